@@ -1,0 +1,55 @@
+/*-------------------------------------------------------------------------
+ *
+ * compat.h
+ *	  Every difference between the supported PostgreSQL versions.
+ *
+ * Include it after PostgreSQL's own headers.  No other file of this extension
+ * looks at PG_VERSION_NUM.
+ *
+ * Copyright (c) 2026, snowflake contributors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SNOWFLAKE_COMPAT_H
+#define SNOWFLAKE_COMPAT_H
+
+#if PG_VERSION_NUM < 150000
+#error "snowflake needs PostgreSQL 15 or later"
+#endif
+
+/* 16 renamed RelFileNode and what holds one. */
+#if PG_VERSION_NUM >= 160000
+#define SeqRecordLocator(rec)		((rec).locator)
+#define RelationFileLocator(rel)	((rel)->rd_locator)
+#else
+typedef RelFileNode RelFileLocator;
+#define RelFileLocatorEquals(a, b)	RelFileNodeEquals(a, b)
+#define SeqRecordLocator(rec)		((rec).node)
+#define RelationFileLocator(rel)	((rel)->rd_node)
+#endif
+
+/* 17 moved the local transaction ID and gave extensions wait events. */
+#if PG_VERSION_NUM >= 170000
+#define MyLocalTransactionId		(MyProc->vxid.lxid)
+#define NewWaitEvent(name)			WaitEventExtensionNew(name)
+#else
+#define MyLocalTransactionId		(MyProc->lxid)
+#define NewWaitEvent(name)			PG_WAIT_EXTENSION
+#endif
+
+/* 18 lets a module say what it is. */
+#if PG_VERSION_NUM < 180000
+#define PG_MODULE_MAGIC_EXT(...)	PG_MODULE_MAGIC
+#endif
+
+/* 19 publishes the page's magic number; it has been the same since 1997. */
+#if PG_VERSION_NUM < 190000
+#define SEQ_MAGIC	0x1717
+
+typedef struct sequence_magic
+{
+	uint32		magic;
+} sequence_magic;
+#endif
+
+#endif							/* SNOWFLAKE_COMPAT_H */

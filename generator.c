@@ -1,0 +1,899 @@
+/*-------------------------------------------------------------------------
+ *
+ * generator.c
+ *	  A sequence that ticks with the clock.
+ *
+ * A generator is an ordinary sequence whose value is a time and a slot:
+ *
+ *		value = tick * slots + slot
+ *
+ * The next value is the last one plus one, with its tick moved up to the
+ * clock's if it is behind; the slot runs on whatever the clock does.  Both
+ * happen under the exclusive lock of the sequence's one page, so values grow
+ * in the order in which they are taken, by whomever, and a clock that steps
+ * back only means that the values' ticks are ahead of it for a while.
+ *
+ * The state on the page is that of nextval(): last_value, and log_cnt values
+ * beyond it that the WAL already covers.  nextval(), setval(), replay,
+ * pg_dump and a standby without this library all understand it.
+ *
+ * A value that was returned to anyone is never returned again.  nextval()
+ * promises less, so where this file departs from it, a comment says why.
+ *
+ * This file knows nothing of IDs, shards or settings.
+ *
+ * Copyright (c) 2026, snowflake contributors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "access/rmgr.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "access/xloginsert.h"
+#include "catalog/dependency.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_sequence.h"
+#include "catalog/pg_type.h"
+#include "commands/extension.h"
+#include "commands/sequence.h"
+#include "generator.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "portability/instr_time.h"
+#include "replication/syncrep.h"
+#include "replication/walsender.h"
+#include "replication/walsender_private.h"
+#include "storage/bufmgr.h"
+#include "storage/bufpage.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "storage/s_lock.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/resowner.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+
+#include "compat.h"
+
+/*
+ * A busy sequence writes one WAL record in this time.  It is also how far a
+ * sequence may be ahead of the clock after a crash, when all that was logged
+ * counts as used.
+ */
+#define LOG_AHEAD_USECS		USECS_PER_SEC
+
+/*
+ * A wait shorter than this is spun out, as going to sleep takes longer.
+ * Longer ones are slept in pieces, so that a clock that is set forward ends
+ * a wait soon.
+ */
+#define SPIN_USECS			20
+#define NAP_USECS			INT64CONST(100000)
+
+/*
+ * What this backend knows of a sequence.
+ *
+ * A transaction locks a sequence once, and a role's privileges are checked
+ * once in a transaction.  What was read from the catalogs stays good until
+ * they send an invalidation: "loaded" then differs from "invalidations".
+ */
+typedef struct SequenceState
+{
+	Oid			relid;			/* hash key */
+	LocalTransactionId lxid;	/* transaction that holds our lock */
+	Oid			userid;			/* role whose privileges it has checked */
+
+	const TickSpec *spec;		/* kind of value it was found to suit */
+
+	/* From the catalogs. */
+	uint64		loaded;
+	RelFileLocator file;
+	int64		max_value;
+	bool		ours;			/* belongs to this extension */
+	bool		needs_wal;
+
+	/* Hints and memories, good whatever the catalogs say. */
+	Buffer		buffer;			/* where the page was seen last */
+	RelFileLocator logged_file; /* file for which we have written WAL */
+	XLogRecPtr	flushed;		/* we know that WAL up to here is on disk */
+	XLogRecPtr	acknowledged;	/* and up to here on the standbys */
+} SequenceState;
+
+static HTAB *sequences = NULL;
+static SequenceState *last_sequence = NULL;
+static uint64 invalidations = 1;
+
+/*
+ * The sequence whose page this transaction keeps pinned: the last one used.
+ * Pinning and unpinning the page at every call would be a third of the cost
+ * of a call.  The pin belongs to the top transaction, as the lock does, and
+ * goes at its end.
+ */
+static SequenceState *pinned = NULL;
+static uint32 wait_event = 0;
+
+/*
+ * Why there is no next value.
+ */
+typedef enum Refusal
+{
+	REFUSED_NOT,				/* there is one */
+	REFUSED_AHEAD,				/* not before the clock has moved on */
+	REFUSED_EARLY,				/* the clock is behind the epoch */
+	REFUSED_USED_UP,			/* the last tick has passed */
+	REFUSED_IMPOSSIBLE			/* the sequence's value is out of range */
+} Refusal;
+
+/*
+ * What a look at the clock and the page led to.
+ */
+typedef struct Attempt
+{
+	TimestampTz now;			/* the clock */
+	int64		last;			/* the sequence's last value */
+	int64		value;			/* the next one */
+	int64		lead;			/* microseconds that it is ahead of the clock */
+} Attempt;
+
+
+/*
+ * A sequence's catalog entries may have changed.  Another relation's do not
+ * matter, and with many temporary tables there are many of those.
+ */
+static void
+invalidate_relation(Datum arg pg_attribute_unused(), Oid relid)
+{
+	if (relid == InvalidOid ||
+		hash_search(sequences, &relid, HASH_FIND, NULL) != NULL)
+		invalidations++;
+}
+
+static void
+invalidate_parameters(Datum arg pg_attribute_unused(),
+					  int cacheid pg_attribute_unused(),
+					  uint32 hashvalue pg_attribute_unused())
+{
+	invalidations++;
+}
+
+static void
+unpin_page(void)
+{
+	if (pinned != NULL)
+	{
+		ResourceOwner owner = CurrentResourceOwner;
+
+		CurrentResourceOwner = TopTransactionResourceOwner;
+		ReleaseBuffer(pinned->buffer);
+		CurrentResourceOwner = owner;
+		pinned = NULL;
+	}
+}
+
+/*
+ * Let go of the page before the resource owner finds it left over.
+ */
+static void
+end_transaction(XactEvent event, void *arg pg_attribute_unused())
+{
+	switch (event)
+	{
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PREPARE:
+			unpin_page();
+			break;
+		default:
+			break;
+	}
+}
+
+/*
+ * The end of a subtransaction may delete a file that was made in it, which
+ * must not be pinned then.
+ */
+static void
+end_subtransaction(SubXactEvent event,
+				   SubTransactionId mySubid pg_attribute_unused(),
+				   SubTransactionId parentSubid pg_attribute_unused(),
+				   void *arg pg_attribute_unused())
+{
+	if (event == SUBXACT_EVENT_ABORT_SUB)
+		unpin_page();
+}
+
+/*
+ * Called once, when the library is loaded.
+ */
+void
+generator_init(void)
+{
+	HASHCTL		ctl;
+
+	ctl.keysize = sizeof(Oid);
+	ctl.entrysize = sizeof(SequenceState);
+	sequences = hash_create("snowflake sequences", 16, &ctl,
+							HASH_ELEM | HASH_BLOBS);
+
+	CacheRegisterRelcacheCallback(invalidate_relation, (Datum) 0);
+	CacheRegisterSyscacheCallback(SEQRELID, invalidate_parameters, (Datum) 0);
+	RegisterXactCallback(end_transaction, NULL);
+	RegisterSubXactCallback(end_subtransaction, NULL);
+}
+
+static SequenceState *
+find_sequence(Oid relid)
+{
+	SequenceState *seq = last_sequence;
+	bool		found;
+
+	if (seq != NULL && seq->relid == relid)
+		return seq;
+
+	seq = hash_search(sequences, &relid, HASH_ENTER, &found);
+	if (!found)
+	{
+		memset(seq, 0, sizeof(SequenceState));
+		seq->relid = relid;
+		seq->lxid = InvalidLocalTransactionId;
+	}
+	last_sequence = seq;
+	return seq;
+}
+
+/*
+ * A sequence that cannot be used as it is.
+ */
+static void
+refuse_sequence(Relation rel, const char *detail, const char *change)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("cannot make IDs from sequence \"%s\"",
+					RelationGetRelationName(rel)),
+			 errdetail_internal("%s", detail),
+			 errhint("Use ALTER SEQUENCE %s %s.",
+					 quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
+												RelationGetRelationName(rel)),
+					 change)));
+}
+
+/*
+ * Read what the catalogs say of a locked sequence.
+ */
+static void
+load_sequence(SequenceState *seq)
+{
+	uint64		loaded = invalidations;
+	Relation	rel;
+	HeapTuple	tuple;
+	Form_pg_sequence form;
+
+	rel = try_relation_open(seq->relid, NoLock);
+	if (rel == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("sequence with OID %u does not exist", seq->relid)));
+	if (rel->rd_rel->relkind != RELKIND_SEQUENCE)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a sequence",
+						RelationGetRelationName(rel))));
+
+	if (rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot make IDs from sequence \"%s\"",
+						RelationGetRelationName(rel)),
+				 errdetail("The sequence is temporary."),
+				 errhint("Use a sequence that all sessions share and that outlives them.")));
+	if (rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED)
+		refuse_sequence(rel, "The sequence is unlogged and would repeat IDs after a crash.",
+						"SET LOGGED");
+
+	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(seq->relid));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for sequence %u", seq->relid);
+	form = (Form_pg_sequence) GETSTRUCT(tuple);
+
+	if (form->seqtypid != INT8OID)
+		refuse_sequence(rel, psprintf("The sequence is of type %s, which is too small.",
+									  format_type_be(form->seqtypid)),
+						"AS bigint");
+	if (form->seqincrement != 1)
+		refuse_sequence(rel, psprintf("The sequence has INCREMENT %lld.",
+									  (long long) form->seqincrement),
+						"INCREMENT 1");
+	if (form->seqcache != 1)
+		refuse_sequence(rel, psprintf("The sequence has CACHE %lld, and sessions that keep values back would return IDs out of order.",
+									  (long long) form->seqcache),
+						"CACHE 1");
+	if (form->seqcycle)
+		refuse_sequence(rel, "The sequence has CYCLE and would repeat IDs.",
+						"NO CYCLE");
+
+	if (pinned == seq)
+		unpin_page();			/* it may be of another file */
+
+	seq->file = RelationFileLocator(rel);
+	seq->needs_wal = RelationNeedsWAL(rel);
+	seq->max_value = form->seqmax;
+	seq->ours = OidIsValid(getExtensionOfObject(RelationRelationId, seq->relid)) &&
+		getExtensionOfObject(RelationRelationId, seq->relid) ==
+		get_extension_oid("snowflake", true);
+	seq->spec = NULL;
+	seq->userid = InvalidOid;
+	seq->loaded = loaded;
+
+	ReleaseSysCache(tuple);
+	relation_close(rel, NoLock);
+}
+
+/*
+ * Lock a sequence and see that its catalog entries allow to use it; "mode" is
+ * any of the privileges that the caller's role must have.
+ *
+ * The lock is the one that nextval() takes, and for as long.  It belongs to
+ * the top transaction, as the rollback of a subtransaction would otherwise
+ * release what this backend believes to hold.
+ */
+static void
+open_sequence(SequenceState *seq, const TickSpec *spec, AclMode mode)
+{
+	if (seq->lxid != MyLocalTransactionId)
+	{
+		ResourceOwner owner = CurrentResourceOwner;
+
+		CurrentResourceOwner = TopTransactionResourceOwner;
+		LockRelationOid(seq->relid, RowExclusiveLock);
+		CurrentResourceOwner = owner;
+
+		/*
+		 * A sequence made in an earlier transaction needs WAL from now on,
+		 * and nothing sends an invalidation for that.
+		 */
+		if (!seq->needs_wal)
+			seq->loaded = 0;
+		seq->userid = InvalidOid;
+		seq->lxid = MyLocalTransactionId;
+	}
+
+	if (seq->loaded != invalidations)
+		load_sequence(seq);
+
+	if (seq->spec != spec &&
+		seq->max_value != spec->max_value &&
+		!(spec->any_bigint && seq->max_value == PG_INT64_MAX))
+	{
+		Relation	rel = relation_open(seq->relid, NoLock);
+
+		refuse_sequence(rel,
+						psprintf("The sequence has MAXVALUE %lld, but the last value of the layout is %lld.",
+								 (long long) seq->max_value,
+								 (long long) spec->max_value),
+						psprintf("MAXVALUE %lld", (long long) spec->max_value));
+	}
+	seq->spec = spec;
+
+	/*
+	 * Everyone who may call next_id() may use the extension's own sequence
+	 * through it.
+	 */
+	if (seq->userid != GetUserId() && !seq->ours)
+	{
+		if (pg_class_aclcheck(seq->relid, GetUserId(), mode) != ACLCHECK_OK)
+			ereport(ERROR,
+					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+					 errmsg("permission denied for sequence %s",
+							get_rel_name(seq->relid)),
+					 errhint("The sequence's owner can GRANT USAGE ON SEQUENCE.")));
+	}
+}
+
+/*
+ * Pin the sequence's only page, if it is not yet.
+ */
+static void
+pin_page(SequenceState *seq)
+{
+	ResourceOwner owner = CurrentResourceOwner;
+
+	unpin_page();
+
+	CurrentResourceOwner = TopTransactionResourceOwner;
+
+	/*
+	 * ReadBuffer() wants an open relation and a look-up in the buffer table.
+	 * The page is nearly always where it was.
+	 */
+	if (!BufferIsValid(seq->buffer) ||
+		!ReadRecentBuffer(seq->file, MAIN_FORKNUM, 0, seq->buffer))
+	{
+		Relation	rel = relation_open(seq->relid, NoLock);
+
+		seq->buffer = ReadBuffer(rel, 0);
+		relation_close(rel, NoLock);
+	}
+
+	CurrentResourceOwner = owner;
+	pinned = seq;
+}
+
+static inline void
+unlock_page(SequenceState *seq)
+{
+	LockBuffer(seq->buffer, BUFFER_LOCK_UNLOCK);
+}
+
+/*
+ * Lock the sequence's page and find the tuple on it.  A page that is not
+ * exactly as expected is an error, never a value.
+ */
+static FormData_pg_sequence_data *
+lock_page(SequenceState *seq, int lockmode, HeapTuple tuple)
+{
+	Page		page;
+	PageHeader	header;
+	ItemId		item;
+
+	if (pinned != seq)
+		pin_page(seq);
+
+	LockBuffer(seq->buffer, lockmode);
+
+	page = BufferGetPage(seq->buffer);
+	header = (PageHeader) page;
+	item = PageGetItemId(page, FirstOffsetNumber);
+
+	if (header->pd_special != BLCKSZ - MAXALIGN(sizeof(sequence_magic)) ||
+		((sequence_magic *) (page + header->pd_special))->magic != SEQ_MAGIC ||
+		header->pd_lower != SizeOfPageHeaderData + sizeof(ItemIdData) ||
+		!ItemIdIsNormal(item) ||
+		ItemIdGetOffset(item) < header->pd_lower ||
+		ItemIdGetOffset(item) + ItemIdGetLength(item) > header->pd_special ||
+		ItemIdGetLength(item) != MAXALIGN(SizeofHeapTupleHeader) +
+		offsetof(FormData_pg_sequence_data, is_called) + sizeof(bool) ||
+		((HeapTupleHeader) PageGetItem(page, item))->t_hoff !=
+		MAXALIGN(SizeofHeapTupleHeader))
+	{
+		unlock_page(seq);
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("page of sequence \"%s\" is damaged",
+						get_rel_name(seq->relid)),
+				 errhint("Make a new sequence, starting above every value that was used, or restore this one from a backup.")));
+	}
+
+	tuple->t_data = (HeapTupleHeader) PageGetItem(page, item);
+	tuple->t_len = ItemIdGetLength(item);
+
+	return (FormData_pg_sequence_data *) GETSTRUCT(tuple);
+}
+
+/*
+ * Find the value that comes after the one on the page.
+ */
+static inline Refusal
+next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
+		   int64 max_lead, Attempt *attempt)
+{
+	int64		since_epoch = attempt->now - spec->epoch;
+	int64		value = attempt->last = data->last_value;
+	int64		tick;
+	int64		clock;
+
+	attempt->lead = 0;
+
+	if (value < 0 || value > spec->max_value)
+		return REFUSED_IMPOSSIBLE;
+	if (since_epoch < 0)
+		return REFUSED_EARLY;
+
+	if (data->is_called)
+		value++;
+	tick = value / spec->slots;
+	clock = since_epoch / spec->tick;
+
+	if (tick < clock)
+		value += (clock - tick) * spec->slots;
+	else
+		attempt->lead = tick * spec->tick - since_epoch;
+
+	attempt->value = value;
+	if (value > spec->max_value)
+		return REFUSED_USED_UP;
+	return attempt->lead > max_lead ? REFUSED_AHEAD : REFUSED_NOT;
+}
+
+/*
+ * Take the next value, if there is one now.  Also hands out the page's LSN:
+ * the value must not leave this backend before the WAL up to there is safe.
+ */
+static Refusal
+take_value(SequenceState *seq, const TickSpec *spec, int64 max_lead,
+		   Attempt *attempt, XLogRecPtr *lsn)
+{
+	HeapTupleData tuple;
+	FormData_pg_sequence_data *data;
+	Buffer		buffer;
+	Page		page;
+	Refusal		refusal;
+	int64		unlogged;
+
+	data = lock_page(seq, BUFFER_LOCK_EXCLUSIVE, &tuple);
+	buffer = seq->buffer;
+	page = BufferGetPage(buffer);
+
+	/*
+	 * Dirty the page before anything else, as the redo pointer that we look
+	 * at below must not be older than that.  nextval() does it the other way
+	 * round: a checkpoint that begins and passes the page by in between,
+	 * since it is still clean, leaves values without WAL and without a page
+	 * on disk.  Dirty first, and either we see the checkpoint's redo pointer
+	 * and write WAL after it, or the checkpoint sees the dirty page.
+	 */
+	MarkBufferDirty(buffer);
+
+	/* Now that nobody else can take a value. */
+	attempt->now = GetCurrentTimestamp();
+
+	refusal = next_value(data, spec, max_lead, attempt);
+	if (refusal != REFUSED_NOT)
+	{
+		unlock_page(seq);
+		return refusal;
+	}
+
+	/* An old SELECT FOR UPDATE may have left this; see read_seq_tuple(). */
+	if (unlikely(HeapTupleHeaderGetRawXmax(tuple.t_data) != InvalidTransactionId))
+	{
+		HeapTupleHeaderSetXmax(tuple.t_data, InvalidTransactionId);
+		tuple.t_data->t_infomask &= ~HEAP_XMAX_COMMITTED;
+		tuple.t_data->t_infomask |= HEAP_XMAX_INVALID;
+	}
+
+	/*
+	 * The number of values beyond ours that the WAL covers.
+	 *
+	 * It counts for nothing if it may have come with a copy of the file
+	 * rather than with the file's WAL: CREATE DATABASE copies files, and SET
+	 * LOGGED logs the sequence's last value with the count of the old file.
+	 * Hence a backend logs when it first touches a file.  Nor does it count
+	 * if recovery would start after the record.
+	 *
+	 * A file made in this transaction under wal_level = minimal has no WAL;
+	 * an image of the page will be logged at commit, and must not carry a
+	 * count.
+	 */
+	unlogged = attempt->value - data->last_value - data->log_cnt;
+
+	if (!seq->needs_wal)
+		unlogged = 0;
+	else if (unlogged > 0 || !data->is_called ||
+			 !RelFileLocatorEquals(seq->logged_file, seq->file) ||
+			 PageGetLSN(page) <= GetRedoRecPtr())
+	{
+		int64		ahead = Max(LOG_AHEAD_USECS / spec->tick, 1) * spec->slots;
+		int64		mark = attempt->value +
+			Min(ahead, spec->max_value - attempt->value);
+		xl_seq_rec	xlrec;
+		XLogRecPtr	recptr;
+
+		/* As in nextval(): commit shall flush, and wait for standbys. */
+		GetTopTransactionId();
+
+		START_CRIT_SECTION();
+
+		XLogBeginInsert();
+		XLogRegisterBuffer(0, buffer, REGBUF_WILL_INIT);
+
+		/* The record has the sequence as it is when all of it is used. */
+		data->last_value = mark;
+		data->log_cnt = 0;
+		data->is_called = true;
+
+		SeqRecordLocator(xlrec) = seq->file;
+		XLogRegisterData((char *) &xlrec, sizeof(xl_seq_rec));
+		XLogRegisterData((char *) tuple.t_data, tuple.t_len);
+
+		recptr = XLogInsert(RM_SEQ_ID, XLOG_SEQ_LOG);
+		PageSetLSN(page, recptr);
+
+		data->last_value = attempt->value;
+		data->log_cnt = mark - attempt->value;
+
+		END_CRIT_SECTION();
+
+		seq->logged_file = seq->file;
+		*lsn = PageGetLSN(page);
+		unlock_page(seq);
+		return REFUSED_NOT;
+	}
+
+	data->last_value = attempt->value;
+	data->log_cnt = -unlogged;
+	data->is_called = true;
+
+	*lsn = PageGetLSN(page);
+	unlock_page(seq);
+	return REFUSED_NOT;
+}
+
+/*
+ * Wait until the WAL up to "lsn" is on disk and, where that is asked for, on
+ * the synchronous standbys.
+ *
+ * nextval() leaves this to the commit of the transaction that wrote the
+ * record.  But every session takes values that the record covers, and one
+ * that has nothing to commit would hand them to its client before the record
+ * is safe.
+ */
+static void
+make_durable(SequenceState *seq, XLogRecPtr lsn)
+{
+	if (lsn > seq->flushed)
+	{
+		XLogFlush(lsn);
+		seq->flushed = lsn;
+	}
+
+	if (lsn > seq->acknowledged && SyncRepRequested())
+	{
+		bool		acknowledged;
+
+		/* What is pending after this has come while we waited. */
+		CHECK_FOR_INTERRUPTS();
+
+		HOLD_INTERRUPTS();
+		SyncRepWaitForLSN(lsn, false);
+		RESUME_INTERRUPTS();
+
+		/*
+		 * That returns at once where there is no synchronous standby, and
+		 * early if it is interrupted, which it does not tell, as a commit
+		 * could not be undone.  An ID can be kept back.
+		 */
+		if (SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0')
+		{
+			int			mode = synchronous_commit == SYNCHRONOUS_COMMIT_REMOTE_WRITE ?
+				SYNC_REP_WAIT_WRITE : SYNC_REP_WAIT_FLUSH;
+
+			LWLockAcquire(SyncRepLock, LW_SHARED);
+			acknowledged = WalSndCtl->lsn[mode] >= lsn;
+			LWLockRelease(SyncRepLock);
+
+			if (acknowledged)
+				seq->acknowledged = lsn;
+			else if (InterruptPending)
+			{
+				CHECK_FOR_INTERRUPTS();
+				ereport(ERROR,
+						(errcode(ERRCODE_QUERY_CANCELED),
+						 errmsg("canceling next_id() while it waited for synchronous replication"),
+						 errdetail("No ID was returned, because a standby that takes over could repeat it.")));
+			}
+		}
+	}
+}
+
+/*
+ * Sleep or spin for about that long, not holding anything, or until this
+ * backend is told something.
+ */
+static void
+wait_for_clock(int64 usecs)
+{
+	CHECK_FOR_INTERRUPTS();
+
+	if (usecs >= 1000)
+	{
+		if (wait_event == 0)
+			wait_event = NewWaitEvent("SnowflakeClock");
+
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 Min(usecs, NAP_USECS) / 1000, wait_event);
+		ResetLatch(MyLatch);
+	}
+	else if (usecs > SPIN_USECS)
+	{
+		if (wait_event == 0)
+			wait_event = NewWaitEvent("SnowflakeClock");
+
+		/* WaitLatch() counts in milliseconds. */
+		pgstat_report_wait_start(wait_event);
+		pg_usleep((long) usecs);
+		pgstat_report_wait_end();
+	}
+	else
+	{
+		TimestampTz start = GetCurrentTimestamp();
+		int64		spun;
+
+		do
+		{
+			SPIN_DELAY();
+			spun = GetCurrentTimestamp() - start;
+		} while (spun >= 0 && spun < usecs);
+	}
+
+	CHECK_FOR_INTERRUPTS();
+}
+
+static char *
+interval_string(int64 usecs)
+{
+	Interval   *interval = palloc0(sizeof(Interval));
+
+	interval->time = usecs;
+	return DatumGetCString(DirectFunctionCall1(interval_out,
+											   DirectFunctionCall1(interval_justify_hours,
+																   IntervalPGetDatum(interval))));
+}
+
+static char *
+time_string(TimestampTz time)
+{
+	return pstrdup(timestamptz_to_str(time));
+}
+
+/*
+ * Report why there is no next value.
+ */
+static void
+report_refusal(SequenceState *seq, const TickSpec *spec,
+			   const TickLimits *limits, const Attempt *attempt,
+			   Refusal refusal)
+{
+	char	   *name = get_rel_name(seq->relid);
+
+	switch (refusal)
+	{
+		case REFUSED_NOT:
+			break;
+
+		case REFUSED_AHEAD:
+			ereport(ERROR,
+					(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+					 errmsg("sequence \"%s\" is %s ahead of the clock",
+							name, interval_string(attempt->lead)),
+					 errdetail("The next ID would have the time %s; the clock says %s. \"snowflake.max_lead\" allows %s, and \"snowflake.max_wait\" allows to wait for %s.",
+							   time_string(attempt->now + attempt->lead),
+							   time_string(attempt->now),
+							   interval_string(limits->max_lead),
+							   interval_string(limits->max_wait)),
+					 errhint("If the clock is wrong, set it right. If it was, and the sequence was used meanwhile, wait, raise \"snowflake.max_lead\", or use a new sequence with a new shard.")));
+			break;
+
+		case REFUSED_EARLY:
+			ereport(ERROR,
+					(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
+					 errmsg("the clock is behind the epoch of the layout"),
+					 errdetail("The clock says %s; the epoch is %s.",
+							   time_string(attempt->now),
+							   time_string(spec->epoch)),
+					 errhint("Set the server's clock.")));
+			break;
+
+		case REFUSED_USED_UP:
+			ereport(ERROR,
+					(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+					 errmsg("the time of the layout is used up"),
+					 errdetail("Sequence \"%s\" is at %lld and the clock says %s; the last value is %lld.",
+							   name, (long long) attempt->last,
+							   time_string(attempt->now),
+							   (long long) spec->max_value),
+					 errhint("Use a layout with a later epoch, or check the server's clock.")));
+			break;
+
+		case REFUSED_IMPOSSIBLE:
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("value %lld of sequence \"%s\" is impossible for the layout",
+							(long long) attempt->last, name),
+					 errdetail("The values of the layout are 0 to %lld.",
+							   (long long) spec->max_value),
+					 errhint("Use another sequence, or setval() this one to a value that is above all that were used.")));
+			break;
+	}
+}
+
+/*
+ * Take the next value, waiting for the clock if need be.
+ */
+int64
+generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits)
+{
+	Attempt		attempt;
+	Refusal		refusal;
+	XLogRecPtr	lsn;
+	SequenceState *seq = find_sequence(relid);
+	TimestampTz first_look = 0;
+	instr_time	wait_start;
+
+	if (unlikely(XactReadOnly))
+	{
+		PreventCommandDuringRecovery("next_id()");
+		PreventCommandIfReadOnly("next_id()");
+	}
+	/* What this backend remembers is not shared with its workers. */
+	PreventCommandIfParallelMode("next_id()");
+
+	for (;;)
+	{
+		int64		wait;
+		int64		waited;
+		instr_time	time_waited;
+
+		if (unlikely(seq->lxid != MyLocalTransactionId ||
+					 seq->loaded != invalidations ||
+					 seq->userid != GetUserId() ||
+					 seq->spec != spec))
+		{
+			open_sequence(seq, spec, ACL_USAGE | ACL_UPDATE);
+			seq->userid = GetUserId();
+		}
+
+		refusal = take_value(seq, spec, limits->max_lead, &attempt, &lsn);
+		if (likely(refusal == REFUSED_NOT))
+			break;
+		if (refusal != REFUSED_AHEAD)
+			report_refusal(seq, spec, limits, &attempt, refusal);
+
+		if (first_look == 0)
+		{
+			first_look = attempt.now;
+			INSTR_TIME_SET_CURRENT(wait_start);
+		}
+		INSTR_TIME_SET_CURRENT(time_waited);
+		INSTR_TIME_SUBTRACT(time_waited, wait_start);
+		waited = (int64) INSTR_TIME_GET_MICROSEC(time_waited);
+
+		/*
+		 * Give up as soon as it is certain that max_wait will not do.  Only
+		 * a wait for the next tick, because others have taken this one's
+		 * slots, goes on for as long as the clock does.
+		 */
+		wait = attempt.lead - limits->max_lead;
+		if (waited + wait > limits->max_wait &&
+			(wait > spec->tick ||
+			 (waited > limits->max_wait && attempt.now <= first_look)))
+			report_refusal(seq, spec, limits, &attempt, refusal);
+
+		wait_for_clock(wait);
+	}
+
+	make_durable(seq, lsn);
+
+	return attempt.value;
+}
+
+/*
+ * Read a sequence's state without changing it.
+ */
+void
+generator_status(Oid relid, const TickSpec *spec, TickStatus *status)
+{
+	SequenceState *seq = find_sequence(relid);
+	HeapTupleData tuple;
+	FormData_pg_sequence_data *data;
+
+	open_sequence(seq, spec, ACL_USAGE | ACL_UPDATE | ACL_SELECT);
+
+	data = lock_page(seq, BUFFER_LOCK_SHARE, &tuple);
+	status->called = data->is_called;
+	status->value = data->last_value;
+	status->logged = data->last_value + data->log_cnt;
+	unlock_page(seq);
+}

@@ -1,0 +1,54 @@
+/*-------------------------------------------------------------------------
+ *
+ * generator.h
+ *	  A sequence that ticks with the clock.
+ *
+ * Copyright (c) 2026, snowflake contributors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SNOWFLAKE_GENERATOR_H
+#define SNOWFLAKE_GENERATOR_H
+
+#include "datatype/timestamp.h"
+
+/*
+ * What a sequence's values mean: value = tick * slots + slot.
+ */
+typedef struct TickSpec
+{
+	TimestampTz epoch;			/* when tick 0 began */
+	int64		tick;			/* length of a tick in microseconds */
+	int64		slots;			/* values per tick, a power of two */
+	int64		max_value;		/* the last value, and so the MAXVALUE that a
+								 * sequence of this kind has */
+	bool		any_bigint;		/* is bigint's default MAXVALUE fine too? */
+} TickSpec;
+
+/*
+ * How far a value's time may be ahead of the clock, and how long a caller
+ * waits for the clock before it gives up; both in microseconds.
+ */
+typedef struct TickLimits
+{
+	int64		max_lead;
+	int64		max_wait;
+} TickLimits;
+
+/*
+ * What a sequence says of itself.
+ */
+typedef struct TickStatus
+{
+	bool		called;			/* has a value been taken yet? */
+	int64		value;			/* the last value taken */
+	int64		logged;			/* the value that the WAL covers */
+} TickStatus;
+
+extern void generator_init(void);
+extern int64 generator_next(Oid relid, const TickSpec *spec,
+							const TickLimits *limits);
+extern void generator_status(Oid relid, const TickSpec *spec,
+							 TickStatus *status);
+
+#endif							/* SNOWFLAKE_GENERATOR_H */
