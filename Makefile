@@ -11,6 +11,23 @@ PGFILEDESC = "snowflake - time-sortable 64-bit IDs"
 EXTENSION = snowflake
 DATA = snowflake--1.0.sql
 
+# make installcheck: against a running server
+REGRESS = extension next_id decode errors privileges settings transactions
+ISOLATION = locks
+EXTRA_CLEAN = output_iso tmp_check tmp_check_iso
+
 PG_CONFIG = pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
+
+# The TAP tests start servers of their own, which PostgreSQL refuses to do for
+# root.  Hence they are not part of installcheck, which root may run.
+.PHONY: prove_installcheck
+prove_installcheck:
+	rm -rf '$(CURDIR)'/tmp_check
+	$(MKDIR_P) '$(CURDIR)'/tmp_check
+	cd '$(srcdir)' && \
+	TESTDIR='$(CURDIR)' PATH="$(bindir):$$PATH" PGPORT='6$(DEF_PGPORT)' \
+	PG_REGRESS='$(top_builddir)/src/test/regress/pg_regress' \
+	$(PROVE) -I '$(top_srcdir)/src/test/perl' -I t $(PROVE_FLAGS) \
+	$(if $(PROVE_TESTS),$(PROVE_TESTS),t/*.pl)

@@ -1,0 +1,74 @@
+--
+-- Installing, moving and removing the extension, and what it is made of
+--
+
+CREATE EXTENSION snowflake;
+
+-- every object has a comment
+SELECT pg_describe_object(classid, objid, objsubid) AS object
+FROM pg_depend
+WHERE refclassid = 'pg_extension'::regclass
+  AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake')
+  AND deptype = 'e' AND obj_description(objid, classid::regclass::name) IS NULL;
+
+-- volatility, strictness, parallel safety and leakproofness
+SELECT oid::regprocedure AS function, provolatile AS vol, proisstrict AS strict,
+       proparallel AS par, proleakproof AS leak
+FROM pg_proc
+WHERE oid IN (SELECT objid FROM pg_depend
+              WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
+                AND classid = 'pg_proc'::regclass
+                AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake'))
+ORDER BY oid::regprocedure::text COLLATE "C";
+
+-- the default sequence ends where the layout does
+SELECT seqmax = 2::numeric ^ 50 - 1025 AS max_is_layouts, seqtypid::regtype,
+       seqincrement, seqcache, seqcycle
+FROM pg_sequence WHERE seqrelid = 'next_id_seq'::regclass;
+
+-- nobody but its owner has a privilege on it
+SELECT relacl IS NULL AS owner_only FROM pg_class WHERE oid = 'next_id_seq'::regclass;
+
+-- it moves with the extension, and whatever the search path is, defaults stay
+CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text);
+INSERT INTO photos (title) VALUES ('before');
+CREATE SCHEMA ids;
+ALTER EXTENSION snowflake SET SCHEMA ids;
+INSERT INTO photos (title) VALUES ('after');
+SET search_path = pg_catalog;
+INSERT INTO public.photos (title) VALUES ('elsewhere');
+SET snowflake.shard = 5;
+SELECT ids.next_id() > max(id) AS larger FROM public.photos;
+RESET snowflake.shard;
+RESET search_path;
+SELECT title, ids.snowflake_shard(id) FROM photos ORDER BY id;
+SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'photos'::regclass;
+
+-- it does not go while a table needs it, and leaves the IDs when it goes
+DROP EXTENSION snowflake;
+DROP EXTENSION snowflake CASCADE;
+SELECT count(*), count(DISTINCT id) AS ids FROM photos;
+\d photos
+DROP TABLE photos;
+
+-- directly into another schema
+CREATE EXTENSION snowflake SCHEMA ids;
+SELECT ids.snowflake_shard(ids.next_id(7));
+DROP EXTENSION snowflake;
+DROP SCHEMA ids;
+
+-- for the tests that follow
+CREATE EXTENSION snowflake;
+
+CREATE FUNCTION error_of(command text)
+RETURNS TABLE (sqlstate_ text, message text, detail text, hint text)
+LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE command;
+    RETURN QUERY SELECT 'none'::text, 'no error'::text, NULL::text, NULL::text;
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS sqlstate_ = RETURNED_SQLSTATE,
+        message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+        hint = PG_EXCEPTION_HINT;
+    RETURN NEXT;
+END $$;

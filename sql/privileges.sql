@@ -1,0 +1,109 @@
+--
+-- Who may make IDs from which sequence
+--
+\pset format unaligned
+\pset tuples_only on
+\pset null ''
+SET client_min_messages = warning;
+DROP ROLE IF EXISTS regress_sf_app, regress_sf_owner;
+RESET client_min_messages;
+CREATE ROLE regress_sf_app;
+CREATE ROLE regress_sf_owner;
+CREATE SEQUENCE guarded;
+ALTER SEQUENCE guarded OWNER TO regress_sf_owner;
+
+-- the default sequence needs no privilege but EXECUTE, and gives no other
+SET ROLE regress_sf_app;
+SELECT next_id(5) > 0, (SELECT last_timestamp IS NOT NULL FROM snowflake_status());
+SELECT sqlstate_, message FROM error_of('SELECT nextval(''next_id_seq'')');
+SELECT sqlstate_, message FROM error_of('SELECT setval(''next_id_seq'', 1)');
+SELECT sqlstate_, message FROM error_of('SELECT last_value FROM next_id_seq');
+SELECT sqlstate_, message FROM error_of('ALTER SEQUENCE next_id_seq RESTART');
+
+-- any other sequence needs what nextval() needs
+SELECT * FROM error_of('SELECT next_id(5, ''guarded'')');
+SELECT * FROM error_of('SELECT snowflake_status(''guarded'')');
+RESET ROLE;
+GRANT SELECT ON SEQUENCE guarded TO regress_sf_app;
+SET ROLE regress_sf_app;
+SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''guarded'')');
+SELECT expires IS NOT NULL FROM snowflake_status('guarded');
+SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''guarded'')');
+RESET ROLE;
+REVOKE SELECT ON SEQUENCE guarded FROM regress_sf_app;
+GRANT USAGE ON SEQUENCE guarded TO regress_sf_app;
+SET ROLE regress_sf_app;
+SELECT next_id(5, 'guarded') > 0;
+RESET ROLE;
+REVOKE USAGE ON SEQUENCE guarded FROM regress_sf_app;
+GRANT UPDATE ON SEQUENCE guarded TO regress_sf_app;
+SET ROLE regress_sf_app;
+SELECT next_id(5, 'guarded') > 0;
+RESET ROLE;
+REVOKE UPDATE ON SEQUENCE guarded FROM regress_sf_app;
+SET ROLE regress_sf_app;
+SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''guarded'')');
+RESET ROLE;
+
+-- each role for itself, also within one transaction
+CREATE FUNCTION guarded_id() RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
+AS $$ BEGIN RETURN next_id(5, 'guarded'); END $$;
+ALTER FUNCTION guarded_id() OWNER TO regress_sf_owner;
+BEGIN;
+SELECT next_id(5, 'guarded') > 0;
+SET LOCAL ROLE regress_sf_app;
+SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''guarded'')');
+SELECT guarded_id() > 0;
+SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''guarded'')');
+SELECT guarded_id() > 0, (SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''guarded'')'));
+RESET ROLE;
+SELECT next_id(5, 'guarded') > 0;
+COMMIT;
+
+-- a privilege that goes in the same transaction is gone
+BEGIN;
+GRANT USAGE ON SEQUENCE guarded TO regress_sf_app;
+SET LOCAL ROLE regress_sf_app;
+SELECT next_id(5, 'guarded') > 0;
+RESET ROLE;
+REVOKE USAGE ON SEQUENCE guarded FROM regress_sf_app;
+SET LOCAL ROLE regress_sf_app;
+SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''guarded'')');
+ROLLBACK;
+
+-- EXECUTE can be taken away, for each of the functions
+REVOKE EXECUTE ON FUNCTION next_id(bigint, regclass) FROM PUBLIC;
+SET snowflake.shard = 3;
+SET ROLE regress_sf_app;
+SELECT sqlstate_, message FROM error_of('SELECT next_id(5)');
+SELECT snowflake_shard(next_id());
+RESET ROLE;
+RESET snowflake.shard;
+GRANT EXECUTE ON FUNCTION next_id(bigint, regclass) TO PUBLIC;
+
+-- settings: a user chooses the shard and the patience, not the lead
+SET ROLE regress_sf_app;
+SET snowflake.shard = 1;
+SET snowflake.max_wait = '1s';
+SELECT sqlstate_, message FROM error_of('SET snowflake.max_lead = ''1h''');
+RESET ROLE;
+RESET snowflake.shard;
+RESET snowflake.max_wait;
+
+-- no search path leads next_id() to another's function, operator or sequence
+CREATE SCHEMA regress_sf_trap;
+CREATE SEQUENCE regress_sf_trap.next_id_seq MAXVALUE 1125899906841599;
+CREATE FUNCTION regress_sf_trap.next_id() RETURNS bigint LANGUAGE sql AS 'SELECT -1::bigint';
+SET snowflake.shard = 1;
+SET search_path = regress_sf_trap, pg_catalog;
+SELECT public.next_id() > 0, public.next_id(1) > 0;
+SELECT is_called FROM regress_sf_trap.next_id_seq;
+RESET search_path;
+RESET snowflake.shard;
+
+DROP FUNCTION guarded_id();
+DROP SEQUENCE guarded;
+DROP SEQUENCE regress_sf_trap.next_id_seq;
+DROP FUNCTION regress_sf_trap.next_id();
+DROP SCHEMA regress_sf_trap;
+DROP ROLE regress_sf_app, regress_sf_owner;

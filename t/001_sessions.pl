@@ -1,0 +1,85 @@
+# Many sessions at once: no ID twice, and each session's IDs grow.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('sessions');
+$node->init;
+$node->append_conf('postgresql.conf', "max_connections = 50\n");
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION snowflake;
+	CREATE SEQUENCE own;
+	-- no unique index: it would only hide where a duplicate came from
+	CREATE TABLE taken (session int, n bigint GENERATED ALWAYS AS IDENTITY, id bigint);
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(7), session int);
+});
+
+my $dir = PostgreSQL::Test::Utils::tempdir;
+append_to_file("$dir/single.sql",
+	"INSERT INTO taken (session, id) VALUES (:client_id, next_id(5));\n");
+append_to_file("$dir/many.sql",
+	"INSERT INTO taken (session, id) SELECT :client_id, next_id(5) FROM generate_series(1, 200);\n");
+append_to_file("$dir/transaction.sql", <<'EOS');
+BEGIN;
+INSERT INTO photos (session) VALUES (:client_id);
+INSERT INTO taken (session, id) VALUES (:client_id, next_id(5));
+SAVEPOINT s;
+INSERT INTO taken (session, id) VALUES (:client_id, next_id(5));
+ROLLBACK TO s;
+INSERT INTO taken (session, id) VALUES (:client_id, next_id(5)), (:client_id, next_id(5));
+INSERT INTO photos (session) VALUES (:client_id);
+COMMIT;
+EOS
+
+$node->command_ok(
+	[
+		'pgbench', '-n', '-c', '32', '-j', '2', '-t', '150',
+		'-f', "$dir/single.sql\@4", '-f', "$dir/many.sql\@3",
+		'-f', "$dir/transaction.sql\@3", 'postgres'
+	],
+	'32 sessions at once');
+
+my $ids = $node->safe_psql('postgres', 'SELECT count(*) FROM taken');
+cmp_ok($ids, '>', 200_000, 'many IDs were made');
+note("$ids IDs");
+is($node->safe_psql('postgres', 'SELECT count(DISTINCT id) FROM taken'),
+	$ids, 'no ID twice');
+is($node->safe_psql('postgres', 'SELECT count(DISTINCT session) FROM taken'),
+	32, 'all sessions took part');
+is( $node->safe_psql('postgres', q{
+		SELECT count(*) FROM
+		(SELECT id, lag(id) OVER (PARTITION BY session ORDER BY n) AS before FROM taken) t
+		WHERE id <= before}),
+	0, 'the IDs of each session grow');
+is( $node->safe_psql('postgres', q{
+		SELECT count(*) FROM taken WHERE snowflake_shard(id) <> 5}),
+	0, 'the shard is right');
+is( $node->safe_psql('postgres', q{
+		SELECT count(*) FROM taken
+		WHERE snowflake_timestamp(id) > clock_timestamp() + interval '1 second'
+		   OR snowflake_timestamp(id) < now() - interval '10 minutes'}),
+	0, 'the time is right');
+is( $node->safe_psql('postgres', q{
+		SELECT count(*) FROM photos p JOIN taken t
+		  ON p.id >> 23 = t.id >> 23 AND p.id & 1023 = t.id & 1023}),
+	0, 'two shards on one sequence share no time and slot');
+
+# More than the layout holds for a while: the lead stays bounded, and what
+# comes after max_lead is at the layout's own pace.
+append_to_file("$dir/burst.sql",
+	"SELECT count(next_id(5, 'own')) FROM generate_series(1, 20000);\n");
+$node->command_ok(
+	[ 'pgbench', '-n', '-c', '8', '-j', '2', '-t', '20', '-f', "$dir/burst.sql", 'postgres' ],
+	'a burst from 8 sessions');
+my ($lead, $seconds) = split /\|/, $node->safe_psql('postgres', q{
+	SELECT extract(epoch FROM s.lead), (SELECT last_value % 1024 FROM own)
+	FROM snowflake_status('own') s});
+cmp_ok($lead, '<=', 1, "the lead is at most a second");
+is($seconds, (20000 * 8 * 20) % 1024, 'every slot was used once');
+
+$node->stop;
+done_testing();

@@ -1,0 +1,91 @@
+# Waiting for the clock: seen, cancelled, timed out, shut down.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time);
+use FindBin;
+use lib $FindBin::RealBin;
+use SnowflakeTest;
+
+my $node = PostgreSQL::Test::Cluster->new('wait');
+$node->init;
+$node->append_conf('postgresql.conf', "snowflake.max_wait = '1h'\n");
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION snowflake;
+	CREATE SEQUENCE ahead;
+});
+ahead_of_clock($node, 'ahead', '10 minutes');
+
+sub waiting
+{
+	return $node->poll_query_until('postgres', q{
+		SELECT count(*) = 1 FROM pg_stat_activity
+		WHERE query LIKE '%next_id(5, ''ahead'')%' AND pid <> pg_backend_pid()
+		  AND wait_event_type = 'Extension'});
+}
+
+# statement_timeout
+my $start = time();
+like(
+	sqlstate_of($node, q{SET statement_timeout = '300ms'; SELECT next_id(5, 'ahead')}),
+	qr/^57014 canceling statement due to statement timeout/,
+	'statement_timeout ends the wait');
+cmp_ok(time() - $start, '<', 10, 'in time');
+
+# cancel
+my $psql = $node->background_psql('postgres', on_error_stop => 0);
+$psql->{stdin} .= "SELECT next_id(5, 'ahead');\n";
+$psql->{run}->pump_nb;
+ok(waiting(), 'a session waits');
+is( $node->safe_psql('postgres', q{
+		SELECT count(*) FROM pg_locks WHERE relation = 'ahead'::regclass AND granted}),
+	1, 'with the lock that nextval() takes');
+# it does not hold the page, so others get their turn
+is( $node->safe_psql('postgres', q{SELECT nextval('ahead') IS NOT NULL}), 't',
+	'others can use the sequence meanwhile');
+is( $node->safe_psql('postgres', q{
+		SET snowflake.max_lead = '1h';
+		SELECT count(next_id(5, 'ahead')) FROM generate_series(1, 10)}), 10,
+	'also by next_id(), with a longer lead');
+$node->safe_psql('postgres', q{
+	SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+	WHERE query LIKE '%next_id(5, ''ahead'')%' AND pid <> pg_backend_pid()});
+ok(wait_for(sub { $psql->{run}->pump_nb; $psql->{stderr} =~ /canceling statement due to user request/ }),
+	'cancel ends the wait');
+$psql->{stderr} = '';
+
+# a whole transaction's work is not lost by a wait, and the value is right
+is( $node->safe_psql('postgres', q{
+		SELECT setval('ahead', (snowflake_min_id(clock_timestamp() + interval '1.6 s') >> 23) * 1024) IS NOT NULL;
+		SELECT clock_timestamp() AS before \gset
+		SELECT next_id(5, 'ahead') AS id \gset
+		SELECT clock_timestamp() - :'before' > interval '0.5 s',
+		       snowflake_timestamp(:id) - clock_timestamp() BETWEEN interval '0.8 s' AND interval '1 s'}),
+	"t\nt|t", 'a wait is as long as it must be');
+
+# shutdown
+ahead_of_clock($node, 'ahead', '10 minutes');
+$psql->{stdin} .= "SELECT next_id(5, 'ahead');\n";
+$psql->{run}->pump_nb;
+ok(waiting(), 'a session waits again');
+$start = time();
+$node->stop('fast');
+cmp_ok(time() - $start, '<', 10, 'shutdown does not wait for it');
+eval { $psql->quit };
+
+# after a crash the mark is ahead by what was logged: a wait, no error
+$node->append_conf('postgresql.conf', "snowflake.max_wait = '5s'\nsnowflake.max_lead = 0\n");
+$node->start;
+$node->safe_psql('postgres', q{CREATE SEQUENCE crashed; SELECT next_id(5, 'crashed')});
+my $last = $node->safe_psql('postgres', q{SELECT next_id(5, 'crashed')});
+crash($node);
+$node->start;
+my $next = $node->safe_psql('postgres', q{SELECT next_id(5, 'crashed')});
+cmp_ok($next, '>', $last, 'after a crash without any lead allowed: a larger ID');
+
+$node->stop;
+done_testing();

@@ -1,0 +1,96 @@
+# Standbys: read only, promoted, and waited for if they are synchronous.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use FindBin;
+use lib $FindBin::RealBin;
+use SnowflakeTest;
+
+my $primary = PostgreSQL::Test::Cluster->new('primary');
+$primary->init(allows_streaming => 1);
+$primary->append_conf('postgresql.conf', "snowflake.max_lead = '30d'\n");
+$primary->start;
+$primary->safe_psql('postgres', q{
+	CREATE EXTENSION snowflake;
+	CREATE SEQUENCE used;
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5, 'used'));
+});
+ahead_of_clock($primary, 'used', '1 day');
+$primary->backup('base');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($primary, 'base', has_streaming => 1);
+$standby->start;
+
+my $next = q{SELECT next_id(5, 'used')};
+my $id = $primary->safe_psql('postgres', 'INSERT INTO photos DEFAULT VALUES RETURNING id');
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+
+like(sqlstate_of($standby, $next), qr/^25006 cannot execute next_id\(\) during recovery/,
+	'a standby makes no IDs');
+is($standby->safe_psql('postgres', 'SELECT snowflake_shard(id) FROM photos'), 5, 'but reads them');
+is( $standby->safe_psql('postgres', q{
+		SELECT last_timestamp >= snowflake_timestamp(id), logged_ahead
+		FROM snowflake_status('used'), photos}),
+	't|00:00:00', 'and sees the mark that the WAL covers');
+
+# Synchronous: an ID goes out when the standby has the record that covers it.
+$primary->safe_psql('postgres', q{
+	ALTER SYSTEM SET synchronous_standby_names = '*';
+	SELECT pg_reload_conf()});
+ok( $primary->poll_query_until('postgres', q{
+		SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'}),
+	'the standby is synchronous');
+my $open = $primary->background_psql('postgres');
+my $other = $primary->background_psql('postgres', on_error_stop => 0);
+$open->query_safe($next);
+$other->query_safe($next);
+# a new file makes the next ID write a record
+$primary->safe_psql('postgres', q{ALTER SEQUENCE used SET UNLOGGED; ALTER SEQUENCE used SET LOGGED});
+$standby->stop;
+$open->{stdin} .= "BEGIN; $next;\n";
+$open->{run}->pump_nb;
+ok( $primary->poll_query_until('postgres', q{
+		SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'}),
+	'without an answer of the standby, the session that wrote the record waits');
+$other->{stdin} .= "$next;\n";
+$other->{run}->pump_nb;
+ok( $primary->poll_query_until('postgres', q{
+		SELECT count(*) = 2 FROM pg_stat_activity WHERE wait_event = 'SyncRep'}),
+	'and so does another');
+is($open->{stdout} . $other->{stdout}, '', 'neither has an ID');
+$primary->safe_psql('postgres', q{
+	SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'});
+ok( wait_for(sub { $_->{run}->pump_nb for $open, $other;
+		$other->{stderr} =~ /ERROR:  canceling next_id\(\) while it waited/ }),
+	'a cancelled wait is an error');
+is($other->{stdout}, '', 'and no ID');
+$_->{stderr} = '' for $open, $other;
+$open->{run}->kill_kill;
+
+# A session that asks for less gets less.
+like($primary->safe_psql('postgres', "SET synchronous_commit = local; $next"), qr/^\d+$/,
+	'synchronous_commit = local does not wait');
+
+$standby->start;
+ok( $primary->poll_query_until('postgres', q{
+		SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'}),
+	'the standby is back');
+my $last = $primary->safe_psql('postgres', 'INSERT INTO photos DEFAULT VALUES RETURNING id');
+cmp_ok($last, '>', $id, 'IDs go on');
+
+# Promotion: what the standby has replayed covers all that was given out.
+crash($primary);
+eval { $other->quit };
+$standby->promote;
+$standby->safe_psql('postgres', q{
+	ALTER SYSTEM RESET synchronous_standby_names; SELECT pg_reload_conf()});
+$standby->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
+$standby->reload;
+is($standby->safe_psql('postgres', 'SELECT max(id) FROM photos'), $last, 'the row is there');
+cmp_ok($standby->safe_psql('postgres', $next), '>', $last, 'the next ID is larger');
+
+$standby->stop;
+done_testing();

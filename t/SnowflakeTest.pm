@@ -1,0 +1,109 @@
+# What the TAP tests share: a server that crashes, a clock that can be set.
+#
+# Knows PostgreSQL's test modules and nothing of the extension's insides.
+package SnowflakeTest;
+
+use strict;
+use warnings;
+use Exporter 'import';
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(usleep time);
+
+our @EXPORT = qw(crash faketime_library start_with_clock set_clock
+  ahead_of_clock sqlstate_of wait_for);
+
+# Kill every process of a server at once, as a power failure would.
+sub crash
+{
+	my ($node) = @_;
+	my $pidfile = $node->data_dir . '/postmaster.pid';
+	my ($postmaster) = split /\n/, slurp_file($pidfile);
+	my @children = split ' ', `ps -o pid= --ppid $postmaster`;
+
+	kill 'KILL', $postmaster, @children;
+	wait_for(sub { !grep { kill 0, $_ } $postmaster, @children })
+	  or die "server processes did not go";
+	# Let the module know that nothing is running.
+	$node->{_pid} = undef;
+	return;
+}
+
+# Where Debian, and others, put libfaketime.
+sub faketime_library
+{
+	my @found = grep { -e $_ } glob(
+		'/usr/lib/*/faketime/libfaketime.so.1 /usr/lib/faketime/libfaketime.so.1 '
+		  . '/usr/lib64/faketime/libfaketime.so.1 /usr/local/lib/faketime/libfaketime.so.1'
+	);
+	return $found[0];
+}
+
+# Start a server whose clock set_clock() sets, while it runs.
+sub start_with_clock
+{
+	my ($node, $clock) = @_;
+
+	set_clock($node, $clock);
+	local $ENV{LD_PRELOAD} = faketime_library();
+	local $ENV{FAKETIME_TIMESTAMP_FILE} = $node->basedir . '/clock';
+	local $ENV{FAKETIME_NO_CACHE} = 1;
+	local $ENV{DONT_FAKE_MONOTONIC} = 1;
+	local $ENV{FAKETIME_DONT_FAKE_MONOTONIC} = 1;
+	$node->start;
+	return;
+}
+
+# '+0' is the true time, '-3600' an hour ago, '@2046-06-27 17:00:45' a time
+# from which it runs on, and a time without @ stands still.
+sub set_clock
+{
+	my ($node, $clock) = @_;
+	my $file = $node->basedir . '/clock';
+
+	# In one step, as the server may be reading it.
+	append_to_file("$file.new", "$clock\n");
+	rename "$file.new", $file or die "rename: $!";
+	usleep(1000);
+	return;
+}
+
+# Move a sequence's mark ahead of the clock, where the clock's own progress
+# cannot hide a value that comes twice.  max_lead must allow it.
+sub ahead_of_clock
+{
+	my ($node, $sequence, $lead, %params) = @_;
+
+	$node->safe_psql(
+		'postgres',
+		"SELECT setval('$sequence', (snowflake_min_id(now() + interval '$lead') >> 23) * 1024)",
+		%params);
+	return;
+}
+
+# The SQLSTATE and message of a failing command.
+sub sqlstate_of
+{
+	my ($node, $sql, %params) = @_;
+	my ($ret, $stdout, $stderr) =
+	  $node->psql($params{dbname} // 'postgres',
+		"\\set VERBOSITY verbose\n$sql", %params);
+
+	return $stderr =~ /ERROR:  (\w{5}): (.*)/ ? "$1 $2" : "no error: $stdout$stderr";
+}
+
+# Poll until something is true; false after a good while.
+sub wait_for
+{
+	my ($condition) = @_;
+	my $end = time() + $PostgreSQL::Test::Utils::timeout_default;
+
+	while (time() < $end)
+	{
+		return 1 if $condition->();
+		usleep(10_000);
+	}
+	return 0;
+}
+
+1;
