@@ -153,7 +153,9 @@ check_shard(int64 shard)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("shard %lld is out of range", (long long) shard),
 				 errdetail("The shards of the layout \"%s\" are 0 to %lld.",
-						   layout.name, (long long) layout.shards - 1)));
+						   layout.name, (long long) layout.shards - 1),
+				 errhint("Any number can be brought into the range by %% %lld.",
+						 (long long) layout.shards)));
 }
 
 static Datum
