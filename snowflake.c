@@ -154,7 +154,7 @@ check_shard(int64 shard)
 				 errmsg("shard %lld is out of range", (long long) shard),
 				 errdetail("The shards of the layout \"%s\" are 0 to %lld.",
 						   layout.name, (long long) layout.shards - 1),
-				 errhint("Any number can be brought into the range by %% %lld.",
+				 errhint("To spread rows over all shards, use a key modulo %lld.",
 						 (long long) layout.shards)));
 }
 
