@@ -15,7 +15,12 @@ die() { printf '%s: %s\n' "$self" "$*" >&2; exit 1; }
 
 as_root()
 {
-	if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	else
+		command -v sudo >/dev/null || die "root is needed to install: run this as root, or install sudo"
+		sudo "$@"
+	fi
 }
 
 # initdb and postgres refuse to be run by root.
@@ -56,6 +61,7 @@ setup()
 # Replaced by scripts that have more to clean up.
 finish()
 {
+	trap '' INT TERM
 	stop_server
 	rm -rf "$work"
 	exit "$1"

@@ -34,24 +34,30 @@ EOC
 		CREATE SEQUENCE used;
 	});
 	ahead_of_clock($node, 'used', '1 day');
+	$node->safe_psql('postgres', 'CHECKPOINT');
 	return $node;
 }
 
 my $next = q{SELECT next_id(5, 'used')};
 
-# Within an open transaction, whose WAL nobody has flushed yet.
+# A writes the record that covers B's ID within an open transaction, so that
+# nobody flushes it; and B has nothing to commit.  Both have used the file
+# before, or B would write a record of its own.
 foreach my $commit ('on', 'off')
 {
 	my $node = new_node("leak_$commit", conf => "synchronous_commit = $commit\n");
-	my $open = $node->background_psql('postgres');
-	my $inside = $open->query_safe("BEGIN; $next");
-	my $outside = $node->safe_psql('postgres', $next);
-	cmp_ok($outside, '>', $inside, "synchronous_commit = $commit: a second session's ID is larger");
+	my $a = $node->background_psql('postgres');
+	my $b = $node->background_psql('postgres');
+	$_->query_safe($next) for $a, $b;
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	my $inside = $a->query_safe("BEGIN; $next");
+	my $outside = $b->query_safe($next);
+	cmp_ok($outside, '>', $inside, "synchronous_commit = $commit: B's ID is larger than A's");
 	crash($node);
-	eval { $open->quit };
+	eval { $_->quit } for $a, $b;
 	$node->start;
 	my $after = $node->safe_psql('postgres', $next);
-	cmp_ok($after, '>', $outside, 'and larger after a crash');
+	cmp_ok($after, '>', $outside, 'and larger after a crash than B\'s');
 	$node->stop;
 }
 
@@ -117,6 +123,18 @@ foreach my $strategy ('wal_log', 'file_copy')
 	$node->start;
 	cmp_ok($node->safe_psql('postgres', q{SELECT next_id(5, 'younger')}), '>', $last,
 		'and used by another session');
+	# nextval() must not believe that WAL covers what follows
+	$last = $node->safe_psql('postgres', q{
+		BEGIN;
+		CREATE SEQUENCE youngest;
+		SELECT count(next_id(5, 'youngest')) FROM generate_series(1, 10) \g /dev/null
+		COMMIT;
+		SELECT nextval('youngest') \g /dev/null
+		SELECT nextval('youngest')});
+	crash($node);
+	$node->start;
+	cmp_ok($node->safe_psql('postgres', q{SELECT nextval('youngest')}), '>', $last,
+		'and used by nextval()');
 	# rewritten in the transaction
 	$last = $node->safe_psql('postgres', q{
 		BEGIN;
