@@ -42,8 +42,25 @@ typedef RelFileNode RelFileLocator;
 #define PG_MODULE_MAGIC_EXT(...)	PG_MODULE_MAGIC
 #endif
 
-/* 19 publishes the page's magic number; it has been the same since 1997. */
-#if PG_VERSION_NUM < 190000
+/*
+ * Minor releases of early 2025 made a flag into a set of them.  The byte is in
+ * the same place; what this server makes of the names is one source, the
+ * shared byte the other.
+ */
+#ifdef SYNC_STANDBY_DEFINED
+#define SharedSyncStandbysDefined() \
+	((WalSndCtl->sync_standbys_status & SYNC_STANDBY_DEFINED) != 0)
+#else
+#define SharedSyncStandbysDefined()	(WalSndCtl->sync_standbys_defined)
+#endif
+#define SyncStandbysMayBeDefined() \
+	(SharedSyncStandbysDefined() || \
+	 (SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0'))
+
+/* 19 publishes a sequence's page and record; they have long been the same. */
+#if PG_VERSION_NUM >= 190000
+#include "commands/sequence_xlog.h"
+#else
 #define SEQ_MAGIC	0x1717
 
 typedef struct sequence_magic

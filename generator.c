@@ -101,14 +101,14 @@ typedef struct SequenceState
 	uint64		loaded;
 	RelFileLocator file;
 	int64		max_value;
-	bool		ours;			/* belongs to this extension */
 	bool		needs_wal;
 
 	/* Hints and memories, good whatever the catalogs say. */
 	Buffer		buffer;			/* where the page was seen last */
 	RelFileLocator logged_file; /* file for which we have written WAL */
 	XLogRecPtr	flushed;		/* we know that WAL up to here is on disk */
-	XLogRecPtr	acknowledged;	/* and up to here on the standbys */
+	XLogRecPtr	acknowledged;	/* and up to here on the standbys, as this */
+	int			acknowledged_for;	/* value of synchronous_commit asks for */
 } SequenceState;
 
 static HTAB *sequences = NULL;
@@ -183,21 +183,18 @@ unpin_page(void)
 }
 
 /*
- * Let go of the page before the resource owner finds it left over.
+ * Let go of the page before the resource owner finds it left over, and, under
+ * wal_level = minimal, before the files made in this transaction are synced.
+ * Callbacks of others may use a sequence again after the first event.  After
+ * an error the resource owner is expected to clean up.
  */
 static void
 end_transaction(XactEvent event, void *arg pg_attribute_unused())
 {
-	switch (event)
-	{
-		case XACT_EVENT_COMMIT:
-		case XACT_EVENT_ABORT:
-		case XACT_EVENT_PREPARE:
-			unpin_page();
-			break;
-		default:
-			break;
-	}
+	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
+		pinned = NULL;
+	else
+		unpin_page();
 }
 
 /*
@@ -231,6 +228,18 @@ generator_init(void)
 	CacheRegisterSyscacheCallback(SEQRELID, invalidate_parameters, (Datum) 0);
 	RegisterXactCallback(end_transaction, NULL);
 	RegisterSubXactCallback(end_subtransaction, NULL);
+}
+
+/*
+ * Does a sequence belong to this extension?
+ */
+bool
+generator_owns(Oid relid)
+{
+	Oid			extension = getExtensionOfObject(RelationRelationId, relid);
+
+	return OidIsValid(extension) &&
+		extension == get_extension_oid("snowflake", true);
 }
 
 static SequenceState *
@@ -330,9 +339,6 @@ load_sequence(SequenceState *seq)
 	seq->file = RelationFileLocator(rel);
 	seq->needs_wal = RelationNeedsWAL(rel);
 	seq->max_value = form->seqmax;
-	seq->ours = OidIsValid(getExtensionOfObject(RelationRelationId, seq->relid)) &&
-		getExtensionOfObject(RelationRelationId, seq->relid) ==
-		get_extension_oid("snowflake", true);
 	seq->spec = NULL;
 	seq->userid = InvalidOid;
 	seq->loaded = loaded;
@@ -389,17 +395,17 @@ open_sequence(SequenceState *seq, const TickSpec *spec, AclMode mode)
 
 	/*
 	 * Everyone who may call next_id() may use the extension's own sequence
-	 * through it.
+	 * through it.  Nothing tells when a sequence joins or leaves the
+	 * extension, so that is looked up anew.
 	 */
-	if (seq->userid != GetUserId() && !seq->ours)
-	{
-		if (pg_class_aclcheck(seq->relid, GetUserId(), mode) != ACLCHECK_OK)
-			ereport(ERROR,
-					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-					 errmsg("permission denied for sequence %s",
-							get_rel_name(seq->relid)),
-					 errhint("The sequence's owner can GRANT USAGE ON SEQUENCE.")));
-	}
+	if (seq->userid != GetUserId() &&
+		pg_class_aclcheck(seq->relid, GetUserId(), mode) != ACLCHECK_OK &&
+		!generator_owns(seq->relid))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for sequence %s",
+						get_rel_name(seq->relid)),
+				 errhint("The sequence's owner can GRANT USAGE ON SEQUENCE.")));
 }
 
 /*
@@ -409,25 +415,38 @@ static void
 pin_page(SequenceState *seq)
 {
 	ResourceOwner owner = CurrentResourceOwner;
+	bool		found;
 
 	unpin_page();
-
-	CurrentResourceOwner = TopTransactionResourceOwner;
 
 	/*
 	 * ReadBuffer() wants an open relation and a look-up in the buffer table.
 	 * The page is nearly always where it was.
 	 */
-	if (!BufferIsValid(seq->buffer) ||
-		!ReadRecentBuffer(seq->file, MAIN_FORKNUM, 0, seq->buffer))
+	CurrentResourceOwner = TopTransactionResourceOwner;
+	found = BufferIsValid(seq->buffer) &&
+		ReadRecentBuffer(seq->file, MAIN_FORKNUM, 0, seq->buffer);
+	CurrentResourceOwner = owner;
+
+	/*
+	 * If the page has to be read and cannot be, its pin must go with the
+	 * subtransaction that fails: a page that a backend has pinned is taken to
+	 * be good.  So the top transaction gets its pin afterwards.
+	 */
+	if (!found)
 	{
 		Relation	rel = relation_open(seq->relid, NoLock);
+		Buffer		buffer = ReadBuffer(rel, 0);
 
-		seq->buffer = ReadBuffer(rel, 0);
 		relation_close(rel, NoLock);
+
+		CurrentResourceOwner = TopTransactionResourceOwner;
+		IncrBufferRefCount(buffer);
+		CurrentResourceOwner = owner;
+		ReleaseBuffer(buffer);
+		seq->buffer = buffer;
 	}
 
-	CurrentResourceOwner = owner;
 	pinned = seq;
 }
 
@@ -591,9 +610,11 @@ take_value(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 		xl_seq_rec	xlrec;
 		XLogRecPtr	recptr;
 
-		/* As in nextval(): commit shall flush, and wait for standbys. */
-		GetTopTransactionId();
-
+		/*
+		 * nextval() has the transaction take an ID here, so that its commit
+		 * flushes the record and waits for standbys.  We do both ourselves,
+		 * before the value is returned.
+		 */
 		START_CRIT_SECTION();
 
 		XLogBeginInsert();
@@ -649,10 +670,10 @@ make_durable(SequenceState *seq, XLogRecPtr lsn)
 		seq->flushed = lsn;
 	}
 
-	if (lsn > seq->acknowledged && SyncRepRequested())
+	if (SyncRepRequested() &&
+		(lsn > seq->acknowledged ||
+		 seq->acknowledged_for != synchronous_commit))
 	{
-		bool		acknowledged;
-
 		/* What is pending after this has come while we waited. */
 		CHECK_FOR_INTERRUPTS();
 
@@ -665,17 +686,21 @@ make_durable(SequenceState *seq, XLogRecPtr lsn)
 		 * early if it is interrupted, which it does not tell, as a commit
 		 * could not be undone.  An ID can be kept back.
 		 */
-		if (SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0')
+		if (SyncStandbysMayBeDefined())
 		{
 			int			mode = synchronous_commit == SYNCHRONOUS_COMMIT_REMOTE_WRITE ?
 				SYNC_REP_WAIT_WRITE : SYNC_REP_WAIT_FLUSH;
+			bool		acknowledged;
 
 			LWLockAcquire(SyncRepLock, LW_SHARED);
 			acknowledged = WalSndCtl->lsn[mode] >= lsn;
 			LWLockRelease(SyncRepLock);
 
 			if (acknowledged)
+			{
 				seq->acknowledged = lsn;
+				seq->acknowledged_for = synchronous_commit;
+			}
 			else if (InterruptPending)
 			{
 				CHECK_FOR_INTERRUPTS();
@@ -686,6 +711,18 @@ make_durable(SequenceState *seq, XLogRecPtr lsn)
 			}
 		}
 	}
+}
+
+/*
+ * Microseconds of a clock that nobody sets.
+ */
+static int64
+monotonic_time(void)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	return (int64) INSTR_TIME_GET_MICROSEC(now);
 }
 
 /*
@@ -718,14 +755,12 @@ wait_for_clock(int64 usecs)
 	}
 	else
 	{
-		TimestampTz start = GetCurrentTimestamp();
-		int64		spun;
+		int64		end = monotonic_time() + usecs;
 
 		do
 		{
 			SPIN_DELAY();
-			spun = GetCurrentTimestamp() - start;
-		} while (spun >= 0 && spun < usecs);
+		} while (monotonic_time() < end);
 	}
 
 	CHECK_FOR_INTERRUPTS();
@@ -768,7 +803,7 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
 					(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 					 errmsg("sequence \"%s\" is %s ahead of the clock",
 							name, interval_string(attempt->lead)),
-					 errdetail("The next ID would have the time %s; the clock says %s. \"snowflake.max_lead\" allows %s, and \"snowflake.max_wait\" allows to wait for %s.",
+					 errdetail("The next ID would have the time %s; the clock says %s. \"snowflake.max_lead\" allows %s, and \"snowflake.max_wait\" allows waiting for %s.",
 							   time_string(attempt->now + attempt->lead),
 							   time_string(attempt->now),
 							   interval_string(limits->max_lead),
@@ -815,12 +850,13 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
 int64
 generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits)
 {
+	SequenceState *seq = find_sequence(relid);
 	Attempt		attempt;
 	Refusal		refusal;
 	XLogRecPtr	lsn;
-	SequenceState *seq = find_sequence(relid);
-	TimestampTz first_look = 0;
-	instr_time	wait_start;
+	int64		wait_start = 0; /* when the wait began */
+	int64		clock_moved = 0;	/* when the clock was last seen to move */
+	TimestampTz clock_seen = 0;
 
 	if (unlikely(XactReadOnly))
 	{
@@ -833,8 +869,7 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits)
 	for (;;)
 	{
 		int64		wait;
-		int64		waited;
-		instr_time	time_waited;
+		int64		time;
 
 		if (unlikely(seq->lxid != MyLocalTransactionId ||
 					 seq->loaded != invalidations ||
@@ -851,24 +886,24 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits)
 		if (refusal != REFUSED_AHEAD)
 			report_refusal(seq, spec, limits, &attempt, refusal);
 
-		if (first_look == 0)
+		time = monotonic_time();
+		if (wait_start == 0)
+			wait_start = time;
+		if (attempt.now != clock_seen)
 		{
-			first_look = attempt.now;
-			INSTR_TIME_SET_CURRENT(wait_start);
+			clock_seen = attempt.now;
+			clock_moved = time;
 		}
-		INSTR_TIME_SET_CURRENT(time_waited);
-		INSTR_TIME_SUBTRACT(time_waited, wait_start);
-		waited = (int64) INSTR_TIME_GET_MICROSEC(time_waited);
 
 		/*
-		 * Give up as soon as it is certain that max_wait will not do.  Only
-		 * a wait for the next tick, because others have taken this one's
-		 * slots, goes on for as long as the clock does.
+		 * Give up as soon as it is certain that max_wait will not do.  A wait
+		 * for the next tick, because others have taken this one's slots, goes
+		 * on for as long as the clock does.
 		 */
 		wait = attempt.lead - limits->max_lead;
-		if (waited + wait > limits->max_wait &&
-			(wait > spec->tick ||
-			 (waited > limits->max_wait && attempt.now <= first_look)))
+		if (wait > spec->tick ?
+			time - wait_start + wait > limits->max_wait :
+			time - clock_moved > limits->max_wait)
 			report_refusal(seq, spec, limits, &attempt, refusal);
 
 		wait_for_clock(wait);
@@ -888,12 +923,23 @@ generator_status(Oid relid, const TickSpec *spec, TickStatus *status)
 	SequenceState *seq = find_sequence(relid);
 	HeapTupleData tuple;
 	FormData_pg_sequence_data *data;
+	Attempt		attempt;
 
 	open_sequence(seq, spec, ACL_USAGE | ACL_UPDATE | ACL_SELECT);
 
 	data = lock_page(seq, BUFFER_LOCK_SHARE, &tuple);
+	attempt.last = data->last_value;
 	status->called = data->is_called;
 	status->value = data->last_value;
 	status->logged = data->last_value + data->log_cnt;
 	unlock_page(seq);
+
+	/*
+	 * No lock of ours keeps a standby's replay from dropping the file, and a
+	 * pin would bring replay to a halt.
+	 */
+	unpin_page();
+
+	if (attempt.last < 0 || attempt.last > spec->max_value)
+		report_refusal(seq, spec, NULL, &attempt, REFUSED_IMPOSSIBLE);
 }

@@ -198,11 +198,29 @@ snowflake_next_id(PG_FUNCTION_ARGS)
 }
 
 /*
+ * The sequence that came with next_id(): in the function's own schema,
+ * wherever the search path points, and a member of the extension, whoever
+ * else may use the name.
+ */
+static Oid
+default_sequence(Oid function)
+{
+	Oid			schema = get_func_namespace(function);
+	Oid			sequence = get_relname_relid("next_id_seq", schema);
+
+	if (!OidIsValid(sequence) || !generator_owns(sequence))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("sequence %s of the extension does not exist",
+						quote_qualified_identifier(get_namespace_name(schema),
+												   "next_id_seq")),
+				 errhint("Give next_id() its sequence as the second argument.")));
+
+	return sequence;
+}
+
+/*
  * next_id()
- *
- * The sequence is the one that came with this very function.  It is looked up
- * in the function's own schema, wherever the search path points, and once for
- * each place where a query calls the function.
  */
 Datum
 snowflake_next_id_setting(PG_FUNCTION_ARGS)
@@ -218,21 +236,11 @@ snowflake_next_id_setting(PG_FUNCTION_ARGS)
 				 errmsg("\"snowflake.shard\" is not set"),
 				 errhint("Set it for this server or database with ALTER SYSTEM or ALTER DATABASE, or give the shard as an argument: next_id(5).")));
 
+	/* Once for each place where a query calls the function. */
 	if (sequence == NULL)
 	{
-		Oid			schema = get_func_namespace(flinfo->fn_oid);
-		Oid			relid = get_relname_relid("next_id_seq", schema);
-
-		if (!OidIsValid(relid))
-			ereport(ERROR,
-					(errcode(ERRCODE_UNDEFINED_TABLE),
-					 errmsg("sequence \"%s\" does not exist",
-							quote_qualified_identifier(get_namespace_name(schema),
-													   "next_id_seq")),
-					 errhint("next_id() uses the sequence that was installed with it, by this name.")));
-
 		sequence = MemoryContextAlloc(flinfo->fn_mcxt, sizeof(Oid));
-		*sequence = relid;
+		*sequence = default_sequence(flinfo->fn_oid);
 		flinfo->fn_extra = sequence;
 	}
 

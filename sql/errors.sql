@@ -142,6 +142,7 @@ SELECT setval('ahead', 1125899906841600) > 0;
 SELECT * FROM error_of('SELECT next_id(5, ''ahead'')');
 CREATE SEQUENCE negative MINVALUE -10 START -10;
 SELECT * FROM error_of('SELECT next_id(5, ''negative'')');
+SELECT sqlstate_, message FROM error_of('SELECT snowflake_status(''negative'')');
 
 -- composing
 SELECT * FROM error_of('SELECT snowflake_id(''2011-08-24 21:07:01.720999Z'', 1, 1)');

@@ -71,6 +71,19 @@ SET LOCAL ROLE regress_sf_app;
 SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''guarded'')');
 ROLLBACK;
 
+-- a sequence that leaves the extension is like any other, at once
+SET ROLE regress_sf_app;
+SELECT next_id(5) > 0;
+RESET ROLE;
+ALTER EXTENSION snowflake DROP SEQUENCE next_id_seq;
+SET ROLE regress_sf_app;
+SELECT sqlstate_, message FROM error_of('SELECT next_id(5)');
+RESET ROLE;
+ALTER EXTENSION snowflake ADD SEQUENCE next_id_seq;
+SET ROLE regress_sf_app;
+SELECT next_id(5) > 0;
+RESET ROLE;
+
 -- EXECUTE can be taken away, for each of the functions
 REVOKE EXECUTE ON FUNCTION next_id(bigint, regclass) FROM PUBLIC;
 SET snowflake.shard = 3;
@@ -98,12 +111,25 @@ SET snowflake.shard = 1;
 SET search_path = regress_sf_trap, pg_catalog;
 SELECT public.next_id() > 0, public.next_id(1) > 0;
 SELECT is_called FROM regress_sf_trap.next_id_seq;
+DROP SEQUENCE regress_sf_trap.next_id_seq;
 RESET search_path;
+
+-- nor does another's sequence of that name in the place of the extension's
+ALTER SEQUENCE next_id_seq SET SCHEMA regress_sf_trap;
+ALTER SEQUENCE regress_sf_trap.next_id_seq RENAME TO moved;
+CREATE SEQUENCE public.next_id_seq MAXVALUE 1125899906841599;
+SELECT * FROM error_of('SELECT next_id()');
+SELECT next_id(1) > 0;
+SELECT is_called FROM next_id_seq;
+DROP SEQUENCE public.next_id_seq;
+SELECT * FROM error_of('SELECT next_id()');
+ALTER SEQUENCE regress_sf_trap.moved RENAME TO next_id_seq;
+ALTER SEQUENCE regress_sf_trap.next_id_seq SET SCHEMA public;
+SELECT next_id() > 0;
 RESET snowflake.shard;
 
 DROP FUNCTION guarded_id();
 DROP SEQUENCE guarded;
-DROP SEQUENCE regress_sf_trap.next_id_seq;
 DROP FUNCTION regress_sf_trap.next_id();
 DROP SCHEMA regress_sf_trap;
 DROP ROLE regress_sf_app, regress_sf_owner;

@@ -27,9 +27,9 @@ SHOW snowflake.max_wait;
 \set VERBOSITY terse
 SET snowflake.shard = -2;
 SET snowflake.shard = 2147483648;
-SET snowflake.max_lead = -1;
+SELECT sqlstate_ FROM error_of('SET snowflake.max_lead = -1');
 SET snowflake.max_lead = 'soon';
-SET snowflake.max_wait = -1;
+SELECT sqlstate_ FROM error_of('SET snowflake.max_wait = -1');
 SET snowflake.no_such_setting = 1;
 \set VERBOSITY default
 

@@ -93,6 +93,14 @@ like(
 		SELECT count(next_id(5, 'other')) FROM generate_series(1, 5000)}),
 	qr/^53400 sequence "other" is /,
 	'the clock stands still: an error after max_wait');
+# likewise a few microseconds before the next tick, where it does not sleep
+set_clock($node, '2026-01-01 00:00:01.720990');
+like(
+	sqlstate_of($node, q{
+		SET snowflake.max_lead = 0; SET snowflake.max_wait = '200ms';
+		SELECT count(next_id(5, 'other')) FROM generate_series(1, 5000)}),
+	qr/^53400 sequence "other" is 00:00:00.00001 ahead/,
+	'the clock stands still just before a tick');
 is( $node->safe_psql('postgres', q{
 		SET snowflake.max_lead = '1s';
 		SELECT count(next_id(5, 'other')) FROM generate_series(1, 5000)}),

@@ -96,7 +96,7 @@ foreach my $strategy ('wal_log', 'file_copy')
 
 # A sequence made in the same transaction has no WAL of its own here.
 {
-	my $node = new_node('minimal', conf => "wal_level = minimal\nmax_wal_senders = 0\n");
+	my $node = new_node('minimal', conf => "wal_level = minimal\nmax_wal_senders = 0\nwal_skip_threshold = 0\n");
 	my $last = $node->safe_psql('postgres', q{
 		BEGIN;
 		CREATE SEQUENCE young;
@@ -242,6 +242,37 @@ foreach my $strategy ('wal_log', 'file_copy')
 	close $file;
 	$node->start;
 	is($node->safe_psql('postgres', "SELECT next_id(5, 'used') > 0"), 't', 'mended');
+	$node->stop;
+}
+
+# Nor is a page that cannot be read at all, however often it is tried.
+{
+	my $node = PostgreSQL::Test::Cluster->new('checksums');
+	$node->init(extra => ['--data-checksums']);
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; SELECT next_id(5)');
+	my $path = $node->data_dir . '/'
+	  . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('next_id_seq')});
+	$node->stop;
+	my $page = slurp_file($path);
+	substr($page, -20, 1) ^= "\x01";
+	open my $file, '>:raw', $path or die;
+	print $file $page;
+	close $file;
+	$node->start;
+	my ($ret, $stdout, $stderr) = $node->psql('postgres', q{
+		DO $$
+		BEGIN
+			FOR i IN 1..3 LOOP
+				BEGIN
+					RAISE NOTICE 'ID %', next_id(5);
+				EXCEPTION WHEN data_corrupted THEN
+					RAISE NOTICE 'refused';
+				END;
+			END LOOP;
+		END $$});
+	is(scalar(() = $stderr =~ /NOTICE:  refused/g), 3, 'a bad checksum is refused every time');
+	unlike($stderr, qr/NOTICE:  ID|leak/, 'without an ID, and without a leak');
 	$node->stop;
 }
 

@@ -36,6 +36,16 @@ is( $standby->safe_psql('postgres', q{
 		FROM snowflake_status('used'), photos}),
 	't|00:00:00', 'and sees the mark that the WAL covers');
 
+# A transaction that has looked at it does not hold up replay.
+my $looked = $standby->background_psql('postgres');
+$looked->query_safe(q{BEGIN; SELECT last_timestamp FROM snowflake_status()});
+$primary->safe_psql('postgres', q{
+	SELECT setval('next_id_seq', 1); ALTER SEQUENCE next_id_seq RESTART});
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+is($looked->query_safe(q{SELECT last_timestamp IS NULL FROM snowflake_status()}), 't',
+	'nor does it see the old file');
+$looked->quit;
+
 # Synchronous: an ID goes out when the standby has the record that covers it.
 $primary->safe_psql('postgres', q{
 	ALTER SYSTEM SET synchronous_standby_names = '*';
@@ -69,6 +79,28 @@ ok( wait_for(sub { $_->{run}->pump_nb for $open, $other;
 is($other->{stdout}, '', 'and no ID');
 $_->{stderr} = '' for $open, $other;
 $open->{run}->kill_kill;
+
+# The same where the session did not know yet that there is such a standby.
+$primary->safe_psql('postgres', q{
+	ALTER SYSTEM RESET synchronous_standby_names; SELECT pg_reload_conf()});
+ok( $primary->poll_query_until('postgres', q{SELECT current_setting('synchronous_standby_names') = ''}),
+	'no standby is synchronous');
+$other->query_safe('SELECT 1');
+$other->{stdout} = '';
+$other->{stdin} .= "DO \$\$ BEGIN PERFORM pg_sleep(2); RAISE NOTICE 'ID %', next_id(5); END \$\$;\n";
+$other->{run}->pump_nb;
+$primary->safe_psql('postgres', q{
+	ALTER SYSTEM SET synchronous_standby_names = '*'; SELECT pg_reload_conf()});
+ok( $primary->poll_query_until('postgres', q{
+		SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'}),
+	'a session in the middle of a statement waits as well');
+$primary->safe_psql('postgres', q{
+	SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'});
+ok( wait_for(sub { $other->{run}->pump_nb;
+		$other->{stderr} =~ /ERROR:  canceling next_id\(\) while it waited/ }),
+	'and its cancelled wait is an error');
+unlike($other->{stderr}, qr/NOTICE:  ID/, 'and no ID');
+$other->{stderr} = '';
 
 # A session that asks for less gets less.
 like($primary->safe_psql('postgres', "SET synchronous_commit = local; $next"), qr/^\d+$/,

@@ -6,6 +6,7 @@ package SnowflakeTest;
 use strict;
 use warnings;
 use Exporter 'import';
+use File::Spec;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(usleep time);
@@ -46,7 +47,8 @@ sub start_with_clock
 
 	set_clock($node, $clock);
 	local $ENV{LD_PRELOAD} = faketime_library();
-	local $ENV{FAKETIME_TIMESTAMP_FILE} = $node->basedir . '/clock';
+	# The server has another working directory.
+	local $ENV{FAKETIME_TIMESTAMP_FILE} = File::Spec->rel2abs($node->basedir . '/clock');
 	local $ENV{FAKETIME_NO_CACHE} = 1;
 	local $ENV{DONT_FAKE_MONOTONIC} = 1;
 	local $ENV{FAKETIME_DONT_FAKE_MONOTONIC} = 1;
