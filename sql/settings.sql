@@ -54,17 +54,20 @@ SELECT snowflake_id('2020-01-01Z'::timestamptz + g * interval '1 s', 6, 1) AS id
 FROM generate_series(1, 20000) g;
 ALTER TABLE known SET (parallel_workers = 2);
 ANALYZE known;
+-- (a plain call would load it before the workers start)
+CREATE FUNCTION late(id bigint) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE
+AS 'BEGIN RETURN snowflake_shard(id); END';
 \c -
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
 SET snowflake.max_wait = '4s';
-EXPLAIN (COSTS OFF) SELECT sum(snowflake_shard(id)) FROM known;
-SELECT sum(snowflake_shard(id)) FROM known;
+EXPLAIN (COSTS OFF) SELECT sum(late(id)) FROM known;
+SELECT sum(late(id)) FROM known;
 SELECT snowflake_shard(next_id());
 SHOW snowflake.max_lead;
 SHOW snowflake.max_wait;
-SELECT sum(snowflake_shard(id)) FROM known;
+SELECT sum(late(id)) FROM known;
 SHOW snowflake.shard;
 -- and by the leader alone
 \c -
@@ -72,7 +75,7 @@ SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
 SET max_parallel_workers = 0;
-SELECT sum(snowflake_shard(id)) FROM known;
+SELECT sum(late(id)) FROM known;
 SELECT snowflake_shard(next_id());
 SHOW snowflake.max_lead;
 
@@ -88,5 +91,6 @@ SELECT * FROM error_of('SELECT next_id()');
 
 DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET snowflake.shard', current_database()); END $$;
 DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET snowflake.max_lead', current_database()); END $$;
+DROP FUNCTION late(bigint);
 DROP TABLE known;
 DROP FUNCTION set_for_database(text, text);
