@@ -263,9 +263,9 @@ find_sequence(Oid relid)
 }
 
 /*
- * A sequence that cannot be used as it is.
+ * A sequence that cannot be used as it is, but can be altered.
  */
-static void
+static void pg_attribute_noreturn()
 refuse_sequence(Relation rel, const char *detail, const char *change)
 {
 	ereport(ERROR,
