@@ -36,6 +36,7 @@
 #include "access/xloginsert.h"
 #include "catalog/dependency.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_control.h"
 #include "catalog/pg_sequence.h"
 #include "catalog/pg_type.h"
 #include "commands/extension.h"
@@ -674,6 +675,23 @@ make_durable(SequenceState *seq, XLogRecPtr lsn)
 		(lsn > seq->acknowledged ||
 		 seq->acknowledged_for != synchronous_commit))
 	{
+		/*
+		 * Many sessions wait for the same record at the same time, but no two
+		 * may wait for the same LSN: as every commit has its own, the queue
+		 * of waiters takes equal ones for an error (and asserts so).  Hence
+		 * each waits for a record of its own, which says nothing.
+		 */
+		if (SyncStandbysMayBeDefined())
+		{
+			char		nothing = 0;
+
+			XLogBeginInsert();
+			XLogRegisterData(&nothing, sizeof(nothing));
+			lsn = XLogInsert(RM_XLOG_ID, XLOG_NOOP);
+			XLogFlush(lsn);
+			seq->flushed = lsn;
+		}
+
 		/* What is pending after this has come while we waited. */
 		CHECK_FOR_INTERRUPTS();
 
