@@ -13,8 +13,8 @@ DATA = snowflake--1.0.sql
 
 # make installcheck: against a running server
 REGRESS = extension next_id decode errors privileges settings transactions
-ISOLATION = locks
-EXTRA_CLEAN = output_iso tmp_check tmp_check_iso
+ISOLATION = changes deadlock locks
+EXTRA_CLEAN = ledger output_iso tmp_check tmp_check_iso
 
 PG_CONFIG = pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
@@ -23,7 +23,7 @@ include $(PGXS)
 # The TAP tests start servers of their own, which PostgreSQL refuses to do for
 # root.  Hence they are not part of installcheck, which root may run.
 .PHONY: prove_installcheck
-prove_installcheck:
+prove_installcheck: ledger
 	rm -rf '$(CURDIR)'/tmp_check
 	$(MKDIR_P) '$(CURDIR)'/tmp_check
 	cd '$(srcdir)' && \
@@ -31,3 +31,7 @@ prove_installcheck:
 	PG_REGRESS='$(top_builddir)/src/test/regress/pg_regress' \
 	$(PROVE) -I '$(top_srcdir)/src/test/perl' -I t $(PROVE_FLAGS) \
 	$(if $(PROVE_TESTS),$(PROVE_TESTS),t/*.pl)
+
+# A client that keeps a ledger of the IDs it received, for t/ and script/soak
+ledger: t/ledger.c
+	$(CC) $(CFLAGS) $(CPPFLAGS) -I'$(includedir)' $< $(LDFLAGS) -L'$(libdir)' -lpq -o $@

@@ -20,6 +20,9 @@ sub crash
 	my ($node) = @_;
 	my $pidfile = $node->data_dir . '/postmaster.pid';
 	my ($postmaster) = split /\n/, slurp_file($pidfile);
+
+	# It shall have no more children than those that we are about to see.
+	kill 'STOP', $postmaster;
 	my @children = split ' ', `ps -o pid= --ppid $postmaster`;
 
 	kill 'KILL', $postmaster, @children;

@@ -1,0 +1,161 @@
+# A checkpoint at the worst moment: while a backend is about to take a value.
+#
+# The backend is stopped with gdb at each point where it matters; a checkpoint
+# runs, as far as it can; the backend goes on, and its value is in somebody's
+# hands when the server is killed.  The same schedule for nextval(), which
+# repeats the value, shows that it is the right one.
+#
+# The page must be clean, with WAL since the last checkpoint.  So it is made
+# to be evicted from a tiny cache.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(usleep);
+use FindBin;
+use lib $FindBin::RealBin;
+use SnowflakeTest;
+
+plan skip_all => 'gdb is not installed'
+  unless grep { -x "$_/gdb" } split /:/, $ENV{PATH};
+
+my $node = PostgreSQL::Test::Cluster->new('checkpoint');
+$node->init;
+$node->append_conf('postgresql.conf', <<EOC);
+shared_buffers = 128kB
+wal_writer_delay = 10s
+bgwriter_lru_maxpages = 0
+checkpoint_timeout = 1h
+autovacuum = off
+snowflake.max_lead = '30d'
+EOC
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION snowflake;
+	CREATE SEQUENCE used;
+	CREATE SEQUENCE plain;
+});
+ahead_of_clock($node, 'used', '1 day');
+
+my $dir = PostgreSQL::Test::Utils::tempdir_short;
+my $path = $node->data_dir . '/';
+my %path = map { $_ => $path . $node->safe_psql('postgres', "SELECT pg_relation_filepath('$_')") }
+  qw(used plain);
+
+# The last value of a sequence as it is on disk.
+sub on_disk
+{
+	my ($sequence) = @_;
+	my $page = slurp_file($path{$sequence});
+	my $offset = unpack('V', substr($page, 24, 4)) & 0x7fff;
+	return unpack 'q<', substr($page, $offset + 24, 8);
+}
+
+# Run gdb on a backend: stop at a function, called from the extension or from
+# nextval(), or where it returns, until release() is called.
+sub gdb
+{
+	my ($pid, $function, $return) = @_;
+	my $log = '';
+
+	unlink "$dir/attached", "$dir/reached", "$dir/go";
+	my @commands = (
+		'set confirm off', 'set pagination off',
+		'handle all nostop noprint pass', "break $function",
+		"shell touch $dir/attached", 'continue',
+		$return ? 'finish' : (),
+		"shell touch $dir/reached; while [ ! -e $dir/go ]; do sleep 0.02; done",
+		'delete', 'detach');
+	my $run = IPC::Run::start(
+		[ 'gdb', '-nx', '-batch', '-iex', 'set debuginfod enabled off',
+			'-p', $pid, map { ('-ex', $_) } @commands ],
+		'<', \'', '>', \$log, '2>', \$log,
+		IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
+	# gdb goes on after an error, so what it says is looked at, too.
+	wait_for(sub { $run->pump_nb; -e "$dir/attached" || !$run->pumpable });
+	return { run => $run, log => \$log,
+		attached => -e "$dir/attached" && $log =~ /^Breakpoint 1 at/m };
+}
+
+# Has the server as much to do for this checkpoint as a lock on the page?
+my $held = q{SELECT count(*) FROM pg_stat_activity
+	WHERE backend_type = 'checkpointer' AND wait_event = 'BufferContent'};
+
+# Take a value with a checkpoint in the middle; then crash.  What was taken,
+# and what comes next.
+sub schedule
+{
+	my ($sql, $sequence, $function, $return) = @_;
+	my $session = $node->background_psql('postgres');
+	my $watcher = $node->background_psql('postgres');
+	my $pid = $session->query_safe('SELECT pg_backend_pid()');
+
+	# All is in this session's caches, and there is WAL to lean on ...
+	$watcher->query_safe($held);
+	$session->query_safe($sql) for 1 .. 3;
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	my $before = $session->query_safe($sql);
+	$before = $session->query_safe($sql);
+	# ... and the page on disk.
+	my $last = $node->safe_psql('postgres', "SELECT last_value FROM $sequence");
+	wait_for(sub {
+		$node->safe_psql('postgres', q{
+			SELECT count(*) FROM pg_class, LATERAL pg_relation_size(oid);
+			SET enable_seqscan = off;
+			SELECT count(*) FROM pg_proc p JOIN pg_type t ON t.oid = p.prorettype JOIN pg_operator o ON o.oprcode = p.oid});
+		return on_disk($sequence) == $last }) or die "the page was not written";
+	$session->query_safe('SELECT 1');
+
+	my $gdb = gdb($pid, $function, $return);
+	return undef unless $gdb->{attached};
+	$session->{stdin} .= "$sql;\n";
+	wait_for(sub { $session->{run}->pump_nb; $gdb->{run}->pump_nb; -e "$dir/reached" })
+	  or die "$function was not reached: ${$gdb->{log}}";
+	is($session->{stdout}, '', "stopped at $function" . ($return ? ', on return' : ''));
+
+	my $redo = sub {
+		return $watcher->query_safe('SELECT redo_lsn FROM pg_control_checkpoint()') };
+	my $redo_before = $redo->();
+	my $checkpoint = IPC::Run::start(
+		[ 'psql', '-X', '-d', $node->connstr('postgres'), '-c', 'CHECKPOINT' ],
+		'<', \'', '>', \my $out, '2>', \my $err);
+	ok( wait_for(sub { $redo->() ne $redo_before || $watcher->query_safe($held) }),
+		'a checkpoint runs as far as it can');
+	note($redo->() ne $redo_before ? 'it is through' : 'it waits for the page');
+
+	append_to_file("$dir/go", '');
+	wait_for(sub { $session->{run}->pump_nb; $session->{stdout} =~ /\d+\n/ })
+	  or die 'the session did not go on';
+	my ($taken) = $session->{stdout} =~ /(\d+)/;
+	$checkpoint->finish;
+	crash($node);
+	$gdb->{run}->finish;
+	eval { $_->quit } for $session, $watcher;
+	$node->start;
+	cmp_ok($taken, '>', $before, 'a value was taken');
+	return ($taken, $node->safe_psql('postgres', $sql));
+}
+
+my ($taken, $after) = schedule(q{SELECT nextval('plain')}, 'plain', 'MarkBufferDirty');
+if (!defined $taken)
+{
+	$node->stop('immediate');
+	plan skip_all => 'gdb cannot attach to a server process or finds no functions';
+}
+SKIP:
+{
+	skip 'nextval() does not repeat here', 1 if $after > $taken;
+	pass('nextval() repeats a value (control)');
+}
+
+foreach my $point ([ 'MarkBufferDirty', 0 ], [ 'MarkBufferDirty', 1 ],
+	[ 'GetRedoRecPtr', 0 ], [ 'GetRedoRecPtr', 1 ])
+{
+	($taken, $after) = schedule(q{SELECT next_id(5, 'used')}, 'used', @$point);
+	cmp_ok($after, '>', $taken, 'next_id() does not');
+}
+
+$node->stop;
+done_testing();

@@ -1,0 +1,178 @@
+# Promotion: what the new primary knows of the IDs that the old one gave out.
+#
+# The mark is a day ahead of the clock, unless it is the clock that is tested.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+use FindBin;
+use lib $FindBin::RealBin;
+use SnowflakeTest;
+
+my $next = q{SELECT next_id(5, 'used')};
+my $nextval = q{SELECT nextval('plain')};
+my $count = 0;
+
+# A primary and a standby that has all of it.
+sub pair
+{
+	my (%params) = @_;
+	$count++;
+	my $primary = PostgreSQL::Test::Cluster->new("primary$count");
+	$primary->init(allows_streaming => 1);
+	$primary->append_conf('postgresql.conf', <<EOC);
+autovacuum = off
+checkpoint_timeout = 1h
+wal_receiver_status_interval = 1
+wal_retrieve_retry_interval = 100ms
+snowflake.max_lead = '30d'
+EOC
+	$primary->start;
+	$primary->safe_psql('postgres', q{
+		CREATE EXTENSION snowflake;
+		CREATE SEQUENCE used;
+		CREATE SEQUENCE plain;
+	});
+	ahead_of_clock($primary, 'used', '1 day') unless $params{clock};
+	$primary->backup('base');
+	my $standby = PostgreSQL::Test::Cluster->new("standby$count");
+	$standby->init_from_backup($primary, 'base', has_streaming => 1);
+	$standby->start;
+	if ($params{synchronous})
+	{
+		$primary->safe_psql('postgres', q{
+			ALTER SYSTEM SET synchronous_standby_names = '*';
+			SELECT pg_reload_conf()});
+		$primary->poll_query_until('postgres', q{
+			SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'})
+		  or die 'the standby is not synchronous';
+	}
+	return ($primary, $standby);
+}
+
+# The old primary is gone for good.
+sub fail_over
+{
+	my ($primary, $standby) = @_;
+	crash($primary) if defined $primary->{_pid};
+	$standby->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
+	$standby->start unless defined $standby->{_pid};
+	$standby->promote;
+	return;
+}
+
+# Send a query without waiting for its result.
+sub send_query
+{
+	my ($session, $sql) = @_;
+	$session->{stdout} = '';
+	$session->{stdin} .= "$sql;\n";
+	$session->{run}->pump_nb;
+	return;
+}
+
+# Synchronous: A writes the record that covers B's ID within an open
+# transaction, B has nothing to commit, and no standby answers.
+{
+	my ($primary, $standby) = pair(synchronous => 1);
+	my @session = map { $primary->background_psql('postgres') } 1, 2;
+	foreach my $session (@session)
+	{
+		$session->query_safe($next);
+		$session->query_safe($nextval);
+	}
+	my $last = $session[0]->query_safe($next);
+	$primary->wait_for_catchup($standby, 'flush', $primary->lsn('insert'));
+	$primary->safe_psql('postgres', 'CHECKPOINT');
+	# beyond what earlier records cover
+	$primary->safe_psql('postgres', q{
+		SET synchronous_commit = local;
+		SELECT setval('used', last_value + 2000000) FROM used;
+		SELECT setval('plain', last_value + 100) FROM plain});
+	$primary->wait_for_catchup($standby, 'flush', $primary->lsn('insert'));
+	$standby->stop;
+
+	$session[0]->query_safe("BEGIN; $nextval");
+	my $value = $session[1]->query_safe($nextval);
+	send_query($_, $next) for @session;
+	ok( wait_for(sub {
+			$_->{run}->pump_nb for @session;
+			(grep { $_->{stdout} =~ /\d\n/ } @session)
+			  || $primary->safe_psql('postgres',
+				q{SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'}) == 2 }),
+		'no standby answers: both sessions wait');
+	sleep(0.2);
+	$_->{run}->pump_nb for @session;
+	my @taken = map { $_->{stdout} =~ /(\d+)\n/ } @session;
+	is(scalar @taken, 0, 'and get no ID');
+
+	crash($primary);
+	eval { $_->quit } for @session;
+	fail_over($primary, $standby);
+	my $after = $standby->safe_psql('postgres', $next);
+	is(scalar(grep { $_ >= $after } $last, @taken), 0, 'the promoted standby repeats none');
+  SKIP:
+	{
+		skip 'nextval() does not repeat here', 1
+		  if $standby->safe_psql('postgres', $nextval) > $value;
+		pass('nextval() gave out a value, and repeats it (control)');
+	}
+	$standby->stop;
+}
+
+# Synchronous, with a standby that has all but replays nothing.
+{
+	my ($primary, $standby) = pair(synchronous => 1);
+	$standby->safe_psql('postgres', 'SELECT pg_wal_replay_pause()');
+	ok( $standby->poll_query_until('postgres',
+			q{SELECT pg_get_wal_replay_pause_state() = 'paused'}),
+		'replay is paused');
+	$primary->safe_psql('postgres', q{SELECT setval('used', last_value + 2000000) FROM used});
+	# in one session, as the first one of each has a record of its own
+	my $last = $primary->safe_psql('postgres',
+		q{SELECT max(next_id(5, 'used')) FROM generate_series(1, 1000)});
+	is($standby->safe_psql('postgres',
+			"SELECT last_value < ($last >> 23) * 1024 FROM used"), 't',
+		'the standby has not replayed the last ID');
+	fail_over($primary, $standby);
+	cmp_ok($standby->safe_psql('postgres', $next), '>', $last,
+		'replay paused, promoted: the next ID is larger');
+	$standby->stop;
+}
+
+# Asynchronous, and the standby lags behind: the clock covers what it has not
+# received, once it has passed the last ID's time.
+{
+	my ($primary, $standby) = pair(clock => 1);
+	$primary->append_conf('postgresql.conf', "snowflake.max_lead = '1s'\n");
+	$primary->reload;
+	my $received = $primary->safe_psql('postgres', $next);
+	$primary->wait_for_catchup($standby, 'flush', $primary->lsn('insert'));
+	$standby->stop;
+	# beyond what the standby's last record covers
+	sleep(1.1);
+	my $last = $primary->safe_psql('postgres',
+		q{SELECT max(next_id(5, 'used')) FROM generate_series(1, 100000)});
+	my $time = $primary->safe_psql('postgres', "SELECT snowflake_timestamp($last)");
+	cmp_ok($last - $received, '>', 1100 << 23, 'lagging: IDs that the standby knows nothing of');
+	fail_over($primary, $standby);
+	ok($standby->poll_query_until('postgres', "SELECT clock_timestamp() > '$time'"),
+		'promoted, and the last ID\'s time has passed');
+	is($standby->safe_psql('postgres', "SELECT last_value < ($last >> 23) * 1024 FROM used"), 't',
+		'the sequence alone would repeat');
+	cmp_ok($standby->safe_psql('postgres', $next), '>', $last, 'the next ID is larger');
+
+	# That is all that is promised: IDs further ahead of the clock are lost
+	# with the old primary.  Its operator sets the sequence to the last one.
+	$standby->safe_psql('postgres', q{ALTER SYSTEM SET snowflake.max_lead = '30d'; SELECT pg_reload_conf()});
+	my $lost = ($last >> 23) + 86_400_000 << 23;
+	cmp_ok($standby->safe_psql('postgres', $next), '<', $lost, 'but not larger than one that was a day ahead');
+	$standby->safe_psql('postgres', "SELECT setval('used', ($lost >> 23) * 1024 + 1023)");
+	cmp_ok($standby->safe_psql('postgres', $next), '>', $lost, 'unless setval() takes the sequence there');
+	$standby->stop;
+}
+
+done_testing();

@@ -1,0 +1,255 @@
+# Copies of a server: backup, restore to a point in time, clone, dump,
+# pg_upgrade, logical replication; and a standby compared page by page.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+use FindBin;
+use lib $FindBin::RealBin;
+use SnowflakeTest;
+
+my $next = q{SELECT next_id(5, 'used')};
+my $dir = PostgreSQL::Test::Utils::tempdir;
+
+my $node = PostgreSQL::Test::Cluster->new('original');
+$node->init(allows_streaming => 1, has_archiving => 1);
+$node->append_conf('postgresql.conf', <<EOC);
+autovacuum = off
+wal_level = logical
+wal_consistency_checking = 'all'
+wal_keep_size = '1GB'
+snowflake.max_lead = '30d'
+EOC
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION snowflake;
+	CREATE SEQUENCE used;
+	CREATE SEQUENCE clock;
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), n int);
+});
+ahead_of_clock($node, 'used', '1 day');
+
+# A backup made under load, as a standby, as a clone and as a base to recover
+# from.
+append_to_file("$dir/load.sql", <<'EOS');
+SELECT next_id(5, 'used');
+SELECT nextval('used');
+BEGIN; INSERT INTO photos SELECT FROM generate_series(1, 20); ROLLBACK;
+SELECT count(next_id(5, 'used')) FROM generate_series(1, 3000);
+SELECT setval('used', last_value + 3) FROM used;
+EOS
+append_to_file("$dir/checkpoint.sql", "\\sleep 50 ms\nCHECKPOINT;\n");
+
+sub load
+{
+	my ($seconds) = @_;
+	my $log = '';
+	return IPC::Run::start(
+		[ 'pgbench', '-n', '-c', '4', '-R', '300', '-T', $seconds, '-h', $node->host, '-p', $node->port,
+			'-f', "$dir/load.sql\@30", '-f', "$dir/checkpoint.sql\@1", 'postgres' ],
+		'>', \$log, '2>', \$log);
+}
+
+my $load = load(60);
+sleep(0.5);
+$node->backup('base');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'base', has_streaming => 1);
+$standby->start;
+sleep(2);
+$load->signal('INT');
+$load->finish;
+$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+
+# Every record was replayed to the page that it was made from, or the standby
+# would have stopped.  At rest, the pages differ in what the record has used up.
+is($standby->safe_psql('postgres', 'SELECT pg_is_in_recovery()'), 't',
+	'wal_consistency_checking finds nothing under load');
+$_->safe_psql('postgres', 'CHECKPOINT') for $node, $standby;
+ok( wait_for(sub {
+		$standby->safe_psql('postgres', 'CHECKPOINT');
+		return page($node, 'used')->{lsn} eq page($standby, 'used')->{lsn} }),
+	'the standby\'s page has the primary\'s LSN');
+
+# A sequence's page, with what may differ between servers set apart.
+sub page
+{
+	my ($server, $sequence) = @_;
+	my $path = $server->safe_psql('postgres', "SELECT pg_relation_filepath('$sequence')");
+	my $page = slurp_file($server->data_dir . "/$path");
+	my $offset = unpack('V', substr($page, 24, 4)) & 0x7fff;
+	my ($last, $ahead) = unpack 'q<q<', substr($page, $offset + 24, 16);
+	my $lsn = unpack 'H*', substr($page, 0, 8);
+
+	substr($page, $offset + 24, 16) = '';
+	substr($page, 0, 10) = '';	# LSN and checksum
+	return { lsn => $lsn, rest => unpack('H*', $page), mark => $last + $ahead, ahead => $ahead };
+}
+
+foreach my $sequence ('used', 'next_id_seq')
+{
+	my ($ours, $theirs) = map { page($_, $sequence) } $node, $standby;
+	is($theirs->{rest}, $ours->{rest}, "$sequence: the standby's page is the primary's");
+	is($theirs->{mark}, $ours->{mark}, 'up to what the WAL covers');
+	is($theirs->{ahead}, 0, 'which the standby takes for used');
+}
+$standby->stop;
+
+# A clone that goes on with the same shard, beside the original, repeats IDs:
+# nothing tells it that it is not alone.  With another shard it does not.
+my $clone = PostgreSQL::Test::Cluster->new('clone');
+$clone->init_from_backup($node, 'base', has_restoring => 1, standby => 0);
+$clone->append_conf('postgresql.conf', "archive_mode = off\n");
+$node->safe_psql('postgres', 'SELECT pg_switch_wal()');
+$clone->start;
+ok($clone->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()'), 'a clone starts');
+my %seen;
+$seen{$_}++ for split /\n/, $clone->safe_psql('postgres', "$next FROM generate_series(1, 1000)");
+my $first = (sort { $a <=> $b } keys %seen)[0];
+my $repeats = $node->safe_psql('postgres', qq{
+	SELECT setval('used', ($first >> 23) * 1024 + ($first & 1023) - 1);
+	SELECT count(*) FROM (SELECT next_id(5, 'used') AS id FROM generate_series(1, 1000)) t
+	WHERE id IN (} . join(',', keys %seen) . ')');
+$repeats =~ s/.*\n//;
+is($repeats, 1000, 'with the same shard it repeats what the original makes (as documented)');
+$seen{$_}++ for split /\n/, $clone->safe_psql('postgres', "SELECT next_id(6, 'used') FROM generate_series(1, 1000)");
+is(scalar(grep { $_ > 1 } values %seen), 0, 'with another it does not');
+$clone->stop;
+
+# Point-in-time recovery: the clock covers what was made after that point.
+my $point = $node->safe_psql('postgres', q{
+	SELECT next_id(5, 'clock') \g /dev/null
+	SELECT pg_create_restore_point('point') \g /dev/null
+	SELECT pg_sleep(1.1) \g /dev/null
+	SELECT next_id(5, 'clock')});
+my $lost = $node->safe_psql('postgres',
+	q{SELECT setval('used', last_value + 2000000) FROM used \g /dev/null
+	  SELECT next_id(5, 'used')});
+$node->safe_psql('postgres', 'SELECT pg_switch_wal()');
+my $recovered = PostgreSQL::Test::Cluster->new('recovered');
+$recovered->init_from_backup($node, 'base', has_restoring => 1, standby => 0);
+$recovered->append_conf('postgresql.conf',
+	"archive_mode = off\nrecovery_target_name = 'point'\nrecovery_target_action = 'promote'\n");
+$recovered->start;
+ok($recovered->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()'), 'recovered to a point');
+is($recovered->safe_psql('postgres', "SELECT last_value < ($point >> 23) * 1024 FROM clock"), 't',
+	'where the last ID had not been made');
+cmp_ok($recovered->safe_psql('postgres', q{SELECT next_id(5, 'clock')}), '>', $point,
+	'the next ID is larger all the same');
+# What was further ahead than the clock is not known there.
+cmp_ok($recovered->safe_psql('postgres', $next), '<', $lost,
+	'but not larger than one that was a day ahead of the clock');
+$recovered->safe_psql('postgres', "SELECT setval('used', ($lost >> 23) * 1024 + 1023)");
+cmp_ok($recovered->safe_psql('postgres', $next), '>', $lost, 'unless setval() takes the sequence there');
+$recovered->stop;
+
+# Logical replication: rows travel, sequences do not.  Each side has a shard.
+my $subscriber = PostgreSQL::Test::Cluster->new('subscriber');
+$subscriber->init(allows_streaming => 'logical');
+$subscriber->start;
+$node->safe_psql('postgres', q{
+	INSERT INTO photos SELECT FROM generate_series(1, 100);
+	CREATE PUBLICATION p FOR TABLE photos});
+my $last = $node->safe_psql('postgres', q{
+	SELECT setval('next_id_seq', last_value + 86400000::bigint * 1024) FROM next_id_seq \g /dev/null
+	INSERT INTO photos VALUES (DEFAULT, 1) RETURNING id});
+$subscriber->safe_psql('postgres', q{
+	CREATE EXTENSION snowflake;
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(6), n int);
+	INSERT INTO photos SELECT FROM generate_series(1, 50)});
+$subscriber->safe_psql('postgres',
+	"CREATE SUBSCRIPTION s CONNECTION '" . $node->connstr . " dbname=postgres' PUBLICATION p");
+$subscriber->wait_for_subscription_sync($node, 's');
+$node->safe_psql('postgres', 'INSERT INTO photos SELECT FROM generate_series(1, 100)');
+$subscriber->safe_psql('postgres', 'INSERT INTO photos SELECT FROM generate_series(1, 50)');
+$node->wait_for_catchup('s');
+is( $subscriber->safe_psql('postgres', q{
+		SELECT snowflake_shard(id), count(*) FROM photos GROUP BY 1 ORDER BY 1}),
+	"5|201\n6|100", 'logical replication: the publisher\'s rows and the subscriber\'s own');
+is( $subscriber->safe_psql('postgres', q{
+		SELECT lead < interval '1 hour' FROM snowflake_status()}),
+	't', 'rows that come leave the subscriber\'s sequence where it is');
+is( $subscriber->safe_psql('postgres', qq{
+		UPDATE photos SET n = 2 WHERE id = $last RETURNING snowflake_timestamp(id) > now() + interval '1 hour'}),
+	't', 'and keep their times');
+$subscriber->safe_psql('postgres', 'DROP SUBSCRIPTION s');
+$subscriber->stop;
+
+# pg_dump in its formats and parts, restored where the clock is two days back.
+# (How far the sequences are ahead stands for that: the last IDs' times are
+# what counts.)
+$node->safe_psql('postgres', q{DROP PUBLICATION p; CREATE TABLE taken (id bigint); ALTER SEQUENCE used OWNED BY taken.id});
+my ($used, $default) = map { $node->safe_psql('postgres', "INSERT INTO taken VALUES ($_) RETURNING id") }
+  q{next_id(5, 'used')}, 'next_id(5)';
+my %dump = (
+	plain => ['-Fp'], custom => ['-Fc'], directory => [ '-Fd', '-j2' ],
+	schema => [ '-Fc', '-s' ], data => [ '-Fc', '-a' ]);
+foreach my $what (sort keys %dump)
+{
+	$node->command_ok(
+		[ 'pg_dump', @{ $dump{$what} }, '-f', "$dir/$what", '-d', $node->connstr('postgres') ],
+		"pg_dump: $what");
+}
+
+my $target = PostgreSQL::Test::Cluster->new('target');
+$target->init;
+$target->append_conf('postgresql.conf', "snowflake.max_lead = '30d'\nautovacuum = off\n");
+$target->start;
+
+sub restore
+{
+	my ($database, @parts) = @_;
+	$target->safe_psql('postgres', "CREATE DATABASE $database") unless $database eq 'postgres';
+	foreach my $part (@parts)
+	{
+		$target->command_ok(
+			$part eq 'plain'
+			? [ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', "$dir/plain", '-d', $target->connstr($database) ]
+			: [ 'pg_restore', '-e', '-d', $target->connstr($database), "$dir/$part" ],
+			"restore: $part");
+	}
+	return;
+}
+
+foreach my $parts ([ 'plain' ], [ 'custom' ], [ 'directory' ], [ 'schema', 'data' ])
+{
+	my $database = join '_', @$parts;
+	restore($database, @$parts);
+	cmp_ok($target->safe_psql($database, $next), '>', $used, "$database: the next ID is larger");
+	cmp_ok($target->safe_psql($database, 'SELECT next_id(5)'), '>', $default,
+		'also from the default sequence');
+}
+# without data, a sequence begins with the clock
+restore('empty', 'schema');
+is( $target->safe_psql('empty', q{
+		SELECT abs(extract(epoch FROM snowflake_timestamp(next_id(5)) - clock_timestamp())) < 3600}),
+	't', 'schema only: IDs begin with the clock');
+$target->stop;
+
+# pg_upgrade, to the same version.
+my $upgraded = PostgreSQL::Test::Cluster->new('upgraded');
+$upgraded->init;
+$upgraded->append_conf('postgresql.conf', "snowflake.max_lead = '30d'\nautovacuum = off\n");
+($used, $default) = map { $node->safe_psql('postgres', $_) } $next, 'SELECT next_id(5)';
+$node->stop;
+my $bindir = $node->config_data('--bindir');
+chdir $dir;
+command_ok(
+	[ 'pg_upgrade', '-N', '-d', $node->data_dir, '-D', $upgraded->data_dir,
+		'-b', $bindir, '-B', $bindir, '-s', $node->host,
+		'-p', $node->port, '-P', $upgraded->port ],
+	'pg_upgrade');
+$upgraded->start;
+my $after = $upgraded->safe_psql('postgres', $next);
+cmp_ok($after, '>', $used, 'the next ID is larger');
+cmp_ok($upgraded->safe_psql('postgres', 'SELECT next_id(5)'), '>', $default,
+	'also from the default sequence');
+crash($upgraded);
+$upgraded->start;
+cmp_ok($upgraded->safe_psql('postgres', $next), '>', $after, 'and after a crash');
+$upgraded->stop;
+
+done_testing();
