@@ -714,6 +714,10 @@ make_durable(SequenceState *seq, XLogRecPtr lsn)
 			acknowledged = WalSndCtl->lsn[mode] >= lsn;
 			LWLockRelease(SyncRepLock);
 
+			/* At the postmaster's death it sets no more than this. */
+			if (ProcDiePending)
+				InterruptPending = true;
+
 			if (acknowledged)
 			{
 				seq->acknowledged = lsn;

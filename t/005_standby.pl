@@ -113,9 +113,27 @@ ok( $primary->poll_query_until('postgres', q{
 my $last = $primary->safe_psql('postgres', 'INSERT INTO photos DEFAULT VALUES RETURNING id');
 cmp_ok($last, '>', $id, 'IDs go on');
 
+# Nor does the postmaster's death end the wait with an ID: enough of them to
+# be sent before the session comes to its end.
+$primary->safe_psql('postgres', q{ALTER SEQUENCE used SET UNLOGGED; ALTER SEQUENCE used SET LOGGED});
+$standby->stop;
+my $orphan = $primary->background_psql('postgres', on_error_stop => 0);
+$orphan->{stdin} .= "COPY ($next FROM generate_series(1, 100000)) TO STDOUT;\n";
+$orphan->{run}->pump_nb;
+ok( $primary->poll_query_until('postgres', q{
+		SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'}),
+	'a session waits for the standby');
+my ($postmaster) = split /\n/, slurp_file($primary->data_dir . '/postmaster.pid');
+my @orphans = split ' ', `ps -o pid= --ppid $postmaster`;
+kill 'KILL', $postmaster;
+ok(wait_for(sub { !grep { kill 0, $_ } @orphans }), 'the postmaster dies, and all others with it');
+eval { $orphan->{run}->finish };
+unlike($orphan->{stdout}, qr/\d{15}/, 'the session got no ID');
+$primary->{_pid} = undef;
+
 # Promotion: what the standby has replayed covers all that was given out.
-crash($primary);
 eval { $other->quit };
+$standby->start;
 $standby->promote;
 $standby->safe_psql('postgres', q{
 	ALTER SYSTEM RESET synchronous_standby_names; SELECT pg_reload_conf()});
