@@ -27,7 +27,9 @@ prove_installcheck: ledger
 	rm -rf '$(CURDIR)'/tmp_check
 	$(MKDIR_P) '$(CURDIR)'/tmp_check
 	cd '$(srcdir)' && \
-	TESTDIR='$(CURDIR)' PATH="$(bindir):$$PATH" PGPORT='6$(DEF_PGPORT)' \
+	TESTDIR='$(CURDIR)' TESTDATADIR='$(CURDIR)/tmp_check' \
+	TESTLOGDIR='$(CURDIR)/tmp_check/log' \
+	PATH="$(bindir):$$PATH" PGPORT='6$(DEF_PGPORT)' \
 	PG_REGRESS='$(top_builddir)/src/test/regress/pg_regress' \
 	$(PROVE) -I '$(top_srcdir)/src/test/perl' -I t $(PROVE_FLAGS) \
 	$(if $(PROVE_TESTS),$(PROVE_TESTS),t/*.pl)

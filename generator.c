@@ -654,6 +654,29 @@ take_value(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 }
 
 /*
+ * Have the synchronous standbys said that they have the WAL up to "lsn", as
+ * far as synchronous_commit asks for that?  If so, remember it.
+ */
+static bool
+standbys_have(SequenceState *seq, XLogRecPtr lsn)
+{
+	int			mode = synchronous_commit == SYNCHRONOUS_COMMIT_REMOTE_WRITE ?
+		SYNC_REP_WAIT_WRITE : SYNC_REP_WAIT_FLUSH;
+	bool		have;
+
+	LWLockAcquire(SyncRepLock, LW_SHARED);
+	have = WalSndCtl->lsn[mode] >= lsn;
+	LWLockRelease(SyncRepLock);
+
+	if (have)
+	{
+		seq->acknowledged = lsn;
+		seq->acknowledged_for = synchronous_commit;
+	}
+	return have;
+}
+
+/*
  * Wait until the WAL up to "lsn" is on disk and, where that is asked for, on
  * the synchronous standbys.
  *
@@ -671,66 +694,56 @@ make_durable(SequenceState *seq, XLogRecPtr lsn)
 		seq->flushed = lsn;
 	}
 
-	if (SyncRepRequested() &&
-		(lsn > seq->acknowledged ||
-		 seq->acknowledged_for != synchronous_commit))
+	if (!SyncRepRequested() ||
+		(lsn <= seq->acknowledged &&
+		 seq->acknowledged_for == synchronous_commit))
+		return;
+
+	/*
+	 * Many sessions wait for the same record at the same time, but no two may
+	 * wait for the same LSN: as every commit has its own, the queue of
+	 * waiters takes equal ones for an error (and asserts so).  Hence each
+	 * waits for a record of its own, which says nothing.
+	 */
+	if (SyncStandbysMayBeDefined())
 	{
-		/*
-		 * Many sessions wait for the same record at the same time, but no two
-		 * may wait for the same LSN: as every commit has its own, the queue
-		 * of waiters takes equal ones for an error (and asserts so).  Hence
-		 * each waits for a record of its own, which says nothing.
-		 */
-		if (SyncStandbysMayBeDefined())
+		char		nothing = 0;
+
+		if (standbys_have(seq, lsn))
+			return;
+
+		XLogBeginInsert();
+		XLogRegisterData(&nothing, sizeof(nothing));
+		lsn = XLogInsert(RM_XLOG_ID, XLOG_NOOP);
+		XLogFlush(lsn);
+		seq->flushed = lsn;
+	}
+
+	/* What is pending after this has come while we waited. */
+	CHECK_FOR_INTERRUPTS();
+
+	HOLD_INTERRUPTS();
+	SyncRepWaitForLSN(lsn, false);
+	RESUME_INTERRUPTS();
+
+	/*
+	 * That returns at once where there is no synchronous standby, and early
+	 * if it is interrupted, which it does not tell, as a commit could not be
+	 * undone.  An ID can be kept back.
+	 */
+	if (SyncStandbysMayBeDefined() && !standbys_have(seq, lsn))
+	{
+		/* At the postmaster's death it sets no more than this. */
+		if (ProcDiePending)
+			InterruptPending = true;
+
+		if (InterruptPending)
 		{
-			char		nothing = 0;
-
-			XLogBeginInsert();
-			XLogRegisterData(&nothing, sizeof(nothing));
-			lsn = XLogInsert(RM_XLOG_ID, XLOG_NOOP);
-			XLogFlush(lsn);
-			seq->flushed = lsn;
-		}
-
-		/* What is pending after this has come while we waited. */
-		CHECK_FOR_INTERRUPTS();
-
-		HOLD_INTERRUPTS();
-		SyncRepWaitForLSN(lsn, false);
-		RESUME_INTERRUPTS();
-
-		/*
-		 * That returns at once where there is no synchronous standby, and
-		 * early if it is interrupted, which it does not tell, as a commit
-		 * could not be undone.  An ID can be kept back.
-		 */
-		if (SyncStandbysMayBeDefined())
-		{
-			int			mode = synchronous_commit == SYNCHRONOUS_COMMIT_REMOTE_WRITE ?
-				SYNC_REP_WAIT_WRITE : SYNC_REP_WAIT_FLUSH;
-			bool		acknowledged;
-
-			LWLockAcquire(SyncRepLock, LW_SHARED);
-			acknowledged = WalSndCtl->lsn[mode] >= lsn;
-			LWLockRelease(SyncRepLock);
-
-			/* At the postmaster's death it sets no more than this. */
-			if (ProcDiePending)
-				InterruptPending = true;
-
-			if (acknowledged)
-			{
-				seq->acknowledged = lsn;
-				seq->acknowledged_for = synchronous_commit;
-			}
-			else if (InterruptPending)
-			{
-				CHECK_FOR_INTERRUPTS();
-				ereport(ERROR,
-						(errcode(ERRCODE_QUERY_CANCELED),
-						 errmsg("canceling next_id() while it waited for synchronous replication"),
-						 errdetail("No ID was returned, because a standby that takes over could repeat it.")));
-			}
+			CHECK_FOR_INTERRUPTS();
+			ereport(ERROR,
+					(errcode(ERRCODE_QUERY_CANCELED),
+					 errmsg("canceling next_id() while it waited for synchronous replication"),
+					 errdetail("No ID was returned, because a standby that takes over could repeat it.")));
 		}
 	}
 }

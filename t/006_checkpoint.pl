@@ -66,7 +66,7 @@ sub gdb
 		'handle all nostop noprint pass', "break $function",
 		"shell touch $dir/attached", 'continue',
 		$return ? 'finish' : (),
-		"shell touch $dir/reached; while [ ! -e $dir/go ]; do sleep 0.02; done",
+		"shell touch $dir/reached; while [ -d $dir -a ! -e $dir/go ]; do sleep 0.02; done",
 		'delete', 'detach');
 	my $run = IPC::Run::start(
 		[ 'gdb', '-nx', '-batch', '-iex', 'set debuginfod enabled off',
