@@ -585,13 +585,14 @@ take_value(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	}
 
 	/*
-	 * The number of values beyond ours that the WAL covers.
+	 * The number of values up to ours that the WAL does not cover; negative,
+	 * if it covers some beyond ours.
 	 *
-	 * It counts for nothing if it may have come with a copy of the file
+	 * log_cnt means nothing if it may have come with a copy of the file
 	 * rather than with the file's WAL: CREATE DATABASE copies files, and SET
 	 * LOGGED logs the sequence's last value with the count of the old file.
-	 * Hence a backend logs when it first touches a file.  Nor does it count
-	 * if recovery would start after the record.
+	 * Hence a backend logs when it first touches a file.  Nor does it if
+	 * recovery would start after the record.
 	 *
 	 * A file made in this transaction under wal_level = minimal has no WAL;
 	 * an image of the page will be logged at commit, and must not carry a
@@ -769,20 +770,17 @@ wait_for_clock(int64 usecs)
 {
 	CHECK_FOR_INTERRUPTS();
 
+	if (wait_event == 0)
+		wait_event = NewWaitEvent("SnowflakeClock");
+
 	if (usecs >= 1000)
 	{
-		if (wait_event == 0)
-			wait_event = NewWaitEvent("SnowflakeClock");
-
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 Min(usecs, NAP_USECS) / 1000, wait_event);
 		ResetLatch(MyLatch);
 	}
 	else if (usecs > SPIN_USECS)
 	{
-		if (wait_event == 0)
-			wait_event = NewWaitEvent("SnowflakeClock");
-
 		/* WaitLatch() counts in milliseconds. */
 		pgstat_report_wait_start(wait_event);
 		pg_usleep((long) usecs);
@@ -958,12 +956,10 @@ generator_status(Oid relid, const TickSpec *spec, TickStatus *status)
 	SequenceState *seq = find_sequence(relid);
 	HeapTupleData tuple;
 	FormData_pg_sequence_data *data;
-	Attempt		attempt;
 
 	open_sequence(seq, spec, ACL_USAGE | ACL_UPDATE | ACL_SELECT);
 
 	data = lock_page(seq, BUFFER_LOCK_SHARE, &tuple);
-	attempt.last = data->last_value;
 	status->called = data->is_called;
 	status->value = data->last_value;
 	status->logged = data->last_value + data->log_cnt;
@@ -975,6 +971,10 @@ generator_status(Oid relid, const TickSpec *spec, TickStatus *status)
 	 */
 	unpin_page();
 
-	if (attempt.last < 0 || attempt.last > spec->max_value)
+	if (status->value < 0 || status->value > spec->max_value)
+	{
+		Attempt		attempt = {.last = status->value};
+
 		report_refusal(seq, spec, NULL, &attempt, REFUSED_IMPOSSIBLE);
+	}
 }
