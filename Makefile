@@ -12,7 +12,7 @@ EXTENSION = snowflake
 DATA = snowflake--1.0.sql
 
 # make installcheck: against a running server
-REGRESS = extension next_id decode errors privileges settings transactions
+REGRESS = extension next_id decode layouts generators errors privileges settings transactions
 ISOLATION = changes deadlock locks
 EXTRA_CLEAN = ledger output_iso tmp_check tmp_check_iso
 

@@ -28,6 +28,11 @@ typedef RelFileNode RelFileLocator;
 #define RelationFileLocator(rel)	((rel)->rd_node)
 #endif
 
+/* 16 lets input functions report errors without raising them. */
+#if PG_VERSION_NUM < 160000
+#define ereturn(context, dummy_value, ...)	ereport(ERROR, __VA_ARGS__)
+#endif
+
 /* 17 moved the local transaction ID and gave extensions wait events. */
 #if PG_VERSION_NUM >= 170000
 #define MyLocalTransactionId		(MyProc->vxid.lxid)

@@ -76,6 +76,13 @@
 #define LOG_AHEAD_USECS		USECS_PER_SEC
 
 /*
+ * Values that the clock has no part in are logged ahead by their number.
+ * nextval() takes 32; but we flush every record before a value goes out, and
+ * those who number things by the million would feel that.
+ */
+#define LOG_AHEAD_VALUES	1024
+
+/*
  * A wait shorter than this is spun out, as going to sleep takes longer.
  * Longer ones are slept in pieces, so that a clock that is set forward ends
  * a wait soon.
@@ -96,7 +103,7 @@ typedef struct SequenceState
 	LocalTransactionId lxid;	/* transaction that holds our lock */
 	Oid			userid;			/* role whose privileges it has checked */
 
-	const TickSpec *spec;		/* kind of value it was found to suit */
+	TickSpec	spec;			/* kind of value it was found to suit */
 
 	/* From the catalogs. */
 	uint64		loaded;
@@ -231,6 +238,14 @@ generator_init(void)
 	RegisterSubXactCallback(end_subtransaction, NULL);
 }
 
+static inline bool
+same_spec(const TickSpec *a, const TickSpec *b)
+{
+	return a->epoch == b->epoch && a->tick == b->tick &&
+		a->slots == b->slots && a->max_value == b->max_value &&
+		a->is_default == b->is_default && a->needs_update == b->needs_update;
+}
+
 /*
  * Does a sequence belong to this extension?
  */
@@ -340,12 +355,44 @@ load_sequence(SequenceState *seq)
 	seq->file = RelationFileLocator(rel);
 	seq->needs_wal = RelationNeedsWAL(rel);
 	seq->max_value = form->seqmax;
-	seq->spec = NULL;
+	seq->spec.slots = 0;		/* no kind of value has none */
 	seq->userid = InvalidOid;
 	seq->loaded = loaded;
 
 	ReleaseSysCache(tuple);
 	relation_close(rel, NoLock);
+}
+
+/*
+ * See that a sequence's owner has chosen this kind of value for it.
+ */
+static void
+check_spec(SequenceState *seq, const TickSpec *spec)
+{
+	Relation	rel = relation_open(seq->relid, NoLock);
+
+	if (!spec->is_default && generator_owns(seq->relid))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("sequence \"%s\" serves the extension's default layout only",
+						RelationGetRelationName(rel)),
+				 errhint("Use CREATE SEQUENCE ... MAXVALUE %lld for this layout.",
+						 (long long) spec->max_value)));
+
+	if (seq->max_value != spec->max_value &&
+		!(spec->is_default && seq->max_value == PG_INT64_MAX))
+		refuse_sequence(rel,
+						psprintf("The sequence has MAXVALUE %lld, but the last value of the layout is %lld.%s",
+								 (long long) seq->max_value,
+								 (long long) spec->max_value,
+								 seq->max_value == PG_INT64_MAX ? "" :
+								 " The sequence may be for another layout."),
+						psprintf("MAXVALUE %lld", (long long) spec->max_value));
+
+	relation_close(rel, NoLock);
+
+	seq->spec = *spec;
+	seq->userid = InvalidOid;	/* it may have needed less */
 }
 
 /*
@@ -380,19 +427,8 @@ open_sequence(SequenceState *seq, const TickSpec *spec, AclMode mode)
 	if (seq->loaded != invalidations)
 		load_sequence(seq);
 
-	if (seq->spec != spec &&
-		seq->max_value != spec->max_value &&
-		!(spec->any_bigint && seq->max_value == PG_INT64_MAX))
-	{
-		Relation	rel = relation_open(seq->relid, NoLock);
-
-		refuse_sequence(rel,
-						psprintf("The sequence has MAXVALUE %lld, but the last value of the layout is %lld.",
-								 (long long) seq->max_value,
-								 (long long) spec->max_value),
-						psprintf("MAXVALUE %lld", (long long) spec->max_value));
-	}
-	seq->spec = spec;
+	if (!same_spec(&seq->spec, spec))
+		check_spec(seq, spec);
 
 	/*
 	 * Everyone who may call next_id() may use the extension's own sequence
@@ -406,7 +442,10 @@ open_sequence(SequenceState *seq, const TickSpec *spec, AclMode mode)
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied for sequence %s",
 						get_rel_name(seq->relid)),
-				 errhint("The sequence's owner can GRANT USAGE ON SEQUENCE.")));
+				 (mode & ACL_USAGE) ? 0 :
+				 errdetail("A layout of one's own needs UPDATE, as another one could push the sequence years ahead."),
+				 errhint("The sequence's owner can GRANT %s ON SEQUENCE.",
+						 (mode & ACL_USAGE) ? "USAGE" : "UPDATE")));
 }
 
 /*
@@ -509,27 +548,34 @@ static inline Refusal
 next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
 		   int64 max_lead, Attempt *attempt)
 {
-	int64		since_epoch = attempt->now - spec->epoch;
 	int64		value = attempt->last = data->last_value;
-	int64		tick;
-	int64		clock;
 
 	attempt->lead = 0;
 
 	if (value < 0 || value > spec->max_value)
 		return REFUSED_IMPOSSIBLE;
-	if (since_epoch < 0)
-		return REFUSED_EARLY;
 
-	if (data->is_called)
+	/* Whoever makes an ID of a value would make 0 of 0. */
+	if (data->is_called || value == 0)
 		value++;
-	tick = value / spec->slots;
-	clock = since_epoch / spec->tick;
 
-	if (tick < clock)
-		value += (clock - tick) * spec->slots;
-	else
-		attempt->lead = tick * spec->tick - since_epoch;
+	if (likely(spec->tick != 0))
+	{
+		int64		since_epoch = attempt->now - spec->epoch;
+		int64		tick = value / spec->slots;
+		int64		clock;
+
+		if (since_epoch < 0)
+			return REFUSED_EARLY;
+		clock = since_epoch / spec->tick;
+		if (clock > spec->last_tick)
+			return REFUSED_USED_UP;
+
+		if (tick < clock)
+			value += (clock - tick) * spec->slots;
+		else
+			attempt->lead = tick * spec->tick - since_epoch;
+	}
 
 	attempt->value = value;
 	if (value > spec->max_value)
@@ -606,7 +652,8 @@ take_value(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 			 !RelFileLocatorEquals(seq->logged_file, seq->file) ||
 			 PageGetLSN(page) <= GetRedoRecPtr())
 	{
-		int64		ahead = Max(LOG_AHEAD_USECS / spec->tick, 1) * spec->slots;
+		int64		ahead = spec->tick == 0 ? LOG_AHEAD_VALUES :
+			Max(LOG_AHEAD_USECS / spec->tick, 1) * spec->slots;
 		int64		mark = attempt->value +
 			Min(ahead, spec->max_value - attempt->value);
 		xl_seq_rec	xlrec;
@@ -634,15 +681,10 @@ take_value(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 		recptr = XLogInsert(RM_SEQ_ID, XLOG_SEQ_LOG);
 		PageSetLSN(page, recptr);
 
-		data->last_value = attempt->value;
-		data->log_cnt = mark - attempt->value;
-
 		END_CRIT_SECTION();
 
 		seq->logged_file = seq->file;
-		*lsn = PageGetLSN(page);
-		unlock_page(seq);
-		return REFUSED_NOT;
+		unlogged = attempt->value - mark;
 	}
 
 	data->last_value = attempt->value;
@@ -857,11 +899,15 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
 		case REFUSED_USED_UP:
 			ereport(ERROR,
 					(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+					 spec->tick == 0 ?
+					 errmsg("the numbers of the layout are used up") :
 					 errmsg("the time of the layout is used up"),
 					 errdetail("Sequence \"%s\" is at %lld and the clock says %s; the last value is %lld.",
 							   name, (long long) attempt->last,
 							   time_string(attempt->now),
 							   (long long) spec->max_value),
+					 spec->tick == 0 ?
+					 errhint("Use a layout with a longer sequence.") :
 					 errhint("Use a layout with a later epoch, or check the server's clock.")));
 			break;
 
@@ -907,9 +953,10 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits)
 		if (unlikely(seq->lxid != MyLocalTransactionId ||
 					 seq->loaded != invalidations ||
 					 seq->userid != GetUserId() ||
-					 seq->spec != spec))
+					 !same_spec(&seq->spec, spec)))
 		{
-			open_sequence(seq, spec, ACL_USAGE | ACL_UPDATE);
+			open_sequence(seq, spec, spec->needs_update ?
+						  ACL_UPDATE : ACL_USAGE | ACL_UPDATE);
 			seq->userid = GetUserId();
 		}
 

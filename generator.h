@@ -14,15 +14,23 @@
 
 /*
  * What a sequence's values mean: value = tick * slots + slot.
+ *
+ * The owner of a sequence says with its MAXVALUE which kind of value it has.
+ * Where another kind may have the same one, naming this kind takes the right
+ * to set the sequence: with a wrong epoch one call could push it years ahead.
  */
 typedef struct TickSpec
 {
 	TimestampTz epoch;			/* when tick 0 began */
-	int64		tick;			/* length of a tick in microseconds */
-	int64		slots;			/* values per tick, a power of two */
+	int64		tick;			/* length of a tick in microseconds; 0 if the
+								 * clock does not matter */
+	int64		slots;			/* values per tick */
+	int64		last_tick;		/* the last one */
 	int64		max_value;		/* the last value, and so the MAXVALUE that a
 								 * sequence of this kind has */
-	bool		any_bigint;		/* is bigint's default MAXVALUE fine too? */
+	bool		is_default;		/* do the extension's own sequence and those
+								 * with bigint's MAXVALUE have this kind? */
+	bool		needs_update;	/* may another kind have this max_value? */
 } TickSpec;
 
 /*

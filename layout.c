@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * layout.c
- *	  The bits of an ID: compose them, take them apart, bound them by time.
+ *	  The bits of an ID: describe them, compose them, take them apart, bound
+ *	  them by time.
  *
  * Pure functions over a description of a layout.  This file knows nothing of
  * the server: no clock, no sequence, no setting, no error reporting, so that
@@ -17,7 +18,76 @@
 #include "postgres_fe.h"
 #endif
 
+#include "datatype/timestamp.h"
 #include "layout.h"
+
+/* Definitions count from 1970-01-01, everything else from 2000-01-01. */
+#define UNIX_EPOCH_OFFSET \
+	((POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY)
+
+/* Epochs have years of four digits. */
+#define EPOCH_MIN			INT64CONST(-62135596800000) /* 0001-01-01 */
+#define EPOCH_MAX			INT64CONST(253402300799999) /* 9999-12-31 */
+
+#define DECIMAL_COUNTERS	922337202
+#define DECIMAL_GENERATORS	100000
+#define DECIMAL_LAUNCHES	100000
+
+/*
+ * The layouts that have a name.
+ *
+ * A sequence tells by its MAXVALUE which layout it is for.  That is the last
+ * value that the layout has room for; where layouts have the same room, some
+ * end a few values earlier.  Names and "less" are for ever: sequences and
+ * stored layouts depend on them.
+ */
+static const struct
+{
+	const char *name;
+	LayoutKind	kind;
+	int			less;			/* values given up to be told from others */
+	const char *text;
+}			builtins[] = {
+	{"instagram", LAYOUT_BITS, 0,
+	"timestamp:41 shard:13 sequence:10 epoch:1314220021721"},
+	{"twitter", LAYOUT_BITS, 0,
+	"timestamp:41 datacenter:5 worker:5 sequence:12 epoch:1288834974657"},
+	{"discord", LAYOUT_BITS, 1,
+	"timestamp:42 worker:5 process:5 sequence:12 epoch:1420070400000"},
+	{"shardingsphere", LAYOUT_BITS, 2,
+	"timestamp:41 worker:10 sequence:12 epoch:1477958400000"},
+	{"sonyflake", LAYOUT_BITS, 0,
+	"timestamp:39 sequence:8 machine:16 epoch:1409529600000 tick:10ms"},
+	{"mastodon", LAYOUT_BITS, 0,
+	"timestamp:48 sequence:16 epoch:0"},
+	{"pgedge", LAYOUT_BITS, 3,
+	"timestamp:41 node:10 sequence:12 epoch:1672531200000"},
+	{"javascript", LAYOUT_BITS, 0,
+	"timestamp:41 shard:5 sequence:7 epoch:1577836800000"},
+	{"trace", LAYOUT_TRACE, 0,
+	"timestamp:25 node:16 chunk:12 sequence:10 epoch:0 tick:1s"},
+	{"decimal", LAYOUT_DECIMAL, 0, NULL}
+};
+
+/* What a definition of one's own gives up, if a name has as much room. */
+#define UNNAMED_LESS	8
+
+/* What follows from their texts, filled in when it is first needed */
+static struct
+{
+	LayoutDefinition definition;
+	int64		room;			/* last value that there is room for */
+}			loaded[lengthof(builtins)];
+
+static bool builtins_loaded = false;
+
+static const struct
+{
+	const char *name;
+	int32		usecs;
+}			tick_names[] = {
+	{"1us", 1}, {"10us", 10}, {"1ms", 1000}, {"10ms", 10000}, {"1s", 1000000}
+};
 
 static inline uint64
 low_bits(int bits)
@@ -26,70 +96,652 @@ low_bits(int bits)
 }
 
 /*
- * Fill in everything that follows from the list of fields.
- *
+ * Reading and printing
+ */
+
+static bool
+fail(LayoutError *error, const char *reason, int start, int length)
+{
+	error->reason = reason;
+	error->unknown_name = false;
+	error->start = start;
+	error->length = length;
+	return false;
+}
+
+static inline bool
+is_space(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static inline bool
+is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static inline bool
+word_is(const char *word, int length, const char *text)
+{
+	return strlen(text) == (size_t) length && memcmp(word, text, length) == 0;
+}
+
+/*
+ * A number of digits only, up to "max".
+ */
+static bool
+parse_number(const char *text, int length, int64 max, int64 *number)
+{
+	int64		n = 0;
+
+	if (length == 0)
+		return false;
+	for (int i = 0; i < length; i++)
+	{
+		if (!is_digit(text[i]))
+			return false;
+		n = n * 10 + (text[i] - '0');
+		if (n > max)
+			return false;
+	}
+	*number = n;
+	return true;
+}
+
+/*
+ * Digits at a fixed place of an ISO 8601 time.
+ */
+static bool
+parse_part(const char **text, const char *end, int digits, int min, int max,
+		   int *number)
+{
+	int64		n;
+
+	if (end - *text < digits || !parse_number(*text, digits, max, &n) ||
+		n < min)
+		return false;
+	*text += digits;
+	*number = (int) n;
+	return true;
+}
+
+static bool
+parse_char(const char **text, const char *end, char c)
+{
+	if (*text == end || **text != c)
+		return false;
+	(*text)++;
+	return true;
+}
+
+/*
+ * YYYY-MM-DDThh:mm:ss, a fraction down to milliseconds, and Z or an offset,
+ * as Unix milliseconds.
+ */
+static bool
+parse_iso_time(const char *text, int length, int64 *msecs)
+{
+	static const int month_days[] =
+	{31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+	const char *end = text + length;
+	int			year,
+				month,
+				day,
+				hour,
+				minute,
+				second;
+	int			fraction = 0;
+	int			offset = 0;
+	int64		days;
+
+	if (!parse_part(&text, end, 4, 1, 9999, &year) ||
+		!parse_char(&text, end, '-') ||
+		!parse_part(&text, end, 2, 1, 12, &month) ||
+		!parse_char(&text, end, '-') ||
+		!parse_part(&text, end, 2, 1, month_days[month - 1], &day) ||
+		!parse_char(&text, end, 'T') ||
+		!parse_part(&text, end, 2, 0, 23, &hour) ||
+		!parse_char(&text, end, ':') ||
+		!parse_part(&text, end, 2, 0, 59, &minute) ||
+		!parse_char(&text, end, ':') ||
+		!parse_part(&text, end, 2, 0, 59, &second))
+		return false;
+	if (month == 2 && day == 29 &&
+		(year % 4 != 0 || (year % 100 == 0 && year % 400 != 0)))
+		return false;
+
+	if (parse_char(&text, end, '.'))
+	{
+		int			digits = 0;
+
+		for (; text < end && is_digit(*text); text++, digits++)
+		{
+			if (digits < 3)
+				fraction = fraction * 10 + (*text - '0');
+			else if (*text != '0')
+				return false;	/* an epoch is of whole milliseconds */
+		}
+		if (digits == 0)
+			return false;
+		for (; digits < 3; digits++)
+			fraction *= 10;
+	}
+
+	if (!parse_char(&text, end, 'Z'))
+	{
+		bool		west = parse_char(&text, end, '-');
+		int			offset_hour;
+		int			offset_minute = 0;
+
+		if ((!west && !parse_char(&text, end, '+')) ||
+			!parse_part(&text, end, 2, 0, 15, &offset_hour))
+			return false;
+		if (text < end)
+		{
+			(void) parse_char(&text, end, ':');
+			if (!parse_part(&text, end, 2, 0, 59, &offset_minute))
+				return false;
+		}
+		offset = (offset_hour * 60 + offset_minute) * (west ? -60 : 60);
+	}
+	if (text != end)
+		return false;
+
+	/* Days since 1970-01-01, with years that begin in March. */
+	if (month <= 2)
+	{
+		year--;
+		month += 12;
+	}
+	days = INT64CONST(365) * year + year / 4 - year / 100 + year / 400 +
+		(153 * (month - 3) + 2) / 5 + day - 1 - 719468;
+
+	*msecs = (((days * 24 + hour) * 60 + minute) * 60 + second - offset) *
+		INT64CONST(1000) + fraction;
+	return true;
+}
+
+static bool
+parse_epoch(const char *text, int length, int64 *msecs)
+{
+	bool		negative = length > 0 && text[0] == '-';
+
+	if (parse_number(text + negative, length - negative,
+					 negative ? -EPOCH_MIN : EPOCH_MAX, msecs))
+	{
+		if (negative)
+			*msecs = -*msecs;
+		return true;
+	}
+	return parse_iso_time(text, length, msecs) &&
+		*msecs >= EPOCH_MIN && *msecs <= EPOCH_MAX;
+}
+
+/*
+ * Is it a field with this name?
+ */
+static inline bool
+field_is(const LayoutDefinition *definition, int field, const char *name)
+{
+	return strncmp(definition->fields[field].name, name,
+				   LAYOUT_NAME_LENGTH) == 0;
+}
+
+/*
+ * Take in "name:bits".
+ */
+static bool
+parse_field(const char *text, int start, int colon, int length,
+			LayoutDefinition *definition, LayoutError *error)
+{
+	const char *name = text + start;
+	int			name_length = colon - start;
+	int			field = definition->nfields;
+	int			all = 0;
+	int			shard = 0;
+	int64		bits;
+
+	for (int i = 0; i < name_length; i++)
+	{
+		char		c = name[i];
+
+		if (!is_digit(c) && c != '_' &&
+			!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z'))
+			return fail(error, "a field's name consists of letters, digits and underscores",
+						start, length);
+	}
+	if (name_length == 0 || name_length > LAYOUT_NAME_LENGTH)
+		return fail(error, "a field's name has 1 to 15 characters", start, length);
+	if (!parse_number(text + colon + 1, start + length - colon - 1, 64, &bits) ||
+		bits == 0)
+		return fail(error, "a field has 1 to 64 bits", start, length);
+	if (field == LAYOUT_MAX_FIELDS)
+		return fail(error, "a layout has at most 8 fields", start, length);
+
+	memcpy(definition->fields[field].name, name, name_length);
+	definition->fields[field].bits = (uint8) bits;
+	definition->nfields++;
+
+	for (int i = 0; i <= field; i++)
+	{
+		all += definition->fields[i].bits;
+		if (!field_is(definition, i, "timestamp") &&
+			!field_is(definition, i, "sequence"))
+			shard += definition->fields[i].bits;
+		if (i < field && strncmp(definition->fields[i].name,
+								 definition->fields[field].name,
+								 LAYOUT_NAME_LENGTH) == 0)
+			return fail(error, "the name is given twice", start, length);
+	}
+	if (field > 0 && field_is(definition, field, "timestamp"))
+		return fail(error, "the timestamp must come first, or IDs would not sort by time",
+					start, length);
+	if (field_is(definition, field, "sequence") && bits > LAYOUT_PART_BITS)
+		return fail(error, "the sequence has at most 31 bits", start, length);
+	if (shard > LAYOUT_PART_BITS)
+		return fail(error, "the fields other than timestamp and sequence make up the shard, which has at most 31 bits",
+					start, length);
+	if (all > 64)
+		return fail(error, "the fields have more than 64 bits in all", start, length);
+
+	return true;
+}
+
+static bool
+parse_definition(const char *text, LayoutDefinition *definition,
+				 LayoutError *error)
+{
+	int			epoch_start = -1,
+				epoch_length = 0;
+	int			tick_start = -1,
+				tick_length = 0;
+	int			first_start = -1,
+				first_length = 0;
+	bool		has_timestamp;
+	bool		has_sequence = false;
+	int			end = 0;
+
+	memset(definition, 0, sizeof(LayoutDefinition));
+	definition->version = LAYOUT_VERSION;
+	definition->kind = LAYOUT_BITS;
+
+	for (;;)
+	{
+		int			start = end;
+		int			colon = -1;
+		int			length;
+
+		while (is_space(text[start]))
+			start++;
+		if (text[start] == '\0')
+			break;
+		for (end = start; text[end] != '\0' && !is_space(text[end]); end++)
+		{
+			if (text[end] == ':' && colon < 0)
+				colon = end;
+		}
+		length = end - start;
+
+		if (colon < 0)
+			return fail(error, "expected name:bits, epoch:time or tick:length",
+						start, length);
+
+		if (word_is(text + start, colon - start, "epoch"))
+		{
+			if (epoch_start >= 0)
+				return fail(error, "the epoch is given twice", start, length);
+			epoch_start = start;
+			epoch_length = length;
+			if (!parse_epoch(text + colon + 1, end - colon - 1,
+							 &definition->epoch))
+				return fail(error, "an epoch is a number of milliseconds since 1970, or a time like 2020-01-01T00:00:00.000Z, with Z or an offset, of the years 1 to 9999",
+							start, length);
+		}
+		else if (word_is(text + start, colon - start, "tick"))
+		{
+			if (tick_start >= 0)
+				return fail(error, "the tick is given twice", start, length);
+			tick_start = start;
+			tick_length = length;
+			for (int i = 0; i < (int) lengthof(tick_names); i++)
+			{
+				if (word_is(text + colon + 1, end - colon - 1,
+							tick_names[i].name))
+					definition->tick = tick_names[i].usecs;
+			}
+			if (definition->tick == 0)
+				return fail(error, "a tick is 1us, 10us, 1ms, 10ms or 1s",
+							start, length);
+		}
+		else
+		{
+			if (!parse_field(text, start, colon, length, definition, error))
+				return false;
+			if (first_start < 0)
+			{
+				first_start = start;
+				first_length = length;
+			}
+		}
+	}
+
+	has_timestamp = definition->nfields > 0 &&
+		field_is(definition, 0, "timestamp");
+	for (int i = 0; i < definition->nfields; i++)
+		has_sequence |= field_is(definition, i, "sequence");
+
+	if (!has_timestamp && epoch_start >= 0)
+		return fail(error, "an epoch needs a timestamp", epoch_start, epoch_length);
+	if (!has_timestamp && tick_start >= 0)
+		return fail(error, "a tick needs a timestamp", tick_start, tick_length);
+	if (!has_timestamp && !has_sequence)
+		return fail(error, "a layout needs a timestamp or a sequence",
+					Max(first_start, 0), first_length);
+	if (has_timestamp && epoch_start < 0)
+		return fail(error, "a timestamp needs an epoch", first_start, first_length);
+	if (has_timestamp && !has_sequence && definition->fields[0].bits == 1)
+		return fail(error, "there is no room for an ID", first_start, first_length);
+
+	if (has_timestamp && tick_start < 0)
+		definition->tick = 1000;
+	return true;
+}
+
+static void derive(Layout *layout, const LayoutDefinition *definition);
+
+static void
+load_builtins(void)
+{
+	if (builtins_loaded)
+		return;
+
+	for (int i = 0; i < (int) lengthof(builtins); i++)
+	{
+		LayoutDefinition *definition = &loaded[i].definition;
+		LayoutError error;
+		Layout		layout;
+
+		if (builtins[i].kind != LAYOUT_DECIMAL)
+		{
+			bool		ok PG_USED_FOR_ASSERTS_ONLY;
+
+			ok = parse_definition(builtins[i].text, definition, &error);
+			Assert(ok);
+			if (builtins[i].kind == LAYOUT_TRACE)
+				strncpy(definition->fields[3].name, "counter", LAYOUT_NAME_LENGTH);
+		}
+		else
+		{
+			definition->version = LAYOUT_VERSION;
+			definition->nfields = 3;
+			strcpy(definition->fields[0].name, "counter");
+			strcpy(definition->fields[1].name, "generator");
+			strcpy(definition->fields[2].name, "launch");
+		}
+		definition->kind = builtins[i].kind;
+		derive(&layout, definition);
+		loaded[i].room = layout.max_value;
+	}
+	builtins_loaded = true;
+}
+
+/*
+ * The number of a layout in the list; -1 if it is not there.
+ */
+static int
+find_builtin(const LayoutDefinition *definition)
+{
+	load_builtins();
+	for (int i = 0; i < (int) lengthof(builtins); i++)
+	{
+		if (memcmp(definition, &loaded[i].definition,
+				   sizeof(LayoutDefinition)) == 0)
+			return i;
+	}
+	return -1;
+}
+
+/*
+ * Read a built-in layout's name or a definition.
+ */
+bool
+layout_parse(const char *text, LayoutDefinition *definition,
+			 LayoutError *error)
+{
+	int			start = 0;
+	int			length;
+	int			rest;
+
+	while (is_space(text[start]))
+		start++;
+	for (length = 0; text[start + length] != '\0' &&
+		 !is_space(text[start + length]); length++)
+		 /* find the end of the word */ ;
+	rest = start + length;
+	while (is_space(text[rest]))
+		rest++;
+
+	/* A single word that is no field is a name. */
+	if (text[rest] == '\0' && memchr(text + start, ':', length) == NULL)
+	{
+		load_builtins();
+		for (int i = 0; i < (int) lengthof(builtins); i++)
+		{
+			if (word_is(text + start, length, builtins[i].name))
+			{
+				*definition = loaded[i].definition;
+				return true;
+			}
+		}
+		fail(error, length == 0 ? "a name or fields are missing" :
+			 "there is no layout of this name", start, length);
+		error->unknown_name = true;
+		return false;
+	}
+
+	return parse_definition(text, definition, error);
+}
+
+/*
+ * Print a layout: its name, if it has one, or its definition.  "text" has room
+ * for LAYOUT_TEXT_SIZE bytes.
+ */
+void
+layout_print(const LayoutDefinition *definition, char *text)
+{
+	int			builtin = find_builtin(definition);
+	char	   *end = text;
+
+	if (builtin >= 0)
+	{
+		strcpy(text, builtins[builtin].name);
+		return;
+	}
+
+	for (int i = 0; i < definition->nfields; i++)
+		end += sprintf(end, "%s%.*s:%d", i > 0 ? " " : "",
+					   LAYOUT_NAME_LENGTH, definition->fields[i].name,
+					   definition->fields[i].bits);
+	if (definition->tick != 0)
+		end += sprintf(end, " epoch:%lld", (long long) definition->epoch);
+	for (int i = 0; i < (int) lengthof(tick_names); i++)
+	{
+		/* The usual one goes without saying. */
+		if (definition->tick == tick_names[i].usecs && definition->tick != 1000)
+			end += sprintf(end, " tick:%s", tick_names[i].name);
+	}
+}
+
+int
+layout_builtins(void)
+{
+	return lengthof(builtins);
+}
+
+/*
+ * A built-in layout's definition and its text.  That of a layout which cannot
+ * be written as fields is its name, so that all can be read back in.
+ */
+const char *
+layout_builtin(int index, LayoutDefinition *definition)
+{
+	load_builtins();
+	*definition = loaded[index].definition;
+	return builtins[index].kind == LAYOUT_BITS ?
+		builtins[index].text : builtins[index].name;
+}
+
+/*
+ * What follows from a definition
+ */
+
+/*
  * Where the fields take all 64 bits, the timestamp loses its top bit: IDs
  * are bigints, and those with the sign bit set would sort before all others.
  * Decoding still reads the whole field, as other systems may have used it.
+ *
+ * The last tick of the field is never issued, so that there is a bound above
+ * every ID; nor is one whose time a timestamptz could not hold.
  */
-void
-layout_finish(Layout *layout)
+static void
+derive(Layout *layout, const LayoutDefinition *definition)
 {
 	int			shift = 0;
-	int			timestamp_bits = 0;
 
+	memset(layout, 0, sizeof(Layout));
+	layout->definition = *definition;
+	layout->nfields = definition->nfields;
 	layout->slots = 1;
 	layout->shards = 1;
+	layout->end_tick = 1;
+	layout->tick = definition->tick;
+	layout->tick_mask = PG_UINT64_MAX;
+	layout->has_clock = definition->tick != 0;
+	layout->has_time = layout->has_clock && definition->kind == LAYOUT_BITS;
 
 	for (int i = layout->nfields - 1; i >= 0; i--)
 	{
 		LayoutField *field = &layout->fields[i];
 
+		memcpy(field->name, definition->fields[i].name, LAYOUT_NAME_LENGTH);
+		field->bits = definition->fields[i].bits;
 		field->shift = shift;
+		field->unit = UINT64CONST(1) << shift;
 		shift += field->bits;
+
+		if (field_is(definition, i, "timestamp"))
+			field->role = LAYOUT_TIMESTAMP;
+		else if (field_is(definition, i, "sequence") ||
+				 (definition->kind == LAYOUT_TRACE &&
+				  i == layout->nfields - 1))
+			field->role = LAYOUT_SEQUENCE;
+		else
+			field->role = LAYOUT_SHARD;
 
 		switch (field->role)
 		{
 			case LAYOUT_TIMESTAMP:
-				layout->timestamp_shift = field->shift;
-				timestamp_bits = field->bits;
+				layout->tick_unit = field->unit;
 				break;
 			case LAYOUT_SHARD:
+				layout->has_shard = true;
 				layout->shards <<= field->bits;
 				break;
 			case LAYOUT_SEQUENCE:
-				layout->sequence_shift = field->shift;
+				layout->has_sequence = true;
+				layout->slot_unit = field->unit;
 				layout->slots <<= field->bits;
 				break;
 		}
 	}
 
-	if (shift == 64)
-		timestamp_bits--;
-	layout->end_tick = (int64) low_bits(timestamp_bits);
+	if (layout->has_clock)
+	{
+		uint64		span;
+
+		/* From an epoch before 2000 on, this may be more than 2^63. */
+		layout->epoch = definition->epoch * 1000 - UNIX_EPOCH_OFFSET;
+		span = (uint64) (END_TIMESTAMP - 1) - (uint64) layout->epoch;
+		layout->last_decodable = span / (uint64) layout->tick;
+
+		layout->end_tick = (int64) (Min(span, PG_INT64_MAX) / (uint64) layout->tick);
+		if (definition->kind == LAYOUT_TRACE)
+			layout->tick_mask = low_bits(layout->fields[0].bits);
+		else
+		{
+			int			bits = layout->fields[0].bits - (shift == 64 ? 1 : 0);
+
+			layout->end_tick = Min(layout->end_tick, (int64) low_bits(bits));
+		}
+	}
+
+	switch (definition->kind)
+	{
+		case LAYOUT_TRACE:
+			layout->first_slot = 1;
+			layout->slots--;
+			break;
+
+		case LAYOUT_DECIMAL:
+			/* Counters are slots, and a generator is a tick of no clock. */
+			layout->fields[0].role = LAYOUT_SEQUENCE;
+			layout->fields[0].count = DECIMAL_COUNTERS + 1;
+			layout->fields[1].role = LAYOUT_TIMESTAMP;
+			layout->fields[1].count = DECIMAL_GENERATORS;
+			layout->fields[2].role = LAYOUT_SHARD;
+			layout->fields[2].count = DECIMAL_LAUNCHES;
+			layout->fields[2].bits = LAYOUT_PART_BITS;
+			layout->fields[2].unit = 1;
+			layout->fields[1].unit = DECIMAL_LAUNCHES;
+			layout->fields[0].unit =
+				UINT64CONST(1) * DECIMAL_LAUNCHES * DECIMAL_GENERATORS;
+			layout->has_sequence = true;
+			layout->first_slot = 1;
+			layout->slots = DECIMAL_COUNTERS;
+			layout->shards = DECIMAL_LAUNCHES;
+			layout->end_tick = DECIMAL_GENERATORS;
+			layout->tick_unit = layout->fields[1].unit;
+			layout->slot_unit = layout->fields[0].unit;
+			break;
+
+		default:
+			break;
+	}
+
+	layout->max_value = layout->end_tick * layout->slots - 1;
 }
 
 /*
- * Instagram's layout.  The epoch is the constant of their published function.
+ * Prepare a layout for use.
  */
 void
-layout_instagram(Layout *layout)
+layout_init(Layout *layout, const LayoutDefinition *definition)
 {
-	static const Layout instagram = {
-		.name = "instagram",
-		.epoch = INT64CONST(1314220021721) * 1000,
-		.tick = 1000,
-		.nfields = 3,
-		.fields = {
-			{.name = "timestamp",.role = LAYOUT_TIMESTAMP,.bits = 41},
-			{.name = "shard",.role = LAYOUT_SHARD,.bits = 13},
-			{.name = "sequence",.role = LAYOUT_SEQUENCE,.bits = 10},
-		}
-	};
+	int			builtin = find_builtin(definition);
 
-	*layout = instagram;
-	layout_finish(layout);
+	derive(layout, definition);
+
+	if (builtin >= 0)
+	{
+		layout->is_builtin = true;
+		layout->max_value -= builtins[builtin].less;
+		return;
+	}
+
+	for (int i = 0; i < (int) lengthof(builtins); i++)
+	{
+		if (loaded[i].room == layout->max_value)
+		{
+			layout->max_value -= UNNAMED_LESS;
+			break;
+		}
+	}
 }
+
+/*
+ * IDs
+ */
 
 /*
  * Put an ID together.  The caller has checked that every part fits.
@@ -97,8 +749,8 @@ layout_instagram(Layout *layout)
 uint64
 layout_compose(const Layout *layout, int64 tick, int64 shard, int64 slot)
 {
-	uint64		id = (uint64) tick << layout->timestamp_shift |
-		(uint64) slot << layout->sequence_shift;
+	uint64		id = ((uint64) tick & layout->tick_mask) * layout->tick_unit +
+		(uint64) slot * layout->slot_unit;
 	uint64		rest = (uint64) shard;
 
 	/* The fields of the shard hold its digits, the lowest one last. */
@@ -108,7 +760,7 @@ layout_compose(const Layout *layout, int64 tick, int64 shard, int64 slot)
 
 		if (field->role == LAYOUT_SHARD)
 		{
-			id |= (rest & low_bits(field->bits)) << field->shift;
+			id += (rest & low_bits(field->bits)) * field->unit;
 			rest >>= field->bits;
 		}
 	}
@@ -117,51 +769,86 @@ layout_compose(const Layout *layout, int64 tick, int64 shard, int64 slot)
 }
 
 /*
- * The bits of one field.
+ * The ID of a sequence's value.
  */
-int64
-layout_field(const Layout *layout, uint64 id, int field)
+uint64
+layout_id(const Layout *layout, int64 value, int64 shard)
 {
-	const LayoutField *f = &layout->fields[field];
+	int64		tick = value / layout->slots;
+	int64		slot = value % layout->slots;
 
-	return (int64) (id >> f->shift & low_bits(f->bits));
+	return layout_compose(layout, tick, shard, slot + layout->first_slot);
+}
+
+/*
+ * A field's value.  What is above the timestamp counts as part of it.
+ */
+static uint64
+field_value(const Layout *layout, const LayoutField *field, uint64 id)
+{
+	if (layout->definition.kind == LAYOUT_DECIMAL)
+		return id / field->unit % field->count;
+	if (field->role == LAYOUT_TIMESTAMP)
+		return id >> field->shift;
+	return id >> field->shift & low_bits(field->bits);
 }
 
 int64
+layout_field(const Layout *layout, uint64 id, int field)
+{
+	return (int64) field_value(layout, &layout->fields[field], id);
+}
+
+/*
+ * For layouts with a clock only: there, the timestamp is the first field.
+ */
+uint64
 layout_tick(const Layout *layout, uint64 id)
 {
-	/* The timestamp comes first, so what is above it is zero. */
-	return (int64) (id >> layout->timestamp_shift);
+	return id >> layout->fields[0].shift;
 }
 
 int64
 layout_shard(const Layout *layout, uint64 id)
 {
-	int64		shard = 0;
+	uint64		shard = 0;
 
 	for (int i = 0; i < layout->nfields; i++)
 	{
-		if (layout->fields[i].role == LAYOUT_SHARD)
-			shard = shard << layout->fields[i].bits |
-				layout_field(layout, id, i);
+		const LayoutField *field = &layout->fields[i];
+
+		if (field->role == LAYOUT_SHARD)
+			shard = shard << field->bits | field_value(layout, field, id);
 	}
 
-	return shard;
+	return (int64) shard;
 }
 
 int64
 layout_slot(const Layout *layout, uint64 id)
 {
-	return (int64) (id >> layout->sequence_shift) & (layout->slots - 1);
+	for (int i = layout->nfields - 1; i >= 0; i--)
+	{
+		if (layout->fields[i].role == LAYOUT_SEQUENCE)
+			return (int64) field_value(layout, &layout->fields[i], id);
+	}
+	return 0;
 }
 
 /*
- * The time at which a tick begins.
+ * Time.  For layouts whose IDs tell it only, the first function aside.
  */
-int64
-layout_tick_time(const Layout *layout, int64 tick)
+
+/*
+ * The time at which a tick begins; false if no timestamptz can hold it.
+ */
+bool
+layout_tick_time(const Layout *layout, uint64 tick, int64 *time)
 {
-	return layout->epoch + tick * layout->tick;
+	if (tick > layout->last_decodable)
+		return false;
+	*time = (int64) ((uint64) layout->epoch + tick * (uint64) layout->tick);
+	return true;
 }
 
 /*
@@ -171,7 +858,7 @@ bool
 layout_time_tick(const Layout *layout, int64 time, int64 *tick)
 {
 	if (time < layout->epoch ||
-		time >= layout_tick_time(layout, layout->end_tick))
+		time >= layout->epoch + layout->end_tick * layout->tick)
 		return false;
 	*tick = (time - layout->epoch) / layout->tick;
 	return true;
@@ -190,12 +877,12 @@ layout_min_id(const Layout *layout, int64 time)
 
 	if (time <= layout->epoch)
 		tick = 0;
-	else if (time > layout_tick_time(layout, layout->end_tick - 1))
+	else if (time > layout->epoch + (layout->end_tick - 1) * layout->tick)
 		tick = layout->end_tick;
 	else
 		tick = (time - layout->epoch - 1) / layout->tick + 1;
 
-	return (int64) ((uint64) tick << layout->timestamp_shift);
+	return (int64) ((uint64) tick * layout->tick_unit);
 }
 
 /*

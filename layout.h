@@ -8,7 +8,7 @@
  * a false return into a message.  Nothing here knows where ticks and slots
  * come from.
  *
- * Times are microseconds since 1970-01-01 00:00:00 UTC.
+ * Times are microseconds since 2000-01-01 00:00:00 UTC, as in a timestamptz.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -17,61 +17,124 @@
 #ifndef SNOWFLAKE_LAYOUT_H
 #define SNOWFLAKE_LAYOUT_H
 
+#define LAYOUT_VERSION		1
 #define LAYOUT_MAX_FIELDS	8
-#define LAYOUT_NAME_SIZE	16	/* 15 characters and the terminator */
+#define LAYOUT_NAME_LENGTH	15
+#define LAYOUT_PART_BITS	31	/* of a shard or a sequence number */
+
+/* No definition is longer in print, the terminator included. */
+#define LAYOUT_TEXT_SIZE	256
+
+/*
+ * How an ID is to be read.  Only the first can be written down as fields; the
+ * others are known by name.
+ */
+typedef enum LayoutKind
+{
+	LAYOUT_BITS,				/* fields of bits, side by side */
+	LAYOUT_TRACE,				/* likewise, but its time comes round, and its
+								 * sequence, the last field, begins at 1 */
+	LAYOUT_DECIMAL				/* decimal places, driven by the sequence alone */
+} LayoutKind;
+
+/*
+ * What a definition says.  These are the bytes of the SQL type, which are
+ * stored in tables and column defaults: they must not change their meaning
+ * without a new version.  Equal layouts have equal bytes, so what is not used
+ * is zero.
+ */
+typedef struct LayoutDefinition
+{
+	uint8		version;
+	uint8		kind;
+	uint8		nfields;
+	uint8		unused;
+	int32		tick;			/* microseconds; 0 without a timestamp */
+	int64		epoch;			/* milliseconds since 1970-01-01 */
+	struct
+	{
+		char		name[LAYOUT_NAME_LENGTH];	/* padded with zeros */
+		uint8		bits;
+	}			fields[LAYOUT_MAX_FIELDS];	/* most significant first */
+} LayoutDefinition;
+
+StaticAssertDecl(sizeof(LayoutDefinition) == 144,
+				 "the size of type snowflake_layout is in the install script");
 
 typedef enum LayoutRole
 {
 	LAYOUT_TIMESTAMP,			/* ticks since the layout's epoch */
 	LAYOUT_SHARD,				/* (a part of) the shard number */
-	LAYOUT_SEQUENCE				/* slot within a tick */
+	LAYOUT_SEQUENCE				/* number within a tick */
 } LayoutRole;
 
 typedef struct LayoutField
 {
-	char		name[LAYOUT_NAME_SIZE];
+	char		name[LAYOUT_NAME_LENGTH + 1];
 	LayoutRole	role;
 	int			bits;
-	int			shift;			/* set by layout_finish() */
+	int			shift;
+	uint64		unit;			/* what 1 in the field adds to an ID */
+	uint64		count;			/* number of its values, where not of bits */
 } LayoutField;
 
+/*
+ * A definition, and what follows from it.
+ */
 typedef struct Layout
 {
-	char		name[LAYOUT_NAME_SIZE];
+	LayoutDefinition definition;
+
+	bool		has_clock;		/* do ticks follow the clock? */
+	bool		has_time;		/* does an ID tell its time? */
+	bool		has_shard;
+	bool		has_sequence;
+
 	int64		epoch;			/* time of tick 0 */
-	int64		tick;			/* length of a tick in microseconds */
+	int64		tick;			/* length of a tick in microseconds, or 0 */
+	int64		end_tick;		/* the first one that is never issued */
+	uint64		last_decodable; /* the last one whose time can be told */
+	int64		slots;			/* values of the sequence */
+	int64		first_slot;		/* the first of them */
+	int64		shards;			/* values of all shard fields together */
+	int64		max_value;		/* of the sequence that drives the layout */
+	bool		is_builtin;
+
+	uint64		tick_mask;		/* what of a tick is in the ID */
+	uint64		tick_unit;
+	uint64		slot_unit;
 	int			nfields;
 	LayoutField fields[LAYOUT_MAX_FIELDS];	/* most significant first */
-
-	/* What follows is derived from the above by layout_finish(). */
-	int			timestamp_shift;
-	int			sequence_shift;
-	int64		end_tick;		/* last tick of the field; never issued */
-	int64		slots;			/* values of the sequence field */
-	int64		shards;			/* values of all shard fields together */
 } Layout;
 
 /*
- * The last value of a sequence that drives the layout: the last slot of the
- * last tick that is issued.
+ * What is wrong with a text, and where: bytes from "start".
  */
-static inline int64
-layout_max_value(const Layout *layout)
+typedef struct LayoutError
 {
-	return layout->end_tick * layout->slots - 1;
-}
+	const char *reason;
+	bool		unknown_name;	/* it is not the name of a built-in layout */
+	int			start;
+	int			length;
+} LayoutError;
 
-extern void layout_finish(Layout *layout);
-extern void layout_instagram(Layout *layout);
+extern bool layout_parse(const char *text, LayoutDefinition *definition,
+						 LayoutError *error);
+extern void layout_print(const LayoutDefinition *definition, char *text);
+extern void layout_init(Layout *layout, const LayoutDefinition *definition);
+
+extern int	layout_builtins(void);
+extern const char *layout_builtin(int index, LayoutDefinition *definition);
 
 extern uint64 layout_compose(const Layout *layout, int64 tick, int64 shard,
 							 int64 slot);
+extern uint64 layout_id(const Layout *layout, int64 value, int64 shard);
 extern int64 layout_field(const Layout *layout, uint64 id, int field);
-extern int64 layout_tick(const Layout *layout, uint64 id);
+extern uint64 layout_tick(const Layout *layout, uint64 id);
 extern int64 layout_shard(const Layout *layout, uint64 id);
 extern int64 layout_slot(const Layout *layout, uint64 id);
 
-extern int64 layout_tick_time(const Layout *layout, int64 tick);
+extern bool layout_tick_time(const Layout *layout, uint64 tick, int64 *time);
 extern bool layout_time_tick(const Layout *layout, int64 time, int64 *tick);
 extern int64 layout_min_id(const Layout *layout, int64 time);
 extern int64 layout_max_id(const Layout *layout, int64 time);

@@ -4,6 +4,127 @@
 \echo Use "CREATE EXTENSION snowflake" to load this file. \quit
 
 --
+-- Layouts
+--
+
+CREATE TYPE snowflake_layout;
+
+CREATE FUNCTION snowflake_layout_in(cstring)
+RETURNS snowflake_layout
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_layout_in(cstring) IS 'I/O';
+
+CREATE FUNCTION snowflake_layout_out(snowflake_layout)
+RETURNS cstring
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_layout_out(snowflake_layout) IS 'I/O';
+
+CREATE FUNCTION snowflake_layout_recv(internal)
+RETURNS snowflake_layout
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_layout_recv(internal) IS 'I/O';
+
+CREATE FUNCTION snowflake_layout_send(snowflake_layout)
+RETURNS bytea
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_layout_send(snowflake_layout) IS 'I/O';
+
+CREATE TYPE snowflake_layout (
+	INPUT = snowflake_layout_in,
+	OUTPUT = snowflake_layout_out,
+	RECEIVE = snowflake_layout_recv,
+	SEND = snowflake_layout_send,
+	INTERNALLENGTH = 144,
+	ALIGNMENT = double
+);
+
+COMMENT ON TYPE snowflake_layout IS
+'which bits of an ID are its time, shard and sequence: a built-in layout''s name or a definition';
+
+CREATE FUNCTION snowflake_layout_eq(snowflake_layout, snowflake_layout)
+RETURNS boolean
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_layout_eq(snowflake_layout, snowflake_layout) IS
+'implementation of = operator';
+
+CREATE FUNCTION snowflake_layout_ne(snowflake_layout, snowflake_layout)
+RETURNS boolean
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_layout_ne(snowflake_layout, snowflake_layout) IS
+'implementation of <> operator';
+
+CREATE FUNCTION snowflake_layout_hash(snowflake_layout)
+RETURNS integer
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_layout_hash(snowflake_layout) IS 'hash';
+
+CREATE OPERATOR = (
+	LEFTARG = snowflake_layout,
+	RIGHTARG = snowflake_layout,
+	FUNCTION = snowflake_layout_eq,
+	COMMUTATOR = =,
+	NEGATOR = <>,
+	RESTRICT = eqsel,
+	JOIN = eqjoinsel,
+	HASHES
+);
+
+COMMENT ON OPERATOR = (snowflake_layout, snowflake_layout) IS 'equal';
+
+CREATE OPERATOR <> (
+	LEFTARG = snowflake_layout,
+	RIGHTARG = snowflake_layout,
+	FUNCTION = snowflake_layout_ne,
+	COMMUTATOR = <>,
+	NEGATOR = =,
+	RESTRICT = neqsel,
+	JOIN = neqjoinsel
+);
+
+COMMENT ON OPERATOR <> (snowflake_layout, snowflake_layout) IS 'not equal';
+
+CREATE OPERATOR CLASS snowflake_layout_ops
+DEFAULT FOR TYPE snowflake_layout USING hash AS
+	OPERATOR 1 =,
+	FUNCTION 1 snowflake_layout_hash(snowflake_layout);
+
+COMMENT ON OPERATOR CLASS snowflake_layout_ops USING hash IS
+'equality of layouts, for GROUP BY and joins';
+
+COMMENT ON OPERATOR FAMILY snowflake_layout_ops USING hash IS
+'equality of layouts, for GROUP BY and joins';
+
+CREATE FUNCTION snowflake_layouts(
+	OUT name text,
+	OUT definition text,
+	OUT epoch timestamptz,
+	OUT tick interval,
+	OUT shards bigint,
+	OUT ids_per_tick bigint,
+	OUT expires timestamptz,
+	OUT max_value bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE ROWS 10;
+
+COMMENT ON FUNCTION snowflake_layouts() IS
+'the built-in layouts: fields, limits, end, and the MAXVALUE of a sequence for each';
+
+--
 -- The default sequence
 --
 -- Its MAXVALUE is the last value of the layout, so that monitors of sequences
@@ -33,12 +154,15 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION next_id() IS
 'next ID for the shard in the setting snowflake.shard';
 
-CREATE FUNCTION next_id(shard bigint, sequence regclass DEFAULT 'next_id_seq')
+CREATE FUNCTION next_id(
+	shard bigint,
+	sequence regclass DEFAULT 'next_id_seq',
+	layout snowflake_layout DEFAULT 'instagram')
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_next_id'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
-COMMENT ON FUNCTION next_id(bigint, regclass) IS
+COMMENT ON FUNCTION next_id(bigint, regclass, snowflake_layout) IS
 'next ID for a shard, unique and larger than all before it from the same sequence';
 
 CREATE FUNCTION snowflake_id(ts timestamptz, shard bigint, sequence bigint)
@@ -48,6 +172,14 @@ LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_id(timestamptz, bigint, bigint) IS
 'compose an ID from a time, a shard and a sequence number, as for rows of earlier times';
+
+CREATE FUNCTION snowflake_id(ts timestamptz, shard bigint, sequence bigint, layout snowflake_layout)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_id(timestamptz, bigint, bigint, snowflake_layout) IS
+'compose an ID from a time, a shard and a sequence number, as for rows of earlier times, in a given layout';
 
 --
 -- Taking IDs apart
@@ -61,6 +193,14 @@ LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_timestamp(bigint) IS
 'time at which an ID was made';
 
+CREATE FUNCTION snowflake_timestamp(id bigint, layout snowflake_layout)
+RETURNS timestamptz
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_timestamp(bigint, snowflake_layout) IS
+'time at which an ID was made, in a given layout';
+
 CREATE FUNCTION snowflake_shard(id bigint)
 RETURNS integer
 AS 'MODULE_PATHNAME'
@@ -68,6 +208,14 @@ LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_shard(bigint) IS
 'shard for which an ID was made';
+
+CREATE FUNCTION snowflake_shard(id bigint, layout snowflake_layout)
+RETURNS integer
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_shard(bigint, snowflake_layout) IS
+'shard for which an ID was made, in a given layout';
 
 CREATE FUNCTION snowflake_sequence(id bigint)
 RETURNS integer
@@ -77,6 +225,14 @@ LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_sequence(bigint) IS
 'sequence number of an ID within its time';
 
+CREATE FUNCTION snowflake_sequence(id bigint, layout snowflake_layout)
+RETURNS integer
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_sequence(bigint, snowflake_layout) IS
+'sequence number of an ID within its time, in a given layout';
+
 CREATE FUNCTION snowflake_fields(id bigint)
 RETURNS TABLE (field text, value bigint)
 AS 'MODULE_PATHNAME'
@@ -84,6 +240,14 @@ LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE ROWS 3;
 
 COMMENT ON FUNCTION snowflake_fields(bigint) IS
 'fields of an ID as numbers, most significant first';
+
+CREATE FUNCTION snowflake_fields(id bigint, layout snowflake_layout)
+RETURNS TABLE (field text, value bigint)
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE ROWS 3;
+
+COMMENT ON FUNCTION snowflake_fields(bigint, snowflake_layout) IS
+'fields of an ID as numbers, most significant first, in a given layout';
 
 --
 -- Ranges of time
@@ -97,6 +261,14 @@ LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS
 'smallest ID of a time: id >= snowflake_min_id(t) selects the IDs made at t or later';
 
+CREATE FUNCTION snowflake_min_id(ts timestamptz, layout snowflake_layout)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_min_id(timestamptz, snowflake_layout) IS
+'smallest ID of a time: id >= snowflake_min_id(t) selects the IDs made at t or later; in a given layout';
+
 CREATE FUNCTION snowflake_max_id(ts timestamptz)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
@@ -105,12 +277,21 @@ LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS
 'largest ID of a time: id <= snowflake_max_id(t) selects the IDs made at t or earlier';
 
+CREATE FUNCTION snowflake_max_id(ts timestamptz, layout snowflake_layout)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_max_id(timestamptz, snowflake_layout) IS
+'largest ID of a time: id <= snowflake_max_id(t) selects the IDs made at t or earlier; in a given layout';
+
 --
 -- Watching a sequence
 --
 
 CREATE FUNCTION snowflake_status(
 	sequence regclass DEFAULT 'next_id_seq',
+	layout snowflake_layout DEFAULT 'instagram',
 	OUT last_timestamp timestamptz,
 	OUT lead interval,
 	OUT logged_ahead interval,
@@ -119,5 +300,5 @@ RETURNS record
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
-COMMENT ON FUNCTION snowflake_status(regclass) IS
+COMMENT ON FUNCTION snowflake_status(regclass, snowflake_layout) IS
 'last ID''s time, its lead over the clock, the time logged beyond it, and the layout''s end';

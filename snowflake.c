@@ -16,10 +16,14 @@
 #include "access/htup_details.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
+#include "common/hashfn.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "generator.h"
 #include "layout.h"
+#include "libpq/pqformat.h"
+#include "mb/pg_wchar.h"
+#include "nodes/primnodes.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -43,6 +47,14 @@ PG_FUNCTION_INFO_V1(snowflake_min_id);
 PG_FUNCTION_INFO_V1(snowflake_max_id);
 PG_FUNCTION_INFO_V1(snowflake_id);
 PG_FUNCTION_INFO_V1(snowflake_status);
+PG_FUNCTION_INFO_V1(snowflake_layouts);
+PG_FUNCTION_INFO_V1(snowflake_layout_in);
+PG_FUNCTION_INFO_V1(snowflake_layout_out);
+PG_FUNCTION_INFO_V1(snowflake_layout_recv);
+PG_FUNCTION_INFO_V1(snowflake_layout_send);
+PG_FUNCTION_INFO_V1(snowflake_layout_eq);
+PG_FUNCTION_INFO_V1(snowflake_layout_ne);
+PG_FUNCTION_INFO_V1(snowflake_layout_hash);
 
 void		_PG_init(void);
 
@@ -55,19 +67,62 @@ static double max_lead_setting = 1000.0;
 static int	max_wait_setting = 5000;
 static bool settings_defined = false;
 
-/* The layout, and what it asks of a sequence. */
-static Layout layout;
-static TickSpec tick_spec;
-
-/* TimestampTz counts from 2000-01-01, layouts count from 1970-01-01. */
-#define UNIX_EPOCH_OFFSET \
-	((POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY)
-
-
-static TimestampTz
-tick_timestamp(int64 tick)
+/*
+ * A layout in use, what it asks of a sequence, and the value from which on its
+ * end is near.
+ */
+typedef struct LayoutInUse
 {
-	return layout_tick_time(&layout, tick) - UNIX_EPOCH_OFFSET;
+	Layout		layout;
+	TickSpec	spec;
+	int64		warn_value;
+
+	/* As the argument of a call: is it a constant of the query? */
+	bool		constant;
+} LayoutInUse;
+
+static LayoutInUse instagram;
+
+static inline bool
+same_layout(const LayoutDefinition *a, const LayoutDefinition *b)
+{
+	return memcmp(a, b, sizeof(LayoutDefinition)) == 0;
+}
+
+/*
+ * A stored layout may be of a later release.
+ */
+static void
+check_definition(const LayoutDefinition *definition)
+{
+	if (definition->version != LAYOUT_VERSION)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("unsupported version %d of type %s",
+						definition->version, "snowflake_layout"),
+				 errhint("Install a later release of the extension's library.")));
+}
+
+static void
+use_layout(LayoutInUse *used, const LayoutDefinition *definition)
+{
+	Layout	   *layout = &used->layout;
+
+	layout_init(layout, definition);
+
+	used->spec.epoch = layout->epoch;
+	used->spec.tick = layout->tick;
+	used->spec.slots = layout->slots;
+	used->spec.last_tick = layout->end_tick - 1;
+	used->spec.max_value = layout->max_value;
+	used->spec.is_default = false;
+	used->spec.needs_update = !layout->is_builtin;
+
+	used->warn_value = PG_INT64_MAX;
+	if (layout->has_time)
+		used->warn_value = layout->slots *
+			(layout->end_tick - Min(layout->end_tick,
+									365 * USECS_PER_DAY / layout->tick));
 }
 
 /*
@@ -112,89 +167,202 @@ define_settings(void)
 void
 _PG_init(void)
 {
+	LayoutDefinition definition;
+	LayoutError error;
+
 	define_settings();
 
-	layout_instagram(&layout);
-	tick_spec.epoch = tick_timestamp(0);
-	tick_spec.tick = layout.tick;
-	tick_spec.slots = layout.slots;
-	tick_spec.max_value = layout_max_value(&layout);
-	tick_spec.any_bigint = true;
+	if (!layout_parse("instagram", &definition, &error))
+		elog(ERROR, "the default layout is missing");
+	use_layout(&instagram, &definition);
+	instagram.spec.is_default = true;
 
 	generator_init();
 }
 
-/*
- * Unix microseconds.  The ends of the scale, which are the infinities, stay
- * where they are.
- */
-static int64
-timestamp_to_unix(TimestampTz time)
+static char *
+layout_text(const Layout *layout)
 {
-	if (TIMESTAMP_IS_NOBEGIN(time) || time > PG_INT64_MAX - UNIX_EPOCH_OFFSET)
-		return time;
-	return time + UNIX_EPOCH_OFFSET;
+	char	   *text = palloc(LAYOUT_TEXT_SIZE);
+
+	layout_print(&layout->definition, text);
+	return text;
+}
+
+/*
+ * The layout that a call was given as an argument, or the default one if the
+ * function has no such argument.
+ *
+ * What follows from its definition is kept from call to call.  A constant need
+ * not even be looked at again.
+ */
+static const LayoutInUse *
+layout_argument(FunctionCallInfo fcinfo, int argument)
+{
+	FmgrInfo   *flinfo = fcinfo->flinfo;
+	LayoutInUse *used = flinfo->fn_extra;
+	const LayoutDefinition *definition;
+	const FuncExpr *call = (const FuncExpr *) flinfo->fn_expr;
+
+	if (PG_NARGS() <= argument)
+		return &instagram;
+	if (likely(used != NULL && used->constant))
+		return used;
+
+	definition = (const LayoutDefinition *) PG_GETARG_POINTER(argument);
+	if (used != NULL && memcmp(&used->layout.definition, definition,
+							   sizeof(LayoutDefinition)) == 0)
+		return used;
+
+	check_definition(definition);
+	if (used == NULL)
+		used = MemoryContextAlloc(flinfo->fn_mcxt, sizeof(LayoutInUse));
+	use_layout(used, definition);
+	used->spec.is_default = same_layout(definition,
+										&instagram.layout.definition);
+	used->constant = call != NULL && IsA(call, FuncExpr) &&
+		list_length(call->args) > argument &&
+		IsA(list_nth(call->args, argument), Const);
+	flinfo->fn_extra = used;
+
+	return used;
+}
+
+static void pg_attribute_noreturn()
+lack_field(const Layout *layout, const char *field)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("layout \"%s\" has no %s", layout_text(layout), field)));
+}
+
+/*
+ * The layout must tell an ID's time.
+ */
+static void
+require_time(const Layout *layout)
+{
+	if (likely(layout->has_time))
+		return;
+	if (layout->has_clock)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("layout \"%s\" does not tell an ID's time",
+						layout_text(layout)),
+				 errdetail("Its timestamp comes round."),
+				 errhint("snowflake_fields() shows the timestamp as it is.")));
+	lack_field(layout, "timestamp");
 }
 
 /*
  * The first moment for which the layout has no ID.
  */
 static TimestampTz
-end_of_time(void)
+end_of_time(const Layout *layout)
 {
-	return tick_timestamp(layout.end_tick);
+	return layout->epoch + layout->end_tick * layout->tick;
 }
 
 static void
-check_shard(int64 shard)
+check_shard(const Layout *layout, int64 shard)
 {
-	if (shard < 0 || shard >= layout.shards)
+	if (likely(shard >= 0 && shard < layout->shards))
+		return;
+
+	if (!layout->has_shard)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("shard %lld is out of range", (long long) shard),
-				 errdetail("The shards of the layout \"%s\" are 0 to %lld.",
-						   layout.name, (long long) layout.shards - 1),
-				 errhint("To spread rows over all shards, use a key modulo %lld.",
-						 (long long) layout.shards)));
+				 errdetail("The layout \"%s\" has no shard, so it must be 0.",
+						   layout_text(layout))));
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("shard %lld is out of range", (long long) shard),
+			 errdetail("The shards of the layout \"%s\" are 0 to %lld.",
+					   layout_text(layout), (long long) layout->shards - 1),
+			 errhint("To spread rows over all shards, use a key modulo %lld.",
+					 (long long) layout->shards)));
+}
+
+/*
+ * Once in a session, say that a layout is about to end.
+ */
+static void
+warn_of_end(const Layout *layout)
+{
+	static bool warned = false;
+
+	if (warned)
+		return;
+	warned = true;
+	ereport(WARNING,
+			(errcode(ERRCODE_WARNING),
+			 errmsg("layout \"%s\" ends at %s",
+					layout_text(layout),
+					timestamptz_to_str(end_of_time(layout))),
+			 errhint("Move to a layout with a later epoch before then.")));
+}
+
+/*
+ * Likewise, that IDs look like those of tests.
+ */
+static void
+warn_of_tests(void)
+{
+	static bool warned = false;
+
+	if (warned)
+		return;
+	warned = true;
+	ereport(WARNING,
+			(errcode(ERRCODE_WARNING),
+			 errmsg("launch 0 of the layout \"decimal\" is for tests"),
+			 errhint("Give the number of the launch as the shard.")));
 }
 
 static Datum
-next_id(int64 shard, Oid sequence)
+next_id(int64 shard, Oid sequence, const LayoutInUse *used)
 {
 	TickLimits	limits;
 	int64		value;
 
-	check_shard(shard);
+	check_shard(&used->layout, shard);
 
 	limits.max_lead = (int64) (max_lead_setting * 1000.0);
 	limits.max_wait = max_wait_setting * INT64CONST(1000);
 
-	value = generator_next(sequence, &tick_spec, &limits);
+	value = generator_next(sequence, &used->spec, &limits);
 
-	PG_RETURN_INT64((int64) layout_compose(&layout, value / layout.slots,
-										   shard, value % layout.slots));
+	if (unlikely(value >= used->warn_value))
+		warn_of_end(&used->layout);
+	if (unlikely(shard == 0 && used->layout.definition.kind == LAYOUT_DECIMAL))
+		warn_of_tests();
+
+	PG_RETURN_INT64((int64) layout_id(&used->layout, value, shard));
 }
 
 /*
- * next_id(shard, sequence)
+ * next_id(shard, sequence, layout)
  *
  * Not strict: a NULL shard must not become a NULL ID.
  */
 Datum
 snowflake_next_id(PG_FUNCTION_ARGS)
 {
+	static const char *const names[] = {"shard", "sequence", "layout"};
+
 	define_settings();
 
-	if (PG_ARGISNULL(0))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("shard must not be null")));
-	if (PG_ARGISNULL(1))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("sequence must not be null")));
+	for (int i = 0; i < PG_NARGS(); i++)
+	{
+		if (PG_ARGISNULL(i))
+			ereport(ERROR,
+					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+					 errmsg("%s must not be null", names[i])));
+	}
 
-	return next_id(PG_GETARG_INT64(0), PG_GETARG_OID(1));
+	return next_id(PG_GETARG_INT64(0), PG_GETARG_OID(1),
+				   layout_argument(fcinfo, 2));
 }
 
 /*
@@ -244,27 +412,45 @@ snowflake_next_id_setting(PG_FUNCTION_ARGS)
 		flinfo->fn_extra = sequence;
 	}
 
-	return next_id(shard_setting, *sequence);
+	return next_id(shard_setting, *sequence, &instagram);
 }
 
 Datum
 snowflake_timestamp(PG_FUNCTION_ARGS)
 {
-	uint64		id = (uint64) PG_GETARG_INT64(0);
+	int64		id = PG_GETARG_INT64(0);
+	const Layout *layout = &layout_argument(fcinfo, 1)->layout;
+	TimestampTz time;
 
-	PG_RETURN_TIMESTAMPTZ(tick_timestamp(layout_tick(&layout, id)));
+	require_time(layout);
+	if (!layout_tick_time(layout, layout_tick(layout, (uint64) id), &time))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
+				 errmsg("time of ID %lld is out of range for a timestamp in layout \"%s\"",
+						(long long) id, layout_text(layout))));
+	PG_RETURN_TIMESTAMPTZ(time);
 }
 
 Datum
 snowflake_shard(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_INT32((int32) layout_shard(&layout, (uint64) PG_GETARG_INT64(0)));
+	uint64		id = (uint64) PG_GETARG_INT64(0);
+	const Layout *layout = &layout_argument(fcinfo, 1)->layout;
+
+	if (!layout->has_shard)
+		lack_field(layout, "shard");
+	PG_RETURN_INT32((int32) layout_shard(layout, id));
 }
 
 Datum
 snowflake_sequence(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_INT32((int32) layout_slot(&layout, (uint64) PG_GETARG_INT64(0)));
+	uint64		id = (uint64) PG_GETARG_INT64(0);
+	const Layout *layout = &layout_argument(fcinfo, 1)->layout;
+
+	if (!layout->has_sequence)
+		lack_field(layout, "sequence");
+	PG_RETURN_INT32((int32) layout_slot(layout, id));
 }
 
 /*
@@ -275,16 +461,17 @@ snowflake_fields(PG_FUNCTION_ARGS)
 {
 	uint64		id = (uint64) PG_GETARG_INT64(0);
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	const Layout *layout = &layout_argument(fcinfo, 1)->layout;
 
 	InitMaterializedSRF(fcinfo, 0);
 
-	for (int i = 0; i < layout.nfields; i++)
+	for (int i = 0; i < layout->nfields; i++)
 	{
 		Datum		values[2];
 		bool		nulls[2] = {false, false};
 
-		values[0] = CStringGetTextDatum(layout.fields[i].name);
-		values[1] = Int64GetDatum(layout_field(&layout, id, i));
+		values[0] = CStringGetTextDatum(layout->fields[i].name);
+		values[1] = Int64GetDatum(layout_field(layout, id, i));
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 
@@ -294,17 +481,21 @@ snowflake_fields(PG_FUNCTION_ARGS)
 Datum
 snowflake_min_id(PG_FUNCTION_ARGS)
 {
-	int64		time = timestamp_to_unix(PG_GETARG_TIMESTAMPTZ(0));
+	TimestampTz time = PG_GETARG_TIMESTAMPTZ(0);
+	const Layout *layout = &layout_argument(fcinfo, 1)->layout;
 
-	PG_RETURN_INT64(layout_min_id(&layout, time));
+	require_time(layout);
+	PG_RETURN_INT64(layout_min_id(layout, time));
 }
 
 Datum
 snowflake_max_id(PG_FUNCTION_ARGS)
 {
-	int64		time = timestamp_to_unix(PG_GETARG_TIMESTAMPTZ(0));
+	TimestampTz time = PG_GETARG_TIMESTAMPTZ(0);
+	const Layout *layout = &layout_argument(fcinfo, 1)->layout;
 
-	PG_RETURN_INT64(layout_max_id(&layout, time));
+	require_time(layout);
+	PG_RETURN_INT64(layout_max_id(layout, time));
 }
 
 /*
@@ -316,33 +507,46 @@ snowflake_id(PG_FUNCTION_ARGS)
 	TimestampTz time = PG_GETARG_TIMESTAMPTZ(0);
 	int64		shard = PG_GETARG_INT64(1);
 	int64		slot = PG_GETARG_INT64(2);
+	const Layout *layout = &layout_argument(fcinfo, 3)->layout;
+	int64		last_slot = layout->first_slot + layout->slots - 1;
 	int64		tick;
 	uint64		id;
 
-	if (!layout_time_tick(&layout, timestamp_to_unix(time), &tick))
+	if (!layout->has_clock)
+		lack_field(layout, "timestamp");
+
+	if (!layout_time_tick(layout, time, &tick))
 	{
 		/* timestamptz_to_str() has one buffer. */
 		char	   *given = pstrdup(timestamptz_to_str(time));
-		char	   *first = pstrdup(timestamptz_to_str(tick_spec.epoch));
+		char	   *first = pstrdup(timestamptz_to_str(layout->epoch));
 
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
 				 errmsg("timestamp %s is out of range", given),
 				 errdetail("The layout \"%s\" begins at %s and ends before %s.",
-						   layout.name, first,
-						   timestamptz_to_str(end_of_time()))));
+						   layout_text(layout), first,
+						   timestamptz_to_str(end_of_time(layout)))));
 	}
 
-	check_shard(shard);
+	check_shard(layout, shard);
 
-	if (slot < 0 || slot >= layout.slots)
+	if (!layout->has_sequence && slot != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("sequence %lld is out of range", (long long) slot),
-				 errdetail("The sequence numbers of the layout \"%s\" are 0 to %lld.",
-						   layout.name, (long long) layout.slots - 1)));
+				 errdetail("The layout \"%s\" has no sequence, so it must be 0.",
+						   layout_text(layout))));
+	if (slot < layout->first_slot || slot > last_slot)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("sequence %lld is out of range", (long long) slot),
+				 errdetail("The sequence numbers of the layout \"%s\" are %lld to %lld.",
+						   layout_text(layout),
+						   (long long) layout->first_slot,
+						   (long long) last_slot)));
 
-	id = layout_compose(&layout, tick, shard, slot);
+	id = layout_compose(layout, tick, shard, slot);
 	if (id == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -352,43 +556,189 @@ snowflake_id(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64((int64) id);
 }
 
+static Datum
+interval_datum(int64 usecs)
+{
+	Interval   *interval = palloc0(sizeof(Interval));
+
+	interval->time = usecs;
+	return IntervalPGetDatum(interval);
+}
+
 /*
  * How a sequence stands: the last ID's time, how far that is ahead of the
  * clock, how far the WAL covers use of the sequence beyond it, and the end.
+ * Of these, a layout without a clock has none.
  */
 Datum
 snowflake_status(PG_FUNCTION_ARGS)
 {
+	const LayoutInUse *used = layout_argument(fcinfo, 1);
+	const Layout *layout = &used->layout;
 	TickStatus	status;
 	TupleDesc	tupdesc;
 	Datum		values[4];
-	bool		nulls[4] = {false, false, false, false};
+	bool		nulls[4] = {true, true, true, true};
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 
-	generator_status(PG_GETARG_OID(0), &tick_spec, &status);
+	generator_status(PG_GETARG_OID(0), &used->spec, &status);
 
-	if (status.called)
+	if (status.called && layout->has_clock)
 	{
-		int64		tick = status.value / layout.slots;
-		int64		logged = status.logged / layout.slots;
-		TimestampTz last = tick_timestamp(tick);
-		Interval   *lead = palloc0(sizeof(Interval));
-		Interval   *ahead = palloc0(sizeof(Interval));
-
-		lead->time = Max(last - GetCurrentTimestamp(), 0);
-		ahead->time = (logged - tick) * layout.tick;
+		int64		tick = status.value / layout->slots;
+		int64		logged = status.logged / layout->slots;
+		TimestampTz last = layout->epoch + tick * layout->tick;
 
 		values[0] = TimestampTzGetDatum(last);
-		values[1] = IntervalPGetDatum(lead);
-		values[2] = IntervalPGetDatum(ahead);
+		values[1] = interval_datum(Max(last - GetCurrentTimestamp(), 0));
+		values[2] = interval_datum((logged - tick) * layout->tick);
+		nulls[0] = nulls[1] = nulls[2] = false;
 	}
-	else
-		nulls[0] = nulls[1] = nulls[2] = true;
 
-	values[3] = TimestampTzGetDatum(end_of_time());
+	if (layout->has_time)
+	{
+		values[3] = TimestampTzGetDatum(end_of_time(layout));
+		nulls[3] = false;
+	}
 
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
 													  values, nulls)));
+}
+
+/*
+ * The built-in layouts
+ */
+Datum
+snowflake_layouts(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	InitMaterializedSRF(fcinfo, 0);
+
+	for (int i = 0; i < layout_builtins(); i++)
+	{
+		LayoutDefinition definition;
+		Layout		layout;
+		Datum		values[8] = {0};
+		bool		nulls[8] = {false};
+
+		values[1] = CStringGetTextDatum(layout_builtin(i, &definition));
+		layout_init(&layout, &definition);
+
+		values[0] = CStringGetTextDatum(layout_text(&layout));
+		values[2] = TimestampTzGetDatum(layout.epoch);
+		values[3] = interval_datum(layout.tick);
+		values[4] = Int64GetDatum(layout.shards);
+		values[5] = Int64GetDatum(layout.slots);
+		nulls[2] = nulls[3] = nulls[5] = !layout.has_clock;
+		nulls[6] = !layout.has_time;
+		if (layout.has_time)
+			values[6] = TimestampTzGetDatum(end_of_time(&layout));
+		values[7] = Int64GetDatum(layout.max_value);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+
+	return (Datum) 0;
+}
+
+/*
+ * Type snowflake_layout
+ */
+
+Datum
+snowflake_layout_in(PG_FUNCTION_ARGS)
+{
+	char	   *text = PG_GETARG_CSTRING(0);
+	LayoutDefinition *definition = palloc(sizeof(LayoutDefinition));
+	LayoutError error;
+
+	if (!layout_parse(text, definition, &error))
+	{
+		int			position = pg_mbstrlen_with_len(text, error.start) + 1;
+		int			length = pg_mbcliplen(text + error.start, error.length, 64);
+
+		ereturn(fcinfo->context, (Datum) 0,
+				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				 errmsg("invalid input syntax for type %s: \"%s\"",
+						"snowflake_layout", text),
+				 errdetail("At character %d, \"%.*s\": %s.",
+						   position, length, text + error.start, error.reason),
+				 error.unknown_name ?
+				 errhint("The function snowflake_layouts() lists the layouts that have a name. A definition reads like \"timestamp:41 shard:13 sequence:10 epoch:1314220021721\".") : 0));
+	}
+
+	PG_RETURN_POINTER(definition);
+}
+
+Datum
+snowflake_layout_out(PG_FUNCTION_ARGS)
+{
+	const LayoutDefinition *definition = (LayoutDefinition *) PG_GETARG_POINTER(0);
+	char	   *text = palloc(LAYOUT_TEXT_SIZE);
+
+	check_definition(definition);
+	layout_print(definition, text);
+
+	PG_RETURN_CSTRING(text);
+}
+
+/*
+ * The external form is the version and the text.
+ */
+Datum
+snowflake_layout_recv(PG_FUNCTION_ARGS)
+{
+	StringInfo	buffer = (StringInfo) PG_GETARG_POINTER(0);
+	int			version = pq_getmsgbyte(buffer);
+	char	   *text;
+	int			length;
+
+	if (version != LAYOUT_VERSION)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+				 errmsg("unsupported version %d of type %s",
+						version, "snowflake_layout")));
+
+	text = pq_getmsgtext(buffer, buffer->len - buffer->cursor, &length);
+
+	return DirectFunctionCall1(snowflake_layout_in, CStringGetDatum(text));
+}
+
+Datum
+snowflake_layout_send(PG_FUNCTION_ARGS)
+{
+	const LayoutDefinition *definition = (LayoutDefinition *) PG_GETARG_POINTER(0);
+	char		text[LAYOUT_TEXT_SIZE];
+	StringInfoData buffer;
+
+	check_definition(definition);
+	layout_print(definition, text);
+
+	pq_begintypsend(&buffer);
+	pq_sendbyte(&buffer, LAYOUT_VERSION);
+	pq_sendtext(&buffer, text, strlen(text));
+	PG_RETURN_BYTEA_P(pq_endtypsend(&buffer));
+}
+
+Datum
+snowflake_layout_eq(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(same_layout((LayoutDefinition *) PG_GETARG_POINTER(0),
+							   (LayoutDefinition *) PG_GETARG_POINTER(1)));
+}
+
+Datum
+snowflake_layout_ne(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(!same_layout((LayoutDefinition *) PG_GETARG_POINTER(0),
+								(LayoutDefinition *) PG_GETARG_POINTER(1)));
+}
+
+Datum
+snowflake_layout_hash(PG_FUNCTION_ARGS)
+{
+	return hash_any((unsigned char *) PG_GETARG_POINTER(0),
+					sizeof(LayoutDefinition));
 }

@@ -85,14 +85,14 @@ SELECT next_id(5) > 0;
 RESET ROLE;
 
 -- EXECUTE can be taken away, for each of the functions
-REVOKE EXECUTE ON FUNCTION next_id(bigint, regclass) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION next_id(bigint, regclass, snowflake_layout) FROM PUBLIC;
 SET snowflake.shard = 3;
 SET ROLE regress_sf_app;
 SELECT sqlstate_, message FROM error_of('SELECT next_id(5)');
 SELECT snowflake_shard(next_id());
 RESET ROLE;
 RESET snowflake.shard;
-GRANT EXECUTE ON FUNCTION next_id(bigint, regclass) TO PUBLIC;
+GRANT EXECUTE ON FUNCTION next_id(bigint, regclass, snowflake_layout) TO PUBLIC;
 
 -- settings: a user chooses the shard and the patience, not the lead
 SET ROLE regress_sf_app;

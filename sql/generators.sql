@@ -1,0 +1,198 @@
+--
+-- Making IDs in every layout
+--
+SET timezone = 'UTC';
+SET datestyle = 'ISO';
+SET intervalstyle = 'postgres';
+\pset format unaligned
+\pset tuples_only on
+\pset null ''
+
+CREATE TABLE systems AS SELECT name, name::snowflake_layout AS layout, shards - 1 AS shard FROM snowflake_layouts();
+INSERT INTO systems VALUES
+    ('cockroachdb', 'timestamp:48 node:15 epoch:1420070400000 tick:10us', 32767),
+    ('baidu', 'timestamp:29 worker:21 sequence:13 epoch:2020-01-01T00:00:00Z tick:1s', 2097151),
+    ('yitter', 'timestamp:51 worker:6 sequence:6 epoch:1582165202020', 63),
+    ('idgen', 'timestamp:41 generator:10 sequence:12 epoch:1420070400000', 1023),
+    ('tidb', 'timestamp:46 sequence:18 epoch:0', 0),
+    ('atproto', 'timestamp:53 shard:10 epoch:0 tick:1us', 1023),
+    ('instagram2020', 'timestamp:41 shard:13 sequence:10 epoch:2020-01-01T00:00:00Z', 8191),
+    ('seconds', 'timestamp:32 epoch:0 tick:1s', 0),
+    ('hundredths', 'timestamp:39 shard:10 sequence:10 epoch:2020-01-01T00:00:00Z tick:10ms', 1023),
+    ('counter', 'shard:13 sequence:31', 8191);
+
+-- a sequence for each, by what the error tells to type
+CREATE FUNCTION prepare(name text, layout snowflake_layout) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    refused record;
+BEGIN
+    EXECUTE format('CREATE SEQUENCE %I', name || '_seq');
+    SELECT * INTO refused FROM error_of(format('SELECT next_id(0, %L, %L)', name || '_seq', layout));
+    EXECUTE regexp_replace(refused.hint, '^Use (.*)\.$', '\1');
+    RETURN refused.sqlstate_ || ' ' || refused.message || ' ' || refused.detail || ' ' || refused.hint;
+END $$;
+SELECT prepare(name, layout) FROM systems WHERE name <> 'instagram';
+CREATE SEQUENCE instagram_seq;
+DROP FUNCTION prepare;
+-- built-in layouts: the MAXVALUE that snowflake_layouts() has
+SELECT count(*) FROM snowflake_layouts() l
+JOIN pg_sequence ON seqrelid = (l.name || '_seq')::regclass AND seqmax = l.max_value;
+
+-- IDs of all shapes: unique, in order, positive, their parts right
+SET client_min_messages = error;
+CREATE TABLE made AS
+SELECT name, g AS n, next_id(shard, (name || '_seq')::regclass, layout) AS id
+FROM systems, generate_series(1, 2) g WHERE name = 'seconds'
+UNION ALL
+SELECT name, g AS n, next_id(shard, (name || '_seq')::regclass, layout) AS id
+FROM systems, generate_series(1, 3000) g WHERE name <> 'seconds';
+RESET client_min_messages;
+\pset tuples_only off
+SELECT name, count(*) = count(DISTINCT id) AS unique,
+       bool_and(id > coalesce(before, 0)) AS ordered,
+       bool_and((SELECT snowflake_shard(id, layout) = shard WHERE layout NOT IN ('mastodon', 'timestamp:46 sequence:18 epoch:0', 'timestamp:32 epoch:0 tick:1s'))) AS shard,
+       count(DISTINCT (SELECT snowflake_sequence(id, layout)
+                       WHERE layout NOT IN ('timestamp:48 node:15 epoch:1420070400000 tick:10us', 'timestamp:53 shard:10 epoch:0 tick:1us', 'timestamp:32 epoch:0 tick:1s'))) AS sequences,
+       bool_and((SELECT abs(extract(epoch FROM snowflake_timestamp(id, layout) - clock_timestamp())) < 120
+                 WHERE layout NOT IN ('trace', 'decimal', 'shard:13 sequence:31'))) AS time
+FROM (SELECT *, lag(id) OVER (PARTITION BY name ORDER BY n) AS before FROM made) made
+JOIN systems USING (name) GROUP BY name ORDER BY name;
+-- what JavaScript can hold
+SELECT max(id) < 2::numeric ^ 53 AS safe FROM made WHERE name = 'javascript';
+SELECT min(snowflake_sequence(id, 'trace')), max(snowflake_sequence(id, 'trace')) FROM made WHERE name = 'trace';
+-- the status, with a clock and without
+SELECT name, last_timestamp IS NOT NULL AS last, lead IS NOT NULL AS lead, logged_ahead > '0' AS ahead, expires
+FROM systems, snowflake_status((name || '_seq')::regclass, layout) WHERE name IN ('twitter', 'trace', 'decimal', 'cockroachdb', 'counter') ORDER BY name;
+\pset tuples_only on
+
+-- trace: the seconds of the clock, modulo 2^25
+SELECT (SELECT value FROM snowflake_fields(id, 'trace') WHERE field = 'timestamp')
+       - extract(epoch FROM clock_timestamp())::bigint % 33554432 BETWEEN -120 AND 2
+FROM made WHERE name = 'trace' AND n = 1;
+
+-- decimal: counter, generator, launch; each server has a generator to begin with
+SELECT next_id(65, 'decimal_seq', 'decimal');
+ALTER SEQUENCE decimal_seq START 84855023998 RESTART;
+SELECT next_id(65, 'decimal_seq', 'decimal');
+ALTER SEQUENCE decimal_seq START 84855022584 RESTART;
+SELECT next_id(65, 'decimal_seq', 'decimal'), next_id(65, 'decimal_seq', 'decimal');
+-- after the last counter comes the next generator
+SELECT setval('decimal_seq', 93::bigint * 922337202 - 2) > 0;
+SELECT next_id(65, 'decimal_seq', 'decimal'), next_id(65, 'decimal_seq', 'decimal'), next_id(65, 'decimal_seq', 'decimal');
+-- the largest ID there is, and the end
+SELECT setval('decimal_seq', 92233720199998) > 0;
+SELECT next_id(99999, 'decimal_seq', 'decimal');
+SELECT sqlstate_, message, hint FROM error_of('SELECT next_id(65, ''decimal_seq'', ''decimal'')');
+-- launch 0 is for tests, which is said once
+ALTER SEQUENCE decimal_seq RESTART;
+SELECT next_id(0, 'decimal_seq', 'decimal');
+SELECT next_id(0, 'decimal_seq', 'decimal');
+SELECT * FROM error_of('SELECT next_id(100000, ''decimal_seq'', ''decimal'')');
+-- without a clock a setting of it does not matter
+SET snowflake.max_lead = 0;
+SELECT next_id(1, 'decimal_seq', 'decimal') > 0;
+RESET snowflake.max_lead;
+
+-- a counter
+SELECT setval('counter_seq', 2147483645) > 0;
+SELECT next_id(5, 'counter_seq', 'shard:13 sequence:31') = (5::bigint << 31) + 2147483646;
+SELECT next_id(5, 'counter_seq', 'shard:13 sequence:31') = (5::bigint << 31) + 2147483647;
+SELECT sqlstate_, message FROM error_of('SELECT next_id(5, ''counter_seq'', ''shard:13 sequence:31'')');
+-- the ID 0 is never made
+CREATE SEQUENCE zero MINVALUE 0 START 0 MAXVALUE 1023;
+SELECT next_id(0, 'zero', 'sequence:10');
+SELECT next_id(0, 'zero', 'sequence:10');
+
+-- shards
+SELECT * FROM error_of('SELECT next_id(1, ''mastodon_seq'', ''mastodon'')');
+SELECT * FROM error_of('SELECT next_id(1024, ''twitter_seq'', ''twitter'')');
+SELECT snowflake_fields(next_id(3 * 32 + 7, 'twitter_seq', 'twitter'), 'twitter')::text ~ '\((datacenter,3|worker,7|timestamp,\d+|sequence,\d+)\)';
+
+-- a sequence belongs to one layout
+SELECT sqlstate_, message, detail, hint FROM error_of('SELECT next_id(5, ''twitter_seq'')');
+SELECT sqlstate_, message, detail, hint FROM error_of('SELECT next_id(5, ''twitter_seq'', ''pgedge'')');
+SELECT sqlstate_, message, detail, hint FROM error_of('SELECT next_id(5, ''instagram_seq'', ''timestamp:41 shard:13 sequence:10 epoch:0'')');
+SELECT sqlstate_, message, detail, hint FROM error_of('SELECT next_id(5, layout => ''twitter'')');
+SELECT sqlstate_, message, detail, hint FROM error_of('SELECT next_id(5, ''next_id_seq'', ''timestamp:41 shard:13 sequence:10 epoch:0'')');
+SELECT sqlstate_, message FROM error_of('SELECT snowflake_status(layout => ''twitter'')');
+-- in one statement and session, by turns
+SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''twitter_seq'', l) FROM unnest(''{twitter,twitter,pgedge}''::snowflake_layout[]) l');
+SELECT count(DISTINCT next_id(5, (l || '_seq')::regclass, l::snowflake_layout)) FROM unnest('{twitter,pgedge,twitter,instagram,decimal,twitter}'::text[]) l;
+-- a definition of one's own that is a built-in's is the built-in
+SELECT next_id(5, 'twitter_seq', 'timestamp:41 datacenter:5 worker:5 sequence:12 epoch:2010-11-04T01:42:54.657Z') > 0;
+
+-- nobody with only EXECUTE or USAGE pushes a sequence out of its time
+CREATE ROLE regress_sf_user;
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO regress_sf_user;
+REVOKE ALL ON SEQUENCE next_id_seq FROM regress_sf_user;
+CREATE FUNCTION attempts() RETURNS TABLE (sequence text, layout text, result text) LANGUAGE plpgsql AS $$
+DECLARE
+    target text;
+    name text;
+BEGIN
+    -- every MAXVALUE there is, named with every layout and with old epochs and short ticks
+    FOREACH target IN ARRAY array_prepend('next_id', ARRAY(SELECT s.name FROM systems s)) LOOP
+        FOREACH name IN ARRAY ARRAY(SELECT l.name FROM snowflake_layouts() l) ||
+            '{timestamp:41 shard:13 sequence:10 epoch:0,timestamp:41 datacenter:5 worker:5 sequence:12 epoch:0,
+              timestamp:42 worker:5 process:5 sequence:12 epoch:0,timestamp:41 worker:10 sequence:12 epoch:0 tick:10us,
+              timestamp:39 sequence:8 machine:16 epoch:0,timestamp:41 shard:5 sequence:7 epoch:0,
+              timestamp:48 sequence:16 epoch:1900-01-01T00:00:00Z,timestamp:48 node:15 epoch:0 tick:10us}' LOOP
+            sequence := target;
+            attempts.layout := name;
+            SELECT sqlstate_ INTO result FROM error_of(format('SELECT next_id(0, %L, %L)', target || '_seq', name));
+            RETURN NEXT;
+        END LOOP;
+    END LOOP;
+END $$;
+GRANT SELECT ON systems TO regress_sf_user;
+SET client_min_messages = error;
+SET ROLE regress_sf_user;
+SELECT * FROM attempts() WHERE result NOT IN ('55000', '42501');
+SELECT result, count(*) FROM attempts() GROUP BY result ORDER BY result;
+RESET ROLE;
+RESET client_min_messages;
+DROP FUNCTION attempts;
+SELECT count(*) FROM systems, snowflake_status((name || '_seq')::regclass, layout) WHERE name <> 'decimal' AND lead > '2 minutes';
+-- a layout of one's own needs UPDATE
+SET ROLE regress_sf_user;
+SELECT * FROM error_of('SELECT next_id(5, ''idgen_seq'', ''timestamp:41 generator:10 sequence:12 epoch:1420070400000'')');
+RESET ROLE;
+GRANT UPDATE ON SEQUENCE idgen_seq, twitter_seq TO regress_sf_user;
+SET ROLE regress_sf_user;
+SELECT next_id(5, 'idgen_seq', 'timestamp:41 generator:10 sequence:12 epoch:1420070400000') > 0;
+-- also if a built-in one was used in the same transaction, with less
+BEGIN;
+SELECT next_id(5, 'discord_seq', 'discord') > 0;
+SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''discord_seq'', ''timestamp:42 a:10 sequence:12 epoch:0'')');
+COMMIT;
+RESET ROLE;
+
+-- the last year is announced, once
+SELECT setval('twitter_seq', (snowflake_min_id('2079-07-11 17:30:00Z', 'twitter') >> 22) * 4096) > 0;
+SET snowflake.max_lead = '36500d';
+SELECT next_id(5, 'twitter_seq', 'twitter') > 0;
+SELECT setval('twitter_seq', (snowflake_min_id('2079-07-12 17:30:31Z', 'twitter') >> 22) * 4096) > 0;
+\set VERBOSITY sqlstate
+SELECT next_id(5, 'twitter_seq', 'twitter') > 0;
+\set VERBOSITY default
+SELECT next_id(5, 'twitter_seq', 'twitter') > 0;
+RESET snowflake.max_lead;
+
+-- defaults of columns keep their layout
+CREATE TABLE tweets (id bigint PRIMARY KEY DEFAULT next_id(33, 'pgedge_seq', 'pgedge'), n int);
+INSERT INTO tweets (n) SELECT generate_series(1, 1000);
+SELECT count(*), bool_and(snowflake_shard(id, 'pgedge') = 33) FROM tweets;
+SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'tweets'::regclass;
+PREPARE one (bigint, snowflake_layout, regclass) AS SELECT snowflake_shard(next_id($1, $3, $2), $2);
+SET snowflake.max_lead = '36500d';
+EXECUTE one (5, 'twitter', 'twitter_seq');
+EXECUTE one (6, 'pgedge', 'pgedge_seq');
+EXECUTE one (7, 'instagram', 'instagram_seq');
+RESET snowflake.max_lead;
+
+DROP TABLE tweets, systems, made;
+DROP OWNED BY regress_sf_user;
+DROP ROLE regress_sf_user;
+DROP SEQUENCE instagram_seq, twitter_seq, discord_seq, shardingsphere_seq, sonyflake_seq, mastodon_seq, pgedge_seq, javascript_seq,
+    trace_seq, decimal_seq, cockroachdb_seq, baidu_seq, yitter_seq, idgen_seq, tidb_seq, atproto_seq, instagram2020_seq,
+    seconds_seq, hundredths_seq, counter_seq, zero;

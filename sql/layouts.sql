@@ -1,0 +1,153 @@
+--
+-- The type of layouts, and IDs of other systems
+--
+SET timezone = 'UTC';
+SET datestyle = 'ISO';
+\pset null ''
+
+SELECT name, epoch, tick, shards, ids_per_tick, expires, max_value FROM snowflake_layouts();
+SELECT name, definition FROM snowflake_layouts();
+
+-- a name and its definition are the same layout, and each has a MAXVALUE of its own
+SELECT count(*) AS layouts, count(DISTINCT max_value) AS max_values,
+       bool_and(name::snowflake_layout = definition::snowflake_layout) AS same,
+       bool_and(definition::snowflake_layout::text = name) AS names_win
+FROM snowflake_layouts();
+
+-- text in and out
+SELECT layout::snowflake_layout, layout::snowflake_layout::text::snowflake_layout = layout::snowflake_layout AS same
+FROM unnest(ARRAY[
+    'twitter', E' \t\n twitter \n',
+    'timestamp:41 datacenter:5 worker:5 sequence:12 epoch:1288834974657',
+    'tick:1ms epoch:1288834974657 timestamp:41 datacenter:5 worker:5 sequence:12',
+    E'\ttimestamp:48\nnode:15   epoch:2015-01-01T00:00:00Z tick:10us ',
+    'timestamp:48 node:15 epoch:2014-12-31T19:00:00.000000-05:00 tick:10us',
+    'timestamp:40 epoch:1969-12-31T23:59:59.999Z',
+    'timestamp:40 epoch:-62135596800000', 'timestamp:40 epoch:253402300799999 tick:1s',
+    'timestamp:64 epoch:0 tick:1us', 'timestamp:2 epoch:0', 'timestamp:1 sequence:1 epoch:0',
+    'timestamp:1 a:1 b:1 c:1 d:1 e:1 f:1 sequence:1 epoch:0',
+    'timestamp:30 abcdefghij_1234:31 epoch:2024-02-29T23:59:59.5+0530',
+    'sequence:31', 'shard:31 sequence:31', 'sequence:10 SHARD:3 shard:2'
+]) AS layout;
+
+-- text that is none, and where
+\pset format unaligned
+SELECT error.message, error.detail, error.hint
+FROM unnest(ARRAY[
+    '', '  ', 'Twitter', 'twitters', 'twitter epoch:0', 'timestamp:41 twitter epoch:0',
+    'timestamp:41', 'timestamp:41 sequence:22 tick:1ms', 'timestamp epoch:0', 'timestamp: epoch:0',
+    ':41 epoch:0', 'timestamp:0 epoch:0', 'timestamp:65 epoch:0', 'timestamp:-1 epoch:0',
+    'timestamp:4x epoch:0', 'timestamp:99999999999999999999 epoch:0', 'timestamp:41:2 epoch:0',
+    'shard:13 timestamp:41 epoch:0', 'timestamp:20 timestamp:21 epoch:0',
+    'timestamp:41 node:5 node:5 epoch:0', 'timestamp:41 sequence:5 sequence:5 epoch:0',
+    'timestamp:30 sequence:32 epoch:0', 'timestamp:30 a:16 b:16 epoch:0', 'timestamp:41 shard:13 sequence:11 epoch:0',
+    'timestamp:41 sixteen_letters_:5 epoch:0', 'timestamp:41 no-de:5 epoch:0', 'timestamp:41 nöde:5 epoch:0',
+    'timestamp:1 a:1 b:1 c:1 d:1 e:1 f:1 g:1 h:1 epoch:0', 'timestamp:1 epoch:0',
+    'shard:5', 'shard:5 sequence:5 epoch:0', 'sequence:5 tick:1ms', 'epoch:0', 'tick:1ms',
+    'timestamp:41 epoch:0 epoch:0', 'timestamp:41 epoch:0 tick:1ms tick:1ms',
+    'timestamp:41 epoch:0 tick:2ms', 'timestamp:41 epoch:0 tick:', 'timestamp:41 epoch:0 tick:1MS',
+    'timestamp:41 epoch:', 'timestamp:41 epoch:-', 'timestamp:41 epoch:1.5', 'timestamp:41 epoch:253402300800000',
+    'timestamp:41 epoch:-62135596800001', 'timestamp:41 epoch:99999999999999999999',
+    'timestamp:41 epoch:2020-01-01', 'timestamp:41 epoch:2020-01-01T00:00:00', 'timestamp:41 epoch:2020-01-01 00:00:00Z',
+    'timestamp:41 epoch:2020-13-01T00:00:00Z', 'timestamp:41 epoch:2021-02-29T00:00:00Z',
+    'timestamp:41 epoch:1900-02-29T00:00:00Z', 'timestamp:41 epoch:2020-04-31T00:00:00Z',
+    'timestamp:41 epoch:2020-01-01T24:00:00Z', 'timestamp:41 epoch:2020-01-01T00:00:60Z',
+    'timestamp:41 epoch:2020-01-01T00:00:00.0001Z', 'timestamp:41 epoch:2020-01-01T00:00:00.Z',
+    'timestamp:41 epoch:2020-01-01T00:00:00+16', 'timestamp:41 epoch:2020-01-01T00:00:00+01:60',
+    'timestamp:41 epoch:2020-01-01T00:00:00Zulu', 'timestamp:41 epoch:0000-01-01T00:00:00Z',
+    'timestamp:41 epoch:9999-12-31T23:59:59-01'
+]) WITH ORDINALITY AS l (layout, n),
+     error_of(format('SELECT %L::snowflake_layout', layout)) AS error
+ORDER BY n;
+\pset format aligned
+SELECT DISTINCT sqlstate_ FROM error_of('SELECT ''x''::snowflake_layout');
+-- a long word is not repeated in full
+SELECT length(detail) < 200 AS short FROM error_of(format('SELECT %L::snowflake_layout', repeat('ö', 1000)));
+
+-- in tables
+CREATE TABLE systems (name text PRIMARY KEY, layout snowflake_layout);
+INSERT INTO systems SELECT name, name::snowflake_layout FROM snowflake_layouts();
+INSERT INTO systems VALUES
+    ('cockroachdb', 'timestamp:48 node:15 epoch:1420070400000 tick:10us'),
+    ('baidu', 'timestamp:29 worker:21 sequence:13 epoch:1474329600000 tick:1s'),
+    ('yitter', 'timestamp:51 worker:6 sequence:6 epoch:1582165202020'),
+    ('idgen', 'timestamp:41 generator:10 sequence:12 epoch:1420070400000'),
+    ('tidb', 'timestamp:46 sequence:18 epoch:0'),
+    ('atproto', 'timestamp:53 shard:10 epoch:0 tick:1us'),
+    ('another twitter', 'twitter'), ('none', NULL);
+SELECT layout, count(*) FROM systems GROUP BY layout HAVING count(*) > 1;
+SELECT a.name, b.name FROM systems a JOIN systems b USING (layout) WHERE a.name < b.name;
+SELECT count(*) FROM systems WHERE layout <> 'twitter';
+-- the binary form is the version and the text
+SELECT snowflake_layout_send('twitter') = '\x01'::bytea || 'twitter'::bytea AS sent;
+SELECT count(*), sum(pg_column_size(layout)) / count(layout) AS size FROM systems;
+
+-- IDs that the systems made, or wrote about
+CREATE TABLE known (name text, id bigint, time timestamptz, shard int, sequence int, fields text);
+INSERT INTO known VALUES
+    ('instagram', 1671372309237077023, '2017-12-16T22:25:27.280Z', 5, 31, 'timestamp=199243105559 shard=5 sequence=31'),
+    ('instagram', 11637205501278089, '2011-09-09T22:28:04.721Z', 1341, 905, 'timestamp=1387263000 shard=1341 sequence=905'),
+    ('discord', 175928847299117063, '2016-04-30T11:18:25.796Z', 32, 7, 'timestamp=41944705796 worker=1 process=0 sequence=7'),
+    ('discord', 111773356109402112, '2015-11-05T10:27:24.745Z', 17, 0, 'timestamp=26648844745 worker=0 process=17 sequence=0'),
+    ('mastodon', 101767036616676231, '2019-03-17T16:55:45.249Z', NULL, 37767, 'timestamp=1552841745249 sequence=37767'),
+    ('pgedge', 136169504773242881, '2024-01-11T18:08:59.845Z', 0, 1, 'timestamp=32465339845 node=0 sequence=1'),
+    ('sonyflake', 282372624875847938, '2020-01-01T00:00:00Z', 258, 5, 'timestamp=16830720000 sequence=5 machine=258'),
+    ('shardingsphere', 624998537125429249, '2021-07-22T16:01:03.162Z', 0, 1, 'timestamp=149011263162 worker=0 sequence=1'),
+    ('cockroachdb', 235191684988928001, '2017-04-10T17:26:46.210Z', 1, NULL, 'timestamp=7177480621000 node=1'),
+    ('baidu', 180363646902239241, '2017-01-19T12:15:46Z', 4, 9, 'timestamp=10498546 worker=4 sequence=9'),
+    ('yitter', 129053495681099, '2021-02-18T18:20:03.114Z', 1, 11, 'timestamp=31507201094 worker=1 sequence=11'),
+    ('idgen', 862817670527975424, '2021-07-08T22:09:23.031Z', 0, 0, 'timestamp=205711763031 generator=0 sequence=0'),
+    ('decimal', 14150009200065, NULL, 65, 1415, 'counter=1415 generator=92 launch=65');
+-- time, shard and sequence, as far as the layout has them
+SELECT name, id,
+       CASE WHEN time IS NULL THEN NULL ELSE snowflake_timestamp(id, layout) = time END AS time,
+       CASE WHEN shard IS NULL THEN NULL ELSE snowflake_shard(id, layout) = shard END AS shard,
+       CASE WHEN sequence IS NULL THEN NULL ELSE snowflake_sequence(id, layout) = sequence END AS sequence,
+       (SELECT string_agg(field || '=' || value, ' ') FROM snowflake_fields(id, layout)) = fields AS fields,
+       CASE WHEN time IS NULL THEN NULL
+            ELSE snowflake_id(time, coalesce(shard, 0), coalesce(sequence, 0), layout) = id END AS composed
+FROM known JOIN systems USING (name) ORDER BY name, id;
+-- what a layout does not have
+SELECT sqlstate_, message, detail, hint
+FROM unnest(ARRAY[
+    'snowflake_timestamp(1, ''trace'')', 'snowflake_min_id(now(), ''trace'')', 'snowflake_max_id(now(), ''trace'')',
+    'snowflake_timestamp(1, ''decimal'')', 'snowflake_min_id(now(), ''decimal'')', 'snowflake_id(now(), 1, 1, ''decimal'')',
+    'snowflake_timestamp(1, ''shard:5 sequence:5'')', 'snowflake_shard(1, ''mastodon'')',
+    'snowflake_sequence(1, ''timestamp:48 node:15 epoch:0'')',
+    'snowflake_id(''2020-01-01Z'', 1, 1, ''mastodon'')', 'snowflake_id(''2020-01-01Z'', 1, 1, ''timestamp:48 node:15 epoch:0'')',
+    'snowflake_id(''2020-01-01Z'', 0, 0, ''trace'')', 'snowflake_id(''2020-01-01Z'', 0, 1024, ''trace'')',
+    'snowflake_id(''1999-01-01Z'', 0, 0, ''twitter'')', 'snowflake_id(''2080-07-10 17:30:30.208Z'', 0, 0, ''twitter'')',
+    'snowflake_id(''1970-01-01Z'', 0, 0, ''mastodon'')',
+    'snowflake_timestamp(9223372036854775807, ''timestamp:63 epoch:0 tick:1s'')',
+    'snowflake_timestamp(-1, ''timestamp:64 epoch:0'')'
+]) WITH ORDINALITY AS c (call, n), error_of('SELECT ' || call) ORDER BY n;
+-- trace composes, and its time comes round
+SELECT snowflake_id('1970-01-02Z', 3 << 12 | 2, 1, 'trace') = snowflake_id('1971-01-25T08:40:32Z'::timestamptz, 3 << 12 | 2, 1, 'trace') AS comes_round;
+SELECT * FROM snowflake_fields(snowflake_id('2020-01-01Z', 3 << 12 | 2, 1023, 'trace'), 'trace');
+-- the last moments that a timestamp can hold
+SELECT snowflake_timestamp(9224318015999, 'timestamp:44 epoch:0 tick:1s');
+SELECT sqlstate_ FROM error_of('SELECT snowflake_timestamp(9224318016000, ''timestamp:44 epoch:0 tick:1s'')');
+
+-- NULL layouts, and layouts from a column
+SELECT snowflake_timestamp(1, NULL) IS NULL AND snowflake_shard(1, NULL) IS NULL AS strict;
+SELECT bool_and(snowflake_shard(id, layout) = shard) FROM known JOIN systems USING (name), generate_series(1, 3) WHERE shard IS NOT NULL;
+SELECT sqlstate_, message FROM error_of('SELECT next_id(5, ''next_id_seq'', NULL)');
+
+-- bounds of time: the same equivalences as for the default layout
+CREATE TABLE moments AS
+SELECT epoch + (tick * n) + micro * interval '1 microsecond' AS t
+FROM (VALUES ('2010-11-04 01:42:54.657Z'::timestamptz, interval '1 ms'), ('2014-09-01Z', '10 ms'), ('2015-01-01Z', '10 microseconds'),
+             ('1970-01-01Z', '1 s'), ('2080-07-10 17:30:30.208Z', '1 ms'), ('2188-11-16 03:28:58.87Z', '10 ms')) e (epoch, tick),
+     generate_series(-2, 2) n, generate_series(-1, 1) micro
+UNION SELECT unnest(ARRAY['-infinity', 'infinity', '2026-06-01 12:00:00.123456Z', '4714-11-24 00:00:00Z BC', '294276-12-31 23:59:59.999999Z'])::timestamptz;
+SELECT name, count(*) AS checked,
+       count(*) FILTER (WHERE (id >= snowflake_min_id(t, layout)) <> (snowflake_timestamp(id, layout) >= t)) AS wrong_min,
+       count(*) FILTER (WHERE (id <= snowflake_max_id(t, layout)) <> (snowflake_timestamp(id, layout) <= t)) AS wrong_max
+FROM systems, moments,
+     LATERAL (SELECT snowflake_id(m.t, 0, 0, layout) AS id FROM moments m
+              WHERE m.t > '2020-01-01' AND m.t < '2050-01-01'
+              UNION SELECT 1
+              UNION SELECT snowflake_min_id('infinity', layout) - 1) ids
+WHERE name NOT IN ('trace', 'decimal', 'none') GROUP BY name ORDER BY name;
+
+DROP TABLE systems, known, moments;
