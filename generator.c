@@ -238,7 +238,7 @@ generator_init(void)
 	RegisterSubXactCallback(end_subtransaction, NULL);
 }
 
-static inline bool
+static bool
 same_spec(const TickSpec *a, const TickSpec *b)
 {
 	return a->epoch == b->epoch && a->tick == b->tick &&
@@ -355,7 +355,8 @@ load_sequence(SequenceState *seq)
 	seq->file = RelationFileLocator(rel);
 	seq->needs_wal = RelationNeedsWAL(rel);
 	seq->max_value = form->seqmax;
-	seq->spec.slots = 0;		/* no kind of value has none */
+	seq->spec.number = 0;		/* no spec has these */
+	seq->spec.slots = 0;
 	seq->userid = InvalidOid;
 	seq->loaded = loaded;
 
@@ -390,9 +391,6 @@ check_spec(SequenceState *seq, const TickSpec *spec)
 						psprintf("MAXVALUE %lld", (long long) spec->max_value));
 
 	relation_close(rel, NoLock);
-
-	seq->spec = *spec;
-	seq->userid = InvalidOid;	/* it may have needed less */
 }
 
 /*
@@ -428,7 +426,11 @@ open_sequence(SequenceState *seq, const TickSpec *spec, AclMode mode)
 		load_sequence(seq);
 
 	if (!same_spec(&seq->spec, spec))
+	{
 		check_spec(seq, spec);
+		seq->userid = InvalidOid;	/* the other may have needed less */
+	}
+	seq->spec = *spec;
 
 	/*
 	 * Everyone who may call next_id() may use the extension's own sequence
@@ -953,7 +955,7 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits)
 		if (unlikely(seq->lxid != MyLocalTransactionId ||
 					 seq->loaded != invalidations ||
 					 seq->userid != GetUserId() ||
-					 !same_spec(&seq->spec, spec)))
+					 seq->spec.number != spec->number))
 		{
 			open_sequence(seq, spec, spec->needs_update ?
 						  ACL_UPDATE : ACL_USAGE | ACL_UPDATE);

@@ -21,6 +21,7 @@
  */
 typedef struct TickSpec
 {
+	uint64		number;			/* no other spec of the session has it */
 	TimestampTz epoch;			/* when tick 0 began */
 	int64		tick;			/* length of a tick in microseconds; 0 if the
 								 * clock does not matter */

@@ -34,7 +34,7 @@
 #define DECIMAL_LAUNCHES	100000
 
 /*
- * The layouts that have a name.
+ * The layouts that have a name; the first is the default.
  *
  * A sequence tells by its MAXVALUE which layout it is for.  That is the last
  * value that the layout has room for; where layouts have the same room, some
@@ -645,6 +645,7 @@ derive(Layout *layout, const LayoutDefinition *definition)
 				layout->tick_unit = field->unit;
 				break;
 			case LAYOUT_SHARD:
+				layout->shard_unit = layout->has_shard ? 0 : field->unit;
 				layout->has_shard = true;
 				layout->shards <<= field->bits;
 				break;
@@ -703,6 +704,7 @@ derive(Layout *layout, const LayoutDefinition *definition)
 			layout->end_tick = DECIMAL_GENERATORS;
 			layout->tick_unit = layout->fields[1].unit;
 			layout->slot_unit = layout->fields[0].unit;
+			layout->shard_unit = layout->fields[2].unit;
 			break;
 
 		default:
@@ -725,6 +727,7 @@ layout_init(Layout *layout, const LayoutDefinition *definition)
 	if (builtin >= 0)
 	{
 		layout->is_builtin = true;
+		layout->is_default = builtin == 0;
 		layout->max_value -= builtins[builtin].less;
 		return;
 	}
@@ -752,6 +755,9 @@ layout_compose(const Layout *layout, int64 tick, int64 shard, int64 slot)
 	uint64		id = ((uint64) tick & layout->tick_mask) * layout->tick_unit +
 		(uint64) slot * layout->slot_unit;
 	uint64		rest = (uint64) shard;
+
+	if (likely(layout->shard_unit != 0 || rest == 0))
+		return id + rest * layout->shard_unit;
 
 	/* The fields of the shard hold its digits, the lowest one last. */
 	for (int i = layout->nfields - 1; i >= 0; i--)

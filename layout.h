@@ -98,11 +98,13 @@ typedef struct Layout
 	int64		first_slot;		/* the first of them */
 	int64		shards;			/* values of all shard fields together */
 	int64		max_value;		/* of the sequence that drives the layout */
-	bool		is_builtin;
+	bool		is_builtin;		/* has it a name? */
+	bool		is_default;		/* is it the first of those? */
 
 	uint64		tick_mask;		/* what of a tick is in the ID */
 	uint64		tick_unit;
 	uint64		slot_unit;
+	uint64		shard_unit;		/* 0 if the shard has several fields */
 	int			nfields;
 	LayoutField fields[LAYOUT_MAX_FIELDS];	/* most significant first */
 } Layout;

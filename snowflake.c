@@ -106,16 +106,18 @@ check_definition(const LayoutDefinition *definition)
 static void
 use_layout(LayoutInUse *used, const LayoutDefinition *definition)
 {
+	static uint64 specs = 0;
 	Layout	   *layout = &used->layout;
 
 	layout_init(layout, definition);
 
+	used->spec.number = ++specs;
 	used->spec.epoch = layout->epoch;
 	used->spec.tick = layout->tick;
 	used->spec.slots = layout->slots;
 	used->spec.last_tick = layout->end_tick - 1;
 	used->spec.max_value = layout->max_value;
-	used->spec.is_default = false;
+	used->spec.is_default = layout->is_default;
 	used->spec.needs_update = !layout->is_builtin;
 
 	used->warn_value = PG_INT64_MAX;
@@ -168,14 +170,11 @@ void
 _PG_init(void)
 {
 	LayoutDefinition definition;
-	LayoutError error;
 
 	define_settings();
 
-	if (!layout_parse("instagram", &definition, &error))
-		elog(ERROR, "the default layout is missing");
+	(void) layout_builtin(0, &definition);
 	use_layout(&instagram, &definition);
-	instagram.spec.is_default = true;
 
 	generator_init();
 }
@@ -190,42 +189,50 @@ layout_text(const Layout *layout)
 }
 
 /*
- * The layout that a call was given as an argument, or the default one if the
- * function has no such argument.
- *
- * What follows from its definition is kept from call to call.  A constant need
- * not even be looked at again.
+ * Look at a call's layout for the first time, or again because it may be
+ * another one.
  */
 static const LayoutInUse *
-layout_argument(FunctionCallInfo fcinfo, int argument)
+look_at_layout(FunctionCallInfo fcinfo, int argument)
 {
 	FmgrInfo   *flinfo = fcinfo->flinfo;
 	LayoutInUse *used = flinfo->fn_extra;
-	const LayoutDefinition *definition;
 	const FuncExpr *call = (const FuncExpr *) flinfo->fn_expr;
+	const LayoutDefinition *definition =
+		(const LayoutDefinition *) PG_GETARG_POINTER(argument);
 
-	if (PG_NARGS() <= argument)
-		return &instagram;
-	if (likely(used != NULL && used->constant))
-		return used;
-
-	definition = (const LayoutDefinition *) PG_GETARG_POINTER(argument);
-	if (used != NULL && memcmp(&used->layout.definition, definition,
-							   sizeof(LayoutDefinition)) == 0)
+	if (used != NULL && same_layout(&used->layout.definition, definition))
 		return used;
 
 	check_definition(definition);
 	if (used == NULL)
 		used = MemoryContextAlloc(flinfo->fn_mcxt, sizeof(LayoutInUse));
 	use_layout(used, definition);
-	used->spec.is_default = same_layout(definition,
-										&instagram.layout.definition);
 	used->constant = call != NULL && IsA(call, FuncExpr) &&
 		list_length(call->args) > argument &&
 		IsA(list_nth(call->args, argument), Const);
 	flinfo->fn_extra = used;
 
 	return used;
+}
+
+/*
+ * The layout that a call was given as an argument, or the default one if the
+ * function has no such argument.
+ *
+ * What follows from its definition is kept from call to call.  A constant need
+ * not even be looked at again.
+ */
+static inline const LayoutInUse *
+layout_argument(FunctionCallInfo fcinfo, int argument)
+{
+	const LayoutInUse *used = fcinfo->flinfo->fn_extra;
+
+	if (PG_NARGS() <= argument)
+		return &instagram;
+	if (likely(used != NULL && used->constant))
+		return used;
+	return look_at_layout(fcinfo, argument);
 }
 
 static void pg_attribute_noreturn()
@@ -349,17 +356,14 @@ next_id(int64 shard, Oid sequence, const LayoutInUse *used)
 Datum
 snowflake_next_id(PG_FUNCTION_ARGS)
 {
-	static const char *const names[] = {"shard", "sequence", "layout"};
-
 	define_settings();
 
-	for (int i = 0; i < PG_NARGS(); i++)
-	{
-		if (PG_ARGISNULL(i))
-			ereport(ERROR,
-					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					 errmsg("%s must not be null", names[i])));
-	}
+	if (unlikely(PG_ARGISNULL(0) || PG_ARGISNULL(1) || PG_ARGISNULL(2)))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("%s must not be null",
+						PG_ARGISNULL(0) ? "shard" :
+						PG_ARGISNULL(1) ? "sequence" : "layout")));
 
 	return next_id(PG_GETARG_INT64(0), PG_GETARG_OID(1),
 				   layout_argument(fcinfo, 2));
