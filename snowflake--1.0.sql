@@ -302,3 +302,39 @@ LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION snowflake_status(regclass, snowflake_layout) IS
 'last ID''s time, its lead over the clock, the time logged beyond it, and the layout''s end';
+
+--
+-- IDs as text, and IDs that do not show their order
+--
+
+CREATE FUNCTION snowflake_to_text(id bigint, encoding text DEFAULT 'base62')
+RETURNS text
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_to_text(bigint, text) IS
+'ID as text: base62, base32 or base64url';
+
+CREATE FUNCTION snowflake_from_text(encoded text, encoding text DEFAULT 'base62')
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_from_text(text, text) IS
+'ID from its text: base62, base32 or base64url';
+
+CREATE FUNCTION snowflake_obfuscate(id bigint, key bigint)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_obfuscate(bigint, bigint) IS
+'number that shows neither time nor order of an ID: obscured, not encrypted';
+
+CREATE FUNCTION snowflake_reveal(id bigint, key bigint)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_reveal(bigint, bigint) IS
+'ID from what snowflake_obfuscate() made of it with the same key';

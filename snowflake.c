@@ -17,6 +17,7 @@
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
+#include "encode.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "generator.h"
@@ -55,6 +56,10 @@ PG_FUNCTION_INFO_V1(snowflake_layout_send);
 PG_FUNCTION_INFO_V1(snowflake_layout_eq);
 PG_FUNCTION_INFO_V1(snowflake_layout_ne);
 PG_FUNCTION_INFO_V1(snowflake_layout_hash);
+PG_FUNCTION_INFO_V1(snowflake_to_text);
+PG_FUNCTION_INFO_V1(snowflake_from_text);
+PG_FUNCTION_INFO_V1(snowflake_obfuscate);
+PG_FUNCTION_INFO_V1(snowflake_reveal);
 
 void		_PG_init(void);
 
@@ -745,4 +750,114 @@ snowflake_layout_hash(PG_FUNCTION_ARGS)
 {
 	return hash_any((unsigned char *) PG_GETARG_POINTER(0),
 					sizeof(LayoutDefinition));
+}
+
+/*
+ * IDs as text, and IDs that do not show their order
+ */
+
+static const Encoding *
+get_encoding(text *name)
+{
+	const Encoding *encoding = encoding_named(VARDATA_ANY(name),
+											  VARSIZE_ANY_EXHDR(name));
+
+	if (encoding == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("unrecognized encoding: \"%s\"", text_to_cstring(name)),
+				 errhint("The encodings are base62, base32 and base64url.")));
+
+	return encoding;
+}
+
+Datum
+snowflake_to_text(PG_FUNCTION_ARGS)
+{
+	int64		id = PG_GETARG_INT64(0);
+	const Encoding *encoding = get_encoding(PG_GETARG_TEXT_PP(1));
+	char		string[ENCODE_MAX_WIDTH];
+	int			length;
+
+	if (id < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("ID %lld has no text form", (long long) id),
+				 errdetail("IDs with a text form are 0 to %lld.",
+						   (long long) PG_INT64_MAX)));
+
+	length = id_encode(encoding, id, string);
+
+	PG_RETURN_TEXT_P(cstring_to_text_with_len(string, length));
+}
+
+Datum
+snowflake_from_text(PG_FUNCTION_ARGS)
+{
+	text	   *encoded = PG_GETARG_TEXT_PP(0);
+	const Encoding *encoding = get_encoding(PG_GETARG_TEXT_PP(1));
+	const char *string = VARDATA_ANY(encoded);
+	int			length = VARSIZE_ANY_EXHDR(encoded);
+	const char *at;
+	DecodeResult result;
+	int			position;
+	int			at_length;
+	int64		id;
+
+	result = id_decode(encoding, string, length, &id, &position);
+	if (result == DECODE_OK)
+		PG_RETURN_INT64(id);
+
+	/* The character at fault, whole. */
+	at = string + position - 1;
+	at_length = pg_mbcharcliplen(at, length - (position - 1), 1);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+			 errmsg("invalid %s ID \"%s\"",
+					encoding->name, text_to_cstring(encoded)),
+			 result == DECODE_BAD_DIGIT ?
+			 errdetail("The character \"%.*s\" at position %d is not a digit of %s.",
+					   at_length, at, position, encoding->name) :
+			 result == DECODE_TOO_LARGE ?
+			 errdetail("The digit \"%.*s\" at position %d makes it larger than %lld.",
+					   at_length, at, position, (long long) PG_INT64_MAX) :
+			 result == DECODE_LEADING_ZERO ?
+			 errdetail("The digit \"%.*s\" at position %d is a zero, with which %s does not begin.",
+					   at_length, at, position, encoding->name) :
+			 result == DECODE_TOO_LONG ?
+			 errdetail("It goes on at position %d, but the longest ID in %s has %d characters.",
+					   position, encoding->name, encoding->width) :
+			 encoding->padded ?
+			 errdetail("It ends before position %d, but every ID in %s has %d characters.",
+					   position, encoding->name, encoding->width) :
+			 errdetail("It ends before position %d: it is empty.", position)));
+}
+
+static int64
+check_positive(int64 id)
+{
+	if (id < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("ID %lld is not positive", (long long) id),
+				 errdetail("IDs are obfuscated to IDs, from 1 to %lld.",
+						   (long long) PG_INT64_MAX)));
+	return id;
+}
+
+Datum
+snowflake_obfuscate(PG_FUNCTION_ARGS)
+{
+	int64		id = check_positive(PG_GETARG_INT64(0));
+
+	PG_RETURN_INT64(id_obfuscate(id, PG_GETARG_INT64(1)));
+}
+
+Datum
+snowflake_reveal(PG_FUNCTION_ARGS)
+{
+	int64		id = check_positive(PG_GETARG_INT64(0));
+
+	PG_RETURN_INT64(id_reveal(id, PG_GETARG_INT64(1)));
 }

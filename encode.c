@@ -1,0 +1,282 @@
+/*-------------------------------------------------------------------------
+ *
+ * encode.c
+ *	  IDs as text, and IDs that do not show their order.
+ *
+ * Pure functions over numbers and bytes.  This file knows nothing of the
+ * server: no clock, no setting, no text type, no error reporting, so that it
+ * can be built and fuzzed on its own.  Nor does it know layouts: to it, an ID
+ * is a number.
+ *
+ * What is written here is kept elsewhere, in links and in other systems'
+ * databases.  So neither the texts nor the permutation may ever change; the
+ * regression test "encode" has the vectors that hold them in place.
+ *
+ * Copyright (c) 2026, snowflake contributors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FRONTEND
+#include "postgres.h"
+#else
+#include "postgres_fe.h"
+#endif
+
+#include "encode.h"
+
+/*
+ * The digits of base62 and base32 are in the order of their ASCII codes, so
+ * that texts of one width sort as the numbers do.  Base32 is Crockford's.
+ * Base64url is RFC 4648's alphabet for the digits of a number, not of bytes,
+ * and as short as it can be: so Instagram writes the IDs in its links.
+ */
+static const Encoding encodings[] = {
+	{
+		.name = "base62",
+		.digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
+		.largest = "AzL8n0Y58m7",
+		.base = 62,
+		.width = 11,
+		.padded = true
+	},
+	{
+		.name = "base32",
+		.digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ",
+		.largest = "7ZZZZZZZZZZZZ",
+		.base = 32,
+		.width = 13,
+		.padded = true,
+		.lenient = true
+	},
+	{
+		.name = "base64url",
+		.digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
+		.largest = "H__________",
+		.base = 64,
+		.width = 11
+	}
+};
+
+/*
+ * The encoding of that name, or NULL.
+ */
+const Encoding *
+encoding_named(const char *name, size_t length)
+{
+	for (size_t i = 0; i < lengthof(encodings); i++)
+	{
+		if (strlen(encodings[i].name) == length &&
+			memcmp(encodings[i].name, name, length) == 0)
+			return &encodings[i];
+	}
+
+	return NULL;
+}
+
+/*
+ * Write an ID, which the caller has checked not to be negative.  Returns the
+ * length of the text.
+ */
+int
+id_encode(const Encoding *encoding, int64 id, char text[ENCODE_MAX_WIDTH])
+{
+	uint64		base = (uint64) encoding->base;
+	uint64		rest = (uint64) id;
+	int			width = encoding->width;
+
+	if (!encoding->padded)
+	{
+		width = 1;
+		for (uint64 r = rest / base; r > 0; r /= base)
+			width++;
+	}
+
+	for (int i = width - 1; i >= 0; i--)
+	{
+		text[i] = encoding->digits[rest % base];
+		rest /= base;
+	}
+
+	return width;
+}
+
+/*
+ * The value of a digit, or -1.
+ */
+static int
+digit_value(const Encoding *encoding, char c)
+{
+	const char *digit;
+
+	if (encoding->lenient)
+	{
+		if (c >= 'a' && c <= 'z')
+			c += 'A' - 'a';
+		if (c == 'I' || c == 'L')
+			c = '1';
+		else if (c == 'O')
+			c = '0';
+	}
+
+	digit = memchr(encoding->digits, c, encoding->base);
+
+	return digit != NULL ? (int) (digit - encoding->digits) : -1;
+}
+
+/*
+ * Read an ID, from what id_encode() could have written and nothing else: an
+ * ID that has two texts is found under one of them only.  (Base32's look-alikes
+ * are the exception; they are there for those who type it.)
+ *
+ * On failure, sets the 1-based position of the first character at fault.  All
+ * before it is ASCII, so that it counts characters as well as bytes.
+ */
+DecodeResult
+id_decode(const Encoding *encoding, const char *text, size_t length, int64 *id,
+		  int *position)
+{
+	int			values[ENCODE_MAX_WIDTH];
+	int			min_width = encoding->padded ? encoding->width : 1;
+	int			width;
+	uint64		result = 0;
+
+	for (width = 0;
+		 width < encoding->width && (size_t) width < length;
+		 width++)
+	{
+		*position = width + 1;
+		values[width] = digit_value(encoding, text[width]);
+		if (values[width] < 0)
+			return DECODE_BAD_DIGIT;
+	}
+
+	*position = width + 1;
+	if (width < min_width)
+		return DECODE_TOO_SHORT;
+	if ((size_t) width < length)
+		return DECODE_TOO_LONG;
+
+	*position = 1;
+	if (!encoding->padded && width > 1 && values[0] == 0)
+		return DECODE_LEADING_ZERO;
+
+	/* The first digit that differs from the largest ID's decides. */
+	if (width == encoding->width)
+	{
+		for (int i = 0; i < width; i++)
+		{
+			int			limit = digit_value(encoding, encoding->largest[i]);
+
+			*position = i + 1;
+			if (values[i] > limit)
+				return DECODE_TOO_LARGE;
+			if (values[i] < limit)
+				break;
+		}
+	}
+
+	for (int i = 0; i < width; i++)
+		result = result * encoding->base + values[i];
+
+	*id = (int64) result;
+	return DECODE_OK;
+}
+
+/*
+ * The permutation
+ *
+ * A balanced Feistel network: it is a permutation of the 64-bit numbers
+ * whatever its round function, which need not be invertible, and its inverse
+ * is the same network with the round keys in reverse.  Four rounds of random
+ * functions could not be told from a random permutation (Luby and Rackoff,
+ * 1988).  The round function here is a good mixer but was not made to resist
+ * analysis, so there are twice as many; they take less time than the call of
+ * a function from SQL.
+ *
+ * That makes it obscure, not secret: it is no cipher.
+ */
+#define ROUNDS		8
+
+/*
+ * splitmix64, published by Sebastiano Vigna, 2015, in the public domain, at
+ * https://prng.di.unimi.it/splitmix64.c: a counter with this increment, passed
+ * through variant 13 of David Stafford's finalisers ("Better Bit Mixing -
+ * Improving on MurmurHash3's 64-bit Finalizer", 2011).
+ */
+#define SPLITMIX64_INCREMENT	UINT64CONST(0x9e3779b97f4a7c15)
+
+static inline uint64
+mix13(uint64 z)
+{
+	z = (z ^ (z >> 30)) * UINT64CONST(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64CONST(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+static uint64
+feistel(uint64 block, const uint64 keys[ROUNDS])
+{
+	uint32		left = (uint32) (block >> 32);
+	uint32		right = (uint32) block;
+
+	for (int i = 0; i < ROUNDS; i++)
+	{
+		uint32		next = left ^ (uint32) (mix13(keys[i] ^ right) >> 32);
+
+		left = right;
+		right = next;
+	}
+
+	/* The halves change places a last time, so that the same undoes it. */
+	return (uint64) right << 32 | left;
+}
+
+/*
+ * Make a permutation of the IDs, 1 to 2^63 - 1, of the one of 64-bit numbers:
+ * follow its cycle to the next number that is an ID.  There is one, be it the
+ * ID where it began, and it takes two steps on average.  In reverse, the same
+ * steps lead back.
+ */
+static int64
+walk(int64 id, const uint64 keys[ROUNDS])
+{
+	uint64		block = (uint64) id;
+
+	do
+	{
+		block = feistel(block, keys);
+	} while (block == 0 || block > (uint64) PG_INT64_MAX);
+
+	return (int64) block;
+}
+
+/*
+ * The ID's image under the permutation that the key selects.  As with the
+ * next function, the caller has checked that the ID is positive.
+ */
+int64
+id_obfuscate(int64 id, int64 key)
+{
+	uint64		state = (uint64) key;
+	uint64		keys[ROUNDS];
+
+	for (int i = 0; i < ROUNDS; i++)
+		keys[i] = mix13(state += SPLITMIX64_INCREMENT);
+
+	return walk(id, keys);
+}
+
+/*
+ * The ID whose image it is.
+ */
+int64
+id_reveal(int64 id, int64 key)
+{
+	uint64		state = (uint64) key;
+	uint64		keys[ROUNDS];
+
+	for (int i = ROUNDS - 1; i >= 0; i--)
+		keys[i] = mix13(state += SPLITMIX64_INCREMENT);
+
+	return walk(id, keys);
+}

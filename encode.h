@@ -1,0 +1,52 @@
+/*-------------------------------------------------------------------------
+ *
+ * encode.h
+ *	  IDs as text, and IDs that do not show their order.
+ *
+ * The functions here are pure: they read no setting and no catalog, and they
+ * raise no error; callers turn what is not DECODE_OK into a message.  Nothing
+ * here knows what the bits of an ID mean.
+ *
+ * Texts are bytes with a length, without a terminator.
+ *
+ * Copyright (c) 2026, snowflake contributors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SNOWFLAKE_ENCODE_H
+#define SNOWFLAKE_ENCODE_H
+
+#define ENCODE_MAX_WIDTH	13	/* of the longest text in any encoding */
+
+typedef struct Encoding
+{
+	const char *name;
+	const char *digits;			/* in order of their value */
+	const char *largest;		/* the text of 2^63 - 1 */
+	int			base;
+	int			width;			/* length of "largest" */
+	bool		padded;			/* every text has that length */
+	bool		lenient;		/* reads lower case and look-alikes */
+} Encoding;
+
+typedef enum DecodeResult
+{
+	DECODE_OK,
+	DECODE_BAD_DIGIT,			/* a character that is not a digit */
+	DECODE_TOO_SHORT,			/* the text ends where a digit should be */
+	DECODE_TOO_LONG,			/* goes on where it should end */
+	DECODE_LEADING_ZERO,		/* begins with a digit that is never written */
+	DECODE_TOO_LARGE			/* the digit takes it beyond 2^63 - 1 */
+} DecodeResult;
+
+extern const Encoding *encoding_named(const char *name, size_t length);
+
+extern int	id_encode(const Encoding *encoding, int64 id,
+					  char text[ENCODE_MAX_WIDTH]);
+extern DecodeResult id_decode(const Encoding *encoding, const char *text,
+							  size_t length, int64 *id, int *position);
+
+extern int64 id_obfuscate(int64 id, int64 key);
+extern int64 id_reveal(int64 id, int64 key);
+
+#endif							/* SNOWFLAKE_ENCODE_H */

@@ -1,0 +1,218 @@
+--
+-- IDs as text, and IDs that do not show their order
+--
+
+-- The texts and images in this file are kept by users, in links and in other
+-- databases: they must be the same for ever.  All inputs are fixed, so that
+-- the statistics are the same at every run, too.
+
+-- known texts
+CREATE TABLE known (id bigint, base62 text, base32 text, base64url text);
+INSERT INTO known VALUES
+    (0, '00000000000', '0000000000000', 'A'),
+    (1, '00000000001', '0000000000001', 'B'),
+    (61, '0000000000z', '000000000001X', '9'),
+    (62, '00000000010', '000000000001Y', '-'),
+    (63, '00000000011', '000000000001Z', '_'),
+    (64, '00000000012', '0000000000020', 'BA'),
+    (4294967296, '000004gfFC4', '0000004000000', 'EAAAAA'),
+    (1671372309237077023, '1zStymKCBR9', '1ECF88A5R050Z', 'Bcx6EKLgBQf'),
+    (9223372036854775807, 'AzL8n0Y58m7', '7ZZZZZZZZZZZZ', 'H__________');
+SELECT id, snowflake_to_text(id) AS base62, snowflake_to_text(id, 'base32') AS base32,
+       snowflake_to_text(id, 'base64url') AS base64url
+FROM known ORDER BY id;
+SELECT count(*) AS wrong
+FROM known, LATERAL (VALUES ('base62', base62), ('base32', base32), ('base64url', base64url)) e (encoding, encoded)
+WHERE snowflake_to_text(id, encoding) <> encoded OR snowflake_from_text(encoded, encoding) <> id;
+SELECT snowflake_from_text('1zStymKCBR9') AS "default",
+       snowflake_from_text(encoding => 'base32', encoded => '1ECF88A5R050Z') AS named;
+
+-- the neighbours of powers, and numbers all over the range
+CREATE TABLE numbers AS
+SELECT n::bigint AS id
+FROM (SELECT base ^ e + d AS n
+      FROM unnest(ARRAY[2, 62]::numeric[]) base, generate_series(0, 63) e, generate_series(-2, 2) d
+      UNION SELECT (g * 6364136223846793005::numeric % 9223372036854775808)::bigint >> g % 63
+      FROM generate_series(1, 20000) g) x
+WHERE n BETWEEN 0 AND 9223372036854775807;
+SELECT count(*), min(id), max(id) FROM numbers;
+SELECT encoding, count(*) FILTER (WHERE snowflake_from_text(encoded, encoding) <> id) AS wrong,
+       count(*) - count(DISTINCT encoded) AS repeated, min(length(encoded)), max(length(encoded))
+FROM (SELECT id, encoding, snowflake_to_text(id, encoding) AS encoded
+      FROM numbers, unnest(ARRAY['base62', 'base32', 'base64url']) encoding OFFSET 0) n
+GROUP BY encoding ORDER BY encoding;
+
+-- in the collation "C", texts of a fixed width sort as IDs do
+SELECT encoding, count(*) AS wrong
+FROM (SELECT encoding, row_number() OVER (PARTITION BY encoding ORDER BY id) AS by_id,
+             row_number() OVER (PARTITION BY encoding
+                                ORDER BY snowflake_to_text(id, encoding) COLLATE "C") AS by_text
+      FROM numbers, unnest(ARRAY['base62', 'base32']) encoding) n
+WHERE by_id <> by_text
+GROUP BY encoding;
+
+-- base32 is read from what people make of it
+SELECT count(*) AS wrong
+FROM (SELECT id, snowflake_to_text(id, 'base32') AS encoded FROM numbers) n,
+     LATERAL unnest(ARRAY[lower(encoded), translate(encoded, '01', 'OI'), translate(encoded, '01', 'oi'),
+                          translate(encoded, '1', 'L'), translate(encoded, '1', 'l')]) typed
+WHERE snowflake_from_text(typed, 'base32') <> id;
+
+-- an ID has one text: put every ASCII character in every place, and what is
+-- read is written the same way, but for the letters that base32 also reads:
+-- 28 in 12 places, and 6 in the first
+CREATE FUNCTION read_or_null(encoded text, encoding text) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN snowflake_from_text(encoded, encoding);
+EXCEPTION WHEN invalid_text_representation THEN
+    RETURN NULL;
+END $$;
+SELECT encoding, count(*) AS texts, count(id) AS read,
+       count(*) FILTER (WHERE snowflake_to_text(id, encoding) <> typed) AS others
+FROM (SELECT encoding, typed, read_or_null(typed, encoding) AS id
+      FROM (VALUES ('base62', '1zStymKCBR9'), ('base32', '1ECF88A5R050Z'),
+                   ('base64url', 'Bcx6EKLgBQf')) e (encoding, encoded),
+           generate_series(1, length(encoded)) place, generate_series(1, 127) code,
+           LATERAL overlay(encoded PLACING chr(code) FROM place) typed
+      OFFSET 0) t
+GROUP BY encoding ORDER BY encoding;
+DROP FUNCTION read_or_null(text, text);
+
+-- NULL
+SELECT snowflake_to_text(NULL) IS NULL AND snowflake_to_text(1, NULL) IS NULL AND
+       snowflake_from_text(NULL) IS NULL AND snowflake_from_text('', NULL) IS NULL AND
+       snowflake_obfuscate(NULL, 1) IS NULL AND snowflake_obfuscate(1, NULL) IS NULL AND
+       snowflake_reveal(NULL, 1) IS NULL AND snowflake_reveal(1, NULL) IS NULL AS strict;
+
+-- what is refused
+\pset format unaligned
+\pset tuples_only on
+\pset null ''
+SELECT * FROM error_of('SELECT snowflake_to_text(-1)');
+SELECT * FROM error_of('SELECT snowflake_to_text(-9223372036854775808, ''base32'')');
+SELECT * FROM error_of('SELECT snowflake_to_text(1, ''base58'')');
+SELECT * FROM error_of('SELECT snowflake_to_text(1, ''base'')');
+SELECT * FROM error_of('SELECT snowflake_from_text(''1'', ''BASE62'')');
+SELECT * FROM error_of('SELECT snowflake_from_text(''1'', '''')');
+SELECT encoding, e.*
+FROM (VALUES ('base62', ''), ('base62', '1zStymKCBR'), ('base62', '1zStymKCBR99'), ('base62', '1zSty!KCBR9'),
+             ('base62', '1zStymKCB 9'), ('base62', ' 1zStymKCBR9'), ('base62', '1zSty-KCBR9'), ('base62', '1zS"'),
+             ('base62', 'AzL8n0Y58m8'), ('base62', 'AzL8n0Y6000'), ('base62', 'B0000000000'), ('base62', 'zzzzzzzzzzz'),
+             ('base32', ''), ('base32', '1ECF88A5R050'), ('base32', '1ECF88A5R050Z0'), ('base32', '1ECF88A5R05UZ'),
+             ('base32', '1ecf88a5r05uz'), ('base32', '1ECF-88A5-R05'), ('base32', '8000000000000'),
+             ('base32', 'zzzzzzzzzzzzz'),
+             ('base64url', ''), ('base64url', 'AB'), ('base64url', 'AA'), ('base64url', 'Bcx6EKLgBQf='),
+             ('base64url', 'Bcx6EKLgBQfA'), ('base64url', 'ABcx6EKLgBQf'), ('base64url', 'Bcx6+'), ('base64url', '/'),
+             ('base64url', 'IAAAAAAAAAA'), ('base64url', '___________')) t (encoding, encoded),
+     error_of(format('SELECT snowflake_from_text(%L, %L)', encoded, encoding)) e;
+SELECT * FROM error_of('SELECT snowflake_obfuscate(0, 1)');
+SELECT * FROM error_of('SELECT snowflake_obfuscate(-9223372036854775808, 1)');
+SELECT * FROM error_of('SELECT snowflake_reveal(0, 1)');
+SELECT * FROM error_of('SELECT snowflake_reveal(-1, 1)');
+\pset format aligned
+\pset tuples_only off
+
+-- positions count characters, and a character is shown whole
+SELECT getdatabaseencoding() = 'UTF8' AS utf8 \gset
+\if :utf8
+SELECT count(*), bool_and(sqlstate_ = '22P02' AND
+                          message = format('invalid %s ID "%s"', encoding, encoded) AND
+                          detail = format('The character "%s" at position %s is not a digit of %s.',
+                                          character, position(character IN encoded), encoding)) AS whole
+FROM unnest(ARRAY[chr(228), chr(8364), chr(128247), chr(770), chr(65313)]) character,
+     unnest(ARRAY['base62', 'base32', 'base64url']) encoding,
+     unnest(ARRAY['', '1', '1EC88A5R5Z']) start,
+     LATERAL concat(start, character, chr(228), 'B') encoded,
+     error_of(format('SELECT snowflake_from_text(%L, %L)', encoded, encoding));
+SELECT detail = 'It goes on at position 12, but the longest ID in base62 has 11 characters.' AS too_long
+FROM error_of(format('SELECT snowflake_from_text(%L)', '1zStymKCBR9' || chr(8364)));
+\else
+SELECT 45 AS count, true AS whole;
+SELECT true AS too_long;
+\endif
+
+-- known images
+CREATE TABLE images (key bigint, id bigint, image bigint);
+INSERT INTO images VALUES
+    (0, 1, 2208708720089303324),
+    (0, 2, 468936773852294178),
+    (0, 1671372309237077023, 1568438605774832901),
+    (0, 9223372036854775807, 6941857538282803971),
+    (1, 1, 8508274311910871274),
+    (1, 2, 6359937190414592638),
+    (1, 1671372309237077023, 6585691365567747868),
+    (1, 9223372036854775807, 3161117421234008712),
+    (-1, 1, 1311767258731651164),
+    (-1, 2, 2086255080224576695),
+    (-1, 1671372309237077023, 4154197265570219879),
+    (-1, 9223372036854775807, 3999186981310749801),
+    (-9223372036854775808, 1, 5364620498969292571),
+    (-9223372036854775808, 2, 1153614355281728359),
+    (-9223372036854775808, 1671372309237077023, 8707825215736547146),
+    (-9223372036854775808, 9223372036854775807, 7866007262340911503),
+    (9223372036854775807, 1, 7101688047961029815),
+    (9223372036854775807, 2, 8659287659144846034),
+    (9223372036854775807, 1671372309237077023, 7821944671746731800),
+    (9223372036854775807, 9223372036854775807, 3687671590891153465),
+    (81985529216486895, 1, 7700102461840189445),
+    (81985529216486895, 2, 6270423127754771811),
+    (81985529216486895, 1671372309237077023, 4139834991017238967),
+    (81985529216486895, 9223372036854775807, 8088204872235144019);
+SELECT key, id, snowflake_obfuscate(id, key) FROM images
+WHERE snowflake_obfuscate(id, key) <> image OR snowflake_reveal(image, key) <> id;
+
+-- revealing is the inverse of obfuscating, and the other way round
+SELECT count(*) > 100000 AS many,
+       count(*) FILTER (WHERE snowflake_reveal(snowflake_obfuscate(id, key), key) <> id) AS wrong,
+       count(*) FILTER (WHERE snowflake_obfuscate(snowflake_reveal(id, key), key) <> id) AS wrong_too
+FROM numbers, (SELECT DISTINCT key FROM images) k
+WHERE id > 0;
+
+-- the images of consecutive IDs
+CREATE TABLE consecutive AS
+SELECT id, snowflake_obfuscate(id, 42) AS image
+FROM generate_series(1671372309237077023, 1671372309237077023 + 199999) id;
+-- are IDs, and none comes twice
+SELECT count(*), count(DISTINCT image) AS images, min(image) > 0 AS positive FROM consecutive;
+-- do not show which came first: half of them are larger than the one before,
+-- within six standard deviations
+SELECT count(*) FILTER (WHERE image > before) BETWEEN 99225 AND 100775 AS half
+FROM (SELECT image, lag(image) OVER (ORDER BY id) AS before FROM consecutive) c;
+-- fall evenly into 256 classes by their low bits, and by their high bits:
+-- chi-square has 255 degrees of freedom, and is outside of these bounds less
+-- than once in ten million cases
+SELECT bits, count(*) AS classes, sum((n - 781.25) ^ 2 / 781.25) BETWEEN 150 AND 400 AS even
+FROM (SELECT bits, count(*) AS n
+      FROM consecutive, LATERAL (VALUES ('low', image & 255), ('high', image >> 55)) b (bits, class)
+      GROUP BY bits, class) c
+GROUP BY bits ORDER BY bits;
+
+-- avalanche: if one bit of the ID or of the key changes, so do 31.5 of the
+-- image's 63 on average, each of them in half of all cases; again within six
+-- standard deviations
+CREATE TABLE flips AS
+SELECT 'id' AS input, bit, image # snowflake_obfuscate(id # (1::bigint << bit), 42) AS flipped
+FROM consecutive, generate_series(0, 62) bit
+WHERE id < 1671372309237077023 + 1000
+UNION ALL
+SELECT 'key', bit, image # snowflake_obfuscate(id, 42 # (1::bigint << bit))
+FROM consecutive, generate_series(0, 63) bit
+WHERE id < 1671372309237077023 + 1000;
+SELECT input, count(*) AS bits, count(*) FILTER (WHERE mean NOT BETWEEN 30.75 AND 32.25) AS wrong
+FROM (SELECT input, bit, avg(bit_count(flipped::bit(64))) AS mean FROM flips GROUP BY input, bit) f
+GROUP BY input ORDER BY input;
+SELECT input, count(*) AS bits, count(*) FILTER (WHERE rate NOT BETWEEN 0.488 AND 0.512) AS wrong
+FROM (SELECT input, out, avg(flipped >> out & 1)
+      FROM flips, generate_series(0, 62) out GROUP BY input, out) f (input, bit, rate)
+GROUP BY input ORDER BY input;
+
+DROP TABLE known, numbers, images, consecutive, flips;
+
+-- true functions of their arguments, which columns and indexes can use
+CREATE TABLE photos (id bigint PRIMARY KEY,
+                     code text COLLATE "C" GENERATED ALWAYS AS (snowflake_to_text(id, 'base64url')) STORED);
+CREATE UNIQUE INDEX ON photos (snowflake_obfuscate(id, 42));
+INSERT INTO photos VALUES (1671372309237077023), (11637205501278089);
+SELECT id, code, snowflake_to_text(snowflake_obfuscate(id, 42)) AS obscured FROM photos ORDER BY id;
+SELECT code FROM photos WHERE id = snowflake_from_text('Bcx6EKLgBQf', 'base64url');
+DROP TABLE photos;
