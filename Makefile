@@ -15,7 +15,7 @@ DATA = snowflake--1.0.sql
 # make installcheck: against a running server
 REGRESS = extension next_id decode layouts generators encode errors privileges settings transactions
 ISOLATION = changes deadlock locks
-EXTRA_CLEAN = ledger output_iso tmp_check tmp_check_iso
+EXTRA_CLEAN = fuzz ledger output_iso tmp_check tmp_check_iso
 
 PG_CONFIG = pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
@@ -38,3 +38,10 @@ prove_installcheck: ledger
 # A client that keeps a ledger of the IDs it received, for t/ and script/soak
 ledger: t/ledger.c
 	$(CC) $(CFLAGS) $(CPPFLAGS) -I'$(includedir)' $< $(LDFLAGS) -L'$(libdir)' -lpq -o $@
+
+# The pure functions under LLVM's fuzzer; ./fuzz -max_total_time=60 runs it
+FUZZ_CFLAGS = -g -O1 -fsanitize=fuzzer,address,undefined \
+	-fno-sanitize-recover=undefined -Wno-ignored-attributes
+
+fuzz: t/fuzz.c encode.c encode.h
+	$(or $(CLANG),clang) $(FUZZ_CFLAGS) -DFRONTEND $(CPPFLAGS) $(filter %.c,$^) -o $@

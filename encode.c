@@ -124,9 +124,9 @@ digit_value(const Encoding *encoding, char c)
 }
 
 /*
- * Read an ID, from what id_encode() could have written and nothing else: an
- * ID that has two texts is found under one of them only.  (Base32's look-alikes
- * are the exception; they are there for those who type it.)
+ * Read an ID, from what id_encode() could have written and nothing else, or
+ * one thing would have two links.  (Base32's lower case and look-alikes are the
+ * exception, for the sake of those who type it.)
  *
  * On failure, sets the 1-based position of the first character at fault.  All
  * before it is ASCII, so that it counts characters as well as bytes.

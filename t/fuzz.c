@@ -1,0 +1,247 @@
+/*-------------------------------------------------------------------------
+ *
+ * fuzz.c
+ *	  Give the pure functions whatever a fuzzer comes up with.
+ *
+ * Built by "make fuzz" with the fuzzer and the sanitizers of LLVM, and without
+ * a server: "./fuzz -max_total_time=60" runs it.  The first byte of an input
+ * says which functions it is for, the rest is theirs.  What is checked here is
+ * worked out in another way than the functions do it.
+ *
+ * Copyright (c) 2026, snowflake contributors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres_fe.h"
+
+#include "encode.h"
+
+/* Assert() may be compiled away, and PostgreSQL's printf() is in a library. */
+#define CHECK(condition) \
+	do { \
+		if (!(condition)) \
+		{ \
+			fputs(__FILE__ ":" CppAsString2(__LINE__) \
+				  ": not so: " #condition "\n", stderr); \
+			abort(); \
+		} \
+	} while (0)
+
+typedef struct Input
+{
+	const uint8 *data;
+	size_t		size;
+} Input;
+
+/*
+ * Take a byte or a number off the input.  When it has come to its end, zeros
+ * follow.
+ */
+static uint8
+take_byte(Input *input)
+{
+	if (input->size == 0)
+		return 0;
+	input->size--;
+	return *input->data++;
+}
+
+static uint64
+take_uint64(Input *input)
+{
+	uint64		number = 0;
+
+	for (int i = 0; i < 8; i++)
+		number = number << 8 | take_byte(input);
+
+	return number;
+}
+
+/*
+ * encode.c: texts
+ */
+
+static const char *const encoding_names[] = {"base62", "base32", "base64url"};
+
+/*
+ * The digit that is read for a character.
+ */
+static char
+digit_meant(const Encoding *encoding, char c)
+{
+	if (strcmp(encoding->name, "base32") != 0)
+		return c;
+	if (c >= 'a' && c <= 'z')
+		c = c - 'a' + 'A';
+	return c == 'I' || c == 'L' ? '1' : c == 'O' ? '0' : c;
+}
+
+static bool
+is_digit(const Encoding *encoding, char c)
+{
+	return c != '\0' &&
+		strchr(encoding->digits, digit_meant(encoding, c)) != NULL;
+}
+
+/*
+ * The number that a text's first "length" characters make, all of them digits,
+ * with as many of the lowest digit after them as it takes for "width".
+ */
+static unsigned __int128
+number_of(const Encoding *encoding, const char *text, int length, int width)
+{
+	unsigned __int128 number = 0;
+
+	for (int i = 0; i < width; i++)
+	{
+		number *= strlen(encoding->digits);
+		if (i < length)
+			number += strchr(encoding->digits,
+							 digit_meant(encoding, text[i])) - encoding->digits;
+	}
+
+	return number;
+}
+
+/*
+ * A text is read if, and only if, it is what is written for the number that
+ * its digits make.
+ */
+static void
+check_text(const Encoding *encoding, const char *text, size_t length)
+{
+	const unsigned __int128 largest = PG_INT64_MAX;
+	size_t		digits = 0;
+	bool		good = false;
+	int64		id = -1;
+	int			position = -1;
+	DecodeResult result = id_decode(encoding, text, length, &id, &position);
+
+	while (digits < length && is_digit(encoding, text[digits]))
+		digits++;
+
+	if (digits == length && length >= 1 && length <= ENCODE_MAX_WIDTH)
+	{
+		unsigned __int128 number = number_of(encoding, text, length, length);
+
+		if (number <= largest)
+		{
+			char		written[ENCODE_MAX_WIDTH];
+			int			width = id_encode(encoding, (int64) number, written);
+
+			good = (size_t) width == length;
+			for (int i = 0; good && i < width; i++)
+				good = written[i] == digit_meant(encoding, text[i]);
+
+			CHECK(!good || (result == DECODE_OK && id == (int64) number));
+		}
+	}
+
+	CHECK(good == (result == DECODE_OK));
+	if (good)
+		return;
+
+	/* What is said to be at fault, is. */
+	CHECK(position >= 1 && (size_t) position <= length + 1);
+	CHECK(digits >= (size_t) position - 1);
+	switch (result)
+	{
+		case DECODE_OK:
+			break;
+		case DECODE_BAD_DIGIT:
+			CHECK(digits == (size_t) position - 1 && digits < length);
+			break;
+		case DECODE_TOO_SHORT:
+			CHECK((size_t) position == length + 1);
+			CHECK(length < strlen(encoding->largest));
+			break;
+		case DECODE_TOO_LONG:
+			CHECK((size_t) position == strlen(encoding->largest) + 1);
+			CHECK(length >= (size_t) position);
+			break;
+		case DECODE_LEADING_ZERO:
+			CHECK(position == 1 && length > 1);
+			CHECK(text[0] == encoding->digits[0]);
+			break;
+		case DECODE_TOO_LARGE:
+			CHECK(number_of(encoding, text, position - 1, length) <= largest);
+			CHECK(number_of(encoding, text, position, length) > largest);
+			break;
+	}
+}
+
+/*
+ * A number's text is read as the number, and with one character changed it is
+ * read as another or not at all.
+ */
+static void
+check_number(const Encoding *encoding, int64 id, uint8 place, uint8 character)
+{
+	char		text[ENCODE_MAX_WIDTH];
+	int			width = id_encode(encoding, id, text);
+	int64		read = -1;
+	int			position;
+
+	CHECK(width >= 1 && width <= ENCODE_MAX_WIDTH);
+	CHECK(id_decode(encoding, text, width, &read, &position) == DECODE_OK);
+	CHECK(read == id);
+
+	text[place % width] = (char) character;
+	check_text(encoding, text, width);
+}
+
+/*
+ * encode.c: the permutation
+ */
+static void
+check_permutation(int64 id, int64 key)
+{
+	int64		image = id_obfuscate(id, key);
+	int64		original = id_reveal(id, key);
+
+	CHECK(image >= 1 && original >= 1);
+	CHECK(id_reveal(image, key) == id);
+	CHECK(id_obfuscate(original, key) == id);
+}
+
+static void
+fuzz_encode(Input *input)
+{
+	const char *name = encoding_names[take_byte(input) % lengthof(encoding_names)];
+	const Encoding *encoding = encoding_named(name, strlen(name));
+	int64		id;
+	int64		key;
+	uint8		place;
+
+	CHECK(encoding != NULL && strcmp(encoding->name, name) == 0);
+
+	/* The rest is a text ... */
+	check_text(encoding, (const char *) input->data, input->size);
+
+	/* ... and numbers. */
+	id = (int64) (take_uint64(input) & PG_INT64_MAX);
+	key = (int64) take_uint64(input);
+	place = take_byte(input);
+	check_number(encoding, id, place, take_byte(input));
+	if (id > 0)
+		check_permutation(id, key);
+}
+
+/*
+ * What can be fuzzed, by the input's first byte.
+ */
+static void (*const targets[]) (Input *input) = {
+	fuzz_encode
+};
+
+extern int	LLVMFuzzerTestOneInput(const uint8 *data, size_t size);
+
+int
+LLVMFuzzerTestOneInput(const uint8 *data, size_t size)
+{
+	Input		input = {data, size};
+
+	targets[take_byte(&input) % lengthof(targets)] (&input);
+
+	return 0;
+}
