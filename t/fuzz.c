@@ -58,6 +58,18 @@ take_uint64(Input *input)
 }
 
 /*
+ * An ID, which is as likely to be near an end of the range as in its middle.
+ */
+static int64
+take_id(Input *input)
+{
+	uint8		how = take_byte(input);
+	uint64		number = (take_uint64(input) & PG_INT64_MAX) >> (how & 63);
+
+	return (int64) (how & 64 ? PG_INT64_MAX - number : number);
+}
+
+/*
  * encode.c: texts
  */
 
@@ -219,7 +231,7 @@ fuzz_encode(Input *input)
 	check_text(encoding, (const char *) input->data, input->size);
 
 	/* ... and numbers. */
-	id = (int64) (take_uint64(input) & PG_INT64_MAX);
+	id = take_id(input);
 	key = (int64) take_uint64(input);
 	place = take_byte(input);
 	check_number(encoding, id, place, take_byte(input));
