@@ -43,5 +43,6 @@ ledger: t/ledger.c
 FUZZ_CFLAGS = -g -O1 -fsanitize=fuzzer,address,undefined \
 	-fno-sanitize-recover=undefined -Wno-ignored-attributes
 
-fuzz: t/fuzz.c encode.c encode.h
-	$(or $(CLANG),clang) $(FUZZ_CFLAGS) -DFRONTEND $(CPPFLAGS) $(filter %.c,$^) -o $@
+fuzz: t/fuzz.c encode.c encode.h layout.c layout.h
+	$(or $(CLANG),clang) $(FUZZ_CFLAGS) -DFRONTEND $(CPPFLAGS) -I. $(filter %.c,$^) \
+		-L'$(libdir)' -L'$(pkglibdir)' -lpgport -o $@

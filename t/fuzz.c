@@ -15,6 +15,7 @@
 #include "postgres_fe.h"
 
 #include "encode.h"
+#include "layout.h"
 
 /* Assert() may be compiled away, and PostgreSQL's printf() is in a library. */
 #define CHECK(condition) \
@@ -240,10 +241,162 @@ fuzz_encode(Input *input)
 }
 
 /*
+ * layout.c
+ */
+
+/*
+ * A text of what layouts are made of, as few others are layouts.
+ */
+static void
+build_text(Input *input, char *text, size_t size)
+{
+	static const char *const parts[] = {
+		"timestamp:", "sequence:", "shard:", "node:", "a:", "epoch:", "tick:",
+		" ", " ", " ", ":", "-", "+", ".", "Z", "T", "_", "\t",
+		"0", "1", "2", "5", "9", "10", "12", "13", "31", "41", "64",
+		"1us", "10us", "1ms", "10ms", "1s", "1420070400000",
+		"2020-01-01T00:00:00", "-05:30", "twitter", "trace", "decimal", "sonyflake",
+		"timestamp:41 shard:13 sequence:10 epoch:0", "timestamp:30 a:10 b:10 sequence:8 epoch:1",
+		"timestamp:20 epoch:-1", " node:15", " sequence:6", " tick:1us", " tick:10us", " tick:10ms", " tick:1s"
+	};
+	size_t		length = 0;
+	int			count = take_byte(input) % 32;
+
+	text[0] = '\0';
+	while (count-- > 0)
+	{
+		const char *part = parts[take_byte(input) % lengthof(parts)];
+
+		if (length + strlen(part) >= size)
+			break;
+		strcpy(text + length, part);
+		length += strlen(part);
+	}
+}
+
+/*
+ * IDs, their parts and their times
+ */
+static void
+check_ids(const Layout *layout, Input *input)
+{
+	uint64		tick = take_uint64(input) % (uint64) layout->end_tick;
+	uint64		slot = take_uint64(input) % (uint64) layout->slots;
+	uint64		shard = take_uint64(input) % (uint64) layout->shards;
+	int64		value = (int64) (tick * layout->slots + slot);
+	int64		other = (int64) (take_uint64(input) % ((uint64) layout->max_value + 1));
+	int64		time = (int64) take_uint64(input);
+	uint64		id = layout_id(layout, value, shard);
+	uint64		other_id = layout_id(layout, other, shard);
+
+	CHECK(id <= PG_INT64_MAX);
+	CHECK(id == layout_compose(layout, tick, shard, slot + layout->first_slot));
+	CHECK(layout_shard(layout, id) == (int64) shard);
+	CHECK(layout_slot(layout, id) == (layout->has_sequence ?
+									  (int64) slot + layout->first_slot : 0));
+
+	/* A shard's IDs are as many as the values, and in their order. */
+	if (layout->definition.kind == LAYOUT_BITS)
+		CHECK((value < other) == (id < other_id) && (value == other) == (id == other_id));
+	else if (layout->definition.kind == LAYOUT_DECIMAL)
+		CHECK((value == other) == (id == other_id));
+
+	/* The fields are all there is to an ID. */
+	{
+		unsigned __int128 sum = 0;
+
+		for (int i = 0; i < layout->nfields; i++)
+			sum += (unsigned __int128) (uint64) layout_field(layout, id, i) *
+				layout->fields[i].unit;
+		CHECK(sum == id);
+	}
+
+	if (layout->has_time)
+	{
+		uint64		next = tick + 1;
+		int64		begin,
+					end,
+					found;
+
+		CHECK(layout_tick(layout, id) == tick);
+		CHECK(layout_tick_time(layout, tick, &begin));
+		CHECK(layout_tick_time(layout, next, &end) && end == begin + layout->tick);
+		CHECK(layout_time_tick(layout, begin, &found) && found == (int64) tick);
+		CHECK(layout_time_tick(layout, end - 1, &found) && found == (int64) tick);
+
+		/* The bounds hold for any time, and where it matters. */
+		for (int i = 0; i < 5; i++)
+		{
+			int64		times[] = {time, begin, begin - 1, begin + 1, end - 1};
+
+			CHECK(((int64) id >= layout_min_id(layout, times[i])) == (begin >= times[i]));
+			CHECK(((int64) id <= layout_max_id(layout, times[i])) == (begin <= times[i]));
+		}
+	}
+
+	/* Any number can be taken apart. */
+	id = take_uint64(input);
+	for (int i = 0; i < layout->nfields; i++)
+		(void) layout_field(layout, id, i);
+	CHECK(layout_shard(layout, id) >= 0 && layout_shard(layout, id) <= PG_INT32_MAX);
+	CHECK(layout_slot(layout, id) >= 0 && layout_slot(layout, id) <= PG_INT32_MAX);
+	if (layout->has_clock)
+		(void) layout_tick_time(layout, layout_tick(layout, id), &time);
+}
+
+/*
+ * A text is a layout, which is printed as one that is the same, or what is
+ * wrong is within the text.
+ */
+static void
+fuzz_layout(Input *input)
+{
+	char		text[512];
+	char		printed[LAYOUT_TEXT_SIZE];
+	char		again[LAYOUT_TEXT_SIZE];
+	LayoutDefinition definition;
+	LayoutDefinition read;
+	LayoutError error;
+	Layout		layout;
+
+	memset(&error, 0, sizeof(error));
+	if (take_byte(input) % 8 == 0)
+	{
+		size_t		length = Min(input->size, sizeof(text) - 1);
+
+		memcpy(text, input->data, length);
+		text[length] = '\0';
+	}
+	else
+		build_text(input, text, sizeof(text));
+
+	if (!layout_parse(text, &definition, &error))
+	{
+		CHECK(error.reason != NULL);
+		CHECK(error.start >= 0 && error.length >= 0);
+		CHECK((size_t) error.start + error.length <= strlen(text));
+		return;
+	}
+
+	layout_print(&definition, printed);
+	CHECK(strlen(printed) < LAYOUT_TEXT_SIZE);
+	CHECK(layout_parse(printed, &read, &error));
+	CHECK(memcmp(&definition, &read, sizeof(read)) == 0);
+	layout_print(&read, again);
+	CHECK(strcmp(printed, again) == 0);
+
+	layout_init(&layout, &definition);
+	CHECK(layout.slots >= 1 && layout.shards >= 1 && layout.end_tick >= 1);
+	CHECK(layout.max_value >= 1);
+	CHECK(layout.shards <= INT64CONST(1) << LAYOUT_PART_BITS);
+	check_ids(&layout, input);
+}
+
+/*
  * What can be fuzzed, by the input's first byte.
  */
 static void (*const targets[]) (Input *input) = {
-	fuzz_encode
+	fuzz_encode, fuzz_layout
 };
 
 extern int	LLVMFuzzerTestOneInput(const uint8 *data, size_t size);
