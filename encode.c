@@ -190,8 +190,8 @@ id_decode(const Encoding *encoding, const char *text, size_t length, int64 *id,
  * is the same network with the round keys in reverse.  Four rounds of random
  * functions could not be told from a random permutation (Luby and Rackoff,
  * 1988).  The round function here is a good mixer but was not made to resist
- * analysis, so there are twice as many; they take less time than the call of
- * a function from SQL.
+ * analysis, so there are twice as many.  That costs a tenth of a microsecond or
+ * so, which nobody will notice in a query.
  *
  * That makes it obscure, not secret: it is no cipher.
  */
