@@ -1,0 +1,238 @@
+# Behind a connection pooler: many clients share few server connections, so
+# what one of them leaves there is there for the next one.
+#
+# The sequences' marks are a day ahead of the clock: its own progress would
+# hide a value that comes again after the crash.
+
+use strict;
+use warnings;
+use File::Spec;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use FindBin;
+use lib $FindBin::RealBin;
+use SnowflakeTest;
+
+my ($pgbouncer) = grep { -x } map { "$_/pgbouncer" } split(/:/, $ENV{PATH}), '/usr/sbin';
+plan skip_all => 'pgbouncer is not installed' unless defined $pgbouncer;
+
+my $ledger = File::Spec->rel2abs(($ENV{TESTDIR} // '.') . '/ledger');
+die "$ledger is not there: use make prove_installcheck" unless -x $ledger;
+
+my $clients = 12;
+my $connections = 3;
+my $dir = File::Spec->rel2abs(PostgreSQL::Test::Utils::tempdir);
+
+my $node = PostgreSQL::Test::Cluster->new('server');
+$node->init;
+$node->append_conf('postgresql.conf', "snowflake.max_lead = '10d'\nlog_statement = none\n");
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION snowflake;
+	CREATE SEQUENCE ahead;
+	CREATE SEQUENCE guarded;
+	CREATE ROLE may LOGIN;
+	CREATE ROLE may_not LOGIN;
+	CREATE ROLE web LOGIN NOINHERIT;
+	GRANT may, may_not TO web;
+	GRANT USAGE ON SEQUENCE guarded TO may;
+	CREATE FUNCTION guarded_id() RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
+	AS $$ BEGIN RETURN next_id(5, 'guarded'); END $$;
+	ALTER FUNCTION guarded_id() OWNER TO may;
+	ALTER ROLE web SET snowflake.shard = 7;
+	-- no unique index: it would only hide where a duplicate came from
+	CREATE TABLE taken (run int, client int, n int, i int, id bigint,
+		-- what an ID has of the sequence, which all shards share
+		value bigint GENERATED ALWAYS AS ((id >> 23) * 1024 + (id & 1023)) STORED,
+		backend int DEFAULT pg_backend_pid());
+} . `$ledger init`);
+ahead_of_clock($node, $_, '1 day') for qw(ahead next_id_seq);
+
+# The pooler has the address of a node that never gets a server.
+my $pooler = PostgreSQL::Test::Cluster->new('pooler');
+my $server = sprintf 'host=%s port=%d dbname=postgres', $node->host, $node->port;
+append_to_file("$dir/users", join '', map { "\"$_\" \"\"\n" }
+	$node->safe_psql('postgres', 'SELECT current_user'), qw(may may_not web));
+append_to_file("$dir/pgbouncer.ini", <<EOC);
+[databases]
+transaction = $server pool_mode=transaction
+one = $server pool_mode=transaction pool_size=1
+statement = $server pool_mode=statement
+session = $server pool_mode=session
+[pgbouncer]
+unix_socket_dir = @{[$pooler->host]}
+listen_port = @{[$pooler->port]}
+logfile = @{[File::Spec->rel2abs($pooler->logfile)]}
+auth_type = trust
+auth_file = $dir/users
+default_pool_size = $connections
+server_round_robin = 1
+server_login_retry = 1
+ignore_startup_parameters = options,extra_float_digits
+EOC
+my $run = IPC::Run::start([ $pgbouncer, '-q', "$dir/pgbouncer.ini" ], '<', \'');
+
+END
+{
+	my $status = $?;
+	$run->kill_kill(grace => 1) if defined $run;
+	$? = $status;
+}
+
+$pooler->poll_query_until('transaction', 'SELECT true') or die 'the pooler does not answer';
+note(`$pgbouncer --version`);
+
+# Every client has a shard of its own, and counts what it does.
+my %script = (
+	single => q{
+		INSERT INTO taken VALUES (:run, :client_id, :n, 1, next_id(:client_id));
+	},
+	many => q{
+		INSERT INTO taken SELECT :run::int, :client_id::int, :n::int, i, next_id(:client_id)
+		FROM generate_series(1, 100) i;
+	},
+	transaction => q{
+		BEGIN;
+		SELECT set_config('snowflake.shard', :client_id::text, true);
+		INSERT INTO taken VALUES (:run, :client_id, :n, 1, next_id());
+		SAVEPOINT s;
+		SELECT next_id();
+		ROLLBACK TO s;
+		INSERT INTO taken SELECT :run::int, :client_id::int, :n::int, i, next_id()
+		FROM generate_series(2, 20) i;
+		COMMIT;
+	});
+append_to_file("$dir/$_.sql", "\\set n :n + 1\n$script{$_}") for keys %script;
+
+my $runs = 0;
+my $largest = 0;
+
+sub crowd
+{
+	my ($pooling, $protocol, $scripts, @options) = @_;
+	my $run = ++$runs;
+	my $name = "$pooling pooling, $protocol protocol";
+
+	$pooler->command_ok(
+		[
+			'pgbench', '-n', '-c', $clients, '-j', 2, '-t', 60, '-M', $protocol, @options,
+			'-D', "run=$run", '-D', 'n=0', (map { ('-f', "$dir/$_.sql") } @$scripts), $pooling
+		],
+		"$name: $clients clients");
+	my ($ids, $fewest, $backends, $smallest) = split /\|/, $node->safe_psql('postgres', qq{
+		SELECT sum(ids), min(clients), count(*), min(smallest) FROM
+		(SELECT count(*) AS ids, count(DISTINCT client) AS clients, min(value) AS smallest
+		 FROM taken WHERE run = $run GROUP BY backend) b});
+	note("$ids IDs; a server connection had at least $fewest clients");
+	cmp_ok($fewest, '>', 1, 'share each of the server connections');
+	cmp_ok($backends, '<=', $connections, "of which there are at most $connections");
+	cmp_ok($smallest, '>', $largest, 'their IDs are larger than those of before');
+	is($node->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT value) FROM taken'),
+		0, 'no time and slot twice');
+	is( $node->safe_psql('postgres', q{
+			SELECT count(*) FROM
+			(SELECT id, lag(id) OVER (PARTITION BY run, client ORDER BY n, i) AS before FROM taken) t
+			WHERE id <= before}),
+		0, 'the IDs of each client grow');
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM taken WHERE snowflake_shard(id) <> client'),
+		0, 'the shard is its own');
+	$largest = $node->safe_psql('postgres', 'SELECT max(value) FROM taken');
+	return;
+}
+
+crowd('transaction', 'simple', [ 'single', 'many', 'transaction' ]);
+crowd('transaction', 'extended', [ 'single', 'many', 'transaction' ]);
+crowd('statement', 'extended', [ 'single', 'many' ]);
+# Here a client keeps its connection until it leaves.
+crowd('session', 'simple', [ 'single', 'many', 'transaction' ], '-C');
+
+# Two clients by turns in one server connection.
+my @web = map {
+	$pooler->background_psql('one', on_error_stop => 0, extra_params => [ '-U', 'web' ]) } 1, 2;
+$_->query_safe('\set VERBOSITY sqlstate') for @web;
+
+# The results of a client's commands, or the error.
+sub answer
+{
+	my ($client, $sql) = @_;
+	my $stdout = $web[$client]->query($sql);
+	my $stderr = $web[$client]->{stderr};
+
+	$web[$client]->{stderr} = '';
+	return $stderr =~ /ERROR:  (\w+)/ ? $1 : $stdout;
+}
+
+is(answer(0, 'SELECT pg_backend_pid()'), answer(1, 'SELECT pg_backend_pid()'),
+	'two clients have one server connection');
+
+# Whatever the one may do, the other may not.
+my $next = q{SELECT next_id(5, 'guarded') > 0};
+foreach my $round (1 .. 3)
+{
+	is(answer(0, "BEGIN; SET LOCAL ROLE may; $next; COMMIT"), 't', "round $round: a role with USAGE");
+	is(answer(1, "BEGIN; SET LOCAL ROLE may_not; $next"), 42501, 'another client has a role without it');
+	is(answer(1, 'ROLLBACK'), '', 'and gives up');
+	is(answer(0, 'SELECT guarded_id() > 0'), 't', 'a function of the role with USAGE');
+	is(answer(1, $next), 42501, 'the other client itself');
+	is(answer(1, "BEGIN; SET LOCAL ROLE may_not; SELECT guarded_id() > 0; $next"), 42501,
+		'also after the function, in its transaction');
+	is(answer(1, 'ROLLBACK'), '', 'and gives up');
+}
+# with users of their own, for whom the pooler has connections of their own
+foreach my $round (1, 2)
+{
+	my $id = $pooler->safe_psql('transaction', $next, extra_params => [ '-U', 'may' ]);
+	is($id, 't', 'a user with USAGE');
+	like(
+		sqlstate_of($pooler, $next, dbname => 'transaction', extra_params => [ '-U', 'may_not' ]),
+		qr/^42501 permission denied for sequence guarded/, 'one without');
+}
+
+# A client's shard is given by an argument, its role or database, or SET LOCAL.
+my $shard = 'SELECT snowflake_shard(next_id())';
+is(answer($_, $shard), 7, 'the shard of the role') for 0, 1;
+foreach my $end ('COMMIT', 'ROLLBACK')
+{
+	is(answer(0, "BEGIN; SET LOCAL snowflake.shard = 9; $shard; $end"), 9, 'SET LOCAL');
+	is(answer($_, $shard), 7, "is over after $end") for 1, 0;
+}
+is(answer(0, 'SELECT snowflake_shard(next_id(9))'), 9, 'an argument');
+is(answer(1, $shard), 7, 'is for this one call');
+answer(0, 'SET snowflake.shard = 9');
+is(answer(1, $shard), 9, 'a SET without LOCAL is there for the next client (control)');
+$_->quit for @web;
+
+# The server is killed behind the pooler.  The ledger's clients write down what
+# they receive, and connect again; one that was idle keeps its connection.
+my $load = IPC::Run::start([
+	$ledger, 'run', '--connection', $pooler->connstr('transaction'),
+	'--sessions', $clients, '--sequences', 'ahead,next_id_seq', '--shards', '5,8191', "$dir/ledger" ]);
+
+sub more_ids
+{
+	my $received = sub { -s "$dir/ledger.count" ? slurp_file("$dir/ledger.count") : 0 };
+	my $goal = $received->() + 5000;
+	return wait_for(sub { $received->() >= $goal });
+}
+
+my $idle = $pooler->background_psql('transaction');
+my $id = $idle->query_safe(q{SELECT next_id(5, 'ahead')});
+ok(more_ids(), 'IDs come through the pooler');
+foreach my $round (1 .. 3)
+{
+	crash($node);
+	$node->start;
+	ok(more_ids(), "kill -9, round $round: and go on through the same pooler");
+	my $after = $idle->query_safe(q{SELECT next_id(5, 'ahead')});
+	cmp_ok($after, '>', $id, 'a client that was idle has a larger one, in its old connection');
+	$id = $after;
+}
+$idle->quit;
+$load->signal('TERM');
+ok($load->finish, 'the clients ended well');
+command_ok([ $ledger, 'check', '--max-lead', 10 * 86_400_000, glob "$dir/ledger.[0-9]*" ],
+	'no ID twice, none out of order, no wrong shard');
+
+$node->stop;
+done_testing();
