@@ -18,16 +18,8 @@ sub new_node
 	my $node = PostgreSQL::Test::Cluster->new($name);
 
 	$node->init;
-	# Nobody but us shall flush WAL or pages.
-	$node->append_conf('postgresql.conf', <<EOC);
-wal_writer_delay = 10s
-bgwriter_lru_maxpages = 0
-checkpoint_timeout = 1h
-autovacuum = off
-snowflake.max_lead = '30d'
-max_prepared_transactions = 2
-EOC
-	$node->append_conf('postgresql.conf', $params{conf} // '');
+	$node->append_conf('postgresql.conf',
+		NOBODY_FLUSHES . "max_prepared_transactions = 2\n" . ($params{conf} // ''));
 	$node->start;
 	$node->safe_psql('postgres', q{
 		CREATE EXTENSION snowflake;

@@ -23,14 +23,7 @@ plan skip_all => 'gdb is not installed'
 
 my $node = PostgreSQL::Test::Cluster->new('checkpoint');
 $node->init;
-$node->append_conf('postgresql.conf', <<EOC);
-shared_buffers = 128kB
-wal_writer_delay = 10s
-bgwriter_lru_maxpages = 0
-checkpoint_timeout = 1h
-autovacuum = off
-snowflake.max_lead = '30d'
-EOC
+$node->append_conf('postgresql.conf', NOBODY_FLUSHES . "shared_buffers = 128kB\n");
 $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake;

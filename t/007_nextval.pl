@@ -18,14 +18,7 @@ use SnowflakeTest;
 
 my $node = PostgreSQL::Test::Cluster->new('nextval');
 $node->init;
-# Nobody but us shall flush WAL or pages.
-$node->append_conf('postgresql.conf', <<EOC);
-wal_writer_delay = 10s
-bgwriter_lru_maxpages = 0
-checkpoint_timeout = 1h
-autovacuum = off
-snowflake.max_lead = '30d'
-EOC
+$node->append_conf('postgresql.conf', NOBODY_FLUSHES);
 $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake;

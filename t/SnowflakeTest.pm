@@ -12,7 +12,17 @@ use Test::More;
 use Time::HiRes qw(usleep time);
 
 our @EXPORT = qw(crash faketime_library start_with_clock set_clock
-  ahead_of_clock sqlstate_of wait_for);
+  ahead_of_clock sqlstate_of wait_for NOBODY_FLUSHES);
+
+# Settings of a server where nobody but the test flushes WAL or pages, and where
+# a sequence's mark may be far ahead of the clock.
+use constant NOBODY_FLUSHES => <<EOC;
+wal_writer_delay = 10s
+bgwriter_lru_maxpages = 0
+checkpoint_timeout = 1h
+autovacuum = off
+snowflake.max_lead = '30d'
+EOC
 
 # Kill every process of a server at once, as a power failure would.
 sub crash
