@@ -113,6 +113,9 @@ SELECT * FROM error_of('SELECT snowflake_reveal(-1, 1)');
 \pset tuples_only off
 
 -- positions count characters, and a character is shown whole
+\set count 45
+\set whole t
+\set too_long t
 SELECT getdatabaseencoding() = 'UTF8' AS utf8 \gset
 \if :utf8
 SELECT count(*), bool_and(sqlstate_ = '22P02' AND
@@ -123,13 +126,11 @@ FROM unnest(ARRAY[chr(228), chr(8364), chr(128247), chr(770), chr(65313)]) chara
      unnest(ARRAY['base62', 'base32', 'base64url']) encoding,
      unnest(ARRAY['', '1', '1EC88A5R5Z']) start,
      LATERAL concat(start, character, chr(228), 'B') encoded,
-     error_of(format('SELECT snowflake_from_text(%L, %L)', encoded, encoding));
+     error_of(format('SELECT snowflake_from_text(%L, %L)', encoded, encoding)) \gset
 SELECT detail = 'It goes on at position 12, but the longest ID in base62 has 11 characters.' AS too_long
-FROM error_of(format('SELECT snowflake_from_text(%L)', '1zStymKCBR9' || chr(8364)));
-\else
-SELECT 45 AS count, true AS whole;
-SELECT true AS too_long;
+FROM error_of(format('SELECT snowflake_from_text(%L)', '1zStymKCBR9' || chr(8364))) \gset
 \endif
+\echo :count :whole :too_long
 
 -- known images
 CREATE TABLE images (key bigint, id bigint, image bigint);
