@@ -1,0 +1,94 @@
+# The documents keep their word: their examples do what they show, and what
+# doc/layouts.md says of the built-in layouts is so.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use FindBin;
+use IPC::Run;
+
+my $node = PostgreSQL::Test::Cluster->new('documents');
+$node->init;
+$node->append_conf('postgresql.conf', "timezone = 'UTC'\n");
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+
+# What a newcomer sees who types a block of SQL into a session of its own.
+sub output_of
+{
+	my ($sql) = @_;
+	my $output = '';
+
+	IPC::Run::run([ 'psql', '-Xq', '-P', 'footer=off', '-d', $node->connstr('postgres') ],
+		'<', \$sql, '>&', \$output);
+	return $output;
+}
+
+# Layout of the output aside, and numbers that depend on the clock.
+sub normalised
+{
+	my ($text, $clock) = @_;
+
+	$text =~ s/\d+(\.\d+)?/0/g if $clock;
+	$text =~ s/-+/-/g if $clock;
+	$text =~ s/ +/ /g if $clock;
+	$text =~ s/\s*\n\s*/\n/g;
+	$text =~ s/\s+$//;
+	return $text;
+}
+
+my $document = slurp_file("$FindBin::RealBin/../doc/layouts.md");
+
+while ($document =~ /^```sql\n(.*?)^```\n(?:```\n(.*?)^```\n)?/gms)
+{
+	my ($sql, $shown) = ($1, $2 // '');
+	my $clock = $sql =~ /next_id\(/;
+	my ($title) = $sql =~ /^(.{1,60})/;
+
+	is(normalised(output_of($sql), $clock), normalised($shown, $clock), "example: $title");
+}
+
+# the table of ends
+my @ends = $document =~ /^\| `(\w+)` \| [^|]+ \| (\d+-\d+-\d+) \| (\d+-\d+-\d+|past 2\^53) \|$/gm;
+is(scalar(@ends), 8 * 3, 'all layouts that end are in the table');
+while (my ($name, $end, $unsigned) = splice @ends, 0, 3)
+{
+	is($node->safe_psql('postgres', "SELECT expires::date FROM snowflake_layouts() WHERE name = '$name'"),
+		$end, "$name: its last day");
+	is($node->safe_psql('postgres', "SELECT snowflake_timestamp(-1, '$name')::date"), $unsigned, "$name: read unsigned")
+		if $unsigned =~ /-/;
+}
+
+# the drawings: a line of positions, a line of fields
+my %drawing = $document =~ /^### (\w+)\n\n```\n( 63 .*\n\|.*)\n```/gm;
+is(scalar(keys %drawing), 9, 'all layouts of bits are drawn');
+foreach my $name (sort keys %drawing)
+{
+	my ($positions, $fields) = split /\n/, $drawing{$name};
+	my @fields = $fields =~ /([a-z]\w*) (\d+)/g;
+	my @walls;
+
+	# trace, which is no list of fields only, has its name for a definition
+	my $definition = $node->safe_psql('postgres', "SELECT definition FROM snowflake_layouts() WHERE name = '$name'");
+	is("@fields", join(' ', $definition =~ /(\w+):(\d+) (?=.*epoch)/g), "$name: its fields") if $name ne 'trace';
+
+	# positions from the right: 0, 9; 10, 22; ... 63
+	my @expected;
+	my $bit = 0;
+	for (my $i = $#fields; $i > 0; $i -= 2)
+	{
+		unshift @expected, $bit + $fields[$i] - 1, $bit;
+		$bit += $fields[$i];
+	}
+	unshift @expected, $bit if $bit < 63;
+	unshift @expected, 63 if $bit < 64;
+	is(join(' ', $positions =~ /\d+/g), "@expected", "$name: its bits");
+
+	push @walls, $-[0] while $fields =~ /\|/g;
+	is(scalar(grep { substr("$positions ", $_, 1) ne ' ' } @walls), 0, "$name: lines up") if length($positions) < length($fields);
+}
+
+$node->stop;
+done_testing();
