@@ -383,12 +383,13 @@ check_spec(SequenceState *seq, const TickSpec *spec)
 	if (seq->max_value != spec->max_value &&
 		!(spec->is_default && seq->max_value == PG_INT64_MAX))
 		refuse_sequence(rel,
-						psprintf("The sequence has MAXVALUE %lld, but the last value of the layout is %lld.%s",
+						psprintf("The sequence has MAXVALUE %lld, but the last value of the layout is %lld.",
 								 (long long) seq->max_value,
+								 (long long) spec->max_value),
+						psprintf("MAXVALUE %lld%s",
 								 (long long) spec->max_value,
 								 seq->max_value == PG_INT64_MAX ? "" :
-								 " The sequence may be for another layout."),
-						psprintf("MAXVALUE %lld", (long long) spec->max_value));
+								 ", unless it is in use for another layout"));
 
 	relation_close(rel, NoLock);
 }
