@@ -42,6 +42,13 @@ typedef RelFileNode RelFileLocator;
 #define NewWaitEvent(name)			PG_WAIT_EXTENSION
 #endif
 
+/* 17 tells whether a page is dirty; the flag is where it has always been. */
+#if PG_VERSION_NUM < 170000
+#include "storage/buf_internals.h"
+#define BufferIsDirty(buffer) \
+	((pg_atomic_read_u32(&GetBufferDescriptor((buffer) - 1)->state) & BM_DIRTY) != 0)
+#endif
+
 /* 18 lets a module say what it is. */
 #if PG_VERSION_NUM < 180000
 #define PG_MODULE_MAGIC_EXT(...)	PG_MODULE_MAGIC

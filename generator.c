@@ -91,6 +91,13 @@
 #define NAP_USECS			INT64CONST(100000)
 
 /*
+ * A sequence's tuple: a header without nulls, and three columns.
+ */
+#define SEQUENCE_TUPLE_SIZE \
+	(MAXALIGN(SizeofHeapTupleHeader) + \
+	 offsetof(FormData_pg_sequence_data, is_called) + sizeof(bool))
+
+/*
  * What this backend knows of a sequence.
  *
  * A transaction locks a sequence once, and a role's privileges are checked
@@ -130,6 +137,13 @@ static uint64 invalidations = 1;
  * goes at its end.
  */
 static SequenceState *pinned = NULL;
+
+/*
+ * The tuple on the pinned page, once the page has been found good.  Sequences
+ * are changed in place or get a new file, so it stays where it is.
+ */
+static HeapTupleHeader pinned_tuple = NULL;
+
 static uint32 wait_event = 0;
 
 /*
@@ -152,6 +166,7 @@ typedef struct Attempt
 	TimestampTz now;			/* the clock */
 	int64		last;			/* the sequence's last value */
 	int64		value;			/* the next one */
+	int64		count;			/* and as many from there on */
 	int64		lead;			/* microseconds that it is ahead of the clock */
 } Attempt;
 
@@ -187,6 +202,7 @@ unpin_page(void)
 		ReleaseBuffer(pinned->buffer);
 		CurrentResourceOwner = owner;
 		pinned = NULL;
+		pinned_tuple = NULL;
 	}
 }
 
@@ -200,7 +216,10 @@ static void
 end_transaction(XactEvent event, void *arg pg_attribute_unused())
 {
 	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
+	{
 		pinned = NULL;
+		pinned_tuple = NULL;
+	}
 	else
 		unpin_page();
 }
@@ -500,24 +519,15 @@ unlock_page(SequenceState *seq)
 }
 
 /*
- * Lock the sequence's page and find the tuple on it.  A page that is not
- * exactly as expected is an error, never a value.
+ * Find the tuple on the locked page.  A page that is not exactly as expected
+ * is an error, never a value.
  */
-static FormData_pg_sequence_data *
-lock_page(SequenceState *seq, int lockmode, HeapTuple tuple)
+static void
+check_page(SequenceState *seq)
 {
-	Page		page;
-	PageHeader	header;
-	ItemId		item;
-
-	if (pinned != seq)
-		pin_page(seq);
-
-	LockBuffer(seq->buffer, lockmode);
-
-	page = BufferGetPage(seq->buffer);
-	header = (PageHeader) page;
-	item = PageGetItemId(page, FirstOffsetNumber);
+	Page		page = BufferGetPage(seq->buffer);
+	PageHeader	header = (PageHeader) page;
+	ItemId		item = PageGetItemId(page, FirstOffsetNumber);
 
 	if (header->pd_special != BLCKSZ - MAXALIGN(sizeof(sequence_magic)) ||
 		((sequence_magic *) (page + header->pd_special))->magic != SEQ_MAGIC ||
@@ -525,8 +535,7 @@ lock_page(SequenceState *seq, int lockmode, HeapTuple tuple)
 		!ItemIdIsNormal(item) ||
 		ItemIdGetOffset(item) < header->pd_lower ||
 		ItemIdGetOffset(item) + ItemIdGetLength(item) > header->pd_special ||
-		ItemIdGetLength(item) != MAXALIGN(SizeofHeapTupleHeader) +
-		offsetof(FormData_pg_sequence_data, is_called) + sizeof(bool) ||
+		ItemIdGetLength(item) != SEQUENCE_TUPLE_SIZE ||
 		((HeapTupleHeader) PageGetItem(page, item))->t_hoff !=
 		MAXALIGN(SizeofHeapTupleHeader))
 	{
@@ -538,18 +547,58 @@ lock_page(SequenceState *seq, int lockmode, HeapTuple tuple)
 				 errhint("Make a new sequence, starting above every value that was used, or restore this one from a backup.")));
 	}
 
-	tuple->t_data = (HeapTupleHeader) PageGetItem(page, item);
-	tuple->t_len = ItemIdGetLength(item);
-
-	return (FormData_pg_sequence_data *) GETSTRUCT(tuple);
+	pinned_tuple = (HeapTupleHeader) PageGetItem(page, item);
 }
 
 /*
- * Find the value that comes after the one on the page.
+ * Lock the sequence's page, and find what it says.
+ */
+static inline FormData_pg_sequence_data *
+lock_page(SequenceState *seq, int lockmode)
+{
+	if (unlikely(pinned != seq))
+		pin_page(seq);
+
+	LockBuffer(seq->buffer, lockmode);
+
+	if (unlikely(pinned_tuple == NULL))
+		check_page(seq);
+
+	return (FormData_pg_sequence_data *)
+		((char *) pinned_tuple + MAXALIGN(SizeofHeapTupleHeader));
+}
+
+/*
+ * Of the values wanted from attempt->value on, how many are there now?
+ */
+static int64
+count_values(const TickSpec *spec, int64 max_lead, int64 wanted,
+			 const Attempt *attempt)
+{
+	int64		last = spec->max_value;
+
+	if (spec->tick != 0)
+	{
+		int64		since_epoch = attempt->now - spec->epoch;
+		int64		tick;
+
+		/* The last tick that is not too far ahead of the clock. */
+		tick = (since_epoch + Min(max_lead, PG_INT64_MAX - since_epoch)) /
+			spec->tick;
+		if (tick < spec->last_tick)
+			last = Min(last, (tick + 1) * spec->slots - 1);
+	}
+
+	return Min(wanted, last - attempt->value + 1);
+}
+
+/*
+ * Find the value that comes after the one on the page, and how many of those
+ * wanted can be had with it.
  */
 static inline Refusal
 next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
-		   int64 max_lead, Attempt *attempt)
+		   int64 max_lead, int64 wanted, Attempt *attempt)
 {
 	int64		value = attempt->last = data->last_value;
 
@@ -583,25 +632,31 @@ next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
 	attempt->value = value;
 	if (value > spec->max_value)
 		return REFUSED_USED_UP;
-	return attempt->lead > max_lead ? REFUSED_AHEAD : REFUSED_NOT;
+	if (attempt->lead > max_lead)
+		return REFUSED_AHEAD;
+
+	attempt->count = wanted == 1 ? 1 :
+		count_values(spec, max_lead, wanted, attempt);
+	return REFUSED_NOT;
 }
 
 /*
- * Take the next value, if there is one now.  Also hands out the page's LSN:
- * the value must not leave this backend before the WAL up to there is safe.
+ * Take the next value, or several, if there are any now.  Also hands out the
+ * page's LSN: they must not leave this backend before the WAL up to there is
+ * safe.
  */
-static Refusal
-take_value(SequenceState *seq, const TickSpec *spec, int64 max_lead,
-		   Attempt *attempt, XLogRecPtr *lsn)
+static inline Refusal
+take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
+			int64 wanted, Attempt *attempt, XLogRecPtr *lsn)
 {
-	HeapTupleData tuple;
 	FormData_pg_sequence_data *data;
 	Buffer		buffer;
 	Page		page;
 	Refusal		refusal;
+	int64		last;
 	int64		unlogged;
 
-	data = lock_page(seq, BUFFER_LOCK_EXCLUSIVE, &tuple);
+	data = lock_page(seq, BUFFER_LOCK_EXCLUSIVE);
 	buffer = seq->buffer;
 	page = BufferGetPage(buffer);
 
@@ -612,13 +667,17 @@ take_value(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	 * since it is still clean, leaves values without WAL and without a page
 	 * on disk.  Dirty first, and either we see the checkpoint's redo pointer
 	 * and write WAL after it, or the checkpoint sees the dirty page.
+	 *
+	 * A page that is dirty stays so while we hold the lock, as it takes the
+	 * lock in shared mode to write it.  To look is cheaper than to mark.
 	 */
-	MarkBufferDirty(buffer);
+	if (!BufferIsDirty(buffer))
+		MarkBufferDirty(buffer);
 
 	/* Now that nobody else can take a value. */
 	attempt->now = GetCurrentTimestamp();
 
-	refusal = next_value(data, spec, max_lead, attempt);
+	refusal = next_value(data, spec, max_lead, wanted, attempt);
 	if (refusal != REFUSED_NOT)
 	{
 		unlock_page(seq);
@@ -626,11 +685,11 @@ take_value(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	}
 
 	/* An old SELECT FOR UPDATE may have left this; see read_seq_tuple(). */
-	if (unlikely(HeapTupleHeaderGetRawXmax(tuple.t_data) != InvalidTransactionId))
+	if (unlikely(HeapTupleHeaderGetRawXmax(pinned_tuple) != InvalidTransactionId))
 	{
-		HeapTupleHeaderSetXmax(tuple.t_data, InvalidTransactionId);
-		tuple.t_data->t_infomask &= ~HEAP_XMAX_COMMITTED;
-		tuple.t_data->t_infomask |= HEAP_XMAX_INVALID;
+		HeapTupleHeaderSetXmax(pinned_tuple, InvalidTransactionId);
+		pinned_tuple->t_infomask &= ~HEAP_XMAX_COMMITTED;
+		pinned_tuple->t_infomask |= HEAP_XMAX_INVALID;
 	}
 
 	/*
@@ -647,7 +706,8 @@ take_value(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	 * an image of the page will be logged at commit, and must not carry a
 	 * count.
 	 */
-	unlogged = attempt->value - data->last_value - data->log_cnt;
+	last = attempt->value + attempt->count - 1;
+	unlogged = last - data->last_value - data->log_cnt;
 
 	if (!seq->needs_wal)
 		unlogged = 0;
@@ -657,8 +717,7 @@ take_value(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	{
 		int64		ahead = spec->tick == 0 ? LOG_AHEAD_VALUES :
 			Max(LOG_AHEAD_USECS / spec->tick, 1) * spec->slots;
-		int64		mark = attempt->value +
-			Min(ahead, spec->max_value - attempt->value);
+		int64		mark = last + Min(ahead, spec->max_value - last);
 		xl_seq_rec	xlrec;
 		XLogRecPtr	recptr;
 
@@ -679,7 +738,7 @@ take_value(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 
 		SeqRecordLocator(xlrec) = seq->file;
 		XLogRegisterData((char *) &xlrec, sizeof(xl_seq_rec));
-		XLogRegisterData((char *) tuple.t_data, tuple.t_len);
+		XLogRegisterData((char *) pinned_tuple, SEQUENCE_TUPLE_SIZE);
 
 		recptr = XLogInsert(RM_SEQ_ID, XLOG_SEQ_LOG);
 		PageSetLSN(page, recptr);
@@ -687,10 +746,10 @@ take_value(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 		END_CRIT_SECTION();
 
 		seq->logged_file = seq->file;
-		unlogged = attempt->value - mark;
+		unlogged = last - mark;
 	}
 
-	data->last_value = attempt->value;
+	data->last_value = last;
 	data->log_cnt = -unlogged;
 	data->is_called = true;
 
@@ -734,15 +793,20 @@ standbys_have(SequenceState *seq, XLogRecPtr lsn)
 static void
 make_durable(SequenceState *seq, XLogRecPtr lsn)
 {
+	char		nothing = 0;
+
 	if (lsn > seq->flushed)
 	{
 		XLogFlush(lsn);
 		seq->flushed = lsn;
 	}
 
-	if (!SyncRepRequested() ||
+	if (likely(!SyncStandbysMayBeDefined()) || !SyncRepRequested() ||
 		(lsn <= seq->acknowledged &&
 		 seq->acknowledged_for == synchronous_commit))
+		return;
+
+	if (standbys_have(seq, lsn))
 		return;
 
 	/*
@@ -751,19 +815,11 @@ make_durable(SequenceState *seq, XLogRecPtr lsn)
 	 * waiters takes equal ones for an error (and asserts so).  Hence each
 	 * waits for a record of its own, which says nothing.
 	 */
-	if (SyncStandbysMayBeDefined())
-	{
-		char		nothing = 0;
-
-		if (standbys_have(seq, lsn))
-			return;
-
-		XLogBeginInsert();
-		XLogRegisterData(&nothing, sizeof(nothing));
-		lsn = XLogInsert(RM_XLOG_ID, XLOG_NOOP);
-		XLogFlush(lsn);
-		seq->flushed = lsn;
-	}
+	XLogBeginInsert();
+	XLogRegisterData(&nothing, sizeof(nothing));
+	lsn = XLogInsert(RM_XLOG_ID, XLOG_NOOP);
+	XLogFlush(lsn);
+	seq->flushed = lsn;
 
 	/* What is pending after this has come while we waited. */
 	CHECK_FOR_INTERRUPTS();
@@ -773,8 +829,8 @@ make_durable(SequenceState *seq, XLogRecPtr lsn)
 	RESUME_INTERRUPTS();
 
 	/*
-	 * That returns at once where there is no synchronous standby, and early
-	 * if it is interrupted, which it does not tell, as a commit could not be
+	 * That returns at once if standbys are no longer asked for, and early if
+	 * it is interrupted, which it does not tell, as a commit could not be
 	 * undone.  An ID can be kept back.
 	 */
 	if (SyncStandbysMayBeDefined() && !standbys_have(seq, lsn))
@@ -927,10 +983,12 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
 }
 
 /*
- * Take the next value, waiting for the clock if need be.
+ * Take the next value, waiting for the clock if need be; or several, one after
+ * the other, at one go: up to *count, of which there may be fewer.
  */
 int64
-generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits)
+generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
+			   int64 *count)
 {
 	SequenceState *seq = find_sequence(relid);
 	Attempt		attempt;
@@ -963,7 +1021,7 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits)
 			seq->userid = GetUserId();
 		}
 
-		refusal = take_value(seq, spec, limits->max_lead, &attempt, &lsn);
+		refusal = take_values(seq, spec, limits->max_lead, *count, &attempt, &lsn);
 		if (likely(refusal == REFUSED_NOT))
 			break;
 		if (refusal != REFUSED_AHEAD)
@@ -994,6 +1052,7 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits)
 
 	make_durable(seq, lsn);
 
+	*count = attempt.count;
 	return attempt.value;
 }
 
@@ -1004,12 +1063,11 @@ void
 generator_status(Oid relid, const TickSpec *spec, TickStatus *status)
 {
 	SequenceState *seq = find_sequence(relid);
-	HeapTupleData tuple;
 	FormData_pg_sequence_data *data;
 
 	open_sequence(seq, spec, ACL_USAGE | ACL_UPDATE | ACL_SELECT);
 
-	data = lock_page(seq, BUFFER_LOCK_SHARE, &tuple);
+	data = lock_page(seq, BUFFER_LOCK_SHARE);
 	status->called = data->is_called;
 	status->value = data->last_value;
 	status->logged = data->last_value + data->log_cnt;

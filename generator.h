@@ -56,7 +56,7 @@ typedef struct TickStatus
 
 extern void generator_init(void);
 extern int64 generator_next(Oid relid, const TickSpec *spec,
-							const TickLimits *limits);
+							const TickLimits *limits, int64 *count);
 extern bool generator_owns(Oid relid);
 extern void generator_status(Oid relid, const TickSpec *spec,
 							 TickStatus *status);

@@ -40,6 +40,7 @@ PG_MODULE_MAGIC_EXT(
 
 PG_FUNCTION_INFO_V1(snowflake_next_id);
 PG_FUNCTION_INFO_V1(snowflake_next_id_setting);
+PG_FUNCTION_INFO_V1(snowflake_next_ids);
 PG_FUNCTION_INFO_V1(snowflake_timestamp);
 PG_FUNCTION_INFO_V1(snowflake_shard);
 PG_FUNCTION_INFO_V1(snowflake_sequence);
@@ -332,8 +333,12 @@ warn_of_tests(void)
 			 errhint("Give the number of the launch as the shard.")));
 }
 
-static Datum
-next_id(int64 shard, Oid sequence, const LayoutInUse *used)
+/*
+ * Take values of a sequence, for IDs of a shard: up to *count, one after the
+ * other, and return the first.
+ */
+static inline int64
+next_values(int64 shard, Oid sequence, const LayoutInUse *used, int64 *count)
 {
 	TickLimits	limits;
 	int64		value;
@@ -343,14 +348,31 @@ next_id(int64 shard, Oid sequence, const LayoutInUse *used)
 	limits.max_lead = (int64) (max_lead_setting * 1000.0);
 	limits.max_wait = max_wait_setting * INT64CONST(1000);
 
-	value = generator_next(sequence, &used->spec, &limits);
+	value = generator_next(sequence, &used->spec, &limits, count);
 
 	if (unlikely(value >= used->warn_value))
 		warn_of_end(&used->layout);
 	if (unlikely(shard == 0 && used->layout.definition.kind == LAYOUT_DECIMAL))
 		warn_of_tests();
 
+	return value;
+}
+
+static inline Datum
+next_id(int64 shard, Oid sequence, const LayoutInUse *used)
+{
+	int64		count = 1;
+	int64		value = next_values(shard, sequence, used, &count);
+
 	PG_RETURN_INT64((int64) layout_id(&used->layout, value, shard));
+}
+
+static void pg_attribute_noreturn()
+refuse_null(const char *argument)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+			 errmsg("%s must not be null", argument)));
 }
 
 /*
@@ -364,14 +386,93 @@ snowflake_next_id(PG_FUNCTION_ARGS)
 	define_settings();
 
 	if (unlikely(PG_ARGISNULL(0) || PG_ARGISNULL(1) || PG_ARGISNULL(2)))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("%s must not be null",
-						PG_ARGISNULL(0) ? "shard" :
-						PG_ARGISNULL(1) ? "sequence" : "layout")));
+		refuse_null(PG_ARGISNULL(0) ? "shard" :
+					PG_ARGISNULL(1) ? "sequence" : "layout");
 
 	return next_id(PG_GETARG_INT64(0), PG_GETARG_OID(1),
 				   layout_argument(fcinfo, 2));
+}
+
+/*
+ * What a call of next_ids() has yet to return.
+ */
+typedef struct NextIds
+{
+	int64		shard;
+	Oid			sequence;
+	LayoutInUse used;
+	int64		wanted;			/* IDs for which values are yet to be taken */
+	int64		value;			/* the next value of those taken */
+	int64		count;			/* and how many of them there are */
+} NextIds;
+
+/*
+ * next_ids(shard, count, sequence, layout)
+ *
+ * Values are taken in batches, each under one hold of the page's lock.  Who
+ * takes no more than a few of the rows shall not have to wait for, or waste,
+ * the IDs of all of them, so a batch is not larger than it needs to be for
+ * what the lock costs not to matter.
+ */
+#define NEXT_IDS_BATCH		1024
+
+Datum
+snowflake_next_ids(PG_FUNCTION_ARGS)
+{
+	FuncCallContext *funcctx;
+	NextIds    *ids;
+
+	if (SRF_IS_FIRSTCALL())
+	{
+		int32		count;
+
+		define_settings();
+
+		for (int i = 0; i < PG_NARGS(); i++)
+		{
+			static const char *const names[] =
+			{"shard", "count", "sequence", "layout"};
+
+			if (PG_ARGISNULL(i))
+				refuse_null(names[i]);
+		}
+		count = PG_GETARG_INT32(1);
+		if (count < 1)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("count %d is out of range", count),
+					 errhint("Ask for one ID or more.")));
+
+		funcctx = SRF_FIRSTCALL_INIT();
+		ids = MemoryContextAllocZero(funcctx->multi_call_memory_ctx,
+									 sizeof(NextIds));
+		check_definition((LayoutDefinition *) PG_GETARG_POINTER(3));
+		use_layout(&ids->used, (LayoutDefinition *) PG_GETARG_POINTER(3));
+		ids->shard = PG_GETARG_INT64(0);
+		ids->sequence = PG_GETARG_OID(2);
+		ids->wanted = count;
+		funcctx->user_fctx = ids;
+	}
+
+	funcctx = SRF_PERCALL_SETUP();
+	ids = funcctx->user_fctx;
+
+	if (ids->count == 0)
+	{
+		if (ids->wanted == 0)
+			SRF_RETURN_DONE(funcctx);
+
+		ids->count = Min(ids->wanted, NEXT_IDS_BATCH);
+		ids->value = next_values(ids->shard, ids->sequence, &ids->used,
+								 &ids->count);
+		ids->wanted -= ids->count;
+	}
+
+	ids->count--;
+	SRF_RETURN_NEXT(funcctx,
+					Int64GetDatum((int64) layout_id(&ids->used.layout,
+													ids->value++,
+													ids->shard)));
 }
 
 /*

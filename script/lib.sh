@@ -88,15 +88,25 @@ Set PG_CONFIG to a PostgreSQL installation without it."
 	as_root make -C "$work/src" -s install PG_CONFIG="$PG_CONFIG" >/dev/null
 }
 
+# Make a cluster.  In a session of its own and waited for, even by finish, as an
+# initdb that Ctrl-C kills leaves shared memory behind.
+#   make_cluster DIRECTORY
+make_cluster()
+{
+	as_user setsid -w "$bindir/initdb" -D "$1" -U postgres -A trust -N \
+		--locale=C.UTF-8 -E UTF8 >"$work/initdb.log" 2>&1 &
+	initdb=$!
+	wait "$initdb" || { cat "$work/initdb.log" >&2; die "initdb failed"; }
+	initdb=
+}
+
 # Start a private server in $work with the given settings.
 #   start_server [SETTING...]
 start_server()
 {
 	export PGHOST=$work PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
 
-	as_user "$bindir/initdb" -D "$work/data" -U postgres -A trust -N \
-		--locale=C.UTF-8 -E UTF8 >"$work/initdb.log" 2>&1 ||
-		{ cat "$work/initdb.log" >&2; die "initdb failed"; }
+	make_cluster "$work/data"
 	printf '%s\n' "listen_addresses = ''" "unix_socket_directories = '$work'" \
 		"max_connections = 120" "$@" |
 		as_user tee -a "$work/data/postgresql.conf" >/dev/null
@@ -106,6 +116,7 @@ start_server()
 
 stop_server()
 {
+	[ -z "${initdb:-}" ] || wait "$initdb" 2>/dev/null || true
 	if [ -n "${work:-}" ] && [ -e "$work/data/postmaster.pid" ]; then
 		as_user "$bindir/pg_ctl" -D "$work/data" -m fast -w stop >/dev/null 2>&1 ||
 			as_user "$bindir/pg_ctl" -D "$work/data" -m immediate -w stop >/dev/null 2>&1 || true

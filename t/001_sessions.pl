@@ -35,11 +35,14 @@ INSERT INTO photos (session) VALUES (:client_id);
 COMMIT;
 EOS
 
+append_to_file("$dir/batch.sql",
+	"INSERT INTO taken (session, id) SELECT :client_id, id FROM next_ids(5, 1500) id;\n");
+
 $node->command_ok(
 	[
 		'pgbench', '-n', '-c', '32', '-j', '2', '-t', '150',
 		'-f', "$dir/single.sql\@4", '-f', "$dir/many.sql\@3",
-		'-f', "$dir/transaction.sql\@3", 'postgres'
+		'-f', "$dir/transaction.sql\@3", '-f', "$dir/batch.sql\@1", 'postgres'
 	],
 	'32 sessions at once');
 

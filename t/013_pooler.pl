@@ -71,12 +71,12 @@ server_round_robin = 1
 server_login_retry = 1
 ignore_startup_parameters = options,extra_float_digits
 EOC
-my $run = IPC::Run::start([ $pgbouncer, '-q', "$dir/pgbouncer.ini" ], '<', \'');
+my $daemon = IPC::Run::start([ $pgbouncer, '-q', "$dir/pgbouncer.ini" ], '<', \'');
 
 END
 {
 	my $status = $?;
-	$run->kill_kill(grace => 1) if defined $run;
+	$daemon->kill_kill(grace => 1) if defined $daemon;
 	$? = $status;
 }
 
