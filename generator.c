@@ -91,6 +91,12 @@
 #define NAP_USECS			INT64CONST(100000)
 
 /*
+ * A clock that has not moved for so long stands still.  Some move in steps,
+ * and none in step with the one that tells how long that was.
+ */
+#define FROZEN_USECS		INT64CONST(100000)
+
+/*
  * A sequence's tuple: a header without nulls, and three columns.
  */
 #define SEQUENCE_TUPLE_SIZE \
@@ -297,6 +303,13 @@ find_sequence(Oid relid)
 	return seq;
 }
 
+static const char *
+sequence_name(Relation rel)
+{
+	return quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
+									  RelationGetRelationName(rel));
+}
+
 /*
  * A sequence that cannot be used as it is, but can be altered.
  */
@@ -308,10 +321,7 @@ refuse_sequence(Relation rel, const char *detail, const char *change)
 			 errmsg("cannot make IDs from sequence \"%s\"",
 					RelationGetRelationName(rel)),
 			 errdetail_internal("%s", detail),
-			 errhint("Use ALTER SEQUENCE %s %s.",
-					 quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
-												RelationGetRelationName(rel)),
-					 change)));
+			 errhint("Use ALTER SEQUENCE %s %s.", sequence_name(rel), change)));
 }
 
 /*
@@ -381,93 +391,6 @@ load_sequence(SequenceState *seq)
 
 	ReleaseSysCache(tuple);
 	relation_close(rel, NoLock);
-}
-
-/*
- * See that a sequence's owner has chosen this kind of value for it.
- */
-static void
-check_spec(SequenceState *seq, const TickSpec *spec)
-{
-	Relation	rel = relation_open(seq->relid, NoLock);
-
-	if (!spec->is_default && generator_owns(seq->relid))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("sequence \"%s\" serves the extension's default layout only",
-						RelationGetRelationName(rel)),
-				 errhint("Use CREATE SEQUENCE ... MAXVALUE %lld for this layout.",
-						 (long long) spec->max_value)));
-
-	if (seq->max_value != spec->max_value &&
-		!(spec->is_default && seq->max_value == PG_INT64_MAX))
-		refuse_sequence(rel,
-						psprintf("The sequence has MAXVALUE %lld, but the last value of the layout is %lld.",
-								 (long long) seq->max_value,
-								 (long long) spec->max_value),
-						psprintf("MAXVALUE %lld%s",
-								 (long long) spec->max_value,
-								 seq->max_value == PG_INT64_MAX ? "" :
-								 ", unless it is in use for another layout"));
-
-	relation_close(rel, NoLock);
-}
-
-/*
- * Lock a sequence and see that its catalog entries allow to use it; "mode" is
- * any of the privileges that the caller's role must have.
- *
- * The lock is the one that nextval() takes, and for as long.  It belongs to
- * the top transaction, as the rollback of a subtransaction would otherwise
- * release what this backend believes to hold.
- */
-static void
-open_sequence(SequenceState *seq, const TickSpec *spec, AclMode mode)
-{
-	if (seq->lxid != MyLocalTransactionId)
-	{
-		ResourceOwner owner = CurrentResourceOwner;
-
-		CurrentResourceOwner = TopTransactionResourceOwner;
-		LockRelationOid(seq->relid, RowExclusiveLock);
-		CurrentResourceOwner = owner;
-
-		/*
-		 * A sequence made in an earlier transaction needs WAL from now on,
-		 * and nothing sends an invalidation for that.
-		 */
-		if (!seq->needs_wal)
-			seq->loaded = 0;
-		seq->userid = InvalidOid;
-		seq->lxid = MyLocalTransactionId;
-	}
-
-	if (seq->loaded != invalidations)
-		load_sequence(seq);
-
-	if (!same_spec(&seq->spec, spec))
-	{
-		check_spec(seq, spec);
-		seq->userid = InvalidOid;	/* the other may have needed less */
-	}
-	seq->spec = *spec;
-
-	/*
-	 * Everyone who may call next_id() may use the extension's own sequence
-	 * through it.  Nothing tells when a sequence joins or leaves the
-	 * extension, so that is looked up anew.
-	 */
-	if (seq->userid != GetUserId() &&
-		pg_class_aclcheck(seq->relid, GetUserId(), mode) != ACLCHECK_OK &&
-		!generator_owns(seq->relid))
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied for sequence %s",
-						get_rel_name(seq->relid)),
-				 (mode & ACL_USAGE) ? 0 :
-				 errdetail("A layout of one's own needs UPDATE, as another one could push the sequence years ahead."),
-				 errhint("The sequence's owner can GRANT %s ON SEQUENCE.",
-						 (mode & ACL_USAGE) ? "USAGE" : "UPDATE")));
 }
 
 /*
@@ -566,6 +489,111 @@ lock_page(SequenceState *seq, int lockmode)
 
 	return (FormData_pg_sequence_data *)
 		((char *) pinned_tuple + MAXALIGN(SizeofHeapTupleHeader));
+}
+
+/*
+ * A sequence that its owner has not chosen for this kind of value.
+ */
+static void pg_attribute_noreturn()
+refuse_spec(SequenceState *seq, const TickSpec *spec)
+{
+	Relation	rel = relation_open(seq->relid, NoLock);
+	char	   *detail = psprintf("The sequence has MAXVALUE %lld, but the last value of the layout is %lld.",
+								  (long long) seq->max_value,
+								  (long long) spec->max_value);
+	char	   *change = psprintf("MAXVALUE %lld", (long long) spec->max_value);
+	bool		called = lock_page(seq, BUFFER_LOCK_SHARE)->is_called;
+
+	unlock_page(seq);
+	unpin_page();
+
+	/* Its values would mean other times from then on. */
+	if (called)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot make IDs from sequence \"%s\"",
+						RelationGetRelationName(rel)),
+				 errdetail_internal("%s", detail),
+				 errhint("The sequence has been used: name the layout that it was used for, or use another sequence. If it was used for this one all the same, use ALTER SEQUENCE %s %s.",
+						 sequence_name(rel), change)));
+
+	refuse_sequence(rel, detail, change);
+}
+
+/*
+ * See that a sequence's owner has chosen this kind of value for it.
+ */
+static void
+check_spec(SequenceState *seq, const TickSpec *spec)
+{
+	if (!spec->is_default && generator_owns(seq->relid))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("sequence \"%s\" serves the extension's default layout only",
+						get_rel_name(seq->relid)),
+				 errhint("Use CREATE SEQUENCE ... MAXVALUE %lld for this layout.",
+						 (long long) spec->max_value)));
+
+	if (seq->max_value != spec->max_value &&
+		!(spec->is_default && seq->max_value == PG_INT64_MAX))
+		refuse_spec(seq, spec);
+}
+
+/*
+ * Lock a sequence and see that its catalog entries allow to use it; "mode" is
+ * any of the privileges that the caller's role must have.
+ *
+ * The lock is the one that nextval() takes, and for as long.  It belongs to
+ * the top transaction, as the rollback of a subtransaction would otherwise
+ * release what this backend believes to hold.
+ */
+static void
+open_sequence(SequenceState *seq, const TickSpec *spec, AclMode mode)
+{
+	if (seq->lxid != MyLocalTransactionId)
+	{
+		ResourceOwner owner = CurrentResourceOwner;
+
+		CurrentResourceOwner = TopTransactionResourceOwner;
+		LockRelationOid(seq->relid, RowExclusiveLock);
+		CurrentResourceOwner = owner;
+
+		/*
+		 * A sequence made in an earlier transaction needs WAL from now on,
+		 * and nothing sends an invalidation for that.
+		 */
+		if (!seq->needs_wal)
+			seq->loaded = 0;
+		seq->userid = InvalidOid;
+		seq->lxid = MyLocalTransactionId;
+	}
+
+	if (seq->loaded != invalidations)
+		load_sequence(seq);
+
+	if (!same_spec(&seq->spec, spec))
+	{
+		check_spec(seq, spec);
+		seq->userid = InvalidOid;	/* the other may have needed less */
+	}
+	seq->spec = *spec;
+
+	/*
+	 * Everyone who may call next_id() may use the extension's own sequence
+	 * through it.  Nothing tells when a sequence joins or leaves the
+	 * extension, so that is looked up anew.
+	 */
+	if (seq->userid != GetUserId() &&
+		pg_class_aclcheck(seq->relid, GetUserId(), mode) != ACLCHECK_OK &&
+		!generator_owns(seq->relid))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for sequence %s",
+						get_rel_name(seq->relid)),
+				 (mode & ACL_USAGE) ? 0 :
+				 errdetail("A layout of one's own needs UPDATE, as another one could push the sequence years ahead."),
+				 errhint("The sequence's owner can GRANT %s ON SEQUENCE.",
+						 (mode & ACL_USAGE) ? "USAGE" : "UPDATE")));
 }
 
 /*
@@ -956,18 +984,24 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
 			break;
 
 		case REFUSED_USED_UP:
+			if (spec->tick == 0)
+				ereport(ERROR,
+						(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+						 errmsg("the numbers of the layout are used up"),
+						 errdetail("Sequence \"%s\" is at %lld; the last value is %lld.",
+								   name, (long long) attempt->last,
+								   (long long) spec->max_value),
+						 errhint("Use another layout with a new sequence.")));
 			ereport(ERROR,
 					(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-					 spec->tick == 0 ?
-					 errmsg("the numbers of the layout are used up") :
 					 errmsg("the time of the layout is used up"),
 					 errdetail("Sequence \"%s\" is at %lld and the clock says %s; the last value is %lld.",
 							   name, (long long) attempt->last,
 							   time_string(attempt->now),
 							   (long long) spec->max_value),
-					 spec->tick == 0 ?
-					 errhint("Use a layout with a longer sequence.") :
-					 errhint("Use a layout with a later epoch, or check the server's clock.")));
+					 (attempt->now - spec->epoch) / spec->tick > spec->last_tick ?
+					 errhint("Use a layout with a later epoch, or check the server's clock.") :
+					 errhint("It is the sequence that is at its end, not the clock. Use a new sequence with a new shard.")));
 			break;
 
 		case REFUSED_IMPOSSIBLE:
@@ -1044,7 +1078,7 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 		wait = attempt.lead - limits->max_lead;
 		if (wait > spec->tick ?
 			time - wait_start + wait > limits->max_wait :
-			time - clock_moved > limits->max_wait)
+			time - clock_moved > Max(limits->max_wait, FROZEN_USECS))
 			report_refusal(seq, spec, limits, &attempt, refusal);
 
 		wait_for_clock(wait);

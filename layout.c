@@ -359,7 +359,7 @@ parse_definition(const char *text, LayoutDefinition *definition,
 	int			first_start = -1,
 				first_length = 0;
 	bool		has_timestamp;
-	bool		has_sequence = false;
+	int			sequence_bits = 0;
 	int			end = 0;
 
 	memset(definition, 0, sizeof(LayoutDefinition));
@@ -429,19 +429,23 @@ parse_definition(const char *text, LayoutDefinition *definition,
 	has_timestamp = definition->nfields > 0 &&
 		field_is(definition, 0, "timestamp");
 	for (int i = 0; i < definition->nfields; i++)
-		has_sequence |= field_is(definition, i, "sequence");
+	{
+		if (field_is(definition, i, "sequence"))
+			sequence_bits = definition->fields[i].bits;
+	}
 
 	if (!has_timestamp && epoch_start >= 0)
 		return fail(error, "an epoch needs a timestamp", epoch_start, epoch_length);
 	if (!has_timestamp && tick_start >= 0)
 		return fail(error, "a tick needs a timestamp", tick_start, tick_length);
-	if (!has_timestamp && !has_sequence)
+	if (!has_timestamp && sequence_bits == 0)
 		return fail(error, "a layout needs a timestamp or a sequence",
 					Max(first_start, 0), first_length);
 	if (has_timestamp && epoch_start < 0)
 		return fail(error, "a timestamp needs an epoch", first_start, first_length);
-	if (has_timestamp && !has_sequence && definition->fields[0].bits == 1)
-		return fail(error, "there is no room for an ID", first_start, first_length);
+	/* PostgreSQL has no sequence of a single value. */
+	if ((!has_timestamp || definition->fields[0].bits == 1) && sequence_bits < 2)
+		return fail(error, "there is no room for IDs", first_start, first_length);
 
 	if (has_timestamp && tick_start < 0)
 		definition->tick = 1000;

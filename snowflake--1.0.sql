@@ -65,12 +65,59 @@ LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_layout_ne(snowflake_layout, snowflake_layout) IS
 'implementation of <> operator';
 
+CREATE FUNCTION snowflake_layout_lt(snowflake_layout, snowflake_layout)
+RETURNS boolean
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_layout_lt(snowflake_layout, snowflake_layout) IS
+'implementation of < operator';
+
+CREATE FUNCTION snowflake_layout_le(snowflake_layout, snowflake_layout)
+RETURNS boolean
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_layout_le(snowflake_layout, snowflake_layout) IS
+'implementation of <= operator';
+
+CREATE FUNCTION snowflake_layout_gt(snowflake_layout, snowflake_layout)
+RETURNS boolean
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_layout_gt(snowflake_layout, snowflake_layout) IS
+'implementation of > operator';
+
+CREATE FUNCTION snowflake_layout_ge(snowflake_layout, snowflake_layout)
+RETURNS boolean
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_layout_ge(snowflake_layout, snowflake_layout) IS
+'implementation of >= operator';
+
+CREATE FUNCTION snowflake_layout_cmp(snowflake_layout, snowflake_layout)
+RETURNS integer
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_layout_cmp(snowflake_layout, snowflake_layout) IS
+'less-equal-greater';
+
 CREATE FUNCTION snowflake_layout_hash(snowflake_layout)
 RETURNS integer
 AS 'MODULE_PATHNAME'
 LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_layout_hash(snowflake_layout) IS 'hash';
+
+CREATE FUNCTION snowflake_layout_hash_extended(snowflake_layout, bigint)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_layout_hash_extended(snowflake_layout, bigint) IS 'hash';
 
 CREATE OPERATOR = (
 	LEFTARG = snowflake_layout,
@@ -80,7 +127,8 @@ CREATE OPERATOR = (
 	NEGATOR = <>,
 	RESTRICT = eqsel,
 	JOIN = eqjoinsel,
-	HASHES
+	HASHES,
+	MERGES
 );
 
 COMMENT ON OPERATOR = (snowflake_layout, snowflake_layout) IS 'equal';
@@ -97,10 +145,74 @@ CREATE OPERATOR <> (
 
 COMMENT ON OPERATOR <> (snowflake_layout, snowflake_layout) IS 'not equal';
 
+CREATE OPERATOR < (
+	LEFTARG = snowflake_layout,
+	RIGHTARG = snowflake_layout,
+	FUNCTION = snowflake_layout_lt,
+	COMMUTATOR = >,
+	NEGATOR = >=,
+	RESTRICT = scalarltsel,
+	JOIN = scalarltjoinsel
+);
+
+COMMENT ON OPERATOR < (snowflake_layout, snowflake_layout) IS 'less than';
+
+CREATE OPERATOR <= (
+	LEFTARG = snowflake_layout,
+	RIGHTARG = snowflake_layout,
+	FUNCTION = snowflake_layout_le,
+	COMMUTATOR = >=,
+	NEGATOR = >,
+	RESTRICT = scalarlesel,
+	JOIN = scalarlejoinsel
+);
+
+COMMENT ON OPERATOR <= (snowflake_layout, snowflake_layout) IS 'less than or equal';
+
+CREATE OPERATOR > (
+	LEFTARG = snowflake_layout,
+	RIGHTARG = snowflake_layout,
+	FUNCTION = snowflake_layout_gt,
+	COMMUTATOR = <,
+	NEGATOR = <=,
+	RESTRICT = scalargtsel,
+	JOIN = scalargtjoinsel
+);
+
+COMMENT ON OPERATOR > (snowflake_layout, snowflake_layout) IS 'greater than';
+
+CREATE OPERATOR >= (
+	LEFTARG = snowflake_layout,
+	RIGHTARG = snowflake_layout,
+	FUNCTION = snowflake_layout_ge,
+	COMMUTATOR = <=,
+	NEGATOR = <,
+	RESTRICT = scalargesel,
+	JOIN = scalargejoinsel
+);
+
+COMMENT ON OPERATOR >= (snowflake_layout, snowflake_layout) IS 'greater than or equal';
+
+CREATE OPERATOR CLASS snowflake_layout_ops
+DEFAULT FOR TYPE snowflake_layout USING btree AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >,
+	FUNCTION 1 snowflake_layout_cmp(snowflake_layout, snowflake_layout);
+
+COMMENT ON OPERATOR CLASS snowflake_layout_ops USING btree IS
+'layouts in an order that means nothing, for DISTINCT and unique indexes';
+
+COMMENT ON OPERATOR FAMILY snowflake_layout_ops USING btree IS
+'layouts in an order that means nothing, for DISTINCT and unique indexes';
+
 CREATE OPERATOR CLASS snowflake_layout_ops
 DEFAULT FOR TYPE snowflake_layout USING hash AS
 	OPERATOR 1 =,
-	FUNCTION 1 snowflake_layout_hash(snowflake_layout);
+	FUNCTION 1 snowflake_layout_hash(snowflake_layout),
+	FUNCTION 2 snowflake_layout_hash_extended(snowflake_layout, bigint);
 
 COMMENT ON OPERATOR CLASS snowflake_layout_ops USING hash IS
 'equality of layouts, for GROUP BY and joins';

@@ -56,7 +56,13 @@ PG_FUNCTION_INFO_V1(snowflake_layout_recv);
 PG_FUNCTION_INFO_V1(snowflake_layout_send);
 PG_FUNCTION_INFO_V1(snowflake_layout_eq);
 PG_FUNCTION_INFO_V1(snowflake_layout_ne);
+PG_FUNCTION_INFO_V1(snowflake_layout_lt);
+PG_FUNCTION_INFO_V1(snowflake_layout_le);
+PG_FUNCTION_INFO_V1(snowflake_layout_gt);
+PG_FUNCTION_INFO_V1(snowflake_layout_ge);
+PG_FUNCTION_INFO_V1(snowflake_layout_cmp);
 PG_FUNCTION_INFO_V1(snowflake_layout_hash);
+PG_FUNCTION_INFO_V1(snowflake_layout_hash_extended);
 PG_FUNCTION_INFO_V1(snowflake_to_text);
 PG_FUNCTION_INFO_V1(snowflake_from_text);
 PG_FUNCTION_INFO_V1(snowflake_obfuscate);
@@ -107,6 +113,11 @@ check_definition(const LayoutDefinition *definition)
 				 errmsg("unsupported version %d of type %s",
 						definition->version, "snowflake_layout"),
 				 errhint("Install a later release of the extension's library.")));
+	if (definition->kind > LAYOUT_DECIMAL ||
+		definition->nfields > LAYOUT_MAX_FIELDS)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("damaged value of type %s", "snowflake_layout")));
 }
 
 static void
@@ -832,18 +843,57 @@ snowflake_layout_send(PG_FUNCTION_ARGS)
 	PG_RETURN_BYTEA_P(pq_endtypsend(&buffer));
 }
 
+/*
+ * Layouts have no order that means anything, but DISTINCT, window functions
+ * and unique indexes need one.
+ */
+static int
+compare_layouts(FunctionCallInfo fcinfo)
+{
+	return memcmp(PG_GETARG_POINTER(0), PG_GETARG_POINTER(1),
+				  sizeof(LayoutDefinition));
+}
+
 Datum
 snowflake_layout_eq(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_BOOL(same_layout((LayoutDefinition *) PG_GETARG_POINTER(0),
-							   (LayoutDefinition *) PG_GETARG_POINTER(1)));
+	PG_RETURN_BOOL(compare_layouts(fcinfo) == 0);
 }
 
 Datum
 snowflake_layout_ne(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_BOOL(!same_layout((LayoutDefinition *) PG_GETARG_POINTER(0),
-								(LayoutDefinition *) PG_GETARG_POINTER(1)));
+	PG_RETURN_BOOL(compare_layouts(fcinfo) != 0);
+}
+
+Datum
+snowflake_layout_lt(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(compare_layouts(fcinfo) < 0);
+}
+
+Datum
+snowflake_layout_le(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(compare_layouts(fcinfo) <= 0);
+}
+
+Datum
+snowflake_layout_gt(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(compare_layouts(fcinfo) > 0);
+}
+
+Datum
+snowflake_layout_ge(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(compare_layouts(fcinfo) >= 0);
+}
+
+Datum
+snowflake_layout_cmp(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32(compare_layouts(fcinfo));
 }
 
 Datum
@@ -851,6 +901,13 @@ snowflake_layout_hash(PG_FUNCTION_ARGS)
 {
 	return hash_any((unsigned char *) PG_GETARG_POINTER(0),
 					sizeof(LayoutDefinition));
+}
+
+Datum
+snowflake_layout_hash_extended(PG_FUNCTION_ARGS)
+{
+	return hash_any_extended((unsigned char *) PG_GETARG_POINTER(0),
+							 sizeof(LayoutDefinition), PG_GETARG_INT64(1));
 }
 
 /*

@@ -24,8 +24,8 @@ FROM unnest(ARRAY[
     'timestamp:48 node:15 epoch:2014-12-31T19:00:00.000000-05:00 tick:10us',
     'timestamp:40 epoch:1969-12-31T23:59:59.999Z',
     'timestamp:40 epoch:-62135596800000', 'timestamp:40 epoch:253402300799999 tick:1s',
-    'timestamp:64 epoch:0 tick:1us', 'timestamp:2 epoch:0', 'timestamp:1 sequence:1 epoch:0',
-    'timestamp:1 a:1 b:1 c:1 d:1 e:1 f:1 sequence:1 epoch:0',
+    'timestamp:64 epoch:0 tick:1us', 'timestamp:2 epoch:0', 'timestamp:1 sequence:2 epoch:0',
+    'timestamp:1 a:1 b:1 c:1 d:1 e:1 f:1 sequence:2 epoch:0',
     'timestamp:30 abcdefghij_1234:31 epoch:2024-02-29T23:59:59.5+0530',
     'sequence:31', 'shard:31 sequence:31', 'sequence:10 SHARD:3 shard:2'
 ]) AS layout;
@@ -42,7 +42,7 @@ FROM unnest(ARRAY[
     'timestamp:41 node:5 node:5 epoch:0', 'timestamp:41 sequence:5 sequence:5 epoch:0',
     'timestamp:30 sequence:32 epoch:0', 'timestamp:30 a:16 b:16 epoch:0', 'timestamp:41 shard:13 sequence:11 epoch:0',
     'timestamp:41 sixteen_letters_:5 epoch:0', 'timestamp:41 no-de:5 epoch:0', 'timestamp:41 nöde:5 epoch:0',
-    'timestamp:1 a:1 b:1 c:1 d:1 e:1 f:1 g:1 h:1 epoch:0', 'timestamp:1 epoch:0',
+    'timestamp:1 a:1 b:1 c:1 d:1 e:1 f:1 g:1 h:1 epoch:0', 'timestamp:1 epoch:0', 'timestamp:1 sequence:1 epoch:0', 'sequence:1',
     'shard:5', 'shard:5 sequence:5 epoch:0', 'sequence:5 tick:1ms', 'epoch:0', 'tick:1ms',
     'timestamp:41 epoch:0 epoch:0', 'timestamp:41 epoch:0 tick:1ms tick:1ms',
     'timestamp:41 epoch:0 tick:2ms', 'timestamp:41 epoch:0 tick:', 'timestamp:41 epoch:0 tick:1MS',
@@ -78,6 +78,19 @@ INSERT INTO systems VALUES
 SELECT layout, count(*) FROM systems GROUP BY layout HAVING count(*) > 1;
 SELECT a.name, b.name FROM systems a JOIN systems b USING (layout) WHERE a.name < b.name;
 SELECT count(*) FROM systems WHERE layout <> 'twitter';
+SELECT count(DISTINCT layout), count(layout) FROM systems;
+SELECT name FROM (SELECT name, row_number() OVER (PARTITION BY layout ORDER BY name) AS n FROM systems WHERE layout IS NOT NULL) t WHERE n > 1;
+SELECT name, count(DISTINCT length(name)) FROM systems GROUP BY GROUPING SETS ((layout, name), ()) HAVING layout = 'twitter' ORDER BY 1;
+CREATE TABLE keyed (layout snowflake_layout PRIMARY KEY) PARTITION BY HASH (layout);
+CREATE TABLE keyed_0 PARTITION OF keyed FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+CREATE TABLE keyed_1 PARTITION OF keyed FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+INSERT INTO keyed SELECT DISTINCT layout FROM systems WHERE layout IS NOT NULL;
+SELECT sqlstate_ FROM error_of('INSERT INTO keyed VALUES (''twitter'')');
+SET enable_seqscan = off;
+SELECT count(*) FROM keyed WHERE layout = 'decimal';
+SELECT count(*) FROM keyed a JOIN keyed b ON a.layout < b.layout OR a.layout = b.layout OR a.layout > b.layout;
+RESET enable_seqscan;
+DROP TABLE keyed;
 -- the binary form is the version and the text
 SELECT snowflake_layout_send('twitter') = '\x01'::bytea || 'twitter'::bytea AS sent;
 SELECT count(*), sum(pg_column_size(layout)) / count(layout) AS size FROM systems;
