@@ -93,6 +93,14 @@ SET snowflake.max_lead = 0;
 SELECT next_id(1, 'decimal_seq', 'decimal') > 0;
 RESET snowflake.max_lead;
 
+-- to wait for the next tick is no error, however little patience there is
+SET snowflake.max_lead = 0;
+SET snowflake.max_wait = 0;
+SELECT count(DISTINCT id)
+FROM (SELECT next_id(1, 'cockroachdb_seq', 'timestamp:48 node:15 epoch:1420070400000 tick:10us') AS id FROM generate_series(1, 100000)) t;
+RESET snowflake.max_lead;
+RESET snowflake.max_wait;
+
 -- a counter
 SELECT setval('counter_seq', 2147483645) > 0;
 SELECT next_id(5, 'counter_seq', 'shard:13 sequence:31') = (5::bigint << 31) + 2147483646;

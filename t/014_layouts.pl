@@ -112,12 +112,6 @@ foreach my $case (['atproto', 20000], ['cockroachdb', 20000], ['milliseconds', 3
 	cmp_ok($ticks, '<', 50 * $count, 'cockroachdb: a wait is not a millisecond') if $name eq 'cockroachdb';
 }
 
-# Out of numbers is no error, however little patience there is.
-is(sql("SET snowflake.max_lead = 0", "SET snowflake.max_wait = 0", qq{
-		SELECT count(DISTINCT id) FROM
-		(SELECT next_id(1, 'cockroachdb', '$definition{cockroachdb}') AS id FROM generate_series(1, 100000)) made}),
-	100000, 'waits for the next tick with max_wait = 0');
-
 # Many sessions, in layouts of all shapes
 prepare($_) foreach qw(decimal trace);
 my $dir = PostgreSQL::Test::Utils::tempdir;
