@@ -71,6 +71,10 @@ CREATE TABLE bench.candidate (
     slow boolean,               -- fewer calls will do
     bulk boolean                -- can fill a table in one statement
 );
+-- Rounds begin at either end, as what one leaves to be written slows the next.
+CREATE FUNCTION bench.turn(nr int, round int) RETURNS int LANGUAGE sql AS
+    'SELECT CASE WHEN round % 2 = 1 THEN nr ELSE -nr END';
+
 CREATE TABLE bench.note (about text, note text);
 
 INSERT INTO bench.candidate (name, tag, type, call, batch, definition, entry, slow, bulk) VALUES
@@ -84,7 +88,7 @@ DECLARE
 BEGIN
     IF EXISTS (SELECT FROM pg_proc WHERE proname = 'next_ids') THEN
         INSERT INTO bench.candidate (name, tag, type, batch, definition, entry, slow, bulk)
-        SELECT 'next_ids(), 1,000 at once', 'next_ids', 'bigint', 'next_ids(5, %s, ''bench.ticking'')',
+        SELECT 'next_ids()', 'next_ids', 'bigint', 'next_ids(5, %s, ''bench.ticking'')',
                '', prosrc, false, true
         FROM pg_proc WHERE proname = 'next_ids' LIMIT 1;
     ELSE
@@ -210,7 +214,7 @@ DECLARE
     lsn pg_lsn;
     t text;
 BEGIN
-    FOR c IN SELECT * FROM bench.candidate WHERE bulk ORDER BY nr LOOP
+    FOR c IN SELECT * FROM bench.candidate WHERE bulk ORDER BY bench.turn(nr, round) LOOP
         t := 'bench.t_' || c.tag;
         EXECUTE 'TRUNCATE ' || t;
         COMMIT;
@@ -238,7 +242,7 @@ DECLARE
     t text;
 BEGIN
     EXECUTE format('COPY (SELECT generate_series(1, %s)) TO %L', n, file);
-    FOR c IN SELECT * FROM bench.candidate WHERE bulk AND batch IS NULL ORDER BY nr LOOP
+    FOR c IN SELECT * FROM bench.candidate WHERE bulk AND batch IS NULL ORDER BY bench.turn(nr, round) LOOP
         t := 'bench.t_' || c.tag;
         EXECUTE 'TRUNCATE ' || t;
         COMMIT;
@@ -283,7 +287,7 @@ DECLARE
     t text;
     cost record;
 BEGIN
-    FOR c IN SELECT * FROM bench.candidate WHERE tag IN ('next_id', 'nextval', 'uuidv4', 'uuidv7') ORDER BY nr LOOP
+    FOR c IN SELECT * FROM bench.candidate WHERE tag IN ('next_id', 'nextval', 'uuidv4', 'uuidv7') ORDER BY bench.turn(nr, round) LOOP
         t := 'bench.k_' || c.tag;
         EXECUTE format('DROP TABLE IF EXISTS %s', t);
         EXECUTE format('CREATE TABLE %s (id %s %s PRIMARY KEY, n int, filler text)', t, c.type, c.definition);
