@@ -166,19 +166,24 @@ $$;
 
 -- Calls in a statement that does nothing else, by turns; the best of three, as
 -- whatever disturbs can only add.  The empty call is the cheapest function of a
--- bigint.
+-- bigint; that of a set is generate_series(), in its place.
 CREATE PROCEDURE bench.calls(round int, calls bigint) LANGUAGE plpgsql AS $$
 DECLARE
     c bench.candidate;
     n bigint;
-    empty float8;
+    empty bench.candidate;
+    empty_set bench.candidate;
     best float8[];
+    base float8;
+    base_set float8;
 BEGIN
     -- What the lead allows is a burst; beyond it the layout sets the pace.
     SET snowflake.max_lead = '1h';
+    empty.call := 'int8up(b)';
+    empty_set.batch := 'generate_series(1, %s::bigint)';
     FOR pass IN 1..3 LOOP
-        empty := least(empty, bench.time_of(format(
-            'SELECT count(int8up(b)) FROM generate_series(1, %s) a, generate_series(1, 1000::bigint) b', calls / 1000)) / calls);
+        base := least(base, bench.time_of(bench.statement(empty, calls)) / calls);
+        base_set := least(base_set, bench.time_of(bench.statement(empty_set, calls)) / calls);
         FOR c IN SELECT * FROM bench.candidate ORDER BY nr LOOP
             n := CASE WHEN c.slow THEN calls / 10 ELSE calls END;
             best[c.nr] := least(best[c.nr], bench.time_of(bench.statement(c, n)) / n);
@@ -186,7 +191,8 @@ BEGIN
     END LOOP;
     IF round > 0 THEN               -- round 0 warms up
         FOR c IN SELECT * FROM bench.candidate ORDER BY nr LOOP
-            CALL bench.record('call', c.name, round, 'ns', 1000 * (best[c.nr] - empty));
+            CALL bench.record('call', c.name, round, 'ns', 1000 * (best[c.nr] - CASE WHEN c.batch IS NULL THEN base ELSE base_set END));
+            CALL bench.record('call', c.name, round, 'all', 1000 * best[c.nr]);
         END LOOP;
     END IF;
     RESET snowflake.max_lead;
@@ -227,10 +233,8 @@ BEGIN
             EXECUTE format('INSERT INTO %s (n) SELECT g FROM generate_series(1, %s) g', t, n);
         END IF;
         COMMIT;
-        IF round > 0 THEN
-            CALL bench.filled('bulk', c.name, round, t, n,
-                              extract(epoch FROM clock_timestamp() - start) * 1e6, pg_current_wal_insert_lsn() - lsn);
-        END IF;
+        CALL bench.filled('bulk', c.name, round, t, n,
+                          extract(epoch FROM clock_timestamp() - start) * 1e6, pg_current_wal_insert_lsn() - lsn);
     END LOOP;
 END $$;
 
