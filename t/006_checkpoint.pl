@@ -53,11 +53,11 @@ sub gdb
 	my ($pid, $function, $return) = @_;
 	my $log = '';
 
-	unlink "$dir/attached", "$dir/reached", "$dir/go";
+	unlink "$dir/reached", "$dir/go";
 	my @commands = (
 		'set confirm off', 'set pagination off',
 		'handle all nostop noprint pass', "break $function",
-		"shell touch $dir/attached", 'continue',
+		'echo attached\n', 'continue',
 		$return ? 'finish' : (),
 		"shell touch $dir/reached; while [ -d $dir -a ! -e $dir/go ]; do sleep 0.02; done",
 		'delete', 'detach');
@@ -67,9 +67,9 @@ sub gdb
 		'<', \'', '>', \$log, '2>', \$log,
 		IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
 	# gdb goes on after an error, so what it says is looked at, too.
-	wait_for(sub { $run->pump_nb; -e "$dir/attached" || !$run->pumpable });
+	wait_for(sub { $run->pump_nb; $log =~ /^attached$/m || !$run->pumpable });
 	return { run => $run, log => \$log,
-		attached => -e "$dir/attached" && $log =~ /^Breakpoint 1 at/m };
+		attached => $log =~ /^Breakpoint 1 at.*^attached$/ms };
 }
 
 # Has the server as much to do for this checkpoint as a lock on the page?
