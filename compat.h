@@ -49,9 +49,10 @@ typedef RelFileNode RelFileLocator;
 	((pg_atomic_read_u32(&GetBufferDescriptor((buffer) - 1)->state) & BM_DIRTY) != 0)
 #endif
 
-/* 18 lets a module say what it is. */
+/* 18 lets a module say what it is, and renamed the mark of no return. */
 #if PG_VERSION_NUM < 180000
 #define PG_MODULE_MAGIC_EXT(...)	PG_MODULE_MAGIC
+#define pg_noreturn					pg_attribute_noreturn()
 #endif
 
 /*

@@ -313,7 +313,7 @@ sequence_name(Relation rel)
 /*
  * A sequence that cannot be used as it is, but can be altered.
  */
-static void pg_attribute_noreturn()
+pg_noreturn static void
 refuse_sequence(Relation rel, const char *detail, const char *change)
 {
 	ereport(ERROR,

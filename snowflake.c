@@ -13,6 +13,8 @@
  */
 #include "postgres.h"
 
+#include <limits.h>
+
 #include "access/htup_details.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
@@ -252,7 +254,7 @@ layout_argument(FunctionCallInfo fcinfo, int argument)
 	return look_at_layout(fcinfo, argument);
 }
 
-static void pg_attribute_noreturn()
+pg_noreturn static void
 lack_field(const Layout *layout, const char *field)
 {
 	ereport(ERROR,
@@ -378,7 +380,7 @@ next_id(int64 shard, Oid sequence, const LayoutInUse *used)
 	PG_RETURN_INT64((int64) layout_id(&used->layout, value, shard));
 }
 
-static void pg_attribute_noreturn()
+pg_noreturn static void
 refuse_null(const char *argument)
 {
 	ereport(ERROR,
