@@ -299,6 +299,8 @@ connect_session(Session *session)
 	const RunOptions *options = session->options;
 	char		where[1024] = "";
 	char		settings[1024];
+	const char *more = session->number < options->async_sessions ?
+		options->async_settings : "";
 	const char *keywords[] = {"dbname", "options", "application_name", "connect_timeout", NULL};
 	const char *values[] = {where, settings, "ledger", "5", NULL};
 
@@ -318,8 +320,9 @@ connect_session(Session *session)
 	else
 		snprintf(where, sizeof(where), "%s", options->connection);
 
-	snprintf(settings, sizeof(settings), "%s %s", options->settings,
-			 session->number < options->async_sessions ? options->async_settings : "");
+	/* A pooler takes a blank alone for settings it does not know. */
+	snprintf(settings, sizeof(settings), "%s%s%s", options->settings,
+			 options->settings[0] != '\0' && more[0] != '\0' ? " " : "", more);
 
 	session->conn = PQconnectdbParams(keywords, values, 1);
 	if (PQstatus(session->conn) == CONNECTION_OK)
