@@ -74,7 +74,7 @@ sub gdb
 
 # Has the server as much to do for this checkpoint as a lock on the page?
 my $held = q{SELECT count(*) FROM pg_stat_activity
-	WHERE backend_type = 'checkpointer' AND wait_event = 'BufferContent'};
+	WHERE backend_type = 'checkpointer' AND } . WAITS_FOR_PAGE;
 
 # Take a value with a checkpoint in the middle; then crash.  What was taken,
 # and what comes next.

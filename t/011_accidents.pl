@@ -176,7 +176,7 @@ SKIP:
 	$holder->query_safe($next);
 	my $waits = sub {
 		return $node->safe_psql('postgres',
-			"SELECT wait_event = 'BufferContent' FROM pg_stat_activity WHERE pid = $waiter_pid") eq 't' };
+			"SELECT " . WAITS_FOR_PAGE . " FROM pg_stat_activity WHERE pid = $waiter_pid") eq 't' };
 
 	$holder->{stdin} .= "SELECT count(next_id(5, 'used')) FROM generate_series(1, 100000) a, generate_series(1, 100000) b;\n";
 	wait_for(sub {

@@ -12,7 +12,8 @@ use Test::More;
 use Time::HiRes qw(usleep time);
 
 our @EXPORT = qw(crash faketime_library start_with_clock set_clock
-  ahead_of_clock sqlstate_of wait_for NOBODY_FLUSHES);
+  ahead_of_clock sqlstate_of wait_for NOBODY_FLUSHES
+  WAITS_FOR_PAGE);
 
 # Settings of a server where nobody but the test flushes WAL or pages, and where
 # a sequence's mark may be far ahead of the clock.
@@ -23,6 +24,11 @@ checkpoint_timeout = 1h
 autovacuum = off
 snowflake.max_lead = '30d'
 EOC
+
+# Whether what pg_stat_activity shows waits for the lock on a page, which until
+# 18 has one name for all modes.
+use constant WAITS_FOR_PAGE =>
+  "wait_event IN ('BufferContent', 'BufferExclusive', 'BufferShareExclusive')";
 
 # Kill every process of a server at once, as a power failure would.
 sub crash
