@@ -21,6 +21,9 @@ PG_CONFIG = pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
+# Few builds of PostgreSQL track which object needs which header.
+$(OBJS) $(OBJS:.o=.bc): compat.h encode.h generator.h layout.h
+
 # The TAP tests start servers of their own, which PostgreSQL refuses to do for
 # root.  Hence they are not part of installcheck, which root may run.
 .PHONY: prove_installcheck
@@ -44,5 +47,16 @@ FUZZ_CFLAGS = -g -O1 -fsanitize=fuzzer,address,undefined \
 	-fno-sanitize-recover=undefined -Wno-ignored-attributes
 
 fuzz: t/fuzz.c encode.c encode.h layout.c layout.h
-	$(or $(CLANG),clang) $(FUZZ_CFLAGS) -DFRONTEND $(CPPFLAGS) -I. $(filter %.c,$^) \
+	$(or $(CLANG),clang) $(FUZZ_CFLAGS) -DFRONTEND $(CPPFLAGS) -I'$(srcdir)' $(filter %.c,$^) \
 		-L'$(libdir)' -L'$(pkglibdir)' -lpgport -o $@
+
+# What a release is published as; the version is in META.json alone.  Takes
+# what is committed.
+DISTNAME = $(EXTENSION)-$(shell sed -n 's/^ *"version": "\(.*\)",$$/\1/p' '$(srcdir)/META.json' | head -n 1)
+
+.PHONY: dist
+dist:
+	for format in zip tar.gz; do \
+		git -C '$(srcdir)' archive --format=$$format --prefix=$(DISTNAME)/ \
+			-o '$(CURDIR)'/$(DISTNAME).$$format HEAD || exit; \
+	done
