@@ -61,7 +61,7 @@ JOIN systems USING (name) GROUP BY name ORDER BY name;
 SELECT max(id) < 2::numeric ^ 53 AS safe FROM made WHERE name = 'javascript';
 SELECT min(snowflake_sequence(id, 'trace')), max(snowflake_sequence(id, 'trace')) FROM made WHERE name = 'trace';
 -- the status, with a clock and without
-SELECT name, last_timestamp IS NOT NULL AS last, lead IS NOT NULL AS lead, logged_ahead > '0' AS ahead, expires
+SELECT name, last_timestamp IS NOT NULL AS last, lead IS NOT NULL AS lead, logged_ahead >= '0' AS ahead, expires
 FROM systems, snowflake_status((name || '_seq')::regclass, layout) WHERE name IN ('twitter', 'trace', 'decimal', 'cockroachdb', 'counter') ORDER BY name;
 \pset tuples_only on
 
