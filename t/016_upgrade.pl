@@ -1,0 +1,351 @@
+# ALTER EXTENSION UPDATE: whoever comes from an older version has, object by
+# object, what a fresh installation has; and the library serves older versions'
+# SQL definitions as they are.
+#
+# Also with a next version made up here, and with upgrade scripts to it that
+# lack something, each of which must be found out.  Its files are in a copy of
+# the installation, as nobody should write into the real one.
+
+use strict;
+use warnings;
+use Cwd qw(realpath);
+use File::Copy;
+use File::Path qw(make_path);
+use File::Spec;
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+#
+# The copy
+#
+
+my $temp = realpath(PostgreSQL::Test::Utils::tempdir);
+my %dir;
+foreach my $name ('bindir', 'pkglibdir', 'sharedir')
+{
+	chomp($dir{$name} = `pg_config --$name`);
+}
+
+# PostgreSQL finds its other directories from where its programs are, if they
+# are as far apart as ever.  So only the programs need to be copies.
+my @parts = map { [ File::Spec->splitdir($_) ] } values %dir;
+my $common = 0;
+$common++ until grep { !defined $_->[$common] || $_->[$common] ne $parts[0][$common] } @parts;
+
+sub copied
+{
+	my ($directory) = @_;
+	my @parts = File::Spec->splitdir($directory);
+	return File::Spec->catdir($temp, 'copy', @parts[ $common .. $#parts ]);
+}
+
+sub link_all
+{
+	my ($from, $to, $except) = @_;
+
+	make_path($to);
+	foreach my $path (glob "\Q$from\E/*")
+	{
+		my $name = (File::Spec->splitpath($path))[2];
+		next if $name =~ $except;
+		symlink $path, "$to/$name" or die "symlink: $!";
+	}
+	return;
+}
+
+my $bindir = copied($dir{bindir});
+my $extensions = copied($dir{sharedir}) . '/extension';
+if ((File::Spec->splitdir($bindir))[-1] eq 'bin')
+{
+	make_path($bindir);
+	foreach my $program (glob "\Q$dir{bindir}\E/*")
+	{
+		copy($program, $bindir) or die "copy: $!";
+	}
+	chmod 0755, glob "\Q$bindir\E/*";
+	link_all($dir{pkglibdir}, copied($dir{pkglibdir}), qr/^$/);
+	link_all($dir{sharedir}, copied($dir{sharedir}), qr/^extension$/);
+	link_all("$dir{sharedir}/extension", $extensions, qr/^snowflake\b/);
+	copy($_, $extensions) foreach glob "\Q$dir{sharedir}\E/extension/snowflake*";
+}
+chomp(my $found = `'$bindir/pg_config' --sharedir 2>&1`);
+plan skip_all => "this PostgreSQL does not work from another directory: it looks for $dir{sharedir} in $found"
+  if !-d $found || realpath($found) ne copied($dir{sharedir});
+
+#
+# The versions
+#
+
+my ($newest) = slurp_file("$extensions/snowflake.control") =~ /^default_version = '(.*)'$/m;
+my @installable = sort map { /--([^-]+)\.sql$/ ? $1 : () } glob "\Q$extensions\E/snowflake--*.sql";
+
+# What CREATE EXTENSION would run for a version
+my $node = PostgreSQL::Test::Cluster->new('upgrade', install_path => File::Spec->catdir($bindir, '..'));
+$node->init;
+$node->start;
+my $path = $node->safe_psql('postgres',
+	"SELECT path FROM pg_extension_update_paths('snowflake') WHERE source = '1.0' AND target = '$newest'");
+my $script = slurp_file("$extensions/snowflake--1.0.sql");
+if ($path ne '')
+{
+	my @steps = split /--/, $path;
+	$script .= slurp_file("$extensions/snowflake--$steps[$_ - 1]--$steps[$_].sql") for 1 .. $#steps;
+}
+
+# The next version, as its own script says it, and as an upgrade.
+my $next = '1000.0';
+my $added = <<'EOS';
+CREATE FUNCTION snowflake_later(id bigint, count integer DEFAULT 1, sequence regclass DEFAULT 'next_id_seq')
+RETURNS bigint AS 'MODULE_PATHNAME', 'snowflake_reveal'
+LANGUAGE C STABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION snowflake_later(bigint, integer, regclass) IS 'of the next version';
+CREATE SEQUENCE later_id_seq MAXVALUE 1125899906841599;
+ALTER SEQUENCE later_id_seq OWNER TO @extowner@;
+SELECT pg_catalog.pg_extension_config_dump('later_id_seq', '');
+COMMENT ON SEQUENCE later_id_seq IS 'of the next version, too';
+CREATE FUNCTION snowflake_layout_cmp(snowflake_layout, snowflake_layout) RETURNS integer
+AS 'MODULE_PATHNAME', 'snowflake_layout_hash' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE OPERATOR <<< (LEFTARG = snowflake_layout, RIGHTARG = snowflake_layout, FUNCTION = snowflake_layout_eq,
+	COMMUTATOR = <<<, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
+EOS
+my $upgrade = $added . <<'EOS';
+CREATE OR REPLACE FUNCTION snowflake_to_text(id bigint, encoding text DEFAULT 'base32')
+RETURNS text AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+ALTER FUNCTION snowflake_layouts() ROWS 20;
+COMMENT ON FUNCTION next_id() IS 'changed';
+REVOKE EXECUTE ON FUNCTION snowflake_reveal(bigint, bigint) FROM PUBLIC;
+EOS
+append_to_file("$extensions/snowflake--$newest--$next.sql", $upgrade);
+
+(my $fresh = $script) =~ s/(snowflake_to_text\(id bigint, encoding text DEFAULT) 'base62'/$1 'base32'/;
+$fresh =~ s/PARALLEL SAFE ROWS 10/PARALLEL SAFE ROWS 20/;
+$fresh =~ s/(COMMENT ON FUNCTION next_id\(\) IS)\s+'.*?'/$1 'changed'/;
+$fresh .= $added . "REVOKE EXECUTE ON FUNCTION snowflake_reveal(bigint, bigint) FROM PUBLIC;\n";
+append_to_file("$extensions/snowflake--$next.sql", $fresh);
+
+#
+# What is in a database's catalogs: everything but what initdb made, member of
+# the extension or not.  OIDs differ, so names stand for them.
+#
+
+# A catalog's rows, and the columns that hold an OID in them.
+my %catalog = (
+	pg_extension => [ 'extname', extconfig => 'extconfig::regclass[]' ],
+	pg_proc => [
+		'oid::regprocedure',
+		prorettype => 'prorettype::regtype',
+		proargtypes => 'proargtypes::oid[]::regtype[]',
+		proallargtypes => 'proallargtypes::regtype[]',
+		proargdefaults => 'pg_get_function_arguments(oid)' ],
+	pg_type => [
+		'oid::regtype', map { $_ => "$_\::regtype" } 'typelem', 'typarray', 'typbasetype' ],
+	pg_operator => [
+		'oid::regoperator', (map { $_ => "$_\::regtype" } 'oprleft', 'oprright', 'oprresult'),
+		(map { $_ => "$_\::regoperator" } 'oprcom', 'oprnegate') ],
+	pg_opclass => [
+		'opcname',
+		opcfamily => '(SELECT opfname FROM pg_opfamily f WHERE f.oid = opcfamily)',
+		opcintype => 'opcintype::regtype',
+		opckeytype => 'opckeytype::regtype' ],
+	pg_opfamily => ['opfname'],
+	pg_amop => [
+		'amopopr::regoperator',
+		amopfamily => '(SELECT opfname FROM pg_opfamily f WHERE f.oid = amopfamily)',
+		amoplefttype => 'amoplefttype::regtype',
+		amoprighttype => 'amoprighttype::regtype',
+		amopopr => 'amopopr::regoperator' ],
+	pg_amproc => [
+		'amproc::text',
+		amprocfamily => '(SELECT opfname FROM pg_opfamily f WHERE f.oid = amprocfamily)',
+		amproclefttype => 'amproclefttype::regtype',
+		amprocrighttype => 'amprocrighttype::regtype' ],
+	pg_cast => [ 'castsource::regtype', (map { $_ => "$_\::regtype" } 'castsource', 'casttarget'),
+		castfunc => 'castfunc::regprocedure' ],
+	pg_class => ['oid::regclass']);
+
+my $contents = join ' UNION ALL ', map {
+	my ($name, @replaced) = @{ $catalog{$_} };
+	my $object = join ' || ', "to_jsonb(c) - '{oid,relfilenode,relpages,reltuples,relallvisible}'::text[]",
+	  map { "jsonb_build_object('$replaced[2 * $_]', $replaced[2 * $_ + 1])" } 0 .. @replaced / 2 - 1;
+	"SELECT '$_ ' || ($name)::text, $object FROM $_ c WHERE oid >= 16384"
+} sort keys %catalog;
+$contents .= <<'EOS';
+ UNION ALL
+SELECT 'parameters ' || seqrelid::regclass, to_jsonb(s) - 'seqrelid' FROM pg_sequence s
+ UNION ALL
+SELECT 'comment on ' || pg_describe_object(classoid, objoid, objsubid), to_jsonb(description)
+FROM pg_description WHERE objoid >= 16384
+ UNION ALL
+SELECT 'dependency of ' || pg_describe_object(classid, objid, objsubid),
+	to_jsonb(deptype::text || ' on ' || pg_describe_object(refclassid, refobjid, refobjsubid))
+FROM pg_depend WHERE objid >= 16384 OR refobjid >= 16384
+ UNION ALL
+SELECT 'owner or role of ' || pg_describe_object(classid, objid, objsubid), to_jsonb(deptype::text || ' ' || refobjid::regrole)
+FROM pg_shdepend WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+ UNION ALL
+SELECT 'initial privileges of ' || pg_describe_object(classoid, objoid, objsubid), to_jsonb(initprivs)
+FROM pg_init_privs WHERE objoid >= 16384
+EOS
+# one property a line, so that a difference shows what it is
+$contents = <<EOS;
+WITH contents(object, properties) AS ($contents)
+SELECT object || CASE WHEN key IS NULL THEN ' = ' || properties::text ELSE format(' %s = %s', key, coalesce(value, 'null')) END
+FROM contents LEFT JOIN LATERAL jsonb_each_text(CASE jsonb_typeof(properties) WHEN 'object' THEN properties END) ON true
+EOS
+
+$node->safe_psql('postgres', 'CREATE ROLE owner');
+my $databases = 0;
+
+# A new database, owned by a role, in which commands were run.
+sub database
+{
+	my ($owner, @commands) = @_;
+	my $name = 'db' . ++$databases;
+
+	$node->safe_psql('postgres', "CREATE DATABASE $name OWNER $owner");
+	$node->safe_psql($name, join('', map { "$_;\n" } "SET ROLE $owner", @commands));
+	return $name;
+}
+
+# Lines that only one of two databases has.
+sub differences
+{
+	my ($ours, $theirs) = @_;
+	my %count;
+
+	$count{$_}++ foreach split /\n/, $node->safe_psql($ours, $contents);
+	$count{$_}-- foreach split /\n/, $node->safe_psql($theirs, $contents);
+	return map { ($count{$_} > 0 ? '+ ' : '- ') . $_ } grep { $count{$_} != 0 } sort keys %count;
+}
+
+my $superuser = $node->safe_psql('postgres', 'SELECT current_user');
+
+# Nothing is left out.
+my $database = database($superuser, "CREATE EXTENSION snowflake VERSION '$next'");
+is( $node->safe_psql($database, q{
+		SELECT DISTINCT classid::regclass FROM pg_depend
+		WHERE objid >= 16384 AND classid::regclass::text NOT IN ('} . join("', '", keys %catalog) . "')"),
+	'', 'every kind of object is looked at');
+cmp_ok(scalar(split /\n/, $node->safe_psql($database, $contents)), '>', 1000, 'and there is much to see');
+
+# Calls that every version since 1.0 understands
+my $calls = q{
+	SELECT snowflake_shard(next_id(7)), snowflake_shard(next_id(7, 'next_id_seq', 'instagram'));
+	SET snowflake.shard = 8; SELECT snowflake_shard(next_id());
+	SELECT count(*) FROM next_ids(5, 3);
+	CREATE SEQUENCE tweets MAXVALUE 9007199254736895;
+	SELECT snowflake_shard(next_id(33, 'tweets', 'twitter'), 'twitter');
+	SELECT snowflake_timestamp(x) AT TIME ZONE 'UTC', snowflake_shard(x), snowflake_sequence(x),
+		array(SELECT f.field || f.value FROM snowflake_fields(x) f) FROM (VALUES (4034545001571554305)) v(x);
+	SELECT snowflake_timestamp(x, 'sonyflake') AT TIME ZONE 'UTC', snowflake_shard(x, 'sonyflake'), snowflake_sequence(x, 'sonyflake'),
+		array(SELECT f.field || f.value FROM snowflake_fields(x, 'sonyflake') f) FROM (VALUES (282372624875847938)) v(x);
+	SELECT snowflake_min_id('2026-11-20Z'), snowflake_max_id('2026-11-20Z'), snowflake_id('2026-11-20Z', 5, 6),
+		snowflake_min_id('2026-11-20Z', 'discord'), snowflake_max_id('2026-11-20Z', 'discord'), snowflake_id('2026-11-20Z', 5, 6, 'discord');
+	SELECT snowflake_obfuscate(4034545001571554305, 1), snowflake_reveal(snowflake_obfuscate(4034545001571554305, 1), 1);
+	SELECT snowflake_to_text(4034545001571554305, 'base62'), snowflake_from_text('4o2G3FeQpNJ');
+	SELECT name, definition, shards FROM snowflake_layouts() WHERE name = 'twitter';
+	SELECT expires AT TIME ZONE 'UTC' FROM snowflake_status();
+	SELECT l, count(*) FROM (VALUES ('twitter'::snowflake_layout), ('discord'), ('twitter')) v(l) WHERE l <> 'discord' GROUP BY l};
+my $answers = $node->safe_psql(database($superuser, 'CREATE EXTENSION snowflake'), $calls);
+like($answers, qr/^8\n3\n33\n.*^4o2G3FeQpNJ\|4034545001571554305$/ms, 'the newest version answers');
+
+# Every older version there is, by a superuser and by one who owns no more than
+# the database, becomes the newest and the one after that.
+foreach my $version (@installable)
+{
+	next if $version eq $next;
+	is($node->safe_psql(database($superuser, "CREATE EXTENSION snowflake VERSION '$version'"), $calls),
+		$answers, "the library serves the SQL definitions of $version");
+
+	foreach my $owner ($superuser, 'owner')
+	{
+		my $who = $owner eq $superuser ? 'superuser' : 'owner';
+		foreach my $target ($newest, $next)
+		{
+			my $upgraded = database($owner, "CREATE EXTENSION snowflake VERSION '$version'",
+				"ALTER EXTENSION snowflake UPDATE TO '$target'");
+			is(join("\n", differences($upgraded, database($owner, "CREATE EXTENSION snowflake VERSION '$target'"))),
+				'', "from $version to $target by the $who: as if installed fresh");
+		}
+	}
+}
+
+# Upgrade scripts that lack something, and what gives them away.
+my $right = database('owner', "CREATE EXTENSION snowflake VERSION '$next'");
+my @mistakes = (
+	[ 'no comment', qr/COMMENT ON FUNCTION snowflake_later.*?;\n/, '', qr/^- comment on function snowflake_later/ ],
+	[ 'an old comment', qr/COMMENT ON FUNCTION next_id.*?;\n/, '', qr/^\+ comment on function next_id/ ],
+	[ 'an old default', qr/base32/, 'base62', qr/^\+ pg_proc snowflake_to_text\(bigint,text\) proargdefaults = .*base62/ ],
+	[ 'another default', qr/DEFAULT 1,/, 'DEFAULT 2,', qr/^\+ pg_proc snowflake_later.* proargdefaults = .*DEFAULT 2/ ],
+	[ 'a lost STRICT', qr/ STRICT(?= PARALLEL SAFE;\nALTER)/, '', qr/^\+ pg_proc snowflake_to_text.* proisstrict = false/ ],
+	[ 'no parallel label', qr/ PARALLEL SAFE COST/, ' COST', qr/^\+ pg_proc snowflake_later.* proparallel = u/ ],
+	[ 'another volatility', qr/STABLE/, 'IMMUTABLE', qr/^\+ pg_proc snowflake_later.* provolatile = i/ ],
+	[ 'another C function', qr/snowflake_reveal'/, q{snowflake_obfuscate'}, qr/^\+ pg_proc snowflake_later.* prosrc = snowflake_obfuscate/ ],
+	[ 'another cost', qr/COST 10/, 'COST 11', qr/^\+ pg_proc snowflake_later.* procost = 11/ ],
+	[ 'an old number of rows', qr/ALTER FUNCTION.*?;\n/, '', qr/^\+ pg_proc snowflake_layouts\(\) prorows = 10/ ],
+	[ 'privileges that stay', qr/REVOKE.*?;\n/, '', qr/^- pg_proc snowflake_reveal.* proacl = / ],
+	[ 'a sequence that ends elsewhere', qr/MAXVALUE \d+/, 'MAXVALUE 1000', qr/^\+ parameters later_id_seq seqmax = 1000/ ],
+	[ 'a sequence of the superuser\'s', qr/ALTER SEQUENCE.*?;\n/, '', qr/^\+ pg_class later_id_seq relowner = 10$/ ],
+	[ 'a sequence that is not dumped', qr/SELECT pg_catalog.*?;\n/, '', qr/^- pg_extension snowflake extconfig = .*later_id_seq/ ],
+	[ 'a function outside the extension', qr/\z/, "ALTER EXTENSION snowflake DROP FUNCTION snowflake_later;\n",
+		qr/^- dependency of function snowflake_later.* = "e on extension snowflake"/ ],
+	[ 'an operator without HASHES', qr/, HASHES/, '', qr/^\+ pg_operator <<<.* oprcanhash = false/ ],
+	[ 'something left over', qr/\z/, "CREATE FUNCTION left_over() RETURNS int LANGUAGE sql RETURN 1;\n", qr/^\+ pg_proc left_over/ ]);
+
+foreach my $mistake (@mistakes)
+{
+	my ($what, $from, $to, $expected) = @$mistake;
+	(my $wrong = $upgrade) =~ s/$from/$to/ or die "nothing replaced for $what";
+
+	# a version of its own, as the right one's file is in use
+	my $version = 'wrong' . ++$databases;
+	append_to_file("$extensions/snowflake--$newest--$version.sql", $wrong);
+	my $database = database('owner', 'CREATE EXTENSION snowflake', "ALTER EXTENSION snowflake UPDATE TO '$version'");
+	my @differences = grep { !/extversion/ } differences($database, $right);
+	ok(scalar(grep { $_ =~ $expected } @differences), "found out: $what") or diag(join "\n", @differences);
+}
+
+# An upgrade while the extension is in use: what depends on it stays, and IDs
+# go on larger, in sessions old and new, through a dump, too.
+my $used = database('owner', "CREATE EXTENSION snowflake VERSION '1.0'",
+	'CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), n int)',
+	'CREATE VIEW times AS SELECT id, snowflake_timestamp(id) AS made FROM photos',
+	'CREATE INDEX ON photos (snowflake_sequence(id))',
+	q{CREATE TABLE layouts (layout snowflake_layout DEFAULT 'twitter')}, 'INSERT INTO layouts VALUES (DEFAULT)',
+	'INSERT INTO photos (n) SELECT generate_series(1, 100)');
+my ($in, $out, $err) = ('', '', '');
+my $timer = IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default);
+my $session = IPC::Run::start(
+	[ "$bindir/psql", '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr($used) ],
+	'<', \$in, '>', \$out, '2>', \$err, $timer);
+my $insert = 'INSERT INTO photos VALUES (DEFAULT) RETURNING id;';
+
+sub from_session
+{
+	$out = '';
+	$in = "$insert\n";
+	$session->pump until $out =~ /\n/ || $err;
+	return $out + 0;
+}
+
+my @ids = (from_session());
+$node->safe_psql($used, "SET ROLE owner; ALTER EXTENSION snowflake UPDATE TO '$next'");
+push @ids, from_session(), $node->safe_psql($used, $insert), from_session();
+is($err, '', 'a session goes on through an upgrade');
+$in = "\\q\n";
+$session->finish;
+is("@ids", join(' ', sort { $a <=> $b } @ids), 'IDs go on larger');
+is( $node->safe_psql($used, q{
+		SELECT count(*), count(DISTINCT id), bool_and(made > now() - interval '1 hour') FROM times;
+		SELECT layout FROM layouts}),
+	"104|104|t\ntwitter", 'what depends on the extension stays as it was');
+
+$node->command_ok([ "$bindir/pg_dump", '-f', "$temp/dump", '-d', $node->connstr($used) ], 'pg_dump');
+my $restored = database('owner', "CREATE EXTENSION snowflake VERSION '$next'");
+$node->command_ok([ "$bindir/psql", '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', "$temp/dump", '-d', $node->connstr($restored) ], 'restored');
+cmp_ok($node->safe_psql($restored, $insert), '>', $ids[-1], 'and the next ID there is larger');
+
+$node->stop;
+done_testing();
