@@ -98,19 +98,22 @@ is_digit(const Encoding *encoding, char c)
 
 /*
  * The number that a text's first "length" characters make, all of them digits,
- * with as many of the lowest digit after them as it takes for "width".
+ * with as many of the lowest digit after them as it takes for "width"; or the
+ * largest number there is, if it is larger.
  */
-static unsigned __int128
+static uint64
 number_of(const Encoding *encoding, const char *text, int length, int width)
 {
-	unsigned __int128 number = 0;
+	uint64		number = 0;
 
 	for (int i = 0; i < width; i++)
 	{
-		number *= strlen(encoding->digits);
-		if (i < length)
-			number += strchr(encoding->digits,
-							 digit_meant(encoding, text[i])) - encoding->digits;
+		uint64		digit = i >= length ? 0 :
+			strchr(encoding->digits, digit_meant(encoding, text[i])) - encoding->digits;
+
+		if (__builtin_mul_overflow(number, strlen(encoding->digits), &number) ||
+			__builtin_add_overflow(number, digit, &number))
+			return PG_UINT64_MAX;
 	}
 
 	return number;
@@ -123,7 +126,7 @@ number_of(const Encoding *encoding, const char *text, int length, int width)
 static void
 check_text(const Encoding *encoding, const char *text, size_t length)
 {
-	const unsigned __int128 largest = PG_INT64_MAX;
+	const uint64 largest = PG_INT64_MAX;
 	size_t		digits = 0;
 	bool		good = false;
 	int64		id = -1;
@@ -135,7 +138,7 @@ check_text(const Encoding *encoding, const char *text, size_t length)
 
 	if (digits == length && length >= 1 && length <= ENCODE_MAX_WIDTH)
 	{
-		unsigned __int128 number = number_of(encoding, text, length, length);
+		uint64		number = number_of(encoding, text, length, length);
 
 		if (number <= largest)
 		{
@@ -303,11 +306,13 @@ check_ids(const Layout *layout, Input *input)
 
 	/* The fields are all there is to an ID. */
 	{
-		unsigned __int128 sum = 0;
+		uint64		sum = 0;
+		uint64		part;
 
 		for (int i = 0; i < layout->nfields; i++)
-			sum += (unsigned __int128) (uint64) layout_field(layout, id, i) *
-				layout->fields[i].unit;
+			CHECK(!__builtin_mul_overflow((uint64) layout_field(layout, id, i),
+										  layout->fields[i].unit, &part) &&
+				  !__builtin_add_overflow(sum, part, &sum));
 		CHECK(sum == id);
 	}
 
