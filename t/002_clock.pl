@@ -147,20 +147,25 @@ ok( $node->poll_query_until('postgres', q{SELECT now() > '2011-08-24 21:07:01.8Z
 is($node->safe_psql('postgres', q{SELECT next_id(5, 'early') BETWEEN 1 AND 1::bigint << 40}),
 	't', 'after the epoch: the first IDs');
 
-set_clock($node, '@2046-06-27 17:00:45');
-$after = $node->safe_psql('postgres', q{SELECT next_id(8191, 'early')});
-cmp_ok($after, '>', 9_223_371_900_000_000_000, 'in the last seconds');
-ok( $node->poll_query_until('postgres', q{SELECT now() > '2046-06-27 17:00:49.6Z'}),
-	'time passes');
-like(
-	sqlstate_of($node, q{SELECT next_id(5, 'early')}),
-	qr/^2200H the time of the layout is used up/,
-	'after the end');
-set_clock($node, '@2080-01-01 00:00:00');
-like(
-	sqlstate_of($node, q{SELECT next_id(5, 'early')}),
-	qr/^2200H the time of the layout is used up/,
-	'long after the end');
+SKIP:
+{
+	skip 'the clock ends in 2038', 4 unless far_future($node);
+
+	set_clock($node, '@2046-06-27 17:00:45');
+	$after = $node->safe_psql('postgres', q{SELECT next_id(8191, 'early')});
+	cmp_ok($after, '>', 9_223_371_900_000_000_000, 'in the last seconds');
+	ok( $node->poll_query_until('postgres', q{SELECT now() > '2046-06-27 17:00:49.6Z'}),
+		'time passes');
+	like(
+		sqlstate_of($node, q{SELECT next_id(5, 'early')}),
+		qr/^2200H the time of the layout is used up/,
+		'after the end');
+	set_clock($node, '@2080-01-01 00:00:00');
+	like(
+		sqlstate_of($node, q{SELECT next_id(5, 'early')}),
+		qr/^2200H the time of the layout is used up/,
+		'long after the end');
+}
 
 # All that was kept is in order, whatever the clock did
 is( $node->safe_psql('postgres', q{

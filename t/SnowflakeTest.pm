@@ -11,7 +11,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(usleep time);
 
-our @EXPORT = qw(crash faketime_library start_with_clock set_clock
+our @EXPORT = qw(crash faketime_library start_with_clock set_clock far_future
   ahead_of_clock sqlstate_of wait_for NOBODY_FLUSHES
   WAITS_FOR_PAGE);
 
@@ -87,6 +87,18 @@ sub set_clock
 	rename "$file.new", $file or die "rename: $!";
 	usleep(1000);
 	return;
+}
+
+# Can the clock be set beyond January 2038?  Where time_t has 32 bits it cannot,
+# nor will the server go on from there.
+sub far_future
+{
+	my ($node) = @_;
+
+	set_clock($node, '@2040-06-01 00:00:00');
+	my $year = $node->safe_psql('postgres', 'SELECT extract(year FROM clock_timestamp())');
+	set_clock($node, '+0');
+	return $year == 2040;
 }
 
 # Move a sequence's mark ahead of the clock, where the clock's own progress
