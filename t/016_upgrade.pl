@@ -21,7 +21,8 @@ use Test::More;
 # The copy
 #
 
-my $temp = realpath(PostgreSQL::Test::Utils::tempdir);
+# a short one, as it has no spaces in it, which the test modules do not expect
+my $temp = realpath(PostgreSQL::Test::Utils::tempdir_short);
 my %dir;
 foreach my $name ('bindir', 'pkglibdir', 'sharedir')
 {
