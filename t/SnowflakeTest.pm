@@ -38,7 +38,10 @@ sub crash
 	my ($postmaster) = split /\n/, slurp_file($pidfile);
 
 	# It shall have no more children than those that we are about to see.
+	# It stops when it gets round to it, perhaps with a child more.
 	kill 'STOP', $postmaster;
+	wait_for(sub { `ps -o stat= -p $postmaster` =~ /^T/ })
+	  or die "postmaster did not stop";
 	my @children = split ' ', `ps -o pid= --ppid $postmaster`;
 
 	kill 'KILL', $postmaster, @children;
