@@ -106,7 +106,7 @@ CREATE SEQUENCE later_id_seq MAXVALUE 1125899906841599;
 ALTER SEQUENCE later_id_seq OWNER TO @extowner@;
 SELECT pg_catalog.pg_extension_config_dump('later_id_seq', '');
 COMMENT ON SEQUENCE later_id_seq IS 'of the next version, too';
-CREATE FUNCTION snowflake_layout_cmp(snowflake_layout, snowflake_layout) RETURNS integer
+CREATE FUNCTION snowflake_later_cmp(snowflake_layout, snowflake_layout) RETURNS integer
 AS 'MODULE_PATHNAME', 'snowflake_layout_hash' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE OPERATOR <<< (LEFTARG = snowflake_layout, RIGHTARG = snowflake_layout, FUNCTION = snowflake_layout_eq,
 	COMMUTATOR = <<<, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
