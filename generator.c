@@ -494,7 +494,7 @@ lock_page(SequenceState *seq, int lockmode)
 /*
  * A sequence that its owner has not chosen for this kind of value.
  */
-static void pg_attribute_noreturn()
+pg_noreturn static void
 refuse_spec(SequenceState *seq, const TickSpec *spec)
 {
 	Relation	rel = relation_open(seq->relid, NoLock);
