@@ -208,7 +208,6 @@ unpin_page(void)
 		ReleaseBuffer(pinned->buffer);
 		CurrentResourceOwner = owner;
 		pinned = NULL;
-		pinned_tuple = NULL;
 	}
 }
 
@@ -222,10 +221,7 @@ static void
 end_transaction(XactEvent event, void *arg pg_attribute_unused())
 {
 	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
-	{
 		pinned = NULL;
-		pinned_tuple = NULL;
-	}
 	else
 		unpin_page();
 }
@@ -433,6 +429,7 @@ pin_page(SequenceState *seq)
 	}
 
 	pinned = seq;
+	pinned_tuple = NULL;		/* not yet found good */
 }
 
 static inline void
