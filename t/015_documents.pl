@@ -7,7 +7,8 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use FindBin;
-use IPC::Run;
+use lib $FindBin::RealBin;
+use SnowflakeTest;
 
 my $node = PostgreSQL::Test::Cluster->new('documents');
 $node->init;
@@ -15,40 +16,9 @@ $node->append_conf('postgresql.conf', "timezone = 'UTC'\n");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 
-# What a newcomer sees who types a block of SQL into a session of its own.
-sub output_of
-{
-	my ($sql) = @_;
-	my $output = '';
-
-	IPC::Run::run([ 'psql', '-Xq', '-P', 'footer=off', '-d', $node->connstr('postgres') ],
-		'<', \$sql, '>&', \$output);
-	return $output;
-}
-
-# Layout of the output aside, and numbers that depend on the clock.
-sub normalised
-{
-	my ($text, $clock) = @_;
-
-	$text =~ s/\d+(\.\d+)?/0/g if $clock;
-	$text =~ s/-+/-/g if $clock;
-	$text =~ s/ +/ /g if $clock;
-	$text =~ s/\s*\n\s*/\n/g;
-	$text =~ s/\s+$//;
-	return $text;
-}
+run_examples($node, 'postgres', blocks('doc/layouts.md'));
 
 my $document = slurp_file("$FindBin::RealBin/../doc/layouts.md");
-
-while ($document =~ /^```sql\n(.*?)^```\n(?:```\n(.*?)^```\n)?/gms)
-{
-	my ($sql, $shown) = ($1, $2 // '');
-	my $clock = $sql =~ /next_id\(/;
-	my ($title) = $sql =~ /^(.{1,60})/;
-
-	is(normalised(output_of($sql), $clock), normalised($shown, $clock), "example: $title");
-}
 
 # the table of ends
 my @ends = $document =~ /^\| `(\w+)` \| [^|]+ \| (\d+-\d+-\d+) \| (\d+-\d+-\d+|past 2\^53) \|$/gm;

@@ -1,4 +1,5 @@
-# What the TAP tests share: a server that crashes, a clock that can be set.
+# What the TAP tests share: a server that crashes, a clock that can be set, and
+# documents whose examples are run.
 #
 # Knows PostgreSQL's test modules and nothing of the extension's insides.
 package SnowflakeTest;
@@ -6,13 +7,15 @@ package SnowflakeTest;
 use strict;
 use warnings;
 use Exporter 'import';
+use File::Basename;
 use File::Spec;
+use IPC::Run;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(usleep time);
 
 our @EXPORT = qw(crash faketime_library start_with_clock set_clock far_future
-  ahead_of_clock sqlstate_of wait_for NOBODY_FLUSHES
+  ahead_of_clock sqlstate_of wait_for blocks run_examples NOBODY_FLUSHES
   WAITS_FOR_PAGE);
 
 # Settings of a server where nobody but the test flushes WAL or pages, and where
@@ -140,6 +143,59 @@ sub wait_for
 		usleep(10_000);
 	}
 	return 0;
+}
+
+# The fenced blocks of a document: language, code, what is shown below them (the
+# text of a block without a language that follows), and the heading above.
+sub blocks
+{
+	my ($document) = @_;
+	my $text = slurp_file(dirname(__FILE__) . "/../$document");
+	my $section = '';
+	my @blocks;
+
+	while ($text =~ /^#+ (.*)\n|^```(\w*)\n(.*?)^```\n(?:```\n(.*?)^```\n)?/gms)
+	{
+		if (defined $1)
+		{
+			$section = $1;
+			next;
+		}
+		push @blocks, { language => $2, code => $3, shown => $4, section => $section };
+	}
+	return @blocks;
+}
+
+# Type a document's blocks of SQL into psql, as a newcomer would, each into a
+# session of its own, and compare what comes with what the document shows: to
+# the letter, or without numbers and layout where the clock has a say.
+sub run_examples
+{
+	my ($node, $database, @blocks) = @_;
+
+	foreach my $block (grep { $_->{language} eq 'sql' } @blocks)
+	{
+		my $clock = $block->{code} =~ /next_ids?\(|\bnow\(|clock_timestamp\(|current_date/;
+		my ($title) = $block->{code} =~ /^(.{1,60})/;
+		my $output = '';
+
+		IPC::Run::run([ 'psql', '-Xq', '-P', 'footer=off', '-d', $node->connstr($database) ],
+			'<', \$block->{code}, '>&', \$output);
+		is(_normalised($output, $clock), _normalised($block->{shown} // '', $clock), "example: $title");
+	}
+	return;
+}
+
+sub _normalised
+{
+	my ($text, $clock) = @_;
+
+	$text =~ s/\d+(\.\d+)?/0/g if $clock;
+	$text =~ s/-+/-/g if $clock;
+	$text =~ s/ +/ /g if $clock;
+	$text =~ s/\s*\n\s*/\n/g;
+	$text =~ s/\s+$//;
+	return $text;
 }
 
 1;
