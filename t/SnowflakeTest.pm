@@ -154,7 +154,7 @@ sub blocks
 	my $section = '';
 	my @blocks;
 
-	while ($text =~ /^#+ (.*)\n|^```(\w*)\n(.*?)^```\n(?:```\n(.*?)^```\n)?/gms)
+	while ($text =~ /^#+ ([^\n]*)\n|^```(\w*)\n(.*?)^```\n(?:```\n(.*?)^```\n)?/gms)
 	{
 		if (defined $1)
 		{
@@ -173,7 +173,9 @@ sub run_examples
 {
 	my ($node, $database, @blocks) = @_;
 
-	foreach my $block (grep { $_->{language} eq 'sql' } @blocks)
+	@blocks = grep { $_->{language} eq 'sql' } @blocks;
+	ok(scalar(@blocks), 'there are examples');
+	foreach my $block (@blocks)
 	{
 		my $clock = $block->{code} =~ /next_ids?\(|\bnow\(|clock_timestamp\(|current_date/;
 		my ($title) = $block->{code} =~ /^(.{1,60})/;
