@@ -154,6 +154,8 @@ sub blocks
 	my $section = '';
 	my @blocks;
 
+	die "$document has a block that is indented, and would not be found" if $text =~ /^[ \t]+```/m;
+
 	while ($text =~ /^#+ ([^\n]*)\n|^```(\w*)\n(.*?)^```\n(?:```\n(.*?)^```\n)?/gms)
 	{
 		if (defined $1)

@@ -1,0 +1,131 @@
+# Operations: the recipes of doc/operations.md do what they say, on a server whose
+# clock is stepped and for roles that are no superusers; and it explains every
+# message that the sources have.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use FindBin;
+use lib $FindBin::RealBin;
+use SnowflakeTest;
+
+my @blocks = blocks('doc/operations.md');
+
+sub recipe
+{
+	my ($section) = @_;
+	my @found = map { $_->{code} } grep { $_->{section} eq $section } @blocks;
+	die "no recipe in \"$section\"" if !@found;
+	return @found;
+}
+
+# Each message of the sources
+my $text = slurp_file("$FindBin::RealBin/../doc/operations.md");
+foreach my $source (qw(snowflake.c generator.c layout.c encode.c))
+{
+	my $code = slurp_file("$FindBin::RealBin/../$source");
+	while ($code =~ /errmsg(?:_plural)?\("((?:[^"\\]|\\.)*)"/g)
+	{
+		my $message = $1 =~ s/\\"/"/gr =~ s/%(lld|\.\*s|[dsu])/.../gr;
+		ok(index($text, "| `$message` |") >= 0, "$source: \"$message\" is explained");
+	}
+}
+
+my $node = PostgreSQL::Test::Cluster->new('operations');
+$node->init;
+$node->append_conf('postgresql.conf', "timezone = 'UTC'\n");
+my $faked = faketime_library();
+$faked ? start_with_clock($node, '+0') : $node->start;
+$node->safe_psql('postgres', 'CREATE DATABASE app');
+$node->safe_psql('app', 'CREATE EXTENSION snowflake');
+
+run_examples($node, 'app', grep { $_->{section} !~ /^(Settings|A sequence ahead of the clock)$/ } @blocks);
+
+# the names of wait events, of which 17 and later have a list
+SKIP:
+{
+	my $major = int($node->pg_version =~ s/\D.*//r);
+	skip 'no list of wait events in this version', 1 if $major < 17;
+	my ($header, @rows) = map { [ split /\s*\|\s*/ ] } $text =~ /^(\| what they wait for .*|\| the .* \| .*)$/gm;
+	my ($column) = grep { $header->[$_] =~ /\b$major\b/ } 0 .. $#$header;
+	foreach my $row (@rows)
+	{
+		my ($type, $name) = $row->[$column] =~ /`(\w+)`, `(\w+)`/;
+		next if $name eq 'SnowflakeClock';	# which t/003 sees
+		is($node->safe_psql('app', "SELECT count(*) FROM pg_wait_events WHERE type = '$type' AND name = '$name'"),
+			1, "$major: $type, $name");
+	}
+}
+
+# the view's states, and whether calls do as they say
+SKIP:
+{
+	skip 'libfaketime is not installed', 8 if !$faked;
+	my %expected = ('+0' => 'ok', '-0.5' => 'ahead', '-3' => 'waits', '-3600' => 'refuses');
+	foreach my $clock ('+0', '-0.5', '-3', '-3600')
+	{
+		$node->safe_psql('app', 'SELECT next_id(5)') if $clock eq '+0';
+		set_clock($node, $clock);
+		is($node->safe_psql('app', "SELECT state FROM id_generators WHERE sequence = 'next_id_seq'::regclass"),
+			$expected{$clock}, "the clock at $clock: $expected{$clock}");
+		is( sqlstate_of($node, "SET snowflake.max_wait = 0; SELECT 'made ' || (next_id(5) > 0)", dbname => 'app') =~ /made true/ ? 'goes' : 'does not go',
+			$expected{$clock} =~ /ok|ahead/ ? 'goes' : 'does not go', 'a call that does not wait') if $clock !~ /3600/;
+		like(sqlstate_of($node, 'SELECT next_id(5)', dbname => 'app'), qr/^53400/, 'a call') if $clock =~ /3600/;
+	}
+
+	# and the way out
+	$node->psql('app', recipe('A sequence ahead of the clock'));
+	ok(wait_for(sub { $node->safe_psql('app', q{LOAD 'snowflake'; SHOW snowflake.max_lead}) eq '2h' }), 'max_lead is 2h');
+	ok($node->safe_psql('app', 'SELECT next_id(5) > 0'), 'IDs go on ahead of the clock');
+	set_clock($node, '+0');
+	$node->safe_psql('app', 'ALTER SYSTEM RESET snowflake.max_lead');
+	$node->reload;
+}
+
+# Settings
+my ($database, $system, $owner, $grant) = recipe('Settings');
+my $old = $node->pg_version < 17;
+like(sqlstate_of($node, 'ALTER SYSTEM SET snowflake.shard = 5'), $old ? qr/^42704/ : qr/^no error/, 'ALTER SYSTEM without the library');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET ALL');
+foreach my $recipe ($database, $system)
+{
+	$node->safe_psql('postgres', $recipe);
+	ok(wait_for(sub { $node->safe_psql('app', 'SELECT snowflake_shard(next_id())') == 5 }), 'the shard is set');
+	$node->safe_psql('postgres', 'ALTER DATABASE app RESET ALL; ALTER SYSTEM RESET ALL; SELECT pg_reload_conf()');
+	ok(wait_for(sub { sqlstate_of($node, 'SELECT next_id()', dbname => 'app') =~ /^55000 "snowflake.shard" is not set/ }),
+		'and no longer, when it is reset');
+}
+
+$node->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE operator LOGIN; ALTER DATABASE app OWNER TO owner');
+my @as_owner = (extra_params => [ '-U', 'owner' ]);
+$node->append_conf('pg_hba.conf', "local all all trust\n");
+$node->reload;
+like(sqlstate_of($node, 'ALTER DATABASE app SET snowflake.shard = 6', dbname => 'app', @as_owner), qr/^42501/,
+	'an owner who is no superuser, without the library');
+$node->safe_psql('app', $owner, @as_owner);
+is($node->safe_psql('app', 'SELECT snowflake_shard(next_id())'), 6, 'and with it');
+
+my @as_operator = (extra_params => [ '-U', 'operator' ]);
+my $raise = "SELECT snowflake_shard(1); SET snowflake.max_lead = '1h'";
+like(sqlstate_of($node, $raise, dbname => 'app', @as_operator), qr/^42501/, 'max_lead is not for everybody');
+$node->safe_psql('app', $grant);
+like(sqlstate_of($node, $raise, dbname => 'app', @as_operator), qr/^no error/, 'but for those who were let');
+
+# The view needs no superuser.
+$node->safe_psql('app', "CREATE ROLE watcher LOGIN IN ROLE pg_monitor; GRANT SELECT ON id_generators, tweets_id_seq TO watcher");
+is( $node->safe_psql('app', 'SELECT count(*) FROM id_generators', extra_params => [ '-U', 'watcher' ]),
+	2, 'a monitoring role sees the generators');
+
+# Lifted above rows that the sequence does not know
+my ($lift) = recipe('Backup and restore');
+$node->safe_psql('app', "INSERT INTO photos SELECT snowflake_id(now() + interval '10 s', 9, 1023), 'from elsewhere'");
+$node->safe_psql('app', $lift);
+is($node->safe_psql('app', "SET snowflake.max_lead = '1h'; SELECT next_id(0) > max(id) FROM photos"), 't',
+	'a lifted sequence makes IDs above them, whatever the shard');
+is( $node->safe_psql('app', "$lift; SET snowflake.max_lead = '1h'; SELECT next_id(0) > max(id) FROM photos") =~ s/.*\n//sr,
+	't', 'and is not lowered by lifting it again');
+
+$node->stop;
+done_testing();
