@@ -124,8 +124,9 @@ $node->safe_psql('app', "INSERT INTO photos SELECT snowflake_id(now() + interval
 $node->safe_psql('app', $lift);
 is($node->safe_psql('app', "SET snowflake.max_lead = '1h'; SELECT next_id(0) > max(id) FROM photos"), 't',
 	'a lifted sequence makes IDs above them, whatever the shard');
-is( $node->safe_psql('app', "$lift; SET snowflake.max_lead = '1h'; SELECT next_id(0) > max(id) FROM photos") =~ s/.*\n//sr,
-	't', 'and is not lowered by lifting it again');
+my $before = $node->safe_psql('app', 'SELECT last_value FROM next_id_seq');
+$node->safe_psql('app', $lift);
+is($node->safe_psql('app', 'SELECT last_value FROM next_id_seq'), $before, 'and is not lowered by lifting it again');
 
 $node->stop;
 done_testing();
