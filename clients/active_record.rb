@@ -1,0 +1,84 @@
+# A program with Active Record, and its schema.rb there and back.
+# doc/clients.md shows what stands between "recipe" and "end"; the rest prints
+# what xt/clients.pl compares with the tables.
+
+require "active_record"
+require "stringio"
+
+ActiveRecord::Base.establish_connection(adapter: "postgresql", database: ENV.fetch("PGDATABASE"))
+ActiveRecord::Migration.verbose = false
+
+# recipe
+class CreateGallery < ActiveRecord::Migration[6.1]
+  def change
+    enable_extension "snowflake"
+    create_table :albums, id: :bigint, default: -> { "next_id(5)" } do |t|
+      t.text :title, null: false
+      t.bigint :cover_id
+    end
+    create_table :photos, id: :bigint, default: -> { "next_id(5)" } do |t|
+      t.text :title, null: false
+      t.references :album, foreign_key: true
+    end
+  end
+end
+# end
+
+def dump
+  ActiveRecord::SchemaDumper.dump(ActiveRecord::Base.connection, StringIO.new).string
+end
+
+CreateGallery.migrate(:up)
+schema = dump
+ActiveRecord::Base.connection.drop_table(:photos)
+ActiveRecord::Base.connection.drop_table(:albums)
+eval(schema)
+puts "schema #{dump == schema ? 'same' : 'changed'}"
+puts "schema_default #{schema[/create_table "photos".*default: -> \{ "(.*?)" \}/, 1]}"
+
+# recipe
+class Album < ActiveRecord::Base
+  belongs_to :cover, class_name: "Photo", optional: true
+end
+
+class Photo < ActiveRecord::Base
+  belongs_to :album, optional: true
+end
+# end
+
+ActiveRecord::Base.connection.execute("INSERT INTO photos VALUES (snowflake_id('2020-01-01Z', 5, 1), 'old')")
+
+# recipe
+# The column's default makes the ID; create! reads it back.
+photo = Photo.create!(title: "first")
+
+# IDs taken first, for rows that refer to each other.
+album_id, cover_id = Photo.connection.select_values("SELECT next_ids(5, 2)")
+Photo.transaction do
+  Album.create!(id: album_id, title: "album", cover_id: cover_id)
+  Photo.create!(id: cover_id, title: "cover", album_id: album_id)
+end
+
+# Many rows in one statement, which returns their IDs.
+bulk = Photo.insert_all!((0...100).map { |n| { title: "bulk #{n}" } }).pluck("id")
+
+# A page of the newest, and the one that follows it.
+newest = Photo.order(id: :desc).limit(20)
+page = newest.to_a
+next_page = newest.where(id: ...page.last.id).to_a
+
+# All rows by batches: find_each goes by id, and so by time.
+all = Photo.find_each(batch_size: 30).map(&:id)
+
+# When a row was made, and the rows of the last hour.
+made_at = Photo.where(id: photo.id).pick(Arel.sql("snowflake_timestamp(id)"))
+recent = Photo.where("id >= snowflake_min_id(?)", 1.hour.ago).order(:id)
+# end
+
+puts ["one", photo.id].join(" ")
+puts ["pair", album_id, cover_id].join(" ")
+puts ["bulk", *bulk].join(" ")
+puts ["pages", *(page + next_page).map(&:id)].join(" ")
+puts ["all", *all].join(" ")
+puts ["made", (made_at.to_r * 1000).round].join(" ")
+puts ["recent", *recent.map(&:id)].join(" ")

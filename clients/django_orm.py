@@ -1,0 +1,102 @@
+# A program with Django's ORM, migrated as a project is.  doc/clients.md shows
+# what stands between "recipe" and "end"; the rest makes a project of one file,
+# and prints what xt/clients.pl compares with the tables.
+
+import os
+import sys
+import tempfile
+
+import django
+from django.apps import AppConfig
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connection
+
+
+class Gallery(AppConfig):
+    name, label, path = "__main__", "gallery", os.getcwd()
+
+
+migrations = tempfile.TemporaryDirectory()
+os.mkdir(migrations.name + "/gallery_migrations")
+open(migrations.name + "/gallery_migrations/__init__.py", "w").close()
+sys.path.append(migrations.name)
+settings.configure(
+    DATABASES={"default": {"ENGINE": "django.db.backends.postgresql", "NAME": os.environ["PGDATABASE"]}},
+    DEFAULT_AUTO_FIELD="__main__.NextIdField",
+    INSTALLED_APPS=["__main__.Gallery"],
+    MIGRATION_MODULES={"gallery": "gallery_migrations"},
+    USE_TZ=True,
+)
+django.setup()
+
+# recipe
+from django.db import models
+
+
+class NextIdField(models.BigAutoField):
+    """A key that the column's default makes: for DEFAULT_AUTO_FIELD."""
+
+    def db_type(self, connection):
+        return "bigint DEFAULT next_id(5)"
+
+    def rel_db_type(self, connection):
+        return "bigint"
+
+    def db_type_suffix(self, connection):  # no IDENTITY, which Django 4.1 and later would add
+        return None
+
+
+class Album(models.Model):
+    title = models.TextField()
+    cover = models.ForeignKey("Photo", models.PROTECT, related_name="+")
+
+
+class Photo(models.Model):
+    title = models.TextField()
+    album = models.ForeignKey(Album, models.CASCADE, null=True)
+# end
+
+call_command("makemigrations", verbosity=0)
+call_command("migrate", verbosity=0)
+call_command("makemigrations", check=True, dry_run=True, verbosity=0)
+with connection.cursor() as cursor:
+    cursor.execute("INSERT INTO gallery_photo VALUES (snowflake_id('2020-01-01Z', 5, 1), 'old')")
+
+# recipe
+from datetime import timedelta
+from django.db import connection, transaction
+from django.db.models import BigIntegerField, DateTimeField, F, Func, Value
+from django.utils import timezone
+
+# The column's default makes the ID; create() and save() read it back.
+photo = Photo.objects.create(title="first")
+
+# IDs taken first, for rows that refer to each other.  create() inserts; save() would try an UPDATE before.
+with transaction.atomic(), connection.cursor() as cursor:
+    cursor.execute("SELECT next_ids(5, 2)")
+    (album_id,), (cover_id,) = cursor.fetchall()
+    Album.objects.create(id=album_id, title="album", cover_id=cover_id)
+    Photo.objects.create(id=cover_id, title="cover", album_id=album_id)
+
+# Many rows; the IDs are in the objects.
+bulk = Photo.objects.bulk_create([Photo(title=f"bulk {n}") for n in range(100)])
+
+# A page of the newest, and the one that follows it.
+newest = Photo.objects.order_by("-id")
+page = list(newest[:20])
+next_page = list(newest.filter(id__lt=page[-1].id)[:20])
+
+# When a row was made, and the rows of the last hour.
+made_at = Photo.objects.values_list(
+    Func(F("id"), function="snowflake_timestamp", output_field=DateTimeField()), flat=True).get(id=photo.id)
+hour_ago = Func(Value(timezone.now() - timedelta(hours=1)), function="snowflake_min_id", output_field=BigIntegerField())
+recent = Photo.objects.filter(id__gte=hour_ago).order_by("id")
+# end
+
+print("one", photo.id)
+print("pair", album_id, cover_id)
+print("bulk", *(row.id for row in bulk))
+print("pages", *(row.id for row in page + next_page))
+print("made", round(made_at.timestamp() * 1000))
+print("recent", *(row.id for row in recent))

@@ -1,0 +1,75 @@
+// A program with node-postgres.  doc/clients.md shows what stands between
+// "recipe" and "end"; the rest prints what xt/clients.pl compares with the
+// tables.
+
+const main = async () => {
+  // recipe
+  const { Client } = require('pg');
+  const db = new Client();
+  await db.connect();
+
+  // The column's default makes the ID; RETURNING brings it back, as a string: leave it one.
+  const first = await db.query('INSERT INTO photos (title) VALUES ($1) RETURNING id', ['first']);
+  const photoId = first.rows[0].id;
+
+  // IDs taken first, for rows that refer to each other.
+  const taken = await db.query('SELECT next_ids(5, 2) AS id');
+  const [albumId, coverId] = taken.rows.map((row) => row.id);
+  await db.query('BEGIN');
+  await db.query('INSERT INTO albums (id, title, cover_id) VALUES ($1, $2, $3)', [albumId, 'album', coverId]);
+  await db.query('INSERT INTO photos (id, title, album_id) VALUES ($1, $2, $3)', [coverId, 'cover', albumId]);
+  await db.query('COMMIT');
+
+  // Many rows in one statement, which returns their IDs.
+  const titles = Array.from({ length: 100 }, (_, n) => `bulk ${n}`);
+  const bulk = await db.query('INSERT INTO photos (title) SELECT unnest($1::text[]) RETURNING id', [titles]);
+
+  // A page of the newest, and the one that follows it.
+  const page = await db.query('SELECT id, title FROM photos ORDER BY id DESC LIMIT 20');
+  const lastId = page.rows[page.rows.length - 1].id;
+  const nextPage = await db.query('SELECT id, title FROM photos WHERE id < $1 ORDER BY id DESC LIMIT 20', [lastId]);
+
+  // When a row was made, and the rows of the last hour.
+  const made = await db.query('SELECT snowflake_timestamp($1) AS at', [photoId]);
+  const hourAgo = new Date(Date.now() - 3600 * 1000);
+  const recent = await db.query('SELECT id FROM photos WHERE id >= snowflake_min_id($1) ORDER BY id', [hourAgo]);
+  // end
+
+  // recipe
+  // A row's ID is a string, and so it is in JSON: what JSON.parse() gives back is the ID.
+  const sent = JSON.stringify(first.rows[0]);
+  const received = JSON.parse(sent).id;
+
+  // JSON that SQL makes has a number, which JSON.parse() rounds; for a column of type json, the driver calls it.
+  const byRow = 'SELECT row_to_json(photos) AS photo FROM photos WHERE id = $1';
+  const rounded = (await db.query(byRow, [photoId])).rows[0].photo.id;
+
+  // So have the ID as text there, in digits or shorter; snowflake_from_text() reads the latter.
+  const byText = `SELECT json_build_object('id', id::text, 'short', snowflake_to_text(id), 'title', title) AS photo
+                  FROM photos WHERE id = $1`;
+  const { id, short } = (await db.query(byText, [photoId])).rows[0].photo;
+
+  // IDs of the layout 'javascript' stay below 2^53, so they may be numbers.
+  const note = await db.query("INSERT INTO notes (body) VALUES ('first') RETURNING id, to_json(id) AS number");
+  const noteId = note.rows[0].number;
+  // end
+
+  const print = (what, rows) => console.log(what, rows.map((row) => row.id).join(' '));
+  print('one', first.rows);
+  console.log('pair', albumId, coverId);
+  print('bulk', bulk.rows);
+  print('pages', page.rows.concat(nextPage.rows));
+  console.log('made', made.rows[0].at.getTime());
+  print('recent', recent.rows);
+  console.log('received', received);
+  console.log('rounded', BigInt(rounded).toString());
+  console.log('text', id);
+  console.log('short', short);
+  console.log('note', typeof noteId, Number.isSafeInteger(noteId), noteId);
+  await db.end();
+};
+
+main().catch((error) => {
+  console.error(error);
+  process.exit(1);
+});

@@ -1,0 +1,41 @@
+# A program with psycopg 3.  doc/clients.md shows what stands between "recipe"
+# and "end"; the rest prints what xt/clients.pl compares with the tables.
+
+# recipe
+from datetime import datetime, timedelta, timezone
+import psycopg
+
+with psycopg.connect() as db:
+    # The column's default makes the ID; RETURNING brings it back.
+    photo_id, = db.execute("INSERT INTO photos (title) VALUES (%s) RETURNING id", ["first"]).fetchone()
+
+    # IDs taken first, for rows that refer to each other.
+    album_id, cover_id = (id for id, in db.execute("SELECT next_ids(5, 2)"))
+    db.execute("INSERT INTO albums (id, title, cover_id) VALUES (%s, %s, %s)", [album_id, "album", cover_id])
+    db.execute("INSERT INTO photos (id, title, album_id) VALUES (%s, %s, %s)", [cover_id, "cover", album_id])
+
+    # Many rows: their IDs in one call, then COPY.
+    titles = [f"bulk {n}" for n in range(100)]
+    ids = [id for id, in db.execute("SELECT next_ids(5, %s)", [len(titles)])]
+    with db.cursor().copy("COPY photos (id, title) FROM STDIN") as copy:
+        for row in zip(ids, titles):
+            copy.write_row(row)
+
+    # A page of the newest, and the one that follows it.
+    page = db.execute("SELECT id, title FROM photos ORDER BY id DESC LIMIT 20").fetchall()
+    last_id = page[-1][0]
+    next_page = db.execute("SELECT id, title FROM photos WHERE id < %s ORDER BY id DESC LIMIT 20",
+                           [last_id]).fetchall()
+
+    # When a row was made, and the rows of the last hour.
+    made_at, = db.execute("SELECT snowflake_timestamp(%s)", [photo_id]).fetchone()
+    hour_ago = datetime.now(timezone.utc) - timedelta(hours=1)
+    recent = db.execute("SELECT id FROM photos WHERE id >= snowflake_min_id(%s) ORDER BY id", [hour_ago]).fetchall()
+# end
+
+print("one", photo_id)
+print("pair", album_id, cover_id)
+print("bulk", *ids)
+print("pages", *(id for id, _ in page + next_page))
+print("made", round(made_at.timestamp() * 1000))
+print("recent", *(id for id, in recent))

@@ -1,0 +1,79 @@
+# A program with SQLAlchemy, and what Alembic's comparison of defaults makes of
+# its tables.  doc/clients.md shows what stands between "recipe" and "end"; the
+# rest prints what xt/clients.pl compares with the tables.
+
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+# recipe
+from datetime import datetime, timedelta, timezone
+from sqlalchemy import BigInteger, Column, ForeignKey, Text, create_engine, func, insert, select, text
+from sqlalchemy.orm import Session, declarative_base
+
+# The default is written as PostgreSQL keeps it, for Alembic, which compares texts.
+Base = declarative_base()
+
+
+class Album(Base):
+    __tablename__ = "albums"
+    id = Column(BigInteger, primary_key=True, server_default=text("next_id((5)::bigint)"))
+    title = Column(Text, nullable=False)
+    cover_id = Column(ForeignKey("photos.id", name="albums_cover_id_fkey", use_alter=True,
+                                 deferrable=True, initially="DEFERRED"))
+
+
+class Photo(Base):
+    __tablename__ = "photos"
+    id = Column(BigInteger, primary_key=True, server_default=text("next_id((5)::bigint)"))
+    title = Column(Text, nullable=False)
+    album_id = Column(ForeignKey("albums.id"))
+
+
+engine = create_engine("postgresql://", future=True)
+Base.metadata.create_all(engine)
+# end
+
+with engine.begin() as db:
+    db.execute(text("INSERT INTO photos VALUES (snowflake_id('2020-01-01Z', 5, 1), 'old')"))
+
+# recipe
+with Session(engine) as session, session.begin():
+    # The column's default makes the ID; it is in the object after flush().
+    photo = Photo(title="first")
+    session.add(photo)
+    session.flush()
+
+    # IDs taken first, for rows that refer to each other.
+    album_id, cover_id = session.scalars(select(func.next_ids(5, 2)))
+    session.add(Album(id=album_id, title="album", cover_id=cover_id))
+    session.add(Photo(id=cover_id, title="cover", album_id=album_id))
+
+    # Many rows: their IDs in one call, then one INSERT.
+    ids = session.scalars(select(func.next_ids(5, 100))).all()
+    session.execute(insert(Photo), [{"id": id, "title": f"bulk {n}"} for n, id in enumerate(ids)])
+
+    # A page of the newest, and the one that follows it.
+    newest = select(Photo).order_by(Photo.id.desc()).limit(20)
+    page = session.scalars(newest).all()
+    next_page = session.scalars(newest.where(Photo.id < page[-1].id)).all()
+
+    # When a row was made, and the rows of the last hour.
+    made_at = session.scalar(select(func.snowflake_timestamp(photo.id)))
+    hour_ago = datetime.now(timezone.utc) - timedelta(hours=1)
+    recent = session.scalars(
+        select(Photo).where(Photo.id >= func.snowflake_min_id(hour_ago)).order_by(Photo.id)).all()
+# end
+
+    print("one", photo.id)
+    print("pair", album_id, cover_id)
+    print("bulk", *ids)
+    print("pages", *(row.id for row in page + next_page))
+    print("made", round(made_at.timestamp() * 1000))
+    print("recent", *(row.id for row in recent))
+
+# What Alembic would change: with the default as above, and in short.
+with engine.connect() as db:
+    context = MigrationContext.configure(db, opts={"compare_server_default": True})
+    print("drift", len(compare_metadata(context, Base.metadata)))
+    Photo.__table__.c.id.server_default.arg = text("next_id(5)")
+    print("drift_if_short", len(compare_metadata(context, Base.metadata)))
