@@ -176,11 +176,11 @@ sub run_examples
 	my ($node, $database, @blocks) = @_;
 
 	@blocks = grep { $_->{language} eq 'sql' } @blocks;
-	ok(scalar(@blocks), 'there are examples');
+	die 'there are no examples' unless @blocks;
 	foreach my $block (@blocks)
 	{
 		my $clock = $block->{code} =~ /next_ids?\(|\bnow\(|clock_timestamp\(|current_date/;
-		my ($title) = $block->{code} =~ /^(.{1,60})/;
+		my ($title) = $block->{code} =~ /^(?!--)(.{1,60})/m;
 		my $output = '';
 
 		IPC::Run::run([ 'psql', '-Xq', '-P', 'footer=off', '-d', $node->connstr($database) ],
