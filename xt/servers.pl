@@ -1,0 +1,434 @@
+# Several servers at once, with shards of their own: all write, and their rows
+# are brought together by logical replication, by postgres_fdw and by PL/Proxy.
+# One server's clock is three minutes fast, one fails over to a standby that has
+# not got everything, a logical shard moves, two servers are merged, one is
+# cloned, and at last two have the same number by mistake.
+#
+# Packages: postgresql-@MAJOR@-plproxy libfaketime
+#
+# The recipes are those of doc/scaling.md, run from its text.  Knows IDs' bits,
+# and nothing of sequences' pages.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+use FindBin;
+use lib "$FindBin::RealBin/../t";
+use SnowflakeTest;
+
+plan skip_all => 'libfaketime is not installed' unless faketime_library();
+
+my $document = 'doc/scaling.md';
+my @writers = ('s1', 's2', 's3', 's4');
+my %shard = (s1 => 1, s2 => 2, s3 => 3, s4 => 4);
+my $fast = 180;    # seconds that the clock of s4 is ahead
+my $dir = PostgreSQL::Test::Utils::tempdir;
+my (%node, @report);
+
+# The document's pg_service.conf, with the hosts that we have.  The servers read
+# it, too.
+$ENV{PGSERVICEFILE} = "$dir/pg_service.conf";
+
+sub write_services
+{
+	my ($services) = grep { $_->{language} eq 'ini' } blocks($document);
+	my $text = $services->{code};
+	my $new = "$dir/pg_service.conf.new";
+
+	foreach my $name (grep { $_ ne 'dead' } keys %node)
+	{
+		my ($host, $port) = ($node{$name}->host, $node{$name}->port);
+		$text =~ s/^\[$name\]\nhost=.*/[$name]\nhost=$host\nport=$port/m or die "no service $name";
+	}
+	append_to_file($new, $text);
+	rename $new, $ENV{PGSERVICEFILE} or die "rename: $!";
+	return;
+}
+
+# A block for several servers says in its first line where to type it.
+my $on = qr/^(?:--|#) on ([\w, ]+?)(, until it is true)?\n/;
+my %run;
+
+sub blocks_of
+{
+	my ($section) = @_;
+	my @blocks = grep { $_->{section} eq $section && $_->{code} =~ $on } blocks($document);
+	die "nothing to run in \"$section\"" unless @blocks;
+	return @blocks;
+}
+
+# The document's blocks of a section in their order, each on the servers that its
+# first line names.  "until it is true" waits.
+sub recipe
+{
+	my ($section) = @_;
+
+	foreach my $block (blocks_of($section))
+	{
+		my ($names, $until) = $block->{code} =~ $on;
+
+		$run{ $block->{code} } = 1;
+		if ($block->{language} eq 'sh')
+		{
+			command_ok([ 'bash', '-e', '-o', 'pipefail', '-c', $block->{code} ], "$section: at the shell");
+			next;
+		}
+		foreach my $name (split /, /, $names)
+		{
+			$until
+			  ? ok($node{$name}->poll_query_until('app', $block->{code}), "$section: on $name, becomes true")
+			  : run_examples($node{$name}, 'app', $block);
+		}
+	}
+	return;
+}
+
+sub on { my ($name, $sql) = @_; return $node{$name}->safe_psql('app', $sql) }
+
+# What the report says at the end
+sub report { my ($what, $figure) = @_; push @report, sprintf '%-58s %s', $what, $figure; return }
+
+# Sessions that write to a server until they are stopped, or their time is over.
+append_to_file("$dir/single.sql", "INSERT INTO photos (title) VALUES ('s' || :shard);\n");
+append_to_file("$dir/many.sql", "INSERT INTO photos (title) SELECT 's' || :shard FROM generate_series(1, 200);\n");
+append_to_file("$dir/transaction.sql", <<'EOS');
+BEGIN;
+INSERT INTO photos (title) VALUES ('s' || :shard), ('s' || :shard);
+INSERT INTO photos (title) VALUES ('s' || :shard);
+SAVEPOINT s;
+INSERT INTO photos (title) VALUES ('rolled back');
+ROLLBACK TO s;
+COMMIT;
+EOS
+# quicker than the layout has IDs: they run ahead of the clock
+append_to_file("$dir/burst.sql", <<'EOS');
+SELECT count(*) FROM next_ids(current_setting('snowflake.shard')::bigint, 600000);
+INSERT INTO photos (title) VALUES ('s' || :shard);
+EOS
+
+my @scripts = ('single.sql@60', 'many.sql@4', 'transaction.sql@30');
+
+sub start_load
+{
+	my ($name, $seconds, %params) = @_;
+	my $load = { output => '' };
+
+	$load->{run} = IPC::Run::start(
+		[ 'pgbench', '-n', '-c', '4', '-T', $seconds, '-R', '1000', '-D', "shard=$shard{$name}",
+			map({ ('-f', "$dir/$_") } $params{script} // @scripts, $params{burst} ? 'burst.sql@1' : ()),
+			'-h', $node{$name}->host, '-p', $node{$name}->port, 'app' ],
+		'<', \undef, '>', \$load->{output}, '2>', \$load->{output});
+	return $load;
+}
+
+sub finished { my ($load) = @_; return $load->{run}->finish || diag($load->{output}) && 0 }
+
+sub caught_up { $node{$_}->wait_for_catchup($_) for @_; return }
+
+# Every ID of every server is on the hub, once, and nothing else is.
+sub nothing_missing
+{
+	my ($what, @names) = @_;
+	my ($rows, $sum) = (0, 0);
+
+	caught_up(@names);
+	foreach my $name (@names)
+	{
+		my ($here, $ids) = split /\|/, on($name, 'SELECT count(*), sum(id) FROM photos');
+		$rows += $here;
+		$sum = on('hub', "SELECT $sum + $ids");
+	}
+	is(on('hub', "SELECT count(*), count(DISTINCT id), sum(id) FROM photos"), "$rows|$rows|$sum",
+		"$what: the subscriber has every row of every server, each once");
+	return $rows;
+}
+
+# ---------------------------------------------------------------------------
+# The servers
+
+foreach my $name ('hub', @writers)
+{
+	$node{$name} = PostgreSQL::Test::Cluster->new($name);
+	$node{$name}->init(allows_streaming => 'logical');
+	$node{$name}->append_conf('postgresql.conf', <<EOC);
+autovacuum = off
+timezone = 'UTC'
+track_commit_timestamp = on
+shared_buffers = 16MB
+max_connections = 50
+max_worker_processes = 16
+max_logical_replication_workers = 10
+wal_retrieve_retry_interval = 100ms
+wal_sender_timeout = 0
+wal_receiver_timeout = 0
+EOC
+}
+write_services();
+foreach my $name ('hub', @writers)
+{
+	start_with_clock($node{$name}, $name eq 's4' ? "+$fast" : '+0');
+	$node{$name}->safe_psql('postgres', 'CREATE DATABASE app');
+}
+
+recipe('The servers of the examples');
+on($_, q{ALTER TABLE photos ADD began timestamptz DEFAULT now(), ADD ended timestamptz DEFAULT clock_timestamp()})
+  for @writers;
+
+$node{s3}->backup('base');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node{s3}, 'base', has_streaming => 1);
+start_with_clock($standby, '-1');
+
+recipe('Logical replication into one table');
+on('hub', 'ALTER TABLE photos ADD began timestamptz, ADD ended timestamptz');
+$node{hub}->wait_for_subscription_sync($node{$_}, $_) for @writers;
+report('servers', 'hub, ' . join(', ', map { "$_ (shard $shard{$_})" } @writers) . ", standby; clock of s4 +$fast s");
+
+# ---------------------------------------------------------------------------
+# All write at once
+
+my @loads = map { start_load($_, 5, burst => $_ eq 's1') } @writers;
+is(scalar(grep { finished($_) } @loads), 4, 'four servers were written to at once, from four sessions each');
+my $rows = nothing_missing('after the load', @writers);
+cmp_ok($rows, '>', 10_000, 'many rows were made');
+report('rows made at once, in 5 s, by 16 sessions', $rows);
+is(on('hub', 'SELECT count(*) FROM photos WHERE title <> \'s\' || snowflake_shard(id)'), 0, 'each says which server made it');
+is(on('hub', q{SELECT count(*) FROM (SELECT snowflake_shard(id) FROM photos GROUP BY 1 HAVING count(*) > 1000) t}), 4,
+	'all had their share');
+
+# An ID's time, held against the clock of its server before and after it was
+# made; "began" is the transaction's beginning.  Then what follows of it for the
+# order between servers, by the true time: of two rows, that with the larger ID
+# is not the older one by more than clocks and lead allow.
+my $lead = 1000;
+my $worst = sub
+{
+	my ($ids, $which) = @_;
+	return on('hub', qq{
+		SELECT ceil(1000 * extract(epoch FROM max(later - ended))) FROM (
+			SELECT max(began) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS later, ended
+			FROM (SELECT $ids AS id, began - late AS began, ended - late AS ended
+				FROM photos, LATERAL (SELECT CASE snowflake_shard(id) WHEN 4 THEN interval '$fast s' ELSE '0' END AS late) l
+				WHERE $which) p
+		) o});
+};
+is( on('hub', qq{SELECT count(*) FROM photos
+		WHERE snowflake_timestamp(id) < date_trunc('milliseconds', began)
+		   OR snowflake_timestamp(id) > ended + interval '$lead ms'}),
+	0, 'an ID\'s time is not behind its server\'s clock, nor ahead of it by more than max_lead');
+my ($right, $all, $corrected) = (
+	$worst->('id', 'snowflake_shard(id) <> 4'),
+	$worst->('id', 'true'),
+	$worst->("CASE snowflake_shard(id) WHEN 4 THEN id - (${fast}000::bigint << 23) ELSE id END", 'true'));
+cmp_ok($right, '<=', $lead + 1, 'servers with the right time: the order is that of time, but for max_lead');
+cmp_ok($right, '>', 100, 'which some bursts made use of');
+cmp_ok($all, '<=', $lead + 1 + $fast * 1000, 'all: but for max_lead and the difference of the clocks');
+cmp_ok($all, '>', $lead + 1, 'which is seen');
+cmp_ok($corrected, '<=', $lead + 1, 'and for no more than that');
+report('worst inversion between servers, by true time, clocks right', "$right ms of " . ($lead + 1) . ' allowed');
+report("with the server whose clock is $fast s fast", "$all ms of " . ($lead + 1 + $fast * 1000) . ' allowed, in a run of 5 s');
+report('the same, its clock\'s error subtracted', "$corrected ms of " . ($lead + 1) . ' allowed');
+
+# ---------------------------------------------------------------------------
+# Each row is found by its ID alone
+
+on('s4', q{INSERT INTO shard5.photos (title) SELECT 'shard5' FROM generate_series(1, 100)});
+
+recipe('postgres_fdw behind one parent');
+recipe('PL/Proxy');
+
+# Rows of each shard by each way
+sub found
+{
+	my ($what, %where) = @_;
+
+	foreach my $shard (sort keys %where)
+	{
+		my ($server, $table) = @{ $where{$shard} };
+		my @ids = split /\n/, on($server, "SELECT id FROM $table WHERE snowflake_shard(id) = $shard ORDER BY random() LIMIT 50");
+		my $title = on($server, "SELECT title FROM $table WHERE id = $ids[0]");
+		my $foreign = join ' UNION ALL ',
+		  map { "SELECT title FROM all_photos WHERE id = $_ AND snowflake_shard(id) = snowflake_shard($_)" } @ids;
+
+		is(on('hub', "SELECT count(*) FROM ($foreign) t WHERE title = '$title'"), scalar(@ids),
+			"$what: rows of shard $shard are found by postgres_fdw");
+		is( on('hub', 'SELECT count(*) FROM unnest(ARRAY[' . join(',', @ids) . qq{]) i(wanted), photo(wanted)
+				WHERE id = wanted AND title = '$title'}),
+			scalar(@ids), "$what: by PL/Proxy");
+	}
+	return;
+}
+
+my %where = (1 => [ 's1', 'photos' ], 2 => [ 's2', 'photos' ], 3 => [ 's3', 'photos' ], 4 => [ 's4', 'photos' ],
+	5 => [ 's4', 'shard5.photos' ]);
+found('after the load', %where);
+
+# Which servers are asked: they log every statement.
+my %offset;
+sub forget { %offset = map { $_ => -s $node{$_}->logfile } @writers; return }
+sub asked { my ($what) = @_; return join ' ', grep { slurp_file($node{$_}->logfile, $offset{$_}) =~ $what } @writers }
+
+my $id = on('s2', 'SELECT min(id) FROM photos');
+forget();
+on('hub', "SELECT * FROM all_photos WHERE id = $id AND snowflake_shard(id) = snowflake_shard($id)");
+is(asked(qr/FROM public\.photos/), 's2', 'postgres_fdw asks one server');
+forget();
+on('hub', qq{
+	SET plan_cache_mode = force_generic_plan;
+	PREPARE photo(bigint) AS SELECT * FROM all_photos WHERE id = \$1 AND snowflake_shard(id) = snowflake_shard(\$1);
+	EXECUTE photo($id)});
+is(asked(qr/FROM public\.photos/), 's2', 'also from a prepared statement');
+forget();
+on('hub', "SELECT * FROM photo($id)");
+is(asked(qr/photos p where p\.id/i), 's2', 'so does PL/Proxy');
+
+my ($since, $until) = split /\|/, on('hub', q{SELECT min(began) + interval '1 s', min(began) + interval '2 s' FROM photos});
+my $there = 0;
+$there += on($_, "SELECT count(*) FROM photos WHERE snowflake_timestamp(id) >= '$since' AND snowflake_timestamp(id) < '$until'")
+  for @writers;
+my $range = "id >= snowflake_min_id('$since') AND id < snowflake_min_id('$until')";
+cmp_ok($there, '>', 100, 'many rows were made in a second');
+is(on('hub', "SELECT count(*) FROM photos WHERE $range"), $there, 'a range of time finds them on the subscriber');
+is(on('hub', "SELECT count(*) FROM all_photos WHERE $range"), $there, 'by postgres_fdw');
+is(on('hub', "SELECT count(*) FROM photos_between('$since', '$until')"), $there, 'and by PL/Proxy');
+forget();
+on('hub', q{SELECT count(*) FROM all_photos WHERE id >= (SELECT snowflake_min_id(now() - interval '1 day'))});
+is(asked(qr/WHERE \(\(id >= \$1/), 's1 s2 s3 s4', 'the range is sent to the servers');
+
+# ---------------------------------------------------------------------------
+# A standby that has not got everything is promoted, under load.  Bursts keep the
+# IDs a second ahead of the clock, and the standby's clock is a second behind.
+
+@loads = map { $_ eq 's3' ? start_load($_, 600, burst => 1) : start_load($_, 6) } @writers;
+sleep(1);
+$standby->stop;
+# beyond what the standby's last record covers
+sleep(2);
+my $dead = $node{s3};
+my $crashed = time();
+crash($dead);
+$node{s3} = $standby;
+write_services();
+start_with_clock($standby, '-1');
+my $lost = on('hub', q{SELECT count(*) FROM photos p
+	WHERE snowflake_shard(id) = 3 AND NOT EXISTS (SELECT FROM photos_s3 s WHERE s.id = p.id)});
+cmp_ok($lost, '>', 100, 'the standby lacks rows that the subscriber has');
+recipe('Failover');
+my $first = on('s3', q{INSERT INTO photos (title) VALUES ('s3') RETURNING id});
+my $gap = time() - $crashed;
+push @loads, start_load('s3', 2);
+is(join(', ', map { $_->{run}->finish ? 'finished' : 'broken off' } @loads),
+	'finished, finished, broken off, finished, finished', 'the load went on elsewhere, and goes on here');
+$dead->start;
+$node{dead} = $dead;
+my $last = on('dead', 'SELECT max(id) FROM photos');
+cmp_ok($first, '>', $last, 'the first ID after the promotion is larger than the last one of the old primary');
+report('the last ID before the crash was ahead of the clock by', on('dead', "SELECT snowflake_timestamp($last) - ended FROM photos WHERE id = $last"));
+report('from the crash to the first ID of the promoted standby', sprintf '%.1f s', $gap);
+report('rows that only the subscriber had', $lost);
+
+# ---------------------------------------------------------------------------
+# A logical shard moves to a server whose clock is three minutes behind, under
+# load.
+
+append_to_file("$dir/shard5.sql", "INSERT INTO shard5.photos (title) VALUES ('shard5');\n");
+my $before = on('s4', 'SELECT count(*) FROM shard5.photos');
+my $load = start_load('s4', 600, script => 'shard5.sql');
+ok($node{s4}->poll_query_until('app', "SELECT count(*) > $before + 200 FROM shard5.photos"), 'sessions write to shard 5');
+recipe('Move a shard');
+ok(!$load->{run}->finish, 'the load on the old server is broken off');
+like($load->{output}, qr/shard 5 has moved/, 'by the trigger');
+my ($written) = $load->{output} =~ /transactions actually processed: (\d+)/;
+is(on('s1', 'SELECT count(*) FROM shard5.photos'), $written + $before, 'every row that was written has moved');
+$last = on('s1', 'SELECT max(id) FROM shard5.photos');
+like(
+	sqlstate_of($node{s1}, q{SET snowflake.max_lead = '1s'; INSERT INTO shard5.photos DEFAULT VALUES}, dbname => 'app'),
+	qr/^53400 .* ahead of the clock/,
+	'the new server\'s clock is behind: refused, with the usual lead');
+ok(finished(start_load('s1', 1, script => 'shard5.sql')), 'the load goes on where the shard is now');
+is(on('s1', "SELECT count(*) FILTER (WHERE id > $last) > 100, count(*) FILTER (WHERE id <= $last) FROM shard5.photos"),
+	't|' . ($written + $before), 'its IDs go on growing');
+$where{5} = [ 's1', 'shard5.photos' ];
+found('moved', 5 => $where{5});
+report('rows of the shard that moved, under load', $written + $before);
+
+# ---------------------------------------------------------------------------
+# Two servers become one, under load
+
+$load = start_load('s2', 600);
+my $other = start_load('s1', 600);
+recipe('Split and merge');
+ok(!$load->{run}->finish, 'the load on the server that goes is broken off');
+like($load->{output}, qr/the rows of s2 have moved/, 'by the trigger');
+$other->{run}->signal('INT');
+$other->{run}->finish;
+$rows = on('s2', 'SELECT count(*), sum(id) FROM photos');
+is(on('s1', 'SELECT count(*), sum(id) FROM photos WHERE snowflake_shard(id) = 2'), $rows, 'the other one has every row of it');
+is(on('hub', 'SELECT count(*), sum(id) FROM photos WHERE snowflake_shard(id) = 2'), $rows, 'and so has the subscriber, once');
+$node{s2}->stop;
+@writers = grep { $_ ne 's2' } @writers;
+caught_up(@writers);
+is(on('s1', 'DELETE FROM photos WHERE id = (SELECT max(id) FROM photos WHERE snowflake_shard(id) = 2)'), '',
+	'a row of the server that went is deleted on the other');
+caught_up('s1');
+is( on('hub', 'SELECT count(*) FROM photos WHERE snowflake_shard(id) = 2'),
+	on('s1', 'SELECT count(*) FROM photos WHERE snowflake_shard(id) = 2'), 'and on the subscriber');
+$where{2} = [ 's1', 'photos' ];
+found('merged', %where);
+
+# ---------------------------------------------------------------------------
+# A clone gets a number of its own
+
+$node{s3}->backup('clone');
+$node{clone} = PostgreSQL::Test::Cluster->new('clone');
+$node{clone}->init_from_backup($node{s3}, 'clone');
+write_services();
+$node{clone}->start;
+is(on('clone', 'SHOW snowflake.shard'), 3, 'a clone has the number of its original');
+recipe('Clone');
+$shard{clone} = 6;
+is(join(' ', map { finished($_) } map { start_load($_, 1) } 's3', 'clone'), '1 1', 'both write');
+
+# ---------------------------------------------------------------------------
+# Over all: the rows of every server, those that died among them.  "ended" tells
+# rows apart.
+
+$node{s2}->start;
+caught_up(@writers);
+my (%ended, @twice);
+foreach my $name ('dead', 's2', @writers, 'clone', 'hub')
+{
+	foreach my $row (split /\n/, on($name, 'SELECT id, ended FROM photos WHERE ended IS NOT NULL'))
+	{
+		my ($id, $ended) = split /\|/, $row;
+		push @twice, $id if ($ended{$id} //= $ended) ne $ended;
+	}
+}
+is(scalar(@twice), 0, 'no ID was made twice, by any server at any time');
+report('rows of all servers and times, compared', scalar(keys %ended));
+report('IDs that were made twice', scalar(@twice));
+$node{$_}->stop for 'dead', 's2', 'clone';
+
+# ---------------------------------------------------------------------------
+# Two servers have the same number by mistake: the document's queries list
+# nothing before, and what it shows after.
+
+my @watch = grep { $_->{code} =~ /^-- on hub/ } blocks_of('Two servers with the same number');
+is(on('hub', $_->{code}), '', 'each number comes from one server') for @watch;
+on('s4', q{ALTER DATABASE app SET snowflake.shard = 3});
+$id = on('s4', q{INSERT INTO photos (title) VALUES ('s4') RETURNING id});
+caught_up(@writers);
+is(join(' ', map { on('hub', $_->{code}) } @watch), '3|{s3,s4} 3|{photos_s3,photos_s4}', 'the same number is noticed');
+recipe('Two servers with the same number');
+is(on('hub', "SELECT count(*) FROM photo($id)"), 0, 'and a row that has it is not found by its ID');
+
+# ---------------------------------------------------------------------------
+
+is(join("\n", grep { !$run{$_} } map { $_->{code} } grep { $_->{code} =~ $on && $_->{section} ne 'Citus' } blocks($document)),
+	'', 'every recipe for several servers was run');
+note(join "\n", 'Report', @report);
+$_->stop for map { $node{$_} } 'hub', @writers;
+done_testing();
