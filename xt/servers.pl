@@ -363,7 +363,7 @@ my $other = start_load('s1', 600);
 recipe('Split and merge');
 ok(!$load->{run}->finish, 'the load on the server that goes is broken off');
 like($load->{output}, qr/the rows of s2 have moved/, 'by the trigger');
-$other->{run}->signal('INT');
+$other->{run}->signal('TERM');
 $other->{run}->finish;
 $rows = on('s2', 'SELECT count(*), sum(id) FROM photos');
 is(on('s1', 'SELECT count(*), sum(id) FROM photos WHERE snowflake_shard(id) = 2'), $rows, 'the other one has every row of it');
