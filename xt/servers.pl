@@ -184,7 +184,7 @@ start_with_clock($standby, '-1');
 
 recipe('Logical replication into one table');
 on('hub', 'ALTER TABLE photos ADD began timestamptz, ADD ended timestamptz');
-$node{hub}->wait_for_subscription_sync($node{$_}, $_) for @writers;
+$node{hub}->wait_for_subscription_sync($node{$_}, $_, 'app') for @writers;
 report('servers', 'hub, ' . join(', ', map { "$_ (shard $shard{$_})" } @writers) . ", standby; clock of s4 +$fast s");
 
 # ---------------------------------------------------------------------------
@@ -292,11 +292,13 @@ $there += on($_, "SELECT count(*) FROM photos WHERE snowflake_timestamp(id) >= '
 my $range = "id >= snowflake_min_id('$since') AND id < snowflake_min_id('$until')";
 cmp_ok($there, '>', 100, 'many rows were made in a second');
 is(on('hub', "SELECT count(*) FROM photos WHERE $range"), $there, 'a range of time finds them on the subscriber');
+forget();
 is(on('hub', "SELECT count(*) FROM all_photos WHERE $range"), $there, 'by postgres_fdw');
+is(asked(qr/WHERE \(\(id >= '?\d+/), 's1 s2 s3 s4', 'which sends the range to the servers');
 is(on('hub', "SELECT count(*) FROM photos_between('$since', '$until')"), $there, 'and by PL/Proxy');
 forget();
 on('hub', q{SELECT count(*) FROM all_photos WHERE id >= (SELECT snowflake_min_id(now() - interval '1 day'))});
-is(asked(qr/WHERE \(\(id >= \$1/), 's1 s2 s3 s4', 'the range is sent to the servers');
+is(asked(qr/WHERE \(\(id >= \$1/), 's1 s2 s3 s4', 'also where it depends on now()');
 
 # ---------------------------------------------------------------------------
 # A standby that has not got everything is promoted, under load.  Bursts keep the
@@ -390,7 +392,9 @@ $node{clone}->start;
 is(on('clone', 'SHOW snowflake.shard'), 3, 'a clone has the number of its original');
 recipe('Clone');
 $shard{clone} = 6;
-is(join(' ', map { finished($_) } map { start_load($_, 1) } 's3', 'clone'), '1 1', 'both write');
+@loads = map { start_load($_, 1) } 's3', 'clone';
+is(scalar(grep { finished($_) } @loads), 2, 'both are written to');
+is(on('clone', q{SELECT DISTINCT snowflake_shard(id) FROM photos WHERE title = 's6'}), 6, 'the clone makes IDs with its own');
 
 # ---------------------------------------------------------------------------
 # Over all: the rows of every server, those that died among them.  "ended" tells
