@@ -243,8 +243,7 @@ BEGIN
 
 			-- There is no last value if there has been none.
 			last := coalesce(pg_sequence_last_value(sequence), nextval(sequence) - 1);
-			clock := date_part('epoch', clock_timestamp()) * 1000000;
-			clock := clock - 1314220021721000;
+			clock := date_part('epoch', clock_timestamp()) * 1000000 - 1314220021721000;
 			value := last + 1;
 			IF value >> 10 < clock / 1000 THEN
 				-- That the sequence is not logged is too dear to look for each time.

@@ -1,0 +1,501 @@
+# portable/snowflake.sql, for servers without the extension: it does what the
+# extension does, as far as doc/portable.md says so, and gives way to it.
+#
+# The extension's own SQL tests are run on it, from the same text and against
+# the same expected output.  What may differ there is listed below.
+
+use strict;
+use warnings;
+use File::Spec;
+use FindBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(usleep);
+use lib $FindBin::RealBin;
+use SnowflakeTest;
+
+my $top = File::Spec->rel2abs("$FindBin::RealBin/..");
+my $file = "$top/portable/snowflake.sql";
+my $ledger = File::Spec->rel2abs(($ENV{TESTDIR} // '.') . '/ledger');
+die "$ledger is not there: use make prove_installcheck" unless -x $ledger;
+my $dir = File::Spec->rel2abs(PostgreSQL::Test::Utils::tempdir);
+# where the document's commands find the file
+chdir $top or die "chdir: $!";
+
+my $node = PostgreSQL::Test::Cluster->new('portable');
+$node->init;
+$node->append_conf('postgresql.conf', "max_connections = 60\ntimezone = 'UTC'\n");
+$node->start;
+
+my @blocks = blocks('doc/portable.md');
+my %recipe;
+push @{ $recipe{ $_->{section} } }, $_ foreach @blocks;
+
+# The file into a database of its own
+sub install
+{
+	my ($database, @settings) = @_;
+
+	local $ENV{PGOPTIONS} = join(' ', map { "-c $_" } @settings);
+	my ($out, $err) = run_command([ 'psql', '-XqAt', '-1', '-d', $node->connstr($database), '-f', $file ]);
+	return $err;
+}
+
+sub new_database
+{
+	my ($database, $owner) = @_;
+	$node->safe_psql('postgres', "CREATE DATABASE $database" . ($owner ? " OWNER $owner" : ''));
+	return;
+}
+
+# --- installing -----------------------------------------------------------
+
+# the command of the document, as the owner of a database and no superuser
+{
+	my ($block) = grep { $_->{language} eq 'sh' } @{ $recipe{Installing} };
+	$node->safe_psql('postgres', 'CREATE ROLE app_owner LOGIN');
+	new_database('app', 'app_owner');
+	local %ENV = (%ENV, PGHOST => $node->host, PGPORT => $node->port, PGUSER => 'app_owner');
+	my ($out, $err) = run_command([ 'sh', '-ec', $block->{code} ]);
+	is($err, '', 'the owner of a database can install it');
+}
+run_examples($node, 'app', @{ $recipe{Installing} });
+is($node->safe_psql('app', q{
+		SELECT count(*) FILTER (WHERE d IS NULL), count(*) > 15
+		FROM (SELECT obj_description(oid, 'pg_proc') FROM pg_proc WHERE proowner = 'app_owner'::regrole
+		      UNION ALL SELECT obj_description('next_id_seq'::regclass, 'pg_class')) t (d)}),
+	'0|t', 'everything has a comment');
+is($node->safe_psql('app', q{
+		SELECT next_id(5) > 0 AND next_id(5) < next_id(5), (SELECT count(*) FROM next_ids(5, 10))},
+		extra_params => [ '-U', 'app_owner' ]),
+	't|10', 'and use it');
+
+# once only, and not where the extension is
+my $before = $node->safe_psql('app', 'SELECT count(*) FROM pg_proc');
+like(install('app'), qr/relation "next_id_seq" already exists/, 'it does not run twice');
+is($node->safe_psql('app', 'SELECT count(*) FROM pg_proc'), $before, 'which changes nothing');
+new_database('extension');
+$node->safe_psql('extension', 'CREATE SCHEMA other; CREATE EXTENSION snowflake SCHEMA other');
+like(install('extension'), qr/ERROR:  an extension named "snowflake" is installed in this database/,
+	'nor beside the extension');
+is($node->safe_psql('extension', q{SELECT count(*) FROM pg_proc WHERE pronamespace = 'public'::regnamespace}),
+	0, 'which changes nothing either');
+
+# in any schema, called from anywhere
+new_database('elsewhere');
+$node->safe_psql('elsewhere', q{
+	CREATE SCHEMA "Other Ids";
+	CREATE SCHEMA trap;
+	CREATE FUNCTION trap.snowflake_take(bigint, integer, regclass) RETURNS bigint LANGUAGE sql AS 'SELECT -1::bigint';
+	CREATE FUNCTION trap.nextval(regclass) RETURNS bigint LANGUAGE sql AS 'SELECT -1::bigint';
+	CREATE FUNCTION trap.setval(regclass, bigint) RETURNS bigint LANGUAGE sql AS 'SELECT -1::bigint';
+	CREATE FUNCTION trap.plus(bigint, integer) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
+	CREATE OPERATOR trap.+ (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = trap.plus);
+	CREATE SEQUENCE trap.next_id_seq});
+is(install('elsewhere', 'search_path="Other\\ Ids"'), '', 'it goes into the first schema of the search path');
+is($node->safe_psql('elsewhere', q{
+		SET snowflake.shard = 7;
+		SET search_path = trap, pg_catalog;
+		SELECT "Other Ids".snowflake_shard("Other Ids".next_id()),
+		       "Other Ids".snowflake_timestamp("Other Ids".next_id(5)) BETWEEN now() AND clock_timestamp(),
+		       (SELECT count(DISTINCT i) FROM "Other Ids".next_ids(5, 3000) i),
+		       (SELECT last_timestamp >= now() FROM "Other Ids".snowflake_status()), (SELECT is_called FROM next_id_seq)}),
+	'7|t|3000|t|f', 'and is led astray by no search path');
+
+# --- the same SQL tests ---------------------------------------------------
+
+# What may differ, by pattern of the statement, and why.  All is run.
+my $layouts = 'it knows one layout only';
+my %differs = (
+	decode => [],
+	next_id => [
+		[ qr/^SELECT currval\('exact'\)/, 'setval() moves currval()' ],
+		[ qr/\blog_cnt\b|logged_ahead/, 'nothing is logged ahead' ],
+	],
+	next_ids => [
+		[ qr/'(twitter|trace|decimal|sequence:10|sequence:10'')'?|timestamp:48|''twitter''|sequence:10/, $layouts ],
+		[ qr/FROM short|'many'', NULL/, $layouts ],
+		[ qr/''tweets''/, 'the hint does not tell apart whether the sequence was used' ],
+		[ qr/AS one_batch/, 'all are taken at once' ],
+		[ qr/^SELECT count\(\*\) FROM next_ids\(5, 3\)/, 'the default sequence needs privileges' ],
+	],
+	errors => [
+		[ qr/max\(mislabelled\(\)\)/, 'the message has another function' ],
+		[ qr/^SELECT next_id\(8191, 'ahead'\)/, 'it does not warn of the end' ],
+		[ qr/'negative''\)/, 'nextval() is what tells a fresh sequence\'s value' ],
+	],
+	transactions => [
+		[ qr/^SELECT sqlstate_ FROM error_of\('SELECT next_id\(5, ''changing''\)'\)/,
+			'an unlogged sequence ahead of the clock' ],
+	],
+);
+
+# A test's input in pieces, each as long as psql takes for a statement
+sub pieces
+{
+	my ($sql) = @_;
+	my @pieces;
+	my $piece = '';
+	my $quoted = 0;
+
+	foreach my $line ($sql =~ /^(.*\n)/mg)
+	{
+		next if $piece eq '' && $line eq "\n";
+		$piece .= $line;
+		$quoted ^= 1 while $line =~ /\$\$/g;
+		next unless !$quoted && $line =~ /;$|^\\|^--|\\gset$/;
+		push @pieces, $piece;
+		$piece = '';
+	}
+	die "unfinished: $piece" if $piece ne '';
+	return @pieces;
+}
+
+# What psql, which shows the input, answers to each of them
+sub answers
+{
+	my ($output, @pieces) = @_;
+	my @answers;
+
+	foreach my $i (0 .. $#pieces)
+	{
+		my $end = $i < $#pieces ? index($output, $pieces[$i + 1], length $pieces[$i]) : length $output;
+		die "no \"$pieces[$i]\" where it should be" if $end < 0 || index($output, $pieces[$i]) != 0;
+		push @answers, substr($output, length $pieces[$i], $end - length $pieces[$i]);
+		substr($output, 0, $end) = '';
+	}
+	return @answers;
+}
+
+my ($error_of) = slurp_file("$top/sql/extension.sql") =~ /^(CREATE FUNCTION error_of.*)/ms;
+
+foreach my $test (qw(decode next_id next_ids errors transactions))
+{
+	my $sql = slurp_file("$top/sql/$test.sql");
+	my $expected = slurp_file("$top/expected/$test.out");
+	my $output;
+	my %used;
+
+	# it is slower
+	s/2000000/100000/g foreach $sql, $expected;
+
+	new_database("test_$test");
+	install("test_$test");
+	$node->safe_psql("test_$test", $error_of);
+	{
+		# as pg_regress does it
+		local %ENV = (%ENV, PGTZ => 'PST8PDT', PGDATESTYLE => 'Postgres, MDY',
+			PGOPTIONS => '-c intervalstyle=postgres_verbose');
+		IPC::Run::run([ 'psql', '-X', '-a', '-q', '-d', $node->connstr("test_$test") ], '<', \$sql, '>&', \$output);
+	}
+
+	my @pieces = pieces($sql);
+	# columns have other widths then
+	my @expected = map { s/([ -])[ -]+/$1/gr =~ s/^ +//mgr } answers($expected, @pieces);
+	my @output = map { s/([ -])[ -]+/$1/gr =~ s/^ +//mgr } answers($output, @pieces);
+	my $compared = 0;
+	my $wrong = '';
+
+	foreach my $i (0 .. $#pieces)
+	{
+		my ($difference) = grep { $pieces[$i] =~ $_->[0] } @{ $differs{$test} };
+		if ($difference)
+		{
+			$used{$difference} = 1 if $expected[$i] ne $output[$i];
+			next;
+		}
+		$compared++;
+		$wrong .= "$pieces[$i]expected:\n$expected[$i]got:\n$output[$i]" if $expected[$i] ne $output[$i];
+	}
+	is($wrong, '', "sql/$test.sql: the same of $compared of " . scalar(@pieces) . ' pieces');
+	is(scalar(grep { !$used{$_} } @{ $differs{$test} }), 0, 'and all that may differ does');
+}
+
+# --- functions that decode and compose, beside the extension's ------------
+
+new_database('beside');
+$node->safe_psql('beside', 'CREATE SCHEMA portable');
+install('beside', 'search_path=portable');
+$node->safe_psql('beside', 'CREATE EXTENSION snowflake');
+# the layout aside, which comes last where there is one
+is($node->safe_psql('beside', q{
+		WITH functions AS (
+			SELECT pronamespace::regnamespace::text AS schema, p.proname AS name,
+			       format('%s(%s) %s %s %s %s %s', proname, replace(pg_get_function_arguments(oid), 'portable.', ''),
+			              proretset, prorettype::regtype, provolatile, proisstrict, proparallel) AS description
+			FROM pg_proc p WHERE pronamespace IN ('portable'::regnamespace, 'public'::regnamespace))
+		SELECT count(*), string_agg(description, ' ') FILTER (WHERE description NOT IN (
+			SELECT regexp_replace(description, ',? layout snowflake_layout( DEFAULT ''instagram''::snowflake_layout)?', '')
+			FROM functions WHERE schema = 'public'))
+		FROM functions WHERE schema = 'portable' AND name IN (SELECT name FROM functions WHERE schema = 'public')}),
+	'11|', 'all are called and labelled like the extension\'s');
+
+$node->safe_psql('beside', q{
+	CREATE FUNCTION attempt(command text) RETURNS text LANGUAGE plpgsql AS $$
+	DECLARE
+		result text;
+	BEGIN
+		EXECUTE command INTO result;
+		RETURN result;
+	EXCEPTION WHEN OTHERS THEN
+		RETURN SQLSTATE || ' ' || SQLERRM;
+	END $$;
+	SELECT setseed(0.5);
+	CREATE TABLE ids AS
+	SELECT ('x' || md5(random()::text))::bit(64)::bigint AS id FROM generate_series(1, 5000)
+	UNION SELECT d + (1::bigint << n) FROM generate_series(0, 63) n, generate_series(-1, 0) d WHERE n < 63 OR d = 0
+	UNION SELECT -(1::bigint << n) FROM generate_series(0, 62) n
+	UNION SELECT unnest(ARRAY[-1, 0, 9223372036854775807, 9223372036846387199, 9223372036846387200, 11637205501278089]);
+	CREATE TABLE times AS
+	SELECT snowflake_timestamp(id) + d * interval '1 us' AS ts
+	FROM ids, unnest(ARRAY[-1000, -999, -1, 0, 1, 500, 999]) d
+	UNION SELECT '2000-01-01Z'::timestamptz + (random() - 0.02) * interval '200000 years' FROM generate_series(1, 1000)
+	UNION SELECT unnest(ARRAY['-infinity', 'infinity', '4713-11-24 00:00Z BC', '294276-12-31 23:59:59.999999Z', '1970-01-01Z',
+	                          '2000-01-01Z']::timestamptz[]) 
+	UNION SELECT t + d * interval '1 us'
+	FROM unnest(ARRAY['2011-08-24 21:07:01.721Z', '2046-06-27 17:00:49.494Z', '2046-06-27 17:00:49.495Z', '2046-06-27 17:00:49.496Z',
+	                  '2081-04-30 12:54:37.271Z']::timestamptz[]) t, unnest(ARRAY[-1000, -1, 0, 1, 1000]) d});
+is($node->safe_psql('beside', q{
+		SELECT count(*) > 5000, count(*) FILTER (WHERE id < 0) > 2000,
+		       count(*) FILTER (WHERE snowflake_timestamp(id) <> portable.snowflake_timestamp(id)),
+		       count(*) FILTER (WHERE snowflake_shard(id) <> portable.snowflake_shard(id)),
+		       count(*) FILTER (WHERE snowflake_sequence(id) <> portable.snowflake_sequence(id)),
+		       count(*) FILTER (WHERE ARRAY(SELECT snowflake_fields(id)::text) <> ARRAY(SELECT portable.snowflake_fields(id)::text))
+		FROM ids}),
+	't|t|0|0|0|0', 'IDs are taken apart in the same way');
+is($node->safe_psql('beside', q{
+		SELECT count(*) > 30000, count(*) FILTER (WHERE snowflake_min_id(ts) <> portable.snowflake_min_id(ts)),
+		       count(*) FILTER (WHERE snowflake_max_id(ts) <> portable.snowflake_max_id(ts))
+		FROM times}),
+	't|0|0', 'times have the same bounds');
+is($node->safe_psql('beside', q{
+		WITH calls AS (
+			SELECT format('snowflake_id(%L::timestamptz, %s, %s)', ts, shard, sequence) AS call
+			FROM (SELECT ts FROM times ORDER BY random() LIMIT 300) t, unnest(ARRAY[-1, 0, 5, 8191, 8192]) shard,
+			     unnest(ARRAY[-1, 0, 1023, 1024]) sequence
+			UNION ALL SELECT format('snowflake_id(%L::timestamptz, 0, %s)', t, sequence)
+			FROM unnest(ARRAY['2011-08-24 21:07:01.720999Z', '2011-08-24 21:07:01.721Z', '2011-08-24 21:07:01.721999Z',
+			                  '2046-06-27 17:00:49.495999Z', '2046-06-27 17:00:49.496Z', 'infinity', '-infinity']) t,
+			     generate_series(0, 1) sequence)
+		SELECT count(*) > 6000, count(DISTINCT left(attempt('SELECT ' || call), 5)) > 5,
+		       string_agg(call, ' ') FILTER (WHERE attempt('SELECT ' || call) <> attempt('SELECT portable.' || call))
+		FROM calls}),
+	't|t|', 'and make the same IDs, or the same errors');
+
+# one takes over the sequence where the other left it, to the slot
+is($node->safe_psql('beside', q{
+		SET snowflake.max_lead = '2h';
+		CREATE SEQUENCE shared MAXVALUE 1125899906841599;
+		SELECT setval('shared', (snowflake_min_id(now() + interval '1 hour') >> 23) * 1024 + 1022);
+		SELECT next_id(5, 'shared') AS a, portable.next_id(5, 'shared') AS b, next_id(5, 'shared') AS c,
+		       portable.next_ids(5, 1, 'shared') AS d \gset
+		SELECT :a % 1024, :b - :a - (8191 << 10), :c - :b, :d - :c}) =~ s/^\d+\n//r,
+	'1023|1|1|1', 'the two go on from each other\'s last value');
+
+# in an index, which the planner then finds
+like($node->safe_psql('elsewhere', q{
+		SET search_path = "Other Ids";
+		CREATE TABLE p (id bigint PRIMARY KEY DEFAULT next_id(3)) PARTITION BY RANGE (id);
+		CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (snowflake_min_id('2020-01-01Z')) TO (snowflake_min_id('2025-01-01Z'));
+		CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (snowflake_min_id('2025-01-01Z')) TO (MAXVALUE);
+		CREATE INDEX by_time ON p2 (snowflake_timestamp(id));
+		INSERT INTO p SELECT FROM generate_series(1, 100);
+		SET enable_seqscan = off; SET enable_bitmapscan = off;
+		EXPLAIN (COSTS OFF) SELECT FROM p WHERE id < snowflake_min_id('2024-01-01Z');
+		EXPLAIN (COSTS OFF) SELECT FROM p2 WHERE snowflake_timestamp(id) > now() - interval '1 day'}),
+	qr/^Index Only Scan using p1_pkey on p1 p\n +Index Cond: \(id < '\d+'::bigint\)\nIndex Scan using by_time on p2\n +Index Cond/,
+	'partitions are pruned, and an index is used');
+
+# --- privileges -----------------------------------------------------------
+
+foreach my $privileges ('SELECT', 'USAGE', 'USAGE, UPDATE')
+{
+	my $role = 'has_' . lc($privileges) =~ s/\W+/_/gr;
+	$node->safe_psql('app', "CREATE ROLE $role; GRANT $privileges ON SEQUENCE next_id_seq TO $role");
+	like(sqlstate_of($node, "SET ROLE $role; SELECT next_id(5) > 0", dbname => 'app'),
+		$privileges =~ /UPDATE/ ? qr/^no error: t$/ : qr/^42501 permission denied for sequence next_id_seq/,
+		"privileges on the sequence: $privileges");
+}
+
+# --- many sessions, cancelled and terminated at any moment ----------------
+
+sub received { my ($name) = @_; return -s "$name.count" ? slurp_file("$name.count") : 0 }
+
+sub more_ids
+{
+	my ($name, $ids) = @_;
+	my $goal = received($name) + $ids;
+	return wait_for(sub { received($name) >= $goal });
+}
+
+sub start_load
+{
+	my ($name, $database, @options) = @_;
+	return IPC::Run::start([ $ledger, 'run', '--connection', $node->connstr($database), '--shards', '5,8191',
+			@options, "$dir/$name" ]);
+}
+
+# The checker's report, without faults; "errors" are those that are no fault here.
+sub check_ledger
+{
+	my ($name, $errors) = @_;
+	my ($report) = run_command([ $ledger, 'check', '--max-lead', 1000, glob("$dir/$name.{,a.,b.}[0-9]*") ]);
+	note($report);
+	foreach my $fault ('duplicates', 'not growing within a session', 'out of order in time', 'wrong shard',
+		'too far ahead of the clock', 'behind the clock', 'damaged ledgers')
+	{
+		like($report, qr/^$fault +0$/m, "$name: $fault: none");
+	}
+	my ($seen) = $report =~ /^errors by SQLSTATE +(.*)$/m;
+	is(join(' ', grep { !/^($errors)$/ } $seen =~ /(\w{5}):/g), '', "$name: no error that must not be");
+	return;
+}
+
+# Cancel sessions at random moments for a few seconds, twice at times, as the
+# impatient do, and terminate some; return how often.
+sub strike
+{
+	my ($whom, $terminated) = @_;
+
+	return qq{
+		CREATE TEMPORARY TABLE struck AS SELECT 0 AS times;
+		DO \$\$ BEGIN
+			FOR i IN 1 .. 400 LOOP
+				PERFORM pg_stat_clear_snapshot();
+				WITH victims AS MATERIALIZED (
+					SELECT pid FROM pg_stat_activity WHERE $whom AND state = 'active' ORDER BY random() LIMIT 3)
+				UPDATE struck SET times = times + (
+					SELECT count(pg_cancel_backend(pid)) + count(CASE
+						WHEN random() < 0.5 THEN pg_cancel_backend(pid)
+						WHEN random() < $terminated THEN pg_terminate_backend(pid) END) FROM victims);
+				PERFORM pg_sleep(random() * 0.01);
+			END LOOP;
+		END \$\$;
+		SELECT times FROM struck};
+}
+
+my $advisory = q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'};
+{
+	new_database('crowd');
+	install('crowd');
+	$node->safe_psql('crowd', 'CREATE SEQUENCE own;' . `$ledger init`);
+	my $load = start_load('crowd', 'crowd', '--sessions', 12, '--sequences', 'next_id_seq,own', '--batch', 300);
+	ok(more_ids("$dir/crowd", 20_000), 'many sessions make IDs');
+
+	# who changes the sequence and uses it, in one transaction, deadlocks with nobody
+	foreach (1 .. 5)
+	{
+		is(sqlstate_of($node, 'BEGIN; ALTER SEQUENCE next_id_seq NO CYCLE; SELECT count(next_id(5)) FROM generate_series(1, 10); COMMIT',
+				dbname => 'crowd'), 'no error: 10', 'no deadlock') or last;
+	}
+
+	# most often while they wait for the lock, sometimes while they have it
+	my $cancels = $node->safe_psql('postgres', strike(q{application_name = 'ledger'}, 0.05));
+	cmp_ok($cancels, '>', 200, 'many are cancelled or terminated');
+	ok(more_ids("$dir/crowd", 20_000), 'and the others go on');
+	$load->signal('TERM');
+	ok($load->finish, 'the clients ended well');
+	check_ledger('crowd', '57014|57P01|08006|stop');
+	ok($node->poll_query_until('crowd', "SELECT ($advisory) = 0"), 'no lock is left');
+}
+
+# Sessions that stay, as a pooler's do, are left without the lock.
+{
+	my @sessions = map { $node->background_psql('crowd', on_error_stop => 0) } 1 .. 4;
+	my $pids = join(',', map { $_->query_safe('SELECT pg_backend_pid()') } @sessions);
+
+	$_->{stdin} .= "SELECT count(next_id(5)) FROM generate_series(1, 3000);\n" x 150 foreach @sessions;
+	$_->{run}->pump_nb foreach @sessions;
+	my $cancels = $node->safe_psql('postgres', strike("pid IN ($pids)", 0));
+	cmp_ok($cancels, '>', 200, 'sessions that are cancelled, and stay');
+	ok($node->poll_query_until('postgres',
+			"SELECT count(*) = 4 FROM pg_stat_activity WHERE pid IN ($pids) AND state = 'idle'"), 'come to rest');
+	is($node->safe_psql('crowd', $advisory), 0, 'without the lock');
+	$_->quit foreach @sessions;
+}
+
+# --- crashes --------------------------------------------------------------
+
+# A has used the sequence in an open transaction, which nobody flushes; B's ID
+# is committed, and comes again from nextval() alone.
+{
+	my $crashing = PostgreSQL::Test::Cluster->new('crashing');
+	$crashing->init;
+	$crashing->append_conf('postgresql.conf', NOBODY_FLUSHES);
+	$crashing->start;
+	run_log([ 'psql', '-Xq', '-1', '-d', $crashing->connstr('postgres'), '-f', $file ]);
+	ahead_of_clock($crashing, 'next_id_seq', '1 day');
+	$crashing->safe_psql('postgres', 'SELECT next_id(5); CHECKPOINT');
+	my $open = $crashing->background_psql('postgres');
+	my $inside = $open->query_safe('BEGIN; SELECT next_id(5)');
+	my $committed = $crashing->safe_psql('postgres', 'SELECT next_id(5)');
+	cmp_ok($committed, '>', $inside, 'an ID that is committed');
+	crash($crashing);
+	eval { $open->quit };
+	$crashing->start;
+	cmp_ok($crashing->safe_psql('postgres', 'SELECT next_id(5)'), '>', $committed, 'does not come again after a crash');
+
+	# what an unlogged sequence lost
+	$crashing->safe_psql('postgres', 'CREATE SEQUENCE careless; SELECT next_id(5, \'careless\'); ALTER SEQUENCE careless SET UNLOGGED');
+	crash($crashing);
+	$crashing->start;
+	like(sqlstate_of($crashing, q{SELECT next_id(5, 'careless')}), qr/^55000/, 'an unlogged sequence is refused after a crash');
+
+	# dump and restore
+	$crashing->safe_psql('postgres', 'CREATE DATABASE restored');
+	run_log([ 'sh', '-c', 'pg_dump -d "$1" | psql -Xq -v ON_ERROR_STOP=1 -d "$2"', '-',
+			$crashing->connstr('postgres'), $crashing->connstr('restored') ]);
+	my $dumped = $crashing->safe_psql('postgres', 'SELECT last_value FROM next_id_seq');
+	is($crashing->safe_psql('restored', 'SELECT next_id(5) > 0; SELECT last_value FROM next_id_seq'), "t\n" . ($dumped + 1),
+		'after a restore, IDs go on from the dump');
+	$crashing->stop;
+}
+
+# --- going over to the extension under load, and back ---------------------
+{
+	new_database('moving');
+	install('moving');
+	$node->safe_psql('moving', q{
+		CREATE SEQUENCE albums_id_seq MAXVALUE 1125899906841599;
+		CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), n serial);
+		CREATE TABLE albums (id bigint PRIMARY KEY DEFAULT next_id(6, 'albums_id_seq'), n serial);} . `$ledger init`);
+	my $maker = q{SELECT count(DISTINCT refobjid), bool_and(refobjid IN (SELECT oid FROM pg_proc WHERE probin IS NOT NULL))
+		FROM pg_depend WHERE classid = 'pg_attrdef'::regclass AND refclassid = 'pg_proc'::regclass};
+	# each with one sequence, as a transaction with two can deadlock with the owner's
+	my @loads = (start_load('moving.a', 'moving', '--sessions', 3),
+		start_load('moving.b', 'moving', '--sessions', 3, '--sequences', 'albums_id_seq', '--first-sequence', 1));
+	append_to_file("$dir/insert.sql", "INSERT INTO photos DEFAULT VALUES;\nINSERT INTO albums DEFAULT VALUES;\n");
+	my $inserts = IPC::Run::start([ 'pgbench', '-n', '-c', 4, '-T', 600, '-f', "$dir/insert.sql", $node->connstr('moving') ],
+		'>', \my $out, '2>', \my $err);
+
+	is($node->safe_psql('moving', $maker), '1|f', 'columns with the portable version\'s default');
+	foreach my $turn ([ 'Going over to the extension', '1|t' ], [ 'And back', '1|f' ], [ 'Going over to the extension', '1|t' ])
+	{
+		ok(more_ids("$dir/moving.a", 10_000) && more_ids("$dir/moving.b", 10_000), "IDs before \"$turn->[0]\"");
+		run_examples($node, 'moving', @{ $recipe{ $turn->[0] } });
+		is($node->safe_psql('moving', $maker), $turn->[1], 'whose default the columns have');
+		is($node->safe_psql('moving', q{SELECT count(*) > 0 FROM pg_proc WHERE proname ~ '^(next_id|snowflake)' AND probin IS NULL}),
+			$turn->[1] eq '1|t' ? 'f' : 't', 'and whose functions there are');
+	}
+	ok(more_ids("$dir/moving.a", 10_000) && more_ids("$dir/moving.b", 10_000), 'and IDs after all that');
+
+	foreach my $load (@loads)
+	{
+		$load->signal('TERM');
+		ok($load->finish, 'the clients ended well');
+	}
+	# of calls that had begun
+	check_ledger('moving', 'stop|42P01|42883');
+	$inserts->signal('INT');
+	$inserts->finish;
+	unlike($err, qr/error|abort/i, 'and no INSERT failed');
+	is($node->safe_psql('moving', 'SELECT count(*) > 100 FROM photos'), 't', 'of which there were many');
+}
+
+# --- what it costs --------------------------------------------------------
+
+run_examples($node, 'postgres', @{ $recipe{'What it costs'} });
+
+$node->stop;
+done_testing();
