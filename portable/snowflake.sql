@@ -196,8 +196,8 @@ COMMENT ON FUNCTION snowflake_refuse_lead(regclass, bigint, bigint, bigint, bigi
 -- Take values of a sequence: "count" of them, but none beyond the millisecond of
 -- the first.  Return the first one's ID; those of the others follow it by one.
 --
--- The clock is read and the value is set under one lock.  A lock of the session
--- would be left behind by a cancel at the wrong moment, and one of the
+-- The last value is read and the next one set under one lock.  A lock of the
+-- session would be left behind by a cancel at the wrong moment, and one of the
 -- transaction would make all others wait for its end.  So it is held by a
 -- subtransaction, which is always rolled back: that releases the lock, whatever
 -- happens, and brings no value of a sequence back.
