@@ -270,7 +270,7 @@ BEGIN
 			END IF;
 
 			IF wait = 0 THEN
-				last := setval(sequence, least(value + count - 1, value | 1023));
+				last := setval(sequence, least(value + greatest(count, 1) - 1, value | 1023));
 			END IF;
 			RAISE SQLSTATE 'SF000';
 		EXCEPTION
@@ -322,7 +322,6 @@ DECLARE
 	first bigint;
 	taken integer;
 BEGIN
-	PERFORM snowflake_check(shard, sequence);
 	IF count IS NULL THEN
 		RAISE null_value_not_allowed USING MESSAGE = 'count must not be null';
 	END IF;

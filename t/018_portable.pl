@@ -392,7 +392,7 @@ my $advisory = q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'};
 
 	# most often while they wait for the lock, sometimes while they have it
 	my $cancels = $node->safe_psql('postgres', strike(q{application_name = 'ledger'}, 0.05));
-	cmp_ok($cancels, '>', 200, 'many are cancelled or terminated');
+	cmp_ok($cancels, '>', 50, 'many are cancelled or terminated');
 	ok(more_ids("$dir/crowd", 20_000), 'and the others go on');
 	$load->signal('TERM');
 	ok($load->finish, 'the clients ended well');
@@ -408,7 +408,7 @@ my $advisory = q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'};
 	$_->{stdin} .= "SELECT count(next_id(5)) FROM generate_series(1, 3000);\n" x 150 foreach @sessions;
 	$_->{run}->pump_nb foreach @sessions;
 	my $cancels = $node->safe_psql('postgres', strike("pid IN ($pids)", 0));
-	cmp_ok($cancels, '>', 200, 'sessions that are cancelled, and stay');
+	cmp_ok($cancels, '>', 50, 'sessions that are cancelled, and stay');
 	ok($node->poll_query_until('postgres',
 			"SELECT count(*) = 4 FROM pg_stat_activity WHERE pid IN ($pids) AND state = 'idle'"), 'come to rest');
 	is($node->safe_psql('crowd', $advisory), 0, 'without the lock');
