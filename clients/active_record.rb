@@ -25,7 +25,9 @@ end
 # end
 
 def dump
-  ActiveRecord::SchemaDumper.dump(ActiveRecord::Base.connection, StringIO.new).string
+  # From 7.2 on it takes the pool.
+  source = ActiveRecord.version < Gem::Version.new("7.2") ? :connection : :connection_pool
+  ActiveRecord::SchemaDumper.dump(ActiveRecord::Base.public_send(source), StringIO.new).string
 end
 
 CreateGallery.migrate(:up)
