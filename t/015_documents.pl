@@ -1,5 +1,5 @@
 # The documents keep their word: their examples do what they show, and what
-# doc/layouts.md says of the built-in layouts is so.
+# doc/layouts.md says of the built-in layouts is so; and no link leads nowhere.
 
 use strict;
 use warnings;
@@ -58,6 +58,23 @@ foreach my $name (sort keys %drawing)
 
 	push @walls, $-[0] while $fields =~ /\|/g;
 	is(scalar(grep { substr("$positions ", $_, 1) ne ' ' } @walls), 0, "$name: lines up") if length($positions) < length($fields);
+}
+
+# links from one document to another, or to a heading of it
+my $root = "$FindBin::RealBin/..";
+foreach my $file (map { s/^\Q$root\E\///r } glob("$root/*.md $root/doc/*.md"))
+{
+	my $text = slurp_file("$root/$file") =~ s/^```.*?^```//gmsr;
+	my @broken;
+	while ($text =~ /\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)
+	{
+		my ($path, $heading) = ($1, $2);
+		my $target = "$root/" . ($path eq '' ? $file : $file =~ m{^doc/} ? "doc/$path" : $path);
+		my %headings = !defined $heading || !-f $target ? () :
+		  map { (lc =~ s/[^\w -]//gr =~ s/ /-/gr => 1) } slurp_file($target) =~ /^#+ (.*)$/gm;
+		push @broken, "$path#" . ($heading // '') if !-e $target || (defined $heading && !$headings{$heading});
+	}
+	is("@broken", '', "$file: its links");
 }
 
 $node->stop;
