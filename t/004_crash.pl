@@ -231,13 +231,12 @@ foreach my $strategy ('wal_log', 'file_copy')
 	# Checksums, which clusters have since 18, would find it first.
 	$node->append_conf('postgresql.conf', "ignore_checksum_failure = on\n");
 	my $page = slurp_file($path);
-	my $special = unpack 'v', substr($page, 16, 2);
+	my $special = unpack 'S', substr($page, 16, 2);
 	my %damage = (
-		'magic number' => sub { substr($_[0], $special, 2) = "\0\0" },
+		'magic number' => sub { substr($_[0], $special, 4) = "\0\0\0\0" },
 		'line pointer' => sub { substr($_[0], 24, 4) = "\0\0\0\0" },
 		'zeroes' => sub { $_[0] = "\0" x length $_[0] },
-		'tuple header' => sub { my $off = unpack('V', substr($_[0], 24, 4)) & 0x7fff;
-			substr($_[0], $off + 22, 1) = "\xff" });
+		'tuple header' => sub { substr($_[0], unpack('S', substr($_[0], 14, 2)) + 22, 1) = "\xff" });
 	foreach my $what (sort keys %damage)
 	{
 		my $bad = $page;

@@ -42,8 +42,9 @@ sub on_disk
 {
 	my ($sequence) = @_;
 	my $page = slurp_file($path{$sequence});
-	my $offset = unpack('V', substr($page, 24, 4)) & 0x7fff;
-	return unpack 'q<', substr($page, $offset + 24, 8);
+	# The page's one tuple is where its free space ends.
+	my $offset = unpack 'S', substr($page, 14, 2);
+	return unpack 'q', substr($page, $offset + 24, 8);
 }
 
 # Run gdb on a backend: stop at a function, called from the extension or from

@@ -80,8 +80,9 @@ sub page
 	my ($server, $sequence) = @_;
 	my $path = $server->safe_psql('postgres', "SELECT pg_relation_filepath('$sequence')");
 	my $page = slurp_file($server->data_dir . "/$path");
-	my $offset = unpack('V', substr($page, 24, 4)) & 0x7fff;
-	my ($last, $ahead) = unpack 'q<q<', substr($page, $offset + 24, 16);
+	# The page's one tuple is where its free space ends.
+	my $offset = unpack 'S', substr($page, 14, 2);
+	my ($last, $ahead) = unpack 'qq', substr($page, $offset + 24, 16);
 	my $lsn = unpack 'H*', substr($page, 0, 8);
 
 	substr($page, $offset + 24, 16) = '';
