@@ -94,7 +94,8 @@ BEGIN
 	SELECT * INTO seq
 	FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace LEFT JOIN pg_sequence s ON seqrelid = c.oid
 	WHERE c.oid = sequence;
-	IF NOT FOUND THEN
+	-- An old snapshot does not show a new sequence; this function does.
+	IF NOT FOUND AND pg_relation_filenode(sequence) IS NULL THEN
 		RAISE undefined_table USING
 			MESSAGE = format('sequence with OID %s does not exist', sequence::oid);
 	END IF;

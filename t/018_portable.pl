@@ -307,6 +307,15 @@ like($node->safe_psql('elsewhere', q{
 	qr/^Index Only Scan using p1_pkey on p1 p\n +Index Cond: \(id < '\d+'::bigint\)\nIndex Scan using by_time on p2\n +Index Cond/,
 	'partitions are pruned, and an index is used');
 
+# in a transaction that is older than the sequence
+my $old = $node->background_psql('app');
+$old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
+$node->safe_psql('app', 'CREATE SEQUENCE late');
+is($old->query_safe(q{SELECT next_id(5, 'late') > 0, (SELECT count(*) FROM next_ids(5, 10, 'late')),
+		(SELECT last_timestamp >= now() FROM snowflake_status('late'))}),
+	't|10|t', 'an old snapshot uses a new sequence');
+$old->quit;
+
 # --- privileges -----------------------------------------------------------
 
 foreach my $privileges ('SELECT', 'USAGE', 'USAGE, UPDATE')
