@@ -429,6 +429,13 @@ is(join(' ', map { on('hub', $_->{code}) } @watch), '3|{s3,s4} 3|{photos_s3,phot
 recipe('Two servers with the same number');
 is(on('hub', "SELECT count(*) FROM photo($id)"), 0, 'and a row that has it is not found by its ID');
 
+$id = on('s3', q{SELECT max(id) FROM photos});
+my $offset = -s $node{hub}->logfile;
+on('s4', "INSERT INTO photos VALUES ($id, 's4')");
+is(on('hub', "SELECT count(*) FROM all_photos WHERE id = $id"), 2, 'the same ID: both rows are there by postgres_fdw');
+ok( wait_for(sub { slurp_file($node{hub}->logfile, $offset) =~ /duplicate key value violates unique constraint "photos_pkey"/ }),
+	'and it stops the subscription');
+
 # ---------------------------------------------------------------------------
 
 is(join("\n", grep { !$run{$_} } map { $_->{code} } grep { $_->{code} =~ $on && $_->{section} ne 'Citus' } blocks($document)),
