@@ -433,7 +433,8 @@ $id = on('s3', q{SELECT max(id) FROM photos});
 my $offset = -s $node{hub}->logfile;
 on('s4', "INSERT INTO photos VALUES ($id, 's4')");
 is(on('hub', "SELECT count(*) FROM all_photos WHERE id = $id"), 2, 'the same ID: both rows are there by postgres_fdw');
-ok( wait_for(sub { slurp_file($node{hub}->logfile, $offset) =~ /duplicate key value violates unique constraint "photos_pkey"/ }),
+ok( wait_for(sub { slurp_file($node{hub}->logfile, $offset) =~
+			/duplicate key value violates unique constraint "photos_pkey"|photos": conflict=insert_exists/ }),
 	'and it stops the subscription');
 
 # ---------------------------------------------------------------------------
