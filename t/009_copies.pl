@@ -60,7 +60,7 @@ my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($node, 'base', has_streaming => 1);
 $standby->start;
 sleep(2);
-$load->signal('INT');
+$load->signal('TERM');
 $load->finish;
 $node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
 

@@ -501,7 +501,7 @@ my $advisory = q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'};
 	}
 	# of calls that had begun
 	check_ledger('moving', 10 * 86_400_000, 'stop|42P01|42883');
-	$inserts->signal('INT');
+	$inserts->signal('TERM');
 	$inserts->finish;
 	unlike($err, qr/error|abort/i, 'and no INSERT failed');
 	is($node->safe_psql('moving', 'SELECT count(*) > 100 FROM photos'), 't', 'of which there were many');

@@ -76,7 +76,7 @@ sub stop
 	my ($load) = @_;
 
 	at_work($load, 'and are so at the end');
-	$load->{pgbench}->signal('INT');
+	$load->{pgbench}->signal('TERM');
 	$load->{pgbench}->finish;
 	is($load->{output}, '', 'none of them got an error');
 	$node->poll_query_until('postgres',
