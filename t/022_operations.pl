@@ -118,6 +118,23 @@ $node->safe_psql('app', "CREATE ROLE watcher LOGIN IN ROLE pg_monitor; GRANT SEL
 is( $node->safe_psql('app', 'SELECT count(*) FROM id_generators', extra_params => [ '-U', 'watcher' ]),
 	2, 'a monitoring role sees the generators');
 
+# Asked for a state in a new session, it works before the library is loaded.  Nor do sequences that cannot be used, or not by everybody, hide the others.
+$node->safe_psql('app', q{
+	CREATE SEQUENCE secret MAXVALUE 1125899906841599;
+	CREATE SEQUENCE cached MAXVALUE 1125899906841599 CACHE 10;
+	CREATE UNLOGGED SEQUENCE careless MAXVALUE 1125899906841599});
+my $temporary = $node->background_psql('app');
+$temporary->query_safe('CREATE TEMPORARY SEQUENCE own MAXVALUE 1125899906841599');
+is( $node->safe_psql('app', q{SELECT string_agg(format('%s %s', sequence, state), ', ' ORDER BY sequence::text)
+		FROM id_generators WHERE state IN ('refuses', 'no privilege')}, extra_params => [ '-U', 'watcher' ]),
+	'cached refuses, careless refuses, secret no privilege', 'whatever others there are');
+foreach my $sequence (qw(cached careless))
+{
+	like(sqlstate_of($node, "SELECT next_id(5, '$sequence')", dbname => 'app'), qr/^55000/, "calls with $sequence are refused");
+}
+$temporary->quit;
+$node->safe_psql('app', 'DROP SEQUENCE secret, cached, careless');
+
 # Lifted above rows that the sequence does not know
 my ($lift) = recipe('Backup and restore');
 $node->safe_psql('app', "INSERT INTO photos SELECT snowflake_id(now() + interval '10 s', 9, 1023), 'from elsewhere'");
@@ -127,6 +144,13 @@ is($node->safe_psql('app', "SET snowflake.max_lead = '1h'; SELECT next_id(0) > m
 my $before = $node->safe_psql('app', 'SELECT last_value FROM next_id_seq');
 $node->safe_psql('app', $lift);
 is($node->safe_psql('app', 'SELECT last_value FROM next_id_seq'), $before, 'and is not lowered by lifting it again');
+
+# Nobody takes an ID between the sequence's value being read and set, below which it would be set back.
+my $lifting = $node->background_psql('app');
+$lifting->query_safe($lift =~ s/^COMMIT;\n//mr);
+like(sqlstate_of($node, "SET lock_timeout = '100ms'; SELECT next_id(5)", dbname => 'app'), qr/^55P03/, 'nor used meanwhile');
+$lifting->query_safe('COMMIT');
+$lifting->quit;
 
 $node->stop;
 done_testing();
