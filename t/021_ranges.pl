@@ -28,6 +28,16 @@ foreach my $database (qw(ranges partitioning))
 
 run_examples($node, 'ranges', blocks('doc/ranges.md'));
 
+# Days are those of UTC, wherever the session is, and whatever its clocks do on 2026-11-01.
+{
+	my @counts = grep { $_->{section} eq 'Counting per day' && $_->{shown} =~ /^ +day/ } blocks('doc/ranges.md');
+	local $ENV{PGTZ} = 'America/New_York';
+	run_examples($node, 'ranges', @counts);
+	(my $changing = $counts[-1]->{code}) =~ s/2026-11-(18|21)Z/$1 == 18 ? '2026-10-31Z' : '2026-11-03Z'/ge;
+	is($node->safe_psql('ranges', $changing), join("\n", map { "2026-$_|1440" } qw(10-31 11-01 11-02 11-03)),
+		'where the session has a day of 25 hours');
+}
+
 # A reader that remembers the last ID: transactions that commit in another order
 # than they took their IDs hide rows from one that knows no better.
 my ($safely) = map { $_->{code} } grep { $_->{section} eq 'Reading what is new' } blocks('doc/ranges.md');
