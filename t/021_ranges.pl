@@ -94,6 +94,41 @@ CREATE TABLE "the Shard"."Photos" (id bigint PRIMARY KEY) PARTITION BY RANGE (id
 SELECT make_partitions('"the Shard"."Photos"', '2026-11-01', '2026-11-01');
 EOS
 
+# A numbered column stays that of the parent.
+is($node->safe_psql('partitioning', <<EOS), 't', 'partitions have no sequence of their own');
+CREATE TABLE numbered (id bigint PRIMARY KEY, nr bigint GENERATED ALWAYS AS IDENTITY) PARTITION BY RANGE (id);
+SELECT FROM make_partitions('numbered', '2026-11-01', '2026-11-01');
+SELECT pg_get_serial_sequence('numbered_20261101', 'nr') IS NOT DISTINCT FROM
+	CASE WHEN current_setting('server_version_num')::int >= 170000 THEN pg_get_serial_sequence('numbered', 'nr') END;
+EOS
+
+# What the text says of a table that is there already and has foreign keys, views and publications
+{
+	my ($block) = grep { $_->{section} eq 'A table that is there already' } blocks('doc/partitioning.md');
+	my $with = sub {
+		my ($database, $addition) = @_;
+		$node->safe_psql('postgres', "CREATE DATABASE $database");
+		$node->safe_psql($database, 'CREATE EXTENSION snowflake;' . (grep { /FUNCTION make_partitions/ }
+			map { $_->{code} =~ s/^SELECT make_partitions.*//smr } blocks('doc/partitioning.md'))[0]);
+		(my $sql = $block->{code}) =~ s/(title text)\);/$1, user_id bigint REFERENCES users);
+			CREATE VIEW titles AS SELECT title FROM photos;/ or die;
+		$sql =~ s/^(ALTER TABLE photos ATTACH)/$addition\n$1/m or die;
+		$node->safe_psql($database, "CREATE TABLE users (id bigint PRIMARY KEY); $sql");
+		return sqlstate_of($node, q{INSERT INTO photos VALUES (snowflake_id(now() + interval '5 days', 5, 0), 'later', 666)},
+			dbname => $database);
+	};
+	like($with->('kept', <<EOS), qr/^23503/, 'a foreign key that was added before ATTACH is kept');
+ALTER TABLE photos ADD CONSTRAINT photos_user_id_fkey FOREIGN KEY (user_id) REFERENCES users;
+DROP VIEW titles; CREATE VIEW titles AS SELECT title FROM photos;
+EOS
+	is($node->safe_psql('kept', q{SELECT count(*) FROM pg_constraint WHERE conrelid = 'photos_old'::regclass AND contype = 'f'}),
+		1, 'and that of the old table is taken for it');
+	$node->safe_psql('kept', q{INSERT INTO photos VALUES (snowflake_id(now() + interval '5 days', 5, 0), 'later')});
+	is($node->safe_psql('kept', q{SELECT count(*) FROM titles WHERE title = 'later'}), 1, 'a view made anew has all rows');
+	like($with->('lost', ''), qr/^no error/, 'control: LIKE copies no foreign key');
+	is($node->safe_psql('lost', q{SELECT count(*) FROM titles WHERE title = 'later'}), 0, 'control: nor does a view follow');
+}
+
 # Nobody is locked out, nor locks out the recipe
 my $writer = $node->background_psql('partitioning');
 $writer->query_safe("BEGIN; INSERT INTO events (kind) VALUES ('writing')");
