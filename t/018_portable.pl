@@ -473,15 +473,23 @@ my $advisory = q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'};
 		SELECT setval(s, (snowflake_min_id(now() + interval '1 day') >> 23) * 1024)
 		FROM unnest(ARRAY['next_id_seq', 'albums_id_seq']::regclass[]) s;
 		CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), n serial);
-		CREATE TABLE albums (id bigint PRIMARY KEY DEFAULT next_id(6, 'albums_id_seq'), n serial);} . `$ledger init`);
+		CREATE TABLE albums (id bigint PRIMARY KEY DEFAULT next_id(6, 'albums_id_seq'), n serial);
+		GRANT INSERT ON photos, albums TO app_user;
+		GRANT USAGE ON SEQUENCE photos_n_seq, albums_n_seq TO app_user;
+		GRANT USAGE, UPDATE ON SEQUENCE next_id_seq, albums_id_seq TO app_user;} . `$ledger init`);
 	my $maker = q{SELECT count(DISTINCT refobjid), bool_and(refobjid IN (SELECT oid FROM pg_proc WHERE probin IS NOT NULL))
 		FROM pg_depend WHERE classid = 'pg_attrdef'::regclass AND refclassid = 'pg_proc'::regclass};
 	# each with one sequence, as a transaction with two can deadlock with the owner's
 	my @loads = (start_load('moving.a', 'moving', '--sessions', 3),
 		start_load('moving.b', 'moving', '--sessions', 3, '--sequences', 'albums_id_seq', '--first-sequence', 1));
 	append_to_file("$dir/insert.sql", "INSERT INTO photos DEFAULT VALUES;\nINSERT INTO albums DEFAULT VALUES;\n");
-	my $inserts = IPC::Run::start([ 'pgbench', '-n', '-c', 4, '-T', 600, '-f', "$dir/insert.sql", $node->connstr('moving') ],
-		'>', \my $out, '2>', \my $err);
+	# as the role that the document grants privileges to
+	my $err;
+	my $inserts = do {
+		local $ENV{PGOPTIONS} = '-c role=app_user';
+		IPC::Run::start([ 'pgbench', '-n', '-c', 4, '-T', 600, '-f', "$dir/insert.sql", $node->connstr('moving') ],
+			'>', \my $out, '2>', \$err);
+	};
 
 	is($node->safe_psql('moving', $maker), '1|f', 'columns with the portable version\'s default');
 	foreach my $turn ([ 'Going over to the extension', '1|t' ], [ 'And back', '1|f' ], [ 'Going over to the extension', '1|t' ])
