@@ -38,6 +38,16 @@ run_examples($node, 'ranges', blocks('doc/ranges.md'));
 		'where the session has a day of 25 hours');
 }
 
+# Numbers of a serial are older than everything, unless a deletion begins after them.
+is($node->safe_psql('ranges', q{
+		BEGIN;
+		INSERT INTO events VALUES (1, 'serial');
+		DELETE FROM events WHERE id >= snowflake_min_id('2011-08-25Z') AND id < snowflake_min_id('2026-10-17Z');
+		SELECT count(*) FROM events WHERE kind = 'serial';
+		DELETE FROM events WHERE id < snowflake_min_id('2026-10-17Z');
+		SELECT count(*) FROM events WHERE kind = 'serial';
+		ROLLBACK}), "1\n0", 'a deletion by age takes the rows of a serial, or keeps them');
+
 # A reader that remembers the last ID: transactions that commit in another order
 # than they took their IDs hide rows from one that knows no better.
 my ($safely) = map { $_->{code} } grep { $_->{section} eq 'Reading what is new' } blocks('doc/ranges.md');
