@@ -170,7 +170,12 @@ sub answers
 
 my ($error_of) = slurp_file("$top/sql/extension.sql") =~ /^(CREATE FUNCTION error_of.*)/ms;
 
-foreach my $test (qw(decode next_id next_ids errors transactions))
+my @tests = qw(decode next_id next_ids errors);
+# When COMMIT fills a cursor WITH HOLD, an error that PL/pgSQL catches trips an
+# assertion of PostgreSQL's, though nothing is wrong.
+push @tests, 'transactions' if $node->safe_psql('postgres', 'SHOW debug_assertions') eq 'off';
+
+foreach my $test (@tests)
 {
 	my $sql = slurp_file("$top/sql/$test.sql");
 	my $expected = slurp_file("$top/expected/$test.out");
