@@ -16,6 +16,9 @@ $node->append_conf('postgresql.conf', "timezone = 'UTC'\n");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 
+$node->safe_psql('postgres', 'CREATE DATABASE newcomer');
+run_examples($node, 'newcomer', (blocks('README.md'))[0]);
+run_examples($node, 'newcomer', blocks('doc/reference.md'));
 run_examples($node, 'postgres', blocks('doc/layouts.md'));
 
 my $document = slurp_file("$FindBin::RealBin/../doc/layouts.md");
