@@ -142,9 +142,9 @@ EOS
 # Nobody is locked out, nor locks out the recipe
 my $writer = $node->background_psql('partitioning');
 $writer->query_safe("BEGIN; INSERT INTO events (kind) VALUES ('writing')");
-is( $node->safe_psql('partitioning', <<EOS), 'events_20261201',
+is( $node->safe_psql('partitioning', <<EOS), 'events_20121201',
 SET lock_timeout = '5s';
-SELECT make_partitions('events', '2026-12-01', '2026-12-01');
+SELECT make_partitions('events', '2012-12-01', '2012-12-01');
 EOS
 	'partitions are made while others write');
 like(
@@ -156,8 +156,8 @@ $writer->query_safe('COMMIT');
 
 # Two at once
 my ($one, $two) = map { $node->background_psql('partitioning') } 1 .. 2;
-$one->query_safe("BEGIN; SELECT make_partitions('events', '2026-12-02', '2026-12-03')");
-$two->query_until(qr/begun/, "\\echo begun\nSELECT 'made ' || count(*) FROM make_partitions('events', '2026-12-02', '2026-12-04');\n");
+$one->query_safe("BEGIN; SELECT make_partitions('events', '2012-12-02', '2012-12-03')");
+$two->query_until(qr/begun/, "\\echo begun\nSELECT 'made ' || count(*) FROM make_partitions('events', '2012-12-02', '2012-12-04');\n");
 ok(wait_for(sub {
 		$node->safe_psql('partitioning', "SELECT count(*) FROM pg_locks WHERE NOT granted") > 0;
 	}), 'a second call waits for the first one');
