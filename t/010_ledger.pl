@@ -16,8 +16,7 @@ use FindBin;
 use lib $FindBin::RealBin;
 use SnowflakeTest;
 
-my $ledger = File::Spec->rel2abs(($ENV{TESTDIR} // '.') . '/ledger');
-die "$ledger is not there: use make prove_installcheck" unless -x $ledger;
+my $ledger = ledger_program();
 
 my $dir = File::Spec->rel2abs(PostgreSQL::Test::Utils::tempdir);
 my $faked = defined faketime_library();
@@ -90,16 +89,6 @@ sub start_load
 	return $load;
 }
 
-# Wait until the clients have got some more IDs.
-sub received { my ($load) = @_; return -s "$load->{name}.count" ? slurp_file("$load->{name}.count") : 0 }
-
-sub more_ids
-{
-	my ($load, $ids) = @_;
-	my $goal = received($load) + $ids;
-	return wait_for(sub { received($load) >= $goal });
-}
-
 sub stop_load
 {
 	my ($load) = @_;
@@ -140,7 +129,7 @@ sub check
 	$load = start_load('killed', '--quiet', '--sessions', 16, '--sequences', 'ahead');
 	foreach my $round (1 .. 4)
 	{
-		$lives += more_ids($load, 2000);
+		$lives += more_ids($load->{name}, 2000);
 		crash($node);
 		start($node);
 	}
@@ -152,17 +141,17 @@ sub check
 		'--some-sessions', 4, '--some-settings', '-c synchronous_commit=off');
 	foreach my $clock ('+3600', '-7200', '+0', '-0.250', '+10800')
 	{
-		$lives += more_ids($load, 5000);
+		$lives += more_ids($load->{name}, 5000);
 		step($node, $clock);
 		$node->safe_psql('postgres', 'CHECKPOINT');
-		$lives += more_ids($load, 5000);
+		$lives += more_ids($load->{name}, 5000);
 		$node->safe_psql('postgres', q{
 			BEGIN; ALTER SEQUENCE ahead SET UNLOGGED; ALTER SEQUENCE ahead SET LOGGED; COMMIT});
-		$lives += more_ids($load, 1000);
+		$lives += more_ids($load->{name}, 1000);
 		crash($node);
 		start($node);
 	}
-	$lives += more_ids($load, 1000);
+	$lives += more_ids($load->{name}, 1000);
 	stop_load($load);
 	is($lives, 20, 'IDs came again after each kill');
 	check($load, 'killed', '--max-lead', 10 * 86_400_000);
@@ -177,13 +166,13 @@ sub check
 
 	direct_to($node, "$dir/lead.where");
 	$load = start_load('lead', '--sessions', 100, '--sequences', 'near,next_id_seq');
-	more_ids($load, 20_000);
+	more_ids($load->{name}, 20_000);
 	crash($node);
 	start($node);
 	step($node, '-0.5');
-	ok(more_ids($load, 20_000), 'IDs come again when the clock has caught up');
+	ok(more_ids($load->{name}, 20_000), 'IDs come again when the clock has caught up');
 	step($node, '+0.5');
-	ok(more_ids($load, 20_000), 'and when it has leapt');
+	ok(more_ids($load->{name}, 20_000), 'and when it has leapt');
 	stop_load($load);
 	check($load, 'lead', '--max-lead', 100);
 	$node->stop;
@@ -218,7 +207,7 @@ sub check
 
 	foreach my $how ('starved', 'plain')
 	{
-		ok(more_ids($load, 5000), 'a primary with a synchronous standby makes IDs');
+		ok(more_ids($load->{name}, 5000), 'a primary with a synchronous standby makes IDs');
 		if ($how eq 'starved')
 		{
 			# Without its standby the primary makes new records, and must not
@@ -240,7 +229,7 @@ sub check
 		$primary = $standby;
 		$standby = $new_standby->();
 	}
-	ok(more_ids($load, 5000), 'IDs come after the last promotion');
+	ok(more_ids($load->{name}, 5000), 'IDs come after the last promotion');
 	stop_load($load);
 	check($load, 'promoted', '--max-lead', 10 * 86_400_000);
 	$standby->stop('immediate');

@@ -17,8 +17,7 @@ use SnowflakeTest;
 my ($pgbouncer) = grep { -x } map { "$_/pgbouncer" } split(/:/, $ENV{PATH}), '/usr/sbin';
 plan skip_all => 'pgbouncer is not installed' unless defined $pgbouncer;
 
-my $ledger = File::Spec->rel2abs(($ENV{TESTDIR} // '.') . '/ledger');
-die "$ledger is not there: use make prove_installcheck" unless -x $ledger;
+my $ledger = ledger_program();
 
 my $clients = 12;
 my $connections = 3;
@@ -209,21 +208,14 @@ my $load = IPC::Run::start([
 	$ledger, 'run', '--connection', $pooler->connstr('transaction'),
 	'--sessions', $clients, '--sequences', 'ahead,next_id_seq', '--shards', '5,8191', "$dir/ledger" ]);
 
-sub more_ids
-{
-	my $received = sub { -s "$dir/ledger.count" ? slurp_file("$dir/ledger.count") : 0 };
-	my $goal = $received->() + 5000;
-	return wait_for(sub { $received->() >= $goal });
-}
-
 my $idle = $pooler->background_psql('transaction');
 my $id = $idle->query_safe(q{SELECT next_id(5, 'ahead')});
-ok(more_ids(), 'IDs come through the pooler');
+ok(more_ids("$dir/ledger", 5000), 'IDs come through the pooler');
 foreach my $round (1 .. 3)
 {
 	crash($node);
 	$node->start;
-	ok(more_ids(), "kill -9, round $round: and go on through the same pooler");
+	ok(more_ids("$dir/ledger", 5000), "kill -9, round $round: and go on through the same pooler");
 	my $after = $idle->query_safe(q{SELECT next_id(5, 'ahead')});
 	cmp_ok($after, '>', $id, 'a client that was idle has a larger one, in its old connection');
 	$id = $after;

@@ -11,14 +11,12 @@ use FindBin;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(usleep);
 use lib $FindBin::RealBin;
 use SnowflakeTest;
 
 my $top = File::Spec->rel2abs("$FindBin::RealBin/..");
 my $file = "$top/portable/snowflake.sql";
-my $ledger = File::Spec->rel2abs(($ENV{TESTDIR} // '.') . '/ledger');
-die "$ledger is not there: use make prove_installcheck" unless -x $ledger;
+my $ledger = ledger_program();
 my $dir = File::Spec->rel2abs(PostgreSQL::Test::Utils::tempdir);
 # where the document's commands find the file
 chdir $top or die "chdir: $!";
@@ -333,15 +331,6 @@ foreach my $privileges ('SELECT', 'USAGE', 'USAGE, UPDATE')
 }
 
 # --- many sessions, cancelled and terminated at any moment ----------------
-
-sub received { my ($name) = @_; return -s "$name.count" ? slurp_file("$name.count") : 0 }
-
-sub more_ids
-{
-	my ($name, $ids) = @_;
-	my $goal = received($name) + $ids;
-	return wait_for(sub { received($name) >= $goal });
-}
 
 sub start_load
 {

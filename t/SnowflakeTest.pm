@@ -15,7 +15,7 @@ use Test::More;
 use Time::HiRes qw(usleep time);
 
 our @EXPORT = qw(crash faketime_library start_with_clock set_clock far_future
-  ahead_of_clock sqlstate_of wait_for blocks run_examples NOBODY_FLUSHES
+  ahead_of_clock sqlstate_of wait_for ledger_program more_ids blocks run_examples NOBODY_FLUSHES
   WAITS_FOR_PAGE);
 
 # Settings of a server where nobody but the test flushes WAL or pages, and where
@@ -143,6 +143,25 @@ sub wait_for
 		usleep(10_000);
 	}
 	return 0;
+}
+
+# The client that keeps a ledger of the IDs it received (t/ledger.c).
+sub ledger_program
+{
+	my $program = File::Spec->rel2abs(($ENV{TESTDIR} // '.') . '/ledger');
+
+	die "$program is not there: use make prove_installcheck" unless -x $program;
+	return $program;
+}
+
+# Wait until the clients of a ledger have received so many IDs more.
+sub more_ids
+{
+	my ($ledger, $ids) = @_;
+	my $received = sub { -s "$ledger.count" ? slurp_file("$ledger.count") : 0 };
+	my $goal = $received->() + $ids;
+
+	return wait_for(sub { $received->() >= $goal });
 }
 
 # The fenced blocks of a document: language, code, what is shown below them (the
