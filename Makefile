@@ -6,6 +6,7 @@ OBJS = \
 	encode.o \
 	generator.o \
 	layout.o \
+	sequence.o \
 	snowflake.o
 PGFILEDESC = "snowflake - time-sortable 64-bit IDs"
 
@@ -13,7 +14,7 @@ EXTENSION = snowflake
 DATA = snowflake--1.0.sql
 
 # make installcheck: against a running server
-REGRESS = extension next_id next_ids decode layouts generators encode errors privileges settings transactions
+REGRESS = extension next_id next_ids decode layouts generators sequences encode errors privileges settings transactions
 ISOLATION = changes deadlock locks
 EXTRA_CLEAN = fuzz ledger output_iso tmp_check tmp_check_iso
 
@@ -22,7 +23,7 @@ PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
 # Few builds of PostgreSQL track which object needs which header.
-$(OBJS) $(OBJS:.o=.bc): compat.h encode.h generator.h layout.h
+$(OBJS) $(OBJS:.o=.bc): compat.h encode.h generator.h layout.h sequence.h
 
 # The TAP tests start servers of their own, which PostgreSQL refuses to do for
 # root.  Hence they are not part of installcheck, which root may run.

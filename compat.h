@@ -28,6 +28,13 @@ typedef RelFileNode RelFileLocator;
 #define RelationFileLocator(rel)	((rel)->rd_node)
 #endif
 
+/* 16 made one function of those that ask for ownership. */
+#if PG_VERSION_NUM >= 160000
+#define OwnsRelation(relid, role)	object_ownercheck(RelationRelationId, relid, role)
+#else
+#define OwnsRelation(relid, role)	pg_class_ownercheck(relid, role)
+#endif
+
 /* 16 lets input functions report errors without raising them. */
 #if PG_VERSION_NUM < 160000
 #define ereturn(context, dummy_value, ...)	ereport(ERROR, __VA_ARGS__)

@@ -34,14 +34,8 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "access/xloginsert.h"
-#include "catalog/dependency.h"
-#include "catalog/pg_class.h"
 #include "catalog/pg_control.h"
-#include "catalog/pg_sequence.h"
-#include "catalog/pg_type.h"
-#include "commands/extension.h"
 #include "commands/sequence.h"
-#include "generator.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "portability/instr_time.h"
@@ -51,22 +45,19 @@
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
 #include "storage/latch.h"
-#include "storage/lmgr.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/s_lock.h"
-#include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/hsearch.h"
-#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/resowner.h"
-#include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
 #include "compat.h"
+
+#include "generator.h"
 
 /*
  * A busy sequence writes one WAL record in this time.  It is also how far a
@@ -104,45 +95,17 @@
 	 offsetof(FormData_pg_sequence_data, is_called) + sizeof(bool))
 
 /*
- * What this backend knows of a sequence.
- *
- * A transaction locks a sequence once, and a role's privileges are checked
- * once in a transaction.  What was read from the catalogs stays good until
- * they send an invalidation: "loaded" then differs from "invalidations".
- */
-typedef struct SequenceState
-{
-	Oid			relid;			/* hash key */
-	LocalTransactionId lxid;	/* transaction that holds our lock */
-	Oid			userid;			/* role whose privileges it has checked */
-
-	TickSpec	spec;			/* kind of value it was found to suit */
-
-	/* From the catalogs. */
-	uint64		loaded;
-	RelFileLocator file;
-	int64		max_value;
-	bool		needs_wal;
-
-	/* Hints and memories, good whatever the catalogs say. */
-	Buffer		buffer;			/* where the page was seen last */
-	RelFileLocator logged_file; /* file for which we have written WAL */
-	XLogRecPtr	flushed;		/* we know that WAL up to here is on disk */
-	XLogRecPtr	acknowledged;	/* and up to here on the standbys, as this */
-	int			acknowledged_for;	/* value of synchronous_commit asks for */
-} SequenceState;
-
-static HTAB *sequences = NULL;
-static SequenceState *last_sequence = NULL;
-static uint64 invalidations = 1;
-
-/*
  * The sequence whose page this transaction keeps pinned: the last one used.
  * Pinning and unpinning the page at every call would be a third of the cost
  * of a call.  The pin belongs to the top transaction, as the lock does, and
  * goes at its end.
  */
 static SequenceState *pinned = NULL;
+
+/*
+ * The file of the pinned page.  A rewrite gives the sequence another one.
+ */
+static RelFileLocator pinned_file;
 
 /*
  * The tuple on the pinned page, once the page has been found good.  Sequences
@@ -176,26 +139,6 @@ typedef struct Attempt
 	int64		lead;			/* microseconds that it is ahead of the clock */
 } Attempt;
 
-
-/*
- * A sequence's catalog entries may have changed.  Another relation's do not
- * matter, and with many temporary tables there are many of those.
- */
-static void
-invalidate_relation(Datum arg pg_attribute_unused(), Oid relid)
-{
-	if (relid == InvalidOid ||
-		hash_search(sequences, &relid, HASH_FIND, NULL) != NULL)
-		invalidations++;
-}
-
-static void
-invalidate_parameters(Datum arg pg_attribute_unused(),
-					  int cacheid pg_attribute_unused(),
-					  uint32 hashvalue pg_attribute_unused())
-{
-	invalidations++;
-}
 
 static void
 unpin_page(void)
@@ -246,147 +189,21 @@ end_subtransaction(SubXactEvent event,
 void
 generator_init(void)
 {
-	HASHCTL		ctl;
-
-	ctl.keysize = sizeof(Oid);
-	ctl.entrysize = sizeof(SequenceState);
-	sequences = hash_create("snowflake sequences", 16, &ctl,
-							HASH_ELEM | HASH_BLOBS);
-
-	CacheRegisterRelcacheCallback(invalidate_relation, (Datum) 0);
-	CacheRegisterSyscacheCallback(SEQRELID, invalidate_parameters, (Datum) 0);
 	RegisterXactCallback(end_transaction, NULL);
 	RegisterSubXactCallback(end_subtransaction, NULL);
 }
 
+/*
+ * Lock and check a sequence; see sequence_open().
+ */
 static bool
-same_spec(const TickSpec *a, const TickSpec *b)
+open_sequence(SequenceState *seq, const TickSpec *spec, bool take, bool wait)
 {
-	return a->epoch == b->epoch && a->tick == b->tick &&
-		a->slots == b->slots && a->max_value == b->max_value &&
-		a->is_default == b->is_default && a->needs_update == b->needs_update;
-}
-
-/*
- * Does a sequence belong to this extension?
- */
-bool
-generator_owns(Oid relid)
-{
-	Oid			extension = getExtensionOfObject(RelationRelationId, relid);
-
-	return OidIsValid(extension) &&
-		extension == get_extension_oid("snowflake", true);
-}
-
-static SequenceState *
-find_sequence(Oid relid)
-{
-	SequenceState *seq = last_sequence;
-	bool		found;
-
-	if (seq != NULL && seq->relid == relid)
-		return seq;
-
-	seq = hash_search(sequences, &relid, HASH_ENTER, &found);
-	if (!found)
-	{
-		memset(seq, 0, sizeof(SequenceState));
-		seq->relid = relid;
-		seq->lxid = InvalidLocalTransactionId;
-	}
-	last_sequence = seq;
-	return seq;
-}
-
-static const char *
-sequence_name(Relation rel)
-{
-	return quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
-									  RelationGetRelationName(rel));
-}
-
-/*
- * A sequence that cannot be used as it is, but can be altered.
- */
-pg_noreturn static void
-refuse_sequence(Relation rel, const char *detail, const char *change)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("cannot make IDs from sequence \"%s\"",
-					RelationGetRelationName(rel)),
-			 errdetail_internal("%s", detail),
-			 errhint("Use ALTER SEQUENCE %s %s.", sequence_name(rel), change)));
-}
-
-/*
- * Read what the catalogs say of a locked sequence.
- */
-static void
-load_sequence(SequenceState *seq)
-{
-	uint64		loaded = invalidations;
-	Relation	rel;
-	HeapTuple	tuple;
-	Form_pg_sequence form;
-
-	rel = try_relation_open(seq->relid, NoLock);
-	if (rel == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("sequence with OID %u does not exist", seq->relid)));
-	if (rel->rd_rel->relkind != RELKIND_SEQUENCE)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a sequence",
-						RelationGetRelationName(rel))));
-
-	if (rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("cannot make IDs from sequence \"%s\"",
-						RelationGetRelationName(rel)),
-				 errdetail("The sequence is temporary."),
-				 errhint("Use a sequence that all sessions share and that outlives them.")));
-	if (rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED)
-		refuse_sequence(rel, "The sequence is unlogged and would repeat IDs after a crash.",
-						"SET LOGGED");
-
-	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(seq->relid));
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for sequence %u", seq->relid);
-	form = (Form_pg_sequence) GETSTRUCT(tuple);
-
-	if (form->seqtypid != INT8OID)
-		refuse_sequence(rel, psprintf("The sequence is of type %s, which is too small.",
-									  format_type_be(form->seqtypid)),
-						"AS bigint");
-	if (form->seqincrement != 1)
-		refuse_sequence(rel, psprintf("The sequence has INCREMENT %lld.",
-									  (long long) form->seqincrement),
-						"INCREMENT 1");
-	if (form->seqcache != 1)
-		refuse_sequence(rel, psprintf("The sequence has CACHE %lld, and sessions that keep values back would return IDs out of order.",
-									  (long long) form->seqcache),
-						"CACHE 1");
-	if (form->seqcycle)
-		refuse_sequence(rel, "The sequence has CYCLE and would repeat IDs.",
-						"NO CYCLE");
-
-	if (pinned == seq)
-		unpin_page();			/* it may be of another file */
-
-	seq->file = RelationFileLocator(rel);
-	seq->needs_wal = RelationNeedsWAL(rel);
-	seq->max_value = form->seqmax;
-	seq->spec.number = 0;		/* no spec has these */
-	seq->spec.slots = 0;
-	seq->userid = InvalidOid;
-	seq->loaded = loaded;
-
-	ReleaseSysCache(tuple);
-	relation_close(rel, NoLock);
+	if (!sequence_open(seq, spec, take, wait))
+		return false;
+	if (pinned == seq && !RelFileLocatorEquals(pinned_file, seq->file))
+		unpin_page();
+	return true;
 }
 
 /*
@@ -429,6 +246,7 @@ pin_page(SequenceState *seq)
 	}
 
 	pinned = seq;
+	pinned_file = seq->file;
 	pinned_tuple = NULL;		/* not yet found good */
 }
 
@@ -486,111 +304,6 @@ lock_page(SequenceState *seq, int lockmode)
 
 	return (FormData_pg_sequence_data *)
 		((char *) pinned_tuple + MAXALIGN(SizeofHeapTupleHeader));
-}
-
-/*
- * A sequence that its owner has not chosen for this kind of value.
- */
-pg_noreturn static void
-refuse_spec(SequenceState *seq, const TickSpec *spec)
-{
-	Relation	rel = relation_open(seq->relid, NoLock);
-	char	   *detail = psprintf("The sequence has MAXVALUE %lld, but the last value of the layout is %lld.",
-								  (long long) seq->max_value,
-								  (long long) spec->max_value);
-	char	   *change = psprintf("MAXVALUE %lld", (long long) spec->max_value);
-	bool		called = lock_page(seq, BUFFER_LOCK_SHARE)->is_called;
-
-	unlock_page(seq);
-	unpin_page();
-
-	/* Its values would mean other times from then on. */
-	if (called)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("cannot make IDs from sequence \"%s\"",
-						RelationGetRelationName(rel)),
-				 errdetail_internal("%s", detail),
-				 errhint("The sequence has been used: name the layout that it was used for, or use another sequence. If it was used for this one all the same, use ALTER SEQUENCE %s %s.",
-						 sequence_name(rel), change)));
-
-	refuse_sequence(rel, detail, change);
-}
-
-/*
- * See that a sequence's owner has chosen this kind of value for it.
- */
-static void
-check_spec(SequenceState *seq, const TickSpec *spec)
-{
-	if (!spec->is_default && generator_owns(seq->relid))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("sequence \"%s\" serves the extension's default layout only",
-						get_rel_name(seq->relid)),
-				 errhint("Use CREATE SEQUENCE ... MAXVALUE %lld for this layout.",
-						 (long long) spec->max_value)));
-
-	if (seq->max_value != spec->max_value &&
-		!(spec->is_default && seq->max_value == PG_INT64_MAX))
-		refuse_spec(seq, spec);
-}
-
-/*
- * Lock a sequence and see that its catalog entries allow to use it; "mode" is
- * any of the privileges that the caller's role must have.
- *
- * The lock is the one that nextval() takes, and for as long.  It belongs to
- * the top transaction, as the rollback of a subtransaction would otherwise
- * release what this backend believes to hold.
- */
-static void
-open_sequence(SequenceState *seq, const TickSpec *spec, AclMode mode)
-{
-	if (seq->lxid != MyLocalTransactionId)
-	{
-		ResourceOwner owner = CurrentResourceOwner;
-
-		CurrentResourceOwner = TopTransactionResourceOwner;
-		LockRelationOid(seq->relid, RowExclusiveLock);
-		CurrentResourceOwner = owner;
-
-		/*
-		 * A sequence made in an earlier transaction needs WAL from now on,
-		 * and nothing sends an invalidation for that.
-		 */
-		if (!seq->needs_wal)
-			seq->loaded = 0;
-		seq->userid = InvalidOid;
-		seq->lxid = MyLocalTransactionId;
-	}
-
-	if (seq->loaded != invalidations)
-		load_sequence(seq);
-
-	if (!same_spec(&seq->spec, spec))
-	{
-		check_spec(seq, spec);
-		seq->userid = InvalidOid;	/* the other may have needed less */
-	}
-	seq->spec = *spec;
-
-	/*
-	 * Everyone who may call next_id() may use the extension's own sequence
-	 * through it.  Nothing tells when a sequence joins or leaves the
-	 * extension, so that is looked up anew.
-	 */
-	if (seq->userid != GetUserId() &&
-		pg_class_aclcheck(seq->relid, GetUserId(), mode) != ACLCHECK_OK &&
-		!generator_owns(seq->relid))
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied for sequence %s",
-						get_rel_name(seq->relid)),
-				 (mode & ACL_USAGE) ? 0 :
-				 errdetail("A layout of one's own needs UPDATE, as another one could push the sequence years ahead."),
-				 errhint("The sequence's owner can GRANT %s ON SEQUENCE.",
-						 (mode & ACL_USAGE) ? "USAGE" : "UPDATE")));
 }
 
 /*
@@ -1021,7 +734,7 @@ int64
 generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 			   int64 *count)
 {
-	SequenceState *seq = find_sequence(relid);
+	SequenceState *seq = sequence_find(relid);
 	Attempt		attempt;
 	Refusal		refusal;
 	XLogRecPtr	lsn;
@@ -1042,15 +755,8 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 		int64		wait;
 		int64		time;
 
-		if (unlikely(seq->lxid != MyLocalTransactionId ||
-					 seq->loaded != invalidations ||
-					 seq->userid != GetUserId() ||
-					 seq->spec.number != spec->number))
-		{
-			open_sequence(seq, spec, spec->needs_update ?
-						  ACL_UPDATE : ACL_USAGE | ACL_UPDATE);
-			seq->userid = GetUserId();
-		}
+		if (unlikely(!sequence_is_open(seq, spec)))
+			(void) open_sequence(seq, spec, true, true);
 
 		refusal = take_values(seq, spec, limits->max_lead, *count, &attempt, &lsn);
 		if (likely(refusal == REFUSED_NOT))
@@ -1088,20 +794,22 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 }
 
 /*
- * Read a sequence's state without changing it.
+ * Read a sequence's state without changing it.  Returns false if another
+ * session has locked the sequence and the caller does not want to wait.
  */
-void
-generator_status(Oid relid, const TickSpec *spec, TickStatus *status)
+bool
+generator_status(Oid relid, const TickSpec *spec, const TickLimits *limits,
+				 bool wait, TickStatus *status)
 {
-	SequenceState *seq = find_sequence(relid);
-	FormData_pg_sequence_data *data;
+	SequenceState *seq = sequence_find(relid);
+	FormData_pg_sequence_data data;
+	Attempt		attempt;
+	Refusal		refusal;
 
-	open_sequence(seq, spec, ACL_USAGE | ACL_UPDATE | ACL_SELECT);
+	if (!open_sequence(seq, spec, false, wait))
+		return false;
 
-	data = lock_page(seq, BUFFER_LOCK_SHARE);
-	status->called = data->is_called;
-	status->value = data->last_value;
-	status->logged = data->last_value + data->log_cnt;
+	data = *lock_page(seq, BUFFER_LOCK_SHARE);
 	unlock_page(seq);
 
 	/*
@@ -1110,10 +818,20 @@ generator_status(Oid relid, const TickSpec *spec, TickStatus *status)
 	 */
 	unpin_page();
 
-	if (status->value < 0 || status->value > spec->max_value)
-	{
-		Attempt		attempt = {.last = status->value};
+	attempt.now = GetCurrentTimestamp();
+	refusal = next_value(&data, spec, limits->max_lead, 1, &attempt);
+	if (refusal == REFUSED_IMPOSSIBLE)
+		report_refusal(seq, spec, limits, &attempt, refusal);
 
-		report_refusal(seq, spec, NULL, &attempt, REFUSED_IMPOSSIBLE);
-	}
+	status->called = data.is_called;
+	status->value = data.last_value;
+	status->logged = data.last_value + data.log_cnt;
+	if (refusal == REFUSED_NOT)
+		status->state = attempt.lead > 0 ? TICK_AHEAD : TICK_OK;
+	else if (refusal == REFUSED_AHEAD &&
+			 attempt.lead - limits->max_lead <= Max(limits->max_wait, spec->tick))
+		status->state = TICK_WAITS;
+	else
+		status->state = TICK_REFUSES;
+	return true;
 }

@@ -507,7 +507,7 @@ find_builtin(const LayoutDefinition *definition)
 }
 
 /*
- * Read a built-in layout's name or a definition.
+ * Read a built-in layout's name, in upper or lower case, or a definition.
  */
 bool
 layout_parse(const char *text, LayoutDefinition *definition,
@@ -532,7 +532,8 @@ layout_parse(const char *text, LayoutDefinition *definition,
 		load_builtins();
 		for (int i = 0; i < (int) lengthof(builtins); i++)
 		{
-			if (word_is(text + start, length, builtins[i].name))
+			if (strlen(builtins[i].name) == (size_t) length &&
+				pg_strncasecmp(text + start, builtins[i].name, length) == 0)
 			{
 				*definition = loaded[i].definition;
 				return true;
@@ -594,6 +595,22 @@ layout_builtin(int index, LayoutDefinition *definition)
 	*definition = loaded[index].definition;
 	return builtins[index].kind == LAYOUT_BITS ?
 		builtins[index].text : builtins[index].name;
+}
+
+/*
+ * The name of the built-in layout that sequences with this MAXVALUE serve, or
+ * NULL.
+ */
+const char *
+layout_of_max_value(int64 max_value)
+{
+	load_builtins();
+	for (int i = 0; i < (int) lengthof(builtins); i++)
+	{
+		if (loaded[i].room - builtins[i].less == max_value)
+			return builtins[i].name;
+	}
+	return NULL;
 }
 
 /*

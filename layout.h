@@ -127,6 +127,7 @@ extern void layout_init(Layout *layout, const LayoutDefinition *definition);
 
 extern int	layout_builtins(void);
 extern const char *layout_builtin(int index, LayoutDefinition *definition);
+extern const char *layout_of_max_value(int64 max_value);
 
 extern uint64 layout_compose(const Layout *layout, int64 tick, int64 shard,
 							 int64 slot);

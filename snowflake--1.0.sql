@@ -49,177 +49,6 @@ CREATE TYPE snowflake_layout (
 COMMENT ON TYPE snowflake_layout IS
 'which bits of an ID are its time, shard and sequence: a built-in layout''s name or a definition';
 
-CREATE FUNCTION snowflake_layout_eq(snowflake_layout, snowflake_layout)
-RETURNS boolean
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-
-COMMENT ON FUNCTION snowflake_layout_eq(snowflake_layout, snowflake_layout) IS
-'implementation of = operator';
-
-CREATE FUNCTION snowflake_layout_ne(snowflake_layout, snowflake_layout)
-RETURNS boolean
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-
-COMMENT ON FUNCTION snowflake_layout_ne(snowflake_layout, snowflake_layout) IS
-'implementation of <> operator';
-
-CREATE FUNCTION snowflake_layout_lt(snowflake_layout, snowflake_layout)
-RETURNS boolean
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-
-COMMENT ON FUNCTION snowflake_layout_lt(snowflake_layout, snowflake_layout) IS
-'implementation of < operator';
-
-CREATE FUNCTION snowflake_layout_le(snowflake_layout, snowflake_layout)
-RETURNS boolean
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-
-COMMENT ON FUNCTION snowflake_layout_le(snowflake_layout, snowflake_layout) IS
-'implementation of <= operator';
-
-CREATE FUNCTION snowflake_layout_gt(snowflake_layout, snowflake_layout)
-RETURNS boolean
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-
-COMMENT ON FUNCTION snowflake_layout_gt(snowflake_layout, snowflake_layout) IS
-'implementation of > operator';
-
-CREATE FUNCTION snowflake_layout_ge(snowflake_layout, snowflake_layout)
-RETURNS boolean
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-
-COMMENT ON FUNCTION snowflake_layout_ge(snowflake_layout, snowflake_layout) IS
-'implementation of >= operator';
-
-CREATE FUNCTION snowflake_layout_cmp(snowflake_layout, snowflake_layout)
-RETURNS integer
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-
-COMMENT ON FUNCTION snowflake_layout_cmp(snowflake_layout, snowflake_layout) IS
-'less-equal-greater';
-
-CREATE FUNCTION snowflake_layout_hash(snowflake_layout)
-RETURNS integer
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-
-COMMENT ON FUNCTION snowflake_layout_hash(snowflake_layout) IS 'hash';
-
-CREATE FUNCTION snowflake_layout_hash_extended(snowflake_layout, bigint)
-RETURNS bigint
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-
-COMMENT ON FUNCTION snowflake_layout_hash_extended(snowflake_layout, bigint) IS 'hash';
-
-CREATE OPERATOR = (
-	LEFTARG = snowflake_layout,
-	RIGHTARG = snowflake_layout,
-	FUNCTION = snowflake_layout_eq,
-	COMMUTATOR = =,
-	NEGATOR = <>,
-	RESTRICT = eqsel,
-	JOIN = eqjoinsel,
-	HASHES,
-	MERGES
-);
-
-COMMENT ON OPERATOR = (snowflake_layout, snowflake_layout) IS 'equal';
-
-CREATE OPERATOR <> (
-	LEFTARG = snowflake_layout,
-	RIGHTARG = snowflake_layout,
-	FUNCTION = snowflake_layout_ne,
-	COMMUTATOR = <>,
-	NEGATOR = =,
-	RESTRICT = neqsel,
-	JOIN = neqjoinsel
-);
-
-COMMENT ON OPERATOR <> (snowflake_layout, snowflake_layout) IS 'not equal';
-
-CREATE OPERATOR < (
-	LEFTARG = snowflake_layout,
-	RIGHTARG = snowflake_layout,
-	FUNCTION = snowflake_layout_lt,
-	COMMUTATOR = >,
-	NEGATOR = >=,
-	RESTRICT = scalarltsel,
-	JOIN = scalarltjoinsel
-);
-
-COMMENT ON OPERATOR < (snowflake_layout, snowflake_layout) IS 'less than';
-
-CREATE OPERATOR <= (
-	LEFTARG = snowflake_layout,
-	RIGHTARG = snowflake_layout,
-	FUNCTION = snowflake_layout_le,
-	COMMUTATOR = >=,
-	NEGATOR = >,
-	RESTRICT = scalarlesel,
-	JOIN = scalarlejoinsel
-);
-
-COMMENT ON OPERATOR <= (snowflake_layout, snowflake_layout) IS 'less than or equal';
-
-CREATE OPERATOR > (
-	LEFTARG = snowflake_layout,
-	RIGHTARG = snowflake_layout,
-	FUNCTION = snowflake_layout_gt,
-	COMMUTATOR = <,
-	NEGATOR = <=,
-	RESTRICT = scalargtsel,
-	JOIN = scalargtjoinsel
-);
-
-COMMENT ON OPERATOR > (snowflake_layout, snowflake_layout) IS 'greater than';
-
-CREATE OPERATOR >= (
-	LEFTARG = snowflake_layout,
-	RIGHTARG = snowflake_layout,
-	FUNCTION = snowflake_layout_ge,
-	COMMUTATOR = <=,
-	NEGATOR = <,
-	RESTRICT = scalargesel,
-	JOIN = scalargejoinsel
-);
-
-COMMENT ON OPERATOR >= (snowflake_layout, snowflake_layout) IS 'greater than or equal';
-
-CREATE OPERATOR CLASS snowflake_layout_ops
-DEFAULT FOR TYPE snowflake_layout USING btree AS
-	OPERATOR 1 <,
-	OPERATOR 2 <=,
-	OPERATOR 3 =,
-	OPERATOR 4 >=,
-	OPERATOR 5 >,
-	FUNCTION 1 snowflake_layout_cmp(snowflake_layout, snowflake_layout);
-
-COMMENT ON OPERATOR CLASS snowflake_layout_ops USING btree IS
-'layouts in an order that means nothing, for DISTINCT and unique indexes';
-
-COMMENT ON OPERATOR FAMILY snowflake_layout_ops USING btree IS
-'layouts in an order that means nothing, for DISTINCT and unique indexes';
-
-CREATE OPERATOR CLASS snowflake_layout_ops
-DEFAULT FOR TYPE snowflake_layout USING hash AS
-	OPERATOR 1 =,
-	FUNCTION 1 snowflake_layout_hash(snowflake_layout),
-	FUNCTION 2 snowflake_layout_hash_extended(snowflake_layout, bigint);
-
-COMMENT ON OPERATOR CLASS snowflake_layout_ops USING hash IS
-'equality of layouts, for GROUP BY and joins';
-
-COMMENT ON OPERATOR FAMILY snowflake_layout_ops USING hash IS
-'equality of layouts, for GROUP BY and joins';
-
 CREATE FUNCTION snowflake_layouts(
 	OUT name text,
 	OUT definition text,
@@ -426,6 +255,47 @@ LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION snowflake_status(regclass, snowflake_layout) IS
 'last ID''s time, its lead over the clock, the time logged beyond it, and the layout''s end';
+
+CREATE FUNCTION snowflake_sequence_state(
+	sequence regclass,
+	layout snowflake_layout,
+	OUT last_timestamp timestamptz,
+	OUT lead interval,
+	OUT state text)
+RETURNS record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_sequence_state(regclass, snowflake_layout) IS
+'for the view snowflake_sequences: state of a sequence, with errors as states';
+
+CREATE VIEW snowflake_sequences AS
+SELECT
+	s.seqrelid::regclass AS sequence,
+	l.name AS layout,
+	t.last_timestamp,
+	t.lead,
+	l.expires,
+	t.state
+FROM pg_catalog.pg_sequence AS s
+JOIN pg_catalog.pg_class AS c ON c.oid = s.seqrelid AND c.relpersistence <> 't'
+JOIN snowflake_layouts() AS l ON l.max_value = s.seqmax
+CROSS JOIN LATERAL snowflake_sequence_state(s.seqrelid, l.name::snowflake_layout) AS t;
+
+COMMENT ON VIEW snowflake_sequences IS
+'sequences that make IDs, by their MAXVALUE: layout, last ID''s time, its lead over the clock, the layout''s end, and ok, ahead, waits, refuses or no privilege';
+
+GRANT SELECT ON snowflake_sequences TO PUBLIC;
+
+CREATE FUNCTION snowflake_alter_sequence(
+	sequence regclass,
+	layout snowflake_layout DEFAULT 'instagram')
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_alter_sequence(regclass, snowflake_layout) IS
+'make an existing sequence serve a layout: its type, MAXVALUE and other parameters, and no column that owns it';
 
 --
 -- IDs as text, and IDs that do not show their order

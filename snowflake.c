@@ -18,22 +18,25 @@
 #include "access/htup_details.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
-#include "common/hashfn.h"
 #include "encode.h"
+#include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "generator.h"
-#include "layout.h"
 #include "libpq/pqformat.h"
 #include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "nodes/primnodes.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
+#include "utils/resowner.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
 #include "compat.h"
+
+#include "generator.h"
+#include "layout.h"
 
 PG_MODULE_MAGIC_EXT(
 					.name = "snowflake",
@@ -51,20 +54,13 @@ PG_FUNCTION_INFO_V1(snowflake_min_id);
 PG_FUNCTION_INFO_V1(snowflake_max_id);
 PG_FUNCTION_INFO_V1(snowflake_id);
 PG_FUNCTION_INFO_V1(snowflake_status);
+PG_FUNCTION_INFO_V1(snowflake_sequence_state);
+PG_FUNCTION_INFO_V1(snowflake_alter_sequence);
 PG_FUNCTION_INFO_V1(snowflake_layouts);
 PG_FUNCTION_INFO_V1(snowflake_layout_in);
 PG_FUNCTION_INFO_V1(snowflake_layout_out);
 PG_FUNCTION_INFO_V1(snowflake_layout_recv);
 PG_FUNCTION_INFO_V1(snowflake_layout_send);
-PG_FUNCTION_INFO_V1(snowflake_layout_eq);
-PG_FUNCTION_INFO_V1(snowflake_layout_ne);
-PG_FUNCTION_INFO_V1(snowflake_layout_lt);
-PG_FUNCTION_INFO_V1(snowflake_layout_le);
-PG_FUNCTION_INFO_V1(snowflake_layout_gt);
-PG_FUNCTION_INFO_V1(snowflake_layout_ge);
-PG_FUNCTION_INFO_V1(snowflake_layout_cmp);
-PG_FUNCTION_INFO_V1(snowflake_layout_hash);
-PG_FUNCTION_INFO_V1(snowflake_layout_hash_extended);
 PG_FUNCTION_INFO_V1(snowflake_to_text);
 PG_FUNCTION_INFO_V1(snowflake_from_text);
 PG_FUNCTION_INFO_V1(snowflake_obfuscate);
@@ -74,6 +70,7 @@ void		_PG_init(void);
 
 /* Settings.  Milliseconds, as far as they are times. */
 #define SHARD_UNSET			(-1)
+#define SHARD_MAX			8191	/* of the layout "instagram" */
 #define MAX_LEAD_LIMIT		(100.0 * DAYS_PER_YEAR * SECS_PER_DAY * 1000.0)
 
 static int	shard_setting = SHARD_UNSET;
@@ -138,6 +135,7 @@ use_layout(LayoutInUse *used, const LayoutDefinition *definition)
 	used->spec.max_value = layout->max_value;
 	used->spec.is_default = layout->is_default;
 	used->spec.needs_update = !layout->is_builtin;
+	used->spec.definition = &layout->definition;
 
 	used->warn_value = PG_INT64_MAX;
 	if (layout->has_time)
@@ -162,7 +160,7 @@ define_settings(void)
 							"Shard number that next_id() without arguments puts into its IDs.",
 							"-1 means that it is not set.",
 							&shard_setting,
-							SHARD_UNSET, SHARD_UNSET, INT_MAX,
+							SHARD_UNSET, SHARD_UNSET, SHARD_MAX,
 							PGC_USERSET, 0,
 							NULL, NULL, NULL);
 
@@ -176,7 +174,7 @@ define_settings(void)
 
 	DefineCustomIntVariable("snowflake.max_wait",
 							"The longest time that next_id() waits for the clock.",
-							"A longer wait is an error, and is not begun if it is certain to be longer.",
+							"It fails immediately if the required wait is longer.",
 							&max_wait_setting,
 							5000, 0, INT_MAX,
 							PGC_USERSET, GUC_UNIT_MS,
@@ -195,6 +193,7 @@ _PG_init(void)
 	(void) layout_builtin(0, &definition);
 	use_layout(&instagram, &definition);
 
+	sequence_init();
 	generator_init();
 }
 
@@ -346,6 +345,16 @@ warn_of_tests(void)
 			 errhint("Give the number of the launch as the shard.")));
 }
 
+static TickLimits
+current_limits(void)
+{
+	TickLimits	limits;
+
+	limits.max_lead = (int64) (max_lead_setting * 1000.0);
+	limits.max_wait = max_wait_setting * INT64CONST(1000);
+	return limits;
+}
+
 /*
  * Take values of a sequence, for IDs of a shard: up to *count, one after the
  * other, and return the first.
@@ -353,13 +362,10 @@ warn_of_tests(void)
 static inline int64
 next_values(int64 shard, Oid sequence, const LayoutInUse *used, int64 *count)
 {
-	TickLimits	limits;
+	TickLimits	limits = current_limits();
 	int64		value;
 
 	check_shard(&used->layout, shard);
-
-	limits.max_lead = (int64) (max_lead_setting * 1000.0);
-	limits.max_wait = max_wait_setting * INT64CONST(1000);
 
 	value = generator_next(sequence, &used->spec, &limits, count);
 
@@ -499,7 +505,7 @@ default_sequence(Oid function)
 	Oid			schema = get_func_namespace(function);
 	Oid			sequence = get_relname_relid("next_id_seq", schema);
 
-	if (!OidIsValid(sequence) || !generator_owns(sequence))
+	if (!OidIsValid(sequence) || !sequence_owned_by_extension(sequence))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("sequence %s of the extension does not exist",
@@ -525,7 +531,7 @@ snowflake_next_id_setting(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("\"snowflake.shard\" is not set"),
-				 errhint("Set it for this server or database with ALTER SYSTEM or ALTER DATABASE, or give the shard as an argument: next_id(5).")));
+				 errhint("Set it with ALTER DATABASE, which takes effect in new sessions, or with SET in this one, or give the shard as an argument: next_id(5).")));
 
 	/* Once for each place where a query calls the function. */
 	if (sequence == NULL)
@@ -689,6 +695,22 @@ interval_datum(int64 usecs)
 }
 
 /*
+ * The time of a sequence's last value, which must have been taken, and how far
+ * that is ahead of the clock.
+ */
+static TimestampTz
+last_time(const Layout *layout, const TickStatus *status)
+{
+	return layout->epoch + status->value / layout->slots * layout->tick;
+}
+
+static Datum
+lead_datum(const Layout *layout, const TickStatus *status)
+{
+	return interval_datum(Max(last_time(layout, status) - GetCurrentTimestamp(), 0));
+}
+
+/*
  * How a sequence stands: the last ID's time, how far that is ahead of the
  * clock, how far the WAL covers use of the sequence beyond it, and the end.
  * Of these, a layout without a clock has none.
@@ -703,19 +725,21 @@ snowflake_status(PG_FUNCTION_ARGS)
 	Datum		values[4];
 	bool		nulls[4] = {true, true, true, true};
 
+	TickLimits	limits = current_limits();
+
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 
-	generator_status(PG_GETARG_OID(0), &used->spec, &status);
+	(void) generator_status(PG_GETARG_OID(0), &used->spec, &limits, true,
+							&status);
 
 	if (status.called && layout->has_clock)
 	{
 		int64		tick = status.value / layout->slots;
 		int64		logged = status.logged / layout->slots;
-		TimestampTz last = layout->epoch + tick * layout->tick;
 
-		values[0] = TimestampTzGetDatum(last);
-		values[1] = interval_datum(Max(last - GetCurrentTimestamp(), 0));
+		values[0] = TimestampTzGetDatum(last_time(layout, &status));
+		values[1] = lead_datum(layout, &status);
 		values[2] = interval_datum((logged - tick) * layout->tick);
 		nulls[0] = nulls[1] = nulls[2] = false;
 	}
@@ -728,6 +752,242 @@ snowflake_status(PG_FUNCTION_ARGS)
 
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
 													  values, nulls)));
+}
+
+/*
+ * Read a sequence's state, and say what would happen to a caller of next_id().
+ *
+ * The view snowflake_sequences must show all sequences whatever is wrong with
+ * one of them.  So an error becomes a state, after which a subtransaction
+ * cleans up, and a sequence that another session is altering is not waited
+ * for.
+ */
+static const char *
+state_without_error(Oid sequence, const TickSpec *spec, TickStatus *status)
+{
+	static const char *const states[] = {"ok", "ahead", "waits", "refuses"};
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	TickLimits	limits = current_limits();
+	const char *volatile state = NULL;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+
+	PG_TRY();
+	{
+		if (!generator_status(sequence, spec, &limits, false, status))
+			status->state = TICK_WAITS;
+		state = states[status->state];
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+
+		/* A cancel is meant for the whole query. */
+		if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+			ReThrowError(error);
+		state = error->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE ?
+			"no privilege" : "refuses";
+		FreeErrorData(error);
+	}
+	PG_END_TRY();
+
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	return state;
+}
+
+/*
+ * For the view snowflake_sequences: the time of a sequence's last ID, how far
+ * that is ahead of the clock, and the state.
+ */
+Datum
+snowflake_sequence_state(PG_FUNCTION_ARGS)
+{
+	const LayoutInUse *used = layout_argument(fcinfo, 1);
+	TickStatus	status = {0};
+	TupleDesc	tupdesc;
+	Datum		values[3];
+	bool		nulls[3] = {true, true, false};
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+
+	values[2] = CStringGetTextDatum(state_without_error(PG_GETARG_OID(0),
+														&used->spec, &status));
+	if (status.called && used->layout.has_clock)
+	{
+		values[0] = TimestampTzGetDatum(last_time(&used->layout, &status));
+		values[1] = lead_datum(&used->layout, &status);
+		nulls[0] = nulls[1] = false;
+	}
+
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
+													  values, nulls)));
+}
+
+/*
+ * Making a sequence serve a layout
+ */
+
+/*
+ * A value that no counter of rows reaches, but every clock's has passed: two
+ * to the power of 40.  The built-in layout with the smallest values of this
+ * day, "trace", passed it in 2004.
+ */
+#define COUNTER_LIMIT		(INT64CONST(1) << 40)
+
+/*
+ * Is a value a time of the layout at which a sequence may have made its last
+ * ID: in the second half of the time since the epoch, or, as clocks are wrong
+ * sometimes, less than a year ahead?
+ */
+static bool
+is_recent(const Layout *layout, int64 value)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz time;
+
+	if (!layout->has_clock || value < 0 || value > layout->max_value)
+		return false;
+	time = layout->epoch + value / layout->slots * layout->tick;
+	return time > layout->epoch / 2 + now / 2 &&
+		time < now + 366 * USECS_PER_DAY;
+}
+
+/*
+ * Check that a sequence's last value may be followed by one of the layout: it
+ * must be a counter's, or a time of this layout, and not one of another.
+ */
+static void
+check_last_value(const char *name, const Layout *layout, int64 max_value,
+				 int64 last, bool called)
+{
+	const char *served = layout_of_max_value(max_value);
+
+	if (max_value == layout->max_value)
+		return;
+
+	if (!called)
+		served = NULL;
+	else if (served == NULL && last >= COUNTER_LIMIT &&
+			 !is_recent(layout, last))
+	{
+		for (int i = 0; i < layout_builtins() && served == NULL; i++)
+		{
+			LayoutDefinition definition;
+			Layout		other;
+
+			(void) layout_builtin(i, &definition);
+			layout_init(&other, &definition);
+			if (is_recent(&other, last))
+				served = layout_text(&other);
+		}
+	}
+
+	if (served != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
+						name, layout_text(layout)),
+				 errdetail("The sequence has been used for layout \"%s\": its last value is %lld.",
+						   served, (long long) last),
+				 errhint("Use a new sequence, or name layout \"%s\".", served)));
+
+	if (last < 0 || last > layout->max_value)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
+						name, layout_text(layout)),
+				 errdetail("Its last value is %lld, and the values of the layout are 0 to %lld.",
+						   (long long) last, (long long) layout->max_value),
+				 errhint("Use a new sequence.")));
+
+	if (called && last >= COUNTER_LIMIT && layout->has_clock &&
+		!is_recent(layout, last))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
+						name, layout_text(layout)),
+				 errdetail("Its last value %lld is too large for a counter, and its time in the layout is %s.",
+						   (long long) last,
+						   timestamptz_to_str(layout->epoch + last / layout->slots * layout->tick)),
+				 errhint("Use a new sequence.")));
+}
+
+/*
+ * Run a command or a query of one row by SPI, with the caller's rights.
+ */
+static void
+run_sql(int expected, const char *sql)
+{
+	int			result = SPI_execute(sql, false, 0);
+
+	if (result != expected ||
+		(expected == SPI_OK_SELECT && SPI_processed != 1))
+		elog(ERROR, "unexpected result %d of \"%s\"", result, sql);
+}
+
+/*
+ * snowflake_alter_sequence(sequence, layout)
+ *
+ * Not strict, like next_id(): a NULL must not pass for success.
+ */
+Datum
+snowflake_alter_sequence(PG_FUNCTION_ARGS)
+{
+	const Layout *layout;
+	Oid			sequence;
+	char	   *name;
+	bool		isnull;
+	int64		numbers[2];
+	bool		called;
+
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+		refuse_null(PG_ARGISNULL(0) ? "sequence" : "layout");
+	sequence = PG_GETARG_OID(0);
+	layout = &layout_argument(fcinfo, 1)->layout;
+
+	PreventCommandIfReadOnly("snowflake_alter_sequence()");
+	PreventCommandDuringRecovery("snowflake_alter_sequence()");
+
+	/* From here on nobody else takes a value. */
+	name = sequence_open_to_alter(sequence);
+
+	if (!layout->is_default && sequence_owned_by_extension(sequence))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
+						get_rel_name(sequence), layout_text(layout)),
+				 errdetail("The extension's own sequence serves layout \"instagram\" only."),
+				 errhint("Use a new sequence.")));
+
+	SPI_connect();
+
+	run_sql(SPI_OK_SELECT,
+			psprintf("SELECT seqmax, last_value, is_called FROM %s, pg_catalog.pg_sequence WHERE seqrelid OPERATOR(pg_catalog.=) %u",
+					 name, sequence));
+	for (int i = 0; i < 2; i++)
+		numbers[i] = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0],
+												 SPI_tuptable->tupdesc,
+												 i + 1, &isnull));
+	called = DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0],
+										SPI_tuptable->tupdesc, 3, &isnull));
+	check_last_value(get_rel_name(sequence), layout, numbers[0], numbers[1], called);
+
+	run_sql(SPI_OK_UTILITY,
+			psprintf("ALTER SEQUENCE %s AS pg_catalog.int8 INCREMENT BY 1 MAXVALUE %lld CACHE 1 NO CYCLE OWNED BY NONE",
+					 name, (long long) layout->max_value));
+
+	SPI_finish();
+	PG_RETURN_VOID();
 }
 
 /*
@@ -843,73 +1103,6 @@ snowflake_layout_send(PG_FUNCTION_ARGS)
 	pq_sendbyte(&buffer, LAYOUT_VERSION);
 	pq_sendtext(&buffer, text, strlen(text));
 	PG_RETURN_BYTEA_P(pq_endtypsend(&buffer));
-}
-
-/*
- * Layouts have no order that means anything, but DISTINCT, window functions
- * and unique indexes need one.
- */
-static int
-compare_layouts(FunctionCallInfo fcinfo)
-{
-	return memcmp(PG_GETARG_POINTER(0), PG_GETARG_POINTER(1),
-				  sizeof(LayoutDefinition));
-}
-
-Datum
-snowflake_layout_eq(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_BOOL(compare_layouts(fcinfo) == 0);
-}
-
-Datum
-snowflake_layout_ne(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_BOOL(compare_layouts(fcinfo) != 0);
-}
-
-Datum
-snowflake_layout_lt(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_BOOL(compare_layouts(fcinfo) < 0);
-}
-
-Datum
-snowflake_layout_le(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_BOOL(compare_layouts(fcinfo) <= 0);
-}
-
-Datum
-snowflake_layout_gt(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_BOOL(compare_layouts(fcinfo) > 0);
-}
-
-Datum
-snowflake_layout_ge(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_BOOL(compare_layouts(fcinfo) >= 0);
-}
-
-Datum
-snowflake_layout_cmp(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_INT32(compare_layouts(fcinfo));
-}
-
-Datum
-snowflake_layout_hash(PG_FUNCTION_ARGS)
-{
-	return hash_any((unsigned char *) PG_GETARG_POINTER(0),
-					sizeof(LayoutDefinition));
-}
-
-Datum
-snowflake_layout_hash_extended(PG_FUNCTION_ARGS)
-{
-	return hash_any_extended((unsigned char *) PG_GETARG_POINTER(0),
-							 sizeof(LayoutDefinition), PG_GETARG_INT64(1));
 }
 
 /*

@@ -28,11 +28,11 @@ DECLARE
 BEGIN
     EXECUTE format('CREATE SEQUENCE %I', name || '_seq');
     SELECT * INTO refused FROM error_of(format('SELECT next_id(0, %L, %L)', name || '_seq', layout));
-    EXECUTE regexp_replace(refused.hint, '^Use (.*)\.$', '\1');
+    EXECUTE regexp_replace(refused.hint, '^If nothing else takes numbers from it, its owner can use (.*)\.$', '\1');
     RETURN refused.sqlstate_ || ' ' || refused.message || ' ' || refused.detail || ' ' || refused.hint;
 END $$;
 SELECT prepare(name, layout) FROM systems WHERE name <> 'instagram';
-CREATE SEQUENCE instagram_seq;
+CREATE SEQUENCE instagram_seq MAXVALUE 1125899906841599;
 DROP FUNCTION prepare;
 -- built-in layouts: the MAXVALUE that snowflake_layouts() has
 SELECT count(*) FROM snowflake_layouts() l
@@ -50,11 +50,11 @@ RESET client_min_messages;
 \pset tuples_only off
 SELECT name, count(*) = count(DISTINCT id) AS unique,
        bool_and(id > coalesce(before, 0)) AS ordered,
-       bool_and((SELECT snowflake_shard(id, layout) = shard WHERE layout NOT IN ('mastodon', 'timestamp:46 sequence:18 epoch:0', 'timestamp:32 epoch:0 tick:1s'))) AS shard,
+       bool_and((SELECT snowflake_shard(id, layout) = shard WHERE layout::text NOT IN ('mastodon', 'timestamp:46 sequence:18 epoch:0', 'timestamp:32 epoch:0 tick:1s'))) AS shard,
        count(DISTINCT (SELECT snowflake_sequence(id, layout)
-                       WHERE layout NOT IN ('timestamp:48 node:15 epoch:1420070400000 tick:10us', 'timestamp:53 shard:10 epoch:0 tick:1us', 'timestamp:32 epoch:0 tick:1s'))) AS sequences,
+                       WHERE layout::text NOT IN ('timestamp:48 node:15 epoch:1420070400000 tick:10us', 'timestamp:53 shard:10 epoch:0 tick:1us', 'timestamp:32 epoch:0 tick:1s'))) AS sequences,
        bool_and((SELECT abs(extract(epoch FROM snowflake_timestamp(id, layout) - clock_timestamp())) < 120
-                 WHERE layout NOT IN ('trace', 'decimal', 'shard:13 sequence:31'))) AS time
+                 WHERE layout::text NOT IN ('trace', 'decimal', 'shard:13 sequence:31'))) AS time
 FROM (SELECT *, lag(id) OVER (PARTITION BY name ORDER BY n) AS before FROM made) made
 JOIN systems USING (name) GROUP BY name ORDER BY name;
 -- what JavaScript can hold

@@ -4,7 +4,7 @@
 SET intervalstyle = 'postgres';
 \pset null ''
 
-CREATE SEQUENCE many;
+CREATE SEQUENCE many MAXVALUE 1125899906841599;
 
 -- in order, without a gap but that of the clock, each with its parts
 SELECT count(*), count(DISTINCT id), bool_and(id > before) AS ordered, bool_and(snowflake_shard(id) = 8191) AS shard,

@@ -9,7 +9,7 @@ DROP ROLE IF EXISTS regress_sf_app, regress_sf_owner;
 RESET client_min_messages;
 CREATE ROLE regress_sf_app;
 CREATE ROLE regress_sf_owner;
-CREATE SEQUENCE guarded;
+CREATE SEQUENCE guarded MAXVALUE 1125899906841599;
 ALTER SEQUENCE guarded OWNER TO regress_sf_owner;
 
 -- the default sequence needs no privilege but EXECUTE, and gives no other
@@ -44,6 +44,23 @@ REVOKE UPDATE ON SEQUENCE guarded FROM regress_sf_app;
 SET ROLE regress_sf_app;
 SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''guarded'')');
 RESET ROLE;
+
+-- whatever else is wrong with the sequence: without a privilege nothing of it is told
+CREATE SEQUENCE hidden MAXVALUE 9007199254736895;
+CREATE SEQUENCE hidden_cached CACHE 7 MAXVALUE 1125899906841599;
+CREATE UNLOGGED SEQUENCE hidden_unlogged MAXVALUE 1125899906841599;
+CREATE SEQUENCE hidden_counter;
+SELECT next_id(5, 'hidden', 'twitter') > 0;
+SET ROLE regress_sf_app;
+SELECT command, sqlstate_, message, detail
+FROM unnest(ARRAY['next_id(1, %L)', 'next_id(1, %L, ''twitter'')', 'next_id(1, %L, ''timestamp:41 shard:22 epoch:0'')',
+                  'next_ids(1, 2, %L)', 'snowflake_status(%L)', 'snowflake_status(%L, ''twitter'')']) AS command,
+     unnest(ARRAY['hidden', 'hidden_cached', 'hidden_unlogged', 'hidden_counter']) AS seq,
+     error_of('SELECT ' || format(command, seq))
+WHERE sqlstate_ <> '42501' OR message <> 'permission denied for sequence ' || seq;
+SELECT sqlstate_ FROM error_of('SELECT next_id(1, ''pg_class'')');
+RESET ROLE;
+DROP SEQUENCE hidden, hidden_cached, hidden_unlogged, hidden_counter;
 
 -- each role for itself, also within one transaction
 CREATE FUNCTION guarded_id() RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER

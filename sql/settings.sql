@@ -26,6 +26,7 @@ SHOW snowflake.max_wait;
 -- ranges
 \set VERBOSITY terse
 SET snowflake.shard = -2;
+SET snowflake.shard = 8192;
 SET snowflake.shard = 2147483648;
 SELECT sqlstate_ FROM error_of('SET snowflake.max_lead = -1');
 SET snowflake.max_lead = 'soon';
@@ -88,6 +89,11 @@ SELECT set_for_database('snowflake.shard', 'five');
 SELECT snowflake_shard(next_id(9));
 SHOW snowflake.shard;
 SELECT * FROM error_of('SELECT next_id()');
+-- a setting for the database is not one for this session yet, as the hint says
+SELECT set_for_database('snowflake.shard', '8191');
+SELECT sqlstate_, hint FROM error_of('SELECT next_id()');
+\c -
+SELECT snowflake_shard(next_id());
 
 DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET snowflake.shard', current_database()); END $$;
 DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET snowflake.max_lead', current_database()); END $$;

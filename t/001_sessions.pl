@@ -12,7 +12,7 @@ $node->append_conf('postgresql.conf', "max_connections = 50\n");
 $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake;
-	CREATE SEQUENCE own;
+	CREATE SEQUENCE own MAXVALUE 1125899906841599;
 	-- no unique index: it would only hide where a duplicate came from
 	CREATE TABLE taken (session int, n bigint GENERATED ALWAYS AS IDENTITY, id bigint);
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(7), session int);

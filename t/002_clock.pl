@@ -17,7 +17,7 @@ $node->init;
 start_with_clock($node, '+0');
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake;
-	CREATE SEQUENCE other;
+	CREATE SEQUENCE other MAXVALUE 1125899906841599;
 	CREATE TABLE taken (n int GENERATED ALWAYS AS IDENTITY, id bigint DEFAULT next_id(5));
 	INSERT INTO taken DEFAULT VALUES;
 });
@@ -137,7 +137,7 @@ is( $node->safe_psql('restored', q{SELECT pg_get_userbyid(relowner) FROM pg_clas
 
 # Outside the layout's time
 set_clock($node, '@2011-08-24 21:07:00');
-$node->safe_psql('postgres', 'CREATE SEQUENCE early');
+$node->safe_psql('postgres', 'CREATE SEQUENCE early MAXVALUE 1125899906841599');
 like(
 	sqlstate_of($node, q{SELECT next_id(5, 'early')}),
 	qr/^22008 the clock is behind the epoch of the layout/,

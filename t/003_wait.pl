@@ -16,7 +16,7 @@ $node->append_conf('postgresql.conf', "snowflake.max_wait = '1h'\n");
 $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake;
-	CREATE SEQUENCE ahead;
+	CREATE SEQUENCE ahead MAXVALUE 1125899906841599;
 });
 ahead_of_clock($node, 'ahead', '10 minutes');
 
@@ -80,7 +80,7 @@ eval { $psql->quit };
 # after a crash the mark is ahead by what was logged: a wait, no error
 $node->append_conf('postgresql.conf', "snowflake.max_wait = '5s'\nsnowflake.max_lead = 0\n");
 $node->start;
-$node->safe_psql('postgres', q{CREATE SEQUENCE crashed; SELECT next_id(5, 'crashed')});
+$node->safe_psql('postgres', q{CREATE SEQUENCE crashed MAXVALUE 1125899906841599; SELECT next_id(5, 'crashed')});
 my $last = $node->safe_psql('postgres', q{SELECT next_id(5, 'crashed')});
 crash($node);
 $node->start;

@@ -23,7 +23,7 @@ sub new_node
 	$node->start;
 	$node->safe_psql('postgres', q{
 		CREATE EXTENSION snowflake;
-		CREATE SEQUENCE used;
+		CREATE SEQUENCE used MAXVALUE 1125899906841599;
 	});
 	ahead_of_clock($node, 'used', '1 day');
 	$node->safe_psql('postgres', 'CHECKPOINT');
@@ -90,7 +90,7 @@ foreach my $strategy ('wal_log', 'file_copy')
 {
 	my $node = new_node("template_$strategy");
 	$node->safe_psql('postgres', 'CREATE DATABASE source');
-	$node->safe_psql('source', q{CREATE EXTENSION snowflake; CREATE SEQUENCE used});
+	$node->safe_psql('source', q{CREATE EXTENSION snowflake; CREATE SEQUENCE used MAXVALUE 1125899906841599});
 	$node->safe_psql('source',
 		q{SELECT setval('used', (snowflake_min_id(now() + interval '1 day') >> 23) * 1024)});
 	$node->safe_psql('source', $next);
@@ -108,7 +108,7 @@ foreach my $strategy ('wal_log', 'file_copy')
 	my $node = new_node('minimal', conf => "wal_level = minimal\nmax_wal_senders = 0\nwal_skip_threshold = 0\n");
 	my $last = $node->safe_psql('postgres', q{
 		BEGIN;
-		CREATE SEQUENCE young;
+		CREATE SEQUENCE young MAXVALUE 1125899906841599;
 		SELECT setval('young', (snowflake_min_id(now() + interval '1 day') >> 23) * 1024) \g /dev/null
 		SELECT next_id(5, 'young') \g /dev/null
 		SELECT next_id(5, 'young') \g /dev/null
@@ -123,7 +123,7 @@ foreach my $strategy ('wal_log', 'file_copy')
 	# and in another session after the commit
 	$node->safe_psql('postgres', q{
 		BEGIN;
-		CREATE SEQUENCE younger;
+		CREATE SEQUENCE younger MAXVALUE 1125899906841599;
 		SELECT setval('younger', (snowflake_min_id(now() + interval '1 day') >> 23) * 1024);
 		SELECT count(next_id(5, 'younger')) FROM generate_series(1, 10);
 		COMMIT});
@@ -137,7 +137,7 @@ foreach my $strategy ('wal_log', 'file_copy')
 	$last = $node->safe_psql('postgres', q{
 		SET wal_skip_threshold = '2MB';
 		BEGIN;
-		CREATE SEQUENCE youngest;
+		CREATE SEQUENCE youngest MAXVALUE 1125899906841599;
 		SELECT count(next_id(5, 'youngest')) FROM generate_series(1, 10) \g /dev/null
 		COMMIT;
 		SELECT nextval('youngest') \g /dev/null

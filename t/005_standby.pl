@@ -15,7 +15,7 @@ $primary->append_conf('postgresql.conf', "snowflake.max_lead = '30d'\n");
 $primary->start;
 $primary->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake;
-	CREATE SEQUENCE used;
+	CREATE SEQUENCE used MAXVALUE 1125899906841599;
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5, 'used'));
 });
 ahead_of_clock($primary, 'used', '1 day');

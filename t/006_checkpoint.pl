@@ -27,7 +27,7 @@ $node->append_conf('postgresql.conf', NOBODY_FLUSHES . "shared_buffers = 128kB\n
 $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake;
-	CREATE SEQUENCE used;
+	CREATE SEQUENCE used MAXVALUE 1125899906841599;
 	CREATE SEQUENCE plain;
 });
 ahead_of_clock($node, 'used', '1 day');

@@ -22,7 +22,7 @@ $node->append_conf('postgresql.conf', NOBODY_FLUSHES);
 $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake;
-	CREATE SEQUENCE used;
+	CREATE SEQUENCE used MAXVALUE 1125899906841599;
 	CREATE SEQUENCE plain;
 });
 ahead_of_clock($node, 'used', '1 day');
@@ -121,7 +121,7 @@ my @taken = split /\n/, $node->safe_psql('postgres', qq{
 	DROP SEQUENCE used;
 	DROP SEQUENCE plain;
 	BEGIN;
-	CREATE SEQUENCE used;
+	CREATE SEQUENCE used MAXVALUE 1125899906841599;
 	CREATE SEQUENCE plain;
 	SELECT setval('used', (snowflake_min_id(now() + interval '1 day') >> 23) * 1024) \\g /dev/null
 	$next_id \\g /dev/null

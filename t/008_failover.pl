@@ -33,7 +33,7 @@ EOC
 	$primary->start;
 	$primary->safe_psql('postgres', q{
 		CREATE EXTENSION snowflake;
-		CREATE SEQUENCE used;
+		CREATE SEQUENCE used MAXVALUE 1125899906841599;
 		CREATE SEQUENCE plain;
 	});
 	ahead_of_clock($primary, 'used', '1 day') unless $params{clock};

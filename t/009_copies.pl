@@ -26,8 +26,8 @@ EOC
 $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake;
-	CREATE SEQUENCE used;
-	CREATE SEQUENCE clock;
+	CREATE SEQUENCE used MAXVALUE 1125899906841599;
+	CREATE SEQUENCE clock MAXVALUE 1125899906841599;
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), n int);
 });
 ahead_of_clock($node, 'used', '1 day');

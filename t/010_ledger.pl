@@ -67,7 +67,7 @@ $conf
 EOC
 	start($node);
 	$node->safe_psql('postgres',
-		'CREATE EXTENSION snowflake; CREATE SEQUENCE ahead; CREATE SEQUENCE near;' . `$ledger init`);
+		'CREATE EXTENSION snowflake; CREATE SEQUENCE ahead MAXVALUE 1125899906841599; CREATE SEQUENCE near MAXVALUE 1125899906841599;' . `$ledger init`);
 	return $node;
 }
 

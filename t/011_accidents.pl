@@ -31,7 +31,7 @@ snowflake.max_lead = '30d'
 $conf
 EOC
 	$node->start;
-	$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE SEQUENCE used');
+	$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE SEQUENCE used MAXVALUE 1125899906841599');
 	ahead_of_clock($node, 'used', '1 day');
 	return $node;
 }

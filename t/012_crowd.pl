@@ -23,7 +23,7 @@ $node->append_conf('postgresql.conf', "max_connections = 120\nlog_statement = no
 $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake;
-	CREATE SEQUENCE ahead;
+	CREATE SEQUENCE ahead MAXVALUE 1125899906841599;
 });
 append_to_file("$dir/take.sql", "SELECT count(next_id(:client_id)) FROM generate_series(1, 1000);\n");
 append_to_file("$dir/wait.sql", "SELECT next_id(5, 'ahead');\n");

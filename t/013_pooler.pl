@@ -29,8 +29,8 @@ $node->append_conf('postgresql.conf', "snowflake.max_lead = '10d'\nlog_statement
 $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake;
-	CREATE SEQUENCE ahead;
-	CREATE SEQUENCE guarded;
+	CREATE SEQUENCE ahead MAXVALUE 1125899906841599;
+	CREATE SEQUENCE guarded MAXVALUE 1125899906841599;
 	CREATE ROLE may LOGIN;
 	CREATE ROLE may_not LOGIN;
 	CREATE ROLE web LOGIN NOINHERIT;

@@ -313,7 +313,7 @@ like($node->safe_psql('elsewhere', q{
 # in a transaction that is older than the sequence
 my $old = $node->background_psql('app');
 $old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
-$node->safe_psql('app', 'CREATE SEQUENCE late');
+$node->safe_psql('app', 'CREATE SEQUENCE late MAXVALUE 1125899906841599');
 is($old->query_safe(q{SELECT next_id(5, 'late') > 0, (SELECT count(*) FROM next_ids(5, 10, 'late')),
 		(SELECT last_timestamp >= now() FROM snowflake_status('late'))}),
 	't|10|t', 'an old snapshot uses a new sequence');
@@ -382,7 +382,7 @@ my $advisory = q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'};
 {
 	new_database('crowd');
 	install('crowd');
-	$node->safe_psql('crowd', 'CREATE SEQUENCE own;' . `$ledger init`);
+	$node->safe_psql('crowd', 'CREATE SEQUENCE own MAXVALUE 1125899906841599;' . `$ledger init`);
 	my $load = start_load('crowd', 'crowd', '--sessions', 12, '--sequences', 'next_id_seq,own', '--batch', 300);
 	ok(more_ids("$dir/crowd", 20_000), 'many sessions make IDs');
 
@@ -440,7 +440,7 @@ my $advisory = q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'};
 	cmp_ok($crashing->safe_psql('postgres', 'SELECT next_id(5)'), '>', $committed, 'does not come again after a crash');
 
 	# what an unlogged sequence lost
-	$crashing->safe_psql('postgres', 'CREATE SEQUENCE careless; SELECT next_id(5, \'careless\'); ALTER SEQUENCE careless SET UNLOGGED');
+	$crashing->safe_psql('postgres', 'CREATE SEQUENCE careless MAXVALUE 1125899906841599; SELECT next_id(5, \'careless\'); ALTER SEQUENCE careless SET UNLOGGED');
 	crash($crashing);
 	$crashing->start;
 	like(sqlstate_of($crashing, q{SELECT next_id(5, 'careless')}), qr/^55000/, 'an unlogged sequence is refused after a crash');

@@ -1,0 +1,431 @@
+/*-------------------------------------------------------------------------
+ *
+ * sequence.c
+ *	  Which sequences may be used, and by whom.
+ *
+ * What the catalogs say of a sequence is read once and remembered until they
+ * send an invalidation; a role's privileges are checked once in a transaction.
+ *
+ * This file does not read a sequence's page.
+ *
+ * Copyright (c) 2026, snowflake contributors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "catalog/dependency.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_sequence.h"
+#include "catalog/pg_type.h"
+#include "commands/extension.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/resowner.h"
+#include "utils/syscache.h"
+
+#include "compat.h"
+
+#include "sequence.h"
+
+uint64		sequence_invalidations = 1;
+
+static HTAB *sequences = NULL;
+static SequenceState *last_sequence = NULL;
+
+
+/*
+ * A sequence's catalog entries may have changed.  Another relation's do not
+ * matter, and with many temporary tables there are many of those.
+ */
+static void
+invalidate_relation(Datum arg pg_attribute_unused(), Oid relid)
+{
+	if (relid == InvalidOid ||
+		hash_search(sequences, &relid, HASH_FIND, NULL) != NULL)
+		sequence_invalidations++;
+}
+
+static void
+invalidate_parameters(Datum arg pg_attribute_unused(),
+					  int cacheid pg_attribute_unused(),
+					  uint32 hashvalue pg_attribute_unused())
+{
+	sequence_invalidations++;
+}
+
+/*
+ * Called once, when the library is loaded.
+ */
+void
+sequence_init(void)
+{
+	HASHCTL		ctl;
+
+	ctl.keysize = sizeof(Oid);
+	ctl.entrysize = sizeof(SequenceState);
+	sequences = hash_create("snowflake sequences", 16, &ctl,
+							HASH_ELEM | HASH_BLOBS);
+
+	CacheRegisterRelcacheCallback(invalidate_relation, (Datum) 0);
+	CacheRegisterSyscacheCallback(SEQRELID, invalidate_parameters, (Datum) 0);
+}
+
+SequenceState *
+sequence_find(Oid relid)
+{
+	SequenceState *seq = last_sequence;
+	bool		found;
+
+	if (seq != NULL && seq->relid == relid)
+		return seq;
+
+	seq = hash_search(sequences, &relid, HASH_ENTER, &found);
+	if (!found)
+	{
+		memset(seq, 0, sizeof(SequenceState));
+		seq->relid = relid;
+		seq->lxid = InvalidLocalTransactionId;
+	}
+	last_sequence = seq;
+	return seq;
+}
+
+/*
+ * Does a sequence belong to this extension?
+ */
+bool
+sequence_owned_by_extension(Oid relid)
+{
+	Oid			extension = getExtensionOfObject(RelationRelationId, relid);
+
+	return OidIsValid(extension) &&
+		extension == get_extension_oid("snowflake", true);
+}
+
+static bool
+same_spec(const TickSpec *a, const TickSpec *b)
+{
+	return a->epoch == b->epoch && a->tick == b->tick &&
+		a->slots == b->slots && a->max_value == b->max_value &&
+		a->is_default == b->is_default && a->needs_update == b->needs_update;
+}
+
+static char *
+spec_name(const TickSpec *spec)
+{
+	char	   *text = palloc(LAYOUT_TEXT_SIZE);
+
+	layout_print(spec->definition, text);
+	return text;
+}
+
+static char *
+qualified_name(Relation rel)
+{
+	return quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
+									  RelationGetRelationName(rel));
+}
+
+/*
+ * A sequence whose owner has not chosen it for this kind of value.
+ *
+ * An owner who follows the hint may well have overlooked that the sequence is
+ * used for something else, so snowflake_alter_sequence() looks at its value.
+ */
+pg_noreturn static void
+refuse_spec(SequenceState *seq, const TickSpec *spec)
+{
+	char	   *name = get_rel_name(seq->relid);
+	const char *served = layout_of_max_value(seq->max_value);
+
+	if (served != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot make IDs of layout \"%s\" from sequence \"%s\"",
+						spec_name(spec), name),
+				 errdetail("The sequence serves layout \"%s\".", served),
+				 errhint("Name layout \"%s\" in the call, or use another sequence.",
+						 served)));
+
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("cannot make IDs of layout \"%s\" from sequence \"%s\"",
+					spec_name(spec), name),
+			 errdetail("The sequence has MAXVALUE %lld, but a sequence for this layout has MAXVALUE %lld.",
+					   (long long) seq->max_value,
+					   (long long) spec->max_value),
+			 errhint("If nothing else takes numbers from it, its owner can use SELECT snowflake_alter_sequence(%s, %s).",
+					 quote_literal_cstr(quote_qualified_identifier(get_namespace_name(get_rel_namespace(seq->relid)),
+																   name)),
+					 quote_literal_cstr(spec_name(spec)))));
+}
+
+/*
+ * Check that a sequence's owner has chosen it for this kind of value.
+ */
+static void
+check_spec(SequenceState *seq, const TickSpec *spec)
+{
+	if (!spec->is_default && sequence_owned_by_extension(seq->relid))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot make IDs of layout \"%s\" from sequence \"%s\"",
+						spec_name(spec), get_rel_name(seq->relid)),
+				 errdetail("The extension's own sequence serves layout \"instagram\" only."),
+				 errhint("Use CREATE SEQUENCE and snowflake_alter_sequence() to make a sequence for this layout, and name it in the call.")));
+
+	if (seq->max_value != spec->max_value)
+		refuse_spec(seq, spec);
+}
+
+/*
+ * Open a locked relation that is a sequence.
+ */
+static Relation
+open_sequence_relation(Oid relid)
+{
+	Relation	rel = try_relation_open(relid, NoLock);
+
+	if (rel == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("sequence with OID %u does not exist", relid)));
+	if (rel->rd_rel->relkind != RELKIND_SEQUENCE)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a sequence",
+						RelationGetRelationName(rel))));
+	return rel;
+}
+
+/*
+ * All sessions must share the sequence, and a crash must not reset it.
+ */
+static void
+check_persistence(Relation rel)
+{
+	if (rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot make IDs from sequence \"%s\"",
+						RelationGetRelationName(rel)),
+				 errdetail("The sequence is temporary."),
+				 errhint("Use a sequence that all sessions share and that outlives them.")));
+	if (rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot make IDs from sequence \"%s\"",
+						RelationGetRelationName(rel)),
+				 errdetail("The sequence is unlogged and would repeat IDs after a crash."),
+				 errhint("Use ALTER SEQUENCE %s SET LOGGED.", qualified_name(rel))));
+}
+
+/*
+ * Values must come one by one, in order and once.
+ */
+static void
+check_parameters(Relation rel, Form_pg_sequence form, const TickSpec *spec)
+{
+	char	   *detail;
+
+	if (form->seqtypid != INT8OID)
+		detail = psprintf("The sequence is of type %s, which is too small.",
+						  format_type_be(form->seqtypid));
+	else if (form->seqincrement != 1)
+		detail = psprintf("The sequence has INCREMENT %lld.",
+						  (long long) form->seqincrement);
+	else if (form->seqcache != 1)
+		detail = psprintf("The sequence has CACHE %lld, and sessions that keep values back would return IDs out of order.",
+						  (long long) form->seqcache);
+	else if (form->seqcycle)
+		detail = pstrdup("The sequence has CYCLE and would repeat IDs.");
+	else
+		return;
+
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("cannot make IDs from sequence \"%s\"",
+					RelationGetRelationName(rel)),
+			 errdetail_internal("%s", detail),
+			 errhint("Its owner can use SELECT snowflake_alter_sequence(%s, %s).",
+					 quote_literal_cstr(qualified_name(rel)),
+					 quote_literal_cstr(spec_name(spec)))));
+}
+
+/*
+ * Read what the catalogs say of a locked sequence, and check that it can be
+ * used for this kind of value.
+ */
+static void
+load_sequence(SequenceState *seq, Relation rel, const TickSpec *spec,
+			  uint64 invalidations)
+{
+	HeapTuple	tuple;
+	Form_pg_sequence form;
+
+	check_persistence(rel);
+
+	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(seq->relid));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for sequence %u", seq->relid);
+	form = (Form_pg_sequence) GETSTRUCT(tuple);
+
+	seq->file = RelationFileLocator(rel);
+	seq->needs_wal = RelationNeedsWAL(rel);
+	seq->max_value = form->seqmax;
+
+	check_spec(seq, spec);
+	check_parameters(rel, form, spec);
+	seq->spec = *spec;
+	seq->loaded = invalidations;
+
+	ReleaseSysCache(tuple);
+}
+
+/*
+ * Check the current role's privileges: those that nextval() asks for to take
+ * a value, or also SELECT to look at the sequence.
+ *
+ * Everyone who may call next_id() may use the extension's own sequence through
+ * it.  Nothing tells when a sequence joins or leaves the extension, so that is
+ * looked up each time.
+ */
+static void
+check_privileges(SequenceState *seq, const TickSpec *spec, bool take)
+{
+	AclMode		mode = ACL_USAGE | ACL_UPDATE | ACL_SELECT;
+
+	if (take)
+		mode = spec->needs_update ? ACL_UPDATE : ACL_USAGE | ACL_UPDATE;
+
+	if (pg_class_aclcheck(seq->relid, GetUserId(), mode) != ACLCHECK_OK &&
+		!sequence_owned_by_extension(seq->relid))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for sequence %s",
+						get_rel_name(seq->relid)),
+				 (mode & ACL_USAGE) ? 0 :
+				 errdetail("A layout without a name needs UPDATE, as another one could push the sequence years ahead."),
+				 errhint("The sequence's owner can GRANT %s ON SEQUENCE.",
+						 (mode & ACL_USAGE) ? "USAGE" : "UPDATE")));
+}
+
+/*
+ * Lock a sequence and check that the current role may use it and that it
+ * serves this kind of value: to take values, or just to look.  Returns false
+ * if the lock is not to be had without a wait and the caller does not want to
+ * wait.
+ *
+ * The lock is the one that nextval() takes, and for as long.  It belongs to
+ * the top transaction, as the rollback of a subtransaction would otherwise
+ * release what this backend believes to hold.
+ *
+ * Privileges are checked before anything else is read or reported.
+ */
+bool
+sequence_open(SequenceState *seq, const TickSpec *spec, bool take, bool wait)
+{
+	uint64		invalidations;
+	Relation	rel = NULL;
+
+	if (seq->lxid != MyLocalTransactionId)
+	{
+		ResourceOwner owner = CurrentResourceOwner;
+		bool		locked = true;
+
+		CurrentResourceOwner = TopTransactionResourceOwner;
+		if (wait)
+			LockRelationOid(seq->relid, RowExclusiveLock);
+		else
+			locked = ConditionalLockRelationOid(seq->relid, RowExclusiveLock);
+		CurrentResourceOwner = owner;
+		if (!locked)
+			return false;
+
+		/*
+		 * A sequence made in an earlier transaction needs WAL from now on,
+		 * and nothing sends an invalidation for that.
+		 */
+		if (!seq->needs_wal)
+			seq->loaded = 0;
+		seq->userid = InvalidOid;
+		seq->lxid = MyLocalTransactionId;
+	}
+
+	invalidations = sequence_invalidations;
+	if (seq->loaded != invalidations)
+	{
+		seq->loaded = 0;
+		seq->userid = InvalidOid;
+		rel = open_sequence_relation(seq->relid);
+	}
+
+	/* Another kind of value may need more. */
+	if (!take || seq->userid != GetUserId() || !same_spec(&seq->spec, spec))
+		check_privileges(seq, spec, take);
+
+	if (rel != NULL)
+	{
+		load_sequence(seq, rel, spec, invalidations);
+		relation_close(rel, NoLock);
+	}
+	else if (!same_spec(&seq->spec, spec))
+		check_spec(seq, spec);
+
+	seq->spec = *spec;
+	seq->userid = take ? GetUserId() : InvalidOid;
+	return true;
+}
+
+/*
+ * Lock a sequence as ALTER SEQUENCE does, and check that the current role may
+ * alter it and that it can be altered to serve a layout.  Returns its name,
+ * qualified and quoted.
+ */
+char *
+sequence_open_to_alter(Oid relid)
+{
+	Relation	rel;
+	Oid			table;
+	int32		column;
+	char	   *name;
+
+	LockRelationOid(relid, ShareRowExclusiveLock);
+	rel = open_sequence_relation(relid);
+
+	if (!OwnsRelation(relid, GetUserId()))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE,
+					   RelationGetRelationName(rel));
+
+	check_persistence(rel);
+
+	if (sequenceIsOwned(relid, DEPENDENCY_INTERNAL, &table, &column))
+	{
+		char	   *column_name = get_attname(table, column, false);
+		const char *table_name =
+			quote_qualified_identifier(get_namespace_name(get_rel_namespace(table)),
+									   get_rel_name(table));
+
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot make IDs from sequence \"%s\"",
+						RelationGetRelationName(rel)),
+				 errdetail("The sequence belongs to identity column \"%s\" of table \"%s\".",
+						   column_name, get_rel_name(table)),
+				 errhint("Use ALTER TABLE %s ALTER COLUMN %s DROP IDENTITY, which drops the sequence as well, then set a default of next_id() with another sequence.",
+						 table_name, quote_identifier(column_name))));
+	}
+
+	name = qualified_name(rel);
+	relation_close(rel, NoLock);
+	return name;
+}

@@ -1,0 +1,100 @@
+/*-------------------------------------------------------------------------
+ *
+ * sequence.h
+ *	  Which sequences may be used, and by whom.
+ *
+ * Include it after compat.h.
+ *
+ * Copyright (c) 2026, snowflake contributors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SNOWFLAKE_SEQUENCE_H
+#define SNOWFLAKE_SEQUENCE_H
+
+#include "access/xlogdefs.h"
+#include "datatype/timestamp.h"
+#include "layout.h"
+#include "storage/buf.h"
+#include "storage/proc.h"
+#include "utils/acl.h"
+#include "utils/rel.h"
+
+/*
+ * What a sequence's values mean: value = tick * slots + slot.
+ *
+ * The owner of a sequence says with its MAXVALUE which kind of value it has.
+ * Where another kind may have the same one, naming this kind takes the right
+ * to set the sequence: with a wrong epoch one call could push it years ahead.
+ */
+typedef struct TickSpec
+{
+	uint64		number;			/* no other spec of the session has it */
+	TimestampTz epoch;			/* when tick 0 began */
+	int64		tick;			/* length of a tick in microseconds; 0 if the
+								 * clock does not matter */
+	int64		slots;			/* values per tick */
+	int64		last_tick;		/* the last one */
+	int64		max_value;		/* the last value, and so the MAXVALUE that a
+								 * sequence of this kind has */
+	bool		is_default;		/* does the extension's own sequence have this
+								 * kind? */
+	bool		needs_update;	/* may another kind have this max_value? */
+
+	/* For messages, and good during the call only. */
+	const LayoutDefinition *definition;
+} TickSpec;
+
+/*
+ * What this backend knows of a sequence.
+ *
+ * A transaction locks a sequence once, and a role's privileges are checked
+ * once in a transaction.  What was read from the catalogs stays good until
+ * they send an invalidation: "loaded" then differs from
+ * "sequence_invalidations".
+ */
+typedef struct SequenceState
+{
+	Oid			relid;			/* hash key */
+	LocalTransactionId lxid;	/* transaction that holds our lock */
+	Oid			userid;			/* role whose privileges to take values this
+								 * transaction has checked, for "spec" */
+	TickSpec	spec;			/* kind of value that it was found to serve */
+
+	/* From the catalogs. */
+	uint64		loaded;
+	RelFileLocator file;
+	int64		max_value;
+	bool		needs_wal;
+
+	/* The generator's hints and memories, good whatever the catalogs say. */
+	Buffer		buffer;			/* where the page was seen last */
+	RelFileLocator logged_file; /* file for which we have written WAL */
+	XLogRecPtr	flushed;		/* we know that WAL up to here is on disk */
+	XLogRecPtr	acknowledged;	/* and up to here on the standbys, as this */
+	int			acknowledged_for;	/* value of synchronous_commit asks for */
+} SequenceState;
+
+extern uint64 sequence_invalidations;
+
+extern void sequence_init(void);
+extern SequenceState *sequence_find(Oid relid);
+extern bool sequence_owned_by_extension(Oid relid);
+extern bool sequence_open(SequenceState *seq, const TickSpec *spec,
+						  bool take, bool wait);
+extern char *sequence_open_to_alter(Oid relid);
+
+/*
+ * May this role take values of this kind, as far as this transaction has
+ * found out?
+ */
+static inline bool
+sequence_is_open(const SequenceState *seq, const TickSpec *spec)
+{
+	return seq->lxid == MyLocalTransactionId &&
+		seq->loaded == sequence_invalidations &&
+		seq->userid == GetUserId() &&
+		seq->spec.number == spec->number;
+}
+
+#endif							/* SNOWFLAKE_SEQUENCE_H */
