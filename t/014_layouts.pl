@@ -38,7 +38,7 @@ sub prepare
 
 	sql("CREATE SEQUENCE $name");
 	my ($ret, $stdout, $stderr) = $node->psql('postgres', "SELECT next_id(0, '$name', '$layout')");
-	sql($1) if $stderr =~ /HINT:  Use (ALTER SEQUENCE .*)\.$/m;
+	sql($1) if $stderr =~ /HINT: .* (SELECT snowflake_alter_sequence.*)\.$/m;
 	return $layout;
 }
 

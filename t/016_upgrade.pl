@@ -106,9 +106,9 @@ CREATE SEQUENCE later_id_seq MAXVALUE 1125899906841599;
 ALTER SEQUENCE later_id_seq OWNER TO @extowner@;
 SELECT pg_catalog.pg_extension_config_dump('later_id_seq', '');
 COMMENT ON SEQUENCE later_id_seq IS 'of the next version, too';
-CREATE FUNCTION snowflake_later_cmp(snowflake_layout, snowflake_layout) RETURNS integer
-AS 'MODULE_PATHNAME', 'snowflake_layout_hash' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-CREATE OPERATOR <<< (LEFTARG = snowflake_layout, RIGHTARG = snowflake_layout, FUNCTION = snowflake_layout_eq,
+CREATE FUNCTION snowflake_later_same(snowflake_layout, snowflake_layout) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS 'SELECT $1::text = $2::text';
+CREATE OPERATOR <<< (LEFTARG = snowflake_layout, RIGHTARG = snowflake_layout, FUNCTION = snowflake_later_same,
 	COMMUTATOR = <<<, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
 EOS
 my $upgrade = $added . <<'EOS';
@@ -141,30 +141,18 @@ my %catalog = (
 		proallargtypes => 'proallargtypes::regtype[]',
 		proargdefaults => 'pg_get_function_arguments(oid)' ],
 	pg_type => [
-		'oid::regtype', map { $_ => "$_\::regtype" } 'typelem', 'typarray', 'typbasetype' ],
+		'oid::regtype', typrelid => 'typrelid::regclass',
+		map { $_ => "$_\::regtype" } 'typelem', 'typarray', 'typbasetype' ],
 	pg_operator => [
 		'oid::regoperator', (map { $_ => "$_\::regtype" } 'oprleft', 'oprright', 'oprresult'),
 		(map { $_ => "$_\::regoperator" } 'oprcom', 'oprnegate') ],
-	pg_opclass => [
-		'opcname',
-		opcfamily => '(SELECT opfname FROM pg_opfamily f WHERE f.oid = opcfamily)',
-		opcintype => 'opcintype::regtype',
-		opckeytype => 'opckeytype::regtype' ],
-	pg_opfamily => ['opfname'],
-	pg_amop => [
-		'amopopr::regoperator',
-		amopfamily => '(SELECT opfname FROM pg_opfamily f WHERE f.oid = amopfamily)',
-		amoplefttype => 'amoplefttype::regtype',
-		amoprighttype => 'amoprighttype::regtype',
-		amopopr => 'amopopr::regoperator' ],
-	pg_amproc => [
-		'amproc::text',
-		amprocfamily => '(SELECT opfname FROM pg_opfamily f WHERE f.oid = amprocfamily)',
-		amproclefttype => 'amproclefttype::regtype',
-		amprocrighttype => 'amprocrighttype::regtype' ],
 	pg_cast => [ 'castsource::regtype', (map { $_ => "$_\::regtype" } 'castsource', 'casttarget'),
 		castfunc => 'castfunc::regprocedure' ],
-	pg_class => ['oid::regclass']);
+	pg_class => [ 'oid::regclass', reltype => 'reltype::regtype' ],
+	pg_rewrite => [
+		"ev_class::regclass || ' ' || rulename",
+		ev_class => 'ev_class::regclass',
+		ev_action => 'pg_get_ruledef(oid)' ]);
 
 my $contents = join ' UNION ALL ', map {
 	my ($name, @replaced) = @{ $catalog{$_} };
@@ -248,7 +236,9 @@ my $calls = q{
 	SELECT snowflake_to_text(4034545001571554305, 'base62'), snowflake_from_text('4o2G3FeQpNJ');
 	SELECT name, definition, shards FROM snowflake_layouts() WHERE name = 'twitter';
 	SELECT expires AT TIME ZONE 'UTC' FROM snowflake_status();
-	SELECT l, count(*) FROM (VALUES ('twitter'::snowflake_layout), ('discord'), ('twitter')) v(l) WHERE l <> 'discord' GROUP BY l};
+	CREATE SEQUENCE altered; SELECT snowflake_alter_sequence('altered', 'discord');
+	SELECT sequence, layout, state FROM snowflake_sequences ORDER BY 1::text;
+	SELECT 'Twitter'::snowflake_layout};
 my $answers = $node->safe_psql(database($superuser, 'CREATE EXTENSION snowflake'), $calls);
 like($answers, qr/^8\n3\n33\n.*^4o2G3FeQpNJ\|4034545001571554305$/ms, 'the newest version answers');
 

@@ -23,7 +23,7 @@ sub recipe
 
 # Each message of the sources
 my $text = slurp_file("$FindBin::RealBin/../doc/operations.md");
-foreach my $source (qw(snowflake.c generator.c layout.c encode.c))
+foreach my $source (qw(snowflake.c generator.c sequence.c layout.c encode.c))
 {
 	my $code = slurp_file("$FindBin::RealBin/../$source");
 	while ($code =~ /errmsg(?:_plural)?\("((?:[^"\\]|\\.)*)"/g)
@@ -68,7 +68,7 @@ SKIP:
 	{
 		$node->safe_psql('app', 'SELECT next_id(5)') if $clock eq '+0';
 		set_clock($node, $clock);
-		is($node->safe_psql('app', "SELECT state FROM id_generators WHERE sequence = 'next_id_seq'::regclass"),
+		is($node->safe_psql('app', "SELECT state FROM snowflake_sequences WHERE sequence = 'next_id_seq'::regclass"),
 			$expected{$clock}, "the clock at $clock: $expected{$clock}");
 		is( sqlstate_of($node, "SET snowflake.max_wait = 0; SELECT 'made ' || (next_id(5) > 0)", dbname => 'app') =~ /made true/ ? 'goes' : 'does not go',
 			$expected{$clock} =~ /ok|ahead/ ? 'goes' : 'does not go', 'a call that does not wait') if $clock !~ /3600/;
@@ -114,8 +114,8 @@ $node->safe_psql('app', $grant);
 like(sqlstate_of($node, $raise, dbname => 'app', @as_operator), qr/^no error/, 'but for those who were let');
 
 # The view needs no superuser.
-$node->safe_psql('app', "CREATE ROLE watcher LOGIN IN ROLE pg_monitor; GRANT SELECT ON id_generators, tweets_id_seq TO watcher");
-is( $node->safe_psql('app', 'SELECT count(*) FROM id_generators', extra_params => [ '-U', 'watcher' ]),
+$node->safe_psql('app', "CREATE ROLE watcher LOGIN IN ROLE pg_monitor; GRANT SELECT ON tweets_id_seq TO watcher");
+is( $node->safe_psql('app', 'SELECT count(*) FROM snowflake_sequences', extra_params => [ '-U', 'watcher' ]),
 	2, 'a monitoring role sees the generators');
 
 # Asked for a state in a new session, it works before the library is loaded.  Nor do sequences that cannot be used, or not by everybody, hide the others.
@@ -125,14 +125,36 @@ $node->safe_psql('app', q{
 	CREATE UNLOGGED SEQUENCE careless MAXVALUE 1125899906841599});
 my $temporary = $node->background_psql('app');
 $temporary->query_safe('CREATE TEMPORARY SEQUENCE own MAXVALUE 1125899906841599');
-is( $node->safe_psql('app', q{SELECT string_agg(format('%s %s', sequence, state), ', ' ORDER BY sequence::text)
-		FROM id_generators WHERE state IN ('refuses', 'no privilege')}, extra_params => [ '-U', 'watcher' ]),
-	'cached refuses, careless refuses, secret no privilege', 'whatever others there are');
+my $states = q{SELECT string_agg(format('%s %s', sequence, state), ', ' ORDER BY sequence::text)
+	FROM snowflake_sequences WHERE layout = 'instagram'};
+$node->safe_psql('app', 'GRANT SELECT ON careless TO watcher');
+is($node->safe_psql('app', $states),
+	'cached refuses, careless refuses, next_id_seq ok, secret ok', 'the view shows which sequences cannot be used');
+is( $node->safe_psql('app', $states, extra_params => [ '-U', 'watcher' ]),
+	'cached no privilege, careless refuses, next_id_seq ok, secret no privilege',
+	'the view shows which sequences the role may not read');
+# nor one that is being altered, or whose file is damaged
+my $altering = $node->background_psql('app');
+$altering->query_safe('BEGIN; ALTER SEQUENCE secret RESTART');
+is( $node->safe_psql('app', "SET lock_timeout = '1ms'; $states"),
+	'cached refuses, careless refuses, next_id_seq ok, secret waits', 'the view does not wait for a session that alters a sequence');
+$altering->query_safe('ROLLBACK');
+$altering->quit;
+$temporary->quit;
+my $file = $node->data_dir . '/' . $node->safe_psql('app', q{SELECT pg_relation_filepath('secret')});
+$node->stop;
+open my $page, '+<', $file or die "$file: $!";
+binmode $page;
+seek $page, 8192 - 8, 0;	# the magic number
+print $page 'xxxx';
+close $page;
+$faked ? start_with_clock($node, '+0') : $node->start;
+is($node->safe_psql('app', $states),
+	'cached refuses, careless refuses, next_id_seq ok, secret refuses', 'the view shows a damaged sequence among the others');
 foreach my $sequence (qw(cached careless))
 {
 	like(sqlstate_of($node, "SELECT next_id(5, '$sequence')", dbname => 'app'), qr/^55000/, "calls with $sequence are refused");
 }
-$temporary->quit;
 $node->safe_psql('app', 'DROP SEQUENCE secret, cached, careless');
 
 # Lifted above rows that the sequence does not know
