@@ -6,6 +6,7 @@ OBJS = \
 	encode.o \
 	generator.o \
 	layout.o \
+	planner.o \
 	sequence.o \
 	snowflake.o
 PGFILEDESC = "snowflake - time-sortable 64-bit IDs"
@@ -14,7 +15,7 @@ EXTENSION = snowflake
 DATA = snowflake--1.0.sql
 
 # make installcheck: against a running server
-REGRESS = extension next_id next_ids decode layouts generators sequences encode errors privileges settings transactions
+REGRESS = extension next_id next_ids copy decode layouts generators sequences encode errors privileges settings transactions
 ISOLATION = changes deadlock locks
 EXTRA_CLEAN = fuzz ledger output_iso tmp_check tmp_check_iso
 

@@ -28,11 +28,15 @@ typedef RelFileNode RelFileLocator;
 #define RelationFileLocator(rel)	((rel)->rd_node)
 #endif
 
-/* 16 made one function of those that ask for ownership. */
+/* 16 made functions for all kinds of objects of those that check rights. */
 #if PG_VERSION_NUM >= 160000
 #define OwnsRelation(relid, role)	object_ownercheck(RelationRelationId, relid, role)
+#define MayExecute(function, role) \
+	(object_aclcheck(ProcedureRelationId, function, role, ACL_EXECUTE) == ACLCHECK_OK)
 #else
 #define OwnsRelation(relid, role)	pg_class_ownercheck(relid, role)
+#define MayExecute(function, role) \
+	(pg_proc_aclcheck(function, role, ACL_EXECUTE) == ACLCHECK_OK)
 #endif
 
 /* 16 lets input functions report errors without raising them. */

@@ -87,10 +87,18 @@ COMMENT ON SEQUENCE next_id_seq IS
 -- Making IDs
 --
 
+CREATE FUNCTION snowflake_support(internal)
+RETURNS internal
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_support(internal) IS
+'for the planner: support function of next_id() and next_ids()';
+
 CREATE FUNCTION next_id()
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_next_id_setting'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
 
 COMMENT ON FUNCTION next_id() IS
 'next ID for the shard in the setting snowflake.shard';
@@ -101,7 +109,7 @@ CREATE FUNCTION next_id(
 	layout snowflake_layout DEFAULT 'instagram')
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_next_id'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
 
 COMMENT ON FUNCTION next_id(bigint, regclass, snowflake_layout) IS
 'next ID for a shard, unique and larger than all before it from the same sequence';
@@ -113,10 +121,28 @@ CREATE FUNCTION next_ids(
 	layout snowflake_layout DEFAULT 'instagram')
 RETURNS SETOF bigint
 AS 'MODULE_PATHNAME', 'snowflake_next_ids'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
 
 COMMENT ON FUNCTION next_ids(bigint, integer, regclass, snowflake_layout) IS
 'next IDs for a shard, in order; quicker than as many calls of next_id()';
+
+-- STABLE in place of VOLATILE, for COPY alone; planner.c says why.
+
+CREATE FUNCTION snowflake_next_id_in_copy()
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'snowflake_next_id_setting_in_copy'
+LANGUAGE C STABLE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_next_id_in_copy() IS
+'for the planner: stands for next_id() while COPY evaluates a column default';
+
+CREATE FUNCTION snowflake_next_id_in_copy(shard bigint, sequence regclass, layout snowflake_layout)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C STABLE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_next_id_in_copy(bigint, regclass, snowflake_layout) IS
+'for the planner: stands for next_id() while COPY evaluates a column default';
 
 CREATE FUNCTION snowflake_id(ts timestamptz, shard bigint, sequence bigint)
 RETURNS bigint

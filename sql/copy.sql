@@ -1,0 +1,149 @@
+--
+-- Defaults in COPY, and other expressions that are planned without a query
+--
+\pset format unaligned
+\pset tuples_only on
+\pset null ''
+CREATE SEQUENCE copied MAXVALUE 9007199254736895;
+CREATE TABLE lines (
+    id bigint PRIMARY KEY DEFAULT next_id(5),
+    n int,
+    tweet bigint DEFAULT next_id(33, 'copied', 'twitter'),
+    setting bigint DEFAULT next_id(),
+    txt text DEFAULT 'p' || next_id(6)::text,
+    spread bigint DEFAULT next_id((random() * 0)::bigint + 8));
+CREATE FUNCTION check_lines() RETURNS TABLE (rows bigint, ids bigint, in_order boolean, shards text) LANGUAGE sql AS $$
+    SELECT count(*), count(DISTINCT id), bool_and(id > coalesce(before, 0)),
+           string_agg(DISTINCT concat_ws(' ', snowflake_shard(id), snowflake_shard(tweet, 'twitter'), snowflake_shard(setting),
+                                         snowflake_shard(substr(txt, 2)::bigint), snowflake_shard(spread)), ',')
+    FROM (SELECT *, lag(id) OVER (ORDER BY n) AS before FROM lines) l $$;
+SET snowflake.shard = 7;
+COPY lines (n) FROM stdin;
+1
+2
+3
+\.
+COPY lines (n) FROM stdin WHERE next_id(5) > 0;
+4
+5
+\.
+SELECT * FROM check_lines();
+SELECT count(DISTINCT x), count(DISTINCT x >> 23) > 0 FROM lines, LATERAL (VALUES (id), (tweet), (setting), (substr(txt, 2)::bigint), (spread)) v(x);
+-- given values are taken as they are
+COPY lines (id, n) FROM stdin;
+1	6
+\.
+SELECT id FROM lines WHERE n = 6;
+-- errors are those of next_id()
+RESET snowflake.shard;
+\set VERBOSITY terse
+COPY lines (n) FROM stdin;
+7
+\.
+\set VERBOSITY default
+ALTER TABLE lines ALTER setting DROP DEFAULT;
+-- and a default with a sequence of another layout
+ALTER TABLE lines ALTER tweet SET DEFAULT next_id(33, 'copied');
+COPY lines (n) FROM stdin;
+7
+\.
+ALTER TABLE lines ALTER tweet DROP DEFAULT;
+SELECT count(*) FROM lines;
+
+-- a new column: each row gets an ID of its own
+ALTER TABLE lines ADD COLUMN added bigint DEFAULT next_id(9);
+SELECT count(DISTINCT added) = count(*), bool_and(snowflake_shard(added) = 9) FROM lines;
+SET snowflake.shard = 10;
+ALTER TABLE lines ADD COLUMN added_setting bigint NOT NULL DEFAULT next_id();
+SELECT count(DISTINCT added_setting) = count(*) FROM lines;
+ALTER TABLE lines ALTER n TYPE bigint USING next_id(11);
+SELECT count(DISTINCT n) = count(*) FROM lines;
+-- the stored default is what was typed
+SELECT attname, pg_get_expr(adbin, adrelid) FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
+WHERE adrelid = 'lines'::regclass ORDER BY attnum;
+-- a domain's default and check, parameters, CALL, PL/pgSQL
+CREATE DOMAIN stamped AS bigint DEFAULT next_id(12) CHECK (VALUE < next_id(12));
+CREATE TABLE stamps (n int, id stamped);
+COPY stamps (n) FROM stdin;
+1
+2
+3
+\.
+INSERT INTO stamps (n) VALUES (4);
+SELECT count(DISTINCT id), bool_and(snowflake_shard(id) = 12) FROM stamps;
+SELECT sqlstate_ FROM error_of('INSERT INTO stamps VALUES (5, 9223372036854775807)');
+PREPARE shard_of (bigint) AS SELECT snowflake_shard($1);
+EXECUTE shard_of (next_id(13));
+CREATE PROCEDURE shard_of(id bigint) LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'shard %', snowflake_shard(id); END $$;
+CALL shard_of(next_id(14));
+DO $$ DECLARE a bigint[] := ARRAY[next_id(5), next_id(5)]; b text := next_id(5); BEGIN
+RAISE NOTICE '% %', a[2] > a[1], b::bigint > a[2]; END $$;
+-- nothing takes it for a function that gives the same value twice
+SELECT sqlstate_ FROM error_of('CREATE INDEX ON lines ((next_id(5)))');
+SELECT sqlstate_ FROM error_of('ALTER TABLE lines ADD COLUMN g bigint GENERATED ALWAYS AS (next_id(5)) STORED');
+SELECT sqlstate_ FROM error_of('CREATE TABLE parts (id bigint) PARTITION BY RANGE ((id + next_id(5)))');
+-- partitions and foreign keys
+CREATE TABLE parts (id bigint DEFAULT next_id(5), n int) PARTITION BY LIST (n);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1);
+CREATE TABLE parts_2 PARTITION OF parts FOR VALUES IN (2);
+COPY parts (n) FROM stdin;
+1
+2
+1
+2
+\.
+SELECT count(DISTINCT id) FROM parts;
+
+-- who may not call next_id() may not do so in COPY, nor by the other name
+SET client_min_messages = warning;
+DROP ROLE IF EXISTS regress_sf_app;
+RESET client_min_messages;
+CREATE ROLE regress_sf_app;
+CREATE TABLE held (id bigint DEFAULT next_id(5), n int);
+CREATE TABLE held_setting (id bigint DEFAULT next_id(), n int);
+GRANT INSERT, SELECT ON held, held_setting TO regress_sf_app;
+REVOKE EXECUTE ON FUNCTION next_id(bigint, regclass, snowflake_layout), next_id() FROM PUBLIC;
+SET ROLE regress_sf_app;
+COPY held (n) FROM stdin;
+1
+\.
+COPY held_setting (n) FROM stdin;
+1
+\.
+SELECT sqlstate_, message FROM error_of('SELECT snowflake_next_id_in_copy()');
+SELECT sqlstate_, message FROM error_of('SELECT snowflake_next_id_in_copy(5, ''next_id_seq'', ''instagram'')');
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION next_id(bigint, regclass, snowflake_layout), next_id() TO PUBLIC;
+SET ROLE regress_sf_app;
+COPY held (n) FROM stdin;
+1
+2
+\.
+COPY held_setting (n) FROM stdin;
+1
+\.
+-- it is no more than next_id()
+SELECT snowflake_shard(snowflake_next_id_in_copy(15, 'next_id_seq', 'instagram'));
+SELECT sqlstate_, message FROM error_of('SELECT snowflake_next_id_in_copy(NULL, ''next_id_seq'', ''instagram'')');
+SELECT sqlstate_, message FROM error_of('SELECT snowflake_next_id_in_copy(5, ''copied'', ''twitter'')');
+RESET ROLE;
+SELECT count(DISTINCT id) FROM held;
+RESET snowflake.shard;
+
+-- queries keep next_id() as it is
+EXPLAIN (VERBOSE, COSTS OFF) SELECT next_id(5), next_id();
+
+-- the planner knows how many rows next_ids() returns
+CREATE FUNCTION planned_rows(command text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE plan json; BEGIN EXECUTE 'EXPLAIN (FORMAT json) ' || command INTO plan; RETURN plan->0->'Plan'->>'Plan Rows'; END $$;
+SELECT planned_rows('SELECT * FROM next_ids(5, 17)');
+SELECT planned_rows('SELECT * FROM next_ids(5, 0)');
+SELECT planned_rows('SELECT * FROM next_ids(5, (random() * 3)::int)');
+DROP FUNCTION planned_rows(text);
+
+DROP TABLE lines, stamps, parts, held, held_setting;
+DROP DOMAIN stamped;
+DROP PROCEDURE shard_of(bigint);
+DROP FUNCTION check_lines();
+DROP SEQUENCE copied;
+DROP ROLE regress_sf_app;
