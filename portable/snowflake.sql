@@ -61,7 +61,7 @@ BEGIN
 	IF shard = -1 THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = '"snowflake.shard" is not set',
-			HINT = 'Set it for this server or database with ALTER SYSTEM or ALTER DATABASE, or give the shard as an argument: next_id(5).';
+			HINT = 'Set it with ALTER DATABASE, which takes effect in new sessions, or with SET in this one, or give the shard as an argument: next_id(5).';
 	END IF;
 	RETURN shard;
 END $$;
@@ -69,16 +69,42 @@ END $$;
 COMMENT ON FUNCTION snowflake_shard_setting() IS
 'for next_id(): the shard in the setting snowflake.shard';
 
--- What is wrong with the arguments, or with the sequence, if anything is.
-CREATE FUNCTION snowflake_check(shard bigint, sequence regclass)
+-- Which layout of the extension has sequences of this MAXVALUE, if it is not
+-- Instagram's.
+CREATE FUNCTION snowflake_other_layout(max_value bigint)
+RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN CASE max_value
+	WHEN 9007199254736895 THEN 'twitter'
+	WHEN 9007199254736894 THEN 'discord'
+	WHEN 9007199254736893 THEN 'shardingsphere'
+	WHEN 140737488355071 THEN 'sonyflake'
+	WHEN 9223372036854710271 THEN 'mastodon'
+	WHEN 9007199254736892 THEN 'pgedge'
+	WHEN 281474976710527 THEN 'javascript'
+	WHEN 9435509593701641 THEN 'trace'
+	WHEN 92233720199999 THEN 'decimal' END;
+
+COMMENT ON FUNCTION snowflake_other_layout(bigint) IS
+'for error messages: the extension''s other layout that has this MAXVALUE';
+
+-- Raise an error if the arguments or the sequence cannot be used.  "privilege"
+-- is what the caller needs on the sequence: 'UPDATE' to take values,
+-- 'SELECT, USAGE' (either) to look, or 'owner' to alter it, for which its
+-- parameters do not matter.
+CREATE FUNCTION snowflake_check(shard bigint, sequence regclass, privilege text)
 RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
+SET search_path FROM CURRENT
 AS $$
 DECLARE
+	class record;
 	seq record;
+	name text;
+	qualified text;
+	served text;
 	detail text;
-	change text;
+	hint text;
 BEGIN
 	IF shard IS NULL OR sequence IS NULL THEN
 		RAISE null_value_not_allowed USING
@@ -91,53 +117,66 @@ BEGIN
 			HINT = 'To spread rows over all shards, use a key modulo 8192.';
 	END IF;
 
-	SELECT * INTO seq
-	FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace LEFT JOIN pg_sequence s ON seqrelid = c.oid
-	WHERE c.oid = sequence;
-	-- An old snapshot does not show a new sequence; this function does.
+	SELECT * INTO class FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE c.oid = sequence;
+	-- An old snapshot does not show a new sequence; the functions below do.
 	IF NOT FOUND AND pg_relation_filenode(sequence) IS NULL THEN
 		RAISE undefined_table USING
 			MESSAGE = format('sequence with OID %s does not exist', sequence::oid);
 	END IF;
-	IF seq.relkind <> 'S' THEN
+	IF class.relkind <> 'S' THEN
 		RAISE wrong_object_type USING
-			MESSAGE = format('"%s" is not a sequence', seq.relname);
+			MESSAGE = format('"%s" is not a sequence', class.relname);
 	END IF;
-	IF seq.relpersistence = 't' THEN
-		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('cannot make IDs from sequence "%s"', seq.relname),
-			DETAIL = 'The sequence is temporary.',
-			HINT = 'Use a sequence that all sessions share and that outlives them.';
+	name := coalesce(class.relname, sequence::text);
+	qualified := coalesce(quote_ident(class.nspname) || '.' || quote_ident(class.relname), sequence::text);
+
+	IF privilege = 'owner' THEN
+		IF NOT pg_has_role(class.relowner, 'USAGE') THEN
+			RAISE insufficient_privilege USING
+				MESSAGE = format('must be owner of sequence %s', name);
+		END IF;
+	ELSIF NOT has_sequence_privilege(sequence, privilege) THEN
+		RAISE insufficient_privilege USING
+			MESSAGE = format('permission denied for sequence %s', name),
+			HINT = format('The sequence''s owner can GRANT %s ON SEQUENCE.',
+						  CASE privilege WHEN 'UPDATE' THEN 'USAGE, UPDATE' ELSE 'USAGE' END);
 	END IF;
 
-	IF seq.relpersistence = 'u' THEN
+	seq := pg_sequence_parameters(sequence);
+	IF class.relpersistence = 't' THEN
+		detail := 'The sequence is temporary.';
+		hint := 'Use a sequence that all sessions share and that outlives them.';
+	ELSIF class.relpersistence = 'u' THEN
 		detail := 'The sequence is unlogged and would repeat IDs after a crash.';
-		change := 'SET LOGGED';
-	ELSIF seq.seqtypid <> 'bigint'::regtype THEN
-		detail := format('The sequence is of type %s, which is too small.', seq.seqtypid::regtype);
-		change := 'AS bigint';
-	ELSIF seq.seqincrement <> 1 THEN
-		detail := format('The sequence has INCREMENT %s.', seq.seqincrement);
-		change := 'INCREMENT 1';
-	ELSIF seq.seqcache <> 1 THEN
-		detail := format('The sequence has CACHE %s, and sessions that keep values back would return IDs out of order.', seq.seqcache);
-		change := 'CACHE 1';
-	ELSIF seq.seqcycle THEN
+		hint := format('Use ALTER SEQUENCE %s SET LOGGED.', qualified);
+	ELSIF privilege = 'owner' THEN
+		RETURN;
+	ELSIF seq.maximum_value <> 1125899906841599 THEN
+		served := snowflake_other_layout(seq.maximum_value);
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('cannot make IDs of layout "instagram" from sequence "%s"', name),
+			DETAIL = CASE WHEN served IS NULL
+						  THEN format('The sequence has MAXVALUE %s, but a sequence for this layout has MAXVALUE 1125899906841599.', seq.maximum_value)
+						  ELSE format('The sequence serves layout "%s".', served) END,
+			HINT = CASE WHEN served IS NULL
+						THEN format('If nothing else takes numbers from it, its owner can use SELECT snowflake_alter_sequence(%L).', qualified)
+						ELSE 'Use another sequence.' END;
+	ELSIF seq.increment <> 1 THEN
+		detail := format('The sequence has INCREMENT %s.', seq.increment);
+	ELSIF seq.cache_size <> 1 THEN
+		detail := format('The sequence has CACHE %s, and sessions that keep values back would return IDs out of order.', seq.cache_size);
+	ELSIF seq.cycle_option THEN
 		detail := 'The sequence has CYCLE and would repeat IDs.';
-		change := 'NO CYCLE';
-	ELSIF seq.seqmax NOT IN (1125899906841599, 9223372036854775807) THEN
-		detail := format('The sequence has MAXVALUE %s, but the last value of the layout is 1125899906841599.', seq.seqmax);
-		change := 'MAXVALUE 1125899906841599';
 	ELSE
 		RETURN;
 	END IF;
 	RAISE object_not_in_prerequisite_state USING
-		MESSAGE = format('cannot make IDs from sequence "%s"', seq.relname),
+		MESSAGE = format('cannot make IDs from sequence "%s"', name),
 		DETAIL = detail,
-		HINT = format('Use ALTER SEQUENCE %I.%I %s.', seq.nspname, seq.relname, change);
+		HINT = coalesce(hint, format('Its owner can use SELECT snowflake_alter_sequence(%L).', qualified));
 END $$;
 
-COMMENT ON FUNCTION snowflake_check(bigint, regclass) IS
+COMMENT ON FUNCTION snowflake_check(bigint, regclass, text) IS
 'for next_id(): an error if the shard or the sequence cannot be used';
 
 -- Why no value can follow the last one.
@@ -223,7 +262,7 @@ DECLARE
 	waited bigint := 0;
 BEGIN
 	IF (shard BETWEEN 0 AND 8191) IS NOT TRUE OR sequence IS NULL THEN
-		PERFORM snowflake_check(shard, sequence);
+		PERFORM snowflake_check(shard, sequence, 'UPDATE');
 	END IF;
 
 	LOOP
@@ -234,10 +273,9 @@ BEGIN
 			-- has the other lock waits for nothing.
 			last := pg_sequence_last_value(sequence);
 			parameters := pg_sequence_parameters(sequence);
-			IF parameters.data_type <> 20 OR parameters.increment <> 1 OR
-				parameters.cache_size <> 1 OR parameters.cycle_option OR
-				parameters.maximum_value NOT IN (1125899906841599, 9223372036854775807) THEN
-				PERFORM snowflake_check(shard, sequence);
+			IF parameters.maximum_value <> 1125899906841599 OR parameters.increment <> 1 OR
+				parameters.cache_size <> 1 OR parameters.cycle_option THEN
+				PERFORM snowflake_check(shard, sequence, 'UPDATE');
 			END IF;
 
 			lock := pg_advisory_xact_lock(1936617335, sequence::oid::integer);
@@ -249,7 +287,7 @@ BEGIN
 			IF value >> 10 < clock / 1000 THEN
 				-- That the sequence is not logged is too dear to look for each time.
 				IF (SELECT relpersistence FROM pg_class WHERE oid = sequence) <> 'p' THEN
-					PERFORM snowflake_check(shard, sequence);
+					PERFORM snowflake_check(shard, sequence, 'UPDATE');
 				END IF;
 				value := (clock / 1000 << 10) | (value & 1023);
 			END IF;
@@ -280,8 +318,8 @@ BEGIN
 			WHEN read_only_sql_transaction THEN
 				RAISE read_only_sql_transaction USING
 					MESSAGE = 'cannot execute next_id() in a read-only transaction';
-			WHEN internal_error OR wrong_object_type THEN
-				PERFORM snowflake_check(shard, sequence);
+			WHEN internal_error OR wrong_object_type OR insufficient_privilege THEN
+				PERFORM snowflake_check(shard, sequence, 'UPDATE');
 				RAISE;
 		END;
 
@@ -469,7 +507,7 @@ AS $$
 DECLARE
 	last bigint;
 BEGIN
-	PERFORM snowflake_check(0, sequence);
+	PERFORM snowflake_check(0, sequence, 'SELECT, USAGE');
 	last := pg_sequence_last_value(sequence);
 	IF last NOT BETWEEN 0 AND 1125899906841599 THEN
 		PERFORM snowflake_refuse_value(sequence, last, 0);
@@ -483,3 +521,107 @@ END $$;
 
 COMMENT ON FUNCTION snowflake_status(regclass) IS
 'last ID''s time, its lead over the clock, the time logged beyond it, and the layout''s end';
+
+-- The status, with errors as states, for the view.  It waits only briefly for a
+-- session that alters the sequence.
+CREATE FUNCTION snowflake_sequence_state(
+	sequence regclass,
+	OUT last_timestamp timestamptz,
+	OUT lead interval,
+	OUT state text)
+RETURNS record
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path FROM CURRENT
+SET lock_timeout = '100ms'
+AS $$
+DECLARE
+	wait bigint;				-- microseconds
+BEGIN
+	SELECT s.last_timestamp, s.lead INTO last_timestamp, lead FROM snowflake_status(sequence) s;
+	wait := extract(epoch FROM lead) * 1000000 - snowflake_time_setting('snowflake.max_lead', '1s');
+	state := CASE WHEN pg_sequence_last_value(sequence) = 1125899906841599 THEN 'refuses'
+				  WHEN (lead > '0') IS NOT TRUE THEN 'ok'
+				  WHEN wait <= 0 THEN 'ahead'
+				  WHEN wait <= greatest(snowflake_time_setting('snowflake.max_wait', '5s'), 1000) THEN 'waits'
+				  ELSE 'refuses' END;
+EXCEPTION
+	WHEN insufficient_privilege THEN state := 'no privilege';
+	WHEN lock_not_available THEN state := 'waits';
+	WHEN OTHERS THEN state := 'refuses';
+END $$;
+
+COMMENT ON FUNCTION snowflake_sequence_state(regclass) IS
+'for the view snowflake_sequences: state of a sequence, with errors as states';
+
+CREATE VIEW snowflake_sequences AS
+SELECT seqrelid::regclass AS sequence, 'instagram'::text AS layout, last_timestamp, lead,
+	   '2046-06-27 17:00:49.496+00'::timestamptz AS expires, state
+FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid AND relpersistence <> 't', snowflake_sequence_state(seqrelid)
+WHERE seqmax = 1125899906841599;
+
+COMMENT ON VIEW snowflake_sequences IS
+'sequences that make IDs, by their MAXVALUE: layout, last ID''s time, its lead over the clock, the layout''s end, and ok, ahead, waits, refuses or no privilege';
+
+GRANT SELECT ON snowflake_sequences TO PUBLIC;
+
+--
+-- Making a sequence serve
+--
+
+CREATE FUNCTION snowflake_alter_sequence(sequence regclass)
+RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path FROM CURRENT
+AS $$
+DECLARE
+	epoch constant timestamptz := '2011-08-24 21:07:01.721+00';
+	name text := (SELECT relname FROM pg_class WHERE oid = sequence);
+	owner record;
+	max_value bigint;
+	last bigint;
+	called boolean;
+	last_time timestamptz;
+	detail text;
+BEGIN
+	PERFORM snowflake_check(0, sequence, 'owner');
+
+	SELECT nspname, relname, attname INTO owner
+	FROM pg_depend JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
+		 JOIN pg_class c ON c.oid = attrelid JOIN pg_namespace n ON n.oid = relnamespace
+	WHERE classid = 'pg_class'::regclass AND objid = sequence AND refclassid = 'pg_class'::regclass AND deptype = 'i';
+	IF FOUND THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('cannot make IDs from sequence "%s"', name),
+			DETAIL = format('The sequence belongs to identity column "%s" of table "%s".', owner.attname, owner.relname),
+			HINT = format('Use ALTER TABLE %I.%I ALTER COLUMN %I DROP IDENTITY, which drops the sequence as well, then set a default of next_id() with another sequence.',
+						  owner.nspname, owner.relname, owner.attname);
+	END IF;
+
+	-- This locks the sequence, so that nobody takes a value after it is read.
+	EXECUTE format('ALTER SEQUENCE %s OWNED BY NONE', sequence);
+	EXECUTE format('SELECT maximum_value, last_value, is_called FROM %s, pg_sequence_parameters(%s)', sequence, sequence::oid)
+	INTO max_value, last, called;
+
+	-- The value must be a counter's, below 2^40, or a recent time of the layout.
+	last_time := snowflake_timestamp(last >> 10 << 23);
+	detail := CASE
+		WHEN max_value = 1125899906841599 THEN NULL
+		WHEN called AND snowflake_other_layout(max_value) IS NOT NULL THEN
+			format('The sequence has been used for layout "%s": its last value is %s.', snowflake_other_layout(max_value), last)
+		WHEN last NOT BETWEEN 0 AND 1125899906841599 THEN
+			format('Its last value is %s, and the values of the layout are 0 to 1125899906841599.', last)
+		WHEN called AND last >= 1099511627776 AND
+			 (last_time <= epoch + (now() - epoch) / 2 OR last_time >= now() + interval '366 days') THEN
+			format('Its last value %s is too large for a counter, and its time in the layout is %s.', last, last_time) END;
+	IF detail IS NOT NULL THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('cannot make sequence "%s" serve layout "instagram"', name),
+			DETAIL = detail,
+			HINT = 'Use a new sequence.';
+	END IF;
+
+	EXECUTE format('ALTER SEQUENCE %s AS bigint INCREMENT 1 MAXVALUE 1125899906841599 CACHE 1 NO CYCLE', sequence);
+END $$;
+
+COMMENT ON FUNCTION snowflake_alter_sequence(regclass) IS
+'make an existing sequence serve: its type, MAXVALUE and other parameters, and no column that owns it';

@@ -62,7 +62,7 @@ run_examples($node, 'app', @{ $recipe{Installing} });
 is($node->safe_psql('app', q{
 		SELECT count(*) FILTER (WHERE d IS NULL), count(*) > 15
 		FROM (SELECT obj_description(oid, 'pg_proc') FROM pg_proc WHERE proowner = 'app_owner'::regrole
-		      UNION ALL SELECT obj_description('next_id_seq'::regclass, 'pg_class')) t (d)}),
+		      UNION ALL SELECT obj_description(c, 'pg_class') FROM unnest(ARRAY['next_id_seq', 'snowflake_sequences']::regclass[]) c) t (d)}),
 	'0|t', 'everything has a comment');
 is($node->safe_psql('app', q{
 		SELECT next_id(5) > 0 AND next_id(5) < next_id(5), (SELECT count(*) FROM next_ids(5, 10))},
@@ -90,7 +90,11 @@ $node->safe_psql('elsewhere', q{
 	CREATE FUNCTION trap.setval(regclass, bigint) RETURNS bigint LANGUAGE sql AS 'SELECT -1::bigint';
 	CREATE FUNCTION trap.plus(bigint, integer) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
 	CREATE OPERATOR trap.+ (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = trap.plus);
-	CREATE SEQUENCE trap.next_id_seq});
+	CREATE FUNCTION trap.equal(oid, oid) RETURNS boolean LANGUAGE sql AS 'SELECT 1 / 0 = 1';
+	CREATE OPERATOR trap.= (LEFTARG = oid, RIGHTARG = oid, FUNCTION = trap.equal);
+	CREATE SEQUENCE trap.next_id_seq;
+	CREATE SEQUENCE "Other Ids"."Own";
+	CREATE SEQUENCE trap."Own"});
 is(install('elsewhere', 'search_path="Other\\ Ids"'), '', 'it goes into the first schema of the search path');
 is($node->safe_psql('elsewhere', q{
 		SET snowflake.shard = 7;
@@ -100,10 +104,19 @@ is($node->safe_psql('elsewhere', q{
 		       (SELECT count(DISTINCT i) FROM "Other Ids".next_ids(5, 3000) i),
 		       (SELECT last_timestamp >= now() FROM "Other Ids".snowflake_status()), (SELECT is_called FROM next_id_seq)}),
 	'7|t|3000|t|f', 'and is led astray by no search path');
+is($node->safe_psql('elsewhere', q{
+		SET search_path = trap, pg_catalog;
+		SELECT "Other Ids".snowflake_alter_sequence('trap."Own"');
+		SELECT "Other Ids".snowflake_shard("Other Ids".next_id(5, '"Own"')),
+		       (SELECT string_agg(sequence || ' ' || state, ' ' ORDER BY sequence::text) FROM "Other Ids".snowflake_sequences),
+		       (SELECT max_value FROM pg_sequences WHERE schemaname = 'Other Ids' AND sequencename = 'Own')}),
+	"\n" . '5|"Other Ids".next_id_seq ok "Own" ok|9223372036854775807',
+	'snowflake_alter_sequence() and the view use the sequence that the caller means');
 
 # --- the same SQL tests ---------------------------------------------------
 
-# What may differ, by pattern of the statement, and why.  All is run.
+# What may differ, by pattern of the statement, and why; perhaps also by pattern
+# of the statement before.  All is run.
 my $layouts = 'it knows one layout only';
 my %differs = (
 	decode => [],
@@ -114,11 +127,13 @@ my %differs = (
 	next_ids => [
 		[ qr/'(twitter|trace|decimal|sequence:10|sequence:10'')'?|timestamp:48|''twitter''|sequence:10/, $layouts ],
 		[ qr/FROM short|'many'', NULL/, $layouts ],
-		[ qr/''tweets''/, 'the hint does not tell apart whether the sequence was used' ],
+		[ qr/''tweets''/, 'no layout can be named in the call' ],
 		[ qr/AS one_batch/, 'all are taken at once' ],
 		[ qr/^SELECT count\(\*\) FROM next_ids\(5, 3\)/, 'the default sequence needs privileges' ],
 	],
 	errors => [
+		[ qr/^SET snowflake.shard = 8192/, 'no library knows the setting' ],
+		[ qr/'SELECT next_id\(\)'/, 'a shard out of range is found when it is used', qr/^SET snowflake.shard = 8192/ ],
 		[ qr/max\(mislabelled\(\)\)/, 'the message has another function' ],
 		[ qr/^SELECT next_id\(8191, 'ahead'\)/, 'it does not warn of the end' ],
 		[ qr/'negative''\)/, 'nextval() is what tells a fresh sequence\'s value' ],
@@ -126,6 +141,14 @@ my %differs = (
 	transactions => [
 		[ qr/^SELECT sqlstate_ FROM error_of\('SELECT next_id\(5, ''changing''\)'\)/,
 			'an unlogged sequence ahead of the clock' ],
+	],
+	sequences => [
+		[ qr/'(twitter|sonyflake|javascript|decimal|timestamp:41 [^']*)'|''own'', NULL|snowflake_layouts\(\)/, $layouts ],
+		[ qr/^SELECT \* FROM shown\('SELECT snowflake_alter_sequence\(''(small_id_seq|far)''\)'\)/, $layouts ],
+		[ qr/SELECT snowflake_alter_sequence\(''own''\)'/, 'the message has the command', qr/^BEGIN READ ONLY/ ],
+		[ qr/^SELECT sequence, layout/, $layouts ],
+		[ qr/^SELECT sequence, last_timestamp/, 'the default sequence needs privileges' ],
+		[ qr/^SELECT sequence, state/, 'next_id() has no third argument' ],
 	],
 );
 
@@ -168,7 +191,7 @@ sub answers
 
 my ($error_of) = slurp_file("$top/sql/extension.sql") =~ /^(CREATE FUNCTION error_of.*)/ms;
 
-my @tests = qw(decode next_id next_ids errors);
+my @tests = qw(decode next_id next_ids errors sequences);
 # When COMMIT fills a cursor WITH HOLD, an error that PL/pgSQL catches trips an
 # assertion of PostgreSQL's, though nothing is wrong.
 push @tests, 'transactions' if $node->safe_psql('postgres', 'SHOW debug_assertions') eq 'off';
@@ -181,7 +204,11 @@ foreach my $test (@tests)
 	my %used;
 
 	# it is slower
-	s/2000000/100000/g foreach $sql, $expected;
+	s/\b2000000\b/100000/g foreach $sql, $expected;
+	# it has no layout to name
+	s/(snowflake_alter_sequence\([^,()]*), ('+)instagram\2\)/$1)/gi foreach $sql, $expected;
+	# it sets the sequence
+	s/GRANT USAGE ON SEQUENCE orders/GRANT USAGE, UPDATE ON SEQUENCE orders/ foreach $sql, $expected;
 
 	new_database("test_$test");
 	install("test_$test");
@@ -202,7 +229,7 @@ foreach my $test (@tests)
 
 	foreach my $i (0 .. $#pieces)
 	{
-		my ($difference) = grep { $pieces[$i] =~ $_->[0] } @{ $differs{$test} };
+		my ($difference) = grep { $pieces[$i] =~ $_->[0] && (!$_->[2] || $pieces[$i - 1] =~ $_->[2]) } @{ $differs{$test} };
 		if ($difference)
 		{
 			$used{$difference} = 1 if $expected[$i] ne $output[$i];
@@ -232,7 +259,7 @@ is($node->safe_psql('beside', q{
 			SELECT regexp_replace(description, ',? layout snowflake_layout( DEFAULT ''instagram''::snowflake_layout)?', '')
 			FROM functions WHERE schema = 'public'))
 		FROM functions WHERE schema = 'portable' AND name IN (SELECT name FROM functions WHERE schema = 'public')}),
-	'11|', 'all are called and labelled like the extension\'s');
+	'13|', 'all are called and labelled like the extension\'s');
 
 $node->safe_psql('beside', q{
 	CREATE FUNCTION attempt(command text) RETURNS text LANGUAGE plpgsql AS $$
@@ -296,6 +323,78 @@ is($node->safe_psql('beside', q{
 		SELECT :a % 1024, :b - :a - (8191 << 10), :c - :b, :d - :c}) =~ s/^\d+\n//r,
 	'1023|1|1|1', 'the two go on from each other\'s last value');
 
+# which sequences it makes serve: of each MAXVALUE, with values at each limit
+# and at each layout's time of now
+is($node->safe_psql('beside', q{
+		CREATE FUNCTION altered(schema text, max_value bigint, last bigint, called boolean) RETURNS text LANGUAGE plpgsql AS $$
+		DECLARE
+			result text;
+		BEGIN
+			EXECUTE format('CREATE SEQUENCE probe MINVALUE -10 MAXVALUE %s START 1', max_value);
+			PERFORM setval('probe', last, called);
+			result := attempt(format('SELECT %I.snowflake_alter_sequence(%L)', schema, 'probe'));
+			SELECT concat_ws(' ', result, seqtypid::regtype, seqmax) INTO result FROM pg_sequence WHERE seqrelid = 'probe'::regclass;
+			SELECT concat_ws(' ', result, last_value, is_called) INTO result FROM probe;
+			DROP SEQUENCE probe;
+			RETURN result;
+		END $$;
+		CREATE TABLE values_made AS
+		SELECT unnest(ARRAY[-10, 0, 5, 1099511627775, 1099511627776, 1125899906841599, 1125899906841600]) AS last
+		UNION SELECT (extract(epoch FROM clock_timestamp() + d - epoch) / extract(epoch FROM tick) * ids_per_tick)::bigint
+		FROM snowflake_layouts(), unnest(ARRAY['0', '-1 year', '364 days', '368 days']::interval[]) d WHERE tick IS NOT NULL
+		UNION SELECT (extract(epoch FROM clock_timestamp() + d - epoch) / 2 * 1024000)::bigint
+		FROM snowflake_layouts(), unnest(ARRAY['-1 hour', '1 hour']::interval[]) d WHERE name = 'instagram';
+		WITH results AS (
+			SELECT format('%s of %s, %s', last, max_value, called) AS values,
+			       altered('public', max_value, last, called) AS a, altered('portable', max_value, last, called) AS b
+			FROM values_made, (SELECT max_value FROM snowflake_layouts() UNION VALUES (9223372036854775807), (2147483647)) m,
+			     unnest(ARRAY[false, true]) called
+			WHERE last <= max_value)
+		SELECT count(*) > 200, count(*) FILTER (WHERE b LIKE '55000 %') > 100, count(*) FILTER (WHERE b LIKE ' bigint %') > 50,
+		       string_agg(concat_ws(': ', values, a, b), '; ') FILTER (WHERE a <> b)
+		FROM results}),
+	't|t|t|', 'both make the same sequences serve, and refuse the others');
+
+# The view, with a sequence for each state, one of which somebody is altering.
+$node->safe_psql('beside', q{
+	CREATE SEQUENCE fresh MAXVALUE 1125899906841599;
+	CREATE SEQUENCE altering MAXVALUE 1125899906841599;
+	CREATE SEQUENCE cached MAXVALUE 1125899906841599 CACHE 7;
+	CREATE SEQUENCE by_two MAXVALUE 1125899906841599 INCREMENT 2;
+	CREATE SEQUENCE cycling MAXVALUE 1125899906841599 CYCLE;
+	CREATE UNLOGGED SEQUENCE unlogged MAXVALUE 1125899906841599;
+	CREATE SEQUENCE ended MAXVALUE 1125899906841599;
+	SELECT setval('ended', 1125899906841599);
+	CREATE SEQUENCE counter;
+	CREATE SEQUENCE tweets MAXVALUE 9007199254736895;
+	DO $$ DECLARE minutes integer;
+	BEGIN
+		FOREACH minutes IN ARRAY ARRAY[5, 30, 90] LOOP
+			EXECUTE format('CREATE SEQUENCE ahead_%s MAXVALUE 1125899906841599', minutes);
+			PERFORM setval('ahead_' || minutes, (snowflake_min_id(now() + minutes * interval '1 min') >> 23) * 1024);
+		END LOOP;
+	END $$;
+	CREATE TEMPORARY SEQUENCE temporary MAXVALUE 1125899906841599});
+my $states = q{SET snowflake.max_lead = '10min'; SET snowflake.max_wait = '1h';
+	SELECT string_agg(concat_ws(' ', sequence, layout, last_timestamp, lead > '0', expires, state), '|' ORDER BY sequence::text)
+	FROM %s.snowflake_sequences WHERE layout = 'instagram'};
+{
+	my $altering = $node->background_psql('beside');
+	$altering->query_safe('BEGIN; ALTER SEQUENCE altering NO CYCLE');
+	my $shown = $node->safe_psql('beside', sprintf($states, 'portable'));
+	is($shown, $node->safe_psql('beside', sprintf($states, 'public')), 'the portable view shows the same as the extension\'s');
+	is(join(' ', $shown =~ /(\w+) (?=instagram )[^|]* (\w+)/g),
+		'ahead_30 waits ahead_5 ahead ahead_90 refuses altering waits by_two refuses cached refuses cycling refuses '
+		  . 'ended refuses fresh ok next_id_seq ok next_id_seq ok shared waits unlogged refuses',
+		'the view shows each sequence in its state, and does not wait for one that is being altered');
+	$altering->quit;
+}
+is($node->safe_psql('beside', q{
+		SET snowflake.max_lead = '10min'; SET snowflake.max_wait = 1;
+		SELECT string_agg(sequence::text, ' ') FROM portable.snowflake_sequences
+		WHERE (state IN ('ok', 'ahead')) <> (attempt(format('SELECT portable.next_id(5, %L)', sequence)) ~ '^\d{10,}$')}),
+	'', 'what the view says is what happens to next_id()');
+
 # in an index, which the planner then finds
 like($node->safe_psql('elsewhere', q{
 		SET search_path = "Other Ids";
@@ -317,6 +416,11 @@ $node->safe_psql('app', 'CREATE SEQUENCE late MAXVALUE 1125899906841599');
 is($old->query_safe(q{SELECT next_id(5, 'late') > 0, (SELECT count(*) FROM next_ids(5, 10, 'late')),
 		(SELECT last_timestamp >= now() FROM snowflake_status('late'))}),
 	't|10|t', 'an old snapshot uses a new sequence');
+$node->safe_psql('app', 'CREATE SEQUENCE late_counter; CREATE SEQUENCE late_cached MAXVALUE 1125899906841599 CACHE 7');
+$node->safe_psql('app', $error_of);
+is($old->query_safe(q{SELECT (SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''late_counter'')')),
+		(SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''late_cached'')'))}),
+	'55000|55000', 'an old snapshot does not hide that a new sequence cannot be used');
 $old->quit;
 
 # --- privileges -----------------------------------------------------------
@@ -329,6 +433,25 @@ foreach my $privileges ('SELECT', 'USAGE', 'USAGE, UPDATE')
 		$privileges =~ /UPDATE/ ? qr/^no error: t$/ : qr/^42501 permission denied for sequence next_id_seq/,
 		"privileges on the sequence: $privileges");
 }
+
+# nothing is told of a sequence without a privilege
+$node->safe_psql('app', q{
+	CREATE SEQUENCE hidden;
+	CREATE SEQUENCE hidden_tweets MAXVALUE 9007199254736895;
+	CREATE SEQUENCE hidden_cached CACHE 7 MAXVALUE 1125899906841599;
+	CREATE UNLOGGED SEQUENCE hidden_unlogged MAXVALUE 1125899906841599;
+	CREATE ROLE has_nothing;
+	GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO has_select});
+is($node->safe_psql('app', q{
+		SET ROLE has_nothing;
+		SELECT count(*) FILTER (WHERE sqlstate_ = '42501'), count(DISTINCT message), count(nullif(detail, ''))
+		FROM unnest(ARRAY['next_id(1, %L)', 'next_ids(1, 2, %L)', 'snowflake_status(%L)', 'snowflake_alter_sequence(%L)']) command,
+		     unnest(ARRAY['hidden', 'hidden_tweets', 'hidden_cached', 'hidden_unlogged']) seq, error_of('SELECT ' || format(command, seq));
+		SELECT DISTINCT state, last_timestamp FROM snowflake_sequences;
+		SET ROLE has_select;
+		SELECT DISTINCT sqlstate_ FROM unnest(ARRAY['hidden', 'hidden_tweets', 'hidden_cached', 'hidden_unlogged']) seq,
+			error_of(format('SELECT next_id(1, %L)', seq))}),
+	"16|8|0\nno privilege|\n42501", 'without a privilege, nothing is told of a sequence');
 
 # --- many sessions, cancelled and terminated at any moment ----------------
 
