@@ -7,7 +7,7 @@ CREATE SCHEMA bench;
 
 CREATE SEQUENCE bench.plain;
 CREATE SEQUENCE bench.cached CACHE 32;
-CREATE SEQUENCE bench.ticking;
+CREATE SEQUENCE bench.ticking MAXVALUE 1125899906841599;
 CREATE SEQUENCE bench.table_id_seq;
 
 -- Instagram's function, as published: with now(), as it is usually quoted, and

@@ -16,7 +16,8 @@ $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake;
 	CREATE SCHEMA shard5;
-	CREATE SEQUENCE shard5.photos_id_seq MAXVALUE 1125899906841599;
+	CREATE SEQUENCE shard5.photos_id_seq;
+	SELECT snowflake_alter_sequence('shard5.photos_id_seq');
 	CREATE TABLE shard5.photos (id bigint PRIMARY KEY DEFAULT next_id(5, 'shard5.photos_id_seq'));
 	CREATE TABLE albums (id bigint PRIMARY KEY DEFAULT next_id(5), n int DEFAULT 5);
 	CREATE TABLE likes (id bigint PRIMARY KEY DEFAULT next_id());

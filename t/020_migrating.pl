@@ -122,6 +122,8 @@ EOS
 	is(value('counter', q{SELECT count(DISTINCT id > 1::bigint << 60) FROM albums}), 2, 'in both tables');
 	is(value('counter', q{SELECT attidentity FROM pg_attribute WHERE attrelid = 'albums'::regclass AND attname = 'id'}),
 		'a', 'the identity is back');
+	is(value('counter', q{SELECT pg_get_serial_sequence('photos', 'id'), max_value FROM pg_sequences WHERE sequencename = 'photos_id_seq'}),
+		'public.photos_id_seq|9223372036854775807', 'the sequence of the bigserial is its column\'s again');
 }
 
 # What psql shows of the tables.
@@ -204,7 +206,7 @@ SKIP:
 	skip 'libfaketime is not installed', 7 unless faketime_library();
 	my ($before, $ready, $switch) = grep { $_->{section} eq q{From Instagram's own function} } @document;
 	my ($text) = ($switch->{code});
-	(my $no_lock = $text) =~ s/^ALTER SEQUENCE.*\n//m or die;
+	(my $no_lock = $text) =~ s/^SELECT snowflake_alter_sequence.*\n//m or die;
 	(my $no_setval = $text) =~ s/^SELECT setval.*?;\n//ms or die;
 	(my $no_lead = $text) =~ s/500 \+/0 +/ or die;
 
@@ -265,6 +267,7 @@ SKIP:
 	};
 
 	$database = $fresh->('no_lock');
+	$still->safe_psql($database, q{SELECT snowflake_alter_sequence('insta5.table_id_seq')});
 	my @sessions = $interrupted->($database);
 	$still->safe_psql($database, $no_lock);
 	$still->safe_psql($database, $more);
@@ -329,6 +332,8 @@ EOS
 	is(value('pgedge', q{
 		SELECT last_value = (max(id) >> 22) * 4096 + (max(id) & 4095) FROM orders, orders_next_seq GROUP BY last_value}),
 		't', 'the sequence is where the last ID says');
+	like(sqlstate_of($node, q{SELECT snowflake_alter_sequence('orders_id_seq', 'pgedge')}, dbname => 'pgedge'),
+		qr/^55000 cannot make sequence "orders_id_seq" serve layout "pgedge"/, 'a sequence that holds IDs is refused');
 	is(value('pgedge', q{
 		SET snowflake.shard = 10;
 		SELECT next_id(current_setting('snowflake.shard')::bigint, 'orders_next_seq', 'pgedge') > max(id) FROM orders}),
