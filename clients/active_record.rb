@@ -1,9 +1,12 @@
 # A program with Active Record, and its schema.rb there and back.
+# At the end, tables that the argument makes, whose sequences Rails resets.
 # doc/clients.md shows what stands between "recipe" and "end"; the rest prints
 # what xt/clients.pl compares with the tables.
 
 require "active_record"
+require "active_record/fixtures"
 require "stringio"
+require "tmpdir"
 
 ActiveRecord::Base.establish_connection(adapter: "postgresql", database: ENV.fetch("PGDATABASE"))
 ActiveRecord::Migration.verbose = false
@@ -84,3 +87,33 @@ puts ["pages", *(page + next_page).map(&:id)].join(" ")
 puts ["all", *all].join(" ")
 puts ["made", (made_at.to_r * 1000).round].join(" ")
 puts ["recent", *recent.map(&:id)].join(" ")
+
+# The SQLSTATE of what fails, or "done".
+def outcome
+  yield
+  "done"
+rescue ActiveRecord::StatementInvalid => e
+  e.cause.result.error_field(PG::Result::PG_DIAG_SQLSTATE)
+end
+
+def id_of_new_row(table)
+  ActiveRecord::Base.connection.select_value("INSERT INTO #{table} (title) VALUES ('new') RETURNING id")
+end
+
+# As tests do with their fixtures: delete a table's rows, load others, reset its sequence.
+def load_fixtures(table, id)
+  Dir.mktmpdir do |dir|
+    File.write("#{dir}/#{table}.yml", "loaded:\n  id: #{id}\n  title: loaded\n")
+    ActiveRecord::FixtureSet.reset_cache
+    ActiveRecord::FixtureSet.create_fixtures(dir, [table])
+  end
+end
+
+ActiveRecord::Base.connection.execute(ARGV[0])
+%w[plain altered by_hand].each do |table|
+  id = id_of_new_row(table)
+  reset = outcome { ActiveRecord::Base.connection.reset_pk_sequence!(table) }
+  after_reset = id_of_new_row(table)
+  fixtures = outcome { load_fixtures(table, after_reset) }
+  puts ["reset_#{table}", reset, fixtures, id, after_reset, id_of_new_row(table)].join(" ")
+end

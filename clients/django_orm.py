@@ -1,16 +1,19 @@
-# A program with Django's ORM, migrated as a project is.  doc/clients.md shows
-# what stands between "recipe" and "end"; the rest makes a project of one file,
-# and prints what xt/clients.pl compares with the tables.
+# A program with Django's ORM, migrated as a project is.  At the end, tables that
+# the argument makes, whose sequences Django resets.  doc/clients.md shows what
+# stands between "recipe" and "end"; the rest makes a project of one file, and
+# prints what xt/clients.pl compares with the tables.
 
+import io
+import json
 import os
 import sys
 import tempfile
 
 import django
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.conf import settings
 from django.core.management import call_command
-from django.db import connection
+from django.db import Error, connection
 
 
 class Gallery(AppConfig):
@@ -57,6 +60,17 @@ class Photo(models.Model):
     album = models.ForeignKey(Album, models.CASCADE, null=True)
 # end
 
+
+def converted(table):
+    """The model of a table that had a bigserial."""
+    meta = type("Meta", (), {"app_label": "gallery", "db_table": table, "managed": False})
+    return type(table.capitalize(), (models.Model,), {
+        "__module__": __name__, "Meta": meta,
+        "id": models.BigAutoField(primary_key=True), "title": models.TextField()})
+
+
+tables = [converted("plain"), converted("altered"), converted("by_hand")]
+
 call_command("makemigrations", verbosity=0)
 call_command("migrate", verbosity=0)
 call_command("makemigrations", check=True, dry_run=True, verbosity=0)
@@ -100,3 +114,41 @@ print("bulk", *(row.id for row in bulk))
 print("pages", *(row.id for row in page + next_page))
 print("made", round(made_at.timestamp() * 1000))
 print("recent", *(row.id for row in recent))
+
+
+def outcome(action, *arguments):
+    """The SQLSTATE of what fails, or "done"."""
+    try:
+        action(*arguments)
+        return "done"
+    except Error as error:
+        return error.__cause__.pgcode
+
+
+def load_data(model, id):
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as fixture:
+        json.dump([{"model": model._meta.label_lower, "pk": id, "fields": {"title": "loaded"}}], fixture)
+        fixture.flush()
+        call_command("loaddata", fixture.name, verbosity=0)
+
+
+def execute(sql):
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+
+
+# What "manage.py sqlsequencereset gallery" prints, a line for each table.  It
+# passes over an app without a module of models, which this file is.
+apps.get_app_config("gallery").models_module = sys.modules[__name__]
+printed = io.StringIO()
+call_command("sqlsequencereset", "gallery", no_color=True, stdout=printed)
+resets = {line.split('"')[1]: line for line in printed.getvalue().splitlines() if line.startswith("SELECT")}
+
+execute(sys.argv[1])
+for model in [Photo] + tables:
+    table = model._meta.db_table
+    before = model.objects.create(title="new")
+    reset = outcome(execute, resets[table])
+    after_reset = model.objects.create(title="new")
+    loaded = outcome(load_data, model, after_reset.id)
+    print("reset_" + table, reset, loaded, before.id, after_reset.id, model.objects.create(title="new").id)

@@ -127,6 +127,35 @@ sub check
 	return;
 }
 
+# For clients that reset sequences, tables with a bigserial: one that has it
+# still, one whose sequence serves a layout, and one whose sequence only has the
+# layout's MAXVALUE and still belongs to the column.
+my $converted = q{
+	CREATE TABLE plain (id bigserial PRIMARY KEY, title text NOT NULL);
+	CREATE TABLE altered (id bigserial PRIMARY KEY, title text NOT NULL);
+	CREATE TABLE by_hand (id bigserial PRIMARY KEY, title text NOT NULL);
+	INSERT INTO altered (title) SELECT 'small' FROM generate_series(1, 10);
+	INSERT INTO by_hand (title) SELECT 'small' FROM generate_series(1, 10);
+	SELECT snowflake_alter_sequence('altered_id_seq');
+	ALTER SEQUENCE by_hand_id_seq MAXVALUE 1125899906841599;
+	ALTER TABLE altered ALTER id SET DEFAULT next_id(5, 'altered_id_seq');
+	ALTER TABLE by_hand ALTER id SET DEFAULT next_id(5, 'by_hand_id_seq')};
+
+# Hold what resets of a table's sequence did against what they should: the
+# outcomes of the two kinds of reset, and rows made before, between and after.
+sub check_resets
+{
+	my ($name, $table, $outcomes, %said) = @_;
+	my ($reset, $loaded, @ids) = split / /, $said{"reset_$table"} // '';
+
+	is("$reset $loaded", $outcomes, "$name: outcomes of resetting the sequence of table $table");
+	is(sql($name, 'SELECT count(*), count(*) FILTER (WHERE id > before), min(snowflake_shard(id)), max(snowflake_shard(id))
+			FROM (SELECT id, lag(id, 1, 1::bigint << 60) OVER (ORDER BY nr) AS before
+				FROM unnest(ARRAY[' . join(',', @ids) . ']::bigint[]) WITH ORDINALITY AS ids (id, nr)) AS t'),
+		'3 3 5 5', "$name: rows made before and after it have IDs in order");
+	return;
+}
+
 # Debian packages, unpacked but not installed: the directory, or undef if they
 # cannot be had.  So a Node.js from elsewhere, which Debian's packages of its
 # libraries do not go with, will do; and a release without Hibernate.
@@ -153,15 +182,23 @@ is($said{drift}, 0, 'sqlalchemy: Alembic finds no difference');
 is($said{drift_if_short}, 1, 'sqlalchemy: but would if the default were written in short');
 
 prepare('django', 'own');
-%said = run_client('django', '/usr/bin/python3', "$clients/django_orm.py");
+%said = run_client('django', '/usr/bin/python3', "$clients/django_orm.py", $converted);
+sql('django', "DELETE FROM gallery_photo WHERE title IN ('new', 'loaded')");
 check('django', 'gallery_photo', 'gallery_album', %said);
+like($said{reset_plain}, qr/^done done 1 2 3$/, 'django: resets the sequence of a bigserial');
+check_resets('django', 'gallery_photo', 'done done', %said);
+check_resets('django', 'altered', 'done done', %said);
+check_resets('django', 'by_hand', '22003 22003', %said);
 
 prepare('active_record', 'own');
-%said = run_client('active_record', '/usr/bin/ruby', "$clients/active_record.rb");
+%said = run_client('active_record', '/usr/bin/ruby', "$clients/active_record.rb", $converted);
 check('active_record', 'photos', 'albums', %said);
 is($said{all}, sql('active_record', 'SELECT id FROM photos ORDER BY id'), 'active_record: find_each goes by ID');
 is($said{schema}, 'same', 'active_record: schema.rb, loaded and dumped again');
 is($said{schema_default}, 'next_id((5)::bigint)', 'active_record: schema.rb has the default');
+like($said{reset_plain}, qr/^done done 1 2 3$/, 'active_record: resets the sequence of a bigserial');
+check_resets('active_record', 'altered', 'done done', %said);
+check_resets('active_record', 'by_hand', '22003 22003', %said);
 
 my $drivers = '/usr/share/java/postgresql.jar';
 prepare('jdbc');
