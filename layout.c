@@ -20,6 +20,7 @@
 
 #include "datatype/timestamp.h"
 #include "layout.h"
+#include "port/pg_bitutils.h"
 
 /* Definitions count from 1970-01-01, everything else from 2000-01-01. */
 #define UNIX_EPOCH_OFFSET \
@@ -38,14 +39,14 @@
  *
  * A sequence tells by its MAXVALUE which layout it is for.  That is the last
  * value that the layout has room for; where layouts have the same room, some
- * end a few values earlier.  Names and "less" are for ever: sequences and
+ * end a few values earlier.  Names and reserved values are for ever: sequences and
  * stored layouts depend on them.
  */
 static const struct
 {
 	const char *name;
 	LayoutKind	kind;
-	int			less;			/* values given up to be told from others */
+	int			reserved_values;	/* given up to be told from others */
 	const char *text;
 }			builtins[] = {
 	{"instagram", LAYOUT_BITS, 0,
@@ -70,7 +71,7 @@ static const struct
 };
 
 /* What a definition of one's own gives up, if a name has as much room. */
-#define UNNAMED_LESS	8
+#define UNNAMED_RESERVED_VALUES	8
 
 /* What follows from their texts, filled in when it is first needed */
 static struct
@@ -607,7 +608,7 @@ layout_of_max_value(int64 max_value)
 	load_builtins();
 	for (int i = 0; i < (int) lengthof(builtins); i++)
 	{
-		if (loaded[i].room - builtins[i].less == max_value)
+		if (loaded[i].room - builtins[i].reserved_values == max_value)
 			return builtins[i].name;
 	}
 	return NULL;
@@ -732,6 +733,10 @@ derive(Layout *layout, const LayoutDefinition *definition)
 			break;
 	}
 
+	layout->slot_bits = -1;
+	if ((layout->slots & (layout->slots - 1)) == 0)
+		layout->slot_bits = pg_leftmost_one_pos64((uint64) layout->slots);
+
 	layout->max_value = layout->end_tick * layout->slots - 1;
 }
 
@@ -749,7 +754,7 @@ layout_init(Layout *layout, const LayoutDefinition *definition)
 	{
 		layout->is_builtin = true;
 		layout->is_default = builtin == 0;
-		layout->max_value -= builtins[builtin].less;
+		layout->max_value -= builtins[builtin].reserved_values;
 		return;
 	}
 
@@ -757,7 +762,7 @@ layout_init(Layout *layout, const LayoutDefinition *definition)
 	{
 		if (loaded[i].room == layout->max_value)
 		{
-			layout->max_value -= UNNAMED_LESS;
+			layout->max_value -= UNNAMED_RESERVED_VALUES;
 			break;
 		}
 	}
@@ -770,8 +775,8 @@ layout_init(Layout *layout, const LayoutDefinition *definition)
 /*
  * Put an ID together.  The caller has checked that every part fits.
  */
-uint64
-layout_compose(const Layout *layout, int64 tick, int64 shard, int64 slot)
+static inline uint64
+compose(const Layout *layout, int64 tick, int64 shard, int64 slot)
 {
 	uint64		id = ((uint64) tick & layout->tick_mask) * layout->tick_unit +
 		(uint64) slot * layout->slot_unit;
@@ -795,16 +800,34 @@ layout_compose(const Layout *layout, int64 tick, int64 shard, int64 slot)
 	return id;
 }
 
+uint64
+layout_compose(const Layout *layout, int64 tick, int64 shard, int64 slot)
+{
+	return compose(layout, tick, shard, slot);
+}
+
 /*
  * The ID of a sequence's value.
  */
 uint64
 layout_id(const Layout *layout, int64 value, int64 shard)
 {
-	int64		tick = value / layout->slots;
-	int64		slot = value % layout->slots;
+	int64		tick;
+	int64		slot;
 
-	return layout_compose(layout, tick, shard, slot + layout->first_slot);
+	/* A division takes longer than all the rest. */
+	if (likely(layout->slot_bits >= 0))
+	{
+		tick = value >> layout->slot_bits;
+		slot = value & (layout->slots - 1);
+	}
+	else
+	{
+		tick = value / layout->slots;
+		slot = value % layout->slots;
+	}
+
+	return compose(layout, tick, shard, slot + layout->first_slot);
 }
 
 /*

@@ -95,6 +95,7 @@ typedef struct Layout
 	int64		end_tick;		/* the first one that is never issued */
 	uint64		last_decodable; /* the last one whose time can be told */
 	int64		slots;			/* values of the sequence */
+	int			slot_bits;		/* their logarithm, or -1 if that is not whole */
 	int64		first_slot;		/* the first of them */
 	int64		shards;			/* values of all shard fields together */
 	int64		max_value;		/* of the sequence that drives the layout */

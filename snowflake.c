@@ -83,20 +83,20 @@ static int	max_wait_setting = 5000;
 static bool settings_defined = false;
 
 /*
- * A layout in use, what it asks of a sequence, and the value from which on its
- * end is near.
+ * A layout, what it asks of a sequence, and the first value of its last year.
  */
-typedef struct LayoutInUse
+typedef struct LayoutCache
 {
 	Layout		layout;
 	TickSpec	spec;
 	int64		warn_value;
 
-	/* As the argument of a call: is it a constant of the query? */
+	/* Does the call that this is kept for always have this layout? */
 	bool		constant;
-} LayoutInUse;
+} LayoutCache;
 
-static LayoutInUse instagram;
+/* The default layout, for all calls that have it as a constant. */
+static LayoutCache instagram;
 
 static inline bool
 same_layout(const LayoutDefinition *a, const LayoutDefinition *b)
@@ -124,7 +124,7 @@ check_definition(const LayoutDefinition *definition)
 }
 
 static void
-use_layout(LayoutInUse *used, const LayoutDefinition *definition)
+fill_layout_cache(LayoutCache *used, const LayoutDefinition *definition)
 {
 	static uint64 specs = 0;
 	Layout	   *layout = &used->layout;
@@ -195,7 +195,8 @@ _PG_init(void)
 	define_settings();
 
 	(void) layout_builtin(0, &definition);
-	use_layout(&instagram, &definition);
+	fill_layout_cache(&instagram, &definition);
+	instagram.constant = true;
 
 	sequence_init();
 	generator_init();
@@ -211,31 +212,41 @@ layout_text(const Layout *layout)
 }
 
 /*
- * Look at a call's layout for the first time, or again because it may be
- * another one.
+ * Work out what follows from a call's layout, as this is the first call of its
+ * query here, or the layout may be another one than in the last call.
  */
-static const LayoutInUse *
-look_at_layout(FunctionCallInfo fcinfo, int argument)
+static const LayoutCache *
+refresh_layout_cache(FunctionCallInfo fcinfo, int argument)
 {
 	FmgrInfo   *flinfo = fcinfo->flinfo;
-	LayoutInUse *used = flinfo->fn_extra;
+	LayoutCache *cache = flinfo->fn_extra;
 	const FuncExpr *call = (const FuncExpr *) flinfo->fn_expr;
 	const LayoutDefinition *definition =
 		(const LayoutDefinition *) PG_GETARG_POINTER(argument);
+	bool		constant;
 
-	if (used != NULL && same_layout(&used->layout.definition, definition))
-		return used;
+	if (cache != NULL && same_layout(&cache->layout.definition, definition))
+		return cache;
 
-	check_definition(definition);
-	if (used == NULL)
-		used = MemoryContextAlloc(flinfo->fn_mcxt, sizeof(LayoutInUse));
-	use_layout(used, definition);
-	used->constant = call != NULL && IsA(call, FuncExpr) &&
+	constant = call != NULL && IsA(call, FuncExpr) &&
 		list_length(call->args) > argument &&
 		IsA(list_nth(call->args, argument), Const);
-	flinfo->fn_extra = used;
 
-	return used;
+	/* For a statement of one row, the rest would be a good part of the cost. */
+	if (constant && same_layout(&instagram.layout.definition, definition))
+	{
+		flinfo->fn_extra = &instagram;
+		return &instagram;
+	}
+
+	check_definition(definition);
+	if (cache == NULL)
+		cache = MemoryContextAlloc(flinfo->fn_mcxt, sizeof(LayoutCache));
+	fill_layout_cache(cache, definition);
+	cache->constant = constant;
+	flinfo->fn_extra = cache;
+
+	return cache;
 }
 
 /*
@@ -245,20 +256,20 @@ look_at_layout(FunctionCallInfo fcinfo, int argument)
  * What follows from its definition is kept from call to call.  A constant need
  * not even be looked at again.
  */
-static inline const LayoutInUse *
+static inline const LayoutCache *
 layout_argument(FunctionCallInfo fcinfo, int argument)
 {
-	const LayoutInUse *used = fcinfo->flinfo->fn_extra;
+	const LayoutCache *used = fcinfo->flinfo->fn_extra;
 
 	if (PG_NARGS() <= argument)
 		return &instagram;
 	if (likely(used != NULL && used->constant))
 		return used;
-	return look_at_layout(fcinfo, argument);
+	return refresh_layout_cache(fcinfo, argument);
 }
 
 pg_noreturn static void
-lack_field(const Layout *layout, const char *field)
+report_missing_field(const Layout *layout, const char *field)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -280,7 +291,7 @@ require_time(const Layout *layout)
 						layout_text(layout)),
 				 errdetail("Its timestamp comes round."),
 				 errhint("snowflake_fields() shows the timestamp as it is.")));
-	lack_field(layout, "timestamp");
+	report_missing_field(layout, "timestamp");
 }
 
 /*
@@ -364,7 +375,7 @@ current_limits(void)
  * other, and return the first.
  */
 static inline int64
-next_values(int64 shard, Oid sequence, const LayoutInUse *used, int64 *count)
+next_values(int64 shard, Oid sequence, const LayoutCache *used, int64 *count)
 {
 	TickLimits	limits = current_limits();
 	int64		value;
@@ -382,7 +393,7 @@ next_values(int64 shard, Oid sequence, const LayoutInUse *used, int64 *count)
 }
 
 static inline Datum
-next_id(int64 shard, Oid sequence, const LayoutInUse *used)
+next_id(int64 shard, Oid sequence, const LayoutCache *used)
 {
 	int64		count = 1;
 	int64		value = next_values(shard, sequence, used, &count);
@@ -423,7 +434,7 @@ typedef struct NextIds
 {
 	int64		shard;
 	Oid			sequence;
-	LayoutInUse used;
+	LayoutCache used;
 	int64		wanted;			/* IDs for which values are yet to be taken */
 	int64		value;			/* the next value of those taken */
 	int64		count;			/* and how many of them there are */
@@ -470,7 +481,7 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 		ids = MemoryContextAllocZero(funcctx->multi_call_memory_ctx,
 									 sizeof(NextIds));
 		check_definition((LayoutDefinition *) PG_GETARG_POINTER(3));
-		use_layout(&ids->used, (LayoutDefinition *) PG_GETARG_POINTER(3));
+		fill_layout_cache(&ids->used, (LayoutDefinition *) PG_GETARG_POINTER(3));
 		ids->shard = PG_GETARG_INT64(0);
 		ids->sequence = PG_GETARG_OID(2);
 		ids->wanted = count;
@@ -614,7 +625,7 @@ snowflake_shard(PG_FUNCTION_ARGS)
 	const Layout *layout = &layout_argument(fcinfo, 1)->layout;
 
 	if (!layout->has_shard)
-		lack_field(layout, "shard");
+		report_missing_field(layout, "shard");
 	PG_RETURN_INT32((int32) layout_shard(layout, id));
 }
 
@@ -625,7 +636,7 @@ snowflake_sequence(PG_FUNCTION_ARGS)
 	const Layout *layout = &layout_argument(fcinfo, 1)->layout;
 
 	if (!layout->has_sequence)
-		lack_field(layout, "sequence");
+		report_missing_field(layout, "sequence");
 	PG_RETURN_INT32((int32) layout_slot(layout, id));
 }
 
@@ -689,7 +700,7 @@ snowflake_id(PG_FUNCTION_ARGS)
 	uint64		id;
 
 	if (!layout->has_clock)
-		lack_field(layout, "timestamp");
+		report_missing_field(layout, "timestamp");
 
 	if (!layout_time_tick(layout, time, &tick))
 	{
@@ -765,7 +776,7 @@ lead_datum(const Layout *layout, const TickStatus *status)
 Datum
 snowflake_status(PG_FUNCTION_ARGS)
 {
-	const LayoutInUse *used = layout_argument(fcinfo, 1);
+	const LayoutCache *used = layout_argument(fcinfo, 1);
 	const Layout *layout = &used->layout;
 	TickStatus	status;
 	TupleDesc	tupdesc;
@@ -858,7 +869,7 @@ state_without_error(Oid sequence, const TickSpec *spec, TickStatus *status)
 Datum
 snowflake_sequence_state(PG_FUNCTION_ARGS)
 {
-	const LayoutInUse *used = layout_argument(fcinfo, 1);
+	const LayoutCache *used = layout_argument(fcinfo, 1);
 	TickStatus	status = {0};
 	TupleDesc	tupdesc;
 	Datum		values[3];
@@ -892,21 +903,54 @@ snowflake_sequence_state(PG_FUNCTION_ARGS)
 #define COUNTER_LIMIT		(INT64CONST(1) << 40)
 
 /*
- * Is a value a time of the layout at which a sequence may have made its last
- * ID: in the second half of the time since the epoch, or, as clocks are wrong
- * sometimes, less than a year ahead?
+ * How far a value's time in the layout is from the clock; PG_INT64_MAX if it
+ * is no time at which a sequence may have made its last ID: one in the second
+ * half of the time since the epoch or, as clocks are wrong sometimes, less
+ * than a year ahead.
  */
-static bool
-is_recent(const Layout *layout, int64 value)
+static int64
+distance_from_now(const Layout *layout, int64 value)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	TimestampTz time;
 
 	if (!layout->has_clock || value < 0 || value > layout->max_value)
-		return false;
+		return PG_INT64_MAX;
 	time = layout->epoch + value / layout->slots * layout->tick;
-	return time > layout->epoch / 2 + now / 2 &&
-		time < now + 366 * USECS_PER_DAY;
+	if (time < layout->epoch / 2 + now / 2 || time > now + 366 * USECS_PER_DAY)
+		return PG_INT64_MAX;
+	return time < now ? now - time : time - now;
+}
+
+/*
+ * The layout for which a sequence has been used, if it is another one: that
+ * of its MAXVALUE or, if that is none's, the built-in one in which the value's
+ * time is closest to the clock.  The layout that the owner has named gets the
+ * benefit of a day.
+ */
+static const char *
+used_for_another_layout(const Layout *layout, int64 max_value, int64 last)
+{
+	const char *found = layout_of_max_value(max_value);
+	int64		closest = distance_from_now(layout, last);
+
+	if (found != NULL || last < COUNTER_LIMIT || closest < USECS_PER_DAY)
+		return found;
+
+	for (int i = 0; i < layout_builtins(); i++)
+	{
+		LayoutDefinition definition;
+		Layout		other;
+
+		(void) layout_builtin(i, &definition);
+		layout_init(&other, &definition);
+		if (distance_from_now(&other, last) < closest)
+		{
+			closest = distance_from_now(&other, last);
+			found = layout_text(&other);
+		}
+	}
+	return found;
 }
 
 /*
@@ -917,36 +961,20 @@ static void
 check_last_value(const char *name, const Layout *layout, int64 max_value,
 				 int64 last, bool called)
 {
-	const char *served = layout_of_max_value(max_value);
+	const char *other;
 
 	if (max_value == layout->max_value)
 		return;
 
-	if (!called)
-		served = NULL;
-	else if (served == NULL && last >= COUNTER_LIMIT &&
-			 !is_recent(layout, last))
-	{
-		for (int i = 0; i < layout_builtins() && served == NULL; i++)
-		{
-			LayoutDefinition definition;
-			Layout		other;
-
-			(void) layout_builtin(i, &definition);
-			layout_init(&other, &definition);
-			if (is_recent(&other, last))
-				served = layout_text(&other);
-		}
-	}
-
-	if (served != NULL)
+	other = called ? used_for_another_layout(layout, max_value, last) : NULL;
+	if (other != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
 						name, layout_text(layout)),
 				 errdetail("The sequence has been used for layout \"%s\": its last value is %lld.",
-						   served, (long long) last),
-				 errhint("Use a new sequence, or name layout \"%s\".", served)));
+						   other, (long long) last),
+				 errhint("Use a new sequence, or name layout \"%s\".", other)));
 
 	if (last < 0 || last > layout->max_value)
 		ereport(ERROR,
@@ -958,7 +986,7 @@ check_last_value(const char *name, const Layout *layout, int64 max_value,
 				 errhint("Use a new sequence.")));
 
 	if (called && last >= COUNTER_LIMIT && layout->has_clock &&
-		!is_recent(layout, last))
+		distance_from_now(layout, last) == PG_INT64_MAX)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
