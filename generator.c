@@ -120,7 +120,7 @@ static uint32 wait_event = 0;
  */
 typedef enum Refusal
 {
-	REFUSED_NOT,				/* there is one */
+	VALUE_AVAILABLE,			/* there is one */
 	REFUSED_AHEAD,				/* not before the clock has moved on */
 	REFUSED_EARLY,				/* the clock is behind the epoch */
 	REFUSED_USED_UP,			/* the last tick has passed */
@@ -133,7 +133,7 @@ typedef enum Refusal
 typedef struct Attempt
 {
 	TimestampTz now;			/* the clock */
-	int64		last;			/* the sequence's last value */
+	int64		stored;			/* the sequence's last value */
 	int64		value;			/* the next one */
 	int64		count;			/* and as many from there on */
 	int64		lead;			/* microseconds that it is ahead of the clock */
@@ -201,6 +201,7 @@ open_sequence(SequenceState *seq, const TickSpec *spec, bool take, bool wait)
 {
 	if (!sequence_open(seq, spec, take, wait))
 		return false;
+	seq->window.end = seq->window.start;	/* of another kind of value */
 	if (pinned == seq && !RelFileLocatorEquals(pinned_file, seq->file))
 		unpin_page();
 	return true;
@@ -334,11 +335,11 @@ count_values(const TickSpec *spec, int64 max_lead, int64 wanted,
  * Find the value that comes after the one on the page, and how many of those
  * wanted can be had with it.
  */
-static inline Refusal
+static Refusal
 next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
 		   int64 max_lead, int64 wanted, Attempt *attempt)
 {
-	int64		value = attempt->last = data->last_value;
+	int64		value = attempt->stored = data->last_value;
 
 	attempt->lead = 0;
 
@@ -353,16 +354,16 @@ next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
 	{
 		int64		since_epoch = attempt->now - spec->epoch;
 		int64		tick = value / spec->slots;
-		int64		clock;
+		int64		clock_tick;
 
 		if (since_epoch < 0)
 			return REFUSED_EARLY;
-		clock = since_epoch / spec->tick;
-		if (clock > spec->last_tick)
+		clock_tick = since_epoch / spec->tick;
+		if (clock_tick > spec->last_tick)
 			return REFUSED_USED_UP;
 
-		if (tick < clock)
-			value += (clock - tick) * spec->slots;
+		if (tick < clock_tick)
+			value += (clock_tick - tick) * spec->slots;
 		else
 			attempt->lead = tick * spec->tick - since_epoch;
 	}
@@ -375,7 +376,95 @@ next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
 
 	attempt->count = wanted == 1 ? 1 :
 		count_values(spec, max_lead, wanted, attempt);
-	return REFUSED_NOT;
+	return VALUE_AVAILABLE;
+}
+
+/*
+ * Remember which values can be taken until the clock's tick ends.
+ */
+static void
+remember_window(TickWindow *window, const TickSpec *spec, int64 max_lead,
+				TimestampTz now)
+{
+	Attempt		first = {.now = now};
+
+	window->max_lead = max_lead;
+	if (spec->tick == 0)
+	{
+		window->start = PG_INT64_MIN;
+		window->end = PG_INT64_MAX;
+		window->first = 1;
+	}
+	else
+	{
+		int64		clock_tick = (now - spec->epoch) / spec->tick;
+
+		window->start = spec->epoch + clock_tick * spec->tick;
+		window->end = window->start + spec->tick;
+		window->first = Max(clock_tick * spec->slots, 1);
+	}
+
+	/* Later in the tick there may be more, which next_value() finds. */
+	first.now = window->start;
+	window->last = count_values(spec, max_lead, PG_INT64_MAX, &first) - 1;
+}
+
+/*
+ * Does the next value come just after the one on the page, as far as is known
+ * without a division?
+ */
+static inline bool
+next_is_in_window(const FormData_pg_sequence_data *data,
+				  const TickWindow *window, int64 max_lead, TimestampTz now)
+{
+	return now >= window->start && now < window->end &&
+		max_lead == window->max_lead &&
+		data->last_value >= window->first &&
+		data->last_value < window->last &&
+		data->is_called;
+}
+
+/*
+ * Log that values are used, up to "last" and some beyond it.  Returns the last
+ * value that the record covers.  The page, which is locked and dirty, has the
+ * same from here on.
+ */
+static int64
+log_values(SequenceState *seq, const TickSpec *spec,
+		   FormData_pg_sequence_data *data, int64 last)
+{
+	int64		ahead = spec->tick == 0 ? LOG_AHEAD_VALUES :
+		Max(LOG_AHEAD_USECS / spec->tick, 1) * spec->slots;
+	int64		mark = last + Min(ahead, spec->max_value - last);
+	xl_seq_rec	xlrec;
+	XLogRecPtr	recptr;
+
+	/*
+	 * nextval() has the transaction take an ID here, so that its commit
+	 * flushes the record and waits for standbys.  We do both ourselves,
+	 * before the value is returned.
+	 */
+	START_CRIT_SECTION();
+
+	XLogBeginInsert();
+	XLogRegisterBuffer(0, seq->buffer, REGBUF_WILL_INIT);
+
+	/* The record has the sequence as it is when all of it is used. */
+	data->last_value = mark;
+	data->log_cnt = 0;
+	data->is_called = true;
+
+	SeqRecordLocator(xlrec) = seq->file;
+	XLogRegisterData((char *) &xlrec, sizeof(xl_seq_rec));
+	XLogRegisterData((char *) pinned_tuple, SEQUENCE_TUPLE_SIZE);
+
+	recptr = XLogInsert(RM_SEQ_ID, XLOG_SEQ_LOG);
+	PageSetLSN(BufferGetPage(seq->buffer), recptr);
+
+	END_CRIT_SECTION();
+
+	seq->logged = true;
+	return mark;
 }
 
 /*
@@ -383,20 +472,17 @@ next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
  * page's LSN: they must not leave this backend before the WAL up to there is
  * safe.
  */
-static inline Refusal
+static pg_attribute_always_inline Refusal
 take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 			int64 wanted, Attempt *attempt, XLogRecPtr *lsn)
 {
 	FormData_pg_sequence_data *data;
-	Buffer		buffer;
 	Page		page;
-	Refusal		refusal;
 	int64		last;
-	int64		unlogged;
+	int64		covered;
 
 	data = lock_page(seq, BUFFER_LOCK_EXCLUSIVE);
-	buffer = seq->buffer;
-	page = BufferGetPage(buffer);
+	page = BufferGetPage(seq->buffer);
 
 	/*
 	 * Dirty the page before anything else, as the redo pointer that we look
@@ -409,17 +495,28 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	 * A page that is dirty stays so while we hold the lock, as it takes the
 	 * lock in shared mode to write it.  To look is cheaper than to mark.
 	 */
-	if (!BufferIsDirty(buffer))
-		MarkBufferDirty(buffer);
+	if (!BufferIsDirty(seq->buffer))
+		MarkBufferDirty(seq->buffer);
 
 	/* Now that nobody else can take a value. */
 	attempt->now = GetCurrentTimestamp();
 
-	refusal = next_value(data, spec, max_lead, wanted, attempt);
-	if (refusal != REFUSED_NOT)
+	if (likely(wanted == 1 &&
+			   next_is_in_window(data, &seq->window, max_lead, attempt->now)))
 	{
-		unlock_page(seq);
-		return refusal;
+		attempt->value = data->last_value + 1;
+		attempt->count = 1;
+	}
+	else
+	{
+		Refusal		refusal = next_value(data, spec, max_lead, wanted, attempt);
+
+		if (refusal != VALUE_AVAILABLE)
+		{
+			unlock_page(seq);
+			return refusal;
+		}
+		remember_window(&seq->window, spec, max_lead, attempt->now);
 	}
 
 	/* An old SELECT FOR UPDATE may have left this; see read_seq_tuple(). */
@@ -431,8 +528,7 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	}
 
 	/*
-	 * The number of values up to ours that the WAL does not cover; negative,
-	 * if it covers some beyond ours.
+	 * The WAL covers values up to last_value + log_cnt.
 	 *
 	 * log_cnt means nothing if it may have come with a copy of the file
 	 * rather than with the file's WAL: CREATE DATABASE copies files, and SET
@@ -445,55 +541,21 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	 * count.
 	 */
 	last = attempt->value + attempt->count - 1;
-	unlogged = last - data->last_value - data->log_cnt;
+	covered = data->last_value + data->log_cnt;
 
-	if (!seq->needs_wal)
-		unlogged = 0;
-	else if (unlogged > 0 || !data->is_called ||
-			 !RelFileLocatorEquals(seq->logged_file, seq->file) ||
-			 PageGetLSN(page) <= GetRedoRecPtr())
-	{
-		int64		ahead = spec->tick == 0 ? LOG_AHEAD_VALUES :
-			Max(LOG_AHEAD_USECS / spec->tick, 1) * spec->slots;
-		int64		mark = last + Min(ahead, spec->max_value - last);
-		xl_seq_rec	xlrec;
-		XLogRecPtr	recptr;
-
-		/*
-		 * nextval() has the transaction take an ID here, so that its commit
-		 * flushes the record and waits for standbys.  We do both ourselves,
-		 * before the value is returned.
-		 */
-		START_CRIT_SECTION();
-
-		XLogBeginInsert();
-		XLogRegisterBuffer(0, buffer, REGBUF_WILL_INIT);
-
-		/* The record has the sequence as it is when all of it is used. */
-		data->last_value = mark;
-		data->log_cnt = 0;
-		data->is_called = true;
-
-		SeqRecordLocator(xlrec) = seq->file;
-		XLogRegisterData((char *) &xlrec, sizeof(xl_seq_rec));
-		XLogRegisterData((char *) pinned_tuple, SEQUENCE_TUPLE_SIZE);
-
-		recptr = XLogInsert(RM_SEQ_ID, XLOG_SEQ_LOG);
-		PageSetLSN(page, recptr);
-
-		END_CRIT_SECTION();
-
-		seq->logged_file = seq->file;
-		unlogged = last - mark;
-	}
+	if (unlikely(!seq->needs_wal))
+		covered = last;
+	else if (unlikely(last > covered || !data->is_called || !seq->logged ||
+					  PageGetLSN(page) <= GetRedoRecPtr()))
+		covered = log_values(seq, spec, data, last);
 
 	data->last_value = last;
-	data->log_cnt = -unlogged;
+	data->log_cnt = covered - last;
 	data->is_called = true;
 
 	*lsn = PageGetLSN(page);
 	unlock_page(seq);
-	return REFUSED_NOT;
+	return VALUE_AVAILABLE;
 }
 
 /*
@@ -667,7 +729,7 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
 
 	switch (refusal)
 	{
-		case REFUSED_NOT:
+		case VALUE_AVAILABLE:
 			break;
 
 		case REFUSED_AHEAD:
@@ -699,14 +761,14 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
 						(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
 						 errmsg("the numbers of the layout are used up"),
 						 errdetail("Sequence \"%s\" is at %lld; the last value is %lld.",
-								   name, (long long) attempt->last,
+								   name, (long long) attempt->stored,
 								   (long long) spec->max_value),
 						 errhint("Use another layout with a new sequence.")));
 			ereport(ERROR,
 					(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
 					 errmsg("the time of the layout is used up"),
 					 errdetail("Sequence \"%s\" is at %lld and the clock says %s; the last value is %lld.",
-							   name, (long long) attempt->last,
+							   name, (long long) attempt->stored,
 							   time_string(attempt->now),
 							   (long long) spec->max_value),
 					 (attempt->now - spec->epoch) / spec->tick > spec->last_tick ?
@@ -718,7 +780,7 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("value %lld of sequence \"%s\" is impossible for the layout",
-							(long long) attempt->last, name),
+							(long long) attempt->stored, name),
 					 errdetail("The values of the layout are 0 to %lld.",
 							   (long long) spec->max_value),
 					 errhint("Use another sequence, or setval() this one to a value that is above all that were used.")));
@@ -727,8 +789,56 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
 }
 
 /*
+ * There was no value to take.  Wait until there is one, or report why there
+ * will not be one soon.
+ */
+static void
+wait_and_take_values(SequenceState *seq, const TickSpec *spec,
+					 const TickLimits *limits, int64 wanted,
+					 Refusal refusal, Attempt *attempt, XLogRecPtr *lsn)
+{
+	int64		wait_start = monotonic_time();
+	int64		clock_moved = wait_start;	/* when the clock was last seen to
+											 * move */
+	TimestampTz clock_seen = attempt->now;
+
+	while (refusal != VALUE_AVAILABLE)
+	{
+		int64		time = monotonic_time();
+		int64		wait;
+
+		if (refusal != REFUSED_AHEAD)
+			report_refusal(seq, spec, limits, attempt, refusal);
+
+		if (attempt->now != clock_seen)
+		{
+			clock_seen = attempt->now;
+			clock_moved = time;
+		}
+
+		/*
+		 * Give up as soon as it is certain that max_wait will not do.  A wait
+		 * for the next tick, because others have taken this one's slots, goes
+		 * on for as long as the clock does.
+		 */
+		wait = attempt->lead - limits->max_lead;
+		if (wait > spec->tick ?
+			time - wait_start + wait > limits->max_wait :
+			time - clock_moved > Max(limits->max_wait, FROZEN_USECS))
+			report_refusal(seq, spec, limits, attempt, refusal);
+
+		wait_for_clock(wait);
+
+		/* What interrupted the wait may have changed the sequence. */
+		if (!sequence_is_open(seq, spec))
+			(void) open_sequence(seq, spec, true, true);
+		refusal = take_values(seq, spec, limits->max_lead, wanted, attempt, lsn);
+	}
+}
+
+/*
  * Take the next value, waiting for the clock if need be; or several, one after
- * the other, at one go: up to *count, of which there may be fewer.
+ * the other: up to *count, of which there may be fewer.
  */
 int64
 generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
@@ -738,54 +848,21 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	Attempt		attempt;
 	Refusal		refusal;
 	XLogRecPtr	lsn;
-	int64		wait_start = 0; /* when the wait began */
-	int64		clock_moved = 0;	/* when the clock was last seen to move */
-	TimestampTz clock_seen = 0;
 
-	if (unlikely(XactReadOnly))
+	/* What this backend remembers is not shared with its workers. */
+	if (unlikely(XactReadOnly || IsInParallelMode()))
 	{
 		PreventCommandDuringRecovery("next_id()");
 		PreventCommandIfReadOnly("next_id()");
+		PreventCommandIfParallelMode("next_id()");
 	}
-	/* What this backend remembers is not shared with its workers. */
-	PreventCommandIfParallelMode("next_id()");
 
-	for (;;)
-	{
-		int64		wait;
-		int64		time;
+	if (unlikely(!sequence_is_open(seq, spec)))
+		(void) open_sequence(seq, spec, true, true);
 
-		if (unlikely(!sequence_is_open(seq, spec)))
-			(void) open_sequence(seq, spec, true, true);
-
-		refusal = take_values(seq, spec, limits->max_lead, *count, &attempt, &lsn);
-		if (likely(refusal == REFUSED_NOT))
-			break;
-		if (refusal != REFUSED_AHEAD)
-			report_refusal(seq, spec, limits, &attempt, refusal);
-
-		time = monotonic_time();
-		if (wait_start == 0)
-			wait_start = time;
-		if (attempt.now != clock_seen)
-		{
-			clock_seen = attempt.now;
-			clock_moved = time;
-		}
-
-		/*
-		 * Give up as soon as it is certain that max_wait will not do.  A wait
-		 * for the next tick, because others have taken this one's slots, goes
-		 * on for as long as the clock does.
-		 */
-		wait = attempt.lead - limits->max_lead;
-		if (wait > spec->tick ?
-			time - wait_start + wait > limits->max_wait :
-			time - clock_moved > Max(limits->max_wait, FROZEN_USECS))
-			report_refusal(seq, spec, limits, &attempt, refusal);
-
-		wait_for_clock(wait);
-	}
+	refusal = take_values(seq, spec, limits->max_lead, *count, &attempt, &lsn);
+	if (unlikely(refusal != VALUE_AVAILABLE))
+		wait_and_take_values(seq, spec, limits, *count, refusal, &attempt, &lsn);
 
 	make_durable(seq, lsn);
 
@@ -826,7 +903,7 @@ generator_status(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	status->called = data.is_called;
 	status->value = data.last_value;
 	status->logged = data.last_value + data.log_cnt;
-	if (refusal == REFUSED_NOT)
+	if (refusal == VALUE_AVAILABLE)
 		status->state = attempt.lead > 0 ? TICK_AHEAD : TICK_OK;
 	else if (refusal == REFUSED_AHEAD &&
 			 attempt.lead - limits->max_lead <= Max(limits->max_wait, spec->tick))

@@ -47,11 +47,13 @@ typedef struct TickStatus
 	int64		logged;			/* the value that the WAL covers */
 } TickStatus;
 
+#pragma GCC visibility push(hidden)
 extern void generator_init(void);
 extern int64 generator_next(Oid relid, const TickSpec *spec,
 							const TickLimits *limits, int64 *count);
 extern bool generator_status(Oid relid, const TickSpec *spec,
 							 const TickLimits *limits, bool wait,
 							 TickStatus *status);
+#pragma GCC visibility pop
 
 #endif							/* SNOWFLAKE_GENERATOR_H */

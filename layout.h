@@ -121,6 +121,7 @@ typedef struct LayoutError
 	int			length;
 } LayoutError;
 
+#pragma GCC visibility push(hidden)
 extern bool layout_parse(const char *text, LayoutDefinition *definition,
 						 LayoutError *error);
 extern void layout_print(const LayoutDefinition *definition, char *text);
@@ -142,5 +143,6 @@ extern bool layout_tick_time(const Layout *layout, uint64 tick, int64 *time);
 extern bool layout_time_tick(const Layout *layout, int64 time, int64 *tick);
 extern int64 layout_min_id(const Layout *layout, int64 time);
 extern int64 layout_max_id(const Layout *layout, int64 time);
+#pragma GCC visibility pop
 
 #endif							/* SNOWFLAKE_LAYOUT_H */

@@ -38,8 +38,9 @@
 
 uint64		sequence_invalidations = 1;
 
+SequenceState *sequence_last_used = NULL;
+
 static HTAB *sequences = NULL;
-static SequenceState *last_sequence = NULL;
 
 
 /*
@@ -80,13 +81,10 @@ sequence_init(void)
 }
 
 SequenceState *
-sequence_find(Oid relid)
+sequence_look_up(Oid relid)
 {
-	SequenceState *seq = last_sequence;
+	SequenceState *seq;
 	bool		found;
-
-	if (seq != NULL && seq->relid == relid)
-		return seq;
 
 	seq = hash_search(sequences, &relid, HASH_ENTER, &found);
 	if (!found)
@@ -95,7 +93,7 @@ sequence_find(Oid relid)
 		seq->relid = relid;
 		seq->lxid = InvalidLocalTransactionId;
 	}
-	last_sequence = seq;
+	sequence_last_used = seq;
 	return seq;
 }
 
@@ -279,6 +277,8 @@ load_sequence(SequenceState *seq, Relation rel, const TickSpec *spec,
 		elog(ERROR, "cache lookup failed for sequence %u", seq->relid);
 	form = (Form_pg_sequence) GETSTRUCT(tuple);
 
+	if (!RelFileLocatorEquals(seq->file, RelationFileLocator(rel)))
+		seq->logged = false;
 	seq->file = RelationFileLocator(rel);
 	seq->needs_wal = RelationNeedsWAL(rel);
 	seq->max_value = form->seqmax;

@@ -46,6 +46,19 @@ typedef struct TickSpec
 } TickSpec;
 
 /*
+ * The values that can be taken while the clock is within a tick.
+ */
+typedef struct TickWindow
+{
+	TimestampTz start;			/* when the tick began */
+	TimestampTz end;			/* and when the next one begins */
+	int64		first;			/* its first value */
+	int64		last;			/* the last value that is not too far ahead of
+								 * its start */
+	int64		max_lead;		/* as this allows */
+} TickWindow;
+
+/*
  * What this backend knows of a sequence.
  *
  * A transaction locks a sequence once, and a role's privileges are checked
@@ -69,20 +82,32 @@ typedef struct SequenceState
 
 	/* The generator's hints and memories, good whatever the catalogs say. */
 	Buffer		buffer;			/* where the page was seen last */
-	RelFileLocator logged_file; /* file for which we have written WAL */
+	bool		logged;			/* have we written WAL for the file? */
+	TickWindow	window;
 	XLogRecPtr	flushed;		/* we know that WAL up to here is on disk */
 	XLogRecPtr	acknowledged;	/* and up to here on the standbys, as this */
 	int			acknowledged_for;	/* value of synchronous_commit asks for */
 } SequenceState;
 
+#pragma GCC visibility push(hidden)
 extern uint64 sequence_invalidations;
+extern SequenceState *sequence_last_used;
 
 extern void sequence_init(void);
-extern SequenceState *sequence_find(Oid relid);
+extern SequenceState *sequence_look_up(Oid relid);
 extern bool sequence_owned_by_extension(Oid relid);
 extern bool sequence_open(SequenceState *seq, const TickSpec *spec,
 						  bool take, bool wait);
 extern char *sequence_open_to_alter(Oid relid);
+#pragma GCC visibility pop
+
+static inline SequenceState *
+sequence_find(Oid relid)
+{
+	if (likely(sequence_last_used != NULL && sequence_last_used->relid == relid))
+		return sequence_last_used;
+	return sequence_look_up(relid);
+}
 
 /*
  * May this role take values of this kind, as far as this transaction has

@@ -70,7 +70,7 @@ PG_FUNCTION_INFO_V1(snowflake_from_text);
 PG_FUNCTION_INFO_V1(snowflake_obfuscate);
 PG_FUNCTION_INFO_V1(snowflake_reveal);
 
-void		_PG_init(void);
+PGDLLEXPORT void _PG_init(void);
 
 /* Settings.  Milliseconds, as far as they are times. */
 #define SHARD_UNSET			(-1)
