@@ -77,6 +77,15 @@ RESET ROLE;
 SELECT next_id(5, 'guarded') > 0;
 COMMIT;
 
+-- also where one call is made by two roles in turn
+CREATE FUNCTION any_id() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN next_id(5, 'guarded'); END $$;
+BEGIN;
+SELECT any_id() > 0;
+SET LOCAL ROLE regress_sf_app;
+SELECT sqlstate_ FROM error_of('SELECT any_id()');
+ROLLBACK;
+DROP FUNCTION any_id();
+
 -- a privilege that goes in the same transaction is gone
 BEGIN;
 GRANT USAGE ON SEQUENCE guarded TO regress_sf_app;

@@ -52,6 +52,17 @@ is( $node->safe_psql('postgres',
 		q{SELECT lead > interval '1 hour 50 minutes' FROM snowflake_status()}),
 	't', 'the status shows it');
 
+# Nor does a session that has seen the clock before rely on that
+set_clock($node, '+7200');
+my $open = $node->background_psql('postgres', on_error_stop => 0);
+$forward = $open->query_safe('BEGIN; SELECT next_id(5)');
+set_clock($node, '+0');
+$open->query('SELECT next_id(5)');
+like($open->{stderr}, qr/is (01:59:5|02:00:0)[\d.]+ ahead of the clock/,
+	'a transaction that took an ID before the step is refused the next one');
+$open->{stderr} = '';
+$open->quit;
+
 # What a longer lead does, and that the slot goes on
 $after = $node->safe_psql('postgres',
 	q{SET snowflake.max_lead = '3h'; INSERT INTO taken DEFAULT VALUES RETURNING id});

@@ -82,6 +82,30 @@ foreach my $commit ('on', 'off')
 	crash($node);
 	$node->start;
 	cmp_ok($node->safe_psql('postgres', $next), '>', $last, 'SET UNLOGGED, SET LOGGED, crash');
+
+	# All in one session, which has written WAL for the old file.
+	$last = (split /\n/, $node->safe_psql('postgres', qq{
+		$next;
+		ALTER SEQUENCE used SET UNLOGGED; ALTER SEQUENCE used SET LOGGED;
+		$next; $next; $next}))[-1];
+	crash($node);
+	$node->start;
+	cmp_ok($node->safe_psql('postgres', $next), '>', $last,
+		'SET UNLOGGED, SET LOGGED in a session that has logged the old file, crash');
+	$node->stop;
+}
+
+# setval() logs a value that is yet to be taken, and nothing beyond it.
+{
+	my $node = new_node('setval');
+	my $last = (split /\n/, $node->safe_psql('postgres', qq{
+		$next;
+		SELECT setval('used', last_value + 100, false) > 0 FROM used;
+		$next}))[-1];
+	crash($node);
+	$node->start;
+	cmp_ok($node->safe_psql('postgres', $next), '>', $last,
+		'a value that setval() left to be taken, and next_id() took, does not come again after a crash');
 	$node->stop;
 }
 
