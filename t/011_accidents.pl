@@ -125,6 +125,18 @@ sub out_of_order
 		qr/^55P03 /, 'prepared, crash: nobody can restart the sequence');
 	like($node->safe_psql('postgres', $next), qr/^\d+$/, 'but all can use it');
 	$node->safe_psql('postgres', q{ROLLBACK PREPARED 'p'});
+
+	# Outside the promise: a rewrite that is rolled back brings the old file back.
+	my ($inside, $outside) = split /\n/, $node->safe_psql('postgres', qq{
+		BEGIN;
+		SAVEPOINT s;
+		ALTER SEQUENCE used SET UNLOGGED;
+		ALTER SEQUENCE used SET LOGGED;
+		$next;
+		ROLLBACK TO s;
+		$next;
+		COMMIT});
+	is($outside, $inside, 'a rewrite rolled back to a savepoint repeats an ID (as documented)');
 	$node->stop;
 }
 

@@ -105,6 +105,28 @@ foreach my $max_lead ('0', '1s')
 		'<=', $max_lead eq '0' ? 0 : 1, 'the lead is bounded');
 }
 
+# One role with USAGE uses up the lead for everybody.
+$node->safe_psql('postgres', q{
+	CREATE SEQUENCE shared MAXVALUE 1125899906841599;
+	CREATE ROLE greedy;
+	GRANT USAGE ON SEQUENCE shared TO greedy});
+my $greedy = $node->background_psql('postgres', on_error_stop => 0);
+$greedy->query_safe('SET ROLE greedy');
+$greedy->{stdin} .= "SELECT count(*) FROM (SELECT next_ids(5, 2000000000, 'shared')) t;\n";
+$greedy->{run}->pump_nb;
+ok( $node->poll_query_until('postgres', q{
+		SELECT snowflake_timestamp(next_id(6, 'shared')) > clock_timestamp() + interval '0.9 s'}),
+	'while one role takes a great many, the IDs of others are ahead of the clock, too');
+my @waited = map {
+	my $start = time();
+	$node->safe_psql('postgres', q{SELECT count(next_id(6, 'shared')) FROM generate_series(1, 100)});
+	time() - $start } 1 .. 5;
+note(sprintf 'a call beside it took %.1f to %.1f ms, that of psql included', 10 * min(@waited), 10 * max(@waited));
+$node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%2000000000%' AND pid <> pg_backend_pid()});
+ok($node->poll_query_until('postgres', q{SELECT lead = '0' FROM snowflake_status('shared')}),
+	'when it ends, the clock catches up');
+$greedy->quit;
+
 # Those who wait for the clock for long leave the processors to others.
 ahead_of_clock($node, 'ahead', '10 minutes');
 $node->append_conf('postgresql.conf', "snowflake.max_wait = '1h'\n");
