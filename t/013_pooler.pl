@@ -79,7 +79,10 @@ END
 	$? = $status;
 }
 
-$pooler->poll_query_until('transaction', 'SELECT true') or die 'the pooler does not answer';
+# Not by standard input: a psql whose connection is refused does not read it, and
+# the broken pipe would end this test.
+wait_for(sub { (run_command([ 'psql', '-XAt', '-c', 'SELECT true', '-d', $pooler->connstr('transaction') ]))[0] eq 't' })
+  or die 'the pooler does not answer';
 note(`$pgbouncer --version`);
 
 # Every client has a shard of its own, and counts what it does.
