@@ -10,6 +10,7 @@ use Exporter 'import';
 use File::Basename;
 use File::Spec;
 use IPC::Run;
+use PostgreSQL::Test::BackgroundPsql;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(usleep time);
@@ -32,6 +33,28 @@ EOC
 # 18 has one name for all modes.
 use constant WAITS_FOR_PAGE =>
   "wait_event IN ('BufferContent', 'BufferExclusive', 'BufferShareExclusive')";
+
+# BackgroundPsql of older minor releases, such as 16.2, does not wait for what a
+# query writes to standard error.  It also leaves its separator, or the newline
+# before it, in the output.
+{
+	my $query = \&PostgreSQL::Test::BackgroundPsql::query;
+	my $end = 'SnowflakeTest: end of standard error';
+
+	no warnings 'redefine';
+	*PostgreSQL::Test::BackgroundPsql::query = sub {
+		my ($self, $sql) = @_;
+
+		# Releases that number their separators need no help.
+		return $query->($self, $sql) if exists $self->{query_cnt};
+
+		my ($output) = $query->($self, "$sql\n;\n\\warn $end");
+		pump_until($self->{run}, $self->{timeout}, \$self->{stderr}, qr/$end\n/);
+		$self->{stderr} =~ s/$end\n//;
+		$output =~ s/\A\n|\n?(background_psql: QUERY_SEPARATOR)?\n?\z//g;
+		return wantarray ? ($output, $self->{stderr} eq '' ? 0 : 1) : $output;
+	};
+}
 
 # Kill every process of a server at once, as a power failure would.
 sub crash
