@@ -364,7 +364,6 @@ parse_definition(const char *text, LayoutDefinition *definition,
 	int			end = 0;
 
 	memset(definition, 0, sizeof(LayoutDefinition));
-	definition->version = LAYOUT_VERSION;
 	definition->kind = LAYOUT_BITS;
 
 	for (;;)
@@ -478,8 +477,7 @@ load_builtins(void)
 		}
 		else
 		{
-			definition->version = LAYOUT_VERSION;
-			definition->nfields = 3;
+					definition->nfields = 3;
 			strcpy(definition->fields[0].name, "counter");
 			strcpy(definition->fields[1].name, "generator");
 			strcpy(definition->fields[2].name, "launch");

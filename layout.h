@@ -17,7 +17,6 @@
 #ifndef SNOWFLAKE_LAYOUT_H
 #define SNOWFLAKE_LAYOUT_H
 
-#define LAYOUT_VERSION		1
 #define LAYOUT_MAX_FIELDS	8
 #define LAYOUT_NAME_LENGTH	15
 #define LAYOUT_PART_BITS	31	/* of a shard or a sequence number */
@@ -38,17 +37,14 @@ typedef enum LayoutKind
 } LayoutKind;
 
 /*
- * What a definition says.  These are the bytes of the SQL type, which are
- * stored in tables and column defaults: they must not change their meaning
- * without a new version.  Equal layouts have equal bytes, so what is not used
+ * What a definition says.  Equal layouts have equal bytes, so what is not used
  * is zero.
  */
 typedef struct LayoutDefinition
 {
-	uint8		version;
 	uint8		kind;
 	uint8		nfields;
-	uint8		unused;
+	uint16		unused;
 	int32		tick;			/* microseconds; 0 without a timestamp */
 	int64		epoch;			/* milliseconds since 1970-01-01 */
 	struct
@@ -57,9 +53,6 @@ typedef struct LayoutDefinition
 		uint8		bits;
 	}			fields[LAYOUT_MAX_FIELDS];	/* most significant first */
 } LayoutDefinition;
-
-StaticAssertDecl(sizeof(LayoutDefinition) == 144,
-				 "the size of type snowflake_layout is in the install script");
 
 typedef enum LayoutRole
 {

@@ -42,8 +42,7 @@ CREATE TYPE snowflake_layout (
 	OUTPUT = snowflake_layout_out,
 	RECEIVE = snowflake_layout_recv,
 	SEND = snowflake_layout_send,
-	INTERNALLENGTH = 144,
-	ALIGNMENT = double
+	INTERNALLENGTH = VARIABLE
 );
 
 COMMENT ON TYPE snowflake_layout IS

@@ -30,6 +30,7 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/hsearch.h"
 #include "utils/lsyscache.h"
 #include "utils/resowner.h"
 #include "utils/timestamp.h"
@@ -83,69 +84,104 @@ static int	max_wait_setting = 5000;
 static bool settings_defined = false;
 
 /*
+ * A value of type snowflake_layout: a version and the canonical text.  A
+ * layout's text is shorter than its facts, and PostgreSQL reads each byte of a
+ * default argument as a number whenever it plans a call.
+ */
+typedef struct StoredLayout
+{
+	char		vl_len_[4];
+	uint8		version;
+	char		text[FLEXIBLE_ARRAY_MEMBER];	/* with the final zero */
+} StoredLayout;
+
+#define STORED_LAYOUT_VERSION	1
+
+/*
  * A layout, what it asks of a sequence, and the first value of its last year.
  */
 typedef struct LayoutCache
 {
+	char		text[LAYOUT_TEXT_SIZE]; /* hash key */
 	Layout		layout;
 	TickSpec	spec;
 	int64		warn_value;
-
-	/* Does the call that this is kept for always have this layout? */
-	bool		constant;
 } LayoutCache;
 
-/* The default layout, for all calls that have it as a constant. */
-static LayoutCache instagram;
-
-static inline bool
-same_layout(const LayoutDefinition *a, const LayoutDefinition *b)
-{
-	return memcmp(a, b, sizeof(LayoutDefinition)) == 0;
-}
-
-/*
- * A stored layout may be of a later release.
- */
-static void
-check_definition(const LayoutDefinition *definition)
-{
-	if (definition->version != LAYOUT_VERSION)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("unsupported version %d of type %s",
-						definition->version, "snowflake_layout"),
-				 errhint("Install a later release of the extension's library.")));
-	if (definition->kind > LAYOUT_DECIMAL ||
-		definition->nfields > LAYOUT_MAX_FIELDS)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("damaged value of type %s", "snowflake_layout")));
-}
+/* The layouts that this session has used, and the default one of them */
+static HTAB *layouts;
+static const LayoutCache *instagram;
 
 static void
-fill_layout_cache(LayoutCache *used, const LayoutDefinition *definition)
+fill_layout_cache(LayoutCache *cache, const LayoutDefinition *definition)
 {
 	static uint64 specs = 0;
-	Layout	   *layout = &used->layout;
+	Layout	   *layout = &cache->layout;
 
 	layout_init(layout, definition);
 
-	used->spec.number = ++specs;
-	used->spec.epoch = layout->epoch;
-	used->spec.tick = layout->tick;
-	used->spec.slots = layout->slots;
-	used->spec.last_tick = layout->end_tick - 1;
-	used->spec.max_value = layout->max_value;
-	used->spec.is_default = layout->is_default;
-	used->spec.needs_update = !layout->is_builtin;
-	used->spec.definition = &layout->definition;
+	cache->spec.number = ++specs;
+	cache->spec.epoch = layout->epoch;
+	cache->spec.tick = layout->tick;
+	cache->spec.slots = layout->slots;
+	cache->spec.last_tick = layout->end_tick - 1;
+	cache->spec.max_value = layout->max_value;
+	cache->spec.is_default = layout->is_default;
+	cache->spec.needs_update = !layout->is_builtin;
+	cache->spec.definition = &layout->definition;
 
-	used->warn_value = PG_INT64_MAX;
+	cache->warn_value = PG_INT64_MAX;
 	if (layout->has_time)
-		used->warn_value = layout->slots *
+		cache->warn_value = layout->slots *
 			(layout->end_tick - Min(layout->end_tick,
 									365 * USECS_PER_DAY / layout->tick));
+}
+
+/*
+ * Find a layout by its canonical text, or NULL if there is no such layout.
+ */
+static const LayoutCache *
+find_layout(const char *text)
+{
+	LayoutCache *cache = hash_search(layouts, text, HASH_FIND, NULL);
+	LayoutDefinition definition;
+	LayoutError error;
+
+	if (cache == NULL && layout_parse(text, &definition, &error))
+	{
+		cache = hash_search(layouts, text, HASH_ENTER, NULL);
+		fill_layout_cache(cache, &definition);
+	}
+	return cache;
+}
+
+/*
+ * The layout of a stored value, which a later release may have written.
+ */
+static const LayoutCache *
+get_layout(Datum value)
+{
+	const StoredLayout *stored = (const StoredLayout *) DatumGetPointer(value);
+	const LayoutCache *cache = NULL;
+	Size		length = VARSIZE(stored);
+
+	if (length > offsetof(StoredLayout, text) &&
+		stored->version != STORED_LAYOUT_VERSION)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("unsupported version %d of type %s",
+						stored->version, "snowflake_layout"),
+				 errhint("Install a later release of the extension's library.")));
+
+	if (length > offsetof(StoredLayout, text) &&
+		length <= offsetof(StoredLayout, text) + LAYOUT_TEXT_SIZE &&
+		((const char *) stored)[length - 1] == '\0')
+		cache = find_layout(stored->text);
+	if (cache == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("damaged value of type %s", "snowflake_layout")));
+	return cache;
 }
 
 /*
@@ -190,13 +226,15 @@ define_settings(void)
 void
 _PG_init(void)
 {
-	LayoutDefinition definition;
+	HASHCTL		ctl;
 
 	define_settings();
 
-	(void) layout_builtin(0, &definition);
-	fill_layout_cache(&instagram, &definition);
-	instagram.constant = true;
+	ctl.keysize = LAYOUT_TEXT_SIZE;
+	ctl.entrysize = sizeof(LayoutCache);
+	layouts = hash_create("snowflake layouts", 16, &ctl,
+						  HASH_ELEM | HASH_STRINGS);
+	instagram = find_layout("instagram");
 
 	sequence_init();
 	generator_init();
@@ -212,60 +250,34 @@ layout_text(const Layout *layout)
 }
 
 /*
- * Work out what follows from a call's layout, as this is the first call of its
- * query here, or the layout may be another one than in the last call.
+ * Look up a call's layout, and keep it for the calls that follow if it is a
+ * constant of the query.
  */
 static const LayoutCache *
-refresh_layout_cache(FunctionCallInfo fcinfo, int argument)
+look_up_layout(FunctionCallInfo fcinfo, int argument)
 {
-	FmgrInfo   *flinfo = fcinfo->flinfo;
-	LayoutCache *cache = flinfo->fn_extra;
-	const FuncExpr *call = (const FuncExpr *) flinfo->fn_expr;
-	const LayoutDefinition *definition =
-		(const LayoutDefinition *) PG_GETARG_POINTER(argument);
-	bool		constant;
+	const FuncExpr *call = (const FuncExpr *) fcinfo->flinfo->fn_expr;
+	const LayoutCache *cache = get_layout(PG_GETARG_DATUM(argument));
 
-	if (cache != NULL && same_layout(&cache->layout.definition, definition))
-		return cache;
-
-	constant = call != NULL && IsA(call, FuncExpr) &&
+	if (call != NULL && IsA(call, FuncExpr) &&
 		list_length(call->args) > argument &&
-		IsA(list_nth(call->args, argument), Const);
-
-	/* For a statement of one row, the rest would be a good part of the cost. */
-	if (constant && same_layout(&instagram.layout.definition, definition))
-	{
-		flinfo->fn_extra = &instagram;
-		return &instagram;
-	}
-
-	check_definition(definition);
-	if (cache == NULL)
-		cache = MemoryContextAlloc(flinfo->fn_mcxt, sizeof(LayoutCache));
-	fill_layout_cache(cache, definition);
-	cache->constant = constant;
-	flinfo->fn_extra = cache;
-
+		IsA(list_nth(call->args, argument), Const))
+		fcinfo->flinfo->fn_extra = unconstify(LayoutCache *, cache);
 	return cache;
 }
 
 /*
  * The layout that a call was given as an argument, or the default one if the
  * function has no such argument.
- *
- * What follows from its definition is kept from call to call.  A constant need
- * not even be looked at again.
  */
 static inline const LayoutCache *
 layout_argument(FunctionCallInfo fcinfo, int argument)
 {
-	const LayoutCache *used = fcinfo->flinfo->fn_extra;
-
 	if (PG_NARGS() <= argument)
-		return &instagram;
-	if (likely(used != NULL && used->constant))
-		return used;
-	return refresh_layout_cache(fcinfo, argument);
+		return instagram;
+	if (likely(fcinfo->flinfo->fn_extra != NULL))
+		return fcinfo->flinfo->fn_extra;
+	return look_up_layout(fcinfo, argument);
 }
 
 pg_noreturn static void
@@ -375,30 +387,30 @@ current_limits(void)
  * other, and return the first.
  */
 static inline int64
-next_values(int64 shard, Oid sequence, const LayoutCache *used, int64 *count)
+next_values(int64 shard, Oid sequence, const LayoutCache *cache, int64 *count)
 {
 	TickLimits	limits = current_limits();
 	int64		value;
 
-	check_shard(&used->layout, shard);
+	check_shard(&cache->layout, shard);
 
-	value = generator_next(sequence, &used->spec, &limits, count);
+	value = generator_next(sequence, &cache->spec, &limits, count);
 
-	if (unlikely(value >= used->warn_value))
-		warn_of_end(&used->layout);
-	if (unlikely(shard == 0 && used->layout.definition.kind == LAYOUT_DECIMAL))
+	if (unlikely(value >= cache->warn_value))
+		warn_of_end(&cache->layout);
+	if (unlikely(shard == 0 && cache->layout.definition.kind == LAYOUT_DECIMAL))
 		warn_of_tests();
 
 	return value;
 }
 
 static inline Datum
-next_id(int64 shard, Oid sequence, const LayoutCache *used)
+next_id(int64 shard, Oid sequence, const LayoutCache *cache)
 {
 	int64		count = 1;
-	int64		value = next_values(shard, sequence, used, &count);
+	int64		value = next_values(shard, sequence, cache, &count);
 
-	PG_RETURN_INT64((int64) layout_id(&used->layout, value, shard));
+	PG_RETURN_INT64((int64) layout_id(&cache->layout, value, shard));
 }
 
 pg_noreturn static void
@@ -434,7 +446,7 @@ typedef struct NextIds
 {
 	int64		shard;
 	Oid			sequence;
-	LayoutCache used;
+	const LayoutCache *cache;
 	int64		wanted;			/* IDs for which values are yet to be taken */
 	int64		value;			/* the next value of those taken */
 	int64		count;			/* and how many of them there are */
@@ -480,8 +492,7 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 		funcctx = SRF_FIRSTCALL_INIT();
 		ids = MemoryContextAllocZero(funcctx->multi_call_memory_ctx,
 									 sizeof(NextIds));
-		check_definition((LayoutDefinition *) PG_GETARG_POINTER(3));
-		fill_layout_cache(&ids->used, (LayoutDefinition *) PG_GETARG_POINTER(3));
+		ids->cache = get_layout(PG_GETARG_DATUM(3));
 		ids->shard = PG_GETARG_INT64(0);
 		ids->sequence = PG_GETARG_OID(2);
 		ids->wanted = count;
@@ -497,14 +508,14 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 			SRF_RETURN_DONE(funcctx);
 
 		ids->count = Min(ids->wanted, NEXT_IDS_BATCH);
-		ids->value = next_values(ids->shard, ids->sequence, &ids->used,
+		ids->value = next_values(ids->shard, ids->sequence, ids->cache,
 								 &ids->count);
 		ids->wanted -= ids->count;
 	}
 
 	ids->count--;
 	SRF_RETURN_NEXT(funcctx,
-					Int64GetDatum((int64) layout_id(&ids->used.layout,
+					Int64GetDatum((int64) layout_id(&ids->cache->layout,
 													ids->value++,
 													ids->shard)));
 }
@@ -556,7 +567,7 @@ snowflake_next_id_setting(PG_FUNCTION_ARGS)
 		flinfo->fn_extra = sequence;
 	}
 
-	return next_id(shard_setting, *sequence, &instagram);
+	return next_id(shard_setting, *sequence, instagram);
 }
 
 /*
@@ -776,8 +787,8 @@ lead_datum(const Layout *layout, const TickStatus *status)
 Datum
 snowflake_status(PG_FUNCTION_ARGS)
 {
-	const LayoutCache *used = layout_argument(fcinfo, 1);
-	const Layout *layout = &used->layout;
+	const LayoutCache *cache = layout_argument(fcinfo, 1);
+	const Layout *layout = &cache->layout;
 	TickStatus	status;
 	TupleDesc	tupdesc;
 	Datum		values[4];
@@ -788,7 +799,7 @@ snowflake_status(PG_FUNCTION_ARGS)
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 
-	(void) generator_status(PG_GETARG_OID(0), &used->spec, &limits, true,
+	(void) generator_status(PG_GETARG_OID(0), &cache->spec, &limits, true,
 							&status);
 
 	if (status.called && layout->has_clock)
@@ -869,7 +880,7 @@ state_without_error(Oid sequence, const TickSpec *spec, TickStatus *status)
 Datum
 snowflake_sequence_state(PG_FUNCTION_ARGS)
 {
-	const LayoutCache *used = layout_argument(fcinfo, 1);
+	const LayoutCache *cache = layout_argument(fcinfo, 1);
 	TickStatus	status = {0};
 	TupleDesc	tupdesc;
 	Datum		values[3];
@@ -879,11 +890,11 @@ snowflake_sequence_state(PG_FUNCTION_ARGS)
 		elog(ERROR, "return type must be a row type");
 
 	values[2] = CStringGetTextDatum(state_without_error(PG_GETARG_OID(0),
-														&used->spec, &status));
-	if (status.called && used->layout.has_clock)
+														&cache->spec, &status));
+	if (status.called && cache->layout.has_clock)
 	{
-		values[0] = TimestampTzGetDatum(last_time(&used->layout, &status));
-		values[1] = lead_datum(&used->layout, &status);
+		values[0] = TimestampTzGetDatum(last_time(&cache->layout, &status));
+		values[1] = lead_datum(&cache->layout, &status);
 		nulls[0] = nulls[1] = false;
 	}
 
@@ -1109,10 +1120,11 @@ Datum
 snowflake_layout_in(PG_FUNCTION_ARGS)
 {
 	char	   *text = PG_GETARG_CSTRING(0);
-	LayoutDefinition *definition = palloc(sizeof(LayoutDefinition));
+	LayoutDefinition definition;
 	LayoutError error;
+	StoredLayout *stored;
 
-	if (!layout_parse(text, definition, &error))
+	if (!layout_parse(text, &definition, &error))
 	{
 		int			position = pg_mbstrlen_with_len(text, error.start) + 1;
 		int			length = pg_mbcliplen(text + error.start, error.length, 64);
@@ -1127,19 +1139,18 @@ snowflake_layout_in(PG_FUNCTION_ARGS)
 				 errhint("The function snowflake_layouts() lists the layouts that have a name. A definition reads like \"timestamp:41 shard:13 sequence:10 epoch:1314220021721\".") : 0));
 	}
 
-	PG_RETURN_POINTER(definition);
+	stored = palloc0(offsetof(StoredLayout, text) + LAYOUT_TEXT_SIZE);
+	stored->version = STORED_LAYOUT_VERSION;
+	layout_print(&definition, stored->text);
+	SET_VARSIZE(stored, offsetof(StoredLayout, text) + strlen(stored->text) + 1);
+
+	PG_RETURN_POINTER(stored);
 }
 
 Datum
 snowflake_layout_out(PG_FUNCTION_ARGS)
 {
-	const LayoutDefinition *definition = (LayoutDefinition *) PG_GETARG_POINTER(0);
-	char	   *text = palloc(LAYOUT_TEXT_SIZE);
-
-	check_definition(definition);
-	layout_print(definition, text);
-
-	PG_RETURN_CSTRING(text);
+	PG_RETURN_CSTRING(pstrdup(get_layout(PG_GETARG_DATUM(0))->text));
 }
 
 /*
@@ -1153,7 +1164,7 @@ snowflake_layout_recv(PG_FUNCTION_ARGS)
 	char	   *text;
 	int			length;
 
-	if (version != LAYOUT_VERSION)
+	if (version != STORED_LAYOUT_VERSION)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
 				 errmsg("unsupported version %d of type %s",
@@ -1167,15 +1178,11 @@ snowflake_layout_recv(PG_FUNCTION_ARGS)
 Datum
 snowflake_layout_send(PG_FUNCTION_ARGS)
 {
-	const LayoutDefinition *definition = (LayoutDefinition *) PG_GETARG_POINTER(0);
-	char		text[LAYOUT_TEXT_SIZE];
+	const char *text = get_layout(PG_GETARG_DATUM(0))->text;
 	StringInfoData buffer;
 
-	check_definition(definition);
-	layout_print(definition, text);
-
 	pq_begintypsend(&buffer);
-	pq_sendbyte(&buffer, LAYOUT_VERSION);
+	pq_sendbyte(&buffer, STORED_LAYOUT_VERSION);
 	pq_sendtext(&buffer, text, strlen(text));
 	PG_RETURN_BYTEA_P(pq_endtypsend(&buffer));
 }
