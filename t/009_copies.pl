@@ -241,10 +241,12 @@ $upgraded->append_conf('postgresql.conf', "snowflake.max_lead = '30d'\nautovacuu
 ($used, $default) = map { $node->safe_psql('postgres', $_) } $next, 'SELECT next_id(5)';
 $node->stop;
 my $bindir = $node->config_data('--bindir');
+# It looks for libraries in the new installation alone.
+my ($new_bindir) = copied_installation(PostgreSQL::Test::Utils::tempdir_short);
 chdir $dir;
 command_ok(
 	[ 'pg_upgrade', '-N', '-d', $node->data_dir, '-D', $upgraded->data_dir,
-		'-b', $bindir, '-B', $bindir, '-s', $node->host,
+		'-b', $bindir, '-B', $new_bindir // $bindir, '-s', $node->host,
 		'-p', $node->port, '-P', $upgraded->port ],
 	'pg_upgrade');
 $upgraded->start;

@@ -9,71 +9,21 @@
 use strict;
 use warnings;
 use Cwd qw(realpath);
-use File::Copy;
-use File::Path qw(make_path);
 use File::Spec;
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-
-#
-# The copy
-#
+use FindBin;
+use lib $FindBin::RealBin;
+use SnowflakeTest;
 
 # a short one, as it has no spaces in it, which the test modules do not expect
 my $temp = realpath(PostgreSQL::Test::Utils::tempdir_short);
-my %dir;
-foreach my $name ('bindir', 'pkglibdir', 'sharedir')
-{
-	chomp($dir{$name} = `pg_config --$name`);
-}
-
-# PostgreSQL finds its other directories from where its programs are, if they
-# are as far apart as ever.  So only the programs need to be copies.
-my @parts = map { [ File::Spec->splitdir($_) ] } values %dir;
-my $common = 0;
-$common++ until grep { !defined $_->[$common] || $_->[$common] ne $parts[0][$common] } @parts;
-
-sub copied
-{
-	my ($directory) = @_;
-	my @parts = File::Spec->splitdir($directory);
-	return File::Spec->catdir($temp, 'copy', @parts[ $common .. $#parts ]);
-}
-
-sub link_all
-{
-	my ($from, $to, $except) = @_;
-
-	make_path($to);
-	foreach my $path (glob "\Q$from\E/*")
-	{
-		my $name = (File::Spec->splitpath($path))[2];
-		next if $name =~ $except;
-		symlink $path, "$to/$name" or die "symlink: $!";
-	}
-	return;
-}
-
-my $bindir = copied($dir{bindir});
-my $extensions = copied($dir{sharedir}) . '/extension';
-if ((File::Spec->splitdir($bindir))[-1] eq 'bin')
-{
-	make_path($bindir);
-	foreach my $program (glob "\Q$dir{bindir}\E/*")
-	{
-		copy($program, $bindir) or die "copy: $!";
-	}
-	chmod 0755, glob "\Q$bindir\E/*";
-	link_all($dir{pkglibdir}, copied($dir{pkglibdir}), qr/^$/);
-	link_all($dir{sharedir}, copied($dir{sharedir}), qr/^extension$/);
-	link_all("$dir{sharedir}/extension", $extensions, qr/^snowflake\b/);
-	copy($_, $extensions) foreach glob "\Q$dir{sharedir}\E/extension/snowflake*";
-}
-chomp(my $found = `'$bindir/pg_config' --sharedir 2>&1`);
-plan skip_all => "this PostgreSQL does not work from another directory: it looks for $dir{sharedir} in $found"
-  if !-d $found || realpath($found) ne copied($dir{sharedir});
+my ($bindir, $extensions) = copied_installation("$temp/copy");
+plan skip_all => 'this PostgreSQL does not work from another directory' unless defined $bindir;
+# Settings that lead to the extension outside the installation
+delete $ENV{TEMP_CONFIG};
 
 #
 # The versions

@@ -7,7 +7,10 @@ package SnowflakeTest;
 use strict;
 use warnings;
 use Exporter 'import';
+use Cwd qw(realpath);
 use File::Basename;
+use File::Copy;
+use File::Path qw(make_path);
 use File::Spec;
 use IPC::Run;
 use PostgreSQL::Test::BackgroundPsql;
@@ -16,7 +19,7 @@ use Test::More;
 use Time::HiRes qw(usleep time);
 
 our @EXPORT = qw(crash faketime_library start_with_clock set_clock far_future
-  ahead_of_clock sqlstate_of wait_for ledger_program more_ids blocks run_examples NOBODY_FLUSHES
+  ahead_of_clock sqlstate_of wait_for ledger_program more_ids copied_installation blocks run_examples NOBODY_FLUSHES
   WAITS_FOR_PAGE);
 
 # Settings of a server where nobody but the test flushes WAL or pages, and where
@@ -199,6 +202,58 @@ sub more_ids
 	my $goal = $received->() + $ids;
 
 	return wait_for(sub { $received->() >= $goal });
+}
+
+# Make a copy of PostgreSQL's installation, with the extension in it.  Returns its
+# directories of programs and of extensions, or nothing if this PostgreSQL does
+# not work from another directory.
+sub copied_installation
+{
+	my ($copy) = @_;
+	my @names = ('bindir', 'pkglibdir', 'sharedir');
+	my (%from, %to);
+
+	chomp($from{$_} = `pg_config --$_`) foreach @names;
+
+	# PostgreSQL finds its other directories from where its programs are, if they
+	# are as far apart as ever.  So only the programs need to be copies.
+	my @parts = map { [ File::Spec->splitdir($from{$_}) ] } @names;
+	my $common = 0;
+	$common++ until grep { !defined $_->[$common] || $_->[$common] ne $parts[0][$common] } @parts;
+	@to{@names} = map { File::Spec->catdir($copy, @$_[ $common .. $#$_ ]) } @parts;
+	return unless basename($to{bindir}) eq 'bin';
+
+	make_path($to{bindir});
+	foreach my $program (glob "\Q$from{bindir}\E/*")
+	{
+		copy($program, $to{bindir}) or die "copy: $!";
+	}
+	chmod 0755, glob "\Q$to{bindir}\E/*";
+
+	# make install DESTDIR=... may have put the extension elsewhere.
+	my $installed = $ENV{DESTDIR} // '';
+	_link_all($from{pkglibdir}, $to{pkglibdir}, qr/^snowflake\b/);
+	_link_all("$installed$from{pkglibdir}", $to{pkglibdir}, qr/^(?!snowflake\b)/);
+	_link_all($from{sharedir}, $to{sharedir}, qr/^extension$/);
+	_link_all("$from{sharedir}/extension", "$to{sharedir}/extension", qr/^snowflake\b/);
+	copy($_, "$to{sharedir}/extension") foreach glob "\Q$installed$from{sharedir}\E/extension/snowflake*";
+
+	chomp(my $found = `'$to{bindir}/pg_config' --sharedir 2>&1`);
+	return unless -d $found && realpath($found) eq realpath($to{sharedir});
+	return ($to{bindir}, "$to{sharedir}/extension");
+}
+
+# Link to all files of a directory but some.
+sub _link_all
+{
+	my ($from, $to, $except) = @_;
+
+	make_path($to);
+	foreach my $path (grep { basename($_) !~ $except } glob "\Q$from\E/*")
+	{
+		symlink $path, "$to/" . basename($path) or die "symlink: $!";
+	}
+	return;
 }
 
 # The fenced blocks of a document: language, code, what is shown below them (the
