@@ -26,8 +26,13 @@ fi
 #   need_root PURPOSE
 need_root()
 {
-	[ "$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo true; } ||
-		die "root is needed $1: run this as root, or as a user who may use sudo"
+	[ "$(id -u)" != 0 ] || return 0
+	if command -v sudo >/dev/null; then
+		! sudo -n true 2>/dev/null || return 0
+		printf '%s: sudo is needed %s\n' "$self" "$1" >&2
+		! sudo true || return 0
+	fi
+	die "root is needed $1: run this as root, or as a user who may use sudo"
 }
 
 # Install what is missing and set PG_CONFIG and bindir.
