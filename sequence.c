@@ -389,22 +389,29 @@ sequence_open(SequenceState *seq, const TickSpec *spec, bool take, bool wait)
 /*
  * Lock a sequence as ALTER SEQUENCE does, and check that the current role may
  * alter it and that it can be altered to serve a layout.  Returns its name,
- * qualified and quoted.
+ * qualified and quoted, and its present MAXVALUE.
  */
 char *
-sequence_open_to_alter(Oid relid)
+sequence_open_to_alter(Oid relid, int64 *max_value)
 {
 	Relation	rel;
+	HeapTuple	tuple;
 	Oid			table;
 	int32		column;
 	char	   *name;
 
-	LockRelationOid(relid, ShareRowExclusiveLock);
+	/*
+	 * A role that does not own the sequence must not make others wait for it.
+	 * This lock does not, but keeps the owner from changing.
+	 */
+	LockRelationOid(relid, AccessShareLock);
 	rel = open_sequence_relation(relid);
 
 	if (!OwnsRelation(relid, GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE,
 					   RelationGetRelationName(rel));
+
+	LockRelationOid(relid, ShareRowExclusiveLock);
 
 	check_persistence(rel);
 
@@ -424,6 +431,12 @@ sequence_open_to_alter(Oid relid)
 				 errhint("Use ALTER TABLE %s ALTER COLUMN %s DROP IDENTITY, which drops the sequence as well, then set a default of next_id() with another sequence.",
 						 table_name, quote_identifier(column_name))));
 	}
+
+	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(relid));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for sequence %u", relid);
+	*max_value = ((Form_pg_sequence) GETSTRUCT(tuple))->seqmax;
+	ReleaseSysCache(tuple);
 
 	name = qualified_name(rel);
 	relation_close(rel, NoLock);

@@ -98,7 +98,7 @@ extern SequenceState *sequence_look_up(Oid relid);
 extern bool sequence_owned_by_extension(Oid relid);
 extern bool sequence_open(SequenceState *seq, const TickSpec *spec,
 						  bool take, bool wait);
-extern char *sequence_open_to_alter(Oid relid);
+extern char *sequence_open_to_alter(Oid relid, int64 *max_value);
 #pragma GCC visibility pop
 
 static inline SequenceState *

@@ -1033,20 +1033,21 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	const Layout *layout;
 	Oid			sequence;
 	char	   *name;
-	bool		isnull;
-	int64		numbers[2];
+	int64		max_value;
+	int64		last;
 	bool		called;
+	bool		isnull;
 
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
 		refuse_null(PG_ARGISNULL(0) ? "sequence" : "layout");
 	sequence = PG_GETARG_OID(0);
 	layout = &layout_argument(fcinfo, 1)->layout;
 
-	PreventCommandIfReadOnly("snowflake_alter_sequence()");
 	PreventCommandDuringRecovery("snowflake_alter_sequence()");
+	PreventCommandIfReadOnly("snowflake_alter_sequence()");
 
 	/* From here on nobody else takes a value. */
-	name = sequence_open_to_alter(sequence);
+	name = sequence_open_to_alter(sequence, &max_value);
 
 	if (!layout->is_default && sequence_owned_by_extension(sequence))
 		ereport(ERROR,
@@ -1059,15 +1060,12 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	SPI_connect();
 
 	run_sql(SPI_OK_SELECT,
-			psprintf("SELECT seqmax, last_value, is_called FROM %s, pg_catalog.pg_sequence WHERE seqrelid OPERATOR(pg_catalog.=) %u",
-					 name, sequence));
-	for (int i = 0; i < 2; i++)
-		numbers[i] = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0],
-												 SPI_tuptable->tupdesc,
-												 i + 1, &isnull));
+			psprintf("SELECT last_value, is_called FROM %s", name));
+	last = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0],
+									   SPI_tuptable->tupdesc, 1, &isnull));
 	called = DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0],
-										SPI_tuptable->tupdesc, 3, &isnull));
-	check_last_value(get_rel_name(sequence), layout, numbers[0], numbers[1], called);
+										SPI_tuptable->tupdesc, 2, &isnull));
+	check_last_value(get_rel_name(sequence), layout, max_value, last, called);
 
 	run_sql(SPI_OK_UTILITY,
 			psprintf("ALTER SEQUENCE %s AS pg_catalog.int8 INCREMENT BY 1 MAXVALUE %lld CACHE 1 NO CYCLE OWNED BY NONE",

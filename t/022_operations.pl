@@ -138,6 +138,9 @@ my $altering = $node->background_psql('app');
 $altering->query_safe('BEGIN; ALTER SEQUENCE secret RESTART');
 is( $node->safe_psql('app', "SET lock_timeout = '1ms'; $states"),
 	'cached refuses, careless refuses, next_id_seq ok, secret waits', 'the view does not wait for a session that alters a sequence');
+like( sqlstate_of($node, "SET lock_timeout = '100ms'; SELECT snowflake_alter_sequence('secret')", dbname => 'app',
+		extra_params => [ '-U', 'watcher' ]),
+	qr/^42501/, 'a role that does not own a sequence does not wait to alter it');
 $altering->query_safe('ROLLBACK');
 $altering->quit;
 $temporary->quit;
