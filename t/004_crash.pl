@@ -156,12 +156,15 @@ foreach my $strategy ('wal_log', 'file_copy')
 	$node->start;
 	cmp_ok($node->safe_psql('postgres', q{SELECT next_id(5, 'younger')}), '>', $last,
 		'and used by another session');
-	# nextval() must not believe that WAL covers what follows what is
-	# in the page's image, which a small file has in the WAL
+	# The commit logs an image of a small file's page.  nextval() must not
+	# find a count in it, neither one of next_id() nor one that an earlier
+	# nextval() left.
 	$last = $node->safe_psql('postgres', q{
 		SET wal_skip_threshold = '2MB';
 		BEGIN;
 		CREATE SEQUENCE youngest MAXVALUE 1125899906841599;
+		SELECT setval('youngest', (snowflake_min_id(now() + interval '1 day') >> 23) * 1024) \g /dev/null
+		SELECT nextval('youngest') \g /dev/null
 		SELECT count(next_id(5, 'youngest')) FROM generate_series(1, 10) \g /dev/null
 		COMMIT;
 		SELECT nextval('youngest') \g /dev/null
@@ -255,12 +258,42 @@ foreach my $strategy ('wal_log', 'file_copy')
 	# Checksums, which clusters have since 18, would find it first.
 	$node->append_conf('postgresql.conf', "ignore_checksum_failure = on\n");
 	my $page = slurp_file($path);
-	my $special = unpack 'S', substr($page, 16, 2);
+	my ($lower, $upper, $special) = unpack 'SSS', substr($page, 12, 6);
+	my $length = 41;
+	my $set_line_pointer = sub {
+		my (undef, $offset, $flags, $size) = @_;
+		my $little_endian = unpack 'C', pack('S', 1);
+		substr($_[0], 24, 4) = pack 'L', $little_endian
+		  ? $offset | $flags << 15 | $size << 17
+		  : $offset << 17 | $flags << 15 | $size;
+	};
+	my $set_header_size = sub { substr($_[0], $_[1] + 22, 1) = "\x18" };
+	{
+		my $same = $page;
+		$set_line_pointer->($same, $upper, 1, $length);
+		$set_header_size->($same, $upper);
+		is($same eq $page, 1, 'the page has the form that the damages below start from');
+	}
+	# Each of these but the zeroes is wrong in one respect only.
 	my %damage = (
 		'magic number' => sub { substr($_[0], $special, 4) = "\0\0\0\0" },
-		'line pointer' => sub { substr($_[0], 24, 4) = "\0\0\0\0" },
 		'zeroes' => sub { $_[0] = "\0" x length $_[0] },
-		'tuple header' => sub { substr($_[0], unpack('S', substr($_[0], 14, 2)) + 22, 1) = "\xff" });
+		'header size' => sub { substr($_[0], $upper + 22, 1) = "\xff" },
+		'end of line pointers' => sub { substr($_[0], 12, 2) = pack 'S', $lower + 4 },
+		'dead line pointer' => sub { $set_line_pointer->($_[0], $upper, 3, $length) },
+		'short tuple' => sub { $set_line_pointer->($_[0], $upper, 1, $length - 1) },
+		'tuple in the page header' => sub {
+			$set_line_pointer->($_[0], 16, 1, $length);
+			$set_header_size->($_[0], 16) },
+		'tuple in the special space' => sub {
+			$set_line_pointer->($_[0], $upper + 8, 1, $length);
+			$set_header_size->($_[0], $upper + 8) },
+		'large special space' => sub {
+			my $tuple = substr($_[0], $upper, $length);
+			substr($_[0], $upper - 8, $length) = $tuple;
+			substr($_[0], $special - 8, 4) = substr($_[0], $special, 4);
+			substr($_[0], 14, 4) = pack 'SS', $upper - 8, $special - 8;
+			$set_line_pointer->($_[0], $upper - 8, 1, $length) });
 	foreach my $what (sort keys %damage)
 	{
 		my $bad = $page;
@@ -273,11 +306,24 @@ foreach my $strategy ('wal_log', 'file_copy')
 		like(sqlstate_of($node, q{SELECT snowflake_status('used')}), qr/^XX001 /, "status of it");
 		$node->stop;
 	}
+	# SELECT FOR UPDATE of old versions left its transaction in the tuple's
+	# xmax, which hides the row once that transaction has committed.
+	my $locked = $page;
+	my $flags = unpack('S', substr($page, $upper + 20, 2));
+	substr($locked, $upper + 4, 4) = pack 'L', 700;
+	substr($locked, $upper + 20, 2) = pack 'S', $flags & ~0x0800 | 0x0400;
 	open my $file, '>:raw', $path or die;
-	print $file $page;
+	print $file $locked;
 	close $file;
 	$node->start;
-	is($node->safe_psql('postgres', "SELECT next_id(5, 'used') > 0"), 't', 'mended');
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM used'), 0, 'an old xmax hides the row');
+	is($node->safe_psql('postgres', "SELECT next_id(5, 'used') > 0"), 't', 'next_id() works');
+	# before a SELECT can set the flags
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	$locked = slurp_file($path);
+	is(unpack('L', substr($locked, $upper + 4, 4)), 0, 'the page has no xmax');
+	is(unpack('S', substr($locked, $upper + 20, 2)), $flags, 'and the flags of before');
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM used'), 1, 'the row shows again');
 	$node->stop;
 }
 
@@ -309,6 +355,40 @@ foreach my $strategy ('wal_log', 'file_copy')
 		END $$});
 	is(scalar(() = $stderr =~ /NOTICE:  refused/g), 3, 'a bad checksum is refused every time');
 	unlike($stderr, qr/NOTICE:  ID|leak/, 'without an ID, and without a leak');
+	$node->stop;
+}
+
+# A stored layout of a later version, or one that is damaged, is an error, too.
+{
+	my $node = new_node('layouts');
+	$node->safe_psql('postgres', q{
+		CREATE TABLE layouts (layout snowflake_layout);
+		INSERT INTO layouts VALUES ('instagram'), ('instagram'), ('instagram');
+		CHECKPOINT});
+	my $path = $node->data_dir . '/'
+	  . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('layouts')});
+	$node->stop;
+	$node->append_conf('postgresql.conf', "ignore_checksum_failure = on\n");
+	my $page = slurp_file($path);
+	my ($upper, $special) = unpack 'SS', substr($page, 14, 4);
+	my $size = ($special - $upper) / 3;
+	# The first row is last on the page.  A value begins with its version, its
+	# kind and the number of its fields.
+	substr($page, $special - $size + 24, 1) = "\x63";
+	substr($page, $special - 2 * $size + 25, 1) = "\x03";
+	substr($page, $special - 3 * $size + 26, 1) = "\x09";
+	open my $file, '>:raw', $path or die;
+	print $file $page;
+	close $file;
+	$node->start;
+	foreach my $use ('layout', 'snowflake_shard(5, layout)', q{next_id(5, 'used', layout)},
+		q{next_ids(5, 1, 'used', layout)})
+	{
+		my @errors = map { sqlstate_of($node, "SELECT $use FROM layouts WHERE ctid = '(0,$_)'") } 1 .. 3;
+		like($errors[0], qr/^0A000 unsupported version 99 of type snowflake_layout/, "$use: version");
+		like($errors[1], qr/^XX001 damaged value of type snowflake_layout/, "$use: kind");
+		like($errors[2], qr/^XX001 damaged value of type snowflake_layout/, "$use: number of fields");
+	}
 	$node->stop;
 }
 
