@@ -102,6 +102,11 @@ SELECT sqlstate_,
        regexp_replace(message, '3 days 01:59:[\d.]+', '(nearly 3 days and 2 hours)'),
        regexp_replace(detail, '\d+-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?', '(time)', 'g'), hint
 FROM error_of('SELECT next_id(5, ''ahead'')');
+-- the times in the detail are as far apart as the message says
+SELECT clock BETWEEN now() AND clock_timestamp() AS clock,
+       substring(detail, 'have the time (.*); the clock')::timestamptz - clock = substring(message, 'is (.*) ahead')::interval AS lead
+FROM error_of('SELECT next_id(5, ''ahead'')'),
+     LATERAL (SELECT substring(detail, 'clock says (.*)\. "snowflake\.max_lead"')::timestamptz AS clock) c;
 -- (the best of three, as the machine may be busy)
 CREATE FUNCTION refusal_time() RETURNS interval LANGUAGE plpgsql AS $$
 DECLARE
