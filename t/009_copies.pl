@@ -99,6 +99,17 @@ foreach my $sequence ('used', 'next_id_seq')
 }
 $standby->stop;
 
+# Replay does not need the file's name in the record's own data, but
+# pg_waldump shows it.
+my $from = $node->lsn('insert');
+$node->safe_psql('postgres', qq{
+	SELECT setval('used', last_value + 2000000) FROM used; $next});
+my $to = $node->lsn('flush');
+my ($records) = run_command([ 'pg_waldump', '-p', $node->data_dir . '/pg_wal', '-r', 'Sequence', '-s', $from, '-e', $to ]);
+my ($file) = $node->safe_psql('postgres', q{SELECT pg_relation_filepath('used')}) =~ m{^base/(.*)};
+is(scalar(() = $records =~ m{ rel 1663/\Q$file\E, blkref #0: rel 1663/\Q$file\E }g), 2,
+	'the records of setval() and next_id() name the sequence\'s file');
+
 # A clone that goes on with the same shard, beside the original, repeats IDs:
 # nothing tells it that it is not alone.  With another shard it does not.
 my $clone = PostgreSQL::Test::Cluster->new('clone');
