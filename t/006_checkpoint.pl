@@ -37,6 +37,9 @@ my $path = $node->data_dir . '/';
 my %path = map { $_ => $path . $node->safe_psql('postgres', "SELECT pg_relation_filepath('$_')") }
   qw(used plain);
 
+# If the test fails, gdb must let go of the backend, or the server cannot stop.
+END { append_to_file("$dir/go", '') if defined $dir }
+
 # The last value of a sequence as it is on disk.
 sub on_disk
 {
@@ -60,7 +63,8 @@ sub gdb
 		'handle all nostop noprint pass', "break $function",
 		'echo attached\n', 'continue',
 		$return ? 'finish' : (),
-		"shell touch $dir/reached; while [ -d $dir -a ! -e $dir/go ]; do sleep 0.02; done",
+		# A test that is killed leaves its directory behind, so look for the process.
+		"shell touch $dir/reached; while kill -0 $$ && [ ! -e $dir/go ]; do sleep 0.02; done",
 		'delete', 'detach');
 	my $run = IPC::Run::start(
 		[ 'gdb', '-nx', '-batch', '-iex', 'set debuginfod enabled off',
