@@ -372,11 +372,11 @@ foreach my $strategy ('wal_log', 'file_copy')
 	my $page = slurp_file($path);
 	my ($upper, $special) = unpack 'SS', substr($page, 14, 4);
 	my $size = ($special - $upper) / 3;
-	# The first row is last on the page.  A value begins with its version, its
-	# kind and the number of its fields.
-	substr($page, $special - $size + 24, 1) = "\x63";
-	substr($page, $special - 2 * $size + 25, 1) = "\x03";
-	substr($page, $special - 3 * $size + 26, 1) = "\x09";
+	# The first row is last on the page.  After its length, a value has its version
+	# and its text, which ends with a zero.
+	substr($page, $special - $size + 28, 1) = "\x63";
+	substr($page, $special - 2 * $size + 29, 1) = 'x';
+	substr($page, $special - 3 * $size + 29 + length('instagram'), 1) = 'x';
 	open my $file, '>:raw', $path or die;
 	print $file $page;
 	close $file;
@@ -386,8 +386,8 @@ foreach my $strategy ('wal_log', 'file_copy')
 	{
 		my @errors = map { sqlstate_of($node, "SELECT $use FROM layouts WHERE ctid = '(0,$_)'") } 1 .. 3;
 		like($errors[0], qr/^0A000 unsupported version 99 of type snowflake_layout/, "$use: version");
-		like($errors[1], qr/^XX001 damaged value of type snowflake_layout/, "$use: kind");
-		like($errors[2], qr/^XX001 damaged value of type snowflake_layout/, "$use: number of fields");
+		like($errors[1], qr/^XX001 damaged value of type snowflake_layout/, "$use: text");
+		like($errors[2], qr/^XX001 damaged value of type snowflake_layout/, "$use: end of the text");
 	}
 	$node->stop;
 }
