@@ -1,0 +1,537 @@
+/*
+ * generator.pml
+ *	  A model of generator.c for SPIN, which tries every order of the steps
+ *	  below, with a crash after any of them.  model/run runs it.
+ *
+ * Two backends take values from one sequence.  Their steps are those of
+ * take_values() and make_durable() in generator.c, where comments name them.
+ * A step, an "atomic" here, is what happens between two moments at which
+ * another process can see or change something.  The clock stands still, so a
+ * value is always the last one plus one, and the sequence alone has to be
+ * right.  An LSN is a number of records, and only the sequence's own count.
+ *
+ * -DSETTING= takes one of three settings.
+ */
+#define COPIES		1	/* the sequence gets another file once, as by SET LOGGED or CREATE DATABASE */
+#define MINIMAL		2	/* wal_level = minimal: backend 1 uses the sequence in the transaction that makes it */
+#define STANDBYS	3	/* synchronous_standby_names = 'FIRST 1 (s1, s2)', and one promotion */
+
+/*
+ * -DOMIT= leaves out one of the rules that make the generator safe.  SPIN must
+ * then find an error in the given setting: a value is returned "twice" or out
+ * of "order", or recovery leaves a "torn" page.
+ */
+#define NOTHING			0
+#define DIRTY_FIRST		1	/* COPIES twice: mark the page dirty before looking at the redo pointer */
+#define REDO_CHECK		2	/* COPIES twice: log if a checkpoint began after the page's last record */
+#define REDO_EQUAL		3	/* COPIES torn: log also if it began at the very end of that record */
+#define FIRST_TOUCH		4	/* COPIES twice: log at a backend's first use of a file */
+#define LOG_MARK		5	/* COPIES twice: log the mark up to which values count as covered */
+#define LOG_AHEAD		6	/* COPIES twice: log the mark rather than the value that was taken */
+#define FLUSH_FIRST		7	/* COPIES twice: flush the record before a value goes out */
+#define FLUSH_OTHERS	8	/* COPIES order: flush it also if another backend has inserted it */
+#define MINIMAL_COUNT	9	/* MINIMAL twice: count no value as covered while the file has no WAL */
+#define STANDBY_WAIT	10	/* STANDBYS twice: wait for the synchronous standby */
+#define SYNC_NOW		11	/* STANDBYS twice: ask the standby that is synchronous now, not WalSndCtl->lsn[] */
+#define ASK_AGAIN		12	/* STANDBYS twice: ask at each call, and remember no acknowledgement */
+
+#ifndef SETTING
+#define SETTING COPIES
+#endif
+#ifndef OMIT
+#define OMIT NOTHING
+#endif
+#ifndef LAST					/* the sequence's MAXVALUE */
+#if SETTING == STANDBYS
+#define LAST 3
+#else
+#define LAST 4
+#endif
+#endif
+#define AHEAD 1				/* a record covers the value that is taken, and so many more */
+#ifndef TURNS
+#define TURNS 2				/* s1 is the synchronous standby in turn 1, s2 in 2, s1 again in 3 */
+#endif
+
+#define keeps(rule)			(OMIT != rule)
+#define mark				(page.last + 1 + AHEAD < LAST -> page.last + 1 + AHEAD : LAST)
+#define copy(to, from)		to.last = from.last; to.count = from.count; to.lsn = from.lsn
+#define set(to, l, c, n)	to.last = l; to.count = c; to.lsn = n
+#define differ(a, b)		(a.last != b.last || a.count != b.count || a.lsn != b.lsn)
+
+/* The sequence's page in shared buffers, in its file, and what of the file is on disk. */
+typedef Page
+{
+	byte last;				/* last_value; 0 before the first call */
+	byte count;				/* log_cnt: number of values after it that the WAL covers */
+	byte lsn
+};
+#define TORN	255			/* LSN of a page that a power failure left half written */
+Page page, file, disk;
+bool dirty, locked;
+bool needs_wal = (SETTING != MINIMAL);
+
+/* The WAL.  The record with the number n ends at LSN n. */
+#define RECORDS (LAST + 2)
+byte wal_last[RECORDS], wal_count[RECORDS];
+byte inserted, flushed;
+
+/* The server, and the steps of a checkpoint. */
+mtype = { RUNNING, CRASHED, RECOVERING, DAMAGED };
+mtype server = RUNNING;
+byte replayed;
+mtype = { BEGIN, PUBLISH, SCAN, WRITE, COMPLETE };
+mtype checkpoint = BEGIN;
+byte redo;					/* XLogCtl->Insert.RedoRecPtr */
+byte redo_seen;				/* XLogCtl->RedoRecPtr, which GetRedoRecPtr() returns */
+byte redo_on_disk;			/* that of the last complete checkpoint */
+bool needed;				/* the page is BM_CHECKPOINT_NEEDED */
+bool copied;
+
+/* The backends: the next step of each, and what it knows. */
+#define me (1 - _pid)		/* so that schedules begin with backend 1 */
+mtype = { LOCK, LOOK, INSERT, RESTORE, TAKE, FLUSH, WAIT, RETURN };
+mtype step[2] = LOCK;
+byte value[2], lsn[2];
+bool logged_file[2];		/* seq->logged_file is the sequence's file */
+byte acknowledged[2];		/* for ASK_AGAIN */
+
+/* What is checked. */
+byte returned;				/* the set of values that were returned */
+bool late[2];				/* a value as large had been returned when the call began */
+
+/* The standbys: s1 is the synchronous one while it is connected, and otherwise s2 is. */
+byte turn = 1;
+#define synchronous			((turn + 1) % 2)
+byte received[2];			/* LSN up to which s1 and s2 have the WAL on disk */
+byte released;				/* WalSndCtl->lsn[], for SYNC_NOW */
+bool in_turn[2];			/* the call began in this turn */
+byte owed;					/* the set of values of calls that began and ended in this turn */
+bool promoted;
+
+/* -DCHECK= takes one of these errors, for a search that looks for no other. */
+#define twice	1
+#define order	2
+#define torn	4
+#ifndef CHECK
+#define CHECK (twice | order | torn)
+#endif
+
+/* -DWITNESS asks for a schedule in which all of these happen, in this order. */
+#ifdef WITNESS
+mtype = { CHECKPOINT, LOSS, RECOVERY, COPY, COMMIT, SWITCH, PROMOTION };
+#if SETTING == COPIES
+mtype witness[8] = { RETURN, CHECKPOINT, RETURN, LOSS, RECOVERY, COPY, RETURN, RETURN };
+#elif SETTING == MINIMAL
+mtype witness[8] = { RETURN, COMMIT, RETURN, CHECKPOINT, LOSS, RECOVERY, RETURN, RETURN };
+#else
+mtype witness[8] = { RETURN, CHECKPOINT, LOSS, SWITCH, RETURN, PROMOTION, RECOVERY, RETURN };
+#endif
+byte seen;
+#define reached(event) \
+	if \
+	:: witness[seen] == event -> \
+		seen++; \
+		if \
+		:: seen == 8 -> printf("error: none, but all of it was reached\n"); assert(false) \
+		:: else \
+		fi \
+	:: else \
+	fi
+#else
+#define reached(event) skip
+#endif
+
+#define inserts(l, c) \
+	inserted++; wal_last[inserted] = l; wal_count[inserted] = c
+
+inline flush(upto)
+{
+	if
+	:: upto > flushed -> flushed = upto
+	:: else
+	fi
+}
+
+inline forget(who)
+{
+	step[who] = LOCK; value[who] = 0; lsn[who] = 0; late[who] = false; in_turn[who] = false
+}
+
+inline unlock()
+{
+	value[me] = page.last;
+	lsn[me] = page.lsn;
+	printf("backend %d: takes value %d, which needs the WAL up to LSN %d\n", me + 1, value[me], lsn[me]);
+	locked = false
+}
+
+#define must_log \
+	(needs_wal && (page.count == 0 || \
+	 (!logged_file[me] && keeps(FIRST_TOUCH)) || \
+	 (page.lsn < redo_seen && keeps(REDO_CHECK)) || \
+	 (page.lsn == redo_seen && keeps(REDO_CHECK) && keeps(REDO_EQUAL))))
+
+#define may_return \
+	(lsn[me] <= received[synchronous] || \
+	 (lsn[me] <= released && !keeps(SYNC_NOW)) || \
+	 (lsn[me] <= acknowledged[me] && !keeps(ASK_AGAIN)))
+
+active [2] proctype backend()
+{
+end: do
+	/* take_values(): a call counts as begun when it has the lock. */
+	:: atomic {
+		step[me] == LOCK && server == RUNNING && !locked && page.last < LAST &&
+		(needs_wal || me == 0) ->
+		locked = true;
+		late[me] = (returned >> (page.last + 1)) != 0;
+#if SETTING == STANDBYS
+		in_turn[me] = true;
+#endif
+#if keeps(DIRTY_FIRST)
+		dirty = true;
+#endif
+		step[me] = LOOK;
+		printf("backend %d: locks the page: last value %d, covered up to %d, LSN %d\n",
+			me + 1, page.last, page.last + page.count, page.lsn)
+		}
+	:: atomic {
+		step[me] == LOOK && must_log ->
+		step[me] = INSERT;
+		printf("backend %d: must log, with the redo pointer at LSN %d\n", me + 1, redo_seen)
+		}
+	:: atomic {
+		step[me] == LOOK && !must_log ->
+		step[me] = TAKE;
+		printf("backend %d: need not log, with the redo pointer at LSN %d\n", me + 1, redo_seen)
+		}
+	:: atomic {
+		step[me] == INSERT ->
+#if !keeps(DIRTY_FIRST)
+		dirty = true;
+#endif
+#if keeps(LOG_MARK)
+		inserts((keeps(LOG_AHEAD) -> mark : page.last + 1), 0);
+		printf("backend %d: inserts the record at LSN %d: last value %d\n",
+			me + 1, inserted, wal_last[inserted]);
+#endif
+		step[me] = RESTORE
+		}
+	:: atomic {
+		step[me] == RESTORE ->
+#if keeps(LOG_MARK)
+		page.lsn = inserted;
+#endif
+		page.count = mark - (page.last + 1);
+		page.last++;
+		logged_file[me] = true;
+		unlock();
+		step[me] = (keeps(FLUSH_FIRST) -> FLUSH : RETURN)
+		}
+	:: atomic {
+		step[me] == TAKE ->
+#if !keeps(DIRTY_FIRST)
+		dirty = true;
+#endif
+		page.count = (needs_wal -> page.count - 1 : (keeps(MINIMAL_COUNT) -> 0 : mark - (page.last + 1)));
+#if !keeps(MINIMAL_COUNT)
+		logged_file[me] = true;
+#endif
+		page.last++;
+		unlock();
+		step[me] = (keeps(FLUSH_FIRST) && keeps(FLUSH_OTHERS) -> FLUSH : RETURN)
+		}
+
+	/* make_durable() */
+	:: atomic {
+		step[me] == FLUSH ->
+		flush(lsn[me]);
+		step[me] = (SETTING == STANDBYS && !promoted && keeps(STANDBY_WAIT) -> WAIT : RETURN);
+		printf("backend %d: has the WAL flushed up to LSN %d\n", me + 1, flushed)
+		}
+#if SETTING == STANDBYS
+	:: atomic {
+		step[me] == WAIT && may_return ->
+#if !keeps(ASK_AGAIN)
+		acknowledged[me] = lsn[me];
+#endif
+		step[me] = RETURN;
+		printf("backend %d: stops waiting for LSN %d; s%d, which is synchronous, has the WAL up to LSN %d\n",
+			me + 1, lsn[me], synchronous + 1, received[synchronous])
+		}
+	:: atomic {
+		step[me] == WAIT && !may_return ->
+		printf("backend %d: is cancelled while it waits for a standby\n", me + 1);
+		forget(me)
+		}
+#endif
+	:: atomic {
+		step[me] == RETURN ->
+		printf("backend %d: returns value %d\n", me + 1, value[me]);
+		if
+		:: (returned & (1 << value[me])) && (CHECK & twice) ->
+			printf("error: value %d is returned twice\n", value[me]);
+			assert(false)
+		:: late[me] && (CHECK & order) ->
+			printf("error: value %d is out of order: the call began after one as large had been returned\n", value[me]);
+			assert(false)
+		:: else
+		fi;
+		returned = returned | (1 << value[me]);
+#if SETTING == STANDBYS
+		if
+		:: in_turn[me] -> owed = owed | (1 << value[me])
+		:: else
+		fi;
+#endif
+		forget(me);
+		reached(RETURN)
+		}
+	od
+}
+
+inline write_page()
+{
+	flush(page.lsn);
+	copy(file, page);
+	dirty = false;
+	needed = false;
+	printf("buffer manager: writes the page: last value %d, covered up to %d, LSN %d\n",
+		page.last, page.last + page.count, page.lsn)
+}
+
+/* A backend or the background writer writes the page, and the kernel puts it on disk. */
+active proctype storage()
+{
+end: do
+	:: atomic {
+		dirty && !locked ->
+		write_page()
+		}
+	:: atomic {
+		disk.lsn != TORN && differ(disk, file) ->
+		set(disk, 0, 0, TORN);
+		printf("kernel: begins to put the page on disk\n")
+		}
+	:: atomic {
+		disk.lsn == TORN && file.lsn != TORN ->
+		copy(disk, file);
+		printf("kernel: has put the page on disk\n")
+		}
+	od
+}
+
+/* CreateCheckPoint() and BufferSync() */
+active proctype checkpointer()
+{
+end: do
+	:: atomic {
+		checkpoint == BEGIN && server == RUNNING ->
+		redo = inserted;
+		checkpoint = PUBLISH;
+		printf("checkpointer: begins a checkpoint, with the redo pointer at LSN %d\n", redo)
+		}
+	:: atomic {
+		checkpoint == PUBLISH ->
+		redo_seen = redo;
+		checkpoint = SCAN;
+		printf("checkpointer: shows the redo pointer to the backends\n")
+		}
+	:: atomic {
+		checkpoint == SCAN ->
+		needed = dirty;
+		checkpoint = WRITE;
+		if
+		:: needed -> printf("checkpointer: finds the page dirty\n")
+		:: else -> printf("checkpointer: finds the page clean\n")
+		fi
+		}
+	:: atomic {
+		checkpoint == WRITE && needed && !locked ->
+		write_page();
+		checkpoint = COMPLETE
+		}
+	:: atomic {
+		checkpoint == WRITE && !needed ->
+		checkpoint = COMPLETE
+		}
+	:: atomic {
+		checkpoint == COMPLETE ->
+		copy(disk, file);
+		flushed = inserted;
+		redo_on_disk = redo;
+		redo = 0;
+		checkpoint = BEGIN;
+		printf("checkpointer: completes the checkpoint\n");
+		reached(CHECKPOINT)
+		}
+	od
+}
+
+inline end_backend(who)
+{
+	forget(who); logged_file[who] = false; acknowledged[who] = 0
+}
+
+inline drop_record()
+{
+	wal_last[inserted] = 0; wal_count[inserted] = 0;
+	inserted--
+}
+
+/* A crash, which keeps any number of records that were not flushed, and recovery, which may crash too. */
+active proctype startup()
+{
+end: do
+	:: atomic {
+		server != CRASHED && needs_wal ->
+		if
+		:: disk.lsn == TORN ->
+			printf("crash: on disk are the WAL up to LSN %d, and half of the page\n", flushed)
+		:: else ->
+			printf("crash: on disk are the WAL up to LSN %d, and the page with last value %d, LSN %d\n",
+				flushed, disk.last, disk.lsn)
+		fi;
+		end_backend(0); end_backend(1);
+		set(page, 0, 0, 0);
+		copy(file, disk);
+		dirty = false; needed = false; locked = false;
+		checkpoint = BEGIN; redo = 0; redo_seen = 0; replayed = 0; released = 0;
+		server = CRASHED
+		}
+	:: atomic {
+		server == CRASHED && inserted > flushed ->
+		printf("crash: the record at LSN %d is lost\n", inserted);
+		drop_record();
+		reached(LOSS)
+		}
+	:: atomic {
+		server == CRASHED ->
+		flushed = inserted;
+		copy(page, disk);
+		redo_seen = redo_on_disk;
+		replayed = redo_on_disk;
+		server = RECOVERING;
+		printf("recovery: starts at LSN %d\n", replayed)
+		}
+	:: atomic {
+		server == RECOVERING && replayed < inserted ->
+		replayed++;
+		set(page, wal_last[replayed], wal_count[replayed], replayed);
+		dirty = true;
+		printf("recovery: replays the record at LSN %d: last value %d\n", replayed, page.last)
+		}
+	:: atomic {
+		server == RECOVERING && replayed == inserted ->
+		replayed = 0;
+		server = (page.lsn == TORN -> DAMAGED : RUNNING);
+		printf("recovery: ends with last value %d\n", page.last);
+		if
+		:: page.lsn == TORN && (CHECK & torn) ->
+			printf("error: recovery leaves a torn page\n");
+			assert(false)
+		:: else
+		fi;
+		reached(RECOVERY)
+		}
+	od
+}
+
+#define no_call		(step[0] == LOCK && step[1] == LOCK && server == RUNNING)
+
+#if SETTING == COPIES
+/* The new file gets last_value and log_cnt as they are, and one record with both. */
+active proctype owner()
+{
+end: do
+	:: atomic {
+		no_call && !copied ->
+		copied = true;
+		inserts(page.last, page.count);
+		page.lsn = inserted; flushed = inserted; dirty = true;
+		logged_file[0] = false; logged_file[1] = false;
+		printf("owner: gives the sequence another file, by the record at LSN %d: last value %d, as if covered up to %d\n",
+			inserted, page.last, page.last + page.count);
+		reached(COPY)
+		}
+	od
+}
+#elif SETTING == MINIMAL
+/* A commit logs the page of a file that has no WAL, or writes it. */
+active proctype owner()
+{
+end: do
+	:: atomic {
+		no_call && !needs_wal ->
+		needs_wal = true;
+		inserts(page.last, page.count);
+		page.lsn = inserted; flushed = inserted; dirty = true;
+		printf("owner: commits, with the record at LSN %d: last value %d, as if covered up to %d\n",
+			inserted, page.last, page.last + page.count);
+		reached(COMMIT)
+		}
+	:: atomic {
+		no_call && !needs_wal ->
+		needs_wal = true;
+		write_page();
+		copy(disk, file);
+		printf("owner: commits, with the page on disk\n");
+		reached(COMMIT)
+		}
+	od
+}
+#else
+active proctype standbys()
+{
+end: do
+	:: atomic {
+		server == RUNNING && !promoted && received[0] < flushed && synchronous == 0 ->
+		received[0]++;
+#if !keeps(SYNC_NOW)
+		released = (received[0] > released -> received[0] : released);
+#endif
+		printf("s1: has the WAL up to LSN %d\n", received[0])
+		}
+	:: atomic {
+		server == RUNNING && !promoted && received[1] < flushed ->
+		received[1]++;
+#if !keeps(SYNC_NOW)
+		released = (received[1] > released && synchronous == 1 -> received[1] : released);
+#endif
+		printf("s2: has the WAL up to LSN %d\n", received[1])
+		}
+	:: atomic {
+		server == RUNNING && !promoted && turn < TURNS ->
+		turn++;
+		in_turn[0] = false; in_turn[1] = false; owed = 0;
+		printf("s%d: becomes the synchronous standby, with the WAL up to LSN %d\n",
+			synchronous + 1, received[synchronous]);
+		reached(SWITCH)
+		}
+#if TURNS > 2
+	:: atomic {
+		server == RUNNING && !promoted && received[0] > 0 && synchronous == 1 ->
+		received[0]--;
+		printf("s1: is restored from an older copy, with the WAL up to LSN %d\n", received[0])
+		}
+#endif
+	:: atomic {
+		server == CRASHED && !promoted ->
+		printf("promotion: s%d takes over, with the WAL up to LSN %d\n",
+			synchronous + 1, received[synchronous]);
+		do
+		:: inserted > received[synchronous] -> drop_record()
+		:: else -> break
+		od;
+		flushed = inserted;
+		set(page, 0, 0, 0); copy(file, page); copy(disk, page);
+		redo_on_disk = 0;
+		server = RECOVERING;
+		returned = owed;
+		promoted = true; turn = 1; owed = 0; received[0] = 0; received[1] = 0;
+		reached(PROMOTION)
+		}
+	od
+}
+#endif
