@@ -446,6 +446,7 @@ log_values(SequenceState *seq, const TickSpec *spec,
 	 */
 	START_CRIT_SECTION();
 
+	/* Step INSERT. */
 	XLogBeginInsert();
 	XLogRegisterBuffer(0, seq->buffer, REGBUF_WILL_INIT);
 
@@ -481,6 +482,7 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	int64		last;
 	int64		covered;
 
+	/* Step LOCK of model/generator.pml, whose steps are named below. */
 	data = lock_page(seq, BUFFER_LOCK_EXCLUSIVE);
 	page = BufferGetPage(seq->buffer);
 
@@ -543,12 +545,14 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	last = attempt->value + attempt->count - 1;
 	covered = data->last_value + data->log_cnt;
 
+	/* Step LOOK. */
 	if (unlikely(!seq->needs_wal))
 		covered = last;
 	else if (unlikely(last > covered || !data->is_called || !seq->logged ||
 					  PageGetLSN(page) <= GetRedoRecPtr()))
 		covered = log_values(seq, spec, data, last);
 
+	/* Step TAKE, or RESTORE if there is a new record. */
 	data->last_value = last;
 	data->log_cnt = covered - last;
 	data->is_called = true;
@@ -864,6 +868,7 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	if (unlikely(refusal != VALUE_AVAILABLE))
 		wait_and_take_values(seq, spec, limits, *count, refusal, &attempt, &lsn);
 
+	/* Steps FLUSH, WAIT and RETURN. */
 	make_durable(seq, lsn);
 
 	*count = attempt.count;
