@@ -14,6 +14,9 @@ plan skip_all => 'libfaketime is not installed' unless faketime_library();
 
 my $node = PostgreSQL::Test::Cluster->new('clock');
 $node->init;
+# PostgreSQL leaves the timer of authentication_timeout running in a session.  It
+# must not end a sleep that only the new clock should end.
+$node->append_conf('postgresql.conf', "authentication_timeout = '10min'\n");
 start_with_clock($node, '+0');
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake;
@@ -79,19 +82,20 @@ cmp_ok($after, '>', $before, 'three seconds back: the next ID comes');
 cmp_ok(time() - $start, '>', 1.5, 'after a wait');
 cmp_ok(off(), '<=', 1, 'and is at most a second ahead');
 
-# A wait ends soon when the clock is set forward.
-set_clock($node, '+7300');
+# Setting the clock forward ends a wait that would otherwise take an hour, which
+# is longer than this test waits for anything.
+set_clock($node, '+10900');
 take();
-set_clock($node, '+7240');
+set_clock($node, '+7300');
 my $psql = $node->background_psql('postgres');
-$psql->query_safe(q{SET snowflake.max_wait = '10min'});
+$psql->query_safe(q{SET snowflake.max_wait = '2h'});
 $psql->{stdin} .= "INSERT INTO taken DEFAULT VALUES; SELECT 'done';\n";
 $psql->{run}->pump_nb;
 ok( $node->poll_query_until('postgres',
 		q{SELECT count(*) = 1 FROM pg_stat_activity
 		  WHERE query LIKE 'INSERT%' AND wait_event_type = 'Extension'}),
 	'a waiting session shows a wait event');
-set_clock($node, '+7310');
+set_clock($node, '+10910');
 ok(wait_for(sub { $psql->{run}->pump_nb; $psql->{stdout} =~ /done/ }),
 	'the clock set forward ends the wait');
 $psql->quit;
@@ -118,7 +122,7 @@ is( $node->safe_psql('postgres', q{
 	5000, 'but what the lead holds can be used');
 
 # Dump and restore, with the clock a day back
-set_clock($node, '+7320');
+set_clock($node, '+10920');
 $before = take();
 $node->safe_psql('postgres', q{
 	CREATE ROLE alice LOGIN;
