@@ -67,19 +67,27 @@ typedef RelFileNode RelFileLocator;
 #endif
 
 /*
- * Minor releases of early 2025 made a flag into a set of them.  The byte is in
- * the same place; what this server makes of the names is one source, the
- * shared byte the other.
+ * 15.13, 16.9 and 17.5 replaced the flag sync_standbys_defined in shared
+ * memory by a set of bits.  The byte is in the same place, and a library may
+ * run on a server of the other kind than its headers are of.  So the version
+ * of the running server, which StandbysDefinedBit() is given, tells what the
+ * byte means.
  */
 #ifdef SYNC_STANDBY_DEFINED
-#define SharedSyncStandbysDefined() \
-	((WalSndCtl->sync_standbys_status & SYNC_STANDBY_DEFINED) != 0)
+#define SharedStandbyStatus() \
+	(*(volatile uint8 *) &WalSndCtl->sync_standbys_status)
 #else
-#define SharedSyncStandbysDefined()	(WalSndCtl->sync_standbys_defined)
+#define SharedStandbyStatus() \
+	(*(volatile uint8 *) &WalSndCtl->sync_standbys_defined)
 #endif
-#define SyncStandbysMayBeDefined() \
-	(SharedSyncStandbysDefined() || \
-	 (SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0'))
+
+static inline uint8
+StandbysDefinedBit(int server_version)
+{
+	return server_version >= 170005 ||
+		(server_version >= 160009 && server_version < 170000) ||
+		(server_version >= 150013 && server_version < 160000) ? 2 : 1;
+}
 
 /* 19 publishes a sequence's page and record; they have long been the same. */
 #if PG_VERSION_NUM >= 190000

@@ -39,6 +39,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "portability/instr_time.h"
+#include "postmaster/interrupt.h"
 #include "replication/syncrep.h"
 #include "replication/walsender.h"
 #include "replication/walsender_private.h"
@@ -48,7 +49,10 @@
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/s_lock.h"
+#include "storage/spin.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/resowner.h"
@@ -88,6 +92,12 @@
 #define FROZEN_USECS		INT64CONST(100000)
 
 /*
+ * While a reload of the configuration is pending, a backend relies for so long
+ * on a wait for standbys before it waits again.
+ */
+#define RELY_USECS			INT64CONST(10000)
+
+/*
  * A sequence's tuple: a header without nulls, and three columns.
  */
 #define SEQUENCE_TUPLE_SIZE \
@@ -114,6 +124,21 @@ static RelFileLocator pinned_file;
 static HeapTupleHeader pinned_tuple = NULL;
 
 static uint32 wait_event = 0;
+
+/* Which bit of SharedStandbyStatus() says that there are synchronous standbys. */
+static uint8 standbys_defined_bit;
+
+/*
+ * The last wait for standbys that was completed: up to where they had the WAL,
+ * as which wait mode counts it, and how long (in monotonic_time()) a backend
+ * whose configuration is out of date may rely on that.
+ */
+static struct
+{
+	XLogRecPtr	lsn;
+	int			mode;
+	int64		good_until;
+}			last_wait;
 
 /*
  * Why there is no next value.
@@ -189,6 +214,9 @@ end_subtransaction(SubXactEvent event,
 void
 generator_init(void)
 {
+	standbys_defined_bit = StandbysDefinedBit(atoi(GetConfigOption("server_version_num",
+																   false, false)));
+
 	RegisterXactCallback(end_transaction, NULL);
 	RegisterSubXactCallback(end_subtransaction, NULL);
 }
@@ -234,9 +262,13 @@ pin_page(SequenceState *seq)
 	 */
 	if (!found)
 	{
-		Relation	rel = relation_open(seq->relid, NoLock);
-		Buffer		buffer = ReadBuffer(rel, 0);
+		Relation	rel;
+		Buffer		buffer;
 
+		/* On a standby, replay may just have deleted the file. */
+		AcceptInvalidationMessages();
+		rel = relation_open(seq->relid, NoLock);
+		buffer = ReadBuffer(rel, 0);
 		relation_close(rel, NoLock);
 
 		CurrentResourceOwner = TopTransactionResourceOwner;
@@ -563,98 +595,6 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 }
 
 /*
- * Have the synchronous standbys said that they have the WAL up to "lsn", as
- * far as synchronous_commit asks for that?  If so, remember it.
- */
-static bool
-standbys_have(SequenceState *seq, XLogRecPtr lsn)
-{
-	int			mode = synchronous_commit == SYNCHRONOUS_COMMIT_REMOTE_WRITE ?
-		SYNC_REP_WAIT_WRITE : SYNC_REP_WAIT_FLUSH;
-	bool		have;
-
-	LWLockAcquire(SyncRepLock, LW_SHARED);
-	have = WalSndCtl->lsn[mode] >= lsn;
-	LWLockRelease(SyncRepLock);
-
-	if (have)
-	{
-		seq->acknowledged = lsn;
-		seq->acknowledged_for = synchronous_commit;
-	}
-	return have;
-}
-
-/*
- * Wait until the WAL up to "lsn" is on disk and, where that is asked for, on
- * the synchronous standbys.
- *
- * nextval() leaves this to the commit of the transaction that wrote the
- * record.  But every session takes values that the record covers, and one
- * that has nothing to commit would hand them to its client before the record
- * is safe.
- */
-static void
-make_durable(SequenceState *seq, XLogRecPtr lsn)
-{
-	char		nothing = 0;
-
-	if (lsn > seq->flushed)
-	{
-		XLogFlush(lsn);
-		seq->flushed = lsn;
-	}
-
-	if (likely(!SyncStandbysMayBeDefined()) || !SyncRepRequested() ||
-		(lsn <= seq->acknowledged &&
-		 seq->acknowledged_for == synchronous_commit))
-		return;
-
-	if (standbys_have(seq, lsn))
-		return;
-
-	/*
-	 * Many sessions wait for the same record at the same time, but no two may
-	 * wait for the same LSN: as every commit has its own, the queue of
-	 * waiters takes equal ones for an error (and asserts so).  Hence each
-	 * waits for a record of its own, which says nothing.
-	 */
-	XLogBeginInsert();
-	XLogRegisterData(&nothing, sizeof(nothing));
-	lsn = XLogInsert(RM_XLOG_ID, XLOG_NOOP);
-	XLogFlush(lsn);
-	seq->flushed = lsn;
-
-	/* What is pending after this has come while we waited. */
-	CHECK_FOR_INTERRUPTS();
-
-	HOLD_INTERRUPTS();
-	SyncRepWaitForLSN(lsn, false);
-	RESUME_INTERRUPTS();
-
-	/*
-	 * That returns at once if standbys are no longer asked for, and early if
-	 * it is interrupted, which it does not tell, as a commit could not be
-	 * undone.  An ID can be kept back.
-	 */
-	if (SyncStandbysMayBeDefined() && !standbys_have(seq, lsn))
-	{
-		/* At the postmaster's death it sets no more than this. */
-		if (ProcDiePending)
-			InterruptPending = true;
-
-		if (InterruptPending)
-		{
-			CHECK_FOR_INTERRUPTS();
-			ereport(ERROR,
-					(errcode(ERRCODE_QUERY_CANCELED),
-					 errmsg("canceling next_id() while it waited for synchronous replication"),
-					 errdetail("No ID was returned, because a standby that takes over could repeat it.")));
-		}
-	}
-}
-
-/*
  * Microseconds of a clock that nobody sets.
  */
 static int64
@@ -702,6 +642,217 @@ wait_for_clock(int64 usecs)
 	}
 
 	CHECK_FOR_INTERRUPTS();
+}
+
+/*
+ * Are synchronous standbys asked for?
+ */
+static inline bool
+standbys_asked_for(void)
+{
+	uint8		status = SharedStandbyStatus();
+
+	if (status != 0)
+		return (status & standbys_defined_bit) != 0;
+
+	/*
+	 * The checkpointer has not read synchronous_standby_names yet, so it is
+	 * our own copy that tells.  Where there is only a flag, the checkpointer
+	 * may as well have found the setting empty, and our copy be out of date.
+	 */
+	return SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0' &&
+		!(standbys_defined_bit == 1 && ConfigReloadPending);
+}
+
+/*
+ * Are these standbys enough for synchronous_standby_names?
+ */
+static inline bool
+standbys_suffice(int have, int candidates)
+{
+	return have >= SyncRepConfig->num_sync &&
+		(have == candidates || SyncRepConfig->syncrep_method == SYNC_REP_QUORUM);
+}
+
+/*
+ * Do the standbys that are synchronous now have the WAL up to "lsn"?  This
+ * backend's copy of the setting must be up to date.
+ *
+ * WalSndCtl->lsn[] does not tell.  It is how far the standbys had got that
+ * were synchronous at some time, and others may have replaced them.
+ */
+static bool
+standbys_have(XLogRecPtr lsn, int mode)
+{
+	SyncRepStandbyData *standbys;
+	int			candidates = 0;
+	int			have = 0;
+
+	/*
+	 * Usually all of them have it, so it does not matter which of them are
+	 * synchronous.  A slot without a process can be seen without its lock.
+	 */
+	for (int i = 0; i < max_wal_senders; i++)
+	{
+		volatile WalSnd *walsnd = &WalSndCtl->walsnds[i];
+		bool		candidate;
+		XLogRecPtr	flush;
+		XLogRecPtr	reported;
+
+		if (walsnd->pid == 0)
+			continue;
+
+		SpinLockAcquire(&walsnd->mutex);
+		flush = walsnd->flush;
+		reported = mode == SYNC_REP_WAIT_WRITE ? walsnd->write : flush;
+		candidate = walsnd->pid != 0 && walsnd->sync_standby_priority != 0 &&
+			(walsnd->state == WALSNDSTATE_STREAMING ||
+			 walsnd->state == WALSNDSTATE_STOPPING) &&
+			!XLogRecPtrIsInvalid(flush);
+		SpinLockRelease(&walsnd->mutex);
+
+		if (candidate)
+		{
+			candidates++;
+			if (lsn <= reported)
+				have++;
+		}
+	}
+
+	if (likely(standbys_suffice(have, candidates)))
+		return true;
+
+	candidates = SyncRepGetCandidateStandbys(&standbys);
+	have = 0;
+	for (int i = 0; i < candidates; i++)
+	{
+		if (lsn <= (mode == SYNC_REP_WAIT_WRITE ?
+					standbys[i].write : standbys[i].flush))
+			have++;
+	}
+	pfree(standbys);
+
+	return standbys_suffice(have, candidates);
+}
+
+/*
+ * Wait until the synchronous standbys have the WAL up to "lsn", as far as
+ * synchronous_commit asks for that.
+ *
+ * An ID goes out only when the standbys that are synchronous now have the
+ * record that covers it.  If others had it and were replaced, one that does
+ * not have it may be promoted.
+ *
+ * A backend reads its configuration between commands only.  While a reload is
+ * pending, it does not know which standbys are asked for.  The WAL senders do,
+ * and end a wait accordingly.  The backend then relies on that wait for a
+ * short time, since a wait for each ID would slow down a long statement by
+ * orders of magnitude.  A second reload may thus take effect that much later.
+ */
+static void
+wait_for_standbys(SequenceState *seq, XLogRecPtr lsn)
+{
+	char		nothing = 0;
+	int			mode = synchronous_commit == SYNCHRONOUS_COMMIT_REMOTE_WRITE ?
+		SYNC_REP_WAIT_WRITE : SYNC_REP_WAIT_FLUSH;
+
+	do
+	{
+		XLogRecPtr	noop;
+		bool		completed;
+
+		/* A background worker may never read its configuration again. */
+		if (!ConfigReloadPending && SyncRepConfig != NULL &&
+			MyBackendType == B_BACKEND)
+		{
+			if (standbys_have(lsn, mode))
+				return;
+		}
+		else if (lsn <= last_wait.lsn && mode == last_wait.mode &&
+				 monotonic_time() < last_wait.good_until)
+			return;
+
+		/*
+		 * Until the checkpointer has read the setting, SyncRepWaitForLSN()
+		 * may not wait.
+		 */
+		if (SharedStandbyStatus() == 0)
+		{
+			wait_for_clock(1000);
+			continue;
+		}
+
+		/*
+		 * Many sessions wait for the same record at the same time, but no two
+		 * may wait for the same LSN: as every commit has its own, the queue of
+		 * waiters takes equal ones for an error (and asserts so).  Hence each
+		 * waits for a record of its own, which says nothing.
+		 */
+		XLogBeginInsert();
+		XLogRegisterData(&nothing, sizeof(nothing));
+		noop = XLogInsert(RM_XLOG_ID, XLOG_NOOP);
+		XLogFlush(noop);
+		seq->flushed = noop;
+
+		/* Interrupts that are pending below arrived during the wait. */
+		CHECK_FOR_INTERRUPTS();
+
+		HOLD_INTERRUPTS();
+		SyncRepWaitForLSN(noop, false);
+		RESUME_INTERRUPTS();
+
+		/*
+		 * SyncRepWaitForLSN() returns early when it is interrupted, and does
+		 * not report it, because a commit could not be undone.  We can still
+		 * keep the ID back.  It also returns when the setting is emptied.
+		 */
+		LWLockAcquire(SyncRepLock, LW_SHARED);
+		completed = WalSndCtl->lsn[mode] >= noop;
+		LWLockRelease(SyncRepLock);
+
+		if (completed)
+		{
+			last_wait.lsn = noop;
+			last_wait.mode = mode;
+			last_wait.good_until = monotonic_time() + RELY_USECS;
+			return;
+		}
+
+		/* At the postmaster's death it sets no more than this. */
+		if (ProcDiePending)
+			InterruptPending = true;
+
+		if (InterruptPending && standbys_asked_for())
+		{
+			CHECK_FOR_INTERRUPTS();
+			ereport(ERROR,
+					(errcode(ERRCODE_QUERY_CANCELED),
+					 errmsg("canceling next_id() while it waited for synchronous replication"),
+					 errdetail("No ID was returned, because a standby that takes over could repeat it.")));
+		}
+	} while (standbys_asked_for());
+}
+
+/*
+ * Wait until the WAL up to "lsn" is on disk and, where that is asked for, on
+ * the synchronous standbys.
+ *
+ * nextval() leaves this to the commit of the transaction that wrote the
+ * record.  But every session takes values that the record covers, and one
+ * that has nothing to commit would hand them to its client before the record
+ * is safe.
+ */
+static void
+make_durable(SequenceState *seq, XLogRecPtr lsn)
+{
+	if (lsn > seq->flushed)
+	{
+		XLogFlush(lsn);
+		seq->flushed = lsn;
+	}
+
+	if (unlikely(standbys_asked_for()) && SyncRepRequested())
+		wait_for_standbys(seq, lsn);
 }
 
 static char *
@@ -888,6 +1039,13 @@ generator_status(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	Attempt		attempt;
 	Refusal		refusal;
 
+	/*
+	 * On a standby our lock does not keep replay from giving the sequence
+	 * another file.  Replay announces that before it deletes the old one.  A
+	 * file that is deleted between that look and the reading is an error, as
+	 * it is for a SELECT from the sequence.
+	 */
+	AcceptInvalidationMessages();
 	if (!open_sequence(seq, spec, false, wait))
 		return false;
 

@@ -85,8 +85,6 @@ typedef struct SequenceState
 	bool		logged;			/* have we written WAL for the file? */
 	TickWindow	window;
 	XLogRecPtr	flushed;		/* we know that WAL up to here is on disk */
-	XLogRecPtr	acknowledged;	/* and up to here on the standbys, as this */
-	int			acknowledged_for;	/* value of synchronous_commit asks for */
 } SequenceState;
 
 #pragma GCC visibility push(hidden)
