@@ -128,7 +128,7 @@ my %differs = (
 		[ qr/'(twitter|trace|decimal|sequence:10|sequence:10'')'?|timestamp:48|''twitter''|sequence:10/, $layouts ],
 		[ qr/FROM short|'many'', NULL/, $layouts ],
 		[ qr/''tweets''/, 'no layout can be named in the call' ],
-		[ qr/AS one_batch/, 'all are taken at once' ],
+		[ qr/AS taken, logged_ahead/, 'all are taken at once' ],
 		[ qr/^SELECT count\(\*\) FROM next_ids\(5, 3\)/, 'the default sequence needs privileges' ],
 	],
 	errors => [
