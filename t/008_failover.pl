@@ -180,4 +180,37 @@ sub send_query
 	$standby->stop;
 }
 
+# A later time in the same tick does not do.  The ticks are of 10 ms here, and
+# the new primary's clock stands still.
+SKIP:
+{
+	skip 'libfaketime is not installed', 2 unless faketime_library();
+
+	my ($primary, $standby) = pair(clock => 1);
+	my $many = q{SELECT next_id(5, 'coarse', 'sonyflake') FROM generate_series(1, 100)};
+	$primary->safe_psql('postgres', q{
+		SELECT format('CREATE SEQUENCE coarse MAXVALUE %s', max_value)
+		FROM snowflake_layouts() WHERE name = 'sonyflake' \gexec
+		SELECT next_id(5, 'coarse', 'sonyflake')});
+	$primary->wait_for_catchup($standby, 'flush', $primary->lsn('insert'));
+	$standby->stop;
+	sleep(1.1);
+	my @lost = split /\n/, $primary->safe_psql('postgres', $many);
+	crash($primary);
+	start_with_clock($standby, '+0');
+	$standby->promote;
+
+	# IDs of the new primary with its clock so long after the last ID's time
+	my $repeated = sub {
+		my ($later) = @_;
+		set_clock($standby, $standby->safe_psql('postgres',
+			"SELECT to_char(snowflake_timestamp($lost[-1], 'sonyflake') + interval '$later', 'YYYY-MM-DD HH24:MI:SS.US')"));
+		my %made = map { $_ => 1 } split /\n/, $standby->safe_psql('postgres', $many);
+		return scalar grep { $made{$_} } @lost;
+	};
+	cmp_ok($repeated->('9 ms'), '>', 0, 'a clock in the tick of the last ID: IDs are repeated (control)');
+	is($repeated->('10 ms'), 0, 'a clock in the next tick: none is');
+	$standby->stop;
+}
+
 done_testing();

@@ -143,7 +143,7 @@ sub wrote_little
 {
 	my ($since, $name) = @_;
 
-	return is(sql("SELECT pg_current_wal_insert_lsn() - '$since' < 8 * $calls"), 't', $name);
+	return is(sql("SELECT pg_current_wal_insert_lsn() - '$since'::pg_lsn < 8 * $calls"), 't', $name);
 }
 my $many = "SELECT count(next_id(5)) FROM generate_series(1, $calls)";
 
@@ -207,8 +207,8 @@ send_query($session, $many);
 is(result_or_wait($session), '', 'a statement waits for a standby that is not there');
 $lsn = insert_lsn();
 set_names('', 0);
-is(result($session), $calls, 'it goes on when the setting is emptied');
-wrote_little($lsn, 'without a wait at each call');
+is(result($session), $calls, 'a waiting statement goes on when the setting is emptied');
+wrote_little($lsn, 'a statement that is no longer asked to wait does not wait at each call');
 
 # The setting asks for one standby less, or for one for the first time.
 set_names('FIRST 2 (s1, nosuch)', 1);
@@ -217,8 +217,8 @@ send_query($session, $many);
 is(result_or_wait($session), '', 'a statement waits for two standbys of which one is not there');
 $lsn = insert_lsn();
 set_names('FIRST 1 (s1, nosuch)', 0);
-is(result($session), $calls, 'it goes on when one is enough');
-wrote_little($lsn, 'without a wait at each call');
+is(result($session), $calls, 'a waiting statement goes on when one standby is enough');
+wrote_little($lsn, 'a statement that has enough standbys again does not wait at each call');
 
 set_names('', 0);
 send_interrupted("PERFORM next_id(5) FROM generate_series(1, $calls);");
@@ -227,7 +227,7 @@ $lsn = insert_lsn();
 let_go_on();
 wait_for(sub { $session->{run}->pump_nb; $session->{stderr} =~ /\n/ });
 like($session->{stderr}, qr/went on/, 'a statement goes on when a standby becomes synchronous');
-wrote_little($lsn, 'without a wait at each call');
+wrote_little($lsn, 'a statement that gets its first standby does not wait at each call');
 $session->{stdout} = $session->{stderr} = '';
 
 set_names('', 0);
@@ -238,8 +238,8 @@ is(result_or_wait($session) . $session->{stderr}, '',
 	'a statement waits for a standby that is asked for since it began');
 sql("SELECT pg_cancel_backend($session->{backend})");
 result($session);
-like($session->{stderr}, qr/ERROR:  canceling next_id\(\) while it waited/, 'its cancelled wait is an error');
-unlike($session->{stderr}, qr/NOTICE:  ID/, 'and no ID');
+like($session->{stderr}, qr/ERROR:  canceling next_id\(\) while it waited/, 'when that wait is cancelled, there is an error');
+unlike($session->{stderr}, qr/NOTICE:  ID/, 'when that wait is cancelled, there is no ID');
 $session->{stdout} = $session->{stderr} = '';
 set_names('s1', 0);
 
@@ -282,16 +282,16 @@ SKIP:
 	result($session);
 
 	send_query($session, $next);
-	like(result_or_wait($session), qr/^\d+$/, 'that is enough for synchronous_commit = remote_write');
+	like(result_or_wait($session), qr/^\d+$/, 'written, not flushed: enough for synchronous_commit = remote_write');
 	send_query($session, 'SET synchronous_commit = on');
 	send_query($session, $next);
-	is(result_or_wait($session), '', 'but not for synchronous_commit = on in the same session');
+	is(result_or_wait($session), '', 'written, not flushed: not enough for synchronous_commit = on in the same session');
 
 	append_to_file($go, '');
 	$gdb->finish;
 	$s1_answers = 1;
 	kill 'CONT', $writer;
-	like(result($session), qr/^\d+$/, 'until the standby goes on');
+	like(result($session), qr/^\d+$/, 'the session gets its ID when the standby goes on');
 	$session->{stdout} = $session->{stderr} = '';
 }
 
@@ -320,12 +320,12 @@ foreach my $change (
 		is(result_or_wait($session), '', "$name: no ID goes out from the record that s1 has");
 		sql("SELECT pg_cancel_backend($session->{backend})");
 		result($session);
-		like($session->{stderr}, qr/ERROR:  canceling next_id\(\)/, 'and a cancelled wait is an error');
+		like($session->{stderr}, qr/ERROR:  canceling next_id\(\)/, "$name: a cancelled wait is an error");
 	}
 	else
 	{
 		is(result_or_wait($session), $calls, "$name: IDs go out from the record that s1 has");
-		wrote_little($lsn, 'without a wait at each call');
+		wrote_little($lsn, "$name: no wait at each call");
 	}
 	$session->{stdout} = $session->{stderr} = '';
 	$names = $new;
@@ -347,8 +347,8 @@ foreach my $change ([ 's1', 's2' ], [ 'FIRST 1 (s1, s2)', 'FIRST 2 (s1, s2)' ])
 	  or die 'the statement does not wait for the lock';
 	set_names($new, 1);
 	$other->query_safe('SELECT pg_advisory_unlock(2)');
-	is(result_or_wait($session), '', "$old is changed to $new in mid-statement");
-	is($session->{stderr}, '', 'and the statement waits');
+	is(result_or_wait($session) . $session->{stderr}, '',
+		"$old is changed to $new in mid-statement: the statement waits");
 	sql("SELECT pg_cancel_backend($session->{backend})");
 	result($session);
 	$session->{stdout} = $session->{stderr} = '';
