@@ -418,7 +418,7 @@ static void
 remember_window(TickWindow *window, const TickSpec *spec, int64 max_lead,
 				TimestampTz now)
 {
-	Attempt		first = {.now = now};
+	Attempt		first = {0};
 
 	window->max_lead = max_lead;
 	if (spec->tick == 0)

@@ -118,15 +118,6 @@ same_spec(const TickSpec *a, const TickSpec *b)
 }
 
 static char *
-spec_name(const TickSpec *spec)
-{
-	char	   *text = palloc(LAYOUT_TEXT_SIZE);
-
-	layout_print(spec->definition, text);
-	return text;
-}
-
-static char *
 qualified_name(Relation rel)
 {
 	return quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
@@ -149,7 +140,7 @@ refuse_spec(SequenceState *seq, const TickSpec *spec)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot make IDs of layout \"%s\" from sequence \"%s\"",
-						spec_name(spec), name),
+						spec->layout, name),
 				 errdetail("The sequence serves layout \"%s\".", served),
 				 errhint("Name layout \"%s\" in the call, or use another sequence.",
 						 served)));
@@ -157,14 +148,14 @@ refuse_spec(SequenceState *seq, const TickSpec *spec)
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("cannot make IDs of layout \"%s\" from sequence \"%s\"",
-					spec_name(spec), name),
+					spec->layout, name),
 			 errdetail("The sequence has MAXVALUE %lld, but a sequence for this layout has MAXVALUE %lld.",
 					   (long long) seq->max_value,
 					   (long long) spec->max_value),
 			 errhint("If nothing else takes numbers from it, its owner can use SELECT snowflake_alter_sequence(%s, %s).",
 					 quote_literal_cstr(quote_qualified_identifier(get_namespace_name(get_rel_namespace(seq->relid)),
 																   name)),
-					 quote_literal_cstr(spec_name(spec)))));
+					 quote_literal_cstr(spec->layout))));
 }
 
 /*
@@ -177,7 +168,7 @@ check_spec(SequenceState *seq, const TickSpec *spec)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot make IDs of layout \"%s\" from sequence \"%s\"",
-						spec_name(spec), get_rel_name(seq->relid)),
+						spec->layout, get_rel_name(seq->relid)),
 				 errdetail("The extension's own sequence serves layout \"instagram\" only."),
 				 errhint("Use CREATE SEQUENCE and snowflake_alter_sequence() to make a sequence for this layout, and name it in the call.")));
 
@@ -256,7 +247,7 @@ check_parameters(Relation rel, Form_pg_sequence form, const TickSpec *spec)
 			 errdetail_internal("%s", detail),
 			 errhint("Its owner can use SELECT snowflake_alter_sequence(%s, %s).",
 					 quote_literal_cstr(qualified_name(rel)),
-					 quote_literal_cstr(spec_name(spec)))));
+					 quote_literal_cstr(spec->layout))));
 }
 
 /*

@@ -40,9 +40,7 @@ typedef struct TickSpec
 	bool		is_default;		/* does the extension's own sequence have this
 								 * kind? */
 	bool		needs_update;	/* may another kind have this max_value? */
-
-	/* For messages, and good during the call only. */
-	const LayoutDefinition *definition;
+	const char *layout;			/* for messages; lives as long as the session */
 } TickSpec;
 
 /*

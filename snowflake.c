@@ -129,7 +129,7 @@ fill_layout_cache(LayoutCache *cache, const LayoutDefinition *definition)
 	cache->spec.max_value = layout->max_value;
 	cache->spec.is_default = layout->is_default;
 	cache->spec.needs_update = !layout->is_builtin;
-	cache->spec.definition = &layout->definition;
+	cache->spec.layout = cache->text;
 
 	cache->warn_value = PG_INT64_MAX;
 	if (layout->has_time)
@@ -794,7 +794,6 @@ snowflake_status(PG_FUNCTION_ARGS)
 	TupleDesc	tupdesc;
 	Datum		values[4];
 	bool		nulls[4] = {true, true, true, true};
-
 	TickLimits	limits = current_limits();
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
@@ -953,12 +952,14 @@ used_for_another_layout(const Layout *layout, int64 max_value, int64 last)
 	{
 		LayoutDefinition definition;
 		Layout		other;
+		int64		distance;
 
 		(void) layout_builtin(i, &definition);
 		layout_init(&other, &definition);
-		if (distance_from_now(&other, last) < closest)
+		distance = distance_from_now(&other, last);
+		if (distance < closest)
 		{
-			closest = distance_from_now(&other, last);
+			closest = distance;
 			found = layout_text(&other);
 		}
 	}
