@@ -1,5 +1,6 @@
-# The documents keep their word: their examples do what they show, and what
-# doc/layouts.md says of the built-in layouts is so; and no link leads nowhere.
+# The documents keep their word: their examples do what they show, the reference
+# explains every message of the sources, what doc/layouts.md says of the built-in
+# layouts is so, and no link leads nowhere.
 
 use strict;
 use warnings;
@@ -20,6 +21,25 @@ $node->safe_psql('postgres', 'CREATE DATABASE newcomer');
 run_examples($node, 'newcomer', (blocks('README.md'))[0]);
 run_examples($node, 'newcomer', blocks('doc/reference.md'));
 run_examples($node, 'postgres', blocks('doc/layouts.md'));
+
+# the reference: examples in a line of text, and each message of the sources
+my $root = "$FindBin::RealBin/..";
+my $reference = slurp_file("$root/doc/reference.md");
+my @examples = $reference =~ /`([^`\n]+)` →\s`([^`\n]+)`/g;
+is(@examples / 2, scalar(() = $reference =~ /` →/g), 'each arrow belongs to an example');
+while (my ($expression, $result) = splice @examples, 0, 2)
+{
+	is($node->safe_psql('newcomer', "SELECT $expression"), $result, "example: $expression");
+}
+foreach my $source (map { s/^\Q$root\E\///r } glob("$root/*.c"))
+{
+	my $code = slurp_file("$root/$source");
+	while ($code =~ /errmsg(?:_plural)?\("((?:[^"\\]|\\.)*)"/g)
+	{
+		my $message = $1 =~ s/\\"/"/gr =~ s/%(lld|\.\*s|[dsu])/.../gr;
+		ok(index($reference, "| `$message` |") >= 0, "$source: \"$message\" is explained");
+	}
+}
 
 my $document = slurp_file("$FindBin::RealBin/../doc/layouts.md");
 
@@ -64,7 +84,6 @@ foreach my $name (sort keys %drawing)
 }
 
 # links from one document to another, or to a heading of it
-my $root = "$FindBin::RealBin/..";
 foreach my $file (map { s/^\Q$root\E\///r } glob("$root/*.md $root/doc/*.md"))
 {
 	my $text = slurp_file("$root/$file") =~ s/^```.*?^```//gmsr;

@@ -1,5 +1,5 @@
-# Installing beside another next_id(), and uninstalling: what README.md says of
-# CREATE EXTENSION and DROP EXTENSION ... CASCADE.
+# Installing beside another next_id(), as doc/reference.md says, and uninstalling:
+# what README.md says of DROP EXTENSION ... CASCADE.
 
 use strict;
 use warnings;
@@ -101,18 +101,18 @@ my %error = (
 	instagram => '42P07 relation "next_id_seq" already exists',
 	sequence => '42P07 relation "next_id_seq" already exists',
 	function => '42723 function "next_id" already exists with same argument types');
-my $readme = slurp_file("$FindBin::RealBin/../README.md");
-my ($row) = grep { /by `CREATE EXTENSION`/ } split /\n/, $readme;
-my ($way_out) = $row =~ /`(CREATE SCHEMA [^`]*)`/ or die 'README.md has no way out';
-my ($default) = $row =~ /`DEFAULT ([^`]*)`/;
-my ($back) = $row =~ /`(ALTER EXTENSION [^`]*)`/;
+my $reference = slurp_file("$FindBin::RealBin/../doc/reference.md");
+my ($row) = $reference =~ /^(.*\(#beside-another-next_id\).*)$/m or die 'there is no such error';
+my ($way_out) = $reference =~ /^    (CREATE SCHEMA .*)$/m or die 'there is no way out';
+my ($default) = $reference =~ /`DEFAULT (snowflake\.[^`]*)`/;
+my ($back) = $reference =~ /`(ALTER EXTENSION [^`]*)`/;
 
 foreach my $database (sort keys %error)
 {
 	my ($code, $message) = split / /, $error{$database}, 2;
 	is(sqlstate_of($node, 'CREATE EXTENSION snowflake', dbname => $database), $error{$database},
 		"$database: CREATE EXTENSION fails");
-	ok(index($row, "`$message` ($code)") >= 0, 'the README has the error');
+	like($row, qr/`\Q$message\E`.* \| .*\b$code\b/, 'the reference has the error');
 	$node->safe_psql($database, $way_out);
 	$node->safe_psql($database, "CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT $default, n int)");
 	is($node->safe_psql($database, 'INSERT INTO photos VALUES (DEFAULT, 1), (DEFAULT, 2) RETURNING snowflake.snowflake_shard(id)'),
