@@ -1,6 +1,5 @@
-// A program with Hibernate, and what becomes of IDs that its pooled optimiser
-// counts down from.  doc/clients.md shows what stands between "recipe" and
-// "end"; the rest prints what xt/clients.pl compares with the tables.
+// Hibernate, and the IDs that its pooled optimiser makes up.  xt/clients.pl
+// compares what this prints with the tables.
 
 import java.sql.SQLException;
 import java.util.ArrayList;
@@ -21,7 +20,6 @@ import org.hibernate.annotations.GenericGenerator;
 import org.hibernate.dialect.PostgreSQLDialect;
 import org.hibernate.ejb.Ejb3Configuration;
 
-// recipe
 @Entity
 @Table(name = "photos")
 class Photo {
@@ -30,9 +28,7 @@ class Photo {
     Long id;
     String title;
 }
-// end
 
-// recipe
 @Entity
 @Table(name = "albums")
 class Album {
@@ -56,7 +52,6 @@ class Picture {
     @Column(name = "album_id")
     Long albumId;
 }
-// end
 
 @Entity
 @Table(name = "photos")
@@ -89,13 +84,18 @@ public class Hibernate {
 
     @SuppressWarnings("unchecked")
     static void recipes(EntityManager em) {
-        // recipe
         em.getTransaction().begin();
 
         // The column's default makes the ID; persist() inserts at once, and reads it back.
         Photo photo = new Photo();
-        photo.title = "first";
+        photo.title = "draft";
         em.persist(photo);
+
+        // Insert or update by ID: merge() reads the row first.
+        Photo changed = new Photo();
+        changed.id = photo.id;
+        changed.title = "first";
+        em.merge(changed);
 
         // IDs before the rows: persist() takes them, and the rows go out together, by batches.
         Album album = new Album();
@@ -108,7 +108,7 @@ public class Hibernate {
         album.coverId = cover.id;
 
         List<Picture> bulk = new ArrayList<>();
-        for (int n = 0; n < 100; n++) {
+        for (int n = 0; n < 10000; n++) {
             Picture picture = new Picture();
             picture.title = "bulk " + n;
             em.persist(picture);
@@ -128,7 +128,6 @@ public class Hibernate {
         List<Photo> recent = em.createNativeQuery(
                 "SELECT id, title FROM photos WHERE id >= snowflake_min_id(?1) ORDER BY id", Photo.class)
                 .setParameter(1, hourAgo, TemporalType.TIMESTAMP).getResultList();
-        // end
 
         print("one", photo.id);
         print("pair", album.id, cover.id);

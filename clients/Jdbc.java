@@ -1,5 +1,4 @@
-// A program with JDBC.  doc/clients.md shows what stands between "recipe" and
-// "end"; the rest prints what xt/clients.pl compares with the tables.
+// JDBC.  xt/clients.pl compares what this prints with the tables.
 
 import java.sql.Connection;
 import java.sql.DriverManager;
@@ -14,7 +13,6 @@ class Jdbc {
     static final String URL = "jdbc:postgresql://" + System.getenv("PGHOST") + ":" + System.getenv("PGPORT") + "/"
             + System.getenv("PGDATABASE") + "?user=" + System.getenv("PGUSER");
 
-    // recipe
     /** The first column of what a query, or an INSERT with RETURNING, gives. */
     static <T> List<T> column(Connection db, Class<T> type, String sql, Object... values) throws SQLException {
         try (PreparedStatement statement = db.prepareStatement(sql)) {
@@ -28,7 +26,6 @@ class Jdbc {
             return column;
         }
     }
-    // end
 
     static void print(String what, List<Long> numbers) {
         StringBuilder line = new StringBuilder(what);
@@ -38,7 +35,6 @@ class Jdbc {
     }
 
     public static void main(String[] arguments) throws SQLException {
-        // recipe
         Connection db = DriverManager.getConnection(URL + "&reWriteBatchedInserts=true");
         db.setAutoCommit(false);
 
@@ -46,12 +42,16 @@ class Jdbc {
         long photoId;
         try (PreparedStatement insert = db.prepareStatement(
                 "INSERT INTO photos (title) VALUES (?)", new String[] {"id"})) {
-            insert.setString(1, "first");
+            insert.setString(1, "draft");
             insert.executeUpdate();
             ResultSet keys = insert.getGeneratedKeys();
             keys.next();
             photoId = keys.getLong(1);
         }
+
+        // Insert or update by ID.
+        column(db, Long.class, "INSERT INTO photos (id, title) VALUES (?, ?)"
+                + " ON CONFLICT (id) DO UPDATE SET title = excluded.title RETURNING id", photoId, "first");
 
         // IDs taken first, for rows that refer to each other.
         List<Long> pair = column(db, Long.class, "SELECT next_ids(5, 2)");
@@ -63,7 +63,7 @@ class Jdbc {
 
         // Many rows: their IDs in one call, then a batch, which the driver rewrites as INSERTs of
         // many rows each.  It does not do so where it must return generated keys.
-        List<Long> bulk = column(db, Long.class, "SELECT next_ids(5, ?)", 100);
+        List<Long> bulk = column(db, Long.class, "SELECT next_ids(5, ?)", 10000);
         try (PreparedStatement insert = db.prepareStatement("INSERT INTO photos (id, title) VALUES (?, ?)")) {
             for (int n = 0; n < bulk.size(); n++) {
                 insert.setLong(1, bulk.get(n));
@@ -83,8 +83,8 @@ class Jdbc {
         OffsetDateTime madeAt = column(db, OffsetDateTime.class, "SELECT snowflake_timestamp(?)", photoId).get(0);
         List<Long> recent = column(db, Long.class, "SELECT id FROM photos WHERE id >= snowflake_min_id(?) ORDER BY id",
                 OffsetDateTime.now().minusHours(1));
-        // end
 
+        System.out.println("version JDBC " + db.getMetaData().getDriverVersion());
         print("one", List.of(photoId));
         print("pair", pair);
         print("bulk", bulk);

@@ -1,7 +1,5 @@
-// Gives entities of Hibernate their IDs.  doc/clients.md shows it, between
-// "recipe" and "end".
+// Takes the IDs of Hibernate's entities before their rows.
 
-// recipe
 import java.io.Serializable;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -21,4 +19,3 @@ public class NextId implements IdentifierGenerator {
         }
     }
 }
-// end

@@ -1,7 +1,6 @@
-# A program with Active Record, and its schema.rb there and back.
-# At the end, tables that the argument makes, whose sequences Rails resets.
-# doc/clients.md shows what stands between "recipe" and "end"; the rest prints
-# what xt/clients.pl compares with the tables.
+# Active Record, and its schema.rb dumped and loaded.  At the end, Rails resets
+# the sequences of tables that the argument makes.  xt/clients.pl compares what
+# this prints with the tables.
 
 require "active_record"
 require "active_record/fixtures"
@@ -11,7 +10,6 @@ require "tmpdir"
 ActiveRecord::Base.establish_connection(adapter: "postgresql", database: ENV.fetch("PGDATABASE"))
 ActiveRecord::Migration.verbose = false
 
-# recipe
 class CreateGallery < ActiveRecord::Migration[6.1]
   def change
     enable_extension "snowflake"
@@ -25,7 +23,6 @@ class CreateGallery < ActiveRecord::Migration[6.1]
     end
   end
 end
-# end
 
 def dump
   # From 7.2 on it takes the pool.
@@ -41,7 +38,6 @@ eval(schema)
 puts "schema #{dump == schema ? 'same' : 'changed'}"
 puts "schema_default #{schema[/create_table "photos".*default: -> \{ "(.*?)" \}/, 1]}"
 
-# recipe
 class Album < ActiveRecord::Base
   belongs_to :cover, class_name: "Photo", optional: true
 end
@@ -49,13 +45,14 @@ end
 class Photo < ActiveRecord::Base
   belongs_to :album, optional: true
 end
-# end
 
 ActiveRecord::Base.connection.execute("INSERT INTO photos VALUES (snowflake_id('2020-01-01Z', 5, 1), 'old')")
 
-# recipe
 # The column's default makes the ID; create! reads it back.
-photo = Photo.create!(title: "first")
+photo = Photo.create!(title: "draft")
+
+# Insert or update by ID.
+Photo.upsert({ id: photo.id, title: "first" })
 
 # IDs taken first, for rows that refer to each other.
 album_id, cover_id = Photo.connection.select_values("SELECT next_ids(5, 2)")
@@ -65,7 +62,7 @@ Photo.transaction do
 end
 
 # Many rows in one statement, which returns their IDs.
-bulk = Photo.insert_all!((0...100).map { |n| { title: "bulk #{n}" } }).pluck("id")
+bulk = Photo.insert_all!((0...10_000).map { |n| { title: "bulk #{n}" } }).pluck("id")
 
 # A page of the newest, and the one that follows it.
 newest = Photo.order(id: :desc).limit(20)
@@ -73,13 +70,13 @@ page = newest.to_a
 next_page = newest.where(id: ...page.last.id).to_a
 
 # All rows by batches: find_each goes by id, and so by time.
-all = Photo.find_each(batch_size: 30).map(&:id)
+all = Photo.find_each(batch_size: 3000).map(&:id)
 
 # When a row was made, and the rows of the last hour.
 made_at = Photo.where(id: photo.id).pick(Arel.sql("snowflake_timestamp(id)"))
 recent = Photo.where("id >= snowflake_min_id(?)", 1.hour.ago).order(:id)
-# end
 
+puts "version Active Record #{ActiveRecord.version}"
 puts ["one", photo.id].join(" ")
 puts ["pair", album_id, cover_id].join(" ")
 puts ["bulk", *bulk].join(" ")

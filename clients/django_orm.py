@@ -1,7 +1,6 @@
-# A program with Django's ORM, migrated as a project is.  At the end, tables that
-# the argument makes, whose sequences Django resets.  doc/clients.md shows what
-# stands between "recipe" and "end"; the rest makes a project of one file, and
-# prints what xt/clients.pl compares with the tables.
+# Django's ORM in a project of one file, migrated as a project is.  At the end,
+# Django resets the sequences of tables that the argument makes.  xt/clients.pl
+# compares what this prints with the tables.
 
 import io
 import json
@@ -33,7 +32,6 @@ settings.configure(
 )
 django.setup()
 
-# recipe
 from django.db import models
 
 
@@ -58,7 +56,6 @@ class Album(models.Model):
 class Photo(models.Model):
     title = models.TextField()
     album = models.ForeignKey(Album, models.CASCADE, null=True)
-# end
 
 
 def converted(table):
@@ -77,14 +74,16 @@ call_command("makemigrations", check=True, dry_run=True, verbosity=0)
 with connection.cursor() as cursor:
     cursor.execute("INSERT INTO gallery_photo VALUES (snowflake_id('2020-01-01Z', 5, 1), 'old')")
 
-# recipe
 from datetime import timedelta
 from django.db import connection, transaction
 from django.db.models import BigIntegerField, DateTimeField, F, Func, Value
 from django.utils import timezone
 
 # The column's default makes the ID; create() and save() read it back.
-photo = Photo.objects.create(title="first")
+photo = Photo.objects.create(title="draft")
+
+# Update or insert by ID.
+Photo.objects.update_or_create(id=photo.id, defaults={"title": "first"})
 
 # IDs taken first, for rows that refer to each other.  create() inserts; save() would try an UPDATE before.
 with transaction.atomic(), connection.cursor() as cursor:
@@ -94,7 +93,7 @@ with transaction.atomic(), connection.cursor() as cursor:
     Photo.objects.create(id=cover_id, title="cover", album_id=album_id)
 
 # Many rows; the IDs are in the objects.
-bulk = Photo.objects.bulk_create([Photo(title=f"bulk {n}") for n in range(100)])
+bulk = Photo.objects.bulk_create([Photo(title=f"bulk {n}") for n in range(10000)])
 
 # A page of the newest, and the one that follows it.
 newest = Photo.objects.order_by("-id")
@@ -106,8 +105,8 @@ made_at = Photo.objects.values_list(
     Func(F("id"), function="snowflake_timestamp", output_field=DateTimeField()), flat=True).get(id=photo.id)
 hour_ago = Func(Value(timezone.now() - timedelta(hours=1)), function="snowflake_min_id", output_field=BigIntegerField())
 recent = Photo.objects.filter(id__gte=hour_ago).order_by("id")
-# end
 
+print("version Django", django.get_version())
 print("one", photo.id)
 print("pair", album_id, cover_id)
 print("bulk", *(row.id for row in bulk))

@@ -1,6 +1,5 @@
-// A program with Go's database/sql and lib/pq.  doc/clients.md shows what
-// stands between "recipe" and "end"; the rest prints what xt/clients.pl
-// compares with the tables.
+// Go's database/sql and lib/pq.  xt/clients.pl compares what this prints with
+// the tables.
 
 package main
 
@@ -14,7 +13,6 @@ import (
 	"github.com/lib/pq"
 )
 
-// recipe
 type Photo struct {
 	ID    int64  `json:"id,string"` // quoted: JavaScript would round a number
 	Title string `json:"title"`
@@ -37,7 +35,6 @@ func check(err error) {
 	}
 }
 
-// end
 
 func ids(photos []Photo) (ids []int64) {
 	for _, photo := range photos {
@@ -55,17 +52,21 @@ func report(what string, numbers ...int64) {
 }
 
 func main() {
-	// recipe
 	db, err := sql.Open("postgres", "")
 	check(err)
 
 	// The column's default makes the ID; RETURNING brings it back.
 	var photoID int64
-	check(db.QueryRow("INSERT INTO photos (title) VALUES ($1) RETURNING id", "first").Scan(&photoID))
+	check(db.QueryRow("INSERT INTO photos (title) VALUES ($1) RETURNING id", "draft").Scan(&photoID))
+
+	// Insert or update by ID.
+	_, err = db.Exec(`INSERT INTO photos (id, title) VALUES ($1, $2)
+		ON CONFLICT (id) DO UPDATE SET title = excluded.title`, photoID, "first")
+	check(err)
 
 	// IDs taken first, for rows that refer to each other, and for many rows by COPY.
 	var taken []int64
-	check(db.QueryRow("SELECT array(SELECT next_ids(5, 102))").Scan(pq.Array(&taken)))
+	check(db.QueryRow("SELECT array(SELECT next_ids(5, 10002))").Scan(pq.Array(&taken)))
 	albumID, coverID, bulk := taken[0], taken[1], taken[2:]
 
 	tx, err := db.Begin()
@@ -97,7 +98,6 @@ func main() {
 	check(db.QueryRow("SELECT snowflake_timestamp($1)", photoID).Scan(&madeAt))
 	hourAgo := time.Now().Add(-time.Hour)
 	recent := photos(db.Query("SELECT id, title FROM photos WHERE id >= snowflake_min_id($1) ORDER BY id", hourAgo))
-	// end
 
 	report("one", photoID)
 	report("pair", albumID, coverID)

@@ -1,16 +1,19 @@
-// A program with node-postgres.  doc/clients.md shows what stands between
-// "recipe" and "end"; the rest prints what xt/clients.pl compares with the
-// tables.
+// node-postgres.  xt/clients.pl compares what this prints with the tables.
 
 const main = async () => {
-  // recipe
   const { Client } = require('pg');
   const db = new Client();
   await db.connect();
 
   // The column's default makes the ID; RETURNING brings it back, as a string: leave it one.
-  const first = await db.query('INSERT INTO photos (title) VALUES ($1) RETURNING id', ['first']);
+  const first = await db.query('INSERT INTO photos (title) VALUES ($1) RETURNING id', ['draft']);
   const photoId = first.rows[0].id;
+
+  // Insert or update by ID.
+  await db.query(
+    'INSERT INTO photos (id, title) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET title = excluded.title',
+    [photoId, 'first'],
+  );
 
   // IDs taken first, for rows that refer to each other.
   const taken = await db.query('SELECT next_ids(5, 2) AS id');
@@ -21,7 +24,7 @@ const main = async () => {
   await db.query('COMMIT');
 
   // Many rows in one statement, which returns their IDs.
-  const titles = Array.from({ length: 100 }, (_, n) => `bulk ${n}`);
+  const titles = Array.from({ length: 10000 }, (_, n) => `bulk ${n}`);
   const bulk = await db.query('INSERT INTO photos (title) SELECT unnest($1::text[]) RETURNING id', [titles]);
 
   // A page of the newest, and the one that follows it.
@@ -33,9 +36,7 @@ const main = async () => {
   const made = await db.query('SELECT snowflake_timestamp($1) AS at', [photoId]);
   const hourAgo = new Date(Date.now() - 3600 * 1000);
   const recent = await db.query('SELECT id FROM photos WHERE id >= snowflake_min_id($1) ORDER BY id', [hourAgo]);
-  // end
 
-  // recipe
   // A row's ID is a string, and so it is in JSON: what JSON.parse() gives back is the ID.
   const sent = JSON.stringify(first.rows[0]);
   const received = JSON.parse(sent).id;
@@ -52,9 +53,9 @@ const main = async () => {
   // IDs of the layout 'javascript' stay below 2^53, so they may be numbers.
   const note = await db.query("INSERT INTO notes (body) VALUES ('first') RETURNING id, to_json(id) AS number");
   const noteId = note.rows[0].number;
-  // end
 
   const print = (what, rows) => console.log(what, rows.map((row) => row.id).join(' '));
+  console.log('version node-postgres', require('pg/package.json').version);
   print('one', first.rows);
   console.log('pair', albumId, coverId);
   print('bulk', bulk.rows);

@@ -1,13 +1,15 @@
-# A program with psycopg 3.  doc/clients.md shows what stands between "recipe"
-# and "end"; the rest prints what xt/clients.pl compares with the tables.
+# psycopg 3.  xt/clients.pl compares what this prints with the tables.
 
-# recipe
 from datetime import datetime, timedelta, timezone
 import psycopg
 
 with psycopg.connect() as db:
     # The column's default makes the ID; RETURNING brings it back.
-    photo_id, = db.execute("INSERT INTO photos (title) VALUES (%s) RETURNING id", ["first"]).fetchone()
+    photo_id, = db.execute("INSERT INTO photos (title) VALUES (%s) RETURNING id", ["draft"]).fetchone()
+
+    # Insert or update by ID.
+    db.execute("""INSERT INTO photos (id, title) VALUES (%s, %s)
+                  ON CONFLICT (id) DO UPDATE SET title = excluded.title""", [photo_id, "first"])
 
     # IDs taken first, for rows that refer to each other.
     album_id, cover_id = (id for id, in db.execute("SELECT next_ids(5, 2)"))
@@ -15,7 +17,7 @@ with psycopg.connect() as db:
     db.execute("INSERT INTO photos (id, title, album_id) VALUES (%s, %s, %s)", [cover_id, "cover", album_id])
 
     # Many rows: their IDs in one call, then COPY.
-    titles = [f"bulk {n}" for n in range(100)]
+    titles = [f"bulk {n}" for n in range(10000)]
     ids = [id for id, in db.execute("SELECT next_ids(5, %s)", [len(titles)])]
     with db.cursor().copy("COPY photos (id, title) FROM STDIN") as copy:
         for row in zip(ids, titles):
@@ -31,8 +33,8 @@ with psycopg.connect() as db:
     made_at, = db.execute("SELECT snowflake_timestamp(%s)", [photo_id]).fetchone()
     hour_ago = datetime.now(timezone.utc) - timedelta(hours=1)
     recent = db.execute("SELECT id FROM photos WHERE id >= snowflake_min_id(%s) ORDER BY id", [hour_ago]).fetchall()
-# end
 
+print("version psycopg", psycopg.__version__)
 print("one", photo_id)
 print("pair", album_id, cover_id)
 print("bulk", *ids)

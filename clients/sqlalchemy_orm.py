@@ -1,13 +1,14 @@
-# A program with SQLAlchemy, and what Alembic's comparison of defaults makes of
-# its tables.  doc/clients.md shows what stands between "recipe" and "end"; the
-# rest prints what xt/clients.pl compares with the tables.
+# SQLAlchemy, and the differences that Alembic finds in its tables.
+# xt/clients.pl compares what this prints with the tables.
 
+import alembic
+import sqlalchemy
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-# recipe
 from datetime import datetime, timedelta, timezone
-from sqlalchemy import BigInteger, Column, ForeignKey, Text, create_engine, func, insert, select, text
+from sqlalchemy import BigInteger, Column, ForeignKey, Text, create_engine, func, select, text
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session, declarative_base
 
 # The default is written as PostgreSQL keeps it, for Alembic, which compares texts.
@@ -31,17 +32,19 @@ class Photo(Base):
 
 engine = create_engine("postgresql://", future=True)
 Base.metadata.create_all(engine)
-# end
 
 with engine.begin() as db:
     db.execute(text("INSERT INTO photos VALUES (snowflake_id('2020-01-01Z', 5, 1), 'old')"))
 
-# recipe
 with Session(engine) as session, session.begin():
     # The column's default makes the ID; it is in the object after flush().
-    photo = Photo(title="first")
+    photo = Photo(title="draft")
     session.add(photo)
     session.flush()
+
+    # Insert or update by ID.
+    upsert = insert(Photo).values(id=photo.id, title="first")
+    session.execute(upsert.on_conflict_do_update(index_elements=[Photo.id], set_={"title": upsert.excluded.title}))
 
     # IDs taken first, for rows that refer to each other.
     album_id, cover_id = session.scalars(select(func.next_ids(5, 2)))
@@ -49,7 +52,7 @@ with Session(engine) as session, session.begin():
     session.add(Photo(id=cover_id, title="cover", album_id=album_id))
 
     # Many rows: their IDs in one call, then one INSERT.
-    ids = session.scalars(select(func.next_ids(5, 100))).all()
+    ids = session.scalars(select(func.next_ids(5, 10000))).all()
     session.execute(insert(Photo), [{"id": id, "title": f"bulk {n}"} for n, id in enumerate(ids)])
 
     # A page of the newest, and the one that follows it.
@@ -62,8 +65,9 @@ with Session(engine) as session, session.begin():
     hour_ago = datetime.now(timezone.utc) - timedelta(hours=1)
     recent = session.scalars(
         select(Photo).where(Photo.id >= func.snowflake_min_id(hour_ago)).order_by(Photo.id)).all()
-# end
 
+    print("version SQLAlchemy", sqlalchemy.__version__)
+    print("version Alembic", alembic.__version__)
     print("one", photo.id)
     print("pair", album_id, cover_id)
     print("bulk", *ids)
