@@ -1,6 +1,5 @@
 # pg_partman drives a table by ID range with its bounds at UTC midnights: the
-# recipe of doc/partitioning.md for its version, and what becomes of the table as
-# days go by.
+# recipe of doc/ranges.md, and what becomes of the table as days go by.
 #
 # Packages: postgresql-@MAJOR@-partman
 
@@ -24,8 +23,11 @@ plan skip_all => 'pg_partman is not in this installation of PostgreSQL' if !$ver
 note "pg_partman $version";
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 
-my @blocks = blocks('doc/partitioning.md');
-run_examples($node, 'postgres', grep { $_->{section} =~ /^pg_partman( $version|$)/ } @blocks);
+my ($create, $settings) = grep { $_->{section} eq 'pg_partman' } blocks('doc/ranges.md');
+is($node->safe_psql('postgres', q{SELECT DISTINCT snowflake_min_id(day + interval '24 hours') - snowflake_min_id(day)
+		FROM generate_series('2026-11-01Z'::timestamptz, '2026-11-30Z', '24 hours') AS day}),
+	724775731200000, 'a day has as many IDs as the document says');
+run_examples($node, 'postgres', $create);
 
 # Of each partition but the default one: from when, until when, how many rows
 my $partitions = <<'EOS';
@@ -38,11 +40,11 @@ EOS
 my $today = $node->safe_psql('postgres', "SELECT date_trunc('day', now(), 'UTC')");
 is($node->safe_psql('postgres', $partitions),
 	$node->safe_psql('postgres', "SELECT t, t + interval '1 day', 0 FROM generate_series('$today'::timestamptz, '$today'::timestamptz + interval '1 day', '1 day') AS t"),
-	'its first partitions are today and tomorrow, in UTC');
+	'the first partitions are today and tomorrow in UTC');
 
 # IDs of now, and of the coming days
 $node->safe_psql('postgres', "INSERT INTO events (kind) SELECT 'now' FROM generate_series(1, 100)");
-run_examples($node, 'postgres', grep { $_->{section} eq 'Its settings, and its daily run' } @blocks);
+run_examples($node, 'postgres', $settings);
 my $last = 0;
 foreach my $day (1 .. 5)
 {
@@ -53,13 +55,13 @@ SELECT partman.run_maintenance('public.events');
 EOS
 }
 $last = $node->safe_psql('postgres', "SELECT max(snowflake_timestamp(t)) - '$today' FROM (SELECT (regexp_match(pg_get_expr(relpartbound, oid), '\\(''(\\d+)'))[1]::bigint FROM pg_class WHERE relispartition AND relkind = 'r') AS p (t)");
-ok($node->safe_psql('postgres', "SELECT '$last'::interval BETWEEN '11 days' AND '13 days'") eq 't', 'seven days in advance of the last row') or diag $last;
+ok($node->safe_psql('postgres', "SELECT '$last'::interval BETWEEN '11 days' AND '13 days'") eq 't', 'maintenance makes partitions seven days ahead of the last row') or diag $last;
 my $expected = $node->safe_psql('postgres', <<EOS);
 SELECT t, t + interval '1 day', CASE WHEN t = '$today' THEN 100 WHEN t <= '$today'::timestamptz + interval '5 days' THEN 24 ELSE 0 END
 FROM generate_series('$today'::timestamptz, '$today'::timestamptz + '$last', '1 day') AS t
 EOS
-is($node->safe_psql('postgres', $partitions), $expected, 'each has one day, at UTC midnights, and its rows');
-is($node->safe_psql('postgres', 'SELECT count(*) FROM events_default'), 0, 'none is left to the default partition');
+is($node->safe_psql('postgres', $partitions), $expected, 'each partition has a day from UTC midnight to midnight, and its rows');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM events_default'), 0, 'the default partition is empty');
 
 # Retention: three days before the last row, which is 23 o'clock of the fifth day
 $node->safe_psql('postgres', <<EOS);
@@ -67,7 +69,7 @@ UPDATE partman.part_config SET retention = (3 * 724775731200000)::text;
 SELECT partman.run_maintenance('public.events');
 EOS
 is( $node->safe_psql('postgres', "SELECT min(snowflake_timestamp(id)) - '$today' FROM events"), '2 days',
-	'what is older than the retention is dropped, and nothing else');
+	'maintenance drops partitions older than the retention, and no others');
 
 # What the document warns of
 $node->safe_psql('postgres', <<EOS);
@@ -75,7 +77,7 @@ INSERT INTO events (id, kind) VALUES (snowflake_id('$today'::timestamptz + inter
 SELECT partman.partition_data_id('public.events');
 EOS
 like($node->safe_psql('postgres', $partitions), qr/21:07:01\.721.*21:07:01\.721[^\n]*\|1$/,
-	'partition_data_id() makes bounds that are no midnights, as the document says');
+	'partition_data_id() makes bounds that are not midnights');
 
 $node->stop;
 done_testing();

@@ -1,4 +1,4 @@
-# TimescaleDB: the recipe of doc/partitioning.md does what it shows, and its
+# TimescaleDB: the recipe of doc/ranges.md does what it shows, and its
 # chunks are UTC days.  Debian has it for 17; its edition there knows no
 # compression, so that is tested with TimescaleDB's own packages only.
 #
@@ -27,7 +27,20 @@ EOC
 $node->restart;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 
-run_examples($node, 'postgres', grep { $_->{section} eq 'TimescaleDB' } blocks('doc/partitioning.md'));
+my ($create, $drop) = grep { $_->{section} eq 'TimescaleDB' } blocks('doc/ranges.md');
+run_examples($node, 'postgres', $create);
+
+# Both kinds of condition leave out the chunks of later days.
+foreach my $condition (q{id < snowflake_min_id('2026-11-02 12:00Z')}, q{snowflake_timestamp(id) < '2026-11-02 12:00Z'})
+{
+	my $plan = $node->safe_psql('postgres', "ANALYZE events; EXPLAIN (COSTS OFF) SELECT * FROM events WHERE $condition");
+	is(join(' ', $plan =~ /(_hyper_\w+)$/mg), '_hyper_1_1_chunk _hyper_1_2_chunk', "chunks read where $condition");
+}
+is( $node->safe_psql('postgres', <<'EOS'), join("\n", map { "2026-11-0$_ 00:00:00+00|1440" } 1 .. 5), 'time_bucket() counts days');
+SELECT time_bucket('1 day', snowflake_timestamp(id)) AS day, count(*) FROM events
+WHERE id < snowflake_min_id('2026-11-06Z') GROUP BY day ORDER BY day
+EOS
+run_examples($node, 'postgres', $drop);
 
 is( $node->safe_psql('postgres', <<EOS), '2026-11-03|2026-11-04|2026-11-05', 'a chunk is a day of UTC');
 SELECT string_agg(DISTINCT snowflake_timestamp(id)::date::text, '|')
@@ -35,7 +48,7 @@ FROM (SELECT tableoid, min(id) AS first, max(id) AS last FROM events GROUP BY ta
 	HAVING count(DISTINCT snowflake_timestamp(id)::date) = 1) AS chunks JOIN events ON id = first
 WHERE id < snowflake_min_id('2026-11-06Z')
 EOS
-is( $node->safe_psql('postgres', <<EOS), 't', 'a chunk for what is inserted now');
+is( $node->safe_psql('postgres', <<EOS), 't', 'a row that is inserted now is in a chunk');
 SELECT tableoid::regclass <> 'events'::regclass FROM events WHERE kind = 'now'
 EOS
 
