@@ -238,6 +238,9 @@ report('the same, its clock\'s error subtracted', "$corrected ms of " . ($lead +
 on('s4', q{INSERT INTO shard5.photos (title) SELECT 'shard5' FROM generate_series(1, 100)});
 
 recipe('postgres_fdw behind one parent');
+recipe('Inserting through postgres_fdw');
+is(on('s1', q{SELECT count(*) FROM photos WHERE title IS NULL OR snowflake_shard(id) <> 1}), 0,
+	'rows inserted through the hub have IDs of the server');
 recipe('PL/Proxy');
 
 # Rows of each shard by each way
@@ -299,6 +302,60 @@ is(on('hub', "SELECT count(*) FROM photos_between('$since', '$until')"), $there,
 forget();
 on('hub', q{SELECT count(*) FROM all_photos WHERE id >= (SELECT snowflake_min_id(now() - interval '1 day'))});
 is(asked(qr/WHERE \(\(id >= \$1/), 's1 s2 s3 s4', 'also where it depends on now()');
+
+# Whether a condition on the foreign table is in what the server gets, with the
+# option "extensions" and without it.
+foreach my $case (
+	[ 'id >= (SELECT snowflake_min_id(now()))', qr/id >= \$1::bigint/, qr/id >= \$1::bigint/ ],
+	[ q{id >= snowflake_min_id('2026-11-01Z')}, qr/id >= \d+::bigint/, qr/id >= \d+::bigint/ ],
+	[ 'id >= snowflake_min_id($1)', qr/id >= public\.snowflake_min_id\(\$1::/, qr/photos$/ ],
+	[ 'id >= snowflake_min_id(now())', qr/photos$/, qr/photos$/ ],
+	[ q{snowflake_timestamp(id) >= '2026-11-01Z'}, qr/public\.snowflake_timestamp\(id\) >= '/, qr/photos$/ ])
+{
+	my ($condition, $with, $without) = @$case;
+	my $sent = sub {
+		my ($plan) = on('hub', qq{
+			BEGIN;
+			$_[0]
+			SET LOCAL plan_cache_mode = force_generic_plan;
+			PREPARE bounded(timestamptz) AS SELECT title FROM photos_s1 WHERE $condition;
+			EXPLAIN (VERBOSE, COSTS OFF) EXECUTE bounded(now());
+			ROLLBACK}) =~ /Remote SQL: (.*)/;
+		return $plan;
+	};
+
+	like($sent->(''), $with, "extensions 'snowflake': what the server gets of $condition");
+	like($sent->('ALTER SERVER s1 OPTIONS (DROP extensions);'), $without, "no extensions: what the server gets of $condition");
+}
+
+# The trap of import_default: the hub makes IDs of the server's shard.  No key,
+# so that both rows of an ID can be counted.  How many meet is a matter of chance.
+on('s2', q{CREATE TABLE notes (id bigint DEFAULT next_id(5), title text)});
+on('hub', q{
+	IMPORT FOREIGN SCHEMA public LIMIT TO (notes) FROM SERVER s2 INTO public OPTIONS (import_default 'true');
+	ALTER FOREIGN TABLE notes OPTIONS (ADD batch_size '1000')});
+my $twice;
+wait_for(sub {
+	on('s2', 'TRUNCATE notes');
+	my @sessions = map {
+		IPC::Run::start([ 'psql', '-Xq', '-d', $node{$_}->connstr('app'), '-c',
+				"INSERT INTO notes (title) SELECT '$_' FROM generate_series(1, 100000)" ]) } 's2', 'hub';
+	$_->finish for @sessions;
+	$twice = on('s2', 'SELECT count(id) - count(DISTINCT id) FROM notes');
+	return $twice > 0;
+});
+cmp_ok($twice, '>', 0, 'import_default: the hub and the server make the same IDs');
+report('IDs made twice with import_default, of 200,000', $twice);
+is(on('s2', 'SELECT count(id), count(DISTINCT snowflake_shard(id)) FROM notes'), '200000|1', 'all of one shard');
+
+# A default without a number takes the hub's.
+is(on('hub', q{
+		CREATE SCHEMA imported;
+		IMPORT FOREIGN SCHEMA public LIMIT TO (photos) FROM SERVER s2 INTO imported OPTIONS (import_default 'true');
+		BEGIN;
+		SET LOCAL snowflake.shard = 7;
+		INSERT INTO imported.photos (title) VALUES ('hub') RETURNING snowflake_shard(id);
+		ROLLBACK}), 7, 'import_default: next_id() makes IDs of the hub\'s shard');
 
 # ---------------------------------------------------------------------------
 # A standby that has not got everything is promoted, under load.  Bursts keep the
