@@ -20,6 +20,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 $node->safe_psql('postgres', 'CREATE DATABASE newcomer');
 run_examples($node, 'newcomer', (blocks('README.md'))[0]);
 run_examples($node, 'newcomer', blocks('doc/reference.md'));
+run_examples($node, 'newcomer', blocks('doc/internals.md'));
 run_examples($node, 'postgres', blocks('doc/layouts.md'));
 
 # the reference: examples in a line of text, and each message of the sources
@@ -83,7 +84,7 @@ foreach my $name (sort keys %drawing)
 	is(scalar(grep { substr("$positions ", $_, 1) ne ' ' } @walls), 0, "$name: lines up") if length($positions) < length($fields);
 }
 
-# links from one document to another, or to a heading of it
+# links from one document to another, or to a heading of it, and names of files
 foreach my $file (map { s/^\Q$root\E\///r } glob("$root/*.md $root/doc/*.md"))
 {
 	my $text = slurp_file("$root/$file") =~ s/^```.*?^```//gmsr;
@@ -96,7 +97,8 @@ foreach my $file (map { s/^\Q$root\E\///r } glob("$root/*.md $root/doc/*.md"))
 		  map { (lc =~ s/[^\w -]//gr =~ s/ /-/gr => 1) } slurp_file($target) =~ /^#+ (.*)$/gm;
 		push @broken, "$path#" . ($heading // '') if !-e $target || (defined $heading && !$headings{$heading});
 	}
-	is("@broken", '', "$file: its links");
+	push @broken, grep { !-e "$root/$_" } $text =~ m{`((?:model|script|specs|sql|t|xt)/[\w.]+)}g;
+	is("@broken", '', "$file: its links and files");
 }
 
 $node->stop;
