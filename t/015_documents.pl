@@ -17,10 +17,28 @@ $node->append_conf('postgresql.conf', "timezone = 'UTC'\n");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 
-$node->safe_psql('postgres', 'CREATE DATABASE newcomer');
-run_examples($node, 'newcomer', (blocks('README.md'))[0]);
-run_examples($node, 'newcomer', blocks('doc/reference.md'));
-run_examples($node, 'newcomer', blocks('doc/internals.md'));
+# The README's first screen shows what comes; the rest must be accepted.
+my ($first, @uses) = grep { $_->{language} eq 'sql' } blocks('README.md');
+$node->safe_psql('postgres', 'CREATE DATABASE app');
+run_examples($node, 'app', $first);
+$node->safe_psql('app', q{
+	CREATE TABLE old_photos AS SELECT title, timestamptz '2019-01-01Z' + n / 2 * interval '1 ms' AS created_at
+	FROM (VALUES (0, 'dusk'), (1, 'dunes'), (2, 'fog')) AS old (n, title)});
+foreach my $use (@uses)
+{
+	my ($title) = $use->{code} =~ /^(.{1,60})/;
+	$node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('app'), '-c', $use->{code} ],
+		"use: $title");
+}
+is($node->safe_psql('app', q{SELECT snowflake_timestamp(id) AS time, snowflake_shard(id), snowflake_sequence(id), title
+		FROM photos WHERE id < snowflake_min_id('2020-01-01Z') ORDER BY id}),
+	"2019-01-01 00:00:00+00|4|0|dusk\n2019-01-01 00:00:00+00|4|1|dunes\n2019-01-01 00:00:00.001+00|4|0|fog",
+	'rows of earlier times have IDs of their times');
+is($node->safe_psql('app', q{INSERT INTO albums (title) VALUES ('first') RETURNING snowflake_shard(id)}), 5,
+	'a shard set by ALTER DATABASE is that of new sessions');
+
+run_examples($node, 'app', blocks('doc/reference.md'));
+run_examples($node, 'app', blocks('doc/internals.md'));
 run_examples($node, 'postgres', blocks('doc/layouts.md'));
 
 # the reference: examples in a line of text, and each message of the sources
@@ -30,7 +48,7 @@ my @examples = $reference =~ /`([^`\n]+)` →\s`([^`\n]+)`/g;
 is(@examples / 2, scalar(() = $reference =~ /` →/g), 'each arrow belongs to an example');
 while (my ($expression, $result) = splice @examples, 0, 2)
 {
-	is($node->safe_psql('newcomer', "SELECT $expression"), $result, "example: $expression");
+	is($node->safe_psql('app', "SELECT $expression"), $result, "example: $expression");
 }
 foreach my $source (map { s/^\Q$root\E\///r } glob("$root/*.c"))
 {
@@ -83,6 +101,11 @@ foreach my $name (sort keys %drawing)
 	push @walls, $-[0] while $fields =~ /\|/g;
 	is(scalar(grep { substr("$positions ", $_, 1) ne ' ' } @walls), 0, "$name: lines up") if length($positions) < length($fields);
 }
+
+# figures that the README has from doc/performance.md
+my %tables = slurp_file("$root/doc/performance.md") =~ /^<!-- bench\/report: (\w+) -->\n(.*?)^<!-- end -->$/gms;
+my %copies = slurp_file("$root/README.md") =~ /^<!-- bench\/report: (\w+) -->\n(.*?)^<!-- end -->$/gms;
+is($copies{$_}, $tables{$_}, "README.md has the same figures: $_") foreach sort keys %copies;
 
 # links from one document to another, or to a heading of it, and names of files
 foreach my $file (map { s/^\Q$root\E\///r } glob("$root/*.md $root/doc/*.md"))
