@@ -59,12 +59,15 @@ transaction = $server pool_mode=transaction
 one = $server pool_mode=transaction pool_size=1
 statement = $server pool_mode=statement
 session = $server pool_mode=session
+by_query = $server pool_mode=transaction pool_size=1 connect_query='SET snowflake.shard = 11'
+by_query_in_session = $server pool_mode=session pool_size=1 connect_query='SET snowflake.shard = 11'
 [pgbouncer]
 unix_socket_dir = @{[$pooler->host]}
 listen_port = @{[$pooler->port]}
 logfile = @{[File::Spec->rel2abs($pooler->logfile)]}
 auth_type = trust
 auth_file = $dir/users
+admin_users = @{[$node->safe_psql('postgres', 'SELECT current_user')]}
 default_pool_size = $connections
 server_round_robin = 1
 server_login_retry = 1
@@ -204,6 +207,23 @@ is(answer(1, $shard), 7, 'is for this one call');
 answer(0, 'SET snowflake.shard = 9');
 is(answer(1, $shard), 9, 'a SET without LOCAL is there for the next client (control)');
 $_->quit for @web;
+
+# The pooler sets the shard when it connects.  At the end of a session, its
+# server_reset_query (DISCARD ALL) resets the shard, too.
+my @clients = map { $pooler->safe_psql('by_query', $shard) } 1, 2;
+is("@clients", '11 11', 'transaction mode: connect_query sets the shard for all clients of a connection');
+@clients = map { $pooler->safe_psql('by_query_in_session', 'SELECT snowflake_shard(1); SHOW snowflake.shard') =~ /(\S+)$/ } 1, 2;
+is("@clients", '11 -1', 'session mode: connect_query sets the shard for the first client alone');
+
+# A shard in the client's connection string
+my $with_options = $pooler->connstr('transaction') . q{ options='-csnowflake.shard=12'};
+my $ask = sub {
+	return join '', run_command([ 'psql', '-XAt', '-c', 'SELECT snowflake_shard(1)', '-c', 'SHOW snowflake.shard', '-d', $with_options ]);
+};
+like($ask->(), qr/-1$/, 'options with a shard are lost if the pooler ignores options');
+$pooler->safe_psql('pgbouncer', q{SET ignore_startup_parameters = 'extra_float_digits'});
+like($ask->(), qr/unsupported startup parameter/, 'and refused otherwise');
+$pooler->safe_psql('pgbouncer', q{SET ignore_startup_parameters = 'options,extra_float_digits'});
 
 # The server is killed behind the pooler.  The ledger's clients write down what
 # they receive, and connect again; one that was idle keeps its connection.

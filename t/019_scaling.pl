@@ -34,4 +34,23 @@ like($node->safe_psql('postgres', q{
 	  . ";UPDATE shards SET holder = NULL; $take->{code}"), qr/^0$/m, 'a day later it is');
 
 $node->stop;
+
+# A pod's shard comes from its name.  Here the image's entry point only starts
+# the server.
+my ($pod) = map { $_->{code} } grep { $_->{section} eq 'Kubernetes' } blocks('doc/scaling.md');
+my ($command) = $pod =~ /command: \[bash, -c, '(.*)'\]/ or die 'no command for a pod';
+my $bin = PostgreSQL::Test::Utils::tempdir();
+append_to_file("$bin/docker-entrypoint.sh", "#!/bin/sh\nexec \"\$@\" -D '" . $node->data_dir . "'\n");
+chmod 0755, "$bin/docker-entrypoint.sh";
+foreach my $name ('photos-3', 'photos-12')
+{
+	local %ENV = (%ENV, HOSTNAME => $name, PATH => "$bin:" . $node->config_data('--bindir') . ":$ENV{PATH}");
+	my $server = IPC::Run::start([ 'bash', '-c', $command ], '<', \undef, '>&', \my $log);
+	my $made;
+	wait_for(sub { $server->pump_nb; $made = (run_command([ 'psql', '-XAtd', $node->connstr('postgres'), '-c', 'SELECT snowflake_shard(next_id())' ]))[0] });
+	my ($ordinal) = $name =~ /(\d+)$/;
+	is($made, 100 + $ordinal, "the shard of the pod $name") or diag($log);
+	$server->signal('INT');
+	$server->finish;
+}
 done_testing();

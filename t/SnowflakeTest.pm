@@ -19,7 +19,7 @@ use Test::More;
 use Time::HiRes qw(usleep time);
 
 our @EXPORT = qw(crash faketime_library start_with_clock set_clock far_future
-  ahead_of_clock sqlstate_of wait_for ledger_program more_ids copied_installation blocks run_examples NOBODY_FLUSHES
+  ahead_of_clock sqlstate_of wait_for ledger_program more_ids copied_installation unpack_packages blocks run_examples NOBODY_FLUSHES
   WAITS_FOR_PAGE);
 
 # Settings of a server where nobody but the test flushes WAL or pages, and where
@@ -256,6 +256,19 @@ sub _link_all
 		symlink $path, "$to/" . basename($path) or die "symlink: $!";
 	}
 	return;
+}
+
+# Unpack Debian packages without installing them.  Returns the directory, or
+# undef if they cannot be had.  An installed package could start a service, or
+# not go with libraries from elsewhere.
+sub unpack_packages
+{
+	my @packages = @_;
+	my $directory = PostgreSQL::Test::Utils::tempdir();
+
+	my $status = system("cd '$directory' && apt-get -qq download @packages >&2 && "
+		  . 'for i in *.deb; do dpkg -x "$i" . || exit; done');
+	return $status == 0 ? $directory : undef;
 }
 
 # The fenced blocks of a document: language, code, what is shown below them (the

@@ -52,19 +52,6 @@ sub check_resets
 	return;
 }
 
-# Debian packages, unpacked but not installed: the directory, or undef if they
-# cannot be had.  So a Node.js from elsewhere, which Debian's packages of its
-# libraries do not go with, will do; and a release without Hibernate.
-sub unpack_packages
-{
-	my @packages = @_;
-	my $directory = PostgreSQL::Test::Utils::tempdir();
-
-	my $status = system("cd '$directory' && apt-get -qq download @packages >&2 && "
-		  . 'for i in *.deb; do dpkg -x "$i" . || exit; done');
-	return $status == 0 ? $directory : undef;
-}
-
 test_client('psycopg', '/usr/bin/python3', "$clients/psycopg3.py");
 
 prepare('sqlalchemy', 'own');
