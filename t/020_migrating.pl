@@ -1,6 +1,6 @@
 # The recipes of doc/migrating.md, typed as they stand there while sessions
-# insert, read, change and refer to rows: none of them gets an error, no ID
-# comes twice, each session's IDs grow, and no row is lost.
+# insert, read, change and refer to rows: no session gets an error, no ID comes
+# twice, each session's IDs grow, and no row is lost.
 #
 # Functions in SQL stand in for pgEdge's extension: they keep a sequence as it
 # does, with the last ID for its value.
@@ -22,16 +22,25 @@ $node->append_conf('postgresql.conf',
 $node->start;
 
 my @document = blocks('doc/migrating.md');
+my $text = slurp_file("$FindBin::RealBin/../doc/migrating.md");
 my $dir = PostgreSQL::Test::Utils::tempdir;
 
-# The blocks of a section, and a database to type them into.
-sub section
+# A database with the extension
+sub new_database
 {
-	my ($title, $database) = @_;
+	my ($database) = @_;
 
 	$node->safe_psql('postgres', "CREATE DATABASE $database");
 	$node->safe_psql($database, 'CREATE EXTENSION snowflake');
-	return grep { $_->{section} eq $title } @document;
+	return;
+}
+
+# The blocks of sections, in their order
+sub recipe
+{
+	my @blocks = map { my $title = $_; grep { $_->{section} eq $title } @document } @_;
+
+	return @blocks;
 }
 
 # Sessions that run a script over and over until they are stopped.  A script
@@ -51,7 +60,7 @@ sub load
 		[ 'pgbench', '-n', '-c', '4', '-R', '150', '-T', '3600', '--verbose-errors', '-D', 'last=0',
 			@options, '-f', $file, '-h', $node->host, '-p', $node->port, $database ],
 		'>', '/dev/null', '2>', \$load{output});
-	at_work(\%load, 'the sessions are at work');
+	at_work(\%load, "$database: sessions are at work");
 	return \%load;
 }
 
@@ -75,10 +84,10 @@ sub stop
 {
 	my ($load) = @_;
 
-	at_work($load, 'and are so at the end');
+	at_work($load, "$load->{database}: sessions are at work at the end");
 	$load->{pgbench}->signal('TERM');
 	$load->{pgbench}->finish;
-	is($load->{output}, '', 'none of them got an error');
+	is($load->{output}, '', "$load->{database}: no session got an error");
 	$node->poll_query_until('postgres',
 		"SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = '$load->{name}'");
 	return;
@@ -92,7 +101,8 @@ sub value
 
 # bigserial and identity: there, and back
 {
-	my ($before, @steps) = section('From bigserial or identity', 'counter');
+	my ($before, @steps) = recipe('From bigserial or identity');
+	new_database('counter');
 	run_examples($node, 'counter', $before);
 	my $load = load('counter', <<'EOS', '-M', 'prepared');
 SELECT count(*) / (count(*) = least(:last, 1::bigint))::int FROM photos WHERE id = :last;
@@ -109,10 +119,10 @@ EOS
 	my $open = $node->background_psql('counter');
 	$open->query_safe('BEGIN; SELECT count(*) FROM photos');
 	my ($ret, $out, $error) = $node->psql('counter', $steps[0]->{code});
-	like($error, qr/canceling statement due to lock timeout/, 'a step that does not get its lock gives up');
-	at_work($load, 'so that the others go on');
+	like($error, qr/canceling statement due to lock timeout/, 'a step that cannot get its lock fails after lock_timeout');
+	at_work($load, 'sessions go on after a step failed');
 	is(value('counter', q{SELECT column_default FROM information_schema.columns WHERE table_name = 'photos' AND column_name = 'id'}),
-		q{nextval('photos_id_seq'::regclass)}, 'and nothing is changed');
+		q{nextval('photos_id_seq'::regclass)}, 'a step that failed has changed nothing');
 	$open->quit;
 
 	foreach my $step (@steps)
@@ -120,23 +130,23 @@ EOS
 		run_examples($node, 'counter', $step);
 		# There must be rows of each step, however slow the machine is.
 		my $largest = value('counter', 'SELECT max(id) FROM albums');
-		ok($node->poll_query_until('counter', "SELECT max(id) > $largest FROM albums"), 'then rows are inserted');
+		ok($node->poll_query_until('counter', "SELECT max(id) > $largest FROM albums"), 'rows are inserted after a step');
 	}
 	stop($load);
-	is(value('counter', q{SELECT count(*) FROM photos WHERE title ~ '^\d+$' AND title <> id::text}), 0, 'rows are those that were made');
-	is(value('counter', q{SELECT count(DISTINCT id > 1::bigint << 60) FROM photos}), 2, 'small IDs and large ones');
-	is(value('counter', q{SELECT count(DISTINCT id > 1::bigint << 60) FROM albums}), 2, 'in both tables');
+	is(value('counter', q{SELECT count(*) FROM photos WHERE title ~ '^\d+$' AND title <> id::text}), 0, 'counter: every row has the ID that its session got');
+	is(value('counter', q{SELECT count(DISTINCT id > 1::bigint << 60) FROM photos}), 2, 'photos has small numbers and IDs');
+	is(value('counter', q{SELECT count(DISTINCT id > 1::bigint << 60) FROM albums}), 2, 'albums has small numbers and IDs');
 	is(value('counter', q{SELECT attidentity FROM pg_attribute WHERE attrelid = 'albums'::regclass AND attname = 'id'}),
-		'a', 'the identity is back');
+		'a', 'the column is an identity again');
 	is(value('counter', q{SELECT pg_get_serial_sequence('photos', 'id'), max_value FROM pg_sequences WHERE sequencename = 'photos_id_seq'}),
-		'public.photos_id_seq|9223372036854775807', 'the sequence of the bigserial is its column\'s again');
+		'public.photos_id_seq|9223372036854775807', 'the column of the bigserial owns its sequence again');
 }
 
 # What psql shows of the tables.
 sub described
 {
 	my ($database) = @_;
-	return $node->safe_psql($database, "\\d photos\n\\d comments");
+	return $node->safe_psql($database, "\\pset tuples_only off\n\\d photos\n\\d comments") . "\n";
 }
 
 # serial
@@ -160,38 +170,91 @@ UPDATE comments SET photo_id = :low, body = :low::text WHERE id = :comment;
 SELECT 1 / (count(*) = 1)::int FROM comments JOIN photos ON photos.id = photo_id WHERE comments.id = :comment;
 \set last :photo
 EOS
-	my ($before, @steps) = section('From serial', 'serial');
+	my ($before, @steps) = recipe('From serial', 'Fill the columns', 'Index and check the columns');
+	new_database('serial');
 	run_examples($node, 'serial', $before);
 	my $load = load('serial', $load_script);
 	my $prepared = $node->background_psql('serial', on_error_stop => 0);
 	$prepared->query_safe('PREPARE p AS SELECT id FROM photos LIMIT 1; EXECUTE p');
-	run_examples($node, 'serial', @steps);
+	# A session locks a row until the backfill has filled all others.
+	my $locking = $node->background_psql('serial');
+	foreach my $step (@steps)
+	{
+		$locking->query_until(qr/locked/, <<'EOS') if $step->{code} =~ /^CALL/;
+BEGIN; SELECT FROM photos WHERE id = 20000 FOR UPDATE;
+\echo locked
+DO $$ BEGIN WHILE (SELECT count(*) > 1 FROM photos WHERE new_id IS NULL) LOOP PERFORM pg_sleep(0.01); END LOOP; END $$; COMMIT;
+EOS
+		run_examples($node, 'serial', $step);
+	}
+	$locking->quit;
+	run_examples($node, 'serial', recipe('Swap the columns'));
 	$prepared->query('EXECUTE p');
-	like($prepared->{stderr}, qr/cached plan must not change result type/, 'a prepared statement has to be prepared anew');
+	like($prepared->{stderr}, qr/cached plan must not change result type/, 'a prepared statement whose result has another type fails');
 	$prepared->quit;
 	stop($load);
-	is(value('serial', q{SELECT count(*) FROM photos WHERE title ~ '^\d+$' AND title <> id::text}), 0, 'rows are those that were made');
-	is(value('serial', q{SELECT count(*) FROM comments WHERE body <> photo_id::text AND body NOT LIKE 'on %'}), 0, 'and refer to those that they did');
-	is(value('serial', q{SELECT count(*) FROM comments WHERE body <> 'on ' || photo_id AND body LIKE 'on %'}), 0, 'also the old ones');
-	is(value('serial', q{SELECT count(*) FROM photos WHERE id <= 20000}), 20000, 'none is lost');
-	is(value('serial', q{SELECT count(DISTINCT id > 1::bigint << 60) FROM photos}), 2, 'small IDs and large ones');
+	is(value('serial', q{SELECT count(*) FROM photos WHERE title ~ '^\d+$' AND title <> id::text}), 0, 'serial: every row has the ID that its session got');
+	is(value('serial', q{SELECT count(*) FROM comments WHERE body <> photo_id::text AND body NOT LIKE 'on %'}), 0, 'comments of the load are on their photos');
+	is(value('serial', q{SELECT count(*) FROM comments WHERE body <> 'on ' || photo_id AND body LIKE 'on %'}), 0, 'old comments are on their photos');
+	is(value('serial', q{SELECT count(*) FROM photos WHERE id <= 20000}), 20000, 'serial: no old row is lost');
+	is(value('serial', q{SELECT count(DISTINCT id > 1::bigint << 60) FROM photos}), 2, 'serial: there are small numbers and IDs');
+	is(described('serial'), <<'EOS', 'serial: the tables have the new columns, and nothing of the old ones');
+Table "public.photos"
+Column|Type|Collation|Nullable|Default
+title|text|||
+id|bigint||not null|next_id(5::bigint, 'photos_id_seq'::regclass)
+Indexes:
+    "photos_pkey" PRIMARY KEY, btree (id)
+Referenced by:
+    TABLE "comments" CONSTRAINT "comments_photo_id_fkey" FOREIGN KEY (photo_id) REFERENCES photos(id)
+Table "public.comments"
+Column|Type|Collation|Nullable|Default
+id|bigint||not null|next_id(5::bigint)
+body|text|||
+photo_id|bigint||not null|
+Indexes:
+    "comments_pkey" PRIMARY KEY, btree (id)
+    "comments_photo_id_idx" btree (photo_id)
+Foreign-key constraints:
+    "comments_photo_id_fkey" FOREIGN KEY (photo_id) REFERENCES photos(id)
+EOS
 
-	# one step before the swap
-	my ($giving_up) = grep { $_->{section} eq 'Giving up before the swap' } @document;
-	section('From serial', 'serial_still');
+	# up to the swap
+	new_database('serial_still');
 	run_examples($node, 'serial_still', $before);
 	my $described = described('serial_still');
 	$load = load('serial_still', $load_script);
-	pop @steps until $steps[-1]->{code} =~ /IS DISTINCT FROM/;
-	run_examples($node, 'serial_still', @steps, $giving_up);
+	run_examples($node, 'serial_still', @steps, recipe('Give up before the swap'));
 	stop($load);
-	is(described('serial_still'), $described, 'giving up: everything is as before');
+	is(described('serial_still'), $described, 'giving up restores the tables as they were');
 }
 
-# Instagram's function: there and back, again and again
+# Instagram's function, and a table that uses it
+my $instagram = <<'EOS';
+CREATE SCHEMA insta5;
+CREATE SEQUENCE insta5.table_id_seq;
+CREATE FUNCTION insta5.next_id(OUT result bigint) AS $$
+DECLARE
+    our_epoch bigint := 1314220021721;
+    seq_id bigint;
+    now_millis bigint;
+    shard_id int := 5;
+BEGIN
+    SELECT nextval('insta5.table_id_seq') % 1024 INTO seq_id;
+    SELECT FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) INTO now_millis;
+    result := (now_millis - our_epoch) << 23;
+    result := result | (shard_id << 10);
+    result := result | (seq_id);
+END;
+$$ LANGUAGE plpgsql;
+CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), title text);
+EOS
+
+# There and back, again and again
 {
-	my ($before, @steps) = section(q{From Instagram's own function}, 'insta');
-	run_examples($node, 'insta', $before);
+	new_database('insta');
+	$node->safe_psql('insta', "$instagram INSERT INTO insta5.photos (title) SELECT 'photo ' || n FROM generate_series(1, 1000) AS n");
+	my $original = value('insta', q{SELECT pg_get_functiondef('insta5.next_id'::regproc)});
 	# IDs from a default, by the dozen, and taken before the row is made.
 	my $load = load('insta', <<'EOS', '-c', '8', '-R', '800');
 INSERT INTO insta5.photos (title) VALUES ('');
@@ -199,57 +262,54 @@ INSERT INTO insta5.photos (title) SELECT '' FROM generate_series(1, 12);
 SELECT insta5.next_id() AS id \gset
 INSERT INTO insta5.photos (id) VALUES (:id);
 EOS
-	run_examples($node, 'insta', @steps) foreach 1 .. 4;
+	run_examples($node, 'insta', recipe(q{From Instagram's own function})) foreach 1 .. 4;
 	stop($load);
-	is(value('insta', q{SELECT count(DISTINCT snowflake_shard(id)) FROM insta5.photos}), 1, 'the shard stays');
+	is(value('insta', 'SELECT count(DISTINCT snowflake_shard(id)) FROM insta5.photos'), 1, 'IDs of both functions have one shard');
+	is(value('insta', q{SELECT pg_get_functiondef('insta5.next_id'::regproc)}), $original, 'the old function is back');
 }
 
-# The same with a clock that stands still, in which all can be seen.  What the
-# recipe has and a mere replacement of the function has not is left out by
-# turns, to see that it is needed.
+# The same with a clock that stands still, where every collision shows.  The
+# controls leave out, in turn, what the recipe has and a mere replacement of the
+# function lacks.
 SKIP:
 {
 	skip 'libfaketime is not installed', 7 unless faketime_library();
-	my ($before, $ready, $switch) = grep { $_->{section} eq q{From Instagram's own function} } @document;
-	my ($text) = ($switch->{code});
-	(my $no_lock = $text) =~ s/^SELECT snowflake_alter_sequence.*\n//m or die;
-	(my $no_setval = $text) =~ s/^SELECT setval.*?;\n//ms or die;
-	(my $no_lead = $text) =~ s/500 \+/0 +/ or die;
+	my ($switch) = map { $_->{code} } grep { $_->{code} =~ /CREATE OR REPLACE/ } recipe(q{From Instagram's own function});
+	my $lock = q{SELECT snowflake_alter_sequence('insta5.table_id_seq');};
+	my $replace = q{CREATE OR REPLACE FUNCTION insta5.next_id(OUT result bigint) LANGUAGE plpgsql
+		AS $$ BEGIN result := public.next_id(5, 'insta5.table_id_seq'); END $$;};
+	my $setval = q{SELECT setval('insta5.table_id_seq', last_value %% 1024 + 1024 * (%d + (snowflake_id(clock_timestamp(), 5, 0) >> 23)))
+		FROM insta5.table_id_seq;};
+	my $clock = '2026-11-21 12:00:00';
 
 	my $still = PostgreSQL::Test::Cluster->new('still');
 	$still->init;
 	$still->append_conf('postgresql.conf', "snowflake.max_lead = '1h'\n");
-	start_with_clock($still, '2026-11-21 12:00:00');
+	start_with_clock($still, $clock);
 
-	# A thousand numbers are gone, and some IDs made on both sides of the 1024th.
+	# A database whose function has made some IDs on both sides of the 1024th.
 	my $fresh = sub {
 		my ($database) = @_;
 		$still->safe_psql('postgres', "CREATE DATABASE $database");
-		$still->safe_psql($database, 'CREATE EXTENSION snowflake');
-		$still->safe_psql($database, $before->{code} =~ s/^INSERT.*//smr);
+		$still->safe_psql($database, "CREATE EXTENSION snowflake; $instagram");
 		$still->safe_psql($database, q{
 			SELECT setval('insta5.table_id_seq', 999);
 			INSERT INTO insta5.photos SELECT FROM generate_series(1, 100)});
 		return $database;
 	};
-	my $more = 'INSERT INTO insta5.photos SELECT FROM generate_series(1, 3000)';
-	my $outcome = sub {
+	# The error that many IDs more, or some SQL before them, end with
+	my $error_of_more = sub {
 		my ($database, $sql) = @_;
-		my ($ret, $out, $error) = $still->psql($database, $sql);
+		my ($ret, $out, $error) = $still->psql($database, ($sql // '') . 'INSERT INTO insta5.photos SELECT FROM generate_series(1, 3000)');
 		return $error =~ /(duplicate key)/ ? $1 : $error;
 	};
 
-	my $database = $fresh->('whole');
-	$still->safe_psql($database, $text);
-	is($outcome->($database, $more), '', 'within one millisecond: IDs of both functions differ');
-	$database = $fresh->('no_setval');
-	$still->safe_psql($database, $no_setval);
-	is($outcome->($database, $more), 'duplicate key', 'they do not without setval()');
-	$database = $fresh->('no_lead');
-	$still->safe_psql($database, $no_lead);
-	is($outcome->($database, $more), 'duplicate key', 'nor if it goes no further than the clock');
+	is($error_of_more->($fresh->('whole'), $switch), '', 'IDs of both functions differ within one millisecond');
+	is($error_of_more->($fresh->('no_setval'), $lock . $replace), 'duplicate key', 'control: without setval() they meet');
+	is($error_of_more->($fresh->('no_lead'), $lock . sprintf($setval, 0) . $replace),
+		'duplicate key', 'control: with setval() to the clock itself they meet');
 
-	# A session that has its number, and then loses the CPU for half a second.
+	# A session that has its number, and loses the CPU before it reads the clock.
 	my $interrupted = sub {
 		my ($database) = @_;
 		$still->safe_psql($database, $still->safe_psql($database, q{
@@ -262,43 +322,39 @@ SKIP:
 		$still->poll_query_until($database, q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted});
 		return ($holder, $session);
 	};
-	my $finish = sub {
+	# It gets the CPU back half a second later.
+	my $go_on = sub {
 		my ($holder, $session) = @_;
+		set_clock($still, "$clock.502");
 		$holder->query_safe('COMMIT');
 		$session->query('SELECT 1');
 		$holder->quit;
 		my $error = $session->{stderr};
 		$session->quit;
+		set_clock($still, $clock);
 		return $error =~ /(duplicate key)/ ? $1 : $error;
 	};
 
-	$database = $fresh->('no_lock');
-	$still->safe_psql($database, q{SELECT snowflake_alter_sequence('insta5.table_id_seq')});
+	my $database = $fresh->('no_lock');
+	$still->safe_psql($database, $lock);
 	my @sessions = $interrupted->($database);
-	$still->safe_psql($database, $no_lock);
-	$still->safe_psql($database, $more);
-	set_clock($still, '2026-11-21 12:00:00.502');
-	is($finish->(@sessions), 'duplicate key', 'nor without the lock, for a session that has its number');
+	$error_of_more->($database, sprintf($setval, 500) . $replace);
+	is($go_on->(@sessions), 'duplicate key', 'control: without the lock, a session that has its number meets an ID');
 
-	set_clock($still, '2026-11-21 12:00:00');
 	$database = $fresh->('lock');
 	@sessions = $interrupted->($database);
-	my $switching = $still->background_psql($database);
-	$switching->query_until(qr/begun/, "\\echo begun\n" . $text =~ s/^SET LOCAL lock_timeout.*\n//mr . "\n");
-	ok($still->poll_query_until($database, q{
-		SELECT count(*) = 1 FROM pg_locks WHERE relation = 'insta5.table_id_seq'::regclass AND NOT granted}),
-		'with it, the recipe waits');
-	set_clock($still, '2026-11-21 12:00:00.502');
-	is($finish->(@sessions), '', 'until that session has made its row');
-	$switching->query_safe('SELECT 1');
-	$switching->quit;
-	is($outcome->($database, $more), '', 'and then the function is exchanged');
+	like(($still->psql($database, $switch))[2], qr/canceling statement due to lock timeout/,
+		'the recipe does not go on while a session has its number');
+	is($go_on->(@sessions), '', 'that session makes its row');
+	set_clock($still, "$clock.502");
+	is($error_of_more->($database, $switch), '', 'the function can be exchanged after that');
 	$still->stop;
 }
 
 # pgEdge's snowflake
 {
-	my ($before, @steps) = section(q{From pgEdge's snowflake}, 'pgedge');
+	my @steps = recipe(q{From pgEdge's snowflake});
+	new_database('pgedge');
 	$node->safe_psql('pgedge', q{
 		CREATE SCHEMA snowflake;
 		CREATE FUNCTION snowflake.nextval(sequence regclass) RETURNS bigint LANGUAGE plpgsql AS $$
@@ -316,7 +372,10 @@ SKIP:
 		END $$;
 		-- so that it goes with the extension, and holds it up
 		ALTER EXTENSION snowflake ADD FUNCTION snowflake.nextval(regclass)});
-	run_examples($node, 'pgedge', $before);
+	$node->safe_psql('pgedge', q{
+		CREATE SEQUENCE orders_id_seq;
+		CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake.nextval('orders_id_seq'), item text);
+		INSERT INTO orders (item) SELECT 'order ' || n FROM generate_series(1, 1000) AS n});
 	# It may be ahead of the clock.
 	$node->safe_psql('pgedge', q{SELECT setval('orders_id_seq', last_value + (600::bigint << 22)) FROM orders_id_seq});
 	my $load = load('pgedge', <<'EOS');
@@ -325,29 +384,32 @@ SELECT 1 / count(*) FROM orders WHERE id = :order;
 \set last :order
 EOS
 	like(join('', $node->psql('pgedge', 'DROP EXTENSION snowflake')), qr/default value for column id of table orders depends on/,
-		'DROP EXTENSION refuses while a default needs it');
+		'DROP EXTENSION refuses while a default needs the extension');
 	foreach my $step (@steps)
 	{
 		my $last = value('pgedge', 'SELECT max(id) FROM orders');
 		run_examples($node, 'pgedge', $step);
-		at_work($load, 'rows are inserted all the while');
-		is(value('pgedge', "SELECT count(*) FROM orders WHERE id > $last AND snowflake_shard(id, 'pgedge') <> 10"), 0, 'with the same node')
+		at_work($load, 'rows are inserted after a step');
+		is(value('pgedge', "SELECT count(*) FROM orders WHERE id > $last AND snowflake_shard(id, 'pgedge') <> 10"), 0, 'IDs keep their node')
 		  if value('pgedge', q{SELECT count(*) FROM pg_extension WHERE extname = 'snowflake'});
 	}
 	stop($load);
 	is(value('pgedge', q{
 		SELECT last_value = (max(id) >> 22) * 4096 + (max(id) & 4095) FROM orders, orders_next_seq GROUP BY last_value}),
-		't', 'the sequence is where the last ID says');
+		't', 'the new sequence has the value of the last ID');
 	like(sqlstate_of($node, q{SELECT snowflake_alter_sequence('orders_id_seq', 'pgedge')}, dbname => 'pgedge'),
-		qr/^55000 cannot make sequence "orders_id_seq" serve layout "pgedge"/, 'a sequence that holds IDs is refused');
+		qr/^55000 cannot make sequence "orders_id_seq" serve layout "pgedge"/, 'pgEdge\'s sequence is refused');
 	is(value('pgedge', q{
 		SET snowflake.shard = 10;
 		SELECT next_id(current_setting('snowflake.shard')::bigint, 'orders_next_seq', 'pgedge') > max(id) FROM orders}),
-		't', 'the node can come from a setting');
+		't', 'the node can come from snowflake.shard');
 }
 
 # UUIDs
 {
+	my ($time) = $text =~ /UUID of version 7 has its time: `([^`]+)`/ or die 'no time of a UUID';
+	is($node->safe_psql('postgres', "SELECT $time FROM CAST('017f22e2-79b0-7cc3-98c4-dc0c0c07398f' AS uuid) AS id"),
+		'2022-02-22 19:22:22+00', 'a UUID of version 7 has its time');
 	my $old = <<'EOS';
 SELECT count(*) / (count(*) = 1)::int FROM photos WHERE id = ':last';
 BEGIN;
@@ -377,34 +439,82 @@ EOS
 
 	foreach my $database ('uuid', 'uuid_still')
 	{
-		my ($before, @steps) = section('From UUID keys', $database);
+		my ($before, @steps) = recipe('From UUID keys');
+		new_database($database);
 		run_examples($node, $database, $before);
 		my $described = described($database);
 		my $first = value($database, 'SELECT id FROM photos LIMIT 1');
 		my $load_old = load($database, $old, '-D', "last=$first");
-		my @last_steps;
-		unshift @last_steps, pop @steps until $steps[-1]->{code} =~ /^\\d photos\nSELECT count/;
-		run_examples($node, $database, @steps);
+		run_examples($node, $database, grep { $_->{code} =~ /CREATE PROCEDURE/ } recipe('Fill the columns'));
+		run_examples($node, $database, @steps, recipe('Index and check the columns', 'Switch the primary key'));
+		is(described($database), <<'EOS', "$database: new_id is the primary key");
+Table "public.photos"
+Column|Type|Collation|Nullable|Default
+id|uuid||not null|gen_random_uuid()
+title|text|||
+created_at|timestamp with time zone||not null|now()
+new_id|bigint||not null|next_id(5::bigint)
+Indexes:
+    "photos_pkey" PRIMARY KEY, btree (new_id)
+    "photos_id_key" UNIQUE CONSTRAINT, btree (id)
+Referenced by:
+    TABLE "comments" CONSTRAINT "comments_new_photo_id_fkey" FOREIGN KEY (new_photo_id) REFERENCES photos(new_id)
+Table "public.comments"
+Column|Type|Collation|Nullable|Default
+id|bigint||not null|next_id(5::bigint)
+photo_id|uuid|||
+body|text|||
+new_photo_id|bigint||not null|
+Indexes:
+    "comments_pkey" PRIMARY KEY, btree (id)
+    "comments_new_photo_id_idx" btree (new_photo_id)
+    "comments_photo_id_idx" btree (photo_id)
+Foreign-key constraints:
+    "comments_new_photo_id_fkey" FOREIGN KEY (new_photo_id) REFERENCES photos(new_id)
+Triggers:
+    keys BEFORE INSERT OR UPDATE ON comments FOR EACH ROW EXECUTE FUNCTION comments_keys()
+EOS
 		my $load_new = load($database, $new);
-		at_work($load_old, 'with the old key and the new one');
+		at_work($load_old, 'sessions with the old key go on beside those with the new one');
 
-		is(value($database, $comments_agree), 0, 'comments are on the photos that they were');
+		is(value($database, $comments_agree), 0, "$database: comments are on their photos");
 		is(value($database, q{
 			SELECT count(*) FROM (SELECT new_id, lag(new_id) OVER (ORDER BY created_at, id) AS before
 				FROM photos WHERE title LIKE 'photo %' OR snowflake_shard(new_id) = 4) AS t WHERE new_id <= before}),
-			0, 'the old rows\' IDs are in their order');
+			0, 'IDs of old rows are in the order of their times');
 		is(value($database, q{
 			SELECT count(*) FROM photos WHERE title LIKE 'photo %'
 			AND (snowflake_shard(new_id) <> 4 OR snowflake_timestamp(new_id) < created_at
 			     OR snowflake_timestamp(new_id) > created_at + interval '12 ms')}),
-			0, 'near their time, of a shard of their own');
-		is(value($database, q{SELECT count(*) FROM photos WHERE snowflake_shard(new_id) = 4 AND title LIKE 'photo %'}), 20000, 'none is lost');
-		is(value($database, q{SELECT count(DISTINCT snowflake_shard(new_id)) FROM photos}), 2, 'new rows are of next_id()\'s');
+			0, 'IDs of old rows are near their time, with a shard of their own');
+		is(value($database, q{SELECT count(*) FROM photos WHERE snowflake_shard(new_id) = 4 AND title LIKE 'photo %'}), 20000, "$database: no old row is lost");
+		is(value($database, q{SELECT count(DISTINCT snowflake_shard(new_id)) FROM photos}), 2, 'new rows have the shard of next_id()');
 
 		if ($database eq 'uuid')
 		{
 			stop($load_old);
-			run_examples($node, $database, @last_steps);
+			run_examples($node, $database, recipe('Drop the UUIDs'));
+			is(described($database), <<'EOS', 'uuid: only the new keys are left');
+Table "public.photos"
+Column|Type|Collation|Nullable|Default
+title|text|||
+created_at|timestamp with time zone||not null|now()
+new_id|bigint||not null|next_id(5::bigint)
+Indexes:
+    "photos_pkey" PRIMARY KEY, btree (new_id)
+Referenced by:
+    TABLE "comments" CONSTRAINT "comments_new_photo_id_fkey" FOREIGN KEY (new_photo_id) REFERENCES photos(new_id)
+Table "public.comments"
+Column|Type|Collation|Nullable|Default
+id|bigint||not null|next_id(5::bigint)
+body|text|||
+new_photo_id|bigint||not null|
+Indexes:
+    "comments_pkey" PRIMARY KEY, btree (id)
+    "comments_new_photo_id_idx" btree (new_photo_id)
+Foreign-key constraints:
+    "comments_new_photo_id_fkey" FOREIGN KEY (new_photo_id) REFERENCES photos(new_id)
+EOS
 			stop($load_new);
 			is(value($database, q{SELECT count(*) FROM comments JOIN photos ON new_id = new_photo_id}),
 				value($database, 'SELECT count(*) FROM comments'), 'every comment has its photo');
@@ -412,9 +522,9 @@ EOS
 		else
 		{
 			stop($load_new);
-			run_examples($node, $database, grep { $_->{section} eq 'Going back to UUIDs' } @document);
+			run_examples($node, $database, recipe('Go back to UUIDs'));
 			stop($load_old);
-			is(described($database), $described, 'going back: everything is as before');
+			is(described($database), $described, 'going back restores the tables as they were');
 		}
 	}
 }
