@@ -16,6 +16,7 @@
 
 #include "access/htup_details.h"
 #include "access/relation.h"
+#include "access/xact.h"
 #include "catalog/dependency.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_sequence.h"
@@ -23,6 +24,7 @@
 #include "commands/extension.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
+#include "storage/sinval.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
@@ -99,14 +101,38 @@ sequence_look_up(Oid relid)
 
 /*
  * Does a sequence belong to this extension?
+ *
+ * ALTER EXTENSION sends no invalidation of a relation, but like any change of
+ * pg_depend it does send a message.  So the last answer is good until this
+ * backend receives a message of any kind.  A transaction's own changes are sent
+ * when it commits.  So in a transaction that may have made some, because it has
+ * an ID, the answer is neither used nor kept.
  */
 bool
 sequence_owned_by_extension(Oid relid)
 {
-	Oid			extension = getExtensionOfObject(RelationRelationId, relid);
+	static Oid	last_relid = InvalidOid;
+	static uint64 last_message;
+	static bool last_answer;
+	uint64		message = SharedInvalidMessageCounter;
+	bool		changes = TransactionIdIsValid(GetTopTransactionIdIfAny());
+	Oid			extension;
+	bool		answer;
 
-	return OidIsValid(extension) &&
+	if (relid == last_relid && message == last_message && !changes)
+		return last_answer;
+
+	extension = getExtensionOfObject(RelationRelationId, relid);
+	answer = OidIsValid(extension) &&
 		extension == get_extension_oid("snowflake", true);
+
+	if (!changes)
+	{
+		last_relid = relid;
+		last_message = message;
+		last_answer = answer;
+	}
+	return answer;
 }
 
 static bool
@@ -287,8 +313,7 @@ load_sequence(SequenceState *seq, Relation rel, const TickSpec *spec,
  * a value, or also SELECT to look at the sequence.
  *
  * Everyone who may call next_id() may use the extension's own sequence through
- * it.  Nothing tells when a sequence joins or leaves the extension, so that is
- * looked up each time.
+ * it.
  */
 static void
 check_privileges(SequenceState *seq, const TickSpec *spec, bool take)

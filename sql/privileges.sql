@@ -110,6 +110,16 @@ SET ROLE regress_sf_app;
 SELECT next_id(5) > 0;
 RESET ROLE;
 
+-- also within the transaction that takes it out, and only there if that is rolled back
+BEGIN;
+ALTER EXTENSION snowflake DROP SEQUENCE next_id_seq;
+SET LOCAL ROLE regress_sf_app;
+SELECT sqlstate_ FROM error_of('SELECT next_id(5)');
+ROLLBACK;
+SET ROLE regress_sf_app;
+SELECT next_id(5) > 0;
+RESET ROLE;
+
 -- EXECUTE can be taken away, for each of the functions
 REVOKE EXECUTE ON FUNCTION next_id(bigint, regclass, snowflake_layout) FROM PUBLIC;
 SET snowflake.shard = 3;
