@@ -8,6 +8,7 @@ OBJS = \
 	layout.o \
 	planner.o \
 	sequence.o \
+	shared.o \
 	snowflake.o
 PGFILEDESC = "snowflake - time-sortable 64-bit IDs"
 
@@ -24,7 +25,7 @@ PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
 # Few builds of PostgreSQL track which object needs which header.
-$(OBJS) $(OBJS:.o=.bc): compat.h encode.h generator.h layout.h sequence.h
+$(OBJS) $(OBJS:.o=.bc): compat.h encode.h generator.h layout.h sequence.h shared.h
 
 # The TAP tests start servers of their own, which PostgreSQL refuses to do for
 # root.  Hence they are not part of installcheck, which root may run.

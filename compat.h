@@ -19,9 +19,11 @@
 
 /* 16 renamed RelFileNode and what holds one. */
 #if PG_VERSION_NUM >= 160000
+#include "storage/relfilelocator.h"
 #define SeqRecordLocator(rec)		((rec).locator)
 #define RelationFileLocator(rel)	((rel)->rd_locator)
 #else
+#include "storage/relfilenode.h"
 typedef RelFileNode RelFileLocator;
 #define RelFileLocatorEquals(a, b)	RelFileNodeEquals(a, b)
 #define SeqRecordLocator(rec)		((rec).node)

@@ -62,6 +62,7 @@
 #include "compat.h"
 
 #include "generator.h"
+#include "shared.h"
 
 /*
  * A busy sequence writes one WAL record in this time.  It is also how far a
@@ -497,7 +498,20 @@ log_values(SequenceState *seq, const TickSpec *spec,
 	END_CRIT_SECTION();
 
 	seq->logged = true;
+	shared_note_logged(&seq->file, recptr);
 	return mark;
+}
+
+/*
+ * Is the count on a page with this LSN known to be of WAL of the sequence's
+ * file, because this backend or another one has written some?
+ */
+static inline bool
+count_is_known(SequenceState *seq, XLogRecPtr lsn)
+{
+	if (unlikely(!seq->logged))
+		seq->logged = shared_is_logged(&seq->file, lsn);
+	return seq->logged;
 }
 
 /*
@@ -567,8 +581,9 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	 * log_cnt means nothing if it may have come with a copy of the file
 	 * rather than with the file's WAL: CREATE DATABASE copies files, and SET
 	 * LOGGED logs the sequence's last value with the count of the old file.
-	 * Hence a backend logs when it first touches a file.  Nor does it if
-	 * recovery would start after the record.
+	 * Hence a backend logs when it first touches a file, unless it is known
+	 * where the count comes from.  log_cnt means nothing either if recovery
+	 * would start after the record.
 	 *
 	 * A file made in this transaction under wal_level = minimal has no WAL;
 	 * an image of the page will be logged at commit, and must not carry a
@@ -580,7 +595,8 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	/* Step LOOK. */
 	if (unlikely(!seq->needs_wal))
 		covered = last;
-	else if (unlikely(last > covered || !data->is_called || !seq->logged ||
+	else if (unlikely(last > covered || !data->is_called ||
+					  !count_is_known(seq, PageGetLSN(page)) ||
 					  PageGetLSN(page) <= GetRedoRecPtr()))
 		covered = log_values(seq, spec, data, last);
 

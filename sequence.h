@@ -80,7 +80,8 @@ typedef struct SequenceState
 
 	/* The generator's hints and memories, good whatever the catalogs say. */
 	Buffer		buffer;			/* where the page was seen last */
-	bool		logged;			/* have we written WAL for the file? */
+	bool		logged;			/* is the page's count known to be of WAL that
+								 * was written for the file? */
 	TickWindow	window;
 	XLogRecPtr	flushed;		/* we know that WAL up to here is on disk */
 } SequenceState;

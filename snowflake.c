@@ -41,6 +41,7 @@
 
 #include "generator.h"
 #include "layout.h"
+#include "shared.h"
 
 PG_MODULE_MAGIC_EXT(
 					.name = "snowflake",
@@ -238,6 +239,7 @@ _PG_init(void)
 						  HASH_ELEM | HASH_STRINGS);
 	instagram = find_layout("instagram");
 
+	shared_init();
 	sequence_init();
 	generator_init();
 }

@@ -34,6 +34,7 @@
 #define STANDBY_WAIT	10	/* STANDBYS twice: wait for the synchronous standby */
 #define SYNC_NOW		11	/* STANDBYS twice: ask the standby that is synchronous now, not WalSndCtl->lsn[] */
 #define ASK_AGAIN		12	/* STANDBYS twice: ask at each call, and remember no acknowledgement */
+#define SHARED_LSN		13	/* COPIES twice: trust what another backend noted of the file for its record's LSN only */
 
 #ifndef SETTING
 #define SETTING COPIES
@@ -95,6 +96,12 @@ mtype step[2] = LOCK;
 byte value[2], lsn[2];
 bool logged_file[2];		/* seq->logged_file is the sequence's file */
 byte acknowledged[2];		/* for ASK_AGAIN */
+
+/*
+ * The LSN noted in shared memory (shared.c), if the library is preloaded: a
+ * backend may use it or not.  The copy has the name that the file had.
+ */
+byte noted;
 
 /* What is checked. */
 byte returned;				/* the set of values that were returned */
@@ -166,9 +173,11 @@ inline unlock()
 	locked = false
 }
 
+#define is_noted	(noted != 0 && (noted == page.lsn || !keeps(SHARED_LSN)))
+#define may_log		(!logged_file[me] && keeps(FIRST_TOUCH))
 #define must_log \
 	(needs_wal && (page.count == 0 || \
-	 (!logged_file[me] && keeps(FIRST_TOUCH)) || \
+	 (may_log && !is_noted) || \
 	 (page.lsn < redo_seen && keeps(REDO_CHECK)) || \
 	 (page.lsn == redo_seen && keeps(REDO_CHECK) && keeps(REDO_EQUAL))))
 
@@ -197,12 +206,13 @@ end: do
 			me + 1, page.last, page.last + page.count, page.lsn)
 		}
 	:: atomic {
-		step[me] == LOOK && must_log ->
+		step[me] == LOOK && (must_log || (needs_wal && may_log)) ->
 		step[me] = INSERT;
-		printf("backend %d: must log, with the redo pointer at LSN %d\n", me + 1, redo_seen)
+		printf("backend %d: logs, with the redo pointer at LSN %d\n", me + 1, redo_seen)
 		}
 	:: atomic {
 		step[me] == LOOK && !must_log ->
+		logged_file[me] = logged_file[me] || is_noted;
 		step[me] = TAKE;
 		printf("backend %d: need not log, with the redo pointer at LSN %d\n", me + 1, redo_seen)
 		}
@@ -222,6 +232,7 @@ end: do
 		step[me] == RESTORE ->
 #if keeps(LOG_MARK)
 		page.lsn = inserted;
+		noted = inserted;
 #endif
 		page.count = mark - (page.last + 1);
 		page.last++;
@@ -397,7 +408,7 @@ end: do
 		set(page, 0, 0, 0);
 		copy(file, disk);
 		dirty = false; needed = false; locked = false;
-		checkpoint = BEGIN; redo = 0; redo_seen = 0; replayed = 0; released = 0;
+		checkpoint = BEGIN; redo = 0; redo_seen = 0; replayed = 0; released = 0; noted = 0;
 		server = CRASHED
 		}
 	:: atomic {
