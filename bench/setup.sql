@@ -5,6 +5,14 @@
 CREATE EXTENSION snowflake;
 CREATE SCHEMA bench;
 
+-- Clients are no superusers, who need no privileges and so do not show what it
+-- costs to check them.
+CREATE ROLE client LOGIN;
+GRANT USAGE ON SCHEMA bench TO client;
+ALTER DEFAULT PRIVILEGES IN SCHEMA bench GRANT SELECT, INSERT ON TABLES TO client;
+ALTER DEFAULT PRIVILEGES IN SCHEMA bench GRANT USAGE ON SEQUENCES TO client;
+GRANT SET ON PARAMETER snowflake.max_lead TO client;
+
 CREATE SEQUENCE bench.plain;
 CREATE SEQUENCE bench.cached CACHE 32;
 CREATE SEQUENCE bench.ticking MAXVALUE 1125899906841599;
