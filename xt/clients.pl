@@ -2,7 +2,7 @@
 # doc/clients.md are held against what ran.
 #
 # Packages: python3-psycopg python3-psycopg2 python3-sqlalchemy python3-alembic python3-django
-# Packages: ruby-activerecord ruby-pg nodejs golang-go golang-github-lib-pq-dev
+# Packages: ruby-activerecord ruby-pg golang-go golang-github-lib-pq-dev
 # Packages: default-jdk-headless libpostgresql-jdbc-java
 
 use strict;
@@ -114,24 +114,6 @@ SKIP:
 	is(sql('hibernate', "SELECT count(*) FROM unnest($array) AS id WHERE snowflake_shard(id) = 4"), 20,
 		'hibernate: and 20 are of another shard');
 	is($said{duplicate}, '23505', 'hibernate: so that the rows are refused');
-}
-
-SKIP:
-{
-	my $packages = unpack_packages(qw(node-pg node-split2 node-xtend))
-	  or push @absent, 'node-postgres' and skip 'Debian\'s package of node-postgres cannot be had', 1;
-	local $ENV{NODE_PATH} = "$packages/usr/share/nodejs";
-
-	%said = test_client('node_postgres', 'node', "$clients/node_postgres.js");
-	is($said{received}, $said{one}, 'node_postgres: a row in JSON has the ID');
-	isnt($said{rounded}, $said{one}, 'node_postgres: a number in JSON is rounded');
-	is($said{rounded}, sql('node_postgres', "SELECT id::float8::bigint FROM photos WHERE title = 'first'"),
-		'node_postgres: to the next double');
-	is($said{text}, $said{one}, 'node_postgres: text in JSON is not');
-	is($said{short}, sql('node_postgres', "SELECT snowflake_to_text(id) FROM photos WHERE title = 'first'"),
-		'node_postgres: nor is base62');
-	is($said{note}, 'number true ' . sql('node_postgres', 'SELECT id FROM notes'),
-		"node_postgres: the layout 'javascript' fits");
 }
 
 {

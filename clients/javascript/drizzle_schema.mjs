@@ -1,0 +1,24 @@
+// Drizzle's tables, for drizzle.mjs and for drizzle-kit.  The default is in the
+// form in which PostgreSQL stores it, which drizzle-kit compares with.
+import { sql } from 'drizzle-orm';
+import { bigint, foreignKey, pgTable, text } from 'drizzle-orm/pg-core';
+import { relations } from 'drizzle-orm';
+
+const key = () => bigint({ mode: 'bigint' }).primaryKey().default(sql`next_id((5)::bigint)`);
+
+export const albums = pgTable('albums', {
+  id: key(),
+  title: text().notNull(),
+  coverId: bigint('cover_id', { mode: 'bigint' }),
+});
+
+export const photos = pgTable('photos', {
+  id: key(),
+  title: text().notNull(),
+  albumId: bigint('album_id', { mode: 'bigint' }).references(() => albums.id),
+});
+
+export const albumRelations = relations(albums, ({ many }) => ({ photos: many(photos) }));
+export const photoRelations = relations(photos, ({ one }) => ({
+  album: one(albums, { fields: [photos.albumId], references: [albums.id] }),
+}));

@@ -1,0 +1,53 @@
+// postgres.js, with the tables of doc/clients.md.
+import postgres from 'postgres';
+import { print, printVersion } from './report.mjs';
+
+// An ID is a string; with types: { bigint: postgres.BigInt } it is a BigInt.
+const sql = postgres();
+
+// The column's default makes the ID.
+const [inserted] = await sql`INSERT INTO photos (title) VALUES ('draft') RETURNING id`;
+
+// Insert or update by ID.
+await sql`INSERT INTO photos ${sql({ id: inserted.id, title: 'first' })}
+          ON CONFLICT (id) DO UPDATE SET title = excluded.title`;
+
+// IDs taken first, for rows that refer to each other.
+const [{ id: albumId }, { id: coverId }] = await sql`SELECT next_ids(5, 2) AS id`;
+await sql.begin(async (sql) => {
+  await sql`INSERT INTO albums ${sql({ id: albumId, title: 'album', cover_id: coverId })}`;
+  await sql`INSERT INTO photos ${sql({ id: coverId, title: 'cover', album_id: albumId })}`;
+});
+
+// Many rows in one statement, which returns their IDs.
+const titles = Array.from({ length: 10000 }, (_, n) => ({ title: `bulk ${n}` }));
+const bulk = await sql`INSERT INTO photos ${sql(titles)} RETURNING id`;
+
+// A page of the newest, and the one that follows it.
+const page = await sql`SELECT id FROM photos ORDER BY id DESC LIMIT 20`;
+const nextPage = await sql`SELECT id FROM photos WHERE id < ${page.at(-1).id} ORDER BY id DESC LIMIT 20`;
+
+// When a row was made, and the rows of the last hour.
+const [{ at }] = await sql`SELECT snowflake_timestamp(${inserted.id}) AS at`;
+const hourAgo = new Date(Date.now() - 3600 * 1000);
+const recent = await sql`SELECT id FROM photos WHERE id >= snowflake_min_id(${hourAgo}) ORDER BY id`;
+
+const ids = (rows) => rows.map((row) => row.id);
+printVersion('postgres.js', 'postgres');
+print('one', inserted.id);
+print('pair', albumId, coverId);
+print('bulk', ids(bulk));
+print('pages', ids(page), ids(nextPage));
+print('made', at.getTime());
+print('recent', ids(recent));
+
+const exact = postgres({ types: { bigint: postgres.BigInt } });
+const [{ id }] = await exact`SELECT id FROM photos WHERE id = ${BigInt(inserted.id)}`;
+print('bigint', typeof id, id);
+await exact.end();
+
+// The traps: JSON that SQL makes has a number, and a parameter that is a number is rounded before it is sent.
+const [{ photo }] = await sql`SELECT to_json(photos) AS photo FROM photos WHERE id = ${inserted.id}`;
+print('rounded', BigInt(photo.id));
+print('found_by_number', (await sql`SELECT id FROM photos WHERE id = ${Number(inserted.id)}`).length);
+await sql.end();

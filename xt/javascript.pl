@@ -1,0 +1,112 @@
+# The clients of npm's packages: the programs of clients/javascript/, whose rows
+# of doc/clients.md are held against what ran.  Their versions, and that of
+# Node.js, are those of package-lock.json.
+#
+# Packages: nodejs npm
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use FindBin;
+use lib $FindBin::RealBin, "$FindBin::RealBin/../t";
+use ClientTest;
+
+# The packages are installed beside a copy of the programs.
+my $directory = PostgreSQL::Test::Utils::tempdir();
+system("cp '$clients'/javascript/* '$directory'") == 0 or die 'could not copy the programs';
+chdir $directory or die "chdir: $!";
+my $output = `npm ci --ignore-scripts --no-audit --no-fund 2>&1`;
+plan skip_all => "npm's packages cannot be had: $1" if $? && $output =~ /\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT)\b/;
+die "npm ci: $output" if $?;
+my ($nodejs) = glob 'node_modules/node-linux-*/bin/node' or plan skip_all => 'npm has no Node.js for this machine';
+
+start_server();
+my %said;
+
+# A client that makes its own tables.
+sub test_own
+{
+	my ($name) = @_;
+
+	prepare($name, 'own');
+	my %said = run_client($name, $nodejs, "$name.mjs");
+	check($name, 'photos', 'albums', %said);
+	is($said{relation}, $said{pair}, "$name: a parent read with its child");
+	return %said;
+}
+
+# An ID as JavaScript's numbers round it.
+sub rounded
+{
+	my ($name, $title) = @_;
+
+	return sql($name, "SELECT id::float8::bigint FROM photos WHERE title = '$title'");
+}
+
+%said = test_client('node_postgres', $nodejs, 'node_postgres.mjs');
+is($said{received}, $said{one}, 'node_postgres: a row in JSON has the ID');
+isnt($said{rounded}, $said{one}, 'node_postgres: a number in JSON is rounded');
+is($said{rounded}, rounded('node_postgres', 'first'), 'node_postgres: to the next double');
+is($said{text}, $said{one}, 'node_postgres: text in JSON is not rounded');
+is($said{short}, sql('node_postgres', "SELECT snowflake_to_text(id) FROM photos WHERE title = 'first'"),
+	'node_postgres: base62 in JSON is not rounded');
+is($said{note}, 'number true ' . sql('node_postgres', 'SELECT id FROM notes'),
+	"node_postgres: an ID of layout 'javascript' fits into a number");
+isnt($said{binary}, "string $said{one}", 'node_postgres: binary: true reads another ID');
+
+%said = test_client('postgres_js', $nodejs, 'postgres_js.mjs');
+is($said{bigint}, "bigint $said{one}", 'postgres_js: types can make a BigInt of an ID');
+is($said{rounded}, rounded('postgres_js', 'first'), 'postgres_js: a number in JSON is rounded');
+isnt($said{rounded}, $said{one}, 'postgres_js: to another ID');
+is($said{found_by_number}, 0, 'postgres_js: a row is not found by a number');
+
+%said = test_own('kysely');
+is($said{rounded}, rounded('kysely', 'cover'), 'kysely: jsonArrayFrom() rounds IDs');
+
+%said = test_own('knex');
+is($said{joined}, $said{pair} =~ s/.* //r, 'knex: a child that Objection joined');
+is($said{altered}, 'null', 'knex: alter() drops the default');
+is($said{altered_with_default}, 'next_id((5)::bigint)', 'knex: alter() keeps the default that it repeats');
+
+%said = test_own('drizzle');
+is($said{push}, 'failed', 'drizzle: push tries to drop what belongs to the extension');
+is($said{push_after_move}, 'changed same', 'drizzle: push finds nothing more to change if the extension has a schema');
+is($said{generate}, 'changed same', 'drizzle: generate finds no difference');
+is($said{with}, join(' ', $said{pair} =~ s/ .*//r, 'bigint', rounded('drizzle', 'cover')),
+	'drizzle: a child read by "with" has a rounded ID');
+is($said{number}, rounded('drizzle', 'cover') . ' 0', "drizzle: mode 'number' rounds, and an UPDATE meets no row");
+is($said{pulled}, 'PgBigInt53', "drizzle: pull writes mode 'number'");
+is($said{push_if_short}, 'changed changed', 'drizzle: push sets a default in another form each time');
+
+%said = test_own('typeorm');
+is($said{drift}, 0, 'typeorm: synchronize finds no difference');
+is($said{drift_if_short}, '1 2 0', 'typeorm: next_id(5) is a difference, and drops the foreign key');
+is($said{drift_if_stored}, '1 2 0', 'typeorm: so is the stored form');
+is($said{drift_if_generated}, '1 0 2', 'typeorm: a generated key drops the default');
+
+%said = test_own('sequelize');
+is($said{altered}, '2 0', 'sequelize: sync with alter makes the foreign key again, and leaves the default');
+is($said{without_default}, '23502', 'sequelize: NULL is sent for a key without defaultValue');
+like($said{left_to_default}, qr/^\d{19}$/, 'sequelize: autoIncrement leaves the key to an existing default');
+
+%said = test_own('mikro_orm');
+is($said{drift}, 0, 'mikro_orm: the update of the schema finds no difference');
+is($said{drift_with_views}, 1, 'mikro_orm: but would drop the view of the extension');
+is($said{drift_if_short}, 2, 'mikro_orm: next_id(5) is a difference');
+is($said{serial}, 2, 'mikro_orm: defaultRaw alone makes a bigserial');
+is($said{insert_many}, 1, 'mikro_orm: insertMany() of two plain rows returns one ID');
+
+%said = test_own('prisma');
+is($said{drift}, 0, 'prisma: the schema engine finds no difference');
+is($said{drift_if_short}, '2 2', 'prisma: next_id(5) is a difference each time');
+is($said{joined}, $said{pair} =~ s/.* //r, 'prisma: a child that was joined');
+is($said{json}, "TypeError $said{one}", 'prisma: JSON.stringify() needs to be told how to write a BigInt');
+is($said{found_by_number}, 0, 'prisma: a row is not found by a number');
+is("$said{interval} $said{interval_cast}", '42883 done', 'prisma: an interval needs a cast');
+is($said{hours_off}, '9 -9', 'prisma: times are off if the session is not in UTC');
+
+check_rows('From npm', 'version');
+stop_server();
+chdir '/';
+done_testing();
