@@ -124,6 +124,7 @@ clean_up()
 # Copy the sources to $work/src, build them there and install the result: in
 # $destdir, if servers can load an extension from there, and otherwise in the
 # installation of PostgreSQL.  Leaves the settings for that in server.conf.
+# A script's change_sources, if there is one, is called before the build.
 #   build [MAKE ARGUMENT...]
 build()
 {
@@ -148,6 +149,7 @@ Set PG_CONFIG to a PostgreSQL installation without it."
 	as_user mkdir -p src
 	tar -C "$root" --exclude=./.git --exclude='*.o' --exclude='*.bc' \
 		--exclude='*.so' -cf - . | as_user tar -C src --no-same-owner -xf -
+	[ "$(type -t change_sources)" != function ] || change_sources
 	as_user make -C src -s PG_CONFIG="$PG_CONFIG" "$@"
 
 	{
