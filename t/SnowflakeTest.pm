@@ -19,7 +19,7 @@ use Test::More;
 use Time::HiRes qw(usleep time);
 
 our @EXPORT = qw(crash faketime_library start_with_clock set_clock far_future
-  ahead_of_clock sqlstate_of wait_for ledger_program more_ids copied_installation unpack_packages blocks run_examples NOBODY_FLUSHES
+  ahead_of_clock sqlstate_of catalog_of wait_for ledger_program more_ids copied_installation unpack_packages blocks run_examples NOBODY_FLUSHES
   WAITS_FOR_PAGE);
 
 # Settings of a server where nobody but the test flushes WAL or pages, and where
@@ -171,6 +171,13 @@ sub sqlstate_of
 		"\\set VERBOSITY verbose\n$sql", %params);
 
 	return $stderr =~ /ERROR:  (\w{5}): (.*)/ ? "$1 $2" : "no error: $stdout$stderr";
+}
+
+# What the extension in a database consists of, a line an object.
+sub catalog_of
+{
+	my ($node, $database) = @_;
+	return $node->safe_psql($database, slurp_file(dirname(__FILE__) . '/catalog.sql'));
 }
 
 # Poll until something is true; false after a good while.

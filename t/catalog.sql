@@ -1,0 +1,42 @@
+-- What the extension consists of: for each object that \dx+ snowflake lists, a line
+-- with its definition, owner, grants to others, and comment.
+
+WITH object AS (
+	SELECT e.extowner, d.classid, d.objid,
+		pg_describe_object(d.classid, d.objid, 0) || ': ' || CASE
+			WHEN p.oid IS NOT NULL THEN pg_get_functiondef(p.oid)
+			WHEN s.seqrelid IS NOT NULL THEN format(
+				'%s START %s INCREMENT %s MINVALUE %s MAXVALUE %s CACHE %s CYCLE %s PERSISTENCE %s, dumped: %s',
+				seqtypid::regtype, seqstart, seqincrement, seqmin, seqmax, seqcache, seqcycle, relpersistence,
+				coalesce(c.oid = ANY (extconfig), false))
+			WHEN relkind = 'v' THEN format('(%s) WITH (%s) AS %s',
+				(SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum)
+				 FROM pg_attribute WHERE attrelid = c.oid),
+				array_to_string(reloptions, ', '), pg_get_viewdef(c.oid))
+			WHEN t.oid IS NOT NULL THEN format(
+				'TYPE %s INPUT %s OUTPUT %s RECEIVE %s SEND %s LENGTH %s BY VALUE %s ALIGNMENT %s STORAGE %s CATEGORY %s DEFAULT %L',
+				typtype, typinput, typoutput, typreceive, typsend, typlen, typbyval, typalign, typstorage, typcategory, typdefault)
+			WHEN o.oid IS NOT NULL THEN format(
+				'FUNCTION %s COMMUTATOR %s NEGATOR %s RESTRICT %s JOIN %s HASHES %s MERGES %s',
+				oprcode, oprcom::regoperator, oprnegate::regoperator, oprrest, oprjoin, oprcanhash, oprcanmerge)
+			ELSE 'NOT LOOKED AT'
+		END AS definition,
+		coalesce(proowner, relowner, typowner, oprowner) AS owner,
+		coalesce(proacl, relacl, typacl, acldefault('f', proowner), acldefault('T', typowner)) AS acl
+	FROM pg_extension e
+	JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
+	LEFT JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+	LEFT JOIN pg_class c ON d.classid = 'pg_class'::regclass AND d.objid = c.oid
+	LEFT JOIN pg_sequence s ON s.seqrelid = c.oid
+	LEFT JOIN pg_type t ON d.classid = 'pg_type'::regclass AND d.objid = t.oid
+	LEFT JOIN pg_operator o ON d.classid = 'pg_operator'::regclass AND d.objid = o.oid
+	WHERE e.extname = 'snowflake'
+)
+SELECT concat_ws(' | ', btrim(regexp_replace(definition, '\s+', ' ', 'g')),
+	CASE owner WHEN extowner THEN 'extension''s owner' ELSE 'superuser' END,
+	(SELECT string_agg(format('%s TO %s', privilege_type, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END),
+		', ' ORDER BY privilege_type)
+	 FROM aclexplode(acl) WHERE grantee <> owner),
+	description) COLLATE "C" AS line
+FROM object LEFT JOIN pg_description AS c ON c.classoid = classid AND c.objoid = objid AND objsubid = 0
+ORDER BY line;
