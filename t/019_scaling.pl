@@ -13,6 +13,7 @@ use SnowflakeTest;
 my $node = PostgreSQL::Test::Cluster->new('scaling');
 $node->init;
 $node->start;
+$node->safe_psql('postgres', 'CREATE DATABASE app');
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake;
 	CREATE SCHEMA shard5;
@@ -31,7 +32,7 @@ my ($take) = grep { $_->{code} =~ /^UPDATE.*RETURNING/s } blocks('doc/scaling.md
 is($node->safe_psql('postgres', $take->{code}), 1, 'a number that was used lately is not given again');
 like($node->safe_psql('postgres', q{
 		UPDATE shards SET holder = NULL, last_id = snowflake_min_id(now() - interval '2 days') WHERE shard = 0}
-	  . ";UPDATE shards SET holder = NULL; $take->{code}"), qr/^0$/m, 'a day later it is');
+	  . ";UPDATE shards SET holder = NULL; $take->{code}"), qr/^0$/m, 'a number is given again a day later');
 
 $node->stop;
 

@@ -195,9 +195,9 @@ is(scalar(grep { finished($_) } @loads), 4, 'four servers were written to at onc
 my $rows = nothing_missing('after the load', @writers);
 cmp_ok($rows, '>', 10_000, 'many rows were made');
 report('rows made at once, in 5 s, by 16 sessions', $rows);
-is(on('hub', 'SELECT count(*) FROM photos WHERE title <> \'s\' || snowflake_shard(id)'), 0, 'each says which server made it');
+is(on('hub', 'SELECT count(*) FROM photos WHERE title <> \'s\' || snowflake_shard(id)'), 0, 'each ID says which server made it');
 is(on('hub', q{SELECT count(*) FROM (SELECT snowflake_shard(id) FROM photos GROUP BY 1 HAVING count(*) > 1000) t}), 4,
-	'all had their share');
+	'each server made more than a thousand rows');
 
 # An ID's time, held against the clock of its server before and after it was
 # made; "began" is the transaction's beginning.  Then what follows of it for the
@@ -223,11 +223,11 @@ my ($right, $all, $corrected) = (
 	$worst->('id', 'snowflake_shard(id) <> 4'),
 	$worst->('id', 'true'),
 	$worst->("CASE snowflake_shard(id) WHEN 4 THEN id - (${fast}000::bigint << 23) ELSE id END", 'true'));
-cmp_ok($right, '<=', $lead + 1, 'servers with the right time: the order is that of time, but for max_lead');
-cmp_ok($right, '>', 100, 'which some bursts made use of');
-cmp_ok($all, '<=', $lead + 1 + $fast * 1000, 'all: but for max_lead and the difference of the clocks');
-cmp_ok($all, '>', $lead + 1, 'which is seen');
-cmp_ok($corrected, '<=', $lead + 1, 'and for no more than that');
+cmp_ok($right, '<=', $lead + 1, 'IDs of servers with the right time are in the order of time, to within max_lead');
+cmp_ok($right, '>', 100, 'bursts put some IDs out of the order of time');
+cmp_ok($all, '<=', $lead + 1 + $fast * 1000, 'IDs of all servers are in the order of time, to within max_lead and the difference of the clocks');
+cmp_ok($all, '>', $lead + 1, 'the difference of the clocks puts IDs out of the order of time');
+cmp_ok($corrected, '<=', $lead + 1, 'without that difference, IDs are in the order of time to within max_lead');
 report('worst inversion between servers, by true time, clocks right', "$right ms of " . ($lead + 1) . ' allowed');
 report("with the server whose clock is $fast s fast", "$all ms of " . ($lead + 1 + $fast * 1000) . ' allowed, in a run of 5 s');
 report('the same, its clock\'s error subtracted', "$corrected ms of " . ($lead + 1) . ' allowed');
@@ -260,7 +260,7 @@ sub found
 			"$what: rows of shard $shard are found by postgres_fdw");
 		is( on('hub', 'SELECT count(*) FROM unnest(ARRAY[' . join(',', @ids) . qq{]) i(wanted), photo(wanted)
 				WHERE id = wanted AND title = '$title'}),
-			scalar(@ids), "$what: by PL/Proxy");
+			scalar(@ids), "$what: rows of shard $shard are found by PL/Proxy");
 	}
 	return;
 }
@@ -283,10 +283,10 @@ on('hub', qq{
 	SET plan_cache_mode = force_generic_plan;
 	PREPARE photo(bigint) AS SELECT * FROM all_photos WHERE id = \$1 AND (id >> 10) & 8191 = (\$1 >> 10) & 8191;
 	EXECUTE photo($id)});
-is(asked(qr/FROM public\.photos/), 's2', 'also from a prepared statement');
+is(asked(qr/FROM public\.photos/), 's2', 'postgres_fdw asks one server for a prepared statement');
 forget();
 on('hub', "SELECT * FROM photo($id)");
-is(asked(qr/photos p where p\.id/i), 's2', 'so does PL/Proxy');
+is(asked(qr/photos p where p\.id/i), 's2', 'PL/Proxy asks one server');
 
 my ($since, $until) = split /\|/, on('hub', q{SELECT min(began) + interval '1 s', min(began) + interval '2 s' FROM photos});
 my $there = 0;
@@ -301,7 +301,13 @@ is(asked(qr/WHERE \(\(id >= '?\d+/), 's1 s2 s3 s4', 'which sends the range to th
 is(on('hub', "SELECT count(*) FROM photos_between('$since', '$until')"), $there, 'and by PL/Proxy');
 forget();
 on('hub', q{SELECT count(*) FROM all_photos WHERE id >= (SELECT snowflake_min_id(now() - interval '1 day'))});
-is(asked(qr/WHERE \(\(id >= \$1/), 's1 s2 s3 s4', 'also where it depends on now()');
+is(asked(qr/WHERE \(\(id >= \$1/), 's1 s2 s3 s4', 'postgres_fdw sends a bound that a subquery computes from now()');
+my $explain = 'EXPLAIN (VERBOSE, COSTS OFF) SELECT title FROM photos_s1 WHERE id >=';
+like(on('hub', "$explain (SELECT snowflake_min_id(now() - interval '1 day'))"),
+	qr/Remote SQL: SELECT title FROM public\.photos WHERE \(\(id >= \$1::bigint\)\)$/m, 'the plan has that bound for the server');
+like(on('hub', "$explain snowflake_min_id(now() - interval '1 day')"),
+	qr/Filter: .*snowflake_min_id.*\n *Remote SQL: SELECT id, title FROM public\.photos$/m,
+	'postgres_fdw does not send a bound that depends on now()');
 
 # Whether a condition on the foreign table is in what the server gets, with the
 # option "extensions" and without it.
