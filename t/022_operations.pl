@@ -59,8 +59,8 @@ SKIP:
 		is($node->safe_psql('app', "SELECT state FROM snowflake_sequences WHERE sequence = 'next_id_seq'::regclass"),
 			$expected{$clock}, "the clock at $clock: $expected{$clock}");
 		is( sqlstate_of($node, "SET snowflake.max_wait = 0; SELECT 'made ' || (next_id(5) > 0)", dbname => 'app') =~ /made true/ ? 'goes' : 'does not go',
-			$expected{$clock} =~ /ok|ahead/ ? 'goes' : 'does not go', 'a call that does not wait') if $clock !~ /3600/;
-		like(sqlstate_of($node, 'SELECT next_id(5)', dbname => 'app'), qr/^53400/, 'a call') if $clock =~ /3600/;
+			$expected{$clock} =~ /ok|ahead/ ? 'goes' : 'does not go', "the clock at $clock: a call that does not wait") if $clock !~ /3600/;
+		like(sqlstate_of($node, 'SELECT next_id(5)', dbname => 'app'), qr/^53400/, "the clock at $clock: a call is refused") if $clock =~ /3600/;
 	}
 
 	# and the way out
@@ -75,15 +75,15 @@ SKIP:
 # Settings
 my ($database, $system, $owner, $grant) = recipe('Settings');
 my $old = $node->pg_version < 17;
-like(sqlstate_of($node, 'ALTER SYSTEM SET snowflake.shard = 5'), $old ? qr/^42704/ : qr/^no error/, 'ALTER SYSTEM without the library');
+like(sqlstate_of($node, 'ALTER SYSTEM SET snowflake.shard = 5'), $old ? qr/^42704/ : qr/^no error/, 'ALTER SYSTEM without the library fails before PostgreSQL 17');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET ALL');
 foreach my $recipe ($database, $system)
 {
 	$node->safe_psql('postgres', $recipe);
-	ok(wait_for(sub { $node->safe_psql('app', 'SELECT snowflake_shard(next_id())') == 5 }), 'the shard is set');
+	ok(wait_for(sub { $node->safe_psql('app', 'SELECT snowflake_shard(next_id())') == 5 }), 'new calls have the shard that was set');
 	$node->safe_psql('postgres', 'ALTER DATABASE app RESET ALL; ALTER SYSTEM RESET ALL; SELECT pg_reload_conf()');
 	ok(wait_for(sub { sqlstate_of($node, 'SELECT next_id()', dbname => 'app') =~ /^55000 "snowflake.shard" is not set/ }),
-		'and no longer, when it is reset');
+		'new calls have no shard after it was reset');
 }
 
 $node->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE operator LOGIN; ALTER DATABASE app OWNER TO owner');
@@ -91,15 +91,15 @@ my @as_owner = (extra_params => [ '-U', 'owner' ]);
 $node->append_conf('pg_hba.conf', "local all all trust\n");
 $node->reload;
 like(sqlstate_of($node, 'ALTER DATABASE app SET snowflake.shard = 6', dbname => 'app', @as_owner), qr/^42501/,
-	'an owner who is no superuser, without the library');
+	'ALTER DATABASE by an owner who has not loaded the library fails');
 $node->safe_psql('app', $owner, @as_owner);
-is($node->safe_psql('app', 'SELECT snowflake_shard(next_id())'), 6, 'and with it');
+is($node->safe_psql('app', 'SELECT snowflake_shard(next_id())'), 6, 'ALTER DATABASE by an owner who has loaded the library sets the shard');
 
 my @as_operator = (extra_params => [ '-U', 'operator' ]);
 my $raise = "SELECT snowflake_shard(1); SET snowflake.max_lead = '1h'";
-like(sqlstate_of($node, $raise, dbname => 'app', @as_operator), qr/^42501/, 'max_lead is not for everybody');
+like(sqlstate_of($node, $raise, dbname => 'app', @as_operator), qr/^42501/, 'an ordinary role cannot raise max_lead');
 $node->safe_psql('app', $grant);
-like(sqlstate_of($node, $raise, dbname => 'app', @as_operator), qr/^no error/, 'but for those who were let');
+like(sqlstate_of($node, $raise, dbname => 'app', @as_operator), qr/^no error/, 'a role with GRANT SET can raise max_lead');
 
 # The view needs no superuser.
 $node->safe_psql('app', "CREATE ROLE watcher LOGIN IN ROLE pg_monitor; GRANT SELECT ON tweets_id_seq TO watcher");
@@ -153,15 +153,15 @@ my ($lift) = grep { /setval/ } recipe('Backup and restore');
 $node->safe_psql('app', "INSERT INTO photos SELECT snowflake_id(now() + interval '10 s', 9, 1023), 'from elsewhere'");
 $node->safe_psql('app', $lift);
 is($node->safe_psql('app', "SET snowflake.max_lead = '1h'; SELECT next_id(0) > max(id) FROM photos"), 't',
-	'a lifted sequence makes IDs above them, whatever the shard');
+	'a lifted sequence makes IDs above those in the table, with any shard');
 my $before = $node->safe_psql('app', 'SELECT last_value FROM next_id_seq');
 $node->safe_psql('app', $lift);
-is($node->safe_psql('app', 'SELECT last_value FROM next_id_seq'), $before, 'and is not lowered by lifting it again');
+is($node->safe_psql('app', 'SELECT last_value FROM next_id_seq'), $before, 'lifting a sequence again does not lower it');
 
 # Nobody takes an ID between the sequence's value being read and set, below which it would be set back.
 my $lifting = $node->background_psql('app');
 $lifting->query_safe($lift =~ s/^COMMIT;\n//mr);
-like(sqlstate_of($node, "SET lock_timeout = '100ms'; SELECT next_id(5)", dbname => 'app'), qr/^55P03/, 'nor used meanwhile');
+like(sqlstate_of($node, "SET lock_timeout = '100ms'; SELECT next_id(5)", dbname => 'app'), qr/^55P03/, 'nobody makes an ID while the sequence is lifted');
 $lifting->query_safe('COMMIT');
 $lifting->quit;
 
