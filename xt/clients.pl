@@ -4,6 +4,11 @@
 # Packages: python3-psycopg python3-psycopg2 python3-sqlalchemy python3-alembic python3-django
 # Packages: ruby-activerecord ruby-pg golang-go golang-github-lib-pq-dev
 # Packages: default-jdk-headless libpostgresql-jdbc-java
+# Packages: python3-asyncpg python3-pg8000 python3-peewee python3-pony python3-sqlobject python3-pandas
+# Packages: php-cli php-pgsql php-doctrine-orm php-symfony-cache php-illuminate-database php-illuminate-events
+# Packages: ruby-sequel golang-github-jackc-pgx-v4-dev golang-github-jinzhu-gorm-dev libpq-dev
+# Packages: libdbix-class-perl libdbix-class-schema-loader-perl libdbd-pg-perl r-cran-rpostgresql
+# Packages: cargo rustc librust-tokio-postgres-dev
 
 use strict;
 use warnings;
@@ -128,6 +133,135 @@ SKIP:
 	is($said{back}, $said{one}, 'lib_pq: which is read back');
 	is($said{loose}, sql('lib_pq', "SELECT id::float8::bigint FROM photos WHERE title = 'first'"),
 		'lib_pq: a number without a type is rounded');
+
+	%said = test_client('pgx', 'go', 'run', "$clients/pgx4.go");
+	ran('pgx', `dpkg-query -W -f='\${Version}' golang-github-jackc-pgx-v4-dev`);
+	like($said{parameters}, qr/^true/, 'pgx: shard, sequence and layout as parameters');
+	like($said{last_insert_id}, qr/^false LastInsertId is not supported/, 'pgx: LastInsertId fails');
+
+	prepare('gorm', 'own');
+	%said = run_client('gorm', 'go', 'run', "$clients/gorm1.go");
+	ran('GORM', `dpkg-query -W -f='\${Version}' golang-github-jinzhu-gorm-dev`);
+	check('gorm', 'photos', 'albums', %said);
+	is($said{changes}, 0, 'gorm: AutoMigrate() changes nothing the second time');
+	is($said{created}, 1, 'gorm: but makes a table that is not there');
+	is($said{plain}, 1, 'gorm: a key without a default is a bigserial');
+}
+
+%said = test_client('asyncpg', '/usr/bin/python3', "$clients/async_pg.py");
+is($said{layout_text}, 32, 'asyncpg: a layout as text');
+is($said{layout_binary}, 32, 'asyncpg: a layout in binary');
+is($said{layout_sent}, '01' . unpack('H*', 'discord'), 'asyncpg: the server sends the version and the text');
+is($said{layout_version}, '22P03', 'asyncpg: a layout of another version is refused');
+is($said{naive}, '9.0', "asyncpg: a time without a zone is the client's");
+is($said{shard_text}, 'refused', 'asyncpg: a shard as text is refused');
+
+test_client('pg8000', '/usr/bin/python3', "$clients/pg_8000.py");
+
+prepare('peewee', 'own');
+%said = run_client('peewee', '/usr/bin/python3', "$clients/peewee_orm.py");
+check('peewee', 'photos', 'albums', %said);
+is($said{updated}, 0, 'peewee: save() with an ID updates no row');
+is($said{plain}, 1, 'peewee: a BigAutoField is a bigserial');
+is($said{reflected}, 'BigAutoField', 'peewee: pwiz makes the key a BigAutoField');
+
+prepare('pony', 'own');
+%said = run_client('pony', '/usr/bin/python3', "$clients/pony_orm.py");
+check('pony', 'photos', 'albums', %said);
+is($said{plain}, 'integer', 'pony: auto=True is an integer, whatever its size');
+
+%said = test_client('sqlobject', '/usr/bin/python3', "$clients/sql_object.py");
+is($said{plain}, 'id SERIAL PRIMARY KEY', 'sqlobject: createTable() makes a serial');
+is($said{zone}, 'lost', 'sqlobject: a datetime loses its zone');
+
+%said = test_client('pandas', '/usr/bin/python3', "$clients/pandas_frame.py");
+my ($album) = split / /, $said{pair};
+my $rounded = sql('pandas', "SELECT $album\::float8::bigint");
+isnt($rounded, $album, 'pandas: the ID is none that a double can have');
+is($said{nullable}, "float64 $rounded", 'pandas: a column with NULLs is rounded');
+is($said{named}, "Int64 $rounded", 'pandas: also if its type is named');
+is($said{text}, $album, 'pandas: as text it is not');
+is($said{replaced}, 0, 'pandas: if_exists="replace" makes a table without a key');
+
+%said = test_client('pdo', 'php', "$clients/pdo.php");
+is($said{last_insert_id}, '55000', 'pdo: lastInsertId() fails');
+is($said{last_insert_id_of_other}, 1, "pdo: or is the value of another table's sequence");
+
+prepare('doctrine', 'own');
+%said = run_client('doctrine', 'php', "$clients/doctrine_orm.php");
+check('doctrine', 'photos', 'albums', %said);
+is($said{difference}, 0, 'doctrine: the schema tool finds no difference');
+is($said{type}, 'string', 'doctrine: an ID is a string');
+is($said{copied}, 2, 'doctrine: a default among the options is copied to the columns that refer to it');
+is($said{auto}, 1, "doctrine: AUTO stores its sequence's value");
+is($said{identity}, '55000', 'doctrine: IDENTITY asks for a sequence that made no value');
+is($said{without_zone}, 0, 'doctrine: the type datetime_immutable loses the zone');
+
+prepare('eloquent', 'own');
+%said = run_client('eloquent', 'php', "$clients/eloquent.php");
+ran('Eloquent', `dpkg-query -W -f='\${Version}' php-illuminate-database`);
+check('eloquent', 'photos', 'albums', %said);
+is($said{plain}, 1, 'eloquent: id() is a bigserial');
+is($said{last_insert_id}, 1, "eloquent: lastInsertId() is the value of another table's sequence");
+is($said{without_zone}, 0, 'eloquent: a bound DateTime loses its zone');
+
+prepare('sequel', 'own');
+%said = run_client('sequel', '/usr/bin/ruby', "$clients/sequel_orm.rb");
+check('sequel', 'photos', 'albums', %said);
+is($said{schema}, 'same', 'sequel: the schema, dumped with same_db, loaded and dumped again');
+like($said{same_db}, qr/next_id\(\(5\)::bigint\)/, 'sequel: has the default');
+is($said{without}, ':id, :null=>false', 'sequel: without same_db it has no default');
+
+%said = test_client('dbix_class', '/usr/bin/perl', "$clients/dbix_class.pl");
+is($said{warned}, 'Missing value', 'dbix_class: without retrieve_on_insert it warns');
+is($said{without}, $said{stored}, 'dbix_class: but has the ID');
+is($said{loaded}, 'bigint next_id((5)::bigint)', 'dbix_class: the schema loader reads the default');
+
+%said = test_client('rpostgresql', 'Rscript', "$clients/r_postgresql.R");
+is($said{number}, 'numeric ' . sql('rpostgresql', "SELECT id::float8::bigint FROM photos WHERE title = 'first'"),
+	'rpostgresql: an ID is rounded to a double');
+
+{
+	my $program = PostgreSQL::Test::Utils::tempdir() . '/libpq_pipeline';
+	my ($include, $lib) = map { $node->config_data($_) } '--includedir', '--libdir';
+	system_or_bail('cc', "-I$include", "$clients/libpq_pipeline.c", "-L$lib", '-lpq', '-o', $program);
+	test_client('libpq', $program);
+}
+
+{
+	# Debian has the sources of the libraries, where Cargo does not look by itself.
+	my $dir = PostgreSQL::Test::Utils::tempdir();
+	mkdir "$dir/.cargo";
+	append_to_file("$dir/.cargo/config.toml", <<EOC);
+[source.crates-io]
+replace-with = "debian"
+[source.debian]
+directory = "/usr/share/cargo/registry"
+EOC
+	append_to_file("$dir/Cargo.toml", <<EOC);
+[package]
+name = "client"
+version = "0.1.0"
+edition = "2021"
+[[bin]]
+name = "client"
+path = "$clients/tokio_postgres.rs"
+[dependencies]
+tokio-postgres = "0.7"
+tokio = { version = "1", features = ["rt", "macros"] }
+EOC
+	local $ENV{CARGO_HOME} = "$dir/home";
+	my $build = "cd '$dir' && RUSTC=/usr/bin/rustc /usr/bin/cargo build -q --offline --config profile.dev.debug=false";
+	command_ok([ 'sh', '-c', $build ], 'tokio-postgres: the program compiles');
+	ran('tokio-postgres', slurp_file("$dir/Cargo.lock") =~ /name = "tokio-postgres"\nversion = "(.*)"/);
+	%said = test_client('tokio_postgres', "$dir/target/debug/client");
+	is($said{shard_i32}, 'false', 'tokio-postgres: an i32 as shard is refused');
+	is($said{regclass}, 'false', 'tokio-postgres: so is a string as sequence');
+	is($said{regclass_cast}, 'true', 'tokio-postgres: a cast makes it possible');
+	is($said{layout_cast}, 32, 'tokio-postgres: a layout as text');
+	is($said{layout_binary}, 32, 'tokio-postgres: a layout in binary');
+	is($said{layout_received}, '1 discord', 'tokio-postgres: the server sends the version and the text');
+	is($said{layout_version}, '22P03', 'tokio-postgres: a layout of another version is refused');
 }
 
 check_rows('From Debian', slurp_file('/etc/debian_version') =~ /^(\d+)\./ ? "Debian $1" : '', @absent);
