@@ -45,12 +45,11 @@ is(($forward >> 23) - ($after >> 23) > 7_190_000, 1, 'two hours forward: so are 
 
 # Back by more than is waited for
 set_clock($node, '+0');
-my $start = time();
 like(
-	sqlstate_of($node, 'INSERT INTO taken DEFAULT VALUES'),
-	qr/^53400 sequence "next_id_seq" is (01:59:5|02:00:0)[\d.]+ ahead of the clock/,
-	'two hours back: refused');
-cmp_ok(time() - $start, '<', 3, 'at once, not after max_wait');
+	sqlstate_of($node, q{SET snowflake.max_wait = '1h'; INSERT INTO taken DEFAULT VALUES},
+		timeout => $PostgreSQL::Test::Utils::timeout_default, timed_out => \my $late),
+	qr/^53400 sequence "next_id_seq" is 0[12]:[\d:.]+ ahead of the clock/,
+	'two hours back: refused at once, not after max_wait');
 is( $node->safe_psql('postgres',
 		q{SELECT lead > interval '1 hour 50 minutes' FROM snowflake_status()}),
 	't', 'the status shows it');
@@ -61,7 +60,7 @@ my $open = $node->background_psql('postgres', on_error_stop => 0);
 $forward = $open->query_safe('BEGIN; SELECT next_id(5)');
 set_clock($node, '+0');
 $open->query('SELECT next_id(5)');
-like($open->{stderr}, qr/is (01:59:5|02:00:0)[\d.]+ ahead of the clock/,
+like($open->{stderr}, qr/is 0[12]:[\d:.]+ ahead of the clock/,
 	'a transaction that took an ID before the step is refused the next one');
 $open->{stderr} = '';
 $open->quit;
@@ -74,8 +73,8 @@ is($after, $forward + 1, 'with a lead of 3 hours the next one is the next one');
 # Back by less than is waited for
 set_clock($node, '+7204');
 take();
+my $start = time();
 set_clock($node, '+7201');
-$start = time();
 $before = $after;
 $after = take();
 cmp_ok($after, '>', $before, 'three seconds back: the next ID comes');
@@ -151,26 +150,24 @@ is( $node->safe_psql('restored', q{SELECT pg_get_userbyid(relowner) FROM pg_clas
 	'alice', 'her sequence is hers');
 
 # Outside the layout's time
-set_clock($node, '@2011-08-24 21:07:00');
+set_clock($node, '2011-08-24 21:07:01');
 $node->safe_psql('postgres', 'CREATE SEQUENCE early MAXVALUE 1125899906841599');
 like(
 	sqlstate_of($node, q{SELECT next_id(5, 'early')}),
 	qr/^22008 the clock is behind the epoch of the layout/,
 	'before the epoch');
-ok( $node->poll_query_until('postgres', q{SELECT now() > '2011-08-24 21:07:01.8Z'}),
-	'time passes');
+set_clock($node, '2011-08-24 21:07:02');
 is($node->safe_psql('postgres', q{SELECT next_id(5, 'early') BETWEEN 1 AND 1::bigint << 40}),
 	't', 'after the epoch: the first IDs');
 
 SKIP:
 {
-	skip 'the clock ends in 2038', 4 unless far_future($node);
+	skip 'the clock ends in 2038', 3 unless far_future($node);
 
-	set_clock($node, '@2046-06-27 17:00:45');
+	set_clock($node, '2046-06-27 17:00:45');
 	$after = $node->safe_psql('postgres', q{SELECT next_id(8191, 'early')});
 	cmp_ok($after, '>', 9_223_371_900_000_000_000, 'in the last seconds');
-	ok( $node->poll_query_until('postgres', q{SELECT now() > '2046-06-27 17:00:49.6Z'}),
-		'time passes');
+	set_clock($node, '2046-06-27 17:00:50');
 	like(
 		sqlstate_of($node, q{SELECT next_id(5, 'early')}),
 		qr/^2200H the time of the layout is used up/,
