@@ -8,9 +8,9 @@
  * can be built and fuzzed on its own.  Nor does it know layouts: to it, an ID
  * is a number.
  *
- * What is written here is kept elsewhere, in links and in other systems'
- * databases.  So neither the texts nor the permutation may ever change; the
- * regression test "encode" has the vectors that hold them in place.
+ * Links and other systems' databases keep these texts and numbers.  So neither
+ * the texts nor the permutation may ever change.  The regression test "encode"
+ * has vectors that fail if they do.
  *
  * Copyright (c) 2026, snowflake contributors
  *

@@ -7,18 +7,18 @@
  *
  *		value = tick * slots + slot
  *
- * The next value is the last one plus one, with its tick moved up to the
- * clock's if it is behind; the slot runs on whatever the clock does.  Both
- * happen under the exclusive lock of the sequence's one page, so values grow
- * in the order in which they are taken, by whomever, and a clock that steps
- * back only means that the values' ticks are ahead of it for a while.
+ * The next value is the last one plus one.  If its tick is behind the clock's,
+ * it moves up to the clock's tick and keeps its slot.  Both happen under the
+ * exclusive lock of the sequence's only page.  So values grow in the order in
+ * which sessions take them.  If the clock steps back, the values' ticks are
+ * ahead of it for a while.
  *
  * The state on the page is that of nextval(): last_value, and log_cnt values
  * beyond it that the WAL already covers.  nextval(), setval(), replay,
  * pg_dump and a standby without this library all understand it.
  *
- * A value that was returned to anyone is never returned again.  nextval()
- * promises less, so where this file departs from it, a comment says why.
+ * A value that was returned is never returned again.  nextval() promises less.
+ * Where this file departs from it, a comment says why.
  *
  * This file knows nothing of IDs, shards or settings.
  *
@@ -34,35 +34,23 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "access/xloginsert.h"
-#include "catalog/pg_control.h"
 #include "commands/sequence.h"
 #include "miscadmin.h"
-#include "pgstat.h"
-#include "portability/instr_time.h"
-#include "postmaster/interrupt.h"
-#include "replication/syncrep.h"
-#include "replication/walsender.h"
-#include "replication/walsender_private.h"
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
-#include "storage/latch.h"
-#include "storage/lwlock.h"
-#include "storage/proc.h"
-#include "storage/s_lock.h"
-#include "storage/spin.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/resowner.h"
 #include "utils/timestamp.h"
-#include "utils/wait_event.h"
 
 #include "compat.h"
 
+#include "durable.h"
 #include "generator.h"
 #include "shared.h"
+#include "wait.h"
 
 /*
  * A busy sequence writes one WAL record in this time.  It is also how far a
@@ -72,31 +60,17 @@
 #define LOG_AHEAD_USECS		USECS_PER_SEC
 
 /*
- * Values that the clock has no part in are logged ahead by their number.
- * nextval() takes 32; but we flush every record before a value goes out, and
- * those who number things by the million would feel that.
+ * Values without a clock are logged ahead by their number.  nextval() logs 32
+ * ahead.  We flush each record before we return a value, so 32 would slow down
+ * a user who takes millions of them.
  */
 #define LOG_AHEAD_VALUES	1024
 
 /*
- * A wait shorter than this is spun out, as going to sleep takes longer.
- * Longer ones are slept in pieces, so that a clock that is set forward ends
- * a wait soon.
- */
-#define SPIN_USECS			20
-#define NAP_USECS			INT64CONST(100000)
-
-/*
- * A clock that has not moved for so long stands still.  Some move in steps,
- * and none in step with the one that tells how long that was.
+ * Treat the clock as stopped if it has not changed for this long, measured by
+ * the monotonic clock.  Real clocks may advance in steps.
  */
 #define FROZEN_USECS		INT64CONST(100000)
-
-/*
- * While a reload of the configuration is pending, a backend relies for so long
- * on a wait for standbys before it waits again.
- */
-#define RELY_USECS			INT64CONST(10000)
 
 /*
  * A sequence's tuple: a header without nulls, and three columns.
@@ -107,9 +81,8 @@
 
 /*
  * The sequence whose page this transaction keeps pinned: the last one used.
- * Pinning and unpinning the page at every call would be a third of the cost
- * of a call.  The pin belongs to the top transaction, as the lock does, and
- * goes at its end.
+ * To pin and unpin the page at every call would be a third of a call's cost.
+ * The pin belongs to the top transaction, as the lock does, and ends with it.
  */
 static SequenceState *pinned = NULL;
 
@@ -119,50 +92,35 @@ static SequenceState *pinned = NULL;
 static RelFileLocator pinned_file;
 
 /*
- * The tuple on the pinned page, once the page has been found good.  Sequences
- * are changed in place or get a new file, so it stays where it is.
+ * The tuple on the pinned page, or NULL if the page has not been checked yet.
+ * It never moves, because a sequence is changed in place or gets a new file.
  */
 static HeapTupleHeader pinned_tuple = NULL;
 
-static uint32 wait_event = 0;
-
-/* Which bit of SharedStandbyStatus() says that there are synchronous standbys. */
-static uint8 standbys_defined_bit;
-
 /*
- * The last wait for standbys that was completed: up to where they had the WAL,
- * as which wait mode counts it, and how long (in monotonic_time()) a backend
- * whose configuration is out of date may rely on that.
- */
-static struct
-{
-	XLogRecPtr	lsn;
-	int			mode;
-	int64		good_until;
-}			last_wait;
-
-/*
- * Why there is no next value.
+ * Whether there is a next value, and why not.
  */
 typedef enum Refusal
 {
-	VALUE_AVAILABLE,			/* there is one */
-	REFUSED_AHEAD,				/* not before the clock has moved on */
+	VALUE_AVAILABLE,
+	REFUSED_AHEAD,				/* the clock has to move on first */
 	REFUSED_EARLY,				/* the clock is behind the epoch */
 	REFUSED_USED_UP,			/* the last tick has passed */
 	REFUSED_IMPOSSIBLE			/* the sequence's value is out of range */
 } Refusal;
 
 /*
- * What a look at the clock and the page led to.
+ * The result of one look at the clock and the page.
  */
 typedef struct Attempt
 {
 	TimestampTz now;			/* the clock */
-	int64		stored;			/* the sequence's last value */
-	int64		value;			/* the next one */
-	int64		count;			/* and as many from there on */
-	int64		lead;			/* microseconds that it is ahead of the clock */
+	int64		stored;			/* the last value that was on the page */
+	int64		value;			/* the next value */
+	int64		count;			/* number of values that can be taken from
+								 * there on */
+	int64		lead;			/* microseconds that the next value is ahead
+								 * of the clock */
 } Attempt;
 
 
@@ -181,10 +139,11 @@ unpin_page(void)
 }
 
 /*
- * Let go of the page before the resource owner finds it left over, and, under
- * wal_level = minimal, before the files made in this transaction are synced.
- * Callbacks of others may use a sequence again after the first event.  After
- * an error the resource owner is expected to clean up.
+ * Release the pin at each event of a transaction's end: before the resource
+ * owner complains of it and, under wal_level = minimal, before a commit syncs
+ * the files that the transaction made.  At XACT_EVENT_PRE_COMMIT another
+ * extension's callback may still use a sequence and pin its page again.  After
+ * an error the resource owner releases the pin itself.
  */
 static void
 end_transaction(XactEvent event, void *arg pg_attribute_unused())
@@ -196,7 +155,7 @@ end_transaction(XactEvent event, void *arg pg_attribute_unused())
 }
 
 /*
- * The end of a subtransaction may delete a file that was made in it, which
+ * The abort of a subtransaction deletes the files that were made in it, which
  * must not be pinned then.
  */
 static void
@@ -215,9 +174,6 @@ end_subtransaction(SubXactEvent event,
 void
 generator_init(void)
 {
-	standbys_defined_bit = StandbysDefinedBit(atoi(GetConfigOption("server_version_num",
-																   false, false)));
-
 	RegisterXactCallback(end_transaction, NULL);
 	RegisterSubXactCallback(end_subtransaction, NULL);
 }
@@ -230,7 +186,8 @@ open_sequence(SequenceState *seq, const TickSpec *spec, bool take, bool wait)
 {
 	if (!sequence_open(seq, spec, take, wait))
 		return false;
-	seq->window.end = seq->window.start;	/* of another kind of value */
+	seq->window.end = seq->window.start;	/* it may be of another kind of
+											 * value */
 	if (pinned == seq && !RelFileLocatorEquals(pinned_file, seq->file))
 		unpin_page();
 	return true;
@@ -248,8 +205,8 @@ pin_page(SequenceState *seq)
 	unpin_page();
 
 	/*
-	 * ReadBuffer() wants an open relation and a look-up in the buffer table.
-	 * The page is nearly always where it was.
+	 * The page is nearly always where it was.  This saves ReadBuffer(), which
+	 * needs an open relation and a look-up in the buffer table.
 	 */
 	CurrentResourceOwner = TopTransactionResourceOwner;
 	found = BufferIsValid(seq->buffer) &&
@@ -257,9 +214,9 @@ pin_page(SequenceState *seq)
 	CurrentResourceOwner = owner;
 
 	/*
-	 * If the page has to be read and cannot be, its pin must go with the
-	 * subtransaction that fails: a page that a backend has pinned is taken to
-	 * be good.  So the top transaction gets its pin afterwards.
+	 * If reading the page fails, its pin must end with the subtransaction that
+	 * fails, because a pinned page counts as valid.  So the top transaction
+	 * gets its pin only after the page has been read.
 	 */
 	if (!found)
 	{
@@ -323,7 +280,7 @@ check_page(SequenceState *seq)
 }
 
 /*
- * Lock the sequence's page, and find what it says.
+ * Lock the sequence's page, and return the data on it.
  */
 static inline FormData_pg_sequence_data *
 lock_page(SequenceState *seq, int lockmode)
@@ -341,32 +298,32 @@ lock_page(SequenceState *seq, int lockmode)
 }
 
 /*
- * Of the values wanted from attempt->value on, how many are there now?
+ * How many of the wanted values, from attempt->value on, can be taken now?
  */
 static int64
 count_values(const TickSpec *spec, int64 max_lead, int64 wanted,
 			 const Attempt *attempt)
 {
-	int64		last = spec->max_value;
+	int64		limit = spec->max_value;
 
-	if (spec->tick != 0)
+	if (spec->tick_usecs != 0)
 	{
 		int64		since_epoch = attempt->now - spec->epoch;
 		int64		tick;
 
-		/* The last tick that is not too far ahead of the clock. */
+		/* The last tick that is not too far ahead of the clock */
 		tick = (since_epoch + Min(max_lead, PG_INT64_MAX - since_epoch)) /
-			spec->tick;
+			spec->tick_usecs;
 		if (tick < spec->last_tick)
-			last = Min(last, (tick + 1) * spec->slots - 1);
+			limit = Min(limit, (tick + 1) * spec->slots - 1);
 	}
 
-	return Min(wanted, last - attempt->value + 1);
+	return Min(wanted, limit - attempt->value + 1);
 }
 
 /*
- * Find the value that comes after the one on the page, and how many of those
- * wanted can be had with it.
+ * Find the value that comes after the one on the page, and how many of the
+ * wanted values can be taken from it on.
  */
 static Refusal
 next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
@@ -379,11 +336,11 @@ next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
 	if (value < 0 || value > spec->max_value)
 		return REFUSED_IMPOSSIBLE;
 
-	/* Whoever makes an ID of a value would make 0 of 0. */
+	/* A caller who makes an ID of value 0 would make the ID 0. */
 	if (data->is_called || value == 0)
 		value++;
 
-	if (likely(spec->tick != 0))
+	if (likely(spec->tick_usecs != 0))
 	{
 		int64		since_epoch = attempt->now - spec->epoch;
 		int64		tick = value / spec->slots;
@@ -391,14 +348,14 @@ next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
 
 		if (since_epoch < 0)
 			return REFUSED_EARLY;
-		clock_tick = since_epoch / spec->tick;
+		clock_tick = since_epoch / spec->tick_usecs;
 		if (clock_tick > spec->last_tick)
 			return REFUSED_USED_UP;
 
 		if (tick < clock_tick)
 			value += (clock_tick - tick) * spec->slots;
 		else
-			attempt->lead = tick * spec->tick - since_epoch;
+			attempt->lead = tick * spec->tick_usecs - since_epoch;
 	}
 
 	attempt->value = value;
@@ -413,7 +370,8 @@ next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
 }
 
 /*
- * Remember which values can be taken until the clock's tick ends.
+ * Remember which values can be taken without a division until the clock's
+ * tick ends.
  */
 static void
 remember_window(TickWindow *window, const TickSpec *spec, int64 max_lead,
@@ -422,7 +380,7 @@ remember_window(TickWindow *window, const TickSpec *spec, int64 max_lead,
 	Attempt		first = {0};
 
 	window->max_lead = max_lead;
-	if (spec->tick == 0)
+	if (spec->tick_usecs == 0)
 	{
 		window->start = PG_INT64_MIN;
 		window->end = PG_INT64_MAX;
@@ -430,21 +388,21 @@ remember_window(TickWindow *window, const TickSpec *spec, int64 max_lead,
 	}
 	else
 	{
-		int64		clock_tick = (now - spec->epoch) / spec->tick;
+		int64		clock_tick = (now - spec->epoch) / spec->tick_usecs;
 
-		window->start = spec->epoch + clock_tick * spec->tick;
-		window->end = window->start + spec->tick;
+		window->start = spec->epoch + clock_tick * spec->tick_usecs;
+		window->end = window->start + spec->tick_usecs;
 		window->first = Max(clock_tick * spec->slots, 1);
 	}
 
-	/* Later in the tick there may be more, which next_value() finds. */
+	/* Later in the tick there may be more values, which next_value() finds. */
 	first.now = window->start;
 	window->last = count_values(spec, max_lead, PG_INT64_MAX, &first) - 1;
 }
 
 /*
- * Does the next value come just after the one on the page, as far as is known
- * without a division?
+ * Is the next value simply the one on the page plus one?  False also if it
+ * takes a division to find out.
  */
 static inline bool
 next_is_in_window(const FormData_pg_sequence_data *data,
@@ -458,24 +416,24 @@ next_is_in_window(const FormData_pg_sequence_data *data,
 }
 
 /*
- * Log that values are used, up to "last" and some beyond it.  Returns the last
- * value that the record covers.  The page, which is locked and dirty, has the
- * same from here on.
+ * Log that all values up to "last" and some beyond it are used.  Returns the
+ * last value that the record covers.  The caller has locked and dirtied the
+ * page, which has the same contents as the record afterwards.
  */
 static int64
 log_values(SequenceState *seq, const TickSpec *spec,
 		   FormData_pg_sequence_data *data, int64 last)
 {
-	int64		ahead = spec->tick == 0 ? LOG_AHEAD_VALUES :
-		Max(LOG_AHEAD_USECS / spec->tick, 1) * spec->slots;
+	int64		ahead = spec->tick_usecs == 0 ? LOG_AHEAD_VALUES :
+		Max(LOG_AHEAD_USECS / spec->tick_usecs, 1) * spec->slots;
 	int64		mark = last + Min(ahead, spec->max_value - last);
 	xl_seq_rec	xlrec;
 	XLogRecPtr	recptr;
 
 	/*
-	 * nextval() has the transaction take an ID here, so that its commit
-	 * flushes the record and waits for standbys.  We do both ourselves,
-	 * before the value is returned.
+	 * nextval() assigns a transaction ID here, so that the commit flushes the
+	 * record and waits for standbys.  make_durable() does both for us, before
+	 * the value is returned.
 	 */
 	START_CRIT_SECTION();
 
@@ -483,7 +441,7 @@ log_values(SequenceState *seq, const TickSpec *spec,
 	XLogBeginInsert();
 	XLogRegisterBuffer(0, seq->buffer, REGBUF_WILL_INIT);
 
-	/* The record has the sequence as it is when all of it is used. */
+	/* The record shows the sequence as if all that it covers were used. */
 	data->last_value = mark;
 	data->log_cnt = 0;
 	data->is_called = true;
@@ -515,9 +473,9 @@ count_is_known(SequenceState *seq, XLogRecPtr lsn)
 }
 
 /*
- * Take the next value, or several, if there are any now.  Also hands out the
- * page's LSN: they must not leave this backend before the WAL up to there is
- * safe.
+ * Take the next value, or several, if there are any now.  Also returns the
+ * page's LSN.  The values must not leave this backend before the WAL up to
+ * there is safe.
  */
 static pg_attribute_always_inline Refusal
 take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
@@ -533,20 +491,19 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	page = BufferGetPage(seq->buffer);
 
 	/*
-	 * Dirty the page before anything else, as the redo pointer that we look
-	 * at below must not be older than that.  nextval() does it the other way
-	 * round: a checkpoint that begins and passes the page by in between,
-	 * since it is still clean, leaves values without WAL and without a page
-	 * on disk.  Dirty first, and either we see the checkpoint's redo pointer
-	 * and write WAL after it, or the checkpoint sees the dirty page.
+	 * Mark the page dirty before looking at the redo pointer below.  Then
+	 * either we see a new checkpoint's redo pointer and write WAL after it, or
+	 * that checkpoint sees the dirty page.  nextval() looks first.  A checkpoint
+	 * that begins in between skips the page, which is still clean, and leaves
+	 * values without WAL and without a page on disk.
 	 *
-	 * A page that is dirty stays so while we hold the lock, as it takes the
-	 * lock in shared mode to write it.  To look is cheaper than to mark.
+	 * A dirty page stays dirty while we hold the lock, because writing it takes
+	 * the lock in shared mode.  The test is cheaper than marking it again.
 	 */
 	if (!BufferIsDirty(seq->buffer))
 		MarkBufferDirty(seq->buffer);
 
-	/* Now that nobody else can take a value. */
+	/* Read the clock under the lock, so that times grow with the values. */
 	attempt->now = GetCurrentTimestamp();
 
 	if (likely(wanted == 1 &&
@@ -576,18 +533,17 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	}
 
 	/*
-	 * The WAL covers values up to last_value + log_cnt.
+	 * The WAL covers values up to last_value + log_cnt, with two exceptions.
 	 *
-	 * log_cnt means nothing if it may have come with a copy of the file
-	 * rather than with the file's WAL: CREATE DATABASE copies files, and SET
-	 * LOGGED logs the sequence's last value with the count of the old file.
-	 * Hence a backend logs when it first touches a file, unless it is known
-	 * where the count comes from.  log_cnt means nothing either if recovery
-	 * would start after the record.
+	 * First, log_cnt may have come with a copy of the file rather than with the
+	 * file's own WAL.  CREATE DATABASE copies files, and SET LOGGED logs the
+	 * sequence's last value with the count of the old file.  So a backend logs
+	 * when it first touches a file, unless it knows where the count comes from.
+	 * Second, recovery may start after the record, so a backend also logs if
+	 * the page's LSN is not newer than the redo pointer.
 	 *
-	 * A file made in this transaction under wal_level = minimal has no WAL;
-	 * an image of the page will be logged at commit, and must not carry a
-	 * count.
+	 * A file made in this transaction under wal_level = minimal has no WAL.  An
+	 * image of the page will be logged at commit, and must not carry a count.
 	 */
 	last = attempt->value + attempt->count - 1;
 	covered = data->last_value + data->log_cnt;
@@ -610,267 +566,6 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	return VALUE_AVAILABLE;
 }
 
-/*
- * Microseconds of a clock that nobody sets.
- */
-static int64
-monotonic_time(void)
-{
-	instr_time	now;
-
-	INSTR_TIME_SET_CURRENT(now);
-	return (int64) INSTR_TIME_GET_MICROSEC(now);
-}
-
-/*
- * Sleep or spin for about that long, not holding anything, or until this
- * backend is told something.
- */
-static void
-wait_for_clock(int64 usecs)
-{
-	CHECK_FOR_INTERRUPTS();
-
-	if (wait_event == 0)
-		wait_event = NewWaitEvent("SnowflakeClock");
-
-	if (usecs >= 1000)
-	{
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 Min(usecs, NAP_USECS) / 1000, wait_event);
-		ResetLatch(MyLatch);
-	}
-	else if (usecs > SPIN_USECS)
-	{
-		/* WaitLatch() counts in milliseconds. */
-		pgstat_report_wait_start(wait_event);
-		pg_usleep((long) usecs);
-		pgstat_report_wait_end();
-	}
-	else
-	{
-		int64		end = monotonic_time() + usecs;
-
-		do
-		{
-			SPIN_DELAY();
-		} while (monotonic_time() < end);
-	}
-
-	CHECK_FOR_INTERRUPTS();
-}
-
-/*
- * Are synchronous standbys asked for?
- */
-static inline bool
-standbys_asked_for(void)
-{
-	uint8		status = SharedStandbyStatus();
-
-	if (status != 0)
-		return (status & standbys_defined_bit) != 0;
-
-	/*
-	 * The checkpointer has not read synchronous_standby_names yet, so it is
-	 * our own copy that tells.  Where there is only a flag, the checkpointer
-	 * may as well have found the setting empty, and our copy be out of date.
-	 */
-	return SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0' &&
-		!(standbys_defined_bit == 1 && ConfigReloadPending);
-}
-
-/*
- * Are these standbys enough for synchronous_standby_names?
- */
-static inline bool
-standbys_suffice(int have, int candidates)
-{
-	return have >= SyncRepConfig->num_sync &&
-		(have == candidates || SyncRepConfig->syncrep_method == SYNC_REP_QUORUM);
-}
-
-/*
- * Do the standbys that are synchronous now have the WAL up to "lsn"?  This
- * backend's copy of the setting must be up to date.
- *
- * WalSndCtl->lsn[] does not tell.  It is how far the standbys had got that
- * were synchronous at some time, and others may have replaced them.
- */
-static bool
-standbys_have(XLogRecPtr lsn, int mode)
-{
-	SyncRepStandbyData *standbys;
-	int			candidates = 0;
-	int			have = 0;
-
-	/*
-	 * Usually all of them have it, so it does not matter which of them are
-	 * synchronous.  A slot without a process can be seen without its lock.
-	 */
-	for (int i = 0; i < max_wal_senders; i++)
-	{
-		volatile WalSnd *walsnd = &WalSndCtl->walsnds[i];
-		bool		candidate;
-		XLogRecPtr	flush;
-		XLogRecPtr	reported;
-
-		if (walsnd->pid == 0)
-			continue;
-
-		SpinLockAcquire(&walsnd->mutex);
-		flush = walsnd->flush;
-		reported = mode == SYNC_REP_WAIT_WRITE ? walsnd->write : flush;
-		candidate = walsnd->pid != 0 && walsnd->sync_standby_priority != 0 &&
-			(walsnd->state == WALSNDSTATE_STREAMING ||
-			 walsnd->state == WALSNDSTATE_STOPPING) &&
-			!XLogRecPtrIsInvalid(flush);
-		SpinLockRelease(&walsnd->mutex);
-
-		if (candidate)
-		{
-			candidates++;
-			if (lsn <= reported)
-				have++;
-		}
-	}
-
-	if (likely(standbys_suffice(have, candidates)))
-		return true;
-
-	candidates = SyncRepGetCandidateStandbys(&standbys);
-	have = 0;
-	for (int i = 0; i < candidates; i++)
-	{
-		if (lsn <= (mode == SYNC_REP_WAIT_WRITE ?
-					standbys[i].write : standbys[i].flush))
-			have++;
-	}
-	pfree(standbys);
-
-	return standbys_suffice(have, candidates);
-}
-
-/*
- * Wait until the synchronous standbys have the WAL up to "lsn", as far as
- * synchronous_commit asks for that.
- *
- * An ID goes out only when the standbys that are synchronous now have the
- * record that covers it.  If others had it and were replaced, one that does
- * not have it may be promoted.
- *
- * A backend reads its configuration between commands only.  While a reload is
- * pending, it does not know which standbys are asked for.  The WAL senders do,
- * and end a wait accordingly.  The backend then relies on that wait for a
- * short time, since a wait for each ID would slow down a long statement by
- * orders of magnitude.  A second reload may thus take effect that much later.
- */
-static void
-wait_for_standbys(SequenceState *seq, XLogRecPtr lsn)
-{
-	char		nothing = 0;
-	int			mode = synchronous_commit == SYNCHRONOUS_COMMIT_REMOTE_WRITE ?
-		SYNC_REP_WAIT_WRITE : SYNC_REP_WAIT_FLUSH;
-
-	do
-	{
-		XLogRecPtr	noop;
-		bool		completed;
-
-		/* A background worker may never read its configuration again. */
-		if (!ConfigReloadPending && SyncRepConfig != NULL &&
-			MyBackendType == B_BACKEND)
-		{
-			if (standbys_have(lsn, mode))
-				return;
-		}
-		else if (lsn <= last_wait.lsn && mode == last_wait.mode &&
-				 monotonic_time() < last_wait.good_until)
-			return;
-
-		/*
-		 * Until the checkpointer has read the setting, SyncRepWaitForLSN()
-		 * may not wait.
-		 */
-		if (SharedStandbyStatus() == 0)
-		{
-			wait_for_clock(1000);
-			continue;
-		}
-
-		/*
-		 * Many sessions wait for the same record at the same time, but no two
-		 * may wait for the same LSN: as every commit has its own, the queue of
-		 * waiters takes equal ones for an error (and asserts so).  Hence each
-		 * waits for a record of its own, which says nothing.
-		 */
-		XLogBeginInsert();
-		XLogRegisterData(&nothing, sizeof(nothing));
-		noop = XLogInsert(RM_XLOG_ID, XLOG_NOOP);
-		XLogFlush(noop);
-		seq->flushed = noop;
-
-		/* Interrupts that are pending below arrived during the wait. */
-		CHECK_FOR_INTERRUPTS();
-
-		HOLD_INTERRUPTS();
-		SyncRepWaitForLSN(noop, false);
-		RESUME_INTERRUPTS();
-
-		/*
-		 * SyncRepWaitForLSN() returns early when it is interrupted, and does
-		 * not report it, because a commit could not be undone.  We can still
-		 * keep the ID back.  It also returns when the setting is emptied.
-		 */
-		LWLockAcquire(SyncRepLock, LW_SHARED);
-		completed = WalSndCtl->lsn[mode] >= noop;
-		LWLockRelease(SyncRepLock);
-
-		if (completed)
-		{
-			last_wait.lsn = noop;
-			last_wait.mode = mode;
-			last_wait.good_until = monotonic_time() + RELY_USECS;
-			return;
-		}
-
-		/* At the postmaster's death it sets no more than this. */
-		if (ProcDiePending)
-			InterruptPending = true;
-
-		if (InterruptPending && standbys_asked_for())
-		{
-			CHECK_FOR_INTERRUPTS();
-			ereport(ERROR,
-					(errcode(ERRCODE_QUERY_CANCELED),
-					 errmsg("canceling next_id() while it waited for synchronous replication"),
-					 errdetail("No ID was returned, because a standby that takes over could repeat it.")));
-		}
-	} while (standbys_asked_for());
-}
-
-/*
- * Wait until the WAL up to "lsn" is on disk and, where that is asked for, on
- * the synchronous standbys.
- *
- * nextval() leaves this to the commit of the transaction that wrote the
- * record.  But every session takes values that the record covers, and one
- * that has nothing to commit would hand them to its client before the record
- * is safe.
- */
-static void
-make_durable(SequenceState *seq, XLogRecPtr lsn)
-{
-	if (lsn > seq->flushed)
-	{
-		XLogFlush(lsn);
-		seq->flushed = lsn;
-	}
-
-	if (unlikely(standbys_asked_for()) && SyncRepRequested())
-		wait_for_standbys(seq, lsn);
-}
-
 static char *
 interval_string(int64 usecs)
 {
@@ -882,35 +577,33 @@ interval_string(int64 usecs)
 																   IntervalPGetDatum(interval))));
 }
 
+/* timestamptz_to_str() has only one buffer. */
 static char *
-time_string(TimestampTz time)
+timestamp_string(TimestampTz timestamp)
 {
-	return pstrdup(timestamptz_to_str(time));
+	return pstrdup(timestamptz_to_str(timestamp));
 }
 
 /*
  * Report why there is no next value.
  */
-static void
+pg_noreturn static void
 report_refusal(SequenceState *seq, const TickSpec *spec,
 			   const TickLimits *limits, const Attempt *attempt,
 			   Refusal refusal)
 {
-	char	   *name = get_rel_name(seq->relid);
+	char	   *relname = get_rel_name(seq->relid);
 
 	switch (refusal)
 	{
-		case VALUE_AVAILABLE:
-			break;
-
 		case REFUSED_AHEAD:
 			ereport(ERROR,
 					(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 					 errmsg("sequence \"%s\" is %s ahead of the clock",
-							name, interval_string(attempt->lead)),
+							relname, interval_string(attempt->lead)),
 					 errdetail("The next ID would have the time %s; the clock says %s. \"snowflake.max_lead\" allows %s, and \"snowflake.max_wait\" allows waiting for %s.",
-							   time_string(attempt->now + attempt->lead),
-							   time_string(attempt->now),
+							   timestamp_string(attempt->now + attempt->lead),
+							   timestamp_string(attempt->now),
 							   interval_string(limits->max_lead),
 							   interval_string(limits->max_wait)),
 					 errhint("If the clock is wrong, set it right. If it was, and the sequence was used meanwhile, wait, raise \"snowflake.max_lead\", or use a new sequence with a new shard.")));
@@ -921,28 +614,28 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
 					(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
 					 errmsg("the clock is behind the epoch of the layout"),
 					 errdetail("The clock says %s; the epoch is %s.",
-							   time_string(attempt->now),
-							   time_string(spec->epoch)),
+							   timestamp_string(attempt->now),
+							   timestamp_string(spec->epoch)),
 					 errhint("Set the server's clock.")));
 			break;
 
 		case REFUSED_USED_UP:
-			if (spec->tick == 0)
+			if (spec->tick_usecs == 0)
 				ereport(ERROR,
 						(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
 						 errmsg("the numbers of the layout are used up"),
 						 errdetail("Sequence \"%s\" is at %lld; the last value is %lld.",
-								   name, (long long) attempt->stored,
+								   relname, (long long) attempt->stored,
 								   (long long) spec->max_value),
 						 errhint("Use another layout with a new sequence.")));
 			ereport(ERROR,
 					(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
 					 errmsg("the time of the layout is used up"),
 					 errdetail("Sequence \"%s\" is at %lld and the clock says %s; the last value is %lld.",
-							   name, (long long) attempt->stored,
-							   time_string(attempt->now),
+							   relname, (long long) attempt->stored,
+							   timestamp_string(attempt->now),
 							   (long long) spec->max_value),
-					 (attempt->now - spec->epoch) / spec->tick > spec->last_tick ?
+					 (attempt->now - spec->epoch) / spec->tick_usecs > spec->last_tick ?
 					 errhint("Use a layout with a later epoch, or check the server's clock.") :
 					 errhint("It is the sequence that is at its end, not the clock. Use a new sequence with a new shard.")));
 			break;
@@ -951,17 +644,21 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("value %lld of sequence \"%s\" is impossible for the layout",
-							(long long) attempt->stored, name),
+							(long long) attempt->stored, relname),
 					 errdetail("The values of the layout are 0 to %lld.",
 							   (long long) spec->max_value),
 					 errhint("Use another sequence, or setval() this one to a value that is above all that were used.")));
 			break;
+
+		case VALUE_AVAILABLE:
+			break;
 	}
+	pg_unreachable();
 }
 
 /*
  * There was no value to take.  Wait until there is one, or report why there
- * will not be one soon.
+ * will not be one soon enough.
  */
 static void
 wait_and_take_values(SequenceState *seq, const TickSpec *spec,
@@ -969,14 +666,14 @@ wait_and_take_values(SequenceState *seq, const TickSpec *spec,
 					 Refusal refusal, Attempt *attempt, XLogRecPtr *lsn)
 {
 	int64		wait_start = monotonic_time();
-	int64		clock_moved = wait_start;	/* when the clock was last seen to
-											 * move */
+	int64		clock_moved = wait_start;	/* when the clock last changed */
 	TimestampTz clock_seen = attempt->now;
 
 	while (refusal != VALUE_AVAILABLE)
 	{
-		int64		time = monotonic_time();
+		int64		now = monotonic_time();
 		int64		wait;
+		bool		give_up;
 
 		if (refusal != REFUSED_AHEAD)
 			report_refusal(seq, spec, limits, attempt, refusal);
@@ -984,23 +681,28 @@ wait_and_take_values(SequenceState *seq, const TickSpec *spec,
 		if (attempt->now != clock_seen)
 		{
 			clock_seen = attempt->now;
-			clock_moved = time;
+			clock_moved = now;
 		}
 
 		/*
-		 * Give up as soon as it is certain that max_wait will not do.  A wait
-		 * for the next tick, because others have taken this one's slots, goes
-		 * on for as long as the clock does.
+		 * Give up as soon as it is certain that max_wait is too short.
+		 *
+		 * If other sessions have taken all slots of a tick, the wait for the
+		 * next one is no longer than a tick, unless the clock stands still.  A
+		 * clock that moves in steps seems to, for a time that has nothing to
+		 * do with max_wait.
 		 */
 		wait = attempt->lead - limits->max_lead;
-		if (wait > spec->tick ?
-			time - wait_start + wait > limits->max_wait :
-			time - clock_moved > Max(limits->max_wait, FROZEN_USECS))
+		if (wait > spec->tick_usecs)
+			give_up = now - wait_start + wait > limits->max_wait;
+		else
+			give_up = now - clock_moved > Max(limits->max_wait, FROZEN_USECS);
+		if (give_up)
 			report_refusal(seq, spec, limits, attempt, refusal);
 
-		wait_for_clock(wait);
+		wait_usecs(wait);
 
-		/* What interrupted the wait may have changed the sequence. */
+		/* An interrupt during the wait may have changed the sequence. */
 		if (!sequence_is_open(seq, spec))
 			(void) open_sequence(seq, spec, true, true);
 		refusal = take_values(seq, spec, limits->max_lead, wanted, attempt, lsn);
@@ -1008,8 +710,9 @@ wait_and_take_values(SequenceState *seq, const TickSpec *spec,
 }
 
 /*
- * Take the next value, waiting for the clock if need be; or several, one after
- * the other: up to *count, of which there may be fewer.
+ * Take the next value, or several successive ones, and return the first.  The
+ * caller passes in *count how many it wants, and gets there how many there are.
+ * Waits for the clock if there is none yet.
  */
 int64
 generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
@@ -1020,7 +723,7 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	Refusal		refusal;
 	XLogRecPtr	lsn;
 
-	/* What this backend remembers is not shared with its workers. */
+	/* Parallel workers do not share what this backend remembers. */
 	if (unlikely(XactReadOnly || IsInParallelMode()))
 	{
 		PreventCommandDuringRecovery("next_id()");
@@ -1036,7 +739,7 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 		wait_and_take_values(seq, spec, limits, *count, refusal, &attempt, &lsn);
 
 	/* Steps FLUSH, WAIT and RETURN. */
-	make_durable(seq, lsn);
+	make_durable(lsn);
 
 	*count = attempt.count;
 	return attempt.value;
@@ -1057,9 +760,9 @@ generator_status(Oid relid, const TickSpec *spec, const TickLimits *limits,
 
 	/*
 	 * On a standby our lock does not keep replay from giving the sequence
-	 * another file.  Replay announces that before it deletes the old one.  A
-	 * file that is deleted between that look and the reading is an error, as
-	 * it is for a SELECT from the sequence.
+	 * another file.  Replay sends an invalidation before it deletes the old
+	 * one.  If it deletes the file after we accept invalidations and before we
+	 * read the page, that is an error, as for a SELECT from the sequence.
 	 */
 	AcceptInvalidationMessages();
 	if (!open_sequence(seq, spec, false, wait))
@@ -1068,10 +771,7 @@ generator_status(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	data = *lock_page(seq, BUFFER_LOCK_SHARE);
 	unlock_page(seq);
 
-	/*
-	 * No lock of ours keeps a standby's replay from dropping the file, and a
-	 * pin would bring replay to a halt.
-	 */
+	/* A pin would stop a standby's replay when it drops the file. */
 	unpin_page();
 
 	attempt.now = GetCurrentTimestamp();
@@ -1085,7 +785,7 @@ generator_status(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	if (refusal == VALUE_AVAILABLE)
 		status->state = attempt.lead > 0 ? TICK_AHEAD : TICK_OK;
 	else if (refusal == REFUSED_AHEAD &&
-			 attempt.lead - limits->max_lead <= Max(limits->max_wait, spec->tick))
+			 attempt.lead - limits->max_lead <= Max(limits->max_wait, spec->tick_usecs))
 		status->state = TICK_WAITS;
 	else
 		status->state = TICK_REFUSES;

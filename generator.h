@@ -15,29 +15,28 @@
 #include "sequence.h"
 
 /*
- * How far a value's time may be ahead of the clock, and how long a caller
- * waits for the clock before it gives up; both in microseconds.
+ * Both in microseconds
  */
 typedef struct TickLimits
 {
-	int64		max_lead;
-	int64		max_wait;
+	int64		max_lead;		/* how far a value's time may be ahead of the
+								 * clock */
+	int64		max_wait;		/* how long a caller waits for the clock */
 } TickLimits;
 
 /*
- * What would happen to a caller now.
+ * The outcome of a call that would be made now
  */
 typedef enum TickState
 {
 	TICK_OK,
-	TICK_AHEAD,					/* gets a value whose time is ahead of the
-								 * clock */
-	TICK_WAITS,					/* waits, for the clock or a lock */
-	TICK_REFUSES				/* gets an error */
+	TICK_AHEAD,					/* a value whose time is ahead of the clock */
+	TICK_WAITS,					/* a wait for the clock or a lock */
+	TICK_REFUSES				/* an error */
 } TickState;
 
 /*
- * What a sequence says of itself.
+ * The state of a sequence
  */
 typedef struct TickStatus
 {

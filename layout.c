@@ -35,19 +35,20 @@
 #define DECIMAL_LAUNCHES	100000
 
 /*
- * The layouts that have a name; the first is the default.
+ * The built-in layouts; the first is the default.
  *
- * A sequence tells by its MAXVALUE which layout it is for.  That is the last
- * value that the layout has room for; where layouts have the same room, some
- * end a few values earlier.  Names and reserved values are for ever: sequences and
- * stored layouts depend on them.
+ * A sequence's MAXVALUE tells which layout it serves.  It is the last value
+ * that the layout has room for.  Where layouts have the same room, some end a
+ * few values earlier.  Names and reserved values never change, because
+ * sequences and stored layouts depend on them.
  */
 static const struct
 {
 	const char *name;
 	LayoutKind	kind;
-	int			reserved_values;	/* given up to be told from others */
-	const char *text;
+	int			reserved_values;	/* at the end, so that no other layout has
+									 * the same MAXVALUE */
+	const char *definition;
 }			builtins[] = {
 	{"instagram", LAYOUT_BITS, 0,
 	"timestamp:41 shard:13 sequence:10 epoch:1314220021721"},
@@ -70,14 +71,14 @@ static const struct
 	{"decimal", LAYOUT_DECIMAL, 0, NULL}
 };
 
-/* What a definition of one's own gives up, if a name has as much room. */
+/* Values that a custom layout reserves if a built-in one has the same room */
 #define UNNAMED_RESERVED_VALUES	8
 
-/* What follows from their texts, filled in when it is first needed */
+/* The parsed definitions, filled in when they are first needed */
 static struct
 {
 	LayoutDefinition definition;
-	int64		room;			/* last value that there is room for */
+	int64		room;			/* last value that the layout has room for */
 }			loaded[lengthof(builtins)];
 
 static bool builtins_loaded = false;
@@ -123,16 +124,16 @@ is_digit(char c)
 }
 
 static inline bool
-word_is(const char *word, int length, const char *text)
+word_is(const char *word, int length, const char *string)
 {
-	return strlen(text) == (size_t) length && memcmp(word, text, length) == 0;
+	return strlen(string) == (size_t) length && memcmp(word, string, length) == 0;
 }
 
 /*
  * A number of digits only, up to "max".
  */
 static bool
-parse_number(const char *text, int length, int64 max, int64 *number)
+parse_number(const char *string, int length, int64 max, int64 *number)
 {
 	int64		n = 0;
 
@@ -140,9 +141,9 @@ parse_number(const char *text, int length, int64 max, int64 *number)
 		return false;
 	for (int i = 0; i < length; i++)
 	{
-		if (!is_digit(text[i]))
+		if (!is_digit(string[i]))
 			return false;
-		n = n * 10 + (text[i] - '0');
+		n = n * 10 + (string[i] - '0');
 		if (n > max)
 			return false;
 	}
@@ -154,25 +155,25 @@ parse_number(const char *text, int length, int64 max, int64 *number)
  * Digits at a fixed place of an ISO 8601 time.
  */
 static bool
-parse_part(const char **text, const char *end, int digits, int min, int max,
+parse_part(const char **string, const char *end, int digits, int min, int max,
 		   int *number)
 {
 	int64		n;
 
-	if (end - *text < digits || !parse_number(*text, digits, max, &n) ||
+	if (end - *string < digits || !parse_number(*string, digits, max, &n) ||
 		n < min)
 		return false;
-	*text += digits;
+	*string += digits;
 	*number = (int) n;
 	return true;
 }
 
 static bool
-parse_char(const char **text, const char *end, char c)
+parse_char(const char **string, const char *end, char c)
 {
-	if (*text == end || **text != c)
+	if (*string == end || **string != c)
 		return false;
-	(*text)++;
+	(*string)++;
 	return true;
 }
 
@@ -181,11 +182,11 @@ parse_char(const char **text, const char *end, char c)
  * as Unix milliseconds.
  */
 static bool
-parse_iso_time(const char *text, int length, int64 *msecs)
+parse_iso_time(const char *string, int length, int64 *msecs)
 {
 	static const int month_days[] =
 	{31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-	const char *end = text + length;
+	const char *end = string + length;
 	int			year,
 				month,
 				day,
@@ -196,31 +197,31 @@ parse_iso_time(const char *text, int length, int64 *msecs)
 	int			offset = 0;
 	int64		days;
 
-	if (!parse_part(&text, end, 4, 1, 9999, &year) ||
-		!parse_char(&text, end, '-') ||
-		!parse_part(&text, end, 2, 1, 12, &month) ||
-		!parse_char(&text, end, '-') ||
-		!parse_part(&text, end, 2, 1, month_days[month - 1], &day) ||
-		!parse_char(&text, end, 'T') ||
-		!parse_part(&text, end, 2, 0, 23, &hour) ||
-		!parse_char(&text, end, ':') ||
-		!parse_part(&text, end, 2, 0, 59, &minute) ||
-		!parse_char(&text, end, ':') ||
-		!parse_part(&text, end, 2, 0, 59, &second))
+	if (!parse_part(&string, end, 4, 1, 9999, &year) ||
+		!parse_char(&string, end, '-') ||
+		!parse_part(&string, end, 2, 1, 12, &month) ||
+		!parse_char(&string, end, '-') ||
+		!parse_part(&string, end, 2, 1, month_days[month - 1], &day) ||
+		!parse_char(&string, end, 'T') ||
+		!parse_part(&string, end, 2, 0, 23, &hour) ||
+		!parse_char(&string, end, ':') ||
+		!parse_part(&string, end, 2, 0, 59, &minute) ||
+		!parse_char(&string, end, ':') ||
+		!parse_part(&string, end, 2, 0, 59, &second))
 		return false;
 	if (month == 2 && day == 29 &&
 		(year % 4 != 0 || (year % 100 == 0 && year % 400 != 0)))
 		return false;
 
-	if (parse_char(&text, end, '.'))
+	if (parse_char(&string, end, '.'))
 	{
 		int			digits = 0;
 
-		for (; text < end && is_digit(*text); text++, digits++)
+		for (; string < end && is_digit(*string); string++, digits++)
 		{
 			if (digits < 3)
-				fraction = fraction * 10 + (*text - '0');
-			else if (*text != '0')
+				fraction = fraction * 10 + (*string - '0');
+			else if (*string != '0')
 				return false;	/* an epoch is of whole milliseconds */
 		}
 		if (digits == 0)
@@ -229,24 +230,24 @@ parse_iso_time(const char *text, int length, int64 *msecs)
 			fraction *= 10;
 	}
 
-	if (!parse_char(&text, end, 'Z'))
+	if (!parse_char(&string, end, 'Z'))
 	{
-		bool		west = parse_char(&text, end, '-');
+		bool		west = parse_char(&string, end, '-');
 		int			offset_hour;
 		int			offset_minute = 0;
 
-		if ((!west && !parse_char(&text, end, '+')) ||
-			!parse_part(&text, end, 2, 0, 15, &offset_hour))
+		if ((!west && !parse_char(&string, end, '+')) ||
+			!parse_part(&string, end, 2, 0, 15, &offset_hour))
 			return false;
-		if (text < end)
+		if (string < end)
 		{
-			(void) parse_char(&text, end, ':');
-			if (!parse_part(&text, end, 2, 0, 59, &offset_minute))
+			(void) parse_char(&string, end, ':');
+			if (!parse_part(&string, end, 2, 0, 59, &offset_minute))
 				return false;
 		}
 		offset = (offset_hour * 60 + offset_minute) * (west ? -60 : 60);
 	}
-	if (text != end)
+	if (string != end)
 		return false;
 
 	/* Days since 1970-01-01, with years that begin in March. */
@@ -264,18 +265,18 @@ parse_iso_time(const char *text, int length, int64 *msecs)
 }
 
 static bool
-parse_epoch(const char *text, int length, int64 *msecs)
+parse_epoch(const char *string, int length, int64 *msecs)
 {
-	bool		negative = length > 0 && text[0] == '-';
+	bool		negative = length > 0 && string[0] == '-';
 
-	if (parse_number(text + negative, length - negative,
+	if (parse_number(string + negative, length - negative,
 					 negative ? -EPOCH_MIN : EPOCH_MAX, msecs))
 	{
 		if (negative)
 			*msecs = -*msecs;
 		return true;
 	}
-	return parse_iso_time(text, length, msecs) &&
+	return parse_iso_time(string, length, msecs) &&
 		*msecs >= EPOCH_MIN && *msecs <= EPOCH_MAX;
 }
 
@@ -293,10 +294,10 @@ field_is(const LayoutDefinition *definition, int field, const char *name)
  * Take in "name:bits".
  */
 static bool
-parse_field(const char *text, int start, int colon, int length,
+parse_field(const char *string, int start, int colon, int length,
 			LayoutDefinition *definition, LayoutError *error)
 {
-	const char *name = text + start;
+	const char *name = string + start;
 	int			name_length = colon - start;
 	int			field = definition->nfields;
 	int			all = 0;
@@ -314,7 +315,7 @@ parse_field(const char *text, int start, int colon, int length,
 	}
 	if (name_length == 0 || name_length > LAYOUT_NAME_LENGTH)
 		return fail(error, "a field's name has 1 to 15 characters", start, length);
-	if (!parse_number(text + colon + 1, start + length - colon - 1, 64, &bits) ||
+	if (!parse_number(string + colon + 1, start + length - colon - 1, 64, &bits) ||
 		bits == 0)
 		return fail(error, "a field has 1 to 64 bits", start, length);
 	if (field == LAYOUT_MAX_FIELDS)
@@ -350,7 +351,7 @@ parse_field(const char *text, int start, int colon, int length,
 }
 
 static bool
-parse_definition(const char *text, LayoutDefinition *definition,
+parse_definition(const char *string, LayoutDefinition *definition,
 				 LayoutError *error)
 {
 	int			epoch_start = -1,
@@ -372,13 +373,13 @@ parse_definition(const char *text, LayoutDefinition *definition,
 		int			colon = -1;
 		int			length;
 
-		while (is_space(text[start]))
+		while (is_space(string[start]))
 			start++;
-		if (text[start] == '\0')
+		if (string[start] == '\0')
 			break;
-		for (end = start; text[end] != '\0' && !is_space(text[end]); end++)
+		for (end = start; string[end] != '\0' && !is_space(string[end]); end++)
 		{
-			if (text[end] == ':' && colon < 0)
+			if (string[end] == ':' && colon < 0)
 				colon = end;
 		}
 		length = end - start;
@@ -387,18 +388,18 @@ parse_definition(const char *text, LayoutDefinition *definition,
 			return fail(error, "expected name:bits, epoch:time or tick:length",
 						start, length);
 
-		if (word_is(text + start, colon - start, "epoch"))
+		if (word_is(string + start, colon - start, "epoch"))
 		{
 			if (epoch_start >= 0)
 				return fail(error, "the epoch is given twice", start, length);
 			epoch_start = start;
 			epoch_length = length;
-			if (!parse_epoch(text + colon + 1, end - colon - 1,
+			if (!parse_epoch(string + colon + 1, end - colon - 1,
 							 &definition->epoch))
 				return fail(error, "an epoch is a number of milliseconds since 1970, or a time like 2020-01-01T00:00:00.000Z, with Z or an offset, of the years 1 to 9999",
 							start, length);
 		}
-		else if (word_is(text + start, colon - start, "tick"))
+		else if (word_is(string + start, colon - start, "tick"))
 		{
 			if (tick_start >= 0)
 				return fail(error, "the tick is given twice", start, length);
@@ -406,7 +407,7 @@ parse_definition(const char *text, LayoutDefinition *definition,
 			tick_length = length;
 			for (int i = 0; i < (int) lengthof(tick_names); i++)
 			{
-				if (word_is(text + colon + 1, end - colon - 1,
+				if (word_is(string + colon + 1, end - colon - 1,
 							tick_names[i].name))
 					definition->tick = tick_names[i].usecs;
 			}
@@ -416,7 +417,7 @@ parse_definition(const char *text, LayoutDefinition *definition,
 		}
 		else
 		{
-			if (!parse_field(text, start, colon, length, definition, error))
+			if (!parse_field(string, start, colon, length, definition, error))
 				return false;
 			if (first_start < 0)
 			{
@@ -470,14 +471,14 @@ load_builtins(void)
 		{
 			bool		ok PG_USED_FOR_ASSERTS_ONLY;
 
-			ok = parse_definition(builtins[i].text, definition, &error);
+			ok = parse_definition(builtins[i].definition, definition, &error);
 			Assert(ok);
 			if (builtins[i].kind == LAYOUT_TRACE)
 				strncpy(definition->fields[3].name, "counter", LAYOUT_NAME_LENGTH);
 		}
 		else
 		{
-					definition->nfields = 3;
+			definition->nfields = 3;
 			strcpy(definition->fields[0].name, "counter");
 			strcpy(definition->fields[1].name, "generator");
 			strcpy(definition->fields[2].name, "launch");
@@ -509,30 +510,30 @@ find_builtin(const LayoutDefinition *definition)
  * Read a built-in layout's name, in upper or lower case, or a definition.
  */
 bool
-layout_parse(const char *text, LayoutDefinition *definition,
+layout_parse(const char *string, LayoutDefinition *definition,
 			 LayoutError *error)
 {
 	int			start = 0;
 	int			length;
 	int			rest;
 
-	while (is_space(text[start]))
+	while (is_space(string[start]))
 		start++;
-	for (length = 0; text[start + length] != '\0' &&
-		 !is_space(text[start + length]); length++)
+	for (length = 0; string[start + length] != '\0' &&
+		 !is_space(string[start + length]); length++)
 		 /* find the end of the word */ ;
 	rest = start + length;
-	while (is_space(text[rest]))
+	while (is_space(string[rest]))
 		rest++;
 
 	/* A single word that is no field is a name. */
-	if (text[rest] == '\0' && memchr(text + start, ':', length) == NULL)
+	if (string[rest] == '\0' && memchr(string + start, ':', length) == NULL)
 	{
 		load_builtins();
 		for (int i = 0; i < (int) lengthof(builtins); i++)
 		{
 			if (strlen(builtins[i].name) == (size_t) length &&
-				pg_strncasecmp(text + start, builtins[i].name, length) == 0)
+				pg_strncasecmp(string + start, builtins[i].name, length) == 0)
 			{
 				*definition = loaded[i].definition;
 				return true;
@@ -544,22 +545,22 @@ layout_parse(const char *text, LayoutDefinition *definition,
 		return false;
 	}
 
-	return parse_definition(text, definition, error);
+	return parse_definition(string, definition, error);
 }
 
 /*
- * Print a layout: its name, if it has one, or its definition.  "text" has room
- * for LAYOUT_TEXT_SIZE bytes.
+ * Print a layout: its name, if it has one, or its definition.  "string" has
+ * room for LAYOUT_TEXT_SIZE bytes.
  */
 void
-layout_print(const LayoutDefinition *definition, char *text)
+layout_print(const LayoutDefinition *definition, char *string)
 {
 	int			builtin = find_builtin(definition);
-	char	   *end = text;
+	char	   *end = string;
 
 	if (builtin >= 0)
 	{
-		strcpy(text, builtins[builtin].name);
+		strcpy(string, builtins[builtin].name);
 		return;
 	}
 
@@ -571,7 +572,7 @@ layout_print(const LayoutDefinition *definition, char *text)
 		end += sprintf(end, " epoch:%lld", (long long) definition->epoch);
 	for (int i = 0; i < (int) lengthof(tick_names); i++)
 	{
-		/* The usual one goes without saying. */
+		/* The default is not printed. */
 		if (definition->tick == tick_names[i].usecs && definition->tick != 1000)
 			end += sprintf(end, " tick:%s", tick_names[i].name);
 	}
@@ -584,8 +585,8 @@ layout_builtins(void)
 }
 
 /*
- * A built-in layout's definition and its text.  That of a layout which cannot
- * be written as fields is its name, so that all can be read back in.
+ * A built-in layout's definition and its text, which can be read back in.  If
+ * a layout cannot be written as fields, its text is its name.
  */
 const char *
 layout_builtin(int index, LayoutDefinition *definition)
@@ -593,7 +594,7 @@ layout_builtin(int index, LayoutDefinition *definition)
 	load_builtins();
 	*definition = loaded[index].definition;
 	return builtins[index].kind == LAYOUT_BITS ?
-		builtins[index].text : builtins[index].name;
+		builtins[index].definition : builtins[index].name;
 }
 
 /*
@@ -613,32 +614,21 @@ layout_of_max_value(int64 max_value)
 }
 
 /*
- * What follows from a definition
+ * Facts that follow from a definition
  */
 
 /*
- * Where the fields take all 64 bits, the timestamp loses its top bit: IDs
- * are bigints, and those with the sign bit set would sort before all others.
+ * If the fields take all 64 bits, the timestamp loses its top bit: IDs are
+ * bigints, and those with the sign bit set would sort before all others.
  * Decoding still reads the whole field, as other systems may have used it.
  *
  * The last tick of the field is never issued, so that there is a bound above
- * every ID; nor is one whose time a timestamptz could not hold.
+ * every ID.  Neither is one whose time a timestamptz could not hold.
  */
 static void
-derive(Layout *layout, const LayoutDefinition *definition)
+derive_from_bits(Layout *layout, const LayoutDefinition *definition)
 {
 	int			shift = 0;
-
-	memset(layout, 0, sizeof(Layout));
-	layout->definition = *definition;
-	layout->nfields = definition->nfields;
-	layout->slots = 1;
-	layout->shards = 1;
-	layout->end_tick = 1;
-	layout->tick = definition->tick;
-	layout->tick_mask = PG_UINT64_MAX;
-	layout->has_clock = definition->tick != 0;
-	layout->has_time = layout->has_clock && definition->kind == LAYOUT_BITS;
 
 	for (int i = layout->nfields - 1; i >= 0; i--)
 	{
@@ -697,39 +687,67 @@ derive(Layout *layout, const LayoutDefinition *definition)
 		}
 	}
 
-	switch (definition->kind)
+	if (definition->kind == LAYOUT_TRACE)
 	{
-		case LAYOUT_TRACE:
-			layout->first_slot = 1;
-			layout->slots--;
-			break;
-
-		case LAYOUT_DECIMAL:
-			/* Counters are slots, and a generator is a tick of no clock. */
-			layout->fields[0].role = LAYOUT_SEQUENCE;
-			layout->fields[0].count = DECIMAL_COUNTERS + 1;
-			layout->fields[1].role = LAYOUT_TIMESTAMP;
-			layout->fields[1].count = DECIMAL_GENERATORS;
-			layout->fields[2].role = LAYOUT_SHARD;
-			layout->fields[2].count = DECIMAL_LAUNCHES;
-			layout->fields[2].bits = LAYOUT_PART_BITS;
-			layout->fields[2].unit = 1;
-			layout->fields[1].unit = DECIMAL_LAUNCHES;
-			layout->fields[0].unit =
-				UINT64CONST(1) * DECIMAL_LAUNCHES * DECIMAL_GENERATORS;
-			layout->has_sequence = true;
-			layout->first_slot = 1;
-			layout->slots = DECIMAL_COUNTERS;
-			layout->shards = DECIMAL_LAUNCHES;
-			layout->end_tick = DECIMAL_GENERATORS;
-			layout->tick_unit = layout->fields[1].unit;
-			layout->slot_unit = layout->fields[0].unit;
-			layout->shard_unit = layout->fields[2].unit;
-			break;
-
-		default:
-			break;
+		layout->first_slot = 1;
+		layout->slots--;
 	}
+}
+
+static void
+set_decimal_field(LayoutField *field, const char *name, LayoutRole role,
+				  uint64 unit, uint64 count)
+{
+	strcpy(field->name, name);
+	field->role = role;
+	field->unit = unit;
+	field->count = count;
+}
+
+/*
+ * The layout "decimal".  A counter is a slot, and a generator takes the place
+ * of a tick, which no clock moves on.
+ */
+static void
+derive_decimal(Layout *layout)
+{
+	layout->tick_unit = DECIMAL_LAUNCHES;
+	layout->slot_unit = UINT64CONST(1) * DECIMAL_LAUNCHES * DECIMAL_GENERATORS;
+	layout->shard_unit = 1;
+	set_decimal_field(&layout->fields[0], "counter", LAYOUT_SEQUENCE,
+					  layout->slot_unit, DECIMAL_COUNTERS + 1);
+	set_decimal_field(&layout->fields[1], "generator", LAYOUT_TIMESTAMP,
+					  layout->tick_unit, DECIMAL_GENERATORS);
+	set_decimal_field(&layout->fields[2], "launch", LAYOUT_SHARD,
+					  layout->shard_unit, DECIMAL_LAUNCHES);
+	layout->fields[2].bits = LAYOUT_PART_BITS;
+
+	layout->has_shard = true;
+	layout->has_sequence = true;
+	layout->first_slot = 1;
+	layout->slots = DECIMAL_COUNTERS;
+	layout->shards = DECIMAL_LAUNCHES;
+	layout->end_tick = DECIMAL_GENERATORS;
+}
+
+static void
+derive(Layout *layout, const LayoutDefinition *definition)
+{
+	memset(layout, 0, sizeof(Layout));
+	layout->definition = *definition;
+	layout->nfields = definition->nfields;
+	layout->slots = 1;
+	layout->shards = 1;
+	layout->end_tick = 1;
+	layout->tick = definition->tick;
+	layout->tick_mask = PG_UINT64_MAX;
+	layout->has_clock = definition->tick != 0;
+	layout->has_time = layout->has_clock && definition->kind == LAYOUT_BITS;
+
+	if (definition->kind == LAYOUT_DECIMAL)
+		derive_decimal(layout);
+	else
+		derive_from_bits(layout, definition);
 
 	layout->slot_bits = -1;
 	if ((layout->slots & (layout->slots - 1)) == 0)
@@ -829,7 +847,7 @@ layout_id(const Layout *layout, int64 value, int64 shard)
 }
 
 /*
- * A field's value.  What is above the timestamp counts as part of it.
+ * A field's value.  Bits above the timestamp count as part of it.
  */
 static uint64
 field_value(const Layout *layout, const LayoutField *field, uint64 id)
@@ -884,18 +902,18 @@ layout_slot(const Layout *layout, uint64 id)
 }
 
 /*
- * Time.  For layouts whose IDs tell it only, the first function aside.
+ * Time.  All but the first function are for layouts whose IDs tell it.
  */
 
 /*
  * The time at which a tick begins; false if no timestamptz can hold it.
  */
 bool
-layout_tick_time(const Layout *layout, uint64 tick, int64 *time)
+layout_tick_time(const Layout *layout, uint64 tick, int64 *ts)
 {
 	if (tick > layout->last_decodable)
 		return false;
-	*time = (int64) ((uint64) layout->epoch + tick * (uint64) layout->tick);
+	*ts = (int64) ((uint64) layout->epoch + tick * (uint64) layout->tick);
 	return true;
 }
 
@@ -903,42 +921,42 @@ layout_tick_time(const Layout *layout, uint64 tick, int64 *time)
  * The tick that a time falls into; false if no ID can have that time.
  */
 bool
-layout_time_tick(const Layout *layout, int64 time, int64 *tick)
+layout_time_tick(const Layout *layout, int64 ts, int64 *tick)
 {
-	if (time < layout->epoch ||
-		time >= layout->epoch + layout->end_tick * layout->tick)
+	if (ts < layout->epoch ||
+		ts >= layout->epoch + layout->end_tick * layout->tick)
 		return false;
-	*tick = (time - layout->epoch) / layout->tick;
+	*tick = (ts - layout->epoch) / layout->tick;
 	return true;
 }
 
 /*
- * The smallest ID whose time is "time" or later.
+ * The smallest ID whose time is "ts" or later.
  *
  * IDs are positive and the end tick is never issued, so 0 is below and the
  * end tick's first ID is above every ID there is.
  */
 int64
-layout_min_id(const Layout *layout, int64 time)
+layout_min_id(const Layout *layout, int64 ts)
 {
 	int64		tick;
 
-	if (time <= layout->epoch)
+	if (ts <= layout->epoch)
 		tick = 0;
-	else if (time > layout->epoch + (layout->end_tick - 1) * layout->tick)
+	else if (ts > layout->epoch + (layout->end_tick - 1) * layout->tick)
 		tick = layout->end_tick;
 	else
-		tick = (time - layout->epoch - 1) / layout->tick + 1;
+		tick = (ts - layout->epoch - 1) / layout->tick + 1;
 
 	return (int64) ((uint64) tick * layout->tick_unit);
 }
 
 /*
- * The largest ID whose time is "time" or earlier: the one before the first
- * whose time is later.
+ * The largest ID whose time is "ts" or earlier: the one before the first whose
+ * time is later.
  */
 int64
-layout_max_id(const Layout *layout, int64 time)
+layout_max_id(const Layout *layout, int64 ts)
 {
-	return layout_min_id(layout, Min(time, PG_INT64_MAX - 1) + 1) - 1;
+	return layout_min_id(layout, Min(ts, PG_INT64_MAX - 1) + 1) - 1;
 }

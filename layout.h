@@ -25,20 +25,19 @@
 #define LAYOUT_TEXT_SIZE	256
 
 /*
- * How an ID is to be read.  Only the first can be written down as fields; the
+ * How an ID is read.  Only LAYOUT_BITS can be written down as fields; the
  * others are known by name.
  */
 typedef enum LayoutKind
 {
 	LAYOUT_BITS,				/* fields of bits, side by side */
-	LAYOUT_TRACE,				/* likewise, but its time comes round, and its
-								 * sequence, the last field, begins at 1 */
+	LAYOUT_TRACE,				/* the same, but its timestamp wraps around and
+								 * its sequence, the last field, begins at 1 */
 	LAYOUT_DECIMAL				/* decimal places, driven by the sequence alone */
 } LayoutKind;
 
 /*
- * What a definition says.  Equal layouts have equal bytes, so what is not used
- * is zero.
+ * A definition.  Equal layouts have equal bytes, so unused ones are zero.
  */
 typedef struct LayoutDefinition
 {
@@ -67,12 +66,12 @@ typedef struct LayoutField
 	LayoutRole	role;
 	int			bits;
 	int			shift;
-	uint64		unit;			/* what 1 in the field adds to an ID */
-	uint64		count;			/* number of its values, where not of bits */
+	uint64		unit;			/* an ID grows by this if the field does by 1 */
+	uint64		count;			/* number of its values, if it has no bits */
 } LayoutField;
 
 /*
- * A definition, and what follows from it.
+ * A definition, and the facts that follow from it.
  */
 typedef struct Layout
 {
@@ -85,17 +84,18 @@ typedef struct Layout
 
 	int64		epoch;			/* time of tick 0 */
 	int64		tick;			/* length of a tick in microseconds, or 0 */
-	int64		end_tick;		/* the first one that is never issued */
-	uint64		last_decodable; /* the last one whose time can be told */
-	int64		slots;			/* values of the sequence */
-	int			slot_bits;		/* their logarithm, or -1 if that is not whole */
-	int64		first_slot;		/* the first of them */
+	int64		end_tick;		/* the first tick that is never issued */
+	uint64		last_decodable; /* the last tick that a timestamptz can hold */
+	int64		slots;			/* sequence numbers per tick */
+	int			slot_bits;		/* logarithm of slots, or -1 if slots is no
+								 * power of two */
+	int64		first_slot;		/* the first sequence number */
 	int64		shards;			/* values of all shard fields together */
 	int64		max_value;		/* of the sequence that drives the layout */
-	bool		is_builtin;		/* has it a name? */
-	bool		is_default;		/* is it the first of those? */
+	bool		is_builtin;		/* does it have a name? */
+	bool		is_default;		/* is it the first built-in layout? */
 
-	uint64		tick_mask;		/* what of a tick is in the ID */
+	uint64		tick_mask;		/* bits of a tick that are in the ID */
 	uint64		tick_unit;
 	uint64		slot_unit;
 	uint64		shard_unit;		/* 0 if the shard has several fields */
@@ -104,7 +104,7 @@ typedef struct Layout
 } Layout;
 
 /*
- * What is wrong with a text, and where: bytes from "start".
+ * An error in a text, and its place in bytes.
  */
 typedef struct LayoutError
 {
@@ -115,9 +115,9 @@ typedef struct LayoutError
 } LayoutError;
 
 #pragma GCC visibility push(hidden)
-extern bool layout_parse(const char *text, LayoutDefinition *definition,
+extern bool layout_parse(const char *string, LayoutDefinition *definition,
 						 LayoutError *error);
-extern void layout_print(const LayoutDefinition *definition, char *text);
+extern void layout_print(const LayoutDefinition *definition, char *string);
 extern void layout_init(Layout *layout, const LayoutDefinition *definition);
 
 extern int	layout_builtins(void);
@@ -132,10 +132,10 @@ extern uint64 layout_tick(const Layout *layout, uint64 id);
 extern int64 layout_shard(const Layout *layout, uint64 id);
 extern int64 layout_slot(const Layout *layout, uint64 id);
 
-extern bool layout_tick_time(const Layout *layout, uint64 tick, int64 *time);
-extern bool layout_time_tick(const Layout *layout, int64 time, int64 *tick);
-extern int64 layout_min_id(const Layout *layout, int64 time);
-extern int64 layout_max_id(const Layout *layout, int64 time);
+extern bool layout_tick_time(const Layout *layout, uint64 tick, int64 *ts);
+extern bool layout_time_tick(const Layout *layout, int64 ts, int64 *tick);
+extern int64 layout_min_id(const Layout *layout, int64 ts);
+extern int64 layout_max_id(const Layout *layout, int64 ts);
 #pragma GCC visibility pop
 
 #endif							/* SNOWFLAKE_LAYOUT_H */

@@ -3,8 +3,8 @@
  * sequence.c
  *	  Which sequences may be used, and by whom.
  *
- * What the catalogs say of a sequence is read once and remembered until they
- * send an invalidation; a role's privileges are checked once in a transaction.
+ * A sequence's catalog entries are read once and remembered until the catalogs
+ * send an invalidation.  A role's privileges are checked once in a transaction.
  *
  * This file does not read a sequence's page.
  *
@@ -46,8 +46,8 @@ static HTAB *sequences = NULL;
 
 
 /*
- * A sequence's catalog entries may have changed.  Another relation's do not
- * matter, and with many temporary tables there are many of those.
+ * A relation's catalog entries may have changed.  Ignore relations that are not
+ * known here: a session with many temporary tables sends many of these.
  */
 static void
 invalidate_relation(Datum arg pg_attribute_unused(), Oid relid)
@@ -82,15 +82,27 @@ sequence_init(void)
 	CacheRegisterSyscacheCallback(SEQRELID, invalidate_parameters, (Datum) 0);
 }
 
+pg_noreturn static void
+report_missing_relation(Oid relid)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_TABLE),
+			 errmsg("sequence with OID %u does not exist", relid)));
+}
+
 SequenceState *
 sequence_look_up(Oid relid)
 {
-	SequenceState *seq;
-	bool		found;
+	SequenceState *seq = hash_search(sequences, &relid, HASH_FIND, NULL);
 
-	seq = hash_search(sequences, &relid, HASH_ENTER, &found);
-	if (!found)
+	if (seq == NULL)
 	{
+		/* OIDs that a caller makes up must not fill the memory. */
+		AcceptInvalidationMessages();
+		if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)))
+			report_missing_relation(relid);
+
+		seq = hash_search(sequences, &relid, HASH_ENTER, NULL);
 		memset(seq, 0, sizeof(SequenceState));
 		seq->relid = relid;
 		seq->lxid = InvalidLocalTransactionId;
@@ -138,7 +150,7 @@ sequence_owned_by_extension(Oid relid)
 static bool
 same_spec(const TickSpec *a, const TickSpec *b)
 {
-	return a->epoch == b->epoch && a->tick == b->tick &&
+	return a->epoch == b->epoch && a->tick_usecs == b->tick_usecs &&
 		a->slots == b->slots && a->max_value == b->max_value &&
 		a->is_default == b->is_default && a->needs_update == b->needs_update;
 }
@@ -211,9 +223,7 @@ open_sequence_relation(Oid relid)
 	Relation	rel = try_relation_open(relid, NoLock);
 
 	if (rel == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("sequence with OID %u does not exist", relid)));
+		report_missing_relation(relid);
 	if (rel->rd_rel->relkind != RELKIND_SEQUENCE)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
@@ -373,7 +383,7 @@ sequence_open(SequenceState *seq, const TickSpec *spec, bool take, bool wait)
 		 */
 		if (!seq->needs_wal)
 			seq->loaded = 0;
-		seq->userid = InvalidOid;
+		seq->taker = InvalidOid;
 		seq->lxid = MyLocalTransactionId;
 	}
 
@@ -381,12 +391,12 @@ sequence_open(SequenceState *seq, const TickSpec *spec, bool take, bool wait)
 	if (seq->loaded != invalidations)
 	{
 		seq->loaded = 0;
-		seq->userid = InvalidOid;
+		seq->taker = InvalidOid;
 		rel = open_sequence_relation(seq->relid);
 	}
 
 	/* Another kind of value may need more. */
-	if (!take || seq->userid != GetUserId() || !same_spec(&seq->spec, spec))
+	if (!take || seq->taker != GetUserId() || !same_spec(&seq->spec, spec))
 		check_privileges(seq, spec, take);
 
 	if (rel != NULL)
@@ -398,7 +408,7 @@ sequence_open(SequenceState *seq, const TickSpec *spec, bool take, bool wait)
 		check_spec(seq, spec);
 
 	seq->spec = *spec;
-	seq->userid = take ? GetUserId() : InvalidOid;
+	seq->taker = take ? GetUserId() : InvalidOid;
 	return true;
 }
 

@@ -21,22 +21,22 @@
 #include "utils/rel.h"
 
 /*
- * What a sequence's values mean: value = tick * slots + slot.
+ * The meaning of a sequence's values: value = tick * slots + slot.
  *
- * The owner of a sequence says with its MAXVALUE which kind of value it has.
- * Where another kind may have the same one, naming this kind takes the right
- * to set the sequence: with a wrong epoch one call could push it years ahead.
+ * The owner of a sequence chooses its kind of value by its MAXVALUE.  Where
+ * two kinds may share a MAXVALUE, a caller needs the right to set the sequence,
+ * because one call with a wrong epoch could push it years ahead.
  */
 typedef struct TickSpec
 {
-	uint64		number;			/* no other spec of the session has it */
+	uint64		number;			/* unique among the session's specs */
 	TimestampTz epoch;			/* when tick 0 began */
-	int64		tick;			/* length of a tick in microseconds; 0 if the
+	int64		tick_usecs;		/* length of a tick in microseconds; 0 if the
 								 * clock does not matter */
 	int64		slots;			/* values per tick */
-	int64		last_tick;		/* the last one */
-	int64		max_value;		/* the last value, and so the MAXVALUE that a
-								 * sequence of this kind has */
+	int64		last_tick;
+	int64		max_value;		/* the last value, and the MAXVALUE of a
+								 * sequence of this kind */
 	bool		is_default;		/* does the extension's own sequence have this
 								 * kind? */
 	bool		needs_update;	/* may another kind have this max_value? */
@@ -57,20 +57,20 @@ typedef struct TickWindow
 } TickWindow;
 
 /*
- * What this backend knows of a sequence.
+ * A sequence as this backend knows it.
  *
  * A transaction locks a sequence once, and a role's privileges are checked
- * once in a transaction.  What was read from the catalogs stays good until
- * they send an invalidation: "loaded" then differs from
+ * once in a transaction.  The members from the catalogs stay good until the
+ * catalogs send an invalidation: "loaded" then differs from
  * "sequence_invalidations".
  */
 typedef struct SequenceState
 {
 	Oid			relid;			/* hash key */
 	LocalTransactionId lxid;	/* transaction that holds our lock */
-	Oid			userid;			/* role whose privileges to take values this
-								 * transaction has checked, for "spec" */
-	TickSpec	spec;			/* kind of value that it was found to serve */
+	Oid			taker;			/* role that may take values of kind "spec", as
+								 * this transaction has checked; or InvalidOid */
+	TickSpec	spec;			/* kind of value that the sequence serves */
 
 	/* From the catalogs. */
 	uint64		loaded;
@@ -78,12 +78,11 @@ typedef struct SequenceState
 	int64		max_value;
 	bool		needs_wal;
 
-	/* The generator's hints and memories, good whatever the catalogs say. */
+	/* For the generator; catalog changes do not invalidate these. */
 	Buffer		buffer;			/* where the page was seen last */
 	bool		logged;			/* is the page's count known to be of WAL that
 								 * was written for the file? */
 	TickWindow	window;
-	XLogRecPtr	flushed;		/* we know that WAL up to here is on disk */
 } SequenceState;
 
 #pragma GCC visibility push(hidden)
@@ -107,15 +106,15 @@ sequence_find(Oid relid)
 }
 
 /*
- * May this role take values of this kind, as far as this transaction has
- * found out?
+ * Has this transaction found that the current role may take values of this
+ * kind?
  */
 static inline bool
 sequence_is_open(const SequenceState *seq, const TickSpec *spec)
 {
 	return seq->lxid == MyLocalTransactionId &&
 		seq->loaded == sequence_invalidations &&
-		seq->userid == GetUserId() &&
+		seq->taker == GetUserId() &&
 		seq->spec.number == spec->number;
 }
 

@@ -39,6 +39,7 @@
 
 #include "compat.h"
 
+#include "durable.h"
 #include "generator.h"
 #include "layout.h"
 #include "shared.h"
@@ -124,7 +125,7 @@ fill_layout_cache(LayoutCache *cache, const LayoutDefinition *definition)
 
 	cache->spec.number = ++specs;
 	cache->spec.epoch = layout->epoch;
-	cache->spec.tick = layout->tick;
+	cache->spec.tick_usecs = layout->tick;
 	cache->spec.slots = layout->slots;
 	cache->spec.last_tick = layout->end_tick - 1;
 	cache->spec.max_value = layout->max_value;
@@ -240,6 +241,7 @@ _PG_init(void)
 	instagram = find_layout("instagram");
 
 	shared_init();
+	durable_init();
 	sequence_init();
 	generator_init();
 }
@@ -305,7 +307,7 @@ require_time(const Layout *layout)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("layout \"%s\" does not tell an ID's time",
 						layout_text(layout)),
-				 errdetail("Its timestamp comes round."),
+				 errdetail("Its timestamp wraps around."),
 				 errhint("snowflake_fields() shows the timestamp as it is.")));
 	report_missing_field(layout, "timestamp");
 }
@@ -360,7 +362,7 @@ warn_of_end(const Layout *layout)
 }
 
 /*
- * Likewise, that IDs look like those of tests.
+ * Once in a session, say that IDs look like those of tests.
  */
 static void
 warn_of_tests(void)
@@ -444,25 +446,24 @@ snowflake_next_id(PG_FUNCTION_ARGS)
 }
 
 /*
- * What a call of next_ids() has yet to return.
+ * The state of a call of next_ids()
  */
 typedef struct NextIds
 {
 	int64		shard;
 	Oid			sequence;
 	const LayoutCache *cache;
-	int64		wanted;			/* IDs for which values are yet to be taken */
-	int64		value;			/* the next value of those taken */
-	int64		count;			/* and how many of them there are */
+	int64		wanted;			/* number of values that are yet to be taken */
+	int64		value;			/* the next one of the values taken */
+	int64		count;			/* number of values taken, from that one on */
 } NextIds;
 
 /*
  * next_ids(shard, count, sequence, layout)
  *
- * Values are taken in batches, each under one hold of the page's lock.  Who
- * takes no more than a few of the rows shall not have to wait for, or waste,
- * the IDs of all of them, so a batch is not larger than it needs to be for
- * what the lock costs not to matter.
+ * Values are taken in batches, each under one hold of the page's lock.  Small
+ * batches limit both the time under the lock and the IDs wasted when the caller
+ * reads only a few rows.
  */
 #define NEXT_IDS_BATCH		1024
 
@@ -525,9 +526,9 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 }
 
 /*
- * The sequence that came with next_id(): in the function's own schema,
- * wherever the search path points, and a member of the extension, whoever
- * else may use the name.
+ * The sequence that came with next_id().  It is in the function's own schema,
+ * whatever the search path, and belongs to the extension, as another sequence
+ * may have its name.
  */
 static Oid
 default_sequence(Oid function)
@@ -575,8 +576,8 @@ snowflake_next_id_setting(PG_FUNCTION_ARGS)
 }
 
 /*
- * What stands for next_id() in COPY (see planner.c) takes the right to call
- * next_id(): the function with the same arguments, in the same schema.
+ * In COPY another function takes the place of next_id() (see planner.c).  Its
+ * caller needs the right to call next_id() with the same arguments.
  */
 static void
 check_execute_next_id(const FmgrInfo *flinfo)
@@ -622,15 +623,15 @@ snowflake_timestamp(PG_FUNCTION_ARGS)
 {
 	int64		id = PG_GETARG_INT64(0);
 	const Layout *layout = &layout_argument(fcinfo, 1)->layout;
-	TimestampTz time;
+	TimestampTz ts;
 
 	require_time(layout);
-	if (!layout_tick_time(layout, layout_tick(layout, (uint64) id), &time))
+	if (!layout_tick_time(layout, layout_tick(layout, (uint64) id), &ts))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
 				 errmsg("time of ID %lld is out of range for a timestamp in layout \"%s\"",
 						(long long) id, layout_text(layout))));
-	PG_RETURN_TIMESTAMPTZ(time);
+	PG_RETURN_TIMESTAMPTZ(ts);
 }
 
 Datum
@@ -683,21 +684,21 @@ snowflake_fields(PG_FUNCTION_ARGS)
 Datum
 snowflake_min_id(PG_FUNCTION_ARGS)
 {
-	TimestampTz time = PG_GETARG_TIMESTAMPTZ(0);
+	TimestampTz ts = PG_GETARG_TIMESTAMPTZ(0);
 	const Layout *layout = &layout_argument(fcinfo, 1)->layout;
 
 	require_time(layout);
-	PG_RETURN_INT64(layout_min_id(layout, time));
+	PG_RETURN_INT64(layout_min_id(layout, ts));
 }
 
 Datum
 snowflake_max_id(PG_FUNCTION_ARGS)
 {
-	TimestampTz time = PG_GETARG_TIMESTAMPTZ(0);
+	TimestampTz ts = PG_GETARG_TIMESTAMPTZ(0);
 	const Layout *layout = &layout_argument(fcinfo, 1)->layout;
 
 	require_time(layout);
-	PG_RETURN_INT64(layout_max_id(layout, time));
+	PG_RETURN_INT64(layout_max_id(layout, ts));
 }
 
 /*
@@ -706,7 +707,7 @@ snowflake_max_id(PG_FUNCTION_ARGS)
 Datum
 snowflake_id(PG_FUNCTION_ARGS)
 {
-	TimestampTz time = PG_GETARG_TIMESTAMPTZ(0);
+	TimestampTz ts = PG_GETARG_TIMESTAMPTZ(0);
 	int64		shard = PG_GETARG_INT64(1);
 	int64		slot = PG_GETARG_INT64(2);
 	const Layout *layout = &layout_argument(fcinfo, 3)->layout;
@@ -717,10 +718,10 @@ snowflake_id(PG_FUNCTION_ARGS)
 	if (!layout->has_clock)
 		report_missing_field(layout, "timestamp");
 
-	if (!layout_time_tick(layout, time, &tick))
+	if (!layout_time_tick(layout, ts, &tick))
 	{
 		/* timestamptz_to_str() has one buffer. */
-		char	   *given = pstrdup(timestamptz_to_str(time));
+		char	   *given = pstrdup(timestamptz_to_str(ts));
 		char	   *first = pstrdup(timestamptz_to_str(layout->epoch));
 
 		ereport(ERROR,
@@ -829,10 +830,9 @@ snowflake_status(PG_FUNCTION_ARGS)
 /*
  * Read a sequence's state, and say what would happen to a caller of next_id().
  *
- * The view snowflake_sequences must show all sequences whatever is wrong with
- * one of them.  So an error becomes a state, after which a subtransaction
- * cleans up, and a sequence that another session is altering is not waited
- * for.
+ * An error of one sequence must not make the view snowflake_sequences fail.  So
+ * an error becomes a state, and a subtransaction cleans up after it.  A sequence
+ * that another session is altering is not waited for.
  */
 static const char *
 state_without_error(Oid sequence, const TickSpec *spec, TickStatus *status)
@@ -926,14 +926,14 @@ static int64
 distance_from_now(const Layout *layout, int64 value)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	TimestampTz time;
+	TimestampTz ts;
 
 	if (!layout->has_clock || value < 0 || value > layout->max_value)
 		return PG_INT64_MAX;
-	time = layout->epoch + value / layout->slots * layout->tick;
-	if (time < layout->epoch / 2 + now / 2 || time > now + 366 * USECS_PER_DAY)
+	ts = layout->epoch + value / layout->slots * layout->tick;
+	if (ts < layout->epoch / 2 + now / 2 || ts > now + 366 * USECS_PER_DAY)
 		return PG_INT64_MAX;
-	return time < now ? now - time : time - now;
+	return ts < now ? now - ts : ts - now;
 }
 
 /*
@@ -1050,7 +1050,7 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	PreventCommandDuringRecovery("snowflake_alter_sequence()");
 	PreventCommandIfReadOnly("snowflake_alter_sequence()");
 
-	/* From here on nobody else takes a value. */
+	/* From here on no other session takes a value. */
 	name = sequence_open_to_alter(sequence, &max_value);
 
 	if (!layout->is_default && sequence_owned_by_extension(sequence))
@@ -1261,15 +1261,15 @@ snowflake_from_text(PG_FUNCTION_ARGS)
 			 errdetail("The digit \"%.*s\" at position %d makes it larger than %lld.",
 					   at_length, at, position, (long long) PG_INT64_MAX) :
 			 result == DECODE_LEADING_ZERO ?
-			 errdetail("The digit \"%.*s\" at position %d is a zero, with which %s does not begin.",
+			 errdetail("The digit \"%.*s\" at position %d is a leading zero, which %s does not allow.",
 					   at_length, at, position, encoding->name) :
 			 result == DECODE_TOO_LONG ?
-			 errdetail("It goes on at position %d, but the longest ID in %s has %d characters.",
+			 errdetail("The string continues at position %d, but the longest ID in %s has %d characters.",
 					   position, encoding->name, encoding->width) :
 			 encoding->padded ?
-			 errdetail("It ends before position %d, but every ID in %s has %d characters.",
+			 errdetail("The string ends before position %d, but every ID in %s has %d characters.",
 					   position, encoding->name, encoding->width) :
-			 errdetail("It ends before position %d: it is empty.", position)));
+			 errdetail("The string is empty.")));
 }
 
 static int64
@@ -1279,7 +1279,7 @@ check_positive(int64 id)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("ID %lld is not positive", (long long) id),
-				 errdetail("IDs are obfuscated to IDs, from 1 to %lld.",
+				 errdetail("Valid IDs are 1 to %lld.",
 						   (long long) PG_INT64_MAX)));
 	return id;
 }

@@ -4,7 +4,8 @@
  *	  below, with a crash after any of them.  model/run runs it.
  *
  * Two backends take values from one sequence.  Their steps are those of
- * take_values() and make_durable() in generator.c, where comments name them.
+ * take_values() in generator.c and make_durable() in durable.c, where comments
+ * name them.
  * A step, an "atomic" here, is what happens between two moments at which
  * another process can see or change something.  The clock stands still, so a
  * value is always the last one plus one, and the sequence alone has to be

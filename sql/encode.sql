@@ -127,7 +127,7 @@ FROM unnest(ARRAY[chr(228), chr(8364), chr(128247), chr(770), chr(65313)]) chara
      unnest(ARRAY['', '1', '1EC88A5R5Z']) start,
      LATERAL concat(start, character, chr(228), 'B') encoded,
      error_of(format('SELECT snowflake_from_text(%L, %L)', encoded, encoding)) \gset
-SELECT detail = 'It goes on at position 12, but the longest ID in base62 has 11 characters.' AS too_long
+SELECT detail = 'The string continues at position 12, but the longest ID in base62 has 11 characters.' AS too_long
 FROM error_of(format('SELECT snowflake_from_text(%L)', '1zStymKCBR9' || chr(8364))) \gset
 \endif
 \echo :count :whole :too_long

@@ -124,7 +124,7 @@ FROM unnest(ARRAY[
     'snowflake_timestamp(9223372036854775807, ''timestamp:63 epoch:0 tick:1s'')',
     'snowflake_timestamp(-1, ''timestamp:64 epoch:0'')'
 ]) WITH ORDINALITY AS c (call, n), error_of('SELECT ' || call) ORDER BY n;
--- trace composes, and its time comes round
+-- trace composes, and its timestamp wraps around
 SELECT snowflake_id('1970-01-02Z', 3 << 12 | 2, 1, 'trace') = snowflake_id('1971-01-25T08:40:32Z'::timestamptz, 3 << 12 | 2, 1, 'trace') AS comes_round;
 SELECT * FROM snowflake_fields(snowflake_id('2020-01-01Z', 3 << 12 | 2, 1023, 'trace'), 'trace');
 -- the last moments that a timestamp can hold

@@ -1,0 +1,18 @@
+/*-------------------------------------------------------------------------
+ *
+ * wait.h
+ *	  Waiting a moment, and a clock that is never set.
+ *
+ * Copyright (c) 2026, snowflake contributors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SNOWFLAKE_WAIT_H
+#define SNOWFLAKE_WAIT_H
+
+#pragma GCC visibility push(hidden)
+extern int64 monotonic_time(void);
+extern void wait_usecs(int64 usecs);
+#pragma GCC visibility pop
+
+#endif							/* SNOWFLAKE_WAIT_H */
