@@ -81,3 +81,6 @@ with engine.connect() as db:
     print("drift", len(compare_metadata(context, Base.metadata)))
     Photo.__table__.c.id.server_default.arg = text("next_id(5)")
     print("drift_if_short", len(compare_metadata(context, Base.metadata)))
+    Photo.__table__.c.id.server_default.arg = text("next_id()")
+    db.execute(text("ALTER TABLE photos ALTER id SET DEFAULT next_id()"))
+    print("drift_if_setting", len(compare_metadata(context, Base.metadata)))

@@ -64,6 +64,7 @@ prepare('sqlalchemy', 'own');
 check('sqlalchemy', 'photos', 'albums', %said);
 is($said{drift}, 0, 'sqlalchemy: Alembic finds no difference');
 is($said{drift_if_short}, 1, 'sqlalchemy: but would if the default were written in short');
+is($said{drift_if_setting}, 0, 'sqlalchemy: Alembic finds no difference in next_id()');
 
 prepare('django', 'own');
 %said = run_client('django', '/usr/bin/python3', "$clients/django_orm.py", $converted);

@@ -68,10 +68,10 @@ print('text', id);
 print('short', short);
 print('note', typeof noteId, Number.isSafeInteger(noteId), noteId);
 
-// The trap: what the driver makes of the binary format.
+// The trap: the driver reads some IDs wrongly in the binary format.
 const binary = new pg.Client({ binary: true });
 await binary.connect();
-const one = (await binary.query('SELECT id FROM photos WHERE title = $1', ['first'])).rows[0].id;
-print('binary', typeof one, one);
+const fixed = await binary.query('SELECT $1::bigint AS id, $1::text AS text', ['4020418040280650772']);
+print('binary', typeof fixed.rows[0].id, fixed.rows[0].id === fixed.rows[0].text);
 await binary.end();
 await db.end();

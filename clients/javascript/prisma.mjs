@@ -86,8 +86,12 @@ print('hours_off', (read - at) / 3600000, (new Date(sent.replace(/\+09$/, '+09:0
 await local.$disconnect();
 
 // With the default in another form than the stored one, each push sets it.
-const short = schema.replaceAll('next_id((5)::bigint)', 'next_id(5)');
-print('drift_if_short', await push(short), await push(short));
+const pushTwice = async (form) => {
+  const other = schema.replaceAll('next_id((5)::bigint)', form);
+  return [await push(other), await push(other)];
+};
+print('drift_if_setting', await pushTwice('next_id()'));
+print('drift_if_short', await pushTwice('next_id(5)'));
 
 // The schema engine's timers would keep the program for a minute.
 process.exit();
