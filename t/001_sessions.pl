@@ -44,15 +44,15 @@ $node->command_ok(
 		'-f', "$dir/single.sql\@4", '-f', "$dir/many.sql\@3",
 		'-f', "$dir/transaction.sql\@3", '-f', "$dir/batch.sql\@1", 'postgres'
 	],
-	'32 sessions at once');
+	'pgbench takes IDs in 32 sessions at once');
 
 my $ids = $node->safe_psql('postgres', 'SELECT count(*) FROM taken');
-cmp_ok($ids, '>', 200_000, 'many IDs were made');
+cmp_ok($ids, '>', 200_000, '32 sessions made more than 200,000 IDs');
 note("$ids IDs");
 is($node->safe_psql('postgres', 'SELECT count(DISTINCT id) FROM taken'),
-	$ids, 'no ID twice');
+	$ids, 'no ID of 32 sessions came twice');
 is($node->safe_psql('postgres', 'SELECT count(DISTINCT session) FROM taken'),
-	32, 'all sessions took part');
+	32, 'all 32 sessions made IDs');
 is( $node->safe_psql('postgres', q{
 		SELECT count(*) FROM
 		(SELECT id, lag(id) OVER (PARTITION BY session ORDER BY n) AS before FROM taken) t
@@ -60,16 +60,16 @@ is( $node->safe_psql('postgres', q{
 	0, 'the IDs of each session grow');
 is( $node->safe_psql('postgres', q{
 		SELECT count(*) FROM taken WHERE snowflake_shard(id) <> 5}),
-	0, 'the shard is right');
+	0, 'every ID has the shard that was asked for');
 is( $node->safe_psql('postgres', q{
 		SELECT count(*) FROM taken
 		WHERE snowflake_timestamp(id) > clock_timestamp() + interval '1 second'
 		   OR snowflake_timestamp(id) < now() - interval '10 minutes'}),
-	0, 'the time is right');
+	0, 'every ID has the time at which it was made');
 is( $node->safe_psql('postgres', q{
 		SELECT count(*) FROM photos p JOIN taken t
 		  ON p.id >> 23 = t.id >> 23 AND p.id & 1023 = t.id & 1023}),
-	0, 'two shards on one sequence share no time and slot');
+	0, 'IDs of two shards on one sequence share no time and slot');
 
 # More than the layout holds for a while: every ID's lead stays bounded.  The
 # sequence begins beyond that bound, so that even a slow machine reaches it.
@@ -84,9 +84,9 @@ GROUP BY 1;
 EOS
 $node->command_ok(
 	[ 'pgbench', '-n', '-c', '8', '-j', '2', '-t', '20', '-f', "$dir/burst.sql", 'postgres' ],
-	'a burst from 8 sessions');
+	'pgbench takes more IDs from 8 sessions than the layout has for their time');
 is($node->safe_psql('postgres', q{SELECT max(lead) <= interval '1 second' FROM burst}),
-	't', 'no ID was more than a second ahead of the clock');
+	't', 'no ID of the burst was more than a second ahead of the clock');
 # 3125 rounds of 1024 slots
 is( $node->safe_psql('postgres', q{
 		SELECT count(*), min(ids), max(ids)

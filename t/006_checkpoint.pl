@@ -21,21 +21,9 @@ use SnowflakeTest;
 plan skip_all => 'gdb is not installed'
   unless grep { -x "$_/gdb" } split /:/, $ENV{PATH};
 
-my $node = PostgreSQL::Test::Cluster->new('checkpoint');
-$node->init;
-$node->append_conf('postgresql.conf', NOBODY_FLUSHES . "shared_buffers = 128kB\n");
-$node->start;
-$node->safe_psql('postgres', q{
-	CREATE EXTENSION snowflake;
-	CREATE SEQUENCE used MAXVALUE 1125899906841599;
-	CREATE SEQUENCE plain;
-});
-ahead_of_clock($node, 'used', '1 day');
-
+my $node = server_ahead_of_clock('checkpoint', NOBODY_FLUSHES . "shared_buffers = 128kB\n");
 my $dir = PostgreSQL::Test::Utils::tempdir_short;
-my $path = $node->data_dir . '/';
-my %path = map { $_ => $path . $node->safe_psql('postgres', "SELECT pg_relation_filepath('$_')") }
-  qw(used plain);
+my %path = map { $_ => file_of($node, $_) } 'used', 'plain';
 
 # If the test fails, gdb must let go of the backend, or the server cannot stop.
 END { append_to_file("$dir/go", '') if defined $dir }
@@ -89,6 +77,7 @@ sub schedule
 	my $session = $node->background_psql('postgres');
 	my $watcher = $node->background_psql('postgres');
 	my $pid = $session->query_safe('SELECT pg_backend_pid()');
+	my $where = "in $function()" . ($return ? ', on return' : '');
 
 	# All is in this session's caches, and there is WAL to lean on ...
 	$watcher->query_safe($held);
@@ -108,10 +97,10 @@ sub schedule
 
 	my $gdb = gdb($pid, $function, $return);
 	return undef unless $gdb->{attached};
-	$session->{stdin} .= "$sql;\n";
+	send_sql($session, $sql);
 	wait_for(sub { $session->{run}->pump_nb; $gdb->{run}->pump_nb; -e "$dir/reached" })
 	  or die "$function was not reached: ${$gdb->{log}}";
-	is($session->{stdout}, '', "stopped at $function" . ($return ? ', on return' : ''));
+	is($session->{stdout}, '', "a session that takes a value from \"$sequence\" is stopped $where");
 
 	my $redo = sub {
 		return $watcher->query_safe('SELECT redo_lsn FROM pg_control_checkpoint()') };
@@ -120,7 +109,7 @@ sub schedule
 		[ 'psql', '-X', '-d', $node->connstr('postgres'), '-c', 'CHECKPOINT' ],
 		'<', \'', '>', \my $out, '2>', \my $err);
 	ok( wait_for(sub { $redo->() ne $redo_before || $watcher->query_safe($held) }),
-		'a checkpoint runs as far as it can');
+		"a checkpoint runs as far as it can while a session is stopped $where");
 	note($redo->() ne $redo_before ? 'it is through' : 'it waits for the page');
 
 	append_to_file("$dir/go", '');
@@ -132,7 +121,7 @@ sub schedule
 	$gdb->{run}->finish;
 	eval { $_->quit } for $session, $watcher;
 	$node->start;
-	cmp_ok($taken, '>', $before, 'a value was taken');
+	cmp_ok($taken, '>', $before, "a session that was stopped $where takes a value");
 	return ($taken, $node->safe_psql('postgres', $sql));
 }
 
@@ -145,14 +134,15 @@ if (!defined $taken)
 SKIP:
 {
 	skip 'nextval() does not repeat here', 1 if $after > $taken;
-	pass('nextval() repeats a value (control)');
+	pass('nextval() repeats a value after a checkpoint in MarkBufferDirty() and a crash (control)');
 }
 
 foreach my $point ([ 'MarkBufferDirty', 0 ], [ 'MarkBufferDirty', 1 ],
 	[ 'GetRedoRecPtr', 0 ], [ 'GetRedoRecPtr', 1 ])
 {
 	($taken, $after) = schedule(q{SELECT next_id(5, 'used')}, 'used', @$point);
-	cmp_ok($after, '>', $taken, 'next_id() does not');
+	cmp_ok($after, '>', $taken, "next_id() repeats no value after a checkpoint in $point->[0]() and a crash"
+		  . ($point->[1] ? ', on return' : ''));
 }
 
 $node->stop;

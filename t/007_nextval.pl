@@ -3,9 +3,6 @@
 # That nextval() does shows that the schedules, which are those of
 # 004_crash.pl, are the right ones.  Where it does not, that is said and
 # counted as skipped: next_id()'s part is then no proof.
-#
-# The mark is a day ahead of the clock, as the clock's own progress would hide
-# a value that comes again.
 
 use strict;
 use warnings;
@@ -16,29 +13,19 @@ use FindBin;
 use lib $FindBin::RealBin;
 use SnowflakeTest;
 
-my $node = PostgreSQL::Test::Cluster->new('nextval');
-$node->init;
-$node->append_conf('postgresql.conf', NOBODY_FLUSHES);
-$node->start;
-$node->safe_psql('postgres', q{
-	CREATE EXTENSION snowflake;
-	CREATE SEQUENCE used MAXVALUE 1125899906841599;
-	CREATE SEQUENCE plain;
-});
-ahead_of_clock($node, 'used', '1 day');
-
+my $node = server_ahead_of_clock('nextval', NOBODY_FLUSHES);
 my $next_id = q{SELECT next_id(5, 'used')};
 my $nextval = q{SELECT nextval('plain')};
 
 # What core does is for core to change.
 sub control
 {
-	my ($repeats, $name) = @_;
+	my ($repeats, $when) = @_;
 
   SKIP:
 	{
-		skip "nextval() does not repeat here: $name", 1 unless $repeats;
-		pass("$name: nextval() repeats (control)");
+		skip "nextval() does not repeat a value here: $when", 1 unless $repeats;
+		pass("nextval() repeats a value after a crash: $when (control)");
 	}
 	return;
 }
@@ -55,9 +42,7 @@ sub leak
 	$node->safe_psql('postgres', 'CHECKPOINT');
 	$session[0]->query_safe("BEGIN; $sql");
 	my $taken = $session[1]->query_safe($sql);
-	crash($node);
-	eval { $_->quit } for @session;
-	$node->start;
+	crash_and_start($node, @session);
 	return $node->safe_psql('postgres', $sql) <= $taken;
 }
 
@@ -66,8 +51,9 @@ for (my $try = 0; $try < 3 && !$repeats; $try++)
 {
 	$repeats = leak($nextval);
 }
-control($repeats, 'leak before flush');
-ok(!leak($next_id), 'leak before flush: next_id() does not');
+my $unflushed = 'its record was not flushed';
+control($repeats, $unflushed);
+ok(!leak($next_id), "next_id() repeats no ID after a crash: $unflushed");
 
 # Take some values of both and return the last ones.
 sub use_both
@@ -81,36 +67,35 @@ sub use_both
 # Does what was taken come again?
 sub compare
 {
-	my ($database, $name, @taken) = @_;
+	my ($database, $when, @taken) = @_;
 	my ($ids, $values) =
 	  map { $node->safe_psql($database, $_) <= shift @taken } $next_id, $nextval;
 
-	control($values, $name);
-	ok(!$ids, "$name: next_id() does not");
+	control($values, $when);
+	ok(!$ids, "next_id() repeats no ID after a crash: $when");
 	return;
 }
 
 sub crash_and_compare
 {
-	my ($database, $name) = @_;
+	my ($database, $when) = @_;
 	my @taken = use_both($database);
 
-	crash($node);
-	$node->start;
-	return compare($database, $name, @taken);
+	crash_and_start($node);
+	return compare($database, $when, @taken);
 }
 
 # The new file has a count of values that the old one's WAL covers.
 use_both('postgres');
 $node->safe_psql('postgres',
 	"ALTER SEQUENCE $_ SET UNLOGGED; ALTER SEQUENCE $_ SET LOGGED") for qw(used plain);
-crash_and_compare('postgres', 'SET UNLOGGED, SET LOGGED');
+crash_and_compare('postgres', 'the sequence was SET UNLOGGED and SET LOGGED');
 
 # So has a copied one.  (STRATEGY file_copy ends with a checkpoint, after which
 # nextval() writes a record, too.)
 use_both('postgres');
 $node->safe_psql('template1', 'CREATE DATABASE copy TEMPLATE postgres STRATEGY wal_log');
-crash_and_compare('copy', 'TEMPLATE');
+crash_and_compare('copy', 'the database is a copy of a template');
 
 # The image of the page that is logged at commit has one, and the session that
 # made the sequence goes on with it.
@@ -131,9 +116,8 @@ my @taken = split /\n/, $node->safe_psql('postgres', qq{
 	$nextval \\g /dev/null
 	$next_id;
 	$nextval});
-crash($node);
-$node->start;
-compare('postgres', 'wal_level = minimal', @taken);
+crash_and_start($node);
+compare('postgres', 'the sequence was made with wal_level = minimal', @taken);
 
 $node->stop;
 done_testing();

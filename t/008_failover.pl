@@ -1,6 +1,4 @@
 # Promotion: what the new primary knows of the IDs that the old one gave out.
-#
-# The mark is a day ahead of the clock, unless it is the clock that is tested.
 
 use strict;
 use warnings;
@@ -21,22 +19,13 @@ sub pair
 {
 	my (%params) = @_;
 	$count++;
-	my $primary = PostgreSQL::Test::Cluster->new("primary$count");
-	$primary->init(allows_streaming => 1);
-	$primary->append_conf('postgresql.conf', <<EOC);
+	my $primary = server_ahead_of_clock("primary$count", <<EOC, allows_streaming => 1);
 autovacuum = off
 checkpoint_timeout = 1h
 wal_receiver_status_interval = 1
 wal_retrieve_retry_interval = 100ms
-snowflake.max_lead = '30d'
 EOC
-	$primary->start;
-	$primary->safe_psql('postgres', q{
-		CREATE EXTENSION snowflake;
-		CREATE SEQUENCE used MAXVALUE 1125899906841599;
-		CREATE SEQUENCE plain;
-	});
-	ahead_of_clock($primary, 'used', '1 day') unless $params{clock};
+	$primary->safe_psql('postgres', 'ALTER SEQUENCE used RESTART') if $params{clock};
 	$primary->backup('base');
 	my $standby = PostgreSQL::Test::Cluster->new("standby$count");
 	$standby->init_from_backup($primary, 'base', has_streaming => 1);
@@ -46,9 +35,7 @@ EOC
 		$primary->safe_psql('postgres', q{
 			ALTER SYSTEM SET synchronous_standby_names = '*';
 			SELECT pg_reload_conf()});
-		$primary->poll_query_until('postgres', q{
-			SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'})
-		  or die 'the standby is not synchronous';
+		standby_is_synchronous($primary) or die 'the standby is not synchronous';
 	}
 	return ($primary, $standby);
 }
@@ -61,16 +48,6 @@ sub fail_over
 	$standby->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 	$standby->start unless defined $standby->{_pid};
 	$standby->promote;
-	return;
-}
-
-# Send a query without waiting for its result.
-sub send_query
-{
-	my ($session, $sql) = @_;
-	$session->{stdout} = '';
-	$session->{stdin} .= "$sql;\n";
-	$session->{run}->pump_nb;
 	return;
 }
 
@@ -97,17 +74,17 @@ sub send_query
 
 	$session[0]->query_safe("BEGIN; $nextval");
 	my $value = $session[1]->query_safe($nextval);
-	send_query($_, $next) for @session;
+	send_sql($_, $next) for @session;
 	ok( wait_for(sub {
 			$_->{run}->pump_nb for @session;
 			(grep { $_->{stdout} =~ /\d\n/ } @session)
 			  || $primary->safe_psql('postgres',
 				q{SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'}) == 2 }),
-		'no standby answers: both sessions wait');
+		'two sessions wait for a standby that does not answer');
 	sleep(0.2);
 	$_->{run}->pump_nb for @session;
 	my @taken = map { $_->{stdout} =~ /(\d+)\n/ } @session;
-	is(scalar @taken, 0, 'and get no ID');
+	is(scalar @taken, 0, 'sessions that wait for a standby get no ID');
 
 	my $local = $primary->safe_psql('postgres', "SET synchronous_commit = local; $next");
 	$_->{run}->pump_nb for @session;
@@ -117,13 +94,15 @@ sub send_query
 	eval { $_->quit } for @session;
 	fail_over($primary, $standby);
 	my $after = $standby->safe_psql('postgres', $next);
-	cmp_ok($after, '<=', $local, 'the promoted standby repeats an ID that went out without a wait (control)');
-	is(scalar(grep { $_ >= $after } $last, @taken), 0, 'and none of those that waited');
+	cmp_ok($after, '<=', $local,
+		'the promoted standby repeats an ID that was taken with synchronous_commit = local (control)');
+	is(scalar(grep { $_ >= $after } $last, @taken), 0,
+		'the promoted standby repeats no ID of sessions that waited for it');
   SKIP:
 	{
-		skip 'nextval() does not repeat here', 1
+		skip 'nextval() does not repeat a value here', 1
 		  if $standby->safe_psql('postgres', $nextval) > $value;
-		pass('nextval() gave out a value, and repeats it (control)');
+		pass('nextval() on the promoted standby repeats a value (control)');
 	}
 	$standby->stop;
 }
@@ -134,17 +113,17 @@ sub send_query
 	$standby->safe_psql('postgres', 'SELECT pg_wal_replay_pause()');
 	ok( $standby->poll_query_until('postgres',
 			q{SELECT pg_get_wal_replay_pause_state() = 'paused'}),
-		'replay is paused');
+		'the standby pauses its replay');
 	$primary->safe_psql('postgres', q{SELECT setval('used', last_value + 2000000) FROM used});
 	# in one session, as the first one of each has a record of its own
 	my $last = $primary->safe_psql('postgres',
 		q{SELECT max(next_id(5, 'used')) FROM generate_series(1, 1000)});
 	is($standby->safe_psql('postgres',
 			"SELECT last_value < ($last >> 23) * 1024 FROM used"), 't',
-		'the standby has not replayed the last ID');
+		'a standby whose replay is paused does not know of the last ID');
 	fail_over($primary, $standby);
 	cmp_ok($standby->safe_psql('postgres', $next), '>', $last,
-		'replay paused, promoted: the next ID is larger');
+		'the next ID is larger on a standby that was promoted while its replay was paused');
 	$standby->stop;
 }
 
@@ -162,21 +141,23 @@ sub send_query
 	my $last = $primary->safe_psql('postgres',
 		q{SELECT max(next_id(5, 'used')) FROM generate_series(1, 100000)});
 	my $time = $primary->safe_psql('postgres', "SELECT snowflake_timestamp($last) + interval '1 ms'");
-	cmp_ok($last - $received, '>', 1100 << 23, 'lagging: IDs that the standby knows nothing of');
+	cmp_ok($last - $received, '>', 1100 << 23, 'the standby lags by more IDs than its last record covers');
 	fail_over($primary, $standby);
 	ok($standby->poll_query_until('postgres', "SELECT clock_timestamp() >= '$time'"),
-		'promoted, and the last ID\'s tick has passed');
+		'the clock of the promoted standby passes the tick of the last ID');
 	is($standby->safe_psql('postgres', "SELECT last_value < ($last >> 23) * 1024 FROM used"), 't',
-		'the sequence alone would repeat');
-	cmp_ok($standby->safe_psql('postgres', $next), '>', $last, 'the next ID is larger');
+		'the sequence of the standby that lagged is behind the last ID');
+	cmp_ok(next_id($standby), '>', $last, 'the next ID is larger on a standby that lagged, by its clock');
 
 	# That is all that is promised: IDs further ahead of the clock are lost
 	# with the old primary.  Its operator sets the sequence to the last one.
 	$standby->safe_psql('postgres', q{ALTER SYSTEM SET snowflake.max_lead = '30d'; SELECT pg_reload_conf()});
 	my $lost = ($last >> 23) + 86_400_000 << 23;
-	cmp_ok($standby->safe_psql('postgres', $next), '<', $lost, 'but not larger than one that was a day ahead');
+	cmp_ok($standby->safe_psql('postgres', $next), '<', $lost,
+		'a standby that lagged makes smaller IDs than a lost one that was a day ahead of the clock');
 	$standby->safe_psql('postgres', "SELECT setval('used', ($lost >> 23) * 1024 + 1023)");
-	cmp_ok($standby->safe_psql('postgres', $next), '>', $lost, 'unless setval() takes the sequence there');
+	cmp_ok($standby->safe_psql('postgres', $next), '>', $lost,
+		'setval() takes the sequence of a standby that lagged above the lost IDs');
 	$standby->stop;
 }
 
@@ -208,8 +189,8 @@ SKIP:
 		my %made = map { $_ => 1 } split /\n/, $standby->safe_psql('postgres', $many);
 		return scalar grep { $made{$_} } @lost;
 	};
-	cmp_ok($repeated->('9 ms'), '>', 0, 'a clock in the tick of the last ID: IDs are repeated (control)');
-	is($repeated->('10 ms'), 0, 'a clock in the next tick: none is');
+	cmp_ok($repeated->('9 ms'), '>', 0, 'IDs are repeated while the clock is in the tick of the last lost ID (control)');
+	is($repeated->('10 ms'), 0, 'no ID is repeated once the clock is in the tick after the last lost ID');
 	$standby->stop;
 }
 

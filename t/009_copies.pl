@@ -14,23 +14,16 @@ use SnowflakeTest;
 my $next = q{SELECT next_id(5, 'used')};
 my $dir = PostgreSQL::Test::Utils::tempdir;
 
-my $node = PostgreSQL::Test::Cluster->new('original');
-$node->init(allows_streaming => 1, has_archiving => 1);
-$node->append_conf('postgresql.conf', <<EOC);
+my $node = server_ahead_of_clock('original', <<EOC, allows_streaming => 1, has_archiving => 1);
 autovacuum = off
 wal_level = logical
 wal_consistency_checking = 'all'
 wal_keep_size = '1GB'
-snowflake.max_lead = '30d'
 EOC
-$node->start;
 $node->safe_psql('postgres', q{
-	CREATE EXTENSION snowflake;
-	CREATE SEQUENCE used MAXVALUE 1125899906841599;
 	CREATE SEQUENCE clock MAXVALUE 1125899906841599;
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), n int);
 });
-ahead_of_clock($node, 'used', '1 day');
 
 # A backup made under load, as a standby, as a clone and as a base to recover
 # from.
@@ -67,19 +60,18 @@ $node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
 # Every record was replayed to the page that it was made from, or the standby
 # would have stopped.  At rest, the pages differ in what the record has used up.
 is($standby->safe_psql('postgres', 'SELECT pg_is_in_recovery()'), 't',
-	'wal_consistency_checking finds nothing under load');
+	'wal_consistency_checking finds no difference under load');
 $_->safe_psql('postgres', 'CHECKPOINT') for $node, $standby;
 ok( wait_for(sub {
 		$standby->safe_psql('postgres', 'CHECKPOINT');
 		return page($node, 'used')->{lsn} eq page($standby, 'used')->{lsn} }),
-	'the standby\'s page has the primary\'s LSN');
+	'a sequence\'s page has the same LSN on the standby as on the primary');
 
 # A sequence's page, with what may differ between servers set apart.
 sub page
 {
 	my ($server, $sequence) = @_;
-	my $path = $server->safe_psql('postgres', "SELECT pg_relation_filepath('$sequence')");
-	my $page = slurp_file($server->data_dir . "/$path");
+	my $page = slurp_file(file_of($server, $sequence));
 	# The page's one tuple is where its free space ends.
 	my $offset = unpack 'S', substr($page, 14, 2);
 	my ($last, $ahead) = unpack 'qq', substr($page, $offset + 24, 16);
@@ -93,9 +85,9 @@ sub page
 foreach my $sequence ('used', 'next_id_seq')
 {
 	my ($ours, $theirs) = map { page($_, $sequence) } $node, $standby;
-	is($theirs->{rest}, $ours->{rest}, "$sequence: the standby's page is the primary's");
-	is($theirs->{mark}, $ours->{mark}, 'up to what the WAL covers');
-	is($theirs->{ahead}, 0, 'which the standby takes for used');
+	is($theirs->{rest}, $ours->{rest}, "the page of $sequence is the same on the standby, but for its values");
+	is($theirs->{mark}, $ours->{mark}, "the standby's sequence $sequence goes up to what the WAL covers");
+	is($theirs->{ahead}, 0, "the standby's sequence $sequence has used up what the WAL covers");
 }
 $standby->stop;
 
@@ -117,7 +109,7 @@ $clone->init_from_backup($node, 'base', has_restoring => 1, standby => 0);
 $clone->append_conf('postgresql.conf', "archive_mode = off\n");
 $node->safe_psql('postgres', 'SELECT pg_switch_wal()');
 $clone->start;
-ok($clone->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()'), 'a clone starts');
+ok($clone->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()'), 'a clone made of a backup starts');
 
 # IDs of the clone that the original then makes, too, from the same values.
 sub made_twice
@@ -131,8 +123,8 @@ sub made_twice
 		WHERE id IN (} . join(',', @ids) . ')');
 }
 
-is(made_twice(5), 1000, 'with the same shard it repeats what the original makes (as documented)');
-is(made_twice(6), 0, 'with another it does not');
+is(made_twice(5), 1000, 'a clone with the same shard repeats the IDs of the original (as documented)');
+is(made_twice(6), 0, 'a clone with another shard repeats no ID of the original');
 $clone->stop;
 
 # Point-in-time recovery: the clock covers what was made after that point.
@@ -150,16 +142,16 @@ $recovered->init_from_backup($node, 'base', has_restoring => 1, standby => 0);
 $recovered->append_conf('postgresql.conf',
 	"archive_mode = off\nrecovery_target_name = 'point'\nrecovery_target_action = 'promote'\n");
 $recovered->start;
-ok($recovered->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()'), 'recovered to a point');
+ok($recovered->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()'), 'a server recovers to a point in time');
 is($recovered->safe_psql('postgres', "SELECT last_value < ($point >> 23) * 1024 FROM clock"), 't',
-	'where the last ID had not been made');
+	'the sequence recovered to a point in time is behind the last ID');
 cmp_ok($recovered->safe_psql('postgres', q{SELECT next_id(5, 'clock')}), '>', $point,
-	'the next ID is larger all the same');
+	'the next ID is larger after recovery to a point in time, by the clock');
 # What was further ahead than the clock is not known there.
 cmp_ok($recovered->safe_psql('postgres', $next), '<', $lost,
-	'but not larger than one that was a day ahead of the clock');
+	'a recovered server makes smaller IDs than a lost one that was a day ahead of the clock');
 $recovered->safe_psql('postgres', "SELECT setval('used', ($lost >> 23) * 1024 + 1023)");
-cmp_ok($recovered->safe_psql('postgres', $next), '>', $lost, 'unless setval() takes the sequence there');
+cmp_ok($recovered->safe_psql('postgres', $next), '>', $lost, 'setval() takes a recovered sequence above the lost IDs');
 $recovered->stop;
 
 # Logical replication: rows travel, sequences do not.  Each side has a shard.
@@ -184,13 +176,13 @@ $subscriber->safe_psql('postgres', 'INSERT INTO photos SELECT FROM generate_seri
 $node->wait_for_catchup('s');
 is( $subscriber->safe_psql('postgres', q{
 		SELECT snowflake_shard(id), count(*) FROM photos GROUP BY 1 ORDER BY 1}),
-	"5|201\n6|100", 'logical replication: the publisher\'s rows and the subscriber\'s own');
+	"5|201\n6|100", 'a subscriber has the publisher\'s rows beside its own');
 is( $subscriber->safe_psql('postgres', q{
 		SELECT lead < interval '1 hour' FROM snowflake_status()}),
-	't', 'rows that come leave the subscriber\'s sequence where it is');
+	't', 'replicated rows leave the subscriber\'s sequence where it is');
 is( $subscriber->safe_psql('postgres', qq{
 		UPDATE photos SET n = 2 WHERE id = $last RETURNING snowflake_timestamp(id) > now() + interval '1 hour'}),
-	't', 'and keep their times');
+	't', 'replicated rows keep their IDs\' times');
 $subscriber->safe_psql('postgres', 'DROP SUBSCRIPTION s');
 $subscriber->stop;
 
@@ -207,7 +199,7 @@ foreach my $what (sort keys %dump)
 {
 	$node->command_ok(
 		[ 'pg_dump', @{ $dump{$what} }, '-f', "$dir/$what", '-d', $node->connstr('postgres') ],
-		"pg_dump: $what");
+		"pg_dump writes a dump: $what");
 }
 
 my $target = PostgreSQL::Test::Cluster->new('target');
@@ -225,7 +217,7 @@ sub restore
 			$part eq 'plain'
 			? [ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', "$dir/plain", '-d', $target->connstr($database) ]
 			: [ 'pg_restore', '-e', '-d', $target->connstr($database), "$dir/$part" ],
-			"restore: $part");
+			"a dump is restored: $part");
 	}
 	return;
 }
@@ -234,15 +226,15 @@ foreach my $parts ([ 'plain' ], [ 'custom' ], [ 'directory' ], [ 'schema', 'data
 {
 	my $database = join '_', @$parts;
 	restore($database, @$parts);
-	cmp_ok($target->safe_psql($database, $next), '>', $used, "$database: the next ID is larger");
+	cmp_ok($target->safe_psql($database, $next), '>', $used, "the next ID is larger after a restore: $database");
 	cmp_ok($target->safe_psql($database, 'SELECT next_id(5)'), '>', $default,
-		'also from the default sequence');
+		"the next ID of the default sequence is larger after a restore: $database");
 }
 # without data, a sequence begins with the clock
 restore('empty', 'schema');
 is( $target->safe_psql('empty', q{
 		SELECT abs(extract(epoch FROM snowflake_timestamp(next_id(5)) - clock_timestamp())) < 3600}),
-	't', 'schema only: IDs begin with the clock');
+	't', 'IDs begin with the clock after a restore of the schema only');
 $target->stop;
 
 # pg_upgrade, to the same version.
@@ -259,15 +251,13 @@ command_ok(
 	[ 'pg_upgrade', '-N', '-d', $node->data_dir, '-D', $upgraded->data_dir,
 		'-b', $bindir, '-B', $new_bindir // $bindir, '-s', $node->host,
 		'-p', $node->port, '-P', $upgraded->port ],
-	'pg_upgrade');
+	'pg_upgrade carries a cluster with the extension over');
 $upgraded->start;
 my $after = $upgraded->safe_psql('postgres', $next);
-cmp_ok($after, '>', $used, 'the next ID is larger');
+cmp_ok($after, '>', $used, 'the next ID is larger after pg_upgrade');
 cmp_ok($upgraded->safe_psql('postgres', 'SELECT next_id(5)'), '>', $default,
-	'also from the default sequence');
-crash($upgraded);
-$upgraded->start;
-cmp_ok($upgraded->safe_psql('postgres', $next), '>', $after, 'and after a crash');
+	'the next ID of the default sequence is larger after pg_upgrade');
+next_id_is_larger_after_crash($upgraded, $after, 'one taken after pg_upgrade');
 $upgraded->stop;
 
 done_testing();

@@ -1,7 +1,5 @@
 # Accidents: pages pushed out of a tiny cache amid checkpoints and crashes, no
 # room for WAL, a lock holder that stops, a clock that was years ahead.
-#
-# The mark is a day ahead of the clock, unless it is the clock that is tested.
 
 use strict;
 use warnings;
@@ -19,21 +17,14 @@ my $dir = PostgreSQL::Test::Utils::tempdir;
 sub new_node
 {
 	my ($name, $conf, @extra) = @_;
-	my $node = PostgreSQL::Test::Cluster->new($name);
-	$node->init(extra => \@extra);
-	$node->append_conf('postgresql.conf', <<EOC);
+	return server_ahead_of_clock($name, <<EOC, extra => \@extra);
 autovacuum = off
 checkpoint_timeout = 1h
 log_statement = none
 restart_after_crash = on
 max_prepared_transactions = 2
-snowflake.max_lead = '30d'
 $conf
 EOC
-	$node->start;
-	$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE SEQUENCE used MAXVALUE 1125899906841599');
-	ahead_of_clock($node, 'used', '1 day');
-	return $node;
 }
 
 # Sessions of psql that run a script until the server is gone.  What they
@@ -99,11 +90,11 @@ sub out_of_order
 		$last = $max;
 		$node->start;
 	}
-	cmp_ok(scalar keys %seen, '>', 3000, 'tiny cache, checkpoints, kill -9: IDs were received');
+	cmp_ok(scalar keys %seen, '>', 3000, 'sessions receive more than 3,000 IDs amid evictions, checkpoints and crashes');
 	note(scalar(keys %seen) . ' IDs');
-	is($twice, 0, 'none twice');
-	is($disorder, 0, 'in order in each session');
-	is($smaller, 0, 'and larger than all from before the crash');
+	is($twice, 0, 'no ID was received twice amid evictions, checkpoints and crashes');
+	is($disorder, 0, 'each session received its IDs in order amid evictions and checkpoints');
+	is($smaller, 0, 'all IDs were larger than those received before a crash');
 
 	# What a subtransaction took that was rolled back; and a transaction that
 	# is prepared keeps the sequence as it is, across a crash.
@@ -114,16 +105,13 @@ sub out_of_order
 		$next;
 		ROLLBACK TO s;
 		COMMIT});
-	crash($node);
-	$node->start;
-	cmp_ok($node->safe_psql('postgres', $next), '>', $taken, 'rolled back to a savepoint, crash');
+	next_id_is_larger_after_crash($node, $taken, 'one whose transaction rolled back to a savepoint');
 	$node->safe_psql('postgres', "BEGIN; $next; PREPARE TRANSACTION 'p'");
-	crash($node);
-	$node->start;
+	crash_and_start($node);
 	like(
 		sqlstate_of($node, q{SET lock_timeout = '100ms'; ALTER SEQUENCE used RESTART}),
-		qr/^55P03 /, 'prepared, crash: nobody can restart the sequence');
-	like($node->safe_psql('postgres', $next), qr/^\d+$/, 'but all can use it');
+		qr/^55P03 /, 'a transaction prepared before a crash keeps others from restarting its sequence');
+	like($node->safe_psql('postgres', $next), qr/^\d+$/, 'next_id() uses the sequence of a prepared transaction');
 	$node->safe_psql('postgres', q{ROLLBACK PREPARED 'p'});
 
 	# Outside the promise: a rewrite that is rolled back brings the old file back.
@@ -136,7 +124,7 @@ sub out_of_order
 		ROLLBACK TO s;
 		$next;
 		COMMIT});
-	is($outside, $inside, 'a rewrite rolled back to a savepoint repeats an ID (as documented)');
+	is($outside, $inside, 'an ID is repeated after a rewrite of the sequence was rolled back to a savepoint (as documented)');
 	$node->stop;
 }
 
@@ -163,16 +151,16 @@ SKIP:
 		system('prlimit', '--fsize=524288:', '--pid', $pid);
 	}
 	$_->{run}->finish for @users, @fill;
-	ok(wait_for(sub { !kill 0, $postmaster }), 'no room for WAL: the server stops');
+	ok(wait_for(sub { !kill 0, $postmaster }), 'a server without room for WAL stops');
 	$node->{_pid} = undef;
-	like(slurp_file($node->logfile), qr/PANIC:  could not write to .*: File too large/, 'for that reason');
+	like(slurp_file($node->logfile), qr/PANIC:  could not write to .*: File too large/, 'a server without room for WAL says why it stops');
 	$node->start;
 	my @ids = sort { $a <=> $b } map { @$_ } received(@users);
 	note(scalar(@ids) . ' IDs');
 	my %seen = map { $_ => 1 } @ids;
-	is(scalar keys %seen, scalar @ids, 'no ID was received twice');
-	cmp_ok($node->safe_psql('postgres', $next), '>', $ids[-1],
-		'with room again, the next ID is larger than all that were received');
+	is(scalar keys %seen, scalar @ids, 'no ID was received twice from a server that ran out of room for WAL');
+	cmp_ok(next_id($node), '>', $ids[-1],
+		'with room for WAL again, the next ID is larger than all that were received');
 	$node->stop;
 }
 
@@ -211,24 +199,24 @@ SKIP:
 		}
 		return 0;
 	};
-	ok($stop_holder->(), 'the holder of the lock stops: others wait');
+	ok($stop_holder->(), 'a session waits while the holder of the page\'s lock is stopped');
 	# A cancel has to wait, too, as with nextval().
 	$node->safe_psql('postgres', "SELECT pg_cancel_backend($waiter_pid)");
 	sleep(0.2);
 	$waiter->{run}->pump_nb;
-	is($waiter->{stdout} . $waiter->{stderr}, '', 'a cancelled one has no ID');
+	is($waiter->{stdout} . $waiter->{stderr}, '', 'a session that waits for the page\'s lock gets no ID when it is canceled');
 	kill 'CONT', $pid;
 	ok(wait_for(sub { $waiter->{run}->pump_nb; "$waiter->{stdout}$waiter->{stderr}" =~ /\n/ }),
-		'it goes on: so do the others');
+		'a session goes on when the holder of the page\'s lock goes on');
 	($taken) = $waiter->{stdout} =~ /(\d+)/ if $waiter->{stdout} =~ /\d/;
 	$waiter->{stderr} = '';
 
 	# Likewise, and it never goes on.
-	ok($stop_holder->(), 'it stops again');
+	ok($stop_holder->(), 'a session waits while the holder of the page\'s lock is stopped again');
 	kill 'KILL', $pid;
 	eval { $_->quit } for $holder, $waiter;
-	ok($node->poll_query_until('postgres', 'SELECT true'), 'killed: the server recovers');
-	cmp_ok($node->safe_psql('postgres', $next), '>', $taken, 'the next ID is larger');
+	ok($node->poll_query_until('postgres', 'SELECT true'), 'the server recovers when the holder of the page\'s lock is killed');
+	cmp_ok(next_id($node), '>', $taken, 'the next ID is larger after the holder of the page\'s lock was killed');
 	$node->stop;
 }
 
@@ -247,17 +235,17 @@ SKIP:
 	like(
 		sqlstate_of($node, 'INSERT INTO photos DEFAULT VALUES'),
 		qr/^53400 sequence "next_id_seq" is 18\d\d days [\d:.]+ ahead of the clock/,
-		'five years back: refused, saying how far');
-	cmp_ok(time() - $start, '<', 3, 'at once');
+		'an INSERT after the clock was set back by five years is refused, with how far the sequence is ahead');
+	cmp_ok(time() - $start, '<', 3, 'an INSERT is refused at once if the sequence is years ahead of the clock');
 	is( $node->safe_psql('postgres',
 			q{SELECT lead > interval '1800 days', last_timestamp > now() + interval '1800 days'
 			  FROM snowflake_status()}),
-		't|t', 'the status shows it');
+		't|t', 'snowflake_status() shows that the sequence is years ahead of the clock');
 	crash($node);
 	start_with_clock($node, '+0');
 	like(
 		sqlstate_of($node, 'INSERT INTO photos DEFAULT VALUES'),
-		qr/^53400 sequence "next_id_seq" is 18\d\d days /, 'a crash does not change it');
+		qr/^53400 sequence "next_id_seq" is 18\d\d days /, 'the INSERT is still refused after a crash');
 
 	# The way out that the documentation shows.
 	$node->safe_psql('postgres', q{
@@ -268,14 +256,14 @@ SKIP:
 			SELECT abs(extract(epoch FROM snowflake_timestamp($new) - clock_timestamp())) < 60, snowflake_shard($new)}),
 		't|6', 'a new sequence with a new shard begins with the clock');
 	is( $node->safe_psql('postgres', "SELECT snowflake_timestamp($future) > now() + interval '1800 days' FROM photos WHERE id = $future"),
-		't', 'the IDs of the future stay what they are');
+		't', 'IDs made while the clock was ahead keep their times');
 	# five years on, the new shard comes to the same times
 	set_clock($node, '+157680000');
 	$node->safe_psql('postgres', 'INSERT INTO photos SELECT FROM generate_series(1, 3000)');
 	is( $node->safe_psql('postgres', q{
 			SELECT count(*) FROM photos a JOIN photos b ON a.id >> 23 = b.id >> 23 AND a.id <> b.id
 			WHERE snowflake_shard(a.id) = snowflake_shard(b.id) AND snowflake_sequence(a.id) = snowflake_sequence(b.id)}),
-		0, 'and never to the same IDs');
+		0, 'the new shard does not repeat the IDs that the old one made five years before their time');
 	$node->stop;
 }
 

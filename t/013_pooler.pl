@@ -1,8 +1,5 @@
 # Behind a connection pooler: many clients share few server connections, so
 # what one of them leaves there is there for the next one.
-#
-# The sequences' marks are a day ahead of the clock: its own progress would
-# hide a value that comes again after the crash.
 
 use strict;
 use warnings;
@@ -117,31 +114,31 @@ sub crowd
 {
 	my ($pooling, $protocol, $scripts, @options) = @_;
 	my $run = ++$runs;
-	my $name = "$pooling pooling, $protocol protocol";
+	my $name = "with $pooling pooling and the $protocol protocol";
 
 	$pooler->command_ok(
 		[
 			'pgbench', '-n', '-c', $clients, '-j', 2, '-t', 60, '-M', $protocol, @options,
 			'-D', "run=$run", '-D', 'n=0', (map { ('-f', "$dir/$_.sql") } @$scripts), $pooling
 		],
-		"$name: $clients clients");
+		"$clients clients make IDs $name");
 	my ($ids, $fewest, $backends, $smallest) = split /\|/, $node->safe_psql('postgres', qq{
 		SELECT sum(ids), min(clients), count(*), min(smallest) FROM
 		(SELECT count(*) AS ids, count(DISTINCT client) AS clients, min(value) AS smallest
 		 FROM taken WHERE run = $run GROUP BY backend) b});
 	note("$ids IDs; a server connection had at least $fewest clients");
-	cmp_ok($fewest, '>', 1, 'share each of the server connections');
-	cmp_ok($backends, '<=', $connections, "of which there are at most $connections");
-	cmp_ok($smallest, '>', $largest, 'their IDs are larger than those of before');
+	cmp_ok($fewest, '>', 1, "several clients share each server connection $name");
+	cmp_ok($backends, '<=', $connections, "there are at most $connections server connections $name");
+	cmp_ok($smallest, '>', $largest, "the clients' IDs are larger than those of earlier clients $name");
 	is($node->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT value) FROM taken'),
-		0, 'no time and slot twice');
+		0, "no time and slot comes twice $name");
 	is( $node->safe_psql('postgres', q{
 			SELECT count(*) FROM
 			(SELECT id, lag(id) OVER (PARTITION BY run, client ORDER BY n, i) AS before FROM taken) t
 			WHERE id <= before}),
-		0, 'the IDs of each client grow');
+		0, "the IDs of each client grow $name");
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM taken WHERE snowflake_shard(id) <> client'),
-		0, 'the shard is its own');
+		0, "every ID has its client's shard $name");
 	$largest = $node->safe_psql('postgres', 'SELECT max(value) FROM taken');
 	return;
 }
@@ -169,60 +166,62 @@ sub answer
 }
 
 is(answer(0, 'SELECT pg_backend_pid()'), answer(1, 'SELECT pg_backend_pid()'),
-	'two clients have one server connection');
+	'two clients share one server connection');
 
 # Whatever the one may do, the other may not.
 my $next = q{SELECT next_id(5, 'guarded') > 0};
 foreach my $round (1 .. 3)
 {
-	is(answer(0, "BEGIN; SET LOCAL ROLE may; $next; COMMIT"), 't', "round $round: a role with USAGE");
-	is(answer(1, "BEGIN; SET LOCAL ROLE may_not; $next"), 42501, 'another client has a role without it');
-	is(answer(1, 'ROLLBACK'), '', 'and gives up');
-	is(answer(0, 'SELECT guarded_id() > 0'), 't', 'a function of the role with USAGE');
-	is(answer(1, $next), 42501, 'the other client itself');
+	is(answer(0, "BEGIN; SET LOCAL ROLE may; $next; COMMIT"), 't', "round $round: a client whose role has USAGE makes an ID");
+	is(answer(1, "BEGIN; SET LOCAL ROLE may_not; $next"), 42501,
+		"round $round: a client whose role lacks USAGE is refused in the same connection");
+	is(answer(1, 'ROLLBACK'), '', "round $round: a client that was refused rolls back");
+	is(answer(0, 'SELECT guarded_id() > 0'), 't', "round $round: a function whose owner has USAGE makes an ID");
+	is(answer(1, $next), 42501, "round $round: the function's caller, who lacks USAGE, is refused");
 	is(answer(1, "BEGIN; SET LOCAL ROLE may_not; SELECT guarded_id() > 0; $next"), 42501,
-		'also after the function, in its transaction');
-	is(answer(1, 'ROLLBACK'), '', 'and gives up');
+		"round $round: the caller is refused after the function in the same transaction");
+	is(answer(1, 'ROLLBACK'), '', "round $round: a caller that was refused after the function rolls back");
 }
 # with users of their own, for whom the pooler has connections of their own
 foreach my $round (1, 2)
 {
 	my $id = $pooler->safe_psql('transaction', $next, extra_params => [ '-U', 'may' ]);
-	is($id, 't', 'a user with USAGE');
+	is($id, 't', "round $round: a user with USAGE makes an ID");
 	like(
 		sqlstate_of($pooler, $next, dbname => 'transaction', extra_params => [ '-U', 'may_not' ]),
-		qr/^42501 permission denied for sequence guarded/, 'one without');
+		qr/^42501 permission denied for sequence guarded/,
+		"round $round: a user without USAGE is refused");
 }
 
 # A client's shard is given by an argument, its role or database, or SET LOCAL.
 my $shard = 'SELECT snowflake_shard(next_id())';
-is(answer($_, $shard), 7, 'the shard of the role') for 0, 1;
+is(answer($_, $shard), 7, "client $_ has the shard of its role") for 0, 1;
 foreach my $end ('COMMIT', 'ROLLBACK')
 {
-	is(answer(0, "BEGIN; SET LOCAL snowflake.shard = 9; $shard; $end"), 9, 'SET LOCAL');
-	is(answer($_, $shard), 7, "is over after $end") for 1, 0;
+	is(answer(0, "BEGIN; SET LOCAL snowflake.shard = 9; $shard; $end"), 9, "SET LOCAL sets the shard until $end");
+	is(answer($_, $shard), 7, "client $_ has the shard of its role after SET LOCAL and $end") for 1, 0;
 }
-is(answer(0, 'SELECT snowflake_shard(next_id(9))'), 9, 'an argument');
-is(answer(1, $shard), 7, 'is for this one call');
+is(answer(0, 'SELECT snowflake_shard(next_id(9))'), 9, 'an argument gives the shard');
+is(answer(1, $shard), 7, 'an argument gives the shard for one call only');
 answer(0, 'SET snowflake.shard = 9');
-is(answer(1, $shard), 9, 'a SET without LOCAL is there for the next client (control)');
+is(answer(1, $shard), 9, 'SET without LOCAL sets the shard of the next client, too (control)');
 $_->quit for @web;
 
 # The pooler sets the shard when it connects.  At the end of a session, its
 # server_reset_query (DISCARD ALL) resets the shard, too.
 my @clients = map { $pooler->safe_psql('by_query', $shard) } 1, 2;
-is("@clients", '11 11', 'transaction mode: connect_query sets the shard for all clients of a connection');
+is("@clients", '11 11', 'connect_query sets the shard for all clients of a connection in transaction mode');
 @clients = map { $pooler->safe_psql('by_query_in_session', 'SELECT snowflake_shard(1); SHOW snowflake.shard') =~ /(\S+)$/ } 1, 2;
-is("@clients", '11 -1', 'session mode: connect_query sets the shard for the first client alone');
+is("@clients", '11 -1', 'connect_query sets the shard for the first client alone in session mode');
 
 # A shard in the client's connection string
 my $with_options = $pooler->connstr('transaction') . q{ options='-csnowflake.shard=12'};
 my $ask = sub {
 	return join '', run_command([ 'psql', '-XAt', '-c', 'SELECT snowflake_shard(1)', '-c', 'SHOW snowflake.shard', '-d', $with_options ]);
 };
-like($ask->(), qr/-1$/, 'options with a shard are lost if the pooler ignores options');
+like($ask->(), qr/-1$/, 'a shard in the options of a connection string is lost if the pooler ignores options');
 $pooler->safe_psql('pgbouncer', q{SET ignore_startup_parameters = 'extra_float_digits'});
-like($ask->(), qr/unsupported startup parameter/, 'and refused otherwise');
+like($ask->(), qr/unsupported startup parameter/, 'a shard in the options of a connection string is refused if the pooler does not ignore options');
 $pooler->safe_psql('pgbouncer', q{SET ignore_startup_parameters = 'options,extra_float_digits'});
 
 # The server is killed behind the pooler.  The ledger's clients write down what
@@ -234,20 +233,20 @@ my $load = IPC::Run::start([
 
 my $idle = $pooler->background_psql('transaction');
 my $id = $idle->query_safe(q{SELECT next_id(5, 'ahead')});
-ok(more_ids("$dir/ledger", 5000), 'IDs come through the pooler');
+ok(more_ids("$dir/ledger", 5000), 'clients receive IDs through the pooler');
 foreach my $round (1 .. 3)
 {
-	crash($node);
-	$node->start;
-	ok(more_ids("$dir/ledger", 5000), "kill -9, round $round: and go on through the same pooler");
+	crash_and_start($node);
+	ok(more_ids("$dir/ledger", 5000), "clients receive IDs through the same pooler after crash $round");
 	my $after = $idle->query_safe(q{SELECT next_id(5, 'ahead')});
-	cmp_ok($after, '>', $id, 'a client that was idle has a larger one, in its old connection');
+	cmp_ok($after, '>', $id, "an idle client receives a larger ID in its old connection after crash $round");
 	$id = $after;
 }
 $idle->quit;
 $load->signal('TERM');
-ok($load->finish, 'the clients ended well');
-command_ok([ $ledger, 'check', "$dir/ledger" ], 'no ID twice, none out of order, no wrong shard');
+ok($load->finish, 'the clients of the pooler end without an error');
+command_ok([ $ledger, 'check', "$dir/ledger" ],
+	'no client received an ID twice, out of order or of a wrong shard through the pooler');
 
 $node->stop;
 done_testing();

@@ -28,14 +28,14 @@ foreach my $use (@uses)
 {
 	my ($title) = $use->{code} =~ /^(.{1,60})/;
 	$node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('app'), '-c', $use->{code} ],
-		"use: $title");
+		"README.md: this use is accepted: $title");
 }
 is($node->safe_psql('app', q{SELECT snowflake_timestamp(id) AS time, snowflake_shard(id), snowflake_sequence(id), title
 		FROM photos WHERE id < snowflake_min_id('2020-01-01Z') ORDER BY id}),
 	"2019-01-01 00:00:00+00|4|0|dusk\n2019-01-01 00:00:00+00|4|1|dunes\n2019-01-01 00:00:00.001+00|4|0|fog",
-	'rows of earlier times have IDs of their times');
+	'README.md: rows of earlier times get IDs of their times');
 is($node->safe_psql('app', q{INSERT INTO albums (title) VALUES ('first') RETURNING snowflake_shard(id)}), 5,
-	'a shard set by ALTER DATABASE is that of new sessions');
+	'README.md: a shard set by ALTER DATABASE is that of new sessions');
 
 run_examples($node, 'app', blocks('doc/reference.md'));
 run_examples($node, 'app', blocks('doc/internals.md'));
@@ -45,10 +45,10 @@ run_examples($node, 'postgres', blocks('doc/layouts.md'));
 my $root = "$FindBin::RealBin/..";
 my $reference = slurp_file("$root/doc/reference.md");
 my @examples = $reference =~ /`([^`\n]+)` →\s`([^`\n]+)`/g;
-is(@examples / 2, scalar(() = $reference =~ /` →/g), 'each arrow belongs to an example');
+is(@examples / 2, scalar(() = $reference =~ /` →/g), 'doc/reference.md: each arrow belongs to an example');
 while (my ($expression, $result) = splice @examples, 0, 2)
 {
-	is($node->safe_psql('app', "SELECT $expression"), $result, "example: $expression");
+	is($node->safe_psql('app', "SELECT $expression"), $result, "doc/reference.md: $expression has the result that is shown");
 }
 foreach my $source (map { s/^\Q$root\E\///r } glob("$root/*.c"))
 {
@@ -56,7 +56,7 @@ foreach my $source (map { s/^\Q$root\E\///r } glob("$root/*.c"))
 	while ($code =~ /errmsg(?:_plural)?\("((?:[^"\\]|\\.)*)"/g)
 	{
 		my $message = $1 =~ s/\\"/"/gr =~ s/%(lld|\.\*s|[dsu])/.../gr;
-		ok(index($reference, "| `$message` |") >= 0, "$source: \"$message\" is explained");
+		ok(index($reference, "| `$message` |") >= 0, "doc/reference.md explains the message \"$message\" of $source");
 	}
 }
 
@@ -64,18 +64,19 @@ my $document = slurp_file("$FindBin::RealBin/../doc/layouts.md");
 
 # the table of ends
 my @ends = $document =~ /^\| `(\w+)` \| [^|]+ \| (\d+-\d+-\d+) \| (\d+-\d+-\d+|past 2\^53) \|$/gm;
-is(scalar(@ends), 8 * 3, 'all layouts that end are in the table');
+is(scalar(@ends), 8 * 3, 'doc/layouts.md: all layouts that end are in the table of ends');
 while (my ($name, $end, $unsigned) = splice @ends, 0, 3)
 {
 	is($node->safe_psql('postgres', "SELECT expires::date FROM snowflake_layouts() WHERE name = '$name'"),
-		$end, "$name: its last day");
-	is($node->safe_psql('postgres', "SELECT snowflake_timestamp(-1, '$name')::date"), $unsigned, "$name: read unsigned")
+		$end, "doc/layouts.md: $name ends on the day that the table says");
+	is($node->safe_psql('postgres', "SELECT snowflake_timestamp(-1, '$name')::date"), $unsigned,
+		"doc/layouts.md: $name read unsigned ends on the day that the table says")
 		if $unsigned =~ /-/;
 }
 
 # the drawings: a line of positions, a line of fields
 my %drawing = $document =~ /^### (\w+)\n\n```\n( 63 .*\n\|.*)\n```/gm;
-is(scalar(keys %drawing), 9, 'all layouts of bits are drawn');
+is(scalar(keys %drawing), 9, 'doc/layouts.md: all layouts of bits are drawn');
 foreach my $name (sort keys %drawing)
 {
 	my ($positions, $fields) = split /\n/, $drawing{$name};
@@ -84,7 +85,8 @@ foreach my $name (sort keys %drawing)
 
 	# trace, which is no list of fields only, has its name for a definition
 	my $definition = $node->safe_psql('postgres', "SELECT definition FROM snowflake_layouts() WHERE name = '$name'");
-	is("@fields", join(' ', $definition =~ /(\w+):(\d+) (?=.*epoch)/g), "$name: its fields") if $name ne 'trace';
+	is("@fields", join(' ', $definition =~ /(\w+):(\d+) (?=.*epoch)/g), "doc/layouts.md: the drawing of $name has its fields")
+	  if $name ne 'trace';
 
 	# positions from the right: 0, 9; 10, 22; ... 63
 	my @expected;
@@ -96,16 +98,17 @@ foreach my $name (sort keys %drawing)
 	}
 	unshift @expected, $bit if $bit < 63;
 	unshift @expected, 63 if $bit < 64;
-	is(join(' ', $positions =~ /\d+/g), "@expected", "$name: its bits");
+	is(join(' ', $positions =~ /\d+/g), "@expected", "doc/layouts.md: the drawing of $name has its bits");
 
 	push @walls, $-[0] while $fields =~ /\|/g;
-	is(scalar(grep { substr("$positions ", $_, 1) ne ' ' } @walls), 0, "$name: lines up") if length($positions) < length($fields);
+	is(scalar(grep { substr("$positions ", $_, 1) ne ' ' } @walls), 0, "doc/layouts.md: the drawing of $name lines up")
+	  if length($positions) < length($fields);
 }
 
 # figures that the README has from doc/performance.md
 my %tables = slurp_file("$root/doc/performance.md") =~ /^<!-- bench\/report: (\w+) -->\n(.*?)^<!-- end -->$/gms;
 my %copies = slurp_file("$root/README.md") =~ /^<!-- bench\/report: (\w+) -->\n(.*?)^<!-- end -->$/gms;
-is($copies{$_}, $tables{$_}, "README.md has the same figures: $_") foreach sort keys %copies;
+is($copies{$_}, $tables{$_}, "README.md has the figures of doc/performance.md: $_") foreach sort keys %copies;
 
 # links from one document to another, or to a heading of it, and names of files
 foreach my $file (map { s/^\Q$root\E\///r } glob("$root/*.md $root/doc/*.md"))
@@ -120,8 +123,8 @@ foreach my $file (map { s/^\Q$root\E\///r } glob("$root/*.md $root/doc/*.md"))
 		  map { (lc =~ s/[^\w -]//gr =~ s/ /-/gr => 1) } slurp_file($target) =~ /^#+ (.*)$/gm;
 		push @broken, "$path#" . ($heading // '') if !-e $target || (defined $heading && !$headings{$heading});
 	}
-	push @broken, grep { !-e "$root/$_" } $text =~ m{`((?:model|script|specs|sql|t|xt)/[\w.]+)(?![\w.-])}g;
-	is("@broken", '', "$file: its links and files");
+	push @broken, grep { !-e "$root/$_" } $text =~ m{`((?:model|script|specs|sql|t|xt)/[\w.-]+)}g;
+	is("@broken", '', "the links and file names in $file lead somewhere");
 }
 
 $node->stop;

@@ -131,7 +131,7 @@ my $calls = q{
 	SELECT sequence, layout, state FROM snowflake_sequences ORDER BY 1::text;
 	SELECT 'Twitter'::snowflake_layout};
 my $answers = $node->safe_psql(database($superuser, 'CREATE EXTENSION snowflake'), $calls);
-like($answers, qr/^8\n3\n33\n.*^4o2G3FeQpNJ\|4034545001571554305$/ms, 'the newest version answers');
+like($answers, qr/^8\n3\n33\n.*^4o2G3FeQpNJ\|4034545001571554305$/ms, 'a fresh installation of the newest version answers calls that version 1.0 understands');
 
 # Every older version there is, by a superuser and by one who owns no more than
 # the database, becomes the newest and the one after that.
@@ -149,7 +149,7 @@ foreach my $version (@installable)
 			my $upgraded = database($owner, "CREATE EXTENSION snowflake VERSION '$version'",
 				"ALTER EXTENSION snowflake UPDATE TO '$target'");
 			is(join("\n", differences($upgraded, database($owner, "CREATE EXTENSION snowflake VERSION '$target'"))),
-				'', "from $version to $target by the $who: as if installed fresh");
+				'', "an update from $version to $target by the $who has what a fresh installation has");
 		}
 	}
 }
@@ -215,19 +215,19 @@ sub from_session
 my @ids = (from_session());
 $node->safe_psql($used, "SET ROLE owner; ALTER EXTENSION snowflake UPDATE TO '$next'");
 push @ids, from_session(), $node->safe_psql($used, $insert), from_session();
-is($err, '', 'a session goes on through an upgrade');
+is($err, '', 'a session makes IDs before, during and after an update');
 $in = "\\q\n";
 $session->finish;
-is("@ids", join(' ', sort { $a <=> $b } @ids), 'IDs go on larger');
+is("@ids", join(' ', sort { $a <=> $b } @ids), 'IDs grow in open and new sessions across an update');
 is( $node->safe_psql($used, q{
 		SELECT count(*), count(DISTINCT id), bool_and(made > now() - interval '1 hour') FROM times;
 		SELECT layout FROM layouts}),
-	"104|104|t\ntwitter", 'what depends on the extension stays as it was');
+	"104|104|t\ntwitter", 'tables and views that depend on the extension are as before after an update');
 
-$node->command_ok([ "$bindir/pg_dump", '-f', "$temp/dump", '-d', $node->connstr($used) ], 'pg_dump');
+$node->command_ok([ "$bindir/pg_dump", '-f', "$temp/dump", '-d', $node->connstr($used) ], 'pg_dump dumps a database whose extension was updated');
 my $restored = database('owner', "CREATE EXTENSION snowflake VERSION '$next'");
-$node->command_ok([ "$bindir/psql", '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', "$temp/dump", '-d', $node->connstr($restored) ], 'restored');
-cmp_ok($node->safe_psql($restored, $insert), '>', $ids[-1], 'and the next ID there is larger');
+$node->command_ok([ "$bindir/psql", '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', "$temp/dump", '-d', $node->connstr($restored) ], 'a dump of a database whose extension was updated is restored');
+cmp_ok($node->safe_psql($restored, $insert), '>', $ids[-1], 'the next ID is larger where the dump was restored');
 
 $node->stop;
 done_testing();

@@ -52,7 +52,7 @@ foreach my $case (
 }
 $node->safe_psql('postgres', 'CREATE TABLE volatile (id bigint DEFAULT next_id((random() * 8)::bigint), n int)');
 my ($many, $one) = records_of_copy('volatile');
-is("$many $one", '0 1000', 'a default that calls another volatile function is left to PostgreSQL');
+is("$many $one", '0 1000', 'COPY into a table whose default calls another volatile function writes a record for each row');
 
 # A subscriber evaluates defaults of columns that the publisher lacks.
 my $subscriber = PostgreSQL::Test::Cluster->new('subscriber');
@@ -96,17 +96,17 @@ foreach my $round (1 .. $crashes)
 	} 1 .. $sessions;
 	my $before = $node->safe_psql('postgres', 'SELECT count(*) FROM lines');
 	ok(wait_for(sub { $node->safe_psql('postgres', 'SELECT count(*) FROM lines') >= $before + 40_000 }),
-		"round $round: sessions copy");
+		"sessions copy 40,000 rows before crash $round");
 	crash($node);
 	$_->finish foreach @loads;
 	$node->start;
 	is( $node->safe_psql('postgres', q{
 			SELECT next_id(5, 'ahead') > max(id), next_id(5, 'counter', 'shard:13 sequence:31') > max(number) FROM lines}),
-		't|t', "round $round: the next IDs are above all that were copied");
+		't|t', "the next IDs after crash $round are larger than all that were copied");
 }
 
 is($node->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT id), count(*) - count(DISTINCT number) FROM lines'),
-	'0|0', 'no ID was copied twice');
+	'0|0', 'no ID was copied twice amid crashes');
 
 $node->stop;
 done_testing();

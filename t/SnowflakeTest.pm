@@ -1,5 +1,5 @@
-# What the TAP tests share: a server that crashes, a clock that can be set, and
-# documents whose examples are run.
+# What the TAP tests share: servers that crash, clocks that can be set, sessions
+# that wait, and documents whose examples are run.
 #
 # Knows PostgreSQL's test modules and nothing of the extension's insides.
 package SnowflakeTest;
@@ -14,13 +14,16 @@ use File::Path qw(make_path);
 use File::Spec;
 use IPC::Run;
 use PostgreSQL::Test::BackgroundPsql;
+use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(usleep time);
 
-our @EXPORT = qw(crash faketime_library start_with_clock set_clock far_future
-  ahead_of_clock sqlstate_of catalog_of wait_for ledger_program more_ids copied_installation unpack_packages blocks run_examples NOBODY_FLUSHES
-  WAITS_FOR_PAGE);
+our @EXPORT = qw(server_ahead_of_clock ahead_of_clock next_id next_id_is_larger_after_crash
+  crash crash_and_start faketime_library start_with_clock set_clock far_future
+  send_sql sessions_wait_for_standby standby_is_synchronous sqlstate_of catalog_of wait_for
+  file_of write_file ledger_program more_ids copied_installation unpack_packages
+  blocks run_examples NOBODY_FLUSHES WAITS_FOR_PAGE);
 
 # Settings of a server where nobody but the test flushes WAL or pages, and where
 # a sequence's mark may be far ahead of the clock.
@@ -95,6 +98,55 @@ sub crash
 	return;
 }
 
+# Kill a server with sessions of psql, and start it again.
+sub crash_and_start
+{
+	my ($node, @sessions) = @_;
+
+	crash($node);
+	eval { $_->quit } foreach @sessions;
+	$node->start;
+	return;
+}
+
+# A server whose sequence "used" is a day ahead of the clock.  The clock's own
+# progress would hide a value that comes again.
+sub server_ahead_of_clock
+{
+	my ($name, $conf, %init) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init(%init);
+	$node->append_conf('postgresql.conf', "snowflake.max_lead = '30d'\n$conf");
+	$node->start;
+	$node->safe_psql('postgres', q{
+		CREATE EXTENSION snowflake;
+		CREATE SEQUENCE used MAXVALUE 1125899906841599;
+		CREATE SEQUENCE plain});
+	ahead_of_clock($node, 'used', '1 day');
+	return $node;
+}
+
+# Take an ID from a sequence, "used" unless told, in a session of its own.
+sub next_id
+{
+	my ($node, $sequence, $database) = @_;
+	$sequence //= 'used';
+	return $node->safe_psql($database // 'postgres', "SELECT next_id(5, '$sequence')");
+}
+
+# Crash, and see that the next ID is larger than the last one.
+sub next_id_is_larger_after_crash
+{
+	my ($node, $last, $what, %params) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	crash_and_start($node, @{ $params{sessions} // [] });
+	cmp_ok(next_id($node, $params{sequence}, $params{database}), '>', $last,
+		"after a crash, the next ID is larger than $what");
+	return;
+}
+
 # Where Debian, and others, put libfaketime.
 sub faketime_library
 {
@@ -162,6 +214,33 @@ sub ahead_of_clock
 	return;
 }
 
+# Send commands to a session without waiting for what they return.
+sub send_sql
+{
+	my ($session, $sql) = @_;
+
+	$session->{stdout} = '';
+	$session->{stdin} .= "$sql;\n";
+	$session->{run}->pump_nb;
+	return;
+}
+
+# Wait until so many sessions wait for a standby.
+sub sessions_wait_for_standby
+{
+	my ($node, $count) = @_;
+	return $node->poll_query_until('postgres',
+		"SELECT count(*) = $count FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+}
+
+# Wait until a primary's one standby is synchronous.
+sub standby_is_synchronous
+{
+	my ($primary) = @_;
+	return $primary->poll_query_until('postgres',
+		q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'});
+}
+
 # The SQLSTATE and message of a failing command.
 sub sqlstate_of
 {
@@ -171,6 +250,24 @@ sub sqlstate_of
 		"\\set VERBOSITY verbose\n$sql", %params);
 
 	return $stderr =~ /ERROR:  (\w{5}): (.*)/ ? "$1 $2" : "no error: $stdout$stderr";
+}
+
+# The path of a relation's file
+sub file_of
+{
+	my ($node, $relation) = @_;
+	return $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('$relation')");
+}
+
+# Put other contents into a file.
+sub write_file
+{
+	my ($path, $contents) = @_;
+
+	open my $file, '>:raw', $path or die "open: $!";
+	print $file $contents;
+	close $file or die "close: $!";
+	return;
 }
 
 # What the extension in a database consists of, a line an object.
@@ -323,7 +420,7 @@ sub run_examples
 			IPC::Run::run([ 'psql', '-Xq', '-P', 'footer=off', '-d', $node->connstr($database) ],
 				'<', \$block->{code}, '>&', \$output);
 			return $output !~ /canceling statement due to lock timeout/ });
-		is(_normalised($output, $clock), _normalised($block->{shown} // '', $clock), "example: $title");
+		is(_normalised($output, $clock), _normalised($block->{shown} // '', $clock), "this example prints what its document shows: $title");
 	}
 	return;
 }
