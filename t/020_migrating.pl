@@ -415,7 +415,7 @@ EOS
 
 # UUIDs
 {
-	my ($time) = $text =~ /UUID of version 7 has its time: `([^`]+)`/ or die 'no time of a UUID';
+	my ($time) = $text =~ /UUID of version 7 has its\s+time:\s+`([^`]+)`/ or die 'no time of a UUID';
 	is($node->safe_psql('postgres', "SELECT $time FROM CAST('017f22e2-79b0-7cc3-98c4-dc0c0c07398f' AS uuid) AS id"),
 		'2022-02-22 19:22:22+00', 'a UUID of version 7 has its time');
 	my $old = <<'EOS';

@@ -16,7 +16,7 @@ my $root = "$FindBin::RealBin/..";
 my @blocks = grep { $_->{section} eq 'Backup and restore' } blocks('doc/operations.md');
 my ($without) = map { $_->{code} } grep { $_->{language} eq 'sh' } @blocks;
 my ($lift) = map { $_->{code} } grep { $_->{code} =~ /setval/ } @blocks;
-my ($from) = slurp_file("$root/doc/operations.md") =~ /^`(FROM \(VALUES [^`]*)`/m or die 'no FROM';
+my ($from) = slurp_file("$root/doc/operations.md") =~ /`(FROM \(VALUES [^`]*)`/ or die 'no FROM';
 
 my $node = PostgreSQL::Test::Cluster->new('dumped');
 $node->init;
