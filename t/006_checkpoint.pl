@@ -22,11 +22,7 @@ plan skip_all => 'gdb is not installed'
   unless grep { -x "$_/gdb" } split /:/, $ENV{PATH};
 
 my $node = server_ahead_of_clock('checkpoint', NOBODY_FLUSHES . "shared_buffers = 128kB\n");
-my $dir = PostgreSQL::Test::Utils::tempdir_short;
 my %path = map { $_ => file_of($node, $_) } 'used', 'plain';
-
-# If the test fails, gdb must let go of the backend, or the server cannot stop.
-END { append_to_file("$dir/go", '') if defined $dir }
 
 # The last value of a sequence as it is on disk.
 sub on_disk
@@ -36,33 +32,6 @@ sub on_disk
 	# The page's one tuple is where its free space ends.
 	my $offset = unpack 'S', substr($page, 14, 2);
 	return unpack 'q', substr($page, $offset + 24, 8);
-}
-
-# Run gdb on a backend: stop at a function, called from the extension or from
-# nextval(), or where it returns, until release() is called.
-sub gdb
-{
-	my ($pid, $function, $return) = @_;
-	my $log = '';
-
-	unlink "$dir/reached", "$dir/go";
-	my @commands = (
-		'set confirm off', 'set pagination off',
-		'handle all nostop noprint pass', "break $function",
-		'echo attached\n', 'continue',
-		$return ? 'finish' : (),
-		# A test that is killed leaves its directory behind, so look for the process.
-		"shell touch $dir/reached; while kill -0 $$ && [ ! -e $dir/go ]; do sleep 0.02; done",
-		'delete', 'detach');
-	my $run = IPC::Run::start(
-		[ 'gdb', '-nx', '-batch', '-iex', 'set debuginfod enabled off',
-			'-p', $pid, map { ('-ex', $_) } @commands ],
-		'<', \'', '>', \$log, '2>', \$log,
-		IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
-	# gdb goes on after an error, so what it says is looked at, too.
-	wait_for(sub { $run->pump_nb; $log =~ /^attached$/m || !$run->pumpable });
-	return { run => $run, log => \$log,
-		attached => $log =~ /^Breakpoint 1 at.*^attached$/ms };
 }
 
 # Has the server as much to do for this checkpoint as a lock on the page?
@@ -95,10 +64,10 @@ sub schedule
 		return on_disk($sequence) == $last }) or die "the page was not written";
 	$session->query_safe('SELECT 1');
 
-	my $gdb = gdb($pid, $function, $return);
+	my $gdb = hold_at($pid, $function, $return);
 	return undef unless $gdb->{attached};
 	send_sql($session, $sql);
-	wait_for(sub { $session->{run}->pump_nb; $gdb->{run}->pump_nb; -e "$dir/reached" })
+	wait_for(sub { $session->{run}->pump_nb; $gdb->{run}->pump_nb; -e $gdb->{reached} })
 	  or die "$function was not reached: ${$gdb->{log}}";
 	is($session->{stdout}, '', "a session that takes a value from \"$sequence\" is stopped $where");
 
@@ -112,7 +81,7 @@ sub schedule
 		"a checkpoint runs as far as it can while a session is stopped $where");
 	note($redo->() ne $redo_before ? 'it is through' : 'it waits for the page');
 
-	append_to_file("$dir/go", '');
+	let_go($gdb);
 	wait_for(sub { $session->{run}->pump_nb; $session->{stdout} =~ /\d+\n/ })
 	  or die 'the session did not go on';
 	my ($taken) = $session->{stdout} =~ /(\d+)/;

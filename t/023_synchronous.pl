@@ -244,33 +244,20 @@ $session->{stdout} = $session->{stderr} = '';
 set_names('s1', 0);
 
 # A standby that has written the record but not flushed it.
-my $go;
-END { append_to_file($go, '') if defined $go }	# lets gdb go on
 SKIP:
 {
 	skip 'gdb is not installed', 5 unless grep { -x "$_/gdb" } split /:/, $ENV{PATH};
 
-	my $log = '';
 	my $receiver = $s1->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
 	my $writer = sql(q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'background writer'});
 
-	my $dir = PostgreSQL::Test::Utils::tempdir;
-	$go = "$dir/go";
 	need_record();
 	$session->query_safe('SET synchronous_commit = remote_write');
 	# The record must be the next WAL that the standby is sent.
 	kill 'STOP', $writer;
 	$primary->wait_for_catchup($s1, 'flush', insert_lsn());
-	my $gdb = IPC::Run::start(
-		[ 'gdb', '-nx', '-batch', '-iex', 'set debuginfod enabled off', '-p', $receiver,
-			map { ('-ex', $_) } 'set confirm off', 'set pagination off',
-			'handle all nostop noprint pass', 'break issue_xlog_fsync', 'echo attached\n',
-			'continue', "shell while [ -d $dir -a ! -e $go ]; do sleep 0.02; done",
-			'delete', 'detach' ],
-		'<', \'', '>', \$log, '2>', \$log,
-		IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
-	wait_for(sub { $gdb->pump_nb; $log =~ /^attached$/m || !$gdb->pumpable });
-	like($log, qr/^Breakpoint 1 at/m, 'gdb is attached to the WAL receiver');
+	my $gdb = hold_at($receiver, 'issue_xlog_fsync');
+	ok($gdb->{attached}, 'gdb is attached to the WAL receiver') or note(${ $gdb->{log} });
 
 	send_query($session, $next);
 	ok( $primary->poll_query_until('postgres', q{
@@ -287,8 +274,8 @@ SKIP:
 	send_query($session, $next);
 	is(result_or_wait($session), '', 'written, not flushed: not enough for synchronous_commit = on in the same session');
 
-	append_to_file($go, '');
-	$gdb->finish;
+	let_go($gdb);
+	$gdb->{run}->finish;
 	$s1_answers = 1;
 	kill 'CONT', $writer;
 	like(result($session), qr/^\d+$/, 'the session gets its ID when the standby goes on');

@@ -21,7 +21,7 @@ use Time::HiRes qw(usleep time);
 
 our @EXPORT = qw(server_ahead_of_clock ahead_of_clock next_id next_id_is_larger_after_crash
   crash crash_and_start faketime_library start_with_clock set_clock far_future
-  send_sql sessions_wait_for_standby standby_is_synchronous sqlstate_of catalog_of wait_for
+  send_sql sessions_wait_for_standby standby_is_synchronous sqlstate_of catalog_of wait_for hold_at let_go
   file_of write_file ledger_program more_ids copied_installation unpack_packages
   blocks run_examples NOBODY_FLUSHES WAITS_FOR_PAGE);
 
@@ -290,6 +290,44 @@ sub wait_for
 	}
 	return 0;
 }
+
+# Hold a process with gdb when it comes to a function, or returns from it, until
+# let_go() is called or the test has ended.
+my @held;
+
+sub hold_at
+{
+	my ($pid, $function, $return) = @_;
+	my $log = '';
+	my $name = PostgreSQL::Test::Utils::tempdir_short . '/gdb';
+	my %held = (log => \$log, reached => "$name.reached", go => "$name.go");
+
+	# A test that is killed leaves its directory behind, so look for the process.
+	$held{run} = IPC::Run::start(
+		[ 'gdb', '-nx', '-batch', '-iex', 'set debuginfod enabled off', '-p', $pid,
+			map { ('-ex', $_) } 'set confirm off', 'set pagination off',
+			'handle all nostop noprint pass', "break $function", 'echo attached\n', 'continue',
+			$return ? 'finish' : (),
+			"shell touch $held{reached}; while kill -0 $$ && [ ! -e $held{go} ]; do sleep 0.02; done",
+			'delete', 'detach' ],
+		'<', \'', '>', \$log, '2>', \$log,
+		IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
+	push @held, \%held;
+	# gdb goes on after an error, so what it says is looked at, too.
+	wait_for(sub { $held{run}->pump_nb; $log =~ /^attached$/m || !$held{run}->pumpable });
+	$held{attached} = $log =~ /^Breakpoint 1 at.*^attached$/ms;
+	return \%held;
+}
+
+sub let_go
+{
+	my ($held) = @_;
+	append_to_file($held->{go}, '');
+	return;
+}
+
+# A server cannot stop while gdb holds one of its processes.
+END { let_go($_) foreach @held }
 
 # The client that keeps a ledger of the IDs it received (t/ledger.c).
 sub ledger_program
