@@ -2,7 +2,8 @@
 # extension does, as far as doc/portable.md says so, and gives way to it.
 #
 # The extension's own SQL tests are run on it, from the same text.  Where its
-# output differs from theirs is listed in 018_portable.diff.
+# output differs from theirs is listed in 018_portable.diff.  A run leaves that
+# list as it found it in tmp_check.
 
 use strict;
 use warnings;
@@ -164,6 +165,7 @@ foreach my $test (@tests)
 	$difference =~ s/\A---.*\n\+\+\+.*\n//;
 	$difference =~ s/^@@.*/@@/mg;
 	$difference .= "\n" if $difference ne '';
+	append_to_file("$PostgreSQL::Test::Utils::tmp_check/018_portable.diff", "$test\n$difference");
 	is($difference, $listed{$test}, "sql/$test.sql: the portable version differs as listed, and in nothing else");
 }
 
