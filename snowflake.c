@@ -1229,6 +1229,17 @@ snowflake_to_text(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(cstring_to_text_with_len(string, length));
 }
 
+static bool
+all_digits(const char *string, int length)
+{
+	for (int i = 0; i < length; i++)
+	{
+		if (string[i] < '0' || string[i] > '9')
+			return false;
+	}
+	return true;
+}
+
 Datum
 snowflake_from_text(PG_FUNCTION_ARGS)
 {
@@ -1269,7 +1280,9 @@ snowflake_from_text(PG_FUNCTION_ARGS)
 			 encoding->padded ?
 			 errdetail("The string ends before position %d, but every ID in %s has %d characters.",
 					   position, encoding->name, encoding->width) :
-			 errdetail("The string is empty.")));
+			 errdetail("The string is empty."),
+			 result == DECODE_TOO_LONG && all_digits(string, length) ?
+			 errhint("If these are the ID's decimal digits, cast the string to bigint.") : 0));
 }
 
 static int64

@@ -105,6 +105,8 @@ FROM (VALUES ('base62', ''), ('base62', '1zStymKCBR'), ('base62', '1zStymKCBR99'
              ('base64url', 'Bcx6EKLgBQfA'), ('base64url', 'ABcx6EKLgBQf'), ('base64url', 'Bcx6+'), ('base64url', '/'),
              ('base64url', 'IAAAAAAAAAA'), ('base64url', '___________')) t (encoding, encoded),
      error_of(format('SELECT snowflake_from_text(%L, %L)', encoded, encoding)) e;
+-- an ID that is not encoded
+SELECT * FROM error_of('SELECT snowflake_from_text(''4035711191333476115'')');
 SELECT * FROM error_of('SELECT snowflake_obfuscate(0, 1)');
 SELECT * FROM error_of('SELECT snowflake_obfuscate(-9223372036854775808, 1)');
 SELECT * FROM error_of('SELECT snowflake_reveal(0, 1)');
