@@ -61,26 +61,26 @@ my @drops = (
 
 my ($ret, $stdout, $refusal) = $node->psql('leaving', 'DROP EXTENSION snowflake');
 is($ret, 3, 'DROP EXTENSION refuses while objects depend on the extension');
-like($refusal, qr/^(DETAIL:  )?\Q$_\E depends on function/m, "and lists: $_") foreach @drops;
-is($node->safe_psql('leaving', 'SELECT count(*) FROM by_function'), 10, 'nothing was dropped');
+like($refusal, qr/^(DETAIL:  )?\Q$_\E depends on function/m, "DROP EXTENSION lists: $_") foreach @drops;
+is($node->safe_psql('leaving', 'SELECT count(*) FROM by_function'), 10, 'DROP EXTENSION that was refused drops nothing');
 
 my $notice;
 $node->psql('leaving', 'DROP EXTENSION snowflake CASCADE', stderr => \$notice);
-like($notice, qr/drop cascades to \Q$_\E$/m, "CASCADE drops: $_") foreach @drops;
+like($notice, qr/drop cascades to \Q$_\E$/m, "DROP EXTENSION ... CASCADE drops: $_") foreach @drops;
 is($node->safe_psql('leaving', q{SELECT to_regclass('by_function') IS NULL AND to_regclass('by_function_1') IS NULL}),
-	't', 'the table partitioned by a function of the extension is gone with its partition');
-is($node->safe_psql('leaving', $rows), $before, 'all other tables keep their rows');
+	't', 'DROP EXTENSION ... CASCADE drops a table partitioned by its function, with the partition');
+is($node->safe_psql('leaving', $rows), $before, 'tables that are not partitioned by a function keep their rows without the extension');
 is($node->safe_psql('leaving', q{SELECT count(*) FROM pg_attribute WHERE attrelid = 'photos'::regclass AND attname = 'made'}),
-	0, 'a generated column is gone');
+	0, 'DROP EXTENSION ... CASCADE drops a generated column');
 
 my $id = $node->safe_psql('leaving', 'SELECT min(id) FROM by_bits_2');
 my $plan = $node->safe_psql('leaving',
 	"EXPLAIN (COSTS OFF) SELECT FROM by_bits WHERE id = $id AND (id >> 10) & 8191 = ($id >> 10) & 8191");
-like($plan, qr/by_bits_2/, 'a table partitioned by the bits is still pruned to the one partition');
-unlike($plan, qr/by_bits_1/, 'and the other one is not read');
+like($plan, qr/by_bits_2/, 'a table partitioned by the bits is pruned to one partition without the extension');
+unlike($plan, qr/by_bits_1/, 'the other partition by the bits is not read without the extension');
 $plan = $node->safe_psql('leaving', "EXPLAIN (COSTS OFF) SELECT FROM by_time WHERE id > $id");
-like($plan, qr/by_time_new/, 'a table partitioned by RANGE (id) is still pruned');
-unlike($plan, qr/by_time_old/, 'to the partitions of the time');
+like($plan, qr/by_time_new/, 'a table partitioned by RANGE (id) reads the partition of the time without the extension');
+unlike($plan, qr/by_time_old/, 'a table partitioned by RANGE (id) reads no partition of another time without the extension');
 
 # --- beside a generator of the same name ----------------------------------
 
@@ -111,50 +111,53 @@ foreach my $database (sort keys %error)
 {
 	my ($code, $message) = split / /, $error{$database}, 2;
 	is(sqlstate_of($node, 'CREATE EXTENSION snowflake', dbname => $database), $error{$database},
-		"$database: CREATE EXTENSION fails");
-	like($row, qr/`\Q$message\E`.* \| .*\b$code\b/, 'the reference has the error');
+		"CREATE EXTENSION fails beside another next_id(): $database");
+	like($row, qr/`\Q$message\E`.* \| .*\b$code\b/, "the reference has the error of CREATE EXTENSION: $database");
 	$node->safe_psql($database, $way_out);
 	$node->safe_psql($database, "CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT $default, n int)");
 	is($node->safe_psql($database, 'INSERT INTO photos VALUES (DEFAULT, 1), (DEFAULT, 2) RETURNING snowflake.snowflake_shard(id)'),
-		"5\n5", 'in a schema of its own, the extension makes IDs');
+		"5\n5", "the extension makes IDs in a schema of its own: $database");
 	is($node->safe_psql($database, q{SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'photos'::regclass}),
-		'snowflake.next_id((5)::bigint)', 'the stored default is qualified');
+		'snowflake.next_id((5)::bigint)', "a stored default names the extension's schema: $database");
 	is($node->safe_psql($database, q{
 			SELECT last_value = (max(id) >> 23) * 1024 + (max(id) & 1023) FROM photos, snowflake.next_id_seq GROUP BY last_value}),
-		't', 'its default sequence is its own');
+		't', "the extension in a schema of its own uses its own next_id_seq: $database");
 }
 is($node->safe_psql('instagram', 'INSERT INTO old DEFAULT VALUES RETURNING (id >> 10) & 8191, id & 1023'), '4|2',
-	'the old function goes on with its own sequence');
-is($node->safe_psql('sequence', 'INSERT INTO old DEFAULT VALUES RETURNING id'), 1, 'and so does a default with nextval()');
-is($node->safe_psql('function', 'SELECT next_id()'), 1, 'the old function is what the name means');
+	'the old next_id() goes on with its own sequence');
+is($node->safe_psql('sequence', 'INSERT INTO old DEFAULT VALUES RETURNING id'), 1, 'an old default with nextval() goes on with its own sequence');
+is($node->safe_psql('function', 'SELECT next_id()'), 1, 'the old next_id() is what the unqualified name means');
 
 # why the schema stays out of search_path
 is($node->safe_psql('instagram', q{SET snowflake.shard = 7; SET search_path = public, snowflake;
-		SELECT snowflake_shard(next_id())}), 4, 'with both in search_path, the first next_id() is called');
+		SELECT snowflake_shard(next_id())}), 4,
+	'next_id() is the old one where its schema comes first in search_path');
 is($node->safe_psql('instagram', q{SET snowflake.shard = 7; SET search_path = snowflake, public;
-		SELECT snowflake_shard(next_id())}), 7, 'in the other order, that of the extension');
+		SELECT snowflake_shard(next_id())}), 7,
+	'next_id() is the extension\'s where its schema comes first in search_path');
 is($node->safe_psql('instagram', q{
 		SELECT last_value AS before FROM snowflake.next_id_seq \gset
 		SET search_path = snowflake, public;
 		SELECT public.next_id() > 0;
 		SELECT last_value - :before FROM snowflake.next_id_seq}), "t\n1",
-	'and the old function would use up the sequence of the extension');
+	'the old next_id() uses up the extension\'s sequence where that schema comes first in search_path');
 
 # a dump of it
 $node->safe_psql('postgres', 'CREATE DATABASE copy');
 my $dir = PostgreSQL::Test::Utils::tempdir;
-$node->command_ok([ 'pg_dump', '-f', "$dir/instagram.sql", '-d', $node->connstr('instagram') ], 'pg_dump');
+$node->command_ok([ 'pg_dump', '-f', "$dir/instagram.sql", '-d', $node->connstr('instagram') ],
+	'pg_dump dumps a database with both next_id()');
 $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', "$dir/instagram.sql", '-d', $node->connstr('copy') ],
-	'is restored with both');
+	'a dump with both next_id() is restored');
 is($node->safe_psql('copy', q{INSERT INTO photos DEFAULT VALUES RETURNING id > (SELECT max(id) FROM photos)}), 't',
-	'the next ID is larger');
+	'the next ID is larger where a dump with both next_id() was restored');
 
 # when the old one is not needed any more
 $node->safe_psql('instagram', "DROP TABLE old; DROP FUNCTION next_id(); DROP SEQUENCE next_id_seq; $back");
 is($node->safe_psql('instagram', q{INSERT INTO photos VALUES (DEFAULT, 3) RETURNING snowflake_shard(id)}), 5,
-	'moved to the schema of the old one, the extension makes IDs');
+	'the extension makes IDs when it has moved to the schema of the old next_id()');
 is($node->safe_psql('instagram', q{SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'photos'::regclass}),
-	'next_id((5)::bigint)', 'and the default follows');
+	'next_id((5)::bigint)', 'a stored default follows the extension to another schema');
 
 $node->stop;
 done_testing();

@@ -47,10 +47,11 @@ my $rows = 'SELECT * FROM photos UNION ALL SELECT * FROM albums ORDER BY 1';
 my $expected = $node->safe_psql('app', $rows);
 my $largest = $node->safe_psql('app', 'SELECT max(id) FROM photos');
 
-shell('pg_dump -f plain.sql app; pg_dump --create -f create.sql app; pg_dumpall -f all.sql', 'dumps');
+shell('pg_dump -f plain.sql app; pg_dump --create -f create.sql app; pg_dumpall -f all.sql',
+	'pg_dump and pg_dumpall dump a database whose shard is set');
 my %setting = map { $_ => slurp_file("$dir/$_.sql") =~ /^ALTER DATABASE app SET "?snowflake\.shard"? TO '5';/m ? 1 : 0 }
   qw(plain create all);
-is_deeply(\%setting, { plain => 0, create => 1, all => 1 }, 'the shard is in dumps with --create, and of pg_dumpall, only');
+is_deeply(\%setting, { plain => 0, create => 1, all => 1 }, 'the shard is in dumps with --create and of pg_dumpall, and in no other');
 shell('createdb plain; psql -Xq -v ON_ERROR_STOP=1 -f plain.sql plain', 'a plain dump is restored');
 like(sqlstate_of($node, 'INSERT INTO photos DEFAULT VALUES', dbname => 'plain'), qr/^55000 "snowflake.shard" is not set/,
 	'a database restored from a plain dump has no shard');
@@ -63,20 +64,21 @@ $node->safe_psql('postgres', 'DROP DATABASE app; ALTER DATABASE original RENAME 
 append_to_file("$dir/lacks.sql", slurp_file("$dir/plain.sql") =~ s/EXTENSION IF NOT EXISTS snowflake/$&_of_elsewhere/r);
 $node->safe_psql('postgres', 'CREATE DATABASE careless; CREATE DATABASE careful');
 my ($ret, $stdout, $stderr) = $node->psql('careless', "\\i $dir/lacks.sql", on_error_stop => 0);
-like($stderr, qr/extension "snowflake_of_elsewhere" is not available/, 'without the extension, psql goes on');
+like($stderr, qr/extension "snowflake_of_elsewhere" is not available/, 'psql goes on with a dump whose extension is not available');
 is( $node->safe_psql('careless', q{SELECT to_regclass('photos') IS NULL, to_regclass('victim') IS NULL}),
 	$node->pg_version < 17 ? 't|t' : 't|f',
-	'there is no table of photos, and psql before 17 ran a row of it as SQL');
+	'without the table, psql before 17 runs a row of a dump as SQL');
 ($ret, $stdout, $stderr) = $node->psql('careful', "\\i $dir/lacks.sql", on_error_stop => 1);
 is($ret, 3, 'ON_ERROR_STOP stops psql at CREATE EXTENSION');
 is($node->safe_psql('careful', q{SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace}), 0,
-	'before anything is made');
+	'ON_ERROR_STOP stops psql before anything is made of a dump');
 
 # The recipe, with the file where it looks for it
 symlink "$root/portable", "$dir/portable" or die "symlink: $!";
 shell($without, 'a dump is restored with the portable version in place of the extension');
-is($node->safe_psql('copy', 'SELECT count(*) FROM pg_extension WHERE extname = \'snowflake\''), 0, 'there is no extension');
-is($node->safe_psql('copy', $rows), $expected, 'all rows are there');
+is($node->safe_psql('copy', 'SELECT count(*) FROM pg_extension WHERE extname = \'snowflake\''), 0,
+	'a dump restored with the portable version has no extension');
+is($node->safe_psql('copy', $rows), $expected, 'a dump restored with the portable version has all rows');
 is($node->safe_psql('copy', qq{SET snowflake.shard = 5;
 		INSERT INTO photos DEFAULT VALUES RETURNING id > $largest AND snowflake_shard(id) = 5;
 		INSERT INTO albums DEFAULT VALUES RETURNING id > $largest AND snowflake_shard(id) = 7}), "t\nt", 'IDs of the portable version go on above those of the dump');
@@ -84,11 +86,11 @@ my $all = PostgreSQL::Test::Cluster->new('all');
 $all->init;
 $all->start;
 $all->safe_psql('postgres', 'CREATE DATABASE app');
-$node->command_ok([ 'pg_dump', '-Fc', '-f', "$dir/with.dump", 'app' ], 'pg_dump -Fc');
+$node->command_ok([ 'pg_dump', '-Fc', '-f', "$dir/with.dump", 'app' ], 'pg_dump -Fc dumps a database with the extension');
 $all->command_fails([ 'pg_restore', '-e', '--no-owner', '--role=pg_monitor', '-d', $all->connstr('app'), "$dir/with.dump" ],
 	'pg_restore -e stops where CREATE EXTENSION fails');
 is($all->safe_psql('app', q{SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace}), 0,
-	'before anything is made');
+	'pg_restore -e stops before anything is made');
 $_->stop for $node, $all;
 
 # --- recovery to a point in time, with a clock that is behind -------------
@@ -129,7 +131,7 @@ SKIP:
 	my $id = 'INSERT INTO photos DEFAULT VALUES RETURNING id';
 
 	my $behind = $recover->('behind', '@2026-11-20 11:00:00');
-	is($behind->safe_psql('postgres', 'SELECT count(*) FROM photos'), 2, 'recovered to a point in time');
+	is($behind->safe_psql('postgres', 'SELECT count(*) FROM photos'), 2, 'a server recovers to a point in time with a clock that is behind');
 	cmp_ok($behind->safe_psql('postgres', $id), '<', $seen,
 		'a clock that is behind the last ID of the original makes a smaller one, without an error');
 	# at the millisecond of that ID
@@ -141,12 +143,13 @@ SKIP:
 
 	my $lifted = $recover->('lifted', '@2026-11-20 11:00:00');
 	my ($time) = $from =~ /'([^']*)'/;
-	is($lifted->safe_psql('postgres', "SELECT '$time' > snowflake_timestamp($seen)"), 't', 'the time of the example is later');
+	is($lifted->safe_psql('postgres', "SELECT '$time' > snowflake_timestamp($seen)"), 't',
+		'the time of the document\'s example is later than the last ID of the original');
 	$lifted->safe_psql('postgres', $lift =~ s/^FROM photos/$from/mr);
 	like(sqlstate_of($lifted, $id), qr/^53400 sequence "next_id_seq" is (01:00|00:5\d):.* ahead of the clock/,
-		'lifted above the last ID, the sequence is ahead of the clock');
+		'a sequence lifted above the last ID is ahead of a clock that is behind');
 	cmp_ok($lifted->safe_psql('postgres', "SET snowflake.max_lead = '2h'; $id"), '>', $seen,
-		'with a longer lead, IDs go on above those of the original');
+		'a lifted sequence makes larger IDs than the original with a longer lead');
 	set_clock($lifted, '@2026-11-20 12:00:02');
 	cmp_ok($lifted->safe_psql('postgres', $id), '>', $seen, 'IDs go on above those of the original when the clock has caught up');
 	$lifted->stop;

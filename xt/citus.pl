@@ -58,7 +58,7 @@ sub shards_of
 	on('coordinator', 'TRUNCATE photos');
 	on('coordinator', q{INSERT INTO photos (user_id, title) SELECT n, 'source' FROM generate_series(1, 100) n});
 	on($name, $sql);
-	is(on($name, 'SELECT count(*) - count(DISTINCT id) FROM photos'), 0, 'no ID twice');
+	is(on($name, 'SELECT count(*) - count(DISTINCT id) FROM photos'), 0, "no ID comes twice from: $sql");
 	return on($name, q{SELECT string_agg(shard::text, ' ' ORDER BY shard) FROM
 		(SELECT DISTINCT snowflake_shard(id) AS shard FROM photos WHERE title <> 'source') s});
 }
@@ -66,23 +66,24 @@ sub shards_of
 foreach my $name (@names)
 {
 	my $source = q{SELECT user_id, 'selected' FROM photos WHERE title = 'source'};
-	is(shards_of($name, q{INSERT INTO photos (user_id, title) VALUES (1, 'row')}), $shard{$name}, "$name: one row");
+	is(shards_of($name, q{INSERT INTO photos (user_id, title) VALUES (1, 'row')}), $shard{$name}, "an INSERT of one row on $name has the shard of $name");
 	is(shards_of($name, q{INSERT INTO photos (user_id, title) SELECT n, 'series' FROM generate_series(1, 100) n}),
-		$shard{$name}, "$name: a series");
+		$shard{$name}, "an INSERT of a series on $name has the shard of $name");
 	is(shards_of($name, "INSERT INTO photos (user_id, title) VALUES " . join(', ', map { "($_, 'rows')" } 1 .. 50)),
-		$shard{$name}, "$name: several rows");
+		$shard{$name}, "an INSERT of several rows on $name has the shard of $name");
 	is(shards_of($name, "COPY photos (user_id, title) FROM STDIN;\n" . join('', map { "$_\tcopied\n" } 1 .. 50) . "\\.\n"),
-		$shard{$name}, "$name: COPY");
-	is(shards_of($name, "INSERT INTO photos (user_id, title) $source"), '1 2', "$name: rows of a distributed table");
+		$shard{$name}, "COPY on $name has the shard of $name");
+	is(shards_of($name, "INSERT INTO photos (user_id, title) $source"), '1 2',
+		"an INSERT from a distributed table on $name has the shards of the workers");
 	is(shards_of($name, "INSERT INTO photos (user_id, title) $source ORDER BY user_id LIMIT 50"), '1 2',
-		"$name: the same with LIMIT, pulled together");
+		"an INSERT with LIMIT from a distributed table on $name has the shards of the workers");
 	is(shards_of($name, "SET citus.enable_repartitioned_insert_select = off; INSERT INTO photos (user_id, title) $source"),
-		'1 2', "$name: the same without repartitioning");
+		'1 2', "an INSERT from a distributed table without repartitioning on $name has the shards of the workers");
 }
 my $from_table = q{EXPLAIN (COSTS OFF) INSERT INTO photos (user_id, title) SELECT user_id, title FROM photos};
-like(on('coordinator', $from_table), qr/method: repartition/, 'the result is repartitioned, not pushed down');
-like(on('coordinator', "$from_table ORDER BY user_id LIMIT 50"), qr/method: pull to coordinator/, 'or pulled together');
-like(sqlstate_of($node{coordinator}, 'UPDATE photos SET id = next_id()'), qr/must not be VOLATILE/, 'UPDATE is refused');
+like(on('coordinator', $from_table), qr/method: repartition/, 'an INSERT from a distributed table is repartitioned, not pushed down');
+like(on('coordinator', "$from_table ORDER BY user_id LIMIT 50"), qr/method: pull to coordinator/, 'an INSERT with LIMIT from a distributed table is pulled to the coordinator');
+like(sqlstate_of($node{coordinator}, 'UPDATE photos SET id = next_id()'), qr/must not be VOLATILE/, 'an UPDATE with next_id() is refused');
 
 on('coordinator', q{
 	CREATE TABLE tags (id bigint PRIMARY KEY DEFAULT next_id(), tag text);
@@ -95,9 +96,9 @@ on('coordinator', q{
 	CREATE TABLE events (id bigint PRIMARY KEY DEFAULT next_id(), what text);
 	SELECT create_distributed_table('events', 'id')});
 on($_, q{INSERT INTO events (what) VALUES ('one'); INSERT INTO events (what) SELECT 'more' FROM generate_series(1, 99)}) for @names;
-is(on('worker1', 'SELECT count(*) FROM events e WHERE id IN (SELECT id FROM events)'), 300, 'a table distributed by ID');
+is(on('worker1', 'SELECT count(*) FROM events e WHERE id IN (SELECT id FROM events)'), 300, 'a table distributed by ID has the rows of all nodes');
 like(on('coordinator', 'EXPLAIN (COSTS OFF) SELECT * FROM events WHERE id = ' . on('worker2', 'SELECT min(id) FROM events')),
-	qr/Task Count: 1\n/, 'is asked on one node');
+	qr/Task Count: 1\n/, 'a row of a table distributed by ID is looked up on one node');
 like(on('coordinator', q{SET enable_seqscan = off; EXPLAIN (COSTS OFF) SELECT id FROM photos
 		WHERE id >= snowflake_min_id('2026-01-01Z')}),
 	qr/Index Cond: \(id >= /, 'the primary key serves a range of time');
@@ -119,26 +120,27 @@ my @loads = map {
 is(scalar(grep { $_->{run}->finish || diag(${ $_->{output} }) && 0 } @loads), 3, 'all three nodes were written to at once');
 my ($rows, $ids, $numbers) = split /\|/,
   on('coordinator', 'SELECT count(*), count(DISTINCT id), count(DISTINCT snowflake_shard(id)) FROM photos');
-cmp_ok($rows, '>', 1000, 'many rows were made');
-is("$ids $numbers", "$rows 3", 'no ID twice, from three nodes');
+cmp_ok($rows, '>', 1000, 'three nodes made more than 1,000 rows');
+is("$ids $numbers", "$rows 3", 'three nodes with shards of their own made no ID twice');
 note("$rows rows");
 
 # What the document warns of
 is(on($_, q{SELECT seqmin || ' ' || seqmax FROM pg_sequence WHERE seqrelid = 'next_id_seq'::regclass}), '1 1125899906841599',
-	"$_: the extension's sequence is as it was") for @names;
+	"Citus leaves next_id_seq on $_ as it was") for @names;
 on('coordinator', q{
 	CREATE SEQUENCE own_seq MAXVALUE 1125899906841599;
 	CREATE TABLE own (id bigint DEFAULT next_id(5, 'own_seq'), user_id bigint);
 	SELECT create_distributed_table('own', 'user_id')});
 like(sqlstate_of($node{worker1}, 'INSERT INTO own (user_id) VALUES (1)'), qr/^55000 cannot make IDs from sequence "own_seq"/,
-	'a sequence of one\'s own: refused on a worker');
+	'a worker refuses an INSERT whose default names another sequence');
 on('coordinator', q{
 	CREATE TABLE five (id bigint DEFAULT next_id(5), user_id bigint);
 	SELECT create_distributed_table('five', 'user_id')});
 my $ahead = on('worker1', q{SELECT (snowflake_min_id(now() + interval '1 minute') >> 23) * 1024});
 on($_, qq{SET snowflake.max_lead = '1h'; SELECT setval('next_id_seq', $ahead) \\g /dev/null
 	INSERT INTO five (user_id) VALUES (1)}) for 'worker1', 'worker2';
-is(on('coordinator', 'SELECT count(*), count(DISTINCT id) FROM five'), '2|1', 'a constant for all nodes: the same ID twice');
+is(on('coordinator', 'SELECT count(*), count(DISTINCT id) FROM five'), '2|1',
+	'a constant shard for all nodes makes the same ID twice (as documented)');
 on('worker2', 'SELECT snowflake_shard(1)');
 $node{worker2}->append_conf('postgresql.auto.conf', "snowflake.shard = 1\n");
 $node{worker2}->reload;

@@ -25,7 +25,7 @@ $node->start;
 run_examples($node, 'postgres', grep { $_->{section} eq 'With pg_tle' } blocks('doc/portable.md'));
 is($node->safe_psql('postgres', q{SELECT extname FROM pg_extension JOIN pg_depend ON refobjid = pg_extension.oid
 		WHERE classid = 'pg_class'::regclass AND objid = 'next_id_seq'::regclass AND deptype = 'e'}),
-	'snowflake_portable', 'the sequence belongs to the extension');
+	'snowflake_portable', 'next_id_seq belongs to the extension that pg_tle made');
 
 # ahead of the clock, which would hide that the value was lost
 $node->safe_psql('postgres', q{SELECT count(*) FROM next_ids(5, 500000)});
@@ -34,8 +34,8 @@ $node->safe_psql('postgres', 'CREATE DATABASE restored');
 run_log([ 'sh', '-c', 'pg_dump -d "$1" | psql -Xq -v ON_ERROR_STOP=1 -d "$2"', '-',
 		$node->connstr('postgres'), $node->connstr('restored') ]);
 is($node->safe_psql('restored', 'SELECT last_value FROM next_id_seq'),
-	$node->safe_psql('postgres', 'SELECT last_value FROM next_id_seq'), 'a dump carries its value');
-cmp_ok($node->safe_psql('restored', 'SELECT next_id(5)'), '>', $last, 'after a restore, IDs go on');
+	$node->safe_psql('postgres', 'SELECT last_value FROM next_id_seq'), 'a dump carries the value of an extension\'s sequence that pg_tle made');
+cmp_ok($node->safe_psql('restored', 'SELECT next_id(5)'), '>', $last, 'IDs grow after a restore with pg_tle');
 
 $node->stop;
 done_testing();

@@ -61,7 +61,7 @@ my $scrape = q{use IO::Socket::INET; my $s = IO::Socket::INET->new("127.0.0.1:$A
 ok(wait_for(sub {
 		$exporter->pump_nb;
 		($metrics) = run_command([ $^X, '-e', $scrape, $port ]);
-		return $metrics =~ /^snowflake_/m }), 'the exporter runs the query') or diag($output, $metrics);
+		return $metrics =~ /^snowflake_/m }), 'postgres_exporter runs the query') or diag($output, $metrics);
 my %value = $metrics =~ /^snowflake_sequences_(\w+\{.*sequence="\w+").*\} (\S+)$/mg;
 %value = map { /^(\w+)\{.*sequence="(\w+)"/; ("$2 $1" => $value{$_}) } keys %value;
 
@@ -69,11 +69,11 @@ foreach my $expected (
 	[ 'next_id_seq', 0, 0 ], [ 'timeless', 0, 0 ], [ 'ahead', 1, 0 ], [ 'refuses', 0, 1 ])
 {
 	my ($sequence, @flags) = @$expected;
-	is(join(' ', map { $value{"$sequence $_"} // 'none' } 'ahead', 'refuses'), "@flags", "$sequence: flags ahead and refuses");
+	is(join(' ', map { $value{"$sequence $_"} // 'none' } 'ahead', 'refuses'), "@flags", "$sequence has the metrics ahead and refuses that belong to its state");
 }
-cmp_ok($value{'ahead lead_seconds'}, '>', 60, 'ahead: lead_seconds');
+cmp_ok($value{'ahead lead_seconds'}, '>', 60, 'lead_seconds of a sequence ahead of the clock is its lead');
 is($node->safe_psql('postgres', "SELECT abs(extract(epoch FROM expires) - $value{'next_id_seq expires_seconds'}) < 1
-		FROM snowflake_sequences WHERE sequence = 'next_id_seq'::regclass"), 't', 'expires_seconds');
+		FROM snowflake_sequences WHERE sequence = 'next_id_seq'::regclass"), 't', 'expires_seconds is the end of the layout');
 is($value{'timeless expires_seconds'}, 'NaN', 'a layout without an end has no expires_seconds');
 
 # What the exporter returned, for promtool to repeat at each step of its time,
@@ -100,7 +100,7 @@ sub alerts
 	append_to_file($file, "rule_files: [rules.yml]\nevaluation_interval: $interval\ntests:\n- interval: $interval\n"
 		  . "  input_series:\n$series  alert_rule_test:\n  - eval_time: " . ($hours < $year ? int($hours * 60) . 'm' : "${hours}h")
 		  . "\n    alertname: $rule\n    exp_alerts:" . ($expected ? "\n$expected" : " []\n"));
-	command_ok([ "$packages/usr/bin/promtool", 'test', 'rules', $file ], "$rule after $hours hours: " . (join(', ', @sequences) || 'none'));
+	command_ok([ "$packages/usr/bin/promtool", 'test', 'rules', $file ], "$rule after $hours hours fires for: " . (join(', ', @sequences) || 'none'));
 	return;
 }
 

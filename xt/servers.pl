@@ -73,13 +73,13 @@ sub recipe
 		$run{ $block->{code} } = 1;
 		if ($block->{language} eq 'sh')
 		{
-			command_ok([ 'bash', '-e', '-o', 'pipefail', '-c', $block->{code} ], "$section: at the shell");
+			command_ok([ 'bash', '-e', '-o', 'pipefail', '-c', $block->{code} ], "the shell commands of \"$section\" succeed");
 			next;
 		}
 		foreach my $name (split /, /, $names)
 		{
 			$until
-			  ? ok($node{$name}->poll_query_until('app', $block->{code}), "$section: on $name, becomes true")
+			  ? ok($node{$name}->poll_query_until('app', $block->{code}), "a condition of \"$section\" becomes true on $name")
 			  : run_examples($node{$name}, 'app', $block);
 		}
 	}
@@ -142,7 +142,7 @@ sub nothing_missing
 		$sum = on('hub', "SELECT $sum + $ids");
 	}
 	is(on('hub', "SELECT count(*), count(DISTINCT id), sum(id) FROM photos"), "$rows|$rows|$sum",
-		"$what: the subscriber has every row of every server, each once");
+		"the subscriber has every row of every server once, $what");
 	return $rows;
 }
 
@@ -193,7 +193,7 @@ report('servers', 'hub, ' . join(', ', map { "$_ (shard $shard{$_})" } @writers)
 my @loads = map { start_load($_, 5, burst => $_ eq 's1') } @writers;
 is(scalar(grep { finished($_) } @loads), 4, 'four servers were written to at once, from four sessions each');
 my $rows = nothing_missing('after the load', @writers);
-cmp_ok($rows, '>', 10_000, 'many rows were made');
+cmp_ok($rows, '>', 10_000, 'four servers made more than 10,000 rows at once');
 report('rows made at once, in 5 s, by 16 sessions', $rows);
 is(on('hub', 'SELECT count(*) FROM photos WHERE title <> \'s\' || snowflake_shard(id)'), 0, 'each ID says which server made it');
 is(on('hub', q{SELECT count(*) FROM (SELECT snowflake_shard(id) FROM photos GROUP BY 1 HAVING count(*) > 1000) t}), 4,
@@ -240,7 +240,7 @@ on('s4', q{INSERT INTO shard5.photos (title) SELECT 'shard5' FROM generate_serie
 recipe('postgres_fdw behind one parent');
 recipe('Inserting through postgres_fdw');
 is(on('s1', q{SELECT count(*) FROM photos WHERE title IS NULL OR snowflake_shard(id) <> 1}), 0,
-	'rows inserted through the hub have IDs of the server');
+	'rows inserted through postgres_fdw have IDs of the server');
 recipe('PL/Proxy');
 
 # Rows of each shard by each way
@@ -257,10 +257,10 @@ sub found
 		  map { "SELECT title FROM all_photos WHERE id = $_ AND (id >> 10) & 8191 = ($_ >> 10) & 8191" } @ids;
 
 		is(on('hub', "SELECT count(*) FROM ($foreign) t WHERE title = '$title'"), scalar(@ids),
-			"$what: rows of shard $shard are found by postgres_fdw");
+			"postgres_fdw finds rows of shard $shard by their IDs, $what");
 		is( on('hub', 'SELECT count(*) FROM unnest(ARRAY[' . join(',', @ids) . qq{]) i(wanted), photo(wanted)
 				WHERE id = wanted AND title = '$title'}),
-			scalar(@ids), "$what: rows of shard $shard are found by PL/Proxy");
+			scalar(@ids), "PL/Proxy finds rows of shard $shard by their IDs, $what");
 	}
 	return;
 }
@@ -277,7 +277,7 @@ sub asked { my ($what) = @_; return join ' ', grep { slurp_file($node{$_}->logfi
 my $id = on('s2', 'SELECT min(id) FROM photos');
 forget();
 on('hub', "SELECT * FROM all_photos WHERE id = $id AND (id >> 10) & 8191 = ($id >> 10) & 8191");
-is(asked(qr/FROM public\.photos/), 's2', 'postgres_fdw asks one server');
+is(asked(qr/FROM public\.photos/), 's2', 'postgres_fdw asks one server for an ID');
 forget();
 on('hub', qq{
 	SET plan_cache_mode = force_generic_plan;
@@ -293,12 +293,13 @@ my $there = 0;
 $there += on($_, "SELECT count(*) FROM photos WHERE snowflake_timestamp(id) >= '$since' AND snowflake_timestamp(id) < '$until'")
   for @writers;
 my $range = "id >= snowflake_min_id('$since') AND id < snowflake_min_id('$until')";
-cmp_ok($there, '>', 100, 'many rows were made in a second');
-is(on('hub', "SELECT count(*) FROM photos WHERE $range"), $there, 'a range of time finds them on the subscriber');
+cmp_ok($there, '>', 100, 'more than 100 rows were made in a second');
+is(on('hub', "SELECT count(*) FROM photos WHERE $range"), $there,
+	'the subscriber finds all rows of a second');
 forget();
-is(on('hub', "SELECT count(*) FROM all_photos WHERE $range"), $there, 'by postgres_fdw');
-is(asked(qr/WHERE \(\(id >= '?\d+/), 's1 s2 s3 s4', 'which sends the range to the servers');
-is(on('hub', "SELECT count(*) FROM photos_between('$since', '$until')"), $there, 'and by PL/Proxy');
+is(on('hub', "SELECT count(*) FROM all_photos WHERE $range"), $there, 'postgres_fdw finds all rows of a second');
+is(asked(qr/WHERE \(\(id >= '?\d+/), 's1 s2 s3 s4', 'postgres_fdw sends a range of time to all servers');
+is(on('hub', "SELECT count(*) FROM photos_between('$since', '$until')"), $there, 'PL/Proxy finds all rows of a second');
 forget();
 on('hub', q{SELECT count(*) FROM all_photos WHERE id >= (SELECT snowflake_min_id(now() - interval '1 day'))});
 is(asked(qr/WHERE \(\(id >= \$1/), 's1 s2 s3 s4', 'postgres_fdw sends a bound that a subquery computes from now()');
@@ -330,8 +331,8 @@ foreach my $case (
 		return $plan;
 	};
 
-	like($sent->(''), $with, "extensions 'snowflake': what the server gets of $condition");
-	like($sent->('ALTER SERVER s1 OPTIONS (DROP extensions);'), $without, "no extensions: what the server gets of $condition");
+	like($sent->(''), $with, "with the option extensions the server gets what it can use of: $condition");
+	like($sent->('ALTER SERVER s1 OPTIONS (DROP extensions);'), $without, "without the option extensions the server gets what it can use of: $condition");
 }
 
 # The trap of import_default: the hub makes IDs of the server's shard.  No key,
@@ -350,9 +351,10 @@ wait_for(sub {
 	$twice = on('s2', 'SELECT count(id) - count(DISTINCT id) FROM notes');
 	return $twice > 0;
 });
-cmp_ok($twice, '>', 0, 'import_default: the hub and the server make the same IDs');
+cmp_ok($twice, '>', 0, 'the hub and the server make the same IDs with import_default (as documented)');
 report('IDs made twice with import_default, of 200,000', $twice);
-is(on('s2', 'SELECT count(id), count(DISTINCT snowflake_shard(id)) FROM notes'), '200000|1', 'all of one shard');
+is(on('s2', 'SELECT count(id), count(DISTINCT snowflake_shard(id)) FROM notes'), '200000|1',
+	'all IDs made with import_default are of one shard');
 
 # A default without a number takes the hub's.
 is(on('hub', q{
@@ -361,7 +363,8 @@ is(on('hub', q{
 		BEGIN;
 		SET LOCAL snowflake.shard = 7;
 		INSERT INTO imported.photos (title) VALUES ('hub') RETURNING snowflake_shard(id);
-		ROLLBACK}), 7, 'import_default: next_id() makes IDs of the hub\'s shard');
+		ROLLBACK}), 7,
+	'next_id() without a shard makes IDs of the hub\'s shard with import_default');
 
 # ---------------------------------------------------------------------------
 # A standby that has not got everything is promoted, under load.  Bursts keep the
@@ -386,7 +389,8 @@ my $first = on('s3', q{INSERT INTO photos (title) VALUES ('s3') RETURNING id});
 my $gap = time() - $crashed;
 push @loads, start_load('s3', 2);
 is(join(', ', map { $_->{run}->finish ? 'finished' : 'broken off' } @loads),
-	'finished, finished, broken off, finished, finished', 'the load went on elsewhere, and goes on here');
+	'finished, finished, broken off, finished, finished',
+	'the other servers are written to during the failover, and the promoted standby after it');
 $dead->start;
 $node{dead} = $dead;
 my $last = on('dead', 'SELECT max(id) FROM photos');
@@ -402,22 +406,22 @@ report('rows that only the subscriber had', $lost);
 append_to_file("$dir/shard5.sql", "INSERT INTO shard5.photos (title) VALUES ('shard5');\n");
 my $before = on('s4', 'SELECT count(*) FROM shard5.photos');
 my $load = start_load('s4', 600, script => 'shard5.sql');
-ok($node{s4}->poll_query_until('app', "SELECT count(*) > $before + 200 FROM shard5.photos"), 'sessions write to shard 5');
+ok($node{s4}->poll_query_until('app', "SELECT count(*) > $before + 200 FROM shard5.photos"), 'sessions write to the shard that will move');
 recipe('Move a shard');
-ok(!$load->{run}->finish, 'the load on the old server is broken off');
-like($load->{output}, qr/shard 5 has moved/, 'by the trigger');
+ok(!$load->{run}->finish, 'the load on the server that a shard leaves is broken off');
+like($load->{output}, qr/shard 5 has moved/, 'the trigger says that the shard has moved');
 my ($written) = $load->{output} =~ /transactions actually processed: (\d+)/;
-is(on('s1', 'SELECT count(*) FROM shard5.photos'), $written + $before, 'every row that was written has moved');
+is(on('s1', 'SELECT count(*) FROM shard5.photos'), $written + $before, 'every row that was written moves with its shard');
 $last = on('s1', 'SELECT max(id) FROM shard5.photos');
 like(
 	sqlstate_of($node{s1}, q{SET snowflake.max_lead = '1s'; INSERT INTO shard5.photos DEFAULT VALUES}, dbname => 'app'),
 	qr/^53400 .* ahead of the clock/,
-	'the new server\'s clock is behind: refused, with the usual lead');
-ok(finished(start_load('s1', 1, script => 'shard5.sql')), 'the load goes on where the shard is now');
+	'a server whose clock is behind refuses to make IDs of a shard that has moved there, with the usual lead');
+ok(finished(start_load('s1', 1, script => 'shard5.sql')), 'the shard is written to on the server where it is now');
 is(on('s1', "SELECT count(*) FILTER (WHERE id > $last) > 100, count(*) FILTER (WHERE id <= $last) FROM shard5.photos"),
-	't|' . ($written + $before), 'its IDs go on growing');
+	't|' . ($written + $before), 'IDs of a shard that has moved are larger than before');
 $where{5} = [ 's1', 'shard5.photos' ];
-found('moved', 5 => $where{5});
+found('after the move', 5 => $where{5});
 report('rows of the shard that moved, under load', $written + $before);
 
 # ---------------------------------------------------------------------------
@@ -426,23 +430,25 @@ report('rows of the shard that moved, under load', $written + $before);
 $load = start_load('s2', 600);
 my $other = start_load('s1', 600);
 recipe('Split and merge');
-ok(!$load->{run}->finish, 'the load on the server that goes is broken off');
-like($load->{output}, qr/the rows of s2 have moved/, 'by the trigger');
+ok(!$load->{run}->finish, 'the load on the server that is merged into another is broken off');
+like($load->{output}, qr/the rows of s2 have moved/, 'the trigger says that the rows have moved');
 $other->{run}->signal('TERM');
 $other->{run}->finish;
 $rows = on('s2', 'SELECT count(*), sum(id) FROM photos');
-is(on('s1', 'SELECT count(*), sum(id) FROM photos WHERE snowflake_shard(id) = 2'), $rows, 'the other one has every row of it');
-is(on('hub', 'SELECT count(*), sum(id) FROM photos WHERE snowflake_shard(id) = 2'), $rows, 'and so has the subscriber, once');
+is(on('s1', 'SELECT count(*), sum(id) FROM photos WHERE snowflake_shard(id) = 2'), $rows,
+	'the server that another was merged into has every row of it');
+is(on('hub', 'SELECT count(*), sum(id) FROM photos WHERE snowflake_shard(id) = 2'), $rows,
+	'the subscriber has every row of the server that was merged, once');
 $node{s2}->stop;
 @writers = grep { $_ ne 's2' } @writers;
 caught_up(@writers);
 is(on('s1', 'DELETE FROM photos WHERE id = (SELECT max(id) FROM photos WHERE snowflake_shard(id) = 2)'), '',
-	'a row of the server that went is deleted on the other');
+	'a row of the server that was merged can be deleted on the other');
 caught_up('s1');
 is( on('hub', 'SELECT count(*) FROM photos WHERE snowflake_shard(id) = 2'),
-	on('s1', 'SELECT count(*) FROM photos WHERE snowflake_shard(id) = 2'), 'and on the subscriber');
+	on('s1', 'SELECT count(*) FROM photos WHERE snowflake_shard(id) = 2'), 'a row that is deleted after the merge is deleted on the subscriber, too');
 $where{2} = [ 's1', 'photos' ];
-found('merged', %where);
+found('after the merge', %where);
 
 # ---------------------------------------------------------------------------
 # A clone gets a number of its own
@@ -456,8 +462,9 @@ is(on('clone', 'SHOW snowflake.shard'), 3, 'a clone has the number of its origin
 recipe('Clone');
 $shard{clone} = 6;
 @loads = map { start_load($_, 1) } 's3', 'clone';
-is(scalar(grep { finished($_) } @loads), 2, 'both are written to');
-is(on('clone', q{SELECT DISTINCT snowflake_shard(id) FROM photos WHERE title = 's6'}), 6, 'the clone makes IDs with its own');
+is(scalar(grep { finished($_) } @loads), 2, 'the clone and its original are written to');
+is(on('clone', q{SELECT DISTINCT snowflake_shard(id) FROM photos WHERE title = 's6'}), 6,
+	'the clone makes IDs of its own number');
 
 # ---------------------------------------------------------------------------
 # Over all: the rows of every server, those that died among them.  "ended" tells
@@ -484,26 +491,27 @@ $node{$_}->stop for 'dead', 's2', 'clone';
 # nothing before, and what it shows after.
 
 my @watch = grep { $_->{code} =~ /^-- on hub/ } blocks_of('Two servers with the same number');
-is(on('hub', $_->{code}), '', 'each number comes from one server') for @watch;
+is(on('hub', $_->{code}), '', 'the queries list no server while each has a number of its own') for @watch;
 on('s4', q{ALTER DATABASE app SET snowflake.shard = 3});
 $id = on('s4', q{INSERT INTO photos (title) VALUES ('s4') RETURNING id});
 caught_up(@writers);
-is(join(' ', map { on('hub', $_->{code}) } @watch), '3|{s3,s4} 3|{photos_s3,photos_s4}', 'the same number is noticed');
+is(join(' ', map { on('hub', $_->{code}) } @watch), '3|{s3,s4} 3|{photos_s3,photos_s4}', 'the queries list two servers that have the same number');
 recipe('Two servers with the same number');
-is(on('hub', "SELECT count(*) FROM photo($id)"), 0, 'and a row that has it is not found by its ID');
+is(on('hub', "SELECT count(*) FROM photo($id)"), 0,
+	'a row of a server with another\'s number is not found by its ID');
 
 $id = on('s3', q{SELECT max(id) FROM photos});
 my $offset = -s $node{hub}->logfile;
 on('s4', "INSERT INTO photos VALUES ($id, 's4')");
-is(on('hub', "SELECT count(*) FROM all_photos WHERE id = $id"), 2, 'the same ID: both rows are there by postgres_fdw');
+is(on('hub', "SELECT count(*) FROM all_photos WHERE id = $id"), 2, 'postgres_fdw finds both rows of an ID that two servers have');
 ok( wait_for(sub { slurp_file($node{hub}->logfile, $offset) =~
 			/duplicate key value violates unique constraint "photos_pkey"|photos": conflict=insert_exists/ }),
-	'and it stops the subscription');
+	'an ID that two servers have stops the subscription');
 
 # ---------------------------------------------------------------------------
 
 is(join("\n", grep { !$run{$_} } map { $_->{code} } grep { $_->{code} =~ $on && $_->{section} ne 'Citus' } blocks($document)),
-	'', 'every recipe for several servers was run');
+	'', 'every recipe of the document for several servers was run');
 note(join "\n", 'Report', @report);
 $_->stop for map { $node{$_} } 'hub', @writers;
 done_testing();
