@@ -1135,9 +1135,10 @@ run_session(RunOptions *options, int number, volatile uint64_t *received,
 			(void) carry_out(session, strchr(options->errands[errand], ':') + 1,
 							 strchr(options->errands[errand], ':') + 1);
 		}
-		else if (!take_turn(session, options->quiet || spell % 2 != 0))
+		else if (!take_turn(session, options->quiet || spell % 2 != 0) ||
+				 (options->bulk && random_below(session, 100) == 0))
 		{
-			/* whatever it was, begin anew */
+			/* Whatever it was, go on in another session. */
 			disconnect(session);
 			doze(random_below(session, NSECS / 100));
 		}
