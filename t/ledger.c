@@ -544,9 +544,8 @@ typedef struct RunOptions
 {
 	const char *connection;		/* connection string */
 	const char *connection_file;	/* or the file that holds it */
-	const char *settings;		/* of all sessions' connections */
-	const char *async_settings; /* and of some */
-	int			async_sessions;
+	const char *some_settings;	/* of the connections of the first sessions */
+	int			some_sessions;
 	int			sessions;
 	char	   *sequences[MAX_NAMES];
 	int			sequence_count;
@@ -559,7 +558,6 @@ typedef struct RunOptions
 	char	   *errands[MAX_NAMES];	/* MS:SQL, each in a session of its own */
 	int			errand_count;
 	const char *copies;			/* name of databases that are copied */
-	int64_t		duration;
 	uint64_t	seed;
 	Ledger		ledger;
 } RunOptions;
@@ -575,7 +573,6 @@ typedef struct Session
 	int			sequence;		/* of this turn, from 0 */
 	Call		call;
 	uint64_t	ids[MAX_BATCH];	/* that count if the transaction is committed */
-	volatile uint64_t *received;
 } Session;
 
 static uint64_t
@@ -613,8 +610,7 @@ connect_session(Session *session)
 {
 	const RunOptions *options = session->options;
 	char		where[1024] = "";
-	char		settings[1024];
-	const char *more = session->number < options->async_sessions ? options->async_settings :
+	const char *settings = session->number < options->some_sessions ? options->some_settings :
 		session->number < options->sessions ? "" :
 		"-c lock_timeout=200ms";	/* An errand must not wait for one that waits for it. */
 	const char *keywords[] = {"dbname", "options", "application_name", "connect_timeout", "dbname", NULL};
@@ -635,10 +631,6 @@ connect_session(Session *session)
 	}
 	else
 		snprintf(where, sizeof(where), "%s", options->connection);
-
-	/* A pooler takes a blank alone for settings it does not know. */
-	snprintf(settings, sizeof(settings), "%s%s%s", options->settings,
-			 options->settings[0] != '\0' && more[0] != '\0' ? " " : "", more);
 
 	session->conn = PQconnectdbParams(keywords, values, 1);
 	if (PQstatus(session->conn) == CONNECTION_OK)
@@ -892,7 +884,6 @@ call(Session *session, char kind, const char *format, int count)
 
 	if (call->count > 0 || call->sqlstate[0] != '\0')
 		end_call(&options->ledger, call);
-	*session->received += call->count;
 	return usable;
 }
 
@@ -1096,8 +1087,7 @@ copy_database(Session *session, int *copy)
  * are those with an errand, and one that copies databases.
  */
 static void
-run_session(RunOptions *options, int number, volatile uint64_t *received,
-			pid_t parent)
+run_session(RunOptions *options, int number, pid_t parent)
 {
 	Session    *session = allocate(sizeof(Session));
 	int			errand = number - options->sessions;
@@ -1108,7 +1098,6 @@ run_session(RunOptions *options, int number, volatile uint64_t *received,
 	session->options = options;
 	session->number = number;
 	session->random = scramble(options->seed * 1000003 + number);
-	session->received = received;
 	session->first_sequence = options->first_sequence + (copies ? options->sequence_count : 0);
 	if (errand >= 0 && !copies)
 		pause = atoi(options->errands[errand]);
@@ -1149,18 +1138,18 @@ run_session(RunOptions *options, int number, volatile uint64_t *received,
 }
 
 static void
-write_count(const char *path, uint64_t count)
+write_count(const Ledger *ledger)
 {
 	char		name[1024];
 	char		new_name[1032];
 	FILE	   *file;
 
-	snprintf(name, sizeof(name), "%s.count", path);
+	snprintf(name, sizeof(name), "%s.count", ledger->path);
 	snprintf(new_name, sizeof(new_name), "%s.new", name);
 	file = fopen(new_name, "w");
 	if (file == NULL)
 		die("could not write \"%s\": %s", new_name, strerror(errno));
-	fprintf(file, "%" PRIu64 "\n", count);
+	fprintf(file, "%" PRIu64 "\n", ledger->state->ids);
 	fclose(file);
 	if (rename(new_name, name) != 0)
 		die("could not rename \"%s\": %s", new_name, strerror(errno));
@@ -1187,28 +1176,23 @@ run(int argc, char **argv)
 		{"every", required_argument, NULL, 'e'},
 		{"copies", required_argument, NULL, 'C'},
 		{"max-lead", required_argument, NULL, 'l'},
-		{"duration", required_argument, NULL, 't'},
 		{"seed", required_argument, NULL, 'S'},
-		{"settings", required_argument, NULL, 'c'},
 		{"some-sessions", required_argument, NULL, 'a'},
 		{"some-settings", required_argument, NULL, 'A'},
 		{NULL, 0, NULL, 0}
 	};
 	RunOptions	options = {0};
 	struct sigaction action = {0};
-	volatile uint64_t *received;
 	pid_t	   *pids;
 	pid_t		self = getpid();
 	pid_t		parent = getppid();
-	int64_t		end;
 	int64_t		max_lead = -1;
 	int			processes;
 	int			option;
 	int			status = 0;
 
 	options.connection = "";
-	options.settings = "";
-	options.async_settings = "";
+	options.some_settings = "";
 	options.sessions = 4;
 	options.sequences[0] = "next_id_seq";
 	options.sequence_count = 1;
@@ -1261,20 +1245,14 @@ run(int argc, char **argv)
 			case 'l':
 				max_lead = number_argument(optarg, 0, INT64_MAX / 1000) * 1000;
 				break;
-			case 't':
-				options.duration = number_argument(optarg, 1, 100000000);
-				break;
 			case 'S':
 				options.seed = number_argument(optarg, 0, INT64_MAX);
 				break;
-			case 'c':
-				options.settings = optarg;
-				break;
 			case 'a':
-				options.async_sessions = number_argument(optarg, 0, 1000);
+				options.some_sessions = number_argument(optarg, 0, 1000);
 				break;
 			case 'A':
-				options.async_settings = optarg;
+				options.some_settings = optarg;
 				break;
 			default:
 				return 2;
@@ -1288,11 +1266,6 @@ run(int argc, char **argv)
 	options.ledger.max_lead = max_lead;
 
 	processes = options.sessions + options.errand_count + (options.copies != NULL);
-	received = mmap(NULL, processes * 64, PROT_READ | PROT_WRITE,
-					MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (received == MAP_FAILED)
-		die("could not share memory: %s", strerror(errno));
-
 	action.sa_handler = stop;
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
@@ -1301,26 +1274,21 @@ run(int argc, char **argv)
 	pids = allocate(processes * sizeof(pid_t));
 	for (int i = 0; i < processes; i++)
 	{
-		/* each on a cache line of its own */
 		pids[i] = fork();
 		if (pids[i] < 0)
 			die("could not fork: %s", strerror(errno));
 		if (pids[i] == 0)
-			run_session(&options, i, received + i * 8, self);
+			run_session(&options, i, self);
 	}
 
-	end = options.duration > 0 ? monotonic() + options.duration * NSECS : INT64_MAX;
 	for (int running = processes; running > 0;)
 	{
-		uint64_t	total = 0;
 		int			child_status;
 		pid_t		pid;
 
-		for (int i = 0; i < processes; i++)
-			total += received[i * 8];
-		write_count(options.ledger.path, total);
+		write_count(&options.ledger);
 
-		if (stopping || monotonic() > end || orphaned(parent))
+		if (stopping || orphaned(parent))
 		{
 			stopping = 1;
 			for (int i = 0; i < processes; i++)
@@ -1342,13 +1310,7 @@ run(int argc, char **argv)
 			}
 		}
 	}
-	{
-		uint64_t	total = 0;
-
-		for (int i = 0; i < processes; i++)
-			total += received[i * 8];
-		write_count(options.ledger.path, total);
-	}
+	write_count(&options.ledger);
 	return status;
 }
 
@@ -1806,10 +1768,8 @@ static const char *const usage =
 "  --copies NAME             and one that uses the database NAME_0, then a copy, NAME_1, and so on\n"
 "  --max-lead MS             how far an ID's time may be ahead of the server's clock\n"
 "  --quiet                   nothing but SELECT, which writes no WAL of its own\n"
-"  --duration SECONDS        for ever if not given\n"
 "  --seed N\n"
-"  --settings STRING         like -c name=value, for every session\n"
-"  --some-sessions N --some-settings STRING    and more for the first N of them\n"
+"  --some-sessions N --some-settings STRING    like -c name=value, for the first N sessions\n"
 "       ledger init                        SQL that makes what \"run\" needs, but for sequences\n"
 "       ledger step LOG FILE SETTING       set a clock by writing FILE, and log when\n"
 "       ledger check [--steps LOG] LEDGER...    tell what was found; status 1 if anything is wrong\n"
