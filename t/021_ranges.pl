@@ -131,6 +131,8 @@ is(value(q{
 				regexp_matches(pg_get_expr(relpartbound, oid), '\d+', 'g') WITH ORDINALITY AS b (bound, nr)
 			WHERE inhparent = 'logs'::regclass GROUP BY relname) AS partitions}),
 	't|7', 'each partition has the day of UTC that its name says');
+value(q{INSERT INTO logs SELECT id, kind FROM events WHERE id >= snowflake_min_id('2026-11-02Z') AND id < snowflake_min_id('2026-11-06Z');
+	ANALYZE logs});
 is(value(q{SELECT string_agg(DISTINCT tableoid::regclass::text, ' ') FROM logs WHERE id < snowflake_min_id('2026-11-03Z')}),
 	'logs_20261102', 'rows are in the partition of their day');
 
@@ -147,6 +149,8 @@ my $generic = 'SET plan_cache_mode = force_generic_plan; PREPARE since (timestam
 	SELECT * FROM logs WHERE id >= snowflake_min_id($1) AND id < snowflake_min_id($2);';
 my $midnight = q{date_trunc('day', now(), 'UTC')};
 my $today = value(qq{SELECT to_char($midnight, '"logs_"YYYYMMDD')});
+is(partitions_read(q{SELECT * FROM logs WHERE id >= snowflake_min_id('2026-11-04 12:00Z') AND id < snowflake_min_id('2026-11-04 12:30Z')}),
+	'logs_20261104', 'a query reads the partition of its time');
 is(partitions_read("SELECT * FROM logs WHERE id = $id"), 'logs_20261103', 'an ID is looked for in one partition');
 is(partitions_read(q{EXECUTE since('2026-11-04 12:00Z', '2026-11-05 12:00Z')}, $generic),
 	'logs_20261104 logs_20261105', 'a prepared statement reads the partitions of its times');
