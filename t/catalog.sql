@@ -31,6 +31,8 @@ WITH object AS (
 	LEFT JOIN pg_type t ON d.classid = 'pg_type'::regclass AND d.objid = t.oid
 	LEFT JOIN pg_operator o ON d.classid = 'pg_operator'::regclass AND d.objid = o.oid
 	WHERE e.extname = 'snowflake'
+		-- not array and row types, which PostgreSQL makes with others, and lists from 17 on
+		AND NOT EXISTS (SELECT FROM pg_depend i WHERE i.classid = d.classid AND i.objid = d.objid AND i.deptype = 'i')
 )
 SELECT concat_ws(' | ', btrim(regexp_replace(definition, '\s+', ' ', 'g')),
 	CASE owner WHEN extowner THEN 'extension''s owner' ELSE 'superuser' END,
