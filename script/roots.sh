@@ -1,0 +1,130 @@
+# script/roots.sh
+#	  Throw-away roots of Debian, for script/matrix and script/package.  Sourced,
+#	  not run.
+#
+# A root is made by debootstrap.  What runs in it has namespaces of its own:
+# nothing of it is left mounted or running, however it ends.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+say() { printf '%s\n' "$*"; }
+
+# Run a function and what it starts in namespaces of their own.  In the
+# background, as a signal to this script must be obeyed at once; when the first
+# process of the namespaces is killed, so are all others, and the mounts go with
+# the last one.  The functions below are there.
+#   in_namespaces FUNCTION [ARGUMENT...]
+in_namespaces()
+{
+	local status=0
+
+	unshare --mount --propagation private --pid --fork --kill-child --ipc --mount-proc \
+		bash -euo pipefail -c '"$@"' in_namespaces "$@" </dev/null &
+	child=$!
+	wait "$child" || status=$?
+	child=
+	return "$status"
+}
+
+# End what in_namespaces() runs.
+end_namespaces()
+{
+	local first
+
+	[ -n "${child:-}" ] || return 0
+	first=$(cat "/proc/$child/task/$child/children" 2>/dev/null || true)
+	# shellcheck disable=SC2086
+	kill -KILL ${first:-$child} 2>/dev/null || true
+	wait "$child" 2>/dev/null || true
+}
+
+# The package source of this machine that has all these suites.  Uses the
+# directory $run.
+#   find_source SUITE...
+find_source()
+{
+	local source suite
+
+	# shellcheck disable=SC2016
+	apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
+		awk '!seen[$0]++' |
+		while read -r source; do
+			for suite in "$@"; do
+				/usr/lib/apt/apt-helper download-file \
+					"${source%/}/dists/$suite/InRelease" "$run/InRelease" >/dev/null 2>&1 ||
+					continue 2
+			done
+			say "${source%/}"
+			break
+		done
+}
+
+# The file systems that programs expect in a root.
+mount_in()
+{
+	mount -t proc proc "$1/proc"
+	mount -t tmpfs -o mode=755 dev "$1/dev"
+	for device in null zero full random urandom tty; do
+		: >"$1/dev/$device"
+		mount --bind "/dev/$device" "$1/dev/$device"
+	done
+	mkdir "$1/dev/pts" "$1/dev/shm"
+	mount -t devpts -o newinstance,ptmxmode=0666 devpts "$1/dev/pts"
+	ln -s pts/ptmx "$1/dev/ptmx"
+	ln -s /proc/self/fd "$1/dev/fd"
+	mount -t tmpfs -o mode=1777 shm "$1/dev/shm"
+	# To find package sources in the network.
+	cat /etc/resolv.conf >"$1/etc/resolv.conf"
+	cat /etc/hosts >"$1/etc/hosts"
+}
+
+# Run a command in a root that has been mounted.  Not by exec: the first process
+# of a namespace is deaf to many signals.
+#   inside ROOT COMMAND [ARGUMENT...]
+inside()
+{
+	local dir=$1
+	shift
+	chroot "$dir" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+		HOME=/root LANG=C.UTF-8 TZ=UTC DEBIAN_FRONTEND=noninteractive "$@"
+}
+
+# Make a root, mount it, and fetch its lists of packages.  Packages that are
+# installed there start no service and make no cluster.
+#   make_root DIRECTORY SOURCE SUITE [SUITE ON TOP, PACKAGES FROM THERE]
+make_root()
+{
+	local dir=$1 source=$2 suite=$3 top=${4:-} script=/usr/share/debootstrap/scripts/$3
+
+	# An older debootstrap does not know the newer releases.
+	[ -e "$script" ] || script=${script%/*}/sid
+	debootstrap --variant=minbase --keyring=/usr/share/keyrings/debian-archive-keyring.gpg \
+		"$suite" "$dir" "$source" "$script"
+	mount_in "$dir"
+
+	# How this machine's apt gets at its sources: proxies, and whether an old
+	# copy of them will do.
+	apt-config dump --format '%f "%v";%n' Acquire | grep -v '^Acquire::IndexTargets' \
+		>"$dir/etc/apt/apt.conf.d/50machine"
+	if [ -n "$top" ]; then
+		say "deb $source $top main" >>"$dir/etc/apt/sources.list"
+		# Of its packages, apt takes none that it is not told to.
+		printf '%s\n' "Package: $5" "Pin: release a=$top" 'Pin-Priority: 990' >"$dir/etc/apt/preferences.d/top"
+	fi
+	printf '#!/bin/sh\nexit 101\n' >"$dir/usr/sbin/policy-rc.d"
+	chmod +x "$dir/usr/sbin/policy-rc.d"
+	mkdir -p "$dir/etc/postgresql-common/createcluster.d"
+	say 'create_main_cluster = false' >"$dir/etc/postgresql-common/createcluster.d/none.conf"
+	inside "$dir" apt-get -q update
+}
+
+# Copy the sources to a directory.
+copy_sources()
+{
+	mkdir -p "$1"
+	tar -C "$root" --exclude=./.git --exclude=./packages --exclude='./build-*' \
+		--exclude='*.o' --exclude='*.bc' --exclude='*.so' -cf - . | tar -C "$1" --no-same-owner -xf -
+}
+
+export -f say mount_in inside make_root copy_sources
+export root
