@@ -464,13 +464,13 @@ created_at|timestamp with time zone||not null|now()
 new_id|bigint||not null|next_id(5::bigint)
 Indexes:
     "photos_pkey" PRIMARY KEY, btree (new_id)
-    "photos_id_key" UNIQUE CONSTRAINT, btree (id)
+    "photos_id_key" UNIQUE, btree (id)
 Referenced by:
     TABLE "comments" CONSTRAINT "comments_new_photo_id_fkey" FOREIGN KEY (new_photo_id) REFERENCES photos(new_id)
 Table "public.comments"
 Column|Type|Collation|Nullable|Default
 id|bigint||not null|next_id(5::bigint)
-photo_id|uuid|||
+photo_id|uuid||not null|
 body|text|||
 new_photo_id|bigint||not null|
 Indexes:
