@@ -43,7 +43,7 @@ prove_installcheck: ledger
 	$(PROVE) -I '$(top_srcdir)/src/test/perl' -I t $(PROVE_FLAGS) \
 	$(if $(PROVE_TESTS),$(PROVE_TESTS),t/*.pl)
 
-# A client that keeps a ledger of the IDs it received, for t/ and script/soak
+# A client that keeps a ledger of the IDs it received, for t/ and tools/soak
 ledger: t/ledger.c
 	$(CC) $(CFLAGS) $(CPPFLAGS) -I'$(includedir)' $< $(LDFLAGS) -L'$(libdir)' -lpq -o $@
 

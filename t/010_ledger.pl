@@ -1,5 +1,5 @@
 # A ledger of every ID that clients received, kept while servers are killed,
-# clocks are stepped and standbys promoted.  script/soak is the long form.
+# clocks are stepped and standbys promoted.  tools/soak is the long form.
 #
 # The sequences' marks are a day ahead of the clock at first, and steps of the
 # clock stay below that: the clock's own progress would hide a generator that

@@ -121,7 +121,7 @@ foreach my $file (map { s/^\Q$root\E\///r } glob("$root/*.md $root/doc/*.md"))
 		  map { (lc =~ s/[^\w -]//gr =~ s/ /-/gr => 1) } slurp_file($target) =~ /^#+ (.*)$/gm;
 		push @broken, "$path#" . ($heading // '') if !-e $target || (defined $heading && !$headings{$heading});
 	}
-	push @broken, grep { !-e "$root/$_" } $text =~ m{`((?:model|script|specs|sql|t|xt)/[\w.-]+)}g;
+	push @broken, grep { !-e "$root/$_" } $text =~ m{`((?:model|script|specs|sql|t|tools|xt)/[\w.-]+)}g;
 	is("@broken", '', "the links and file names in $file lead somewhere");
 }
 

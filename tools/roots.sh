@@ -1,5 +1,5 @@
-# script/roots.sh
-#	  Throw-away roots of Debian, for script/matrix and script/package.  Sourced,
+# tools/roots.sh
+#	  Throw-away roots of Debian, for tools/matrix and tools/package.  Sourced,
 #	  not run.
 #
 # A root is made by debootstrap.  What runs in it has namespaces of its own:
