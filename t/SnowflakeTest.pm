@@ -19,9 +19,11 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(usleep time);
 
-our @EXPORT = qw(server_ahead_of_clock ahead_of_clock next_id next_id_is_larger_after_crash
+our @EXPORT = qw(server_ahead_of_clock ahead_of_clock setval_ahead value_of
+  next_id last_result next_id_is_larger_after_crash
   crash crash_and_start faketime_library start_with_clock set_clock far_future
-  send_sql sessions_wait_for_standby standby_is_synchronous sqlstate_of catalog_of wait_for hold_at let_go
+  send_sql session_prints sessions_wait_for_standby standby_is_synchronous fails_with sqlstate_of catalog_of wait_for
+  gdb_is_installed hold_at let_go
   file_of write_file ledger_program more_ids copied_installation unpack_packages
   blocks run_examples NOBODY_FLUSHES WAITS_FOR_PAGE);
 
@@ -135,15 +137,31 @@ sub next_id
 	return $node->safe_psql($database // 'postgres', "SELECT next_id(5, '$sequence')");
 }
 
-# Crash, and see that the next ID is larger than the last one.
+# The value of the sequence from which an ID was made
+sub value_of
+{
+	my ($id) = @_;
+	return ($id >> 23) * 1024 + ($id & 1023);
+}
+
+# Run statements in one session, and return the last line that they print.
+sub last_result
+{
+	my ($node, @statements) = @_;
+	return (split /\n/, $node->safe_psql('postgres', join ";\n", @statements))[-1];
+}
+
+# Crash, and see that the next ID is larger than the last one.  "query" can say
+# how to take it.
 sub next_id_is_larger_after_crash
 {
 	my ($node, $last, $what, %params) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
 	crash_and_start($node, @{ $params{sessions} // [] });
-	cmp_ok(next_id($node, $params{sequence}, $params{database}), '>', $last,
-		"after a crash, the next ID is larger than $what");
+	my $next = $params{query} ? $node->safe_psql('postgres', $params{query}) :
+	  next_id($node, $params{sequence}, $params{database});
+	cmp_ok($next, '>', $last, "after a crash, the next ID is larger than $what");
 	return;
 }
 
@@ -201,16 +219,19 @@ sub far_future
 	return $year == 2040;
 }
 
-# Move a sequence's mark ahead of the clock, where the clock's own progress
-# cannot hide a value that comes twice.  max_lead must allow it.
+# The command that moves a sequence's mark ahead of the clock, where the clock's
+# own progress cannot hide a value that comes twice.  max_lead must allow it.
+sub setval_ahead
+{
+	my ($sequence, $lead) = @_;
+	return "SELECT setval('$sequence', (snowflake_min_id(clock_timestamp() + interval '$lead') >> 23) * 1024)";
+}
+
 sub ahead_of_clock
 {
 	my ($node, $sequence, $lead, %params) = @_;
 
-	$node->safe_psql(
-		'postgres',
-		"SELECT setval('$sequence', (snowflake_min_id(now() + interval '$lead') >> 23) * 1024)",
-		%params);
+	$node->safe_psql('postgres', setval_ahead($sequence, $lead), %params);
 	return;
 }
 
@@ -219,10 +240,20 @@ sub send_sql
 {
 	my ($session, $sql) = @_;
 
-	$session->{stdout} = '';
+	$session->{stdout} = $session->{stderr} = '';
 	$session->{stdin} .= "$sql;\n";
 	$session->{run}->pump_nb;
 	return;
+}
+
+# Wait until a session has printed something, results and errors included.
+sub session_prints
+{
+	my ($session, $pattern) = @_;
+
+	return wait_for(sub {
+		$session->{run}->pump_nb;
+		"$session->{stdout}$session->{stderr}" =~ $pattern });
 }
 
 # Wait until so many sessions wait for a standby.
@@ -239,6 +270,15 @@ sub standby_is_synchronous
 	my ($primary) = @_;
 	return $primary->poll_query_until('postgres',
 		q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'});
+}
+
+# A command fails with this SQLSTATE and message.
+sub fails_with
+{
+	my ($node, $sql, $error, $name, %params) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	return like(sqlstate_of($node, $sql, %params), $error, $name);
 }
 
 # The SQLSTATE and message of a failing command.
@@ -289,6 +329,11 @@ sub wait_for
 		usleep(10_000);
 	}
 	return 0;
+}
+
+sub gdb_is_installed
+{
+	return scalar grep { -x "$_/gdb" } split /:/, $ENV{PATH};
 }
 
 # Hold a process with gdb when it comes to a function, or returns from it, until
