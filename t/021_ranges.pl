@@ -31,8 +31,19 @@ sub plan_of
 }
 
 my @blocks = grep { $_->{section} !~ /pg_partman|TimescaleDB/ } blocks('doc/ranges.md');
-my $partitions_begin = (grep { $blocks[$_]->{code} =~ /PARTITION BY/ } 0 .. $#blocks)[0];
+my ($partitions_begin, $dropping, $existing) = map {
+	my $what = $_;
+	(grep { $blocks[$_]->{code} =~ $what } 0 .. $#blocks)[0]
+} qr/PARTITION BY/, qr/DETACH/, qr/photos_old/;
+value(q{CREATE TABLE visits (id bigint NOT NULL DEFAULT next_id(5), path text);
+	INSERT INTO visits (id, path)
+	SELECT snowflake_id(t, 5, 0), '/' FROM generate_series('2026-11-13Z'::timestamptz, '2026-11-19 23:59:59Z', '1 second') AS t});
 run_examples($node, 'ranges', @blocks[ 0 .. $partitions_begin - 1 ]);
+value("VACUUM ANALYZE $_") foreach 'events', 'visits';
+is(value('SELECT count(*), min(snowflake_timestamp(id)) FROM events'),
+	'51840|2026-10-15 00:00:00+00', 'the rows before a time are deleted, and no others');
+is(value(q{SELECT created_at FROM recent_events WHERE id < snowflake_min_id('2026-11-01 00:02Z') ORDER BY id}),
+	"2026-11-01 00:00:00+00\n2026-11-01 00:01:00+00", 'a view shows the times of rows that are found by their IDs');
 
 # Which index serves what the text says
 my $key = qr/Index Scan using events_pkey on events\n +Index Cond: \(id >= snowflake_min_id\(/;
@@ -43,6 +54,10 @@ value($_->{code}) foreach grep { $_->{code} =~ /INDEX events_created_at/ } @bloc
 value('ANALYZE events');
 like(plan_of(q{SELECT * FROM events WHERE id >= snowflake_min_id(now() - interval '24 hours')}),
 	$key, 'the primary key serves a bound that depends on now()');
+like(plan_of(q{SELECT * FROM events WHERE id >= snowflake_min_id('2026-11-01Z') AND id < snowflake_min_id('2026-11-08Z')}),
+	qr/^Index Scan using events_pkey on events\n +$bound AND \(id < /, 'the primary key serves a range of time');
+is(value('SELECT id FROM events ORDER BY id DESC LIMIT 2'), "4034188275856970752\n4034187772540490752",
+	'the next page begins at the last ID of the first one');
 like(plan_of(q{SELECT id, kind FROM events WHERE id < 4034187269224010752 ORDER BY id DESC LIMIT 3}),
 	qr/^Limit\n +-> +Index Scan Backward using events_pkey on events\n +$bound/, 'a page reads the primary key backwards');
 is(value(q{SELECT id FROM events WHERE id < snowflake_min_id('2026-11-01 12:00Z') ORDER BY id DESC LIMIT 1}),
@@ -69,6 +84,7 @@ like(plan_of(q{SELECT kind FROM recent_events WHERE created_at >= '2026-11-19 12
 like(plan_of(q{SELECT count(*) FROM visits
 		WHERE id >= snowflake_min_id('2026-11-15 12:00Z') AND id < snowflake_min_id('2026-11-15 13:00Z')}),
 	qr/-> +Bitmap Index Scan on visits_brin/, 'BRIN serves a range');
+cmp_ok(value(q{SELECT pg_relation_size('visits_brin') / 8192}), '<', 10, 'a BRIN index has a few pages');
 is(value(q{SELECT snowflake_min_id('2026-11-01Z', 'twitter'), snowflake_min_id('2026-11-01Z', 'discord')}),
 	'2116681624581046272|1566240355123200000', 'bounds of other layouts');
 
@@ -99,6 +115,7 @@ is(value(q{
 # A reader that remembers the last ID: transactions that commit in another order
 # than they took their IDs hide rows from one that knows no better.
 my ($safely) = map { $_->{code} } grep { $_->{section} eq 'Reading what is new' } @blocks;
+$safely =~ s/SELECT id FROM/SELECT id, kind FROM/ or die;
 my ($early, $late) = map { $node->background_psql('ranges') } 1 .. 2;
 my $last = 4034187269224010752;
 my (@naive, @read);
@@ -121,7 +138,20 @@ is_deeply([ grep { /early|late/ } @kinds ], [ map { ("early $_", "late $_") } 1 
 is(scalar(grep { /late (\d+)$/ && !/early $1\n/ } @naive), 20, 'control: a reader that does not stop short of them skips rows');
 $_->quit foreach $early, $late;
 
-run_examples($node, 'ranges', @blocks[ $partitions_begin .. $#blocks ]);
+run_examples($node, 'ranges', @blocks[ $partitions_begin .. $dropping - 1 ]);
+is(value(q{SELECT make_partitions('logs', '2026-11-02Z', '2026-11-05Z')}),
+	join("\n", map { "logs_2026110$_" } 2 .. 5), 'make_partitions() makes a partition for each day');
+is(value(q{SELECT make_partitions('logs', '2026-11-01 23:00Z', '2026-11-05 01:00Z')}), 'logs_20261101',
+	'make_partitions() makes what is missing');
+run_examples($node, 'ranges', @blocks[ $dropping .. $existing - 1 ]);
+value(q{CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text);
+	INSERT INTO photos (title) VALUES ('sunrise'), ('harbour')});
+run_examples($node, 'ranges', @blocks[ $existing .. $#blocks ]);
+is(value(q{INSERT INTO photos (title) VALUES ('night market'); SELECT title, tableoid::regclass FROM photos ORDER BY id}),
+	"sunrise|photos_old\nharbour|photos_old\nnight market|photos_old", 'an existing table is the first partition');
+is(value(q{INSERT INTO photos VALUES (snowflake_id(now() + interval '3 days', 5, 0)) RETURNING
+		tableoid::regclass::text = to_char(now() AT TIME ZONE 'UTC' + interval '3 days', '"photos_"YYYYMMDD')}),
+	't', 'an existing table gets a partition for each coming day');
 
 is(value(q{
 		SELECT bool_and(relname = 'logs_' || to_char(bounds[1], 'YYYYMMDD') AND bounds[1] = date_trunc('day', bounds[1])
@@ -210,12 +240,14 @@ EOS
 		my ($database, $addition) = @_;
 		$node->safe_psql('postgres', "CREATE DATABASE $database");
 		$node->safe_psql($database, 'CREATE EXTENSION snowflake;' . (grep { /FUNCTION make_partitions/ }
-			map { $_->{code} =~ s/^SELECT make_partitions.*//smr } @blocks)[0]);
-		(my $sql = $block->{code}) =~ s/(title text)\);/$1, user_id bigint REFERENCES users);
-			CREATE VIEW titles AS SELECT title FROM photos;/ or die;
-		$sql =~ s/^(ALTER TABLE photos ATTACH)/$addition\n$1/m or die;
-		$node->safe_psql($database, "CREATE TABLE users (id bigint PRIMARY KEY); $sql");
-		return sqlstate_of($node, q{INSERT INTO photos VALUES (snowflake_id(now() + interval '5 days', 5, 0), 'later', 666)},
+			map { $_->{code} } @blocks)[0]);
+		(my $sql = $block->{code}) =~ s/^(ALTER TABLE photos ATTACH)/$addition\n$1/m or die;
+		$node->safe_psql($database, q{
+			CREATE TABLE users (id bigint PRIMARY KEY);
+			CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text, user_id bigint REFERENCES users);
+			CREATE VIEW titles AS SELECT title FROM photos});
+		$node->safe_psql($database, $sql);
+		return sqlstate_of($node, q{INSERT INTO photos VALUES (snowflake_id(now() + interval '3 days', 5, 0), 'later', 666)},
 			dbname => $database);
 	};
 	like($with->('kept', <<EOS), qr/^23503/, 'a foreign key that was added before ATTACH is kept');
@@ -224,7 +256,7 @@ DROP VIEW titles; CREATE VIEW titles AS SELECT title FROM photos;
 EOS
 	is($node->safe_psql('kept', q{SELECT count(*) FROM pg_constraint WHERE conrelid = 'photos_old'::regclass AND contype = 'f'}),
 		1, 'that foreign key takes over the one of the old table');
-	$node->safe_psql('kept', q{INSERT INTO photos VALUES (snowflake_id(now() + interval '5 days', 5, 0), 'later')});
+	$node->safe_psql('kept', q{INSERT INTO photos VALUES (snowflake_id(now() + interval '3 days', 5, 0), 'later')});
 	is($node->safe_psql('kept', q{SELECT count(*) FROM titles WHERE title = 'later'}), 1, 'a view that was created again has all rows');
 	like($with->('lost', ''), qr/^no error/, 'control: LIKE copies no foreign key');
 	is($node->safe_psql('lost', q{SELECT count(*) FROM titles WHERE title = 'later'}), 0, 'control: a view stays with the old table');

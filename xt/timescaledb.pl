@@ -29,6 +29,11 @@ $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 
 my ($create, $drop) = grep { $_->{section} eq 'TimescaleDB' } blocks('doc/ranges.md');
 run_examples($node, 'postgres', $create);
+$node->safe_psql('postgres', q{
+	INSERT INTO events (id, kind)
+	SELECT snowflake_id(t, 5, 0), 'minute'
+	FROM generate_series('2026-11-01 00:00Z'::timestamptz, '2026-11-05 23:59Z', '1 minute') AS t;
+	INSERT INTO events (kind) VALUES ('now')});
 
 # Both kinds of condition leave out the chunks of later days.
 foreach my $condition (q{id < snowflake_min_id('2026-11-02 12:00Z')}, q{snowflake_timestamp(id) < '2026-11-02 12:00Z'})
@@ -41,7 +46,8 @@ SELECT time_bucket('1 day', snowflake_timestamp(id)) AS day, count(*) FROM event
 WHERE id < snowflake_min_id('2026-11-06Z') GROUP BY day ORDER BY day
 EOS
 run_examples($node, 'postgres', $drop);
-
+is($node->safe_psql('postgres', 'SELECT min(snowflake_timestamp(id)) FROM events'), '2026-11-03 00:00:00+00',
+	'chunks before a time are dropped');
 is( $node->safe_psql('postgres', <<EOS), '2026-11-03|2026-11-04|2026-11-05', 'a chunk is a day of UTC');
 SELECT string_agg(DISTINCT snowflake_timestamp(id)::date::text, '|')
 FROM (SELECT tableoid, min(id) AS first, max(id) AS last FROM events GROUP BY tableoid
