@@ -12,26 +12,14 @@ SET search_path = public;
 CREATE EXTENSION snowflake;
 
 CREATE SEQUENCE s;
-CREATE FUNCTION instagram(OUT result bigint) LANGUAGE plpgsql AS $$
-DECLARE
-    our_epoch bigint := 1314220021721;
-    seq_id bigint;
-    now_millis bigint;
-    shard_id int := 5;
-BEGIN
-    SELECT nextval('s') % 1024 INTO seq_id;
-    SELECT FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) INTO now_millis;
-    result := (now_millis - our_epoch) << 23;
-    result := result | (shard_id << 10);
-    result := result | (seq_id);
-END $$;
+\ir instagram.sql
 
 CREATE TABLE cost (round int, call text, cost float8);
 SELECT format($$INSERT INTO cost
     SELECT %s, %L, extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1e9 / count(%s)
     FROM generate_series(1, 30000) g$$, round, call, call)
 FROM generate_series(1, 5) round,
-     unnest(ARRAY['g', 'next_id(5)', 'nextval(''s'')', 'instagram()', 'portable.next_id(5)']) call \gexec
+     unnest(ARRAY['g', 'next_id(5)', 'nextval(''s'')', 'insta5.next_id()', 'portable.next_id(5)']) call \gexec
 
 -- On a busy machine an empty call can take the longer.
 SELECT call, round(percentile_cont(0.5) WITHIN GROUP (ORDER BY net)) AS ns,
