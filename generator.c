@@ -1,26 +1,24 @@
 /*-------------------------------------------------------------------------
  *
  * generator.c
- *	  A sequence that ticks with the clock.
+ *	  Take the next value of a sequence that follows the clock.
  *
  * A generator is an ordinary sequence whose value is a time and a slot:
  *
  *		value = tick * slots + slot
  *
- * The next value is the last one plus one.  If its tick is behind the clock's,
- * it moves up to the clock's tick and keeps its slot.  Both happen under the
- * exclusive lock of the sequence's only page.  So values grow in the order in
- * which sessions take them.  If the clock steps back, the values' ticks are
- * ahead of it for a while.
+ * The next value is the last one plus one, moved up to the clock's tick if its
+ * own tick is behind.  doc/internals.md says why that is safe.
  *
  * The state on the page is that of nextval(): last_value, and log_cnt values
  * beyond it that the WAL already covers.  nextval(), setval(), replay,
  * pg_dump and a standby without this library all understand it.
  *
- * A value that was returned is never returned again.  nextval() promises less.
- * Where this file departs from it, a comment says why.
+ * Unlike nextval(), this never repeats a returned value after a crash.  A
+ * comment marks each place that differs from nextval() for that.  Comments
+ * such as "Step LOCK" name the steps of model/generator.pml.
  *
- * This file knows nothing of IDs, shards or settings.
+ * Except for its messages, this file knows nothing of IDs, shards or settings.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -53,14 +51,15 @@
 #include "wait.h"
 
 /*
- * A busy sequence writes one WAL record in this time.  It is also how far a
- * sequence may be ahead of the clock after a crash, when all that was logged
- * counts as used.
+ * How far ahead of the last value a WAL record covers a sequence, so that a
+ * busy one writes about a record a second.  After a crash, all that the record
+ * covers counts as used, so the sequence may be ahead of the clock by this in
+ * addition to max_lead.
  */
 #define LOG_AHEAD_USECS		USECS_PER_SEC
 
 /*
- * Values without a clock are logged ahead by their number.  nextval() logs 32
+ * Without a clock, a WAL record covers so many values.  nextval() logs 32
  * ahead.  We flush each record before we return a value, so 32 would slow down
  * a user who takes millions of them.
  */
@@ -68,12 +67,13 @@
 
 /*
  * Treat the clock as stopped if it has not changed for this long, measured by
- * the monotonic clock.  Real clocks may advance in steps.
+ * the monotonic clock, or for max_wait if that is longer.  Real clocks may
+ * advance in steps.
  */
-#define FROZEN_USECS		INT64CONST(100000)
+#define CLOCK_STOPPED_USECS INT64CONST(100000)
 
 /*
- * A sequence's tuple: a header without nulls, and three columns.
+ * A sequence's tuple: a header without a null bitmap, and three columns.
  */
 #define SEQUENCE_TUPLE_SIZE \
 	(MAXALIGN(SizeofHeapTupleHeader) + \
@@ -94,33 +94,36 @@ static RelFileLocator pinned_file;
 /*
  * The tuple on the pinned page, or NULL if the page has not been checked yet.
  * It never moves, because a sequence is changed in place or gets a new file.
+ * Valid only while "pinned" is set.
  */
 static HeapTupleHeader pinned_tuple = NULL;
 
 /*
- * Whether there is a next value, and why not.
+ * The result of an attempt to take a value
  */
-typedef enum Refusal
+typedef enum TakeResult
 {
 	VALUE_AVAILABLE,
 	REFUSED_AHEAD,				/* the clock has to move on first */
 	REFUSED_EARLY,				/* the clock is behind the epoch */
-	REFUSED_USED_UP,			/* the last tick has passed */
-	REFUSED_IMPOSSIBLE			/* the sequence's value is out of range */
-} Refusal;
+	REFUSED_USED_UP,			/* the clock or the value is past the last
+								 * tick */
+	REFUSED_OUT_OF_RANGE		/* the value on the page is none of the kind */
+} TakeResult;
 
 /*
- * The result of one look at the clock and the page.
+ * What an attempt found.  "stored" and "lead" are set only by next_value().
  */
 typedef struct Attempt
 {
 	TimestampTz now;			/* the clock */
-	int64		stored;			/* the last value that was on the page */
+	int64		stored;			/* last_value as read from the page */
 	int64		value;			/* the next value */
 	int64		count;			/* number of values that can be taken from
 								 * there on */
-	int64		lead;			/* microseconds that the next value is ahead
-								 * of the clock */
+	int64		lead;			/* microseconds that the next value's tick
+								 * begins after "now"; not positive if it does
+								 * not */
 } Attempt;
 
 
@@ -139,11 +142,12 @@ unpin_page(void)
 }
 
 /*
- * Release the pin at each event of a transaction's end: before the resource
- * owner complains of it and, under wal_level = minimal, before a commit syncs
- * the files that the transaction made.  At XACT_EVENT_PRE_COMMIT another
- * extension's callback may still use a sequence and pin its page again.  After
- * an error the resource owner releases the pin itself.
+ * Release the pin when the transaction ends.  After an error the resource owner
+ * has released it.  Otherwise it would complain of the pin.  Under wal_level =
+ * minimal a commit may sync new files by FlushRelationsAllBuffers(), which must
+ * not find a page that this backend has pinned.  Each event counts, because at
+ * XACT_EVENT_PRE_COMMIT another extension's callback may still use a sequence
+ * and pin its page again.
  */
 static void
 end_transaction(XactEvent event, void *arg pg_attribute_unused())
@@ -155,8 +159,8 @@ end_transaction(XactEvent event, void *arg pg_attribute_unused())
 }
 
 /*
- * The abort of a subtransaction deletes the files that were made in it, which
- * must not be pinned then.
+ * The abort of a subtransaction drops the files that were made in it, which
+ * fails if this backend has pinned a page of one.
  */
 static void
 end_subtransaction(SubXactEvent event,
@@ -186,20 +190,21 @@ open_sequence(SequenceState *seq, const TickSpec *spec, bool take, bool wait)
 {
 	if (!sequence_open(seq, spec, take, wait))
 		return false;
-	seq->window.end = seq->window.start;	/* it may be of another kind of
-											 * value */
+	/* Forget the window, which may be that of another kind of value. */
+	seq->window.end = seq->window.start;
 	if (pinned == seq && !RelFileLocatorEquals(pinned_file, seq->file))
 		unpin_page();
 	return true;
 }
 
 /*
- * Pin the sequence's only page, if it is not yet.
+ * Pin the sequence's only page instead of the one that is pinned now.
  */
 static void
 pin_page(SequenceState *seq)
 {
 	ResourceOwner owner = CurrentResourceOwner;
+	RelFileLocator file = seq->file;
 	bool		found;
 
 	unpin_page();
@@ -210,22 +215,23 @@ pin_page(SequenceState *seq)
 	 */
 	CurrentResourceOwner = TopTransactionResourceOwner;
 	found = BufferIsValid(seq->buffer) &&
-		ReadRecentBuffer(seq->file, MAIN_FORKNUM, 0, seq->buffer);
+		ReadRecentBuffer(file, MAIN_FORKNUM, 0, seq->buffer);
 	CurrentResourceOwner = owner;
 
 	/*
-	 * If reading the page fails, its pin must end with the subtransaction that
-	 * fails, because a pinned page counts as valid.  So the top transaction
-	 * gets its pin only after the page has been read.
+	 * If ReadBuffer() fails, its pin must end with the subtransaction that
+	 * fails.  Otherwise PinBuffer() would later take the pinned page for valid.
+	 * So the top transaction gets its pin only after the page has been read.
 	 */
 	if (!found)
 	{
 		Relation	rel;
 		Buffer		buffer;
 
-		/* On a standby, replay may just have deleted the file. */
+		/* On a standby, replay may just have replaced the file. */
 		AcceptInvalidationMessages();
 		rel = relation_open(seq->relid, NoLock);
+		file = RelationFileLocator(rel);
 		buffer = ReadBuffer(rel, 0);
 		relation_close(rel, NoLock);
 
@@ -237,8 +243,8 @@ pin_page(SequenceState *seq)
 	}
 
 	pinned = seq;
-	pinned_file = seq->file;
-	pinned_tuple = NULL;		/* not yet found good */
+	pinned_file = file;
+	pinned_tuple = NULL;		/* not checked yet */
 }
 
 static inline void
@@ -248,8 +254,8 @@ unlock_page(SequenceState *seq)
 }
 
 /*
- * Find the tuple on the locked page.  A page that is not exactly as expected
- * is an error, never a value.
+ * Find the tuple on the locked page.  Raise an error unless the page looks
+ * exactly as sequence.c makes it.
  */
 static void
 check_page(SequenceState *seq)
@@ -273,7 +279,7 @@ check_page(SequenceState *seq)
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("page of sequence \"%s\" is damaged",
 						get_rel_name(seq->relid)),
-				 errhint("Make a new sequence, starting above every value that was used, or restore this one from a backup.")));
+				 errhint("Make a new sequence that starts above every value that was used.")));
 	}
 
 	pinned_tuple = (HeapTupleHeader) PageGetItem(page, item);
@@ -298,34 +304,30 @@ lock_page(SequenceState *seq, int lockmode)
 }
 
 /*
- * How many of the wanted values, from attempt->value on, can be taken now?
+ * The last value that can be taken while the clock is at "now".
  */
 static int64
-count_values(const TickSpec *spec, int64 max_lead, int64 wanted,
-			 const Attempt *attempt)
+last_allowed(const TickSpec *spec, int64 max_lead, TimestampTz now)
 {
-	int64		limit = spec->max_value;
+	int64		since_epoch = now - spec->epoch;
+	int64		tick;
 
-	if (spec->tick_usecs != 0)
-	{
-		int64		since_epoch = attempt->now - spec->epoch;
-		int64		tick;
+	if (spec->tick_usecs == 0)
+		return spec->max_value;
 
-		/* The last tick that is not too far ahead of the clock */
-		tick = (since_epoch + Min(max_lead, PG_INT64_MAX - since_epoch)) /
-			spec->tick_usecs;
-		if (tick < spec->last_tick)
-			limit = Min(limit, (tick + 1) * spec->slots - 1);
-	}
-
-	return Min(wanted, limit - attempt->value + 1);
+	/* The last tick that is not too far ahead of the clock */
+	tick = (since_epoch + Min(max_lead, PG_INT64_MAX - since_epoch)) /
+		spec->tick_usecs;
+	if (tick >= spec->last_tick)
+		return spec->max_value;
+	return Min(spec->max_value, (tick + 1) * spec->slots - 1);
 }
 
 /*
  * Find the value that comes after the one on the page, and how many of the
  * wanted values can be taken from it on.
  */
-static Refusal
+static TakeResult
 next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
 		   int64 max_lead, int64 wanted, Attempt *attempt)
 {
@@ -334,9 +336,9 @@ next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
 	attempt->lead = 0;
 
 	if (value < 0 || value > spec->max_value)
-		return REFUSED_IMPOSSIBLE;
+		return REFUSED_OUT_OF_RANGE;
 
-	/* A caller who makes an ID of value 0 would make the ID 0. */
+	/* Callers want positive results, so value 0 is left out. */
 	if (data->is_called || value == 0)
 		value++;
 
@@ -352,6 +354,7 @@ next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
 		if (clock_tick > spec->last_tick)
 			return REFUSED_USED_UP;
 
+		/* Move up to the clock's tick, and keep the slot. */
 		if (tick < clock_tick)
 			value += (clock_tick - tick) * spec->slots;
 		else
@@ -365,26 +368,24 @@ next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
 		return REFUSED_AHEAD;
 
 	attempt->count = wanted == 1 ? 1 :
-		count_values(spec, max_lead, wanted, attempt);
+		Min(wanted, last_allowed(spec, max_lead, attempt->now) - value + 1);
 	return VALUE_AVAILABLE;
 }
 
 /*
- * Remember which values can be taken without a division until the clock's
- * tick ends.
+ * Remember in which range the next value is simply the last one plus one, to
+ * spare divisions until the clock's tick ends.
  */
 static void
 remember_window(TickWindow *window, const TickSpec *spec, int64 max_lead,
 				TimestampTz now)
 {
-	Attempt		first = {0};
-
 	window->max_lead = max_lead;
 	if (spec->tick_usecs == 0)
 	{
 		window->start = PG_INT64_MIN;
 		window->end = PG_INT64_MAX;
-		window->first = 1;
+		window->first = 0;
 	}
 	else
 	{
@@ -392,17 +393,19 @@ remember_window(TickWindow *window, const TickSpec *spec, int64 max_lead,
 
 		window->start = spec->epoch + clock_tick * spec->tick_usecs;
 		window->end = window->start + spec->tick_usecs;
-		window->first = Max(clock_tick * spec->slots, 1);
+		window->first = clock_tick * spec->slots;
 	}
 
-	/* Later in the tick there may be more values, which next_value() finds. */
-	first.now = window->start;
-	window->last = count_values(spec, max_lead, PG_INT64_MAX, &first) - 1;
+	/*
+	 * This counts max_lead from the start of the tick.  next_value() finds the
+	 * few values more that are allowed later in it.
+	 */
+	window->last = last_allowed(spec, max_lead, window->start);
 }
 
 /*
- * Is the next value simply the one on the page plus one?  False also if it
- * takes a division to find out.
+ * Is the next value certainly the one on the page plus one?  If not,
+ * next_value() finds out.
  */
 static inline bool
 next_is_in_window(const FormData_pg_sequence_data *data,
@@ -417,8 +420,9 @@ next_is_in_window(const FormData_pg_sequence_data *data,
 
 /*
  * Log that all values up to "last" and some beyond it are used.  Returns the
- * last value that the record covers.  The caller has locked and dirtied the
- * page, which has the same contents as the record afterwards.
+ * last value that the record covers.  The caller, take_values(), has locked the
+ * page and marked it dirty.  It finds the record's contents on the page and
+ * then stores the real state.
  */
 static int64
 log_values(SequenceState *seq, const TickSpec *spec,
@@ -426,7 +430,7 @@ log_values(SequenceState *seq, const TickSpec *spec,
 {
 	int64		ahead = spec->tick_usecs == 0 ? LOG_AHEAD_VALUES :
 		Max(LOG_AHEAD_USECS / spec->tick_usecs, 1) * spec->slots;
-	int64		mark = last + Min(ahead, spec->max_value - last);
+	int64		covered = last + Min(ahead, spec->max_value - last);
 	xl_seq_rec	xlrec;
 	XLogRecPtr	recptr;
 
@@ -442,7 +446,7 @@ log_values(SequenceState *seq, const TickSpec *spec,
 	XLogRegisterBuffer(0, seq->buffer, REGBUF_WILL_INIT);
 
 	/* The record shows the sequence as if all that it covers were used. */
-	data->last_value = mark;
+	data->last_value = covered;
 	data->log_cnt = 0;
 	data->is_called = true;
 
@@ -457,12 +461,13 @@ log_values(SequenceState *seq, const TickSpec *spec,
 
 	seq->logged = true;
 	shared_note_logged(&seq->file, recptr);
-	return mark;
+	return covered;
 }
 
 /*
- * Is the count on a page with this LSN known to be of WAL of the sequence's
- * file, because this backend or another one has written some?
+ * Can log_cnt be trusted?  Only if it is known that it was logged for this
+ * file: by this backend, or by another one in the record that has the page's
+ * LSN.
  */
 static inline bool
 count_is_known(SequenceState *seq, XLogRecPtr lsn)
@@ -474,10 +479,10 @@ count_is_known(SequenceState *seq, XLogRecPtr lsn)
 
 /*
  * Take the next value, or several, if there are any now.  Also returns the
- * page's LSN.  The values must not leave this backend before the WAL up to
- * there is safe.
+ * page's LSN.  The values must not leave this backend before
+ * make_durable(*lsn).
  */
-static pg_attribute_always_inline Refusal
+static pg_attribute_always_inline TakeResult
 take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 			int64 wanted, Attempt *attempt, XLogRecPtr *lsn)
 {
@@ -486,7 +491,7 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	int64		last;
 	int64		covered;
 
-	/* Step LOCK of model/generator.pml, whose steps are named below. */
+	/* Step LOCK. */
 	data = lock_page(seq, BUFFER_LOCK_EXCLUSIVE);
 	page = BufferGetPage(seq->buffer);
 
@@ -497,8 +502,10 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	 * that begins in between skips the page, which is still clean, and leaves
 	 * values without WAL and without a page on disk.
 	 *
-	 * A dirty page stays dirty while we hold the lock, because writing it takes
-	 * the lock in shared mode.  The test is cheaper than marking it again.
+	 * A dirty page stays dirty while we hold the lock, because a backend that
+	 * writes it needs the lock, too, in a mode that conflicts with ours.  The
+	 * test is cheaper than marking the page again.  A refused call dirties the
+	 * page in vain, which is harmless.
 	 */
 	if (!BufferIsDirty(seq->buffer))
 		MarkBufferDirty(seq->buffer);
@@ -514,17 +521,17 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	}
 	else
 	{
-		Refusal		refusal = next_value(data, spec, max_lead, wanted, attempt);
+		TakeResult	result = next_value(data, spec, max_lead, wanted, attempt);
 
-		if (refusal != VALUE_AVAILABLE)
+		if (result != VALUE_AVAILABLE)
 		{
 			unlock_page(seq);
-			return refusal;
+			return result;
 		}
 		remember_window(&seq->window, spec, max_lead, attempt->now);
 	}
 
-	/* An old SELECT FOR UPDATE may have left this; see read_seq_tuple(). */
+	/* Clear what an old SELECT FOR UPDATE may have left; see read_seq_tuple(). */
 	if (unlikely(HeapTupleHeaderGetRawXmax(pinned_tuple) != InvalidTransactionId))
 	{
 		HeapTupleHeaderSetXmax(pinned_tuple, InvalidTransactionId);
@@ -533,17 +540,21 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	}
 
 	/*
-	 * The WAL covers values up to last_value + log_cnt, with two exceptions.
+	 * The WAL covers values up to last_value + log_cnt, unless
 	 *
-	 * First, log_cnt may have come with a copy of the file rather than with the
-	 * file's own WAL.  CREATE DATABASE copies files, and SET LOGGED logs the
-	 * sequence's last value with the count of the old file.  So a backend logs
-	 * when it first touches a file, unless it knows where the count comes from.
-	 * Second, recovery may start after the record, so a backend also logs if
-	 * the page's LSN is not newer than the redo pointer.
+	 * - the sequence has not been used yet;
+	 *
+	 * - log_cnt came with a copy of the page rather than with the file's own
+	 * WAL: CREATE DATABASE copies pages, and SET LOGGED logs the sequence's
+	 * last value with the log_cnt of the old file.  So a backend logs when it
+	 * first touches a file, unless count_is_known();
+	 *
+	 * - recovery may start after the record, as the page's LSN is not newer
+	 * than the redo pointer.
 	 *
 	 * A file made in this transaction under wal_level = minimal has no WAL.  An
-	 * image of the page will be logged at commit, and must not carry a count.
+	 * image of the page will be logged at commit, and must not carry a log_cnt.
+	 * sequence_open() refuses temporary and unlogged sequences.
 	 */
 	last = attempt->value + attempt->count - 1;
 	covered = data->last_value + data->log_cnt;
@@ -556,7 +567,7 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 					  PageGetLSN(page) <= GetRedoRecPtr()))
 		covered = log_values(seq, spec, data, last);
 
-	/* Step TAKE, or RESTORE if there is a new record. */
+	/* Step TAKE, or RESTORE after log_values(). */
 	data->last_value = last;
 	data->log_cnt = covered - last;
 	data->is_called = true;
@@ -590,11 +601,11 @@ timestamp_string(TimestampTz timestamp)
 pg_noreturn static void
 report_refusal(SequenceState *seq, const TickSpec *spec,
 			   const TickLimits *limits, const Attempt *attempt,
-			   Refusal refusal)
+			   TakeResult result)
 {
 	char	   *relname = get_rel_name(seq->relid);
 
-	switch (refusal)
+	switch (result)
 	{
 		case REFUSED_AHEAD:
 			ereport(ERROR,
@@ -606,7 +617,7 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
 							   timestamp_string(attempt->now),
 							   interval_string(limits->max_lead),
 							   interval_string(limits->max_wait)),
-					 errhint("If the clock is wrong, set it right. If it was, and the sequence was used meanwhile, wait, raise \"snowflake.max_lead\", or use a new sequence with a new shard.")));
+					 errhint("Correct the clock if it is wrong. If the sequence was used while the clock was fast, wait, raise \"snowflake.max_lead\", or use a new sequence with a new shard.")));
 			break;
 
 		case REFUSED_EARLY:
@@ -637,13 +648,13 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
 							   (long long) spec->max_value),
 					 (attempt->now - spec->epoch) / spec->tick_usecs > spec->last_tick ?
 					 errhint("Use a layout with a later epoch, or check the server's clock.") :
-					 errhint("It is the sequence that is at its end, not the clock. Use a new sequence with a new shard.")));
+					 errhint("The sequence is at its end, although the clock is not. Use a new sequence with a new shard.")));
 			break;
 
-		case REFUSED_IMPOSSIBLE:
+		case REFUSED_OUT_OF_RANGE:
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("value %lld of sequence \"%s\" is impossible for the layout",
+					 errmsg("value %lld of sequence \"%s\" is out of range for the layout",
 							(long long) attempt->stored, relname),
 					 errdetail("The values of the layout are 0 to %lld.",
 							   (long long) spec->max_value),
@@ -653,7 +664,7 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
 		case VALUE_AVAILABLE:
 			break;
 	}
-	pg_unreachable();
+	elog(ERROR, "unexpected result %d of an attempt to take a value", (int) result);
 }
 
 /*
@@ -663,20 +674,20 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
 static void
 wait_and_take_values(SequenceState *seq, const TickSpec *spec,
 					 const TickLimits *limits, int64 wanted,
-					 Refusal refusal, Attempt *attempt, XLogRecPtr *lsn)
+					 TakeResult result, Attempt *attempt, XLogRecPtr *lsn)
 {
 	int64		wait_start = monotonic_time();
 	int64		clock_moved = wait_start;	/* when the clock last changed */
 	TimestampTz clock_seen = attempt->now;
 
-	while (refusal != VALUE_AVAILABLE)
+	while (result != VALUE_AVAILABLE)
 	{
 		int64		now = monotonic_time();
 		int64		wait;
 		bool		give_up;
 
-		if (refusal != REFUSED_AHEAD)
-			report_refusal(seq, spec, limits, attempt, refusal);
+		if (result != REFUSED_AHEAD)
+			report_refusal(seq, spec, limits, attempt, result);
 
 		if (attempt->now != clock_seen)
 		{
@@ -688,31 +699,32 @@ wait_and_take_values(SequenceState *seq, const TickSpec *spec,
 		 * Give up as soon as it is certain that max_wait is too short.
 		 *
 		 * If other sessions have taken all slots of a tick, the wait for the
-		 * next one is no longer than a tick, unless the clock stands still.  A
-		 * clock that moves in steps seems to, for a time that has nothing to
-		 * do with max_wait.
+		 * next one is no longer than a tick.  We give it up only if the clock
+		 * has stopped, so under load a call may wait for longer than max_wait
+		 * in all.  A coarse clock seems to stand still between its steps,
+		 * however small max_wait is.
 		 */
 		wait = attempt->lead - limits->max_lead;
 		if (wait > spec->tick_usecs)
 			give_up = now - wait_start + wait > limits->max_wait;
 		else
-			give_up = now - clock_moved > Max(limits->max_wait, FROZEN_USECS);
+			give_up = now - clock_moved > Max(limits->max_wait, CLOCK_STOPPED_USECS);
 		if (give_up)
-			report_refusal(seq, spec, limits, attempt, refusal);
+			report_refusal(seq, spec, limits, attempt, result);
 
 		wait_usecs(wait);
 
-		/* An interrupt during the wait may have changed the sequence. */
+		/* An interrupt during the wait may have processed invalidations. */
 		if (!sequence_is_open(seq, spec))
 			(void) open_sequence(seq, spec, true, true);
-		refusal = take_values(seq, spec, limits->max_lead, wanted, attempt, lsn);
+		result = take_values(seq, spec, limits->max_lead, wanted, attempt, lsn);
 	}
 }
 
 /*
- * Take the next value, or several successive ones, and return the first.  The
- * caller passes in *count how many it wants, and gets there how many there are.
- * Waits for the clock if there is none yet.
+ * Take the next value, or several successive ones, and return the first.
+ * *count is how many the caller wants, and on return how many there are, at
+ * least one.  Waits for the clock if there is none yet.
  */
 int64
 generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
@@ -720,10 +732,13 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 {
 	SequenceState *seq = sequence_find(relid);
 	Attempt		attempt;
-	Refusal		refusal;
+	TakeResult	result;
 	XLogRecPtr	lsn;
 
-	/* Parallel workers do not share what this backend remembers. */
+	/*
+	 * XactReadOnly is also set during recovery.  Parallel workers do not share
+	 * what this backend remembers.
+	 */
 	if (unlikely(XactReadOnly || IsInParallelMode()))
 	{
 		PreventCommandDuringRecovery("next_id()");
@@ -734,9 +749,9 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	if (unlikely(!sequence_is_open(seq, spec)))
 		(void) open_sequence(seq, spec, true, true);
 
-	refusal = take_values(seq, spec, limits->max_lead, *count, &attempt, &lsn);
-	if (unlikely(refusal != VALUE_AVAILABLE))
-		wait_and_take_values(seq, spec, limits, *count, refusal, &attempt, &lsn);
+	result = take_values(seq, spec, limits->max_lead, *count, &attempt, &lsn);
+	if (unlikely(result != VALUE_AVAILABLE))
+		wait_and_take_values(seq, spec, limits, *count, result, &attempt, &lsn);
 
 	/* Steps FLUSH, WAIT and RETURN. */
 	make_durable(lsn);
@@ -747,7 +762,8 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 
 /*
  * Read a sequence's state without changing it.  Returns false if another
- * session has locked the sequence and the caller does not want to wait.
+ * session has locked the sequence and the caller does not want to wait.  A value
+ * that is out of range for "spec" is an error.
  */
 bool
 generator_status(Oid relid, const TickSpec *spec, const TickLimits *limits,
@@ -756,13 +772,14 @@ generator_status(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	SequenceState *seq = sequence_find(relid);
 	FormData_pg_sequence_data data;
 	Attempt		attempt;
-	Refusal		refusal;
+	TakeResult	result;
 
 	/*
 	 * On a standby our lock does not keep replay from giving the sequence
-	 * another file.  Replay sends an invalidation before it deletes the old
-	 * one.  If it deletes the file after we accept invalidations and before we
-	 * read the page, that is an error, as for a SELECT from the sequence.
+	 * another file, since ALTER SEQUENCE takes a lock that is not WAL-logged.
+	 * Replay sends an invalidation before it deletes the old file.  If it
+	 * deletes the file after we accept invalidations and before we read the
+	 * page, reading fails, as it does for a SELECT from the sequence.
 	 */
 	AcceptInvalidationMessages();
 	if (!open_sequence(seq, spec, false, wait))
@@ -771,20 +788,20 @@ generator_status(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	data = *lock_page(seq, BUFFER_LOCK_SHARE);
 	unlock_page(seq);
 
-	/* A pin would stop a standby's replay when it drops the file. */
+	/* A pin would keep replay from dropping the file on a standby. */
 	unpin_page();
 
 	attempt.now = GetCurrentTimestamp();
-	refusal = next_value(&data, spec, limits->max_lead, 1, &attempt);
-	if (refusal == REFUSED_IMPOSSIBLE)
-		report_refusal(seq, spec, limits, &attempt, refusal);
+	result = next_value(&data, spec, limits->max_lead, 1, &attempt);
+	if (result == REFUSED_OUT_OF_RANGE)
+		report_refusal(seq, spec, limits, &attempt, result);
 
 	status->called = data.is_called;
 	status->value = data.last_value;
 	status->logged = data.last_value + data.log_cnt;
-	if (refusal == VALUE_AVAILABLE)
+	if (result == VALUE_AVAILABLE)
 		status->state = attempt.lead > 0 ? TICK_AHEAD : TICK_OK;
-	else if (refusal == REFUSED_AHEAD &&
+	else if (result == REFUSED_AHEAD &&
 			 attempt.lead - limits->max_lead <= Max(limits->max_wait, spec->tick_usecs))
 		status->state = TICK_WAITS;
 	else

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * generator.h
- *	  A sequence that ticks with the clock.
+ *	  Take the next value of a sequence that follows the clock.
  *
  * Include it after compat.h.
  *
@@ -15,24 +15,26 @@
 #include "sequence.h"
 
 /*
- * Both in microseconds
+ * Limits of a call, in microseconds
  */
 typedef struct TickLimits
 {
 	int64		max_lead;		/* how far a value's time may be ahead of the
 								 * clock */
-	int64		max_wait;		/* how long a caller waits for the clock */
+	int64		max_wait;		/* the longest wait for a clock that is behind
+								 * by more than a tick */
 } TickLimits;
 
 /*
- * The outcome of a call that would be made now
+ * What a call would do now
  */
 typedef enum TickState
 {
-	TICK_OK,
-	TICK_AHEAD,					/* a value whose time is ahead of the clock */
-	TICK_WAITS,					/* a wait for the clock or a lock */
-	TICK_REFUSES				/* an error */
+	TICK_OK,					/* return a value */
+	TICK_AHEAD,					/* return one whose time is ahead of the clock */
+	TICK_WAITS,					/* wait for the clock; callers of
+								 * generator_status() also use it for a lock */
+	TICK_REFUSES				/* fail */
 } TickState;
 
 /*

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sequence.c
- *	  Which sequences may be used, and by whom.
+ *	  Find, lock and check sequences.
  *
  * A sequence's catalog entries are read once and remembered until the catalogs
  * send an invalidation.  A role's privileges are checked once in a transaction.

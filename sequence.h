@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sequence.h
- *	  Which sequences may be used, and by whom.
+ *	  Find, lock and check sequences.
  *
  * Include it after compat.h.
  *
@@ -21,25 +21,26 @@
 #include "utils/rel.h"
 
 /*
- * The meaning of a sequence's values: value = tick * slots + slot.
+ * A kind of value, or what the generator knows of a layout: value = tick *
+ * slots + slot.
  *
- * The owner of a sequence chooses its kind of value by its MAXVALUE.  Where
+ * The owner of a sequence binds it to a kind of value by its MAXVALUE.  Where
  * two kinds may share a MAXVALUE, a caller needs the right to set the sequence,
  * because one call with a wrong epoch could push it years ahead.
  */
 typedef struct TickSpec
 {
-	uint64		number;			/* unique among the session's specs */
+	uint64		number;			/* identifies the spec in this session */
 	TimestampTz epoch;			/* when tick 0 began */
-	int64		tick_usecs;		/* length of a tick in microseconds; 0 if the
-								 * clock does not matter */
+	int64		tick_usecs;		/* length of a tick in microseconds; 0 for a
+								 * plain counter */
 	int64		slots;			/* values per tick */
 	int64		last_tick;
 	int64		max_value;		/* the last value, and the MAXVALUE of a
 								 * sequence of this kind */
-	bool		is_default;		/* does the extension's own sequence have this
-								 * kind? */
-	bool		needs_update;	/* may another kind have this max_value? */
+	bool		is_default;		/* is this the kind of next_id_seq? */
+	bool		needs_update;	/* does a caller need UPDATE on the sequence,
+								 * as another kind may have this max_value? */
 	const char *layout;			/* for messages; lives as long as the session */
 } TickSpec;
 
@@ -51,37 +52,36 @@ typedef struct TickWindow
 	TimestampTz start;			/* when the tick began */
 	TimestampTz end;			/* and when the next one begins */
 	int64		first;			/* its first value */
-	int64		last;			/* the last value that is not too far ahead of
-								 * its start */
-	int64		max_lead;		/* as this allows */
+	int64		last;			/* the last value within max_lead of start */
+	int64		max_lead;		/* the limit for which "last" was computed */
 } TickWindow;
 
 /*
  * A sequence as this backend knows it.
  *
  * A transaction locks a sequence once, and a role's privileges are checked
- * once in a transaction.  The members from the catalogs stay good until the
- * catalogs send an invalidation: "loaded" then differs from
- * "sequence_invalidations".
+ * once in a transaction.  The members from the catalogs are valid while
+ * "loaded" equals "sequence_invalidations".
  */
 typedef struct SequenceState
 {
 	Oid			relid;			/* hash key */
-	LocalTransactionId lxid;	/* transaction that holds our lock */
-	Oid			taker;			/* role that may take values of kind "spec", as
-								 * this transaction has checked; or InvalidOid */
+	LocalTransactionId lxid;	/* top transaction that holds our lock */
+	Oid			taker;			/* role that this transaction has found to have
+								 * the right to take values of kind "spec"; or
+								 * InvalidOid */
 	TickSpec	spec;			/* kind of value that the sequence serves */
 
 	/* From the catalogs. */
-	uint64		loaded;
+	uint64		loaded;			/* sequence_invalidations when they were read */
 	RelFileLocator file;
 	int64		max_value;
 	bool		needs_wal;
 
-	/* For the generator; catalog changes do not invalidate these. */
+	/* For the generator; only another file resets "logged". */
 	Buffer		buffer;			/* where the page was seen last */
-	bool		logged;			/* is the page's count known to be of WAL that
-								 * was written for the file? */
+	bool		logged;			/* is the page's log_cnt known to come with WAL
+								 * of the file? */
 	TickWindow	window;
 } SequenceState;
 
@@ -92,6 +92,7 @@ extern SequenceState *sequence_last_used;
 extern void sequence_init(void);
 extern SequenceState *sequence_look_up(Oid relid);
 extern bool sequence_owned_by_extension(Oid relid);
+/* "take": to take values, not just to look; false only if !wait */
 extern bool sequence_open(SequenceState *seq, const TickSpec *spec,
 						  bool take, bool wait);
 extern char *sequence_open_to_alter(Oid relid, int64 *max_value);

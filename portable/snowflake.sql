@@ -190,7 +190,7 @@ DECLARE
 BEGIN
 	IF last NOT BETWEEN -1 AND 1125899906841599 THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('value %s of sequence "%s" is impossible for the layout', last, name),
+			MESSAGE = format('value %s of sequence "%s" is out of range for the layout', last, name),
 			DETAIL = 'The values of the layout are 0 to 1125899906841599.',
 			HINT = 'Use another sequence, or setval() this one to a value that is above all that were used.';
 	END IF;
@@ -207,7 +207,7 @@ BEGIN
 						name, last, clock_timestamp()),
 		HINT = CASE WHEN clock / 1000 > 1099511627774
 					THEN 'Use a layout with a later epoch, or check the server''s clock.'
-					ELSE 'It is the sequence that is at its end, not the clock. Use a new sequence with a new shard.' END;
+					ELSE 'The sequence is at its end, although the clock is not. Use a new sequence with a new shard.' END;
 END $$;
 
 COMMENT ON FUNCTION snowflake_refuse_value(regclass, bigint, bigint) IS
@@ -227,7 +227,7 @@ BEGIN
 						 (SELECT relname FROM pg_class WHERE oid = sequence), justify_hours(lead * us)),
 		DETAIL = format('The next ID would have the time %s; the clock says %s. "snowflake.max_lead" allows %s, and "snowflake.max_wait" allows waiting for %s.',
 						now + lead * us, now, justify_hours(max_lead * us), justify_hours(max_wait * us)),
-		HINT = 'If the clock is wrong, set it right. If it was, and the sequence was used meanwhile, wait, raise "snowflake.max_lead", or use a new sequence with a new shard.';
+		HINT = 'Correct the clock if it is wrong. If the sequence was used while the clock was fast, wait, raise "snowflake.max_lead", or use a new sequence with a new shard.';
 END $$;
 
 COMMENT ON FUNCTION snowflake_refuse_lead(regclass, bigint, bigint, bigint, bigint) IS
