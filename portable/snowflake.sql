@@ -236,11 +236,17 @@ COMMENT ON FUNCTION snowflake_refuse_lead(regclass, bigint, bigint, bigint, bigi
 -- Take values of a sequence: "count" of them, but none beyond the millisecond of
 -- the first.  Return the first one's ID; those of the others follow it by one.
 --
--- The last value is read and the next one set under one lock.  A lock of the
--- session would be left behind by a cancel at the wrong moment, and one of the
--- transaction would make all others wait for its end.  So it is held by a
--- subtransaction, which is always rolled back: that releases the lock, whatever
--- happens, and brings no value of a sequence back.
+-- The last value is read and the next one set under one lock.  A cancel at the
+-- wrong moment would leave a lock of the session behind, and no exception handler
+-- is safe from a second cancel.  All others would wait for a lock of the
+-- transaction until it ends, and transactions with two sequences could deadlock.
+-- So a subtransaction takes the lock and is always rolled back.  That releases
+-- the lock, however the subtransaction ends, and brings no value of a sequence
+-- back.
+--
+-- To try nextval() without the lock first would be quicker, but wrong.  While one
+-- session is about to set the sequence to the clock's time, others may take values
+-- beyond it, and it would be set back.
 --
 -- Every value is set, even where nextval() would do.  nextval() leaves most of
 -- them out of the WAL, and after a crash could give them again.
