@@ -14,17 +14,29 @@ my $node = PostgreSQL::Test::Cluster->new('scaling');
 $node->init;
 $node->start;
 $node->safe_psql('postgres', 'CREATE DATABASE app');
-$node->safe_psql('postgres', q{
-	CREATE EXTENSION snowflake;
-	CREATE SCHEMA shard5;
-	CREATE SEQUENCE shard5.photos_id_seq;
-	SELECT snowflake_alter_sequence('shard5.photos_id_seq');
-	CREATE TABLE shard5.photos (id bigint PRIMARY KEY DEFAULT next_id(5, 'shard5.photos_id_seq'));
-	CREATE TABLE albums (id bigint PRIMARY KEY DEFAULT next_id(5), n int DEFAULT 5);
-	CREATE TABLE likes (id bigint PRIMARY KEY DEFAULT next_id());
-});
+$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 
 run_examples($node, 'postgres', grep { $_->{code} !~ /^(--|#) on / } blocks('doc/scaling.md'));
+
+# What the numbers suffice for, and how soon two servers with one number collide
+my $text = slurp_file("$FindBin::RealBin/../doc/scaling.md");
+my ($billions, @spare) = $text =~ /up\sto\s(\d+)\sbillion\sIDs\sa\sday\..*?\b(64)\s.*?([\d.]+)\snew\snumbers.*?
+	\b(256)\s.*?([\d.]+)\seach.*?\b(1,024)\s([\d.]+\d).*?\b(4,096)\s([\d.]+\d)/sx
+  or die 'no figures';
+is($node->safe_psql('postgres', q{SELECT round(ids_per_tick / extract(epoch FROM tick) * 86400 / 1e9)
+		FROM snowflake_layouts() WHERE name = 'instagram'}), $billions, 'a server makes as many IDs a day as the text says');
+while (my ($servers, $numbers) = splice @spare, 0, 2)
+{
+	my $n = $servers =~ tr/,//dr;
+	my $digits = length($numbers) - 2;
+	is($node->safe_psql('postgres', qq{
+			SELECT round((shards - $n) / $n.0 / ((expires::date - '2027-01-01') / 365.25), $digits)
+			FROM snowflake_layouts() WHERE name = 'instagram'}),
+		$numbers, "each of $servers servers can take as many numbers a year as the text says");
+}
+like($text, qr/twelve days with a row a second.*\b840 a day with 100 rows/s, 'the text says how soon IDs of one shard are equal');
+is($node->safe_psql('postgres', 'SELECT round(1000 * 1024 / 86400.0), round(86400 * 100 * 100 / (1000 * 1024.0), -1)'),
+	'12|840', 'IDs of one shard are equal as soon as the text says');
 
 # The next one that asks gets the next number, if the first was used lately.
 $node->safe_psql('postgres', 'UPDATE shards SET last_id = snowflake_min_id(now()) WHERE last_id IS NOT NULL');
