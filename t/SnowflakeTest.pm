@@ -22,7 +22,7 @@ use Time::HiRes qw(usleep time);
 our @EXPORT = qw(server_ahead_of_clock ahead_of_clock setval_ahead value_of
   next_id last_result next_id_is_larger_after_crash
   crash crash_and_start faketime_library start_with_clock set_clock far_future
-  send_sql session_prints sessions_wait_for_standby standby_is_synchronous fails_with sqlstate_of catalog_of wait_for
+  send_sql session_prints fails_with sqlstate_of catalog_of wait_for
   gdb_is_installed hold_at let_go
   file_of write_file ledger_program more_ids copied_installation unpack_packages
   blocks run_examples NOBODY_FLUSHES WAITS_FOR_PAGE);
@@ -254,22 +254,6 @@ sub session_prints
 	return wait_for(sub {
 		$session->{run}->pump_nb;
 		"$session->{stdout}$session->{stderr}" =~ $pattern });
-}
-
-# Wait until so many sessions wait for a standby.
-sub sessions_wait_for_standby
-{
-	my ($node, $count) = @_;
-	return $node->poll_query_until('postgres',
-		"SELECT count(*) = $count FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
-}
-
-# Wait until a primary's one standby is synchronous.
-sub standby_is_synchronous
-{
-	my ($primary) = @_;
-	return $primary->poll_query_until('postgres',
-		q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'});
 }
 
 # A command fails with this SQLSTATE and message.

@@ -1,0 +1,232 @@
+package StandbyTest;
+
+# Primaries, standbys that they wait for, and sessions that may have to wait.
+
+use strict;
+use warnings;
+use Exporter 'import';
+use PostgreSQL::Test::Cluster;
+use SnowflakeTest;
+use Test::More;
+
+our @EXPORT = qw(primary standby_of standby_is_synchronous make_synchronous set_names
+  all_flushed need_record sessions_wait_for_standby fail_over
+  session result result_or_wait cancel waits canceled_wait_is_error
+  MANY MANY_IDS wrote_little $answering);
+
+# A statement that would write more than wrote_little() allows if it waited for a
+# standby in each of its calls.
+use constant MANY => 20000;
+use constant MANY_IDS => q{SELECT count(next_id(5, 'used')) FROM generate_series(1, 20000)};
+
+# The standby, if there is one, that will answer what a session waits for.
+our $answering;
+
+# A primary whose WAL only the test writes, with a sequence "used" that is ahead
+# of the clock.
+sub primary
+{
+	my ($name) = @_;
+	return server_ahead_of_clock($name, <<EOC, allows_streaming => 1);
+autovacuum = off
+checkpoint_timeout = 1h
+wal_sender_timeout = 0
+wal_receiver_status_interval = 1
+wal_retrieve_retry_interval = 100ms
+EOC
+}
+
+# Start a standby of a primary.
+sub standby_of
+{
+	my ($primary, $name) = @_;
+	my $standby = PostgreSQL::Test::Cluster->new($name);
+
+	$primary->backup($name);
+	$standby->init_from_backup($primary, $name, has_streaming => 1);
+	$standby->start;
+	return $standby;
+}
+
+# Wait until a primary's one standby is synchronous.
+sub standby_is_synchronous
+{
+	my ($primary) = @_;
+	return $primary->poll_query_until('postgres',
+		q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'});
+}
+
+# Set synchronous_standby_names.
+sub _ask_for
+{
+	my ($primary, $names) = @_;
+
+	$primary->safe_psql('postgres',
+		"ALTER SYSTEM SET synchronous_standby_names = '$names'; SELECT pg_reload_conf()");
+	return;
+}
+
+# Ask for a synchronous standby, and wait until the primary's one is.
+sub make_synchronous
+{
+	my ($primary) = @_;
+
+	_ask_for($primary, '*');
+	return standby_is_synchronous($primary);
+}
+
+# Ask for standbys by their names, and wait until commits obey: until one waits
+# for a standby, or does not.
+sub set_names
+{
+	my ($primary, $names, $waits) = @_;
+	my $committer = $primary->{committer} //= session($primary);
+
+	_ask_for($primary, $names);
+	wait_for(sub {
+			send_sql($committer, q{SELECT pg_logical_emit_message(true, '', '')});
+			my $waited = result_or_wait($committer) eq '';
+			cancel($committer) if $waited;
+			$waited == $waits })
+	  or die "commits do not obey synchronous_standby_names = '$names'";
+	return;
+}
+
+# Wait until a standby has all WAL of its primary on disk.
+sub all_flushed
+{
+	my ($primary, $standby) = @_;
+
+	$primary->wait_for_catchup($standby, 'flush', $primary->lsn('insert'));
+	return;
+}
+
+# Make the next call write a record, as no earlier one covers its value.
+sub need_record
+{
+	my ($primary) = @_;
+
+	$primary->safe_psql('postgres', q{
+		SET synchronous_commit = local;
+		SELECT setval('used', last_value + 2000000) FROM used});
+	return;
+}
+
+# Wait until so many sessions wait for a standby.
+sub sessions_wait_for_standby
+{
+	my ($primary, $count) = @_;
+	return $primary->poll_query_until('postgres',
+		"SELECT count(*) = $count FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+}
+
+# Kill a primary, and promote its standby.
+sub fail_over
+{
+	my ($primary, $standby) = @_;
+
+	crash($primary) if defined $primary->{_pid};
+	eval { $_->quit } foreach @{ $primary->{sessions} };
+	$standby->start unless defined $standby->{_pid};
+	$standby->promote;
+	return;
+}
+
+# Start a session of a primary.
+sub session
+{
+	my ($primary) = @_;
+	my $session = $primary->background_psql('postgres', on_error_stop => 0);
+
+	$session->{primary} = $primary;
+	$session->{backend} = $session->query_safe('SELECT pg_backend_pid()');
+	push @{ $primary->{sessions} }, $session;
+	return $session;
+}
+
+# Does a session wait for a standby that will not answer, rather than for one
+# that is about to?  The latter has answered when it has answered something later.
+sub _will_wait
+{
+	my ($session) = @_;
+	my $primary = $session->{primary};
+	my $waiting = sub { $primary->safe_psql('postgres',
+		"SELECT count(*) FROM pg_stat_activity WHERE pid = $session->{backend} AND wait_event = 'SyncRep'") };
+
+	return 0 unless $waiting->();
+	foreach (1 .. 2)
+	{
+		last unless $answering;
+		$primary->safe_psql('postgres',
+			q{SET synchronous_commit = local; SELECT pg_logical_emit_message(true, '', '')});
+		all_flushed($primary, $answering);
+	}
+	return $waiting->();
+}
+
+# Wait until the query that was sent has a result or waits for a standby.  The
+# result, or '' if there is none.
+sub result_or_wait
+{
+	my ($session) = @_;
+
+	wait_for(sub {
+			$session->{run}->pump_nb;
+			"$session->{stdout}$session->{stderr}" =~ /\n/ || _will_wait($session) })
+	  or die 'neither a result nor a wait';
+	# What the session had before it waited has arrived by now.
+	$session->{run}->pump_nb;
+	return $session->{stdout} =~ s/\n$//r;
+}
+
+# Wait until the query that was sent has a result or an error.
+sub result
+{
+	my ($session) = @_;
+
+	# A warning can come before an error.
+	wait_for(sub {
+			$session->{run}->pump_nb;
+			$session->{stdout} =~ /\n/ || $session->{stderr} =~ /ERROR:.*\n/ })
+	  or die 'no result';
+	return $session->{stdout} =~ s/\n$//r;
+}
+
+# Cancel the query that was sent.
+sub cancel
+{
+	my ($session) = @_;
+
+	$session->{primary}->safe_psql('postgres', "SELECT pg_cancel_backend($session->{backend})");
+	return result($session);
+}
+
+# The query that was sent waits for a standby, and has printed nothing.
+sub waits
+{
+	my ($session, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	return is(result_or_wait($session) . $session->{stderr}, '', $name);
+}
+
+sub canceled_wait_is_error
+{
+	my ($session, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	cancel($session);
+	return like($session->{stderr}, qr/ERROR:  canceling next_id\(\) while it waited/, $name);
+}
+
+# The primary has written less than it would if each of many calls had waited.
+sub wrote_little
+{
+	my ($primary, $since, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	return is($primary->safe_psql('postgres',
+			"SELECT pg_current_wal_insert_lsn() - '$since'::pg_lsn < 8 * " . MANY), 't', $name);
+}
+
+1;
