@@ -1,30 +1,27 @@
-# A checkpoint at the worst moment: while a backend is about to take a value.
+# A checkpoint runs at the worst moment: while a backend is about to take a value.
 #
-# The backend is stopped with gdb at each point where it matters; a checkpoint
-# runs, as far as it can; the backend goes on, and its value is in somebody's
-# hands when the server is killed.  The same schedule for nextval(), which
-# repeats the value, shows that it is the right one.
-#
-# The page must be clean, with WAL since the last checkpoint.  So it is made
-# to be evicted from a tiny cache.
+# gdb stops the backend at each point where it matters.  A checkpoint runs as far
+# as it can.  The backend goes on and returns its value, and the server is
+# killed.  The same schedule for nextval(), which repeats the value, shows that
+# it is the right one.
 
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(usleep);
 use FindBin;
 use lib $FindBin::RealBin;
 use SnowflakeTest;
 
-plan skip_all => 'gdb is not installed'
-  unless grep { -x "$_/gdb" } split /:/, $ENV{PATH};
+plan skip_all => 'gdb is not installed' unless gdb_is_installed();
 
 my $node = server_ahead_of_clock('checkpoint', NOBODY_FLUSHES . "shared_buffers = 128kB\n");
 my %path = map { $_ => file_of($node, $_) } 'used', 'plain';
+my $checkpoint_waits = q{SELECT count(*) FROM pg_stat_activity
+	WHERE backend_type = 'checkpointer' AND } . WAITS_FOR_PAGE;
 
-# The last value of a sequence as it is on disk.
+# The last value of a sequence on disk
 sub on_disk
 {
 	my ($sequence) = @_;
@@ -34,13 +31,23 @@ sub on_disk
 	return unpack 'q', substr($page, $offset + 24, 8);
 }
 
-# Has the server as much to do for this checkpoint as a lock on the page?
-my $held = q{SELECT count(*) FROM pg_stat_activity
-	WHERE backend_type = 'checkpointer' AND } . WAITS_FOR_PAGE;
+# Write a sequence's page by pushing it out of the cache.
+sub evict
+{
+	my ($sequence) = @_;
+	my $last = $node->safe_psql('postgres', "SELECT last_value FROM $sequence");
 
-# Take a value with a checkpoint in the middle; then crash.  What was taken,
-# and what comes next.
-sub schedule
+	return wait_for(sub {
+		$node->safe_psql('postgres', q{
+			SELECT count(*) FROM pg_class, LATERAL pg_relation_size(oid);
+			SET enable_seqscan = off;
+			SELECT count(*) FROM pg_proc p JOIN pg_type t ON t.oid = p.prorettype JOIN pg_operator o ON o.oprcode = p.oid});
+		return on_disk($sequence) == $last }) || die 'the page was not written';
+}
+
+# Take a value with a checkpoint in the middle, and crash.  Returns the value and
+# the next one, or nothing if gdb cannot stop the backend there.
+sub take_amid_checkpoint
 {
 	my ($sql, $sequence, $function, $return) = @_;
 	my $session = $node->background_psql('postgres');
@@ -48,53 +55,42 @@ sub schedule
 	my $pid = $session->query_safe('SELECT pg_backend_pid()');
 	my $where = "in $function()" . ($return ? ', on return' : '');
 
-	# All is in this session's caches, and there is WAL to lean on ...
-	$watcher->query_safe($held);
+	# The session has all in its caches, and the page is clean, with WAL since
+	# the last checkpoint.
+	$watcher->query_safe($checkpoint_waits);
 	$session->query_safe($sql) for 1 .. 3;
 	$node->safe_psql('postgres', 'CHECKPOINT');
 	my $before = $session->query_safe($sql);
 	$before = $session->query_safe($sql);
-	# ... and the page on disk.
-	my $last = $node->safe_psql('postgres', "SELECT last_value FROM $sequence");
-	wait_for(sub {
-		$node->safe_psql('postgres', q{
-			SELECT count(*) FROM pg_class, LATERAL pg_relation_size(oid);
-			SET enable_seqscan = off;
-			SELECT count(*) FROM pg_proc p JOIN pg_type t ON t.oid = p.prorettype JOIN pg_operator o ON o.oprcode = p.oid});
-		return on_disk($sequence) == $last }) or die "the page was not written";
+	evict($sequence);
 	$session->query_safe('SELECT 1');
 
 	my $gdb = hold_at($pid, $function, $return);
-	return undef unless $gdb->{attached};
+	return unless $gdb->{attached};
 	send_sql($session, $sql);
 	wait_for(sub { $session->{run}->pump_nb; $gdb->{run}->pump_nb; -e $gdb->{reached} })
 	  or die "$function was not reached: ${$gdb->{log}}";
 	is($session->{stdout}, '', "a session that takes a value from \"$sequence\" is stopped $where");
 
-	my $redo = sub {
-		return $watcher->query_safe('SELECT redo_lsn FROM pg_control_checkpoint()') };
+	my $redo = sub { return $watcher->query_safe('SELECT redo_lsn FROM pg_control_checkpoint()') };
 	my $redo_before = $redo->();
-	my $checkpoint = IPC::Run::start(
-		[ 'psql', '-X', '-d', $node->connstr('postgres'), '-c', 'CHECKPOINT' ],
+	my $checkpoint = IPC::Run::start([ 'psql', '-X', '-d', $node->connstr('postgres'), '-c', 'CHECKPOINT' ],
 		'<', \'', '>', \my $out, '2>', \my $err);
-	ok( wait_for(sub { $redo->() ne $redo_before || $watcher->query_safe($held) }),
+	ok(wait_for(sub { $redo->() ne $redo_before || $watcher->query_safe($checkpoint_waits) }),
 		"a checkpoint runs as far as it can while a session is stopped $where");
 	note($redo->() ne $redo_before ? 'it is through' : 'it waits for the page');
 
 	let_go($gdb);
-	wait_for(sub { $session->{run}->pump_nb; $session->{stdout} =~ /\d+\n/ })
-	  or die 'the session did not go on';
+	session_prints($session, qr/\d+\n/) or die 'the session did not go on';
 	my ($taken) = $session->{stdout} =~ /(\d+)/;
 	$checkpoint->finish;
-	crash($node);
+	crash_and_start($node, $session, $watcher);
 	$gdb->{run}->finish;
-	eval { $_->quit } for $session, $watcher;
-	$node->start;
 	cmp_ok($taken, '>', $before, "a session that was stopped $where takes a value");
 	return ($taken, $node->safe_psql('postgres', $sql));
 }
 
-my ($taken, $after) = schedule(q{SELECT nextval('plain')}, 'plain', 'MarkBufferDirty');
+my ($taken, $after) = take_amid_checkpoint(q{SELECT nextval('plain')}, 'plain', 'MarkBufferDirty');
 if (!defined $taken)
 {
 	$node->stop('immediate');
@@ -106,12 +102,14 @@ SKIP:
 	pass('nextval() repeats a value after a checkpoint in MarkBufferDirty() and a crash (control)');
 }
 
-foreach my $point ([ 'MarkBufferDirty', 0 ], [ 'MarkBufferDirty', 1 ],
-	[ 'GetRedoRecPtr', 0 ], [ 'GetRedoRecPtr', 1 ])
+foreach my $function ('MarkBufferDirty', 'GetRedoRecPtr')
 {
-	($taken, $after) = schedule(q{SELECT next_id(5, 'used')}, 'used', @$point);
-	cmp_ok($after, '>', $taken, "next_id() repeats no value after a checkpoint in $point->[0]() and a crash"
-		  . ($point->[1] ? ', on return' : ''));
+	foreach my $return (0, 1)
+	{
+		($taken, $after) = take_amid_checkpoint(q{SELECT next_id(5, 'used')}, 'used', $function, $return);
+		cmp_ok($after, '>', $taken, "next_id() repeats no value after a checkpoint in $function() and a crash"
+			  . ($return ? ', on return' : ''));
+	}
 }
 
 $node->stop;

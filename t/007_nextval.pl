@@ -1,8 +1,8 @@
-# next_id() and nextval() in the same crashes, where nextval() repeats.
+# next_id() repeats no ID in crashes where nextval() repeats a value.
 #
-# That nextval() does shows that the schedules, which are those of
-# 004_crash.pl, are the right ones.  Where it does not, that is said and
-# counted as skipped: next_id()'s part is then no proof.
+# That nextval() does shows that the schedules, which 004_crash.pl and
+# 042_new_file.pl have as well, are the right ones.  Where it does not, its part
+# is skipped, and next_id()'s part is no proof.
 
 use strict;
 use warnings;
@@ -18,7 +18,7 @@ my $next_id = q{SELECT next_id(5, 'used')};
 my $nextval = q{SELECT nextval('plain')};
 
 # What core does is for core to change.
-sub control
+sub nextval_repeats
 {
 	my ($repeats, $when) = @_;
 
@@ -30,94 +30,77 @@ sub control
 	return;
 }
 
-# A logs within an open transaction; B takes a value and has nothing to
-# commit; nobody flushes.  The background writers could, so nextval() has
-# three tries.
-sub leak
+sub next_id_does_not_repeat
+{
+	my ($repeats, $when) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	return ok(!$repeats, "next_id() repeats no ID after a crash: $when");
+}
+
+# Session A logs in an open transaction, B takes a value and has nothing to
+# commit, and nobody flushes.  Does B's value come again after a crash?
+sub unflushed_repeats
 {
 	my ($sql) = @_;
-	my @session = map { $node->background_psql('postgres') } 1, 2;
+	my ($a, $b) = map { $node->background_psql('postgres') } 1, 2;
 
-	$_->query_safe($sql) for @session;
+	$_->query_safe($sql) for $a, $b;
 	$node->safe_psql('postgres', 'CHECKPOINT');
-	$session[0]->query_safe("BEGIN; $sql");
-	my $taken = $session[1]->query_safe($sql);
-	crash_and_start($node, @session);
+	$a->query_safe("BEGIN; $sql");
+	my $taken = $b->query_safe($sql);
+	crash_and_start($node, $a, $b);
 	return $node->safe_psql('postgres', $sql) <= $taken;
 }
 
+# A background process may flush the record, so nextval() has three tries.
 my $repeats = 0;
-for (my $try = 0; $try < 3 && !$repeats; $try++)
-{
-	$repeats = leak($nextval);
-}
-my $unflushed = 'its record was not flushed';
-control($repeats, $unflushed);
-ok(!leak($next_id), "next_id() repeats no ID after a crash: $unflushed");
+$repeats ||= unflushed_repeats($nextval) for 1 .. 3;
+nextval_repeats($repeats, 'its record was not flushed');
+next_id_does_not_repeat(unflushed_repeats($next_id), 'its record was not flushed');
 
-# Take some values of both and return the last ones.
+# Take values of both, each in a session of its own, and return the last ones.
 sub use_both
 {
 	my ($database) = @_;
+	my @last;
 
-	$node->safe_psql($database, $_) for ($next_id, $nextval) x 3;
-	return map { $node->safe_psql($database, $_) } $next_id, $nextval;
+	@last = map { $node->safe_psql($database, $_) } $next_id, $nextval for 1 .. 4;
+	return @last;
 }
 
-# Does what was taken come again?
-sub compare
-{
-	my ($database, $when, @taken) = @_;
-	my ($ids, $values) =
-	  map { $node->safe_psql($database, $_) <= shift @taken } $next_id, $nextval;
-
-	control($values, $when);
-	ok(!$ids, "next_id() repeats no ID after a crash: $when");
-	return;
-}
-
+# Crash, and compare the next values with the last ones.
 sub crash_and_compare
 {
-	my ($database, $when) = @_;
-	my @taken = use_both($database);
+	my ($database, $when, @last) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
 	crash_and_start($node);
-	return compare($database, $when, @taken);
+	my ($ids, $values) = map { $node->safe_psql($database, $_) <= shift @last } $next_id, $nextval;
+	nextval_repeats($values, $when);
+	next_id_does_not_repeat($ids, $when);
+	return;
 }
 
 # The new file has a count of values that the old one's WAL covers.
 use_both('postgres');
-$node->safe_psql('postgres',
-	"ALTER SEQUENCE $_ SET UNLOGGED; ALTER SEQUENCE $_ SET LOGGED") for qw(used plain);
-crash_and_compare('postgres', 'the sequence was SET UNLOGGED and SET LOGGED');
+$node->safe_psql('postgres', "ALTER SEQUENCE $_ SET UNLOGGED; ALTER SEQUENCE $_ SET LOGGED") for 'used', 'plain';
+crash_and_compare('postgres', 'the sequence was SET UNLOGGED and SET LOGGED', use_both('postgres'));
 
-# So has a copied one.  (STRATEGY file_copy ends with a checkpoint, after which
-# nextval() writes a record, too.)
+# So has a copied one.  STRATEGY file_copy ends with a checkpoint, after which
+# nextval() writes a record as well.
 use_both('postgres');
 $node->safe_psql('template1', 'CREATE DATABASE copy TEMPLATE postgres STRATEGY wal_log');
-crash_and_compare('copy', 'the database is a copy of a template');
+crash_and_compare('copy', 'the database is a copy of a template', use_both('copy'));
 
-# The image of the page that is logged at commit has one, and the session that
+# So has the image of the page that is logged at commit, and the session that
 # made the sequence goes on with it.
-$node->append_conf('postgresql.conf',
-	"wal_level = minimal\nmax_wal_senders = 0\nwal_skip_threshold = '1GB'\n");
+$node->append_conf('postgresql.conf', "wal_level = minimal\nmax_wal_senders = 0\nwal_skip_threshold = '1GB'\n");
 $node->restart;
-my @taken = split /\n/, $node->safe_psql('postgres', qq{
-	DROP SEQUENCE used;
-	DROP SEQUENCE plain;
-	BEGIN;
-	CREATE SEQUENCE used MAXVALUE 1125899906841599;
-	CREATE SEQUENCE plain;
-	SELECT setval('used', (snowflake_min_id(now() + interval '1 day') >> 23) * 1024) \\g /dev/null
-	$next_id \\g /dev/null
-	$nextval \\g /dev/null
-	COMMIT;
-	$next_id \\g /dev/null
-	$nextval \\g /dev/null
-	$next_id;
-	$nextval});
-crash_and_start($node);
-compare('postgres', 'the sequence was made with wal_level = minimal', @taken);
+my @taken = split /\n/, $node->safe_psql('postgres', join ";\n",
+	'DROP SEQUENCE used, plain', 'BEGIN', 'CREATE SEQUENCE used MAXVALUE 1125899906841599', 'CREATE SEQUENCE plain',
+	setval_ahead('used', '1 day'), $next_id, $nextval, 'COMMIT', ($next_id, $nextval) x 2);
+crash_and_compare('postgres', 'the sequence was made with wal_level = minimal', @taken[ -2, -1 ]);
 
 $node->stop;
 done_testing();
