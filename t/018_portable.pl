@@ -9,10 +9,11 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use lib $FindBin::RealBin;
 use PortableTest;
+use SnowflakeTest;
 
 my $top = "$FindBin::RealBin/..";
 my $dir = PostgreSQL::Test::Utils::tempdir;
-my $node = new_server('portable');
+my $node = server_in_utc('portable');
 my ($error_of) = slurp_file("$top/sql/extension.sql") =~ /^(CREATE FUNCTION error_of.*)/ms;
 my %listed = slurp_file("$FindBin::RealBin/018_portable.diff") =~ /^(\w+)\n((?:[-+ @].*\n)*)/mg;
 

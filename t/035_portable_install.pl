@@ -12,12 +12,11 @@ use SnowflakeTest;
 
 # where the document's commands find the file
 chdir "$FindBin::RealBin/.." or die "chdir: $!";
-my $node = new_server('portable');
-my @blocks = blocks('doc/portable.md');
+my $node = server_in_utc('portable');
 
 # --- as the owner of a database, who is not a superuser --------------------
 
-my @install = grep { $_->{section} eq 'Install' } @blocks;
+my @install = blocks_in('doc/portable.md', 'Install');
 my ($shell) = grep { $_->{language} eq 'sh' } @install;
 $node->safe_psql('postgres', 'CREATE ROLE app_owner LOGIN');
 $node->safe_psql('postgres', 'CREATE DATABASE app OWNER app_owner');
@@ -95,7 +94,7 @@ like($node->safe_psql('elsewhere', q{
 	qr/^Index Only Scan using p1_pkey on p1 p\n +Index Cond: \(id < '\d+'::bigint\)\nIndex Scan using by_time on p2\n +Index Cond/,
 	'bounds prune partitions, and the planner uses an index on snowflake_timestamp(id)');
 
-run_examples($node, 'postgres', grep { $_->{section} eq 'What it costs' } @blocks);
+run_examples($node, 'postgres', blocks_in('doc/portable.md', 'What it costs'));
 
 $node->stop;
 done_testing();

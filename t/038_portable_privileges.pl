@@ -10,7 +10,7 @@ use lib $FindBin::RealBin;
 use PortableTest;
 use SnowflakeTest;
 
-my $node = new_server('portable');
+my $node = server_in_utc('portable');
 new_portable_database($node, 'app');
 my ($error_of) = slurp_file("$FindBin::RealBin/../sql/extension.sql") =~ /^(CREATE FUNCTION error_of.*)/ms;
 $node->safe_psql('app', $error_of);

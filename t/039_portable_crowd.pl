@@ -10,7 +10,7 @@ use lib $FindBin::RealBin;
 use PortableTest;
 use SnowflakeTest;
 
-my $node = new_server('portable', "max_connections = 60\n");
+my $node = server_in_utc('portable', "max_connections = 60\n");
 my $ledger = PostgreSQL::Test::Utils::tempdir() . '/ledger';
 my $locks = q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'};
 new_portable_database($node, 'crowd');

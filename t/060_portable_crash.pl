@@ -9,7 +9,7 @@ use lib $FindBin::RealBin;
 use PortableTest;
 use SnowflakeTest;
 
-my $node = new_server('portable', NOBODY_FLUSHES);
+my $node = server_in_utc('portable', NOBODY_FLUSHES);
 install_portable($node, 'postgres');
 ahead_of_clock($node, 'next_id_seq', '1 day');
 

@@ -15,7 +15,7 @@ use SnowflakeTest;
 chdir "$FindBin::RealBin/.." or die "chdir: $!";
 my $dir = PostgreSQL::Test::Utils::tempdir;
 my @sequences = ('next_id_seq', 'albums_id_seq');
-my $node = new_server('portable');
+my $node = server_in_utc('portable');
 new_portable_database($node, 'moving');
 
 # The sequences are ahead of the clock, which would hide that one went back.
@@ -49,7 +49,7 @@ my $called = q{SELECT count(DISTINCT refobjid), bool_and(refobjid IN (SELECT oid
 	FROM pg_depend WHERE classid = 'pg_attrdef'::regclass AND refclassid = 'pg_proc'::regclass};
 is($node->safe_psql('moving', $called), '1|f', 'both defaults call the portable version');
 
-my ($move) = grep { $_->{section} eq 'Move to the extension, and back' } blocks('doc/portable.md');
+my ($move) = blocks_in('doc/portable.md', 'Move to the extension, and back');
 my %to = (
 	'the extension' => { typed => $move, called => '1|t', portable => 'f', privileges => 'USAGE' },
 	'the portable version' => { typed => { %$move, code => "\\set back on\n$move->{code}" }, called => '1|f', portable => 't',

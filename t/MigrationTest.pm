@@ -7,7 +7,6 @@ use warnings;
 use Exporter 'import';
 use List::Util qw(min sum);
 use IPC::Run;
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use SnowflakeTest;
 use Test::More;
@@ -22,11 +21,7 @@ sub start_server
 {
 	my ($name) = @_;
 
-	$node = PostgreSQL::Test::Cluster->new($name);
-	$node->init;
-	$node->append_conf('postgresql.conf',
-		"timezone = 'UTC'\nstatement_timeout = '${PostgreSQL::Test::Utils::timeout_default}s'\n");
-	$node->start;
+	$node = server_in_utc($name, "statement_timeout = '${PostgreSQL::Test::Utils::timeout_default}s'\n");
 	return $node;
 }
 
@@ -40,11 +35,9 @@ sub new_database
 	return;
 }
 
-# The blocks of some sections, section by section
 sub recipe
 {
-	my @document = blocks('doc/migrating.md');
-	return map { my $section = $_; grep { $_->{section} eq $section } @document } @_;
+	return blocks_in('doc/migrating.md', @_);
 }
 
 sub value

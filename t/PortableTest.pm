@@ -1,5 +1,5 @@
-# What the tests of portable/snowflake.sql share: servers, databases with the
-# portable version, and clients that keep a ledger of its IDs.
+# What the tests of portable/snowflake.sql share: databases with the portable
+# version, and clients that keep a ledger of its IDs.
 package PortableTest;
 
 use strict;
@@ -7,24 +7,12 @@ use warnings;
 use Exporter 'import';
 use File::Basename;
 use IPC::Run;
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use SnowflakeTest;
 use Test::More;
 
-our @EXPORT = qw(new_server install_portable new_portable_database server_with_both_versions
+our @EXPORT = qw(install_portable new_portable_database server_with_both_versions
   start_ledger ledger_has_no_fault);
-
-sub new_server
-{
-	my ($name, $conf) = @_;
-	my $node = PostgreSQL::Test::Cluster->new($name);
-
-	$node->init;
-	$node->append_conf('postgresql.conf', "timezone = 'UTC'\n" . ($conf // ''));
-	$node->start;
-	return $node;
-}
 
 # Install the portable version in a database.  Returns what psql reports.
 sub install_portable
@@ -50,7 +38,7 @@ sub new_portable_database
 # a schema.
 sub server_with_both_versions
 {
-	my $node = new_server('both_versions');
+	my $node = server_in_utc('both_versions');
 
 	$node->safe_psql('postgres', 'CREATE DATABASE beside');
 	$node->safe_psql('beside', 'CREATE SCHEMA portable');

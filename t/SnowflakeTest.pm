@@ -19,13 +19,13 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(usleep time);
 
-our @EXPORT = qw(server_ahead_of_clock ahead_of_clock setval_ahead value_of
+our @EXPORT = qw(server_in_utc server_ahead_of_clock ahead_of_clock setval_ahead value_of
   next_id last_result next_id_is_larger_after_crash
   crash crash_and_start faketime_library start_with_clock set_clock far_future
   send_sql session_prints fails_with sqlstate_of catalog_of wait_for
   gdb_is_installed hold_at let_go
   file_of write_file ledger_program more_ids copied_installation unpack_packages
-  blocks run_examples NOBODY_FLUSHES WAITS_FOR_PAGE);
+  blocks blocks_in run_examples NOBODY_FLUSHES WAITS_FOR_PAGE);
 
 # Settings of a server where nobody but the test flushes WAL or pages, and where
 # a sequence's mark may be far ahead of the clock.
@@ -109,6 +109,18 @@ sub crash_and_start
 	eval { $_->quit } foreach @sessions;
 	$node->start;
 	return;
+}
+
+# A server whose sessions are in UTC
+sub server_in_utc
+{
+	my ($name, $conf) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init;
+	$node->append_conf('postgresql.conf', "timezone = 'UTC'\n" . ($conf // ''));
+	$node->start;
+	return $node;
 }
 
 # A server whose sequence "used" is a day ahead of the clock.  The clock's own
@@ -464,6 +476,20 @@ sub blocks
 		push @blocks, { document => $document, language => $2, code => $3, shown => $4, section => $section };
 	}
 	return @blocks;
+}
+
+# The blocks of a document's sections, section by section
+sub blocks_in
+{
+	my ($document, @sections) = @_;
+	my @all = blocks($document);
+
+	return map {
+		my $section = $_;
+		my @found = grep { $_->{section} eq $section } @all;
+		die "$document has no block in \"$section\"" unless @found;
+		@found;
+	} @sections;
 }
 
 # Type a document's blocks of SQL into psql, as a newcomer would, each into a
