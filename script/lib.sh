@@ -1,17 +1,60 @@
 # script/lib.sh
-#	  What the scripts that build and start servers share.  Sourced, not run.
+#	  What the scripts share.  Sourced, not run.
 #
-# Gives them a temporary directory with a copy of the sources, in which an
-# ordinary user may write; the build of it installed; and a private server
-# there, which listens on a Unix socket in that directory alone.
+# Counts results, and gives scripts a temporary directory with a copy of the
+# sources, in which an ordinary user may write; the build of it installed; and a
+# private server there, which listens on a Unix socket in that directory alone.
 
+# shellcheck shell=bash
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-self=$(basename "$0")
+program=$(realpath "$0")
+self=${program##*/}
 
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "$self" "$*" >&2; exit 1; }
+
+# Print the head of the script, and exit.
+#   usage STATUS
+usage() { sed -n '3,/^$/s/^# \{0,1\}//p' "$program"; exit "$1"; }
+unknown() { printf '%s: unknown argument "%s"; try --help\n' "$self" "$1" >&2; exit 2; }
+
+# Results.  "close" prints the line that add_counts reads, and exits.
+passed=0 failed=0 skipped=0
+ok() { passed=$((passed + 1)); say "ok       $*"; }
+not_ok() { failed=$((failed + 1)); say "NOT OK   $*"; }
+skip() { skipped=$((skipped + 1)); say "skipped  $*"; }
+
+# Run a command, count whether it succeeds, and show what it printed if not.
+#   try WHAT SED-COMMAND COMMAND...	the first prints what tells the result
+try()
+{
+	if "${@:3}" >"$work/try.log" 2>&1 </dev/null; then
+		ok "$1$(sed -n "$2" "$work/try.log" | sed '1s/^/: /')"
+	else
+		not_ok "$1"
+		cat "$work/try.log"
+	fi
+}
+
+close()
+{
+	say "$passed passed, $failed failed$([ "$skipped" = 0 ] || echo ", $skipped skipped")"
+	exit $((failed > 0))
+}
+
+# Add the counts in the last line of a script's log.  Fails, and adds nothing, if
+# there are none, or if the script failed without counting a failure.
+#   add_counts STATUS LOG
+add_counts()
+{
+	[[ $(tail -n 1 "$2") =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed(,\ ([0-9]+)\ skipped)?$ ]] || return
+	[ "$1" = 0 ] || [ "${BASH_REMATCH[2]}" -gt 0 ] || return
+	passed=$((passed + BASH_REMATCH[1]))
+	failed=$((failed + BASH_REMATCH[2]))
+	skipped=$((skipped + ${BASH_REMATCH[4]:-0}))
+}
 
 if [ "$(id -u)" = 0 ]; then
 	as_root() { "$@"; }
@@ -26,42 +69,17 @@ fi
 #   need_root PURPOSE
 need_root()
 {
-	[ "$(id -u)" != 0 ] || return 0
-	if command -v sudo >/dev/null; then
-		! sudo -n true 2>/dev/null || return 0
-		printf '%s: sudo is needed %s\n' "$self" "$1" >&2
-		! sudo true || return 0
-	fi
-	die "root is needed $1: run this as root, or as a user who may use sudo"
+	[ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null || { say "$self: sudo is needed $1" >&2 && sudo true; } ||
+		die "root is needed $1: run this as root, or as a user who may use sudo"
 }
 
-# Install what is missing and set PG_CONFIG and bindir.
-#   setup [PACKAGE...]
-setup()
+# Call "finish STATUS" at the end, also at one by a signal.
+trap_end()
 {
 	trap 'finish $?' EXIT
 	trap 'exit 129' HUP
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
-	PG_CONFIG=$("$root/script/bootstrap" "$@") || exit 1
-	export PG_CONFIG
-	bindir=$("$PG_CONFIG" --bindir)
-	server_user=$(id -un)
-	if [ "$server_user" = root ]; then
-		server_user=nobody
-		! id postgres >/dev/null 2>&1 || server_user=postgres
-	fi
-	work=$(mktemp -d /tmp/snowflake.XXXXXX)
-	chmod 700 "$work"
-	if [ "$(id -u)" = 0 ]; then
-		chown "$server_user" "$work"
-	fi
-	# A locale, time zone or service of the caller's must not change results.
-	local name
-	for name in "${!PG@}"; do
-		[ "$name" = PG_CONFIG ] || unset "$name"
-	done
-	export LC_ALL=C.UTF-8 TZ=UTC
 }
 
 # Replaced by scripts that have more to clean up.
@@ -72,27 +90,33 @@ finish()
 	exit "$1"
 }
 
+# Install what is missing and set PG_CONFIG and bindir.
+#   setup [PACKAGE...]
+setup()
+{
+	local config
+
+	trap_end
+	config=$("$root/script/bootstrap" "$@")
+	# A locale, time zone or service of the caller's must not change results.
+	unset "${!PG@}"
+	export PG_CONFIG=$config LC_ALL=C.UTF-8 TZ=UTC
+	bindir=$("$PG_CONFIG" --bindir)
+	server_user=$(id -un)
+	[ "$server_user" != root ] || server_user=$(id -un postgres 2>/dev/null || echo nobody)
+	work=$(mktemp -d /tmp/snowflake.XXXXXX)
+	chown "$server_user" "$work"
+}
+
 # The processes of this run: those whose working directory is in $work.
 processes()
 {
 	{ find /proc/[0-9]*/cwd -maxdepth 0 -lname "$work*" 2>/dev/null || true; } | cut -d/ -f3
 }
 
-# Remove the shared memory of killed servers whose data directories are in a
-# directory: the segment that postmaster.pid names, if that process made it and
-# none uses it.
-#   forget_memory DIRECTORY
-forget_memory()
-{
-	{ find "$1" -name postmaster.pid -exec awk 'FNR == 1 { pid = $1 } FNR == 7 { print pid, $2 }' {} + || true; } |
-		awk 'NR == FNR { maker[$2] = $1; next } $5 == maker[$2] && $7 == 0 { print $2 }' - /proc/sysvipc/shm |
-		xargs -r -n 1 ipcrm -m
-}
-
-# Remove what libfaketime leaves of a process that is killed.
-forget_clock() { rm -f "/dev/shm/faketime_shm_$1" "/dev/shm/sem.faketime_sem_$1"; }
-
-# End the processes of this run, and remove what killed ones left.
+# End the processes of this run, and remove what killed ones left: files of
+# libfaketime, and the shared memory segments that postmaster.pid names, if that
+# process made it and none uses it.
 end_processes()
 {
 	local pids pid signal=QUIT i
@@ -107,11 +131,15 @@ end_processes()
 			if [ $signal = QUIT ] && grep -qaE 'initdb|--(boot|check|single)' "/proc/$pid/cmdline" 2>/dev/null; then
 				continue
 			fi
-			kill -s $signal "$pid" 2>/dev/null && kill -s CONT "$pid" 2>/dev/null && forget_clock "$pid" || true
+			if kill -s $signal "$pid" 2>/dev/null && kill -s CONT "$pid" 2>/dev/null; then
+				rm -f "/dev/shm/faketime_shm_$pid" "/dev/shm/sem.faketime_sem_$pid"
+			fi
 		done
 		sleep 0.1
 	done
-	forget_memory "$work"
+	{ find "$work" -name postmaster.pid -exec awk 'FNR == 1 { pid = $1 } FNR == 7 { print pid, $2 }' {} + || true; } |
+		awk 'NR == FNR { maker[$2] = $1; next } $5 == maker[$2] && $7 == 0 { print $2 }' - /proc/sysvipc/shm |
+		xargs -r -n 1 ipcrm -m
 }
 
 clean_up()
@@ -121,6 +149,16 @@ clean_up()
 	rm -rf "$work"
 }
 
+# Copy the sources to a directory, as the user of a command, who may not be
+# allowed to read the checkout.
+#   copy_sources DIRECTORY [COMMAND...]
+copy_sources()
+{
+	"${@:2}" mkdir -p "$1"
+	tar -C "$root" --exclude=./.git --exclude=./packages --exclude='./build-*' \
+		--exclude='*.o' --exclude='*.bc' --exclude='*.so' -cf - . | "${@:2}" tar -C "$1" --no-same-owner -xf -
+}
+
 # Copy the sources to $work/src, build them there and install the result: in
 # $destdir, if servers can load an extension from there, and otherwise in the
 # installation of PostgreSQL.  Leaves the settings for that in server.conf.
@@ -128,30 +166,24 @@ clean_up()
 #   build [MAKE ARGUMENT...]
 build()
 {
-	local path control
+	local path control destination=as_user
 
-	path=$(as_user "$bindir/postgres" --describe-config |
-		grep -oE '^extension_(control_path|destdir)' | head -n 1) || true
+	path=$(as_user "$bindir/postgres" --describe-config | grep -oE '^extension_(control_path|destdir)' | head -n 1) || true
+	destdir=${path:+$work/install}
 	if [ -z "$path" ]; then
-		destdir=
+		destination=as_root
 		control=$("$PG_CONFIG" --sharedir)/extension/snowflake.control
 		if [ -e "$control" ] && ! grep -q 'never repeated' "$control"; then
 			die "another extension named snowflake is installed in ${control%/*}: it would be overwritten.
 Set PG_CONFIG to a PostgreSQL installation without it."
 		fi
 		need_root "to install the extension, as this server loads extensions from one place only"
-	else
-		destdir=$work/install
 	fi
 
-	# Through a pipe, as the user of the servers may not be allowed to read
-	# the checkout.
-	as_user mkdir -p src
-	tar -C "$root" --exclude=./.git --exclude='*.o' --exclude='*.bc' \
-		--exclude='*.so' -cf - . | as_user tar -C src --no-same-owner -xf -
+	copy_sources "$work/src" as_user
 	[ "$(type -t change_sources)" != function ] || change_sources
 	as_user make -C src -s PG_CONFIG="$PG_CONFIG" "$@"
-
+	$destination make -C "$work/src" -s install PG_CONFIG="$PG_CONFIG" DESTDIR="$destdir" >/dev/null
 	{
 		# Where a server that is killed leaves nothing in /dev/shm
 		echo "dynamic_shared_memory_type = mmap"
@@ -161,11 +193,6 @@ Set PG_CONFIG to a PostgreSQL installation without it."
 		esac
 		[ -z "$path" ] || echo "dynamic_library_path = '$destdir$("$PG_CONFIG" --pkglibdir):\$libdir'"
 	} | as_user tee server.conf >/dev/null
-	if [ -n "$destdir" ]; then
-		as_user make -C src -s install PG_CONFIG="$PG_CONFIG" DESTDIR="$destdir" >/dev/null
-	else
-		as_root make -C "$work/src" -s install PG_CONFIG="$PG_CONFIG" >/dev/null
-	fi
 }
 
 # Start a command in the background, where Ctrl-C does not reach it: finish()
@@ -187,33 +214,37 @@ prove()
 }
 
 # Make a cluster.
-#   make_cluster DIRECTORY
+#   make_cluster DIRECTORY [SETTING...]
 make_cluster()
 {
 	apart as_user "$bindir/initdb" -D "$1" -U postgres -A trust -N \
 		--locale=C.UTF-8 -E UTF8 >"$work/initdb.log" 2>&1
 	wait "$job" || { cat "$work/initdb.log" >&2; die "initdb failed"; }
-	as_user sh -c 'cat server.conf >>"$1/postgresql.conf"' sh "$1"
+	printf '%s\n' "${@:2}" | cat "$work/server.conf" - | as_user tee -a "$1/postgresql.conf" >/dev/null
 }
 
-# Start a private server in $work with the given settings.
+# Make the cluster of the private server.
+#   make_server [SETTING...]
+make_server()
+{
+	export PGHOST=$work PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+	make_cluster "$work/data" "listen_addresses = ''" "unix_socket_directories = '$work'" "max_connections = 120" "$@"
+}
+
+# Start the private server with the given settings.
 #   start_server [SETTING...]
 start_server()
 {
-	export PGHOST=$work PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
-
-	make_cluster "$work/data"
-	printf '%s\n' "listen_addresses = ''" "unix_socket_directories = '$work'" \
-		"max_connections = 120" "$@" |
-		as_user tee -a "$work/data/postgresql.conf" >/dev/null
-	as_user "$bindir/pg_ctl" -D "$work/data" -l "$work/server.log" -w start >/dev/null ||
-		{ cat "$work/server.log" >&2; die "the server did not start"; }
+	make_server "$@"
+	control_server start || { cat "$work/server.log" >&2; die "the server did not start"; }
 }
+
+control_server() { as_user "$bindir/pg_ctl" -D "$work/data" -l "$work/server.log" -w "$@" >/dev/null; }
 
 stop_server()
 {
-	if [ -n "${work:-}" ] && [ -e "$work/data/postmaster.pid" ]; then
-		as_user "$bindir/pg_ctl" -D "$work/data" -m fast -w stop >/dev/null 2>&1 ||
-			as_user "$bindir/pg_ctl" -D "$work/data" -m immediate -w stop >/dev/null 2>&1 || true
-	fi
+	[ ! -e "${work:-}/data/postmaster.pid" ] || control_server -m fast stop 2>/dev/null ||
+		control_server -m immediate stop 2>/dev/null || true
 }
+
+sql() { "$bindir/psql" -X -q -At -v ON_ERROR_STOP=1 "$@"; }
