@@ -5,9 +5,8 @@
 # A root is made by debootstrap.  What runs in it has namespaces of its own:
 # nothing of it is left mounted or running, however it ends.
 
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-
-say() { printf '%s\n' "$*"; }
+# shellcheck shell=bash
+source "$(dirname "${BASH_SOURCE[0]}")/../script/lib.sh"
 
 # Run a function and what it starts in namespaces of their own.  In the
 # background, as a signal to this script must be obeyed at once; when the first
@@ -26,16 +25,17 @@ in_namespaces()
 	return "$status"
 }
 
-# End what in_namespaces() runs.
-end_namespaces()
+# End what in_namespaces() runs, and remove what it used.
+finish()
 {
-	local first
-
-	[ -n "${child:-}" ] || return 0
-	first=$(cat "/proc/$child/task/$child/children" 2>/dev/null || true)
-	# shellcheck disable=SC2086
-	kill -KILL ${first:-$child} 2>/dev/null || true
-	wait "$child" 2>/dev/null || true
+	trap '' HUP INT PIPE TERM
+	if [ -n "${child:-}" ]; then
+		# shellcheck disable=SC2046
+		kill -KILL $(cat "/proc/$child/task/$child/children" || echo "$child") || true
+		wait "$child" || true
+	fi 2>/dev/null
+	[ -z "${run:-}" ] || rm -rf --one-file-system "$run"
+	exit "$1"
 }
 
 # The package source of this machine that has all these suites.  Uses the
@@ -46,34 +46,22 @@ find_source()
 	local source suite
 
 	# shellcheck disable=SC2016
-	apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
-		awk '!seen[$0]++' |
-		while read -r source; do
-			for suite in "$@"; do
-				/usr/lib/apt/apt-helper download-file \
-					"${source%/}/dists/$suite/InRelease" "$run/InRelease" >/dev/null 2>&1 ||
-					continue 2
-			done
-			say "${source%/}"
-			break
+	for source in $(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null | awk '!seen[$0]++'); do
+		for suite in "$@"; do
+			/usr/lib/apt/apt-helper download-file "${source%/}/dists/$suite/InRelease" "$run/InRelease" >/dev/null 2>&1 ||
+				continue 2
 		done
+		say "${source%/}"
+		return
+	done
 }
 
-# The file systems that programs expect in a root.
+# The file systems that programs expect in a root, and the way to the network.
 mount_in()
 {
 	mount -t proc proc "$1/proc"
-	mount -t tmpfs -o mode=755 dev "$1/dev"
-	for device in null zero full random urandom tty; do
-		: >"$1/dev/$device"
-		mount --bind "/dev/$device" "$1/dev/$device"
-	done
-	mkdir "$1/dev/pts" "$1/dev/shm"
-	mount -t devpts -o newinstance,ptmxmode=0666 devpts "$1/dev/pts"
-	ln -s pts/ptmx "$1/dev/ptmx"
-	ln -s /proc/self/fd "$1/dev/fd"
+	mount --rbind /dev "$1/dev"
 	mount -t tmpfs -o mode=1777 shm "$1/dev/shm"
-	# To find package sources in the network.
 	cat /etc/resolv.conf >"$1/etc/resolv.conf"
 	cat /etc/hosts >"$1/etc/hosts"
 }
@@ -83,10 +71,8 @@ mount_in()
 #   inside ROOT COMMAND [ARGUMENT...]
 inside()
 {
-	local dir=$1
-	shift
-	chroot "$dir" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-		HOME=/root LANG=C.UTF-8 TZ=UTC DEBIAN_FRONTEND=noninteractive "$@"
+	chroot "$1" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+		HOME=/root LANG=C.UTF-8 TZ=UTC DEBIAN_FRONTEND=noninteractive "${@:2}"
 }
 
 # Make a root, mount it, and fetch its lists of packages.  Packages that are
@@ -107,24 +93,16 @@ make_root()
 	apt-config dump --format '%f "%v";%n' Acquire | grep -v '^Acquire::IndexTargets' \
 		>"$dir/etc/apt/apt.conf.d/50machine"
 	if [ -n "$top" ]; then
-		say "deb $source $top main" >>"$dir/etc/apt/sources.list"
+		echo "deb $source $top main" >>"$dir/etc/apt/sources.list"
 		# Of its packages, apt takes none that it is not told to.
 		printf '%s\n' "Package: $5" "Pin: release a=$top" 'Pin-Priority: 990' >"$dir/etc/apt/preferences.d/top"
 	fi
 	printf '#!/bin/sh\nexit 101\n' >"$dir/usr/sbin/policy-rc.d"
 	chmod +x "$dir/usr/sbin/policy-rc.d"
 	mkdir -p "$dir/etc/postgresql-common/createcluster.d"
-	say 'create_main_cluster = false' >"$dir/etc/postgresql-common/createcluster.d/none.conf"
+	echo 'create_main_cluster = false' >"$dir/etc/postgresql-common/createcluster.d/none.conf"
 	inside "$dir" apt-get -q update
 }
 
-# Copy the sources to a directory.
-copy_sources()
-{
-	mkdir -p "$1"
-	tar -C "$root" --exclude=./.git --exclude=./packages --exclude='./build-*' \
-		--exclude='*.o' --exclude='*.bc' --exclude='*.so' -cf - . | tar -C "$1" --no-same-owner -xf -
-}
-
-export -f say mount_in inside make_root copy_sources
+export -f mount_in inside make_root copy_sources
 export root
