@@ -31,7 +31,7 @@ skip() { skipped=$((skipped + 1)); say "skipped  $*"; }
 try()
 {
 	if "${@:3}" >"$work/try.log" 2>&1 </dev/null; then
-		ok "$1$(sed -n "$2" "$work/try.log" | sed '1s/^/: /')"
+		ok "$1$(sed -n "$2" "$work/try.log" | sed '1s/^/: /; 2,$s/^/, /' | tr -d '\n')"
 	else
 		not_ok "$1"
 		cat "$work/try.log"
