@@ -66,8 +66,8 @@ ok(standby_is_synchronous($primary), 'the standby is synchronous again after a r
 my $last = $primary->safe_psql('postgres', $insert);
 cmp_ok($last, '>', $id, 'IDs grow after the standby is back');
 
-# The postmaster's death ends a wait, too.  There are enough IDs to be sent before
-# the session comes to its end.
+# The postmaster's death ends a wait without an ID.  The IDs are enough to fill the
+# session's buffer, which it would send before it ends.
 need_record($primary);
 $standby->stop;
 my $orphan = $primary->background_psql('postgres', on_error_stop => 0);

@@ -84,8 +84,8 @@ sub crash
 	my $pidfile = $node->data_dir . '/postmaster.pid';
 	my ($postmaster) = split /\n/, slurp_file($pidfile);
 
-	# It shall have no more children than those that we are about to see.
-	# It stops when it gets round to it, perhaps with a child more.
+	# Stop the postmaster, so that it starts no child that the list below lacks.
+	# It may start one more before it stops.
 	kill 'STOP', $postmaster;
 	wait_for(sub { `ps -o stat= -p $postmaster` =~ /^T/ })
 	  or die "postmaster did not stop";

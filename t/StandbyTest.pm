@@ -17,7 +17,7 @@ our @EXPORT = qw(primary standby_of standby_is_synchronous make_synchronous set_
 # A statement that would write more than wrote_little() allows if it waited for a
 # standby in each of its calls.
 use constant MANY => 20000;
-use constant MANY_IDS => q{SELECT count(next_id(5, 'used')) FROM generate_series(1, 20000)};
+use constant MANY_IDS => q{SELECT count(next_id(5, 'used')) FROM generate_series(1, } . MANY . ')';
 
 # The standby, if there is one, that will answer what a session waits for.
 our $answering;
