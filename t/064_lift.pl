@@ -1,0 +1,38 @@
+# Lifting a sequence above rows that it does not know, by the recipe of
+# doc/operations.md, "Backup and restore".
+
+use strict;
+use warnings;
+use FindBin;
+use Test::More;
+use lib $FindBin::RealBin;
+use SnowflakeTest;
+
+my $node = server_in_utc('lift');
+my ($lift) = map { $_->{code} } grep { $_->{code} =~ /setval/ } blocks_in('doc/operations.md', 'Backup and restore');
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION snowflake;
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text);
+	INSERT INTO photos SELECT snowflake_id(now() + interval '10 s', 9, 1023), 'from elsewhere'});
+
+sub last_value { return $node->safe_psql('postgres', 'SELECT last_value FROM next_id_seq') }
+
+$node->safe_psql('postgres', $lift);
+is($node->safe_psql('postgres', "SET snowflake.max_lead = '1h'; SELECT next_id(0) > max(id) FROM photos"), 't',
+	'a lifted sequence makes IDs above those in the table, with any shard');
+my $before = last_value();
+$node->safe_psql('postgres', $lift);
+is(last_value(), $before, 'lifting a sequence again does not lower it');
+
+# An ID between the reading and the setting of the sequence would be set back.
+# The recipe stops between them while another session locks the table.
+my ($locking, $lifting) = map { $node->background_psql('postgres') } 1 .. 2;
+$locking->query_safe('BEGIN; LOCK TABLE photos');
+send_sql($lifting, $lift);
+$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE relation = 'photos'::regclass AND NOT granted});
+fails_with($node, "SET lock_timeout = '100ms'; SELECT next_id(5)", qr/^55P03/, 'nobody makes an ID while the sequence is lifted');
+$locking->query_safe('COMMIT');
+$_->quit foreach $lifting, $locking;
+
+$node->stop;
+done_testing();
