@@ -13,6 +13,10 @@ my $node = start_server('from_bigserial');
 my ($tables, @steps) = recipe('From bigserial or identity');
 new_database('app');
 run_examples($node, 'app', $tables);
+$node->safe_psql('app', q{
+	CREATE TABLE entries (album_id bigint REFERENCES albums, photo_id bigint REFERENCES photos, PRIMARY KEY (album_id, photo_id));
+	INSERT INTO photos (title) SELECT 'photo ' || n FROM generate_series(1, 1000) AS n;
+	INSERT INTO albums (name) VALUES ('summer'), ('winter')});
 
 my $sessions = start_sessions('app', <<'EOS', '-M', 'prepared');
 SELECT count(*) / (count(*) = least(:last, 1::bigint))::int FROM photos WHERE id = :last;
@@ -37,7 +41,7 @@ $open->quit;
 
 foreach my $step (@steps)
 {
-	run_examples($node, 'app', $step);
+	run_without_scan('app', $step);
 	# There must be rows of each step, even on a slow machine.
 	my $largest = value('app', 'SELECT max(id) FROM albums');
 	ok($node->poll_query_until('app', "SELECT max(id) > $largest FROM albums"), 'rows are inserted after a step');

@@ -11,6 +11,10 @@ use SnowflakeTest;
 
 my $node = start_server('from_serial');
 my ($tables, @steps) = recipe('From serial', 'Fill the columns', 'Index and check the columns');
+my ($check) = grep { $_->{code} =~ /^INSERT/ } recipe('From bigserial or identity');
+my $rows = q{
+	INSERT INTO photos (title) SELECT 'photo ' || n FROM generate_series(1, 20000) AS n;
+	INSERT INTO comments (photo_id, body) SELECT n, 'on ' || n FROM generate_series(1, 20000) AS n};
 
 # Each session locks two rows in the opposite order of the backfill.
 my $script = <<'EOS';
@@ -43,6 +47,7 @@ EOS
 
 new_database('swapped');
 run_examples($node, 'swapped', $tables);
+$node->safe_psql('swapped', $rows);
 my $sessions = start_sessions('swapped', $script);
 my $prepared = $node->background_psql('swapped', on_error_stop => 0);
 $prepared->query_safe('PREPARE p AS SELECT id FROM photos LIMIT 1; EXECUTE p');
@@ -53,7 +58,10 @@ foreach my $step (@steps)
 	run_examples($node, 'swapped', $step);
 }
 $locking->quit;
-run_examples($node, 'swapped', recipe('Swap the columns'));
+my ($agree, $swap) = recipe('Swap the columns');
+run_examples($node, 'swapped', $agree);
+run_without_scan('swapped', $swap);
+run_examples($node, 'swapped', $check);
 $prepared->query('EXECUTE p');
 like($prepared->{stderr}, qr/cached plan must not change result type/, 'a prepared statement whose result has another type fails');
 $prepared->quit;
@@ -92,6 +100,7 @@ EOS
 
 new_database('given_up');
 run_examples($node, 'given_up', $tables);
+$node->safe_psql('given_up', $rows);
 my $before = tables_of('given_up');
 $sessions = start_sessions('given_up', $script);
 run_examples($node, 'given_up', @steps, recipe('Give up before the swap'));

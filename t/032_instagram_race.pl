@@ -23,7 +23,7 @@ start_with_clock($node, $clock);
 # The recipe's transaction and its three statements
 my ($recipe) = map { $_->{code} } grep { $_->{code} =~ /CREATE OR REPLACE/ } recipe(q{From Instagram's own function});
 my ($lock, $setval, $replace) =
-  $recipe =~ /^(SELECT snowflake_alter_sequence.*?;\n).*^(SELECT setval.*?;\n)(CREATE OR REPLACE.*?plpgsql;\n)/ms
+  $recipe =~ /^(SELECT snowflake_alter_sequence.*?\\gset\n).*^(SELECT setval.*?\\gset\n)(CREATE OR REPLACE.*?plpgsql;\n)/ms
   or die 'the recipe has other statements';
 my $without_lead = q{SELECT setval('insta5.table_id_seq', last_value - 500 * 1024) FROM insta5.table_id_seq;};
 

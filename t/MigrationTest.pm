@@ -11,7 +11,7 @@ use PostgreSQL::Test::Utils;
 use SnowflakeTest;
 use Test::More;
 
-our @EXPORT = qw(start_server new_database recipe value tables_of
+our @EXPORT = qw(start_server new_database recipe run_without_scan value tables_of
   start_sessions sessions_go_on sessions_end_without_error);
 
 my $node;
@@ -38,6 +38,21 @@ sub new_database
 sub recipe
 {
 	return blocks_in('doc/migrating.md', @_);
+}
+
+# Type steps that must not scan or rewrite a table, because others cannot use it
+# meanwhile.
+sub run_without_scan
+{
+	my ($database, @blocks) = @_;
+	my $offset = -s $node->logfile;
+
+	local $ENV{PGOPTIONS} = '-c log_min_messages=debug1';
+	value($database, 'CREATE TEMPORARY TABLE control (n int); ALTER TABLE control ALTER n SET NOT NULL');
+	run_examples($node, $database, @blocks);
+	my @scanned = slurp_file($node->logfile, $offset) =~ /(?:verifying|rewriting) table "(\w+)"/g;
+	is("@scanned", 'control', "no table is scanned or rewritten in database $database");
+	return;
 }
 
 sub value
