@@ -1,20 +1,18 @@
-# What doc/scaling.md says of one server is so: where numbers come from, what
-# they suffice for, and the columns that hold one.  xt/servers.pl runs the rest.
+# The recipes and figures of doc/scaling.md that need one server: giving out
+# numbers, how long they suffice, and a pod's number.  xt/servers.pl runs the
+# others.
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
+use FindBin;
+use IPC::Run;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use FindBin;
 use lib $FindBin::RealBin;
 use SnowflakeTest;
 
-my $node = PostgreSQL::Test::Cluster->new('scaling');
-$node->init;
-$node->start;
-$node->safe_psql('postgres', 'CREATE DATABASE app');
-$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+my $node = server_in_utc('scaling');
+$node->safe_psql('postgres', 'CREATE DATABASE app; CREATE EXTENSION snowflake');
 
 run_examples($node, 'postgres', grep { $_->{code} !~ /^(--|#) on / } blocks('doc/scaling.md'));
 
@@ -38,9 +36,9 @@ like($text, qr/twelve days with a row a second.*\b840 a day with 100 rows/s, 'th
 is($node->safe_psql('postgres', 'SELECT round(1000 * 1024 / 86400.0), round(86400 * 100 * 100 / (1000 * 1024.0), -1)'),
 	'12|840', 'IDs of one shard are equal as soon as the text says');
 
-# The next one that asks gets the next number, if the first was used lately.
+# The first number was used within a day, then not for two.
 $node->safe_psql('postgres', 'UPDATE shards SET last_id = snowflake_min_id(now()) WHERE last_id IS NOT NULL');
-my ($take) = grep { $_->{code} =~ /^UPDATE.*RETURNING/s } blocks('doc/scaling.md');
+my ($take) = grep { $_->{code} =~ /^UPDATE.*RETURNING/s } blocks_in('doc/scaling.md', 'Give out numbers');
 is($node->safe_psql('postgres', $take->{code}), 1, 'a number that was used lately is not given again');
 like($node->safe_psql('postgres', q{
 		UPDATE shards SET holder = NULL, last_id = snowflake_min_id(now() - interval '2 days') WHERE shard = 0}
@@ -50,8 +48,8 @@ $node->stop;
 
 # A pod's shard comes from its name.  Here the image's entry point only starts
 # the server.
-my ($pod) = map { $_->{code} } grep { $_->{section} eq 'Kubernetes' } blocks('doc/scaling.md');
-my ($command) = $pod =~ /command: \[bash, -c, '(.*)'\]/ or die 'no command for a pod';
+my ($pod) = blocks_in('doc/scaling.md', 'Kubernetes');
+my ($command) = $pod->{code} =~ /command: \[bash, -c, '(.*)'\]/ or die 'no command for a pod';
 my $bin = PostgreSQL::Test::Utils::tempdir();
 append_to_file("$bin/docker-entrypoint.sh", "#!/bin/sh\nexec \"\$@\" -D '" . $node->data_dir . "'\n");
 chmod 0755, "$bin/docker-entrypoint.sh";
@@ -62,7 +60,7 @@ foreach my $name ('photos-3', 'photos-12')
 	my $made;
 	wait_for(sub { $server->pump_nb; $made = (run_command([ 'psql', '-XAtd', $node->connstr('postgres'), '-c', 'SELECT snowflake_shard(next_id())' ]))[0] });
 	my ($ordinal) = $name =~ /(\d+)$/;
-	is($made, 100 + $ordinal, "the shard of the pod $name") or diag($log);
+	is($made, 100 + $ordinal, "the pod $name has the shard that its ordinal says") or diag($log);
 	$server->signal('INT');
 	$server->finish;
 }
