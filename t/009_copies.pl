@@ -37,9 +37,9 @@ sub made_by_both
 		"SELECT next_id($shard, 'used') FROM generate_series(1, 1000)");
 
 	return $node->safe_psql('postgres', qq{
-		SELECT setval('used', ($ids[0] >> 23) * 1024 + ($ids[0] & 1023) - 1) \\g /dev/null
+		SELECT setval('used', @{[value_of($ids[0]) - 1]}) \\g /dev/null
 		SELECT count(*) FROM (SELECT next_id(5, 'used') AS id FROM generate_series(1, 1000)) t
-		WHERE id IN (} . join(',', @ids) . ')');
+		WHERE id IN (@{[join ',', @ids]})});
 }
 
 my $clone = recover('clone', '');

@@ -10,8 +10,7 @@ use FindBin;
 use lib $FindBin::RealBin;
 use SnowflakeTest;
 
-plan skip_all => 'gdb is not installed'
-  unless grep { -x "$_/gdb" } split /:/, $ENV{PATH};
+plan skip_all => 'gdb is not installed' unless gdb_is_installed();
 
 my $next = q{SELECT next_id(5, 'used')};
 my $node = server_ahead_of_clock('stopped', "autovacuum = off\nrestart_after_crash = on\n");
@@ -46,8 +45,7 @@ is($node->safe_psql('postgres', $waits), 't', 'a session that waits for the page
 $waiter->{run}->pump_nb;
 is($waiter->{stdout} . $waiter->{stderr}, '', 'a session that waits for the page\'s lock gets no ID when it is canceled');
 let_go($held);
-ok(wait_for(sub { $waiter->{run}->pump_nb; "$waiter->{stdout}$waiter->{stderr}" =~ /\n/ }),
-	'a session goes on when the holder of the page\'s lock goes on');
+ok(session_prints($waiter, qr/\n/), 'a session goes on when the holder of the page\'s lock goes on');
 $held->{run}->finish;
 $waiter->{stderr} = '';
 my $taken = $waiter->query_safe($next);
