@@ -1,5 +1,5 @@
-# CREATE EXTENSION makes of each version the objects that are on record: what
-# t/catalog.sql prints of version 1.0 is t/catalog--1.0.txt.
+# The objects of each version are on record.  For example, t/catalog--1.0.txt is what
+# t/catalog.sql prints of version 1.0.
 
 use strict;
 use warnings;
@@ -13,10 +13,11 @@ use SnowflakeTest;
 my $node = PostgreSQL::Test::Cluster->new('catalog');
 $node->init;
 $node->start;
-# Not a superuser, so that the record tells the owner's objects from the superuser's.
+# This role is no superuser, so the record tells its objects from a superuser's.
 $node->safe_psql('postgres', 'CREATE ROLE owner');
 
-foreach my $version (map { /--([^-]+)\.sql$/ } glob "$FindBin::RealBin/../snowflake--*.sql")
+my @versions = map { /--([^-]+)\.sql$/ } glob "$FindBin::RealBin/../snowflake--*.sql";
+foreach my $version (@versions)
 {
 	my $record = "catalog--$version.txt";
 	my $made = PostgreSQL::Test::Utils::tempdir . "/$record";
@@ -31,6 +32,48 @@ new version, and add the record of that one.  Until then, replace the record.
 This prints it, if a role that is no superuser has created the extension:
     psql -XAt -f t/catalog.sql >t/$record
 EOM
+}
+
+my $database = $versions[0];
+my $catalog = catalog_of($node, $database);
+unlike($catalog, qr/NOT LOOKED AT/, 't/catalog.sql knows every kind of object that the extension has');
+is(scalar(split /\n/, $catalog), $node->safe_psql($database, q{
+		SELECT count(*) FROM pg_depend d WHERE deptype = 'e'
+		AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake')
+		AND NOT EXISTS (SELECT FROM pg_depend i WHERE i.classid = d.classid AND i.objid = d.objid AND i.deptype = 'i')}),
+	't/catalog.sql lists every object of the extension');
+
+# An upgrade script could forget or add each of these things.  The catalogue shows
+# the change: with or without a line that matches.
+my $reveal = 'FUNCTION snowflake_reveal(bigint, bigint)';
+foreach my $change (
+	[ 'a comment', 'COMMENT ON FUNCTION next_id() IS NULL', qr/^function next_id\(\):.* TO PUBLIC$/m ],
+	[ 'the text of a comment', q{COMMENT ON FUNCTION next_id() IS 'changed'}, qr/^function next_id\(\):.* \| changed$/m ],
+	[ 'a default', q{CREATE OR REPLACE FUNCTION snowflake_to_text(id bigint, encoding text DEFAULT 'base32') RETURNS text
+		AS '$libdir/snowflake' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE}, qr/^function snowflake_to_text.* DEFAULT 'base32'/m ],
+	[ 'STRICT', "ALTER $reveal CALLED ON NULL INPUT", qr/^function snowflake_reveal(?!.* STRICT)/m ],
+	[ 'a parallel label', "ALTER $reveal PARALLEL UNSAFE", qr/^function snowflake_reveal(?!.* PARALLEL)/m ],
+	[ 'the volatility', "ALTER $reveal STABLE", qr/^function snowflake_reveal.* STABLE /m ],
+	[ 'the C function', q{CREATE OR REPLACE FUNCTION snowflake_reveal(id bigint, key bigint) RETURNS bigint
+		AS '$libdir/snowflake', 'snowflake_obfuscate' LANGUAGE C}, qr/^function snowflake_reveal.*\$snowflake_obfuscate\$/m ],
+	[ 'the cost', "ALTER $reveal COST 11", qr/^function snowflake_reveal.* COST 11 /m ],
+	[ 'the number of rows', 'ALTER FUNCTION snowflake_layouts() ROWS 20', qr/^function snowflake_layouts\(\).* ROWS 20 /m ],
+	[ 'privileges', "REVOKE EXECUTE ON $reveal FROM PUBLIC", qr/^function snowflake_reveal(?!.*\| EXECUTE TO PUBLIC)/m ],
+	[ 'the end of a sequence', 'ALTER SEQUENCE next_id_seq MAXVALUE 1000', qr/^sequence next_id_seq.* MAXVALUE 1000 /m ],
+	[ 'the owner of a sequence', 'ALTER SEQUENCE next_id_seq OWNER TO current_user', qr/^sequence next_id_seq.*\| superuser \|/m ],
+	[ 'that a sequence is dumped', 'UPDATE pg_extension SET extconfig = NULL, extcondition = NULL', qr/^sequence next_id_seq.* dumped: f/m ],
+	[ 'a function outside the extension', "ALTER EXTENSION snowflake DROP $reveal", qr/\A(?!.*^function snowflake_reveal)/ms ],
+	[ 'another function', 'CREATE FUNCTION later() RETURNS int LANGUAGE sql RETURN 1; ALTER EXTENSION snowflake ADD FUNCTION later()',
+		qr/^function later\(\)/m ],
+	[ 'an operator', 'CREATE OPERATOR <<< (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = int8eq, COMMUTATOR = <<<);
+		ALTER EXTENSION snowflake ADD OPERATOR <<< (bigint, bigint)', qr/^operator <<<.* HASHES f/m ],
+	[ 'HASHES of an operator', 'CREATE OPERATOR <<< (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = int8eq, COMMUTATOR = <<<, HASHES);
+		ALTER EXTENSION snowflake ADD OPERATOR <<< (bigint, bigint)', qr/^operator <<<.* HASHES t/m ])
+{
+	my ($what, $sql, $shown) = @$change;
+
+	unlike($catalog, $shown, "t/catalog.sql does not show a change before it is made: $what");
+	like(catalog_of($node, $database, $sql), $shown, "t/catalog.sql shows a change: $what");
 }
 
 $node->stop;

@@ -306,11 +306,13 @@ sub write_file
 	return;
 }
 
-# What the extension in a database consists of, a line an object.
+# List the extension's objects in a database, a line an object.  Changes may be
+# made before, and are rolled back.
 sub catalog_of
 {
-	my ($node, $database) = @_;
-	return $node->safe_psql($database, slurp_file(dirname(__FILE__) . '/catalog.sql'));
+	my ($node, $database, @changes) = @_;
+	return $node->safe_psql($database,
+		join ";\n", 'BEGIN', @changes, slurp_file(dirname(__FILE__) . '/catalog.sql'));
 }
 
 # Poll until something is true; false after a good while.
