@@ -14,9 +14,9 @@
  * beyond it that the WAL already covers.  nextval(), setval(), replay,
  * pg_dump and a standby without this library all understand it.
  *
- * Unlike nextval(), this never repeats a returned value after a crash.  A
- * comment marks each place that differs from nextval() for that.  Comments
- * such as "Step LOCK" name the steps of model/generator.pml.
+ * Unlike nextval(), this never repeats a returned value after a crash.
+ * Comments say where and why it differs from nextval().  Those such as "Step
+ * LOCK" name the steps of model/generator.pml.
  *
  * Except for its messages, this file knows nothing of IDs, shards or settings.
  *
@@ -59,8 +59,8 @@
 #define LOG_AHEAD_USECS		USECS_PER_SEC
 
 /*
- * Without a clock, a WAL record covers so many values.  nextval() logs 32
- * ahead.  We flush each record before we return a value, so 32 would slow down
+ * How many values a WAL record covers in a layout without a clock.  nextval()
+ * logs 32 ahead.  We flush each record before we return a value, so 32 would slow down
  * a user who takes millions of them.
  */
 #define LOG_AHEAD_VALUES	1024
@@ -81,7 +81,7 @@
 
 /*
  * The sequence whose page this transaction keeps pinned: the last one used.
- * To pin and unpin the page at every call would be a third of a call's cost.
+ * Pinning and unpinning the page at every call would take a third of the time.
  * The pin belongs to the top transaction, as the lock does, and ends with it.
  */
 static SequenceState *pinned = NULL;
@@ -108,7 +108,8 @@ typedef enum TakeResult
 	REFUSED_EARLY,				/* the clock is behind the epoch */
 	REFUSED_USED_UP,			/* the clock or the value is past the last
 								 * tick */
-	REFUSED_OUT_OF_RANGE		/* the value on the page is none of the kind */
+	REFUSED_OUT_OF_RANGE		/* the value on the page is outside the spec's
+								 * range */
 } TakeResult;
 
 /*
@@ -119,11 +120,10 @@ typedef struct Attempt
 	TimestampTz now;			/* the clock */
 	int64		stored;			/* last_value as read from the page */
 	int64		value;			/* the next value */
-	int64		count;			/* number of values that can be taken from
-								 * there on */
-	int64		lead;			/* microseconds that the next value's tick
-								 * begins after "now"; not positive if it does
-								 * not */
+	int64		count;			/* number of values that can be taken,
+								 * starting with it */
+	int64		lead;			/* start of the next value's tick minus "now",
+								 * in microseconds */
 } Attempt;
 
 
@@ -142,12 +142,9 @@ unpin_page(void)
 }
 
 /*
- * Release the pin when the transaction ends.  After an error the resource owner
- * has released it.  Otherwise it would complain of the pin.  Under wal_level =
- * minimal a commit may sync new files by FlushRelationsAllBuffers(), which must
- * not find a page that this backend has pinned.  Each event counts, because at
- * XACT_EVENT_PRE_COMMIT another extension's callback may still use a sequence
- * and pin its page again.
+ * Release the pin when the transaction ends.  At a commit, the resource owner
+ * would warn of a leaked pin.  At an abort, it releases the pin right after this
+ * callback.
  */
 static void
 end_transaction(XactEvent event, void *arg pg_attribute_unused())
@@ -190,7 +187,7 @@ open_sequence(SequenceState *seq, const TickSpec *spec, bool take, bool wait)
 {
 	if (!sequence_open(seq, spec, take, wait))
 		return false;
-	/* Forget the window, which may be that of another kind of value. */
+	/* Forget the window, which may be that of another spec. */
 	seq->window.end = seq->window.start;
 	if (pinned == seq && !RelFileLocatorEquals(pinned_file, seq->file))
 		unpin_page();
@@ -220,8 +217,8 @@ pin_page(SequenceState *seq)
 
 	/*
 	 * If ReadBuffer() fails, its pin must end with the subtransaction that
-	 * fails.  Otherwise PinBuffer() would later take the pinned page for valid.
-	 * So the top transaction gets its pin only after the page has been read.
+	 * fails.  Otherwise PinBuffer() of PostgreSQL 15 and 16 would later take the
+	 * pinned page for valid.  So the top transaction gets its pin only after the page has been read.
 	 */
 	if (!found)
 	{
@@ -254,8 +251,8 @@ unlock_page(SequenceState *seq)
 }
 
 /*
- * Find the tuple on the locked page.  Raise an error unless the page looks
- * exactly as sequence.c makes it.
+ * Find the tuple on the locked page.  Raise an error unless the page has the
+ * form that sequence.c gives it.
  */
 static void
 check_page(SequenceState *seq)
@@ -324,8 +321,8 @@ last_allowed(const TickSpec *spec, int64 max_lead, TimestampTz now)
 }
 
 /*
- * Find the value that comes after the one on the page, and how many of the
- * wanted values can be taken from it on.
+ * Find the value that comes after the one on the page, and how many values, up
+ * to "wanted", can be taken starting with it.
  */
 static TakeResult
 next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
@@ -373,8 +370,8 @@ next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
 }
 
 /*
- * Remember in which range the next value is simply the last one plus one, to
- * spare divisions until the clock's tick ends.
+ * Remember the range in which the next value is simply the last one plus one,
+ * to avoid divisions until the clock's tick ends.
  */
 static void
 remember_window(TickWindow *window, const TickSpec *spec, int64 max_lead,
@@ -421,8 +418,8 @@ next_is_in_window(const FormData_pg_sequence_data *data,
 /*
  * Log that all values up to "last" and some beyond it are used.  Returns the
  * last value that the record covers.  The caller, take_values(), has locked the
- * page and marked it dirty.  It finds the record's contents on the page and
- * then stores the real state.
+ * page and marked it dirty.  On return the page holds the state that was logged.
+ * The caller overwrites that with the real one before it unlocks the page.
  */
 static int64
 log_values(SequenceState *seq, const TickSpec *spec,
@@ -542,19 +539,20 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	/*
 	 * The WAL covers values up to last_value + log_cnt, unless
 	 *
-	 * - the sequence has not been used yet;
+	 * - the sequence has not been used yet,
 	 *
-	 * - log_cnt came with a copy of the page rather than with the file's own
-	 * WAL: CREATE DATABASE copies pages, and SET LOGGED logs the sequence's
-	 * last value with the log_cnt of the old file.  So a backend logs when it
-	 * first touches a file, unless count_is_known();
+	 * - log_cnt came with a copy of the page: CREATE DATABASE copies pages, and
+	 * SET LOGGED logs the last value with the log_cnt of the old file, or
 	 *
-	 * - recovery may start after the record, as the page's LSN is not newer
+	 * - recovery may start after the record, because the page's LSN is not newer
 	 * than the redo pointer.
 	 *
-	 * A file made in this transaction under wal_level = minimal has no WAL.  An
-	 * image of the page will be logged at commit, and must not carry a log_cnt.
-	 * sequence_open() refuses temporary and unlogged sequences.
+	 * The page does not show whether it is a copy.  So a backend logs when it
+	 * first touches a file, unless count_is_known().
+	 *
+	 * A file made in this transaction under wal_level = minimal has no WAL.  The
+	 * commit logs or syncs the page as it is, so log_cnt must be 0.  Temporary
+	 * and unlogged sequences do not come here: sequence_open() refuses them.
 	 */
 	last = attempt->value + attempt->count - 1;
 	covered = data->last_value + data->log_cnt;
@@ -648,7 +646,7 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
 							   (long long) spec->max_value),
 					 (attempt->now - spec->epoch) / spec->tick_usecs > spec->last_tick ?
 					 errhint("Use a layout with a later epoch, or check the server's clock.") :
-					 errhint("The sequence is at its end, although the clock is not. Use a new sequence with a new shard.")));
+					 errhint("The sequence has reached its last value, although the clock has not reached the end of the layout. Use a new sequence with a new shard.")));
 			break;
 
 		case REFUSED_OUT_OF_RANGE:
@@ -701,8 +699,8 @@ wait_and_take_values(SequenceState *seq, const TickSpec *spec,
 		 * If other sessions have taken all slots of a tick, the wait for the
 		 * next one is no longer than a tick.  We give it up only if the clock
 		 * has stopped, so under load a call may wait for longer than max_wait
-		 * in all.  A coarse clock seems to stand still between its steps,
-		 * however small max_wait is.
+		 * in all.  A coarse clock stands still between its steps, so it must do
+		 * so for CLOCK_STOPPED_USECS at least, even if max_wait is smaller.
 		 */
 		wait = attempt->lead - limits->max_lead;
 		if (wait > spec->tick_usecs)
@@ -723,7 +721,7 @@ wait_and_take_values(SequenceState *seq, const TickSpec *spec,
 
 /*
  * Take the next value, or several successive ones, and return the first.
- * *count is how many the caller wants, and on return how many there are, at
+ * *count is how many the caller wants, and on return how many were taken, at
  * least one.  Waits for the clock if there is none yet.
  */
 int64
@@ -736,8 +734,8 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	XLogRecPtr	lsn;
 
 	/*
-	 * XactReadOnly is also set during recovery.  Parallel workers do not share
-	 * what this backend remembers.
+	 * XactReadOnly is also set during recovery.  In parallel mode the leader and
+	 * the workers would not share what each remembers.
 	 */
 	if (unlikely(XactReadOnly || IsInParallelMode()))
 	{
@@ -752,6 +750,13 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	result = take_values(seq, spec, limits->max_lead, *count, &attempt, &lsn);
 	if (unlikely(result != VALUE_AVAILABLE))
 		wait_and_take_values(seq, spec, limits, *count, result, &attempt, &lsn);
+
+	/*
+	 * A commit may sync a file without WAL by FlushRelationsAllBuffers(), which
+	 * must not meet a page that this backend has pinned.
+	 */
+	if (unlikely(!seq->needs_wal))
+		unpin_page();
 
 	/* Steps FLUSH, WAIT and RETURN. */
 	make_durable(lsn);
@@ -776,7 +781,7 @@ generator_status(Oid relid, const TickSpec *spec, const TickLimits *limits,
 
 	/*
 	 * On a standby our lock does not keep replay from giving the sequence
-	 * another file, since ALTER SEQUENCE takes a lock that is not WAL-logged.
+	 * another file, since only ACCESS EXCLUSIVE locks are WAL-logged.
 	 * Replay sends an invalidation before it deletes the old file.  If it
 	 * deletes the file after we accept invalidations and before we read the
 	 * page, reading fails, as it does for a SELECT from the sequence.

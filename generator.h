@@ -22,7 +22,7 @@ typedef struct TickLimits
 	int64		max_lead;		/* how far a value's time may be ahead of the
 								 * clock */
 	int64		max_wait;		/* the longest wait for a clock that is behind
-								 * by more than a tick */
+								 * by more than a tick, or has stopped */
 } TickLimits;
 
 /*
@@ -32,8 +32,7 @@ typedef enum TickState
 {
 	TICK_OK,					/* return a value */
 	TICK_AHEAD,					/* return one whose time is ahead of the clock */
-	TICK_WAITS,					/* wait for the clock; callers of
-								 * generator_status() also use it for a lock */
+	TICK_WAITS,					/* wait for the clock */
 	TICK_REFUSES				/* fail */
 } TickState;
 

@@ -163,7 +163,7 @@ qualified_name(Relation rel)
 }
 
 /*
- * A sequence whose owner has not chosen it for this kind of value.
+ * A sequence whose owner has not chosen it for this spec.
  *
  * An owner who follows the hint may well have overlooked that the sequence is
  * used for something else, so snowflake_alter_sequence() looks at its value.
@@ -197,7 +197,7 @@ refuse_spec(SequenceState *seq, const TickSpec *spec)
 }
 
 /*
- * Check that a sequence's owner has chosen it for this kind of value.
+ * Check that a sequence's owner has chosen it for this spec.
  */
 static void
 check_spec(SequenceState *seq, const TickSpec *spec)
@@ -288,7 +288,7 @@ check_parameters(Relation rel, Form_pg_sequence form, const TickSpec *spec)
 
 /*
  * Read what the catalogs say of a locked sequence, and check that it can be
- * used for this kind of value.
+ * used for this spec.
  */
 static void
 load_sequence(SequenceState *seq, Relation rel, const TickSpec *spec,
@@ -347,7 +347,7 @@ check_privileges(SequenceState *seq, const TickSpec *spec, bool take)
 
 /*
  * Lock a sequence and check that the current role may use it and that it
- * serves this kind of value: to take values, or just to look.  Returns false
+ * serves this spec: to take values, or just to look.  Returns false
  * if the lock is not to be had without a wait and the caller does not want to
  * wait.
  *
@@ -395,7 +395,7 @@ sequence_open(SequenceState *seq, const TickSpec *spec, bool take, bool wait)
 		rel = open_sequence_relation(seq->relid);
 	}
 
-	/* Another kind of value may need more. */
+	/* Another spec may need more. */
 	if (!take || seq->taker != GetUserId() || !same_spec(&seq->spec, spec))
 		check_privileges(seq, spec, take);
 

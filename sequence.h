@@ -21,12 +21,11 @@
 #include "utils/rel.h"
 
 /*
- * A kind of value, or what the generator knows of a layout: value = tick *
- * slots + slot.
+ * What the generator knows of a layout: value = tick * slots + slot.
  *
- * The owner of a sequence binds it to a kind of value by its MAXVALUE.  Where
- * two kinds may share a MAXVALUE, a caller needs the right to set the sequence,
- * because one call with a wrong epoch could push it years ahead.
+ * The owner of a sequence binds it to a spec by its MAXVALUE.  Where two specs
+ * may share a MAXVALUE, a caller needs the right to set the sequence, because
+ * one call with a wrong epoch could push it years ahead.
  */
 typedef struct TickSpec
 {
@@ -36,11 +35,12 @@ typedef struct TickSpec
 								 * plain counter */
 	int64		slots;			/* values per tick */
 	int64		last_tick;
-	int64		max_value;		/* the last value, and the MAXVALUE of a
-								 * sequence of this kind */
-	bool		is_default;		/* is this the kind of next_id_seq? */
+	int64		max_value;		/* the last value, and the MAXVALUE of the
+								 * spec's sequences; may be some values before
+								 * the end of last_tick */
+	bool		is_default;		/* is this the spec of next_id_seq? */
 	bool		needs_update;	/* does a caller need UPDATE on the sequence,
-								 * as another kind may have this max_value? */
+								 * as another spec may have this max_value? */
 	const char *layout;			/* for messages; lives as long as the session */
 } TickSpec;
 
@@ -52,7 +52,8 @@ typedef struct TickWindow
 	TimestampTz start;			/* when the tick began */
 	TimestampTz end;			/* and when the next one begins */
 	int64		first;			/* its first value */
-	int64		last;			/* the last value within max_lead of start */
+	int64		last;			/* the last value whose tick begins at most
+								 * max_lead after start */
 	int64		max_lead;		/* the limit for which "last" was computed */
 } TickWindow;
 
@@ -67,10 +68,9 @@ typedef struct SequenceState
 {
 	Oid			relid;			/* hash key */
 	LocalTransactionId lxid;	/* top transaction that holds our lock */
-	Oid			taker;			/* role that this transaction has found to have
-								 * the right to take values of kind "spec"; or
-								 * InvalidOid */
-	TickSpec	spec;			/* kind of value that the sequence serves */
+	Oid			taker;			/* role whose right to take values of "spec"
+								 * this transaction has checked; or InvalidOid */
+	TickSpec	spec;			/* what the sequence serves */
 
 	/* From the catalogs. */
 	uint64		loaded;			/* sequence_invalidations when they were read */
@@ -78,10 +78,11 @@ typedef struct SequenceState
 	int64		max_value;
 	bool		needs_wal;
 
-	/* For the generator; only another file resets "logged". */
+	/* For the generator */
 	Buffer		buffer;			/* where the page was seen last */
-	bool		logged;			/* is the page's log_cnt known to come with WAL
-								 * of the file? */
+	bool		logged;			/* is log_cnt known to be covered by WAL of
+								 * this file?  Stays so until the sequence gets
+								 * another file */
 	TickWindow	window;
 } SequenceState;
 
@@ -108,7 +109,7 @@ sequence_find(Oid relid)
 
 /*
  * Has this transaction found that the current role may take values of this
- * kind?
+ * spec?
  */
 static inline bool
 sequence_is_open(const SequenceState *seq, const TickSpec *spec)

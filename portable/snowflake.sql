@@ -207,7 +207,7 @@ BEGIN
 						name, last, clock_timestamp()),
 		HINT = CASE WHEN clock / 1000 > 1099511627774
 					THEN 'Use a layout with a later epoch, or check the server''s clock.'
-					ELSE 'The sequence is at its end, although the clock is not. Use a new sequence with a new shard.' END;
+					ELSE 'The sequence has reached its last value, although the clock has not reached the end of the layout. Use a new sequence with a new shard.' END;
 END $$;
 
 COMMENT ON FUNCTION snowflake_refuse_value(regclass, bigint, bigint) IS
