@@ -1,5 +1,4 @@
-# Installing beside another next_id(), as doc/reference.md says, and uninstalling:
-# what README.md says of DROP EXTENSION ... CASCADE.
+# Installing beside another next_id(), as doc/reference.md says.
 
 use strict;
 use warnings;
@@ -14,89 +13,18 @@ my $node = PostgreSQL::Test::Cluster->new('install');
 $node->init;
 $node->start;
 
-sub new_database
-{
-	my ($database, $sql) = @_;
-	$node->safe_psql('postgres', "CREATE DATABASE $database");
-	$node->safe_psql($database, $sql);
-	return;
-}
-
-# --- uninstalling ---------------------------------------------------------
-
-my $arithmetic = '((id >> 10) & 8191)';
-new_database('leaving', qq{
-	CREATE EXTENSION snowflake;
-	CREATE TABLE by_function (id bigint DEFAULT next_id(1)) PARTITION BY LIST (snowflake_shard(id));
-	CREATE TABLE by_function_1 PARTITION OF by_function FOR VALUES IN (1);
-	CREATE TABLE by_bits (id bigint DEFAULT next_id(1)) PARTITION BY LIST ($arithmetic);
-	CREATE TABLE by_bits_1 PARTITION OF by_bits FOR VALUES IN (1);
-	CREATE TABLE by_bits_2 PARTITION OF by_bits FOR VALUES IN (2);
-	CREATE TABLE by_time (id bigint PRIMARY KEY DEFAULT next_id(1)) PARTITION BY RANGE (id);
-	CREATE TABLE by_time_old PARTITION OF by_time
-		FOR VALUES FROM (snowflake_min_id('2019-01-01Z')) TO (snowflake_min_id('2020-01-01Z'));
-	CREATE TABLE by_time_new PARTITION OF by_time FOR VALUES FROM (snowflake_min_id('2020-01-01Z')) TO (MAXVALUE);
-	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(1),
-		made timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id)) STORED,
-		CONSTRAINT own CHECK (snowflake_shard(id) = 1));
-	CREATE INDEX by_shard ON photos (snowflake_shard(id));
-	CREATE VIEW shards AS SELECT DISTINCT snowflake_shard(id) FROM photos;
-	INSERT INTO by_function SELECT FROM generate_series(1, 10);
-	INSERT INTO by_bits SELECT FROM generate_series(1, 10);
-	INSERT INTO by_bits SELECT next_id(2) FROM generate_series(1, 10);
-	INSERT INTO by_time SELECT FROM generate_series(1, 10);
-	INSERT INTO photos SELECT FROM generate_series(1, 10)});
-
-my $rows = q{SELECT count(*), sum(id) FROM by_bits UNION ALL SELECT count(*), sum(id) FROM by_time
-	UNION ALL SELECT count(*), sum(id) FROM photos};
-my $before = $node->safe_psql('leaving', $rows);
-my @drops = (
-	'default value for column id of table by_bits',
-	'default value for column id of table photos',
-	'column made of table photos',
-	'constraint own on table photos',
-	'index by_shard',
-	'view shards',
-	'table by_function');
-
-my ($ret, $stdout, $refusal) = $node->psql('leaving', 'DROP EXTENSION snowflake');
-is($ret, 3, 'DROP EXTENSION refuses while objects depend on the extension');
-like($refusal, qr/^(DETAIL:  )?\Q$_\E depends on function/m, "DROP EXTENSION lists: $_") foreach @drops;
-is($node->safe_psql('leaving', 'SELECT count(*) FROM by_function'), 10, 'DROP EXTENSION that was refused drops nothing');
-
-my $notice;
-$node->psql('leaving', 'DROP EXTENSION snowflake CASCADE', stderr => \$notice);
-like($notice, qr/drop cascades to \Q$_\E$/m, "DROP EXTENSION ... CASCADE drops: $_") foreach @drops;
-is($node->safe_psql('leaving', q{SELECT to_regclass('by_function') IS NULL AND to_regclass('by_function_1') IS NULL}),
-	't', 'DROP EXTENSION ... CASCADE drops a table partitioned by its function, with the partition');
-is($node->safe_psql('leaving', $rows), $before, 'tables that are not partitioned by a function keep their rows without the extension');
-is($node->safe_psql('leaving', q{SELECT count(*) FROM pg_attribute WHERE attrelid = 'photos'::regclass AND attname = 'made'}),
-	0, 'DROP EXTENSION ... CASCADE drops a generated column');
-
-my $id = $node->safe_psql('leaving', 'SELECT min(id) FROM by_bits_2');
-my $plan = $node->safe_psql('leaving',
-	"EXPLAIN (COSTS OFF) SELECT FROM by_bits WHERE id = $id AND (id >> 10) & 8191 = ($id >> 10) & 8191");
-like($plan, qr/by_bits_2/, 'a table partitioned by the bits is pruned to one partition without the extension');
-unlike($plan, qr/by_bits_1/, 'the other partition by the bits is not read without the extension');
-$plan = $node->safe_psql('leaving', "EXPLAIN (COSTS OFF) SELECT FROM by_time WHERE id > $id");
-like($plan, qr/by_time_new/, 'a table partitioned by RANGE (id) reads the partition of the time without the extension');
-unlike($plan, qr/by_time_old/, 'a table partitioned by RANGE (id) reads no partition of another time without the extension');
-
-# --- beside a generator of the same name ----------------------------------
-
-my $instagram = q{
-	CREATE SEQUENCE next_id_seq;
-	CREATE FUNCTION next_id(OUT result bigint) LANGUAGE plpgsql AS $$
-	BEGIN
-		result := (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23
-			| (4 << 10) | nextval('next_id_seq') % 1024;
-	END $$;
-	CREATE TABLE old (id bigint PRIMARY KEY DEFAULT next_id());
-	INSERT INTO old DEFAULT VALUES};
-new_database('instagram', $instagram);
-new_database('function', q{CREATE FUNCTION next_id() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'});
-new_database('sequence', q{CREATE SEQUENCE next_id_seq; CREATE TABLE old (id bigint DEFAULT nextval('next_id_seq'))});
-
+my %made_before = (
+	instagram => q{
+		CREATE SEQUENCE next_id_seq;
+		CREATE FUNCTION next_id(OUT result bigint) LANGUAGE plpgsql AS $$
+		BEGIN
+			result := (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23
+				| (4 << 10) | nextval('next_id_seq') % 1024;
+		END $$;
+		CREATE TABLE old (id bigint PRIMARY KEY DEFAULT next_id());
+		INSERT INTO old DEFAULT VALUES},
+	sequence => q{CREATE SEQUENCE next_id_seq; CREATE TABLE old (id bigint DEFAULT nextval('next_id_seq'))},
+	function => q{CREATE FUNCTION next_id() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'});
 my %error = (
 	instagram => '42P07 relation "next_id_seq" already exists',
 	sequence => '42P07 relation "next_id_seq" already exists',
@@ -110,6 +38,9 @@ my ($back) = $reference =~ /`(ALTER EXTENSION [^`]*)`/;
 foreach my $database (sort keys %error)
 {
 	my ($code, $message) = split / /, $error{$database}, 2;
+
+	$node->safe_psql('postgres', "CREATE DATABASE $database");
+	$node->safe_psql($database, $made_before{$database});
 	is(sqlstate_of($node, 'CREATE EXTENSION snowflake', dbname => $database), $error{$database},
 		"CREATE EXTENSION fails beside another next_id(): $database");
 	like($row, qr/`\Q$message\E`.* \| .*\b$code\b/, "the reference has the error of CREATE EXTENSION: $database");
@@ -128,7 +59,7 @@ is($node->safe_psql('instagram', 'INSERT INTO old DEFAULT VALUES RETURNING (id >
 is($node->safe_psql('sequence', 'INSERT INTO old DEFAULT VALUES RETURNING id'), 1, 'an old default with nextval() goes on with its own sequence');
 is($node->safe_psql('function', 'SELECT next_id()'), 1, 'the old next_id() is what the unqualified name means');
 
-# why the schema stays out of search_path
+# The schema stays out of search_path for these reasons.
 is($node->safe_psql('instagram', q{SET snowflake.shard = 7; SET search_path = public, snowflake;
 		SELECT snowflake_shard(next_id())}), 4,
 	'next_id() is the old one where its schema comes first in search_path');
@@ -142,7 +73,7 @@ is($node->safe_psql('instagram', q{
 		SELECT last_value - :before FROM snowflake.next_id_seq}), "t\n1",
 	'the old next_id() uses up the extension\'s sequence where that schema comes first in search_path');
 
-# a dump of it
+# A dump of both
 $node->safe_psql('postgres', 'CREATE DATABASE copy');
 my $dir = PostgreSQL::Test::Utils::tempdir;
 $node->command_ok([ 'pg_dump', '-f', "$dir/instagram.sql", '-d', $node->connstr('instagram') ],
@@ -152,7 +83,7 @@ $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', "$dir/instagra
 is($node->safe_psql('copy', q{INSERT INTO photos DEFAULT VALUES RETURNING id > (SELECT max(id) FROM photos)}), 't',
 	'the next ID is larger where a dump with both next_id() was restored');
 
-# when the old one is not needed any more
+# The extension moves when the old next_id() is no longer needed.
 $node->safe_psql('instagram', "DROP TABLE old; DROP FUNCTION next_id(); DROP SEQUENCE next_id_seq; $back");
 is($node->safe_psql('instagram', q{INSERT INTO photos VALUES (DEFAULT, 3) RETURNING snowflake_shard(id)}), 5,
 	'the extension makes IDs when it has moved to the schema of the old next_id()');

@@ -1,4 +1,4 @@
-# Damage: a page or a stored layout that is damaged is an error, never an ID.
+# A damaged page of a sequence is an error, never an ID.
 
 use strict;
 use warnings;
@@ -9,138 +9,83 @@ use FindBin;
 use lib $FindBin::RealBin;
 use SnowflakeTest;
 
-my $next = q{SELECT next_id(5, 'used')};
-
 # Checksums, which clusters have since 18, would find the damage first.
 my $node = server_ahead_of_clock('damaged', "ignore_checksum_failure = on\n");
-
+next_id($node);
+my $path = file_of($node, 'used');
+$node->stop;
+my $page = slurp_file($path);
+my ($lower, $upper, $special) = unpack 'SSS', substr($page, 12, 6);
+my $length = 41;
+my $set_line_pointer = sub {
+	my (undef, $offset, $flags, $size) = @_;
+	my $little_endian = unpack 'C', pack('S', 1);
+	substr($_[0], 24, 4) = pack 'L', $little_endian
+	  ? $offset | $flags << 15 | $size << 17
+	  : $offset << 17 | $flags << 15 | $size;
+};
+my $set_header_size = sub { substr($_[0], $_[1] + 22, 1) = "\x18" };
 {
-	next_id($node);
-	my $path = file_of($node, 'used');
-	$node->stop;
-	my $page = slurp_file($path);
-	my ($lower, $upper, $special) = unpack 'SSS', substr($page, 12, 6);
-	my $length = 41;
-	my $set_line_pointer = sub {
-		my (undef, $offset, $flags, $size) = @_;
-		my $little_endian = unpack 'C', pack('S', 1);
-		substr($_[0], 24, 4) = pack 'L', $little_endian
-		  ? $offset | $flags << 15 | $size << 17
-		  : $offset << 17 | $flags << 15 | $size;
-	};
-	my $set_header_size = sub { substr($_[0], $_[1] + 22, 1) = "\x18" };
-	{
-		my $same = $page;
-		$set_line_pointer->($same, $upper, 1, $length);
-		$set_header_size->($same, $upper);
-		is($same eq $page, 1, 'a sequence\'s page has the form that the damaged ones start from');
-	}
-	# Each of these but the zeroes is wrong in one respect only.
-	my %damage = (
-		'magic number' => sub { substr($_[0], $special, 4) = "\0\0\0\0" },
-		'zeroes' => sub { $_[0] = "\0" x length $_[0] },
-		'header size' => sub { substr($_[0], $upper + 22, 1) = "\xff" },
-		'end of line pointers' => sub { substr($_[0], 12, 2) = pack 'S', $lower + 4 },
-		'dead line pointer' => sub { $set_line_pointer->($_[0], $upper, 3, $length) },
-		'short tuple' => sub { $set_line_pointer->($_[0], $upper, 1, $length - 1) },
-		'tuple in the page header' => sub {
-			$set_line_pointer->($_[0], 16, 1, $length);
-			$set_header_size->($_[0], 16) },
-		'tuple in the special space' => sub {
-			$set_line_pointer->($_[0], $upper + 8, 1, $length);
-			$set_header_size->($_[0], $upper + 8) },
-		'large special space' => sub {
-			my $tuple = substr($_[0], $upper, $length);
-			substr($_[0], $upper - 8, $length) = $tuple;
-			substr($_[0], $special - 8, 4) = substr($_[0], $special, 4);
-			substr($_[0], 14, 4) = pack 'SS', $upper - 8, $special - 8;
-			$set_line_pointer->($_[0], $upper - 8, 1, $length) });
-	foreach my $what (sort keys %damage)
-	{
-		my $bad = $page;
-		$damage{$what}->($bad);
-		write_file($path, $bad);
-		$node->start;
-		like(sqlstate_of($node, $next), qr/^XX001 page of sequence "used" is damaged/,
-			"next_id() reports a damaged page: $what");
-		like(sqlstate_of($node, q{SELECT snowflake_status('used')}), qr/^XX001 /,
-			"snowflake_status() reports a damaged page: $what");
-		$node->stop;
-	}
-
-	# SELECT FOR UPDATE of old versions left its transaction in the tuple's
-	# xmax, which hides the row once that transaction has committed.
-	my $locked = $page;
-	my $flags = unpack('S', substr($page, $upper + 20, 2));
-	substr($locked, $upper + 4, 4) = pack 'L', 700;
-	substr($locked, $upper + 20, 2) = pack 'S', $flags & ~0x0800 | 0x0400;
-	write_file($path, $locked);
-	$node->start;
-	is($node->safe_psql('postgres', 'SELECT count(*) FROM used'), 0, 'an old xmax hides the row of a sequence');
-	is($node->safe_psql('postgres', "SELECT next_id(5, 'used') > 0"), 't', 'next_id() finds a row that an old xmax hides');
-	# before a SELECT can set the flags
-	$node->safe_psql('postgres', 'CHECKPOINT');
-	$locked = slurp_file($path);
-	is(unpack('L', substr($locked, $upper + 4, 4)), 0, 'next_id() removes an old xmax');
-	is(unpack('S', substr($locked, $upper + 20, 2)), $flags, 'next_id() restores the flags that go with no xmax');
-	is($node->safe_psql('postgres', 'SELECT count(*) FROM used'), 1, 'next_id() makes a hidden row visible again');
+	my $same = $page;
+	$set_line_pointer->($same, $upper, 1, $length);
+	$set_header_size->($same, $upper);
+	ok($same eq $page, 'a sequence\'s page has the form that the damaged ones start from');
 }
-
-# A stored layout of a later version, and damaged ones
+# Each of these but the zeroes damages one thing only.
+my %damage = (
+	'magic number' => sub { substr($_[0], $special, 4) = "\0\0\0\0" },
+	'zeroes' => sub { $_[0] = "\0" x length $_[0] },
+	'header size' => sub { substr($_[0], $upper + 22, 1) = "\xff" },
+	'end of line pointers' => sub { substr($_[0], 12, 2) = pack 'S', $lower + 4 },
+	'dead line pointer' => sub { $set_line_pointer->($_[0], $upper, 3, $length) },
+	'short tuple' => sub { $set_line_pointer->($_[0], $upper, 1, $length - 1) },
+	'tuple in the page header' => sub {
+		$set_line_pointer->($_[0], 16, 1, $length);
+		$set_header_size->($_[0], 16) },
+	'tuple in the special space' => sub {
+		$set_line_pointer->($_[0], $upper + 8, 1, $length);
+		$set_header_size->($_[0], $upper + 8) },
+	'large special space' => sub {
+		my $tuple = substr($_[0], $upper, $length);
+		substr($_[0], $upper - 8, $length) = $tuple;
+		substr($_[0], $special - 8, 4) = substr($_[0], $special, 4);
+		substr($_[0], 14, 4) = pack 'SS', $upper - 8, $special - 8;
+		$set_line_pointer->($_[0], $upper - 8, 1, $length) });
+foreach my $what (sort keys %damage)
 {
-	$node->safe_psql('postgres', q{
-		CREATE TABLE layouts (layout snowflake_layout);
-		INSERT INTO layouts VALUES ('instagram'), ('instagram'), ('instagram');
-		CHECKPOINT});
-	my $path = file_of($node, 'layouts');
-	$node->stop;
-	my $page = slurp_file($path);
-	my ($upper, $special) = unpack 'SS', substr($page, 14, 4);
-	my $size = ($special - $upper) / 3;
-	# The first row is last on the page.  After its length, a value has its version
-	# and its text, which ends with a zero.
-	substr($page, $special - $size + 28, 1) = "\x63";
-	substr($page, $special - 2 * $size + 29, 1) = 'x';
-	substr($page, $special - 3 * $size + 29 + length('instagram'), 1) = 'x';
-	write_file($path, $page);
+	my $bad = $page;
+	$damage{$what}->($bad);
+	write_file($path, $bad);
 	$node->start;
-	foreach my $use ('layout', 'snowflake_shard(5, layout)', q{next_id(5, 'used', layout)},
-		q{next_ids(5, 1, 'used', layout)})
-	{
-		my @errors = map { sqlstate_of($node, "SELECT $use FROM layouts WHERE ctid = '(0,$_)'") } 1 .. 3;
-		like($errors[0], qr/^0A000 unsupported version 99 of type snowflake_layout/, "$use reports a layout of an unknown version");
-		like($errors[1], qr/^XX001 damaged value of type snowflake_layout/, "$use reports a layout with a damaged text");
-		like($errors[2], qr/^XX001 damaged value of type snowflake_layout/, "$use reports a layout whose text does not end");
-	}
+	fails_with($node, q{SELECT next_id(5, 'used')}, qr/^XX001 page of sequence "used" is damaged/,
+		"next_id() reports a damaged page: $what");
+	fails_with($node, q{SELECT snowflake_status('used')}, qr/^XX001 /,
+		"snowflake_status() reports a damaged page: $what");
 	$node->stop;
 }
 
 # A page that cannot be read at all
-{
-	my $node = PostgreSQL::Test::Cluster->new('checksums');
-	$node->init(extra => ['--data-checksums']);
-	$node->start;
-	$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; SELECT next_id(5)');
-	my $path = file_of($node, 'next_id_seq');
-	$node->stop;
-	my $page = slurp_file($path);
-	substr($page, -20, 1) ^= "\x01";
-	write_file($path, $page);
-	$node->start;
-	my ($ret, $stdout, $stderr) = $node->psql('postgres', q{
-		DO $$
-		BEGIN
-			FOR i IN 1..3 LOOP
-				BEGIN
-					RAISE NOTICE 'ID %', next_id(5);
-				EXCEPTION WHEN data_corrupted THEN
-					RAISE NOTICE 'refused';
-				END;
-			END LOOP;
-		END $$});
-	is(scalar(() = $stderr =~ /NOTICE:  refused/g), 3, 'next_id() refuses a page with a bad checksum every time');
-	unlike($stderr, qr/NOTICE:  ID|leak/, 'next_id() makes no ID of a page with a bad checksum, and leaks no buffer');
-	$node->stop;
-}
+$node = PostgreSQL::Test::Cluster->new('checksums');
+$node->init(extra => ['--data-checksums']);
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; SELECT next_id(5)');
+my $file = $node->safe_psql('postgres', q{SELECT pg_relation_filepath('next_id_seq')});
+$node->stop;
+$node->corrupt_page_checksum($file, 0);
+$node->start;
+my ($ret, $stdout, $stderr) = $node->psql('postgres', q{
+	DO $$
+	BEGIN
+		FOR i IN 1..3 LOOP
+			BEGIN
+				RAISE NOTICE 'ID %', next_id(5);
+			EXCEPTION WHEN data_corrupted THEN
+				RAISE NOTICE 'refused';
+			END;
+		END LOOP;
+	END $$});
+is(scalar(() = $stderr =~ /NOTICE:  refused/g), 3, 'next_id() refuses a page with a bad checksum every time');
+unlike($stderr, qr/NOTICE:  ID|leak/, 'next_id() makes no ID of a page with a bad checksum, and leaks no buffer');
+$node->stop;
 
 done_testing();
