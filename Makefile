@@ -43,9 +43,9 @@ prove_installcheck: ledger
 	$(PROVE) -I '$(top_srcdir)/src/test/perl' -I t $(PROVE_FLAGS) \
 	$(if $(PROVE_TESTS),$(PROVE_TESTS),t/*.pl)
 
-# A client that keeps a ledger of the IDs it received, for t/ and tools/soak
-ledger: t/ledger.c
-	$(CC) $(CFLAGS) $(CPPFLAGS) -I'$(includedir)' $< $(LDFLAGS) -L'$(libdir)' -lpq -o $@
+# Clients that keep a ledger of the IDs they received, for t/ and tools/soak
+ledger: $(addprefix t/ledger/, check.c ledger.h main.c record.c run.c selftest.c session.h turns.c)
+	$(CC) $(CFLAGS) $(CPPFLAGS) -I'$(includedir)' $(filter %.c,$^) $(LDFLAGS) -L'$(libdir)' -lpq -o $@
 
 # The pure functions under LLVM's fuzzer; ./fuzz -max_total_time=60 runs it
 FUZZ_CFLAGS = -g -O1 -fsanitize=fuzzer,address,undefined \

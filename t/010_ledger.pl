@@ -1,9 +1,8 @@
-# A ledger of every ID that clients received, kept while servers are killed,
+# Clients note every ID that they receive in a ledger, while servers are killed,
 # clocks are stepped and standbys promoted.  tools/soak is the long form.
 #
-# The sequences' marks are a day ahead of the clock at first, and steps of the
-# clock stay below that: the clock's own progress would hide a generator that
-# forgot something.
+# Sequences begin a day ahead of the clock, and the clock is stepped by less.
+# Otherwise the clock's own progress would hide a generator that forgot a value.
 
 use strict;
 use warnings;
@@ -15,45 +14,48 @@ use Time::HiRes qw(usleep);
 use FindBin;
 use lib $FindBin::RealBin;
 use SnowflakeTest;
-
-my $ledger = ledger_program();
+use LedgerTest;
+use StandbyTest qw(standby_is_synchronous);
 
 my $dir = File::Spec->rel2abs(PostgreSQL::Test::Utils::tempdir);
-my $faked = defined faketime_library();
-my $days = 10 * 86_400_000;	# snowflake.max_lead of most servers
+my $clock_can_be_stepped = defined faketime_library();
+my @ten_days = ('--max-lead', 10 * 86_400_000);	# snowflake.max_lead of most servers
 
-# Does the ledger see what it is there to see?
-my ($stdout, $stderr) = run_command([ $ledger, 'selftest' ]);
-my @results = $stdout =~ /^((?:not )?ok - .*)$/mg;
-ok(!/^not/, "ledger: " . s/^.*?- //r) for @results;
-cmp_ok(scalar @results, '>', 15, 'the ledger was checked');
-like($stdout, qr/^0 failed$/m, 'and is good');
-
-# Start the server, with a clock that can be stepped if there can be one.
 sub start
 {
 	my ($node) = @_;
-	$faked ? start_with_clock($node, $node->{clock} // '+0') : $node->start;
+	$clock_can_be_stepped ? start_with_clock($node, $node->{clock} // '+0') : $node->start;
 	return;
 }
 
-sub step
+sub restart_after_crash
+{
+	my ($node) = @_;
+	crash($node);
+	start($node);
+	return;
+}
+
+# Step a server's clock, and log when, as the ledger cannot judge an ID's time
+# at that moment.
+sub step_clock
 {
 	my ($node, $clock) = @_;
 	$node->{clock} = $clock;
-	PostgreSQL::Test::Utils::system_or_bail($ledger, 'step', "$dir/steps",
-		$node->basedir . '/clock', $clock) if $faked;
+	system_or_bail(ledger_program(), 'step', "$dir/steps", $node->basedir . '/clock', $clock)
+	  if $clock_can_be_stepped;
 	return;
 }
 
-sub new_node
+sub new_server
 {
-	my ($name, $conf, %params) = @_;
+	my ($name, $max_lead, $conf, %params) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
 
 	$node->init(%params);
-	# Nobody but us shall flush WAL.
+	# Nobody but the test flushes WAL.
 	$node->append_conf('postgresql.conf', <<EOC);
+snowflake.max_lead = '$max_lead'
 wal_writer_delay = 10s
 checkpoint_timeout = 1h
 autovacuum = off
@@ -67,122 +69,97 @@ log_statement = none
 $conf
 EOC
 	start($node);
-	$node->safe_psql('postgres',
-		'CREATE EXTENSION snowflake; CREATE SEQUENCE ahead MAXVALUE 1125899906841599; CREATE SEQUENCE near MAXVALUE 1125899906841599;' . `$ledger init`);
+	$node->safe_psql('postgres', q{
+		CREATE EXTENSION snowflake;
+		CREATE SEQUENCE ahead MAXVALUE 1125899906841599;
+		CREATE SEQUENCE near MAXVALUE 1125899906841599;} . sql_for_clients());
 	return $node;
 }
 
-# Tell the clients where to go.
-sub direct_to
+sub no_client_saw_a_fault
 {
-	my ($node, $where) = @_;
-	append_to_file("$where.new", $node->connstr('postgres') . "\n");
-	rename "$where.new", $where or die "rename: $!";
+	my ($whose, $ledger) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $report = no_client_received_a_bad_id($whose, -e "$dir/steps" ? ('--steps', "$dir/steps") : (), $ledger);
+
+	like($report, qr/^errors that must not be +0$/m, "no client of $whose received an error that a crash does not explain");
 	return;
 }
 
-sub start_load
-{
-	my ($name, @options) = @_;
-	my $load = { name => "$dir/$name" };
-	$load->{run} = IPC::Run::start([ $ledger, 'run', '--connection-file', "$dir/$name.where",
-			'--shards', '5,8191', '--batch', 600, @options, "$dir/$name" ]);
-	return $load;
-}
+# --- the ledger finds the faults that it is there to find -------------------
 
-sub stop_load
-{
-	my ($load) = @_;
-	$load->{run}->signal('TERM');
-	ok($load->{run}->finish, 'the clients ended well');
-	return;
-}
+my ($results) = run_command([ ledger_program(), 'selftest' ]);
+my @results = $results =~ /^((?:not )?ok - .*)$/mg;
+ok(!/^not/, 'selftest of the ledger: ' . s/^.*?- //r) foreach @results;
+cmp_ok(scalar @results, '>', 15, 'the selftest of the ledger plants many faults');
+like($results, qr/^0 failed$/m, 'the selftest of the ledger passes to its end');
 
-# Every assertion of the ledger, and its report
-sub check
-{
-	my ($load, $what) = @_;
-	my @steps = -e "$dir/steps" ? ('--steps', "$dir/steps") : ();
-	my ($report) = run_command([ $ledger, 'check', @steps, $load->{name} ]);
-	note($report);
-	foreach my $fault ('duplicates', 'not growing within a call', 'out of order in time',
-		'wrong shard', 'too far ahead of the clock', 'behind the clock', 'errors that must not be')
-	{
-		like($report, qr/^$fault +0$/m, "$what: $fault: none");
-	}
-	return;
-}
+# --- a server that is killed again and again ---------------------------------
 
-# One server, which is killed.
 {
-	my $node = new_node('killed', "snowflake.max_lead = '10d'\nshared_buffers = 1MB\n");
-	my $load;
-	my $lives = 0;
+	my $ledger = "$dir/killed";
+	my $node = new_server('killed', '10d', 'shared_buffers = 1MB');
+	my $times = 0;
 
-	ahead_of_clock($node, $_, '1 day') for 'ahead', 'next_id_seq';
+	ahead_of_clock($node, $_, '1 day') foreach 'ahead', 'next_id_seq';
 	$node->safe_psql('postgres', 'CHECKPOINT');
-	direct_to($node, "$dir/killed.where");
 
-	# Lives in which nobody writes anything, since a commit flushes everybody's
-	# WAL; and one soon after the other, as what is lost is what the last one
-	# logged.
-	$load = start_load('killed', '--quiet', '--max-lead', $days, '--sessions', 16, '--sequences', 'ahead');
-	foreach my $round (1 .. 4)
+	# Nobody writes anything, as a commit would flush everybody's WAL.  Crashes
+	# follow soon on each other, as one loses only what its life has logged.
+	my $clients = start_clients($ledger, $node->connstr('postgres'), @ten_days, '--quiet', '--sessions', 16, '--sequences', 'ahead');
+	foreach (1 .. 4)
 	{
-		$lives += more_ids($load->{name}, 2000);
-		crash($node);
-		start($node);
+		$times += more_ids($ledger, 2000);
+		restart_after_crash($node);
 	}
-	stop_load($load);
+	clients_end_without_error($clients, 'a server without writes that crashes');
 
-	# Lives with all kinds of transactions, clock steps, checkpoints, and new
-	# files that came with the old one's count.
-	$load = start_load('killed', '--seed', 2, '--bulk', '--max-lead', $days, '--sessions', 16,
-		'--sequences', 'ahead,near,next_id_seq',
-		'--some-sessions', 4, '--some-settings', '-c synchronous_commit=off');
+	# All kinds of transactions, clock steps, checkpoints, and files of sequences
+	# that come with the old file's count of logged values
+	$clients = start_clients($ledger, $node->connstr('postgres'), @ten_days, '--seed', 2, '--bulk',
+		'--sessions', 16, '--sequences', 'ahead,near,next_id_seq', '--half', '-c synchronous_commit=off');
 	foreach my $clock ('+3600', '-7200', '+0', '-0.250', '+10800')
 	{
-		$lives += more_ids($load->{name}, 5000);
-		step($node, $clock);
+		$times += more_ids($ledger, 5000);
+		step_clock($node, $clock);
 		$node->safe_psql('postgres', 'CHECKPOINT');
-		$lives += more_ids($load->{name}, 5000);
+		$times += more_ids($ledger, 5000);
 		$node->safe_psql('postgres', q{
 			BEGIN; ALTER SEQUENCE ahead SET UNLOGGED; ALTER SEQUENCE ahead SET LOGGED; COMMIT});
-		$lives += more_ids($load->{name}, 1000);
-		crash($node);
-		start($node);
+		$times += more_ids($ledger, 1000);
+		restart_after_crash($node);
 	}
-	$lives += more_ids($load->{name}, 1000);
-	stop_load($load);
-	is($lives, 20, 'IDs came again after each kill');
-	check($load, 'killed');
+	$times += more_ids($ledger, 1000);
+	clients_end_without_error($clients, 'a server with writes that crashes');
+	is($times, 20, 'clients receive IDs again after each crash, clock step and new file of a sequence');
+	no_client_saw_a_fault('a server that crashes', $ledger);
 	$node->stop;
 }
 
-# One server with the lead of every day, which is killed: not ahead of the
-# clock by more than that, nor ever behind it.
-{
-	my $node = new_node('lead', "snowflake.max_lead = '100ms'\n");
-	my $load;
+# --- a server with little lead, whose clock is stepped -----------------------
 
-	direct_to($node, "$dir/lead.where");
-	$load = start_load('lead', '--max-lead', 100, '--sessions', 100, '--sequences', 'near,next_id_seq');
-	more_ids($load->{name}, 20_000);
-	crash($node);
-	start($node);
-	step($node, '-0.5');
-	ok(more_ids($load->{name}, 20_000), 'IDs come again when the clock has caught up');
-	step($node, '+0.5');
-	ok(more_ids($load->{name}, 20_000), 'and when it has leapt');
-	stop_load($load);
-	check($load, 'lead');
+{
+	my $ledger = "$dir/lead";
+	my $node = new_server('lead', '100ms', '');
+	my $clients = start_clients($ledger, $node->connstr('postgres'), '--max-lead', 100, '--sessions', 100,
+		'--sequences', 'near,next_id_seq');
+
+	more_ids($ledger, 20_000);
+	restart_after_crash($node);
+	step_clock($node, '-0.5');
+	ok(more_ids($ledger, 20_000), 'clients receive IDs again when a clock that was set back has caught up');
+	step_clock($node, '+0.5');
+	ok(more_ids($ledger, 20_000), 'clients receive IDs after the clock has leapt ahead');
+	clients_end_without_error($clients, 'a server with little lead');
+	no_client_saw_a_fault('a server with little lead', $ledger);
 	$node->stop;
 }
 
-# A synchronous standby takes over, and gets a standby of its own.
+# --- a synchronous standby is promoted, and gets a standby of its own ---------
+
 {
-	my $primary = new_node('primary', "snowflake.max_lead = '10d'\n", allows_streaming => 1);
-	my $load;
+	my $ledger = "$dir/primary";
+	my $primary = new_server('primary', '10d', '', allows_streaming => 1);
 	my $count = 0;
 
 	my $new_standby = sub
@@ -193,46 +170,43 @@ sub check
 		$primary->backup($name);
 		$standby->init_from_backup($primary, $name, has_streaming => 1);
 		start($standby);
-		$primary->poll_query_until('postgres',
-			q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'})
-		  or die 'no synchronous standby';
+		standby_is_synchronous($primary) or die 'no synchronous standby';
 		return $standby;
 	};
 
-	ahead_of_clock($primary, $_, '1 day') for 'ahead', 'next_id_seq';
+	ahead_of_clock($primary, $_, '1 day') foreach 'ahead', 'next_id_seq';
 	$primary->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
 	$primary->reload;
 	my $standby = $new_standby->();
-	direct_to($primary, "$dir/primary.where");
-	$load = start_load('primary', '--bulk', '--max-lead', $days, '--sessions', 16, '--sequences', 'ahead,near,next_id_seq');
+	my $clients = start_clients($ledger, $primary->connstr('postgres'), @ten_days, '--bulk', '--sessions', 16,
+		'--sequences', 'ahead,near,next_id_seq');
 
-	foreach my $how ('starved', 'plain')
+	my $promote = sub
 	{
-		ok(more_ids($load->{name}, 5000), 'a primary with a synchronous standby makes IDs');
-		if ($how eq 'starved')
-		{
-			# Without its standby the primary makes new records, and must not
-			# let out what they cover.
-			crash($standby);
-			crash($primary);
-			start($primary);
-			usleep(500_000);
-			crash($primary);
-			step($standby, '-3600');
-			start($standby);
-		}
-		else
-		{
-			crash($primary);
-		}
 		$standby->promote;
-		direct_to($standby, "$dir/primary.where");
+		direct_clients($ledger, $standby->connstr('postgres'));
 		$primary = $standby;
 		$standby = $new_standby->();
-	}
-	ok(more_ids($load->{name}, 5000), 'IDs come after the last promotion');
-	stop_load($load);
-	check($load, 'promoted');
+	};
+
+	ok(more_ids($ledger, 5000), 'clients receive IDs from a primary with a synchronous standby');
+	# Without its standby the primary logs more values, and must not return
+	# the IDs that they cover.
+	crash($standby);
+	restart_after_crash($primary);
+	usleep(500_000);
+	crash($primary);
+	step_clock($standby, '-3600');
+	start($standby);
+	$promote->();
+
+	ok(more_ids($ledger, 5000), 'clients receive IDs from the promoted standby of a primary that was without it');
+	crash($primary);
+	$promote->();
+
+	ok(more_ids($ledger, 5000), 'clients receive IDs from the promoted standby of a primary that crashed');
+	clients_end_without_error($clients, 'servers that are promoted');
+	no_client_saw_a_fault('servers that are promoted', $ledger);
 	$standby->stop('immediate');
 	$primary->stop('immediate');
 }

@@ -10,8 +10,8 @@ use Test::More;
 use FindBin;
 use lib $FindBin::RealBin;
 use SnowflakeTest;
+use LedgerTest;
 
-my $ledger = ledger_program();
 my $dir = File::Spec->rel2abs(PostgreSQL::Test::Utils::tempdir);
 my $node = server_ahead_of_clock('tiny', <<EOC);
 autovacuum = off
@@ -20,13 +20,12 @@ shared_buffers = 128kB
 bgwriter_delay = 10ms
 log_statement = none
 EOC
-$node->safe_psql('postgres', `$ledger init`);
+$node->safe_psql('postgres', sql_for_clients());
 append_to_file("$dir/evict.sql", "SELECT FROM pg_attribute WHERE attrelid = (random() * 5000)::int;\n");
 append_to_file("$dir/checkpoint.sql", "\\sleep 50 ms\nCHECKPOINT;\n");
 
-my $clients = IPC::Run::start([
-	$ledger, 'run', '--connection', $node->connstr('postgres'), '--sequences', 'used',
-	'--quiet', '--max-lead', 30 * 86_400_000, "$dir/ledger" ]);
+my $clients = start_clients("$dir/ledger", $node->connstr('postgres'), '--sequences', 'used',
+	'--quiet', '--max-lead', 30 * 86_400_000);
 foreach my $round (1 .. 3)
 {
 	my $others = IPC::Run::start(
@@ -40,12 +39,8 @@ foreach my $round (1 .. 3)
 	$others->finish;
 	$node->start;
 }
-$clients->signal('TERM');
-ok($clients->finish, 'the clients end without an error');
-my ($report) = run_command([ $ledger, 'check', "$dir/ledger" ]);
-note($report);
-like($report, qr/^$_ +0$/m, "the ledger finds nothing amid evictions, checkpoints and crashes: $_")
-  foreach 'duplicates', 'not growing within a call', 'out of order in time';
+clients_end_without_error($clients, 'a server with evictions');
+no_client_received_a_bad_id('a server with evictions, checkpoints and crashes', "$dir/ledger");
 
 $node->stop;
 done_testing();

@@ -7,6 +7,7 @@ use FindBin;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use lib $FindBin::RealBin;
+use LedgerTest;
 use PortableTest;
 use SnowflakeTest;
 
@@ -14,7 +15,7 @@ my $node = server_in_utc('portable', "max_connections = 60\n");
 my $ledger = PostgreSQL::Test::Utils::tempdir() . '/ledger';
 my $locks = q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'};
 new_portable_database($node, 'crowd');
-$node->safe_psql('crowd', 'CREATE SEQUENCE own MAXVALUE 1125899906841599;' . `@{[ ledger_program() ]} init`);
+$node->safe_psql('crowd', 'CREATE SEQUENCE own MAXVALUE 1125899906841599;' . sql_for_clients());
 
 # For a few seconds, cancel sessions at random moments, some of them twice, and
 # terminate some.  Returns how often.
@@ -41,8 +42,8 @@ sub strike
 
 # --- sessions that end ----------------------------------------------------
 
-my $load = start_ledger($node, 'crowd', $ledger, '--max-lead', 1000, '--sessions', 12,
-	'--sequences', 'next_id_seq,own', '--batch', 300);
+my $load = start_clients($ledger, $node->connstr('crowd'), '--max-lead', 1000, '--sessions', 12,
+	'--sequences', 'next_id_seq,own');
 ok(more_ids($ledger, 20_000), 'many sessions make IDs');
 foreach (1 .. 5)
 {
@@ -53,9 +54,9 @@ foreach (1 .. 5)
 # Most of them wait for the lock, some have it.
 cmp_ok(strike(q{application_name = 'ledger'}, 0.05), '>', 50, 'many sessions are cancelled or terminated');
 ok(more_ids($ledger, 20_000), 'the other sessions go on');
-$load->signal('TERM');
-ok($load->finish, 'the clients end without an error');
-ledger_has_no_fault('the crowd', '57014|57P01|08006|stop', $ledger);
+clients_end_without_error($load, 'the crowd');
+no_client_received_an_error_except('57014|57P01|08006|stop', 'the crowd',
+	no_client_received_a_bad_id('the crowd', $ledger));
 ok($node->poll_query_until('crowd', "SELECT ($locks) = 0"), 'cancelled and terminated sessions leave no lock');
 
 # --- sessions that stay, as a pooler's do ---------------------------------

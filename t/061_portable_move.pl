@@ -8,6 +8,7 @@ use IPC::Run;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use lib $FindBin::RealBin;
+use LedgerTest;
 use PortableTest;
 use SnowflakeTest;
 
@@ -26,13 +27,13 @@ $node->safe_psql('moving', 'CREATE SEQUENCE albums_id_seq MAXVALUE 1125899906841
 	CREATE TABLE albums (id bigint PRIMARY KEY DEFAULT next_id(6, 'albums_id_seq'), n serial);
 	GRANT INSERT ON photos, albums TO app_user;
 	GRANT USAGE ON SEQUENCE photos_n_seq, albums_n_seq TO app_user;
-	GRANT USAGE, UPDATE ON SEQUENCE next_id_seq, albums_id_seq TO app_user;} . `@{[ ledger_program() ]} init`);
+	GRANT USAGE, UPDATE ON SEQUENCE next_id_seq, albums_id_seq TO app_user;} . sql_for_clients());
 
 # Clients of one sequence each: a transaction with both could deadlock with the
 # owner's.
 my %load = map {
-	$_ => start_ledger($node, 'moving', "$dir/$_", '--max-lead', 10 * 86_400_000, '--sessions', 3,
-		'--sequences', $_, '--first-sequence', $_ eq 'albums_id_seq' ? 1 : 0) } @sequences;
+	$_ => start_clients("$dir/$_", $node->connstr('moving'), '--max-lead', 10 * 86_400_000, '--sessions', 3,
+		'--sequences', $_) } @sequences;
 sub ids_are_made { my ($when) = @_; return ok(!(grep { !more_ids("$dir/$_", 10_000) } @sequences), "IDs are made $when") }
 
 # INSERTs by the role to which the document grants privileges
@@ -69,13 +70,10 @@ foreach my $version ('the extension', 'the portable version', 'the extension')
 }
 ids_are_made('after the last move');
 
-foreach my $sequence (@sequences)
-{
-	$load{$sequence}->signal('TERM');
-	ok($load{$sequence}->finish, "the clients of $sequence end without an error");
-}
+clients_end_without_error($load{$_}, $_) foreach @sequences;
 # Calls that had begun before a move may fail.
-ledger_has_no_fault('the moves', 'stop|42P01|42883', map { "$dir/$_" } @sequences);
+no_client_received_an_error_except('stop|42P01|42883', 'sequences that move',
+	no_client_received_a_bad_id('sequences that move', map { "$dir/$_" } @sequences));
 $inserts->signal('TERM');
 $inserts->finish;
 unlike($errors, qr/error|abort/i, 'no INSERT failed');

@@ -9,21 +9,20 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use FindBin;
 use lib $FindBin::RealBin;
+use LedgerTest;
 use PgBouncer;
 use SnowflakeTest;
 
 plan skip_all => 'pgbouncer is not installed' unless defined pgbouncer_program();
 
-my $ledger = ledger_program();
 my $received = File::Spec->rel2abs(PostgreSQL::Test::Utils::tempdir) . '/ledger';
 my $node = server_ahead_of_clock('server', "log_statement = none\n");
-$node->safe_psql('postgres', `$ledger init`);
+$node->safe_psql('postgres', sql_for_clients());
 ahead_of_clock($node, 'next_id_seq', '1 day');
 my $pooler = start_pgbouncer($node, { transaction => 'pool_mode=transaction' });
 
-my $clients = IPC::Run::start([
-	$ledger, 'run', '--connection', $pooler->connstr('transaction'), '--sessions', 12,
-	'--sequences', 'used,next_id_seq', '--shards', '5,8191', '--max-lead', 30 * 86_400_000, $received ]);
+my $clients = start_clients($received, $pooler->connstr('transaction'), '--sessions', 12,
+	'--sequences', 'used,next_id_seq', '--max-lead', 30 * 86_400_000);
 my $idle = $pooler->background_psql('transaction');
 my $id = $idle->query_safe(q{SELECT next_id(5, 'used')});
 ok(more_ids($received, 5000), 'clients receive IDs through the pooler');
@@ -36,9 +35,8 @@ foreach my $round (1 .. 3)
 	$id = $after;
 }
 $idle->quit;
-$clients->signal('TERM');
-ok($clients->finish, 'the clients of the pooler end without an error');
-command_ok([ $ledger, 'check', $received ],
+clients_end_without_error($clients, 'the pooler');
+command_ok([ ledger_program(), 'check', $received ],
 	'no client received an ID twice, out of order or of a wrong shard through the pooler');
 
 $node->stop;

@@ -1,18 +1,16 @@
 # What the tests of portable/snowflake.sql share: databases with the portable
-# version, and clients that keep a ledger of its IDs.
+# version.
 package PortableTest;
 
 use strict;
 use warnings;
 use Exporter 'import';
 use File::Basename;
-use IPC::Run;
 use PostgreSQL::Test::Utils;
 use SnowflakeTest;
 use Test::More;
 
-our @EXPORT = qw(install_portable new_portable_database server_with_both_versions
-  start_ledger ledger_has_no_fault);
+our @EXPORT = qw(install_portable new_portable_database server_with_both_versions);
 
 # Install the portable version in a database.  Returns what psql reports.
 sub install_portable
@@ -56,30 +54,6 @@ sub server_with_both_versions
 			RETURN SQLSTATE || ' ' || SQLERRM;
 		END $$});
 	return $node;
-}
-
-# Start clients that make IDs and write them to a ledger, a path.
-sub start_ledger
-{
-	my ($node, $database, $ledger, @options) = @_;
-	return IPC::Run::start([ ledger_program(), 'run', '--connection', $node->connstr($database),
-		'--shards', '5,8191', @options, $ledger ]);
-}
-
-# Ledgers report no faults, and no errors but those that a pattern allows.
-sub ledger_has_no_fault
-{
-	my ($name, $allowed, @ledgers) = @_;
-	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	my ($report) = run_command([ ledger_program(), 'check', @ledgers ]);
-
-	note($report);
-	like($report, qr/^$_ +0$/m, "the ledger of $name has no fault: $_")
-	  foreach 'duplicates', 'not growing within a call', 'out of order in time', 'wrong shard',
-	  'too far ahead of the clock', 'behind the clock';
-	my ($seen) = $report =~ /^errors by SQLSTATE +(.*)$/m;
-	is(join(' ', grep { !/^($allowed)$/ } $seen =~ /(\w{5}):/g), '', "the ledger of $name has no errors but $allowed");
-	return;
 }
 
 1;

@@ -24,7 +24,7 @@ our @EXPORT = qw(server_in_utc server_ahead_of_clock ahead_of_clock setval_ahead
   crash crash_and_start faketime_library start_with_clock set_clock far_future
   send_sql session_prints fails_with sqlstate_of catalog_of wait_for
   gdb_is_installed hold_at let_go
-  file_of write_file ledger_program more_ids copied_installation unpack_packages
+  file_of write_file copied_installation unpack_packages
   blocks blocks_in run_examples NOBODY_FLUSHES WAITS_FOR_PAGE);
 
 # Settings of a server where nobody but the test flushes WAL or pages, and where
@@ -371,25 +371,6 @@ sub let_go
 
 # A server cannot stop while gdb holds one of its processes.
 END { let_go($_) foreach @held }
-
-# The client that keeps a ledger of the IDs it received (t/ledger.c).
-sub ledger_program
-{
-	my $program = File::Spec->rel2abs(($ENV{TESTDIR} // '.') . '/ledger');
-
-	die "$program is not there: use make prove_installcheck" unless -x $program;
-	return $program;
-}
-
-# Wait until the clients of a ledger have received so many IDs more.
-sub more_ids
-{
-	my ($ledger, $ids) = @_;
-	my $received = sub { -s "$ledger.count" ? slurp_file("$ledger.count") : 0 };
-	my $goal = $received->() + $ids;
-
-	return wait_for(sub { $received->() >= $goal });
-}
 
 # Make a copy of PostgreSQL's installation, with the extension in it.  Returns its
 # directories of programs and of extensions, or nothing if this PostgreSQL does

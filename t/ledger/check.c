@@ -1,0 +1,180 @@
+/*-------------------------------------------------------------------------
+ *
+ * check.c
+ *	  When clocks were stepped, and the report of what the clients found.
+ *
+ * Knows nothing of servers, connections and SQL.
+ *
+ * Copyright (c) 2026, snowflake contributors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger.h"
+
+/*
+ * step LOG FILE SETTING: replace the one line of a file, which holds a clock's
+ * setting, and log between which moments that happened.
+ */
+int
+step(int argc, char **argv)
+{
+	char		new_name[1024];
+	FILE	   *file;
+	int64_t		begin;
+
+	if (argc != 4)
+		errx(2, "usage: ledger step LOG FILE SETTING");
+	snprintf(new_name, sizeof(new_name), "%s.new", argv[2]);
+	file = fopen(new_name, "w");
+	if (file == NULL || fprintf(file, "%s\n", argv[3]) < 0 || fclose(file) != 0)
+		err(2, "could not write \"%s\"", new_name);
+
+	begin = monotonic();
+	if (rename(new_name, argv[2]) != 0)
+		err(2, "could not rename \"%s\"", new_name);
+
+	file = fopen(argv[1], "a");
+	if (file == NULL ||
+		fprintf(file, "%" PRId64 " %" PRId64 " %s %s\n", begin, monotonic(), argv[2], argv[3]) < 0 ||
+		fclose(file) != 0)
+		err(2, "could not write \"%s\"", argv[1]);
+	return 0;
+}
+
+/*
+ * Read the log of steps, and return how many there are.
+ */
+static int
+read_steps(const char *name, Step **steps)
+{
+	FILE	   *file = fopen(name, "r");
+	char		line[1024];
+	int			count = 0;
+
+	if (file == NULL)
+		err(2, "could not open \"%s\"", name);
+	while (fgets(line, sizeof(line), file) != NULL)
+	{
+		*steps = realloc(*steps, (count + 1) * sizeof(Step));
+		if (*steps == NULL)
+			err(2, "could not read \"%s\"", name);
+		if (sscanf(line, "%" SCNd64 " %" SCNd64, &(*steps)[count].begin, &(*steps)[count].end) != 2)
+			errx(2, "\"%s\" is not a log of clock steps", name);
+		count++;
+	}
+	fclose(file);
+	return count;
+}
+
+/*
+ * Blame the suspects that no step of a clock excuses, and return how many are
+ * excused.
+ */
+uint64_t
+judge_suspects(const Ledger *ledger, const Step *steps, int count)
+{
+	State	   *state = ledger->state;
+	uint64_t	excused = 0;
+
+	state->faults[AHEAD_OF_CLOCK] = state->faults[BEHIND_CLOCK] = 0;
+	for (const Suspect *suspect = state->suspects;
+		 suspect < state->suspects + state->suspect_count; suspect++)
+	{
+		bool		stepped = false;
+
+		for (int i = 0; i < count; i++)
+			stepped |= steps[i].begin <= suspect->call.end && steps[i].end >= suspect->call.begin;
+		if (stepped)
+			excused++;
+		else
+			blame(ledger, &suspect->call, suspect->fault, suspect->usecs);
+	}
+	return excused;
+}
+
+/*
+ * Add a ledger's counts to those of the others.
+ */
+static void
+add(State *sum, const State *state)
+{
+	for (int i = 0; i < FAULTS; i++)
+		sum->faults[i] += state->faults[i];
+	for (int i = 0; i < 128; i++)
+		sum->kinds[i] += state->kinds[i];
+	sum->ids += state->ids;
+	sum->calls += state->calls;
+	sum->cut_off += state->cut_off;
+	sum->clock_checked += state->clock_checked;
+	if (state->slowest > sum->slowest)
+		sum->slowest = state->slowest;
+	for (const Tally *error = state->errors; error->count > 0; error++)
+		tally(sum, sum->errors, error->name, error->count);
+	for (const Tally *errand = state->errands; errand->count > 0; errand++)
+		tally(sum, sum->errands, errand->name, errand->count);
+}
+
+static void
+print_tallies(const char *title, const Tally *tallies)
+{
+	printf("%-30s%s", title, tallies->count == 0 ? " none" : "");
+	for (; tallies->count > 0; tallies++)
+		printf(" %s: %" PRIu64, tallies->name, tallies->count);
+	putchar('\n');
+}
+
+/*
+ * check [--steps LOG] LEDGER...: report what was found, and return 0 if it is
+ * no fault.
+ */
+int
+check(int argc, char **argv)
+{
+	static State sum;
+	Step	   *steps = NULL;
+	int			step_count = 0;
+	uint64_t	excused = 0;
+	bool		good;
+
+	if (argc > 2 && strcmp(argv[1], "--steps") == 0)
+	{
+		step_count = read_steps(argv[2], &steps);
+		argc -= 2;
+		argv += 2;
+	}
+	if (argc < 2)
+		errx(2, "usage: ledger check [--steps LOG] LEDGER...");
+
+	while (*++argv != NULL)
+	{
+		Ledger		ledger;
+
+		open_ledger(&ledger, *argv, 0);
+		excused += judge_suspects(&ledger, steps, step_count);
+		add(&sum, ledger.state);
+	}
+
+	good = sum.ids > 0;
+	printf("%-30s %" PRIu64 " in %" PRIu64 " calls, %" PRIu64 " of them cut off\n",
+		   "IDs received", sum.ids, sum.calls, sum.cut_off);
+	for (int i = 0; i < FAULTS; i++)
+	{
+		printf("%-30s %" PRIu64 "\n", fault_names[i], sum.faults[i]);
+		good = good && sum.faults[i] == 0;
+	}
+	printf("%-30s %" PRIu64 " times, %" PRIu64 " excused by %d steps\n",
+		   "compared with the clock", sum.clock_checked, excused, step_count);
+	printf("%-30s %.3f s\n", "slowest call", sum.slowest / 1e9);
+	printf("%-30s", "IDs by kind of call");
+	for (int i = 0; i < 128; i++)
+		if (sum.kinds[i] > 0)
+			printf(" %c: %" PRIu64, i, sum.kinds[i]);
+	putchar('\n');
+	print_tallies("errors by SQLSTATE", sum.errors);
+	print_tallies("carried out", sum.errands);
+	return good ? 0 : 1;
+}

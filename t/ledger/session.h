@@ -1,0 +1,52 @@
+/*-------------------------------------------------------------------------
+ *
+ * session.h
+ *	  A session of "ledger run", for the two files that make it up.
+ *
+ * Copyright (c) 2026, snowflake contributors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SESSION_H
+#define SESSION_H
+
+#include <libpq-fe.h>
+
+#include "ledger.h"
+
+#define MAX_BATCH			10000
+
+typedef struct Options
+{
+	int			sessions;
+	int			sequence_count;
+	const char *sequences[MAX_SEQUENCES];	/* NAME or NAME=LAYOUT */
+	int			errand_count;
+	const char *errands[MAX_NAMES]; /* MS:SQL, each in a session of its own */
+	const char *half_settings;
+	int			bulk;
+	int			quiet;
+	int			copies;
+	int			seed;
+} Options;
+
+typedef struct Session
+{
+	const Options *options;
+	Ledger	   *ledger;
+	int			number;
+	unsigned short dice[3];		/* for nrand48() */
+	PGconn	   *conn;
+	char		database[64];	/* if not that of the environment */
+	int			sequence;		/* of this turn, from 0 */
+	Call		call;
+	uint64_t	kept[MAX_BATCH];	/* IDs that count if the call commits */
+	int			kept_count;
+} Session;
+
+/* turns.c */
+extern int	random_below(Session *session, int limit);
+extern bool await_result(Session *session);
+extern bool take_turn(Session *session);
+
+#endif
