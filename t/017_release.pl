@@ -1,5 +1,5 @@
-# What a release says of itself: META.json names files that exist, and all files
-# that name the version name the same one.
+# META.json names files that exist, and all files that name the version name the
+# same one.
 
 use strict;
 use warnings;
@@ -10,7 +10,7 @@ use Test::More;
 
 my $root = "$FindBin::RealBin/..";
 
-# What the first match of a pattern in a file captures
+# Return what the first match of a pattern in a file captures.
 sub found
 {
 	my ($file, $pattern) = @_;
@@ -19,7 +19,7 @@ sub found
 
 my $meta = decode_json(slurp_file("$root/META.json"));
 is(join(' ', grep { !$meta->{$_} } qw(name version abstract maintainer license provides meta-spec)), '',
-	'META.json has all that PGXN asks for');
+	'META.json has all keys that PGXN requires');
 my $extension = $meta->{provides}{snowflake};
 ok(-f "$root/$extension->{$_}", "META.json names a file that exists: $extension->{$_}") foreach 'file', 'docfile';
 
@@ -28,7 +28,7 @@ my $version = $meta->{version};
 my ($release, $script) = $version =~ /^((\d+\.\d+)\.\d+)(?:-[a-z]\w*)?$/
   or die "META.json: \"$version\" is no version";
 
-is($extension->{version}, $version, 'META.json: the extension has the version of the whole');
+is($extension->{version}, $version, 'the extension in META.json has the version of the distribution');
 is(found('snowflake.control', qr/^default_version = '(.*)'$/m), $script, 'snowflake.control has the version of META.json');
 like(found('Makefile', qr/^DATA = (.*(?:\\\n.*)*)/m), qr/--\Q$script\E\.sql\b/,
 	'the Makefile installs a script that leads to the version of META.json');

@@ -1,8 +1,8 @@
 # With the library preloaded, sessions share which files have WAL of their own.
 #
-# A session that knows of another's record writes none, so it neither waits for
-# the disk nor lengthens the WAL.  It must not believe this of a file whose page
-# is a copy.
+# A session that knows of another's record writes none, so it neither waits for the
+# disk nor lengthens the WAL.  It must not rely on that for a file whose page is a
+# copy.
 
 use strict;
 use warnings;
@@ -31,13 +31,13 @@ ok(!writes_wal(), 'a session that comes after the first one since a checkpoint w
 next_id_is_larger_after_crash($node, next_id($node), 'one taken without a record');
 next_id_is_larger_after_crash($node, next_id($node), 'one taken after a restart');
 
-# The image of a page that a copy is made of has a count that no record of the
-# copy covers.
+# SET UNLOGGED and SET LOGGED copy the page, with a count that no record of the new
+# file covers.
 next_id($node) for 1 .. 2;
 $node->safe_psql('postgres', 'ALTER SEQUENCE used SET UNLOGGED; ALTER SEQUENCE used SET LOGGED');
 next_id_is_larger_after_crash($node, next_id($node), 'one taken from another file of the sequence');
 
-# A database that has the OID of one that was dropped has its files' names.
+# A new database with the OID of a dropped one also has the names of its files.
 my $create = 'CREATE DATABASE again TEMPLATE postgres OID 99999 STRATEGY wal_log';
 next_id($node) for 1 .. 2;
 $node->safe_psql('template1', $create);
@@ -50,7 +50,7 @@ is($node->safe_psql('again', q{SELECT pg_relation_filepath('used')}), $file, 'a 
 next_id_is_larger_after_crash($node, next_id($node, 'used', 'again'),
 	'one taken from a file with the name of a dropped one', database => 'again');
 
-# Without preloading nobody knows of another's record.
+# Without preloading, no session knows of another's record.
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
 $node->restart;
 next_id($node);
