@@ -46,10 +46,10 @@ ignore_startup_parameters = options,extra_float_digits
 EOC
 	push @daemons, IPC::Run::start([ pgbouncer_program(), '-q', "$dir/pgbouncer.ini" ], '<', \'');
 
-	# A psql whose connection is refused does not read its standard input, and a
-	# broken pipe would end the test.
-	my ($database) = keys %$databases;
-	wait_for(sub { (run_command([ 'psql', '-XAt', '-c', 'SELECT true', '-d', $pooler->connstr($database) ]))[0] eq 't' })
+	# Ask the pooler itself, as a client of a database would be its first.  A psql
+	# whose connection is refused does not read its standard input, and a broken
+	# pipe would end the test.
+	wait_for(sub { (run_command([ 'psql', '-XAt', '-c', 'SHOW VERSION', '-d', $pooler->connstr('pgbouncer') ]))[0] =~ /pgbouncer/i })
 	  or die 'the pooler does not answer';
 	return $pooler;
 }
