@@ -27,7 +27,7 @@ not_ok() { failed=$((failed + 1)); say "NOT OK   $*"; }
 skip() { skipped=$((skipped + 1)); say "skipped  $*"; }
 
 # Run a command, count whether it succeeds, and show what it printed if not.
-#   try WHAT SED-COMMAND COMMAND...	the first prints what tells the result
+#   try WHAT SED-COMMAND COMMAND...	SED-COMMAND prints what tells the result
 try()
 {
 	if "${@:3}" >"$work/try.log" 2>&1 </dev/null; then

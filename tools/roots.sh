@@ -30,8 +30,9 @@ finish()
 {
 	trap '' HUP INT PIPE TERM
 	if [ -n "${child:-}" ]; then
-		# shellcheck disable=SC2046
-		kill -KILL $(cat "/proc/$child/task/$child/children" || echo "$child") || true
+		first=$(cat "/proc/$child/task/$child/children" || true)
+		# shellcheck disable=SC2086
+		kill -KILL ${first:-$child} || true
 		wait "$child" || true
 	fi 2>/dev/null
 	[ -z "${run:-}" ] || rm -rf --one-file-system "$run"
@@ -60,7 +61,16 @@ find_source()
 mount_in()
 {
 	mount -t proc proc "$1/proc"
-	mount --rbind /dev "$1/dev"
+	# Of its own, as a package's scripts may write there.
+	mount -t tmpfs -o mode=755 dev "$1/dev"
+	for device in null zero full random urandom tty; do
+		: >"$1/dev/$device"
+		mount --bind "/dev/$device" "$1/dev/$device"
+	done
+	mkdir "$1/dev/pts" "$1/dev/shm"
+	mount -t devpts -o newinstance,ptmxmode=0666 devpts "$1/dev/pts"
+	ln -s pts/ptmx "$1/dev/ptmx"
+	ln -s /proc/self/fd "$1/dev/fd"
 	mount -t tmpfs -o mode=1777 shm "$1/dev/shm"
 	cat /etc/resolv.conf >"$1/etc/resolv.conf"
 	cat /etc/hosts >"$1/etc/hosts"
