@@ -13,7 +13,15 @@ use SnowflakeTest;
 my $node = server_ahead_of_clock('original', "autovacuum = off\nwal_consistency_checking = 'all'\n",
 	allows_streaming => 1, has_archiving => 1);
 $node->safe_psql('postgres', 'CREATE SEQUENCE clock MAXVALUE 1125899906841599');
+$node->safe_psql('postgres', 'CREATE SEQUENCE busy MAXVALUE 1125899906841599');
 $node->backup('base');
+# Records and page images of all kinds of calls, for the copies to replay
+$node->safe_psql('postgres', q{
+	SELECT count(next_id(5, 'busy')) FROM generate_series(1, 3000);
+	SELECT nextval('busy');
+	CHECKPOINT;
+	BEGIN; SELECT next_id(5, 'busy'); ROLLBACK;
+	SELECT setval('busy', last_value + 2000000) FROM busy}) foreach 1 .. 20;
 
 # Recover a server of its own from the backup and the archived WAL.
 sub recover

@@ -56,6 +56,7 @@ foreach my $max_lead ('0', '1s')
 	my $many = 'SELECT count(next_id(5)) FROM generate_series(1, 10000000)';
 	my @canceled = ends_with($session, 'canceling statement due to user request', $many, sub {
 		$node->poll_query_until('postgres', "SELECT state = 'active' FROM pg_stat_activity WHERE pid = $pid");
+		sleep(0.05);
 		kill 'INT', $pid });
 	my @timed_out = ends_with($session, 'canceling statement due to statement timeout',
 		"SET statement_timeout = '100ms'; $many", sub { });

@@ -6,6 +6,7 @@ use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(sleep);
 use FindBin;
 use lib $FindBin::RealBin;
 use SnowflakeTest;
@@ -18,11 +19,11 @@ my ($holder, $waiter) = map { $node->background_psql('postgres', on_error_stop =
 my ($holder_pid, $waiter_pid) = map { $_->query_safe('SELECT pg_backend_pid()') } $holder, $waiter;
 $_->query_safe($next) foreach $holder, $waiter;
 
-# Stop the one session where it holds the lock on the page, and have the other one
-# ask for an ID.
+# Stop the one session at a function, or when that returns, where it holds the lock
+# on the page.  Have the other one ask for an ID.
 sub stop_holder
 {
-	my $held = hold_at($holder_pid, 'GetRedoRecPtr');
+	my $held = hold_at($holder_pid, @_);
 	return undef unless $held->{attached};
 	send_sql($holder, $next);
 	wait_for(sub { $held->{run}->pump_nb; -e $held->{reached} }) or die "not reached: ${$held->{log}}";
@@ -31,7 +32,7 @@ sub stop_holder
 }
 
 my $waits = 'SELECT ' . WAITS_FOR_PAGE . " FROM pg_stat_activity WHERE pid = $waiter_pid";
-my $held = stop_holder();
+my $held = stop_holder('GetRedoRecPtr');
 if (!defined $held)
 {
 	$node->stop('immediate');
@@ -41,6 +42,7 @@ ok($node->poll_query_until('postgres', $waits), 'a session waits while the holde
 
 # nextval() cannot be canceled here either.
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($waiter_pid)");
+sleep(0.2);
 is($node->safe_psql('postgres', $waits), 't', 'a session that waits for the page\'s lock goes on waiting when it is canceled');
 $waiter->{run}->pump_nb;
 is($waiter->{stdout} . $waiter->{stderr}, '', 'a session that waits for the page\'s lock gets no ID when it is canceled');
@@ -50,7 +52,9 @@ $held->{run}->finish;
 $waiter->{stderr} = '';
 my $taken = $waiter->query_safe($next);
 
-$held = stop_holder();
+# The holder is killed when it has inserted a record.
+$node->safe_psql('postgres', q{SELECT setval('used', last_value + 2000000) FROM used});
+$held = stop_holder('XLogInsert', 1);
 ok($node->poll_query_until('postgres', $waits), 'a session waits while the holder of the page\'s lock is stopped again');
 kill 'KILL', $holder_pid;
 let_go($held);

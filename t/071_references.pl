@@ -4,6 +4,8 @@
 use strict;
 use warnings;
 use FindBin;
+use lib $FindBin::RealBin;
+use SnowflakeTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
@@ -43,6 +45,14 @@ sub ratios
 my @bulk = ratios('README.md', 'bulk', 2);
 cmp_ok(scalar @bulk, '>', 1, 'README.md compares the candidates of the benchmark');
 is_deeply(\@bulk, [ ratios('doc/performance.md', 'insert', 1) ], 'README.md has the ratios of doc/performance.md');
+
+# Guides whose tests name the sections that they run
+my $tests = join '', map { slurp_file("$root/$_") } files('t/*.pl', 'xt/*.pl');
+foreach my $guide ('doc/ranges.md', 'doc/portable.md')
+{
+	my %sections = map { $_->{section} => 1 } grep { $_->{language} eq 'sql' } blocks($guide);
+	is(join(', ', grep { index($tests, "'$_'") < 0 } sort keys %sections), '', "a test runs each section of $guide");
+}
 
 foreach my $file (files('*.md', 'doc/*.md'))
 {

@@ -44,7 +44,7 @@ sub used
 # sleep takes all the time that it can get.
 SKIP:
 {
-	skip 'there is no /proc here', 2 unless -e "/proc/$$/stat";
+	skip 'there is no /proc here', 3 unless -e "/proc/$$/stat";
 	my $start = time();
 	my @before = used();
 	sleep(2);
@@ -52,7 +52,8 @@ SKIP:
 	my ($share, $rate) = map { ($after[$_] - $before[$_]) / (time() - $start) } 0, 1;
 
 	note(sprintf '%d waiting sessions take %.1f %% of a processor and go to sleep %.0f times a second', $sessions, 100 * $share, $rate);
-	cmp_ok($rate / $sessions, '<', 50, 'a waiting session goes to sleep fewer than 50 times a second');
+	cmp_ok($rate, '>', 0, 'waiting sessions go to sleep (control)');
+	cmp_ok($rate / $sessions, '<', 20, 'a waiting session goes to sleep fewer than 20 times a second');
 	cmp_ok($share, '<', 0.5, 'a waiting crowd takes less than half a processor');
 }
 
