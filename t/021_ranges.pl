@@ -54,6 +54,8 @@ like(plan_of(q{SELECT id FROM events WHERE kind = 'hour' AND id < snowflake_min_
 		'CREATE INDEX events_kind_id ON events (kind, id);'),
 	qr/Index Only Scan Backward using events_kind_id on events\n +Index Cond: \(\(kind = 'hour'::text\) AND \(id < /,
 	'an index on the kind and the ID serves a page of one kind');
+# PostgreSQL 18 could skip through this index, which would serve the next queries.
+value('DROP INDEX events_kind_id');
 like(plan_of(q{SELECT count(*) FROM events WHERE id >= snowflake_min_id('2026-11-17Z')}),
 	qr/^Aggregate\n +-> +Index Only Scan using events_pkey on events\n +$bound/, 'the index alone counts a range');
 like(plan_of(q{SELECT day, n FROM generate_series('2026-11-18Z'::timestamptz, '2026-11-21Z', '24 hours') AS day,
