@@ -14,13 +14,6 @@ $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 
 sub value { my ($sql) = @_; return $node->safe_psql('postgres', $sql) }
 
-# The plan of a query, after settings if there are any
-sub plan_of
-{
-	my ($query, $settings) = @_;
-	return value(($settings // '') . "EXPLAIN (COSTS OFF) $query");
-}
-
 value(q{CREATE TABLE visits (id bigint NOT NULL DEFAULT next_id(5), path text);
 	INSERT INTO visits (id, path)
 	SELECT snowflake_id(t, 5, 0), '/' FROM generate_series('2026-11-13Z'::timestamptz, '2026-11-19 23:59:59Z', '1 second') AS t});
@@ -36,42 +29,42 @@ is(value(q{SELECT created_at FROM recent_events WHERE id < snowflake_min_id('202
 # Which index serves what the text says
 my $key = qr/Index Scan using events_pkey on events\n +Index Cond: \(id >= snowflake_min_id\(/;
 my $bound = qr/Index Cond: \(?\(id [<>]=? '\d{19}'::bigint\)/;
-like(plan_of(q{SELECT * FROM events WHERE snowflake_timestamp(id) >= '2026-11-19Z'}, 'DROP INDEX events_created_at;'),
+like(plan_of($node, q{SELECT * FROM events WHERE snowflake_timestamp(id) >= '2026-11-19Z'}, 'DROP INDEX events_created_at;'),
 	qr/^Seq Scan on events/, 'a condition on snowflake_timestamp(id) is not served by the primary key');
 value($_->{code}) foreach grep { $_->{code} =~ /INDEX events_created_at/ } blocks_in('doc/ranges.md', 'Views');
 value('ANALYZE events');
-like(plan_of(q{SELECT * FROM events WHERE id >= snowflake_min_id(now() - interval '24 hours')}),
+like(plan_of($node, q{SELECT * FROM events WHERE id >= snowflake_min_id(now() - interval '24 hours')}),
 	$key, 'the primary key serves a bound that depends on now()');
-like(plan_of(q{SELECT * FROM events WHERE id >= snowflake_min_id('2026-11-01Z') AND id < snowflake_min_id('2026-11-08Z')}),
+like(plan_of($node, q{SELECT * FROM events WHERE id >= snowflake_min_id('2026-11-01Z') AND id < snowflake_min_id('2026-11-08Z')}),
 	qr/^Index Scan using events_pkey on events\n +$bound AND \(id < /, 'the primary key serves a range of time');
 is(value('SELECT id FROM events ORDER BY id DESC LIMIT 2'), "4034188275856970752\n4034187772540490752",
 	'the next page begins at the last ID of the first one');
-like(plan_of(q{SELECT id, kind FROM events WHERE id < 4034187269224010752 ORDER BY id DESC LIMIT 3}),
+like(plan_of($node, q{SELECT id, kind FROM events WHERE id < 4034187269224010752 ORDER BY id DESC LIMIT 3}),
 	qr/^Limit\n +-> +Index Scan Backward using events_pkey on events\n +$bound/, 'a page reads the primary key backwards');
 is(value(q{SELECT id FROM events WHERE id < snowflake_min_id('2026-11-01 12:00Z') ORDER BY id DESC LIMIT 1}),
 	4020779924829770752, 'a page can begin at a time');
-like(plan_of(q{SELECT id FROM events WHERE kind = 'hour' AND id < snowflake_min_id('2026-11-01Z') ORDER BY id DESC LIMIT 20},
+like(plan_of($node, q{SELECT id FROM events WHERE kind = 'hour' AND id < snowflake_min_id('2026-11-01Z') ORDER BY id DESC LIMIT 20},
 		'CREATE INDEX events_kind_id ON events (kind, id);'),
 	qr/Index Only Scan Backward using events_kind_id on events\n +Index Cond: \(\(kind = 'hour'::text\) AND \(id < /,
 	'an index on the kind and the ID serves a page of one kind');
 # PostgreSQL 18 could skip through this index, which would serve the next queries.
 value('DROP INDEX events_kind_id');
-like(plan_of(q{SELECT count(*) FROM events WHERE id >= snowflake_min_id('2026-11-17Z')}),
+like(plan_of($node, q{SELECT count(*) FROM events WHERE id >= snowflake_min_id('2026-11-17Z')}),
 	qr/^Aggregate\n +-> +Index Only Scan using events_pkey on events\n +$bound/, 'the index alone counts a range');
-like(plan_of(q{SELECT day, n FROM generate_series('2026-11-18Z'::timestamptz, '2026-11-21Z', '24 hours') AS day,
+like(plan_of($node, q{SELECT day, n FROM generate_series('2026-11-18Z'::timestamptz, '2026-11-21Z', '24 hours') AS day,
 		LATERAL (SELECT count(*) AS n FROM events
 			WHERE id >= snowflake_min_id(day) AND id < snowflake_min_id(day + interval '24 hours')) AS that_day}),
 	qr/Index Only Scan using events_pkey on events\n +Index Cond: \(\(id >= snowflake_min_id\(day/, 'the index counts a series of days');
-like(plan_of(q{DELETE FROM events WHERE id < snowflake_min_id('2026-10-16Z')}),
+like(plan_of($node, q{DELETE FROM events WHERE id < snowflake_min_id('2026-10-16Z')}),
 	qr/^Delete on events\n +-> +Index Scan using events_pkey on events\n +$bound/, 'a deletion reads the primary key');
-like(plan_of(q{EXECUTE since('2026-11-19Z')}, q{SET plan_cache_mode = force_generic_plan;
+like(plan_of($node, q{EXECUTE since('2026-11-19Z')}, q{SET plan_cache_mode = force_generic_plan;
 		PREPARE since (timestamptz) AS SELECT * FROM events WHERE id >= snowflake_min_id($1);}),
 	$key, 'the primary key serves a generic plan');
-like(plan_of(q{SELECT created_at, kind FROM recent_events WHERE id < snowflake_min_id('2026-11-02Z')}),
+like(plan_of($node, q{SELECT created_at, kind FROM recent_events WHERE id < snowflake_min_id('2026-11-02Z')}),
 	qr/^Index Scan using events_pkey on events\n +$bound AND \(id < /, 'the primary key serves a view');
-like(plan_of(q{SELECT kind FROM recent_events WHERE created_at >= '2026-11-19 12:00Z'}),
+like(plan_of($node, q{SELECT kind FROM recent_events WHERE created_at >= '2026-11-19 12:00Z'}),
 	qr/^Index Scan using events_created_at on events/, 'an index on snowflake_timestamp(id) serves its time');
-like(plan_of(q{SELECT count(*) FROM visits
+like(plan_of($node, q{SELECT count(*) FROM visits
 		WHERE id >= snowflake_min_id('2026-11-15 12:00Z') AND id < snowflake_min_id('2026-11-15 13:00Z')}),
 	qr/-> +Bitmap Index Scan on visits_brin/, 'BRIN serves a range');
 cmp_ok(value(q{SELECT pg_relation_size('visits_brin') / 8192}), '<', 10, 'a BRIN index has a few pages');

@@ -14,13 +14,6 @@ $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 
 sub value { my ($sql) = @_; return $node->safe_psql('postgres', $sql) }
 
-# The plan of a query, after settings if there are any
-sub plan_of
-{
-	my ($query, $settings) = @_;
-	return value(($settings // '') . "EXPLAIN (COSTS OFF) $query");
-}
-
 my ($logs, $function, $daily) = blocks_in('doc/ranges.md', 'Partitions');
 run_examples($node, 'postgres', blocks_in('doc/ranges.md', 'Time ranges and partitions'), $logs, $function, $daily);
 is(value(q{SELECT make_partitions('logs', '2026-11-02Z', '2026-11-05Z')}),
@@ -44,7 +37,7 @@ is(value(q{SELECT string_agg(DISTINCT tableoid::regclass::text, ' ') FROM logs W
 # Which partitions a query reads
 sub partitions_read
 {
-	my $plan = plan_of(@_);
+	my $plan = plan_of($node, @_);
 	my %seen;
 	return join ' ', grep { !$seen{$_}++ } $plan =~ /^[^\n]* on (logs_\w+)/mg;
 }
@@ -59,7 +52,7 @@ is(partitions_read(q{SELECT * FROM logs WHERE id >= snowflake_min_id('2026-11-04
 is(partitions_read("SELECT * FROM logs WHERE id = $id"), 'logs_20261103', 'an ID is looked for in one partition');
 is(partitions_read(q{EXECUTE since('2026-11-04 12:00Z', '2026-11-05 12:00Z')}, $generic),
 	'logs_20261104 logs_20261105', 'a prepared statement reads the partitions of its times');
-like(plan_of(q{EXECUTE since('2026-11-04 12:00Z', '2026-11-05 12:00Z')}, $generic),
+like(plan_of($node, q{EXECUTE since('2026-11-04 12:00Z', '2026-11-05 12:00Z')}, $generic),
 	qr/Subplans Removed: 5/, 'the executor leaves out the others');
 is(partitions_read("SELECT * FROM logs WHERE id >= snowflake_min_id($midnight) AND id < snowflake_min_id($midnight + interval '1 day')"),
 	$today, 'a query that depends on now() reads the partition of today');
@@ -68,7 +61,7 @@ is(partitions_read(q{SELECT * FROM shown_logs WHERE id >= snowflake_min_id('2026
 	'logs_20261102', 'a view leads to the partition of the day');
 is(scalar(split / /, partitions_read(q{SELECT * FROM shown_logs WHERE created_at >= '2026-11-03Z'})), 7,
 	'a condition on snowflake_timestamp(id) leads to all partitions');
-like(plan_of(q{SELECT * FROM logs WHERE id < snowflake_min_id('2026-11-04 12:00Z') ORDER BY id DESC LIMIT 20}),
+like(plan_of($node, q{SELECT * FROM logs WHERE id < snowflake_min_id('2026-11-04 12:00Z') ORDER BY id DESC LIMIT 20}),
 	qr/^Limit\n +-> +Append\n.*_20261104\w* .*_20261103\w* .*_20261102\w* /s, 'a page reads the newest partition first');
 
 # Pruned while the query runs

@@ -22,7 +22,7 @@ use Time::HiRes qw(usleep time);
 our @EXPORT = qw(server_in_utc server_ahead_of_clock ahead_of_clock setval_ahead value_of
   next_id last_result next_id_is_larger_after_crash
   crash crash_and_start faketime_library start_with_clock set_clock far_future
-  send_sql session_prints fails_with sqlstate_of catalog_of wait_for
+  send_sql session_prints fails_with sqlstate_of plan_of catalog_of wait_for
   gdb_is_installed hold_at let_go
   file_of write_file copied_installation unpack_packages
   blocks blocks_in run_examples NOBODY_FLUSHES WAITS_FOR_PAGE);
@@ -286,6 +286,13 @@ sub sqlstate_of
 		"\\set VERBOSITY verbose\n$sql", %params);
 
 	return $stderr =~ /ERROR:  (\w{5}): (.*)/ ? "$1 $2" : "no error: $stdout$stderr";
+}
+
+# The plan of a query, after settings if there are any
+sub plan_of
+{
+	my ($node, $query, $settings) = @_;
+	return $node->safe_psql('postgres', ($settings // '') . "EXPLAIN (COSTS OFF) $query");
 }
 
 # The path of a relation's file
