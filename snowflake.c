@@ -46,7 +46,7 @@
 
 PG_MODULE_MAGIC_EXT(
 					.name = "snowflake",
-					.version = "1.0"
+					.version = "1.0.0"
 );
 
 PG_FUNCTION_INFO_V1(snowflake_next_id);

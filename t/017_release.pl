@@ -32,12 +32,13 @@ is($extension->{version}, $version, 'the extension in META.json has the version 
 is(found('snowflake.control', qr/^default_version = '(.*)'$/m), $script, 'snowflake.control has the version of META.json');
 like(found('Makefile', qr/^DATA = (.*(?:\\\n.*)*)/m), qr/--\Q$script\E\.sql\b/,
 	'the Makefile installs a script that leads to the version of META.json');
-is(found('snowflake.c', qr/\.version = "(.*)"/), $script, 'the module in snowflake.c has the version of META.json');
-is(found('CHANGELOG.md', qr/^## (\S+) \(.*\)$/m), $release =~ s/^(\d+\.\d+)\.0$/$1/r,
-	'CHANGELOG.md begins with the version of META.json');
+is(found('snowflake.c', qr/\.version = "(.*)"/), $version, 'the module in snowflake.c has the version of META.json');
+is(found('CHANGELOG.md', qr/^## (\S+) \(.*\)$/m), $release, 'CHANGELOG.md begins with the version of META.json');
 is(found('debian/changelog', qr/^postgresql-snowflake \((.*)-[^-]*\)/), $version =~ s/-/~/r,
 	'debian/changelog begins with the version of META.json');
 is(found('CHANGELOG.md', qr/^## \S+ \((.*)\)$/m) eq 'unreleased', $meta->{release_status} ne 'stable',
 	'META.json calls the version stable if CHANGELOG.md has a date for it, and only then');
+is(found('debian/changelog', qr/\) (\S+);/) eq 'UNRELEASED', $meta->{release_status} ne 'stable',
+	'META.json calls the version stable if debian/changelog names a suite for it, and only then');
 
 done_testing();
