@@ -27,13 +27,18 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/supportnodes.h"
 #include "parser/parse_func.h"
+#include "utils/acl.h"
 #include "utils/lsyscache.h"
+
+#include "compat.h"
 
 PG_FUNCTION_INFO_V1(snowflake_support);
 
@@ -63,7 +68,8 @@ replacement_for_copy(const FuncExpr *call)
 	function = LookupFuncName(list_make2(makeString(get_namespace_name(schema)),
 										 makeString("snowflake_next_id_in_copy")),
 							  nargs, types, true);
-	if (!OidIsValid(function))
+	/* A role that may call next_id() alone makes its IDs row by row. */
+	if (!OidIsValid(function) || !MayExecute(function, GetUserId()))
 		return NULL;
 
 	/* nextval() is never called, but its sequence has to be one. */

@@ -122,6 +122,20 @@ COPY held (n) FROM stdin;
 COPY held_setting (n) FROM stdin;
 1
 \.
+-- who may call next_id() alone may do so in COPY
+RESET ROLE;
+REVOKE EXECUTE ON FUNCTION snowflake_next_id_in_copy(bigint, regclass, snowflake_layout), snowflake_next_id_in_copy() FROM PUBLIC;
+SET ROLE regress_sf_app;
+COPY held (n) FROM stdin;
+3
+4
+\.
+COPY held_setting (n) FROM stdin;
+2
+\.
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION snowflake_next_id_in_copy(bigint, regclass, snowflake_layout), snowflake_next_id_in_copy() TO PUBLIC;
+SET ROLE regress_sf_app;
 -- it is no more than next_id()
 SELECT snowflake_shard(snowflake_next_id_in_copy(15, 'next_id_seq', 'instagram'));
 SELECT sqlstate_, message FROM error_of('SELECT snowflake_next_id_in_copy(NULL, ''next_id_seq'', ''instagram'')');
