@@ -40,7 +40,9 @@
  * A sequence's MAXVALUE tells which layout it serves.  It is the last value
  * that the layout has room for.  Where layouts have the same room, some end a
  * few values earlier.  Names and reserved values never change, because
- * sequences and stored layouts depend on them.
+ * sequences and stored layouts depend on them.  For the same reason these ten,
+ * which version 1.0 has, alone decide which definition is a built-in layout's
+ * and which MAXVALUE a custom layout has.
  */
 static const struct
 {
@@ -297,6 +299,7 @@ static bool
 parse_field(const char *string, int start, int colon, int length,
 			LayoutDefinition *definition, LayoutError *error)
 {
+	static const char *const words[] = {"timestamp", "sequence", "epoch", "tick"};
 	const char *name = string + start;
 	int			name_length = colon - start;
 	int			field = definition->nfields;
@@ -315,6 +318,15 @@ parse_field(const char *string, int start, int colon, int length,
 	}
 	if (name_length == 0 || name_length > LAYOUT_NAME_LENGTH)
 		return fail(error, "a field's name has 1 to 15 characters", start, length);
+	/* "Sequence:10" would be part of the shard. */
+	for (int i = 0; i < (int) lengthof(words); i++)
+	{
+		if (strlen(words[i]) == (size_t) name_length &&
+			!word_is(name, name_length, words[i]) &&
+			pg_strncasecmp(name, words[i], name_length) == 0)
+			return fail(error, "timestamp, sequence, epoch and tick are written in lower case",
+						start, length);
+	}
 	if (!parse_number(string + colon + 1, start + length - colon - 1, 64, &bits) ||
 		bits == 0)
 		return fail(error, "a field has 1 to 64 bits", start, length);

@@ -45,6 +45,7 @@ FROM unnest(ARRAY[
     'timestamp:1 a:1 b:1 c:1 d:1 e:1 f:1 g:1 h:1 epoch:0', 'timestamp:1 epoch:0', 'timestamp:1 sequence:1 epoch:0', 'sequence:1',
     'shard:5', 'shard:5 sequence:5 epoch:0', 'sequence:5 tick:1ms', 'epoch:0', 'tick:1ms',
     'timestamp:41 epoch:0 epoch:0', 'timestamp:41 epoch:0 tick:1ms tick:1ms',
+    'timestamp:41 shard:13 Sequence:10 epoch:0', 'Timestamp:41 epoch:0', 'timestamp:41 EPOCH:9',
     'timestamp:41 epoch:0 tick:2ms', 'timestamp:41 epoch:0 tick:', 'timestamp:41 epoch:0 tick:1MS',
     'timestamp:41 epoch:', 'timestamp:41 epoch:-', 'timestamp:41 epoch:1.5', 'timestamp:41 epoch:253402300800000',
     'timestamp:41 epoch:-62135596800001', 'timestamp:41 epoch:99999999999999999999',
@@ -81,6 +82,20 @@ SELECT sqlstate_, message FROM error_of('SELECT name FROM systems WHERE layout =
 SELECT sqlstate_, message FROM error_of('SELECT DISTINCT layout FROM systems');
 SELECT count(*) FROM pg_operator WHERE 'snowflake_layout'::regtype IN (oprleft, oprright);
 SELECT count(*) FROM pg_opclass WHERE opcintype = 'snowflake_layout'::regtype;
+-- a custom layout's MAXVALUE is in users' sequences: whatever layouts are added, it never changes
+BEGIN;
+DO $$
+DECLARE
+    custom record;
+BEGIN
+    FOR custom IN SELECT * FROM systems WHERE name NOT IN (SELECT l.name FROM snowflake_layouts() AS l) AND layout::text LIKE '%:%' LOOP
+        EXECUTE format('CREATE SEQUENCE %I', custom.name || '_seq');
+        PERFORM snowflake_alter_sequence((custom.name || '_seq')::regclass, custom.layout);
+    END LOOP;
+END
+$$;
+SELECT name, seqmax FROM systems JOIN pg_sequence ON seqrelid = to_regclass(quote_ident(name || '_seq')) ORDER BY name;
+ROLLBACK;
 -- the binary form is the version and the text
 SELECT snowflake_layout_send('twitter') = '\x01'::bytea || 'twitter'::bytea AS sent;
 SELECT count(*), sum(pg_column_size(layout)) / count(layout) AS size FROM systems;
