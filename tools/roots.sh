@@ -1,6 +1,6 @@
 # tools/roots.sh
-#	  Throw-away roots of Debian, for tools/matrix and tools/package.  Sourced,
-#	  not run.
+#	  Throw-away roots of Debian, for tools/fresh, tools/matrix and
+#	  tools/package.  Sourced, not run.
 #
 # A root is made by debootstrap.  What runs in it has namespaces of its own:
 # nothing of it is left mounted or running, however it ends.
@@ -112,6 +112,15 @@ make_root()
 	mkdir -p "$dir/etc/postgresql-common/createcluster.d"
 	echo 'create_main_cluster = false' >"$dir/etc/postgresql-common/createcluster.d/none.conf"
 	inside "$dir" apt-get -q update
+}
+
+# Do something in a root, and say how long it took.
+#   in_root COMMAND ROOT [ARGUMENT...]
+in_root()
+{
+	SECONDS=0
+	in_namespaces "$@" >"$run/log" 2>&1 || { tail -n 100 "$run/log" >&2; die "failed: $1 ${*:3}"; }
+	say "ok  $1 ${*:3}: $SECONDS s"
 }
 
 export -f mount_in inside make_root copy_sources
