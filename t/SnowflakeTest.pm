@@ -177,6 +177,13 @@ sub next_id_is_larger_after_crash
 	return;
 }
 
+# libfaketime makes two files for each program that starts.  A program that is killed
+# leaves them, as does the shell of an archive_command, which another program replaces.
+END
+{
+	unlink grep { /_(\d+)$/ && -o && -M _ <= 0 && !kill 0, $1 } glob '/dev/shm/{faketime_shm,sem.faketime_sem}_*';
+}
+
 # Where Debian, and others, put libfaketime.
 sub faketime_library
 {
