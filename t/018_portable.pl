@@ -25,8 +25,9 @@ sub canonical
 
 	$output =~ s/([ -])[ -]+/$1/g;
 	$output =~ s/^ +//mg;
-	$output =~ s/^(LINE \d+:|\^|HINT: .*\bfunction\b|CONTEXT:|SQL statement|PL\/pgSQL function).*\n//mg;
-	$output =~ s/(does not exist)\|\|.*/$1/g;
+	$output =~ s/^(LINE \d+:|\^|(?:DETAIL|HINT): .*\bfunction\b|CONTEXT:|SQL statement|PL\/pgSQL function).*\n//mg;
+	$output =~ s/(does not exist)\|.*/$1/g;
+	$output =~ s/^(42883\|)No function .*/$1/mg;
 	$output =~ s/cannot (start subtransactions|execute \w+\(\)) during/cannot ... during/g;
 	return $output;
 }

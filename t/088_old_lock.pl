@@ -12,13 +12,14 @@ use SnowflakeTest;
 
 my $node = server_ahead_of_clock('locked', "ignore_checksum_failure = on\n");
 next_id($node);
+my $committed = $node->safe_psql('postgres', 'SELECT pg_current_xact_id()::xid');
 my $path = file_of($node, 'used');
 $node->stop;
 my $page = slurp_file($path);
 my $upper = unpack 'S', substr($page, 14, 2);
 my $locked = $page;
 my $flags = unpack('S', substr($page, $upper + 20, 2));
-substr($locked, $upper + 4, 4) = pack 'L', 700;
+substr($locked, $upper + 4, 4) = pack 'L', $committed;
 substr($locked, $upper + 20, 2) = pack 'S', $flags & ~0x0800 | 0x0400;
 write_file($path, $locked);
 $node->start;
