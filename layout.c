@@ -40,9 +40,9 @@
  * A sequence's MAXVALUE tells which layout it serves.  It is the last value
  * that the layout has room for.  Where layouts have the same room, some end a
  * few values earlier.  Names and reserved values never change, because
- * sequences and stored layouts depend on them.  For the same reason these ten,
- * which version 1.0 has, alone decide which definition is a built-in layout's
- * and which MAXVALUE a custom layout has.
+ * sequences and stored layouts depend on them.  For the same reason, only these
+ * ten layouts of version 1.0 decide which definitions have a name and which
+ * MAXVALUE a custom layout has.
  */
 static const struct
 {

@@ -68,7 +68,7 @@ replacement_for_copy(const FuncExpr *call)
 	function = LookupFuncName(list_make2(makeString(get_namespace_name(schema)),
 										 makeString("snowflake_next_id_in_copy")),
 							  nargs, types, true);
-	/* A role that may call next_id() alone makes its IDs row by row. */
+	/* COPY would fail if the role may not call the replacement. */
 	if (!OidIsValid(function) || !MayExecute(function, GetUserId()))
 		return NULL;
 

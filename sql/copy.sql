@@ -122,7 +122,7 @@ COPY held (n) FROM stdin;
 COPY held_setting (n) FROM stdin;
 1
 \.
--- who may call next_id() alone may do so in COPY
+-- COPY works for a role that may call next_id() but not its replacement
 RESET ROLE;
 REVOKE EXECUTE ON FUNCTION snowflake_next_id_in_copy(bigint, regclass, snowflake_layout), snowflake_next_id_in_copy() FROM PUBLIC;
 SET ROLE regress_sf_app;

@@ -82,7 +82,7 @@ SELECT sqlstate_, message FROM error_of('SELECT name FROM systems WHERE layout =
 SELECT sqlstate_, message FROM error_of('SELECT DISTINCT layout FROM systems');
 SELECT count(*) FROM pg_operator WHERE 'snowflake_layout'::regtype IN (oprleft, oprright);
 SELECT count(*) FROM pg_opclass WHERE opcintype = 'snowflake_layout'::regtype;
--- a custom layout's MAXVALUE is in users' sequences: whatever layouts are added, it never changes
+-- users' sequences store a custom layout's MAXVALUE, so new built-in layouts must not change it
 BEGIN;
 DO $$
 DECLARE

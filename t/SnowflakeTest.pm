@@ -91,7 +91,8 @@ sub crash
 	  or die "postmaster did not stop";
 	my @children = split ' ', `ps -o pid= --ppid $postmaster`;
 
-	# The postmaster last, as its death would let children run code that a power failure does not.
+	# Kill the postmaster last.  Children that see its death run code that a power
+	# failure does not.
 	kill 'KILL', @children, $postmaster;
 	wait_for(sub { !grep { kill 0, $_ } $postmaster, @children })
 	  or die "server processes did not go";
