@@ -26,7 +26,7 @@ my $node = PostgreSQL::Test::Cluster->new('upgrade', install_path => dirname($bi
 $node->init;
 $node->start;
 $node->safe_psql('postgres', 'CREATE ROLE owner');
-my $superuser = $node->safe_psql('postgres', 'SELECT current_user');
+my $superuser = $node->safe_psql('postgres', 'SELECT quote_ident(current_user)');
 
 my ($newest) = slurp_file("$extensions/snowflake.control") =~ /^default_version = '(.*)'$/m;
 my @versions = sort map { /--([^-]+)\.sql$/ } glob "\Q$extensions\E/snowflake--*.sql";

@@ -119,7 +119,8 @@ make_root()
 in_root()
 {
 	SECONDS=0
-	in_namespaces "$@" >"$run/log" 2>&1 || { tail -n 100 "$run/log" >&2; die "failed: $1 ${*:3}"; }
+	in_namespaces "$@" >"$run/log" 2>&1 ||
+		{ grep -A 20 '^NOT OK' "$run/log"; tail -n 100 "$run/log"; die "failed: $1 ${*:3}"; } >&2
 	say "ok  $1 ${*:3}: $SECONDS s"
 }
 
