@@ -22,12 +22,14 @@
 #include "storage/relfilelocator.h"
 #define SeqRecordLocator(rec)		((rec).locator)
 #define RelationFileLocator(rel)	((rel)->rd_locator)
+#define RelationFirstFileSubid(rel)	((rel)->rd_firstRelfilelocatorSubid)
 #else
 #include "storage/relfilenode.h"
 typedef RelFileNode RelFileLocator;
 #define RelFileLocatorEquals(a, b)	RelFileNodeEquals(a, b)
 #define SeqRecordLocator(rec)		((rec).node)
 #define RelationFileLocator(rel)	((rel)->rd_node)
+#define RelationFirstFileSubid(rel)	((rel)->rd_firstRelfilenodeSubid)
 #endif
 
 /* 16 made functions for all kinds of objects of those that check rights. */

@@ -456,8 +456,15 @@ log_values(SequenceState *seq, const TickSpec *spec,
 
 	END_CRIT_SECTION();
 
+	/*
+	 * The record of a file made in this transaction precedes the commit's.  A
+	 * standby that gets only the former goes back to the old file when it is
+	 * promoted.  So other transactions must not count on this record, but
+	 * write one of their own, and wait for the standbys to have that.
+	 */
 	seq->logged = true;
-	shared_note_logged(&seq->file, recptr);
+	if (likely(!seq->new_file))
+		shared_note_logged(&seq->file, recptr);
 	return covered;
 }
 

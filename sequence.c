@@ -307,6 +307,8 @@ load_sequence(SequenceState *seq, Relation rel, const TickSpec *spec,
 	if (!RelFileLocatorEquals(seq->file, RelationFileLocator(rel)))
 		seq->logged = false;
 	seq->file = RelationFileLocator(rel);
+	seq->new_file = rel->rd_createSubid != InvalidSubTransactionId ||
+		RelationFirstFileSubid(rel) != InvalidSubTransactionId;
 	seq->needs_wal = RelationNeedsWAL(rel);
 	seq->max_value = form->seqmax;
 
@@ -378,11 +380,15 @@ sequence_open(SequenceState *seq, const TickSpec *spec, bool take, bool wait)
 			return false;
 
 		/*
-		 * A sequence made in an earlier transaction needs WAL from now on,
-		 * and nothing sends an invalidation for that.
+		 * A file that an earlier transaction made needs WAL from now on, and its
+		 * records have to follow that commit.  Nothing sends an invalidation for
+		 * that.
 		 */
-		if (!seq->needs_wal)
+		if (seq->new_file)
+		{
 			seq->loaded = 0;
+			seq->logged = false;
+		}
 		seq->taker = InvalidOid;
 		seq->lxid = MyLocalTransactionId;
 	}

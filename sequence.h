@@ -76,13 +76,15 @@ typedef struct SequenceState
 	uint64		loaded;			/* sequence_invalidations when they were read */
 	RelFileLocator file;
 	int64		max_value;
+	bool		new_file;		/* was it made in this transaction? */
 	bool		needs_wal;
 
 	/* For the generator */
 	Buffer		buffer;			/* where the page was seen last */
 	bool		logged;			/* is log_cnt known to be covered by WAL of
 								 * this file?  Stays so until the sequence gets
-								 * another file */
+								 * another file, or the transaction that made
+								 * the file ends */
 	TickWindow	window;
 } SequenceState;
 
