@@ -27,7 +27,7 @@ PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
 # Few builds of PostgreSQL track which object needs which header.
-$(OBJS) $(OBJS:.o=.bc): compat.h durable.h encode.h generator.h layout.h sequence.h shared.h wait.h
+$(OBJS) $(OBJS:.o=.bc): compat.h durable.h encode.h generator.h layout.h planner.h sequence.h shared.h wait.h
 
 # The TAP tests start servers of their own, which PostgreSQL refuses to do for
 # root.  Hence they are not part of installcheck, which root may run.

@@ -27,20 +27,45 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
-#include "nodes/nodeFuncs.h"
 #include "nodes/supportnodes.h"
-#include "parser/parse_func.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 #include "compat.h"
 
+#include "planner.h"
+
 PG_FUNCTION_INFO_V1(snowflake_support);
+
+/*
+ * The function of another name that has the same schema and arguments, or
+ * InvalidOid.  LookupFuncName() would ask for USAGE on the schema, which a role
+ * that uses a default does not need.
+ */
+Oid
+function_beside(Oid function, const char *name)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Form_pg_proc form;
+	Oid			result;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", function);
+	form = (Form_pg_proc) GETSTRUCT(tuple);
+	result = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid,
+							 CStringGetDatum(name),
+							 PointerGetDatum(&form->proargtypes),
+							 ObjectIdGetDatum(form->pronamespace));
+	ReleaseSysCache(tuple);
+	return result;
+}
 
 /*
  * The expression that stands for a call of next_id() in COPY, or NULL if the
@@ -49,32 +74,20 @@ PG_FUNCTION_INFO_V1(snowflake_support);
 static Node *
 replacement_for_copy(const FuncExpr *call)
 {
-	Oid			schema = get_func_namespace(call->funcid);
-	Oid			types[3];
-	int			nargs = 0;
-	Oid			function;
+	Oid			function = function_beside(call->funcid,
+										   "snowflake_next_id_in_copy");
 	Oid			sequence;
 	NextValueExpr *next_value;
 	CoalesceExpr *replacement;
-	ListCell   *cell;
 
-	foreach(cell, call->args)
-	{
-		if (nargs == lengthof(types))
-			return NULL;
-		types[nargs++] = exprType(lfirst(cell));
-	}
-
-	function = LookupFuncName(list_make2(makeString(get_namespace_name(schema)),
-										 makeString("snowflake_next_id_in_copy")),
-							  nargs, types, true);
 	/* COPY would fail if the role may not call the replacement. */
 	if (!OidIsValid(function) || !MayExecute(function, GetUserId()))
 		return NULL;
 
 	/* nextval() is never called, but its sequence has to be one. */
-	if (nargs == 0)
-		sequence = get_relname_relid("next_id_seq", schema);
+	if (call->args == NIL)
+		sequence = get_relname_relid("next_id_seq",
+									 get_func_namespace(call->funcid));
 	else
 	{
 		const Const *argument = list_nth(call->args, 1);

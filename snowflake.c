@@ -27,7 +27,6 @@
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/primnodes.h"
-#include "parser/parse_func.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -42,6 +41,7 @@
 #include "durable.h"
 #include "generator.h"
 #include "layout.h"
+#include "planner.h"
 #include "shared.h"
 
 PG_MODULE_MAGIC_EXT(
@@ -590,11 +590,7 @@ check_execute_next_id(const FmgrInfo *flinfo)
 	if (likely(flinfo->fn_extra != NULL))
 		return;
 
-	(void) get_func_signature(flinfo->fn_oid, &types, &nargs);
-	function = LookupFuncName(list_make2(makeString(get_namespace_name(get_func_namespace(flinfo->fn_oid))),
-										 makeString("next_id")),
-							  nargs, types, false);
-	if (!MayExecute(function, GetUserId()))
+	if (!MayExecute(function_beside(flinfo->fn_oid, "next_id"), GetUserId()))
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, "next_id");
 }
 

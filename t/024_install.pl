@@ -59,6 +59,15 @@ is($node->safe_psql('instagram', 'INSERT INTO old DEFAULT VALUES RETURNING (id >
 is($node->safe_psql('sequence', 'INSERT INTO old DEFAULT VALUES RETURNING id'), 1, 'an old default with nextval() goes on with its own sequence');
 is($node->safe_psql('function', 'SELECT next_id()'), 1, 'the old next_id() is what the unqualified name means');
 
+# A role that uses a default needs no privilege on the schema.
+$node->safe_psql('function', 'CREATE ROLE app; GRANT INSERT, SELECT ON photos TO app');
+foreach my $insert ("INSERT INTO photos (n) VALUES (3), (4);\n", "COPY photos (n) FROM stdin;\n5\n6\n\\.\n")
+{
+	my ($command) = $insert =~ /^(\w+)/;
+	is($node->safe_psql('function', "SET ROLE app;\n${insert}SELECT count(*) FROM photos WHERE n > 2"),
+		$command eq 'COPY' ? 4 : 2, "a role without USAGE on the extension's schema uses a default of next_id() in $command");
+}
+
 # The schema stays out of search_path for these reasons.
 is($node->safe_psql('instagram', q{SET snowflake.shard = 7; SET search_path = public, snowflake;
 		SELECT snowflake_shard(next_id())}), 4,

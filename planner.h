@@ -1,0 +1,17 @@
+/*-------------------------------------------------------------------------
+ *
+ * planner.h
+ *	  Find what stands for next_id() in COPY, and the reverse.
+ *
+ * Copyright (c) 2026, snowflake contributors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SNOWFLAKE_PLANNER_H
+#define SNOWFLAKE_PLANNER_H
+
+#pragma GCC visibility push(hidden)
+extern Oid	function_beside(Oid function, const char *name);
+#pragma GCC visibility pop
+
+#endif							/* SNOWFLAKE_PLANNER_H */
