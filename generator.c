@@ -773,6 +773,29 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 }
 
 /*
+ * Read the last value of a sequence that the caller has locked, whatever it
+ * serves.  Not by a query, which would have to name it: if its schema has been
+ * renamed, that may be the name of a view that calls somebody's function.
+ */
+int64
+generator_last_value(Oid relid, bool *called)
+{
+	SequenceState *seq = sequence_find(relid);
+	FormData_pg_sequence_data data;
+
+	/* Nobody has compared the file that we know of with the catalogs. */
+	unpin_page();
+	seq->buffer = InvalidBuffer;
+
+	data = *lock_page(seq, BUFFER_LOCK_SHARE);
+	unlock_page(seq);
+	unpin_page();
+
+	*called = data.is_called;
+	return data.last_value;
+}
+
+/*
  * Read a sequence's state without changing it.  Returns false if another
  * session has locked the sequence and the caller does not want to wait.  A value
  * that is out of range for "spec" is an error.

@@ -582,10 +582,6 @@ snowflake_next_id_setting(PG_FUNCTION_ARGS)
 static void
 check_execute_next_id(const FmgrInfo *flinfo)
 {
-	Oid		   *types;
-	int			nargs;
-	Oid			function;
-
 	/* Once for each place, as for other functions. */
 	if (likely(flinfo->fn_extra != NULL))
 		return;
@@ -1010,19 +1006,6 @@ check_last_value(const char *name, const Layout *layout, int64 max_value,
 }
 
 /*
- * Run a command or a query of one row by SPI, with the caller's rights.
- */
-static void
-run_sql(int expected, const char *sql)
-{
-	int			result = SPI_execute(sql, false, 0);
-
-	if (result != expected ||
-		(expected == SPI_OK_SELECT && SPI_processed != 1))
-		elog(ERROR, "unexpected result %d of \"%s\"", result, sql);
-}
-
-/*
  * snowflake_alter_sequence(sequence, layout)
  *
  * Not strict, like next_id(): a NULL must not pass for success.
@@ -1033,10 +1016,11 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	const Layout *layout;
 	Oid			sequence;
 	char	   *name;
+	char	   *command;
+	int			result;
 	int64		max_value;
 	int64		last;
 	bool		called;
-	bool		isnull;
 
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
 		refuse_null(PG_ARGISNULL(0) ? "sequence" : "layout");
@@ -1057,20 +1041,15 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 				 errdetail("The extension's own sequence serves layout \"instagram\" only."),
 				 errhint("Use a new sequence.")));
 
-	SPI_connect();
-
-	run_sql(SPI_OK_SELECT,
-			psprintf("SELECT last_value, is_called FROM %s", name));
-	last = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0],
-									   SPI_tuptable->tupdesc, 1, &isnull));
-	called = DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0],
-										SPI_tuptable->tupdesc, 2, &isnull));
+	last = generator_last_value(sequence, &called);
 	check_last_value(get_rel_name(sequence), layout, max_value, last, called);
 
-	run_sql(SPI_OK_UTILITY,
-			psprintf("ALTER SEQUENCE %s AS pg_catalog.int8 INCREMENT BY 1 MAXVALUE %lld CACHE 1 NO CYCLE OWNED BY NONE",
-					 name, (long long) layout->max_value));
-
+	SPI_connect();
+	command = psprintf("ALTER SEQUENCE %s AS pg_catalog.int8 INCREMENT BY 1 MAXVALUE %lld CACHE 1 NO CYCLE OWNED BY NONE",
+					   name, (long long) layout->max_value);
+	result = SPI_execute(command, false, 0);
+	if (result != SPI_OK_UTILITY)
+		elog(ERROR, "unexpected result %d of \"%s\"", result, command);
 	SPI_finish();
 	PG_RETURN_VOID();
 }
