@@ -663,7 +663,7 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
 							(long long) attempt->stored, relname),
 					 errdetail("The values of the layout are 0 to %lld.",
 							   (long long) spec->max_value),
-					 errhint("Use another sequence, or setval() this one to a value that is above all that were used.")));
+					 errhint("Use a new sequence with a new shard, or setval() this one to a value that is above all that were used.")));
 			break;
 
 		case VALUE_AVAILABLE:

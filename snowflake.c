@@ -338,7 +338,7 @@ check_shard(const Layout *layout, int64 shard)
 			 errmsg("shard %lld is out of range", (long long) shard),
 			 errdetail("The shards of the layout \"%s\" are 0 to %lld.",
 					   layout_text(layout), (long long) layout->shards - 1),
-			 errhint("To spread rows over all shards, use a key modulo %lld.",
+			 errhint("Use a shard that no other server uses. To compute it from a key, use the key modulo %lld.",
 					 (long long) layout->shards)));
 }
 

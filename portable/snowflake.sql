@@ -114,7 +114,7 @@ BEGIN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('shard %s is out of range', shard),
 			DETAIL = 'The shards of the layout "instagram" are 0 to 8191.',
-			HINT = 'To spread rows over all shards, use a key modulo 8192.';
+			HINT = 'Use a shard that no other server uses. To compute it from a key, use the key modulo 8192.';
 	END IF;
 
 	SELECT * INTO class FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE c.oid = sequence;
@@ -192,7 +192,7 @@ BEGIN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('value %s of sequence "%s" is out of range for the layout', last, name),
 			DETAIL = 'The values of the layout are 0 to 1125899906841599.',
-			HINT = 'Use another sequence, or setval() this one to a value that is above all that were used.';
+			HINT = 'Use a new sequence with a new shard, or setval() this one to a value that is above all that were used.';
 	END IF;
 	IF clock < 0 THEN
 		RAISE datetime_field_overflow USING
@@ -348,7 +348,7 @@ LANGUAGE sql VOLATILE PARALLEL UNSAFE
 RETURN snowflake_take(shard, 1, sequence);
 
 COMMENT ON FUNCTION next_id(bigint, regclass) IS
-'next ID for a shard, unique and larger than all before it from the same sequence';
+'next ID for a shard, unique and larger than all earlier ones of this shard from the same sequence';
 
 CREATE FUNCTION next_id()
 RETURNS bigint
@@ -406,7 +406,7 @@ BEGIN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('shard %s is out of range', shard),
 			DETAIL = 'The shards of the layout "instagram" are 0 to 8191.',
-			HINT = 'To spread rows over all shards, use a key modulo 8192.';
+			HINT = 'Use a shard that no other server uses. To compute it from a key, use the key modulo 8192.';
 	END IF;
 	IF sequence NOT BETWEEN 0 AND 1023 THEN
 		RAISE invalid_parameter_value USING
