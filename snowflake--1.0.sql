@@ -111,7 +111,7 @@ AS 'MODULE_PATHNAME', 'snowflake_next_id'
 LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
 
 COMMENT ON FUNCTION next_id(bigint, regclass, snowflake_layout) IS
-'next ID for a shard, unique and larger than all before it from the same sequence';
+'next ID for a shard, unique and larger than all earlier ones of this shard from the same sequence';
 
 CREATE FUNCTION next_ids(
 	shard bigint,
