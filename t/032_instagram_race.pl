@@ -1,6 +1,7 @@
 # Replacing Instagram's function by the recipe of doc/migrating.md repeats no ID,
-# even while the clock stands still, where every collision shows.  The controls
-# leave out, in turn, what the recipe has and a mere replacement lacks.
+# even while the clock stands still, where every collision shows; nor does its way
+# back.  The controls leave out, in turn, what the recipe has and a mere
+# replacement lacks.
 
 use strict;
 use warnings;
@@ -100,6 +101,27 @@ like(($node->psql($database, $recipe))[2], qr/canceling statement due to lock ti
 is(error_of_session(@sessions), '', 'a session that had its number makes its row');
 set_clock($node, "$clock.502");
 is(error_of_rows_after($database, $recipe), '', 'the recipe succeeds after the session has made its row');
+
+# The way back, of which the first part sets defaults and the second restores the
+# function.  Between them, rows come by the default, and by the function.
+my ($keep, $by_extension, @back) = map { $_->{code} } (recipe(q{From Instagram's own function}))[ 0, -3 .. -1 ];
+my $rows = 'INSERT INTO insta5.photos SELECT FROM generate_series(1, 1000);
+	INSERT INTO insta5.photos SELECT insta5.next_id() FROM generate_series(1, 400)';
+foreach my $case ([ 'back', '', @back ], [ 'wrong_way_back', 'duplicate key', reverse @back ])
+{
+	my ($name, $error, $first, $second) = @$case;
+	# pg_sleep() ends only if the clock moves.
+	set_clock($node, '@2026-11-21 12:01:00');
+	new_instagram($name);
+	$node->safe_psql($name, $_) foreach $keep, $recipe, $by_extension, $first;
+	set_clock($node, '2026-11-21 12:02:00');
+	is(short(($node->psql($name, $rows))[2]), $error,
+		($error ? 'control: ' : '') . "half-way back, with the steps in this order, the error is: '$error'");
+	set_clock($node, '@2026-11-21 12:03:00');
+	$node->safe_psql($name, $second);
+	is(short(($node->psql($name, 'INSERT INTO insta5.photos SELECT FROM generate_series(1, 1000)'))[2]), '',
+		'IDs of the function that is back differ from all earlier ones');
+}
 
 $node->stop;
 done_testing();

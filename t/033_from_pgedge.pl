@@ -34,11 +34,16 @@ $node->safe_psql('app', q{
 $node->safe_psql('app', q{
 	CREATE SEQUENCE orders_id_seq;
 	CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake.nextval('orders_id_seq'), item text);
+	CREATE ROLE app;
+	GRANT USAGE ON SCHEMA snowflake TO app;
+	GRANT SELECT, UPDATE ON SEQUENCE orders_id_seq TO app;
+	GRANT SELECT, INSERT ON orders TO app;
 	INSERT INTO orders (item) SELECT 'order ' || n FROM generate_series(1, 1000) AS n});
 # pgEdge's sequence may be ahead of the clock.
 $node->safe_psql('app', q{SELECT setval('orders_id_seq', last_value + (600::bigint << 22)) FROM orders_id_seq});
 
 my $sessions = start_sessions('app', <<'EOS');
+SET ROLE app;
 INSERT INTO orders (item) VALUES ('') RETURNING id AS order, 1 / (id > :last)::int AS growing \gset
 SELECT 1 / count(*) FROM orders WHERE id = :order;
 \set last :order
