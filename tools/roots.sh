@@ -124,5 +124,17 @@ in_root()
 	say "ok  $1 ${*:3}: $SECONDS s"
 }
 
+# Make the root that $SUITE and $MIRROR ask for.
+#   make_minimal_root DIRECTORY SUITE
+make_minimal_root()
+{
+	local suite=${SUITE:-$2} mirror
+
+	[ "$(id -u)" = 0 ] || die "making roots of Debian takes root"
+	command -v debootstrap >/dev/null || die "debootstrap is not installed"
+	mirror=${MIRROR:-$(find_source "$suite")}
+	in_root make_root "$1" "${mirror:-https://deb.debian.org/debian}" "$suite"
+}
+
 export -f mount_in inside make_root copy_sources
 export root
