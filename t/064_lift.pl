@@ -28,7 +28,8 @@ is(last_value(), $before, 'lifting a sequence again does not lower it');
 # The recipe stops between them while another session locks the table.
 my ($locking, $lifting) = map { $node->background_psql('postgres') } 1 .. 2;
 $locking->query_safe('BEGIN; LOCK TABLE photos');
-send_sql($lifting, $lift);
+# The recipe's lock_timeout would end its wait for the table.
+send_sql($lifting, $lift =~ s/^SET LOCAL lock_timeout.*\n//mr);
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE relation = 'photos'::regclass AND NOT granted});
 fails_with($node, "SET lock_timeout = '100ms'; SELECT next_id(5)", qr/^55P03/, 'nobody makes an ID while the sequence is lifted');
 $locking->query_safe('COMMIT');

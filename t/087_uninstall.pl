@@ -31,8 +31,10 @@ $node->safe_psql('postgres', q{
 	CREATE VIEW shards AS SELECT DISTINCT snowflake_shard(id) FROM photos;
 	CREATE FUNCTION next_photo_id() RETURNS bigint BEGIN ATOMIC SELECT next_id(1); END;
 	CREATE TABLE albums (id bigint DEFAULT next_photo_id(), layout snowflake_layout, kept snowflake_layout);
-	ALTER TABLE albums ALTER kept TYPE text;
 	INSERT INTO albums SELECT 1, 'twitter', 'discord';
+	ALTER TABLE albums ALTER kept TYPE text;
+	CREATE FUNCTION bits_of(layout snowflake_layout) RETURNS int LANGUAGE sql AS 'SELECT 1';
+	CREATE POLICY of_shard ON albums USING (snowflake_shard(id) = 1);
 	INSERT INTO by_function SELECT FROM generate_series(1, 10);
 	INSERT INTO by_bits SELECT FROM generate_series(1, 10);
 	INSERT INTO by_bits SELECT next_id(2) FROM generate_series(1, 10);
@@ -50,6 +52,8 @@ my @drops = (
 	'index by_shard',
 	'view shards',
 	'function next_photo_id()',
+	'function bits_of(snowflake_layout)',
+	'policy of_shard on table albums',
 	'default value for column id of table albums',
 	'column layout of table albums',
 	'table by_function');
