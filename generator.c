@@ -301,6 +301,21 @@ lock_page(SequenceState *seq, int lockmode)
 }
 
 /*
+ * Read the data without changing them.
+ */
+static FormData_pg_sequence_data
+read_page(SequenceState *seq)
+{
+	FormData_pg_sequence_data data = *lock_page(seq, BUFFER_LOCK_SHARE);
+
+	unlock_page(seq);
+
+	/* A pin would keep replay from dropping the file on a standby. */
+	unpin_page();
+	return data;
+}
+
+/*
  * The last value that can be taken while the clock is at "now".
  */
 static int64
@@ -773,8 +788,8 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 }
 
 /*
- * Read the last value of a sequence that the caller has locked, whatever it
- * serves.  Not by a query, which would have to name it: if its schema has been
+ * Read the last value of a sequence of any layout, or none.  The caller has
+ * locked it.  A query would have to name it, and if its schema has just been
  * renamed, that may be the name of a view that calls somebody's function.
  */
 int64
@@ -787,10 +802,7 @@ generator_last_value(Oid relid, bool *called)
 	unpin_page();
 	seq->buffer = InvalidBuffer;
 
-	data = *lock_page(seq, BUFFER_LOCK_SHARE);
-	unlock_page(seq);
-	unpin_page();
-
+	data = read_page(seq);
 	*called = data.is_called;
 	return data.last_value;
 }
@@ -820,12 +832,7 @@ generator_status(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	if (!open_sequence(seq, spec, false, wait))
 		return false;
 
-	data = *lock_page(seq, BUFFER_LOCK_SHARE);
-	unlock_page(seq);
-
-	/* A pin would keep replay from dropping the file on a standby. */
-	unpin_page();
-
+	data = read_page(seq);
 	attempt.now = GetCurrentTimestamp();
 	result = next_value(&data, spec, limits->max_lead, 1, &attempt);
 	if (result == REFUSED_OUT_OF_RANGE)

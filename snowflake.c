@@ -882,6 +882,7 @@ snowflake_sequence_state(PG_FUNCTION_ARGS)
 	bool		nulls[3] = {true, true, false};
 
 	define_settings();
+
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 
