@@ -13,8 +13,13 @@
 #ifndef SNOWFLAKE_COMPAT_H
 #define SNOWFLAKE_COMPAT_H
 
-#if PG_VERSION_NUM < 150000
-#error "snowflake needs PostgreSQL 15 or later"
+/*
+ * Not later ones: a server that logs a sequence's page otherwise than with the
+ * sequence's own records would have IDs repeated after a crash.  CONTRIBUTING.md
+ * says what to look for before this admits a new version.
+ */
+#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
+#error "snowflake supports PostgreSQL 15 to 19"
 #endif
 
 /* 16 renamed RelFileNode and what holds one. */
