@@ -80,7 +80,7 @@ ALTER SEQUENCE next_id_seq OWNER TO @extowner@;
 SELECT pg_catalog.pg_extension_config_dump('next_id_seq', '');
 
 COMMENT ON SEQUENCE next_id_seq IS
-'time and slot of the last ID made by next_id() without a sequence of its own';
+'time and slot of the last ID of calls that name no sequence';
 
 --
 -- Making IDs
@@ -320,7 +320,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION snowflake_alter_sequence(regclass, snowflake_layout) IS
-'make an existing sequence serve a layout: its type, MAXVALUE and other parameters, and no column that owns it';
+'make an existing sequence serve a layout: set its type, MAXVALUE and other parameters, and detach it from its column';
 
 --
 -- IDs as text, and IDs that do not show their order

@@ -33,7 +33,7 @@ END $$;
 CREATE SEQUENCE next_id_seq MAXVALUE 1125899906841599;
 
 COMMENT ON SEQUENCE next_id_seq IS
-'time and slot of the last ID made by next_id() without a sequence of its own';
+'time and slot of the last ID of calls that name no sequence';
 
 --
 -- Making IDs
@@ -630,4 +630,4 @@ BEGIN
 END $$;
 
 COMMENT ON FUNCTION snowflake_alter_sequence(regclass) IS
-'make an existing sequence serve: its type, MAXVALUE and other parameters, and no column that owns it';
+'make an existing sequence serve: set its type, MAXVALUE and other parameters, and detach it from its column';
