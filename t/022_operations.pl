@@ -59,6 +59,9 @@ my $raise = "SELECT snowflake_shard(1); SET snowflake.max_lead = '1h'";
 fails_with($node, $raise, qr/^42501/, 'an ordinary role cannot raise max_lead', @as_operator);
 $node->safe_psql('app', $grant);
 like(sqlstate_of($node, $raise, @as_operator), qr/^no error/, 'a role with GRANT SET can raise max_lead');
+my ($way_out) = blocks_in('doc/operations.md', 'A sequence ahead of the clock');
+like(sqlstate_of($node, $way_out->{code} =~ s/^LOAD .*?(SELECT .*)/$1;/r, @as_operator), qr/^no error/,
+	'a role with these grants can raise max_lead for the server');
 
 $node->stop;
 done_testing();

@@ -9,7 +9,7 @@ use lib $FindBin::RealBin;
 use SnowflakeTest;
 
 my $node = server_in_utc('lift');
-my ($lift) = map { $_->{code} } grep { $_->{code} =~ /setval/ } blocks_in('doc/operations.md', 'Backup and restore');
+my ($lift, $lift_other) = map { $_->{code} } grep { $_->{code} =~ /setval/ } blocks_in('doc/operations.md', 'Backup and restore');
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake;
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text);
@@ -23,6 +23,24 @@ is($node->safe_psql('postgres', "SET snowflake.max_lead = '1h'; SELECT next_id(0
 my $before = last_value();
 $node->safe_psql('postgres', $lift);
 is(last_value(), $before, 'lifting a sequence again does not lower it');
+
+# The SELECT for other layouts, with the numbers of the reference
+foreach my $case ([ 'twitter', 4096 ], [ 'sonyflake', 256 ], [ 'mastodon', 65536 ])
+{
+	my ($layout, $ids_per_tick) = @$case;
+
+	$node->safe_psql('postgres', qq{
+		DROP TABLE IF EXISTS tweets;
+		DROP SEQUENCE IF EXISTS tweets_id_seq;
+		CREATE SEQUENCE tweets_id_seq;
+		SELECT snowflake_alter_sequence('tweets_id_seq', '$layout');
+		CREATE TABLE tweets AS SELECT snowflake_id(now() + interval '10 s', 0, $ids_per_tick - 1, '$layout') AS id});
+	$node->safe_psql('postgres', $lift_other =~ s/4096/$ids_per_tick/r =~ s/twitter/$layout/r);
+	is($node->safe_psql('postgres', "SET snowflake.max_lead = '1h';
+			SELECT next_id(0, 'tweets_id_seq', '$layout') > max(id), lead < '11 s'
+			FROM tweets, snowflake_status('tweets_id_seq', '$layout') GROUP BY lead"), 't|t',
+		"a lifted sequence of $layout makes the next ID above those in the table");
+}
 
 # An ID between the reading and the setting of the sequence would be set back.
 # The recipe stops between them while another session locks the table.
