@@ -24,7 +24,7 @@ my $before = last_value();
 $node->safe_psql('postgres', $lift);
 is(last_value(), $before, 'lifting a sequence again does not lower it');
 
-# The SELECT for other layouts, with the numbers of the reference
+# The recipe for other layouts, with the numbers of the reference
 foreach my $case ([ 'twitter', 4096 ], [ 'sonyflake', 256 ], [ 'mastodon', 65536 ])
 {
 	my ($layout, $ids_per_tick) = @$case;
