@@ -44,6 +44,8 @@ SequenceState *sequence_last_used = NULL;
 
 static HTAB *sequences = NULL;
 
+DefaultSequence default_sequence;
+
 
 /*
  * A relation's catalog entries may have changed.  Ignore relations that are not
@@ -57,12 +59,16 @@ invalidate_relation(Datum arg pg_attribute_unused(), Oid relid)
 		sequence_invalidations++;
 }
 
+/*
+ * Some function has changed, and it may be next_id() that is in another schema
+ * now.
+ */
 static void
-invalidate_parameters(Datum arg pg_attribute_unused(),
-					  int cacheid pg_attribute_unused(),
-					  uint32 hashvalue pg_attribute_unused())
+forget_default(Datum arg pg_attribute_unused(),
+			   int cacheid pg_attribute_unused(),
+			   uint32 hashvalue pg_attribute_unused())
 {
-	sequence_invalidations++;
+	default_sequence.function = InvalidOid;
 }
 
 /*
@@ -79,7 +85,7 @@ sequence_init(void)
 							HASH_ELEM | HASH_BLOBS);
 
 	CacheRegisterRelcacheCallback(invalidate_relation, (Datum) 0);
-	CacheRegisterSyscacheCallback(SEQRELID, invalidate_parameters, (Datum) 0);
+	CacheRegisterSyscacheCallback(PROCOID, forget_default, (Datum) 0);
 }
 
 pg_noreturn static void
@@ -106,6 +112,12 @@ sequence_look_up(Oid relid)
 		memset(seq, 0, sizeof(SequenceState));
 		seq->relid = relid;
 		seq->lxid = InvalidLocalTransactionId;
+
+		/*
+		 * Invalidations of this sequence count from now on.  Forget what a
+		 * caller may have found of it earlier.
+		 */
+		sequence_invalidations++;
 	}
 	sequence_last_used = seq;
 	return seq;
@@ -145,6 +157,41 @@ sequence_owned_by_extension(Oid relid)
 		last_answer = answer;
 	}
 	return answer;
+}
+
+/*
+ * Find the sequence that came with next_id(), for sequence_default().  It is in
+ * the function's own schema, whatever the search path, and belongs to the
+ * extension, as another sequence may have its name.
+ *
+ * The answer is remembered until the function or the sequence changes.  ALTER
+ * EXTENSION ... DROP SEQUENCE changes neither, so next_id() goes on using a
+ * sequence that has been taken out of the extension in sessions that have used
+ * it before.  They still need a privilege on it then, as each transaction asks
+ * sequence_owned_by_extension() before it does without one.
+ */
+Oid
+sequence_look_up_default(Oid function)
+{
+	uint64		invalidations = sequence_invalidations;
+	Oid			schema = get_func_namespace(function);
+	Oid			sequence = get_relname_relid("next_id_seq", schema);
+
+	if (!OidIsValid(sequence) || !sequence_owned_by_extension(sequence))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("sequence %s of the extension does not exist",
+						quote_qualified_identifier(get_namespace_name(schema),
+												   "next_id_seq")),
+				 errhint("Give next_id() its sequence as the second argument.")));
+
+	/* From now on invalidations of the sequence are noticed. */
+	(void) sequence_find(sequence);
+
+	default_sequence.function = function;
+	default_sequence.invalidations = invalidations;
+	default_sequence.sequence = sequence;
+	return sequence;
 }
 
 static bool

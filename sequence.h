@@ -88,13 +88,26 @@ typedef struct SequenceState
 	TickWindow	window;
 } SequenceState;
 
+/*
+ * The sequence that next_id() uses if it is given none, found by the OID of that
+ * function.  Valid while "invalidations" equals "sequence_invalidations".
+ */
+typedef struct DefaultSequence
+{
+	Oid			function;		/* InvalidOid if none is known */
+	Oid			sequence;
+	uint64		invalidations;
+} DefaultSequence;
+
 #pragma GCC visibility push(hidden)
 extern uint64 sequence_invalidations;
 extern SequenceState *sequence_last_used;
+extern DefaultSequence default_sequence;
 
 extern void sequence_init(void);
 extern SequenceState *sequence_look_up(Oid relid);
 extern bool sequence_owned_by_extension(Oid relid);
+extern Oid	sequence_look_up_default(Oid function);
 /* "take": to take values, not just to look; false only if !wait */
 extern bool sequence_open(SequenceState *seq, const TickSpec *spec,
 						  bool take, bool wait);
@@ -107,6 +120,15 @@ sequence_find(Oid relid)
 	if (likely(sequence_last_used != NULL && sequence_last_used->relid == relid))
 		return sequence_last_used;
 	return sequence_look_up(relid);
+}
+
+static inline Oid
+sequence_default(Oid function)
+{
+	if (likely(default_sequence.function == function &&
+			   default_sequence.invalidations == sequence_invalidations))
+		return default_sequence.sequence;
+	return sequence_look_up_default(function);
 }
 
 /*

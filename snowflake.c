@@ -526,36 +526,11 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 }
 
 /*
- * The sequence that came with next_id().  It is in the function's own schema,
- * whatever the search path, and belongs to the extension, as another sequence
- * may have its name.
- */
-static Oid
-default_sequence(Oid function)
-{
-	Oid			schema = get_func_namespace(function);
-	Oid			sequence = get_relname_relid("next_id_seq", schema);
-
-	if (!OidIsValid(sequence) || !sequence_owned_by_extension(sequence))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("sequence %s of the extension does not exist",
-						quote_qualified_identifier(get_namespace_name(schema),
-												   "next_id_seq")),
-				 errhint("Give next_id() its sequence as the second argument.")));
-
-	return sequence;
-}
-
-/*
  * next_id()
  */
 Datum
 snowflake_next_id_setting(PG_FUNCTION_ARGS)
 {
-	FmgrInfo   *flinfo = fcinfo->flinfo;
-	Oid		   *sequence = flinfo->fn_extra;
-
 	define_settings();
 
 	if (shard_setting == SHARD_UNSET)
@@ -564,15 +539,8 @@ snowflake_next_id_setting(PG_FUNCTION_ARGS)
 				 errmsg("\"snowflake.shard\" is not set"),
 				 errhint("Set it with ALTER DATABASE, which takes effect in new sessions, or with SET in this one, or give the shard as an argument: next_id(5).")));
 
-	/* Once for each place where a query calls the function. */
-	if (sequence == NULL)
-	{
-		sequence = MemoryContextAlloc(flinfo->fn_mcxt, sizeof(Oid));
-		*sequence = default_sequence(flinfo->fn_oid);
-		flinfo->fn_extra = sequence;
-	}
-
-	return next_id(shard_setting, *sequence, instagram);
+	return next_id(shard_setting, sequence_default(fcinfo->flinfo->fn_oid),
+				   instagram);
 }
 
 /*

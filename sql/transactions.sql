@@ -170,7 +170,41 @@ SELECT last_value AS value FROM changing \gset
 INSERT INTO taken (id) VALUES (1);
 SELECT last_value - :value FROM changing;
 
+-- next_id() finds its sequence once, and not for each statement of a transaction that has changed something
+CREATE FUNCTION scans_of_catalogs() RETURNS bigint LANGUAGE sql AS
+$$ SELECT sum(idx_scan)::bigint FROM pg_stat_xact_sys_tables WHERE relname IN ('pg_depend', 'pg_extension') $$;
+SET snowflake.shard = 5;
+INSERT INTO taken (id) VALUES (next_id());
+BEGIN;
+DELETE FROM taken WHERE id = 1;
+INSERT INTO taken (id) VALUES (next_id());
+SELECT scans_of_catalogs() AS before \gset
+INSERT INTO taken (id) VALUES (next_id());
+INSERT INTO taken (id) VALUES (next_id());
+INSERT INTO taken (id) VALUES (next_id());
+SELECT scans_of_catalogs() - :before AS scans;
+COMMIT;
+-- it notices at once when the sequence gets another name, or the function another schema, in its own transaction and after
+BEGIN;
+ALTER SEQUENCE next_id_seq RENAME TO renamed;
+SELECT sqlstate_ FROM error_of('SELECT next_id()');
+ALTER SEQUENCE renamed RENAME TO next_id_seq;
+SELECT next_id() > 0;
+CREATE SCHEMA elsewhere;
+ALTER FUNCTION next_id() SET SCHEMA elsewhere;
+SELECT sqlstate_ FROM error_of('SELECT elsewhere.next_id()');
+ALTER FUNCTION elsewhere.next_id() SET SCHEMA public;
+SELECT next_id() > 0;
+ALTER SEQUENCE next_id_seq RENAME TO renamed;
+COMMIT;
+SELECT sqlstate_ FROM error_of('SELECT next_id()');
+ALTER SEQUENCE renamed RENAME TO next_id_seq;
+SELECT next_id() > 0;
+DROP SCHEMA elsewhere;
+RESET snowflake.shard;
+
 RESET snowflake.max_lead;
+DROP FUNCTION scans_of_catalogs();
 DROP TABLE taken;
 DROP FUNCTION late();
 DROP PROCEDURE in_pieces();
