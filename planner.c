@@ -28,10 +28,10 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "catalog/dependency.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "fmgr.h"
-#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/supportnodes.h"
 #include "utils/acl.h"
@@ -45,9 +45,13 @@
 PG_FUNCTION_INFO_V1(snowflake_support);
 
 /*
- * The function of another name that has the same schema and arguments, or
- * InvalidOid.  LookupFuncName() would ask for USAGE on the schema, which a role
- * that uses a default does not need.
+ * Find the function of another name that has the same schema and arguments and
+ * belongs to the same extension, or InvalidOid if there is none.  If the
+ * functions have been moved to a schema where others may create functions, one
+ * of theirs may have the name, but it is no member of the extension.
+ *
+ * LookupFuncName() would ask for USAGE on the schema, which a role that uses a
+ * default does not need.
  */
 Oid
 function_beside(Oid function, const char *name)
@@ -55,14 +59,44 @@ function_beside(Oid function, const char *name)
 	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 	Form_pg_proc form;
 	Oid			result;
+	Oid			extension;
 
+	/* Nothing keeps a function from being dropped while it is in use. */
 	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for function %u", function);
+		return InvalidOid;
 	form = (Form_pg_proc) GETSTRUCT(tuple);
 	result = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid,
 							 CStringGetDatum(name),
 							 PointerGetDatum(&form->proargtypes),
 							 ObjectIdGetDatum(form->pronamespace));
+	ReleaseSysCache(tuple);
+	if (!OidIsValid(result))
+		return InvalidOid;
+
+	extension = getExtensionOfObject(ProcedureRelationId, function);
+	if (!OidIsValid(extension) ||
+		getExtensionOfObject(ProcedureRelationId, result) != extension)
+		return InvalidOid;
+	return result;
+}
+
+/*
+ * Does a call of this function do no more than to run its C code?  SECURITY
+ * DEFINER, SET and the hooks of security modules act around that code, and a
+ * replacement would leave them out.  PostgreSQL's inline_function() looks for
+ * the same three.
+ */
+static bool
+runs_unchanged(Oid function)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	bool		result;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	result = !((Form_pg_proc) GETSTRUCT(tuple))->prosecdef &&
+		heap_attisnull(tuple, Anum_pg_proc_proconfig, NULL) &&
+		!FmgrHookIsNeeded(function);
 	ReleaseSysCache(tuple);
 	return result;
 }
@@ -70,6 +104,11 @@ function_beside(Oid function, const char *name)
 /*
  * The expression that stands for a call of next_id() in COPY, or NULL if the
  * call is to be left alone.
+ *
+ * The replacement finds next_id() again when it runs, to check that the caller
+ * may call it, so it is used only if that works.  All roles must be allowed to
+ * call the replacement itself, because an expression may be planned for one
+ * role and then be evaluated for another, as a domain's CHECK is.
  */
 static Node *
 replacement_for_copy(const FuncExpr *call)
@@ -80,11 +119,16 @@ replacement_for_copy(const FuncExpr *call)
 	NextValueExpr *next_value;
 	CoalesceExpr *replacement;
 
-	/* COPY would fail if the role may not call the replacement. */
-	if (!OidIsValid(function) || !MayExecute(function, GetUserId()))
+	if (!OidIsValid(function) ||
+		function_beside(function, "next_id") != call->funcid ||
+		!runs_unchanged(call->funcid) || !runs_unchanged(function) ||
+		!MayExecute(function, ACL_ID_PUBLIC))
 		return NULL;
 
-	/* nextval() is never called, but its sequence has to be one. */
+	/*
+	 * NextValueExpr must refer to a sequence, although COALESCE never evaluates
+	 * it.
+	 */
 	if (call->args == NIL)
 		sequence = get_relname_relid("next_id_seq",
 									 get_func_namespace(call->funcid));

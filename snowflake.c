@@ -548,13 +548,16 @@ snowflake_next_id_setting(PG_FUNCTION_ARGS)
  * caller needs the right to call next_id() with the same arguments.
  */
 static void
-check_execute_next_id(const FmgrInfo *flinfo)
+check_execute_next_id(Oid function)
 {
-	/* Once for each place, as for other functions. */
-	if (likely(flinfo->fn_extra != NULL))
-		return;
+	Oid			next_id = function_beside(function, "next_id");
 
-	if (!MayExecute(function_beside(flinfo->fn_oid, "next_id"), GetUserId()))
+	if (!OidIsValid(next_id))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_FUNCTION),
+				 errmsg("function next_id() of the extension does not exist"),
+				 errhint("If it was renamed or moved, give it back its name and schema.")));
+	if (!MayExecute(next_id, GetUserId()))
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, "next_id");
 }
 
@@ -564,7 +567,13 @@ check_execute_next_id(const FmgrInfo *flinfo)
 Datum
 snowflake_next_id_in_copy(PG_FUNCTION_ARGS)
 {
-	check_execute_next_id(fcinfo->flinfo);
+	/*
+	 * Once for each place, as for other functions.  snowflake_next_id() keeps a
+	 * constant layout in fn_extra.  A layout that is not constant is not worth
+	 * more memory: then the check is repeated.
+	 */
+	if (unlikely(fcinfo->flinfo->fn_extra == NULL))
+		check_execute_next_id(fcinfo->flinfo->fn_oid);
 	return snowflake_next_id(fcinfo);
 }
 
@@ -574,7 +583,12 @@ snowflake_next_id_in_copy(PG_FUNCTION_ARGS)
 Datum
 snowflake_next_id_setting_in_copy(PG_FUNCTION_ARGS)
 {
-	check_execute_next_id(fcinfo->flinfo);
+	/* Once for each place.  Nothing else uses fn_extra here. */
+	if (unlikely(fcinfo->flinfo->fn_extra == NULL))
+	{
+		check_execute_next_id(fcinfo->flinfo->fn_oid);
+		fcinfo->flinfo->fn_extra = fcinfo->flinfo;
+	}
 	return snowflake_next_id_setting(fcinfo);
 }
 

@@ -144,6 +144,87 @@ RESET ROLE;
 SELECT count(DISTINCT id) FROM held;
 RESET snowflake.shard;
 
+-- COPY, ADD COLUMN, EXECUTE and CALL do what INSERT does, also if the function has been altered: a setting of its own
+CREATE TABLE altered (id bigint DEFAULT next_id(), n int);
+CREATE PROCEDURE show_shard(id bigint) LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'shard %', snowflake_shard(id); END $$;
+PREPARE shard_of_altered (bigint) AS SELECT snowflake_shard($1);
+SET snowflake.shard = 3;
+ALTER FUNCTION next_id() SET snowflake.shard = 7;
+INSERT INTO altered (n) VALUES (1);
+COPY altered (n) FROM stdin;
+2
+\.
+ALTER TABLE altered ADD COLUMN added bigint DEFAULT next_id();
+SELECT DISTINCT snowflake_shard(id), snowflake_shard(added) FROM altered;
+EXECUTE shard_of_altered (next_id());
+CALL show_shard(next_id());
+ALTER FUNCTION next_id() RESET ALL;
+ALTER FUNCTION snowflake_next_id_in_copy() SET snowflake.shard = 8;
+COPY altered (n) FROM stdin;
+3
+\.
+SELECT snowflake_shard(id) FROM altered WHERE n = 3;
+ALTER FUNCTION snowflake_next_id_in_copy() RESET ALL;
+RESET snowflake.shard;
+-- the rights of its owner, for a sequence on which the caller has none
+CREATE SEQUENCE closed;
+SELECT snowflake_alter_sequence('closed');
+CREATE TABLE defined (id bigint DEFAULT next_id(5, 'closed'), n int);
+GRANT INSERT ON defined TO regress_sf_app;
+ALTER FUNCTION next_id(bigint, regclass, snowflake_layout) SECURITY DEFINER;
+SET ROLE regress_sf_app;
+INSERT INTO defined (n) VALUES (1);
+COPY defined (n) FROM stdin;
+2
+\.
+RESET ROLE;
+ALTER FUNCTION next_id(bigint, regclass, snowflake_layout) SECURITY INVOKER;
+SELECT count(DISTINCT id) FROM defined;
+-- somebody else's function that has the replacement's name is never called
+CREATE SCHEMA regress_sf_open;
+GRANT CREATE, USAGE ON SCHEMA regress_sf_open TO regress_sf_app;
+SET ROLE regress_sf_app;
+CREATE FUNCTION regress_sf_open.snowflake_next_id_in_copy(shard bigint, sequence regclass, layout snowflake_layout) RETURNS bigint
+LANGUAGE plpgsql STABLE AS $$ BEGIN RAISE NOTICE 'called as %', current_user; RETURN 1; END $$;
+CREATE FUNCTION regress_sf_open.next_id(shard bigint, sequence regclass, layout snowflake_layout) RETURNS bigint LANGUAGE sql RETURN 1;
+RESET ROLE;
+ALTER FUNCTION regress_sf_open.next_id(bigint, regclass, snowflake_layout) RENAME TO other_next_id;
+ALTER FUNCTION next_id(bigint, regclass, snowflake_layout) SET SCHEMA regress_sf_open;
+COPY held (n) FROM stdin;
+5
+\.
+-- nor does a function that has the name of next_id() open the replacement
+ALTER FUNCTION regress_sf_open.next_id(bigint, regclass, snowflake_layout) SET SCHEMA public;
+REVOKE EXECUTE ON FUNCTION next_id(bigint, regclass, snowflake_layout) FROM PUBLIC;
+ALTER FUNCTION regress_sf_open.other_next_id(bigint, regclass, snowflake_layout) RENAME TO next_id;
+ALTER FUNCTION snowflake_next_id_in_copy(bigint, regclass, snowflake_layout) RENAME TO other_in_copy;
+ALTER FUNCTION other_in_copy(bigint, regclass, snowflake_layout) SET SCHEMA regress_sf_open;
+SET ROLE regress_sf_app;
+SELECT sqlstate_, message FROM error_of('SELECT regress_sf_open.other_in_copy(5, ''next_id_seq'', ''instagram'')');
+RESET ROLE;
+ALTER FUNCTION regress_sf_open.other_in_copy(bigint, regclass, snowflake_layout) SET SCHEMA public;
+ALTER FUNCTION other_in_copy(bigint, regclass, snowflake_layout) RENAME TO snowflake_next_id_in_copy;
+GRANT EXECUTE ON FUNCTION next_id(bigint, regclass, snowflake_layout) TO PUBLIC;
+DROP SCHEMA regress_sf_open CASCADE;
+-- roles other than superusers can COPY when next_id() has another name
+ALTER FUNCTION next_id(bigint, regclass, snowflake_layout) RENAME TO new_id;
+SET ROLE regress_sf_app;
+COPY held (n) FROM stdin;
+6
+\.
+SELECT sqlstate_, message FROM error_of('SELECT snowflake_next_id_in_copy(5, ''next_id_seq'', ''instagram'')');
+RESET ROLE;
+ALTER FUNCTION new_id(bigint, regclass, snowflake_layout) RENAME TO next_id;
+SELECT count(DISTINCT id) FROM held WHERE n >= 5;
+-- a domain's CHECK is planned once, here for a superuser, and evaluated for all roles
+REVOKE EXECUTE ON FUNCTION snowflake_next_id_in_copy(bigint, regclass, snowflake_layout) FROM PUBLIC;
+CREATE DOMAIN old_id AS bigint CHECK (VALUE < next_id(5));
+SELECT 17::old_id;
+SET ROLE regress_sf_app;
+SELECT 18::old_id;
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION snowflake_next_id_in_copy(bigint, regclass, snowflake_layout) TO PUBLIC;
+
 -- queries keep next_id() as it is
 EXPLAIN (VERBOSE, COSTS OFF) SELECT next_id(5), next_id();
 
@@ -155,9 +236,9 @@ SELECT planned_rows('SELECT * FROM next_ids(5, 0)');
 SELECT planned_rows('SELECT * FROM next_ids(5, (random() * 3)::int)');
 DROP FUNCTION planned_rows(text);
 
-DROP TABLE lines, stamps, parts, held, held_setting;
-DROP DOMAIN stamped;
-DROP PROCEDURE shard_of(bigint);
+DROP TABLE lines, stamps, parts, held, held_setting, altered, defined;
+DROP DOMAIN stamped, old_id;
+DROP PROCEDURE shard_of(bigint), show_shard(bigint);
 DROP FUNCTION check_lines();
-DROP SEQUENCE copied;
+DROP SEQUENCE copied, closed;
 DROP ROLE regress_sf_app;
