@@ -180,18 +180,22 @@ generator_init(void)
 }
 
 /*
- * Lock and check a sequence; see sequence_open().
+ * Forget what is known of a sequence's page, after the sequence has been opened:
+ * the window may be that of another spec, and the pinned page of another file.
  */
-static bool
-open_sequence(SequenceState *seq, const TickSpec *spec, bool take, bool wait)
+static void
+forget_page(SequenceState *seq)
 {
-	if (!sequence_open(seq, spec, take, wait))
-		return false;
-	/* Forget the window, which may be that of another spec. */
 	seq->window.end = seq->window.start;
 	if (pinned == seq && !RelFileLocatorEquals(pinned_file, seq->file))
 		unpin_page();
-	return true;
+}
+
+static void
+open_sequence(SequenceState *seq, const TickSpec *spec)
+{
+	sequence_open(seq, spec);
+	forget_page(seq);
 }
 
 /*
@@ -736,7 +740,7 @@ wait_and_take_values(SequenceState *seq, const TickSpec *spec,
 
 		/* An interrupt during the wait may have processed invalidations. */
 		if (!sequence_is_open(seq, spec))
-			(void) open_sequence(seq, spec, true, true);
+			open_sequence(seq, spec);
 		result = take_values(seq, spec, limits->max_lead, wanted, attempt, lsn);
 	}
 }
@@ -767,7 +771,7 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	}
 
 	if (unlikely(!sequence_is_open(seq, spec)))
-		(void) open_sequence(seq, spec, true, true);
+		open_sequence(seq, spec);
 
 	result = take_values(seq, spec, limits->max_lead, *count, &attempt, &lsn);
 	if (unlikely(result != VALUE_AVAILABLE))
@@ -829,10 +833,12 @@ generator_status(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	 * page, reading fails, as it does for a SELECT from the sequence.
 	 */
 	AcceptInvalidationMessages();
-	if (!open_sequence(seq, spec, false, wait))
+	if (!sequence_open_to_look(seq, spec, wait))
 		return false;
-
+	forget_page(seq);
 	data = read_page(seq);
+	sequence_close_look(seq);
+
 	attempt.now = GetCurrentTimestamp();
 	result = next_value(&data, spec, limits->max_lead, 1, &attempt);
 	if (result == REFUSED_OUT_OF_RANGE)

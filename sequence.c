@@ -395,52 +395,17 @@ check_privileges(SequenceState *seq, const TickSpec *spec, bool take)
 }
 
 /*
- * Lock a sequence and check that the current role may use it and that it
- * serves this spec: to take values, or just to look.  Returns false
- * if the lock is not to be had without a wait and the caller does not want to
- * wait.
- *
- * The lock is the one that nextval() takes, and for as long.  It belongs to
- * the top transaction, as the rollback of a subtransaction would otherwise
- * release what this backend believes to hold.
+ * Check a locked sequence: that the current role may take values of this spec,
+ * or look at it, and that the sequence serves the spec.
  *
  * Privileges are checked before anything else is read or reported.
  */
-bool
-sequence_open(SequenceState *seq, const TickSpec *spec, bool take, bool wait)
+static void
+check_sequence(SequenceState *seq, const TickSpec *spec, bool take)
 {
-	uint64		invalidations;
+	uint64		invalidations = sequence_invalidations;
 	Relation	rel = NULL;
 
-	if (seq->lxid != MyLocalTransactionId)
-	{
-		ResourceOwner owner = CurrentResourceOwner;
-		bool		locked = true;
-
-		CurrentResourceOwner = TopTransactionResourceOwner;
-		if (wait)
-			LockRelationOid(seq->relid, RowExclusiveLock);
-		else
-			locked = ConditionalLockRelationOid(seq->relid, RowExclusiveLock);
-		CurrentResourceOwner = owner;
-		if (!locked)
-			return false;
-
-		/*
-		 * A file that an earlier transaction made needs WAL from now on, and its
-		 * records have to follow that commit.  Nothing sends an invalidation for
-		 * that.
-		 */
-		if (seq->new_file)
-		{
-			seq->loaded = 0;
-			seq->logged = false;
-		}
-		seq->taker = InvalidOid;
-		seq->lxid = MyLocalTransactionId;
-	}
-
-	invalidations = sequence_invalidations;
 	if (seq->loaded != invalidations)
 	{
 		seq->loaded = 0;
@@ -462,7 +427,75 @@ sequence_open(SequenceState *seq, const TickSpec *spec, bool take, bool wait)
 
 	seq->spec = *spec;
 	seq->taker = take ? GetUserId() : InvalidOid;
+}
+
+/*
+ * A file that an earlier transaction made needs WAL from now on, and its records
+ * have to follow that transaction's commit.  Nothing sends an invalidation for
+ * that.
+ */
+static void
+forget_new_file(SequenceState *seq)
+{
+	if (seq->new_file)
+	{
+		seq->loaded = 0;
+		seq->logged = false;
+	}
+}
+
+/*
+ * Lock a sequence and check that the current role may take values of this spec
+ * from it.
+ *
+ * The lock is the one that nextval() takes, and is held until the transaction
+ * ends, too.  It belongs to the top transaction, as the rollback of a
+ * subtransaction would otherwise release what this backend believes to hold.
+ */
+void
+sequence_open(SequenceState *seq, const TickSpec *spec)
+{
+	if (seq->lxid != MyLocalTransactionId)
+	{
+		ResourceOwner owner = CurrentResourceOwner;
+
+		CurrentResourceOwner = TopTransactionResourceOwner;
+		LockRelationOid(seq->relid, RowExclusiveLock);
+		CurrentResourceOwner = owner;
+
+		forget_new_file(seq);
+		seq->taker = InvalidOid;
+		seq->lxid = MyLocalTransactionId;
+	}
+	check_sequence(seq, spec, true);
+}
+
+/*
+ * Lock a sequence for a look at it, and check that the current role may have
+ * one.  Returns false if another session has locked the sequence and the caller
+ * does not want to wait.  sequence_close_look() releases the lock, so that a
+ * look at all sequences of a database does not fill the table of locks.  If an
+ * error is raised instead, the lock ends with the subtransaction.
+ */
+bool
+sequence_open_to_look(SequenceState *seq, const TickSpec *spec, bool wait)
+{
+	if (wait)
+		LockRelationOid(seq->relid, RowExclusiveLock);
+	else if (!ConditionalLockRelationOid(seq->relid, RowExclusiveLock))
+		return false;
+
+	/* sequence_open() does this in a transaction that takes values. */
+	if (seq->lxid != MyLocalTransactionId)
+		forget_new_file(seq);
+	check_sequence(seq, spec, false);
 	return true;
+}
+
+void
+sequence_close_look(SequenceState *seq)
+{
+	UnlockRelationOid(seq->relid, RowExclusiveLock);
 }
 
 /*

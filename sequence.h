@@ -108,9 +108,10 @@ extern void sequence_init(void);
 extern SequenceState *sequence_look_up(Oid relid);
 extern bool sequence_owned_by_extension(Oid relid);
 extern Oid	sequence_look_up_default(Oid function);
-/* "take": to take values, not just to look; false only if !wait */
-extern bool sequence_open(SequenceState *seq, const TickSpec *spec,
-						  bool take, bool wait);
+extern void sequence_open(SequenceState *seq, const TickSpec *spec);
+extern bool sequence_open_to_look(SequenceState *seq, const TickSpec *spec,
+								  bool wait);
+extern void sequence_close_look(SequenceState *seq);
 extern char *sequence_open_to_alter(Oid relid, int64 *max_value);
 #pragma GCC visibility pop
 

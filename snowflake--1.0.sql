@@ -305,7 +305,8 @@ SELECT
 FROM pg_catalog.pg_sequence AS s
 JOIN pg_catalog.pg_class AS c ON c.oid = s.seqrelid AND c.relpersistence <> 't'
 JOIN snowflake_layouts() AS l ON l.max_value = s.seqmax
-CROSS JOIN LATERAL snowflake_sequence_state(s.seqrelid, l.name::snowflake_layout) AS t;
+CROSS JOIN LATERAL snowflake_sequence_state(s.seqrelid, l.name::snowflake_layout) AS t
+WHERE t.state IS NOT NULL;
 
 COMMENT ON VIEW snowflake_sequences IS
 'sequences that make IDs, by their MAXVALUE: layout, last ID''s time, its lead over the clock, the layout''s end, and ok, ahead, waits, refuses or no privilege';

@@ -802,7 +802,25 @@ snowflake_status(PG_FUNCTION_ARGS)
 }
 
 /*
+ * Does an error say something of the server rather than of the sequence that is
+ * looked at?  A query was cancelled, or the server lacks memory, locks or files,
+ * or had trouble with its disk.  Only a file that is missing is the sequence's
+ * own trouble.
+ */
+static bool
+is_server_error(int sqlerrcode)
+{
+	int			category = ERRCODE_TO_CATEGORY(sqlerrcode);
+
+	return sqlerrcode == ERRCODE_QUERY_CANCELED ||
+		category == ERRCODE_INSUFFICIENT_RESOURCES ||
+		(category == ERRCODE_SYSTEM_ERROR &&
+		 sqlerrcode != ERRCODE_UNDEFINED_FILE);
+}
+
+/*
  * Read a sequence's state, and say what would happen to a caller of next_id().
+ * Returns NULL if the sequence has been dropped.
  *
  * An error of one sequence must not make the view snowflake_sequences fail.  So
  * an error becomes a state, and a subtransaction cleans up after it.  A sequence
@@ -836,11 +854,12 @@ state_without_error(Oid sequence, const TickSpec *spec, TickStatus *status)
 		FlushErrorState();
 		RollbackAndReleaseCurrentSubTransaction();
 
-		/* A cancel is meant for the whole query. */
-		if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+		if (is_server_error(error->sqlerrcode))
 			ReThrowError(error);
-		state = error->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE ?
-			"no privilege" : "refuses";
+		if (error->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE)
+			state = "no privilege";
+		else if (error->sqlerrcode != ERRCODE_UNDEFINED_TABLE)
+			state = "refuses";
 		FreeErrorData(error);
 	}
 	PG_END_TRY();
@@ -852,7 +871,8 @@ state_without_error(Oid sequence, const TickSpec *spec, TickStatus *status)
 
 /*
  * For the view snowflake_sequences: the time of a sequence's last ID, how far
- * that is ahead of the clock, and the state.
+ * that is ahead of the clock, and the state.  All are NULL if the sequence has
+ * been dropped since the view's query began.
  */
 Datum
 snowflake_sequence_state(PG_FUNCTION_ARGS)
@@ -861,15 +881,20 @@ snowflake_sequence_state(PG_FUNCTION_ARGS)
 	TickStatus	status = {0};
 	TupleDesc	tupdesc;
 	Datum		values[3];
-	bool		nulls[3] = {true, true, false};
+	bool		nulls[3] = {true, true, true};
+	const char *state;
 
 	define_settings();
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 
-	values[2] = CStringGetTextDatum(state_without_error(PG_GETARG_OID(0),
-														&cache->spec, &status));
+	state = state_without_error(PG_GETARG_OID(0), &cache->spec, &status);
+	if (state != NULL)
+	{
+		values[2] = CStringGetTextDatum(state);
+		nulls[2] = false;
+	}
 	if (status.called && cache->layout.has_clock)
 	{
 		values[0] = TimestampTzGetDatum(last_time(&cache->layout, &status));

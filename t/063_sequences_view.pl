@@ -39,6 +39,14 @@ is($node->safe_psql('postgres', "SET lock_timeout = '1ms'; $states"),
 fails_with($node, "SET lock_timeout = '100ms'; SELECT snowflake_alter_sequence('secret')", qr/^42501/,
 	'a role that does not own a sequence does not wait to alter it', @as_watcher);
 $altering->query_safe('ROLLBACK');
+
+# One that is dropped after the query has begun is left out.
+$node->safe_psql('postgres', 'CREATE SEQUENCE passing MAXVALUE 1125899906841599');
+$altering->query_safe('BEGIN; DECLARE seen CURSOR FOR SELECT sequence, state FROM snowflake_sequences ORDER BY sequence::oid');
+$node->safe_psql('postgres', 'DROP SEQUENCE passing');
+like($altering->query_safe('FETCH ALL FROM seen'), qr/\Anext_id_seq\|ok\n.*\ncareless\|refuses\z/s,
+	'the view leaves out a sequence that has been dropped meanwhile');
+$altering->query_safe('ROLLBACK');
 $altering->quit;
 
 my $file = file_of($node, 'secret');
@@ -51,6 +59,36 @@ $node->start;
 is($node->safe_psql('postgres', $states),
 	'cached refuses, careless refuses, next_id_seq ok, secret refuses', 'the view shows a damaged sequence among the others');
 fails_with($node, "SELECT next_id(5, '$_')", qr/^55000/, "calls with the sequence \"$_\" are refused") foreach 'cached', 'careless';
+$node->stop;
+unlink $file or die "$file: $!";
+$node->start;
+is($node->safe_psql('postgres', $states),
+	'cached refuses, careless refuses, next_id_seq ok, secret refuses', 'the view shows a sequence without a file among the others');
+$node->stop;
 
+# More sequences than the server can lock at once
+$node = PostgreSQL::Test::Cluster->new('many_sequences');
+$node->init;
+$node->append_conf('postgresql.conf', "max_locks_per_transaction = 10\nmax_connections = 10\nmax_wal_senders = 0\nfsync = off\n");
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION snowflake;
+	SELECT format('CREATE SEQUENCE s%s MAXVALUE 1125899906841599', n) FROM generate_series(1, 2000) n \gexec
+	SELECT format('CREATE TABLE t%s ()', n) FROM generate_series(1, 20) n \gexec});
+my $count = 'SELECT state, count(*) FROM snowflake_sequences GROUP BY 1 ORDER BY 1';
+my $watching = $node->background_psql('postgres', on_error_stop => 0);
+is($watching->query_safe("BEGIN; $count"), 'ok|2001', 'the view shows more sequences than the server can lock at once');
+is($watching->query_safe(q{SELECT count(*) FROM pg_locks WHERE relation IN (SELECT seqrelid FROM pg_sequence)}), 0,
+	'the view does not keep the sequences locked');
+# Locks that this session takes from now on need the table of locks.
+$watching->query_safe('SELECT FROM ' . join(', ', map { "t$_" } 1 .. 20));
+my $filling = $node->background_psql('postgres', on_error_stop => 0);
+$filling->query('SELECT count(pg_advisory_lock(n)) FROM generate_series(1, 100000) n');
+like($filling->{stderr}, qr/out of shared memory/, 'a session fills the table of locks');
+$watching->query($count);
+like($watching->{stderr}, qr/ERROR:  out of shared memory/, 'the view fails with the server\'s trouble, and blames no sequence');
+$filling->quit;
+$watching->quit;
+is($node->safe_psql('postgres', $count), 'ok|2001', 'the view works again when the trouble is over');
 $node->stop;
 done_testing();
