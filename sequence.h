@@ -41,7 +41,8 @@ typedef struct TickSpec
 	bool		is_default;		/* is this the spec of next_id_seq? */
 	bool		needs_update;	/* does a caller need UPDATE on the sequence,
 								 * as another spec may have this max_value? */
-	const char *layout;			/* for messages; lives as long as the session */
+	const char *layout;			/* for messages of the call that gave the spec;
+								 * may not outlive it */
 } TickSpec;
 
 /*

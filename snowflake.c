@@ -111,7 +111,13 @@ typedef struct LayoutCache
 	int64		warn_value;
 } LayoutCache;
 
-/* The layouts that this session has used, and the default one of them */
+/*
+ * The layouts that this session has used first, and the default one of them.
+ * Their number is limited, as anyone can define any number of layouts.  Few
+ * sessions use more than two.
+ */
+#define LAYOUTS_REMEMBERED	32
+
 static HTAB *layouts;
 static const LayoutCache *instagram;
 
@@ -140,11 +146,20 @@ fill_layout_cache(LayoutCache *cache, const LayoutDefinition *definition)
 									365 * USECS_PER_DAY / layout->tick));
 }
 
+pg_noreturn static void
+report_damaged_layout(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("damaged value of type %s", "snowflake_layout")));
+}
+
 /*
- * Find a layout by its canonical text, or NULL if there is no such layout.
+ * Find a layout by its canonical text, or NULL if there is no such layout.  The
+ * result lives at least as long as the given memory context.
  */
 static const LayoutCache *
-find_layout(const char *text)
+find_layout(const char *text, MemoryContext context)
 {
 	LayoutCache *cache = hash_search(layouts, text, HASH_FIND, NULL);
 	LayoutDefinition definition;
@@ -152,20 +167,25 @@ find_layout(const char *text)
 
 	if (cache == NULL && layout_parse(text, &definition, &error))
 	{
-		cache = hash_search(layouts, text, HASH_ENTER, NULL);
+		if (hash_get_num_entries(layouts) < LAYOUTS_REMEMBERED)
+			cache = hash_search(layouts, text, HASH_ENTER, NULL);
+		else
+		{
+			cache = MemoryContextAlloc(context, sizeof(LayoutCache));
+			strlcpy(cache->text, text, LAYOUT_TEXT_SIZE);
+		}
 		fill_layout_cache(cache, &definition);
 	}
 	return cache;
 }
 
 /*
- * The layout of a stored value, which a later release may have written.
+ * The text of a stored value, which a later release may have written.
  */
-static const LayoutCache *
-get_layout(Datum value)
+static const char *
+stored_text(Datum value)
 {
 	const StoredLayout *stored = (const StoredLayout *) DatumGetPointer(value);
-	const LayoutCache *cache = NULL;
 	Size		length = VARSIZE(stored);
 
 	if (length > offsetof(StoredLayout, text) &&
@@ -176,16 +196,44 @@ get_layout(Datum value)
 						stored->version, "snowflake_layout"),
 				 errhint("Install a later release of the extension's library.")));
 
-	if (length > offsetof(StoredLayout, text) &&
-		length <= offsetof(StoredLayout, text) + LAYOUT_TEXT_SIZE &&
-		((const char *) stored)[length - 1] == '\0')
-		cache = strcmp(stored->text, instagram->text) == 0 ? instagram :
-			find_layout(stored->text);
+	if (length <= offsetof(StoredLayout, text) ||
+		length > offsetof(StoredLayout, text) + LAYOUT_TEXT_SIZE ||
+		((const char *) stored)[length - 1] != '\0')
+		report_damaged_layout();
+	return stored->text;
+}
+
+/*
+ * The layout of a stored value.  It lives as long as find_layout() says.
+ */
+static const LayoutCache *
+get_layout(Datum value, MemoryContext context)
+{
+	const char *text = stored_text(value);
+	const LayoutCache *cache;
+
+	if (strcmp(text, instagram->text) == 0)
+		return instagram;
+
+	cache = find_layout(text, context);
 	if (cache == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("damaged value of type %s", "snowflake_layout")));
+		report_damaged_layout();
 	return cache;
+}
+
+/*
+ * The text of a stored value for output, which has no use for more.
+ */
+static char *
+output_text(Datum value)
+{
+	const char *text = stored_text(value);
+	LayoutDefinition definition;
+	LayoutError error;
+
+	if (!layout_parse(text, &definition, &error))
+		report_damaged_layout();
+	return pstrdup(text);
 }
 
 /*
@@ -238,7 +286,7 @@ _PG_init(void)
 	ctl.entrysize = sizeof(LayoutCache);
 	layouts = hash_create("snowflake layouts", 16, &ctl,
 						  HASH_ELEM | HASH_STRINGS);
-	instagram = find_layout("instagram");
+	instagram = find_layout("instagram", TopMemoryContext);
 
 	shared_init();
 	durable_init();
@@ -262,13 +310,18 @@ layout_text(const Layout *layout)
 static const LayoutCache *
 look_up_layout(FunctionCallInfo fcinfo, int argument)
 {
-	const FuncExpr *call = (const FuncExpr *) fcinfo->flinfo->fn_expr;
-	const LayoutCache *cache = get_layout(PG_GETARG_DATUM(argument));
+	FmgrInfo   *flinfo = fcinfo->flinfo;
+	const FuncExpr *call = (const FuncExpr *) flinfo->fn_expr;
+	Datum		value = PG_GETARG_DATUM(argument);
+	const LayoutCache *cache;
 
-	if (call != NULL && IsA(call, FuncExpr) &&
-		list_length(call->args) > argument &&
-		IsA(list_nth(call->args, argument), Const))
-		fcinfo->flinfo->fn_extra = unconstify(LayoutCache *, cache);
+	if (call == NULL || !IsA(call, FuncExpr) ||
+		list_length(call->args) <= argument ||
+		!IsA(list_nth(call->args, argument), Const))
+		return get_layout(value, CurrentMemoryContext);
+
+	cache = get_layout(value, flinfo->fn_mcxt);
+	flinfo->fn_extra = unconstify(LayoutCache *, cache);
 	return cache;
 }
 
@@ -497,7 +550,8 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 		funcctx = SRF_FIRSTCALL_INIT();
 		ids = MemoryContextAllocZero(funcctx->multi_call_memory_ctx,
 									 sizeof(NextIds));
-		ids->cache = get_layout(PG_GETARG_DATUM(3));
+		ids->cache = get_layout(PG_GETARG_DATUM(3),
+								funcctx->multi_call_memory_ctx);
 		ids->shard = PG_GETARG_INT64(0);
 		ids->sequence = PG_GETARG_OID(2);
 		ids->wanted = count;
@@ -1137,7 +1191,7 @@ snowflake_layout_in(PG_FUNCTION_ARGS)
 Datum
 snowflake_layout_out(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_CSTRING(pstrdup(get_layout(PG_GETARG_DATUM(0))->text));
+	PG_RETURN_CSTRING(output_text(PG_GETARG_DATUM(0)));
 }
 
 /*
@@ -1165,7 +1219,7 @@ snowflake_layout_recv(PG_FUNCTION_ARGS)
 Datum
 snowflake_layout_send(PG_FUNCTION_ARGS)
 {
-	const char *text = get_layout(PG_GETARG_DATUM(0))->text;
+	const char *text = output_text(PG_GETARG_DATUM(0));
 	StringInfoData buffer;
 
 	pq_begintypsend(&buffer);
