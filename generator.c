@@ -641,7 +641,9 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
 							   timestamp_string(attempt->now),
 							   interval_string(limits->max_lead),
 							   interval_string(limits->max_wait)),
-					 errhint("Correct the clock if it is wrong. If the sequence was used while the clock was fast, wait, raise \"snowflake.max_lead\", or use a new sequence with a new shard.")));
+					 attempt->lead > USECS_PER_DAY ?
+					 errhint("Correct the clock if it is wrong. If the sequence was used while the clock was fast, or was set ahead by mistake, use a new sequence with a new shard. The IDs of this one have times that are more than a day ahead.") :
+					 errhint("Correct the clock if it is wrong. If the sequence was used while the clock was fast, wait until the clock has caught up, or raise \"snowflake.max_lead\" until then.")));
 			break;
 
 		case REFUSED_EARLY:

@@ -203,17 +203,52 @@ same_spec(const TickSpec *a, const TickSpec *b)
 }
 
 static char *
-qualified_name(Relation rel)
+qualified_name(Oid relid)
 {
-	return quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
-									  RelationGetRelationName(rel));
+	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)),
+									  get_rel_name(relid));
 }
 
 /*
- * A sequence whose owner has not chosen it for this spec.
+ * What a caller can do about a sequence that does not serve a layout.
  *
- * An owner who follows the hint may well have overlooked that the sequence is
- * used for something else, so snowflake_alter_sequence() looks at its value.
+ * snowflake_alter_sequence() is right for a sequence whose numbers nothing else
+ * needs.  A column that owns the sequence does need them, and would get numbers
+ * that are no IDs, or are larger than it can hold.
+ */
+static char *
+hint_to_alter(Oid relid, const char *layout)
+{
+	Oid			table;
+	int32		column;
+
+	if (sequenceIsOwned(relid, DEPENDENCY_INTERNAL, &table, &column))
+		return psprintf("Use another sequence, as this one belongs to identity column \"%s\" of table \"%s\".",
+						get_attname(table, column, false),
+						get_rel_name(table));
+
+	if (sequenceIsOwned(relid, DEPENDENCY_AUTO, &table, &column))
+	{
+		char	   *column_name = get_attname(table, column, false);
+		Oid			type = get_atttype(table, column);
+
+		if (type != INT8OID)
+			return psprintf("Use another sequence, as this one belongs to column \"%s\" of table \"%s\", whose type %s cannot hold IDs.",
+							column_name, get_rel_name(table),
+							format_type_be(type));
+		return psprintf("The sequence belongs to column \"%s\" of table \"%s\". To put IDs into that column, use SELECT snowflake_alter_sequence(%s, %s) and make next_id() the column's default. Otherwise use another sequence.",
+						column_name, get_rel_name(table),
+						quote_literal_cstr(qualified_name(relid)),
+						quote_literal_cstr(layout));
+	}
+
+	return psprintf("If nothing else takes numbers from it, its owner can use SELECT snowflake_alter_sequence(%s, %s).",
+					quote_literal_cstr(qualified_name(relid)),
+					quote_literal_cstr(layout));
+}
+
+/*
+ * Report that a sequence's owner has not chosen it for this spec.
  */
 pg_noreturn static void
 refuse_spec(SequenceState *seq, const TickSpec *spec)
@@ -237,10 +272,7 @@ refuse_spec(SequenceState *seq, const TickSpec *spec)
 			 errdetail("The sequence has MAXVALUE %lld, but a sequence for this layout has MAXVALUE %lld.",
 					   (long long) seq->max_value,
 					   (long long) spec->max_value),
-			 errhint("If nothing else takes numbers from it, its owner can use SELECT snowflake_alter_sequence(%s, %s).",
-					 quote_literal_cstr(quote_qualified_identifier(get_namespace_name(get_rel_namespace(seq->relid)),
-																   name)),
-					 quote_literal_cstr(spec->layout))));
+			 errhint("%s", hint_to_alter(seq->relid, spec->layout))));
 }
 
 /*
@@ -298,7 +330,7 @@ check_persistence(Relation rel)
 				 errmsg("cannot make IDs from sequence \"%s\"",
 						RelationGetRelationName(rel)),
 				 errdetail("The sequence is unlogged and would repeat IDs after a crash."),
-				 errhint("Use ALTER SEQUENCE %s SET LOGGED.", qualified_name(rel))));
+				 errhint("Use ALTER SEQUENCE %s SET LOGGED.", qualified_name(RelationGetRelid(rel)))));
 }
 
 /*
@@ -328,9 +360,7 @@ check_parameters(Relation rel, Form_pg_sequence form, const TickSpec *spec)
 			 errmsg("cannot make IDs from sequence \"%s\"",
 					RelationGetRelationName(rel)),
 			 errdetail_internal("%s", detail),
-			 errhint("Its owner can use SELECT snowflake_alter_sequence(%s, %s).",
-					 quote_literal_cstr(qualified_name(rel)),
-					 quote_literal_cstr(spec->layout))));
+			 errhint("%s", hint_to_alter(RelationGetRelid(rel), spec->layout))));
 }
 
 /*
@@ -530,9 +560,7 @@ sequence_open_to_alter(Oid relid, int64 *max_value)
 	if (sequenceIsOwned(relid, DEPENDENCY_INTERNAL, &table, &column))
 	{
 		char	   *column_name = get_attname(table, column, false);
-		const char *table_name =
-			quote_qualified_identifier(get_namespace_name(get_rel_namespace(table)),
-									   get_rel_name(table));
+		char	   *table_name = qualified_name(table);
 
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -550,7 +578,7 @@ sequence_open_to_alter(Oid relid, int64 *max_value)
 	*max_value = ((Form_pg_sequence) GETSTRUCT(tuple))->seqmax;
 	ReleaseSysCache(tuple);
 
-	name = qualified_name(rel);
+	name = qualified_name(RelationGetRelid(rel));
 	relation_close(rel, NoLock);
 	return name;
 }

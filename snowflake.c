@@ -391,7 +391,7 @@ check_shard(const Layout *layout, int64 shard)
 			 errmsg("shard %lld is out of range", (long long) shard),
 			 errdetail("The shards of the layout \"%s\" are 0 to %lld.",
 					   layout_text(layout), (long long) layout->shards - 1),
-			 errhint("Use a shard that no other server uses. To compute it from a key, use the key modulo %lld.",
+			 errhint("Use a shard that no other server uses. To compute it from a key, which may be negative, use abs(key %% %lld).",
 					 (long long) layout->shards)));
 }
 
@@ -775,7 +775,12 @@ snowflake_id(PG_FUNCTION_ARGS)
 				 errdetail("The sequence numbers of the layout \"%s\" are %lld to %lld.",
 						   layout_text(layout),
 						   (long long) layout->first_slot,
-						   (long long) last_slot)));
+						   (long long) last_slot),
+				 errhint("Count the rows within each tick of %lld %s from %lld, and give those beyond %lld a later time or another shard.",
+						 (long long) (layout->tick < 1000 ? layout->tick : layout->tick / 1000),
+						 layout->tick < 1000 ? "us" : "ms",
+						 (long long) layout->first_slot,
+						 (long long) last_slot)));
 
 	id = layout_compose(layout, tick, shard, slot);
 	if (id == 0)
@@ -972,80 +977,24 @@ snowflake_sequence_state(PG_FUNCTION_ARGS)
 #define COUNTER_LIMIT		(INT64CONST(1) << 40)
 
 /*
- * How far a value's time in the layout is from the clock; PG_INT64_MAX if it
- * is no time at which a sequence may have made its last ID: one in the second
- * half of the time since the epoch or, as clocks are wrong sometimes, less
- * than a year ahead.
- */
-static int64
-distance_from_now(const Layout *layout, int64 value)
-{
-	TimestampTz now = GetCurrentTimestamp();
-	TimestampTz ts;
-
-	if (!layout->has_clock || value < 0 || value > layout->max_value)
-		return PG_INT64_MAX;
-	ts = layout->epoch + value / layout->slots * layout->tick;
-	if (ts < layout->epoch / 2 + now / 2 || ts > now + 366 * USECS_PER_DAY)
-		return PG_INT64_MAX;
-	return ts < now ? now - ts : ts - now;
-}
-
-/*
- * The layout for which a sequence has been used, if it is another one: that
- * of its MAXVALUE or, if that is none's, the built-in one in which the value's
- * time is closest to the clock.  The layout that the owner has named gets the
- * benefit of a day.
- */
-static const char *
-used_for_another_layout(const Layout *layout, int64 max_value, int64 last)
-{
-	const char *found = layout_of_max_value(max_value);
-	int64		closest = distance_from_now(layout, last);
-
-	if (found != NULL || last < COUNTER_LIMIT || closest < USECS_PER_DAY)
-		return found;
-
-	for (int i = 0; i < layout_builtins(); i++)
-	{
-		LayoutDefinition definition;
-		Layout		other;
-		int64		distance;
-
-		(void) layout_builtin(i, &definition);
-		layout_init(&other, &definition);
-		distance = distance_from_now(&other, last);
-		if (distance < closest)
-		{
-			closest = distance;
-			found = layout_text(&other);
-		}
-	}
-	return found;
-}
-
-/*
- * Check that a sequence's last value may be followed by one of the layout: it
- * must be a counter's, or a time of this layout, and not one of another.
+ * Check that a sequence's last value may be followed by one of the layout.  If
+ * the sequence has served another layout, the value is no time of this one.
  */
 static void
 check_last_value(const char *name, const Layout *layout, int64 max_value,
 				 int64 last, bool called)
 {
-	const char *other;
-
 	if (max_value == layout->max_value)
 		return;
 
-	other = called ? used_for_another_layout(layout, max_value, last) : NULL;
-	if (other != NULL)
+	if (called && last >= COUNTER_LIMIT)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
 						name, layout_text(layout)),
-				 errdetail("The sequence has been used for layout \"%s\": its last value is %lld.",
-						   other, (long long) last),
-				 errhint("Use a new sequence, or name layout \"%s\".", other)));
+				 errdetail("Its last value %lld is too large for a counter of rows, so the sequence may have been used for another layout.",
+						   (long long) last),
+				 errhint("Use a new sequence.")));
 
 	if (last < 0 || last > layout->max_value)
 		ereport(ERROR,
@@ -1054,17 +1003,6 @@ check_last_value(const char *name, const Layout *layout, int64 max_value,
 						name, layout_text(layout)),
 				 errdetail("Its last value is %lld, and the values of the layout are 0 to %lld.",
 						   (long long) last, (long long) layout->max_value),
-				 errhint("Use a new sequence.")));
-
-	if (called && last >= COUNTER_LIMIT && layout->has_clock &&
-		distance_from_now(layout, last) == PG_INT64_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
-						name, layout_text(layout)),
-				 errdetail("Its last value %lld is too large for a counter, and its time in the layout is %s.",
-						   (long long) last,
-						   timestamptz_to_str(layout->epoch + last / layout->slots * layout->tick)),
 				 errhint("Use a new sequence.")));
 }
 

@@ -103,6 +103,7 @@ DECLARE
 	name text;
 	qualified text;
 	served text;
+	message text := 'cannot make IDs from sequence "%s"';
 	detail text;
 	hint text;
 BEGIN
@@ -114,7 +115,7 @@ BEGIN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('shard %s is out of range', shard),
 			DETAIL = 'The shards of the layout "instagram" are 0 to 8191.',
-			HINT = 'Use a shard that no other server uses. To compute it from a key, use the key modulo 8192.';
+			HINT = 'Use a shard that no other server uses. To compute it from a key, which may be negative, use abs(key % 8192).';
 	END IF;
 
 	SELECT * INTO class FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE c.oid = sequence;
@@ -153,14 +154,13 @@ BEGIN
 		RETURN;
 	ELSIF seq.maximum_value <> 1125899906841599 THEN
 		served := snowflake_other_layout(seq.maximum_value);
-		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('cannot make IDs of layout "instagram" from sequence "%s"', name),
-			DETAIL = CASE WHEN served IS NULL
-						  THEN format('The sequence has MAXVALUE %s, but a sequence for this layout has MAXVALUE 1125899906841599.', seq.maximum_value)
-						  ELSE format('The sequence serves layout "%s".', served) END,
-			HINT = CASE WHEN served IS NULL
-						THEN format('If nothing else takes numbers from it, its owner can use SELECT snowflake_alter_sequence(%L).', qualified)
-						ELSE 'Use another sequence.' END;
+		message := 'cannot make IDs of layout "instagram" from sequence "%s"';
+		IF served IS NULL THEN
+			detail := format('The sequence has MAXVALUE %s, but a sequence for this layout has MAXVALUE 1125899906841599.', seq.maximum_value);
+		ELSE
+			detail := format('The sequence serves layout "%s".', served);
+			hint := 'Use another sequence.';
+		END IF;
 	ELSIF seq.increment <> 1 THEN
 		detail := format('The sequence has INCREMENT %s.', seq.increment);
 	ELSIF seq.cache_size <> 1 THEN
@@ -170,10 +170,25 @@ BEGIN
 	ELSE
 		RETURN;
 	END IF;
+	IF hint IS NULL THEN
+		-- A column that owns the sequence needs its numbers.
+		SELECT CASE
+				   WHEN deptype = 'i' THEN
+					   format('Use another sequence, as this one belongs to identity column "%s" of table "%s".', attname, relname)
+				   WHEN atttypid <> 'int8'::regtype THEN
+					   format('Use another sequence, as this one belongs to column "%s" of table "%s", whose type %s cannot hold IDs.',
+							  attname, relname, atttypid::regtype)
+				   ELSE
+					   format('The sequence belongs to column "%s" of table "%s". To put IDs into that column, use SELECT snowflake_alter_sequence(%L) and make next_id() the column''s default. Otherwise use another sequence.',
+							  attname, relname, qualified) END
+		INTO hint
+		FROM pg_depend JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid JOIN pg_class c ON c.oid = attrelid
+		WHERE classid = 'pg_class'::regclass AND objid = sequence AND refclassid = 'pg_class'::regclass AND deptype IN ('a', 'i');
+	END IF;
 	RAISE object_not_in_prerequisite_state USING
-		MESSAGE = format('cannot make IDs from sequence "%s"', name),
+		MESSAGE = format(message, name),
 		DETAIL = detail,
-		HINT = coalesce(hint, format('Its owner can use SELECT snowflake_alter_sequence(%L).', qualified));
+		HINT = coalesce(hint, format('If nothing else takes numbers from it, its owner can use SELECT snowflake_alter_sequence(%L).', qualified));
 END $$;
 
 COMMENT ON FUNCTION snowflake_check(bigint, regclass, text) IS
@@ -227,7 +242,9 @@ BEGIN
 						 (SELECT relname FROM pg_class WHERE oid = sequence), justify_hours(lead * us)),
 		DETAIL = format('The next ID would have the time %s; the clock says %s. "snowflake.max_lead" allows %s, and "snowflake.max_wait" allows waiting for %s.',
 						now + lead * us, now, justify_hours(max_lead * us), justify_hours(max_wait * us)),
-		HINT = 'Correct the clock if it is wrong. If the sequence was used while the clock was fast, wait, raise "snowflake.max_lead", or use a new sequence with a new shard.';
+		HINT = CASE WHEN lead > 86400000000
+					THEN 'Correct the clock if it is wrong. If the sequence was used while the clock was fast, or was set ahead by mistake, use a new sequence with a new shard. The IDs of this one have times that are more than a day ahead.'
+					ELSE 'Correct the clock if it is wrong. If the sequence was used while the clock was fast, wait until the clock has caught up, or raise "snowflake.max_lead" until then.' END;
 END $$;
 
 COMMENT ON FUNCTION snowflake_refuse_lead(regclass, bigint, bigint, bigint, bigint) IS
@@ -406,12 +423,13 @@ BEGIN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('shard %s is out of range', shard),
 			DETAIL = 'The shards of the layout "instagram" are 0 to 8191.',
-			HINT = 'Use a shard that no other server uses. To compute it from a key, use the key modulo 8192.';
+			HINT = 'Use a shard that no other server uses. To compute it from a key, which may be negative, use abs(key % 8192).';
 	END IF;
 	IF sequence NOT BETWEEN 0 AND 1023 THEN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('sequence %s is out of range', sequence),
-			DETAIL = 'The sequence numbers of the layout "instagram" are 0 to 1023.';
+			DETAIL = 'The sequence numbers of the layout "instagram" are 0 to 1023.',
+			HINT = 'Count the rows within each tick of 1 ms from 0, and give those beyond 1023 a later time or another shard.';
 	END IF;
 
 	id := floor(extract(epoch FROM ts - epoch) * 1000);
@@ -580,13 +598,11 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path FROM CURRENT
 AS $$
 DECLARE
-	epoch constant timestamptz := '2011-08-24 21:07:01.721+00';
 	name text := (SELECT relname FROM pg_class WHERE oid = sequence);
 	owner record;
 	max_value bigint;
 	last bigint;
 	called boolean;
-	last_time timestamptz;
 	detail text;
 BEGIN
 	PERFORM snowflake_check(0, sequence, 'owner');
@@ -608,17 +624,14 @@ BEGIN
 	EXECUTE format('SELECT maximum_value, last_value, is_called FROM %s, pg_sequence_parameters(%s)', sequence, sequence::oid)
 	INTO max_value, last, called;
 
-	-- The value must be a counter's, below 2^40, or a recent time of the layout.
-	last_time := snowflake_timestamp(last >> 10 << 23);
+	-- If the sequence has served another layout, its value is no time of this one.
+	-- No counter of rows reaches 2^40.
 	detail := CASE
 		WHEN max_value = 1125899906841599 THEN NULL
-		WHEN called AND snowflake_other_layout(max_value) IS NOT NULL THEN
-			format('The sequence has been used for layout "%s": its last value is %s.', snowflake_other_layout(max_value), last)
+		WHEN called AND last >= 1099511627776 THEN
+			format('Its last value %s is too large for a counter of rows, so the sequence may have been used for another layout.', last)
 		WHEN last NOT BETWEEN 0 AND 1125899906841599 THEN
-			format('Its last value is %s, and the values of the layout are 0 to 1125899906841599.', last)
-		WHEN called AND last >= 1099511627776 AND
-			 (last_time <= epoch + (now() - epoch) / 2 OR last_time >= now() + interval '366 days') THEN
-			format('Its last value %s is too large for a counter, and its time in the layout is %s.', last, last_time) END;
+			format('Its last value is %s, and the values of the layout are 0 to 1125899906841599.', last) END;
 	IF detail IS NOT NULL THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('cannot make sequence "%s" serve layout "instagram"', name),

@@ -59,9 +59,13 @@ CREATE TEMPORARY SEQUENCE temporary_seq;
 SELECT * FROM error_of('SELECT next_id(5, ''temporary_seq'')');
 CREATE UNLOGGED SEQUENCE unlogged_seq;
 SELECT * FROM error_of('SELECT next_id(5, ''unlogged_seq'')');
-CREATE TABLE serials (id serial, small smallserial);
+CREATE TABLE serials (id serial, small smallserial, big bigserial, identity bigint GENERATED ALWAYS AS IDENTITY);
 SELECT * FROM error_of('SELECT next_id(5, ''serials_id_seq'')');
 SELECT * FROM error_of('SELECT next_id(5, ''serials_small_seq'')');
+SELECT * FROM error_of('SELECT next_id(5, ''serials_big_seq'')');
+SELECT * FROM error_of('SELECT next_id(5, ''serials_identity_seq'')');
+ALTER SEQUENCE serials_identity_seq MAXVALUE 1125899906841599 CACHE 5;
+SELECT * FROM error_of('SELECT next_id(5, ''serials_identity_seq'')');
 CREATE SEQUENCE by_two INCREMENT 2 MAXVALUE 1125899906841599;
 SELECT * FROM error_of('SELECT next_id(5, ''by_two'')');
 CREATE SEQUENCE backwards INCREMENT -1;
@@ -77,13 +81,16 @@ SELECT * FROM error_of('SELECT snowflake_status(''"Short"'')');
 -- the hints work
 ALTER SEQUENCE public.unlogged_seq SET LOGGED;
 SELECT snowflake_alter_sequence('public.unlogged_seq', 'instagram');
-SELECT snowflake_alter_sequence('public.serials_id_seq', 'instagram');
+SELECT snowflake_alter_sequence('public.serials_big_seq', 'instagram');
+ALTER TABLE serials ALTER big SET DEFAULT next_id(5, 'serials_big_seq');
+INSERT INTO serials DEFAULT VALUES RETURNING snowflake_shard(big);
+SELECT abs(-5 % 8192), snowflake_shard(next_id(abs(-8197 % 8192))), snowflake_shard(next_id(abs((-9223372036854775807 - 1) % 8192)));
 SELECT snowflake_alter_sequence('public.by_two', 'instagram');
 SELECT snowflake_alter_sequence('public.cached', 'instagram');
 SELECT snowflake_alter_sequence('public.cycling', 'instagram');
 SELECT snowflake_alter_sequence('public."Short"', 'instagram');
 SELECT snowflake_shard(next_id(5, s))
-FROM unnest(ARRAY['unlogged_seq', 'serials_id_seq', 'by_two', 'cached', 'cycling', '"Short"']::regclass[]) s;
+FROM unnest(ARRAY['unlogged_seq', 'serials_big_seq', 'by_two', 'cached', 'cycling', '"Short"']::regclass[]) s;
 -- and a good sequence that is changed is looked at again
 ALTER SEQUENCE by_two INCREMENT 3;
 SELECT sqlstate_, detail FROM error_of('SELECT next_id(5, ''by_two'')');
@@ -102,6 +109,10 @@ SELECT sqlstate_,
        regexp_replace(message, '3 days 01:59:[\d.]+', '(nearly 3 days and 2 hours)'),
        regexp_replace(detail, '\d+-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?', '(time)', 'g'), hint
 FROM error_of('SELECT next_id(5, ''ahead'')');
+-- by less than a day, it is a matter of time
+SELECT setval('ahead', (snowflake_min_id(clock_timestamp() + interval '23 hours 59 minutes') >> 23) * 1024) > 0;
+SELECT sqlstate_, hint FROM error_of('SELECT next_id(5, ''ahead'')');
+SELECT setval('ahead', :tick * 1024) > 0;
 -- the times in the detail are as far apart as the message says
 SELECT clock BETWEEN now() AND clock_timestamp() AS clock,
        substring(detail, 'have the time (.*); the clock')::timestamptz - clock = substring(message, 'is (.*) ahead')::interval AS lead
@@ -169,4 +180,4 @@ SELECT sqlstate_, message FROM error_of('SELECT next_id(5.5)');
 SELECT sqlstate_, message FROM error_of('SELECT next_id(''photos'')');
 
 DROP TABLE serials, narrow, with_identity;
-DROP SEQUENCE serials_id_seq, unlogged_seq, by_two, backwards, cached, cycling, "Short", ahead, negative;
+DROP SEQUENCE serials_big_seq, unlogged_seq, by_two, backwards, cached, cycling, "Short", ahead, negative;

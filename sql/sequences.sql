@@ -57,41 +57,39 @@ SELECT setval('numbers', 5000) > 0;
 SELECT snowflake_alter_sequence('numbers', 'decimal') IS NOT NULL;
 SELECT next_id(7, 'numbers', 'decimal');
 
--- not one that has been used for another layout, whatever its MAXVALUE says now
+-- not one that has been used for another layout
 CREATE FUNCTION shown(command text) RETURNS TABLE (sqlstate_ text, message text, detail text, hint text) LANGUAGE sql AS
 $$ SELECT sqlstate_, message, regexp_replace(detail, '\d{12,16}\M', '(value)'), hint FROM error_of(command) $$;
 SELECT * FROM shown('SELECT snowflake_alter_sequence(''small_id_seq'')');
+-- nor one whose MAXVALUE no longer tells what it has been used for: values from 2^40 on are no counter's
+SELECT max_value AS twitter FROM snowflake_layouts() WHERE name = 'twitter' \gset
 ALTER SEQUENCE small_id_seq MAXVALUE 9223372036854775807;
-SELECT * FROM shown('SELECT snowflake_alter_sequence(''small_id_seq'', ''sonyflake'')');
+SELECT * FROM shown('SELECT snowflake_alter_sequence(''small_id_seq'', ''twitter'')');
 SELECT sqlstate_, hint FROM shown('SELECT snowflake_alter_sequence(''small_id_seq'', ''decimal'')');
+ALTER SEQUENCE small_id_seq MAXVALUE :twitter;
 SELECT snowflake_alter_sequence('small_id_seq', 'twitter') IS NOT NULL;
-CREATE SEQUENCE far;
-SELECT setval('far', (snowflake_min_id(now(), 'javascript') >> 12) * 128) > 0;
-SELECT * FROM shown('SELECT snowflake_alter_sequence(''far'')');
-SELECT * FROM shown('SELECT snowflake_alter_sequence(''far'', ''decimal'')');
-SELECT snowflake_alter_sequence('far', 'javascript') IS NOT NULL;
--- of every built-in layout with a clock, none is taken for another
-CREATE FUNCTION taken_for(serves text, other text) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION accepted(serves text, other text) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
-    result text;
+    result boolean;
 BEGIN
     EXECUTE 'CREATE SEQUENCE passing';
     PERFORM setval('passing', ((SELECT extract(epoch FROM now() - epoch) / extract(epoch FROM tick) FROM snowflake_layouts() WHERE name = serves)
                                * (SELECT ids_per_tick FROM snowflake_layouts() WHERE name = serves))::bigint);
-    SELECT sqlstate_ INTO result FROM error_of(format('SELECT snowflake_alter_sequence(''passing'', %L)', other));
+    SELECT sqlstate_ = 'none' INTO result FROM error_of(format('SELECT snowflake_alter_sequence(''passing'', %L)', other));
     EXECUTE 'DROP SEQUENCE passing';
     RETURN result;
 END $$;
-SELECT a.name, b.name FROM snowflake_layouts() a, snowflake_layouts() b
-WHERE a.tick IS NOT NULL AND a.name <> b.name AND taken_for(a.name, b.name) = 'none';
-SELECT a.name FROM snowflake_layouts() a WHERE a.tick IS NOT NULL AND taken_for(a.name, a.name) <> 'none';
-DROP FUNCTION taken_for(text, text);
--- too large for a counter, and no time of a layout
-CREATE SEQUENCE large START 100000000000000;
-SELECT nextval('large') > 0;
+SELECT count(*), count(*) FILTER (WHERE accepted(a.name, b.name)) AS accepted FROM snowflake_layouts() a, snowflake_layouts() b WHERE a.tick IS NOT NULL;
+DROP FUNCTION accepted(text, text);
+-- 2^40 is the first value that is too large
+CREATE SEQUENCE large;
+SELECT setval('large', 1099511627776) > 0;
 SELECT * FROM error_of('SELECT snowflake_alter_sequence(''large'')');
-SELECT setval('large', 4611686018427387904) > 0;
-SELECT * FROM error_of('SELECT snowflake_alter_sequence(''large'')');
+SELECT setval('large', 1099511627775) > 0;
+SELECT snowflake_alter_sequence('large') IS NOT NULL;
+-- nor one that is beyond the layout's values, even if it has not been used
+CREATE SEQUENCE beyond START 4611686018427387904;
+SELECT * FROM error_of('SELECT snowflake_alter_sequence(''beyond'')');
 
 -- an identity column's sequence cannot be disowned
 CREATE TABLE tags ("Id" bigint GENERATED ALWAYS AS IDENTITY, n int);
@@ -102,6 +100,22 @@ ALTER TABLE public.tags ALTER COLUMN "Id" DROP IDENTITY;
 ALTER TABLE tags ALTER "Id" SET DEFAULT next_id(5);
 INSERT INTO tags (n) VALUES (2);
 SELECT n FROM tags ORDER BY "Id";
+
+-- each change of its parameters is noticed by a session that has used the sequence
+CREATE SEQUENCE watched MAXVALUE 1125899906841599;
+SELECT next_id(5, 'watched') > 0;
+CREATE FUNCTION noticed(change text, undo text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    states text[];
+BEGIN
+    EXECUTE 'ALTER SEQUENCE watched ' || change;
+    states := ARRAY[(SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''watched'')'))];
+    EXECUTE 'ALTER SEQUENCE watched ' || undo;
+    RETURN states || (SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''watched'')')) = '{55000,none}';
+END $$;
+SELECT noticed('CACHE 2', 'CACHE 1'), noticed('INCREMENT 2', 'INCREMENT 1'), noticed('CYCLE', 'NO CYCLE'),
+    noticed('MAXVALUE 1125899906841600', 'MAXVALUE 1125899906841599');
+DROP FUNCTION noticed(text, text);
 
 -- other mistakes
 SELECT sqlstate_, message FROM error_of('SELECT snowflake_alter_sequence(NULL)');
@@ -180,6 +194,6 @@ DROP OPERATOR regress_sf_trap.= (oid, bigint);
 DROP FUNCTION regress_sf_trap.equal(oid, bigint);
 DROP SCHEMA regress_sf_trap;
 DROP FUNCTION shown(text);
-DROP SEQUENCE orders_id_seq, own, numbers, far, large, kept, waiting, ahead, ended, ended_counter, cached, impossible, careless,
+DROP SEQUENCE orders_id_seq, own, numbers, large, beyond, kept, waiting, ahead, ended, ended_counter, cached, impossible, careless, watched,
     temporary_seq, unlogged_seq, hidden;
 DROP ROLE regress_sf_app, regress_sf_owner;
