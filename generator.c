@@ -481,23 +481,44 @@ log_values(SequenceState *seq, const TickSpec *spec,
 	 * promoted.  So other transactions must not count on this record, but
 	 * write one of their own, and wait for the standbys to have that.
 	 */
-	seq->logged = true;
+	seq->logged = recptr;
 	if (likely(!seq->new_file))
 		shared_note_logged(&seq->file, recptr);
 	return covered;
 }
 
 /*
- * Can log_cnt be trusted?  Only if it is known that it was logged for this
- * file: by this backend, or by another one in the record that has the page's
- * LSN.
+ * Did a backend write the record that has this LSN, which is the page's, for
+ * this file?
+ *
+ * Backends that share memory know each other's records.  Without shared memory
+ * a backend knows only its own.  Then one record of its own has to be enough for
+ * as long as it uses the file: if it asked for the page's LSN to be that of its
+ * own record, two backends that take turns would write a record for each value.
+ */
+static pg_noinline bool
+find_record(SequenceState *seq, XLogRecPtr lsn)
+{
+	bool		found = shared_is_available() ?
+		shared_is_logged(&seq->file, lsn) :
+		!XLogRecPtrIsInvalid(seq->logged);
+
+	seq->logged = found ? lsn : InvalidXLogRecPtr;
+	return found;
+}
+
+/*
+ * Can log_cnt be trusted?
+ *
+ * log_cnt counts values that the record covers to which the page owes its LSN.
+ * It says nothing if that record is of another file, whose page was copied, or
+ * is an image of the page.  So trust log_cnt if a backend wrote the record in
+ * log_values().  A page without an LSN is one that the redo pointer has passed.
  */
 static inline bool
 count_is_known(SequenceState *seq, XLogRecPtr lsn)
 {
-	if (unlikely(!seq->logged))
-		seq->logged = shared_is_logged(&seq->file, lsn);
-	return seq->logged;
+	return likely(seq->logged == lsn) || find_record(seq, lsn);
 }
 
 /*
@@ -567,14 +588,15 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	 *
 	 * - the sequence has not been used yet,
 	 *
-	 * - log_cnt came with a copy of the page: CREATE DATABASE copies pages, and
-	 * SET LOGGED logs the last value with the log_cnt of the old file, or
+	 * - log_cnt came with a copy or an image of the page: CREATE DATABASE copies
+	 * pages, and SET LOGGED logs the last value with the log_cnt of the old
+	 * file, or
 	 *
 	 * - recovery may start after the record, because the page's LSN is not newer
 	 * than the redo pointer.
 	 *
-	 * The page does not show whether it is a copy.  So a backend logs when it
-	 * first touches a file, unless count_is_known().
+	 * The page does not show whether it is a copy.  So a backend logs unless
+	 * count_is_known().
 	 *
 	 * A file made in this transaction under wal_level = minimal has no WAL.  The
 	 * commit logs or syncs the page as it is, so log_cnt must be 0.  Temporary

@@ -381,8 +381,11 @@ load_sequence(SequenceState *seq, Relation rel, const TickSpec *spec,
 		elog(ERROR, "cache lookup failed for sequence %u", seq->relid);
 	form = (Form_pg_sequence) GETSTRUCT(tuple);
 
-	if (!RelFileLocatorEquals(seq->file, RelationFileLocator(rel)))
-		seq->logged = false;
+	/*
+	 * The sequence may have another file now, even if the file has the name of
+	 * an earlier one: PostgreSQL gives out the numbers of dropped files again.
+	 */
+	seq->logged = InvalidXLogRecPtr;
 	seq->file = RelationFileLocator(rel);
 	seq->new_file = rel->rd_createSubid != InvalidSubTransactionId ||
 		RelationFirstFileSubid(rel) != InvalidSubTransactionId;
@@ -470,7 +473,7 @@ forget_new_file(SequenceState *seq)
 	if (seq->new_file)
 	{
 		seq->loaded = 0;
-		seq->logged = false;
+		seq->logged = InvalidXLogRecPtr;
 	}
 }
 

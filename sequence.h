@@ -82,10 +82,9 @@ typedef struct SequenceState
 
 	/* For the generator */
 	Buffer		buffer;			/* where the page was seen last */
-	bool		logged;			/* is log_cnt known to be covered by WAL of
-								 * this file?  Stays so until the sequence gets
-								 * another file, or the transaction that made
-								 * the file ends */
+	XLogRecPtr	logged;			/* LSN of the last record of this file that
+								 * this backend wrote, or knows that another
+								 * one wrote; or InvalidXLogRecPtr */
 	TickWindow	window;
 } SequenceState;
 

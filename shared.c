@@ -36,18 +36,26 @@
 
 typedef struct LoggedFile
 {
-	slock_t		mutex;
 	RelFileLocator file;
 	XLogRecPtr	lsn;			/* end of the last record written for it */
 } LoggedFile;
 
 /*
- * A file has one place, which it may lose to another file.  Then backends write
- * their own records again.
+ * A file has one of the places in its set, and may lose it to another file of
+ * the set.  Backends that use the file then write records of their own, which
+ * takes the place of a third file, and so on.  Sets are large enough that a
+ * server needs thousands of busy sequences for that.
  */
-#define LOGGED_FILES	1024
+#define PLACES		8
+#define SETS		1024
 
-static LoggedFile *logged_files = NULL;
+typedef struct LoggedFileSet
+{
+	slock_t		mutex;
+	LoggedFile	places[PLACES];
+} LoggedFileSet;
+
+static LoggedFileSet *sets = NULL;
 
 static shmem_request_hook_type previous_request_hook;
 static shmem_startup_hook_type previous_startup_hook;
@@ -58,7 +66,7 @@ request_memory(void)
 {
 	if (previous_request_hook)
 		previous_request_hook();
-	RequestAddinShmemSpace(LOGGED_FILES * sizeof(LoggedFile));
+	RequestAddinShmemSpace(SETS * sizeof(LoggedFileSet));
 }
 
 static void
@@ -70,13 +78,13 @@ set_up_memory(void)
 		previous_startup_hook();
 
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	logged_files = ShmemInitStruct("snowflake logged files",
-								   LOGGED_FILES * sizeof(LoggedFile), &found);
+	sets = ShmemInitStruct("snowflake logged files",
+						   SETS * sizeof(LoggedFileSet), &found);
 	if (!found)
 	{
-		MemSet(logged_files, 0, LOGGED_FILES * sizeof(LoggedFile));
-		for (int i = 0; i < LOGGED_FILES; i++)
-			SpinLockInit(&logged_files[i].mutex);
+		MemSet(sets, 0, SETS * sizeof(LoggedFileSet));
+		for (int i = 0; i < SETS; i++)
+			SpinLockInit(&sets[i].mutex);
 	}
 	LWLockRelease(AddinShmemInitLock);
 }
@@ -96,13 +104,19 @@ shared_init(void)
 	shmem_startup_hook = set_up_memory;
 }
 
-static LoggedFile *
-place_of(const RelFileLocator *file)
+static LoggedFileSet *
+set_of(const RelFileLocator *file)
 {
 	uint32		hash = hash_bytes((const unsigned char *) file,
 								  sizeof(RelFileLocator));
 
-	return &logged_files[hash % LOGGED_FILES];
+	return &sets[hash % SETS];
+}
+
+bool
+shared_is_available(void)
+{
+	return sets != NULL;
 }
 
 /*
@@ -111,16 +125,31 @@ place_of(const RelFileLocator *file)
 void
 shared_note_logged(const RelFileLocator *file, XLogRecPtr lsn)
 {
+	LoggedFileSet *set;
 	LoggedFile *place;
 
-	if (logged_files == NULL)
+	if (!shared_is_available())
 		return;
 
-	place = place_of(file);
-	SpinLockAcquire(&place->mutex);
+	set = set_of(file);
+	SpinLockAcquire(&set->mutex);
+
+	/* The file's own place, or that of the file that was logged longest ago */
+	place = &set->places[0];
+	for (int i = 0; i < PLACES; i++)
+	{
+		if (RelFileLocatorEquals(set->places[i].file, *file))
+		{
+			place = &set->places[i];
+			break;
+		}
+		if (set->places[i].lsn < place->lsn)
+			place = &set->places[i];
+	}
 	place->file = *file;
 	place->lsn = lsn;
-	SpinLockRelease(&place->mutex);
+
+	SpinLockRelease(&set->mutex);
 }
 
 /*
@@ -129,15 +158,17 @@ shared_note_logged(const RelFileLocator *file, XLogRecPtr lsn)
 bool
 shared_is_logged(const RelFileLocator *file, XLogRecPtr lsn)
 {
-	LoggedFile *place;
-	bool		logged;
+	LoggedFileSet *set;
+	bool		logged = false;
 
-	if (logged_files == NULL)
+	if (!shared_is_available())
 		return false;
 
-	place = place_of(file);
-	SpinLockAcquire(&place->mutex);
-	logged = RelFileLocatorEquals(place->file, *file) && place->lsn == lsn;
-	SpinLockRelease(&place->mutex);
+	set = set_of(file);
+	SpinLockAcquire(&set->mutex);
+	for (int i = 0; i < PLACES && !logged; i++)
+		logged = set->places[i].lsn == lsn &&
+			RelFileLocatorEquals(set->places[i].file, *file);
+	SpinLockRelease(&set->mutex);
 	return logged;
 }

@@ -16,6 +16,7 @@
 
 #pragma GCC visibility push(hidden)
 extern void shared_init(void);
+extern bool shared_is_available(void);
 extern void shared_note_logged(const RelFileLocator *file, XLogRecPtr lsn);
 extern bool shared_is_logged(const RelFileLocator *file, XLogRecPtr lsn);
 #pragma GCC visibility pop

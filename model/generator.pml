@@ -13,7 +13,7 @@
  *
  * -DSETTING= takes one of three settings.
  */
-#define COPIES		1	/* the sequence gets another file once, as by SET LOGGED or CREATE DATABASE */
+#define COPIES		1	/* once, the sequence gets another file, as by SET LOGGED or CREATE DATABASE, or an image of its page is logged */
 #define MINIMAL		2	/* wal_level = minimal: backend 1 uses the sequence in the transaction that makes it */
 #define STANDBYS	3	/* synchronous_standby_names = 'FIRST 1 (s1, s2)', and one promotion */
 
@@ -36,6 +36,7 @@
 #define SYNC_NOW		11	/* STANDBYS twice: ask the standby that is synchronous now, not WalSndCtl->lsn[] */
 #define ASK_AGAIN		12	/* STANDBYS twice: ask at each call, and remember no acknowledgement */
 #define SHARED_LSN		13	/* COPIES twice: trust what another backend noted of the file for its record's LSN only */
+#define OWN_LSN			14	/* COPIES twice: so trust what it knows itself, if backends share memory */
 
 #ifndef SETTING
 #define SETTING COPIES
@@ -95,7 +96,8 @@ bool copied;
 mtype = { LOCK, LOOK, INSERT, RESTORE, TAKE, FLUSH, WAIT, RETURN };
 mtype step[2] = LOCK;
 byte value[2], lsn[2];
-bool logged_file[2];		/* seq->logged_file is the sequence's file */
+byte known[2];				/* seq->logged: LSN of a record of this file, or 0 */
+#define SOME_LSN	254		/* that of no record, for MINIMAL_COUNT */
 byte acknowledged[2];		/* for ASK_AGAIN */
 
 /*
@@ -103,6 +105,12 @@ byte acknowledged[2];		/* for ASK_AGAIN */
  * backend may use it or not.  The copy has the name that the file had.
  */
 byte noted;
+
+/*
+ * An image of the page was logged.  That is safe only where backends share
+ * memory, so from then on a backend needs to know the page's own LSN.
+ */
+bool imaged;
 
 /* What is checked. */
 byte returned;				/* the set of values that were returned */
@@ -175,10 +183,11 @@ inline unlock()
 }
 
 #define is_noted	(noted != 0 && (noted == page.lsn || !keeps(SHARED_LSN)))
-#define may_log		(!logged_file[me] && keeps(FIRST_TOUCH))
+#define is_known	(known[me] != 0 && (known[me] == page.lsn || !imaged || !keeps(OWN_LSN)))
+#define may_log		((known[me] == 0 || known[me] != page.lsn) && keeps(FIRST_TOUCH))
 #define must_log \
 	(needs_wal && (page.count == 0 || \
-	 (may_log && !is_noted) || \
+	 (may_log && !is_known && !is_noted) || \
 	 (page.lsn < redo_seen && keeps(REDO_CHECK)) || \
 	 (page.lsn == redo_seen && keeps(REDO_CHECK) && keeps(REDO_EQUAL))))
 
@@ -213,7 +222,7 @@ end: do
 		}
 	:: atomic {
 		step[me] == LOOK && !must_log ->
-		logged_file[me] = logged_file[me] || is_noted;
+		known[me] = (is_known || is_noted -> page.lsn : known[me]);
 		step[me] = TAKE;
 		printf("backend %d: need not log, with the redo pointer at LSN %d\n", me + 1, redo_seen)
 		}
@@ -235,9 +244,9 @@ end: do
 		page.lsn = inserted;
 		noted = inserted;
 #endif
+		known[me] = (keeps(LOG_MARK) -> page.lsn : SOME_LSN);
 		page.count = mark - (page.last + 1);
 		page.last++;
-		logged_file[me] = true;
 		unlock();
 		step[me] = (keeps(FLUSH_FIRST) -> FLUSH : RETURN)
 		}
@@ -248,7 +257,7 @@ end: do
 #endif
 		page.count = (needs_wal -> page.count - 1 : (keeps(MINIMAL_COUNT) -> 0 : mark - (page.last + 1)));
 #if !keeps(MINIMAL_COUNT)
-		logged_file[me] = true;
+		known[me] = SOME_LSN;
 #endif
 		page.last++;
 		unlock();
@@ -383,7 +392,7 @@ end: do
 
 inline end_backend(who)
 {
-	forget(who); logged_file[who] = false; acknowledged[who] = 0
+	forget(who); known[who] = 0; acknowledged[who] = 0
 }
 
 inline drop_record()
@@ -453,16 +462,25 @@ end: do
 #define no_call		(step[0] == LOCK && step[1] == LOCK && server == RUNNING)
 
 #if SETTING == COPIES
-/* The new file gets last_value and log_cnt as they are, and one record with both. */
+/* The new file gets last_value and log_cnt as they are, and one record with both.  So does an image of the page. */
 active proctype owner()
 {
 end: do
 	:: atomic {
 		no_call && !copied ->
 		copied = true;
+		imaged = true;
 		inserts(page.last, page.count);
 		page.lsn = inserted; flushed = inserted; dirty = true;
-		logged_file[0] = false; logged_file[1] = false;
+		printf("owner: logs an image of the page, by the record at LSN %d: last value %d, as if covered up to %d\n",
+			inserted, page.last, page.last + page.count)
+		}
+	:: atomic {
+		no_call && !copied ->
+		copied = true;
+		inserts(page.last, page.count);
+		page.lsn = inserted; flushed = inserted; dirty = true;
+		known[0] = 0; known[1] = 0;
 		printf("owner: gives the sequence another file, by the record at LSN %d: last value %d, as if covered up to %d\n",
 			inserted, page.last, page.last + page.count);
 		reached(COPY)

@@ -31,6 +31,28 @@ ok(!writes_wal(), 'a session that comes after the first one since a checkpoint w
 next_id_is_larger_after_crash($node, next_id($node), 'one taken without a record');
 next_id_is_larger_after_crash($node, next_id($node), 'one taken after a restart');
 
+# Sessions know of each other's records for many sequences at once.
+$node->safe_psql('postgres', q{SELECT format('CREATE SEQUENCE many_%s MAXVALUE 1125899906841599', n) FROM generate_series(1, 500) n \gexec});
+my $all = q{SELECT count(next_id(5, oid)) FROM pg_class WHERE relname LIKE 'many\_%'};
+$node->safe_psql('postgres', $all);
+my $lsn = $node->lsn('insert');
+is($node->safe_psql('postgres', $all), 500, 'a session uses 500 sequences that another one has used');
+is($node->lsn('insert'), $lsn, 'and writes no record for any of them');
+
+# A session that has used the sequence, too, does not trust a page that owes its LSN
+# to somebody else's record, such as nextval()'s, which covers 32 values.
+my $session = $node->background_psql('postgres');
+$session->query_safe(q{SELECT next_id(5, 'used')});
+$node->safe_psql('postgres', q{SELECT setval('used', last_value) FROM used; SELECT nextval('used')});
+$lsn = $node->lsn('insert');
+$session->query_safe(q{SELECT next_id(5, 'used')});
+isnt($node->lsn('insert'), $lsn, 'a session writes a record after one that is not of next_id()');
+$lsn = $node->lsn('insert');
+next_id($node);
+$session->query_safe(q{SELECT next_id(5, 'used')});
+is($node->lsn('insert'), $lsn, 'and sessions then rely on that');
+$session->quit;
+
 # SET UNLOGGED and SET LOGGED copy the page, with a count that no record of the new
 # file covers.
 next_id($node) for 1 .. 2;
