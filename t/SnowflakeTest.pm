@@ -42,6 +42,19 @@ EOC
 use constant WAITS_FOR_PAGE =>
   "wait_event IN ('BufferContent', 'BufferExclusive', 'BufferShareExclusive')";
 
+# The superuser of all servers is named postgres.  initdb would name it like the
+# user who runs the tests, and that can be the name of a role that a test creates.
+my $superuser = $ENV{PGUSER} = 'postgres';
+{
+	my $init = \&PostgreSQL::Test::Cluster::init;
+
+	no warnings 'redefine';
+	*PostgreSQL::Test::Cluster::init = sub {
+		my ($self, %params) = @_;
+		return $init->($self, %params, extra => [ '-U', $superuser, @{ $params{extra} // [] } ]);
+	};
+}
+
 # BackgroundPsql of older minor releases, such as 16.2, does not wait for what a
 # query writes to standard error.  It also leaves its separator, or the newline
 # before it, in the output.
