@@ -1,11 +1,14 @@
 # script/lib.sh
 #	  What the scripts share.  Sourced, not run.
 #
-# Counts results, and gives scripts a temporary directory with a copy of the
-# sources, in which an ordinary user may write; the build of it installed; and a
-# private server there, which listens on a Unix socket in that directory alone.
+# Has bash run a script that another shell was told to run.  Counts results, and
+# gives scripts a temporary directory with a copy of the sources, in which an
+# ordinary user may write; the build of it installed; and a private server there,
+# which listens on a Unix socket in that directory alone.
 
 # shellcheck shell=bash
+# Another shell, as in "sh script/test", stops reading here.
+[ -n "${BASH_VERSION:-}" ] || exec bash "$0" "$@"
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

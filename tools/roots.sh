@@ -6,7 +6,7 @@
 # nothing of it is left mounted or running, however it ends.
 
 # shellcheck shell=bash
-source "$(dirname "${BASH_SOURCE[0]}")/../script/lib.sh"
+. "$(dirname "$0")/../script/lib.sh"
 
 # Run a function and what it starts in namespaces of their own.  In the
 # background, as a signal to this script must be obeyed at once; when the first
