@@ -1,10 +1,10 @@
 # script/lib.sh
 #	  What the scripts share.  Sourced, not run.
 #
-# Has bash run a script that another shell was told to run.  Counts results, and
-# gives scripts a temporary directory with a copy of the sources, in which an
-# ordinary user may write; the build of it installed; and a private server there,
-# which listens on a Unix socket in that directory alone.
+# Has bash run a script that another shell was told to run.  Counts results, says
+# what takes long, and gives scripts a temporary directory with a copy of the
+# sources, in which an ordinary user may write; the build of it installed; and a
+# private server there, which listens on a Unix socket in that directory alone.
 
 # shellcheck shell=bash
 # Another shell, as in "sh script/test", stops reading here.
@@ -23,6 +23,38 @@ die() { printf '%s: %s\n' "$self" "$*" >&2; exit 1; }
 usage() { sed -n '3,/^$/s/^# \{0,1\}//p' "$program"; exit "$1"; }
 unknown() { printf '%s: unknown argument "%s"; try --help\n' "$self" "$1" >&2; exit 2; }
 
+# Say every 15 seconds what takes so long, until standard input is closed.  In a
+# terminal, show it every second.
+#   tell WHAT
+tell()
+{
+	local begun=$SECONDS status pause=15
+
+	[ ! -t 1 ] || pause=1
+	while status=0; read -rt "$pause" || status=$?; [ "$status" -gt 128 ]; do
+		if [ -t 1 ]; then
+			printf '\r         %s: %s s\e[K' "$1" $((SECONDS - begun))
+		else
+			say "         $1: $((SECONDS - begun)) s"
+		fi
+	done
+	[ ! -t 1 ] || printf '\r\e[K'
+}
+
+# Run a command whose output goes to a log, so that nothing is silent for long.
+#   patiently WHAT LOG COMMAND...
+patiently()
+{
+	local status=0 teller teller_pid
+
+	exec {teller}> >(tell "$1")
+	teller_pid=$!
+	"${@:3}" >"$2" 2>&1 </dev/null {teller}>&- || status=$?
+	exec {teller}>&-
+	wait "$teller_pid" || true
+	return "$status"
+}
+
 # Results.  "close" prints the line that add_counts reads, and exits.
 passed=0 failed=0 skipped=0
 ok() { passed=$((passed + 1)); say "ok       $*"; }
@@ -33,7 +65,7 @@ skip() { skipped=$((skipped + 1)); say "skipped  $*"; }
 #   try WHAT SED-COMMAND COMMAND...	SED-COMMAND prints what tells the result
 try()
 {
-	if "${@:3}" >"$work/try.log" 2>&1 </dev/null; then
+	if patiently "$1" "$work/try.log" "${@:3}"; then
 		ok "$1$(sed -n "$2" "$work/try.log" | sed '1s/^/: /; 2,$s/^/, /' | tr -d '\n')"
 	else
 		not_ok "$1"
@@ -162,6 +194,17 @@ copy_sources()
 		--exclude='*.o' --exclude='*.bc' --exclude='*.so' -cf - . | "${@:2}" tar -C "$1" --no-same-owner -xf -
 }
 
+# Run a command that has nothing to say unless there is something wrong.
+#   quietly WHAT COMMAND...
+quietly()
+{
+	local status=0
+
+	patiently "$1" "$work/quiet.log" "${@:2}" || status=$?
+	cat "$work/quiet.log" >&2
+	return "$status"
+}
+
 # Copy the sources to $work/src, build them there and install the result: in
 # $destdir, if servers can load an extension from there, and otherwise in the
 # installation of PostgreSQL.  Leaves the settings for that in server.conf.
@@ -185,8 +228,8 @@ Set PG_CONFIG to a PostgreSQL installation without it."
 
 	copy_sources "$work/src" as_user
 	[ "$(type -t change_sources)" != function ] || change_sources
-	as_user make -C src -s PG_CONFIG="$PG_CONFIG" "$@"
-	$destination make -C "$work/src" -s install PG_CONFIG="$PG_CONFIG" DESTDIR="$destdir" >/dev/null
+	quietly "building" as_user make -C src -s PG_CONFIG="$PG_CONFIG" "$@"
+	quietly "installing" $destination make -C "$work/src" -s install PG_CONFIG="$PG_CONFIG" DESTDIR="$destdir"
 	{
 		# Where a server that is killed leaves nothing in /dev/shm
 		echo "dynamic_shared_memory_type = mmap"
