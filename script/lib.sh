@@ -55,11 +55,12 @@ patiently()
 	return "$status"
 }
 
-# Results.  "close" prints the line that add_counts reads, and exits.
-passed=0 failed=0 skipped=0
+# Results.  "close" says again what failed or was skipped, prints the line that
+# add_counts reads, and exits.
+passed=0 failed=0 skipped=0 failures='' skips=''
 ok() { passed=$((passed + 1)); say "ok       $*"; }
-not_ok() { failed=$((failed + 1)); say "NOT OK   $*"; }
-skip() { skipped=$((skipped + 1)); say "skipped  $*"; }
+not_ok() { failed=$((failed + 1)); failures+="  $*"$'\n'; say "NOT OK   $*"; }
+skip() { skipped=$((skipped + 1)); skips+="  $*"$'\n'; say "skipped  $*"; }
 
 # Run a command, count whether it succeeds, and show what it printed if not.
 #   try WHAT SED-COMMAND COMMAND...	SED-COMMAND prints what tells the result
@@ -70,11 +71,31 @@ try()
 	else
 		not_ok "$1"
 		cat "$work/try.log"
+		keep_logs "$1" "$work/try.log"
 	fi
+}
+
+# Keep the logs of what failed, which the end of the run names.
+#   keep_logs WHAT FILE...
+kept=
+keep_logs()
+{
+	local directory file
+
+	kept=${kept:-$(mktemp -d /tmp/snowflake-failed.XXXXXX)}
+	directory=$kept/${1//[^[:alnum:]._-]/_}
+	mkdir -p "$directory"
+	for file in "${@:2}"; do
+		[ ! -e "$file" ] || cp "$file" "$directory/"
+	done
 }
 
 close()
 {
+	[ -z "$skips" ] || printf '\nSkipped:\n%s' "$skips"
+	[ -z "$failures" ] || printf '\nFailed:\n%s' "$failures"
+	[ -z "$kept" ] || say "Logs of what failed are in $kept."
+	[ -z "$skips$failures" ] || say ""
 	say "$passed passed, $failed failed$([ "$skipped" = 0 ] || echo ", $skipped skipped")"
 	exit $((failed > 0))
 }
