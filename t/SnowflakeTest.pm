@@ -24,7 +24,7 @@ our @EXPORT = qw(server_in_utc server_ahead_of_clock ahead_of_clock setval_ahead
   crash crash_and_start faketime_library start_with_clock set_clock far_future
   send_sql session_prints fails_with sqlstate_of plan_of catalog_of wait_for
   gdb_is_installed hold_at let_go
-  file_of write_file copied_installation unpack_packages
+  file_of write_file copied_installation get_extension unpack_packages
   blocks blocks_in run_examples NOBODY_FLUSHES WAITS_FOR_PAGE);
 
 # Settings of a server where nobody but the test flushes WAL or pages, and where
@@ -401,12 +401,13 @@ sub let_go
 # A server cannot stop while gdb holds one of its processes.
 END { let_go($_) foreach @held }
 
-# Make a copy of PostgreSQL's installation, with the extension in it.  Returns its
-# directories of programs and of extensions, or nothing if this PostgreSQL does
-# not work from another directory.
+# Make a copy of PostgreSQL's installation, with the extension in it, and with what
+# is installed below another directory, if one is named.  Returns its directories
+# of programs and of extensions, or nothing if this PostgreSQL does not work from
+# another directory.
 sub copied_installation
 {
-	my ($copy) = @_;
+	my ($copy, $other) = @_;
 	my @names = ('bindir', 'pkglibdir', 'sharedir');
 	my (%from, %to);
 
@@ -434,10 +435,37 @@ sub copied_installation
 	_link_all($from{sharedir}, $to{sharedir}, qr/^extension$/);
 	_link_all("$from{sharedir}/extension", "$to{sharedir}/extension", qr/^snowflake\b/);
 	copy($_, "$to{sharedir}/extension") foreach glob "\Q$installed$from{sharedir}\E/extension/snowflake*";
+	if (defined $other)
+	{
+		_link_all("$other$from{pkglibdir}", $to{pkglibdir}, qr/^bitcode$/);
+		_link_all("$other$from{sharedir}/extension", "$to{sharedir}/extension", qr/^snowflake\b/);
+	}
 
 	chomp(my $found = `'$to{bindir}/pg_config' --sharedir 2>&1`);
 	return unless -d $found && realpath($found) eq realpath($to{sharedir});
 	return ($to{bindir}, "$to{sharedir}/extension");
+}
+
+# Have an extension that is no part of PostgreSQL.  If it is installed below one of
+# the directories that $EXTENSIONS names, and not in PostgreSQL's own, servers run
+# from a copy of the installation from now on, as some extensions look for their
+# files there only.  Returns false if it is nowhere.
+sub get_extension
+{
+	my ($name) = @_;
+	my ($sharedir) = run_command([ 'pg_config', '--sharedir' ]);
+	my ($directory) = grep { -e "$_$sharedir/extension/$name.control" } '', split /:/, $ENV{EXTENSIONS} // '';
+
+	return 0 unless defined $directory;
+	if ($directory ne '')
+	{
+		my ($bindir) = copied_installation(PostgreSQL::Test::Utils::tempdir_short, $directory);
+		die 'this PostgreSQL does not work from another directory' unless defined $bindir;
+		$ENV{PATH} = "$bindir:$ENV{PATH}";
+		# It could hold settings that lead to extensions outside the installation.
+		delete $ENV{TEMP_CONFIG};
+	}
+	return 1;
 }
 
 # Link to all files of a directory but some.

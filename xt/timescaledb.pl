@@ -1,6 +1,7 @@
 # TimescaleDB: the recipe of doc/ranges.md does what it shows, and its
 # chunks are UTC days.  Debian has it for 17; its edition there knows no
-# compression, so that is tested with TimescaleDB's own packages only.
+# compression, so that is tested with TimescaleDB's own edition only.  xt/citus.pl
+# says how to test with an extension that is not in Debian.
 #
 # Packages: postgresql-@MAJOR@-timescaledb
 
@@ -13,18 +14,13 @@ use FindBin;
 use lib "$FindBin::RealBin/../t";
 use SnowflakeTest;
 
-my $node = PostgreSQL::Test::Cluster->new('timescaledb');
-$node->init;
-$node->append_conf('postgresql.conf', "timezone = 'UTC'\n");
-$node->start;
-my $version = $node->safe_psql('postgres', "SELECT default_version FROM pg_available_extensions WHERE name = 'timescaledb'");
-plan skip_all => 'TimescaleDB is not in this installation of PostgreSQL' if !$version;
-note "TimescaleDB $version";
-$node->append_conf('postgresql.conf', <<EOC);
+plan skip_all => 'TimescaleDB is not installed: see the head of this test' unless get_extension('timescaledb');
+
+my $node = server_in_utc('timescaledb', <<EOC);
 shared_preload_libraries = 'timescaledb'
 timescaledb.telemetry_level = off
 EOC
-$node->restart;
+note('TimescaleDB ' . $node->safe_psql('postgres', "SELECT default_version FROM pg_available_extensions WHERE name = 'timescaledb'"));
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 
 my ($create, $drop) = grep { $_->{section} eq 'TimescaleDB' } blocks('doc/ranges.md');
