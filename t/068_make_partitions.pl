@@ -1,5 +1,6 @@
 # make_partitions() of doc/ranges.md in other time zones, schemas and kinds of
-# tables, and beside sessions that write to the table or call it, too.
+# tables, and beside sessions that write to the table or call it, too.  Partitions
+# are detached beside sessions, and made for IDs that are ahead of the clock.
 
 use strict;
 use warnings;
@@ -67,7 +68,53 @@ ok(wait_for(sub {
 	}), 'a second call of make_partitions() waits for the first one');
 $one->query_safe('COMMIT');
 like($two->query('SELECT 1'), qr/made 1\b/, 'the second call makes what is still missing');
-$_->quit foreach $one, $two, $writer;
+$_->quit foreach $one, $two;
+
+# Detached beside others
+value(q{
+	SELECT FROM make_partitions('logs', '2012-12-05', '2012-12-07');
+	INSERT INTO logs SELECT snowflake_id('2012-12-06 12:00Z', 5, 0)});
+sub detach
+{
+	my ($day, $how) = @_;
+	return sqlstate_of($node, "SET lock_timeout = '300ms'; ALTER TABLE logs DETACH PARTITION logs_201212$day $how");
+}
+$writer->query_safe("BEGIN; INSERT INTO logs (kind) VALUES ('writing')");
+like(detach('05', 'CONCURRENTLY'), qr/^55P03/, 'DETACH ... CONCURRENTLY waits for a transaction that uses the table');
+is(value(q{SET lock_timeout = '5s'; INSERT INTO logs (kind) VALUES ('later') RETURNING kind}), 'later',
+	'the transaction for which DETACH ... CONCURRENTLY waits holds up no writer');
+like(detach('05', 'CONCURRENTLY'), qr/^55000 .* already pending detach/, 'a DETACH ... CONCURRENTLY that failed is pending');
+$writer->query_safe('COMMIT');
+like(detach('05', 'FINALIZE'), qr/^no error/, 'FINALIZE ends a pending DETACH');
+
+value(q{CREATE TABLE notes (log_id bigint REFERENCES logs); INSERT INTO notes SELECT id FROM logs WHERE tableoid = 'logs_20121206'::regclass});
+like(detach('06', 'CONCURRENTLY'), qr/^23503/, 'a partition with rows to which others refer is not detached');
+$writer->query_safe('BEGIN; INSERT INTO notes VALUES (NULL)');
+like(detach('07', 'CONCURRENTLY'), qr/^55P03/, 'DETACH ... CONCURRENTLY waits for writers of a table that refers to this one');
+$writer->query_safe('COMMIT');
+like(detach('07', 'CONCURRENTLY'), qr/^no error/, 'DETACH ... CONCURRENTLY that could not look at the other table can be repeated');
+$writer->quit;
+
+value(q{
+	CREATE TABLE users (id bigint PRIMARY KEY);
+	ALTER TABLE logs ADD user_id bigint REFERENCES users;
+	SELECT FROM make_partitions('logs', '2012-12-08', '2012-12-08')});
+my $reader = $node->background_psql('postgres');
+$reader->query_safe('BEGIN; SELECT count(*) FROM users');
+like(detach('08', 'CONCURRENTLY'), qr/^no error/, 'DETACH ... CONCURRENTLY does not wait for readers of a table to which this one refers');
+fails_with($node, q{SET lock_timeout = '300ms'; DROP TABLE logs_20121208}, qr/^55P03/,
+	'DROP TABLE waits for readers of a table to which the partition refers');
+$reader->query_safe('COMMIT');
+value('DROP TABLE logs_20121208');
+$reader->quit;
+
+# Ahead of the clock, as after the clock was set back by three days
+value(setval_ahead('next_id_seq', '3 days'));
+my $insert = q{LOAD 'snowflake'; SET snowflake.max_lead = '4d'; INSERT INTO logs (kind) VALUES ('ahead')};
+fails_with($node, $insert, qr/^23514 no partition of relation "logs"/, 'IDs that are days ahead of the clock need partitions of those days');
+value(q{SELECT FROM make_partitions('logs', now(), now() + interval '4 days')});
+is(value("$insert; SELECT count(*) FROM logs WHERE kind = 'ahead' AND id < snowflake_min_id(now())"), 0,
+	'IDs that are ahead of the clock go to their partitions, and are not found among those up to now');
 
 $node->stop;
 done_testing();
