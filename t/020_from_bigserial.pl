@@ -10,9 +10,9 @@ use MigrationTest;
 use SnowflakeTest;
 
 my $node = start_server('from_bigserial');
-my ($tables, @steps) = recipe('From bigserial or identity');
+my ($tables, $too_small, @steps) = recipe('From bigserial or identity');
 new_database('app');
-run_examples($node, 'app', $tables);
+run_examples($node, 'app', $tables, $too_small);
 $node->safe_psql('app', q{
 	CREATE TABLE entries (album_id bigint REFERENCES albums, photo_id bigint REFERENCES photos, PRIMARY KEY (album_id, photo_id));
 	INSERT INTO photos (title) SELECT 'photo ' || n FROM generate_series(1, 1000) AS n;
@@ -56,6 +56,17 @@ is(value('app', q{SELECT attidentity FROM pg_attribute WHERE attrelid = 'albums'
 	'a', 'the column of the identity is an identity again');
 is(value('app', q{SELECT pg_get_serial_sequence('photos', 'id'), max_value FROM pg_sequences WHERE sequencename = 'photos_id_seq'}),
 	'public.photos_id_seq|9223372036854775807', 'the column of the bigserial owns its sequence again');
+
+# --- with a column that is too small for IDs -------------------------------
+
+new_database('too_small');
+run_examples($node, 'too_small', $tables);
+is(value('too_small', qq{
+		CREATE TABLE likes (n bigint REFERENCES albums, photo_id integer REFERENCES photos);
+		$too_small->{code}}), 'likes|photo_id|integer', 'an integer column that refers to the key is listed');
+run_examples($node, 'too_small', $steps[0]);
+fails_with($node, q{INSERT INTO photos (title) VALUES (''); INSERT INTO likes (photo_id) SELECT id FROM photos},
+	qr/^22003 integer out of range/, 'an integer column cannot refer to an ID', dbname => 'too_small');
 
 $node->stop;
 done_testing();
