@@ -5,6 +5,7 @@ use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep);
 use FindBin;
@@ -72,7 +73,16 @@ my $nextval = q{SELECT nextval('plain')};
 	my $last = $primary->safe_psql('postgres', q{SELECT max(next_id(5, 'used')) FROM generate_series(1, 1000)});
 	cmp_ok($standby->safe_psql('postgres', 'SELECT last_value FROM used'), '<', value_of($last),
 		'a standby whose replay is paused does not know of the last ID');
+	# A standby may have its primary's setting, which does nothing before promotion.
+	$standby->append_conf('postgresql.conf', q{synchronous_standby_names = 'dead'});
+	$standby->reload;
 	fail_over($primary, $standby);
+	my $waiting = session($standby);
+	send_sql($waiting, $next);
+	ok(sessions_wait_for_standby($standby, 1), 'a promoted standby that asks for a standby that it does not have waits for it');
+	my ($ask_for_none) = slurp_file("$FindBin::RealBin/../doc/scaling.md") =~ /`(ALTER SYSTEM SET synchronous_standby_names = '')`/;
+	$standby->safe_psql('postgres', "$ask_for_none; SELECT pg_reload_conf()");
+	cmp_ok(result($waiting), '>', $last, 'a call on a promoted standby goes on when it no longer asks for a standby');
 	cmp_ok(next_id($standby), '>', $last,
 		'the next ID is larger on a standby that was promoted while its replay was paused');
 	$standby->stop;
