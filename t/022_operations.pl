@@ -34,7 +34,8 @@ SKIP:
 
 # --- settings -------------------------------------------------------------
 
-my ($for_database, $for_server, $by_owner, $grant) = map { $_->{code} } blocks_in('doc/operations.md', 'Settings');
+my ($for_database, $for_server, $by_owner, $show, $grant) = map { $_->{code} } blocks_in('doc/operations.md', 'Settings');
+fails_with($node, $show, qr/^42704 unrecognized configuration parameter/, 'a new session cannot show a shard that was never set');
 like(sqlstate_of($node, 'ALTER SYSTEM SET snowflake.shard = 5'), $node->pg_version < 17 ? qr/^42704/ : qr/^no error/,
 	'ALTER SYSTEM without the library fails before PostgreSQL 17');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET ALL');
@@ -54,6 +55,11 @@ fails_with($node, 'ALTER DATABASE app SET snowflake.shard = 6', qr/^42501/,
 	'ALTER DATABASE by an owner who has not loaded the library fails', @as_owner);
 $node->safe_psql('app', $by_owner, @as_owner);
 is($node->safe_psql('app', 'SELECT snowflake_shard(next_id())'), 6, 'ALTER DATABASE by an owner who has loaded the library sets the shard');
+
+is($node->safe_psql('app', $show, @as_operator), 6, 'a new session shows the shard that applies to it');
+$node->safe_psql('postgres', 'ALTER DATABASE app RESET ALL');
+is($node->safe_psql('app', $show), '', 'a new session shows nothing for a shard that was set for the server and is no longer');
+is($node->safe_psql('app', "SELECT FROM snowflake_shard(1); $show"), -1, 'a session that has loaded the library shows -1 for a shard that is not set');
 
 my $raise = "SELECT snowflake_shard(1); SET snowflake.max_lead = '1h'";
 fails_with($node, $raise, qr/^42501/, 'an ordinary role cannot raise max_lead', @as_operator);
