@@ -6,7 +6,7 @@ import { desc, eq, gte, lt, sql } from 'drizzle-orm';
 import { bigint, pgTable, text } from 'drizzle-orm/pg-core';
 import pg from 'pg';
 import * as schema from './drizzle_schema.mjs';
-import { print, printVersion } from './report.mjs';
+import { pickMistakable, print, printVersion } from './report.mjs';
 
 const { albums, photos } = schema;
 const pool = new pg.Pool();
@@ -86,11 +86,24 @@ print('recent', ids(recent));
 const album = await db.query.albums.findFirst({ with: { photos: true } });
 print('with', album.id, typeof album.photos[0].id, album.photos[0].id);
 
-// mode: 'number' rounds, so that a row is not found again.  This is what pull writes.
+// mode: 'number', which pull writes, rounds an ID that it reads.
 const numbered = pgTable('photos', { id: bigint({ mode: 'number' }).primaryKey(), title: text() });
 const [row] = await db.select().from(numbered).where(eq(numbered.title, 'cover'));
-const updated = await db.update(numbered).set({ title: 'cover' }).where(eq(numbered.id, row.id));
-print('number', BigInt(row.id), updated.rowCount);
+print('number', BigInt(row.id));
+
+// The number is often another row's ID, so that the wrong row is found, updated and deleted.
+const meant = pickMistakable(ids(bulk));
+const [{ id: number }] = await db.select().from(numbered).where(sql`id = ${meant}`);
+const exactly = { id: sql`id::text` };
+const client = await pool.connect();
+const session = drizzle(client);
+await session.execute(sql`BEGIN`);
+const found = await session.select(exactly).from(numbered).where(eq(numbered.id, number));
+const updated = await session.update(numbered).set({ title: 'changed' }).where(eq(numbered.id, number)).returning(exactly);
+const deleted = await session.delete(numbered).where(eq(numbered.id, number)).returning(exactly);
+await session.execute(sql`ROLLBACK`);
+client.release();
+print('mistaken', meant, ids(found), ids(updated), ids(deleted));
 kit('pull');
 print('pulled', (await import('./drizzle/schema.ts')).photos.id.columnType);
 

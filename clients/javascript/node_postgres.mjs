@@ -1,6 +1,6 @@
 // node-postgres, with the tables of doc/clients.md.
 import pg from 'pg';
-import { print, printVersion } from './report.mjs';
+import { pickMistakable, print, printVersion } from './report.mjs';
 
 const db = new pg.Client();
 await db.connect();
@@ -68,7 +68,17 @@ print('text', id);
 print('short', short);
 print('note', typeof noteId, Number.isSafeInteger(noteId), noteId);
 
-// The trap: the driver reads some IDs wrongly in the binary format.
+// The traps: a number out of JSON is often another row's ID, so that the wrong row is found, updated and deleted.
+const meant = pickMistakable(ids(bulk));
+const { photo } = (await db.query(byRow, [meant])).rows[0];
+await db.query('BEGIN');
+const found = await db.query('SELECT id FROM photos WHERE id = $1', [photo.id]);
+const updated = await db.query("UPDATE photos SET title = 'changed' WHERE id = $1 RETURNING id", [photo.id]);
+const deleted = await db.query('DELETE FROM photos WHERE id = $1 RETURNING id', [photo.id]);
+await db.query('ROLLBACK');
+print('mistaken', meant, ids(found), ids(updated), ids(deleted));
+
+// The driver reads some IDs wrongly in the binary format.
 const binary = new pg.Client({ binary: true });
 await binary.connect();
 const fixed = await binary.query('SELECT $1::bigint AS id, $1::text AS text', ['4020418040280650772']);

@@ -1,6 +1,6 @@
 // postgres.js, with the tables of doc/clients.md.
 import postgres from 'postgres';
-import { print, printVersion } from './report.mjs';
+import { pickMistakable, print, printVersion } from './report.mjs';
 
 // An ID is a string; with types: { bigint: postgres.BigInt } it is a BigInt.
 const sql = postgres();
@@ -46,8 +46,19 @@ const [{ id }] = await exact`SELECT id FROM photos WHERE id = ${BigInt(inserted.
 print('bigint', typeof id, id);
 await exact.end();
 
-// The traps: JSON that SQL makes has a number, and a parameter that is a number is rounded before it is sent.
+// The traps: JSON that SQL makes has a number, which is rounded.
 const [{ photo }] = await sql`SELECT to_json(photos) AS photo FROM photos WHERE id = ${inserted.id}`;
 print('rounded', BigInt(photo.id));
-print('found_by_number', (await sql`SELECT id FROM photos WHERE id = ${Number(inserted.id)}`).length);
+
+// A number is often another row's ID, so that the wrong row is found, updated and deleted.
+const meant = pickMistakable(ids(bulk));
+const number = Number(meant);
+const session = await sql.reserve();
+await session`BEGIN`;
+const found = await session`SELECT id FROM photos WHERE id = ${number}`;
+const updated = await session`UPDATE photos SET title = 'changed' WHERE id = ${number} RETURNING id`;
+const deleted = await session`DELETE FROM photos WHERE id = ${number} RETURNING id`;
+await session`ROLLBACK`;
+session.release();
+print('mistaken', meant, ids(found), ids(updated), ids(deleted));
 await sql.end();

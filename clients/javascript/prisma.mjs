@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { push } from './prisma_engine.mjs';
-import { print, printVersion } from './report.mjs';
+import { pickMistakable, print, printVersion } from './report.mjs';
 
 // The CLI downloads a native schema engine unless it is told of one, which generating the client does not call.
 execFileSync(process.execPath, ['node_modules/prisma/build/index.js', 'generate', '--config=prisma.config.mjs'], {
@@ -69,8 +69,17 @@ let refused = 'none';
 try { JSON.stringify(photo); } catch (error) { refused = error.name; }
 print('json', refused, JSON.parse(JSON.stringify(photo, asText)).id);
 
-// A Number is rounded, so that the row is not found.
-print('found_by_number', await db.photo.count({ where: { id: Number(coverId) } }));
+// A Number is often another row's ID, so that the wrong row is found, updated and deleted.
+const meant = pickMistakable(ids(bulk));
+const where = { id: Number(meant) };
+const undo = new Error('undo');
+await db.$transaction(async (tx) => {
+  const found = await tx.photo.findMany({ where });
+  const updated = await tx.photo.update({ where, data: { title: 'changed' } });
+  const deleted = await tx.photo.delete({ where });
+  print('mistaken', meant, ids([...found, updated, deleted]));
+  throw undo;
+}).catch((error) => { if (error !== undo) throw error; });
 
 // A text in the place of an interval has no type.
 const outcome = (query) => query.then(() => 'done', (error) => error.meta.driverAdapterError.cause.originalCode);

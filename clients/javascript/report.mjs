@@ -5,3 +5,9 @@ export const print = (what, ...values) => console.log([what, ...values.flat()].j
 
 export const printVersion = (client, name) =>
   print('version', client, JSON.parse(readFileSync(`node_modules/${name}/package.json`)).version);
+
+// One of these IDs that a Number turns into another of them.  Clients send the shortest digits that name the double.
+export const pickMistakable = (ids) => {
+  const all = new Set(ids.map(String));
+  return ids.find((id) => String(Number(id)) !== String(id) && all.has(String(Number(id))));
+};
