@@ -33,6 +33,7 @@
 #include "utils/hsearch.h"
 #include "utils/lsyscache.h"
 #include "utils/resowner.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
@@ -1007,6 +1008,23 @@ check_last_value(const char *name, const Layout *layout, int64 max_value,
 }
 
 /*
+ * Where in pg_sequence the row of a sequence is.  ALTER SEQUENCE always writes
+ * a new one.
+ */
+static ItemPointerData
+row_of_sequence(Oid sequence)
+{
+	HeapTuple	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
+	ItemPointerData row;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for sequence %u", sequence);
+	row = tuple->t_self;
+	ReleaseSysCache(tuple);
+	return row;
+}
+
+/*
  * snowflake_alter_sequence(sequence, layout)
  *
  * Not strict, like next_id(): a NULL must not pass for success.
@@ -1022,6 +1040,8 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	int64		max_value;
 	int64		last;
 	bool		called;
+	ItemPointerData row;
+	ItemPointerData new_row;
 
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
 		refuse_null(PG_ARGISNULL(0) ? "sequence" : "layout");
@@ -1045,6 +1065,7 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	last = generator_last_value(sequence, &called);
 	check_last_value(get_rel_name(sequence), layout, max_value, last, called);
 
+	row = row_of_sequence(sequence);
 	SPI_connect();
 	command = psprintf("ALTER SEQUENCE %s AS pg_catalog.int8 INCREMENT BY 1 MAXVALUE %lld CACHE 1 NO CYCLE OWNED BY NONE",
 					   name, (long long) layout->max_value);
@@ -1052,6 +1073,21 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	if (result != SPI_OK_UTILITY)
 		elog(ERROR, "unexpected result %d of \"%s\"", result, command);
 	SPI_finish();
+
+	/*
+	 * The command names the sequence, and no lock keeps its schema from being
+	 * renamed.  If the name has come to mean another sequence, that one was
+	 * altered, which this error undoes.  Nobody else can have altered ours,
+	 * because we hold the lock of ALTER SEQUENCE on it.
+	 */
+	new_row = row_of_sequence(sequence);
+	if (ItemPointerEquals(&row, &new_row))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("could not alter sequence \"%s\" because of a concurrent change",
+						get_rel_name(sequence)),
+				 errdetail("Its schema was renamed, and its name became that of another sequence."),
+				 errhint("Call snowflake_alter_sequence() again.")));
 	PG_RETURN_VOID();
 }
 

@@ -604,6 +604,8 @@ DECLARE
 	last bigint;
 	called boolean;
 	detail text;
+	row tid;					-- where in pg_sequence the sequence's row is
+	locked_row tid;
 BEGIN
 	PERFORM snowflake_check(0, sequence, 'owner');
 
@@ -620,7 +622,9 @@ BEGIN
 	END IF;
 
 	-- This locks the sequence, so that nobody takes a value after it is read.
+	row := (SELECT ctid FROM pg_sequence WHERE seqrelid = sequence);
 	EXECUTE format('ALTER SEQUENCE %s OWNED BY NONE', sequence);
+	locked_row := (SELECT ctid FROM pg_sequence WHERE seqrelid = sequence);
 	EXECUTE format('SELECT maximum_value, last_value, is_called FROM %s, pg_sequence_parameters(%s)', sequence, sequence::oid)
 	INTO max_value, last, called;
 
@@ -640,6 +644,15 @@ BEGIN
 	END IF;
 
 	EXECUTE format('ALTER SEQUENCE %s AS bigint INCREMENT 1 MAXVALUE 1125899906841599 CACHE 1 NO CYCLE', sequence);
+
+	-- Each command names the sequence and writes a new row.  If its schema has
+	-- been renamed, the name may have become that of another sequence.
+	IF locked_row IN (row, (SELECT ctid FROM pg_sequence WHERE seqrelid = sequence)) THEN
+		RAISE serialization_failure USING
+			MESSAGE = format('could not alter sequence "%s" because of a concurrent change', name),
+			DETAIL = 'Its schema was renamed, and its name became that of another sequence.',
+			HINT = 'Call snowflake_alter_sequence() again.';
+	END IF;
 END $$;
 
 COMMENT ON FUNCTION snowflake_alter_sequence(regclass) IS
