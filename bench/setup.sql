@@ -63,8 +63,10 @@ CREATE FUNCTION bench.turn(nr int, round int) RETURNS int LANGUAGE sql AS
 CREATE TABLE bench.note (about text, note text);
 
 INSERT INTO bench.candidate (name, tag, type, call, batch, definition, entry, slow, bulk) VALUES
-    ('next_id()', 'next_id', 'bigint', 'next_id(5, ''bench.ticking'')', NULL,
-     'DEFAULT next_id(5)', 'snowflake_next_id', false, true);
+    ('next_id(5)', 'next_id', 'bigint', 'next_id(5, ''bench.ticking'')', NULL,
+     'DEFAULT next_id(5)', 'snowflake_next_id', false, true),
+    ('next_id()', 'setting', 'bigint', 'next_id()', NULL,
+     'DEFAULT next_id()', 'snowflake_next_id_setting', false, true);
 
 DO $$
 DECLARE
@@ -181,6 +183,8 @@ BEGIN
         END LOOP;
     END IF;
     RESET snowflake.max_lead;
+    -- Those who insert rows must not wait for what was taken here.
+    PERFORM pg_sleep(extract(epoch FROM lead)) FROM snowflake_status();
 END $$;
 
 -- WAL of the IDs alone.
