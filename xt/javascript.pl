@@ -81,6 +81,7 @@ is($said{rounded}, rounded('kysely', 'cover'), 'kysely: jsonArrayFrom() rounds I
 
 %said = test_own('knex');
 is($said{joined}, $said{pair} =~ s/.* //r, 'knex: a child that Objection joined');
+is($said{json_schema}, "ValidationError $said{one}", 'knex: a jsonSchema of Objection takes an ID as a string, and refuses it as an integer');
 is($said{altered}, 'null', 'knex: alter() drops the default');
 is($said{altered_with_default}, 'next_id((5)::bigint)', 'knex: alter() keeps the default that it repeats');
 

@@ -67,7 +67,16 @@ print('pages', ids(page), ids(nextPage));
 print('made', at.getTime());
 print('recent', ids(recent));
 
-// The trap: alter() sets everything that it does not repeat back, the default with it.
+// The traps: an ID, which is a string, is refused as an integer.
+const validate = (type) => {
+  class Checked extends Photo {
+    static jsonSchema = { type: 'object', properties: { id: { type } } };
+  }
+  try { return Checked.fromJson({ id: inserted.id, title: 'checked' }).id; } catch (error) { return error.name; }
+};
+print('json_schema', validate('integer'), validate('string'));
+
+// alter() sets everything that it does not repeat back, the default with it.
 await db.schema.createTable('altered', (t) => t.bigInteger('id').primary().defaultTo(db.raw('next_id(5)')));
 const hasDefault = async () => (await db('altered').columnInfo('id')).defaultValue;
 await db.schema.alterTable('altered', (t) => t.bigInteger('id').alter({ alterNullable: false }));
