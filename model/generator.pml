@@ -469,21 +469,21 @@ end: do
 	:: atomic {
 		no_call && !copied ->
 		copied = true;
-		imaged = true;
-		inserts(page.last, page.count);
-		page.lsn = inserted; flushed = inserted; dirty = true;
-		printf("owner: logs an image of the page, by the record at LSN %d: last value %d, as if covered up to %d\n",
-			inserted, page.last, page.last + page.count)
-		}
-	:: atomic {
-		no_call && !copied ->
-		copied = true;
 		inserts(page.last, page.count);
 		page.lsn = inserted; flushed = inserted; dirty = true;
 		known[0] = 0; known[1] = 0;
 		printf("owner: gives the sequence another file, by the record at LSN %d: last value %d, as if covered up to %d\n",
 			inserted, page.last, page.last + page.count);
 		reached(COPY)
+		}
+	:: atomic {
+		no_call && !copied ->
+		copied = true;
+		imaged = true;
+		inserts(page.last, page.count);
+		page.lsn = inserted; flushed = inserted; dirty = true;
+		printf("owner: logs an image of the page, by the record at LSN %d: last value %d, as if covered up to %d\n",
+			inserted, page.last, page.last + page.count)
 		}
 	od
 }
