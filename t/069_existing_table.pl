@@ -48,58 +48,68 @@ my $properties = q{
 	SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'photos'::regclass ORDER BY 1};
 
 $node->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN; CREATE ROLE "the Auditors" LOGIN');
-database_with('application', q{
-	GRANT CREATE ON SCHEMA public TO owner;
-	CREATE TABLE users (id bigint PRIMARY KEY, name text);
-	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text NOT NULL, user_id bigint REFERENCES users, changed_by text);
-	GRANT SELECT ON users TO app;
-	ALTER TABLE photos OWNER TO owner;
-	GRANT SELECT, UPDATE (title) ON photos TO app;
-	GRANT INSERT (title, user_id) ON photos TO app;
-	GRANT SELECT ON photos TO "the Auditors" WITH GRANT OPTION;
-	GRANT TRIGGER ON photos TO PUBLIC;
-	ALTER TABLE photos ENABLE ROW LEVEL SECURITY;
-	CREATE POLICY own_rows ON photos TO app
-		USING (EXISTS (SELECT FROM users WHERE users.id = photos.user_id AND name = current_user));
-	CREATE POLICY all_rows ON photos FOR SELECT TO "the Auditors" USING (true);
-	CREATE POLICY titles ON photos AS RESTRICTIVE FOR INSERT WITH CHECK (title <> '');
-	CREATE FUNCTION note_role() RETURNS trigger LANGUAGE plpgsql
-		AS $$ BEGIN NEW.changed_by := concat(NEW.changed_by, current_user); RETURN NEW; END $$;
-	CREATE TRIGGER note_role BEFORE INSERT OR UPDATE ON photos FOR EACH ROW EXECUTE FUNCTION note_role();
-	CREATE TRIGGER disabled BEFORE INSERT ON photos FOR EACH ROW EXECUTE FUNCTION note_role();
-	ALTER TABLE photos DISABLE TRIGGER disabled;
-	COMMENT ON TABLE photos IS 'everybody''s photos';
-	COMMENT ON COLUMN photos.title IS 'as shown';
-	INSERT INTO users VALUES (1, 'app'), (2, 'somebody else');
-	INSERT INTO photos (title, user_id) VALUES ('sunrise', 2)});
-my @as_app = (dbname => 'application', extra_params => [ '-U', 'app' ]);
-my @as_owner = (dbname => 'application', extra_params => [ '-U', 'owner' ]);
-my $before = $node->safe_psql('application', $properties);
-run_examples($node, 'application', $left_behind, $recipe);
+foreach my $typist ('superuser', 'owner')
+{
+	my $database = "typed_by_$typist";
+	my $when = "after the $typist typed the recipe";
 
-is($node->safe_psql('application', q{
-		INSERT INTO photos (title, user_id) VALUES ('harbour', 1) RETURNING tableoid::regclass, changed_by}, @as_app),
-	'photos_old|app', 'the application\'s role inserts into the new table, and the trigger fires once');
-is($node->safe_psql('application', $properties), $before,
-	'the new table has the owner, privileges, policies, triggers, foreign keys and comments of the old one');
-fails_with($node, "INSERT INTO photos (title, user_id) VALUES ('harbour', 2)", qr/^42501 new row violates row-level security/,
-	'a policy still applies to the application\'s role', @as_app);
-fails_with($node, 'INSERT INTO photos (id, title) VALUES (1, \'\')', qr/^42501 permission denied/,
-	'the application\'s role gets no privilege that it did not have', @as_app);
-$node->safe_psql('application', "GRANT INSERT (id) ON photos TO app");
-is($node->safe_psql('application', qq{
-		INSERT INTO photos (id, title, user_id) VALUES ($in_three_days, 'later', 1) RETURNING tableoid::regclass <> 'photos_old'::regclass, changed_by},
-		@as_app), 't|app', 'the trigger fires once in a later partition');
-is($node->safe_psql('application', 'SELECT string_agg(title, \' \' ORDER BY id) FROM photos', @as_app), 'harbour later',
-	'the application\'s role sees its own rows of all partitions, and no others');
-fails_with($node, "INSERT INTO photos (id, title, user_id) VALUES ($in_three_days + 1, 'lost', 3)", qr/^23503/,
-	'the foreign key applies in a later partition', dbname => 'application');
-is($node->safe_psql('application', q{SELECT count(*) FROM pg_constraint WHERE conrelid = 'photos_old'::regclass AND contype = 'f'}),
-	1, 'the foreign key takes over that of the old table');
-is($node->safe_psql('application', q{SELECT count(*) FROM make_partitions('photos', now() + interval '4 days', now() + interval '4 days')}, @as_owner),
-	1, 'the owner makes the next partitions');
-is($node->safe_psql('application', q{SELECT DISTINCT relowner::regrole FROM pg_class WHERE relname LIKE 'photos\_2%' AND relkind = 'r'}),
-	'owner', 'partitions made by a superuser or by the owner belong to the owner');
+	database_with($database, q{
+		GRANT CREATE ON SCHEMA public TO owner;
+		CREATE TABLE users (id bigint PRIMARY KEY, name text);
+		CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text NOT NULL, user_id bigint REFERENCES users, changed_by text);
+		GRANT SELECT ON users TO app;
+		GRANT REFERENCES, SELECT ON users TO owner;
+		ALTER TABLE photos OWNER TO owner;
+		GRANT SELECT, UPDATE (title) ON photos TO app;
+		GRANT INSERT (title, user_id) ON photos TO app;
+		GRANT SELECT ON photos TO "the Auditors" WITH GRANT OPTION;
+		GRANT TRIGGER ON photos TO PUBLIC;
+		ALTER TABLE photos ENABLE ROW LEVEL SECURITY;
+		CREATE POLICY own_rows ON photos TO app
+			USING (EXISTS (SELECT FROM users WHERE users.id = photos.user_id AND name = current_user));
+		CREATE POLICY all_rows ON photos FOR SELECT TO "the Auditors" USING (true);
+		CREATE POLICY titles ON photos AS RESTRICTIVE FOR INSERT WITH CHECK (title <> '');
+		CREATE FUNCTION note_role() RETURNS trigger LANGUAGE plpgsql
+			AS $$ BEGIN NEW.changed_by := concat(NEW.changed_by, current_user); RETURN NEW; END $$;
+		CREATE TRIGGER note_role BEFORE INSERT OR UPDATE ON photos FOR EACH ROW EXECUTE FUNCTION note_role();
+		CREATE TRIGGER disabled BEFORE INSERT ON photos FOR EACH ROW EXECUTE FUNCTION note_role();
+		ALTER TABLE photos DISABLE TRIGGER disabled;
+		COMMENT ON TABLE photos IS 'everybody''s photos';
+		COMMENT ON COLUMN photos.title IS 'as shown';
+		INSERT INTO users VALUES (1, 'app'), (2, 'somebody else');
+		INSERT INTO photos (title, user_id) VALUES ('sunrise', 2)});
+	my @as_app = (dbname => $database, extra_params => [ '-U', 'app' ]);
+	my @as_owner = (dbname => $database, extra_params => [ '-U', 'owner' ]);
+	my $before = $node->safe_psql($database, $properties);
+	{
+		local %ENV = (%ENV, $typist eq 'owner' ? (PGUSER => 'owner') : ());
+		run_examples($node, $database, $left_behind, $recipe);
+	}
+
+	is($node->safe_psql($database, q{
+			INSERT INTO photos (title, user_id) VALUES ('harbour', 1) RETURNING tableoid::regclass, changed_by}, @as_app),
+		'photos_old|app', "$when: the application's role inserts into the new table, and the trigger fires once");
+	is($node->safe_psql($database, $properties), $before,
+		"$when: the new table has the owner, privileges, policies, triggers, foreign keys and comments of the old one");
+	fails_with($node, "INSERT INTO photos (title, user_id) VALUES ('harbour', 2)", qr/^42501 new row violates row-level security/,
+		"$when: a policy still applies to the application's role", @as_app);
+	fails_with($node, 'INSERT INTO photos (id, title) VALUES (1, \'\')', qr/^42501 permission denied/,
+		"$when: the application's role gets no privilege that it did not have", @as_app);
+	$node->safe_psql($database, "GRANT INSERT (id) ON photos TO app");
+	is($node->safe_psql($database, qq{
+			INSERT INTO photos (id, title, user_id) VALUES ($in_three_days, 'later', 1) RETURNING tableoid::regclass <> 'photos_old'::regclass, changed_by},
+			@as_app), 't|app', "$when: the trigger fires once in a later partition");
+	is($node->safe_psql($database, 'SELECT string_agg(title, \' \' ORDER BY id) FROM photos', @as_app), 'harbour later',
+		"$when: the application's role sees its own rows of all partitions, and no others");
+	fails_with($node, "INSERT INTO photos (id, title, user_id) VALUES ($in_three_days + 1, 'lost', 3)", qr/^23503/,
+		"$when: the foreign key applies in a later partition", dbname => $database);
+	is($node->safe_psql($database, q{SELECT count(*) FROM pg_constraint WHERE conrelid = 'photos_old'::regclass AND contype = 'f'}),
+		1, "$when: the foreign key takes over that of the old table");
+	is($node->safe_psql($database, q{SELECT count(*) FROM make_partitions('photos', now() + interval '4 days', now() + interval '4 days')}, @as_owner),
+		1, "$when: the owner makes the next partitions");
+	is($node->safe_psql($database, q{SELECT DISTINCT relowner::regrole FROM pg_class WHERE relname LIKE 'photos\_2%' AND relkind = 'r'}),
+		'owner', "$when: all new partitions belong to the owner");
+}
 
 # --- with objects that refer to it -----------------------------------------
 
