@@ -11,6 +11,12 @@
  * value is always the last one plus one, and the sequence alone has to be
  * right.  An LSN is a number of records, and only the sequence's own count.
  *
+ * Files have no numbers.  When the sequence gets another file, every backend of
+ * the model forgets what it knew of the old one, as a backend does that finds
+ * another file number in the catalogs.  So the model cannot show what happens
+ * when the server has used up the numbers, and the new file gets the number of
+ * the old one.  t/090_file_number.pl does.
+ *
  * -DSETTING= takes one of three settings.
  */
 #define COPIES		1	/* once, the sequence gets another file, as by SET LOGGED or CREATE DATABASE, or an image of its page is logged */
