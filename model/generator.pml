@@ -12,10 +12,10 @@
  * right.  An LSN is a number of records, and only the sequence's own count.
  *
  * Files have no numbers.  When the sequence gets another file, every backend of
- * the model forgets what it knew of the old one, as a backend does that finds
- * another file number in the catalogs.  So the model cannot show what happens
- * when the server has used up the numbers, and the new file gets the number of
- * the old one.  t/090_file_number.pl does.
+ * the model forgets what it knew of the old one, as a backend does when it reads
+ * the catalogs again.  So the model cannot show a backend that compares the
+ * files' numbers instead, and is wrong when the server has used up all numbers
+ * and gives the new file that of the old one.  t/090_file_number.pl does.
  *
  * -DSETTING= takes one of three settings.
  */
