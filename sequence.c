@@ -46,17 +46,38 @@ static HTAB *sequences = NULL;
 
 DefaultSequence default_sequence;
 
+/* How often default_sequence was forgotten */
+static uint64 function_changes = 0;
+
 
 /*
- * A relation's catalog entries may have changed.  Ignore relations that are not
- * known here: a session with many temporary tables sends many of these.
+ * A relation's catalog entries may have changed, or those of all relations if
+ * "relid" is InvalidOid.  Ignore relations that are not known here: a session
+ * with many temporary tables sends many of these messages.
+ *
+ * A change may have given the sequence another file, which can have the name of
+ * an earlier one, as PostgreSQL gives out the numbers of dropped files again.
+ * So forget what was logged for the file.
  */
 static void
 invalidate_relation(Datum arg pg_attribute_unused(), Oid relid)
 {
-	if (relid == InvalidOid ||
-		hash_search(sequences, &relid, HASH_FIND, NULL) != NULL)
+	SequenceState *seq;
+
+	if (relid == InvalidOid)
+	{
+		HASH_SEQ_STATUS status;
+
+		hash_seq_init(&status, sequences);
+		while ((seq = hash_seq_search(&status)) != NULL)
+			seq->logged = InvalidXLogRecPtr;
 		sequence_invalidations++;
+	}
+	else if ((seq = hash_search(sequences, &relid, HASH_FIND, NULL)) != NULL)
+	{
+		seq->logged = InvalidXLogRecPtr;
+		sequence_invalidations++;
+	}
 }
 
 /*
@@ -69,6 +90,7 @@ forget_default(Datum arg pg_attribute_unused(),
 			   uint32 hashvalue pg_attribute_unused())
 {
 	default_sequence.function = InvalidOid;
+	function_changes++;
 }
 
 /*
@@ -112,12 +134,6 @@ sequence_look_up(Oid relid)
 		memset(seq, 0, sizeof(SequenceState));
 		seq->relid = relid;
 		seq->lxid = InvalidLocalTransactionId;
-
-		/*
-		 * Invalidations of this sequence count from now on.  Forget what a
-		 * caller may have found of it earlier.
-		 */
-		sequence_invalidations++;
 	}
 	sequence_last_used = seq;
 	return seq;
@@ -164,18 +180,19 @@ sequence_owned_by_extension(Oid relid)
  * the function's own schema, whatever the search path, and belongs to the
  * extension, as another sequence may have its name.
  *
- * The answer is remembered until the function or the sequence changes.  ALTER
+ * The answer is remembered until a function or a known sequence changes.  ALTER
  * EXTENSION ... DROP SEQUENCE changes neither, so next_id() goes on using a
  * sequence that has been taken out of the extension in sessions that have used
- * it before.  They still need a privilege on it then, as each transaction asks
- * sequence_owned_by_extension() before it does without one.
+ * it before.  From its next transaction on, a role without a privilege on the
+ * sequence is refused, because check_privileges() then asks again whether the
+ * sequence is the extension's.
  */
 Oid
 sequence_look_up_default(Oid function)
 {
-	uint64		invalidations = sequence_invalidations;
 	Oid			schema = get_func_namespace(function);
 	Oid			sequence = get_relname_relid("next_id_seq", schema);
+	uint64		changes;
 
 	if (!OidIsValid(sequence) || !sequence_owned_by_extension(sequence))
 		ereport(ERROR,
@@ -185,12 +202,20 @@ sequence_look_up_default(Oid function)
 												   "next_id_seq")),
 				 errhint("Give next_id() its sequence as the second argument.")));
 
-	/* From now on invalidations of the sequence are noticed. */
+	/*
+	 * From here on changes of the sequence are noticed, too.  Remember the
+	 * answer if it is still the same, and stays so while we look.
+	 */
 	(void) sequence_find(sequence);
-
-	default_sequence.function = function;
-	default_sequence.invalidations = invalidations;
-	default_sequence.sequence = sequence;
+	changes = function_changes + sequence_invalidations;
+	if (get_relname_relid("next_id_seq",
+						  get_func_namespace(function)) == sequence &&
+		function_changes + sequence_invalidations == changes)
+	{
+		default_sequence.function = function;
+		default_sequence.invalidations = sequence_invalidations;
+		default_sequence.sequence = sequence;
+	}
 	return sequence;
 }
 
@@ -381,11 +406,8 @@ load_sequence(SequenceState *seq, Relation rel, const TickSpec *spec,
 		elog(ERROR, "cache lookup failed for sequence %u", seq->relid);
 	form = (Form_pg_sequence) GETSTRUCT(tuple);
 
-	/*
-	 * The sequence may have another file now, even if the file has the name of
-	 * an earlier one: PostgreSQL gives out the numbers of dropped files again.
-	 */
-	seq->logged = InvalidXLogRecPtr;
+	if (!RelFileLocatorEquals(seq->file, RelationFileLocator(rel)))
+		seq->logged = InvalidXLogRecPtr;
 	seq->file = RelationFileLocator(rel);
 	seq->new_file = rel->rd_createSubid != InvalidSubTransactionId ||
 		RelationFirstFileSubid(rel) != InvalidSubTransactionId;
@@ -508,7 +530,8 @@ sequence_open(SequenceState *seq, const TickSpec *spec)
  * one.  Returns false if another session has locked the sequence and the caller
  * does not want to wait.  sequence_close_look() releases the lock, so that a
  * look at all sequences of a database does not fill the table of locks.  If an
- * error is raised instead, the lock ends with the subtransaction.
+ * error is raised instead, the rollback of the transaction or subtransaction
+ * releases it.
  */
 bool
 sequence_open_to_look(SequenceState *seq, const TickSpec *spec, bool wait)

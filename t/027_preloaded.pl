@@ -77,6 +77,13 @@ $node->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
 $node->restart;
 next_id($node);
 ok(writes_wal(), 'without preloading each session writes a record');
+$session = $node->background_psql('postgres');
+my @take_from_each = map { "SELECT next_id(5, 'many_$_')" } 1 .. 20;
+$session->query_safe($_) foreach @take_from_each;
+$lsn = $node->lsn('insert');
+$session->query_safe($_) foreach @take_from_each;
+is($node->lsn('insert'), $lsn, 'a session writes one record for each sequence, however many it meets afterwards');
+$session->quit;
 
 $node->stop;
 done_testing();
