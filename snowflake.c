@@ -581,10 +581,11 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 }
 
 /*
- * next_id()
+ * The next ID of the shard in the setting, from the sequence that came with
+ * next_id(), which "function" is the OID of.
  */
-Datum
-snowflake_next_id_setting(PG_FUNCTION_ARGS)
+static Datum
+next_id_of_setting(Oid function)
 {
 	define_settings();
 
@@ -594,26 +595,37 @@ snowflake_next_id_setting(PG_FUNCTION_ARGS)
 				 errmsg("\"snowflake.shard\" is not set"),
 				 errhint("Set it with ALTER DATABASE, which takes effect in new sessions, or with SET in this one, or give the shard as an argument: next_id(5).")));
 
-	return next_id(shard_setting, sequence_default(fcinfo->flinfo->fn_oid),
+	return next_id(shard_setting, sequence_default(function),
 				   instagram);
 }
 
 /*
- * In COPY another function takes the place of next_id() (see planner.c).  Its
- * caller needs the right to call next_id() with the same arguments.
+ * next_id()
  */
-static void
+Datum
+snowflake_next_id_setting(PG_FUNCTION_ARGS)
+{
+	return next_id_of_setting(fcinfo->flinfo->fn_oid);
+}
+
+/*
+ * In COPY another function takes the place of next_id() (see planner.c).  Its
+ * caller needs the right to call next_id() with the same arguments.  Returns the
+ * OID of that function.
+ */
+static Oid
 check_execute_next_id(Oid function)
 {
-	Oid			next_id = function_beside(function, "next_id");
+	Oid			replaced = function_beside(function, "next_id");
 
-	if (!OidIsValid(next_id))
+	if (!OidIsValid(replaced))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_FUNCTION),
 				 errmsg("function next_id() of the extension does not exist"),
 				 errhint("If it was renamed or moved, give it back its name and schema.")));
-	if (!MayExecute(next_id, GetUserId()))
+	if (!MayExecute(replaced, GetUserId()))
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, "next_id");
+	return replaced;
 }
 
 /*
@@ -628,7 +640,7 @@ snowflake_next_id_in_copy(PG_FUNCTION_ARGS)
 	 * more memory: then the check is repeated.
 	 */
 	if (unlikely(fcinfo->flinfo->fn_extra == NULL))
-		check_execute_next_id(fcinfo->flinfo->fn_oid);
+		(void) check_execute_next_id(fcinfo->flinfo->fn_oid);
 	return snowflake_next_id(fcinfo);
 }
 
@@ -638,13 +650,17 @@ snowflake_next_id_in_copy(PG_FUNCTION_ARGS)
 Datum
 snowflake_next_id_setting_in_copy(PG_FUNCTION_ARGS)
 {
-	/* Once for each place.  Nothing else uses fn_extra here. */
-	if (unlikely(fcinfo->flinfo->fn_extra == NULL))
+	FmgrInfo   *flinfo = fcinfo->flinfo;
+	Oid		   *replaced = flinfo->fn_extra;
+
+	/* Once for each place, as for other functions. */
+	if (unlikely(replaced == NULL))
 	{
-		check_execute_next_id(fcinfo->flinfo->fn_oid);
-		fcinfo->flinfo->fn_extra = fcinfo->flinfo;
+		replaced = MemoryContextAlloc(flinfo->fn_mcxt, sizeof(Oid));
+		*replaced = check_execute_next_id(flinfo->fn_oid);
+		flinfo->fn_extra = replaced;
 	}
-	return snowflake_next_id_setting(fcinfo);
+	return next_id_of_setting(*replaced);
 }
 
 Datum

@@ -184,6 +184,40 @@ INSERT INTO taken (id) VALUES (next_id());
 INSERT INTO taken (id) VALUES (next_id());
 SELECT scans_of_catalogs() - :before AS scans;
 COMMIT;
+-- nor for each row that COPY writes, if a trigger calls it, too
+CREATE TABLE copied (n int, id bigint DEFAULT next_id(), by_trigger bigint);
+CREATE FUNCTION take() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.by_trigger := next_id(); RETURN NEW; END $$;
+CREATE TRIGGER take BEFORE INSERT ON copied FOR EACH ROW EXECUTE FUNCTION take();
+BEGIN;
+INSERT INTO copied (n) VALUES (0);
+SELECT scans_of_catalogs() AS before \gset
+COPY copied (n) FROM stdin;
+1
+2
+3
+4
+5
+6
+7
+8
+9
+10
+11
+12
+13
+14
+15
+16
+17
+18
+19
+20
+\.
+SELECT scans_of_catalogs() - :before < 20 AS few_scans;
+COMMIT;
+SELECT count(DISTINCT i) FROM copied, LATERAL (VALUES (id), (by_trigger)) AS made (i);
+DROP TABLE copied;
+DROP FUNCTION take();
 -- it notices at once when the sequence gets another name, or the function another schema, in its own transaction and after
 BEGIN;
 ALTER SEQUENCE next_id_seq RENAME TO renamed;
