@@ -878,20 +878,25 @@ snowflake_status(PG_FUNCTION_ARGS)
 }
 
 /*
- * Does an error say something of the server rather than of the sequence that is
- * looked at?  A query was cancelled, or the server lacks memory, locks or files,
- * or had trouble with its disk.  Only a file that is missing is the sequence's
- * own trouble.
+ * Does an error say something of the sequence that is looked at?  All others are
+ * of the server or the session: a cancel or a timeout, a lack of memory, locks
+ * or open files, or trouble with a disk.
  */
 static bool
-is_server_error(int sqlerrcode)
+is_error_of_sequence(int sqlerrcode)
 {
-	int			category = ERRCODE_TO_CATEGORY(sqlerrcode);
-
-	return sqlerrcode == ERRCODE_QUERY_CANCELED ||
-		category == ERRCODE_INSUFFICIENT_RESOURCES ||
-		(category == ERRCODE_SYSTEM_ERROR &&
-		 sqlerrcode != ERRCODE_UNDEFINED_FILE);
+	switch (sqlerrcode)
+	{
+		case ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE:
+		case ERRCODE_INSUFFICIENT_PRIVILEGE:
+		case ERRCODE_UNDEFINED_TABLE:
+		case ERRCODE_WRONG_OBJECT_TYPE:
+		case ERRCODE_UNDEFINED_FILE:
+		case ERRCODE_DATA_CORRUPTED:
+			return true;
+		default:
+			return false;
+	}
 }
 
 /*
@@ -930,7 +935,7 @@ state_without_error(Oid sequence, const TickSpec *spec, TickStatus *status)
 		FlushErrorState();
 		RollbackAndReleaseCurrentSubTransaction();
 
-		if (is_server_error(error->sqlerrcode))
+		if (!is_error_of_sequence(error->sqlerrcode))
 			ReThrowError(error);
 		if (error->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE)
 			state = "no privilege";

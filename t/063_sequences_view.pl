@@ -40,6 +40,12 @@ fails_with($node, "SET lock_timeout = '100ms'; SELECT snowflake_alter_sequence('
 	'a role that does not own a sequence does not wait to alter it', @as_watcher);
 $altering->query_safe('ROLLBACK');
 
+# A wait that is too long says nothing of a sequence.
+$altering->query_safe('BEGIN; LOCK pg_depend');
+fails_with($node, "SET lock_timeout = '100ms'; $states", qr/^55P03 canceling statement due to lock timeout/,
+	'the view fails with a timeout, and blames no sequence', @as_watcher);
+$altering->query_safe('ROLLBACK');
+
 # One that is dropped after the query has begun is left out.
 $node->safe_psql('postgres', 'CREATE SEQUENCE passing MAXVALUE 1125899906841599');
 $altering->query_safe('BEGIN; DECLARE seen CURSOR FOR SELECT sequence, state FROM snowflake_sequences ORDER BY sequence::oid');
