@@ -513,7 +513,8 @@ find_record(SequenceState *seq, XLogRecPtr lsn)
  * log_cnt counts values that the record covers to which the page owes its LSN.
  * It says nothing if that record is of another file, whose page was copied, or
  * is an image of the page.  So trust log_cnt if a backend wrote the record in
- * log_values().  A page without an LSN is one that the redo pointer has passed.
+ * log_values().  If no record is known, an LSN of 0 looks like a known one, but
+ * then take_values() logs anyway, because 0 is not newer than the redo pointer.
  */
 static inline bool
 count_is_known(SequenceState *seq, XLogRecPtr lsn)
@@ -664,7 +665,7 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
 							   interval_string(limits->max_lead),
 							   interval_string(limits->max_wait)),
 					 attempt->lead > USECS_PER_DAY ?
-					 errhint("Correct the clock if it is wrong. If the sequence was used while the clock was fast, or was set ahead by mistake, use a new sequence with a new shard. The IDs of this one have times that are more than a day ahead.") :
+					 errhint("Correct the clock if it is wrong. If the sequence was used while the clock was fast, or was set ahead by mistake, use a new sequence with a new shard. If you raise \"snowflake.max_lead\" instead, new IDs will have times more than a day ahead.") :
 					 errhint("Correct the clock if it is wrong. If the sequence was used while the clock was fast, wait until the clock has caught up, or raise \"snowflake.max_lead\" until then.")));
 			break;
 

@@ -256,8 +256,9 @@ hint_to_alter(Oid relid, const char *layout)
 	{
 		char	   *column_name = get_attname(table, column, false);
 		Oid			type = get_atttype(table, column);
+		Oid			base_type = getBaseType(type);
 
-		if (type != INT8OID)
+		if (base_type == INT2OID || base_type == INT4OID)
 			return psprintf("Use another sequence, as this one belongs to column \"%s\" of table \"%s\", whose type %s cannot hold IDs.",
 							column_name, get_rel_name(table),
 							format_type_be(type));

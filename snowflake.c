@@ -793,11 +793,12 @@ snowflake_id(PG_FUNCTION_ARGS)
 						   layout_text(layout),
 						   (long long) layout->first_slot,
 						   (long long) last_slot),
-				 errhint("Count the rows within each tick of %lld %s from %lld, and give those beyond %lld a later time or another shard.",
+				 errhint("Number the rows of each tick of %lld %s from %lld to %lld. If there are more, give the rest a later time%s.",
 						 (long long) (layout->tick < 1000 ? layout->tick : layout->tick / 1000),
 						 layout->tick < 1000 ? "us" : "ms",
 						 (long long) layout->first_slot,
-						 (long long) last_slot)));
+						 (long long) last_slot,
+						 layout->has_shard ? " or another shard" : "")));
 
 	id = layout_compose(layout, tick, shard, slot);
 	if (id == 0)

@@ -175,7 +175,7 @@ BEGIN
 		SELECT CASE
 				   WHEN deptype = 'i' THEN
 					   format('Use another sequence, as this one belongs to identity column "%s" of table "%s".', attname, relname)
-				   WHEN atttypid <> 'int8'::regtype THEN
+				   WHEN coalesce(nullif(typbasetype, 0), atttypid) IN ('int2'::regtype, 'int4'::regtype) THEN
 					   format('Use another sequence, as this one belongs to column "%s" of table "%s", whose type %s cannot hold IDs.',
 							  attname, relname, atttypid::regtype)
 				   ELSE
@@ -183,6 +183,7 @@ BEGIN
 							  attname, relname, qualified) END
 		INTO hint
 		FROM pg_depend JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid JOIN pg_class c ON c.oid = attrelid
+			 JOIN pg_type t ON t.oid = atttypid
 		WHERE classid = 'pg_class'::regclass AND objid = sequence AND refclassid = 'pg_class'::regclass AND deptype IN ('a', 'i');
 	END IF;
 	RAISE object_not_in_prerequisite_state USING
@@ -243,7 +244,7 @@ BEGIN
 		DETAIL = format('The next ID would have the time %s; the clock says %s. "snowflake.max_lead" allows %s, and "snowflake.max_wait" allows waiting for %s.',
 						now + lead * us, now, justify_hours(max_lead * us), justify_hours(max_wait * us)),
 		HINT = CASE WHEN lead > 86400000000
-					THEN 'Correct the clock if it is wrong. If the sequence was used while the clock was fast, or was set ahead by mistake, use a new sequence with a new shard. The IDs of this one have times that are more than a day ahead.'
+					THEN 'Correct the clock if it is wrong. If the sequence was used while the clock was fast, or was set ahead by mistake, use a new sequence with a new shard. If you raise "snowflake.max_lead" instead, new IDs will have times more than a day ahead.'
 					ELSE 'Correct the clock if it is wrong. If the sequence was used while the clock was fast, wait until the clock has caught up, or raise "snowflake.max_lead" until then.' END;
 END $$;
 
@@ -429,7 +430,7 @@ BEGIN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('sequence %s is out of range', sequence),
 			DETAIL = 'The sequence numbers of the layout "instagram" are 0 to 1023.',
-			HINT = 'Count the rows within each tick of 1 ms from 0, and give those beyond 1023 a later time or another shard.';
+			HINT = 'Number the rows of each tick of 1 ms from 0 to 1023. If there are more, give the rest a later time or another shard.';
 	END IF;
 
 	id := floor(extract(epoch FROM ts - epoch) * 1000);
