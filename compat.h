@@ -49,9 +49,47 @@ typedef RelFileNode RelFileLocator;
 #endif
 
 /* 16 lets input functions report errors without raising them. */
-#if PG_VERSION_NUM < 160000
+#if PG_VERSION_NUM >= 160000
+#include "nodes/miscnodes.h"
+#else
 #define ereturn(context, dummy_value, ...)	ereport(ERROR, __VA_ARGS__)
 #endif
+
+#include "utils/builtins.h"
+
+/*
+ * Read a bigint as its input function does.  Returns the SQLSTATE of the error,
+ * or ERRCODE_SUCCESSFUL_COMPLETION.
+ */
+static inline int
+ParseBigint(const char *text, int64 *value)
+{
+#if PG_VERSION_NUM >= 160000
+	ErrorSaveContext context = {T_ErrorSaveContext};
+
+	context.details_wanted = true;
+	*value = pg_strtoint64_safe(text, (Node *) &context);
+	return context.error_occurred ? context.error_data->sqlerrcode :
+		ERRCODE_SUCCESSFUL_COMPLETION;
+#else
+	MemoryContext caller = CurrentMemoryContext;
+	volatile int sqlerrcode = ERRCODE_SUCCESSFUL_COMPLETION;
+
+	/* This takes no lock and no resource, so that nothing is left to undo. */
+	PG_TRY();
+	{
+		*value = pg_strtoint64(text);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(caller);
+		sqlerrcode = geterrcode();
+		FlushErrorState();
+	}
+	PG_END_TRY();
+	return sqlerrcode;
+#endif
+}
 
 /* 17 moved the local transaction ID and gave extensions wait events. */
 #if PG_VERSION_NUM >= 170000

@@ -358,3 +358,87 @@ LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_reveal(bigint, bigint) IS
 'ID from what snowflake_obfuscate() made of it with the same key';
+
+--
+-- IDs that JSON cannot round
+--
+-- A bigint in all but its JSON: the functions that make JSON write a number
+-- without quotes only if it has one of PostgreSQL's own types.
+--
+
+CREATE TYPE snowflake;
+
+CREATE FUNCTION snowflake_in(cstring)
+RETURNS snowflake
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_in(cstring) IS 'I/O';
+
+CREATE FUNCTION snowflake_out(snowflake)
+RETURNS cstring
+AS 'int8out'
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_out(snowflake) IS 'I/O';
+
+CREATE FUNCTION snowflake_recv(internal)
+RETURNS snowflake
+AS 'int8recv'
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_recv(internal) IS 'I/O';
+
+CREATE FUNCTION snowflake_send(snowflake)
+RETURNS bytea
+AS 'int8send'
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_send(snowflake) IS 'I/O';
+
+CREATE TYPE snowflake (
+	INPUT = snowflake_in,
+	OUTPUT = snowflake_out,
+	RECEIVE = snowflake_recv,
+	SEND = snowflake_send,
+	LIKE = bigint,
+	CATEGORY = 'N'
+);
+
+COMMENT ON TYPE snowflake IS
+'bigint that JSON shows as a string of digits, so that JavaScript does not round it';
+
+CREATE FUNCTION snowflake(integer)
+RETURNS snowflake
+AS 'int48'
+LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake(integer) IS 'convert integer to snowflake';
+
+CREATE FUNCTION snowflake(smallint)
+RETURNS snowflake
+AS 'int28'
+LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake(smallint) IS 'convert smallint to snowflake';
+
+CREATE CAST (snowflake AS bigint) WITHOUT FUNCTION AS IMPLICIT;
+
+COMMENT ON CAST (snowflake AS bigint) IS
+'the same bits, so that the operators and indexes of bigint apply';
+
+CREATE CAST (bigint AS snowflake) WITHOUT FUNCTION AS ASSIGNMENT;
+
+COMMENT ON CAST (bigint AS snowflake) IS
+'the same bits; on assignment alone, so that bigint and snowflake compare as bigint';
+
+-- Implicit, so that coalesce(id, 0) has a type.
+CREATE CAST (integer AS snowflake) WITH FUNCTION snowflake(integer) AS IMPLICIT;
+
+COMMENT ON CAST (integer AS snowflake) IS
+'integer as an ID';
+
+CREATE CAST (smallint AS snowflake) WITH FUNCTION snowflake(smallint) AS ASSIGNMENT;
+
+COMMENT ON CAST (smallint AS snowflake) IS
+'smallint as an ID';

@@ -66,6 +66,7 @@ PG_FUNCTION_INFO_V1(snowflake_status);
 PG_FUNCTION_INFO_V1(snowflake_sequence_state);
 PG_FUNCTION_INFO_V1(snowflake_alter_sequence);
 PG_FUNCTION_INFO_V1(snowflake_layouts);
+PG_FUNCTION_INFO_V1(snowflake_in);
 PG_FUNCTION_INFO_V1(snowflake_layout_in);
 PG_FUNCTION_INFO_V1(snowflake_layout_out);
 PG_FUNCTION_INFO_V1(snowflake_layout_recv);
@@ -1222,6 +1223,29 @@ snowflake_layout_send(PG_FUNCTION_ARGS)
 	pq_sendbyte(&buffer, STORED_LAYOUT_VERSION);
 	pq_sendtext(&buffer, text, strlen(text));
 	PG_RETURN_BYTEA_P(pq_endtypsend(&buffer));
+}
+
+/*
+ * Type snowflake.  Only its errors differ from those of bigint.
+ */
+Datum
+snowflake_in(PG_FUNCTION_ARGS)
+{
+	const char *text = PG_GETARG_CSTRING(0);
+	int64		value;
+	int			sqlerrcode = ParseBigint(text, &value);
+
+	if (sqlerrcode == ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE)
+		ereturn(fcinfo->context, (Datum) 0,
+				(errcode(sqlerrcode),
+				 errmsg("value \"%s\" is out of range for type %s",
+						text, "snowflake")));
+	if (sqlerrcode != ERRCODE_SUCCESSFUL_COMPLETION)
+		ereturn(fcinfo->context, (Datum) 0,
+				(errcode(sqlerrcode),
+				 errmsg("invalid input syntax for type %s: \"%s\"",
+						"snowflake", text)));
+	PG_RETURN_INT64(value);
 }
 
 /*

@@ -65,6 +65,8 @@ foreach my $change (
 	[ 'a function outside the extension', "ALTER EXTENSION snowflake DROP $reveal", qr/\A(?!.*^function snowflake_reveal)/ms ],
 	[ 'another function', 'CREATE FUNCTION later() RETURNS int LANGUAGE sql RETURN 1; ALTER EXTENSION snowflake ADD FUNCTION later()',
 		qr/^function later\(\)/m ],
+	[ 'where a cast applies', q{UPDATE pg_cast SET castcontext = 'e' WHERE castsource = 'snowflake'::regtype},
+		qr/^cast from snowflake to bigint: FUNCTION - CONTEXT e /m ],
 	[ 'an operator', 'CREATE OPERATOR <<< (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = int8eq, COMMUTATOR = <<<);
 		ALTER EXTENSION snowflake ADD OPERATOR <<< (bigint, bigint)', qr/^operator <<<.* HASHES f/m ],
 	[ 'HASHES of an operator', 'CREATE OPERATOR <<< (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = int8eq, COMMUTATOR = <<<, HASHES);

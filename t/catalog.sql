@@ -16,6 +16,7 @@ WITH object AS (
 			WHEN t.oid IS NOT NULL THEN format(
 				'TYPE %s INPUT %s OUTPUT %s RECEIVE %s SEND %s LENGTH %s BY VALUE %s ALIGNMENT %s STORAGE %s CATEGORY %s DEFAULT %L',
 				typtype, typinput, typoutput, typreceive, typsend, typlen, typbyval, typalign, typstorage, typcategory, typdefault)
+			WHEN k.oid IS NOT NULL THEN format('FUNCTION %s CONTEXT %s METHOD %s', castfunc::regprocedure, castcontext, castmethod)
 			WHEN o.oid IS NOT NULL THEN format(
 				'FUNCTION %s COMMUTATOR %s NEGATOR %s RESTRICT %s JOIN %s HASHES %s MERGES %s',
 				oprcode, oprcom::regoperator, oprnegate::regoperator, oprrest, oprjoin, oprcanhash, oprcanmerge)
@@ -29,6 +30,7 @@ WITH object AS (
 	LEFT JOIN pg_class c ON d.classid = 'pg_class'::regclass AND d.objid = c.oid
 	LEFT JOIN pg_sequence s ON s.seqrelid = c.oid
 	LEFT JOIN pg_type t ON d.classid = 'pg_type'::regclass AND d.objid = t.oid
+	LEFT JOIN pg_cast k ON d.classid = 'pg_cast'::regclass AND d.objid = k.oid
 	LEFT JOIN pg_operator o ON d.classid = 'pg_operator'::regclass AND d.objid = o.oid
 	WHERE e.extname = 'snowflake'
 		-- not array and row types, which PostgreSQL makes with others, and lists from 17 on
