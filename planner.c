@@ -129,7 +129,7 @@ replacement_for_copy(const FuncExpr *call)
 	 * NextValueExpr must refer to a sequence, although COALESCE never evaluates
 	 * it.
 	 */
-	if (call->args == NIL)
+	if (list_length(call->args) < 2)
 		sequence = get_relname_relid("next_id_seq",
 									 get_func_namespace(call->funcid));
 	else
@@ -171,7 +171,7 @@ estimate_rows(const Node *node, double *rows)
 	count = list_nth(((const FuncExpr *) node)->args, 1);
 	if (!IsA(count, Const) || count->constisnull)
 		return false;
-	*rows = Max(DatumGetInt32(count->constvalue), 1);
+	*rows = Max(DatumGetInt64(count->constvalue), 1);
 	return true;
 }
 

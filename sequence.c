@@ -89,7 +89,7 @@ forget_default(Datum arg pg_attribute_unused(),
 			   int cacheid pg_attribute_unused(),
 			   uint32 hashvalue pg_attribute_unused())
 {
-	default_sequence.function = InvalidOid;
+	default_sequence.invalidations = 0;
 	function_changes++;
 }
 
@@ -212,11 +212,37 @@ sequence_look_up_default(Oid function)
 						  get_func_namespace(function)) == sequence &&
 		function_changes + sequence_invalidations == changes)
 	{
-		default_sequence.function = function;
+		Oid		   *functions = default_sequence.functions;
+
+		if (default_sequence.invalidations != sequence_invalidations ||
+			default_sequence.sequence != sequence)
+			memset(functions, 0, sizeof(default_sequence.functions));
+		memmove(functions + 1, functions,
+				sizeof(default_sequence.functions) - sizeof(Oid));
+		functions[0] = function;
 		default_sequence.invalidations = sequence_invalidations;
 		default_sequence.sequence = sequence;
 	}
 	return sequence;
+}
+
+/*
+ * The MAXVALUE of a sequence that is not locked, or 0 if the relation is no
+ * sequence.
+ */
+int64
+sequence_max_value(Oid relid)
+{
+	HeapTuple	tuple;
+	int64		max_value;
+
+	AcceptInvalidationMessages();
+	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(relid));
+	if (!HeapTupleIsValid(tuple))
+		return 0;
+	max_value = ((Form_pg_sequence) GETSTRUCT(tuple))->seqmax;
+	ReleaseSysCache(tuple);
+	return max_value;
 }
 
 static bool
@@ -501,15 +527,14 @@ forget_new_file(SequenceState *seq)
 }
 
 /*
- * Lock a sequence and check that the current role may take values of this spec
- * from it.
+ * Lock a sequence for this transaction.
  *
  * The lock is the one that nextval() takes, and is held until the transaction
  * ends, too.  It belongs to the top transaction, as the rollback of a
  * subtransaction would otherwise release what this backend believes to hold.
  */
-void
-sequence_open(SequenceState *seq, const TickSpec *spec)
+static void
+lock_sequence(SequenceState *seq)
 {
 	if (seq->lxid != MyLocalTransactionId)
 	{
@@ -523,6 +548,26 @@ sequence_open(SequenceState *seq, const TickSpec *spec)
 		seq->taker = InvalidOid;
 		seq->lxid = MyLocalTransactionId;
 	}
+}
+
+/*
+ * For sequence_lock(), which knows what was read before.
+ */
+int64
+sequence_look_up_max_value(SequenceState *seq)
+{
+	lock_sequence(seq);
+	return sequence_max_value(seq->relid);
+}
+
+/*
+ * Lock a sequence and check that the current role may take values of this spec
+ * from it.
+ */
+void
+sequence_open(SequenceState *seq, const TickSpec *spec)
+{
+	lock_sequence(seq);
 	check_sequence(seq, spec, true);
 }
 

@@ -89,12 +89,14 @@ typedef struct SequenceState
 } SequenceState;
 
 /*
- * The sequence that next_id() uses if it is given none, found by the OID of that
- * function.  Valid while "invalidations" equals "sequence_invalidations".
+ * The sequence of functions that are given none, and the OIDs of those that have
+ * been called.  There are four such functions: next_id(), next_id(shard),
+ * next_ids(shard, count) and snowflake_status().  Valid while "invalidations"
+ * equals "sequence_invalidations".
  */
 typedef struct DefaultSequence
 {
-	Oid			function;		/* InvalidOid if none is known */
+	Oid			functions[4];	/* the last one first, then InvalidOid */
 	Oid			sequence;
 	uint64		invalidations;
 } DefaultSequence;
@@ -108,6 +110,8 @@ extern void sequence_init(void);
 extern SequenceState *sequence_look_up(Oid relid);
 extern bool sequence_owned_by_extension(Oid relid);
 extern Oid	sequence_look_up_default(Oid function);
+extern int64 sequence_max_value(Oid relid);
+extern int64 sequence_look_up_max_value(SequenceState *seq);
 extern void sequence_open(SequenceState *seq, const TickSpec *spec);
 extern bool sequence_open_to_look(SequenceState *seq, const TickSpec *spec,
 								  bool wait);
@@ -126,10 +130,30 @@ sequence_find(Oid relid)
 static inline Oid
 sequence_default(Oid function)
 {
-	if (likely(default_sequence.function == function &&
-			   default_sequence.invalidations == sequence_invalidations))
-		return default_sequence.sequence;
+	if (likely(default_sequence.invalidations == sequence_invalidations))
+	{
+		for (int i = 0; i < (int) lengthof(default_sequence.functions); i++)
+		{
+			if (default_sequence.functions[i] == function)
+				return default_sequence.sequence;
+		}
+	}
 	return sequence_look_up_default(function);
+}
+
+/*
+ * Lock a sequence, as sequence_open() will do, so that nobody can alter it in
+ * between, and return its MAXVALUE, or 0 if the relation is no sequence.
+ */
+static inline int64
+sequence_lock(Oid relid)
+{
+	SequenceState *seq = sequence_find(relid);
+
+	if (likely(seq->lxid == MyLocalTransactionId &&
+			   seq->loaded == sequence_invalidations))
+		return seq->max_value;
+	return sequence_look_up_max_value(seq);
 }
 
 /*

@@ -96,43 +96,87 @@ COMMENT ON FUNCTION snowflake_support(internal) IS
 
 CREATE FUNCTION next_id()
 RETURNS bigint
-AS 'MODULE_PATHNAME', 'snowflake_next_id_setting'
+AS 'MODULE_PATHNAME', 'snowflake_next_id'
 LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
 
 COMMENT ON FUNCTION next_id() IS
 'next ID for the shard in the setting snowflake.shard';
 
-CREATE FUNCTION next_id(
-	shard bigint,
-	sequence regclass DEFAULT 'next_id_seq',
-	layout snowflake_layout DEFAULT 'instagram')
+-- Overloads in place of default arguments, which the planner would read again
+-- for each INSERT that is not prepared.
+
+CREATE FUNCTION next_id(shard bigint)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'snowflake_next_id'
+LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
+
+COMMENT ON FUNCTION next_id(bigint) IS
+'next ID for a shard, unique and larger than all earlier ones of this shard';
+
+CREATE FUNCTION next_id(shard bigint, sequence regclass)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'snowflake_next_id'
+LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
+
+COMMENT ON FUNCTION next_id(bigint, regclass) IS
+'next ID for a shard from a sequence, in the built-in layout that the sequence serves';
+
+CREATE FUNCTION next_id(shard bigint, sequence regclass, layout snowflake_layout)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_next_id'
 LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
 
 COMMENT ON FUNCTION next_id(bigint, regclass, snowflake_layout) IS
-'next ID for a shard, unique and larger than all earlier ones of this shard from the same sequence';
+'next ID for a shard from a sequence, in a given layout';
 
-CREATE FUNCTION next_ids(
-	shard bigint,
-	count integer,
-	sequence regclass DEFAULT 'next_id_seq',
-	layout snowflake_layout DEFAULT 'instagram')
+CREATE FUNCTION next_ids(shard bigint, count bigint)
 RETURNS SETOF bigint
 AS 'MODULE_PATHNAME', 'snowflake_next_ids'
 LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
 
-COMMENT ON FUNCTION next_ids(bigint, integer, regclass, snowflake_layout) IS
+COMMENT ON FUNCTION next_ids(bigint, bigint) IS
 'next IDs for a shard, in order; quicker than as many calls of next_id()';
+
+CREATE FUNCTION next_ids(shard bigint, count bigint, sequence regclass)
+RETURNS SETOF bigint
+AS 'MODULE_PATHNAME', 'snowflake_next_ids'
+LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
+
+COMMENT ON FUNCTION next_ids(bigint, bigint, regclass) IS
+'next IDs for a shard from a sequence, in the built-in layout that the sequence serves';
+
+CREATE FUNCTION next_ids(shard bigint, count bigint, sequence regclass, layout snowflake_layout)
+RETURNS SETOF bigint
+AS 'MODULE_PATHNAME', 'snowflake_next_ids'
+LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
+
+COMMENT ON FUNCTION next_ids(bigint, bigint, regclass, snowflake_layout) IS
+'next IDs for a shard from a sequence, in a given layout';
 
 -- STABLE in place of VOLATILE, for COPY alone; planner.c says why.
 
 CREATE FUNCTION snowflake_next_id_in_copy()
 RETURNS bigint
-AS 'MODULE_PATHNAME', 'snowflake_next_id_setting_in_copy'
+AS 'MODULE_PATHNAME'
 LANGUAGE C STABLE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION snowflake_next_id_in_copy() IS
+'for the planner: stands for next_id() while COPY evaluates a column default';
+
+CREATE FUNCTION snowflake_next_id_in_copy(shard bigint)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C STABLE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_next_id_in_copy(bigint) IS
+'for the planner: stands for next_id() while COPY evaluates a column default';
+
+CREATE FUNCTION snowflake_next_id_in_copy(shard bigint, sequence regclass)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C STABLE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_next_id_in_copy(bigint, regclass) IS
 'for the planner: stands for next_id() while COPY evaluates a column default';
 
 CREATE FUNCTION snowflake_next_id_in_copy(shard bigint, sequence regclass, layout snowflake_layout)
@@ -268,8 +312,33 @@ COMMENT ON FUNCTION snowflake_max_id(timestamptz, snowflake_layout) IS
 --
 
 CREATE FUNCTION snowflake_status(
-	sequence regclass DEFAULT 'next_id_seq',
-	layout snowflake_layout DEFAULT 'instagram',
+	OUT last_timestamp timestamptz,
+	OUT lead interval,
+	OUT logged_ahead interval,
+	OUT expires timestamptz)
+RETURNS record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION snowflake_status() IS
+'last ID''s time, its lead over the clock, the time logged beyond it, and the layout''s end';
+
+CREATE FUNCTION snowflake_status(
+	sequence regclass,
+	OUT last_timestamp timestamptz,
+	OUT lead interval,
+	OUT logged_ahead interval,
+	OUT expires timestamptz)
+RETURNS record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION snowflake_status(regclass) IS
+'last ID''s time, its lead over the clock, the time logged beyond it, and the layout''s end, of a sequence';
+
+CREATE FUNCTION snowflake_status(
+	sequence regclass,
+	layout snowflake_layout,
 	OUT last_timestamp timestamptz,
 	OUT lead interval,
 	OUT logged_ahead interval,
@@ -279,39 +348,21 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION snowflake_status(regclass, snowflake_layout) IS
-'last ID''s time, its lead over the clock, the time logged beyond it, and the layout''s end';
+'last ID''s time, its lead over the clock, the time logged beyond it, and the layout''s end, of a sequence in a given layout';
 
-CREATE FUNCTION snowflake_sequence_state(
-	sequence regclass,
-	layout snowflake_layout,
+CREATE FUNCTION snowflake_sequences(
+	OUT sequence regclass,
+	OUT layout text,
 	OUT last_timestamp timestamptz,
 	OUT lead interval,
+	OUT expires timestamptz,
 	OUT state text)
-RETURNS record
+RETURNS SETOF record
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 10;
 
-COMMENT ON FUNCTION snowflake_sequence_state(regclass, snowflake_layout) IS
-'for the view snowflake_sequences: state of a sequence, with errors as states';
-
-CREATE VIEW snowflake_sequences AS
-SELECT
-	s.seqrelid::regclass AS sequence,
-	l.name AS layout,
-	t.last_timestamp,
-	t.lead,
-	l.expires,
-	t.state
-FROM pg_catalog.pg_sequence AS s
-JOIN pg_catalog.pg_class AS c ON c.oid = s.seqrelid AND c.relpersistence <> 't'
-JOIN snowflake_layouts() AS l ON l.max_value = s.seqmax
-CROSS JOIN LATERAL snowflake_sequence_state(s.seqrelid, l.name::snowflake_layout) AS t
-WHERE t.state IS NOT NULL;
-
-COMMENT ON VIEW snowflake_sequences IS
+COMMENT ON FUNCTION snowflake_sequences() IS
 'sequences that make IDs, by their MAXVALUE: layout, last ID''s time, its lead over the clock, the layout''s end, and ok, ahead, waits, refuses or no privilege';
-
-GRANT SELECT ON snowflake_sequences TO PUBLIC;
 
 CREATE FUNCTION snowflake_alter_sequence(
 	sequence regclass,

@@ -15,9 +15,13 @@
 
 #include <limits.h>
 
+#include "access/genam.h"
 #include "access/htup_details.h"
+#include "access/table.h"
 #include "access/xact.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
+#include "catalog/pg_sequence.h"
 #include "catalog/pg_type.h"
 #include "encode.h"
 #include "executor/spi.h"
@@ -51,9 +55,7 @@ PG_MODULE_MAGIC_EXT(
 );
 
 PG_FUNCTION_INFO_V1(snowflake_next_id);
-PG_FUNCTION_INFO_V1(snowflake_next_id_setting);
 PG_FUNCTION_INFO_V1(snowflake_next_id_in_copy);
-PG_FUNCTION_INFO_V1(snowflake_next_id_setting_in_copy);
 PG_FUNCTION_INFO_V1(snowflake_next_ids);
 PG_FUNCTION_INFO_V1(snowflake_timestamp);
 PG_FUNCTION_INFO_V1(snowflake_shard);
@@ -63,7 +65,7 @@ PG_FUNCTION_INFO_V1(snowflake_min_id);
 PG_FUNCTION_INFO_V1(snowflake_max_id);
 PG_FUNCTION_INFO_V1(snowflake_id);
 PG_FUNCTION_INFO_V1(snowflake_status);
-PG_FUNCTION_INFO_V1(snowflake_sequence_state);
+PG_FUNCTION_INFO_V1(snowflake_sequences);
 PG_FUNCTION_INFO_V1(snowflake_alter_sequence);
 PG_FUNCTION_INFO_V1(snowflake_layouts);
 PG_FUNCTION_INFO_V1(snowflake_in);
@@ -158,7 +160,8 @@ report_damaged_layout(void)
 
 /*
  * Find a layout by its canonical text, or NULL if there is no such layout.  The
- * result lives at least as long as the given memory context.
+ * result lives at least as long as the given memory context, and is remembered
+ * in any case if that is TopMemoryContext.
  */
 static const LayoutCache *
 find_layout(const char *text, MemoryContext context)
@@ -169,7 +172,8 @@ find_layout(const char *text, MemoryContext context)
 
 	if (cache == NULL && layout_parse(text, &definition, &error))
 	{
-		if (hash_get_num_entries(layouts) < LAYOUTS_REMEMBERED)
+		if (context == TopMemoryContext ||
+			hash_get_num_entries(layouts) < LAYOUTS_REMEMBERED)
 			cache = hash_search(layouts, text, HASH_ENTER, NULL);
 		else
 		{
@@ -341,6 +345,29 @@ layout_argument(FunctionCallInfo fcinfo, int argument)
 	return look_up_layout(fcinfo, argument);
 }
 
+/*
+ * The built-in layout that sequences of this MAXVALUE serve.  If there is none,
+ * return the default one, so that the caller gets the error of a sequence that
+ * does not serve it.
+ */
+static const LayoutCache *
+layout_served(int64 max_value)
+{
+	static const LayoutCache *last = NULL;
+	const char *name;
+
+	if (max_value == instagram->spec.max_value)
+		return instagram;
+	if (last != NULL && max_value == last->spec.max_value)
+		return last;
+
+	name = layout_of_max_value(max_value);
+	if (name == NULL)
+		return instagram;
+	last = find_layout(name, TopMemoryContext);
+	return last;
+}
+
 pg_noreturn static void
 report_missing_field(const Layout *layout, const char *field)
 {
@@ -465,15 +492,6 @@ next_values(int64 shard, Oid sequence, const LayoutCache *cache, int64 *count)
 	return value;
 }
 
-static inline Datum
-next_id(int64 shard, Oid sequence, const LayoutCache *cache)
-{
-	int64		count = 1;
-	int64		value = next_values(shard, sequence, cache, &count);
-
-	PG_RETURN_INT64((int64) layout_id(&cache->layout, value, shard));
-}
-
 pg_noreturn static void
 refuse_null(const char *argument)
 {
@@ -482,22 +500,67 @@ refuse_null(const char *argument)
 			 errmsg("%s must not be null", argument)));
 }
 
+static int64
+shard_of_setting(void)
+{
+	if (shard_setting == SHARD_UNSET)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("\"snowflake.shard\" is not set"),
+				 errhint("Set it with ALTER DATABASE, which takes effect in new sessions, or with SET in this one, or give the shard as an argument: next_id(5).")));
+	return shard_setting;
+}
+
 /*
- * next_id(shard, sequence, layout)
+ * Make an ID.  What the caller does not name is the shard of the setting, the
+ * sequence that came with next_id(), or the layout that the sequence serves.
+ * "function" is the OID of the next_id() that was called.
  *
- * Not strict: a NULL shard must not become a NULL ID.
+ * The functions are not strict: a NULL shard must not become a NULL ID.
+ */
+static inline Datum
+next_id(FunctionCallInfo fcinfo, Oid function)
+{
+	static const char *const names[] = {"shard", "sequence", "layout"};
+	int64		shard;
+	Oid			sequence;
+	const LayoutCache *cache;
+	int64		count = 1;
+	int64		value;
+
+	define_settings();
+
+	for (int i = 0; i < PG_NARGS(); i++)
+	{
+		if (unlikely(PG_ARGISNULL(i)))
+			refuse_null(names[i]);
+	}
+
+	shard = PG_NARGS() > 0 ? PG_GETARG_INT64(0) : shard_of_setting();
+	if (PG_NARGS() < 2)
+	{
+		sequence = sequence_default(function);
+		cache = instagram;
+	}
+	else
+	{
+		sequence = PG_GETARG_OID(1);
+		cache = PG_NARGS() > 2 ? layout_argument(fcinfo, 2) :
+			layout_served(sequence_lock(sequence));
+	}
+
+	value = next_values(shard, sequence, cache, &count);
+	PG_RETURN_INT64((int64) layout_id(&cache->layout, value, shard));
+}
+
+/*
+ * next_id(), next_id(shard), next_id(shard, sequence) and
+ * next_id(shard, sequence, layout)
  */
 Datum
 snowflake_next_id(PG_FUNCTION_ARGS)
 {
-	define_settings();
-
-	if (unlikely(PG_ARGISNULL(0) || PG_ARGISNULL(1) || PG_ARGISNULL(2)))
-		refuse_null(PG_ARGISNULL(0) ? "shard" :
-					PG_ARGISNULL(1) ? "sequence" : "layout");
-
-	return next_id(PG_GETARG_INT64(0), PG_GETARG_OID(1),
-				   layout_argument(fcinfo, 2));
+	return next_id(fcinfo, fcinfo->flinfo->fn_oid);
 }
 
 /*
@@ -514,6 +577,7 @@ typedef struct NextIds
 } NextIds;
 
 /*
+ * next_ids(shard, count), next_ids(shard, count, sequence) and
  * next_ids(shard, count, sequence, layout)
  *
  * Values are taken in batches, each under one hold of the page's lock.  Small
@@ -530,7 +594,7 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 
 	if (SRF_IS_FIRSTCALL())
 	{
-		int32		count;
+		int64		count;
 
 		define_settings();
 
@@ -542,20 +606,29 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 			if (PG_ARGISNULL(i))
 				refuse_null(names[i]);
 		}
-		count = PG_GETARG_INT32(1);
+		count = PG_GETARG_INT64(1);
 		if (count < 1)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("count %d is out of range", count),
+					 errmsg("count %lld is out of range", (long long) count),
 					 errhint("Ask for one ID or more.")));
 
 		funcctx = SRF_FIRSTCALL_INIT();
 		ids = MemoryContextAllocZero(funcctx->multi_call_memory_ctx,
 									 sizeof(NextIds));
-		ids->cache = get_layout(PG_GETARG_DATUM(3),
-								funcctx->multi_call_memory_ctx);
 		ids->shard = PG_GETARG_INT64(0);
-		ids->sequence = PG_GETARG_OID(2);
+		if (PG_NARGS() < 3)
+		{
+			ids->sequence = sequence_default(fcinfo->flinfo->fn_oid);
+			ids->cache = instagram;
+		}
+		else
+		{
+			ids->sequence = PG_GETARG_OID(2);
+			ids->cache = PG_NARGS() > 3 ?
+				get_layout(PG_GETARG_DATUM(3), funcctx->multi_call_memory_ctx) :
+				layout_served(sequence_lock(ids->sequence));
+		}
 		ids->wanted = count;
 		funcctx->user_fctx = ids;
 	}
@@ -582,34 +655,6 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 }
 
 /*
- * The next ID of the shard in the setting, from the sequence that came with
- * next_id(), which "function" is the OID of.
- */
-static Datum
-next_id_of_setting(Oid function)
-{
-	define_settings();
-
-	if (shard_setting == SHARD_UNSET)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("\"snowflake.shard\" is not set"),
-				 errhint("Set it with ALTER DATABASE, which takes effect in new sessions, or with SET in this one, or give the shard as an argument: next_id(5).")));
-
-	return next_id(shard_setting, sequence_default(function),
-				   instagram);
-}
-
-/*
- * next_id()
- */
-Datum
-snowflake_next_id_setting(PG_FUNCTION_ARGS)
-{
-	return next_id_of_setting(fcinfo->flinfo->fn_oid);
-}
-
-/*
  * In COPY another function takes the place of next_id() (see planner.c).  Its
  * caller needs the right to call next_id() with the same arguments.  Returns the
  * OID of that function.
@@ -630,38 +675,31 @@ check_execute_next_id(Oid function)
 }
 
 /*
- * snowflake_next_id_in_copy(shard, sequence, layout)
+ * snowflake_next_id_in_copy(), with the arguments of any next_id()
  */
 Datum
 snowflake_next_id_in_copy(PG_FUNCTION_ARGS)
 {
-	/*
-	 * Once for each place, as for other functions.  snowflake_next_id() keeps a
-	 * constant layout in fn_extra.  A layout that is not constant is not worth
-	 * more memory: then the check is repeated.
-	 */
-	if (unlikely(fcinfo->flinfo->fn_extra == NULL))
-		(void) check_execute_next_id(fcinfo->flinfo->fn_oid);
-	return snowflake_next_id(fcinfo);
-}
-
-/*
- * snowflake_next_id_in_copy()
- */
-Datum
-snowflake_next_id_setting_in_copy(PG_FUNCTION_ARGS)
-{
 	FmgrInfo   *flinfo = fcinfo->flinfo;
-	Oid		   *replaced = flinfo->fn_extra;
 
-	/* Once for each place, as for other functions. */
-	if (unlikely(replaced == NULL))
+	/*
+	 * Check once for each place, as for other functions.  Where the caller names
+	 * a layout, fn_extra is for that, and nobody needs to know which function was
+	 * replaced.  A layout that is not constant is not worth more memory: then the
+	 * check is repeated.
+	 */
+	if (unlikely(flinfo->fn_extra == NULL))
 	{
-		replaced = MemoryContextAlloc(flinfo->fn_mcxt, sizeof(Oid));
-		*replaced = check_execute_next_id(flinfo->fn_oid);
-		flinfo->fn_extra = replaced;
+		Oid			replaced = check_execute_next_id(flinfo->fn_oid);
+
+		if (PG_NARGS() < 3)
+		{
+			flinfo->fn_extra = MemoryContextAlloc(flinfo->fn_mcxt, sizeof(Oid));
+			*(Oid *) flinfo->fn_extra = replaced;
+		}
 	}
-	return next_id_of_setting(*replaced);
+	return next_id(fcinfo,
+				   PG_NARGS() < 3 ? *(Oid *) flinfo->fn_extra : InvalidOid);
 }
 
 Datum
@@ -844,7 +882,10 @@ lead_datum(const Layout *layout, const TickStatus *status)
 Datum
 snowflake_status(PG_FUNCTION_ARGS)
 {
-	const LayoutCache *cache = layout_argument(fcinfo, 1);
+	Oid			sequence = PG_NARGS() > 0 ? PG_GETARG_OID(0) :
+		sequence_default(fcinfo->flinfo->fn_oid);
+	const LayoutCache *cache = PG_NARGS() > 1 ? layout_argument(fcinfo, 1) :
+		layout_served(sequence_max_value(sequence));
 	const Layout *layout = &cache->layout;
 	TickStatus	status;
 	TupleDesc	tupdesc;
@@ -855,8 +896,7 @@ snowflake_status(PG_FUNCTION_ARGS)
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 
-	(void) generator_status(PG_GETARG_OID(0), &cache->spec, &limits, true,
-							&status);
+	(void) generator_status(sequence, &cache->spec, &limits, true, &status);
 
 	if (status.called && layout->has_clock)
 	{
@@ -905,8 +945,8 @@ is_error_of_sequence(int sqlerrcode)
  * Read a sequence's state, and say what would happen to a caller of next_id().
  * Returns NULL if the sequence has been dropped.
  *
- * An error of one sequence must not make the view snowflake_sequences fail.  So
- * an error becomes a state, and a subtransaction cleans up after it.  A sequence
+ * An error of one sequence must not make snowflake_sequences() fail.  So an
+ * error becomes a state, and a subtransaction cleans up after it.  A sequence
  * that another session is altering is not waited for.
  */
 static const char *
@@ -953,40 +993,82 @@ state_without_error(Oid sequence, const TickSpec *spec, TickStatus *status)
 }
 
 /*
- * For the view snowflake_sequences: the time of a sequence's last ID, how far
- * that is ahead of the clock, and the state.  All are NULL if the sequence has
- * been dropped since the view's query began.
+ * Find the sequences that serve a built-in layout.  Temporary ones are left out.
+ */
+static List *
+find_sequences(void)
+{
+	Relation	catalog = table_open(SequenceRelationId, AccessShareLock);
+	SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false,
+										  NULL, 0, NULL);
+	List	   *sequences = NIL;
+	HeapTuple	tuple;
+
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_sequence form = (Form_pg_sequence) GETSTRUCT(tuple);
+		HeapTuple	class;
+
+		if (layout_of_max_value(form->seqmax) == NULL)
+			continue;
+		class = SearchSysCache1(RELOID, ObjectIdGetDatum(form->seqrelid));
+		if (!HeapTupleIsValid(class))
+			continue;			/* dropped just now */
+		if (((Form_pg_class) GETSTRUCT(class))->relpersistence != RELPERSISTENCE_TEMP)
+			sequences = lappend(sequences, heap_copytuple(tuple));
+		ReleaseSysCache(class);
+	}
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return sequences;
+}
+
+/*
+ * The sequences that make IDs, and how each of them stands.
  */
 Datum
-snowflake_sequence_state(PG_FUNCTION_ARGS)
+snowflake_sequences(PG_FUNCTION_ARGS)
 {
-	const LayoutCache *cache = layout_argument(fcinfo, 1);
-	TickStatus	status = {0};
-	TupleDesc	tupdesc;
-	Datum		values[3];
-	bool		nulls[3] = {true, true, true};
-	const char *state;
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ListCell   *lc;
 
 	define_settings();
+	InitMaterializedSRF(fcinfo, 0);
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-
-	state = state_without_error(PG_GETARG_OID(0), &cache->spec, &status);
-	if (state != NULL)
+	foreach(lc, find_sequences())
 	{
-		values[2] = CStringGetTextDatum(state);
-		nulls[2] = false;
-	}
-	if (status.called && cache->layout.has_clock)
-	{
-		values[0] = TimestampTzGetDatum(last_time(&cache->layout, &status));
-		values[1] = lead_datum(&cache->layout, &status);
-		nulls[0] = nulls[1] = false;
+		Form_pg_sequence form = (Form_pg_sequence) GETSTRUCT((HeapTuple) lfirst(lc));
+		const LayoutCache *cache = layout_served(form->seqmax);
+		const Layout *layout = &cache->layout;
+		TickStatus	status = {0};
+		const char *state;
+		Datum		values[6];
+		bool		nulls[6] = {false, false, true, true, true, false};
+
+		CHECK_FOR_INTERRUPTS();
+
+		state = state_without_error(form->seqrelid, &cache->spec, &status);
+		if (state == NULL)
+			continue;			/* dropped since we found it */
+
+		values[0] = ObjectIdGetDatum(form->seqrelid);
+		values[1] = CStringGetTextDatum(layout_text(layout));
+		if (status.called && layout->has_clock)
+		{
+			values[2] = TimestampTzGetDatum(last_time(layout, &status));
+			values[3] = lead_datum(layout, &status);
+			nulls[2] = nulls[3] = false;
+		}
+		if (layout->has_time)
+		{
+			values[4] = TimestampTzGetDatum(end_of_time(layout));
+			nulls[4] = false;
+		}
+		values[5] = CStringGetTextDatum(state);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
-													  values, nulls)));
+	return (Datum) 0;
 }
 
 /*

@@ -5,17 +5,20 @@
 \pset tuples_only on
 \pset null ''
 CREATE SEQUENCE copied MAXVALUE 9007199254736895;
+CREATE SEQUENCE copied_rows;
 CREATE TABLE lines (
     id bigint PRIMARY KEY DEFAULT next_id(5),
     n int,
     tweet bigint DEFAULT next_id(33, 'copied', 'twitter'),
     setting bigint DEFAULT next_id(),
     txt text DEFAULT 'p' || next_id(6)::text,
-    spread bigint DEFAULT next_id((random() * 0)::bigint + 8));
+    spread bigint DEFAULT next_id((random() * 0)::bigint + 8),
+    served bigint DEFAULT next_id(34, 'copied'));
 CREATE FUNCTION check_lines() RETURNS TABLE (rows bigint, ids bigint, in_order boolean, shards text) LANGUAGE sql AS $$
     SELECT count(*), count(DISTINCT id), bool_and(id > coalesce(before, 0)),
            string_agg(DISTINCT concat_ws(' ', snowflake_shard(id), snowflake_shard(tweet, 'twitter'), snowflake_shard(setting),
-                                         snowflake_shard(substr(txt, 2)::bigint), snowflake_shard(spread)), ',')
+                                         snowflake_shard(substr(txt, 2)::bigint), snowflake_shard(spread),
+                                         snowflake_shard(served, 'twitter')), ',')
     FROM (SELECT *, lag(id) OVER (ORDER BY n) AS before FROM lines) l $$;
 SET snowflake.shard = 7;
 COPY lines (n) FROM stdin;
@@ -28,7 +31,7 @@ COPY lines (n) FROM stdin WHERE next_id(5) > 0;
 5
 \.
 SELECT * FROM check_lines();
-SELECT count(DISTINCT x), count(DISTINCT x >> 23) > 0 FROM lines, LATERAL (VALUES (id), (tweet), (setting), (substr(txt, 2)::bigint), (spread)) v(x);
+SELECT count(DISTINCT x), count(DISTINCT x >> 23) > 0 FROM lines, LATERAL (VALUES (id), (tweet), (setting), (substr(txt, 2)::bigint), (spread), (served)) v(x);
 -- given values are taken as they are
 COPY lines (id, n) FROM stdin;
 1	6
@@ -42,8 +45,12 @@ COPY lines (n) FROM stdin;
 \.
 \set VERBOSITY default
 ALTER TABLE lines ALTER setting DROP DEFAULT;
--- and a default with a sequence of another layout
-ALTER TABLE lines ALTER tweet SET DEFAULT next_id(33, 'copied');
+-- and a default with a sequence of another layout, or of none
+ALTER TABLE lines ALTER tweet SET DEFAULT next_id(33, 'copied', 'instagram');
+COPY lines (n) FROM stdin;
+7
+\.
+ALTER TABLE lines ALTER tweet SET DEFAULT next_id(33, 'copied_rows');
 COPY lines (n) FROM stdin;
 7
 \.
@@ -102,7 +109,7 @@ CREATE ROLE regress_sf_app;
 CREATE TABLE held (id bigint DEFAULT next_id(5), n int);
 CREATE TABLE held_setting (id bigint DEFAULT next_id(), n int);
 GRANT INSERT, SELECT ON held, held_setting TO regress_sf_app;
-REVOKE EXECUTE ON FUNCTION next_id(bigint, regclass, snowflake_layout), next_id() FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION next_id(bigint), next_id() FROM PUBLIC;
 SET ROLE regress_sf_app;
 COPY held (n) FROM stdin;
 1
@@ -111,9 +118,9 @@ COPY held_setting (n) FROM stdin;
 1
 \.
 SELECT sqlstate_, message FROM error_of('SELECT snowflake_next_id_in_copy()');
-SELECT sqlstate_, message FROM error_of('SELECT snowflake_next_id_in_copy(5, ''next_id_seq'', ''instagram'')');
+SELECT sqlstate_, message FROM error_of('SELECT snowflake_next_id_in_copy(5)');
 RESET ROLE;
-GRANT EXECUTE ON FUNCTION next_id(bigint, regclass, snowflake_layout), next_id() TO PUBLIC;
+GRANT EXECUTE ON FUNCTION next_id(bigint), next_id() TO PUBLIC;
 SET ROLE regress_sf_app;
 COPY held (n) FROM stdin;
 1
@@ -124,7 +131,7 @@ COPY held_setting (n) FROM stdin;
 \.
 -- COPY works for a role that may call next_id() but not its replacement
 RESET ROLE;
-REVOKE EXECUTE ON FUNCTION snowflake_next_id_in_copy(bigint, regclass, snowflake_layout), snowflake_next_id_in_copy() FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION snowflake_next_id_in_copy(bigint), snowflake_next_id_in_copy() FROM PUBLIC;
 SET ROLE regress_sf_app;
 COPY held (n) FROM stdin;
 3
@@ -134,11 +141,12 @@ COPY held_setting (n) FROM stdin;
 2
 \.
 RESET ROLE;
-GRANT EXECUTE ON FUNCTION snowflake_next_id_in_copy(bigint, regclass, snowflake_layout), snowflake_next_id_in_copy() TO PUBLIC;
+GRANT EXECUTE ON FUNCTION snowflake_next_id_in_copy(bigint), snowflake_next_id_in_copy() TO PUBLIC;
 SET ROLE regress_sf_app;
 -- it is no more than next_id()
-SELECT snowflake_shard(snowflake_next_id_in_copy(15, 'next_id_seq', 'instagram'));
-SELECT sqlstate_, message FROM error_of('SELECT snowflake_next_id_in_copy(NULL, ''next_id_seq'', ''instagram'')');
+SELECT snowflake_shard(snowflake_next_id_in_copy(15));
+SELECT sqlstate_, message FROM error_of('SELECT snowflake_next_id_in_copy(NULL)');
+SELECT sqlstate_, message FROM error_of('SELECT snowflake_next_id_in_copy(5, ''copied'')');
 SELECT sqlstate_, message FROM error_of('SELECT snowflake_next_id_in_copy(5, ''copied'', ''twitter'')');
 RESET ROLE;
 SELECT count(DISTINCT id) FROM held;
@@ -171,59 +179,59 @@ CREATE SEQUENCE closed;
 SELECT snowflake_alter_sequence('closed');
 CREATE TABLE defined (id bigint DEFAULT next_id(5, 'closed'), n int);
 GRANT INSERT ON defined TO regress_sf_app;
-ALTER FUNCTION next_id(bigint, regclass, snowflake_layout) SECURITY DEFINER;
+ALTER FUNCTION next_id(bigint, regclass) SECURITY DEFINER;
 SET ROLE regress_sf_app;
 INSERT INTO defined (n) VALUES (1);
 COPY defined (n) FROM stdin;
 2
 \.
 RESET ROLE;
-ALTER FUNCTION next_id(bigint, regclass, snowflake_layout) SECURITY INVOKER;
+ALTER FUNCTION next_id(bigint, regclass) SECURITY INVOKER;
 SELECT count(DISTINCT id) FROM defined;
 -- somebody else's function that has the replacement's name is never called
 CREATE SCHEMA regress_sf_open;
 GRANT CREATE, USAGE ON SCHEMA regress_sf_open TO regress_sf_app;
 SET ROLE regress_sf_app;
-CREATE FUNCTION regress_sf_open.snowflake_next_id_in_copy(shard bigint, sequence regclass, layout snowflake_layout) RETURNS bigint
+CREATE FUNCTION regress_sf_open.snowflake_next_id_in_copy(shard bigint, sequence regclass) RETURNS bigint
 LANGUAGE plpgsql STABLE AS $$ BEGIN RAISE NOTICE 'called as %', current_user; RETURN 1; END $$;
-CREATE FUNCTION regress_sf_open.next_id(shard bigint, sequence regclass, layout snowflake_layout) RETURNS bigint LANGUAGE sql RETURN 1;
+CREATE FUNCTION regress_sf_open.next_id(shard bigint, sequence regclass) RETURNS bigint LANGUAGE sql RETURN 1;
 RESET ROLE;
-ALTER FUNCTION regress_sf_open.next_id(bigint, regclass, snowflake_layout) RENAME TO other_next_id;
-ALTER FUNCTION next_id(bigint, regclass, snowflake_layout) SET SCHEMA regress_sf_open;
-COPY held (n) FROM stdin;
+ALTER FUNCTION regress_sf_open.next_id(bigint, regclass) RENAME TO other_next_id;
+ALTER FUNCTION next_id(bigint, regclass) SET SCHEMA regress_sf_open;
+COPY defined (n) FROM stdin;
 5
 \.
 -- nor does a function that has the name of next_id() open the replacement
-ALTER FUNCTION regress_sf_open.next_id(bigint, regclass, snowflake_layout) SET SCHEMA public;
-REVOKE EXECUTE ON FUNCTION next_id(bigint, regclass, snowflake_layout) FROM PUBLIC;
-ALTER FUNCTION regress_sf_open.other_next_id(bigint, regclass, snowflake_layout) RENAME TO next_id;
-ALTER FUNCTION snowflake_next_id_in_copy(bigint, regclass, snowflake_layout) RENAME TO other_in_copy;
-ALTER FUNCTION other_in_copy(bigint, regclass, snowflake_layout) SET SCHEMA regress_sf_open;
+ALTER FUNCTION regress_sf_open.next_id(bigint, regclass) SET SCHEMA public;
+REVOKE EXECUTE ON FUNCTION next_id(bigint, regclass) FROM PUBLIC;
+ALTER FUNCTION regress_sf_open.other_next_id(bigint, regclass) RENAME TO next_id;
+ALTER FUNCTION snowflake_next_id_in_copy(bigint, regclass) RENAME TO other_in_copy;
+ALTER FUNCTION other_in_copy(bigint, regclass) SET SCHEMA regress_sf_open;
 SET ROLE regress_sf_app;
-SELECT sqlstate_, message FROM error_of('SELECT regress_sf_open.other_in_copy(5, ''next_id_seq'', ''instagram'')');
+SELECT sqlstate_, message FROM error_of('SELECT regress_sf_open.other_in_copy(5, ''closed'')');
 RESET ROLE;
-ALTER FUNCTION regress_sf_open.other_in_copy(bigint, regclass, snowflake_layout) SET SCHEMA public;
-ALTER FUNCTION other_in_copy(bigint, regclass, snowflake_layout) RENAME TO snowflake_next_id_in_copy;
-GRANT EXECUTE ON FUNCTION next_id(bigint, regclass, snowflake_layout) TO PUBLIC;
+ALTER FUNCTION regress_sf_open.other_in_copy(bigint, regclass) SET SCHEMA public;
+ALTER FUNCTION other_in_copy(bigint, regclass) RENAME TO snowflake_next_id_in_copy;
+GRANT EXECUTE ON FUNCTION next_id(bigint, regclass) TO PUBLIC;
 DROP SCHEMA regress_sf_open CASCADE;
 -- roles other than superusers can COPY when next_id() has another name
-ALTER FUNCTION next_id(bigint, regclass, snowflake_layout) RENAME TO new_id;
+ALTER FUNCTION next_id(bigint) RENAME TO new_id;
 SET ROLE regress_sf_app;
 COPY held (n) FROM stdin;
 6
 \.
-SELECT sqlstate_, message FROM error_of('SELECT snowflake_next_id_in_copy(5, ''next_id_seq'', ''instagram'')');
+SELECT sqlstate_, message FROM error_of('SELECT snowflake_next_id_in_copy(5)');
 RESET ROLE;
-ALTER FUNCTION new_id(bigint, regclass, snowflake_layout) RENAME TO next_id;
-SELECT count(DISTINCT id) FROM held WHERE n >= 5;
+ALTER FUNCTION new_id(bigint) RENAME TO next_id;
+SELECT count(DISTINCT id) FROM held WHERE n >= 6;
 -- a domain's CHECK is planned once, here for a superuser, and evaluated for all roles
-REVOKE EXECUTE ON FUNCTION snowflake_next_id_in_copy(bigint, regclass, snowflake_layout) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION snowflake_next_id_in_copy(bigint) FROM PUBLIC;
 CREATE DOMAIN old_id AS bigint CHECK (VALUE < next_id(5));
 SELECT 17::old_id;
 SET ROLE regress_sf_app;
 SELECT 18::old_id;
 RESET ROLE;
-GRANT EXECUTE ON FUNCTION snowflake_next_id_in_copy(bigint, regclass, snowflake_layout) TO PUBLIC;
+GRANT EXECUTE ON FUNCTION snowflake_next_id_in_copy(bigint) TO PUBLIC;
 
 -- queries keep next_id() as it is
 EXPLAIN (VERBOSE, COSTS OFF) SELECT next_id(5), next_id();

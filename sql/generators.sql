@@ -117,17 +117,48 @@ SELECT * FROM error_of('SELECT next_id(1024, ''twitter_seq'', ''twitter'')');
 SELECT snowflake_fields(next_id(3 * 32 + 7, 'twitter_seq', 'twitter'), 'twitter')::text ~ '\((datacenter,3|worker,7|timestamp,\d+|sequence,\d+)\)';
 
 -- a sequence belongs to one layout
-SELECT sqlstate_, message, detail, hint FROM error_of('SELECT next_id(5, ''twitter_seq'')');
+SELECT sqlstate_, message, detail, hint FROM error_of('SELECT next_id(5, ''twitter_seq'', ''instagram'')');
 SELECT sqlstate_, message, detail, hint FROM error_of('SELECT next_id(5, ''twitter_seq'', ''pgedge'')');
 SELECT sqlstate_, message, detail, hint FROM error_of('SELECT next_id(5, ''instagram_seq'', ''timestamp:41 shard:13 sequence:10 epoch:0'')');
-SELECT sqlstate_, message, detail, hint FROM error_of('SELECT next_id(5, layout => ''twitter'')');
+SELECT sqlstate_, message, detail, hint FROM error_of('SELECT next_id(5, ''next_id_seq'', ''twitter'')');
 SELECT sqlstate_, message, detail, hint FROM error_of('SELECT next_id(5, ''next_id_seq'', ''timestamp:41 shard:13 sequence:10 epoch:0'')');
-SELECT sqlstate_, message FROM error_of('SELECT snowflake_status(layout => ''twitter'')');
+SELECT sqlstate_, message FROM error_of('SELECT snowflake_status(''next_id_seq'', ''twitter'')');
 -- in one statement and session, by turns
 SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''twitter_seq'', l) FROM unnest(''{twitter,twitter,pgedge}''::snowflake_layout[]) l');
 SELECT count(DISTINCT next_id(5, (l || '_seq')::regclass, l::snowflake_layout)) FROM unnest('{twitter,pgedge,twitter,instagram,decimal,twitter}'::text[]) l;
 -- a definition of one's own that is a built-in's is the built-in
 SELECT next_id(5, 'twitter_seq', 'timestamp:41 datacenter:5 worker:5 sequence:12 epoch:2010-11-04T01:42:54.657Z') > 0;
+
+-- without a layout: the built-in one that the sequence serves, if it serves one
+SELECT name, ids[1] < ids[2] AND ids[2] < ids[3] AND ids[3] < ids[4] AND ids[4] < ids[5] AS growing
+FROM (SELECT name, ARRAY[next_id(shard, seq, layout), next_id(shard, seq)] || ARRAY(SELECT next_ids(shard, 2, seq)) || next_id(shard, seq, layout) AS ids
+      FROM systems, CAST(name || '_seq' AS regclass) AS seq WHERE name IN (SELECT name FROM snowflake_layouts())) AS t ORDER BY name;
+SELECT count(*), bool_and(a = b) FROM systems AS s, snowflake_status((name || '_seq')::regclass) AS a, snowflake_status((name || '_seq')::regclass, layout) AS b
+WHERE s.name IN (SELECT name FROM snowflake_layouts()) AND s.name <> 'trace' AND a.lead = '0';
+SELECT * FROM error_of('SELECT next_id(5, ''idgen_seq'')');
+SELECT sqlstate_, message, detail FROM error_of('SELECT next_ids(5, 3, ''idgen_seq'')');
+SELECT sqlstate_, message, detail FROM error_of('SELECT snowflake_status(''idgen_seq'')');
+-- by turns in one statement, and after a change in one transaction
+SELECT count(DISTINCT next_id(5, (l || '_seq')::regclass)) FROM unnest('{twitter,pgedge,twitter,instagram,decimal,twitter}'::text[]) l;
+CREATE SEQUENCE changing;
+SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''changing'')');
+BEGIN;
+SELECT snowflake_alter_sequence('changing', 'twitter') IS NOT NULL AS altered, snowflake_shard(next_id(5, 'changing'), 'twitter');
+ALTER SEQUENCE changing MAXVALUE 140737488355071 RESTART;
+SELECT snowflake_shard(next_id(6, 'changing'), 'sonyflake');
+ROLLBACK;
+SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''changing'')');
+DROP SEQUENCE changing;
+-- errors
+SELECT sqlstate_, message FROM error_of('SELECT next_id(5, NULL::regclass)');
+SELECT sqlstate_, message FROM error_of('SELECT next_id(NULL, ''twitter_seq'')');
+SELECT sqlstate_, message FROM error_of('SELECT next_id(5, ''systems'')');
+SELECT sqlstate_, message FROM error_of('SELECT next_id(5, ''1'')');
+SELECT sqlstate_, message FROM error_of('SELECT snowflake_status(''systems'')');
+SELECT sqlstate_, message FROM error_of('SELECT snowflake_status(''1'')');
+BEGIN READ ONLY;
+SELECT sqlstate_, message FROM error_of('SELECT next_id(5, ''twitter_seq'')');
+ROLLBACK;
 
 -- nobody with only EXECUTE or USAGE pushes a sequence out of its time
 CREATE ROLE regress_sf_user;

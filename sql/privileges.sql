@@ -121,14 +121,14 @@ SELECT next_id(5) > 0;
 RESET ROLE;
 
 -- EXECUTE can be taken away, for each of the functions
-REVOKE EXECUTE ON FUNCTION next_id(bigint, regclass, snowflake_layout) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION next_id(bigint) FROM PUBLIC;
 SET snowflake.shard = 3;
 SET ROLE regress_sf_app;
 SELECT sqlstate_, message FROM error_of('SELECT next_id(5)');
 SELECT snowflake_shard(next_id());
 RESET ROLE;
 RESET snowflake.shard;
-GRANT EXECUTE ON FUNCTION next_id(bigint, regclass, snowflake_layout) TO PUBLIC;
+GRANT EXECUTE ON FUNCTION next_id(bigint) TO PUBLIC;
 
 -- settings: a user chooses the shard and the patience, not the lead
 SET ROLE regress_sf_app;
@@ -155,7 +155,9 @@ ALTER SEQUENCE next_id_seq SET SCHEMA regress_sf_trap;
 ALTER SEQUENCE regress_sf_trap.next_id_seq RENAME TO moved;
 CREATE SEQUENCE public.next_id_seq MAXVALUE 1125899906841599;
 SELECT * FROM error_of('SELECT next_id()');
-SELECT next_id(1) > 0;
+SELECT sqlstate_, message FROM error_of('SELECT next_id(1)');
+SELECT sqlstate_, message FROM error_of('SELECT next_ids(1, 2)');
+SELECT sqlstate_, message FROM error_of('SELECT snowflake_status()');
 SELECT is_called FROM next_id_seq;
 DROP SEQUENCE public.next_id_seq;
 SELECT * FROM error_of('SELECT next_id()');

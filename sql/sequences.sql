@@ -171,22 +171,22 @@ CREATE UNLOGGED SEQUENCE careless MAXVALUE 1125899906841599;
 CREATE TEMPORARY SEQUENCE hidden MAXVALUE 1125899906841599;
 \pset tuples_only off
 SELECT sequence, layout, last_timestamp IS NOT NULL AS last, lead > '0' AS lead, expires, state
-FROM snowflake_sequences ORDER BY sequence::text COLLATE "C";
+FROM snowflake_sequences() ORDER BY sequence::text COLLATE "C";
 -- to a role without privileges, too
 SET ROLE regress_sf_app;
 SELECT sequence, last_timestamp IS NOT NULL AS last, expires IS NOT NULL AS expires, state
-FROM snowflake_sequences WHERE sequence IN ('ended'::regclass, 'cached', 'next_id_seq', 'orders_id_seq') ORDER BY sequence::text COLLATE "C";
+FROM snowflake_sequences() WHERE sequence IN ('ended'::regclass, 'cached', 'next_id_seq', 'orders_id_seq') ORDER BY sequence::text COLLATE "C";
 RESET ROLE;
 \pset tuples_only on
 -- what it says is what happens
 SET snowflake.max_wait = '1ms';
 SELECT sequence, state, (SELECT sqlstate_ FROM error_of(format('SELECT next_id(1, %L, %L)', sequence, layout)))
-FROM snowflake_sequences ORDER BY sequence::text COLLATE "C";
+FROM snowflake_sequences() ORDER BY sequence::text COLLATE "C";
 RESET snowflake.max_lead;
 RESET snowflake.max_wait;
 -- in a read-only transaction
 BEGIN READ ONLY;
-SELECT count(*) > 5 FROM snowflake_sequences;
+SELECT count(*) > 5 FROM snowflake_sequences();
 COMMIT;
 
 DROP TABLE small, tags, regress_sf_trap.pg_sequence;

@@ -97,7 +97,7 @@ my $calls = q{
 	SELECT name, definition, shards FROM snowflake_layouts() WHERE name = 'twitter';
 	SELECT expires AT TIME ZONE 'UTC' FROM snowflake_status();
 	CREATE SEQUENCE altered; SELECT snowflake_alter_sequence('altered', 'discord');
-	SELECT sequence, layout, state FROM snowflake_sequences ORDER BY 1::text;
+	SELECT sequence, layout, state FROM snowflake_sequences() ORDER BY 1::text;
 	SELECT 'Twitter'::snowflake_layout};
 my $answers = $node->safe_psql(database($superuser, 'CREATE EXTENSION snowflake'), $calls);
 like($answers, qr/^8\n3\n33\n.*^4o2G3FeQpNJ\|4034545001571554305$/ms,

@@ -1,4 +1,4 @@
-# The states of the view snowflake_sequences while the clock is set back, the way
+# The states of snowflake_sequences() while the clock is set back, the way
 # out of doc/operations.md, "A sequence ahead of the clock", and which IDs come
 # again if it is the sequence that is set back.
 
@@ -27,7 +27,7 @@ foreach my $case (
 {
 	my ($time, $state, $call, $result, $name) = @$case;
 	set_clock($node, "2026-11-20 $time");
-	is($node->safe_psql('postgres', "SELECT state FROM snowflake_sequences WHERE sequence = 'next_id_seq'::regclass"),
+	is($node->safe_psql('postgres', "SELECT state FROM snowflake_sequences() WHERE sequence = 'next_id_seq'::regclass"),
 		$state, "a sequence with IDs up to 12:00:00 has the state $state at $time");
 	like(sqlstate_of($node, $call), $result, "$name in the state $state");
 }

@@ -76,7 +76,7 @@ foreach my $expected (
 }
 cmp_ok($value{'ahead lead_seconds'}, '>', 60, 'lead_seconds of a sequence ahead of the clock is its lead');
 is($node->safe_psql('postgres', "SELECT abs(extract(epoch FROM expires) - $value{'next_id_seq expires_seconds'}) < 1
-		FROM snowflake_sequences WHERE sequence = 'next_id_seq'::regclass"), 't', 'expires_seconds is the end of the layout');
+		FROM snowflake_sequences() WHERE sequence = 'next_id_seq'::regclass"), 't', 'expires_seconds is the end of the layout');
 is($value{'timeless expires_seconds'}, 'NaN', 'a layout without an end has no expires_seconds');
 
 # What the exporter returned, for promtool to repeat at each step of its time,
