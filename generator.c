@@ -194,7 +194,7 @@ forget_page(SequenceState *seq)
 static void
 open_sequence(SequenceState *seq, const TickSpec *spec)
 {
-	sequence_open(seq, spec);
+	sequence_open(seq, spec, SEQUENCE_TAKE);
 	forget_page(seq);
 }
 
@@ -523,58 +523,41 @@ count_is_known(SequenceState *seq, XLogRecPtr lsn)
 }
 
 /*
- * Take the next value, or several, if there are any now.  Also returns the
- * page's LSN.  The values must not leave this backend before
- * make_durable(*lsn).
+ * Lock the page to change it.
+ *
+ * Step LOCK.  Mark the page dirty before put_value() looks at the redo pointer.
+ * Then either we see a new checkpoint's redo pointer and write WAL after it, or
+ * that checkpoint sees the dirty page.  nextval() looks first.  A checkpoint
+ * that begins in between skips the page, which is still clean, and leaves
+ * values without WAL and without a page on disk.
+ *
+ * A dirty page stays dirty while we hold the lock, because a backend that
+ * writes it needs the lock, too, in a mode that conflicts with ours.  The test
+ * is cheaper than marking the page again.  A refused call dirties the page in
+ * vain, which is harmless.
  */
-static pg_attribute_always_inline TakeResult
-take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
-			int64 wanted, Attempt *attempt, XLogRecPtr *lsn)
+static inline FormData_pg_sequence_data *
+lock_page_to_change(SequenceState *seq)
 {
-	FormData_pg_sequence_data *data;
-	Page		page;
-	int64		last;
-	int64		covered;
+	FormData_pg_sequence_data *data = lock_page(seq, BUFFER_LOCK_EXCLUSIVE);
 
-	/* Step LOCK. */
-	data = lock_page(seq, BUFFER_LOCK_EXCLUSIVE);
-	page = BufferGetPage(seq->buffer);
-
-	/*
-	 * Mark the page dirty before looking at the redo pointer below.  Then
-	 * either we see a new checkpoint's redo pointer and write WAL after it, or
-	 * that checkpoint sees the dirty page.  nextval() looks first.  A checkpoint
-	 * that begins in between skips the page, which is still clean, and leaves
-	 * values without WAL and without a page on disk.
-	 *
-	 * A dirty page stays dirty while we hold the lock, because a backend that
-	 * writes it needs the lock, too, in a mode that conflicts with ours.  The
-	 * test is cheaper than marking the page again.  A refused call dirties the
-	 * page in vain, which is harmless.
-	 */
 	if (!BufferIsDirty(seq->buffer))
 		MarkBufferDirty(seq->buffer);
+	return data;
+}
 
-	/* Read the clock under the lock, so that times grow with the values. */
-	attempt->now = GetCurrentTimestamp();
-
-	if (likely(wanted == 1 &&
-			   next_is_in_window(data, &seq->window, max_lead, attempt->now)))
-	{
-		attempt->value = data->last_value + 1;
-		attempt->count = 1;
-	}
-	else
-	{
-		TakeResult	result = next_value(data, spec, max_lead, wanted, attempt);
-
-		if (result != VALUE_AVAILABLE)
-		{
-			unlock_page(seq);
-			return result;
-		}
-		remember_window(&seq->window, spec, max_lead, attempt->now);
-	}
+/*
+ * Put the last value on the page, which lock_page_to_change() has locked, with
+ * WAL that covers it, and unlock the page.  Returns the page's LSN.  The value
+ * must not leave this backend before make_durable() of that.
+ */
+static pg_attribute_always_inline XLogRecPtr
+put_value(SequenceState *seq, const TickSpec *spec,
+		  FormData_pg_sequence_data *data, int64 last)
+{
+	Page		page = BufferGetPage(seq->buffer);
+	int64		covered = data->last_value + data->log_cnt;
+	XLogRecPtr	lsn;
 
 	/* Clear what an old SELECT FOR UPDATE may have left; see read_seq_tuple(). */
 	if (unlikely(HeapTupleHeaderGetRawXmax(pinned_tuple) != InvalidTransactionId))
@@ -603,8 +586,6 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	 * commit logs or syncs the page as it is, so log_cnt must be 0.  Temporary
 	 * and unlogged sequences do not come here: sequence_open() refuses them.
 	 */
-	last = attempt->value + attempt->count - 1;
-	covered = data->last_value + data->log_cnt;
 
 	/* Step LOOK. */
 	if (unlikely(!seq->needs_wal))
@@ -619,8 +600,44 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	data->log_cnt = covered - last;
 	data->is_called = true;
 
-	*lsn = PageGetLSN(page);
+	lsn = PageGetLSN(page);
 	unlock_page(seq);
+	return lsn;
+}
+
+/*
+ * Take the next value, or several, if there are any now.  Also returns the
+ * page's LSN.  The values must not leave this backend before
+ * make_durable(*lsn).
+ */
+static pg_attribute_always_inline TakeResult
+take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
+			int64 wanted, Attempt *attempt, XLogRecPtr *lsn)
+{
+	FormData_pg_sequence_data *data = lock_page_to_change(seq);
+
+	/* Read the clock under the lock, so that times grow with the values. */
+	attempt->now = GetCurrentTimestamp();
+
+	if (likely(wanted == 1 &&
+			   next_is_in_window(data, &seq->window, max_lead, attempt->now)))
+	{
+		attempt->value = data->last_value + 1;
+		attempt->count = 1;
+	}
+	else
+	{
+		TakeResult	result = next_value(data, spec, max_lead, wanted, attempt);
+
+		if (result != VALUE_AVAILABLE)
+		{
+			unlock_page(seq);
+			return result;
+		}
+		remember_window(&seq->window, spec, max_lead, attempt->now);
+	}
+
+	*lsn = put_value(seq, spec, data, attempt->value + attempt->count - 1);
 	return VALUE_AVAILABLE;
 }
 
@@ -665,7 +682,7 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
 							   interval_string(limits->max_lead),
 							   interval_string(limits->max_wait)),
 					 attempt->lead > USECS_PER_DAY ?
-					 errhint("Correct the clock if it is wrong. If the sequence was used while the clock was fast, or was set ahead by mistake, use a new sequence with a new shard. If you raise \"snowflake.max_lead\" instead, new IDs will have times more than a day ahead.") :
+					 errhint("Correct the clock if it is wrong. If the sequence was set ahead by mistake and has made no ID since, its owner can set it back with ALTER SEQUENCE ... RESTART and snowflake_advance(). If it was used while the clock was fast, use a new sequence with a new shard. If you raise \"snowflake.max_lead\" instead, new IDs will have times more than a day ahead.") :
 					 errhint("Correct the clock if it is wrong. If the sequence was used while the clock was fast, wait until the clock has caught up, or raise \"snowflake.max_lead\" until then.")));
 			break;
 
@@ -814,6 +831,56 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 
 	*count = attempt.count;
 	return attempt.value;
+}
+
+/*
+ * Let every later value of a sequence be larger than "value".  The caller has
+ * opened it to set it.
+ *
+ * Where the last value is larger already, it stays.  But another session may
+ * have put it there a moment ago, and a crash would take it back.  So treat it
+ * as if we had just taken it ourselves.
+ */
+void
+generator_advance(Oid relid, const TickSpec *spec, const TickLimits *limits,
+				  int64 value)
+{
+	SequenceState *seq = sequence_find(relid);
+	FormData_pg_sequence_data *data;
+	Attempt		attempt;
+	TakeResult	result;
+	XLogRecPtr	lsn;
+
+	forget_page(seq);
+	data = lock_page_to_change(seq);
+
+	attempt.stored = data->last_value;
+	if (attempt.stored < 0 || attempt.stored > spec->max_value)
+	{
+		unlock_page(seq);
+		report_refusal(seq, spec, limits, &attempt, REFUSED_OUT_OF_RANGE);
+	}
+	lsn = put_value(seq, spec, data, Max(attempt.stored, value));
+
+	/* As in generator_next() */
+	if (!seq->needs_wal)
+		unpin_page();
+	make_durable(lsn);
+
+	attempt.now = GetCurrentTimestamp();
+	result = next_value(&(FormData_pg_sequence_data)
+						{
+							.last_value = Max(attempt.stored, value),
+							.is_called = true
+						},
+						spec, limits->max_lead, 1, &attempt);
+	if (result == REFUSED_AHEAD)
+		ereport(WARNING,
+				(errcode(ERRCODE_WARNING),
+				 errmsg("sequence \"%s\" is %s ahead of the clock",
+						get_rel_name(relid), interval_string(attempt.lead)),
+				 errdetail("Calls of next_id() wait until %s, or fail if that is longer than \"snowflake.max_wait\" allows.",
+						   timestamp_string(attempt.now + attempt.lead - limits->max_lead))));
 }
 
 /*

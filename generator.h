@@ -51,6 +51,8 @@ typedef struct TickStatus
 extern void generator_init(void);
 extern int64 generator_next(Oid relid, const TickSpec *spec,
 							const TickLimits *limits, int64 *count);
+extern void generator_advance(Oid relid, const TickSpec *spec,
+							  const TickLimits *limits, int64 value);
 extern int64 generator_last_value(Oid relid, bool *called);
 extern bool generator_status(Oid relid, const TickSpec *spec,
 							 const TickLimits *limits, bool wait,

@@ -450,40 +450,42 @@ load_sequence(SequenceState *seq, Relation rel, const TickSpec *spec,
 }
 
 /*
- * Check the current role's privileges: those that nextval() asks for to take
- * a value, or also SELECT to look at the sequence.
+ * Check the current role's privileges: those that nextval() or setval() asks
+ * for, or also SELECT to look at the sequence.
  *
- * Everyone who may call next_id() may use the extension's own sequence through
- * it.
+ * Everyone who may call next_id() may take values of the extension's own
+ * sequence through it, and look at it, but not set it.
  */
 static void
-check_privileges(SequenceState *seq, const TickSpec *spec, bool take)
+check_privileges(SequenceState *seq, const TickSpec *spec, SequenceUse use)
 {
 	AclMode		mode = ACL_USAGE | ACL_UPDATE | ACL_SELECT;
 
-	if (take)
-		mode = spec->needs_update ? ACL_UPDATE : ACL_USAGE | ACL_UPDATE;
+	if (use == SEQUENCE_SET || (use == SEQUENCE_TAKE && spec->needs_update))
+		mode = ACL_UPDATE;
+	else if (use == SEQUENCE_TAKE)
+		mode = ACL_USAGE | ACL_UPDATE;
 
 	if (pg_class_aclcheck(seq->relid, GetUserId(), mode) != ACLCHECK_OK &&
-		!sequence_owned_by_extension(seq->relid))
+		(use == SEQUENCE_SET || !sequence_owned_by_extension(seq->relid)))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied for sequence %s",
 						get_rel_name(seq->relid)),
-				 (mode & ACL_USAGE) ? 0 :
+				 mode != ACL_UPDATE || use == SEQUENCE_SET ? 0 :
 				 errdetail("A layout without a name needs UPDATE, as another one could push the sequence years ahead."),
 				 errhint("The sequence's owner can GRANT %s ON SEQUENCE.",
 						 (mode & ACL_USAGE) ? "USAGE" : "UPDATE")));
 }
 
 /*
- * Check a locked sequence: that the current role may take values of this spec,
- * or look at it, and that the sequence serves the spec.
+ * Check a locked sequence: that the current role may use it, and that the
+ * sequence serves the spec.
  *
  * Privileges are checked before anything else is read or reported.
  */
 static void
-check_sequence(SequenceState *seq, const TickSpec *spec, bool take)
+check_sequence(SequenceState *seq, const TickSpec *spec, SequenceUse use)
 {
 	uint64		invalidations = sequence_invalidations;
 	Relation	rel = NULL;
@@ -496,8 +498,9 @@ check_sequence(SequenceState *seq, const TickSpec *spec, bool take)
 	}
 
 	/* Another spec may need more. */
-	if (!take || seq->taker != GetUserId() || !same_spec(&seq->spec, spec))
-		check_privileges(seq, spec, take);
+	if (use != SEQUENCE_TAKE || seq->taker != GetUserId() ||
+		!same_spec(&seq->spec, spec))
+		check_privileges(seq, spec, use);
 
 	if (rel != NULL)
 	{
@@ -508,7 +511,7 @@ check_sequence(SequenceState *seq, const TickSpec *spec, bool take)
 		check_spec(seq, spec);
 
 	seq->spec = *spec;
-	seq->taker = take ? GetUserId() : InvalidOid;
+	seq->taker = use == SEQUENCE_TAKE ? GetUserId() : InvalidOid;
 }
 
 /*
@@ -561,14 +564,13 @@ sequence_look_up_max_value(SequenceState *seq)
 }
 
 /*
- * Lock a sequence and check that the current role may take values of this spec
- * from it.
+ * Lock a sequence and check that the current role may use it for this spec.
  */
 void
-sequence_open(SequenceState *seq, const TickSpec *spec)
+sequence_open(SequenceState *seq, const TickSpec *spec, SequenceUse use)
 {
 	lock_sequence(seq);
-	check_sequence(seq, spec, true);
+	check_sequence(seq, spec, use);
 }
 
 /*
@@ -590,7 +592,7 @@ sequence_open_to_look(SequenceState *seq, const TickSpec *spec, bool wait)
 	/* sequence_open() does this in a transaction that takes values. */
 	if (seq->lxid != MyLocalTransactionId)
 		forget_new_file(seq);
-	check_sequence(seq, spec, false);
+	check_sequence(seq, spec, SEQUENCE_LOOK);
 	return true;
 }
 

@@ -101,6 +101,16 @@ typedef struct DefaultSequence
 	uint64		invalidations;
 } DefaultSequence;
 
+/*
+ * What a caller wants of a sequence, and needs privileges for
+ */
+typedef enum SequenceUse
+{
+	SEQUENCE_TAKE,				/* take values, as nextval() does */
+	SEQUENCE_SET,				/* set the last value, as setval() does */
+	SEQUENCE_LOOK				/* read it */
+} SequenceUse;
+
 #pragma GCC visibility push(hidden)
 extern uint64 sequence_invalidations;
 extern SequenceState *sequence_last_used;
@@ -112,7 +122,8 @@ extern bool sequence_owned_by_extension(Oid relid);
 extern Oid	sequence_look_up_default(Oid function);
 extern int64 sequence_max_value(Oid relid);
 extern int64 sequence_look_up_max_value(SequenceState *seq);
-extern void sequence_open(SequenceState *seq, const TickSpec *spec);
+extern void sequence_open(SequenceState *seq, const TickSpec *spec,
+						  SequenceUse use);
 extern bool sequence_open_to_look(SequenceState *seq, const TickSpec *spec,
 								  bool wait);
 extern void sequence_close_look(SequenceState *seq);

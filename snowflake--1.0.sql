@@ -374,6 +374,22 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake_alter_sequence(regclass, snowflake_layout) IS
 'make an existing sequence serve a layout: set its type, MAXVALUE and other parameters, and detach it from its column';
 
+CREATE FUNCTION snowflake_advance(sequence regclass, id bigint)
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_advance(regclass, bigint) IS
+'let every later ID of a sequence be larger than an ID, in the built-in layout that the sequence serves';
+
+CREATE FUNCTION snowflake_advance(sequence regclass, id bigint, layout snowflake_layout)
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_advance(regclass, bigint, snowflake_layout) IS
+'let every later ID of a sequence be larger than an ID, in a given layout';
+
 --
 -- IDs as text, and IDs that do not show their order
 --

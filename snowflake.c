@@ -67,6 +67,7 @@ PG_FUNCTION_INFO_V1(snowflake_id);
 PG_FUNCTION_INFO_V1(snowflake_status);
 PG_FUNCTION_INFO_V1(snowflake_sequences);
 PG_FUNCTION_INFO_V1(snowflake_alter_sequence);
+PG_FUNCTION_INFO_V1(snowflake_advance);
 PG_FUNCTION_INFO_V1(snowflake_layouts);
 PG_FUNCTION_INFO_V1(snowflake_in);
 PG_FUNCTION_INFO_V1(snowflake_layout_in);
@@ -1196,6 +1197,94 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+static int64
+check_positive(int64 id)
+{
+	if (id < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("ID %lld is not positive", (long long) id),
+				 errdetail("Valid IDs are 1 to %lld.",
+						   (long long) PG_INT64_MAX)));
+	return id;
+}
+
+/*
+ * The last value whose IDs have the time of a given ID.  Refuse an ID that
+ * cannot have been made for the layout yet, because to be beyond it the sequence
+ * would have to be far ahead of the clock.
+ */
+static int64
+value_of_id(const Layout *layout, int64 id)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	uint64		tick = layout_tick(layout, (uint64) check_positive(id));
+	TimestampTz ts;
+
+	/* An ID that is too large for the layout has bits that are in no field. */
+	if (!layout_tick_time(layout, tick, &ts) || id > layout_max_id(layout, ts))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("ID %lld is too large for layout \"%s\"",
+						(long long) id, layout_text(layout)),
+				 errhint("Use the sequence that serves the layout of this ID.")));
+	if (ts - now > USECS_PER_DAY)
+	{
+		/* timestamptz_to_str() has one buffer. */
+		char	   *time = pstrdup(timestamptz_to_str(ts));
+
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("ID %lld is more than a day ahead of the clock",
+						(long long) id),
+				 errdetail("In layout \"%s\" its time is %s; the clock says %s.",
+						   layout_text(layout), time, timestamptz_to_str(now)),
+				 errhint("Check the clock, and that it is an ID of this layout. If it was made while a clock was fast, use a new sequence with a new shard.")));
+	}
+	return Min((int64) tick * layout->slots + layout->slots - 1,
+			   layout->max_value);
+}
+
+/*
+ * snowflake_advance(sequence, id) and snowflake_advance(sequence, id, layout)
+ *
+ * Not strict, like next_id(): a NULL must not pass for success.
+ */
+Datum
+snowflake_advance(PG_FUNCTION_ARGS)
+{
+	Oid			sequence;
+	const LayoutCache *cache;
+	TickLimits	limits;
+
+	define_settings();
+
+	PreventCommandDuringRecovery("snowflake_advance()");
+	PreventCommandIfReadOnly("snowflake_advance()");
+	PreventCommandIfParallelMode("snowflake_advance()");
+
+	if (PG_ARGISNULL(0))
+		refuse_null("sequence");
+	if (PG_ARGISNULL(1))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("id must not be null"),
+				 errhint("If it is the largest ID of a table without rows, there is nothing to do.")));
+	if (PG_NARGS() > 2 && PG_ARGISNULL(2))
+		refuse_null("layout");
+
+	sequence = PG_GETARG_OID(0);
+	cache = PG_NARGS() > 2 ? layout_argument(fcinfo, 2) :
+		layout_served(sequence_lock(sequence));
+	sequence_open(sequence_find(sequence), &cache->spec, SEQUENCE_SET);
+
+	require_time(&cache->layout);
+	limits = current_limits();
+	generator_advance(sequence, &cache->spec, &limits,
+					  value_of_id(&cache->layout, PG_GETARG_INT64(1)));
+	PG_RETURN_VOID();
+}
+
 /*
  * The built-in layouts
  */
@@ -1423,18 +1512,6 @@ snowflake_from_text(PG_FUNCTION_ARGS)
 			 errdetail("The string is empty."),
 			 result == DECODE_TOO_LONG && all_digits(string, length) ?
 			 errhint("If these are the ID's decimal digits, cast the string to bigint.") : 0));
-}
-
-static int64
-check_positive(int64 id)
-{
-	if (id < 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("ID %lld is not positive", (long long) id),
-				 errdetail("Valid IDs are 1 to %lld.",
-						   (long long) PG_INT64_MAX)));
-	return id;
 }
 
 Datum
