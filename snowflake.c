@@ -494,11 +494,12 @@ next_values(int64 shard, Oid sequence, const LayoutCache *cache, int64 *count)
 }
 
 pg_noreturn static void
-refuse_null(const char *argument)
+refuse_null(const char *argument, const char *hint)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-			 errmsg("%s must not be null", argument)));
+			 errmsg("%s must not be null", argument),
+			 hint == NULL ? 0 : errhint("%s", hint)));
 }
 
 static int64
@@ -534,7 +535,7 @@ next_id(FunctionCallInfo fcinfo, Oid function)
 	for (int i = 0; i < PG_NARGS(); i++)
 	{
 		if (unlikely(PG_ARGISNULL(i)))
-			refuse_null(names[i]);
+			refuse_null(names[i], NULL);
 	}
 
 	shard = PG_NARGS() > 0 ? PG_GETARG_INT64(0) : shard_of_setting();
@@ -605,7 +606,7 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 			{"shard", "count", "sequence", "layout"};
 
 			if (PG_ARGISNULL(i))
-				refuse_null(names[i]);
+				refuse_null(names[i], NULL);
 		}
 		count = PG_GETARG_INT64(1);
 		if (count < 1)
@@ -1150,7 +1151,7 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	ItemPointerData new_row;
 
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
-		refuse_null(PG_ARGISNULL(0) ? "sequence" : "layout");
+		refuse_null(PG_ARGISNULL(0) ? "sequence" : "layout", NULL);
 	sequence = PG_GETARG_OID(0);
 	layout = &layout_argument(fcinfo, 1)->layout;
 
@@ -1263,15 +1264,14 @@ snowflake_advance(PG_FUNCTION_ARGS)
 	PreventCommandIfReadOnly("snowflake_advance()");
 	PreventCommandIfParallelMode("snowflake_advance()");
 
-	if (PG_ARGISNULL(0))
-		refuse_null("sequence");
-	if (PG_ARGISNULL(1))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("id must not be null"),
-				 errhint("If it is the largest ID of a table without rows, there is nothing to do.")));
-	if (PG_NARGS() > 2 && PG_ARGISNULL(2))
-		refuse_null("layout");
+	for (int i = 0; i < PG_NARGS(); i++)
+	{
+		static const char *const names[] = {"sequence", "id", "layout"};
+
+		if (PG_ARGISNULL(i))
+			refuse_null(names[i],
+						i == 1 ? "If it is the largest ID of a table without rows, there is nothing to do." : NULL);
+	}
 
 	sequence = PG_GETARG_OID(0);
 	cache = PG_NARGS() > 2 ? layout_argument(fcinfo, 2) :

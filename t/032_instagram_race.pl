@@ -23,10 +23,11 @@ start_with_clock($node, $clock);
 
 # The recipe's transaction and its three statements
 my ($recipe) = map { $_->{code} } grep { $_->{code} =~ /CREATE OR REPLACE/ } recipe(q{From Instagram's own function});
-my ($lock, $setval, $replace) =
-  $recipe =~ /^(SELECT snowflake_alter_sequence.*?\\gset\n).*^(SELECT setval.*?\\gset\n)(CREATE OR REPLACE.*?plpgsql;\n)/ms
+my ($lock, $advance, $replace) =
+  $recipe =~ /^(SELECT snowflake_alter_sequence.*?\\gset\n).*^(SELECT snowflake_advance.*?\\gset\n)(CREATE OR REPLACE.*?plpgsql;\n)/ms
   or die 'the recipe has other statements';
-my $without_lead = q{SELECT setval('insta5.table_id_seq', last_value - 500 * 1024) FROM insta5.table_id_seq;};
+# The clock stands still, and so the next value would be the first of its millisecond.
+my $without_lead = q{SELECT setval('insta5.table_id_seq', last_value - 501 * 1024) FROM insta5.table_id_seq;};
 
 # A database whose function has made IDs on both sides of its 1024th number
 sub new_instagram
@@ -84,14 +85,14 @@ sub error_of_session
 
 is(error_of_rows_after(new_instagram('whole'), $recipe), '', 'IDs of both functions differ within one millisecond');
 is(error_of_rows_after(new_instagram('no_setval'), $lock . $replace), 'duplicate key',
-	'control: without setval(), IDs of both functions meet');
-is(error_of_rows_after(new_instagram('no_lead'), $lock . $setval . $without_lead . $replace), 'duplicate key',
-	'control: with setval() to the clock itself, IDs of both functions meet');
+	'control: without snowflake_advance(), IDs of both functions meet');
+is(error_of_rows_after(new_instagram('no_lead'), $lock . $advance . $without_lead . $replace), 'duplicate key',
+	'control: with the sequence at the clock itself, IDs of both functions meet');
 
 my $database = new_instagram('no_lock');
 $node->safe_psql($database, $lock);
 my @sessions = interrupted_session($database);
-error_of_rows_after($database, $setval . $replace);
+error_of_rows_after($database, $advance . $replace);
 is(error_of_session(@sessions), 'duplicate key', 'control: without the lock, a session that has its number meets an ID');
 
 $database = new_instagram('lock');

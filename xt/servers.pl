@@ -411,7 +411,11 @@ append_to_file("$dir/shard5.sql", "INSERT INTO shard5.photos (title) VALUES ('sh
 my $before = on('s4', 'SELECT count(*) FROM shard5.photos');
 my $load = start_load('s4', 600, script => 'shard5.sql');
 ok($node{s4}->poll_query_until('app', "SELECT count(*) > $before + 200 FROM shard5.photos"), 'sessions write to the shard that will move');
-recipe('Move a shard');
+{
+	# snowflake_advance() warns that the clock of s1 is behind.
+	local $ENV{PGOPTIONS} = '-c client_min_messages=error';
+	recipe('Move a shard');
+}
 ok(!$load->{run}->finish, 'the load on the server that a shard leaves is broken off');
 like($load->{output}, qr/shard5\.photos has moved/, 'the trigger says that the shard has moved');
 my ($written) = $load->{output} =~ /transactions actually processed: (\d+)/;
