@@ -554,12 +554,15 @@ lock_sequence(SequenceState *seq)
 }
 
 /*
- * For sequence_lock(), which knows what was read before.
+ * For sequence_lock(), if this is the transaction's first use of the sequence, or
+ * its catalog entries have to be read again.
  */
 int64
 sequence_look_up_max_value(SequenceState *seq)
 {
 	lock_sequence(seq);
+	if (seq->loaded == sequence_invalidations)
+		return seq->max_value;
 	return sequence_max_value(seq->relid);
 }
 

@@ -94,7 +94,7 @@ static bool settings_defined = false;
 /*
  * A value of type snowflake_layout: a version and the canonical text.  A
  * layout's text is shorter than its facts, and PostgreSQL reads each byte of a
- * default argument as a number whenever it plans a call.
+ * constant in a column's default as a number whenever it plans an INSERT.
  */
 typedef struct StoredLayout
 {
@@ -520,8 +520,8 @@ shard_of_setting(void)
  *
  * The functions are not strict: a NULL shard must not become a NULL ID.
  */
-static inline Datum
-next_id(FunctionCallInfo fcinfo, Oid function)
+static pg_attribute_always_inline Datum
+make_id(FunctionCallInfo fcinfo, Oid function, const int nargs)
 {
 	static const char *const names[] = {"shard", "sequence", "layout"};
 	int64		shard;
@@ -532,14 +532,14 @@ next_id(FunctionCallInfo fcinfo, Oid function)
 
 	define_settings();
 
-	for (int i = 0; i < PG_NARGS(); i++)
+	for (int i = 0; i < nargs; i++)
 	{
 		if (unlikely(PG_ARGISNULL(i)))
 			refuse_null(names[i], NULL);
 	}
 
-	shard = PG_NARGS() > 0 ? PG_GETARG_INT64(0) : shard_of_setting();
-	if (PG_NARGS() < 2)
+	shard = nargs > 0 ? PG_GETARG_INT64(0) : shard_of_setting();
+	if (nargs < 2)
 	{
 		sequence = sequence_default(function);
 		cache = instagram;
@@ -547,12 +547,31 @@ next_id(FunctionCallInfo fcinfo, Oid function)
 	else
 	{
 		sequence = PG_GETARG_OID(1);
-		cache = PG_NARGS() > 2 ? layout_argument(fcinfo, 2) :
+		cache = nargs > 2 ? layout_argument(fcinfo, 2) :
 			layout_served(sequence_lock(sequence));
 	}
 
 	value = next_values(shard, sequence, cache, &count);
 	PG_RETURN_INT64((int64) layout_id(&cache->layout, value, shard));
+}
+
+/*
+ * The same, with code for each number of arguments
+ */
+static inline Datum
+next_id(FunctionCallInfo fcinfo, Oid function)
+{
+	switch (PG_NARGS())
+	{
+		case 0:
+			return make_id(fcinfo, function, 0);
+		case 1:
+			return make_id(fcinfo, function, 1);
+		case 2:
+			return make_id(fcinfo, function, 2);
+		default:
+			return make_id(fcinfo, function, 3);
+	}
 }
 
 /*

@@ -49,13 +49,16 @@ CREATE TABLE bench.candidate (
     name text PRIMARY KEY,
     tag text,                   -- its tables are bench.t_TAG, and so on; none, if null
     type text,
-    call text,                  -- an expression
+    call text,                  -- an expression; none, if the key is given
     batch text,                 -- format of one that gives many, if there is one
     definition text,            -- of the column
     entry text,                 -- C function that is all of it
     slow boolean,               -- fewer calls will do
     bulk boolean                -- can fill a table in one statement
 );
+-- The candidates that make IDs
+CREATE VIEW bench.maker AS SELECT * FROM bench.candidate WHERE call IS NOT NULL OR batch IS NOT NULL;
+
 -- Rounds begin at either end, as what one leaves to be written slows the next.
 CREATE FUNCTION bench.turn(nr int, round int) RETURNS int LANGUAGE sql AS
     'SELECT CASE WHEN round % 2 = 1 THEN nr ELSE -nr END';
@@ -66,7 +69,8 @@ INSERT INTO bench.candidate (name, tag, type, call, batch, definition, entry, sl
     ('next_id(5)', 'next_id', 'bigint', 'next_id(5, ''bench.ticking'')', NULL,
      'DEFAULT next_id(5)', 'snowflake_next_id', false, true),
     ('next_id()', 'setting', 'bigint', 'next_id()', NULL,
-     'DEFAULT next_id()', 'snowflake_next_id_setting', false, true);
+     'DEFAULT next_id()', 'snowflake_next_id', false, true),
+    ('key given', 'given', 'bigint', NULL, NULL, '', NULL, NULL, true);
 
 DO $$
 DECLARE
@@ -130,6 +134,9 @@ CREATE TABLE bench.result (
 CREATE PROCEDURE bench.record(measure text, candidate text, round int, metric text, value float8)
 LANGUAGE sql AS 'INSERT INTO bench.result (measure, candidate, round, metric, value) VALUES ($1, $2, $3, $4, $5)';
 
+-- Where keys begin that are given: as long as IDs of today.
+CREATE FUNCTION bench.given() RETURNS bigint LANGUAGE sql IMMUTABLE RETURN 4000000000000000000;
+
 -- Microseconds that a command takes.
 CREATE FUNCTION bench.time_of(command text) RETURNS float8 LANGUAGE plpgsql AS $$
 DECLARE
@@ -171,13 +178,13 @@ BEGIN
     FOR pass IN 1..3 LOOP
         base := least(base, bench.time_of(bench.statement(empty, calls)) / calls);
         base_set := least(base_set, bench.time_of(bench.statement(empty_set, calls)) / calls);
-        FOR c IN SELECT * FROM bench.candidate ORDER BY nr LOOP
+        FOR c IN SELECT * FROM bench.maker ORDER BY nr LOOP
             n := CASE WHEN c.slow THEN calls / 10 ELSE calls END;
             best[c.nr] := least(best[c.nr], bench.time_of(bench.statement(c, n)) / n);
         END LOOP;
     END LOOP;
     IF round > 0 THEN               -- round 0 warms up
-        FOR c IN SELECT * FROM bench.candidate ORDER BY nr LOOP
+        FOR c IN SELECT * FROM bench.maker ORDER BY nr LOOP
             CALL bench.record('call', c.name, round, 'ns', 1000 * (best[c.nr] - CASE WHEN c.batch IS NULL THEN base ELSE base_set END));
             CALL bench.record('call', c.name, round, 'all', 1000 * best[c.nr]);
         END LOOP;
@@ -193,7 +200,7 @@ DECLARE
     c bench.candidate;
     lsn pg_lsn;
 BEGIN
-    FOR c IN SELECT * FROM bench.candidate WHERE NOT slow ORDER BY nr LOOP
+    FOR c IN SELECT * FROM bench.maker WHERE NOT slow ORDER BY nr LOOP
         COMMIT;
         lsn := pg_current_wal_insert_lsn();
         EXECUTE bench.statement(c, 1000000);
@@ -218,6 +225,8 @@ BEGIN
         lsn := pg_current_wal_insert_lsn();
         IF c.batch IS NOT NULL THEN
             EXECUTE format('INSERT INTO %s SELECT %s, g FROM generate_series(1, %s) g', t, format(c.batch, 1000), n / 1000);
+        ELSIF c.call IS NULL THEN
+            EXECUTE format('INSERT INTO %s (id, n) SELECT %s + g, g FROM generate_series(1, %s) g', t, bench.given(), n);
         ELSE
             EXECUTE format('INSERT INTO %s (n) SELECT g FROM generate_series(1, %s) g', t, n);
         END IF;
@@ -235,6 +244,7 @@ DECLARE
     t text;
 BEGIN
     EXECUTE format('COPY (SELECT generate_series(1, %s)) TO %L', n, file);
+    EXECUTE format('COPY (SELECT %s + g, g FROM generate_series(1, %s) g) TO %L', bench.given(), n, file || '_given');
     FOR c IN SELECT * FROM bench.candidate WHERE bulk AND batch IS NULL ORDER BY bench.turn(nr, round) LOOP
         t := 'bench.t_' || c.tag;
         EXECUTE 'TRUNCATE ' || t;
@@ -242,7 +252,8 @@ BEGIN
         CHECKPOINT;
         start := clock_timestamp();
         lsn := pg_current_wal_insert_lsn();
-        EXECUTE format('COPY %s (n) FROM %L', t, file);
+        EXECUTE CASE WHEN c.call IS NULL THEN format('COPY %s (id, n) FROM %L', t, file || '_given')
+                     ELSE format('COPY %s (n) FROM %L', t, file) END;
         COMMIT;
         CALL bench.filled('copy', c.name, round, t, n,
                           extract(epoch FROM clock_timestamp() - start) * 1e6, pg_current_wal_insert_lsn() - lsn);
@@ -373,7 +384,7 @@ DECLARE
     made bigint;
     duplicates bigint;
 BEGIN
-    FOR c IN SELECT * FROM bench.candidate WHERE type = 'bigint' AND name NOT LIKE 'nextval%' ORDER BY nr LOOP
+    FOR c IN SELECT * FROM bench.maker WHERE type = 'bigint' AND name NOT LIKE 'nextval%' ORDER BY nr LOOP
         EXECUTE format('SELECT count(*), count(*) - count(DISTINCT id) FROM (SELECT %s AS id FROM generate_series(1, %s)) made',
                        coalesce(c.call, format(c.batch, 1000)), CASE WHEN c.call IS NULL THEN n / 1000 ELSE n END)
             INTO made, duplicates;
