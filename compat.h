@@ -107,6 +107,46 @@ ParseBigint(const char *text, int64 *value)
 	((pg_atomic_read_u32(&GetBufferDescriptor((buffer) - 1)->state) & BM_DIRTY) != 0)
 #endif
 
+/*
+ * 17 gives a library shared memory by name, whenever it asks.  Before, a library
+ * has to be preloaded, and to reserve the space while the server starts.  19
+ * passes one more argument to the function that fills new memory.
+ */
+#if PG_VERSION_NUM >= 170000
+#include "storage/dsm_registry.h"
+#define SHARED_MEMORY_NEEDS_PRELOADING	false
+#else
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+#define SHARED_MEMORY_NEEDS_PRELOADING	true
+#endif
+
+#if PG_VERSION_NUM >= 190000
+#define NewMemory(memory)			void *memory, void *arg pg_attribute_unused()
+#else
+#define NewMemory(memory)			void *memory
+#endif
+
+static inline void *
+SharedMemory(const char *name, Size size, void (*fill) (NewMemory(memory)))
+{
+	bool		found;
+#if PG_VERSION_NUM >= 190000
+	return GetNamedDSMSegment(name, size, fill, &found, NULL);
+#elif PG_VERSION_NUM >= 170000
+	return GetNamedDSMSegment(name, size, fill, &found);
+#else
+	void	   *memory;
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	memory = ShmemInitStruct(name, size, &found);
+	if (!found)
+		fill(memory);
+	LWLockRelease(AddinShmemInitLock);
+	return memory;
+#endif
+}
+
 /* 18 lets a module say what it is, and renamed the mark of no return. */
 #if PG_VERSION_NUM < 180000
 #define PG_MODULE_MAGIC_EXT(...)	PG_MODULE_MAGIC

@@ -194,6 +194,7 @@ forget_page(SequenceState *seq)
 static void
 open_sequence(SequenceState *seq, const TickSpec *spec)
 {
+	shared_attach();
 	sequence_open(seq, spec, SEQUENCE_TAKE);
 	forget_page(seq);
 }
@@ -495,6 +496,14 @@ log_values(SequenceState *seq, const TickSpec *spec,
  * a backend knows only its own.  Then one record of its own has to be enough for
  * as long as it uses the file: if it asked for the page's LSN to be that of its
  * own record, two backends that take turns would write a record for each value.
+ *
+ * A backend that could not attach the memory goes by the second rule beside
+ * others that go by the first.  Each rule is safe whatever the others do.  By the
+ * first, a backend knows the very record that the page has.  By the second, it
+ * has itself made the count that of a record of this file, and all that change
+ * the page later keep it so: next_id() by either rule, nextval() and setval().
+ * Only a copy of the page does not, but that is another file, and
+ * invalidate_relation() then makes this backend forget its record.
  */
 static pg_noinline bool
 find_record(SequenceState *seq, XLogRecPtr lsn)
@@ -851,6 +860,7 @@ generator_advance(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	TakeResult	result;
 	XLogRecPtr	lsn;
 
+	shared_attach();
 	forget_page(seq);
 	data = lock_page_to_change(seq);
 

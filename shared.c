@@ -1,19 +1,21 @@
 /*-------------------------------------------------------------------------
  *
  * shared.c
- *	  What backends tell each other if the library is preloaded.
+ *	  What backends tell each other of their WAL records.
  *
  * A backend that uses a sequence's file for the first time cannot know whether
  * the count on its page is of WAL of that file, or came with a copy of another
- * one.  So it writes and flushes a record of its own.  Where each ID has a
- * connection of its own, each ID waits for the disk.
+ * one.  So it would have to write and flush a record of its own.  Where each ID
+ * has a connection of its own, each ID would wait for the disk.
  *
- * With shared_preload_libraries = 'snowflake', a backend that writes a record
- * for a file notes the record's LSN here.  A page that still has that LSN has
- * the count that came with the record.  No other page can have it, even if the
- * file's name is used again, since an LSN belongs to one record.
+ * So a backend that writes a record for a file notes the record's LSN here.  A
+ * page that still has that LSN has the count that came with the record.  No
+ * other page can have it, even if the file's name is used again, since an LSN
+ * belongs to one record.  A crash, which can bring an LSN again, ends the shared
+ * memory.
  *
- * Without preloading there is no shared memory, and nothing is known.
+ * PostgreSQL 15 and 16 have no memory for a library that is not preloaded.  Then
+ * nothing is known, and each backend writes its records.
  *
  * This file does not read pages and writes no WAL.
  *
@@ -23,12 +25,13 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
-#include "storage/lwlock.h"
 #include "storage/shmem.h"
 #include "storage/spin.h"
+#include "utils/resowner.h"
 
 #include "compat.h"
 
@@ -55,38 +58,35 @@ typedef struct LoggedFileSet
 	LoggedFile	places[PLACES];
 } LoggedFileSet;
 
+/*
+ * Sessions may run libraries of two versions.  So a version that changes what is
+ * above, or what it means, takes another name.
+ */
+#define MEMORY_NAME	"snowflake logged files 1"
+#define MEMORY_SIZE	(SETS * sizeof(LoggedFileSet))
+
 static LoggedFileSet *sets = NULL;
 
+static bool preloaded = false;
 static shmem_request_hook_type previous_request_hook;
-static shmem_startup_hook_type previous_startup_hook;
 
 
 static void
-request_memory(void)
+reserve_memory(void)
 {
 	if (previous_request_hook)
 		previous_request_hook();
-	RequestAddinShmemSpace(SETS * sizeof(LoggedFileSet));
+	RequestAddinShmemSpace(MEMORY_SIZE);
 }
 
 static void
-set_up_memory(void)
+fill_memory(NewMemory(memory))
 {
-	bool		found;
+	LoggedFileSet *new_sets = memory;
 
-	if (previous_startup_hook)
-		previous_startup_hook();
-
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	sets = ShmemInitStruct("snowflake logged files",
-						   SETS * sizeof(LoggedFileSet), &found);
-	if (!found)
-	{
-		MemSet(sets, 0, SETS * sizeof(LoggedFileSet));
-		for (int i = 0; i < SETS; i++)
-			SpinLockInit(&sets[i].mutex);
-	}
-	LWLockRelease(AddinShmemInitLock);
+	MemSet(new_sets, 0, MEMORY_SIZE);
+	for (int i = 0; i < SETS; i++)
+		SpinLockInit(&new_sets[i].mutex);
 }
 
 /*
@@ -95,13 +95,64 @@ set_up_memory(void)
 void
 shared_init(void)
 {
-	if (!process_shared_preload_libraries_in_progress)
+	preloaded = process_shared_preload_libraries_in_progress;
+
+	if (SHARED_MEMORY_NEEDS_PRELOADING && preloaded)
+	{
+		previous_request_hook = shmem_request_hook;
+		shmem_request_hook = reserve_memory;
+	}
+}
+
+/*
+ * Find the memory, or make it, before this backend takes its first value.  The
+ * caller holds no lock on a page and is not in a critical section, because this
+ * allocates memory and can fail.
+ *
+ * A failure must not keep rows from being inserted.  A server may lack space for
+ * shared memory for a while, as in a container whose /dev/shm is small, and early
+ * releases of 17 then refuse the memory until they are restarted.  So this
+ * backend goes on without.  It does not try again, because find_record() relies
+ * on one rule for as long as a backend lives.  The subtransaction releases the
+ * locks that the failed attempt took.
+ */
+void
+shared_attach(void)
+{
+	static bool tried = false;
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+
+	if (likely(tried))
+		return;
+	tried = true;
+	if (SHARED_MEMORY_NEEDS_PRELOADING && !preloaded)
 		return;
 
-	previous_request_hook = shmem_request_hook;
-	shmem_request_hook = request_memory;
-	previous_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = set_up_memory;
+	BeginInternalSubTransaction(NULL);
+	PG_TRY();
+	{
+		sets = SharedMemory(MEMORY_NAME, MEMORY_SIZE, fill_memory);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		/* This is no cancellation, because nothing in there obeys interrupts. */
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		ereport(LOG,
+				(errcode(error->sqlerrcode),
+				 errmsg("next_id() cannot use shared memory in this session: %s",
+						error->message),
+				 errdetail("The session's first call for each sequence writes a WAL record and waits until it is on disk.")));
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
 }
 
 static LoggedFileSet *

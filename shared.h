@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * shared.h
- *	  What backends tell each other if the library is preloaded.
+ *	  What backends tell each other of their WAL records.
  *
  * Include it after compat.h.
  *
@@ -16,6 +16,7 @@
 
 #pragma GCC visibility push(hidden)
 extern void shared_init(void);
+extern void shared_attach(void);
 extern bool shared_is_available(void);
 extern void shared_note_logged(const RelFileLocator *file, XLogRecPtr lsn);
 extern bool shared_is_logged(const RelFileLocator *file, XLogRecPtr lsn);

@@ -107,8 +107,9 @@ byte known[2];				/* seq->logged: LSN of a record of this file, or 0 */
 byte acknowledged[2];		/* for ASK_AGAIN */
 
 /*
- * The LSN noted in shared memory (shared.c), if the library is preloaded: a
- * backend may use it or not.  The copy has the name that the file had.
+ * The LSN noted in shared memory (shared.c).  A backend may use it or not, and in
+ * COPIES it may fail to note its own, because some backends may be without that
+ * memory.  The copy has the name that the file had.
  */
 byte noted;
 
@@ -248,7 +249,14 @@ end: do
 		step[me] == RESTORE ->
 #if keeps(LOG_MARK)
 		page.lsn = inserted;
+#if SETTING == COPIES
+		if
+		:: noted = inserted
+		:: noted = 0
+		fi;
+#else
 		noted = inserted;
+#endif
 #endif
 		known[me] = (keeps(LOG_MARK) -> page.lsn : SOME_LSN);
 		page.count = mark - (page.last + 1);

@@ -13,8 +13,7 @@ use SnowflakeTest;
 use StandbyTest;
 
 my $primary = primary('primary');
-$primary->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'\n");
-$primary->restart;
+share_memory($primary, 1);
 $primary->safe_psql('postgres', "CREATE SEQUENCE $_ MAXVALUE 92233720199999") foreach 'one', 'two';
 my $standby = standby_of($primary, 'standby');
 make_synchronous($primary) or die 'the standby is not synchronous';

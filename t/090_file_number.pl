@@ -19,6 +19,7 @@ plan skip_all => 'gdb is not installed' unless gdb_is_installed();
 
 my $node = server_ahead_of_clock('file_number', NOBODY_FLUSHES);
 my $next = q{SELECT next_id(5, 'used')};
+my $shared;
 
 sub file_number
 {
@@ -55,6 +56,7 @@ sub is_safe
 	my $user = $node->background_psql('postgres');
 	my $owner = $node->background_psql('postgres');
 
+	withhold_memory($node, !$shared);
 	$user->query_safe($next) for 1 .. 5;
 	my $number = file_number($owner);
 	$owner->query_safe($other_file);
@@ -64,6 +66,7 @@ sub is_safe
 	  or return;
 	my $last;
 	$last = $user->query_safe($next) for 1 .. 5;
+	withhold_memory($node, 0);
 	next_id_is_larger_after_crash($node, $last, "one taken from the file that $what made", sessions => [ $user, $owner ]);
 	return;
 }
@@ -74,6 +77,7 @@ sub is_safe_in_transaction
 {
 	my $user = $node->background_psql('postgres');
 
+	withhold_memory($node, !$shared);
 	$user->query_safe($next);
 	$user->query_safe('BEGIN; SAVEPOINT s; ALTER SEQUENCE used AS bigint');
 	my $number = file_number($user);
@@ -85,18 +89,19 @@ sub is_safe_in_transaction
 	my $last;
 	$last = $user->query_safe($next) for 1 .. 5;
 	$user->query_safe('COMMIT');
+	withhold_memory($node, 0);
 	next_id_is_larger_after_crash($node, $last, 'one taken from a file with the number of one that was rolled back',
 		sessions => [$user]);
 	return;
 }
 
-foreach my $settings ([ '', 'replica' ], [ 'snowflake', 'replica' ], [ '', 'minimal' ])
+foreach my $settings ([ 0, 'replica' ], [ 1, 'replica' ], [ 0, 'minimal' ])
 {
-	my ($preloaded, $wal_level) = @$settings;
+	($shared, my $wal_level) = @$settings;
 
-	$node->append_conf('postgresql.conf', "shared_preload_libraries = '$preloaded'\nwal_level = $wal_level\n");
-	$node->restart;
-	note($preloaded ? 'preloaded' : 'not preloaded', ", wal_level = $wal_level");
+	$node->append_conf('postgresql.conf', "wal_level = $wal_level\n");
+	share_memory($node, $shared);
+	note($shared ? 'shared memory' : 'no shared memory', ", wal_level = $wal_level");
 	is_safe('SET LOGGED', 'ALTER SEQUENCE used SET UNLOGGED', 'ALTER SEQUENCE used SET LOGGED');
 	is_safe('ALTER SEQUENCE', ('ALTER SEQUENCE used AS bigint') x 2);
 	is_safe_in_transaction();

@@ -1,4 +1,5 @@
-# With the library preloaded, sessions share which files have WAL of their own.
+# Sessions share which files have WAL of their own.  Up to PostgreSQL 16 they do only if
+# the library is preloaded.
 #
 # A session that knows of another's record writes none, so it neither waits for the
 # disk nor lengthens the WAL.  It must not rely on that for a file whose page is a
@@ -13,7 +14,8 @@ use FindBin;
 use lib $FindBin::RealBin;
 use SnowflakeTest;
 
-my $node = server_ahead_of_clock('preloaded', NOBODY_FLUSHES . "shared_preload_libraries = 'snowflake'\n");
+my $node = server_ahead_of_clock('shared', NOBODY_FLUSHES);
+share_memory($node, 1);
 
 # Does a new session's call write WAL?
 sub writes_wal
@@ -24,7 +26,7 @@ sub writes_wal
 }
 
 ok(writes_wal(), 'the first session after setval() writes a record');
-ok(!writes_wal(), 'a session that comes after one that wrote a record writes none');
+ok(!(grep { writes_wal() } 1 .. 20), 'none of the twenty sessions that come after it writes WAL');
 $node->safe_psql('postgres', 'CHECKPOINT');
 ok(writes_wal(), 'the first session after a checkpoint writes a record');
 ok(!writes_wal(), 'a session that comes after the first one since a checkpoint writes no record');
@@ -72,11 +74,19 @@ is($node->safe_psql('again', q{SELECT pg_relation_filepath('used')}), $file, 'a 
 next_id_is_larger_after_crash($node, next_id($node, 'used', 'again'),
 	'one taken from a file with the name of a dropped one', database => 'again');
 
-# Without preloading, no session knows of another's record.
-$node->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
+# On all versions the library may be preloaded.
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'\n");
 $node->restart;
 next_id($node);
-ok(writes_wal(), 'without preloading each session writes a record');
+ok(!writes_wal(), 'with the library preloaded, a session that comes after one that wrote a record writes none');
+
+# Without shared memory, no session knows of another's record.
+my $log = -s $node->logfile;
+share_memory($node, 0);
+next_id($node);
+ok(writes_wal(), 'without shared memory each session writes a record');
+is(slurp_file($node->logfile, $log) =~ /LOG: .* next_id\(\) cannot use shared memory in this session: .*mmap/ ? 'told' : 'not told',
+	$node->pg_version < 17 ? 'not told' : 'told', 'and the server log tells so where the server has refused the memory');
 $session = $node->background_psql('postgres');
 my @take_from_each = map { "SELECT next_id(5, 'many_$_')" } 1 .. 20;
 $session->query_safe($_) foreach @take_from_each;
@@ -84,6 +94,34 @@ $lsn = $node->lsn('insert');
 $session->query_safe($_) foreach @take_from_each;
 is($node->lsn('insert'), $lsn, 'a session writes one record for each sequence, however many it meets afterwards');
 $session->quit;
+
+# A session that cannot have the memory beside one that has it
+if ($node->pg_version >= 17)
+{
+	share_memory($node, 1);
+	my ($with, $without) = map { $node->background_psql('postgres') } 1, 2;
+	my $take = sub {
+		my ($taker) = @_;
+		my $before = $node->lsn('insert');
+		my $id = $taker->query_safe(q{SELECT next_id(5, 'used')});
+		return ($id, $node->lsn('insert') ne $before);
+	};
+
+	my $segments = $node->data_dir . '/pg_dynshmem/*';
+	my %before = map { $_ => 1 } glob $segments;
+	$take->($with);
+	chmod 0, grep { !$before{$_} } glob $segments or die "chmod: $!";
+	ok(($take->($without))[1], 'a session without shared memory writes a record, although others have shared theirs');
+	ok(($take->($with))[1], 'a session with shared memory does not rely on that record');
+	ok(!(grep { ($take->($_))[1] } $without, $with, $without), 'then both take IDs without writing records');
+
+	# A file with a copy of the page
+	$node->safe_psql('postgres', 'ALTER SEQUENCE used SET UNLOGGED; ALTER SEQUENCE used SET LOGGED');
+	$take->($with);
+	my ($last) = $take->($without);
+	next_id_is_larger_after_crash($node, $last, 'one taken without shared memory after one taken with it',
+		sessions => [ $with, $without ]);
+}
 
 $node->stop;
 done_testing();
