@@ -18,7 +18,7 @@ EXTENSION = snowflake
 DATA = snowflake--1.0.sql
 
 # make installcheck: against a running server
-REGRESS = extension next_id next_ids copy decode layouts generators sequences advance encode errors privileges settings transactions
+REGRESS = extension next_id next_ids copy decode layouts generators sequences advance encode snowflake_type errors privileges settings transactions
 ISOLATION = changes deadlock locks
 EXTRA_CLEAN = fuzz ledger output_iso tmp_check tmp_check_iso
 

@@ -1,0 +1,508 @@
+--
+-- Type snowflake: bigint in all but its JSON
+--
+\pset format unaligned
+\pset tuples_only on
+\pset null NULL
+SET timezone = 'UTC';
+SET jit = off;
+
+-- Statements are run twice: where ID is bigint, and where ID is snowflake.  There is
+-- a schema for each.  The rows must be the same, and so must the plans with the
+-- numbers of rows that the planner expects.
+CREATE SCHEMA as_bigint;
+CREATE SCHEMA as_snowflake;
+
+-- the rows that a statement returns, a line a row, or its error
+CREATE FUNCTION outcome(statement text, kind text) RETURNS text
+SET search_path FROM CURRENT LANGUAGE plpgsql AS $$
+DECLARE
+    line record;
+    lines text := '';
+BEGIN
+    PERFORM set_config('search_path', 'as_' || kind || ', public', true);
+    statement := regexp_replace(statement, '(\m|_)ID\M', '\1' || kind, 'g');
+    BEGIN
+        FOR line IN EXECUTE statement LOOP
+            lines := lines || line::text || E'\n';
+        END LOOP;
+    EXCEPTION WHEN invalid_cursor_definition THEN
+        EXECUTE statement;    -- it returns no rows
+    END;
+    RETURN lines;
+EXCEPTION WHEN OTHERS THEN
+    RETURN SQLSTATE || ' ' || SQLERRM;
+END $$;
+
+-- A plan, without the type's name, the brackets around casts that do nothing, and costs.  From 17 on the planner
+-- leaves IS NOT NULL out for columns that cannot be NULL, but not where max() and min() cast them.
+CREATE FUNCTION plan(statement text, kind text) RETURNS text LANGUAGE sql AS $$
+    SELECT regexp_replace(regexp_replace(outcome('EXPLAIN ' || statement, kind),
+                                         '::(bigint|snowflake)\M|[][()"]|cost=\S+|width=\d+', '', 'g'),
+                          '\n *Index Cond: id IS NOT NULL(?=\n)|id IS NOT NULL AND ', '', 'g') $$;
+
+-- the statements that differ, or that fail in both schemas
+CREATE FUNCTION differences(VARIADIC statements text[])
+RETURNS TABLE (statement text, for_bigint text, for_snowflake text) LANGUAGE plpgsql AS $$
+BEGIN
+    FOREACH statement IN ARRAY statements LOOP
+        IF statement ~ '^(SELECT|WITH|VALUES|INSERT|UPDATE|DELETE|MERGE|EXECUTE)' THEN
+            for_bigint := plan(statement, 'bigint');
+            for_snowflake := plan(statement, 'snowflake');
+            IF for_bigint <> for_snowflake AND for_snowflake !~ '^\w{5} ' THEN
+                for_bigint := 'a plan';
+                for_snowflake := 'another plan';
+                RETURN NEXT;
+            END IF;
+        END IF;
+        for_bigint := outcome(statement, 'bigint');
+        for_snowflake := outcome(statement, 'snowflake');
+        IF for_bigint <> for_snowflake OR for_bigint ~ '^\w{5} ' THEN
+            for_bigint := split_part(for_bigint, E'\n', 1);
+            for_snowflake := split_part(for_snowflake, E'\n', 1);
+            RETURN NEXT;
+        END IF;
+    END LOOP;
+END $$;
+
+-- photos: half of the IDs are small, parent refers to the key by its own type and copy by bigint
+SELECT * FROM differences(
+    'CREATE TABLE photos (id ID PRIMARY KEY, album int, n int, parent ID REFERENCES photos, copy bigint REFERENCES photos)
+        WITH (autovacuum_enabled = off)',
+    'INSERT INTO photos SELECT i, i % 7, i FROM generate_series(1, 2000) i',
+    'INSERT INTO photos SELECT 4000000000000000000 + i * 8388608000000, i % 7, i, CASE WHEN i > 9 THEN i / 10 END, i
+        FROM generate_series(1::bigint, 2000) i',
+    'CREATE INDEX ON photos (parent, id)',
+    'CREATE INDEX ON photos USING hash (copy)',
+    'CREATE INDEX ON photos USING brin (copy int8_minmax_multi_ops)',
+    'CREATE INDEX ON photos (n) INCLUDE (id)',
+    'CREATE INDEX ON photos (album) WHERE id > 100',
+    'CREATE INDEX ON photos (snowflake_shard(id))',
+    'CREATE STATISTICS photos_statistics ON id, parent, copy FROM photos',
+    'CREATE TABLE brin (id ID) WITH (autovacuum_enabled = off)',
+    'INSERT INTO brin SELECT id FROM photos, generate_series(1, 5) ORDER BY id',
+    'CREATE INDEX ON brin USING brin (id) WITH (pages_per_range = 4)',
+    'CREATE INDEX ON brin USING brin (id int8_bloom_ops) WITH (pages_per_range = 4)',
+    'CREATE TABLE hashed (id ID) WITH (autovacuum_enabled = off)',
+    'INSERT INTO hashed SELECT id FROM photos',
+    'CREATE INDEX ON hashed USING hash (id)',
+    'ANALYZE photos, brin, hashed');
+VACUUM as_bigint.photos, as_snowflake.photos;
+
+-- the key, and constants of other types
+SELECT * FROM differences(
+    'SELECT * FROM photos WHERE id = 17',
+    'SELECT * FROM photos WHERE id = ''17''',
+    'SELECT * FROM photos WHERE id = 17::smallint',
+    'SELECT * FROM photos WHERE id = 17::bigint',
+    'SELECT * FROM photos WHERE id = 17::ID',
+    'SELECT * FROM photos WHERE 4000083886080000000 = id',
+    'SELECT * FROM photos WHERE id IN (17, 18, 4000083886080000000)',
+    'SELECT * FROM photos WHERE id IN (''17'', ''18'')',
+    'SELECT * FROM photos WHERE id IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)',
+    'SELECT * FROM photos WHERE id NOT IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12) AND n < 20',
+    'SELECT * FROM photos WHERE id = ANY (''{17, 18}'')',
+    'SELECT * FROM photos WHERE id = ANY (ARRAY[17, 18])',
+    'SELECT * FROM photos WHERE id = ANY (ARRAY[17, 18]::bigint[])',
+    'SELECT * FROM photos WHERE id = ANY (ARRAY[17, 18]::ID[])',
+    'SELECT * FROM photos WHERE id <> ALL (''{17, 18}''::bigint[]) AND n < 20',
+    'SELECT * FROM photos WHERE id BETWEEN 3 AND 7',
+    'SELECT * FROM photos WHERE id BETWEEN SYMMETRIC ''7'' AND 3',
+    'SELECT * FROM photos WHERE id > 1990 AND id <= 4000083886080000000',
+    'SELECT * FROM photos WHERE id >= snowflake_min_id(''2026-10-10'') AND id < snowflake_min_id(''2026-10-12'')',
+    'SELECT * FROM photos WHERE id IS DISTINCT FROM copy AND n < 5',
+    'SELECT * FROM photos WHERE id IS NOT DISTINCT FROM 5',
+    'SELECT * FROM photos WHERE (parent, id) > (17, 4000083886080000000) ORDER BY parent, id LIMIT 3',
+    'SELECT * FROM photos WHERE (id, n) IN ((3, 3), (4, 4))',
+    'SELECT * FROM photos WHERE (id = 17 OR id = 18 OR parent = 5) AND album > 1',
+    'SELECT * FROM photos WHERE album = 5 AND id > 100 AND id < 130',
+    'SELECT id FROM photos WHERE n BETWEEN 3 AND 5',
+    'SELECT * FROM photos WHERE copy = 17',
+    'SELECT count(*) FROM photos WHERE snowflake_shard(id) = 5',
+    'SELECT count(*) FROM photos WHERE id % 8 = 5',
+    'SELECT count(*) FROM photos WHERE id::text LIKE ''40%''',
+    'SELECT id FROM photos TABLESAMPLE bernoulli (10) REPEATABLE (1)',
+    'SELECT count(*) FROM brin WHERE id = 17',
+    'SELECT count(*) FROM brin WHERE id BETWEEN 17 AND 4000083886080000000',
+    'SELECT count(*) FROM hashed WHERE id = 17');
+
+-- parameters: of a type, and without one
+SELECT * FROM differences(
+    'PREPARE of_bigint_for_ID (bigint) AS SELECT * FROM photos WHERE id = $1',
+    'PREPARE of_integer_for_ID (integer) AS SELECT * FROM photos WHERE id = $1',
+    'PREPARE of_unknown_for_ID AS SELECT * FROM photos WHERE id = $1',
+    'PREPARE of_itself_for_ID (ID) AS SELECT * FROM photos WHERE id = $1',
+    'PREPARE of_array_for_ID (bigint[]) AS SELECT * FROM photos WHERE id = ANY ($1)',
+    'PREPARE of_unknown_array_for_ID AS SELECT * FROM photos WHERE id = ANY ($1)',
+    'PREPARE of_page_for_ID AS SELECT * FROM photos WHERE id > $1 ORDER BY id LIMIT $2',
+    'PREPARE of_insert_for_ID AS INSERT INTO photos (id, n) VALUES ($1, $2) RETURNING id',
+    'PREPARE of_update_for_ID AS UPDATE photos SET n = $2 WHERE id = $1 RETURNING *',
+    'EXECUTE of_bigint_for_ID (17)',
+    'EXECUTE of_integer_for_ID (17)',
+    'EXECUTE of_unknown_for_ID (17)',
+    'EXECUTE of_unknown_for_ID (''17'')',
+    'EXECUTE of_itself_for_ID (17)',
+    'EXECUTE of_itself_for_ID (17::bigint)',
+    'EXECUTE of_array_for_ID (''{17, 18}'')',
+    'EXECUTE of_unknown_array_for_ID (''{17, 18}'')',
+    'EXECUTE of_page_for_ID (17, 2)',
+    'EXECUTE of_insert_for_ID (''4000000000000000001'', 1)',
+    'EXECUTE of_update_for_ID (4000000000000000001, 2)',
+    'SET plan_cache_mode = force_generic_plan',
+    'EXECUTE of_bigint_for_ID (17)',
+    'EXECUTE of_unknown_for_ID (17)',
+    'EXECUTE of_array_for_ID (''{17, 18}'')',
+    'EXECUTE of_page_for_ID (17, 2)',
+    'RESET plan_cache_mode',
+    'DELETE FROM photos WHERE id = 4000000000000000001');
+
+-- joins
+SELECT * FROM differences(
+    'SELECT * FROM photos a JOIN photos b ON a.id = b.parent WHERE a.id < 20',
+    'SELECT * FROM photos a JOIN photos b ON a.id = b.copy WHERE a.id < 20',
+    'SELECT count(*) FROM photos a JOIN photos b ON a.id = b.n',
+    'SELECT count(*) FROM photos a LEFT JOIN photos b USING (id)',
+    'SELECT count(*) FROM photos a FULL JOIN photos b ON a.id = b.copy',
+    'SELECT count(*) FROM photos a JOIN photos b ON a.parent = b.id JOIN photos c ON b.parent = c.id',
+    'SELECT * FROM photos WHERE id = ANY (SELECT copy FROM photos WHERE n < 10)',
+    'SELECT count(*) FROM photos WHERE id IN (SELECT parent FROM photos)',
+    'SELECT count(*) FROM photos WHERE id NOT IN (SELECT parent FROM photos WHERE parent IS NOT NULL)',
+    'SELECT count(*) FROM photos p WHERE NOT EXISTS (SELECT FROM photos c WHERE c.parent = p.id)',
+    'SELECT a.id, b.id FROM photos a, LATERAL (SELECT * FROM photos b WHERE b.parent = a.id ORDER BY b.id LIMIT 2) b WHERE a.n < 9',
+    'SELECT * FROM photos JOIN (VALUES (17), (18)) v (x) ON id = x',
+    'SELECT * FROM photos JOIN unnest(''{17, 18}''::bigint[]) x ON id = x',
+    'SELECT * FROM photos WHERE id = (SELECT max(id) FROM photos)',
+    'SET enable_hashjoin = off',
+    'SET enable_nestloop = off',
+    'SELECT count(*) FROM photos a JOIN photos b ON a.parent = b.id',
+    'SELECT count(*) FROM photos a JOIN photos b ON a.id = b.copy',
+    'SET enable_mergejoin = off',
+    'SET enable_hashjoin = on',
+    'SELECT count(*) FROM photos a JOIN photos b ON a.parent = b.id',
+    'SELECT count(*) FROM photos a JOIN photos b ON a.id = b.copy',
+    'SET enable_nestloop = on',
+    'SET enable_hashjoin = off',
+    'SELECT count(*) FROM photos a JOIN photos b ON a.parent = b.id',
+    'RESET enable_mergejoin',
+    'RESET enable_hashjoin',
+    'SET parallel_setup_cost = 0',
+    'SET parallel_tuple_cost = 0',
+    'SET min_parallel_table_scan_size = 0',
+    'SELECT count(*), max(a.id), min(b.id::text::ID) FROM photos a JOIN photos b ON a.n = b.n',
+    'RESET parallel_setup_cost',
+    'RESET parallel_tuple_cost',
+    'RESET min_parallel_table_scan_size');
+
+-- groups, order, windows, sets and recursion
+SELECT * FROM differences(
+    'SELECT max(id) FROM photos',
+    'SELECT min(id), max(id) FROM photos WHERE id > 50',
+    'SELECT album, count(*), max(id), min(id) FROM photos GROUP BY album ORDER BY album',
+    'SELECT parent, count(*) FROM photos GROUP BY parent ORDER BY parent LIMIT 5',
+    'SELECT parent, copy, count(*) FROM photos GROUP BY parent, copy ORDER BY 1, 2 LIMIT 5',
+    'SELECT id, n FROM photos WHERE n < 3 GROUP BY GROUPING SETS ((id, n), (id), ()) ORDER BY 1, 2',
+    'SELECT DISTINCT parent FROM photos ORDER BY parent',
+    'SELECT DISTINCT ON (parent) parent, id FROM photos ORDER BY parent, id',
+    'SELECT count(DISTINCT parent), sum(id), avg(id), bit_and(id), bit_or(id) FROM photos',
+    'SELECT * FROM photos ORDER BY id LIMIT 3',
+    'SELECT * FROM photos ORDER BY id DESC LIMIT 3',
+    'SELECT parent, id FROM photos ORDER BY parent DESC, id DESC LIMIT 3',
+    'SELECT * FROM photos ORDER BY id, n LIMIT 3',
+    'SELECT id, lag(id) OVER w, lead(id, 1, 0) OVER w, first_value(id) OVER w, row_number() OVER w FROM photos WINDOW w AS (ORDER BY id) LIMIT 3',
+    'SELECT id, sum(n) OVER (ORDER BY id RANGE BETWEEN 10 PRECEDING AND CURRENT ROW) FROM photos LIMIT 20',
+    'SELECT id, rank() OVER (PARTITION BY parent ORDER BY id) FROM photos WHERE parent < 5',
+    'SELECT mode() WITHIN GROUP (ORDER BY id), percentile_disc(0.5) WITHIN GROUP (ORDER BY id) FROM photos',
+    'SELECT id FROM photos UNION ALL SELECT 5 LIMIT 3',
+    'SELECT id FROM photos WHERE id < 5 UNION SELECT parent FROM photos WHERE n < 30',
+    'WITH RECURSIVE t AS (SELECT id, parent, ARRAY[id] AS path FROM photos WHERE id = 4000083886080000000
+        UNION ALL SELECT p.id, p.parent, path || p.id FROM photos p JOIN t ON p.id = t.parent) SELECT * FROM t');
+
+-- from 18 on the planner uses indexes here, but only those of columns that it need not cast, so compare the rows alone
+SELECT * FROM differences(
+    '(SELECT id FROM photos) INTERSECT (SELECT parent FROM photos) ORDER BY id',
+    '(SELECT id FROM photos) EXCEPT (SELECT copy FROM photos) ORDER BY id');
+
+-- expressions
+SELECT * FROM differences(
+    'SELECT id + 1, id - 1, 1 + id, id * 2, id / 2, id % 10, -id, @ id, id & 1023, id | 1, id # 1, ~id, id >> 23, id << 3 FROM photos WHERE n < 9',
+    'SELECT id + id, id - parent, id + n, id > parent, id <= copy FROM photos WHERE n < 30',
+    'SELECT (id >> 23) + 1314220021721, (id >> 10) & 8191 FROM photos WHERE n < 9',
+    'SELECT coalesce(parent, 0), coalesce(parent, ''0''), coalesce(parent, copy), coalesce(parent, 9999999999) FROM photos WHERE n < 12',
+    'SELECT CASE WHEN n > 5 THEN id ELSE 0 END, CASE id WHEN 5 THEN n ELSE 0 END FROM photos WHERE n < 9',
+    'SELECT greatest(id, 5), least(id, copy), nullif(id, 5) FROM photos WHERE n < 9',
+    'SELECT id::text, id::bigint, id::bigint::int::text::ID FROM photos WHERE id < 9',
+    'SELECT id || ''x'', concat(id, 1), format(''%s %L'', id, id), quote_literal(id), to_char(id, ''9999''), to_hex(id) FROM photos WHERE n < 9',
+    'SELECT abs(id), mod(id, 10), gcd(id, 10), hashint8(id), int8range(id, id + 1) FROM photos WHERE n < 9',
+    'SELECT generate_series(id, id + 2) FROM photos WHERE id < 5',
+    'SELECT snowflake_timestamp(id), snowflake_shard(id), snowflake_to_text(id), snowflake_obfuscate(id, 1) FROM photos WHERE n < 9',
+    'SELECT array_agg(id ORDER BY id), string_agg(id::text, '','' ORDER BY id) FROM photos WHERE id < 9',
+    'SELECT * FROM photos ORDER BY id LIMIT (SELECT id FROM photos WHERE id = 3)');
+
+-- changes
+SELECT * FROM differences(
+    'INSERT INTO photos (id, n) VALUES (5001, 1), (''5002'', 2), (5003, 3) RETURNING id',
+    'INSERT INTO photos (id) SELECT 5004::smallint RETURNING id',
+    'INSERT INTO photos (id) SELECT i FROM generate_series(5005, 5009) i RETURNING id',
+    'INSERT INTO photos (id, copy) SELECT max(id) + 1, min(id) FROM photos RETURNING *',
+    'INSERT INTO photos (id, n) VALUES (5001, 5) ON CONFLICT (id) DO UPDATE SET n = excluded.n, copy = excluded.id, parent = photos.copy RETURNING *',
+    'INSERT INTO photos (id, n) VALUES (5001, 5) ON CONFLICT DO NOTHING RETURNING *',
+    'UPDATE photos SET parent = 5001, copy = id WHERE id = 5002 RETURNING *',
+    'UPDATE photos SET parent = copy, copy = parent WHERE id = 5002 RETURNING *',
+    'UPDATE photos SET id = id + 1000 WHERE id = 5009 RETURNING *',
+    'UPDATE photos p SET n = c.n FROM photos c WHERE c.parent = p.id AND p.id > 5000 RETURNING p.*',
+    'MERGE INTO photos p USING (VALUES (5003, 4), (5010, 5)) v (x, y) ON p.id = x
+        WHEN MATCHED THEN UPDATE SET n = y WHEN NOT MATCHED THEN INSERT (id, n) VALUES (x, y)',
+    'DELETE FROM photos USING photos c WHERE photos.id = c.id AND c.id = 5004 RETURNING photos.*',
+    'DELETE FROM photos WHERE id = 5005',
+    'DELETE FROM photos WHERE id IN (SELECT id FROM photos WHERE id BETWEEN 5006 AND 5007)',
+    'SELECT * FROM photos WHERE id > 5000 ORDER BY id LIMIT 20',
+    'UPDATE photos SET parent = 7777777 WHERE id = 17',
+    'UPDATE photos SET copy = 7777777 WHERE id = 17');
+
+-- foreign keys, checks, generated columns, domains, views, exclusion
+SELECT * FROM differences(
+    'CREATE TABLE tags (photo ID REFERENCES photos ON DELETE CASCADE ON UPDATE CASCADE, tag text,
+        small int REFERENCES photos, seen snowflake REFERENCES photos, PRIMARY KEY (photo, tag)) WITH (autovacuum_enabled = off)',
+    'INSERT INTO tags SELECT id, ''x'', n, id FROM photos WHERE id > 5000 AND id < 6000 AND n IS NULL',
+    'INSERT INTO tags VALUES (5001, ''x'', 5, 5), (5002, ''y'', 18, 18), (5002, ''z'', NULL, 5003), (5003, ''y'', 18, NULL)',
+    'UPDATE photos SET id = 5011 WHERE id = 5003',
+    'DELETE FROM tags WHERE tag = ''z''',
+    'UPDATE photos SET id = 5011 WHERE id = 5003',
+    'UPDATE photos SET parent = NULL, copy = NULL WHERE id IN (5001, 5002)',
+    'DELETE FROM photos WHERE id = 5001',
+    'SELECT * FROM tags ORDER BY photo, tag',
+    'CREATE TABLE made (id ID PRIMARY KEY CHECK (id > 0), made timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id)) STORED,
+        twin ID GENERATED ALWAYS AS (id) STORED, next ID GENERATED ALWAYS AS (id + 1) STORED, old ID DEFAULT 0, CHECK (id <> 13))',
+    'INSERT INTO made VALUES (4000000000008388608) RETURNING *',
+    'INSERT INTO made VALUES (-1)',
+    'INSERT INTO made VALUES (13)',
+    'CREATE DOMAIN photo_id AS ID CHECK (VALUE > 0)',
+    'CREATE TABLE of_domain (id photo_id PRIMARY KEY, copy photo_id REFERENCES photos) WITH (autovacuum_enabled = off)',
+    'INSERT INTO of_domain SELECT i, i FROM generate_series(1, 1000) i',
+    'ANALYZE of_domain',
+    'SELECT * FROM of_domain WHERE id = 17',
+    'SELECT * FROM of_domain WHERE id IN (''17'', ''18'')',
+    'SELECT max(id) FROM of_domain',
+    'SELECT count(*) FROM of_domain JOIN photos USING (id)',
+    'SELECT coalesce(id, 0), id + 1, to_json(of_domain) ->> ''id'' FROM of_domain WHERE id < 3',
+    'CREATE VIEW seen AS SELECT id, parent, n FROM photos WHERE id > 10',
+    'SELECT * FROM seen WHERE id = 17',
+    'CREATE MATERIALIZED VIEW kept AS SELECT id, max(copy) AS copy FROM photos GROUP BY id',
+    'CREATE UNIQUE INDEX ON kept (id)',
+    'REFRESH MATERIALIZED VIEW CONCURRENTLY kept',
+    'CREATE TABLE apart (id ID, EXCLUDE USING hash (id WITH =))',
+    'INSERT INTO apart VALUES (1), (2)',
+    'INSERT INTO apart VALUES (1)',
+    'ALTER TABLE photos REPLICA IDENTITY USING INDEX photos_pkey');
+
+-- partitions
+SELECT * FROM differences(
+    'CREATE TABLE daily (id ID PRIMARY KEY, n int) PARTITION BY RANGE (id)',
+    'CREATE TABLE daily_1 PARTITION OF daily FOR VALUES FROM (0) TO (''4000000000000000000'') WITH (autovacuum_enabled = off)',
+    'CREATE TABLE daily_2 PARTITION OF daily FOR VALUES FROM (4000000000000000000) TO (snowflake_min_id(''2026-10-15''))
+        WITH (autovacuum_enabled = off)',
+    'CREATE TABLE daily_3 (id ID PRIMARY KEY, n int) WITH (autovacuum_enabled = off)',
+    'ALTER TABLE daily ATTACH PARTITION daily_3 FOR VALUES FROM (snowflake_min_id(''2026-10-15'')) TO (MAXVALUE)',
+    'INSERT INTO daily SELECT id, n FROM photos',
+    'ANALYZE daily',
+    'SELECT * FROM daily WHERE id = 17',
+    'SELECT * FROM daily WHERE id = ''17''',
+    'SELECT * FROM daily WHERE id IN (17, 18)',
+    'SELECT * FROM daily WHERE id = ANY (''{17, 4000083886080000000}'')',
+    'SELECT count(*) FROM daily WHERE id >= snowflake_min_id(''2026-10-10'') AND id < snowflake_min_id(''2026-10-11'')',
+    'SELECT * FROM daily ORDER BY id DESC LIMIT 3',
+    'UPDATE daily SET id = 4000000000000000001 WHERE id = 17 RETURNING *, tableoid::regclass',
+    'PREPARE pruned_for_ID (bigint) AS SELECT * FROM daily WHERE id = $1',
+    'SET plan_cache_mode = force_generic_plan',
+    'EXECUTE pruned_for_ID (18)',
+    'RESET plan_cache_mode',
+    'SET enable_partitionwise_join = on',
+    'SET enable_partitionwise_aggregate = on',
+    'SELECT count(*) FROM daily a JOIN daily b ON a.id = b.id',
+    'SELECT id, count(*) FROM daily GROUP BY id ORDER BY id LIMIT 3',
+    'RESET enable_partitionwise_join',
+    'RESET enable_partitionwise_aggregate',
+    'CREATE TABLE spread (id ID PRIMARY KEY, n int) PARTITION BY HASH (id)',
+    'CREATE TABLE spread_0 PARTITION OF spread FOR VALUES WITH (MODULUS 2, REMAINDER 0) WITH (autovacuum_enabled = off)',
+    'CREATE TABLE spread_1 PARTITION OF spread FOR VALUES WITH (MODULUS 2, REMAINDER 1) WITH (autovacuum_enabled = off)',
+    'INSERT INTO spread SELECT i, i FROM generate_series(1, 100) i',
+    'SELECT *, tableoid::regclass FROM spread WHERE id = 17',
+    'SELECT tableoid::regclass, count(*) FROM spread GROUP BY 1 ORDER BY 1');
+
+-- arrays
+SELECT * FROM differences(
+    'CREATE TABLE lists (id ID PRIMARY KEY, ids ID[]) WITH (autovacuum_enabled = off)',
+    'INSERT INTO lists SELECT i, ARRAY[i, i + 1, i + 2] FROM generate_series(1, 2000) i',
+    'INSERT INTO lists VALUES (3001, ''{1,2}''), (3002, ARRAY[1, 2]), (3003, ARRAY[1, 2]::bigint[])',
+    'INSERT INTO lists SELECT 3004, array_agg(id ORDER BY id) FROM photos WHERE id < 5',
+    'CREATE INDEX ON lists USING gin (ids)',
+    'ANALYZE lists',
+    'SELECT * FROM lists WHERE ids @> ''{17}''',
+    'SELECT * FROM lists WHERE ids && ARRAY[17, 18]::ID[]',
+    'SELECT * FROM lists WHERE ids = ''{17, 18, 19}''',
+    'SELECT * FROM lists WHERE 17 = ANY (ids)',
+    'SELECT * FROM lists WHERE id = ANY (ids) AND id < 3',
+    'SELECT l.id, x FROM lists l, unnest(ids) x WHERE l.id < 3',
+    'SELECT array_position(ids, 18), array_position(ids, id), array_remove(ids, 18), array_append(ids, id), ids || id, ids || 5,
+        id || ids, ids || ids, ids || 18::bigint, cardinality(ids), ids[1], ids[1] + 1, array_to_string(ids, '','') FROM lists WHERE id = 17',
+    'SELECT ids::bigint[], ids::text[]::ID[], ''{1}''::int[]::ID[] FROM lists WHERE ids @> ''{17}''');
+
+-- functions
+SELECT * FROM differences(
+    'CREATE FUNCTION of_bigint(bigint) RETURNS bigint LANGUAGE sql AS ''SELECT $1 + 1''',
+    'CREATE FUNCTION of_array(bigint[]) RETURNS bigint LANGUAGE sql AS ''SELECT $1[1]''',
+    'CREATE FUNCTION of_many(VARIADIC bigint[]) RETURNS bigint LANGUAGE sql AS ''SELECT $1[2]''',
+    'CREATE FUNCTION of_any(anyelement) RETURNS anyelement LANGUAGE sql AS ''SELECT $1''',
+    'CREATE FUNCTION overloaded(bigint) RETURNS text LANGUAGE sql AS ''SELECT ''''bigint''''''',
+    'CREATE FUNCTION overloaded(integer) RETURNS text LANGUAGE sql AS ''SELECT ''''integer''''''',
+    'CREATE FUNCTION overloaded(text) RETURNS text LANGUAGE sql AS ''SELECT ''''text''''''',
+    'SELECT of_bigint(id), of_many(id, id), of_any(id), overloaded(id), overloaded(17), overloaded(''17'') FROM photos WHERE id < 3',
+    'SELECT of_array(array_agg(id ORDER BY id)) FROM photos',
+    'CREATE FUNCTION rows_in_sql() RETURNS TABLE (id bigint) LANGUAGE sql AS ''SELECT id FROM photos WHERE n = 3''',
+    'SELECT * FROM rows_in_sql()',
+    'CREATE FUNCTION in_plpgsql(x int) RETURNS photos LANGUAGE plpgsql AS ''DECLARE b bigint; i int; r photos; v photos.id%TYPE;
+        BEGIN SELECT id, id INTO STRICT b, i FROM photos WHERE id = x; SELECT * INTO STRICT r FROM photos WHERE id = b;
+        v := i + r.id; v := v + 1; r.id := v; RETURN r; END''',
+    'SELECT in_plpgsql(5)',
+    'CREATE TYPE pair AS (a bigint, b int)',
+    'SELECT ROW(id, n)::pair FROM photos WHERE id = 3');
+
+-- differences: numbers that are not integers
+SELECT * FROM differences(
+    'SELECT n FROM photos WHERE id = 5.0',
+    'SELECT n FROM photos WHERE id = 5::numeric',
+    'SELECT n FROM photos WHERE id = 5::float8',
+    'SELECT id * 1.5 FROM photos WHERE id = 5',
+    'SELECT round(id), sqrt(id) FROM photos WHERE id = 5',
+    'SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY id) FROM photos WHERE id = 5',
+    'SELECT id::int FROM photos WHERE id = 5',
+    'SELECT id::numeric FROM photos WHERE id = 5',
+    'SELECT id::float8 FROM photos WHERE id = 5',
+    'INSERT INTO photos (id) VALUES (8000.0) RETURNING id',
+    'INSERT INTO photos (id) SELECT 8001::numeric RETURNING id');
+-- differences: where two types must be the same, or an expression becomes bigint
+SELECT * FROM differences(
+    'SELECT id FROM lists WHERE ids @> ARRAY[17::bigint]',
+    'SELECT id FROM photos WHERE ARRAY[id] = ARRAY[5::bigint]',
+    'SELECT id FROM photos WHERE int8range(5, 6) @> id',
+    'WITH RECURSIVE t AS ((SELECT id FROM photos ORDER BY id LIMIT 1)
+        UNION ALL SELECT (SELECT min(id) FROM photos WHERE id > t.id) FROM t WHERE t.id < 3) SELECT * FROM t',
+    'CREATE FUNCTION rows_in_plpgsql() RETURNS TABLE (id bigint) LANGUAGE plpgsql AS
+        ''BEGIN RETURN QUERY SELECT p.id FROM photos p WHERE p.id = 5; END''',
+    'SELECT * FROM rows_in_plpgsql()',
+    'CREATE FUNCTION of_itself(ID) RETURNS text LANGUAGE sql AS ''SELECT $1::text''',
+    'SELECT of_itself(5), of_itself(''5''), of_itself(id) FROM photos WHERE id = 5',
+    'SELECT of_itself(id + 1) FROM photos WHERE id = 5',
+    'CREATE TABLE whole (id integer PRIMARY KEY)',
+    'CREATE TABLE of_integer (id ID REFERENCES whole)',
+    'CREATE TABLE numbered (id ID GENERATED ALWAYS AS IDENTITY)',
+    'CREATE TABLE other (id bigint PRIMARY KEY, n int)',
+    'ALTER TABLE daily DETACH PARTITION daily_3',
+    'ALTER TABLE daily ATTACH PARTITION other FOR VALUES FROM (snowflake_min_id(''2026-10-15'')) TO (MAXVALUE)');
+-- differences: other plans for the same rows.  A set of rows of both types is made before a condition on it is looked at.
+SELECT * FROM differences(
+    'SELECT * FROM (SELECT id FROM photos UNION ALL SELECT parent FROM photos) u WHERE id = 17',
+    'SELECT * FROM (SELECT id FROM photos UNION ALL SELECT copy FROM photos) u WHERE id = 17',
+    'SELECT * FROM (SELECT id FROM photos UNION ALL SELECT copy::ID FROM photos) u WHERE id = 17',
+    'SELECT id FROM photos WHERE id < 3 UNION SELECT copy FROM photos WHERE n = 17',
+    'SELECT max(id), min(id) FROM daily');
+
+-- errors of input name the type, but comparisons read a constant as bigint
+SELECT * FROM differences(
+    'UPDATE photos SET parent = ''x'' WHERE id = 17',
+    'SELECT ''''::ID',
+    'SELECT ''5.0''::ID',
+    'SELECT ''9223372036854775808''::ID',
+    'SELECT ''-9223372036854775809''::ID',
+    'SELECT 9223372036854775808::ID',
+    'SELECT n FROM photos WHERE id = ''x''',
+    'SELECT '' -9223372036854775808 ''::ID, ''9223372036854775807''::ID, 32767::smallint::ID, -2147483648::ID');
+COPY as_snowflake.photos (id) FROM stdin;
+6001
+x
+\.
+COPY as_snowflake.photos (id, n) FROM stdin;
+6001	1
+6002	2
+\.
+COPY (SELECT id, n FROM as_snowflake.photos WHERE id BETWEEN 6001 AND 6002) TO stdout;
+
+-- types of expressions: what is still a snowflake is a string in JSON
+CREATE FUNCTION types_of(VARIADIC expressions text[]) RETURNS TABLE (type text, expression text) LANGUAGE plpgsql AS $$
+BEGIN
+    FOREACH expression IN ARRAY expressions LOOP
+        type := btrim(outcome('SELECT DISTINCT pg_typeof(' || expression || ') FROM photos WHERE id = 17 GROUP BY id, parent, copy', 'snowflake'), E'()\n');
+        RETURN NEXT;
+    END LOOP;
+END $$;
+SELECT * FROM types_of('id', 'coalesce(id, 0)', 'coalesce(id, parent)', 'coalesce(id, 0::bigint)', 'coalesce(id, copy)',
+    'CASE WHEN true THEN id ELSE 0 END', 'greatest(id, 5)', 'nullif(id, 5)', 'max(id)', 'max(id)::snowflake', 'sum(id)',
+    'mode() WITHIN GROUP (ORDER BY id)', '(array_agg(id))[1]', 'array_agg(id)', 'array_agg(max(id)) OVER ()', 'ARRAY[id, 5]',
+    'ARRAY[id, copy]', 'lag(id) OVER ()', 'lead(id, 1, 0) OVER ()', 'id + 1', '-id', '(SELECT photos.id)', 'unnest(ARRAY[id])');
+SELECT pg_typeof(id) FROM (SELECT id FROM as_snowflake.photos UNION ALL SELECT parent FROM as_snowflake.photos LIMIT 1) u;
+SELECT pg_typeof(id) FROM (SELECT id FROM as_snowflake.photos UNION ALL SELECT copy FROM as_snowflake.photos LIMIT 1) u;
+SELECT pg_typeof(id) FROM as_snowflake.photos JOIN as_snowflake.lists USING (id) LIMIT 1;
+SELECT pg_typeof(id) FROM as_snowflake.photos JOIN as_bigint.lists USING (id) LIMIT 1;
+-- of a parameter whose type the client leaves to the server
+SELECT name, parameter_types FROM pg_prepared_statements WHERE name ~ '^of_(unknown|page|insert|update)' ORDER BY name;
+DEALLOCATE ALL;
+
+-- JSON
+SET search_path = as_snowflake, public;
+SELECT to_json(id), to_jsonb(parent), to_json(copy) FROM photos WHERE n = 10 AND id > 100;
+SELECT row_to_json(p), to_jsonb(p) FROM photos p WHERE id = 17;
+SELECT json_agg(p) FROM (SELECT id, n FROM photos WHERE id IN (4000083886080000000, 17) ORDER BY id) p;
+SELECT jsonb_agg(id), json_agg(id::bigint), array_to_json(array_agg(id)), json_object_agg(id, parent) FROM photos WHERE id = 4000083886080000000;
+SELECT json_build_object('id', id, 'ids', ARRAY[id]), jsonb_build_array(id, n) FROM photos WHERE id = 4000083886080000000;
+SELECT to_json(l), to_json(m), to_json(d) FROM lists l, made m, of_domain d WHERE l.id = 17 AND d.id = 17;
+SELECT json_build_object('max', max(id), 'cast', max(id)::snowflake, 'next', id + 1) FROM photos WHERE id = 4000083886080000000 GROUP BY id;
+-- and back, from strings and from numbers
+SELECT * FROM jsonb_populate_record(NULL::photos, '{"id": "4000083886080000000", "parent": 17, "n": null}');
+SELECT count(*) FROM photos p WHERE (json_populate_record(NULL::photos, to_json(p))).id = p.id AND p = jsonb_populate_record(NULL::photos, to_jsonb(p));
+SELECT * FROM json_populate_recordset(NULL::lists, '[{"id": "17", "ids": ["1", 2]}, {"id": 18, "ids": []}]');
+SELECT * FROM json_to_recordset('[{"id": "4000083886080000000"}, {"id": 4000083886080000000}]') AS r (id snowflake);
+SELECT * FROM differences('SELECT (to_jsonb(p) ->> ''id'')::ID FROM photos p WHERE id = 17',
+    'SELECT (to_jsonb(p) -> ''id'')::bigint FROM photos p WHERE id = 17',
+    'SELECT to_jsonb(p) @> ''{"id": 17}'' FROM photos p WHERE id = 17',
+    'SELECT to_jsonb(p) @> jsonb_build_object(''id'', id) FROM photos p WHERE id = 17');
+
+-- ALTER TABLE: the files of the table and of its indexes stay, with constraints, data and order
+CREATE TABLE albums (id bigint PRIMARY KEY DEFAULT next_id(5));
+CREATE TABLE moved (id bigint PRIMARY KEY DEFAULT next_id(5), album bigint REFERENCES albums, n int);
+CREATE INDEX ON moved (album, id);
+CREATE INDEX ON moved USING hash (album);
+CREATE INDEX ON moved USING brin (id);
+CREATE INDEX ON moved (n) INCLUDE (id);
+INSERT INTO albums SELECT i FROM generate_series(1, 10) i;
+INSERT INTO moved SELECT i, i % 10 + 1, i FROM generate_series(1, 1000) i;
+CREATE VIEW files AS SELECT relname, pg_relation_filenode(oid) AS file FROM pg_class
+    WHERE relname ~ '^(albums|moved)' AND relkind IN ('r', 'i');
+CREATE TABLE files_before AS SELECT * FROM files;
+ALTER TABLE albums ALTER id TYPE snowflake;
+ALTER TABLE moved ALTER id TYPE snowflake, ALTER album TYPE snowflake;
+SELECT relname FROM (TABLE files EXCEPT TABLE files_before) f;
+SELECT count(*), sum(moved.id), min(to_json(moved.id)::text) FROM moved JOIN albums ON album = albums.id;
+SELECT conname, convalidated, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'moved'::regclass AND contype = 'f';
+INSERT INTO albums DEFAULT VALUES RETURNING snowflake_shard(id), pg_typeof(id);
+ALTER TABLE moved ALTER id TYPE bigint, ALTER album TYPE bigint;
+ALTER TABLE albums ALTER id TYPE bigint;
+SELECT relname FROM (TABLE files EXCEPT TABLE files_before) f;
+SELECT count(*), sum(moved.id), min(to_json(moved.id)::text) FROM moved JOIN albums ON album = albums.id;
+-- but conditions on the column are looked at again, statistics of the column go, and arrays are rewritten
+CREATE TABLE checked (id bigint, ids bigint[], n int, CONSTRAINT positive CHECK (id > 0));
+CREATE INDEX ON checked (n) WHERE id > 5;
+INSERT INTO checked SELECT i, ARRAY[i], i FROM generate_series(1, 100) i;
+ANALYZE checked;
+CREATE VIEW more_files AS SELECT relname, pg_relation_filenode(oid) AS file FROM pg_class WHERE relname ~ '^checked' AND relkind IN ('r', 'i');
+TRUNCATE files_before;
+INSERT INTO files_before TABLE more_files;
+ALTER TABLE checked ALTER id TYPE snowflake;
+SELECT relname FROM (TABLE more_files EXCEPT TABLE files_before) f;
+SELECT attname FROM pg_stats WHERE tablename = 'checked' ORDER BY attname;
+ALTER TABLE checked ALTER ids TYPE snowflake[];
+SELECT relname FROM (TABLE more_files EXCEPT TABLE files_before) f ORDER BY relname;
+
+RESET search_path;
+SET client_min_messages = warning;
+DROP SCHEMA as_bigint, as_snowflake CASCADE;
+DROP FUNCTION outcome(text, text), plan(text, text), differences(text[]), types_of(text[]);
