@@ -10,11 +10,13 @@ use lib $FindBin::RealBin;
 use SnowflakeTest;
 
 my $node = server_in_utc('documents');
-$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE DATABASE app');
+$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE ROLE owner LOGIN; CREATE DATABASE app OWNER owner');
 
 # --- README.md: the first example creates the extension --------------------
 
+# Each use is a session of its own, of the database's owner, who is no superuser.
 my ($first, @uses) = grep { $_->{language} eq 'sql' } blocks('README.md');
+$ENV{PGUSER} = 'owner';
 run_examples($node, 'app', $first);
 $node->safe_psql('app', q{
 	CREATE TABLE old_photos AS SELECT title, timestamptz '2019-01-01Z' + n / 2 * interval '1 ms' AS created_at
@@ -31,6 +33,8 @@ is($node->safe_psql('app', q{SELECT snowflake_timestamp(id) AS time, snowflake_s
 	'README.md: rows of earlier times get IDs of their times');
 is($node->safe_psql('app', q{INSERT INTO albums (title) VALUES ('first') RETURNING snowflake_shard(id)}), 5,
 	'README.md: a shard set by ALTER DATABASE is that of new sessions');
+
+$ENV{PGUSER} = 'postgres';
 
 # --- the other documents --------------------------------------------------
 
