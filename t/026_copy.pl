@@ -31,7 +31,8 @@ foreach my $column (
 	'bigint DEFAULT next_id()',
 	q{bigint DEFAULT next_id(5, 'used')},
 	q{bigint DEFAULT next_id(5, 'used', 'instagram')},
-	q{snowflake DEFAULT next_id(5)},
+	'snowflake DEFAULT next_id(5)',
+	'snowflake DEFAULT next_id()',
 	'text DEFAULT snowflake_to_text(next_id(5))')
 {
 	$node->safe_psql('postgres', "DROP TABLE IF EXISTS photos; CREATE TABLE photos (id $column, n int)");
