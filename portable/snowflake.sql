@@ -1,8 +1,9 @@
 --
 -- portable/snowflake.sql
---	  Instagram's IDs for databases in which no extension in C can be installed:
---	  the same functions, the same bits and the same sequences as those of the
---	  extension, slower and with fewer promises.  See doc/portable.md.
+--	  IDs of the layouts "instagram" and "javascript" for databases in which no
+--	  extension in C can be installed: the same functions, the same bits and the
+--	  same sequences as those of the extension, slower and with fewer promises.
+--	  See doc/portable.md.
 --
 -- To be run once, by the owner of the database or of a schema, as a whole:
 --
@@ -12,8 +13,9 @@
 -- wrong, nothing is installed.  It does not run a second time: nor does that
 -- change anything.
 --
--- A sequence's value is a time and a slot, tick * 1024 + slot, as for the
--- extension.  This file knows no other layout.
+-- A sequence's value is a time and a slot, tick * slots + slot, as for the
+-- extension.  Both layouts have ticks of a millisecond, and as many shards and
+-- slots as some number of bits can count.
 --
 
 DO $$
@@ -34,6 +36,116 @@ CREATE SEQUENCE next_id_seq MAXVALUE 1125899906841599;
 
 COMMENT ON SEQUENCE next_id_seq IS
 'time and slot of the last ID of calls that name no sequence';
+
+--
+-- Layouts
+--
+
+-- A text, so that both 'javascript' and 'javascript'::snowflake_layout work, as
+-- they do with the extension.
+CREATE DOMAIN snowflake_layout AS text;
+
+COMMENT ON DOMAIN snowflake_layout IS
+'which bits of an ID are its time, shard and sequence: instagram or javascript';
+
+CREATE TYPE snowflake_parameters AS (
+	name text,
+	epoch bigint,				-- Unix time in milliseconds
+	end_tick bigint,			-- the first one that is never issued
+	shard_bits integer,
+	slot_bits integer,
+	id_bits integer,			-- to the right of the tick: those of shard and slot
+	max_value bigint			-- of sequences that serve the layout: the last value
+);
+
+COMMENT ON TYPE snowflake_parameters IS
+'for the functions of this file: what follows from a layout''s name';
+
+-- Everything that these functions know about a layout.  The planner replaces the
+-- call by its result if the name is a constant, and then takes the fields.
+CREATE FUNCTION snowflake_parameters(layout snowflake_layout)
+RETURNS snowflake_parameters
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path FROM CURRENT
+AS $$
+DECLARE
+	name text COLLATE "C" := lower(btrim(layout COLLATE "C", E' \t\n\r\f\v'));
+BEGIN
+	CASE
+		WHEN name = 'instagram' THEN
+			RETURN ROW('instagram', 1314220021721, 1099511627775, 13, 10, 23, 1125899906841599)::snowflake_parameters;
+		WHEN name = 'javascript' THEN
+			RETURN ROW('javascript', 1577836800000, 2199023255551, 5, 7, 12, 281474976710527)::snowflake_parameters;
+		WHEN name LIKE '%:%' OR name IN ('twitter', 'discord', 'shardingsphere', 'sonyflake', 'mastodon', 'pgedge',
+										 'trace', 'decimal') THEN
+			RAISE feature_not_supported USING
+				MESSAGE = format('layout "%s" needs the extension', layout),
+				HINT = 'The portable version has the layouts "instagram" and "javascript".';
+		ELSE
+			RAISE invalid_text_representation USING
+				MESSAGE = format('invalid input syntax for type snowflake_layout: "%s"', layout),
+				HINT = 'The portable version has the layouts "instagram" and "javascript".';
+	END CASE;
+END $$;
+
+COMMENT ON FUNCTION snowflake_parameters(snowflake_layout) IS
+'what follows from a layout''s name; an error if there is no such layout here';
+
+-- For functions that are not STRICT, because NULL must not become a NULL ID.
+CREATE FUNCTION snowflake_named_layout(layout snowflake_layout)
+RETURNS snowflake_parameters
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+SET search_path FROM CURRENT
+AS $$
+BEGIN
+	IF layout IS NULL THEN
+		RAISE null_value_not_allowed USING MESSAGE = 'layout must not be null';
+	END IF;
+	RETURN snowflake_parameters(layout);
+END $$;
+
+COMMENT ON FUNCTION snowflake_named_layout(snowflake_layout) IS
+'for next_id(): what follows from a layout''s name, which must not be null';
+
+CREATE FUNCTION snowflake_served_layout(max_value bigint)
+RETURNS snowflake_parameters
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE max_value
+	WHEN (snowflake_parameters('instagram')).max_value THEN snowflake_parameters('instagram')
+	WHEN (snowflake_parameters('javascript')).max_value THEN snowflake_parameters('javascript') END;
+
+COMMENT ON FUNCTION snowflake_served_layout(bigint) IS
+'the layout that sequences of this MAXVALUE serve, or NULL';
+
+CREATE FUNCTION snowflake_tick_time(layout snowflake_parameters, tick bigint)
+RETURNS timestamptz
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN to_timestamp(((layout).epoch + tick)::float8 / 1000);
+
+COMMENT ON FUNCTION snowflake_tick_time(snowflake_parameters, bigint) IS
+'time at which a tick of a layout begins';
+
+CREATE FUNCTION snowflake_layouts(
+	OUT name text,
+	OUT definition text,
+	OUT epoch timestamptz,
+	OUT tick interval,
+	OUT shards bigint,
+	OUT ids_per_tick bigint,
+	OUT expires timestamptz,
+	OUT max_value bigint)
+RETURNS SETOF record
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE ROWS 2
+BEGIN ATOMIC
+	SELECT p.name,
+		   format('timestamp:41 shard:%s sequence:%s epoch:%s', p.shard_bits, p.slot_bits, p.epoch),
+		   snowflake_tick_time(p, 0), interval '1 ms', 1::bigint << p.shard_bits, 1::bigint << p.slot_bits,
+		   snowflake_tick_time(p, p.end_tick), p.max_value
+	FROM unnest(ARRAY['instagram', 'javascript']) n, snowflake_parameters(n) p;
+END;
+
+COMMENT ON FUNCTION snowflake_layouts() IS
+'the layouts: fields, limits, end, and the MAXVALUE of a sequence for each';
 
 --
 -- Making IDs
@@ -69,8 +181,8 @@ END $$;
 COMMENT ON FUNCTION snowflake_shard_setting() IS
 'for next_id(): the shard in the setting snowflake.shard';
 
--- Which layout of the extension has sequences of this MAXVALUE, if it is not
--- Instagram's.
+-- Which layout of the extension has sequences of this MAXVALUE, if it is not one
+-- of this file's.
 CREATE FUNCTION snowflake_other_layout(max_value bigint)
 RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -81,45 +193,40 @@ RETURN CASE max_value
 	WHEN 140737488355071 THEN 'sonyflake'
 	WHEN 9223372036854710271 THEN 'mastodon'
 	WHEN 9007199254736892 THEN 'pgedge'
-	WHEN 281474976710527 THEN 'javascript'
 	WHEN 9435509593701641 THEN 'trace'
 	WHEN 92233720199999 THEN 'decimal' END;
 
 COMMENT ON FUNCTION snowflake_other_layout(bigint) IS
-'for error messages: the extension''s other layout that has this MAXVALUE';
+'for error messages: the layout of the extension alone that has this MAXVALUE';
 
--- Raise an error if the arguments or the sequence cannot be used.  "privilege"
--- is what the caller needs on the sequence: 'UPDATE' to take values,
--- 'SELECT, USAGE' (either) to look, or 'owner' to alter it, for which its
--- parameters do not matter.
-CREATE FUNCTION snowflake_check(shard bigint, sequence regclass, privilege text)
+CREATE FUNCTION snowflake_check_shard(shard bigint, layout snowflake_parameters)
+RETURNS void
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF shard >> layout.shard_bits <> 0 THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('shard %s is out of range', shard),
+			DETAIL = format('The shards of the layout "%s" are 0 to %s.', layout.name, (1 << layout.shard_bits) - 1),
+			HINT = format('Use a shard that no other server uses. To compute it from a key, which may be negative, use abs(key %% %s).',
+						  1 << layout.shard_bits);
+	END IF;
+END $$;
+
+COMMENT ON FUNCTION snowflake_check_shard(bigint, snowflake_parameters) IS
+'for next_id(): an error if a layout has no such shard';
+
+CREATE FUNCTION snowflake_check_relation(sequence regclass)
 RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path FROM CURRENT
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	class record;
-	seq record;
-	name text;
-	qualified text;
-	served text;
-	message text := 'cannot make IDs from sequence "%s"';
-	detail text;
-	hint text;
 BEGIN
-	IF shard IS NULL OR sequence IS NULL THEN
-		RAISE null_value_not_allowed USING
-			MESSAGE = CASE WHEN shard IS NULL THEN 'shard' ELSE 'sequence' END || ' must not be null';
-	END IF;
-	IF shard NOT BETWEEN 0 AND 8191 THEN
-		RAISE invalid_parameter_value USING
-			MESSAGE = format('shard %s is out of range', shard),
-			DETAIL = 'The shards of the layout "instagram" are 0 to 8191.',
-			HINT = 'Use a shard that no other server uses. To compute it from a key, which may be negative, use abs(key % 8192).';
-	END IF;
-
-	SELECT * INTO class FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE c.oid = sequence;
-	-- An old snapshot does not show a new sequence; the functions below do.
+	SELECT * INTO class FROM pg_class WHERE oid = sequence;
+	-- An old snapshot does not show a new sequence, but functions find it.
 	IF NOT FOUND AND pg_relation_filenode(sequence) IS NULL THEN
 		RAISE undefined_table USING
 			MESSAGE = format('sequence with OID %s does not exist', sequence::oid);
@@ -128,6 +235,41 @@ BEGIN
 		RAISE wrong_object_type USING
 			MESSAGE = format('"%s" is not a sequence', class.relname);
 	END IF;
+END $$;
+
+COMMENT ON FUNCTION snowflake_check_relation(regclass) IS
+'for next_id(): an error if a relation does not exist or is no sequence';
+
+-- Return the layout of a sequence: "asked" or, if that is NULL, the one that the
+-- sequence serves.  Raise an error if the arguments or the sequence cannot be
+-- used.  "privilege" is what the caller needs on the sequence: 'UPDATE' to take
+-- values, 'SELECT, USAGE' (either) to look, or 'owner' to alter it, for which its
+-- parameters do not matter.
+CREATE FUNCTION snowflake_check(shard bigint, sequence regclass, asked snowflake_parameters, privilege text)
+RETURNS snowflake_parameters
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path FROM CURRENT
+AS $$
+DECLARE
+	class record;
+	seq record;
+	name text;
+	qualified text;
+	served snowflake_parameters;
+	other text;
+	needs_extension boolean;
+	message text := 'cannot make IDs from sequence "%s"';
+	detail text;
+	hint text;
+BEGIN
+	IF shard IS NULL OR sequence IS NULL THEN
+		RAISE null_value_not_allowed USING
+			MESSAGE = CASE WHEN shard IS NULL THEN 'shard' ELSE 'sequence' END || ' must not be null';
+	END IF;
+	PERFORM snowflake_check_shard(shard, asked);
+
+	PERFORM snowflake_check_relation(sequence);
+	SELECT * INTO class FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE c.oid = sequence;
 	name := coalesce(class.relname, sequence::text);
 	qualified := coalesce(quote_ident(class.nspname) || '.' || quote_ident(class.relname), sequence::text);
 
@@ -136,14 +278,24 @@ BEGIN
 			RAISE insufficient_privilege USING
 				MESSAGE = format('must be owner of sequence %s', name);
 		END IF;
-	ELSIF NOT has_sequence_privilege(sequence, privilege) THEN
-		RAISE insufficient_privilege USING
-			MESSAGE = format('permission denied for sequence %s', name),
-			HINT = format('The sequence''s owner can GRANT %s ON SEQUENCE.',
-						  CASE privilege WHEN 'UPDATE' THEN 'USAGE, UPDATE' ELSE 'USAGE' END);
+	ELSE
+		IF NOT has_sequence_privilege(sequence, privilege) THEN
+			RAISE insufficient_privilege USING
+				MESSAGE = format('permission denied for sequence %s', name),
+				HINT = format('The sequence''s owner can GRANT %s ON SEQUENCE.',
+							  CASE privilege WHEN 'UPDATE' THEN 'USAGE, UPDATE' ELSE 'USAGE' END);
+		END IF;
+
+		seq := pg_sequence_parameters(sequence);
+		served := snowflake_served_layout(seq.maximum_value);
+		other := snowflake_other_layout(seq.maximum_value);
+		needs_extension := asked IS NULL AND other IS NOT NULL;
+		IF NOT needs_extension THEN
+			asked := coalesce(asked, served, snowflake_parameters('instagram'));
+			PERFORM snowflake_check_shard(shard, asked);
+		END IF;
 	END IF;
 
-	seq := pg_sequence_parameters(sequence);
 	IF class.relpersistence = 't' THEN
 		detail := 'The sequence is temporary.';
 		hint := 'Use a sequence that all sessions share and that outlives them.';
@@ -151,15 +303,21 @@ BEGIN
 		detail := 'The sequence is unlogged and would repeat IDs after a crash.';
 		hint := format('Use ALTER SEQUENCE %s SET LOGGED.', qualified);
 	ELSIF privilege = 'owner' THEN
-		RETURN;
-	ELSIF seq.maximum_value <> 1125899906841599 THEN
-		served := snowflake_other_layout(seq.maximum_value);
-		message := 'cannot make IDs of layout "instagram" from sequence "%s"';
-		IF served IS NULL THEN
-			detail := format('The sequence has MAXVALUE %s, but a sequence for this layout has MAXVALUE 1125899906841599.', seq.maximum_value);
-		ELSE
-			detail := format('The sequence serves layout "%s".', served);
+		RETURN asked;
+	ELSIF needs_extension THEN
+		detail := format('The sequence serves layout "%s", which needs the extension.', other);
+		hint := 'Use another sequence. The portable version has the layouts "instagram" and "javascript".';
+	ELSIF seq.maximum_value <> asked.max_value THEN
+		message := format('cannot make IDs of layout "%s" from sequence "%%s"', asked.name);
+		IF served IS NOT NULL THEN
+			detail := format('The sequence serves layout "%s".', served.name);
+			hint := format('Name layout "%s" in the call, or use another sequence.', served.name);
+		ELSIF other IS NOT NULL THEN
+			detail := format('The sequence serves layout "%s".', other);
 			hint := 'Use another sequence.';
+		ELSE
+			detail := format('The sequence has MAXVALUE %s, but a sequence for this layout has MAXVALUE %s.',
+							 seq.maximum_value, asked.max_value);
 		END IF;
 	ELSIF seq.increment <> 1 THEN
 		detail := format('The sequence has INCREMENT %s.', seq.increment);
@@ -168,7 +326,7 @@ BEGIN
 	ELSIF seq.cycle_option THEN
 		detail := 'The sequence has CYCLE and would repeat IDs.';
 	ELSE
-		RETURN;
+		RETURN asked;
 	END IF;
 	IF hint IS NULL THEN
 		-- A column that owns the sequence needs its numbers.
@@ -179,8 +337,8 @@ BEGIN
 					   format('Use another sequence, as this one belongs to column "%s" of table "%s", whose type %s cannot hold IDs.',
 							  attname, relname, atttypid::regtype)
 				   ELSE
-					   format('The sequence belongs to column "%s" of table "%s". To put IDs into that column, use SELECT snowflake_alter_sequence(%L) and make next_id() the column''s default. Otherwise use another sequence.',
-							  attname, relname, qualified) END
+					   format('The sequence belongs to column "%s" of table "%s". To put IDs into that column, use SELECT snowflake_alter_sequence(%L, %L) and make next_id() the column''s default. Otherwise use another sequence.',
+							  attname, relname, qualified, asked.name) END
 		INTO hint
 		FROM pg_depend JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid JOIN pg_class c ON c.oid = attrelid
 			 JOIN pg_type t ON t.oid = atttypid
@@ -189,54 +347,53 @@ BEGIN
 	RAISE object_not_in_prerequisite_state USING
 		MESSAGE = format(message, name),
 		DETAIL = detail,
-		HINT = coalesce(hint, format('If nothing else takes numbers from it, its owner can use SELECT snowflake_alter_sequence(%L).', qualified));
+		HINT = coalesce(hint, format('If nothing else takes numbers from it, its owner can use SELECT snowflake_alter_sequence(%L, %L).',
+									 qualified, asked.name));
 END $$;
 
-COMMENT ON FUNCTION snowflake_check(bigint, regclass, text) IS
-'for next_id(): an error if the shard or the sequence cannot be used';
+COMMENT ON FUNCTION snowflake_check(bigint, regclass, snowflake_parameters, text) IS
+'for next_id(): the layout of a sequence; an error if the shard or the sequence cannot be used';
 
 -- Why no value can follow the last one.
-CREATE FUNCTION snowflake_refuse_value(sequence regclass, last bigint, clock bigint)
+CREATE FUNCTION snowflake_refuse_value(sequence regclass, last bigint, clock bigint, layout snowflake_parameters)
 RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
+SET search_path FROM CURRENT
 AS $$
 DECLARE
 	name text := (SELECT relname FROM pg_class WHERE oid = sequence);
 BEGIN
-	IF last NOT BETWEEN -1 AND 1125899906841599 THEN
+	IF last NOT BETWEEN -1 AND layout.max_value THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('value %s of sequence "%s" is out of range for the layout', last, name),
-			DETAIL = 'The values of the layout are 0 to 1125899906841599.',
+			DETAIL = format('The values of the layout are 0 to %s.', layout.max_value),
 			HINT = 'Use a new sequence with a new shard, or setval() this one to a value that is above all that were used.';
 	END IF;
 	IF clock < 0 THEN
 		RAISE datetime_field_overflow USING
 			MESSAGE = 'the clock is behind the epoch of the layout',
-			DETAIL = format('The clock says %s; the epoch is %s.',
-							clock_timestamp(), '2011-08-24 21:07:01.721+00'::timestamptz),
+			DETAIL = format('The clock says %s; the epoch is %s.', clock_timestamp(), snowflake_tick_time(layout, 0)),
 			HINT = 'Set the server''s clock.';
 	END IF;
 	RAISE sequence_generator_limit_exceeded USING
 		MESSAGE = 'the time of the layout is used up',
-		DETAIL = format('Sequence "%s" is at %s and the clock says %s; the last value is 1125899906841599.',
-						name, last, clock_timestamp()),
-		HINT = CASE WHEN clock / 1000 > 1099511627774
+		DETAIL = format('Sequence "%s" is at %s and the clock says %s; the last value is %s.',
+						name, last, clock_timestamp(), layout.max_value),
+		HINT = CASE WHEN clock / 1000 >= layout.end_tick
 					THEN 'Use a layout with a later epoch, or check the server''s clock.'
 					ELSE 'The sequence has reached its last value, although the clock has not reached the end of the layout. Use a new sequence with a new shard.' END;
 END $$;
 
-COMMENT ON FUNCTION snowflake_refuse_value(regclass, bigint, bigint) IS
+COMMENT ON FUNCTION snowflake_refuse_value(regclass, bigint, bigint, snowflake_parameters) IS
 'for next_id(): the error that says why no value can follow the last one';
 
-CREATE FUNCTION snowflake_refuse_lead(sequence regclass, lead bigint, clock bigint, max_lead bigint, max_wait bigint)
+CREATE FUNCTION snowflake_refuse_lead(sequence regclass, lead bigint, now timestamptz, max_lead bigint, max_wait bigint)
 RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	us constant interval := '1 microsecond';
-	now constant timestamptz := '2011-08-24 21:07:01.721+00'::timestamptz + clock * us;
 BEGIN
 	RAISE configuration_limit_exceeded USING
 		MESSAGE = format('sequence "%s" is %s ahead of the clock',
@@ -244,15 +401,16 @@ BEGIN
 		DETAIL = format('The next ID would have the time %s; the clock says %s. "snowflake.max_lead" allows %s, and "snowflake.max_wait" allows waiting for %s.',
 						now + lead * us, now, justify_hours(max_lead * us), justify_hours(max_wait * us)),
 		HINT = CASE WHEN lead > 86400000000
-					THEN 'Correct the clock if it is wrong. If the sequence was used while the clock was fast, or was set ahead by mistake, use a new sequence with a new shard. If you raise "snowflake.max_lead" instead, new IDs will have times more than a day ahead.'
+					THEN 'Correct the clock if it is wrong. If the sequence was set ahead by mistake and has made no ID since, its owner can set it back with ALTER SEQUENCE ... RESTART and snowflake_advance(). If it was used while the clock was fast, use a new sequence with a new shard. If you raise "snowflake.max_lead" instead, new IDs will have times more than a day ahead.'
 					ELSE 'Correct the clock if it is wrong. If the sequence was used while the clock was fast, wait until the clock has caught up, or raise "snowflake.max_lead" until then.' END;
 END $$;
 
-COMMENT ON FUNCTION snowflake_refuse_lead(regclass, bigint, bigint, bigint, bigint) IS
+COMMENT ON FUNCTION snowflake_refuse_lead(regclass, bigint, timestamptz, bigint, bigint) IS
 'for next_id(): the error that says that a sequence is too far ahead of the clock';
 
 -- Take values of a sequence: "count" of them, but none beyond the millisecond of
 -- the first.  Return the first one's ID; those of the others follow it by one.
+-- The layout is "asked" or, if that is NULL, the one that the sequence serves.
 --
 -- The last value is read and the next one set under one lock.  A cancel at the
 -- wrong moment would leave a lock of the session behind, and no exception handler
@@ -268,13 +426,14 @@ COMMENT ON FUNCTION snowflake_refuse_lead(regclass, bigint, bigint, bigint, bigi
 --
 -- Every value is set, even where nextval() would do.  nextval() leaves most of
 -- them out of the WAL, and after a crash could give them again.
-CREATE FUNCTION snowflake_take(shard bigint, count integer, sequence regclass)
+CREATE FUNCTION snowflake_take(shard bigint, count bigint, sequence regclass, asked snowflake_parameters)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path FROM CURRENT
 AS $$
 DECLARE
 	parameters record;
+	slot_bits integer;
 	lock text;
 	last bigint;
 	clock bigint;				-- microseconds since the epoch of the layout
@@ -285,8 +444,8 @@ DECLARE
 	wait bigint;
 	waited bigint := 0;
 BEGIN
-	IF (shard BETWEEN 0 AND 8191) IS NOT TRUE OR sequence IS NULL THEN
-		PERFORM snowflake_check(shard, sequence, 'UPDATE');
+	IF sequence IS NULL THEN
+		PERFORM snowflake_check(shard, sequence, asked, 'UPDATE');
 	END IF;
 
 	LOOP
@@ -297,30 +456,35 @@ BEGIN
 			-- has the other lock waits for nothing.
 			last := pg_sequence_last_value(sequence);
 			parameters := pg_sequence_parameters(sequence);
-			IF parameters.maximum_value <> 1125899906841599 OR parameters.increment <> 1 OR
-				parameters.cache_size <> 1 OR parameters.cycle_option THEN
-				PERFORM snowflake_check(shard, sequence, 'UPDATE');
+			IF asked.max_value IS NULL THEN
+				asked := snowflake_served_layout(parameters.maximum_value);
 			END IF;
+			IF parameters.maximum_value IS DISTINCT FROM asked.max_value OR parameters.increment <> 1 OR
+				parameters.cache_size <> 1 OR parameters.cycle_option OR
+				shard >> asked.shard_bits IS DISTINCT FROM 0 THEN
+				PERFORM snowflake_check(shard, sequence, asked, 'UPDATE');
+			END IF;
+			slot_bits := asked.slot_bits;
 
 			lock := pg_advisory_xact_lock(1936617335, sequence::oid::integer);
 
 			-- There is no last value if there has been none.
 			last := coalesce(pg_sequence_last_value(sequence), nextval(sequence) - 1);
-			clock := date_part('epoch', clock_timestamp()) * 1000000 - 1314220021721000;
+			clock := date_part('epoch', clock_timestamp()) * 1000000 - asked.epoch * 1000;
 			value := last + 1;
-			IF value >> 10 < clock / 1000 THEN
+			IF value >> slot_bits < clock / 1000 THEN
 				-- That the sequence is not logged is too dear to look for each time.
 				IF (SELECT relpersistence FROM pg_class WHERE oid = sequence) <> 'p' THEN
-					PERFORM snowflake_check(shard, sequence, 'UPDATE');
+					PERFORM snowflake_check(shard, sequence, asked, 'UPDATE');
 				END IF;
-				value := (clock / 1000 << 10) | (value & 1023);
+				value := (clock / 1000 << slot_bits) | (value & ((1 << slot_bits) - 1));
 			END IF;
 
-			IF last < -1 OR value > 1125899906841599 OR clock < 0 THEN
-				PERFORM snowflake_refuse_value(sequence, last, clock);
+			IF last < -1 OR value > asked.max_value OR clock < 0 THEN
+				PERFORM snowflake_refuse_value(sequence, last, clock, asked);
 			END IF;
 
-			lead := (value >> 10) * 1000 - clock;
+			lead := (value >> slot_bits) * 1000 - clock;
 			IF lead > 0 THEN
 				max_lead := snowflake_time_setting('snowflake.max_lead', '1s');
 				max_wait := snowflake_time_setting('snowflake.max_wait', '5s');
@@ -328,12 +492,13 @@ BEGIN
 				-- To wait for the next millisecond, because others have taken
 				-- all of this one's, is no error.
 				IF wait > 1000 AND waited + wait > max_wait THEN
-					PERFORM snowflake_refuse_lead(sequence, lead, clock, max_lead, max_wait);
+					PERFORM snowflake_refuse_lead(sequence, lead, snowflake_tick_time(asked, 0) + clock * interval '1 us',
+												  max_lead, max_wait);
 				END IF;
 			END IF;
 
 			IF wait = 0 THEN
-				last := setval(sequence, least(value + greatest(count, 1) - 1, value | 1023));
+				last := setval(sequence, least(value + greatest(count, 1) - 1, value | ((1 << slot_bits) - 1)));
 			END IF;
 			RAISE SQLSTATE 'SF000';
 		EXCEPTION
@@ -343,12 +508,15 @@ BEGIN
 				RAISE read_only_sql_transaction USING
 					MESSAGE = 'cannot execute next_id() in a read-only transaction';
 			WHEN internal_error OR wrong_object_type OR insufficient_privilege THEN
-				PERFORM snowflake_check(shard, sequence, 'UPDATE');
+				-- If these functions have been dropped with the sequence, a function
+				-- of a type of theirs would fail with an internal error.
+				PERFORM snowflake_check_relation(sequence);
+				PERFORM snowflake_check(shard, sequence, asked, 'UPDATE');
 				RAISE;
 		END;
 
 		IF wait = 0 THEN
-			RETURN (value >> 10 << 23) | (shard << 10) | (value & 1023);
+			RETURN (value >> slot_bits << asked.id_bits) | (shard << slot_bits) | (value & ((1 << slot_bits) - 1));
 		END IF;
 		-- A clock that is set forward ends the wait.
 		wait := least(wait, 100000);
@@ -357,33 +525,48 @@ BEGIN
 	END LOOP;
 END $$;
 
-COMMENT ON FUNCTION snowflake_take(bigint, integer, regclass) IS
+COMMENT ON FUNCTION snowflake_take(bigint, bigint, regclass, snowflake_parameters) IS
 'for next_id() and next_ids(): take values of a sequence, and return the ID of the first';
-
-CREATE FUNCTION next_id(shard bigint, sequence regclass DEFAULT 'next_id_seq')
-RETURNS bigint
-LANGUAGE sql VOLATILE PARALLEL UNSAFE
-RETURN snowflake_take(shard, 1, sequence);
-
-COMMENT ON FUNCTION next_id(bigint, regclass) IS
-'next ID for a shard, unique and larger than all earlier ones of this shard from the same sequence';
 
 CREATE FUNCTION next_id()
 RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
-RETURN snowflake_take(snowflake_shard_setting(), 1, 'next_id_seq');
+RETURN snowflake_take(snowflake_shard_setting(), 1, 'next_id_seq', snowflake_parameters('instagram'));
 
 COMMENT ON FUNCTION next_id() IS
 'next ID for the shard in the setting snowflake.shard';
 
-CREATE FUNCTION next_ids(shard bigint, count integer, sequence regclass DEFAULT 'next_id_seq')
-RETURNS SETOF bigint
+CREATE FUNCTION next_id(shard bigint)
+RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+RETURN snowflake_take(shard, 1, 'next_id_seq', snowflake_parameters('instagram'));
+
+COMMENT ON FUNCTION next_id(bigint) IS
+'next ID for a shard, unique and larger than all earlier ones of this shard';
+
+CREATE FUNCTION next_id(shard bigint, sequence regclass)
+RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+RETURN snowflake_take(shard, 1, sequence, NULL);
+
+COMMENT ON FUNCTION next_id(bigint, regclass) IS
+'next ID for a shard from a sequence, in the layout that the sequence serves';
+
+CREATE FUNCTION next_id(shard bigint, sequence regclass, layout snowflake_layout)
+RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+RETURN snowflake_take(shard, 1, sequence, snowflake_named_layout(layout));
+
+COMMENT ON FUNCTION next_id(bigint, regclass, snowflake_layout) IS
+'next ID for a shard from a sequence, in a given layout';
+
+CREATE FUNCTION snowflake_take_many(shard bigint, count bigint, sequence regclass, asked snowflake_parameters)
+RETURNS TABLE (first_id bigint, last_id bigint)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path FROM CURRENT
 AS $$
 DECLARE
-	first bigint;
-	taken integer;
+	layout snowflake_parameters;
 BEGIN
 	IF count IS NULL THEN
 		RAISE null_value_not_allowed USING MESSAGE = 'count must not be null';
@@ -394,47 +577,81 @@ BEGIN
 			HINT = 'Ask for one ID or more.';
 	END IF;
 
+	layout := snowflake_check(shard, sequence, asked, 'UPDATE');
 	WHILE count > 0 LOOP
-		first := snowflake_take(shard, count, sequence);
-		taken := least(count, 1024 - (first & 1023));
-		RETURN QUERY SELECT * FROM generate_series(first, first + taken - 1);
-		count := count - taken;
+		first_id := snowflake_take(shard, count, sequence, layout);
+		last_id := least(first_id + count - 1, first_id | ((1 << layout.slot_bits) - 1));
+		count := count - (last_id - first_id + 1);
+		RETURN NEXT;
 	END LOOP;
 END $$;
 
-COMMENT ON FUNCTION next_ids(bigint, integer, regclass) IS
+COMMENT ON FUNCTION snowflake_take_many(bigint, bigint, regclass, snowflake_parameters) IS
+'for next_ids(): take values of a sequence, and return the first and the last ID of each millisecond';
+
+CREATE FUNCTION next_ids(shard bigint, count bigint)
+RETURNS SETOF bigint
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path FROM CURRENT
+AS $$
+BEGIN
+	RETURN QUERY SELECT id FROM snowflake_take_many(shard, count, 'next_id_seq', snowflake_parameters('instagram')), generate_series(first_id, last_id) id;
+END $$;
+
+COMMENT ON FUNCTION next_ids(bigint, bigint) IS
 'next IDs for a shard, in order; quicker than as many calls of next_id()';
 
-CREATE FUNCTION snowflake_id(ts timestamptz, shard bigint, sequence bigint)
+CREATE FUNCTION next_ids(shard bigint, count bigint, sequence regclass)
+RETURNS SETOF bigint
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path FROM CURRENT
+AS $$
+BEGIN
+	RETURN QUERY SELECT id FROM snowflake_take_many(shard, count, sequence, NULL), generate_series(first_id, last_id) id;
+END $$;
+
+COMMENT ON FUNCTION next_ids(bigint, bigint, regclass) IS
+'next IDs for a shard from a sequence, in the layout that the sequence serves';
+
+CREATE FUNCTION next_ids(shard bigint, count bigint, sequence regclass, layout snowflake_layout)
+RETURNS SETOF bigint
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path FROM CURRENT
+AS $$
+BEGIN
+	RETURN QUERY SELECT id FROM snowflake_take_many(shard, count, sequence, snowflake_named_layout(layout)), generate_series(first_id, last_id) id;
+END $$;
+
+COMMENT ON FUNCTION next_ids(bigint, bigint, regclass, snowflake_layout) IS
+'next IDs for a shard from a sequence, in a given layout';
+
+CREATE FUNCTION snowflake_id(ts timestamptz, shard bigint, sequence bigint, layout snowflake_layout)
 RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
+SET search_path FROM CURRENT
 AS $$
 DECLARE
-	epoch constant timestamptz := '2011-08-24 21:07:01.721+00';
+	p constant snowflake_parameters := snowflake_parameters(layout);
+	last_slot constant integer := (1 << p.slot_bits) - 1;
+	epoch constant timestamptz := snowflake_tick_time(p, 0);
+	expires constant timestamptz := snowflake_tick_time(p, p.end_tick);
 	id bigint;
 BEGIN
-	IF ts < epoch OR ts >= '2046-06-27 17:00:49.496+00' THEN
+	IF ts < epoch OR ts >= expires THEN
 		RAISE datetime_field_overflow USING
 			MESSAGE = format('timestamp %s is out of range', ts),
-			DETAIL = format('The layout "instagram" begins at %s and ends before %s.',
-							epoch, '2046-06-27 17:00:49.496+00'::timestamptz);
+			DETAIL = format('The layout "%s" begins at %s and ends before %s.', p.name, epoch, expires);
 	END IF;
-	IF shard NOT BETWEEN 0 AND 8191 THEN
-		RAISE invalid_parameter_value USING
-			MESSAGE = format('shard %s is out of range', shard),
-			DETAIL = 'The shards of the layout "instagram" are 0 to 8191.',
-			HINT = 'Use a shard that no other server uses. To compute it from a key, which may be negative, use abs(key % 8192).';
-	END IF;
-	IF sequence NOT BETWEEN 0 AND 1023 THEN
+	PERFORM snowflake_check_shard(shard, p);
+	IF sequence NOT BETWEEN 0 AND last_slot THEN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('sequence %s is out of range', sequence),
-			DETAIL = 'The sequence numbers of the layout "instagram" are 0 to 1023.',
-			HINT = 'Number the rows of each tick of 1 ms from 0 to 1023. If there are more, give the rest a later time or another shard.';
+			DETAIL = format('The sequence numbers of the layout "%s" are 0 to %s.', p.name, last_slot),
+			HINT = format('Number the rows of each tick of 1 ms from 0 to %s. If there are more, give the rest a later time or another shard.', last_slot);
 	END IF;
 
 	id := floor(extract(epoch FROM ts - epoch) * 1000);
-	id := (id << 23) | (shard << 10) | sequence;
+	id := (id << p.id_bits) | (shard << p.slot_bits) | sequence;
 	IF id = 0 THEN
 		RAISE invalid_parameter_value USING
 			MESSAGE = 'cannot compose the ID 0',
@@ -443,46 +660,93 @@ BEGIN
 	RETURN id;
 END $$;
 
+COMMENT ON FUNCTION snowflake_id(timestamptz, bigint, bigint, snowflake_layout) IS
+'compose an ID from a time, a shard and a sequence number, as for rows of earlier times, in a given layout';
+
+CREATE FUNCTION snowflake_id(ts timestamptz, shard bigint, sequence bigint)
+RETURNS bigint
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN snowflake_id(ts, shard, sequence, 'instagram');
+
 COMMENT ON FUNCTION snowflake_id(timestamptz, bigint, bigint) IS
 'compose an ID from a time, a shard and a sequence number, as for rows of earlier times';
 
 --
 -- Taking IDs apart
 --
--- Written so that the planner puts the expressions in the place of the calls.
+-- Written so that the planner puts the expressions in the place of the calls,
+-- with numbers in the place of the layout's parameters if the layout is a
+-- constant.  That needs every part of them to be strict and immutable.
 --
+-- The bits above a timestamp count as part of it.
+--
+
+CREATE FUNCTION snowflake_timestamp(id bigint, layout snowflake_layout)
+RETURNS timestamptz
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN snowflake_tick_time(snowflake_parameters(layout),
+	(id >> (snowflake_parameters(layout)).id_bits) & ((1::bigint << 64 - (snowflake_parameters(layout)).id_bits) - 1));
+
+COMMENT ON FUNCTION snowflake_timestamp(bigint, snowflake_layout) IS
+'time at which an ID was made, in a given layout';
 
 CREATE FUNCTION snowflake_timestamp(id bigint)
 RETURNS timestamptz
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN to_timestamp((((id >> 23) & 2199023255551) + 1314220021721)::float8 / 1000);
+RETURN snowflake_timestamp(id, 'instagram');
 
 COMMENT ON FUNCTION snowflake_timestamp(bigint) IS
 'time at which an ID was made';
 
+CREATE FUNCTION snowflake_shard(id bigint, layout snowflake_layout)
+RETURNS integer
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN ((id >> (snowflake_parameters(layout)).slot_bits) & ((1 << (snowflake_parameters(layout)).shard_bits) - 1))::integer;
+
+COMMENT ON FUNCTION snowflake_shard(bigint, snowflake_layout) IS
+'shard for which an ID was made, in a given layout';
+
 CREATE FUNCTION snowflake_shard(id bigint)
 RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN ((id >> 10) & 8191)::integer;
+RETURN snowflake_shard(id, 'instagram');
 
 COMMENT ON FUNCTION snowflake_shard(bigint) IS
 'shard for which an ID was made';
 
+CREATE FUNCTION snowflake_sequence(id bigint, layout snowflake_layout)
+RETURNS integer
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (id & ((1 << (snowflake_parameters(layout)).slot_bits) - 1))::integer;
+
+COMMENT ON FUNCTION snowflake_sequence(bigint, snowflake_layout) IS
+'sequence number of an ID within its time, in a given layout';
+
 CREATE FUNCTION snowflake_sequence(id bigint)
 RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN (id & 1023)::integer;
+RETURN snowflake_sequence(id, 'instagram');
 
 COMMENT ON FUNCTION snowflake_sequence(bigint) IS
 'sequence number of an ID within its time';
+
+CREATE FUNCTION snowflake_fields(id bigint, layout snowflake_layout)
+RETURNS TABLE (field text, value bigint)
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE ROWS 3
+BEGIN ATOMIC
+	VALUES ('timestamp', (id >> (snowflake_parameters(layout)).id_bits) & ((1::bigint << 64 - (snowflake_parameters(layout)).id_bits) - 1)),
+		   ('shard', snowflake_shard(id, layout)),
+		   ('sequence', snowflake_sequence(id, layout));
+END;
+
+COMMENT ON FUNCTION snowflake_fields(bigint, snowflake_layout) IS
+'fields of an ID as numbers, most significant first, in a given layout';
 
 CREATE FUNCTION snowflake_fields(id bigint)
 RETURNS TABLE (field text, value bigint)
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE ROWS 3
 BEGIN ATOMIC
-	VALUES ('timestamp', (id >> 23) & 2199023255551),
-		   ('shard', (id >> 10) & 8191),
-		   ('sequence', id & 1023);
+	SELECT * FROM snowflake_fields(id, 'instagram');
 END;
 
 COMMENT ON FUNCTION snowflake_fields(bigint) IS
@@ -495,22 +759,52 @@ COMMENT ON FUNCTION snowflake_fields(bigint) IS
 -- issued, is above.
 --
 
+CREATE FUNCTION snowflake_min_id(ts timestamptz, layout snowflake_layout)
+RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path FROM CURRENT
+AS $$
+DECLARE
+	p constant snowflake_parameters := snowflake_parameters(layout);
+	epoch constant timestamptz := snowflake_tick_time(p, 0);
+BEGIN
+	RETURN CASE WHEN ts <= epoch THEN 0
+				WHEN ts > snowflake_tick_time(p, p.end_tick - 1) THEN p.end_tick
+				ELSE ceil(extract(epoch FROM ts - epoch) * 1000)::bigint END << p.id_bits;
+END $$;
+
+COMMENT ON FUNCTION snowflake_min_id(timestamptz, snowflake_layout) IS
+'smallest ID of a time: id >= snowflake_min_id(t) selects the IDs made at t or later; in a given layout';
+
 CREATE FUNCTION snowflake_min_id(ts timestamptz)
 RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN CASE WHEN ts <= '2011-08-24 21:07:01.721+00' THEN 0
-			WHEN ts > '2046-06-27 17:00:49.495+00' THEN 9223372036846387200
-			ELSE ceil(extract(epoch FROM ts - '2011-08-24 21:07:01.721+00') * 1000)::bigint << 23 END;
+RETURN snowflake_min_id(ts, 'instagram');
 
 COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS
 'smallest ID of a time: id >= snowflake_min_id(t) selects the IDs made at t or later';
 
+CREATE FUNCTION snowflake_max_id(ts timestamptz, layout snowflake_layout)
+RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path FROM CURRENT
+AS $$
+DECLARE
+	p constant snowflake_parameters := snowflake_parameters(layout);
+	epoch constant timestamptz := snowflake_tick_time(p, 0);
+BEGIN
+	RETURN (CASE WHEN ts < epoch THEN 0
+				 WHEN ts >= snowflake_tick_time(p, p.end_tick - 1) THEN p.end_tick
+				 ELSE floor(extract(epoch FROM ts - epoch) * 1000 + 1)::bigint END << p.id_bits) - 1;
+END $$;
+
+COMMENT ON FUNCTION snowflake_max_id(timestamptz, snowflake_layout) IS
+'largest ID of a time: id <= snowflake_max_id(t) selects the IDs made at t or earlier; in a given layout';
+
 CREATE FUNCTION snowflake_max_id(ts timestamptz)
 RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN CASE WHEN ts < '2011-08-24 21:07:01.721+00' THEN 0
-			WHEN ts >= '2046-06-27 17:00:49.495+00' THEN 9223372036846387200
-			ELSE floor(extract(epoch FROM ts - '2011-08-24 21:07:01.721+00') * 1000 + 1)::bigint << 23 END - 1;
+RETURN snowflake_max_id(ts, 'instagram');
 
 COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS
 'largest ID of a time: id <= snowflake_max_id(t) selects the IDs made at t or earlier';
@@ -519,36 +813,81 @@ COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS
 -- Watching a sequence
 --
 
-CREATE FUNCTION snowflake_status(
-	sequence regclass DEFAULT 'next_id_seq',
+CREATE FUNCTION snowflake_read_status(
+	sequence regclass,
+	asked snowflake_parameters,
 	OUT last_timestamp timestamptz,
 	OUT lead interval,
 	OUT logged_ahead interval,
 	OUT expires timestamptz)
 RETURNS record
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL RESTRICTED
+LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED
 SET search_path FROM CURRENT
 AS $$
 DECLARE
-	last bigint;
+	layout constant snowflake_parameters := snowflake_check(0, sequence, asked, 'SELECT, USAGE');
+	last constant bigint := pg_sequence_last_value(sequence);
 BEGIN
-	PERFORM snowflake_check(0, sequence, 'SELECT, USAGE');
-	last := pg_sequence_last_value(sequence);
-	IF last NOT BETWEEN 0 AND 1125899906841599 THEN
-		PERFORM snowflake_refuse_value(sequence, last, 0);
+	IF last NOT BETWEEN 0 AND layout.max_value THEN
+		PERFORM snowflake_refuse_value(sequence, last, 0, layout);
 	END IF;
 
-	last_timestamp := snowflake_timestamp(last >> 10 << 23);
+	last_timestamp := snowflake_tick_time(layout, last >> layout.slot_bits);
 	lead := CASE WHEN last IS NOT NULL THEN greatest(last_timestamp - clock_timestamp(), '0') END;
 	logged_ahead := last_timestamp - last_timestamp;
-	expires := '2046-06-27 17:00:49.496+00';
+	expires := snowflake_tick_time(layout, layout.end_tick);
 END $$;
 
-COMMENT ON FUNCTION snowflake_status(regclass) IS
+COMMENT ON FUNCTION snowflake_read_status(regclass, snowflake_parameters) IS
+'for snowflake_status(): the status in a layout or, if that is null, in the one that the sequence serves';
+
+CREATE FUNCTION snowflake_status(
+	OUT last_timestamp timestamptz,
+	OUT lead interval,
+	OUT logged_ahead interval,
+	OUT expires timestamptz)
+RETURNS record
+LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+	SELECT * FROM snowflake_read_status('next_id_seq', snowflake_parameters('instagram'));
+END;
+
+COMMENT ON FUNCTION snowflake_status() IS
 'last ID''s time, its lead over the clock, the time logged beyond it, and the layout''s end';
 
--- The status, with errors as states, for the view.  It waits only briefly for a
--- session that alters the sequence.
+CREATE FUNCTION snowflake_status(
+	sequence regclass,
+	OUT last_timestamp timestamptz,
+	OUT lead interval,
+	OUT logged_ahead interval,
+	OUT expires timestamptz)
+RETURNS record
+LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+	SELECT * FROM snowflake_read_status(sequence, NULL);
+END;
+
+COMMENT ON FUNCTION snowflake_status(regclass) IS
+'last ID''s time, its lead over the clock, the time logged beyond it, and the end of the layout that the sequence serves';
+
+CREATE FUNCTION snowflake_status(
+	sequence regclass,
+	layout snowflake_layout,
+	OUT last_timestamp timestamptz,
+	OUT lead interval,
+	OUT logged_ahead interval,
+	OUT expires timestamptz)
+RETURNS record
+LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED
+BEGIN ATOMIC
+	SELECT * FROM snowflake_read_status(sequence, snowflake_parameters(layout));
+END;
+
+COMMENT ON FUNCTION snowflake_status(regclass, snowflake_layout) IS
+'last ID''s time, its lead over the clock, the time logged beyond it, and the layout''s end, in a given layout';
+
+-- The status, with errors as states.  It waits only briefly for a session that
+-- alters the sequence.
 CREATE FUNCTION snowflake_sequence_state(
 	sequence regclass,
 	OUT last_timestamp timestamptz,
@@ -564,7 +903,7 @@ DECLARE
 BEGIN
 	SELECT s.last_timestamp, s.lead INTO last_timestamp, lead FROM snowflake_status(sequence) s;
 	wait := extract(epoch FROM lead) * 1000000 - snowflake_time_setting('snowflake.max_lead', '1s');
-	state := CASE WHEN pg_sequence_last_value(sequence) = 1125899906841599 THEN 'refuses'
+	state := CASE WHEN pg_sequence_last_value(sequence) = (pg_sequence_parameters(sequence)).maximum_value THEN 'refuses'
 				  WHEN (lead > '0') IS NOT TRUE THEN 'ok'
 				  WHEN wait <= 0 THEN 'ahead'
 				  WHEN wait <= greatest(snowflake_time_setting('snowflake.max_wait', '5s'), 1000) THEN 'waits'
@@ -576,29 +915,37 @@ EXCEPTION
 END $$;
 
 COMMENT ON FUNCTION snowflake_sequence_state(regclass) IS
-'for the view snowflake_sequences: state of a sequence, with errors as states';
+'for snowflake_sequences(): state of a sequence, with errors as states';
 
-CREATE VIEW snowflake_sequences AS
-SELECT seqrelid::regclass AS sequence, 'instagram'::text AS layout, last_timestamp, lead,
-	   '2046-06-27 17:00:49.496+00'::timestamptz AS expires, state
-FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid AND relpersistence <> 't', snowflake_sequence_state(seqrelid)
-WHERE seqmax = 1125899906841599;
+CREATE FUNCTION snowflake_sequences(
+	OUT sequence regclass,
+	OUT layout text,
+	OUT last_timestamp timestamptz,
+	OUT lead interval,
+	OUT expires timestamptz,
+	OUT state text)
+RETURNS SETOF record
+LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 10
+BEGIN ATOMIC
+	SELECT seqrelid::regclass, l.name, s.last_timestamp, s.lead, l.expires, s.state
+	FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid AND relpersistence <> 't'
+		 JOIN snowflake_layouts() l ON l.max_value = seqmax, snowflake_sequence_state(seqrelid) s;
+END;
 
-COMMENT ON VIEW snowflake_sequences IS
+COMMENT ON FUNCTION snowflake_sequences() IS
 'sequences that make IDs, by their MAXVALUE: layout, last ID''s time, its lead over the clock, the layout''s end, and ok, ahead, waits, refuses or no privilege';
-
-GRANT SELECT ON snowflake_sequences TO PUBLIC;
 
 --
 -- Making a sequence serve
 --
 
-CREATE FUNCTION snowflake_alter_sequence(sequence regclass)
+CREATE FUNCTION snowflake_alter_sequence(sequence regclass, layout snowflake_layout DEFAULT 'instagram')
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path FROM CURRENT
 AS $$
 DECLARE
+	p constant snowflake_parameters := snowflake_named_layout(layout);
 	name text := (SELECT relname FROM pg_class WHERE oid = sequence);
 	owner record;
 	max_value bigint;
@@ -608,7 +955,7 @@ DECLARE
 	row tid;					-- where in pg_sequence the sequence's row is
 	locked_row tid;
 BEGIN
-	PERFORM snowflake_check(0, sequence, 'owner');
+	PERFORM snowflake_check(0, sequence, p, 'owner');
 
 	SELECT nspname, relname, attname INTO owner
 	FROM pg_depend JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
@@ -622,6 +969,13 @@ BEGIN
 						  owner.nspname, owner.relname, owner.attname);
 	END IF;
 
+	IF sequence = 'next_id_seq'::regclass AND p.name <> 'instagram' THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('cannot make sequence "%s" serve layout "%s"', name, p.name),
+			DETAIL = 'The sequence of calls that name none serves layout "instagram" only.',
+			HINT = 'Use a new sequence.';
+	END IF;
+
 	-- This locks the sequence, so that nobody takes a value after it is read.
 	row := (SELECT ctid FROM pg_sequence WHERE seqrelid = sequence);
 	EXECUTE format('ALTER SEQUENCE %s OWNED BY NONE', sequence);
@@ -632,19 +986,19 @@ BEGIN
 	-- If the sequence has served another layout, its value is no time of this one.
 	-- No counter of rows reaches 2^40.
 	detail := CASE
-		WHEN max_value = 1125899906841599 THEN NULL
+		WHEN max_value = p.max_value THEN NULL
 		WHEN called AND last >= 1099511627776 THEN
 			format('Its last value %s is too large for a counter of rows, so the sequence may have been used for another layout.', last)
-		WHEN last NOT BETWEEN 0 AND 1125899906841599 THEN
-			format('Its last value is %s, and the values of the layout are 0 to 1125899906841599.', last) END;
+		WHEN last NOT BETWEEN 0 AND p.max_value THEN
+			format('Its last value is %s, and the values of the layout are 0 to %s.', last, p.max_value) END;
 	IF detail IS NOT NULL THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('cannot make sequence "%s" serve layout "instagram"', name),
+			MESSAGE = format('cannot make sequence "%s" serve layout "%s"', name, p.name),
 			DETAIL = detail,
 			HINT = 'Use a new sequence.';
 	END IF;
 
-	EXECUTE format('ALTER SEQUENCE %s AS bigint INCREMENT 1 MAXVALUE 1125899906841599 CACHE 1 NO CYCLE', sequence);
+	EXECUTE format('ALTER SEQUENCE %s AS bigint INCREMENT 1 MAXVALUE %s CACHE 1 NO CYCLE', sequence, p.max_value);
 
 	-- Each command names the sequence and writes a new row.  If its schema has
 	-- been renamed, the name may have become that of another sequence.
@@ -656,5 +1010,273 @@ BEGIN
 	END IF;
 END $$;
 
-COMMENT ON FUNCTION snowflake_alter_sequence(regclass) IS
-'make an existing sequence serve: set its type, MAXVALUE and other parameters, and detach it from its column';
+COMMENT ON FUNCTION snowflake_alter_sequence(regclass, snowflake_layout) IS
+'make an existing sequence serve a layout: set its type, MAXVALUE and other parameters, and detach it from its column';
+
+--
+-- Making a sequence skip values
+--
+
+-- Set a sequence to the last value of an ID's tick, so that later IDs have later
+-- ticks, and are larger whatever their shard.  The last value is read and the new
+-- one set under the lock of snowflake_take(), in a subtransaction for the reasons
+-- told there.  Without the lock, another session could take a value beyond the
+-- new one in between, and the sequence would be set back.
+CREATE FUNCTION snowflake_move_beyond(sequence regclass, id bigint, asked snowflake_parameters)
+RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path FROM CURRENT
+AS $$
+DECLARE
+	layout snowflake_parameters;
+	id_time timestamptz;
+	now timestamptz;
+	lead interval;				-- of the next ID
+	max_lead interval;
+	lock text;
+	last bigint;
+BEGIN
+	IF sequence IS NULL THEN
+		RAISE null_value_not_allowed USING MESSAGE = 'sequence must not be null';
+	END IF;
+	IF id IS NULL THEN
+		RAISE null_value_not_allowed USING
+			MESSAGE = 'id must not be null',
+			HINT = 'If it is the largest ID of a table without rows, there is nothing to do.';
+	END IF;
+
+	BEGIN
+		last := pg_sequence_last_value(sequence);
+		layout := snowflake_check(0, sequence, asked, 'UPDATE');
+		IF id < 1 THEN
+			RAISE invalid_parameter_value USING
+				MESSAGE = format('ID %s is not positive', id),
+				DETAIL = 'Valid IDs are 1 to 9223372036854775807.';
+		END IF;
+		IF id >> layout.id_bits >= layout.end_tick THEN
+			RAISE invalid_parameter_value USING
+				MESSAGE = format('ID %s is too large for layout "%s"', id, layout.name),
+				HINT = 'Use the sequence that serves the layout of this ID.';
+		END IF;
+		id_time := snowflake_tick_time(layout, id >> layout.id_bits);
+		now := clock_timestamp();
+		IF id_time - now > interval '24 hours' THEN
+			RAISE invalid_parameter_value USING
+				MESSAGE = format('ID %s is more than a day ahead of the clock', id),
+				DETAIL = format('In layout "%s" its time is %s; the clock says %s.', layout.name, id_time, now),
+				HINT = 'Check the clock, and that it is an ID of this layout. If it was made while a clock was fast, use a new sequence with a new shard.';
+		END IF;
+
+		lock := pg_advisory_xact_lock(1936617335, sequence::oid::integer);
+
+		-- There is no last value if there has been none.
+		last := coalesce(pg_sequence_last_value(sequence), nextval(sequence));
+		IF last < -1 THEN
+			PERFORM snowflake_refuse_value(sequence, last, 0, layout);
+		END IF;
+		-- Another session may have set the last value a moment ago, and a crash
+		-- would take it back.  To set it again has it logged for this session.
+		last := setval(sequence, greatest(last, ((id >> layout.id_bits) + 1 << layout.slot_bits) - 1));
+		RAISE SQLSTATE 'SF000';
+	EXCEPTION
+		WHEN SQLSTATE 'SF000' THEN
+			NULL;
+		WHEN read_only_sql_transaction THEN
+			RAISE read_only_sql_transaction USING
+				MESSAGE = 'cannot execute snowflake_advance() in a read-only transaction';
+		WHEN internal_error OR wrong_object_type OR insufficient_privilege THEN
+			PERFORM snowflake_check(0, sequence, asked, 'UPDATE');
+			RAISE;
+	END;
+
+	lead := snowflake_tick_time(layout, last + 1 >> layout.slot_bits) - now;
+	max_lead := snowflake_time_setting('snowflake.max_lead', '1s') * interval '1 us';
+	IF lead > max_lead THEN
+		RAISE WARNING USING
+			MESSAGE = format('sequence "%s" is %s ahead of the clock', (SELECT relname FROM pg_class WHERE oid = sequence), lead),
+			DETAIL = format('Calls of next_id() wait until %s, or fail if that is longer than "snowflake.max_wait" allows.',
+							now + lead - max_lead);
+	END IF;
+END $$;
+
+COMMENT ON FUNCTION snowflake_move_beyond(regclass, bigint, snowflake_parameters) IS
+'for snowflake_advance(): set a sequence to the last value of an ID''s time';
+
+CREATE FUNCTION snowflake_advance(sequence regclass, id bigint)
+RETURNS void
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+RETURN snowflake_move_beyond(sequence, id, NULL);
+
+COMMENT ON FUNCTION snowflake_advance(regclass, bigint) IS
+'let every later ID of a sequence be larger than an ID, in the layout that the sequence serves';
+
+CREATE FUNCTION snowflake_advance(sequence regclass, id bigint, layout snowflake_layout)
+RETURNS void
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+RETURN snowflake_move_beyond(sequence, id, snowflake_named_layout(layout));
+
+COMMENT ON FUNCTION snowflake_advance(regclass, bigint, snowflake_layout) IS
+'let every later ID of a sequence be larger than an ID, in a given layout';
+
+--
+-- IDs as text
+--
+-- Links and other systems' databases keep these texts, so they are the
+-- extension's for ever.
+--
+
+CREATE FUNCTION snowflake_encoding_digits(encoding text)
+RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	CASE encoding COLLATE "C"
+		WHEN 'base62' THEN
+			RETURN '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+		WHEN 'base32' THEN
+			RETURN '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+		WHEN 'base64url' THEN
+			RETURN 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+		ELSE
+			RAISE invalid_parameter_value USING
+				MESSAGE = format('unrecognized encoding: "%s"', encoding),
+				HINT = 'The encodings are base62, base32 and base64url.';
+	END CASE;
+END $$;
+
+COMMENT ON FUNCTION snowflake_encoding_digits(text) IS
+'for snowflake_to_text(): the digits of an encoding, or an error if there is none of this name';
+
+CREATE FUNCTION snowflake_to_text(id bigint, encoding text DEFAULT 'base62')
+RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path FROM CURRENT
+AS $$
+DECLARE
+	digits constant text := snowflake_encoding_digits(encoding);
+	base constant integer := length(digits);
+	encoded text := '';
+	rest bigint := id;
+BEGIN
+	IF id < 0 THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('ID %s has no text form', id),
+			DETAIL = 'IDs with a text form are 0 to 9223372036854775807.';
+	END IF;
+
+	LOOP
+		encoded := substr(digits, (rest % base)::integer + 1, 1) || encoded;
+		rest := rest / base;
+		EXIT WHEN rest = 0;
+	END LOOP;
+	-- Base64url is as short as it can be.
+	RETURN CASE base WHEN 62 THEN lpad(encoded, 11, '0') WHEN 32 THEN lpad(encoded, 13, '0') ELSE encoded END;
+END $$;
+
+COMMENT ON FUNCTION snowflake_to_text(bigint, text) IS
+'ID as text: base62, base32 or base64url';
+
+-- Reads what snowflake_to_text() could have written and nothing else, or one
+-- thing would have two links.  (Base32's lower case and look-alikes are the
+-- exception, for the sake of those who type it.)
+CREATE FUNCTION snowflake_from_text(encoded text, encoding text DEFAULT 'base62')
+RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path FROM CURRENT
+AS $$
+DECLARE
+	digits constant text := snowflake_encoding_digits(encoding);
+	base constant integer := length(digits);
+	largest constant text := snowflake_to_text(9223372036854775807, encoding);
+	width constant integer := length(largest);
+	typed constant text := left(encoded, width);
+	meant constant text := CASE base WHEN 32 THEN translate(upper(typed COLLATE "C"), 'ILO', '110') ELSE typed END;
+	digit integer;
+	largest_digit integer;
+	as_largest boolean := length(meant) = width;
+	id bigint := 0;
+	position integer;
+	detail text;
+BEGIN
+	-- of the first character that is no digit, or of the end
+	position := length(meant) - length(ltrim(meant, digits)) + 1;
+	IF position <= length(meant) THEN
+		detail := format('The character "%s" at position %s is not a digit of %s.', substr(encoded, position, 1), position, encoding);
+	ELSIF length(encoded) > width THEN
+		detail := format('The string continues at position %s, but the longest ID in %s has %s characters.', position, encoding, width);
+		IF length(ltrim(encoded, '0123456789')) = 0 THEN
+			RAISE invalid_text_representation USING
+				MESSAGE = format('invalid %s ID "%s"', encoding, encoded),
+				DETAIL = detail,
+				HINT = 'If these are the ID''s decimal digits, cast the string to bigint.';
+		END IF;
+	ELSIF base = 64 AND length(encoded) = 0 THEN
+		detail := 'The string is empty.';
+	ELSIF base <> 64 AND length(encoded) < width THEN
+		detail := format('The string ends before position %s, but every ID in %s has %s characters.', position, encoding, width);
+	ELSIF base = 64 AND length(encoded) > 1 AND left(encoded, 1) = 'A' COLLATE "C" THEN
+		detail := format('The digit "A" at position 1 is a leading zero, which %s does not allow.', encoding);
+	ELSE
+		FOR place IN 1 .. length(meant) LOOP
+			digit := strpos(digits, substr(meant, place, 1) COLLATE "C") - 1;
+			-- The first digit that differs from the largest ID's decides.
+			IF as_largest THEN
+				largest_digit := strpos(digits, substr(largest, place, 1) COLLATE "C") - 1;
+				IF digit > largest_digit THEN
+					detail := format('The digit "%s" at position %s makes it larger than 9223372036854775807.',
+									 substr(encoded, place, 1), place);
+					EXIT;
+				END IF;
+				as_largest := digit = largest_digit;
+			END IF;
+			id := id * base + digit;
+		END LOOP;
+	END IF;
+
+	IF detail IS NOT NULL THEN
+		RAISE invalid_text_representation USING
+			MESSAGE = format('invalid %s ID "%s"', encoding, encoded),
+			DETAIL = detail;
+	END IF;
+	RETURN id;
+END $$;
+
+COMMENT ON FUNCTION snowflake_from_text(text, text) IS
+'ID from its text: base62, base32 or base64url';
+
+--
+-- IDs that JSON cannot round
+--
+-- The extension has a type of this name.  A domain cannot do as much: to_json()
+-- and the like show a number.  But PostgREST looks for an implicit cast of a
+-- column's domain to json, and calls its function for each row that it returns.
+-- Requests need no cast, as a domain's own input reads digits from a string and
+-- from a number.
+--
+
+CREATE DOMAIN snowflake AS bigint;
+
+COMMENT ON DOMAIN snowflake IS
+'bigint that PostgREST shows as a string of digits, so that JavaScript does not round it';
+
+CREATE FUNCTION snowflake_to_json(id snowflake)
+RETURNS json
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN to_json(id::text);
+
+COMMENT ON FUNCTION snowflake_to_json(snowflake) IS
+'ID as a string of digits in JSON';
+
+-- PostgreSQL warns that it will itself ignore the cast of a domain.
+DO $$
+DECLARE
+	min_messages constant text := current_setting('client_min_messages');
+BEGIN
+	PERFORM set_config('client_min_messages', 'error', true);
+	CREATE CAST (snowflake AS json) WITH FUNCTION snowflake_to_json(snowflake) AS IMPLICIT;
+	PERFORM set_config('client_min_messages', min_messages, true);
+END $$;
+
+COMMENT ON CAST (snowflake AS json) IS
+'for PostgREST, which calls the function of such a cast';

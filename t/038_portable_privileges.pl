@@ -35,13 +35,14 @@ $node->safe_psql('app', q{
 is($node->safe_psql('app', q{
 		SET ROLE has_nothing;
 		SELECT count(*) FILTER (WHERE sqlstate_ = '42501'), count(DISTINCT message), count(nullif(detail, ''))
-		FROM unnest(ARRAY['next_id(1, %L)', 'next_ids(1, 2, %L)', 'snowflake_status(%L)', 'snowflake_alter_sequence(%L)']) command,
+		FROM unnest(ARRAY['next_id(1, %L)', 'next_ids(1, 2, %L)', 'snowflake_status(%L)', 'snowflake_alter_sequence(%L)',
+			'snowflake_advance(%L, 5)']) command,
 		     unnest(ARRAY['hidden', 'hidden_tweets', 'hidden_cached', 'hidden_unlogged']) seq, error_of('SELECT ' || format(command, seq));
-		SELECT DISTINCT state, last_timestamp FROM snowflake_sequences;
+		SELECT DISTINCT state, last_timestamp FROM snowflake_sequences();
 		SET ROLE has_select;
 		SELECT DISTINCT sqlstate_ FROM unnest(ARRAY['hidden', 'hidden_tweets', 'hidden_cached', 'hidden_unlogged']) seq,
 			error_of(format('SELECT next_id(1, %L)', seq))}),
-	"16|8|0\nno privilege|\n42501", 'errors and the view reveal nothing of a sequence to a role without a privilege');
+	"20|8|0\nno privilege|\n42501", 'errors and snowflake_sequences() reveal nothing of a sequence to a role without a privilege');
 
 # A transaction's snapshot that is older than the sequence
 my $old = $node->background_psql('app');

@@ -71,5 +71,36 @@ ok($node->poll_query_until('postgres',
 is($node->safe_psql('crowd', $locks), 0, 'cancelled sessions do not keep the lock');
 $_->quit foreach @sessions;
 
+# --- sessions that advance the sequence -----------------------------------
+
+# It is ahead of the clock, which would hide that it went back.
+$node->safe_psql('crowd', q{ALTER DATABASE crowd SET snowflake.max_lead = '1d';
+	CREATE SEQUENCE advanced MAXVALUE 1125899906841599;} . setval_ahead('advanced', '12 hours'));
+$load = start_clients("$ledger-advanced", $node->connstr('crowd'), '--max-lead', 86_400_000, '--sessions', 8,
+	'--sequences', 'advanced');
+ok(more_ids("$ledger-advanced", 5_000), 'many sessions make IDs from a sequence that is ahead');
+my @advancing = map { $node->background_psql('crowd', on_error_stop => 0) } 1 .. 3;
+send_sql($_, q{DO $$
+	DECLARE
+		id bigint;
+	BEGIN
+		FOR i IN 1 .. 2000 LOOP
+			id := next_id(8191, 'advanced');
+			PERFORM snowflake_advance('advanced', id);
+			IF next_id(0, 'advanced') < id THEN
+				RAISE 'a later ID is smaller';
+			END IF;
+			COMMIT;
+		END LOOP;
+		RAISE NOTICE 'advanced';
+	END $$}) foreach @advancing;
+ok(session_prints($_, qr/NOTICE:  advanced|ERROR:/) && $_->{stderr} !~ /ERROR:/, 'every later ID is larger than the one to which the sequence was advanced, whatever its shard')
+  foreach @advancing;
+$_->quit foreach @advancing;
+ok(more_ids("$ledger-advanced", 5_000), 'the other sessions make IDs while the sequence is advanced');
+clients_end_without_error($load, 'a sequence that is advanced');
+no_client_received_an_error_except('stop', 'a sequence that is advanced',
+	no_client_received_a_bad_id('a sequence that is advanced', "$ledger-advanced"));
+
 $node->stop;
 done_testing();

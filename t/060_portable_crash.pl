@@ -30,12 +30,19 @@ $node->safe_psql('postgres', q{
 crash_and_start($node);
 fails_with($node, q{SELECT next_id(5, 'careless')}, qr/^55000/, 'an unlogged sequence is refused after a crash');
 
-$node->safe_psql('postgres', 'CREATE DATABASE restored');
+$node->safe_psql('postgres', q{
+	CREATE TABLE photos (id snowflake PRIMARY KEY DEFAULT next_id(5), at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id)) STORED);
+	CREATE INDEX ON photos (snowflake_shard(id, 'instagram'));
+	INSERT INTO photos DEFAULT VALUES;
+	CREATE DATABASE restored});
 run_log([ 'sh', '-c', 'pg_dump -d "$1" | psql -Xq -v ON_ERROR_STOP=1 -d "$2"', '-',
 		$node->connstr('postgres'), $node->connstr('restored') ]);
 my $dumped = $node->safe_psql('postgres', 'SELECT last_value FROM next_id_seq');
 is($node->safe_psql('restored', 'SELECT next_id(5) > 0; SELECT last_value FROM next_id_seq'), "t\n" . ($dumped + 1),
 	'after a restore, IDs go on from the dump');
+is($node->safe_psql('restored', q{INSERT INTO photos DEFAULT VALUES;
+		SELECT count(*), bool_and(at = snowflake_timestamp(id)), min(pg_typeof(id)::text), json_agg(snowflake_to_json(id))::text ~ '^\["' FROM photos}),
+	'2|t|snowflake|t', 'after a restore, a table with a default and a column of type snowflake is as before');
 
 $node->stop;
 done_testing();

@@ -47,11 +47,14 @@ sub server_with_both_versions
 		CREATE FUNCTION attempt(command text) RETURNS text LANGUAGE plpgsql AS $$
 		DECLARE
 			result text;
+			detail text;
+			hint text;
 		BEGIN
 			EXECUTE command INTO result;
 			RETURN result;
 		EXCEPTION WHEN OTHERS THEN
-			RETURN SQLSTATE || ' ' || SQLERRM;
+			GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+			RETURN concat_ws(' ', SQLSTATE, SQLERRM, nullif(detail, ''), nullif(hint, ''));
 		END $$});
 	return $node;
 }
