@@ -54,6 +54,15 @@ class Picture {
 }
 
 @Entity
+@Table(name = "tags")
+class Tag {
+    @Id
+    @GeneratedValue(strategy = GenerationType.IDENTITY)
+    Long id;
+    String name;
+}
+
+@Entity
 @Table(name = "photos")
 class Pooled {
     @Id
@@ -129,6 +138,16 @@ public class Hibernate {
                 "SELECT id, title FROM photos WHERE id >= snowflake_min_id(?1) ORDER BY id", Photo.class)
                 .setParameter(1, hourAgo, TemporalType.TIMESTAMP).getResultList();
 
+        // An ID of the type snowflake
+        em.getTransaction().begin();
+        Tag tag = new Tag();
+        em.persist(tag);
+        em.getTransaction().commit();
+        em.clear();
+        Tag found = em.find(Tag.class, tag.id);
+
+        print("types Hibernate:", photo.id.getClass().getSimpleName(), found.id.getClass().getSimpleName());
+        print("tags", tag.id, found.id);
         print("one", photo.id);
         print("pair", album.id, cover.id);
         print("bulk", bulk.stream().map(picture -> picture.id).toArray());
@@ -182,6 +201,7 @@ public class Hibernate {
                 .addAnnotatedClass(Album.class)
                 .addAnnotatedClass(Picture.class)
                 .addAnnotatedClass(Pooled.class)
+                .addAnnotatedClass(Tag.class)
                 .buildEntityManagerFactory();
         EntityManager em = factory.createEntityManager();
         recipes(em);

@@ -84,6 +84,27 @@ class Jdbc {
         List<Long> recent = column(db, Long.class, "SELECT id FROM photos WHERE id >= snowflake_min_id(?) ORDER BY id",
                 OffsetDateTime.now().minusHours(1));
 
+        // An ID of the type snowflake: setLong() and getLong() work, getObject() returns a PGobject.
+        long tagId, foundId;
+        Object bigint, snowflake;
+        try (PreparedStatement insert = db.prepareStatement("INSERT INTO tags (id) VALUES (?)", new String[] {"id"});
+                PreparedStatement find = db.prepareStatement("SELECT id, id::bigint FROM tags WHERE id = ?")) {
+            insert.setLong(1, photoId);
+            insert.executeUpdate();
+            ResultSet keys = insert.getGeneratedKeys();
+            keys.next();
+            tagId = keys.getLong(1);
+            find.setLong(1, tagId);
+            ResultSet rows = find.executeQuery();
+            rows.next();
+            foundId = rows.getLong(1);
+            snowflake = rows.getObject(1);
+            bigint = rows.getObject(2);
+        }
+        db.commit();
+
+        System.out.println("types JDBC: " + bigint.getClass().getSimpleName() + " " + snowflake.getClass().getSimpleName());
+        print("tags", List.of(tagId, foundId));
         System.out.println("version JDBC " + db.getMetaData().getDriverVersion());
         print("one", List.of(photoId));
         print("pair", pair);

@@ -24,6 +24,12 @@ class CreateGallery < ActiveRecord::Migration[6.1]
   end
 end
 
+class CreateTags < ActiveRecord::Migration[6.1]
+  def change
+    create_table :tags, id: :snowflake, default: -> { "next_id(5)" }
+  end
+end
+
 def dump
   # From 7.2 on it takes the pool.
   source = ActiveRecord.version < Gem::Version.new("7.2") ? :connection : :connection_pool
@@ -75,6 +81,22 @@ all = Photo.find_each(batch_size: 3000).map(&:id)
 # When a row was made, and the rows of the last hour.
 made_at = Photo.where(id: photo.id).pick(Arel.sql("snowflake_timestamp(id)"))
 recent = Photo.where("id >= snowflake_min_id(?)", 1.hour.ago).order(:id)
+
+# An ID of the type snowflake is a String, unless the model declares it.
+CreateTags.migrate(:up)
+
+class Tag < ActiveRecord::Base; end
+
+class DeclaredTag < ActiveRecord::Base
+  self.table_name = "tags"
+  attribute :id, :big_integer
+end
+
+declared = DeclaredTag.create!
+tag = Tag.find(declared.id)
+puts "types Active Record: #{photo.id.class} #{tag.id.class} #{declared.id.class}"
+puts "tags #{tag.id} #{declared.id}"
+puts "schema_of_tags #{dump[/# (Could not dump table "tags")/, 1]}"
 
 puts "version Active Record #{ActiveRecord.version}"
 puts ["one", photo.id].join(" ")

@@ -36,7 +36,22 @@ async def main():
     hour_ago = datetime.now(timezone.utc) - timedelta(hours=1)
     recent = await db.fetch("SELECT id FROM photos WHERE id >= snowflake_min_id($1) ORDER BY id", hour_ago)
 
+    # The ID of a column of type snowflake is text, also as a parameter that has this type and in COPY, unless the codec
+    # of bigint is set for it.
+    insert = "INSERT INTO tags (id) VALUES ($1) RETURNING id"
+    tag_id = await db.fetchval(insert, str(photo_id))
+    try:
+        await db.fetchval(insert, photo_id)
+    except asyncpg.DataError:
+        print("int_as_snowflake refused")
+    await db.set_builtin_type_codec("snowflake", codec_name="int8")
+    await db.execute("DELETE FROM tags")
+    await db.copy_records_to_table("tags", columns=["id"], records=[(photo_id,)])
+    registered = await db.fetchval("SELECT id FROM tags WHERE id = $1", photo_id)
+
     print("version asyncpg", asyncpg.__version__)
+    print("types asyncpg:", *(type(id).__name__ for id in (photo_id, tag_id, registered)))
+    print("tags", tag_id, registered)
     print("one", photo_id)
     print("pair", album_id, cover_id)
     print("bulk", *ids)

@@ -28,6 +28,7 @@ __PACKAGE__->register_class(Album => 'Schema::Result::Album');
 __PACKAGE__->register_class(Photo => 'Schema::Result::Photo');
 
 package main;
+use B;
 use POSIX qw(strftime);
 use DBIx::Class::Schema::Loader qw(make_schema_at);
 
@@ -69,6 +70,12 @@ print "pages ", join(' ', map { $_->id } @page, @next_page), "\n";
 print "made $made_at\n";
 print "recent ", join(' ', map { $_->id } @recent), "\n";
 
+# An ID of the type snowflake is text.
+my ($tag_id) = $db->selectrow_array('INSERT INTO tags (id) VALUES (?) RETURNING id', undef, $photo->id);
+print "types DBIx::Class: ", join(' ', map { B::svref_2object(\$_)->FLAGS & B::SVf_IOK ? 'number' : 'text' }
+	  $db->selectrow_array('SELECT id FROM photos'), $tag_id), "\n";
+print "tags $tag_id\n";
+
 # Without retrieve_on_insert
 my $warning = 'none';
 $SIG{__WARN__} = sub { $warning = $_[0] =~ /^(?:.*: )?(\w+ \w+)/ ? $1 : $_[0] };
@@ -82,4 +89,4 @@ print "stored ", $db->selectrow_array("DELETE FROM photos WHERE title = 'other' 
 $SIG{__WARN__} = sub { };
 make_schema_at('Loaded', { naming => 'v8' }, ['dbi:Pg:']);
 my $loaded = Loaded->source('Photo')->column_info('id');
-print "loaded $loaded->{data_type} ", ${ $loaded->{default_value} // \'' }, "\n";
+print "loaded $loaded->{data_type} ", ${ $loaded->{default_value} // \'' }, ' ', Loaded->source('Tag')->column_info('id')->{data_type}, "\n";

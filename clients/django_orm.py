@@ -13,6 +13,9 @@ from django.apps import AppConfig, apps
 from django.conf import settings
 from django.core.management import call_command
 from django.db import Error, connection
+from django.db.backends.signals import connection_created
+from django.dispatch import receiver
+from psycopg2.extensions import INTEGER, new_type, register_type
 
 
 class Gallery(AppConfig):
@@ -56,6 +59,30 @@ class Album(models.Model):
 class Photo(models.Model):
     title = models.TextField()
     album = models.ForeignKey(Album, models.CASCADE, null=True)
+
+
+class SnowflakeField(NextIdField):
+    def db_type(self, connection):
+        return "snowflake DEFAULT next_id(5)"
+
+    def rel_db_type(self, connection):
+        return "snowflake"
+
+
+class Tag(models.Model):
+    id = SnowflakeField(primary_key=True)
+    parent = models.ForeignKey("Tag", models.CASCADE, null=True)
+
+    class Meta:
+        db_table = "tags"
+
+
+@receiver(connection_created)
+def register_snowflake(connection, **arguments):
+    """A snowflake is text, unless the driver is told that it is a number."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 'snowflake'::regtype::oid")
+        register_type(new_type(cursor.fetchone(), "snowflake", INTEGER), connection.connection)
 
 
 def converted(table):
@@ -113,6 +140,15 @@ print("bulk", *(row.id for row in bulk))
 print("pages", *(row.id for row in page + next_page))
 print("made", round(made_at.timestamp() * 1000))
 print("recent", *(row.id for row in recent))
+
+registered = Tag.objects.create()
+Tag.objects.filter(id=registered.id).update(parent=registered)
+connection_created.disconnect(register_snowflake)
+connection.close()
+tag = Tag.objects.get(id=registered.id)
+print("types Django:", *(type(id).__name__ for id in (photo.id, tag.id, registered.id)))
+print("tags", registered.id, tag.id, tag.parent_id)
+print("same_row", tag == registered)
 
 
 def outcome(action, *arguments):

@@ -47,6 +47,16 @@ class Photo
         #[ORM\ManyToOne(targetEntity: Album::class)] public ?Album $album = null) {}
 }
 
+// The type snowflake is for others to make.
+#[ORM\Entity]
+#[ORM\Table('tags')]
+class Tag
+{
+    #[ORM\Id, ORM\Column(type: 'bigint')]
+    #[ORM\GeneratedValue('CUSTOM'), ORM\CustomIdGenerator(NextId::class)]
+    public ?string $id = null;
+}
+
 // What does not go with next_id(): two strategies, and a default among the column's
 // options
 #[ORM\Entity]
@@ -137,8 +147,24 @@ echo 'bulk ', $ids($bulk), "\n";
 echo 'pages ', $ids([...$page, ...$nextPage]), "\n";
 echo 'made ', $madeAt->format('Uv'), "\n";
 echo 'recent ', implode(' ', $recent), "\n";
-echo 'type ', gettype($photo->id), "\n";
 echo 'without_zone ', count($db->fetchFirstColumn($since, [$hourAgo], ['datetime_immutable'])), "\n";
+
+// An ID of the type snowflake is a string.  The schema tool knows nothing of the type, so name another, or it fails.
+$db->executeStatement('CREATE TABLE tags (id snowflake PRIMARY KEY DEFAULT next_id((5)::bigint))');
+$em->persist($tag = new Tag());
+$em->flush();
+$em->clear();
+$found = $em->find(Tag::class, $tag->id);
+echo 'types Doctrine: ', get_debug_type($photo->id), ' ', get_debug_type($found->id), "\n";
+echo 'tags ', $tag->id, ' ', $found->id, "\n";
+$tables[] = $em->getClassMetadata(Tag::class);
+try {
+    $tool->getUpdateSchemaSql($tables, true);
+    echo "unknown_type done\n";
+} catch (Doctrine\DBAL\Exception $error) {
+    echo 'unknown_type ', $error->getMessage(), "\n";
+}
+$db->getDatabasePlatform()->registerDoctrineTypeMapping('snowflake', 'bigint');
 echo 'difference ', count($tool->getUpdateSchemaSql($tables, true)), "\n";
 
 $traps = array_map($em->getClassMetadata(...), [Auto::class, Identity::class, Original::class]);

@@ -77,6 +77,20 @@ $hourAgo = new DateTimeImmutable('-1 hour');
 $since = fn ($time) => Photo::whereRaw('id >= snowflake_min_id(?)', [$time])->orderBy('id')->get();
 $recent = $since($hourAgo->format(DATE_RFC3339_EXTENDED));
 
+// An ID of the type snowflake: Eloquent makes an int of a key, unless the model says that it is a string.
+DB::statement('CREATE TABLE tags (id snowflake PRIMARY KEY DEFAULT next_id(5))');
+class Tag extends Model
+{
+    public $timestamps = false;
+}
+class TextTag extends Tag
+{
+    protected $table = 'tags';
+    protected $keyType = 'string';
+}
+$tag = Tag::create();
+$textTag = TextTag::find($tag->id);
+
 $ids = fn ($rows) => implode(' ', $rows->pluck('id')->all());
 echo 'one ', $photo->id, "\n";
 echo 'pair ', $albumId, ' ', $coverId, "\n";
@@ -84,7 +98,9 @@ echo 'bulk ', implode(' ', $bulk), "\n";
 echo 'pages ', $ids($page), ' ', $ids($nextPage), "\n";
 echo 'made ', $madeAt->format('Uv'), "\n";
 echo 'recent ', $ids($recent), "\n";
-echo 'type ', gettype($photo->id), "\n";
+echo 'types Eloquent: ', get_debug_type($photo->id), ' ', get_debug_type($tag->id), "\n";
+echo 'tags ', $tag->id, ' ', $textTag->id, "\n";
+echo 'json ', $tag->toJson(), ' ', $textTag->toJson(), "\n";
 echo 'without_zone ', count($since($hourAgo)), "\n";
 
 // What id() makes

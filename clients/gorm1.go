@@ -27,6 +27,10 @@ type Photo struct {
 	AlbumID sql.NullInt64
 }
 
+type Tag struct {
+	ID int64 `gorm:"primary_key;type:snowflake;default:next_id(5)"`
+}
+
 // What GORM makes by itself
 type Plain struct {
 	ID int64
@@ -65,7 +69,7 @@ func (log *schemaLog) Print(values ...interface{}) {
 func main() {
 	db, err := gorm.Open("postgres", "")
 	check(err)
-	check(db.AutoMigrate(&Album{}, &Photo{}).Error)
+	check(db.AutoMigrate(&Album{}, &Photo{}, &Tag{}).Error)
 	check(db.Exec("ALTER TABLE photos ADD FOREIGN KEY (album_id) REFERENCES albums").Error)
 	check(db.Exec("ALTER TABLE albums ADD FOREIGN KEY (cover_id) REFERENCES photos DEFERRABLE INITIALLY DEFERRED").Error)
 	check(db.Exec("INSERT INTO photos (id, title) VALUES (snowflake_id('2020-01-01Z', 5, 1), 'old')").Error)
@@ -113,6 +117,13 @@ func main() {
 	check(db.Raw("SELECT snowflake_timestamp(?)", photo.ID).Row().Scan(&madeAt))
 	check(db.Where("id >= snowflake_min_id(?)", time.Now().Add(-time.Hour)).Order("id").Find(&recent).Error)
 
+	// An ID of the type snowflake
+	var tag, found Tag
+	check(db.Create(&tag).Error)
+	check(db.First(&found, tag.ID).Error)
+
+	fmt.Printf("types GORM: %T %T\n", photo.ID, found.ID)
+	report("tags", tag.ID, found.ID)
 	report("one", photo.ID)
 	report("pair", taken...)
 	report("bulk", bulk...)
@@ -124,7 +135,7 @@ func main() {
 	changes := &schemaLog{}
 	db.SetLogger(changes)
 	db.LogMode(true)
-	check(db.AutoMigrate(&Album{}, &Photo{}).Error)
+	check(db.AutoMigrate(&Album{}, &Photo{}, &Tag{}).Error)
 	report("changes", int64(changes.altered))
 
 	check(db.AutoMigrate(&Plain{}).Error)

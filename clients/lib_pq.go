@@ -99,6 +99,15 @@ func main() {
 	hourAgo := time.Now().Add(-time.Hour)
 	recent := photos(db.Query("SELECT id, title FROM photos WHERE id >= snowflake_min_id($1) ORDER BY id", hourAgo))
 
+	// An ID of the type snowflake is read as any other, but has no type where there is none to scan it into.
+	var tagID int64
+	check(db.QueryRow("INSERT INTO tags (id) VALUES ($1) RETURNING id", photoID).Scan(&tagID))
+	var untyped interface{}
+	check(db.QueryRow("SELECT id FROM tags WHERE id = $1", tagID).Scan(&untyped))
+
+	fmt.Printf("types lib/pq: %T %T\n", photoID, tagID)
+	fmt.Printf("untyped %T %s\n", untyped, untyped)
+	report("tags", tagID)
 	report("one", photoID)
 	report("pair", albumID, coverID)
 	report("bulk", bulk...)

@@ -145,11 +145,16 @@ main(void)
 	strftime(hour_ago, sizeof(hour_ago), "%Y-%m-%dT%H:%M:%SZ", gmtime(&then));
 	values[0] = hour_ago;
 	send("SELECT id FROM photos WHERE id >= snowflake_min_id($1) ORDER BY id", 1, values);
+	/* An ID of the type snowflake is text, as any other. */
+	values[0] = photo_id;
+	send("INSERT INTO tags (id) VALUES ($1) RETURNING id", 1, values);
 	sync_pipeline();
 	receive("", NULL);
 	receive("\nmade", NULL);
 	receive("\nrecent", NULL);
+	receive("\ntags", NULL);
 	receive_sync();
+	printf("\ntypes libpq: text text");
 	printf("\nversion libpq %d.%d\n", PQlibVersion() / 10000, PQlibVersion() % 10000);
 	PQfinish(db);
 	return 0;

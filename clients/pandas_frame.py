@@ -48,6 +48,13 @@ with engine.begin() as db:
     print("made", round(made_at.timestamp() * 1000))
     print("recent", *recent)
 
+    # A column of type snowflake is text, from which "Int64" loses nothing if there are NULLs.
+    pandas.DataFrame({"id": [photo_id]}).to_sql("tags", db, if_exists="append", index=False)
+    tags = pandas.read_sql(text("SELECT id FROM tags"), db)
+    with_null = pandas.read_sql_query(text("SELECT id FROM tags UNION ALL SELECT NULL"), db, dtype={"id": "Int64"})
+    print("types pandas:", bulk["id"].dtype, tags["id"].dtype)
+    print("tags", tags["id"][0], with_null["id"].min())
+
     # A column that also has NULLs: as it comes, with a type named, and as text.
     query = text("SELECT album_id, album_id::text AS text FROM photos ORDER BY album_id NULLS LAST LIMIT 2")
     frame = pandas.read_sql(query, db)

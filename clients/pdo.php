@@ -37,6 +37,9 @@ $nextPage = column('SELECT id FROM photos WHERE id < ? ORDER BY id DESC LIMIT 20
 $hourAgo = new DateTimeImmutable('-1 hour');
 $recent = column('SELECT id FROM photos WHERE id >= snowflake_min_id(?) ORDER BY id', $hourAgo->format(DATE_RFC3339_EXTENDED));
 
+// An ID of the type snowflake is a string.
+[$tagId] = column('INSERT INTO tags (id) VALUES (?) RETURNING id', $photoId);
+
 echo 'version PDO ', phpversion('pdo_pgsql'), "\n";
 echo 'one ', $photoId, "\n";
 echo 'pair ', $albumId, ' ', $coverId, "\n";
@@ -44,7 +47,8 @@ echo 'bulk ', implode(' ', $bulk), "\n";
 echo 'pages ', implode(' ', [...$page, ...$nextPage]), "\n";
 echo 'made ', (new DateTimeImmutable($madeAt))->format('Uv'), "\n";
 echo 'recent ', implode(' ', $recent), "\n";
-echo 'type ', gettype($photoId), "\n";
+echo 'types PDO: ', get_debug_type($photoId), ' ', get_debug_type($tagId), "\n";
+echo 'tags ', $tagId, "\n";
 
 // lastInsertId() is lastval(), which next_id() leaves alone.
 try {

@@ -42,12 +42,22 @@ class Photo(Base):
         table_name = "photos"
 
 
+class Tag(Base):
+    class TagField(SnowflakeField):
+        field_type = "SNOWFLAKE"
+
+    id = TagField(5)
+
+    class Meta:
+        table_name = "tags"
+
+
 # What a plain BigAutoField makes
 class Plain(Base):
     id = BigAutoField()
 
 
-db.create_tables([Album, Photo, Plain])
+db.create_tables([Album, Photo, Plain, Tag])
 Album._schema.create_foreign_key(Album.cover)
 db.execute_sql("INSERT INTO photos VALUES (snowflake_id('2020-01-01Z', 5, 1), 'old')")
 
@@ -81,6 +91,10 @@ made_at = Photo.select(fn.snowflake_timestamp(Photo.id)).where(Photo.id == photo
 hour_ago = datetime.now(timezone.utc) - timedelta(hours=1)
 recent = list(Photo.select().where(Photo.id >= fn.snowflake_min_id(hour_ago)).order_by(Photo.id))
 
+# An ID of the type snowflake: peewee makes an int of it.
+tag = Tag.create()
+read = Tag.get(Tag.id == tag.id)
+
 print("version peewee", peewee.__version__)
 print("one", photo.id)
 print("pair", album_id, cover_id)
@@ -88,6 +102,8 @@ print("bulk", *ids)
 print("pages", *(row.id for row in page + next_page))
 print("made", round(made_at.timestamp() * 1000))
 print("recent", *(row.id for row in recent))
+print("types peewee:", type(photo.id).__name__, type(read.id).__name__)
+print("tags", tag.id, read.id)
 print("updated", updated)
 print("plain", Plain.create().id)
 # pwiz and generate_models() read the tables.

@@ -41,7 +41,13 @@ made_at, = column("SELECT snowflake_timestamp(%s)", photo_id)
 hour_ago = datetime.now(timezone.utc) - timedelta(hours=1)
 recent = column("SELECT id FROM photos WHERE id >= snowflake_min_id(%s) ORDER BY id", hour_ago)
 
+# The ID of a column of type snowflake is text.
+tag_id, = column("INSERT INTO tags (id) VALUES (%s) RETURNING id", photo_id)
+db.commit()
+
 print("version pg8000", pg8000.__version__)
+print("types pg8000:", type(photo_id).__name__, type(tag_id).__name__)
+print("tags", tag_id)
 print("one", photo_id)
 print("pair", album_id, cover_id)
 print("bulk", *ids)

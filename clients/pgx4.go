@@ -10,6 +10,7 @@ import (
 	"log"
 	"time"
 
+	"github.com/jackc/pgtype"
 	"github.com/jackc/pgx/v4"
 	_ "github.com/jackc/pgx/v4/stdlib"
 )
@@ -80,6 +81,26 @@ func main() {
 	hourAgo := time.Now().Add(-time.Hour)
 	recent := column("SELECT id FROM photos WHERE id >= snowflake_min_id($1) ORDER BY id", hourAgo)
 
+	// An ID of the type snowflake cannot be scanned into an int64, nor sent by COPY, unless the type is registered.
+	var tagID int64
+	err = db.QueryRow(ctx, "INSERT INTO tags (id) VALUES ($1) RETURNING id", photoID).Scan(&tagID)
+	fmt.Println("scan", err)
+	var text string
+	check(db.QueryRow(ctx, "DELETE FROM tags RETURNING id").Scan(&text))
+	insert := func(id int64) error {
+		_, err := db.CopyFrom(ctx, pgx.Identifier{"tags"}, []string{"id"}, pgx.CopyFromRows([][]interface{}{{id}}))
+		return err
+	}
+	fmt.Println("copy", insert(photoID))
+
+	var oid uint32
+	check(db.QueryRow(ctx, "SELECT 'snowflake'::regtype::oid").Scan(&oid))
+	db.ConnInfo().RegisterDataType(pgtype.DataType{Value: &pgtype.Int8{}, Name: "snowflake", OID: oid})
+	check(insert(photoID))
+	registered := column("SELECT id FROM tags WHERE id = $1", photoID)[0]
+
+	fmt.Printf("types pgx: %T error %T\n", photoID, registered)
+	fmt.Println("tags", text, registered)
 	report("one", photoID)
 	report("pair", albumID, coverID)
 	report("bulk", bulk...)
@@ -91,9 +112,13 @@ func main() {
 	_, err = db.Exec(ctx, "SELECT next_id($1, $2, $3)", 5, "next_id_seq", "instagram")
 	fmt.Println("parameters", err == nil, err)
 
-	// database/sql has no way to an ID but RETURNING.
+	// database/sql asks for text, so that it can read a snowflake.
 	std, err := sql.Open("pgx", "")
 	check(err)
+	check(std.QueryRow("SELECT id FROM tags WHERE id = $1", photoID).Scan(&tagID))
+	report("database_sql", tagID)
+
+	// It has no way to an ID but RETURNING.
 	result, err := std.Exec("INSERT INTO photos (title) VALUES ('other')")
 	check(err)
 	_, err = result.LastInsertId()

@@ -27,6 +27,11 @@ class Photo(db.Entity):
     covered = Optional(Album, reverse="cover")
 
 
+class Tag(db.Entity):
+    _table_ = "tags"
+    id = PrimaryKey(int, size=64, sql_type="snowflake", sql_default="next_id(5)")
+
+
 db.bind("postgres", database=os.environ["PGDATABASE"])
 db.generate_mapping(create_tables=True)
 
@@ -51,7 +56,10 @@ with db_session:
 
     # Many rows, each of which is an INSERT of its own.
     bulk = [Photo(title=f"bulk {n}") for n in range(10000)]
+    # An ID of the type snowflake is text until Pony reads it again.
+    tag = Tag()
     commit()
+    tag_id = tag.id
     ids = [row.id for row in bulk]
 
 with db_session:
@@ -65,6 +73,8 @@ with db_session:
     hour_ago = datetime.now(timezone.utc) - timedelta(hours=1)
     recent = select(p for p in Photo if raw_sql("p.id >= snowflake_min_id($hour_ago)")).order_by(Photo.id)[:]
 
+    tag = select(t for t in Tag).first()
+
     print("version Pony", pony.__version__)
     print("one", photo_id)
     print("pair", album_id, cover_id)
@@ -72,6 +82,9 @@ with db_session:
     print("pages", *(row.id for row in page), *(row.id for row in next_page))
     print("made", round(made_at.timestamp() * 1000))
     print("recent", *(row.id for row in recent))
+    print("types Pony:", type(photo_id).__name__, type(tag.id).__name__)
+    print("tags", tag_id, tag.id)
+    print("new_snowflake", type(tag_id).__name__)
 
 # What auto=True makes, whatever the size
 plain = Database("postgres", database=os.environ["PGDATABASE"])

@@ -2,6 +2,8 @@
 
 from datetime import datetime, timedelta, timezone
 import psycopg
+from psycopg.types import TypeInfo
+from psycopg.types.numeric import Int8BinaryLoader, IntLoader
 
 with psycopg.connect() as db:
     # The column's default makes the ID; RETURNING brings it back.
@@ -34,6 +36,15 @@ with psycopg.connect() as db:
     hour_ago = datetime.now(timezone.utc) - timedelta(hours=1)
     recent = db.execute("SELECT id FROM photos WHERE id >= snowflake_min_id(%s) ORDER BY id", [hour_ago]).fetchall()
 
+    # The ID of a column of type snowflake is text, unless loaders of numbers are registered for the type.
+    by_id = "SELECT id FROM tags WHERE id = %s"
+    tag_id, = db.execute("INSERT INTO tags (id) VALUES (%s) RETURNING id", [photo_id]).fetchone()
+    oid = TypeInfo.fetch(db, "snowflake").oid
+    db.adapters.register_loader(oid, IntLoader)
+    db.adapters.register_loader(oid, Int8BinaryLoader)
+    registered, = db.execute(by_id, [photo_id]).fetchone()
+    binary, = db.execute(by_id, [photo_id], binary=True).fetchone()
+
 print("version psycopg", psycopg.__version__)
 print("one", photo_id)
 print("pair", album_id, cover_id)
@@ -41,3 +52,5 @@ print("bulk", *ids)
 print("pages", *(id for id, _ in page + next_page))
 print("made", round(made_at.timestamp() * 1000))
 print("recent", *(id for id, in recent))
+print("types psycopg:", *(type(id).__name__ for id in (photo_id, tag_id, registered)))
+print("tags", tag_id, registered, binary)

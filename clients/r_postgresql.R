@@ -45,3 +45,9 @@ cat("recent", recent, "\n")
 # A bigint as it comes
 id <- column("SELECT id FROM photos WHERE title = 'first'")
 cat("number", class(id), sprintf("%.0f", id), "\n")
+
+# A snowflake is text, with a warning that the type is not known.
+invisible(dbWriteTable(db, "tags", data.frame(id = photo_id), append = TRUE, row.names = FALSE))
+tag_id <- suppressWarnings(column("SELECT id FROM tags"))
+cat("types RPostgreSQL: ", class(id), " ", class(tag_id), "\n", sep = "")
+cat("tags", tag_id, "\n")

@@ -14,6 +14,7 @@ DB.create_table(:photos) do
   String :title, null: false, text: true
   foreign_key :album_id, :albums, type: :bigint
 end
+DB.create_table(:tags) { column :id, :snowflake, primary_key: true, default: Sequel.lit("next_id(5)") }
 DB.alter_table(:albums) { add_foreign_key [:cover_id], :photos, deferrable: true }
 DB.run("INSERT INTO photos VALUES (snowflake_id('2020-01-01Z', 5, 1), 'old')")
 
@@ -52,7 +53,15 @@ next_page = newest.where { id < page.last.id }.all
 made_at = DB.get(Sequel.function(:snowflake_timestamp, photo.id))
 recent = Photo.where { id >= snowflake_min_id(Time.now - 3600) }.order(:id)
 
+# An ID of the type snowflake is a String, unless there is a conversion for the type.
+class Tag < Sequel::Model; end
+tag = Tag.create
+DB.add_conversion_proc(DB.get(Sequel.lit("'snowflake'::regtype::oid")), &:to_i)
+registered = Tag.first
+
 puts "version Sequel #{Sequel.version}"
+puts "types Sequel: #{photo.id.class} #{tag.id.class} #{registered.id.class}"
+puts "tags #{tag.id} #{registered.id}"
 puts "one #{photo.id}"
 puts "pair #{album_id} #{cover_id}"
 puts "bulk #{bulk.join(" ")}"
@@ -66,7 +75,7 @@ DB.extension :schema_dumper
 Sequel.extension :migration
 dump = DB.dump_schema_migration(same_db: true)
 DB.transaction(rollback: :always) do
-  DB.drop_table(:albums, :photos, cascade: true)
+  DB.drop_table(:albums, :photos, :tags, cascade: true)
   eval(dump).apply(DB, :up)
   puts "schema #{DB.dump_schema_migration(same_db: true) == dump ? "same" : "differs"}"
 end

@@ -25,6 +25,11 @@ class Photo(SQLObject):
     albumID = BigIntCol(default=None, dbName="album_id")
 
 
+class Tag(SQLObject):
+    class sqlmeta:
+        table = "tags"
+
+
 sqlhub.processConnection = db.transaction()
 
 # The column's default makes the ID; SQLObject reads it back with RETURNING.
@@ -52,7 +57,14 @@ next_page = list(Photo.select(Photo.q.id < page[-1].id, orderBy="-id")[:20])
 hour_ago = datetime.now(timezone.utc) - timedelta(hours=1)
 recent = list(Photo.select(Photo.q.id >= func.snowflake_min_id(hour_ago.isoformat()), orderBy="id"))
 
+# An ID of the type snowflake is text until SQLObject reads it again.
+new_tag = Tag()
+tag, = Tag.select(Tag.q.id == int(new_tag.id))
+sqlhub.processConnection.cache.clear()
 print("version SQLObject", sqlobject.__version__.version)
+print("types SQLObject:", type(photo.id).__name__, type(tag.id).__name__)
+print("tags", new_tag.id, tag.id)
+print("new_snowflake", type(new_tag.id).__name__)
 print("one", photo.id)
 print("pair", album_id, cover_id)
 print("bulk", *ids)

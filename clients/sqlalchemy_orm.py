@@ -9,7 +9,9 @@ from alembic.migration import MigrationContext
 from datetime import datetime, timedelta, timezone
 from sqlalchemy import BigInteger, Column, ForeignKey, Text, create_engine, func, select, text
 from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.orm import Session, declarative_base
+from sqlalchemy.types import UserDefinedType
 
 # The default is written as PostgreSQL keeps it, for Alembic, which compares texts.
 Base = declarative_base()
@@ -28,6 +30,26 @@ class Photo(Base):
     id = Column(BigInteger, primary_key=True, server_default=text("next_id((5)::bigint)"))
     title = Column(Text, nullable=False)
     album_id = Column(ForeignKey("albums.id"))
+
+
+# Drivers return text for the type snowflake.  ischema_names is for what reads a database's tables, as Alembic does.
+class Snowflake(UserDefinedType):
+    cache_ok = True
+
+    def get_col_spec(self, **options):
+        return "snowflake"
+
+    def result_processor(self, dialect, coltype):
+        return lambda value: None if value is None else int(value)
+
+
+ischema_names["snowflake"] = Snowflake
+
+
+class Tag(Base):
+    __tablename__ = "tags"
+    id = Column(Snowflake, primary_key=True, server_default=text("next_id((5)::bigint)"))
+    parent_id = Column(ForeignKey("tags.id"))
 
 
 engine = create_engine("postgresql://", future=True)
@@ -66,6 +88,15 @@ with Session(engine) as session, session.begin():
     recent = session.scalars(
         select(Photo).where(Photo.id >= func.snowflake_min_id(hour_ago)).order_by(Photo.id)).all()
 
+    tag = Tag()
+    session.add(tag)
+    session.flush()
+    # As a column of the type BigInteger would have it, and by the class
+    tag_id, = session.execute(text("SELECT id FROM tags WHERE id = :id"), {"id": tag.id}).one()
+    registered, = session.execute(select(Tag.id).where(Tag.id == tag.id)).one()
+
+    print("types SQLAlchemy:", *(type(id).__name__ for id in (photo.id, tag_id, registered)))
+    print("tags", tag_id, registered)
     print("version SQLAlchemy", sqlalchemy.__version__)
     print("version Alembic", alembic.__version__)
     print("one", photo.id)
@@ -77,7 +108,7 @@ with Session(engine) as session, session.begin():
 
 # What Alembic would change: with the default as above, and in short.
 with engine.connect() as db:
-    context = MigrationContext.configure(db, opts={"compare_server_default": True})
+    context = MigrationContext.configure(db, opts={"compare_server_default": True, "compare_type": True})
     print("drift", len(compare_metadata(context, Base.metadata)))
     Photo.__table__.c.id.server_default.arg = text("next_id(5)")
     print("drift_if_short", len(compare_metadata(context, Base.metadata)))

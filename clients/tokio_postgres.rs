@@ -31,6 +31,29 @@ impl<'a> FromSql<'a> for Layout {
     }
 }
 
+// An i64 is refused as a snowflake, so this has the same bits by the type's name.
+#[derive(Debug)]
+struct Snowflake(i64);
+
+impl ToSql for Snowflake {
+    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        self.0.to_sql(ty, out)
+    }
+    fn accepts(ty: &Type) -> bool {
+        ty.name() == "snowflake"
+    }
+    to_sql_checked!();
+}
+
+impl<'a> FromSql<'a> for Snowflake {
+    fn from_sql(ty: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Snowflake(i64::from_sql(ty, raw)?))
+    }
+    fn accepts(ty: &Type) -> bool {
+        ty.name() == "snowflake"
+    }
+}
+
 type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 async fn column(db: &Client, sql: &str, values: Values<'_>) -> Result<Vec<i64>, tokio_postgres::Error> {
@@ -78,6 +101,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let made_at: SystemTime = db.query_one("SELECT snowflake_timestamp($1)", &[&photo_id]).await?.get(0);
     let hour_ago = SystemTime::now() - Duration::from_secs(3600);
     let recent = column(&db, "SELECT id FROM photos WHERE id >= snowflake_min_id($1) ORDER BY id", &[&hour_ago]).await?;
+
+    // An ID of the type snowflake: an i64 needs casts in both directions, or a type of its own.
+    let insert = "INSERT INTO tags (id) VALUES ($1)";
+    println!("insert_i64 {}", db.execute(insert, &[&photo_id]).await.is_ok());
+    db.execute(insert, &[&Snowflake(photo_id)]).await?;
+    let row = db.query_one("SELECT id, id::bigint FROM tags WHERE id = $1::bigint", &[&photo_id]).await?;
+    let (own, cast): (Snowflake, i64) = (row.get(0), row.get(1));
+    println!("types tokio-postgres: i64 {} i64", if row.try_get::<_, i64>(0).is_ok() { "i64" } else { "error" });
+    report("tags", &[own.0, cast]);
 
     report("one", &[photo_id]);
     report("pair", &pair);

@@ -3,7 +3,10 @@
 # doc/clients.md held against what ran.
 #
 # A program prints a word and values on each line: "version NAME VERSION" of
-# itself and its libraries, and the IDs that check() lists.
+# itself and its libraries, the IDs that check() lists, and "types NAME: BIGINT
+# SNOWFLAKE", which are the client's types for IDs of columns of these types, or
+# "error".  A third type is what a snowflake becomes if the program tells the
+# client of it.
 package ClientTest;
 
 use strict;
@@ -11,6 +14,7 @@ use warnings;
 use Exporter 'import';
 use FindBin;
 use IPC::Run;
+use List::Util 'uniq';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -21,7 +25,7 @@ our @EXPORT = qw($clients $document start_server stop_server sql prepare run_cli
 our $clients = "$FindBin::RealBin/../clients";
 our $document = 'doc/clients.md';
 
-my ($node, $user, $tables, %ran);
+my ($node, $user, $tables, %ran, %types);
 
 # Server and clients are in different time zones, so that a time that loses its
 # zone changes.
@@ -87,6 +91,11 @@ sub run_client
 	{
 		my ($what, @values) = split;
 		if (/^version (.*) (\S+)$/) { ran($1, $2); }
+		elsif (/^types (.*): (\S+) (\S+)(?: (\S+))?$/)
+		{
+			$types{$1} = { bigint => $2, snowflake => $3 };
+			is($4, $2, "$1: a snowflake can be read as a bigint is") if defined $4;
+		}
 		elsif (defined $what) { $said{$what} = "@values"; }
 	}
 	return %said;
@@ -121,6 +130,8 @@ sub check
 	same_ids($said{bulk}, sql($name, "SELECT id $bulk ORDER BY substr(title, 6)::integer"),
 		"$name: each of many rows has its ID");
 	same_ids($said{bulk}, sql($name, "SELECT id $bulk ORDER BY id"), "$name: their IDs are in order");
+	is(join(' ', uniq split / /, $said{tags} // ''), sql($name, 'SELECT id FROM tags'),
+		"$name: a row whose ID is a snowflake");
 	is($said{pages}, sql($name, "SELECT id FROM $photos ORDER BY id DESC LIMIT 40"),
 		"$name: two pages of the newest rows");
 	is($said{made}, sql($name, "SELECT (extract(epoch FROM snowflake_timestamp(id)) * 1000)::bigint $first"),
@@ -156,16 +167,18 @@ sub ran
 	return;
 }
 
-# Hold the rows of one of the document's tables against the clients that ran, and
-# their versions against the column of this name, where it has any.  Clients whose
-# packages cannot be had are skipped.
+# Hold the rows of one of the document's tables against the clients that ran, their
+# types for IDs against the columns bigint and snowflake, and their versions against
+# the column of this name, where it has any.  Clients whose packages cannot be had
+# are skipped.
 sub check_rows
 {
 	my ($section, $column, @absent) = @_;
 	my ($text) = slurp_file("$FindBin::RealBin/../$document") =~ /^## \Q$section\E\n(.*?)(?=^## |\z)/ms
 	  or die "$document has no section \"$section\"";
 	my ($head, undef, @rows) = map { [ split / *\| */, s/^\| *//r ] } $text =~ /^\|.*$/mg;
-	my ($nr) = grep { $head->[$_] eq $column } 0 .. $#$head;
+	my %nr = map { $head->[$_] => $_ } 0 .. $#$head;
+	my $nr = $nr{$column};
 	my %shown;
 
 	note("$document has no versions for $column") unless defined $nr;
@@ -182,6 +195,8 @@ sub check_rows
 			ok($ran{$client}, "$client ran");
 			like("$ran{$client}.", qr/^\Q$row->[$nr]\E\./, "$client ran in the version that $document shows")
 			  if $ran{$client} && defined $nr && ($row->[$nr] // '') ne '';
+			is($row->[$nr{"`$_`"}] =~ s/`//gr, $types{$client}{$_} // '', "$client has the type for a $_ that $document shows")
+			  foreach qw(bigint snowflake);
 		}
 	}
 	is(join(', ', grep { !$shown{$_} } sort keys %ran), '', "$document shows all clients that ran");

@@ -62,7 +62,7 @@ test_client('psycopg', '/usr/bin/python3', "$clients/psycopg3.py");
 prepare('sqlalchemy', 'own');
 %said = run_client('sqlalchemy', '/usr/bin/python3', "$clients/sqlalchemy_orm.py");
 check('sqlalchemy', 'photos', 'albums', %said);
-is($said{drift}, 0, 'sqlalchemy: Alembic finds no difference');
+is($said{drift}, 0, 'sqlalchemy: Alembic finds no difference, also not in the type snowflake');
 is($said{drift_if_short}, 1, 'sqlalchemy: but would if the default were written in short');
 is($said{drift_if_setting}, 0, 'sqlalchemy: Alembic finds no difference in next_id()');
 
@@ -70,6 +70,7 @@ prepare('django', 'own');
 %said = run_client('django', '/usr/bin/python3', "$clients/django_orm.py", $converted);
 sql('django', "DELETE FROM gallery_photo WHERE title IN ('new', 'loaded')");
 check('django', 'gallery_photo', 'gallery_album', %said);
+is($said{same_row}, 'False', 'django: an object whose ID is text is not equal to the same row with a number');
 like($said{reset_plain}, qr/^done done 1 2 3$/, 'django: resets the sequence of a bigserial');
 check_resets('django', 'gallery_photo', 'done done', %said);
 check_resets('django', 'altered', 'done done', %said);
@@ -79,6 +80,7 @@ prepare('active_record', 'own');
 %said = run_client('active_record', '/usr/bin/ruby', "$clients/active_record.rb", $converted);
 check('active_record', 'photos', 'albums', %said);
 is($said{all}, sql('active_record', 'SELECT id FROM photos ORDER BY id'), 'active_record: find_each goes by ID');
+is($said{schema_of_tags}, 'Could not dump table "tags"', 'active_record: schema.rb leaves out a table with the type snowflake');
 is($said{schema}, 'same', 'active_record: schema.rb, loaded and dumped again');
 is($said{schema_default}, 'next_id((5)::bigint)', 'active_record: schema.rb has the default');
 like($said{reset_plain}, qr/^done done 1 2 3$/, 'active_record: resets the sequence of a bigserial');
@@ -132,12 +134,16 @@ SKIP:
 	ran('lib/pq', `dpkg-query -W -f='\${Version}' golang-github-lib-pq-dev`);
 	is($said{json}, qq({"id":"$said{one}","title":"first"}), 'lib_pq: JSON has the ID as text');
 	is($said{back}, $said{one}, 'lib_pq: which is read back');
-	is($said{loose}, sql('lib_pq', "SELECT id::float8::bigint FROM photos WHERE title = 'first'"),
+	is($said{untyped}, "[]uint8 $said{one}", 'lib_pq: a snowflake without a type to scan into is text');
+is($said{loose}, sql('lib_pq', "SELECT id::float8::bigint FROM photos WHERE title = 'first'"),
 		'lib_pq: a number without a type is rounded');
 
 	%said = test_client('pgx', 'go', 'run', "$clients/pgx4.go");
 	ran('pgx', `dpkg-query -W -f='\${Version}' golang-github-jackc-pgx-v4-dev`);
-	like($said{parameters}, qr/^true/, 'pgx: shard, sequence and layout as parameters');
+	like($said{scan}, qr/unknown oid \d+ cannot be scanned into \*int64/, 'pgx: a snowflake is not scanned into an int64');
+like($said{copy}, qr/Cannot encode int64 into oid/, 'pgx: nor is an int64 copied into a snowflake');
+is($said{database_sql}, $said{one}, 'pgx: database/sql reads it');
+like($said{parameters}, qr/^true/, 'pgx: shard, sequence and layout as parameters');
 	like($said{last_insert_id}, qr/^false LastInsertId is not supported/, 'pgx: LastInsertId fails');
 
 	prepare('gorm', 'own');
@@ -154,6 +160,7 @@ is($said{layout_text}, 32, 'asyncpg: a layout as text');
 is($said{layout_binary}, 32, 'asyncpg: a layout in binary');
 is($said{layout_sent}, '01' . unpack('H*', 'discord'), 'asyncpg: the server sends the version and the text');
 is($said{layout_version}, '22P03', 'asyncpg: a layout of another version is refused');
+is($said{int_as_snowflake}, 'refused', 'asyncpg: an int as a snowflake is refused');
 is($said{naive}, '9.0', "asyncpg: a time without a zone is the client's");
 is($said{shard_text}, 'refused', 'asyncpg: a shard as text is refused');
 
@@ -169,9 +176,11 @@ is($said{reflected}, 'BigAutoField', 'peewee: pwiz makes the key a BigAutoField'
 prepare('pony', 'own');
 %said = run_client('pony', '/usr/bin/python3', "$clients/pony_orm.py");
 check('pony', 'photos', 'albums', %said);
+is($said{new_snowflake}, 'str', 'pony: the ID of a new row is text if it is a snowflake');
 is($said{plain}, 'integer', 'pony: auto=True is an integer, whatever its size');
 
 %said = test_client('sqlobject', '/usr/bin/python3', "$clients/sql_object.py");
+is($said{new_snowflake}, 'str', 'sqlobject: the ID of a new row is text if it is a snowflake');
 is($said{plain}, 'id SERIAL PRIMARY KEY', 'sqlobject: createTable() makes a serial');
 is($said{zone}, 'lost', 'sqlobject: a datetime loses its zone');
 
@@ -192,7 +201,8 @@ prepare('doctrine', 'own');
 %said = run_client('doctrine', 'php', "$clients/doctrine_orm.php");
 check('doctrine', 'photos', 'albums', %said);
 is($said{difference}, 0, 'doctrine: the schema tool finds no difference');
-is($said{type}, 'string', 'doctrine: an ID is a string');
+is($said{unknown_type}, 'Unknown database type snowflake requested, Doctrine\DBAL\Platforms\PostgreSQL100Platform may not support it.',
+	'doctrine: the schema tool fails at the type snowflake if it does not know what to take it for');
 is($said{copied}, 2, 'doctrine: a default among the options is copied to the columns that refer to it');
 is($said{auto}, 1, "doctrine: AUTO stores its sequence's value");
 is($said{identity}, '55000', 'doctrine: IDENTITY asks for a sequence that made no value');
@@ -202,6 +212,8 @@ prepare('eloquent', 'own');
 %said = run_client('eloquent', 'php', "$clients/eloquent.php");
 ran('Eloquent', `dpkg-query -W -f='\${Version}' php-illuminate-database`);
 check('eloquent', 'photos', 'albums', %said);
+is($said{json}, sql('eloquent', q(SELECT format('{"id":%s} {"id":"%1$s"}', id) FROM tags)),
+	'eloquent: JSON has a number, unless the key is a string');
 is($said{plain}, 1, 'eloquent: id() is a bigserial');
 is($said{last_insert_id}, 1, "eloquent: lastInsertId() is the value of another table's sequence");
 is($said{without_zone}, 0, 'eloquent: a bound DateTime loses its zone');
@@ -216,7 +228,7 @@ is($said{without}, ':id, :null=>false', 'sequel: without same_db it has no defau
 %said = test_client('dbix_class', '/usr/bin/perl', "$clients/dbix_class.pl");
 is($said{warned}, 'Missing value', 'dbix_class: without retrieve_on_insert it warns');
 is($said{without}, $said{stored}, 'dbix_class: but has the ID');
-is($said{loaded}, 'bigint next_id((5)::bigint)', 'dbix_class: the schema loader reads the default');
+is($said{loaded}, 'bigint next_id((5)::bigint) snowflake', 'dbix_class: the schema loader reads the default, and the type snowflake');
 
 %said = test_client('rpostgresql', 'Rscript', "$clients/r_postgresql.R");
 is($said{number}, 'numeric ' . sql('rpostgresql', "SELECT id::float8::bigint FROM photos WHERE title = 'first'"),
@@ -256,6 +268,7 @@ EOC
 	command_ok([ 'sh', '-c', $build ], 'tokio-postgres: the program compiles');
 	ran('tokio-postgres', slurp_file("$dir/Cargo.lock") =~ /name = "tokio-postgres"\nversion = "(.*)"/);
 	%said = test_client('tokio_postgres', "$dir/target/debug/client");
+	is($said{insert_i64}, 'false', 'tokio-postgres: an i64 as a snowflake is refused');
 	is($said{shard_i32}, 'false', 'tokio-postgres: an i32 as shard is refused');
 	is($said{regclass}, 'false', 'tokio-postgres: so is a string as sequence');
 	is($said{regclass_cast}, 'true', 'tokio-postgres: a cast makes it possible');

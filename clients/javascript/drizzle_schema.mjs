@@ -1,7 +1,7 @@
 // Drizzle's tables, for drizzle.mjs and for drizzle-kit.  The default is in the
 // form in which PostgreSQL stores it, which drizzle-kit compares with.
 import { sql } from 'drizzle-orm';
-import { bigint, pgSequence, pgTable, text } from 'drizzle-orm/pg-core';
+import { bigint, customType, pgSequence, pgTable, text } from 'drizzle-orm/pg-core';
 import { relations } from 'drizzle-orm';
 
 // For push, which would drop the extension's sequence.  Without it for generate, whose first migration would make one.
@@ -21,7 +21,18 @@ export const photos = pgTable('photos', {
   albumId: bigint('album_id', { mode: 'bigint' }).references(() => albums.id),
 });
 
-export const albumRelations = relations(albums, ({ many }) => ({ photos: many(photos) }));
+// An ID of the type snowflake, a BigInt as the others
+const snowflake = customType({ dataType: () => 'snowflake', fromDriver: BigInt });
+
+export const tags = pgTable('tags', {
+  id: snowflake().primaryKey().default(sql`next_id((5)::bigint)`),
+  albumId: snowflake('album_id').references(() => albums.id),
+});
+
+export const albumRelations = relations(albums, ({ many }) => ({ photos: many(photos), tags: many(tags) }));
+export const tagRelations = relations(tags, ({ one }) => ({
+  album: one(albums, { fields: [tags.albumId], references: [albums.id] }),
+}));
 export const photoRelations = relations(photos, ({ one }) => ({
   album: one(albums, { fields: [photos.albumId], references: [albums.id] }),
 }));

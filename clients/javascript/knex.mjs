@@ -1,7 +1,7 @@
 // Knex: its schema builder and queries, and Objection's models of the tables.
 import knex from 'knex';
 import { Model } from 'objection';
-import { print, printVersion } from './report.mjs';
+import { print, printTypes, printVersion } from './report.mjs';
 
 const db = knex({ client: 'pg', connection: {} });
 
@@ -12,6 +12,7 @@ for (const [table, reference] of [['albums', 'cover_id'], ['photos', 'album_id']
     t.bigInteger(reference);
   });
 await db('photos').insert({ id: db.raw("snowflake_id('2020-01-01Z', 5, 1)"), title: 'old' });
+await db.schema.createTable('tags', (t) => t.specificType('id', 'snowflake').primary().defaultTo(db.raw('next_id(5)')));
 
 // The column's default makes the ID, a string.
 const [inserted] = await db('photos').insert({ title: 'draft' }).returning('id');
@@ -36,6 +37,9 @@ class Album extends Model {
     photos: { relation: Model.HasManyRelation, modelClass: Photo, join: { from: 'albums.id', to: 'photos.album_id' } },
   };
 }
+class Tag extends Model {
+  static tableName = 'tags';
+}
 Model.knex(db);
 
 // A parent and its child in one call, then the parent's reference to the child.
@@ -55,9 +59,16 @@ const nextPage = await newest.clone().where('id', '<', page.at(-1).id);
 const hourAgo = new Date(Date.now() - 3600 * 1000);
 const recent = await Photo.query().whereRaw('id >= snowflake_min_id(?)', [hourAgo]).orderBy('id');
 
+// An ID of the type snowflake
+const [tag] = await db('tags').insert({}).returning('id');
+const found = await Tag.query().findById(tag.id);
+
 const ids = (rows) => rows.map((row) => row.id);
 printVersion('Knex', 'knex');
 printVersion('Objection', 'objection');
+printTypes('Knex', inserted.id, tag.id);
+printTypes('Objection', graph.id, found.id);
+print('tags', tag.id, found.id);
 print('one', inserted.id);
 print('pair', graph.id, graph.photos[0].id);
 print('relation', album.id, ids(album.photos));

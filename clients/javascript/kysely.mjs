@@ -1,8 +1,8 @@
 // Kysely: its schema builder, its queries, and its helpers for JSON.
 import { Kysely, PostgresDialect, sql } from 'kysely';
-import { jsonArrayFrom } from 'kysely/helpers/postgres';
+import { jsonArrayFrom, jsonObjectFrom } from 'kysely/helpers/postgres';
 import pg from 'pg';
-import { print, printVersion } from './report.mjs';
+import { print, printTypes, printVersion } from './report.mjs';
 
 const db = new Kysely({ dialect: new PostgresDialect({ pool: new pg.Pool() }) });
 
@@ -13,6 +13,11 @@ for (const [table, reference] of [['albums', 'cover_id'], ['photos', 'album_id']
     .addColumn('title', 'text', (column) => column.notNull())
     .addColumn(reference, 'bigint')
     .execute();
+await db.schema
+  .createTable('tags')
+  .addColumn('id', sql`snowflake`, (column) => column.primaryKey().defaultTo(sql`next_id(5)`))
+  .addColumn('album_id', 'bigint')
+  .execute();
 await sql`INSERT INTO photos (id, title) VALUES (snowflake_id('2020-01-01Z', 5, 1), 'old')`.execute(db);
 
 // The column's default makes the ID, a string: "id: Generated<string>" in the table's type.
@@ -32,7 +37,9 @@ await db.transaction().execute(async (db) => {
   await db.insertInto('photos').values({ id: coverId, title: 'cover', album_id: albumId }).execute();
 });
 
-// A parent with its children.  jsonArrayFrom() makes JSON in SQL, so take IDs as text.
+// A parent with its children.  jsonArrayFrom() and jsonObjectFrom() make JSON in SQL, where a bigint is rounded, and a
+// snowflake is not: as the type of a column, or by a cast.
+await db.insertInto('tags').values({ album_id: albumId }).execute();
 const album = await db
   .selectFrom('albums')
   .select((eb) => [
@@ -40,9 +47,10 @@ const album = await db
     jsonArrayFrom(
       eb
         .selectFrom('photos')
-        .select([sql`photos.id::text`.as('id'), 'photos.id as rounded'])
+        .select((eb) => [eb.cast('photos.id', sql`snowflake`).as('id'), 'photos.id as rounded'])
         .whereRef('photos.album_id', '=', 'albums.id'),
     ).as('photos'),
+    jsonObjectFrom(eb.selectFrom('tags').select('tags.id').whereRef('tags.album_id', '=', 'albums.id')).as('tag'),
   ])
   .executeTakeFirstOrThrow();
 
@@ -69,8 +77,13 @@ const recent = await db
   .orderBy('id')
   .execute();
 
+// An ID of the type snowflake
+const tag = await db.selectFrom('tags').select('id').where('album_id', '=', albumId).executeTakeFirstOrThrow();
+
 const ids = (rows) => rows.map((row) => row.id);
 printVersion('Kysely', 'kysely');
+printTypes('Kysely', inserted.id, tag.id);
+print('tags', tag.id, album.tag.id);
 print('one', inserted.id);
 print('pair', albumId, coverId);
 print('relation', album.id, ids(album.photos));

@@ -1,6 +1,6 @@
 // MikroORM.
 import { MikroORM, defineEntity, p, raw } from '@mikro-orm/postgresql';
-import { print, printVersion } from './report.mjs';
+import { print, printTypes, printVersion } from './report.mjs';
 
 // autoincrement: false keeps the key from becoming a bigserial.  The default has the form in which PostgreSQL stores it.
 const key = () => p.bigint('string').primary().autoincrement(false).defaultRaw('next_id((5)::bigint)');
@@ -20,9 +20,10 @@ const entities = (key) => {
     tableName: 'photos',
     properties: { id: key(), title: p.text(), album: () => p.manyToOne(Album).nullable() },
   });
-  return [Album, Photo];
+  const Tag = defineEntity({ name: 'Tag', tableName: 'tags', properties: { id: key().columnType('snowflake') } });
+  return [Album, Photo, Tag];
 };
-const [Album, Photo] = entities(key);
+const [Album, Photo, Tag] = entities(key);
 
 const connect = (entities, options = {}) =>
   MikroORM.init({
@@ -35,7 +36,7 @@ const connect = (entities, options = {}) =>
   });
 const drift = async (orm) => (await orm.schema.getUpdateSchemaSQL({ wrap: false })).split('\n').filter(Boolean);
 
-const orm = await connect([Album, Photo]);
+const orm = await connect([Album, Photo, Tag]);
 await orm.schema.update();
 print('drift', (await drift(orm)).length);
 
@@ -71,8 +72,15 @@ const [{ at }] = await em.execute('SELECT snowflake_timestamp(?) AS at', [photo.
 const hourAgo = new Date(Date.now() - 3600 * 1000);
 const recent = await em.find(Photo, { id: { $gte: raw('snowflake_min_id(?)', [hourAgo]) } }, { orderBy: { id: 'asc' } });
 
+// An ID of the type snowflake
+const tag = em.create(Tag, {});
+await em.flush();
+const found = await orm.em.fork().findOneOrFail(Tag, tag.id);
+
 const ids = (rows) => rows.map((row) => row.id);
 printVersion('MikroORM', '@mikro-orm/core');
+printTypes('MikroORM', photo.id, found.id);
+print('tags', tag.id, found.id);
 print('one', photo.id);
 print('pair', albumId, coverId);
 print('relation', album.id, ids(album.photos.getItems()));

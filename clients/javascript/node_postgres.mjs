@@ -1,6 +1,6 @@
 // node-postgres, with the tables of doc/clients.md.
 import pg from 'pg';
-import { pickMistakable, print, printVersion } from './report.mjs';
+import { pickMistakable, print, printTypes, printVersion } from './report.mjs';
 
 const db = new pg.Client();
 await db.connect();
@@ -50,12 +50,18 @@ const byText = `SELECT json_build_object('id', id::text, 'short', snowflake_to_t
                 FROM photos WHERE id = $1`;
 const { id, short } = (await db.query(byText, [photoId])).rows[0].photo;
 
+// An ID of the type snowflake is text there without a cast.
+const tagged = await db.query('INSERT INTO tags (id) VALUES ($1) RETURNING id, to_json(tags) AS tag', [photoId]);
+const { id: tagId, tag } = tagged.rows[0];
+
 // IDs of the layout 'javascript' stay below 2^53, so they may be numbers.
 const note = await db.query("INSERT INTO notes (body) VALUES ('first') RETURNING id, to_json(id) AS number");
 const noteId = note.rows[0].number;
 
 const ids = (result) => result.rows.map((row) => row.id);
 printVersion('node-postgres', 'pg');
+printTypes('node-postgres', photoId, tagId);
+print('tags', tagId, tag.id);
 print('one', ids(inserted));
 print('pair', albumId, coverId);
 print('bulk', ids(bulk));

@@ -1,6 +1,6 @@
 // postgres.js, with the tables of doc/clients.md.
 import postgres from 'postgres';
-import { pickMistakable, print, printVersion } from './report.mjs';
+import { pickMistakable, print, printTypes, printVersion } from './report.mjs';
 
 // An ID is a string; with types: { bigint: postgres.BigInt } it is a BigInt.
 const sql = postgres();
@@ -41,9 +41,18 @@ print('pages', ids(page), ids(nextPage));
 print('made', at.getTime());
 print('recent', ids(recent));
 
-const exact = postgres({ types: { bigint: postgres.BigInt } });
-const [{ id }] = await exact`SELECT id FROM photos WHERE id = ${BigInt(inserted.id)}`;
+// An ID of the type snowflake is a string, too; its type has another number in each database.
+const [{ id: tagId }] = await sql`INSERT INTO tags ${sql({ id: inserted.id })} RETURNING id`;
+const [{ oid }] = await sql`SELECT 'snowflake'::regtype::oid`;
+
+const snowflake = { ...postgres.BigInt, to: oid, from: [oid] };
+const exact = postgres({ types: { bigint: postgres.BigInt, snowflake } });
+const [{ id, tag_id: exactTagId }] = await exact`
+  SELECT p.id, t.id AS tag_id FROM photos p JOIN tags t USING (id) WHERE t.id = ${BigInt(tagId)}`;
 print('bigint', typeof id, id);
+printTypes('postgres.js', inserted.id, tagId);
+print('tags', tagId, exactTagId);
+print('snowflake_as_bigint', typeof exactTagId);
 await exact.end();
 
 // The traps: JSON that SQL makes has a number, which is rounded.

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { push } from './prisma_engine.mjs';
-import { pickMistakable, print, printVersion } from './report.mjs';
+import { pickMistakable, print, printTypes, printVersion } from './report.mjs';
 
 // The CLI downloads a native schema engine unless it is told of one, which generating the client does not call.
 execFileSync(process.execPath, ['node_modules/prisma/build/index.js', 'generate', '--config=prisma.config.mjs'], {
@@ -60,8 +60,20 @@ print('pages', ids(page), ids(nextPage));
 print('made', at.getTime());
 print('recent', ids(recent));
 
-const joined = await db.album.findFirstOrThrow({ relationLoadStrategy: 'join', include: { photos: true } });
+// An ID of the type snowflake is a BigInt, too.  The schema engine makes a bigint of the column.
+await db.$executeRaw`ALTER TABLE tags ALTER id TYPE snowflake`;
+await push(schema);
+const [{ type }] = await db.$queryRaw`SELECT atttypid::regtype::text AS type FROM pg_attribute WHERE attrelid = 'tags'::regclass AND attname = 'id'`;
+print('pushed', type);
+await db.$executeRaw`ALTER TABLE tags ALTER id TYPE snowflake`;
+const tag = await db.tag.create({ data: { albumId } });
+printTypes('Prisma', photo.id, tag.id);
+
+// A join makes JSON in SQL, in which Prisma casts IDs to text.
+const joined = await db.album.findFirstOrThrow({ relationLoadStrategy: 'join', include: { photos: true, tags: true } });
 print('joined', ids(joined.photos));
+print('tags', tag.id, ids(joined.tags));
+await db.$executeRaw`ALTER TABLE tags ALTER id TYPE bigint`;
 
 // The traps: JSON.stringify() refuses a BigInt, so name how to write it.
 const asText = (key, value) => (typeof value === 'bigint' ? String(value) : value);

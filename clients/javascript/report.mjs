@@ -6,6 +6,9 @@ export const print = (what, ...values) => console.log([what, ...values.flat()].j
 export const printVersion = (client, name) =>
   print('version', client, JSON.parse(readFileSync(`node_modules/${name}/package.json`)).version);
 
+// The types of a client's IDs from a bigint, from a snowflake, and from the latter if the client is told of it.
+export const printTypes = (client, ...ids) => print('types', `${client}:`, ids.map((id) => typeof id));
+
 // One of these IDs that a Number turns into another of them.  Clients send the shortest digits that name the double.
 export const pickMistakable = (ids) => {
   const all = new Set(ids.map(String));

@@ -1,6 +1,6 @@
 // Sequelize.
 import { DataTypes, Op, Sequelize, fn, literal } from 'sequelize';
-import { print, printVersion } from './report.mjs';
+import { print, printTypes, printVersion } from './report.mjs';
 
 const statements = [];
 const db = new Sequelize({
@@ -16,6 +16,7 @@ const db = new Sequelize({
 const id = { type: DataTypes.BIGINT, primaryKey: true, defaultValue: literal('next_id(5)') };
 const Album = db.define('album', { id, title: { type: DataTypes.TEXT, allowNull: false }, coverId: DataTypes.BIGINT });
 const Photo = db.define('photo', { id, title: { type: DataTypes.TEXT, allowNull: false } });
+const Tag = db.define('tag', { id: { ...id, type: 'snowflake' } });
 Album.hasMany(Photo);
 Photo.belongsTo(Album);
 await db.sync();
@@ -50,8 +51,13 @@ const made = await Photo.findByPk(photo.id, { attributes: [[fn('snowflake_timest
 const hourAgo = new Date(Date.now() - 3600 * 1000);
 const recent = await Photo.findAll({ where: { id: { [Op.gte]: fn('snowflake_min_id', hourAgo) } }, order: ['id'] });
 
+// An ID of the type snowflake
+const tag = await Tag.findByPk((await Tag.create()).id);
+
 const ids = (rows) => rows.map((row) => row.id);
 printVersion('Sequelize', 'sequelize');
+printTypes('Sequelize', photo.id, tag.id);
+print('tags', tag.id);
 print('one', photo.id);
 print('pair', albumId, coverId);
 print('relation', album.id, ids(album.photos));

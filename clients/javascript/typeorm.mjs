@@ -1,6 +1,6 @@
 // TypeORM.
 import { DataSource, EntitySchema, LessThan, Raw } from 'typeorm';
-import { print, printVersion } from './report.mjs';
+import { print, printTypes, printVersion } from './report.mjs';
 
 // The default has a form that neither changes when TypeORM compares it, nor when PostgreSQL stores it.
 const id = { type: 'bigint', primary: true, default: () => 'next_id((5))' };
@@ -76,8 +76,16 @@ const recent = await photos.find({
   order: { id: 'ASC' },
 });
 
+// An ID of the type snowflake
+await db.query('CREATE TABLE tags (id snowflake PRIMARY KEY DEFAULT next_id((5)))');
+const Tag = (type) => new EntitySchema({ name: 'Tag', tableName: 'tags', columns: { id: { ...id, type } } });
+const tagged = await connect([Tag('bigint')]);
+const tag = await tagged.getRepository('Tag').save({});
+
 const ids = (rows) => rows.map((row) => row.id);
 printVersion('TypeORM', 'typeorm');
+printTypes('TypeORM', photo.id, tag.id);
+print('tags', tag.id);
 print('one', photo.id);
 print('pair', albumId, coverId);
 print('relation', album.id, ids(album.photos));
@@ -86,7 +94,12 @@ print('pages', ids(page), ids(nextPage));
 print('made', at.getTime());
 print('recent', ids(recent));
 
-// The traps: what is left to change after synchronize(), if the key is declared in another way.
+// The traps: TypeORM knows no type snowflake, and where it expects a bigint, synchronize() would make the column anew.
+print('unknown_type', await connect([Tag('snowflake')]).then(() => 'done', (error) => error.name));
+print('tags_lost', (await drift(tagged)).filter((statement) => statement.includes('DROP COLUMN "id"')).length);
+await tagged.destroy();
+
+// What is left to change after synchronize(), if the key is declared in another way.
 const driftAfter = async (id) => {
   const variant = ({ options }) => new EntitySchema({ ...options, columns: { ...options.columns, id } });
   const other = await connect([Album, Photo].map(variant));
