@@ -5,7 +5,7 @@
  *
  * nextval() leaves it to commits to flush WAL and to wait for standbys.  An ID
  * leaves its backend whether or not the transaction commits.  So the generator
- * waits here before it returns a value.
+ * waits here before it returns a value or has advanced a sequence.
  *
  * This file knows nothing of sequences or values.
  *
@@ -252,8 +252,8 @@ wait_for_standbys(XLogRecPtr lsn)
 			CHECK_FOR_INTERRUPTS();
 			ereport(ERROR,
 					(errcode(ERRCODE_QUERY_CANCELED),
-					 errmsg("canceling next_id() while it waited for synchronous replication"),
-					 errdetail("No ID was returned, because a standby that takes over could repeat it.")));
+					 errmsg("canceling wait for synchronous replication"),
+					 errdetail("A standby that takes over may not know how far the sequence has advanced, so next_id() returns no ID, and later IDs may be smaller than the one given to snowflake_advance().")));
 		}
 	} while (standbys_asked_for());
 }

@@ -437,7 +437,7 @@ next_is_in_window(const FormData_pg_sequence_data *data,
 
 /*
  * Log that all values up to "last" and some beyond it are used.  Returns the
- * last value that the record covers.  The caller, take_values(), has locked the
+ * last value that the record covers.  The caller, put_value(), has locked the
  * page and marked it dirty.  On return the page holds the state that was logged.
  * The caller overwrites that with the real one before it unlocks the page.
  */
@@ -523,7 +523,7 @@ find_record(SequenceState *seq, XLogRecPtr lsn)
  * It says nothing if that record is of another file, whose page was copied, or
  * is an image of the page.  So trust log_cnt if a backend wrote the record in
  * log_values().  If no record is known, an LSN of 0 looks like a known one, but
- * then take_values() logs anyway, because 0 is not newer than the redo pointer.
+ * then put_value() logs anyway, because 0 is not newer than the redo pointer.
  */
 static inline bool
 count_is_known(SequenceState *seq, XLogRecPtr lsn)

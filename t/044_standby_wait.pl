@@ -55,7 +55,7 @@ ok(sessions_wait_for_standby($primary, 1), 'a session that wrote a record waits 
 send_sql($other, $next);
 ok(sessions_wait_for_standby($primary, 2), 'a session that needs another\'s record waits for the standby');
 cancel($_) foreach $session, $other;
-is(scalar(grep { $_->{stderr} =~ /ERROR:  canceling next_id\(\) while it waited/ } $session, $other), 2,
+is(scalar(grep { $_->{stderr} =~ /ERROR:  canceling wait for synchronous replication/ } $session, $other), 2,
 	'a canceled wait for the standby is an error');
 is($session->{stdout} . $other->{stdout}, '', 'sessions whose wait for the standby was canceled get no ID');
 like($primary->safe_psql('postgres', "SET synchronous_commit = local; $next"), qr/^\d+$/,
