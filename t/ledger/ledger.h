@@ -33,6 +33,7 @@
 #define ID_MSECS(id)		((int64_t) ((id) >> 23) + INT64_C(1314220021721))
 /* the sequence's value, which holds everything except the shard */
 #define ID_VALUE(id)		(((id) >> 23 << 10) | ((id) & 1023))
+#define VALUE_ID(value, shard)	(((value) >> 10 << 23) | (uint64_t) (shard) << 10 | ((value) & 1023))
 #define VALUE_MSECS(value)	ID_MSECS((value) << 13)
 
 #define NSECS				INT64_C(1000000000)

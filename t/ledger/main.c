@@ -29,6 +29,7 @@ static const char *const usage =
 "  --quiet                   only SELECT, which writes no WAL of its own\n"
 "  --bulk                    also many IDs at a time, COPY, rewrites of tables and sequences\n"
 "  --every MS:SQL            one more session that does this about every MS milliseconds\n"
+"  --advance N               N of 100 turns call snowflake_advance()\n"
 "  --copies                  and one that uses the database copy_0, then its copy, copy_1, and so on\n"
 "       ledger init                        print the SQL that makes what \"run\" needs, except sequences\n"
 "       ledger step LOG FILE SETTING       set a clock by writing FILE, and log when\n"

@@ -211,6 +211,7 @@ run(int argc, char **argv)
 		{"max-lead", required_argument, NULL, 'l'},
 		{"half", required_argument, NULL, 'h'},
 		{"seed", required_argument, NULL, 'S'},
+		{"advance", required_argument, NULL, 'a'},
 		{"every", required_argument, NULL, 'e'},
 		{"quiet", no_argument, &options.quiet, true},
 		{"bulk", no_argument, &options.bulk, true},
@@ -237,6 +238,8 @@ run(int argc, char **argv)
 			max_lead = number_argument(optarg, 0, INT64_MAX / 1000);
 		else if (option == 'h')
 			options.half_settings = optarg;
+		else if (option == 'a')
+			options.advances = number_argument(optarg, 0, 100);
 		else if (option == 'S')
 			options.seed = number_argument(optarg, 0, INT32_MAX);
 		else if (option == 'e' && options.errand_count < MAX_NAMES - 1 &&

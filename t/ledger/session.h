@@ -27,6 +27,7 @@ typedef struct Options
 	int			bulk;
 	int			quiet;
 	int			copies;
+	int			advances;		/* of 100 turns */
 	int			seed;
 } Options;
 
@@ -40,6 +41,7 @@ typedef struct Session
 	char		database[64];	/* if not that of the environment */
 	int			sequence;		/* of this turn, from 0 */
 	Call		call;
+	uint64_t	target;			/* value of the ID for snowflake_advance() */
 	uint64_t	kept[MAX_BATCH];	/* IDs that count if the call commits */
 	int			kept_count;
 } Session;

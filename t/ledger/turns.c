@@ -28,8 +28,9 @@
 
 /*
  * What sessions send.  In a query, $S is the shard, $Q the sequence as
- * arguments of next_id(), $R the sequence's name, $N the count of IDs, and $T
- * a number that no other session has.  Each row has the clock, an ID or an array
+ * arguments of next_id(), $R the sequence's name, $L its layout as an argument if
+ * it has one of its own, $A the ID to advance beyond, $N the count of IDs, and $T a
+ * number that no other session has.  Each row has the clock, an ID or an array
  * of IDs, and the clock again, if there is anything to compare with it.
  */
 typedef struct Query
@@ -88,6 +89,8 @@ static const Query rewrite_sequence = {0, REWRITE_SEQUENCE " COMMIT"};
 static const Query rewrite_and_use = {MAX_BATCH,
 	REWRITE_SEQUENCE " SELECT NULL, array_agg(id), NULL FROM next_ids($S, $N, $Q) id; COMMIT"};
 
+static const Query advance = {0, "SELECT snowflake_advance('$R', $A$L)"};
+
 /* Reads pages at random, so that others have to go. */
 static const Query churn = {0,
 	"SELECT count(pad) FROM ledger_ballast WHERE n = ANY "
@@ -126,6 +129,12 @@ static const Turn bulk_turns[] = {
 	{'C', 8, 0, {&copy_and_roll_back}},
 	{'w', 8, 0, {&rewrite_sequence}},
 	{'w', 8, 0, {&rewrite_and_use}},
+};
+
+static const Turn advance_turns[] = {
+	{'v', 70, 70, {&advance}},
+	{'v', 15, 15, {&begin, &advance, &rollback}},
+	{'v', 15, 15, {&begin, &one, &savepoint, &advance, &rollback_to, &one, &rollback}},
 };
 
 int
@@ -191,6 +200,20 @@ start_call(Session *session, char kind)
 }
 
 /*
+ * Choose an ID to advance beyond: an old one, or one up to some seconds after the
+ * largest ID that any client has.  Small steps are frequent, because the sequence
+ * is often beyond them already, by IDs that no client has received yet.
+ */
+static void
+choose_target(Session *session, bool coarse)
+{
+	uint64_t	greatest = session->call.floor;
+
+	session->target = random_below(session, 4) == 0 ? greatest / 2 :
+		greatest + random_below(session, 1 << random_below(session, coarse ? 12 : 22));
+}
+
+/*
  * Send a query, with the particulars of the session's call.
  */
 static bool
@@ -213,6 +236,13 @@ send_query(Session *session, const char *text, int count)
 			end += sprintf(end, "'%s'", name);
 		else if (*text == 'R')
 			end += sprintf(end, "%.*s", length, name);
+		else if (*text == 'L' && name[length] == '=')
+			end += sprintf(end, ", '%s'", name + length + 1);
+		else if (*text == 'A')
+		{
+			choose_target(session, name[length] == '=');
+			end += sprintf(end, "%" PRIu64, VALUE_ID(session->target, session->call.shard));
+		}
 		else if (*text == 'N')
 			end += sprintf(end, "%d", count);
 		else if (*text == 'T')
@@ -321,6 +351,17 @@ ask(Session *session, char kind, const Query *query)
 			receive(session->ledger, call, session->kept[i]);
 	call->end = monotonic();
 
+	/*
+	 * From here on, IDs of all shards are larger, so they have a later
+	 * millisecond.  Whether a transaction commits makes no difference.
+	 */
+	if (query == &advance && call->sqlstate[0] == '\0')
+	{
+		call->last = session->target | 1023;
+		publish(session->ledger, call);
+		tally(session->ledger->state, session->ledger->state->errands, "snowflake_advance()", 1);
+	}
+
 	if (call->count > 0 || call->sqlstate[0] != '\0')
 		end_call(session->ledger, call);
 	return call->sqlstate[0] == '\0';
@@ -334,7 +375,8 @@ take_turn(Session *session)
 {
 	const Options *options = session->options;
 	bool		write_nothing = options->quiet || monotonic() / SPELL % 2 != 0;
-	const Turn *turn = options->bulk && random_below(session, 10) == 0 ? bulk_turns : turns;
+	const Turn *turn = random_below(session, 100) < options->advances ? advance_turns :
+		options->bulk && random_below(session, 10) == 0 ? bulk_turns : turns;
 	int			left = random_below(session, 100);
 
 	session->sequence = random_below(session, options->sequence_count);
