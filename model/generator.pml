@@ -4,7 +4,7 @@
  *	  below, with a crash after any of them.  model/run runs it.
  *
  * Two backends take values from one sequence.  Their steps are those of
- * take_values() in generator.c and make_durable() in durable.c, where comments
+ * put_value() in generator.c and make_durable() in durable.c, where comments
  * name them.
  * A step, an "atomic" here, is what happens between two moments at which
  * another process can see or change something.  The clock stands still, so a
@@ -17,11 +17,19 @@
  * files' numbers instead, and is wrong when the server has used up all numbers
  * and gives the new file that of the old one.  t/090_file_number.pl does.
  *
- * -DSETTING= takes one of three settings.
+ * -DSETTING= takes one of four settings.
  */
 #define COPIES		1	/* once, the sequence gets another file, as by SET LOGGED or CREATE DATABASE, or an image of its page is logged */
 #define MINIMAL		2	/* wal_level = minimal: backend 1 uses the sequence in the transaction that makes it */
 #define STANDBYS	3	/* synchronous_standby_names = 'FIRST 1 (s1, s2)', and one promotion */
+#define ADVANCE		4	/* once, backend 2 calls snowflake_advance() with an ID that the sequence is beyond already */
+
+/*
+ * An advance puts the last value on the page again, and when it returns, promises
+ * that all later values are larger.  One with an ID that is ahead of the sequence
+ * would add nothing to the model: it takes a value, and whoever returns that value
+ * promises the same.
+ */
 
 /*
  * -DOMIT= leaves out one of the rules that make the generator safe.  SPIN must
@@ -43,6 +51,7 @@
 #define ASK_AGAIN		12	/* STANDBYS twice: ask at each call, and remember no acknowledgement */
 #define SHARED_LSN		13	/* COPIES twice: trust what another backend noted of the file for its record's LSN only */
 #define OWN_LSN			14	/* COPIES twice: so trust what it knows itself, if backends share memory */
+#define ADVANCE_FLUSH	15	/* ADVANCE order: flush the record of another backend also before an advance returns */
 
 #ifndef SETTING
 #define SETTING COPIES
@@ -63,7 +72,8 @@
 #endif
 
 #define keeps(rule)			(OMIT != rule)
-#define mark				(page.last + 1 + AHEAD < LAST -> page.last + 1 + AHEAD : LAST)
+#define new_last			(page.last + 1 - advances[me])
+#define mark				(new_last + AHEAD < LAST -> new_last + AHEAD : LAST)
 #define copy(to, from)		to.last = from.last; to.count = from.count; to.lsn = from.lsn
 #define set(to, l, c, n)	to.last = l; to.count = c; to.lsn = n
 #define differ(a, b)		(a.last != b.last || a.count != b.count || a.lsn != b.lsn)
@@ -81,7 +91,7 @@ bool dirty, locked;
 bool needs_wal = (SETTING != MINIMAL);
 
 /* The WAL.  The record with the number n ends at LSN n. */
-#define RECORDS (LAST + 2)
+#define RECORDS (LAST + 3)
 byte wal_last[RECORDS], wal_count[RECORDS];
 byte inserted, flushed;
 
@@ -101,6 +111,8 @@ bool copied;
 #define me (1 - _pid)		/* so that schedules begin with backend 1 */
 mtype = { LOCK, LOOK, INSERT, RESTORE, TAKE, FLUSH, WAIT, RETURN };
 mtype step[2] = LOCK;
+bool advances[2];			/* the call promises that later values are larger, and takes none */
+bool advanced;
 byte value[2], lsn[2];
 byte known[2];				/* seq->logged: LSN of a record of this file, or 0 */
 #define SOME_LSN	254		/* that of no record, for MINIMAL_COUNT */
@@ -121,7 +133,8 @@ bool imaged;
 
 /* What is checked. */
 byte returned;				/* the set of values that were returned */
-bool late[2];				/* a value as large had been returned when the call began */
+byte promised;				/* all later values are larger than this; 0 if that follows from "returned" */
+bool late[2];				/* a value as large had been returned or promised when the call began */
 
 /* The standbys: s1 is the synchronous one while it is connected, and otherwise s2 is. */
 byte turn = 1;
@@ -142,11 +155,13 @@ bool promoted;
 
 /* -DWITNESS asks for a schedule in which all of these happen, in this order. */
 #ifdef WITNESS
-mtype = { CHECKPOINT, LOSS, RECOVERY, COPY, COMMIT, SWITCH, PROMOTION };
+mtype = { CHECKPOINT, LOSS, RECOVERY, COPY, COMMIT, SWITCH, PROMOTION, PROMISE };
 #if SETTING == COPIES
 mtype witness[8] = { RETURN, CHECKPOINT, RETURN, LOSS, RECOVERY, COPY, RETURN, RETURN };
 #elif SETTING == MINIMAL
 mtype witness[8] = { RETURN, COMMIT, RETURN, CHECKPOINT, LOSS, RECOVERY, RETURN, RETURN };
+#elif SETTING == ADVANCE
+mtype witness[8] = { RETURN, CHECKPOINT, RETURN, LOSS, RECOVERY, PROMISE, RETURN, RETURN };
 #else
 mtype witness[8] = { RETURN, CHECKPOINT, LOSS, SWITCH, RETURN, PROMOTION, RECOVERY, RETURN };
 #endif
@@ -178,14 +193,17 @@ inline flush(upto)
 
 inline forget(who)
 {
-	step[who] = LOCK; value[who] = 0; lsn[who] = 0; late[who] = false; in_turn[who] = false
+	step[who] = LOCK; value[who] = 0; lsn[who] = 0; late[who] = false; in_turn[who] = false; advances[who] = false
 }
 
 inline unlock()
 {
 	value[me] = page.last;
 	lsn[me] = page.lsn;
-	printf("backend %d: takes value %d, which needs the WAL up to LSN %d\n", me + 1, value[me], lsn[me]);
+	if
+	:: advances[me] -> printf("backend %d: is beyond value %d, which needs the WAL up to LSN %d\n", me + 1, value[me], lsn[me])
+	:: else -> printf("backend %d: takes value %d, which needs the WAL up to LSN %d\n", me + 1, value[me], lsn[me])
+	fi;
 	locked = false
 }
 
@@ -193,7 +211,7 @@ inline unlock()
 #define is_known	(known[me] != 0 && (known[me] == page.lsn || !imaged || !keeps(OWN_LSN)))
 #define may_log		((known[me] == 0 || known[me] != page.lsn) && keeps(FIRST_TOUCH))
 #define must_log \
-	(needs_wal && (page.count == 0 || \
+	(needs_wal && ((page.count == 0 && !advances[me]) || \
 	 (may_log && !is_known && !is_noted) || \
 	 (page.lsn < redo_seen && keeps(REDO_CHECK)) || \
 	 (page.lsn == redo_seen && keeps(REDO_CHECK) && keeps(REDO_EQUAL))))
@@ -203,15 +221,17 @@ inline unlock()
 	 (lsn[me] <= released && !keeps(SYNC_NOW)) || \
 	 (lsn[me] <= acknowledged[me] && !keeps(ASK_AGAIN)))
 
+#define may_lock \
+	(step[me] == LOCK && server == RUNNING && !locked && page.last < LAST && (needs_wal || me == 0))
+
 active [2] proctype backend()
 {
 end: do
 	/* take_values(): a call counts as begun when it has the lock. */
 	:: atomic {
-		step[me] == LOCK && server == RUNNING && !locked && page.last < LAST &&
-		(needs_wal || me == 0) ->
+		may_lock ->
 		locked = true;
-		late[me] = (returned >> (page.last + 1)) != 0;
+		late[me] = (returned >> (page.last + 1)) != 0 || page.last < promised;
 #if SETTING == STANDBYS
 		in_turn[me] = true;
 #endif
@@ -222,6 +242,28 @@ end: do
 		printf("backend %d: locks the page: last value %d, covered up to %d, LSN %d\n",
 			me + 1, page.last, page.last + page.count, page.lsn)
 		}
+#if SETTING == ADVANCE
+	/* generator_advance() */
+	:: atomic {
+		may_lock && me == 1 && page.last > 0 && !advanced ->
+		locked = true;
+		advances[me] = true;
+		advanced = true;
+		dirty = true;
+		step[me] = LOOK;
+		printf("backend %d: locks the page to advance: last value %d, covered up to %d, LSN %d\n",
+			me + 1, page.last, page.last + page.count, page.lsn)
+		}
+	:: atomic {
+		step[me] == RETURN && advances[me] ->
+		printf("backend %d: promises that later values are larger than %d\n", me + 1, value[me]);
+		promised = (returned >> value[me] -> 0 : value[me]);
+		forget(me);
+		reached(PROMISE)
+		}
+#endif
+
+	/* put_value() */
 	:: atomic {
 		step[me] == LOOK && (must_log || (needs_wal && may_log)) ->
 		step[me] = INSERT;
@@ -239,7 +281,7 @@ end: do
 		dirty = true;
 #endif
 #if keeps(LOG_MARK)
-		inserts((keeps(LOG_AHEAD) -> mark : page.last + 1), 0);
+		inserts((keeps(LOG_AHEAD) -> mark : new_last), 0);
 		printf("backend %d: inserts the record at LSN %d: last value %d\n",
 			me + 1, inserted, wal_last[inserted]);
 #endif
@@ -259,8 +301,8 @@ end: do
 #endif
 #endif
 		known[me] = (keeps(LOG_MARK) -> page.lsn : SOME_LSN);
-		page.count = mark - (page.last + 1);
-		page.last++;
+		page.count = mark - new_last;
+		page.last = new_last;
 		unlock();
 		step[me] = (keeps(FLUSH_FIRST) -> FLUSH : RETURN)
 		}
@@ -269,13 +311,13 @@ end: do
 #if !keeps(DIRTY_FIRST)
 		dirty = true;
 #endif
-		page.count = (needs_wal -> page.count - 1 : (keeps(MINIMAL_COUNT) -> 0 : mark - (page.last + 1)));
+		page.count = (needs_wal -> page.last + page.count - new_last : (keeps(MINIMAL_COUNT) -> 0 : mark - new_last));
 #if !keeps(MINIMAL_COUNT)
 		known[me] = SOME_LSN;
 #endif
-		page.last++;
+		page.last = new_last;
 		unlock();
-		step[me] = (keeps(FLUSH_FIRST) && keeps(FLUSH_OTHERS) -> FLUSH : RETURN)
+		step[me] = (keeps(FLUSH_FIRST) && keeps(FLUSH_OTHERS) && (keeps(ADVANCE_FLUSH) || !advances[me]) -> FLUSH : RETURN)
 		}
 
 	/* make_durable() */
@@ -302,18 +344,19 @@ end: do
 		}
 #endif
 	:: atomic {
-		step[me] == RETURN ->
+		step[me] == RETURN && !advances[me] ->
 		printf("backend %d: returns value %d\n", me + 1, value[me]);
 		if
 		:: (returned & (1 << value[me])) && (CHECK & twice) ->
 			printf("error: value %d is returned twice\n", value[me]);
 			assert(false)
 		:: late[me] && (CHECK & order) ->
-			printf("error: value %d is out of order: the call began after one as large had been returned\n", value[me]);
+			printf("error: value %d is out of order: the call began after one as large had been returned or promised\n", value[me]);
 			assert(false)
 		:: else
 		fi;
 		returned = returned | (1 << value[me]);
+		promised = (returned >> promised -> 0 : promised);
 #if SETTING == STANDBYS
 		if
 		:: in_turn[me] -> owed = owed | (1 << value[me])
@@ -525,7 +568,7 @@ end: do
 		}
 	od
 }
-#else
+#elif SETTING == STANDBYS
 active proctype standbys()
 {
 end: do
