@@ -1,5 +1,6 @@
 # DROP EXTENSION ... CASCADE drops what doc/operations.md says, and keeps the rows of tables
-# that are not partitioned by a function.
+# that are not partitioned by a function or by a column of the type snowflake.  The recipe of
+# that document keeps the columns of this type.
 
 use strict;
 use warnings;
@@ -34,6 +35,9 @@ $node->safe_psql('postgres', q{
 	INSERT INTO albums SELECT 1, 'twitter', 'discord';
 	ALTER TABLE albums ALTER kept TYPE text;
 	CREATE FUNCTION bits_of(layout snowflake_layout) RETURNS int LANGUAGE sql AS 'SELECT 1';
+	CREATE TABLE stories (id snowflake, ids snowflake[], title text);
+	CREATE TABLE by_snowflake (id snowflake) PARTITION BY RANGE (id);
+	CREATE FUNCTION story(id snowflake) RETURNS int LANGUAGE sql AS 'SELECT 1';
 	CREATE POLICY of_shard ON albums USING (snowflake_shard(id) = 1);
 	INSERT INTO by_function SELECT FROM generate_series(1, 10);
 	INSERT INTO by_bits SELECT FROM generate_series(1, 10);
@@ -56,6 +60,10 @@ my @drops = (
 	'policy of_shard on table albums',
 	'default value for column id of table albums',
 	'column layout of table albums',
+	'column id of table stories',
+	'column ids of table stories',
+	'function story(snowflake)',
+	'table by_snowflake',
 	'table by_function');
 
 my ($ret, $stdout, $refusal) = $node->psql('postgres', 'DROP EXTENSION snowflake');
@@ -81,6 +89,55 @@ unlike($plan, qr/by_bits_1/, 'the other partition by the bits is not read withou
 $plan = $node->safe_psql('postgres', "EXPLAIN (COSTS OFF) SELECT FROM by_time WHERE id > $id");
 like($plan, qr/by_time_new/, 'a table partitioned by RANGE (id) reads the partition of the time without the extension');
 unlike($plan, qr/by_time_old/, 'a table partitioned by RANGE (id) reads no partition of another time without the extension');
+
+# --- keeping columns of the type snowflake --------------------------------------
+
+my ($to_bigint) = map { $_->{code} } blocks_in('doc/operations.md', 'Uninstall');
+$node->safe_psql('postgres', 'CREATE DATABASE kept');
+$node->safe_psql('kept', q{
+	CREATE EXTENSION snowflake;
+	CREATE DOMAIN photo_id AS snowflake CHECK (VALUE > 0);
+	CREATE TABLE albums (id snowflake PRIMARY KEY DEFAULT next_id(1));
+	CREATE TABLE photos (id snowflake PRIMARY KEY, "an album" snowflake REFERENCES albums, seen snowflake[], best photo_id, n int);
+	CREATE TABLE child (title text) INHERITS (photos);
+	CREATE TABLE viewed (id snowflake PRIMARY KEY);
+	CREATE VIEW newest AS SELECT id FROM viewed;
+	CREATE TABLE events (id snowflake PRIMARY KEY) PARTITION BY RANGE (id);
+	CREATE TABLE events_1 PARTITION OF events FOR VALUES FROM (0) TO (MAXVALUE);
+	INSERT INTO albums SELECT FROM generate_series(1, 10);
+	INSERT INTO photos SELECT id, id, ARRAY[id], 17 FROM albums;
+	INSERT INTO child VALUES (17);
+	INSERT INTO viewed SELECT id FROM albums;
+	INSERT INTO events SELECT id FROM albums});
+$rows = q{SELECT 'album', a::text FROM albums a UNION ALL SELECT tableoid::regclass::text, p::text FROM photos p
+	UNION ALL SELECT 'viewed', id::text FROM newest UNION ALL SELECT 'event', id::text FROM events ORDER BY 1, 2};
+$before = $node->safe_psql('kept', $rows);
+my $columns = q{SELECT attrelid::regclass, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+	WHERE relkind IN ('r', 'p', 'v') AND attnum > 0 AND atttypid::regtype::text ~ 'snowflake|photo_id' AND relnamespace = 'public'::regnamespace
+	ORDER BY 1, 2};
+my $files = q{SELECT relname, pg_relation_filenode(oid) FROM pg_class
+	WHERE relname IN ('albums', 'albums_pkey', 'viewed', 'viewed_pkey', 'events_1', 'events_1_pkey') ORDER BY 1};
+my $files_before = $node->safe_psql('kept', $files);
+
+my (undef, undef, $in_the_way) = $node->psql('kept', $to_bigint, on_error_stop => 0);
+like($in_the_way, qr/view newest depends on column "id"/, 'the recipe names a view that is in its way');
+like($in_the_way, qr/column "id" because it is part of the partition key of relation "events"/,
+	'the recipe names a partition key, whose type cannot be changed');
+is($node->safe_psql('kept', $columns), "viewed|id\nnewest|id\nevents|id\nevents_1|id", 'the recipe changes all other columns');
+$node->safe_psql('kept', 'DROP VIEW newest; ALTER TABLE events DETACH PARTITION events_1');
+$node->psql('kept', $to_bigint, on_error_stop => 0);
+$node->safe_psql('kept', q{
+	DROP TABLE events;
+	CREATE TABLE events (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+	ALTER TABLE events ATTACH PARTITION events_1 FOR VALUES FROM (0) TO (MAXVALUE);
+	CREATE VIEW newest AS SELECT id FROM viewed});
+is($node->safe_psql('kept', $columns), '', 'no column of the type is left when the recipe has been run again');
+is($node->safe_psql('kept', $files), $files_before, 'the recipe leaves the files of tables and indexes as they are');
+$node->safe_psql('kept', 'SET client_min_messages = warning; DROP EXTENSION snowflake CASCADE');
+is($node->safe_psql('kept', $rows), $before, 'IDs stay without the extension after the recipe');
+fails_with($node, 'INSERT INTO photos VALUES (1, 1)', qr/^23503/, 'a foreign key stays without the extension after the recipe', dbname => 'kept');
+like($node->safe_psql('kept', 'EXPLAIN (COSTS OFF) SELECT FROM albums WHERE id = 17'), qr/albums_pkey/,
+	'an index is used without the extension after the recipe');
 
 $node->stop;
 done_testing();
