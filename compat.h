@@ -65,9 +65,8 @@ static inline int
 ParseBigint(const char *text, int64 *value)
 {
 #if PG_VERSION_NUM >= 160000
-	ErrorSaveContext context = {T_ErrorSaveContext};
+	ErrorSaveContext context = {.type = T_ErrorSaveContext, .details_wanted = true};
 
-	context.details_wanted = true;
 	*value = pg_strtoint64_safe(text, (Node *) &context);
 	return context.error_occurred ? context.error_data->sqlerrcode :
 		ERRCODE_SUCCESSFUL_COMPLETION;
