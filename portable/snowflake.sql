@@ -444,7 +444,7 @@ DECLARE
 	wait bigint;
 	waited bigint := 0;
 BEGIN
-	IF sequence IS NULL THEN
+	IF shard IS NULL OR sequence IS NULL THEN
 		PERFORM snowflake_check(shard, sequence, asked, 'UPDATE');
 	END IF;
 
