@@ -135,15 +135,16 @@ SKIP:
 		skip 'gdb cannot attach to a server process or finds no functions', 1 unless $gdb->{attached};
 		send_sql($a, $sql_of->(id_after(30, 5)));
 		wait_for(sub { $a->{run}->pump_nb; $gdb->{run}->pump_nb; -e $gdb->{reached} }) or die "XLogFlush was not reached: ${$gdb->{log}}";
-		# A stays there without gdb, which would keep the server from being killed.
-		kill 'STOP', $pid;
+		# A stays there without gdb, which would keep the server from being killed.  The
+		# WAL writer must not flush the record either.
+		kill 'STOP', $pid, $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'});
 		let_go($gdb);
 		$gdb->{run}->finish;
+		ok(wait_for(sub { `ps -o stat= -p $pid` =~ /^T/ }), "a session that has $what is held where it would flush its record");
 
 		# The last ID of the last millisecond whose values A has used up
-		$id = $node->safe_psql('postgres', q{SELECT ((last_value + 1) / 1024 - 1 << 23) | 8191 << 10 | 1023 FROM used});
+		$id = $node->safe_psql('postgres', q{SELECT ((last_value + 1) / 1024 - 1 << 23) | (8191 << 10) | 1023 FROM used});
 		$b->query_safe(advance($id));
-		is($a->{stdout}, '', "a session that has $what is held where it would flush its record");
 		larger_after_crash($id, "one that its sequence was beyond, as another session had $what a moment ago", $a, $b);
 	}
 }
@@ -155,7 +156,7 @@ write_file("$dir/advance.sql", <<'EOS');
 \set msecs random(-2000, 2500)
 \set shard random(0, 8191)
 \set slot random(0, 1023)
-SELECT (last_value / 1024 + :msecs << 23) | :shard << 10 | :slot AS id FROM used \gset
+SELECT (last_value / 1024 + :msecs << 23) | (:shard << 10) | :slot AS id FROM used \gset
 SELECT snowflake_advance('used', :id);
 SELECT 1 / (next_id(0, 'used') > :id)::int;
 EOS
@@ -203,15 +204,15 @@ $node->safe_psql('postgres', "$insert; " . setval_ahead('next_id_seq', '10 hours
 $node->append_conf('postgresql.conf', "snowflake.max_lead = '1s'\n");
 $node->reload;
 
-# Sessions insert all the time, and try again after an error.
+# Sessions insert all the time, and try again after an error.  Their errors would fill
+# a pipe.
 write_file("$dir/other.sh", <<'EOS');
 for i in 1 2 3 4; do
-	while [ ! -e "$2" ] && kill -0 "$3"; do psql -XAtq -d "$1" -c 'INSERT INTO other_photos DEFAULT VALUES'; sleep 0.01; done &
+	while [ ! -e "$2" ] && kill -0 "$3"; do psql -XAtq -d "$1" -c 'INSERT INTO other_photos DEFAULT VALUES' 2>>"$4"; sleep 0.01; done &
 done
 wait
 EOS
-my $errors = '';
-my $load = IPC::Run::start([ 'sh', "$dir/other.sh", $node->connstr('postgres'), "$dir/stop", $$ ], '>', \my $out, '2>', \$errors);
+my $load = IPC::Run::start([ 'sh', "$dir/other.sh", $node->connstr('postgres'), "$dir/stop", $$, "$dir/errors" ]);
 
 # A row from elsewhere has an ID that the clock does not cover.
 my $last = $node->safe_psql('postgres', q{
@@ -239,6 +240,7 @@ ok($node->poll_query_until('postgres', "SELECT count(*) > $count + 40 FROM other
 is($node->safe_psql('postgres', "SELECT count(*) FROM other_photos WHERE id <= $last"), $count, 'their IDs are larger than all before');
 write_file("$dir/stop", '');
 $load->finish;
+my $errors = slurp_file("$dir/errors");
 like($errors, qr/sequence "next_id_seq" is 09:\d\d:\S+ ahead of the clock/, 'the sessions got errors before');
 unlike($errors, qr/duplicate key/, 'no ID came twice');
 

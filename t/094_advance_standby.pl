@@ -22,7 +22,7 @@ $_->query_safe(q{SELECT next_id(5, 'used')}) foreach $session, $other;
 sub id_after
 {
 	my ($seconds) = @_;
-	return $primary->safe_psql('postgres', "SELECT (last_value / 1024 + 1000 * $seconds << 23) | 8191 << 10 | 1023 FROM used");
+	return $primary->safe_psql('postgres', "SELECT (last_value / 1024 + 1000 * $seconds << 23) | (8191 << 10) | 1023 FROM used");
 }
 
 sub advance
