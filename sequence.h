@@ -102,7 +102,8 @@ typedef struct DefaultSequence
 } DefaultSequence;
 
 /*
- * What a caller wants of a sequence, and needs privileges for
+ * What a caller is about to do with a sequence, which decides the privileges it
+ * needs
  */
 typedef enum SequenceUse
 {
