@@ -227,8 +227,8 @@ sequence_look_up_default(Oid function)
 }
 
 /*
- * The MAXVALUE of a sequence that is not locked, or 0 if the relation is no
- * sequence.
+ * The MAXVALUE of a sequence, or 0 if the relation is no sequence.  It can change
+ * at any time, unless the caller has locked the sequence.
  */
 int64
 sequence_max_value(Oid relid)
@@ -614,7 +614,6 @@ char *
 sequence_open_to_alter(Oid relid, int64 *max_value)
 {
 	Relation	rel;
-	HeapTuple	tuple;
 	Oid			table;
 	int32		column;
 	char	   *name;
@@ -649,12 +648,7 @@ sequence_open_to_alter(Oid relid, int64 *max_value)
 						 table_name, quote_identifier(column_name))));
 	}
 
-	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(relid));
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for sequence %u", relid);
-	*max_value = ((Form_pg_sequence) GETSTRUCT(tuple))->seqmax;
-	ReleaseSysCache(tuple);
-
+	*max_value = sequence_max_value(relid);
 	name = qualified_name(RelationGetRelid(rel));
 	relation_close(rel, NoLock);
 	return name;
