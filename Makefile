@@ -3,15 +3,15 @@
 MODULE_big = snowflake
 OBJS = \
 	$(WIN32RES) \
-	durable.o \
-	encode.o \
-	generator.o \
-	layout.o \
-	planner.o \
-	sequence.o \
-	shared.o \
 	snowflake.o \
-	wait.o
+	src/durable.o \
+	src/encode.o \
+	src/generator.o \
+	src/layout.o \
+	src/planner.o \
+	src/sequence.o \
+	src/shared.o \
+	src/wait.o
 PGFILEDESC = "snowflake - time-sortable 64-bit IDs"
 
 EXTENSION = snowflake
@@ -20,6 +20,7 @@ DATA = snowflake--1.0.sql
 # make installcheck: against a running server
 REGRESS = extension next_id next_ids copy decode layouts generators sequences advance encode snowflake_type errors privileges settings transactions
 ISOLATION = changes deadlock locks
+PG_CPPFLAGS = -I$(srcdir)/src
 EXTRA_CLEAN = fuzz ledger output_iso tmp_check tmp_check_iso
 
 PG_CONFIG = pg_config
@@ -27,7 +28,13 @@ PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
 # Few builds of PostgreSQL track which object needs which header.
-$(OBJS) $(OBJS:.o=.bc): compat.h durable.h encode.h generator.h layout.h planner.h sequence.h shared.h wait.h
+$(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.h)
+
+# A build outside of the source tree begins without this directory.
+.PHONY: directory
+$(OBJS) $(OBJS:.o=.bc): | directory
+directory:
+	@$(MKDIR_P) src
 
 # The TAP tests start servers of their own, which PostgreSQL refuses to do for
 # root.  Hence they are not part of installcheck, which root may run.
@@ -51,8 +58,8 @@ ledger: $(addprefix t/ledger/, check.c ledger.h main.c record.c run.c selftest.c
 FUZZ_CFLAGS = -g -O1 -fsanitize=fuzzer,address,undefined \
 	-fno-sanitize-recover=undefined -Wno-ignored-attributes
 
-fuzz: t/fuzz.c encode.c encode.h layout.c layout.h
-	$(or $(CLANG),clang) $(FUZZ_CFLAGS) -DFRONTEND $(CPPFLAGS) -I'$(srcdir)' $(filter %.c,$^) \
+fuzz: t/fuzz.c $(addprefix src/, encode.c encode.h layout.c layout.h)
+	$(or $(CLANG),clang) $(FUZZ_CFLAGS) -DFRONTEND $(CPPFLAGS) $(filter %.c,$^) \
 		-L'$(libdir)' -L'$(pkglibdir)' -lpgport -o $@
 
 # What a release is published as; the version is in META.json alone.  Takes

@@ -25,7 +25,7 @@ sub anchors
 }
 
 my $reference = slurp_file("$root/doc/reference.md");
-foreach my $source (files('*.c'))
+foreach my $source (files('*.c', 'src/*.c'))
 {
 	my $code = slurp_file("$root/$source");
 	while ($code =~ /errmsg(?:_plural)?\("((?:[^"\\]|\\.)*)"/g)
@@ -65,7 +65,7 @@ foreach my $file (files('*.md', 'doc/*.md'))
 		my %anchors = defined $heading && -f $target ? anchors($target) : ();
 		push @broken, "$path#" . ($heading // '') if !-e $target || (defined $heading && !$anchors{$heading});
 	}
-	push @broken, grep { !-e "$root/$_" } $text =~ m{`((?:model|script|specs|sql|t|tools|xt)/[\w.-]+)}g;
+	push @broken, grep { !-e "$root/$_" } $text =~ m{`((?:model|script|specs|sql|src|t|tools|xt)/[\w.-]+)}g;
 	is("@broken", '', "the links and file names in $file lead somewhere");
 }
 
