@@ -20,6 +20,7 @@ DATA = snowflake--1.0.sql
 # make installcheck: against a running server
 REGRESS = extension next_id next_ids copy decode layouts generators sequences advance encode snowflake_type errors privileges settings transactions
 ISOLATION = changes deadlock locks
+ISOLATION_OPTS = --inputdir=$(srcdir)/test
 PG_CPPFLAGS = -I$(srcdir)/src
 EXTRA_CLEAN = fuzz ledger output_iso tmp_check tmp_check_iso
 
@@ -47,18 +48,18 @@ prove_installcheck: ledger
 	TESTLOGDIR='$(CURDIR)/tmp_check/log' \
 	PATH="$(bindir):$$PATH" PGPORT='6$(DEF_PGPORT)' \
 	PG_REGRESS='$(top_builddir)/src/test/regress/pg_regress' \
-	$(PROVE) -I '$(top_srcdir)/src/test/perl' -I t $(PROVE_FLAGS) \
-	$(if $(PROVE_TESTS),$(PROVE_TESTS),t/*.pl)
+	$(PROVE) -I '$(top_srcdir)/src/test/perl' -I test/perl $(PROVE_FLAGS) \
+	$(if $(PROVE_TESTS),$(PROVE_TESTS),test/t/*.pl)
 
-# Clients that keep a ledger of the IDs they received, for t/ and tools/soak
-ledger: $(addprefix t/ledger/, check.c ledger.h main.c record.c run.c selftest.c session.h turns.c)
+# Clients that keep a ledger of the IDs they received, for test/t/ and tools/soak
+ledger: $(addprefix test/ledger/, check.c ledger.h main.c record.c run.c selftest.c session.h turns.c)
 	$(CC) $(CFLAGS) $(CPPFLAGS) -I'$(includedir)' $(filter %.c,$^) $(LDFLAGS) -L'$(libdir)' -lpq -o $@
 
 # The pure functions under LLVM's fuzzer; ./fuzz -max_total_time=60 runs it
 FUZZ_CFLAGS = -g -O1 -fsanitize=fuzzer,address,undefined \
 	-fno-sanitize-recover=undefined -Wno-ignored-attributes
 
-fuzz: t/fuzz.c $(addprefix src/, encode.c encode.h layout.c layout.h)
+fuzz: test/fuzz.c $(addprefix src/, encode.c encode.h layout.c layout.h)
 	$(or $(CLANG),clang) $(FUZZ_CFLAGS) -DFRONTEND $(CPPFLAGS) $(filter %.c,$^) \
 		-L'$(libdir)' -L'$(pkglibdir)' -lpgport -o $@
 

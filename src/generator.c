@@ -16,7 +16,7 @@
  *
  * Unlike nextval(), this never repeats a returned value after a crash.
  * Comments say where and why it differs from nextval().  Those such as "Step
- * LOCK" name the steps of model/generator.pml.
+ * LOCK" name the steps of test/model/generator.pml.
  *
  * Except for its messages, this file knows nothing of IDs, shards or settings.
  *

@@ -1,0 +1,624 @@
+/*
+ * generator.pml
+ *	  A model of generator.c for SPIN, which tries every order of the steps
+ *	  below, with a crash after any of them.  test/model/run runs it.
+ *
+ * Two backends take values from one sequence.  Their steps are those of
+ * put_value() in generator.c and make_durable() in durable.c, where comments
+ * name them.
+ * A step, an "atomic" here, is what happens between two moments at which
+ * another process can see or change something.  The clock stands still, so a
+ * value is always the last one plus one, and the sequence alone has to be
+ * right.  An LSN is a number of records, and only the sequence's own count.
+ *
+ * Files have no numbers.  When the sequence gets another file, every backend of
+ * the model forgets what it knew of the old one, as a backend does when it reads
+ * the catalogs again.  So the model cannot show a backend that compares the
+ * files' numbers instead, and is wrong when the server has used up all numbers
+ * and gives the new file that of the old one.  test/t/crash_file_number_again.pl does.
+ *
+ * -DSETTING= takes one of four settings.
+ */
+#define COPIES		1	/* once, the sequence gets another file, as by SET LOGGED or CREATE DATABASE, or an image of its page is logged */
+#define MINIMAL		2	/* wal_level = minimal: backend 1 uses the sequence in the transaction that makes it */
+#define STANDBYS	3	/* synchronous_standby_names = 'FIRST 1 (s1, s2)', and one promotion */
+#define ADVANCE		4	/* once, backend 2 calls snowflake_advance() with an ID that the sequence is beyond already */
+
+/*
+ * An advance puts the last value on the page again, and when it returns, promises
+ * that all later values are larger.  One with an ID that is ahead of the sequence
+ * would add nothing to the model: it takes a value, and whoever returns that value
+ * promises the same.
+ */
+
+/*
+ * -DOMIT= leaves out one of the rules that make the generator safe.  SPIN must
+ * then find an error in the given setting: a value is returned "twice" or out
+ * of "order", or recovery leaves a "torn" page.
+ */
+#define NOTHING			0
+#define DIRTY_FIRST		1	/* COPIES twice: mark the page dirty before looking at the redo pointer */
+#define REDO_CHECK		2	/* COPIES twice: log if a checkpoint began after the page's last record */
+#define REDO_EQUAL		3	/* COPIES torn: log also if it began at the very end of that record */
+#define FIRST_TOUCH		4	/* COPIES twice: log at a backend's first use of a file */
+#define LOG_MARK		5	/* COPIES twice: log the mark up to which values count as covered */
+#define LOG_AHEAD		6	/* COPIES twice: log the mark rather than the value that was taken */
+#define FLUSH_FIRST		7	/* COPIES twice: flush the record before a value goes out */
+#define FLUSH_OTHERS	8	/* COPIES order: flush it also if another backend has inserted it */
+#define MINIMAL_COUNT	9	/* MINIMAL twice: count no value as covered while the file has no WAL */
+#define STANDBY_WAIT	10	/* STANDBYS twice: wait for the synchronous standby */
+#define SYNC_NOW		11	/* STANDBYS twice: ask the standby that is synchronous now, not WalSndCtl->lsn[] */
+#define ASK_AGAIN		12	/* STANDBYS twice: ask at each call, and remember no acknowledgement */
+#define SHARED_LSN		13	/* COPIES twice: trust what another backend noted of the file for its record's LSN only */
+#define OWN_LSN			14	/* COPIES twice: so trust what it knows itself, if backends share memory */
+#define ADVANCE_FLUSH	15	/* ADVANCE order: flush the record of another backend also before an advance returns */
+
+#ifndef SETTING
+#define SETTING COPIES
+#endif
+#ifndef OMIT
+#define OMIT NOTHING
+#endif
+#ifndef LAST					/* the sequence's MAXVALUE */
+#if SETTING == STANDBYS
+#define LAST 3
+#else
+#define LAST 4
+#endif
+#endif
+#define AHEAD 1				/* a record covers the value that is taken, and so many more */
+#ifndef TURNS
+#define TURNS 2				/* s1 is the synchronous standby in turn 1, s2 in 2, s1 again in 3 */
+#endif
+
+#define keeps(rule)			(OMIT != rule)
+#define new_last			(page.last + 1 - advances[me])
+#define mark				(new_last + AHEAD < LAST -> new_last + AHEAD : LAST)
+#define copy(to, from)		to.last = from.last; to.count = from.count; to.lsn = from.lsn
+#define set(to, l, c, n)	to.last = l; to.count = c; to.lsn = n
+#define differ(a, b)		(a.last != b.last || a.count != b.count || a.lsn != b.lsn)
+
+/* The sequence's page in shared buffers, in its file, and what of the file is on disk. */
+typedef Page
+{
+	byte last;				/* last_value; 0 before the first call */
+	byte count;				/* log_cnt: number of values after it that the WAL covers */
+	byte lsn
+};
+#define TORN	255			/* LSN of a page that a power failure left half written */
+Page page, file, disk;
+bool dirty, locked;
+bool needs_wal = (SETTING != MINIMAL);
+
+/* The WAL.  The record with the number n ends at LSN n. */
+#define RECORDS (LAST + 3)
+byte wal_last[RECORDS], wal_count[RECORDS];
+byte inserted, flushed;
+
+/* The server, and the steps of a checkpoint. */
+mtype = { RUNNING, CRASHED, RECOVERING, DAMAGED };
+mtype server = RUNNING;
+byte replayed;
+mtype = { BEGIN, PUBLISH, SCAN, WRITE, COMPLETE };
+mtype checkpoint = BEGIN;
+byte redo;					/* XLogCtl->Insert.RedoRecPtr */
+byte redo_seen;				/* XLogCtl->RedoRecPtr, which GetRedoRecPtr() returns */
+byte redo_on_disk;			/* that of the last complete checkpoint */
+bool needed;				/* the page is BM_CHECKPOINT_NEEDED */
+bool copied;
+
+/* The backends: the next step of each, and what it knows. */
+#define me (1 - _pid)		/* so that schedules begin with backend 1 */
+mtype = { LOCK, LOOK, INSERT, RESTORE, TAKE, FLUSH, WAIT, RETURN };
+mtype step[2] = LOCK;
+bool advances[2];			/* the call promises that later values are larger, and takes none */
+bool advanced;
+byte value[2], lsn[2];
+byte known[2];				/* seq->logged: LSN of a record of this file, or 0 */
+#define SOME_LSN	254		/* that of no record, for MINIMAL_COUNT */
+byte acknowledged[2];		/* for ASK_AGAIN */
+
+/*
+ * The LSN noted in shared memory (shared.c).  A backend may use it or not, and in
+ * COPIES it may fail to note its own, because some backends may be without that
+ * memory.  The copy has the name that the file had.
+ */
+byte noted;
+
+/*
+ * An image of the page was logged.  That is safe only where backends share
+ * memory, so from then on a backend needs to know the page's own LSN.
+ */
+bool imaged;
+
+/* What is checked. */
+byte returned;				/* the set of values that were returned */
+byte promised;				/* all later values are larger than this; 0 if that follows from "returned" */
+bool late[2];				/* a value as large had been returned or promised when the call began */
+
+/* The standbys: s1 is the synchronous one while it is connected, and otherwise s2 is. */
+byte turn = 1;
+#define synchronous			((turn + 1) % 2)
+byte received[2];			/* LSN up to which s1 and s2 have the WAL on disk */
+byte released;				/* WalSndCtl->lsn[], for SYNC_NOW */
+bool in_turn[2];			/* the call began in this turn */
+byte owed;					/* the set of values of calls that began and ended in this turn */
+bool promoted;
+
+/* -DCHECK= takes one of these errors, for a search that looks for no other. */
+#define twice	1
+#define order	2
+#define torn	4
+#ifndef CHECK
+#define CHECK (twice | order | torn)
+#endif
+
+/* -DWITNESS asks for a schedule in which all of these happen, in this order. */
+#ifdef WITNESS
+mtype = { CHECKPOINT, LOSS, RECOVERY, COPY, COMMIT, SWITCH, PROMOTION, PROMISE };
+#if SETTING == COPIES
+mtype witness[8] = { RETURN, CHECKPOINT, RETURN, LOSS, RECOVERY, COPY, RETURN, RETURN };
+#elif SETTING == MINIMAL
+mtype witness[8] = { RETURN, COMMIT, RETURN, CHECKPOINT, LOSS, RECOVERY, RETURN, RETURN };
+#elif SETTING == ADVANCE
+mtype witness[8] = { RETURN, CHECKPOINT, RETURN, LOSS, RECOVERY, PROMISE, RETURN, RETURN };
+#else
+mtype witness[8] = { RETURN, CHECKPOINT, LOSS, SWITCH, RETURN, PROMOTION, RECOVERY, RETURN };
+#endif
+byte seen;
+#define reached(event) \
+	if \
+	:: witness[seen] == event -> \
+		seen++; \
+		if \
+		:: seen == 8 -> printf("error: none, but all of it was reached\n"); assert(false) \
+		:: else \
+		fi \
+	:: else \
+	fi
+#else
+#define reached(event) skip
+#endif
+
+#define inserts(l, c) \
+	inserted++; wal_last[inserted] = l; wal_count[inserted] = c
+
+inline flush(upto)
+{
+	if
+	:: upto > flushed -> flushed = upto
+	:: else
+	fi
+}
+
+inline forget(who)
+{
+	step[who] = LOCK; value[who] = 0; lsn[who] = 0; late[who] = false; in_turn[who] = false; advances[who] = false
+}
+
+inline unlock()
+{
+	value[me] = page.last;
+	lsn[me] = page.lsn;
+	if
+	:: advances[me] -> printf("backend %d: is beyond value %d, which needs the WAL up to LSN %d\n", me + 1, value[me], lsn[me])
+	:: else -> printf("backend %d: takes value %d, which needs the WAL up to LSN %d\n", me + 1, value[me], lsn[me])
+	fi;
+	locked = false
+}
+
+#define is_noted	(noted != 0 && (noted == page.lsn || !keeps(SHARED_LSN)))
+#define is_known	(known[me] != 0 && (known[me] == page.lsn || !imaged || !keeps(OWN_LSN)))
+#define may_log		((known[me] == 0 || known[me] != page.lsn) && keeps(FIRST_TOUCH))
+#define must_log \
+	(needs_wal && ((page.count == 0 && !advances[me]) || \
+	 (may_log && !is_known && !is_noted) || \
+	 (page.lsn < redo_seen && keeps(REDO_CHECK)) || \
+	 (page.lsn == redo_seen && keeps(REDO_CHECK) && keeps(REDO_EQUAL))))
+
+#define may_return \
+	(lsn[me] <= received[synchronous] || \
+	 (lsn[me] <= released && !keeps(SYNC_NOW)) || \
+	 (lsn[me] <= acknowledged[me] && !keeps(ASK_AGAIN)))
+
+#define may_lock \
+	(step[me] == LOCK && server == RUNNING && !locked && page.last < LAST && (needs_wal || me == 0))
+
+active [2] proctype backend()
+{
+end: do
+	/* take_values(): a call counts as begun when it has the lock. */
+	:: atomic {
+		may_lock ->
+		locked = true;
+		late[me] = (returned >> (page.last + 1)) != 0 || page.last < promised;
+#if SETTING == STANDBYS
+		in_turn[me] = true;
+#endif
+#if keeps(DIRTY_FIRST)
+		dirty = true;
+#endif
+		step[me] = LOOK;
+		printf("backend %d: locks the page: last value %d, covered up to %d, LSN %d\n",
+			me + 1, page.last, page.last + page.count, page.lsn)
+		}
+#if SETTING == ADVANCE
+	/* generator_advance() */
+	:: atomic {
+		may_lock && me == 1 && page.last > 0 && !advanced ->
+		locked = true;
+		advances[me] = true;
+		advanced = true;
+		dirty = true;
+		step[me] = LOOK;
+		printf("backend %d: locks the page to advance: last value %d, covered up to %d, LSN %d\n",
+			me + 1, page.last, page.last + page.count, page.lsn)
+		}
+	:: atomic {
+		step[me] == RETURN && advances[me] ->
+		printf("backend %d: promises that later values are larger than %d\n", me + 1, value[me]);
+		promised = (returned >> value[me] -> 0 : value[me]);
+		forget(me);
+		reached(PROMISE)
+		}
+#endif
+
+	/* put_value() */
+	:: atomic {
+		step[me] == LOOK && (must_log || (needs_wal && may_log)) ->
+		step[me] = INSERT;
+		printf("backend %d: logs, with the redo pointer at LSN %d\n", me + 1, redo_seen)
+		}
+	:: atomic {
+		step[me] == LOOK && !must_log ->
+		known[me] = (is_known || is_noted -> page.lsn : known[me]);
+		step[me] = TAKE;
+		printf("backend %d: need not log, with the redo pointer at LSN %d\n", me + 1, redo_seen)
+		}
+	:: atomic {
+		step[me] == INSERT ->
+#if !keeps(DIRTY_FIRST)
+		dirty = true;
+#endif
+#if keeps(LOG_MARK)
+		inserts((keeps(LOG_AHEAD) -> mark : new_last), 0);
+		printf("backend %d: inserts the record at LSN %d: last value %d\n",
+			me + 1, inserted, wal_last[inserted]);
+#endif
+		step[me] = RESTORE
+		}
+	:: atomic {
+		step[me] == RESTORE ->
+#if keeps(LOG_MARK)
+		page.lsn = inserted;
+#if SETTING == COPIES
+		if
+		:: noted = inserted
+		:: noted = 0
+		fi;
+#else
+		noted = inserted;
+#endif
+#endif
+		known[me] = (keeps(LOG_MARK) -> page.lsn : SOME_LSN);
+		page.count = mark - new_last;
+		page.last = new_last;
+		unlock();
+		step[me] = (keeps(FLUSH_FIRST) -> FLUSH : RETURN)
+		}
+	:: atomic {
+		step[me] == TAKE ->
+#if !keeps(DIRTY_FIRST)
+		dirty = true;
+#endif
+		page.count = (needs_wal -> page.last + page.count - new_last : (keeps(MINIMAL_COUNT) -> 0 : mark - new_last));
+#if !keeps(MINIMAL_COUNT)
+		known[me] = SOME_LSN;
+#endif
+		page.last = new_last;
+		unlock();
+		step[me] = (keeps(FLUSH_FIRST) && keeps(FLUSH_OTHERS) && (keeps(ADVANCE_FLUSH) || !advances[me]) -> FLUSH : RETURN)
+		}
+
+	/* make_durable() */
+	:: atomic {
+		step[me] == FLUSH ->
+		flush(lsn[me]);
+		step[me] = (SETTING == STANDBYS && !promoted && keeps(STANDBY_WAIT) -> WAIT : RETURN);
+		printf("backend %d: has the WAL flushed up to LSN %d\n", me + 1, flushed)
+		}
+#if SETTING == STANDBYS
+	:: atomic {
+		step[me] == WAIT && may_return ->
+#if !keeps(ASK_AGAIN)
+		acknowledged[me] = lsn[me];
+#endif
+		step[me] = RETURN;
+		printf("backend %d: stops waiting for LSN %d; s%d, which is synchronous, has the WAL up to LSN %d\n",
+			me + 1, lsn[me], synchronous + 1, received[synchronous])
+		}
+	:: atomic {
+		step[me] == WAIT && !may_return ->
+		printf("backend %d: is cancelled while it waits for a standby\n", me + 1);
+		forget(me)
+		}
+#endif
+	:: atomic {
+		step[me] == RETURN && !advances[me] ->
+		printf("backend %d: returns value %d\n", me + 1, value[me]);
+		if
+		:: (returned & (1 << value[me])) && (CHECK & twice) ->
+			printf("error: value %d is returned twice\n", value[me]);
+			assert(false)
+		:: late[me] && (CHECK & order) ->
+			printf("error: value %d is out of order: the call began after one as large had been returned or promised\n", value[me]);
+			assert(false)
+		:: else
+		fi;
+		returned = returned | (1 << value[me]);
+		promised = (returned >> promised -> 0 : promised);
+#if SETTING == STANDBYS
+		if
+		:: in_turn[me] -> owed = owed | (1 << value[me])
+		:: else
+		fi;
+#endif
+		forget(me);
+		reached(RETURN)
+		}
+	od
+}
+
+inline write_page()
+{
+	flush(page.lsn);
+	copy(file, page);
+	dirty = false;
+	needed = false;
+	printf("buffer manager: writes the page: last value %d, covered up to %d, LSN %d\n",
+		page.last, page.last + page.count, page.lsn)
+}
+
+/* A backend or the background writer writes the page, and the kernel puts it on disk. */
+active proctype storage()
+{
+end: do
+	:: atomic {
+		dirty && !locked ->
+		write_page()
+		}
+	:: atomic {
+		disk.lsn != TORN && differ(disk, file) ->
+		set(disk, 0, 0, TORN);
+		printf("kernel: begins to put the page on disk\n")
+		}
+	:: atomic {
+		disk.lsn == TORN && file.lsn != TORN ->
+		copy(disk, file);
+		printf("kernel: has put the page on disk\n")
+		}
+	od
+}
+
+/* CreateCheckPoint() and BufferSync() */
+active proctype checkpointer()
+{
+end: do
+	:: atomic {
+		checkpoint == BEGIN && server == RUNNING ->
+		redo = inserted;
+		checkpoint = PUBLISH;
+		printf("checkpointer: begins a checkpoint, with the redo pointer at LSN %d\n", redo)
+		}
+	:: atomic {
+		checkpoint == PUBLISH ->
+		redo_seen = redo;
+		checkpoint = SCAN;
+		printf("checkpointer: shows the redo pointer to the backends\n")
+		}
+	:: atomic {
+		checkpoint == SCAN ->
+		needed = dirty;
+		checkpoint = WRITE;
+		if
+		:: needed -> printf("checkpointer: finds the page dirty\n")
+		:: else -> printf("checkpointer: finds the page clean\n")
+		fi
+		}
+	:: atomic {
+		checkpoint == WRITE && needed && !locked ->
+		write_page();
+		checkpoint = COMPLETE
+		}
+	:: atomic {
+		checkpoint == WRITE && !needed ->
+		checkpoint = COMPLETE
+		}
+	:: atomic {
+		checkpoint == COMPLETE ->
+		copy(disk, file);
+		flushed = inserted;
+		redo_on_disk = redo;
+		redo = 0;
+		checkpoint = BEGIN;
+		printf("checkpointer: completes the checkpoint\n");
+		reached(CHECKPOINT)
+		}
+	od
+}
+
+inline end_backend(who)
+{
+	forget(who); known[who] = 0; acknowledged[who] = 0
+}
+
+inline drop_record()
+{
+	wal_last[inserted] = 0; wal_count[inserted] = 0;
+	inserted--
+}
+
+/* A crash, which keeps any number of records that were not flushed, and recovery, which may crash too. */
+active proctype startup()
+{
+end: do
+	:: atomic {
+		server != CRASHED && needs_wal ->
+		if
+		:: disk.lsn == TORN ->
+			printf("crash: on disk are the WAL up to LSN %d, and half of the page\n", flushed)
+		:: else ->
+			printf("crash: on disk are the WAL up to LSN %d, and the page with last value %d, LSN %d\n",
+				flushed, disk.last, disk.lsn)
+		fi;
+		end_backend(0); end_backend(1);
+		set(page, 0, 0, 0);
+		copy(file, disk);
+		dirty = false; needed = false; locked = false;
+		checkpoint = BEGIN; redo = 0; redo_seen = 0; replayed = 0; released = 0; noted = 0;
+		server = CRASHED
+		}
+	:: atomic {
+		server == CRASHED && inserted > flushed ->
+		printf("crash: the record at LSN %d is lost\n", inserted);
+		drop_record();
+		reached(LOSS)
+		}
+	:: atomic {
+		server == CRASHED ->
+		flushed = inserted;
+		copy(page, disk);
+		redo_seen = redo_on_disk;
+		replayed = redo_on_disk;
+		server = RECOVERING;
+		printf("recovery: starts at LSN %d\n", replayed)
+		}
+	:: atomic {
+		server == RECOVERING && replayed < inserted ->
+		replayed++;
+		set(page, wal_last[replayed], wal_count[replayed], replayed);
+		dirty = true;
+		printf("recovery: replays the record at LSN %d: last value %d\n", replayed, page.last)
+		}
+	:: atomic {
+		server == RECOVERING && replayed == inserted ->
+		replayed = 0;
+		server = (page.lsn == TORN -> DAMAGED : RUNNING);
+		printf("recovery: ends with last value %d\n", page.last);
+		if
+		:: page.lsn == TORN && (CHECK & torn) ->
+			printf("error: recovery leaves a torn page\n");
+			assert(false)
+		:: else
+		fi;
+		reached(RECOVERY)
+		}
+	od
+}
+
+#define no_call		(step[0] == LOCK && step[1] == LOCK && server == RUNNING)
+
+#if SETTING == COPIES
+/* The new file gets last_value and log_cnt as they are, and one record with both.  So does an image of the page. */
+active proctype owner()
+{
+end: do
+	:: atomic {
+		no_call && !copied ->
+		copied = true;
+		inserts(page.last, page.count);
+		page.lsn = inserted; flushed = inserted; dirty = true;
+		known[0] = 0; known[1] = 0;
+		printf("owner: gives the sequence another file, by the record at LSN %d: last value %d, as if covered up to %d\n",
+			inserted, page.last, page.last + page.count);
+		reached(COPY)
+		}
+	:: atomic {
+		no_call && !copied ->
+		copied = true;
+		imaged = true;
+		inserts(page.last, page.count);
+		page.lsn = inserted; flushed = inserted; dirty = true;
+		printf("owner: logs an image of the page, by the record at LSN %d: last value %d, as if covered up to %d\n",
+			inserted, page.last, page.last + page.count)
+		}
+	od
+}
+#elif SETTING == MINIMAL
+/* A commit logs the page of a file that has no WAL, or writes it. */
+active proctype owner()
+{
+end: do
+	:: atomic {
+		no_call && !needs_wal ->
+		needs_wal = true;
+		inserts(page.last, page.count);
+		page.lsn = inserted; flushed = inserted; dirty = true;
+		printf("owner: commits, with the record at LSN %d: last value %d, as if covered up to %d\n",
+			inserted, page.last, page.last + page.count);
+		reached(COMMIT)
+		}
+	:: atomic {
+		no_call && !needs_wal ->
+		needs_wal = true;
+		write_page();
+		copy(disk, file);
+		printf("owner: commits, with the page on disk\n");
+		reached(COMMIT)
+		}
+	od
+}
+#elif SETTING == STANDBYS
+active proctype standbys()
+{
+end: do
+	:: atomic {
+		server == RUNNING && !promoted && received[0] < flushed && synchronous == 0 ->
+		received[0]++;
+#if !keeps(SYNC_NOW)
+		released = (received[0] > released -> received[0] : released);
+#endif
+		printf("s1: has the WAL up to LSN %d\n", received[0])
+		}
+	:: atomic {
+		server == RUNNING && !promoted && received[1] < flushed ->
+		received[1]++;
+#if !keeps(SYNC_NOW)
+		released = (received[1] > released && synchronous == 1 -> received[1] : released);
+#endif
+		printf("s2: has the WAL up to LSN %d\n", received[1])
+		}
+	:: atomic {
+		server == RUNNING && !promoted && turn < TURNS ->
+		turn++;
+		in_turn[0] = false; in_turn[1] = false; owed = 0;
+		printf("s%d: becomes the synchronous standby, with the WAL up to LSN %d\n",
+			synchronous + 1, received[synchronous]);
+		reached(SWITCH)
+		}
+#if TURNS > 2
+	:: atomic {
+		server == RUNNING && !promoted && received[0] > 0 && synchronous == 1 ->
+		received[0]--;
+		printf("s1: is restored from an older copy, with the WAL up to LSN %d\n", received[0])
+		}
+#endif
+	:: atomic {
+		server == CRASHED && !promoted ->
+		printf("promotion: s%d takes over, with the WAL up to LSN %d\n",
+			synchronous + 1, received[synchronous]);
+		do
+		:: inserted > received[synchronous] -> drop_record()
+		:: else -> break
+		od;
+		flushed = inserted;
+		set(page, 0, 0, 0); copy(file, page); copy(disk, page);
+		redo_on_disk = 0;
+		server = RECOVERING;
+		returned = owed;
+		promoted = true; turn = 1; owed = 0; received[0] = 0; received[1] = 0;
+		reached(PROMOTION)
+		}
+	od
+}
+#endif

@@ -1,0 +1,610 @@
+# What the TAP tests share: servers that crash, clocks that can be set, sessions
+# that wait, and documents whose examples are run.
+#
+# Knows PostgreSQL's test modules and nothing of the extension's insides.
+package SnowflakeTest;
+
+use strict;
+use warnings;
+use Exporter 'import';
+use Cwd qw(realpath);
+use File::Basename;
+use File::Copy;
+use File::Path qw(make_path);
+use File::Spec;
+use IPC::Run;
+use PostgreSQL::Test::BackgroundPsql;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(usleep time);
+
+# The directory of the project's files
+our $top = realpath(dirname(__FILE__) . '/../..');
+
+our @EXPORT = qw($top
+  server_in_utc server_ahead_of_clock ahead_of_clock setval_ahead value_of
+  next_id last_result next_id_is_larger_after_crash share_memory withhold_memory
+  crash crash_and_start faketime_library start_with_clock set_clock far_future
+  send_sql session_prints fails_with sqlstate_of plan_of catalog_of wait_for
+  gdb_is_installed hold_at let_go
+  file_of write_file copied_installation get_extension unpack_packages
+  blocks blocks_in run_examples NOBODY_FLUSHES WAITS_FOR_PAGE);
+
+# Settings of a server where nobody but the test flushes WAL or pages, and where
+# a sequence's mark may be far ahead of the clock.
+use constant NOBODY_FLUSHES => <<EOC;
+wal_writer_delay = 10s
+bgwriter_lru_maxpages = 0
+checkpoint_timeout = 1h
+autovacuum = off
+snowflake.max_lead = '30d'
+EOC
+
+# Whether what pg_stat_activity shows waits for the lock on a page, which until
+# 18 has one name for all modes.
+use constant WAITS_FOR_PAGE =>
+  "wait_event IN ('BufferContent', 'BufferExclusive', 'BufferShareExclusive')";
+
+# The superuser of all servers is named postgres.  initdb would name it like the
+# user who runs the tests, and that can be the name of a role that a test creates.
+my $superuser = $ENV{PGUSER} = 'postgres';
+{
+	my $init = \&PostgreSQL::Test::Cluster::init;
+
+	no warnings 'redefine';
+	*PostgreSQL::Test::Cluster::init = sub {
+		my ($self, %params) = @_;
+		return $init->($self, %params, extra => [ '-U', $superuser, @{ $params{extra} // [] } ]);
+	};
+}
+
+# BackgroundPsql of older minor releases, such as 16.2, does not wait for what a
+# query writes to standard error.  It also leaves its separator, or the newline
+# before it, in the output.
+{
+	my $query = \&PostgreSQL::Test::BackgroundPsql::query;
+	my $end = 'SnowflakeTest: end of standard error';
+
+	no warnings 'redefine';
+	*PostgreSQL::Test::BackgroundPsql::query = sub {
+		my ($self, $sql) = @_;
+
+		# Releases that number their separators need no help.
+		return $query->($self, $sql) if exists $self->{query_cnt};
+
+		my ($output) = $query->($self, "$sql\n;\n\\warn $end");
+		pump_until($self->{run}, $self->{timeout}, \$self->{stderr}, qr/$end\n/);
+		$self->{stderr} =~ s/$end\n//;
+		$output =~ s/\A\n|\n?(background_psql: QUERY_SEPARATOR)?\n?\z//g;
+		return wantarray ? ($output, $self->{stderr} eq '' ? 0 : 1) : $output;
+	};
+}
+
+# Servers that crashed.  One that no test starts again would leave shared memory:
+# at its next start a server removes what it finds of its last life.
+my @crashed;
+
+END
+{
+	local $?;
+	foreach my $node (@crashed)
+	{
+		$node->start(fail_ok => 1) if !defined $node->{_pid} && -e $node->data_dir . '/postmaster.pid';
+	}
+}
+
+# Kill every process of a server at once, as a power failure would.
+sub crash
+{
+	my ($node) = @_;
+	my $pidfile = $node->data_dir . '/postmaster.pid';
+	my ($postmaster) = split /\n/, slurp_file($pidfile);
+
+	# Stop the postmaster, so that it starts no child that the list below lacks.
+	# It may start one more before it stops.
+	kill 'STOP', $postmaster;
+	wait_for(sub { `ps -o stat= -p $postmaster` =~ /^T/ })
+	  or die "postmaster did not stop";
+	my @children = split ' ', `ps -o pid= --ppid $postmaster`;
+
+	# Kill the postmaster last.  Children that see its death run code that a power
+	# failure does not.
+	kill 'KILL', @children, $postmaster;
+	wait_for(sub { !grep { kill 0, $_ } $postmaster, @children })
+	  or die "server processes did not go";
+	# Let the module know that nothing is running.
+	$node->{_pid} = undef;
+	push @crashed, $node;
+	return;
+}
+
+# Kill a server with sessions of psql, and start it again.
+sub crash_and_start
+{
+	my ($node, @sessions) = @_;
+
+	crash($node);
+	eval { $_->quit } foreach @sessions;
+	$node->start;
+	return;
+}
+
+# A server whose sessions are in UTC
+sub server_in_utc
+{
+	my ($name, $conf) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init;
+	$node->append_conf('postgresql.conf', "timezone = 'UTC'\n" . ($conf // ''));
+	$node->start;
+	return $node;
+}
+
+# A server whose sequence "used" is a day ahead of the clock.  The clock's own
+# progress would hide a value that comes again.
+sub server_ahead_of_clock
+{
+	my ($name, $conf, %init) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init(%init);
+	$node->append_conf('postgresql.conf', "snowflake.max_lead = '30d'\n$conf");
+	$node->start;
+	$node->safe_psql('postgres', q{
+		CREATE EXTENSION snowflake;
+		CREATE SEQUENCE used MAXVALUE 1125899906841599;
+		CREATE SEQUENCE plain});
+	ahead_of_clock($node, 'used', '1 day');
+	return $node;
+}
+
+# Restart a server so that its sessions share memory, or do not.
+sub share_memory
+{
+	my ($node, $share) = @_;
+	my $preloaded = $share && $node->pg_version < 17 ? 'snowflake' : '';
+
+	withhold_memory($node, 0);
+	$node->append_conf('postgresql.conf', "shared_preload_libraries = '$preloaded'\ndynamic_shared_memory_type = mmap\n");
+	$node->restart;
+	withhold_memory($node, !$share);
+	return;
+}
+
+# From 17 on, keep sessions from making shared memory, or let them again, as the
+# server must before it starts.
+my @withheld;
+
+sub withhold_memory
+{
+	my ($node, $withhold) = @_;
+	my $directory = $node->data_dir . '/pg_dynshmem';
+
+	return if $node->pg_version < 17;
+	chmod $withhold ? 0500 : 0700, $directory or die "chmod: $!";
+	push @withheld, $directory;
+	return;
+}
+
+# The directory of a test that failed must not stay.
+END { chmod 0700, @withheld }
+
+# Take an ID from a sequence, "used" unless told, in a session of its own.
+sub next_id
+{
+	my ($node, $sequence, $database) = @_;
+	$sequence //= 'used';
+	return $node->safe_psql($database // 'postgres', "SELECT next_id(5, '$sequence')");
+}
+
+# The value of the sequence from which an ID was made
+sub value_of
+{
+	my ($id) = @_;
+	return ($id >> 23) * 1024 + ($id & 1023);
+}
+
+# Run statements in one session, and return the last line that they print.
+sub last_result
+{
+	my ($node, @statements) = @_;
+	return (split /\n/, $node->safe_psql('postgres', join ";\n", @statements))[-1];
+}
+
+# Crash, and see that the next ID is larger than the last one.  "query" can say
+# how to take it.
+sub next_id_is_larger_after_crash
+{
+	my ($node, $last, $what, %params) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	crash_and_start($node, @{ $params{sessions} // [] });
+	my $next = $params{query} ? $node->safe_psql('postgres', $params{query}) :
+	  next_id($node, $params{sequence}, $params{database});
+	cmp_ok($next, '>', $last, "after a crash, the next ID is larger than $what");
+	return;
+}
+
+# libfaketime makes two files for each program that starts.  A program that is killed
+# leaves them, as does the shell of an archive_command, which another program replaces.
+END
+{
+	unlink grep { /_(\d+)$/ && -o && -M _ <= 0 && !kill 0, $1 } glob '/dev/shm/{faketime_shm,sem.faketime_sem}_*';
+}
+
+# Where Debian, and others, put libfaketime.
+sub faketime_library
+{
+	my @found = grep { -e $_ } glob(
+		'/usr/lib/*/faketime/libfaketime.so.1 /usr/lib/faketime/libfaketime.so.1 '
+		  . '/usr/lib64/faketime/libfaketime.so.1 /usr/local/lib/faketime/libfaketime.so.1'
+	);
+	return $found[0];
+}
+
+# Start a server whose clock set_clock() sets, while it runs.
+sub start_with_clock
+{
+	my ($node, $clock) = @_;
+
+	set_clock($node, $clock);
+	local $ENV{LD_PRELOAD} = faketime_library();
+	# The server has another working directory.
+	local $ENV{FAKETIME_TIMESTAMP_FILE} = File::Spec->rel2abs($node->basedir . '/clock');
+	local $ENV{FAKETIME_NO_CACHE} = 1;
+	local $ENV{DONT_FAKE_MONOTONIC} = 1;
+	local $ENV{FAKETIME_DONT_FAKE_MONOTONIC} = 1;
+	# A stat() that needs the time can make libfaketime of 2026 wait for itself.
+	local $ENV{NO_FAKE_STAT} = 1;
+	$node->start;
+	return;
+}
+
+# '+0' is the true time, '-3600' an hour ago, '@2046-06-27 17:00:45' a time
+# from which it runs on, and a time without @ stands still.
+sub set_clock
+{
+	my ($node, $clock) = @_;
+	my $file = $node->basedir . '/clock';
+
+	# In one step, as the server may be reading it.
+	append_to_file("$file.new", "$clock\n");
+	rename "$file.new", $file or die "rename: $!";
+	usleep(1000);
+	return;
+}
+
+# Can the clock be set beyond January 2038?  Where time_t has 32 bits it cannot,
+# nor will the server go on from there.
+sub far_future
+{
+	my ($node) = @_;
+
+	set_clock($node, '@2040-06-01 00:00:00');
+	my $year = $node->safe_psql('postgres', 'SELECT extract(year FROM clock_timestamp())');
+	set_clock($node, '+0');
+	return $year == 2040;
+}
+
+# The command that moves a sequence's mark ahead of the clock, where the clock's
+# own progress cannot hide a value that comes twice.  max_lead must allow it.
+sub setval_ahead
+{
+	my ($sequence, $lead) = @_;
+	return "SELECT setval('$sequence', (snowflake_min_id(clock_timestamp() + interval '$lead') >> 23) * 1024)";
+}
+
+sub ahead_of_clock
+{
+	my ($node, $sequence, $lead, %params) = @_;
+
+	$node->safe_psql('postgres', setval_ahead($sequence, $lead), %params);
+	return;
+}
+
+# Send commands to a session without waiting for what they return.
+sub send_sql
+{
+	my ($session, $sql) = @_;
+
+	$session->{stdout} = $session->{stderr} = '';
+	$session->{stdin} .= "$sql;\n";
+	$session->{run}->pump_nb;
+	return;
+}
+
+# Wait until a session has printed something, results and errors included.
+sub session_prints
+{
+	my ($session, $pattern) = @_;
+
+	return wait_for(sub {
+		$session->{run}->pump_nb;
+		"$session->{stdout}$session->{stderr}" =~ $pattern });
+}
+
+# A command fails with this SQLSTATE and message.
+sub fails_with
+{
+	my ($node, $sql, $error, $name, %params) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	return like(sqlstate_of($node, $sql, %params), $error, $name);
+}
+
+# The SQLSTATE and message of a failing command.
+sub sqlstate_of
+{
+	my ($node, $sql, %params) = @_;
+	my ($ret, $stdout, $stderr) =
+	  $node->psql($params{dbname} // 'postgres',
+		"\\set VERBOSITY verbose\n$sql", %params);
+
+	return $stderr =~ /ERROR:  (\w{5}): (.*)/ ? "$1 $2" : "no error: $stdout$stderr";
+}
+
+# The plan of a query, after settings if there are any
+sub plan_of
+{
+	my ($node, $query, $settings) = @_;
+	return $node->safe_psql('postgres', ($settings // '') . "EXPLAIN (COSTS OFF) $query");
+}
+
+# The path of a relation's file
+sub file_of
+{
+	my ($node, $relation) = @_;
+	return $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('$relation')");
+}
+
+# Put other contents into a file.
+sub write_file
+{
+	my ($path, $contents) = @_;
+
+	open my $file, '>:raw', $path or die "open: $!";
+	print $file $contents;
+	close $file or die "close: $!";
+	return;
+}
+
+# List the extension's objects in a database, a line an object.  Changes may be
+# made before, and are rolled back.
+sub catalog_of
+{
+	my ($node, $database, @changes) = @_;
+	return $node->safe_psql($database,
+		join ";\n", 'BEGIN', @changes, slurp_file("$top/test/catalog.sql"));
+}
+
+# Poll until something is true; false after a good while.
+sub wait_for
+{
+	my ($condition) = @_;
+	my $end = time() + $PostgreSQL::Test::Utils::timeout_default;
+
+	while (time() < $end)
+	{
+		return 1 if $condition->();
+		usleep(10_000);
+	}
+	return 0;
+}
+
+sub gdb_is_installed
+{
+	return scalar grep { -x "$_/gdb" } split /:/, $ENV{PATH};
+}
+
+# Hold a process with gdb when it comes to a function, or returns from it, until
+# let_go() is called or the test has ended.
+my @held;
+
+sub hold_at
+{
+	my ($pid, $function, $return) = @_;
+	my $log = '';
+	my $name = PostgreSQL::Test::Utils::tempdir_short . '/gdb';
+	my %held = (log => \$log, reached => "$name.reached", go => "$name.go");
+
+	# A test that is killed leaves its directory behind, so look for the process.
+	$held{run} = IPC::Run::start(
+		[ 'gdb', '-nx', '-batch', '-iex', 'set debuginfod enabled off', '-p', $pid,
+			map { ('-ex', $_) } 'set confirm off', 'set pagination off',
+			'handle all nostop noprint pass', "break $function", 'echo attached\n', 'continue',
+			$return ? 'finish' : (),
+			"shell touch $held{reached}; while kill -0 $$ && [ ! -e $held{go} ]; do sleep 0.02; done",
+			'delete', 'detach' ],
+		'<', \'', '>', \$log, '2>', \$log,
+		IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
+	push @held, \%held;
+	# gdb goes on after an error, so what it says is looked at, too.
+	wait_for(sub { $held{run}->pump_nb; $log =~ /^attached$/m || !$held{run}->pumpable });
+	$held{attached} = $log =~ /^Breakpoint 1 at.*^attached$/ms;
+	return \%held;
+}
+
+sub let_go
+{
+	my ($held) = @_;
+	append_to_file($held->{go}, '');
+	return;
+}
+
+# A server cannot stop while gdb holds one of its processes.
+END { let_go($_) foreach @held }
+
+# Make a copy of PostgreSQL's installation, with the extension in it, and with what
+# is installed below another directory, if one is named.  Returns its directories
+# of programs and of extensions, or nothing if this PostgreSQL does not work from
+# another directory.
+sub copied_installation
+{
+	my ($copy, $other) = @_;
+	my @names = ('bindir', 'pkglibdir', 'sharedir');
+	my (%from, %to);
+
+	chomp($from{$_} = `pg_config --$_`) foreach @names;
+
+	# PostgreSQL finds its other directories from where its programs are, if they
+	# are as far apart as ever.  So only the programs need to be copies.
+	my @parts = map { [ File::Spec->splitdir($from{$_}) ] } @names;
+	my $common = 0;
+	$common++ until grep { !defined $_->[$common] || $_->[$common] ne $parts[0][$common] } @parts;
+	@to{@names} = map { File::Spec->catdir($copy, @$_[ $common .. $#$_ ]) } @parts;
+	return unless basename($to{bindir}) eq 'bin';
+
+	make_path($to{bindir});
+	foreach my $program (glob "\Q$from{bindir}\E/*")
+	{
+		copy($program, $to{bindir}) or die "copy: $!";
+	}
+	chmod 0755, glob "\Q$to{bindir}\E/*";
+
+	# make install DESTDIR=... may have put the extension elsewhere.
+	my $installed = $ENV{DESTDIR} // '';
+	_link_all($from{pkglibdir}, $to{pkglibdir}, qr/^snowflake\b/);
+	_link_all("$installed$from{pkglibdir}", $to{pkglibdir}, qr/^(?!snowflake\b)/);
+	_link_all($from{sharedir}, $to{sharedir}, qr/^extension$/);
+	_link_all("$from{sharedir}/extension", "$to{sharedir}/extension", qr/^snowflake\b/);
+	copy($_, "$to{sharedir}/extension") foreach glob "\Q$installed$from{sharedir}\E/extension/snowflake*";
+	if (defined $other)
+	{
+		_link_all("$other$from{pkglibdir}", $to{pkglibdir}, qr/^bitcode$/);
+		_link_all("$other$from{sharedir}/extension", "$to{sharedir}/extension", qr/^snowflake\b/);
+	}
+
+	chomp(my $found = `'$to{bindir}/pg_config' --sharedir 2>&1`);
+	return unless -d $found && realpath($found) eq realpath($to{sharedir});
+	return ($to{bindir}, "$to{sharedir}/extension");
+}
+
+# Have an extension that is no part of PostgreSQL.  If it is installed below one of
+# the directories that $EXTENSIONS names, and not in PostgreSQL's own, servers run
+# from a copy of the installation from now on, as some extensions look for their
+# files there only.  Returns false if it is nowhere.
+sub get_extension
+{
+	my ($name) = @_;
+	my ($sharedir) = run_command([ 'pg_config', '--sharedir' ]);
+	my ($directory) = grep { -e "$_$sharedir/extension/$name.control" } '', split /:/, $ENV{EXTENSIONS} // '';
+
+	return 0 unless defined $directory;
+	if ($directory ne '')
+	{
+		my ($bindir) = copied_installation(PostgreSQL::Test::Utils::tempdir_short, $directory);
+		die 'this PostgreSQL does not work from another directory' unless defined $bindir;
+		$ENV{PATH} = "$bindir:$ENV{PATH}";
+		# It could hold settings that lead to extensions outside the installation.
+		delete $ENV{TEMP_CONFIG};
+	}
+	return 1;
+}
+
+# Link to all files of a directory but some.
+sub _link_all
+{
+	my ($from, $to, $except) = @_;
+
+	make_path($to);
+	foreach my $path (grep { basename($_) !~ $except } glob "\Q$from\E/*")
+	{
+		symlink $path, "$to/" . basename($path) or die "symlink: $!";
+	}
+	return;
+}
+
+# Unpack Debian packages without installing them.  Returns the directory, or
+# undef if they cannot be had.  An installed package could start a service, or
+# not go with libraries from elsewhere.
+sub unpack_packages
+{
+	my @packages = @_;
+	my $directory = PostgreSQL::Test::Utils::tempdir();
+
+	my $status = system("cd '$directory' && apt-get -qq download @packages >&2 && "
+		  . 'for i in *.deb; do dpkg -x "$i" . || exit; done');
+	return $status == 0 ? $directory : undef;
+}
+
+# The fenced blocks of a document, each with its document, its language, its
+# code, the heading above it, and what is shown below it: the text of a block
+# without a language that follows.
+sub blocks
+{
+	my ($document) = @_;
+	my $text = slurp_file("$top/$document");
+	my $section = '';
+	my @blocks;
+
+	die "$document has a block that is indented, and would not be found" if $text =~ /^[ \t]+```/m;
+
+	while ($text =~ /^#+ ([^\n]*)\n|^```(\w*)\n(.*?)^```\n(?:```\n(.*?)^```\n)?/gms)
+	{
+		if (defined $1)
+		{
+			$section = $1;
+			next;
+		}
+		push @blocks, { document => $document, language => $2, code => $3, shown => $4, section => $section };
+	}
+	return @blocks;
+}
+
+# The blocks of a document's sections, section by section
+sub blocks_in
+{
+	my ($document, @sections) = @_;
+	my @all = blocks($document);
+
+	return map {
+		my $section = $_;
+		my @found = grep { $_->{section} eq $section } @all;
+		die "$document has no block in \"$section\"" unless @found;
+		@found;
+	} @sections;
+}
+
+# Type a document's blocks of SQL into psql, as a newcomer would, each into a
+# session of its own.  psql must print what the document shows below the block,
+# or nothing if it shows nothing.  The comparison leaves out numbers and layout
+# where they depend on the clock.  A block that ends with a lock timeout has
+# changed nothing, and is typed again.
+sub run_examples
+{
+	my ($node, $database, @blocks) = @_;
+
+	@blocks = grep { $_->{language} eq 'sql' } @blocks;
+	die 'there are no examples' unless @blocks;
+	foreach my $block (@blocks)
+	{
+		my $clock = $block->{code} =~ /next_ids?\(|\bnow\(|clock_timestamp\(|current_date|snowflake_status\(|snowflake_sequences|last_value|bench\//;
+		my ($title) = $block->{code} =~ /^(?!--|BEGIN;|SET |DO \$\$)(.{1,60})/m;
+		my $output;
+
+		wait_for(sub {
+			$output = '';
+			IPC::Run::run([ 'psql', '-Xq', '-P', 'footer=off', '-d', $node->connstr($database) ],
+				'<', \$block->{code}, '>&', \$output);
+			return $output !~ /canceling statement due to lock timeout/ });
+		is(_normalised($output, $clock), _normalised($block->{shown} // '', $clock),
+			"$block->{document}: this example prints " . (defined $block->{shown} ? 'what is shown' : 'nothing') . ": $title");
+	}
+	return;
+}
+
+sub _normalised
+{
+	my ($text, $clock) = @_;
+
+	$text =~ s/\d+(\.\d+)?/0/g if $clock;
+	$text =~ s/-+/-/g if $clock;
+	$text =~ s/ +/ /g if $clock;
+	$text =~ s/\s*\n\s*/\n/g;
+	$text =~ s/\s+$//;
+	return $text;
+}
+
+1;

@@ -1,0 +1,89 @@
+# What "Backup and restore" in doc/operations.md leaves to the operator of a dump:
+# a shard that is not in it, and a target without the extension.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use SnowflakeTest;
+
+my $dir = PostgreSQL::Test::Utils::tempdir;
+my $node = server_in_utc('dumped');
+$ENV{PGHOST} = $node->host;
+$ENV{PGPORT} = $node->port;
+delete $ENV{PGDATABASE};
+
+sub shell
+{
+	my ($command, $name) = @_;
+	command_ok([ 'sh', '-ec', "cd '$dir'\n$command" ], $name);
+	return;
+}
+
+$node->safe_psql('postgres', 'CREATE DATABASE app; ALTER DATABASE app SET snowflake.shard = 5');
+$node->safe_psql('app', q{
+	CREATE EXTENSION snowflake;
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), title text);
+	CREATE SEQUENCE albums_id_seq MAXVALUE 1125899906841599;
+	CREATE TABLE albums (id bigint PRIMARY KEY DEFAULT next_id(7, 'albums_id_seq'), title text);
+	CREATE TABLE victim ();
+	INSERT INTO photos (title) VALUES ('sunrise'), ('; DROP TABLE public.victim; --'), ('harbour');
+	INSERT INTO albums (title) VALUES ('boats')});
+my $rows = 'SELECT * FROM photos UNION ALL SELECT * FROM albums ORDER BY 1';
+my $expected = $node->safe_psql('app', $rows);
+my $largest = $node->safe_psql('app', 'SELECT max(id) FROM photos');
+
+# --- the shard ------------------------------------------------------------
+
+shell('pg_dump -f plain.sql app; pg_dump --create -f create.sql app; pg_dumpall -f all.sql',
+	'pg_dump and pg_dumpall dump a database whose shard is set');
+my %setting = map { $_ => slurp_file("$dir/$_.sql") =~ /^ALTER DATABASE app SET "?snowflake\.shard"? TO '5';/m ? 1 : 0 }
+  qw(plain create all);
+is_deeply(\%setting, { plain => 0, create => 1, all => 1 }, 'the shard is in dumps with --create and of pg_dumpall, and in no other');
+shell('createdb plain; psql -Xq -v ON_ERROR_STOP=1 -f plain.sql plain', 'a plain dump is restored');
+fails_with($node, 'INSERT INTO photos DEFAULT VALUES', qr/^55000 "snowflake.shard" is not set/,
+	'a database restored from a plain dump has no shard', dbname => 'plain');
+$node->safe_psql('postgres', 'ALTER DATABASE app RENAME TO original');
+shell('psql -Xq -v ON_ERROR_STOP=1 -f create.sql postgres', 'a dump made with --create is restored');
+is($node->safe_psql('app', 'INSERT INTO photos DEFAULT VALUES RETURNING snowflake_shard(id)'), 5,
+	'a database restored from a dump made with --create has its shard');
+$node->safe_psql('postgres', 'DROP DATABASE app; ALTER DATABASE original RENAME TO app');
+
+# --- a target without the extension ---------------------------------------
+
+# A dump of an extension of another name stands for it.
+append_to_file("$dir/lacks.sql", slurp_file("$dir/plain.sql") =~ s/EXTENSION IF NOT EXISTS snowflake/$&_of_elsewhere/r);
+$node->safe_psql('postgres', 'CREATE DATABASE careless; CREATE DATABASE careful');
+like(($node->psql('careless', "\\i $dir/lacks.sql", on_error_stop => 0))[2], qr/extension "snowflake_of_elsewhere" is not available/,
+	'psql goes on with a dump whose extension is not available');
+is( $node->safe_psql('careless', q{SELECT to_regclass('photos') IS NULL, to_regclass('victim') IS NULL}),
+	$node->pg_version < 17 ? 't|t' : 't|f',
+	'without the table, psql before 17 runs a row of a dump as SQL');
+is(($node->psql('careful', "\\i $dir/lacks.sql", on_error_stop => 1))[0], 3, 'ON_ERROR_STOP stops psql at CREATE EXTENSION');
+is($node->safe_psql('careful', q{SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace}), 0,
+	'ON_ERROR_STOP stops psql before anything is made of a dump');
+
+my $all = server_in_utc('all');
+$all->safe_psql('postgres', 'CREATE DATABASE app');
+$node->command_ok([ 'pg_dump', '-Fc', '-f', "$dir/with.dump", 'app' ], 'pg_dump -Fc dumps a database with the extension');
+$all->command_fails([ 'pg_restore', '-e', '--no-owner', '--role=pg_monitor', '-d', $all->connstr('app'), "$dir/with.dump" ],
+	'pg_restore -e stops where CREATE EXTENSION fails');
+is($all->safe_psql('app', q{SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace}), 0,
+	'pg_restore -e stops before anything is made');
+
+# --- the portable version in its place ------------------------------------
+
+# The recipe finds the file in its working directory.
+symlink "$top/portable", "$dir/portable" or die "symlink: $!";
+my ($recipe) = grep { $_->{language} eq 'sh' } blocks_in('doc/operations.md', 'Backup and restore');
+shell($recipe->{code}, 'a dump is restored with the portable version in place of the extension');
+is($node->safe_psql('copy', q{SELECT count(*) FROM pg_extension WHERE extname = 'snowflake'}), 0,
+	'a dump restored with the portable version has no extension');
+is($node->safe_psql('copy', $rows), $expected, 'a dump restored with the portable version has all rows');
+is($node->safe_psql('copy', qq{SET snowflake.shard = 5;
+		INSERT INTO photos DEFAULT VALUES RETURNING id > $largest AND snowflake_shard(id) = 5;
+		INSERT INTO albums DEFAULT VALUES RETURNING id > $largest AND snowflake_shard(id) = 7}), "t\nt",
+	'IDs of the portable version go on above those of the dump');
+
+$_->stop foreach $node, $all;
+done_testing();

@@ -1,0 +1,178 @@
+# Type snowflake outside one database: a role without superuser has tables with it, and dumps, logical
+# replication, binary copies and postgres_fdw carry it.  What versions of PostgreSQL since 16 do with types.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use SnowflakeTest;
+
+my $node = PostgreSQL::Test::Cluster->new('owner');
+$node->init(allows_streaming => 'logical');
+$node->start;
+my $major = int($node->pg_version =~ s/\D.*//r);
+$node->safe_psql('postgres', 'CREATE ROLE app LOGIN CREATEDB; CREATE DATABASE app OWNER app');
+my @as_app = (extra_params => [ '-U', 'app' ]);
+my $port = $node->port;
+my $host = $node->host;
+
+# --- a role without superuser ----------------------------------------------
+
+$node->safe_psql('app', q{
+	CREATE EXTENSION snowflake;
+	CREATE DOMAIN photo_id AS snowflake CHECK (VALUE > 0);
+	CREATE TABLE albums (id snowflake PRIMARY KEY DEFAULT next_id(5));
+	CREATE TABLE photos (id snowflake PRIMARY KEY DEFAULT next_id(5), album snowflake REFERENCES albums,
+		old bigint REFERENCES photos, seen snowflake[], best photo_id DEFAULT 1, CHECK (album > 0));
+	CREATE INDEX ON photos USING brin (id);
+	CREATE INDEX ON photos USING hash (album);
+	CREATE INDEX ON photos USING gin (seen);
+	CREATE VIEW newest AS SELECT max(id)::snowflake AS id FROM photos;
+	CREATE FUNCTION title(snowflake) RETURNS text LANGUAGE sql AS 'SELECT $1::text';
+	CREATE TABLE events (id snowflake PRIMARY KEY DEFAULT next_id(5)) PARTITION BY RANGE (id);
+	CREATE TABLE events_1 PARTITION OF events FOR VALUES FROM (MINVALUE) TO (snowflake_min_id('2020-01-01Z'));
+	CREATE TABLE events_2 PARTITION OF events FOR VALUES FROM (snowflake_min_id('2020-01-01Z')) TO (MAXVALUE);
+	INSERT INTO albums SELECT FROM generate_series(1, 10);
+	INSERT INTO photos (album, seen) SELECT id, ARRAY[id, 17] FROM albums;
+	INSERT INTO events SELECT FROM generate_series(1, 10);
+	INSERT INTO events VALUES (17)}, @as_app);
+my $rows = q{SELECT 'photo', p::text FROM photos p UNION ALL SELECT 'album', a::text FROM albums a
+	UNION ALL SELECT tableoid::regclass::text, id::text FROM events UNION ALL SELECT 'newest', to_json(id)::text FROM newest ORDER BY 1, 2};
+my $before = $node->safe_psql('app', $rows, @as_app);
+is(() = $before =~ /\n/g, 31, 'a role without superuser has tables, views and partitions with the type');
+
+# --- dumps ------------------------------------------------------------------
+
+my $dir = PostgreSQL::Test::Utils::tempdir;
+my %dump;
+foreach my $format ('plain', 'custom')
+{
+	$node->command_ok([ 'pg_dump', '-U', 'app', '-F', $format, '-f', "$dir/$format", 'app' ], "a role without superuser dumps the tables: $format");
+	$node->safe_psql('postgres', "CREATE DATABASE copy_$format", @as_app);
+	$node->command_ok(
+		$format eq 'plain' ? [ 'psql', '-Xq', '-U', 'app', '-v', 'ON_ERROR_STOP=1', '-f', "$dir/$format", "copy_$format" ] :
+		  [ 'pg_restore', '-U', 'app', '-e', '-d', "copy_$format", "$dir/$format" ],
+		"a role without superuser restores the tables: $format");
+	is($node->safe_psql("copy_$format", $rows, @as_app), $before, "a restored database has the same rows: $format");
+	# \restrict has a random word
+	($dump{$_}) = map { s/^\\(un)?restrict.*//mgr } run_command([ 'pg_dump', '-U', 'app', $_ ]) foreach 'app', "copy_$format";
+	is($dump{"copy_$format"}, $dump{app}, "a restored database has the same definitions: $format");
+}
+
+# --- logical replication, between the type, itself and bigint ----------------
+
+my %column = (publisher => { same => 'snowflake', from => 'snowflake', to => 'bigint' },
+	subscriber => { same => 'snowflake', from => 'bigint', to => 'snowflake' });
+$node->safe_psql('postgres', "CREATE DATABASE $_") foreach 'publisher', 'subscriber';
+foreach my $database ('publisher', 'subscriber')
+{
+	$node->safe_psql($database, 'CREATE EXTENSION snowflake');
+	foreach my $table ('same', 'from', 'to')
+	{
+		my $type = $column{$database}->{$table};
+		$node->safe_psql($database, qq{CREATE TABLE "$table" (id $type PRIMARY KEY, ids $type\[], n int)});
+	}
+}
+sub changes
+{
+	my ($first) = @_;
+	$node->safe_psql('publisher', join '', map { my $table = $_; qq{
+		INSERT INTO "$table" SELECT 4000000000000000000 + i, ARRAY[i], i FROM generate_series(${first}::bigint, $first + 99) i;
+		UPDATE "$table" SET n = -n WHERE id = 4000000000000000002 + $first;
+		UPDATE "$table" SET id = id + 100000 WHERE id = 4000000000000000003 + $first;
+		DELETE FROM "$table" WHERE id = 4000000000000000004 + $first;} } 'same', 'from', 'to');
+	return;
+}
+my $all = join ' UNION ALL ', map { qq{SELECT '$_', t::text FROM "$_" t} } 'same', 'from', 'to';
+changes(0);
+$node->safe_psql('publisher', q{CREATE PUBLICATION p FOR ALL TABLES; SELECT pg_create_logical_replication_slot('s', 'pgoutput')});
+$node->safe_psql('subscriber', "CREATE SUBSCRIPTION s CONNECTION 'host=$host port=$port dbname=publisher user=postgres'
+	PUBLICATION p WITH (create_slot = false)");
+$node->wait_for_subscription_sync($node, 's', 'subscriber');
+foreach my $binary ('false', 'true')
+{
+	$node->safe_psql('subscriber', "ALTER SUBSCRIPTION s SET (binary = $binary)");
+	changes($binary eq 'true' ? 2000 : 1000);
+	$node->wait_for_catchup('s');
+	is($node->safe_psql('subscriber', "$all ORDER BY 1, 2"), $node->safe_psql('publisher', "$all ORDER BY 1, 2"),
+		"a subscription with binary = $binary carries IDs between snowflake and bigint");
+}
+$node->safe_psql('subscriber', 'DROP SUBSCRIPTION s');
+fails_with($node, 'CREATE PUBLICATION selected FOR TABLE same WHERE (id > 17)', qr/^0A000 invalid publication WHERE expression/,
+	'a publication cannot select rows by a column of the type', dbname => 'publisher');
+
+# --- binary copies ------------------------------------------------------------
+
+$node->safe_psql('subscriber', qq{
+	CREATE TABLE copied (id bigint, ids bigint[], n int);
+	CREATE TABLE copied_back (id snowflake, ids snowflake[], n int);
+	COPY (SELECT id, n FROM same) TO '$dir/binary' (FORMAT binary);
+	COPY copied (id, n) FROM '$dir/binary' (FORMAT binary);
+	COPY copied_back (id, n) FROM '$dir/binary' (FORMAT binary)});
+is($node->safe_psql('subscriber', 'SELECT count(*) FROM same JOIN copied USING (id, n) JOIN copied_back USING (id, n)'),
+	$node->safe_psql('subscriber', 'SELECT count(*) FROM same'), 'a binary copy of the type is one of bigint');
+
+# --- postgres_fdw -------------------------------------------------------------
+
+$node->safe_psql('app', qq{
+	CREATE EXTENSION postgres_fdw;
+	CREATE SCHEMA plain; CREATE SCHEMA shipping;
+	CREATE SERVER plain FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '$host', port '$port', dbname 'publisher');
+	CREATE SERVER shipping FOREIGN DATA WRAPPER postgres_fdw
+		OPTIONS (host '$host', port '$port', dbname 'publisher', extensions 'snowflake');
+	CREATE USER MAPPING FOR postgres SERVER plain OPTIONS (user 'postgres');
+	CREATE USER MAPPING FOR postgres SERVER shipping OPTIONS (user 'postgres');
+	IMPORT FOREIGN SCHEMA public LIMIT TO (same) FROM SERVER plain INTO plain;
+	IMPORT FOREIGN SCHEMA public LIMIT TO (same, "to") FROM SERVER shipping INTO shipping;
+	CREATE FOREIGN TABLE plain.as_bigint (id bigint, n int) SERVER plain OPTIONS (schema_name 'public', table_name 'same')});
+my %filter = ('plain.same' => 'here', 'plain.as_bigint' => 'there', 'shipping.same' => 'there');
+my $id = '4000000000000002017';
+foreach my $table (sort keys %filter)
+{
+	foreach my $condition ("id = $id", "id IN (17, $id)", "id BETWEEN $id AND '$id'", "id = ANY ('{17, $id}')")
+	{
+		my $plan = $node->safe_psql('app', "EXPLAIN (VERBOSE, COSTS OFF) SELECT n FROM $table WHERE $condition");
+		like($plan, $filter{$table} eq 'here' ? qr/Filter:/ : qr/Remote SQL: .* WHERE /, "$table: looks $filter{$table} at $condition");
+		is($node->safe_psql('app', "SELECT n FROM $table WHERE $condition"), 2017, "$table: finds the row where $condition");
+	}
+}
+is($node->safe_psql('app', qq{SELECT to_json(f.id) FROM shipping.same f JOIN shipping."to" t USING (n) WHERE f.id = $id}), qq{"$id"},
+	'a foreign table has the type');
+is($node->safe_psql('app', qq{
+		INSERT INTO shipping.same VALUES (5, '{5}', 5); UPDATE shipping.same SET id = 6 WHERE id = 5;
+		DELETE FROM plain.same WHERE id = 6 RETURNING id, ids}), '6|{5}', 'rows are written through foreign tables');
+
+# --- versions of PostgreSQL ---------------------------------------------------
+
+SKIP:
+{
+	skip 'input errors cannot be asked for before PostgreSQL 16', 6 if $major < 16;
+	foreach my $text ('x', '', '5.0', '9223372036854775808')
+	{
+		is($node->safe_psql('app', "SELECT pg_input_is_valid('$text', 'snowflake')"), 'f', "pg_input_is_valid() says that this is no ID: '$text'");
+	}
+	is($node->safe_psql('app', q{SELECT pg_input_is_valid('17', 'snowflake')}), 't', 'pg_input_is_valid() says that 17 is an ID');
+	is($node->safe_psql('app', q{SELECT JSON_OBJECT('id': 17::snowflake), JSON_ARRAY(17::snowflake, 17)}),
+		'{"id" : "17"}|["17", 17]', 'the constructors of SQL/JSON quote IDs');
+}
+SKIP:
+{
+	skip 'COPY skips no rows before PostgreSQL 17', 2 if $major < 17;
+	is($node->safe_psql('app', "CREATE TABLE skipped (id snowflake);\nCOPY skipped FROM stdin (ON_ERROR ignore);\n17\nx\n18\n99999999999999999999\n\\.\n"
+		  . 'TABLE skipped'), "17\n18", 'COPY with ON_ERROR skips lines that have no ID');
+	is($node->safe_psql('app', q{SELECT JSON_VALUE('{"id": "17"}', '$.id' RETURNING snowflake), id, JSON_SCALAR(id), JSON_SERIALIZE(JSON_SCALAR(id))
+		FROM JSON_TABLE('[17, "18"]', '$[*]' COLUMNS (id snowflake PATH '$'))}),
+		"17|17|\"17\"|\"17\"\n17|18|\"18\"|\"18\"", 'SQL/JSON reads IDs from numbers and strings');
+}
+SKIP:
+{
+	skip 'there are no virtual columns before PostgreSQL 18', 2 if $major < 18;
+	fails_with($node, 'CREATE TABLE virtual (id snowflake, n bigint GENERATED ALWAYS AS (id % 8) VIRTUAL)', qr/^0A000/,
+		'a virtual column cannot be made of a column of the type', dbname => 'app');
+	like(sqlstate_of($node, 'CREATE TABLE stored (id snowflake, n bigint GENERATED ALWAYS AS (id % 8) STORED)', dbname => 'app'),
+		qr/^no error/, 'a stored column can be made of a column of the type');
+}
+
+$node->stop;
+done_testing();

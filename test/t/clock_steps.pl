@@ -1,0 +1,107 @@
+# The clock of a running server steps back, steps forward and stands still.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time);
+use SnowflakeTest;
+
+plan skip_all => 'libfaketime is not installed' unless faketime_library();
+
+my $node = PostgreSQL::Test::Cluster->new('clock');
+my $insert = 'INSERT INTO taken DEFAULT VALUES RETURNING id';
+
+sub query { return $node->safe_psql('postgres', $_[0]) }
+
+$node->init;
+# PostgreSQL leaves the timer of authentication_timeout running in a session.  It
+# must not end a sleep that only the new clock should end.
+$node->append_conf('postgresql.conf', "authentication_timeout = '10min'\n");
+start_with_clock($node, '+0');
+query(q{
+	CREATE EXTENSION snowflake;
+	CREATE SEQUENCE other MAXVALUE 1125899906841599;
+	CREATE TABLE taken (n int GENERATED ALWAYS AS IDENTITY, id bigint DEFAULT next_id(5))});
+
+# The lead allows for a small step back.
+my $before = query($insert);
+set_clock($node, '-0.5');
+my $after = query($insert);
+cmp_ok($after, '>', $before, 'the next ID is larger after the clock steps back by half a second');
+set_clock($node, '+7200');
+my $forward = query($insert);
+cmp_ok(($forward >> 23) - ($after >> 23), '>', 7_190_000,
+	'the next ID is two hours later after the clock steps forward by two hours');
+
+# A step back by more than max_wait
+set_clock($node, '+0');
+fails_with($node, "SET snowflake.max_wait = '1h'; $insert",
+	qr/^53400 sequence "next_id_seq" is 0[12]:[\d:.]+ ahead of the clock/,
+	'a call after the clock steps back by two hours is refused at once, not after max_wait',
+	timeout => $PostgreSQL::Test::Utils::timeout_default, timed_out => \my $late);
+is(query(q{SELECT lead > interval '1 hour 50 minutes' FROM snowflake_status()}), 't',
+	'snowflake_status() shows how far the clock has stepped back');
+
+# A session remembers the clock's tick, but must not rely on it.
+set_clock($node, '+7200');
+my $session = $node->background_psql('postgres', on_error_stop => 0);
+$forward = $session->query_safe('BEGIN; SELECT next_id(5)');
+set_clock($node, '+0');
+$session->query('SELECT next_id(5)');
+like($session->{stderr}, qr/is 0[12]:[\d:.]+ ahead of the clock/,
+	'a transaction that took an ID before the clock steps back is refused the next one');
+$session->quit;
+
+$after = query("SET snowflake.max_lead = '3h'; $insert");
+is($after, $forward + 1, 'the next ID uses the next slot if max_lead allows for the step back');
+
+# A step back by less than max_wait
+set_clock($node, '+7204');
+query($insert);
+my $start = time();
+set_clock($node, '+7201');
+$before = $after;
+$after = query($insert);
+cmp_ok($after, '>', $before, 'the next ID is larger after the clock steps back by three seconds');
+cmp_ok(time() - $start, '>', 1.5, 'a call after the clock steps back by three seconds waits');
+cmp_ok(query('SELECT extract(epoch FROM snowflake_timestamp(next_id(5)) - clock_timestamp())'), '<=', 1,
+	'an ID is at most a second ahead of the clock after a wait');
+
+# This wait would otherwise take an hour, longer than this test waits for
+# anything.
+set_clock($node, '+10900');
+query($insert);
+set_clock($node, '+7300');
+$session = $node->background_psql('postgres');
+$session->query_safe(q{SET snowflake.max_wait = '2h'});
+send_sql($session, $insert);
+ok( $node->poll_query_until('postgres', q{
+		SELECT count(*) = 1 FROM pg_stat_activity
+		WHERE query LIKE 'INSERT%' AND wait_event_type = 'Extension'}),
+	'a session that waits for the clock shows a wait event');
+set_clock($node, '+10910');
+ok(session_prints($session, qr/^\d+\n/), 'a wait ends when the clock is set forward');
+$session->quit;
+
+# Just before the next tick, a session that waits does not sleep.
+my $many = q{SELECT count(next_id(5, 'other')) FROM generate_series(1, 5000)};
+foreach my $still ([ '00:00:00', qr// ], [ '00:00:01.720990', qr/00:00:00\.00001 ahead/ ])
+{
+	my ($time, $lead) = @$still;
+
+	set_clock($node, "2026-01-01 $time");
+	fails_with($node, "SET snowflake.max_lead = 0; SET snowflake.max_wait = '200ms'; $many",
+		qr/^53400 sequence "other" is $lead/, "calls with a clock that stands still at $time fail after max_wait");
+}
+is(query("SET snowflake.max_lead = '1s'; $many"), 5000,
+	'calls with a clock that stands still use the IDs that max_lead allows');
+
+is( query(q{
+		SELECT count(*) FROM (SELECT id, lag(id) OVER (ORDER BY n) AS before FROM taken) t
+		WHERE id <= before}),
+	0, 'the IDs of all rows grow through all steps of the clock');
+
+$node->stop;
+done_testing();

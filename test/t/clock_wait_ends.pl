@@ -1,0 +1,70 @@
+# A call that waits for the clock can be seen, canceled, timed out and shut down.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use SnowflakeTest;
+
+my $node = PostgreSQL::Test::Cluster->new('wait');
+my $next = q{SELECT next_id(5, 'ahead')};
+
+sub query { return $node->safe_psql('postgres', $_[0]) }
+
+# Send a call of next_id() that will wait.
+my $session;
+sub call_waits
+{
+	my ($name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	send_sql($session, $next);
+	return ok($node->poll_query_until('postgres', q{
+			SELECT count(*) = 1 FROM pg_stat_activity
+			WHERE query LIKE '%next_id(5, ''ahead'')%' AND pid <> pg_backend_pid()
+			  AND wait_event_type = 'Extension'}),
+		$name);
+}
+
+$node->init;
+$node->append_conf('postgresql.conf', "snowflake.max_wait = '1h'\n");
+$node->start;
+query(q{CREATE EXTENSION snowflake; CREATE SEQUENCE ahead MAXVALUE 1125899906841599});
+
+# Without an interrupt these calls would wait for ten minutes.
+ahead_of_clock($node, 'ahead', '10 minutes');
+fails_with($node, "SET statement_timeout = '300ms'; $next", qr/^57014 canceling statement due to statement timeout/,
+	'statement_timeout ends a wait for the clock',
+	timeout => $PostgreSQL::Test::Utils::timeout_default, timed_out => \my $late);
+
+$session = $node->background_psql('postgres', on_error_stop => 0);
+my $pid = $session->query_safe('SELECT pg_backend_pid()');
+call_waits('a call that waits for the clock shows a wait event');
+is(query(q{SELECT count(*) FROM pg_locks WHERE relation = 'ahead'::regclass AND granted}), 1,
+	'a call that waits for the clock holds the lock that nextval() takes');
+is(query(q{SELECT nextval('ahead') IS NOT NULL}), 't', 'nextval() succeeds while another call waits for the clock');
+is(query(q{SET snowflake.max_lead = '1h'; SELECT count(next_id(5, 'ahead')) FROM generate_series(1, 10)}), 10,
+	'next_id() with a longer lead succeeds while another call waits for the clock');
+query("SELECT pg_cancel_backend($pid)");
+ok(session_prints($session, qr/canceling statement due to user request/), 'pg_cancel_backend() ends a wait for the clock');
+
+# Try again if the machine is so slow that the clock gets there before the call.
+my ($waited, $early);
+ok(wait_for(sub {
+	query(setval_ahead('ahead', '1.6 s'));
+	($waited, $early) = split /\|/, query(qq{
+		SELECT clock_timestamp() AS before \\gset
+		$next AS id \\gset
+		SELECT snowflake_timestamp(:id) - :'before' > interval '1 s',
+		       snowflake_timestamp(:id) - clock_timestamp() > interval '1 s'});
+	return $waited eq 't' || $early eq 't' }),
+	'a call waits if its ID would be further ahead than max_lead');
+is($early, 'f', 'a wait ends no earlier than max_lead allows');
+
+ahead_of_clock($node, 'ahead', '10 minutes');
+call_waits('a call waits for the clock before a shutdown');
+ok($node->stop('fast', fail_ok => 1), 'a fast shutdown ends a wait for the clock');
+eval { $session->quit };
+
+done_testing();

@@ -1,0 +1,216 @@
+# Clients note every ID that they receive in a ledger, and beyond which IDs they
+# have advanced a sequence, while servers are killed, clocks are stepped and standbys
+# promoted.  tools/soak is the long form.
+#
+# Sequences begin half a day ahead of the clock, and the clock is stepped by less.
+# Otherwise the clock's own progress would hide a generator that forgot a value.
+# snowflake_advance() refuses IDs that are more than a day ahead.
+
+use strict;
+use warnings;
+use File::Spec;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(usleep);
+use SnowflakeTest;
+use LedgerTest;
+use StandbyTest qw(standby_is_synchronous);
+
+my $dir = File::Spec->rel2abs(PostgreSQL::Test::Utils::tempdir);
+my $clock_can_be_stepped = defined faketime_library();
+my @ten_days = ('--max-lead', 10 * 86_400_000);	# snowflake.max_lead of most servers
+
+sub start
+{
+	my ($node) = @_;
+	$clock_can_be_stepped ? start_with_clock($node, $node->{clock} // '+0') : $node->start;
+	return;
+}
+
+sub restart_after_crash
+{
+	my ($node) = @_;
+	crash($node);
+	start($node);
+	return;
+}
+
+# Step a server's clock, and log when, as the ledger cannot judge an ID's time
+# at that moment.
+sub step_clock
+{
+	my ($node, $clock) = @_;
+	$node->{clock} = $clock;
+	system_or_bail(ledger_program(), 'step', "$dir/steps", $node->basedir . '/clock', $clock)
+	  if $clock_can_be_stepped;
+	return;
+}
+
+sub new_server
+{
+	my ($name, $max_lead, $conf, %params) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init(%params);
+	# Nobody but the test flushes WAL.
+	$node->append_conf('postgresql.conf', <<EOC);
+snowflake.max_lead = '$max_lead'
+wal_writer_delay = 10s
+checkpoint_timeout = 1h
+autovacuum = off
+wal_sender_timeout = 0
+wal_receiver_timeout = 0
+wal_retrieve_retry_interval = 50ms
+wal_keep_size = 256MB
+max_connections = 120
+wal_buffers = 4MB
+log_statement = none
+$conf
+EOC
+	start($node);
+	$node->safe_psql('postgres', q{
+		CREATE EXTENSION snowflake;
+		CREATE SEQUENCE ahead MAXVALUE 1125899906841599;
+		CREATE SEQUENCE near MAXVALUE 1125899906841599;} . sql_for_clients());
+	return $node;
+}
+
+sub no_client_saw_a_fault
+{
+	my ($whose, $ledger) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $report = no_client_received_a_bad_id($whose, -e "$dir/steps" ? ('--steps', "$dir/steps") : (), $ledger);
+
+	like($report, qr/^errors that must not be +0$/m, "no client of $whose received an error that a crash does not explain");
+	return $report;
+}
+
+# --- the ledger finds the faults that it is there to find -------------------
+
+my ($results) = run_command([ ledger_program(), 'selftest' ]);
+my @results = $results =~ /^((?:not )?ok - .*)$/mg;
+ok(!/^not/, 'selftest of the ledger: ' . s/^.*?- //r) foreach @results;
+cmp_ok(scalar @results, '>', 15, 'the selftest of the ledger plants many faults');
+like($results, qr/^0 failed$/m, 'the selftest of the ledger passes to its end');
+
+# --- a server that is killed again and again ---------------------------------
+
+{
+	my $ledger = "$dir/killed";
+	my $node = new_server('killed', '10d', 'shared_buffers = 1MB');
+	my $times = 0;
+
+	ahead_of_clock($node, $_, '12 hours') foreach 'ahead', 'next_id_seq';
+	$node->safe_psql('postgres', 'CHECKPOINT');
+
+	# Nobody writes anything, as a commit would flush everybody's WAL.  Crashes
+	# follow soon on each other, as one loses only what its life has logged.
+	my $clients = start_clients($ledger, $node->connstr('postgres'), @ten_days, '--quiet', '--sessions', 16, '--sequences', 'ahead');
+	foreach (1 .. 4)
+	{
+		$times += more_ids($ledger, 2000);
+		restart_after_crash($node);
+	}
+	clients_end_without_error($clients, 'a server without writes that crashes');
+
+	# All kinds of transactions, clock steps, checkpoints, and files of sequences
+	# that come with the old file's count of logged values
+	$clients = start_clients($ledger, $node->connstr('postgres'), @ten_days, '--seed', 2, '--bulk', '--advance', 10,
+		'--sessions', 16, '--sequences', 'ahead,near,next_id_seq', '--half', '-c synchronous_commit=off');
+	foreach my $clock ('+3600', '-7200', '+0', '-0.250', '+10800')
+	{
+		$times += more_ids($ledger, 5000);
+		step_clock($node, $clock);
+		$node->safe_psql('postgres', 'CHECKPOINT');
+		$times += more_ids($ledger, 5000);
+		$node->safe_psql('postgres', q{
+			BEGIN; ALTER SEQUENCE ahead SET UNLOGGED; ALTER SEQUENCE ahead SET LOGGED; COMMIT});
+		$times += more_ids($ledger, 1000);
+		restart_after_crash($node);
+	}
+	$times += more_ids($ledger, 1000);
+	clients_end_without_error($clients, 'a server with writes that crashes');
+	is($times, 20, 'clients receive IDs again after each crash, clock step and new file of a sequence');
+	like(no_client_saw_a_fault('a server that crashes', $ledger), qr/snowflake_advance\(\): \d{2}/,
+		'clients of a server that crashes advance sequences');
+	$node->stop;
+}
+
+# --- a server with little lead, whose clock is stepped -----------------------
+
+{
+	my $ledger = "$dir/lead";
+	my $node = new_server('lead', '100ms', '');
+	my $clients = start_clients($ledger, $node->connstr('postgres'), '--max-lead', 100, '--sessions', 100,
+		'--sequences', 'near,next_id_seq');
+
+	more_ids($ledger, 20_000);
+	restart_after_crash($node);
+	step_clock($node, '-0.5');
+	ok(more_ids($ledger, 20_000), 'clients receive IDs again when a clock that was set back has caught up');
+	step_clock($node, '+0.5');
+	ok(more_ids($ledger, 20_000), 'clients receive IDs after the clock has leapt ahead');
+	clients_end_without_error($clients, 'a server with little lead');
+	no_client_saw_a_fault('a server with little lead', $ledger);
+	$node->stop;
+}
+
+# --- a synchronous standby is promoted, and gets a standby of its own ---------
+
+{
+	my $ledger = "$dir/primary";
+	my $primary = new_server('primary', '10d', '', allows_streaming => 1);
+	my $count = 0;
+
+	my $new_standby = sub
+	{
+		my $name = 'standby' . ++$count;
+		my $standby = PostgreSQL::Test::Cluster->new($name);
+
+		$primary->backup($name);
+		$standby->init_from_backup($primary, $name, has_streaming => 1);
+		start($standby);
+		standby_is_synchronous($primary) or die 'no synchronous standby';
+		return $standby;
+	};
+
+	ahead_of_clock($primary, $_, '12 hours') foreach 'ahead', 'next_id_seq';
+	$primary->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
+	$primary->reload;
+	my $standby = $new_standby->();
+	my $clients = start_clients($ledger, $primary->connstr('postgres'), @ten_days, '--bulk', '--advance', 10, '--sessions', 16,
+		'--sequences', 'ahead,near,next_id_seq');
+
+	my $promote = sub
+	{
+		$standby->promote;
+		direct_clients($ledger, $standby->connstr('postgres'));
+		$primary = $standby;
+		$standby = $new_standby->();
+	};
+
+	ok(more_ids($ledger, 5000), 'clients receive IDs from a primary with a synchronous standby');
+	# Without its standby the primary logs more values, and must not return
+	# the IDs that they cover.
+	crash($standby);
+	restart_after_crash($primary);
+	usleep(500_000);
+	crash($primary);
+	step_clock($standby, '-3600');
+	start($standby);
+	$promote->();
+
+	ok(more_ids($ledger, 5000), 'clients receive IDs from the promoted standby of a primary that was without it');
+	crash($primary);
+	$promote->();
+
+	ok(more_ids($ledger, 5000), 'clients receive IDs from the promoted standby of a primary that crashed');
+	clients_end_without_error($clients, 'servers that are promoted');
+	like(no_client_saw_a_fault('servers that are promoted', $ledger), qr/snowflake_advance\(\): \d{2}/,
+		'clients of servers that are promoted advance sequences');
+	$standby->stop('immediate');
+	$primary->stop('immediate');
+}
+
+done_testing();

@@ -1,0 +1,74 @@
+# After a crash, the next ID is larger than the last one of a sequence's new
+# file, whose WAL does not cover the values that its page counts as logged.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use SnowflakeTest;
+
+my $node = server_ahead_of_clock('new_file', NOBODY_FLUSHES);
+my $next = q{SELECT next_id(5, 'used')};
+
+# The file of SET LOGGED has the count of the old file.
+my @rewrite = ('ALTER SEQUENCE used SET UNLOGGED', 'ALTER SEQUENCE used SET LOGGED');
+$node->safe_psql('postgres', 'CHECKPOINT');
+next_id($node);
+last_result($node, @rewrite);
+next_id($node) for 1 .. 4;
+next_id_is_larger_after_crash($node, next_id($node), 'one taken after SET UNLOGGED and SET LOGGED');
+next_id_is_larger_after_crash($node, last_result($node, $next, @rewrite, ($next) x 3),
+	'one taken after SET UNLOGGED and SET LOGGED by a session that has logged the old file');
+
+# So has a copy made by CREATE DATABASE, whether WAL holds the copy or not.
+foreach my $strategy ('wal_log', 'file_copy')
+{
+	my $copy = "copy_$strategy";
+
+	next_id($node);
+	$node->safe_psql('template1', "CREATE DATABASE $copy TEMPLATE postgres STRATEGY $strategy");
+	next_id($node, 'used', $copy) for 1 .. 2;
+	next_id_is_larger_after_crash($node, next_id($node, 'used', $copy),
+		"one taken in a copy made with STRATEGY $strategy", database => $copy);
+}
+
+# With wal_level = minimal, a file made in a transaction has no WAL before the
+# commit.
+$node->append_conf('postgresql.conf', "wal_level = minimal\nmax_wal_senders = 0\nwal_skip_threshold = 0\n");
+$node->restart;
+
+# Make a sequence in a transaction, and use it.
+sub make
+{
+	my ($sequence, @uses) = @_;
+	return ('BEGIN', "CREATE SEQUENCE $sequence MAXVALUE 1125899906841599",
+		setval_ahead($sequence, '1 day'), @uses, 'COMMIT');
+}
+
+my $young = q{SELECT next_id(5, 'young')};
+next_id_is_larger_after_crash($node, last_result($node, make('young', ($young) x 2), ($young) x 3),
+	'one taken by the session that made the sequence with wal_level = minimal', sequence => 'young');
+
+last_result($node, make('younger', q{SELECT count(next_id(5, 'younger')) FROM generate_series(1, 10)}));
+next_id_is_larger_after_crash($node, next_id($node, 'younger'),
+	'one taken by another session than made the sequence with wal_level = minimal', sequence => 'younger');
+
+my $younger = q{SELECT next_id(5, 'younger')};
+next_id_is_larger_after_crash($node,
+	last_result($node, 'BEGIN', 'ALTER SEQUENCE younger SET UNLOGGED', 'ALTER SEQUENCE younger SET LOGGED',
+		($younger) x 2, 'COMMIT', $younger),
+	'one taken from a file made in the transaction with wal_level = minimal', sequence => 'younger');
+
+# The commit logs an image of a small file's page.  nextval() must not find a
+# count in it, neither one of next_id() nor one of an earlier nextval().
+my $nextval = q{SELECT nextval('youngest')};
+my $last = last_result($node, q{SET wal_skip_threshold = '2MB'},
+	make('youngest', $nextval, q{SELECT count(next_id(5, 'youngest')) FROM generate_series(1, 10)}),
+	($nextval) x 2);
+crash_and_start($node);
+cmp_ok($node->safe_psql('postgres', $nextval), '>', $last,
+	'after a crash, nextval() is larger than one of a sequence made with wal_level = minimal and used by next_id()');
+
+$node->stop;
+done_testing();

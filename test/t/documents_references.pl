@@ -1,0 +1,68 @@
+# What the documents refer to is there: messages of the sources, figures of
+# another document, files and headings.
+
+use strict;
+use warnings;
+use SnowflakeTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+# The files that match some patterns, by their paths in the project
+sub files
+{
+	return map { s/^\Q$top\E\///r } map { glob("$top/$_") } @_;
+}
+
+# The anchors of a document's headings
+sub anchors
+{
+	my ($file) = @_;
+	return map { (lc =~ s/[^\w -]//gr =~ s/ /-/gr => 1) } slurp_file($file) =~ /^#+ (.*)$/gm;
+}
+
+my $reference = slurp_file("$top/doc/reference.md");
+foreach my $source (files('*.c', 'src/*.c'))
+{
+	my $code = slurp_file("$top/$source");
+	while ($code =~ /errmsg(?:_plural)?\("((?:[^"\\]|\\.)*)"/g)
+	{
+		my $message = $1 =~ s/\\"/"/gr =~ s/%(lld|\.\*s|[dsu])/.../gr;
+		ok(index($reference, "| `$message` |") >= 0, "doc/reference.md explains the message \"$message\" of $source");
+	}
+}
+
+# The figures of the README are those of one run, which doc/performance.md has.
+sub ratios
+{
+	my ($file, $table, $column) = @_;
+	my ($rows) = slurp_file("$top/$file") =~ /^<!-- bench\/report: $table -->\n(.*?)^<!-- end -->$/ms;
+	return map { my @cells = split / \| /; $cells[$column] =~ /^([\d.]+)/ ? "$cells[0] $1" : () } $rows =~ /^\| (\S.*) \|$/gm;
+}
+my @bulk = ratios('README.md', 'bulk', 2);
+cmp_ok(scalar @bulk, '>', 1, 'README.md compares the candidates of the benchmark');
+is_deeply(\@bulk, [ ratios('doc/performance.md', 'insert', 1) ], 'README.md has the ratios of doc/performance.md');
+
+# Guides whose tests name the sections that they run
+my $tests = join '', map { slurp_file("$top/$_") } files('test/*/*.pl');
+foreach my $guide ('doc/ranges.md', 'doc/portable.md')
+{
+	my %sections = map { $_->{section} => 1 } grep { $_->{language} eq 'sql' } blocks($guide);
+	is(join(', ', grep { index($tests, "'$_'") < 0 } sort keys %sections), '', "a test runs each section of $guide");
+}
+
+foreach my $file (files('*.md', 'doc/*.md'))
+{
+	my $text = slurp_file("$top/$file") =~ s/^```.*?^```//gmsr;
+	my @broken;
+	while ($text =~ /\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)
+	{
+		my ($path, $heading) = ($1, $2);
+		my $target = "$top/" . ($path eq '' ? $file : $file =~ m{^doc/} ? "doc/$path" : $path);
+		my %anchors = defined $heading && -f $target ? anchors($target) : ();
+		push @broken, "$path#" . ($heading // '') if !-e $target || (defined $heading && !$anchors{$heading});
+	}
+	push @broken, grep { !-e "$top/$_" } $text =~ m{`((?:bench|expected|script|sql|src|test|tools)/[\w./-]+)}g;
+	is("@broken", '', "the links and file names in $file lead somewhere");
+}
+
+done_testing();

@@ -1,0 +1,42 @@
+# META.json names files that exist, and all files that name the version name the
+# same one.
+
+use strict;
+use warnings;
+use JSON::PP;
+use SnowflakeTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+# Return what the first match of a pattern in a file captures.
+sub found
+{
+	my ($file, $pattern) = @_;
+	return (slurp_file("$top/$file") =~ $pattern)[0] // 'nothing';
+}
+
+my $meta = decode_json(slurp_file("$top/META.json"));
+is(join(' ', grep { !$meta->{$_} } qw(name version abstract maintainer license provides meta-spec)), '',
+	'META.json has all keys that PGXN requires');
+my $extension = $meta->{provides}{snowflake};
+ok(-f "$top/$extension->{$_}", "META.json names a file that exists: $extension->{$_}") foreach 'file', 'docfile';
+
+# 1.2.3, or 1.2.3-beta1 before it; the SQL script has 1.2
+my $version = $meta->{version};
+my ($release, $script) = $version =~ /^((\d+\.\d+)\.\d+)(?:-[a-z]\w*)?$/
+  or die "META.json: \"$version\" is no version";
+
+is($extension->{version}, $version, 'the extension in META.json has the version of the distribution');
+is(found('snowflake.control', qr/^default_version = '(.*)'$/m), $script, 'snowflake.control has the version of META.json');
+like(found('Makefile', qr/^DATA = (.*(?:\\\n.*)*)/m), qr/--\Q$script\E\.sql\b/,
+	'the Makefile installs a script that leads to the version of META.json');
+is(found('snowflake.c', qr/\.version = "(.*)"/), $version, 'the module in snowflake.c has the version of META.json');
+is(found('CHANGELOG.md', qr/^## (\S+) \(.*\)$/m), $release, 'CHANGELOG.md begins with the version of META.json');
+is(found('debian/changelog', qr/^postgresql-snowflake \((.*)-[^-]*\)/), $version =~ s/-/~/r,
+	'debian/changelog begins with the version of META.json');
+is(found('CHANGELOG.md', qr/^## \S+ \((.*)\)$/m) eq 'unreleased', $meta->{release_status} ne 'stable',
+	'META.json calls the version stable if CHANGELOG.md has a date for it, and only then');
+is(found('debian/changelog', qr/\) (\S+);/) eq 'UNRELEASED', $meta->{release_status} ne 'stable',
+	'META.json calls the version stable if debian/changelog names a suite for it, and only then');
+
+done_testing();

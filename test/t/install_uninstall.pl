@@ -1,0 +1,141 @@
+# DROP EXTENSION ... CASCADE drops what doc/operations.md says, and keeps the rows of tables
+# that are not partitioned by a function or by a column of the type snowflake.  The recipe of
+# that document keeps the columns of this type.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use SnowflakeTest;
+
+my $node = PostgreSQL::Test::Cluster->new('uninstall');
+$node->init;
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION snowflake;
+	CREATE TABLE by_function (id bigint DEFAULT next_id(1)) PARTITION BY LIST (snowflake_shard(id));
+	CREATE TABLE by_function_1 PARTITION OF by_function FOR VALUES IN (1);
+	CREATE TABLE by_bits (id bigint DEFAULT next_id(1)) PARTITION BY LIST (((id >> 10) & 8191));
+	CREATE TABLE by_bits_1 PARTITION OF by_bits FOR VALUES IN (1);
+	CREATE TABLE by_bits_2 PARTITION OF by_bits FOR VALUES IN (2);
+	CREATE TABLE by_time (id bigint PRIMARY KEY DEFAULT next_id(1)) PARTITION BY RANGE (id);
+	CREATE TABLE by_time_old PARTITION OF by_time
+		FOR VALUES FROM (snowflake_min_id('2019-01-01Z')) TO (snowflake_min_id('2020-01-01Z'));
+	CREATE TABLE by_time_new PARTITION OF by_time FOR VALUES FROM (snowflake_min_id('2020-01-01Z')) TO (MAXVALUE);
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(1),
+		made timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id)) STORED,
+		CONSTRAINT own CHECK (snowflake_shard(id) = 1));
+	CREATE INDEX by_shard ON photos (snowflake_shard(id));
+	CREATE VIEW shards AS SELECT DISTINCT snowflake_shard(id) FROM photos;
+	CREATE FUNCTION next_photo_id() RETURNS bigint BEGIN ATOMIC SELECT next_id(1); END;
+	CREATE TABLE albums (id bigint DEFAULT next_photo_id(), layout snowflake_layout, kept snowflake_layout);
+	INSERT INTO albums SELECT 1, 'twitter', 'discord';
+	ALTER TABLE albums ALTER kept TYPE text;
+	CREATE FUNCTION bits_of(layout snowflake_layout) RETURNS int LANGUAGE sql AS 'SELECT 1';
+	CREATE TABLE stories (id snowflake, ids snowflake[], title text);
+	CREATE TABLE by_snowflake (id snowflake) PARTITION BY RANGE (id);
+	CREATE FUNCTION story(id snowflake) RETURNS int LANGUAGE sql AS 'SELECT 1';
+	CREATE POLICY of_shard ON albums USING (snowflake_shard(id) = 1);
+	INSERT INTO by_function SELECT FROM generate_series(1, 10);
+	INSERT INTO by_bits SELECT FROM generate_series(1, 10);
+	INSERT INTO by_bits SELECT next_id(2) FROM generate_series(1, 10);
+	INSERT INTO by_time SELECT FROM generate_series(1, 10);
+	INSERT INTO photos SELECT FROM generate_series(1, 10)});
+
+my $rows = q{SELECT count(*), sum(id) FROM by_bits UNION ALL SELECT count(*), sum(id) FROM by_time
+	UNION ALL SELECT count(*), sum(id) FROM photos};
+my $before = $node->safe_psql('postgres', $rows);
+my @drops = (
+	'default value for column id of table by_bits',
+	'default value for column id of table photos',
+	'column made of table photos',
+	'constraint own on table photos',
+	'index by_shard',
+	'view shards',
+	'function next_photo_id()',
+	'function bits_of(snowflake_layout)',
+	'policy of_shard on table albums',
+	'default value for column id of table albums',
+	'column layout of table albums',
+	'column id of table stories',
+	'column ids of table stories',
+	'function story(snowflake)',
+	'table by_snowflake',
+	'table by_function');
+
+my ($ret, $stdout, $refusal) = $node->psql('postgres', 'DROP EXTENSION snowflake');
+is($ret, 3, 'DROP EXTENSION refuses while objects depend on the extension');
+like($refusal, qr/^(DETAIL:  )?\Q$_\E depends on (function|type)/m, "DROP EXTENSION lists: $_") foreach @drops;
+is($node->safe_psql('postgres', 'SELECT count(*) FROM by_function'), 10, 'DROP EXTENSION that was refused drops nothing');
+
+my $notice;
+$node->psql('postgres', 'DROP EXTENSION snowflake CASCADE', stderr => \$notice);
+like($notice, qr/drop cascades to \Q$_\E$/m, "DROP EXTENSION ... CASCADE drops: $_") foreach @drops;
+is($node->safe_psql('postgres', q{SELECT to_regclass('by_function') IS NULL AND to_regclass('by_function_1') IS NULL}),
+	't', 'DROP EXTENSION ... CASCADE drops a table partitioned by its function, with the partition');
+is($node->safe_psql('postgres', $rows), $before, 'tables that are not partitioned by a function keep their rows without the extension');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_attribute WHERE attrelid = 'photos'::regclass AND attname = 'made'}),
+	0, 'DROP EXTENSION ... CASCADE drops a generated column');
+is($node->safe_psql('postgres', 'SELECT kept FROM albums'), 'discord', 'a column of layouts that has become text stays');
+
+my $id = $node->safe_psql('postgres', 'SELECT min(id) FROM by_bits_2');
+my $plan = $node->safe_psql('postgres',
+	"EXPLAIN (COSTS OFF) SELECT FROM by_bits WHERE id = $id AND (id >> 10) & 8191 = ($id >> 10) & 8191");
+like($plan, qr/by_bits_2/, 'a table partitioned by the bits is pruned to one partition without the extension');
+unlike($plan, qr/by_bits_1/, 'the other partition by the bits is not read without the extension');
+$plan = $node->safe_psql('postgres', "EXPLAIN (COSTS OFF) SELECT FROM by_time WHERE id > $id");
+like($plan, qr/by_time_new/, 'a table partitioned by RANGE (id) reads the partition of the time without the extension');
+unlike($plan, qr/by_time_old/, 'a table partitioned by RANGE (id) reads no partition of another time without the extension');
+
+# --- keeping columns of the type snowflake --------------------------------------
+
+my ($to_bigint) = map { $_->{code} } blocks_in('doc/operations.md', 'Uninstall');
+$node->safe_psql('postgres', 'CREATE DATABASE kept');
+$node->safe_psql('kept', q{
+	CREATE EXTENSION snowflake;
+	CREATE DOMAIN photo_id AS snowflake CHECK (VALUE > 0);
+	CREATE TABLE albums (id snowflake PRIMARY KEY DEFAULT next_id(1));
+	CREATE TABLE photos (id snowflake PRIMARY KEY, "an album" snowflake REFERENCES albums, seen snowflake[], best photo_id, n int);
+	CREATE TABLE child (title text) INHERITS (photos);
+	CREATE TABLE viewed (id snowflake PRIMARY KEY);
+	CREATE VIEW newest AS SELECT id FROM viewed;
+	CREATE TABLE events (id snowflake PRIMARY KEY) PARTITION BY RANGE (id);
+	CREATE TABLE events_1 PARTITION OF events FOR VALUES FROM (0) TO (MAXVALUE);
+	INSERT INTO albums SELECT FROM generate_series(1, 10);
+	INSERT INTO photos SELECT id, id, ARRAY[id], 17 FROM albums;
+	INSERT INTO child VALUES (17);
+	INSERT INTO viewed SELECT id FROM albums;
+	INSERT INTO events SELECT id FROM albums});
+$rows = q{SELECT 'album', a::text FROM albums a UNION ALL SELECT tableoid::regclass::text, p::text FROM photos p
+	UNION ALL SELECT 'viewed', id::text FROM newest UNION ALL SELECT 'event', id::text FROM events ORDER BY 1, 2};
+$before = $node->safe_psql('kept', $rows);
+my $columns = q{SELECT attrelid::regclass, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+	WHERE relkind IN ('r', 'p', 'v') AND attnum > 0 AND atttypid::regtype::text ~ 'snowflake|photo_id' AND relnamespace = 'public'::regnamespace
+	ORDER BY 1, 2};
+my $files = q{SELECT relname, pg_relation_filenode(oid) FROM pg_class
+	WHERE relname IN ('albums', 'albums_pkey', 'viewed', 'viewed_pkey', 'events_1', 'events_1_pkey') ORDER BY 1};
+my $files_before = $node->safe_psql('kept', $files);
+
+my (undef, undef, $in_the_way) = $node->psql('kept', $to_bigint, on_error_stop => 0);
+like($in_the_way, qr/view newest depends on column "id"/, 'the recipe names a view that is in its way');
+like($in_the_way, qr/column "id" because it is part of the partition key of relation "events"/,
+	'the recipe names a partition key, whose type cannot be changed');
+is($node->safe_psql('kept', $columns), "viewed|id\nnewest|id\nevents|id\nevents_1|id", 'the recipe changes all other columns');
+$node->safe_psql('kept', 'DROP VIEW newest; ALTER TABLE events DETACH PARTITION events_1');
+$node->psql('kept', $to_bigint, on_error_stop => 0);
+$node->safe_psql('kept', q{
+	DROP TABLE events;
+	CREATE TABLE events (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+	ALTER TABLE events ATTACH PARTITION events_1 FOR VALUES FROM (0) TO (MAXVALUE);
+	CREATE VIEW newest AS SELECT id FROM viewed});
+is($node->safe_psql('kept', $columns), '', 'no column of the type is left when the recipe has been run again');
+is($node->safe_psql('kept', $files), $files_before, 'the recipe leaves the files of tables and indexes as they are');
+$node->safe_psql('kept', 'SET client_min_messages = warning; DROP EXTENSION snowflake CASCADE');
+is($node->safe_psql('kept', $rows), $before, 'IDs stay without the extension after the recipe');
+fails_with($node, 'INSERT INTO photos VALUES (1, 1)', qr/^23503/, 'a foreign key stays without the extension after the recipe', dbname => 'kept');
+like($node->safe_psql('kept', 'EXPLAIN (COSTS OFF) SELECT FROM albums WHERE id = 17'), qr/albums_pkey/,
+	'an index is used without the extension after the recipe');
+
+$node->stop;
+done_testing();

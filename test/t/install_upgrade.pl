@@ -1,0 +1,127 @@
+# ALTER EXTENSION UPDATE from an older version leaves, object by object, what a
+# fresh installation has.  The library serves the SQL definitions of all versions.
+#
+# The test also makes up a next version, and puts its files into a copy of the
+# installation.
+
+use strict;
+use warnings;
+use Cwd qw(realpath);
+use File::Basename;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use SnowflakeTest;
+
+# The test modules do not expect spaces in this path.
+my $copy = realpath(PostgreSQL::Test::Utils::tempdir_short);
+my ($bindir, $extensions) = copied_installation($copy);
+plan skip_all => 'this PostgreSQL does not work from another directory' unless defined $bindir;
+# It could hold settings that lead to the extension outside the installation.
+delete $ENV{TEMP_CONFIG};
+
+my $node = PostgreSQL::Test::Cluster->new('upgrade', install_path => dirname($bindir));
+$node->init;
+$node->start;
+$node->safe_psql('postgres', 'CREATE ROLE owner');
+my $superuser = $node->safe_psql('postgres', 'SELECT quote_ident(current_user)');
+
+my ($newest) = slurp_file("$extensions/snowflake.control") =~ /^default_version = '(.*)'$/m;
+my @versions = sort map { /--([^-]+)\.sql$/ } glob "\Q$extensions\E/snowflake--*.sql";
+
+# CREATE EXTENSION runs the script of 1.0, and those that lead from there to the
+# newest version.
+my $path = $node->safe_psql('postgres',
+	"SELECT path FROM pg_extension_update_paths('snowflake') WHERE source = '1.0' AND target = '$newest'");
+my @steps = split /--/, $path;
+my $script = join '', map { slurp_file("$extensions/snowflake--$_.sql") } '1.0', map { "$steps[$_ - 1]--$steps[$_]" } 1 .. $#steps;
+
+# The next version, as an upgrade and as a script of its own
+my $next = '1000.0';
+my $added = <<'EOS';
+CREATE FUNCTION snowflake_later(id bigint, count integer DEFAULT 1, sequence regclass DEFAULT 'next_id_seq')
+RETURNS bigint AS 'MODULE_PATHNAME', 'snowflake_reveal'
+LANGUAGE C STABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION snowflake_later(bigint, integer, regclass) IS 'of the next version';
+CREATE SEQUENCE later_id_seq MAXVALUE 1125899906841599;
+ALTER SEQUENCE later_id_seq OWNER TO @extowner@;
+SELECT pg_catalog.pg_extension_config_dump('later_id_seq', '');
+COMMENT ON SEQUENCE later_id_seq IS 'of the next version, too';
+CREATE FUNCTION snowflake_later_same(snowflake_layout, snowflake_layout) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS 'SELECT $1::text = $2::text';
+CREATE OPERATOR <<< (LEFTARG = snowflake_layout, RIGHTARG = snowflake_layout, FUNCTION = snowflake_later_same,
+	COMMUTATOR = <<<, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES);
+EOS
+my $revoke = "REVOKE EXECUTE ON FUNCTION snowflake_reveal(bigint, bigint) FROM PUBLIC;\n";
+append_to_file("$extensions/snowflake--$newest--$next.sql", $added . $revoke . <<'EOS');
+CREATE OR REPLACE FUNCTION snowflake_to_text(id bigint, encoding text DEFAULT 'base32')
+RETURNS text AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+ALTER FUNCTION snowflake_layouts() ROWS 20;
+COMMENT ON FUNCTION next_id() IS 'changed';
+EOS
+$script =~ s/(snowflake_to_text\(id bigint, encoding text DEFAULT) 'base62'/$1 'base32'/;
+$script =~ s/PARALLEL SAFE ROWS 10/PARALLEL SAFE ROWS 20/;
+$script =~ s/(COMMENT ON FUNCTION next_id\(\) IS)\s+'.*?'/$1 'changed'/;
+append_to_file("$extensions/snowflake--$next.sql", $script . $added . $revoke);
+
+# Make a database owned by a role, and run commands there.
+my $databases = 0;
+
+sub database
+{
+	my ($owner, @commands) = @_;
+	my $name = 'db' . ++$databases;
+
+	$node->safe_psql('postgres', "CREATE DATABASE $name OWNER $owner");
+	$node->safe_psql($name, join ";\n", "SET ROLE $owner", @commands);
+	return $name;
+}
+
+# Calls that every version since 1.0 understands
+my $calls = q{
+	SELECT snowflake_shard(next_id(7)), snowflake_shard(next_id(7, 'next_id_seq', 'instagram'));
+	SET snowflake.shard = 8; SELECT snowflake_shard(next_id());
+	SELECT count(*) FROM next_ids(5, 3);
+	CREATE SEQUENCE tweets MAXVALUE 9007199254736895;
+	SELECT snowflake_shard(next_id(33, 'tweets', 'twitter'), 'twitter');
+	SELECT snowflake_timestamp(x) AT TIME ZONE 'UTC', snowflake_shard(x), snowflake_sequence(x),
+		array(SELECT f.field || f.value FROM snowflake_fields(x) f) FROM (VALUES (4034545001571554305)) v(x);
+	SELECT snowflake_timestamp(x, 'sonyflake') AT TIME ZONE 'UTC', snowflake_shard(x, 'sonyflake'), snowflake_sequence(x, 'sonyflake'),
+		array(SELECT f.field || f.value FROM snowflake_fields(x, 'sonyflake') f) FROM (VALUES (282372624875847938)) v(x);
+	SELECT snowflake_min_id('2026-11-20Z'), snowflake_max_id('2026-11-20Z'), snowflake_id('2026-11-20Z', 5, 6),
+		snowflake_min_id('2026-11-20Z', 'discord'), snowflake_max_id('2026-11-20Z', 'discord'), snowflake_id('2026-11-20Z', 5, 6, 'discord');
+	SELECT snowflake_obfuscate(4034545001571554305, 1), snowflake_reveal(snowflake_obfuscate(4034545001571554305, 1), 1);
+	SELECT snowflake_to_text(4034545001571554305, 'base62'), snowflake_from_text('4o2G3FeQpNJ');
+	SELECT name, definition, shards FROM snowflake_layouts() WHERE name = 'twitter';
+	SELECT expires AT TIME ZONE 'UTC' FROM snowflake_status();
+	CREATE SEQUENCE altered; SELECT snowflake_alter_sequence('altered', 'discord');
+	SELECT sequence, layout, state FROM snowflake_sequences() ORDER BY 1::text;
+	SELECT 'Twitter'::snowflake_layout};
+my $answers = $node->safe_psql(database($superuser, 'CREATE EXTENSION snowflake'), $calls);
+like($answers, qr/^8\n3\n33\n.*^4o2G3FeQpNJ\|4034545001571554305$/ms,
+	'a fresh installation of the newest version answers calls that version 1.0 understands');
+
+foreach my $version (@versions)
+{
+	is($node->safe_psql(database($superuser, "CREATE EXTENSION snowflake VERSION '$version'"), $calls),
+		$answers, "the library serves the SQL definitions of $version");
+}
+
+foreach my $owner ($superuser, 'owner')
+{
+	my $who = $owner eq $superuser ? 'a superuser' : 'the owner of the database';
+	foreach my $target ($newest, $next)
+	{
+		my @fresh = split /\n/, catalog_of($node, database($owner, "CREATE EXTENSION snowflake VERSION '$target'"));
+		foreach my $version (@versions)
+		{
+			my $updated = database($owner, "CREATE EXTENSION snowflake VERSION '$version'",
+				"ALTER EXTENSION snowflake UPDATE TO '$target'");
+			is_deeply([ split /\n/, catalog_of($node, $updated) ], \@fresh,
+				"an update from $version to $target by $who leaves what a fresh installation has");
+		}
+	}
+}
+
+$node->stop;
+done_testing();

@@ -1,0 +1,101 @@
+# IDs of other systems, made again where and when those systems made them, and the
+# end of each layout.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use SnowflakeTest;
+
+plan skip_all => 'libfaketime is not installed' unless faketime_library();
+
+my $node = PostgreSQL::Test::Cluster->new('layouts');
+$node->init;
+$node->append_conf('postgresql.conf', "timezone = 'UTC'\n");
+start_with_clock($node, '+0');
+$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+
+sub sql { return $node->safe_psql('postgres', join ';', @_) }
+
+my %definition = (
+	cockroachdb => 'timestamp:48 node:15 epoch:1420070400000 tick:10us',
+	baidu => 'timestamp:29 worker:21 sequence:13 epoch:1474329600000 tick:1s',
+	yitter => 'timestamp:51 worker:6 sequence:6 epoch:1582165202020',
+	idgen => 'timestamp:41 generator:10 sequence:12 epoch:1420070400000',
+	hundredths => 'timestamp:42 shard:10 sequence:10 epoch:0 tick:10ms',
+	seconds => 'timestamp:35 shard:10 sequence:8 epoch:0 tick:1s');
+
+# Create a sequence, and alter it for a layout as the error says.
+sub prepare
+{
+	my ($name) = @_;
+	my $layout = $definition{$name} // $name;
+
+	sql("CREATE SEQUENCE $name");
+	my ($ret, $stdout, $stderr) = $node->psql('postgres', "SELECT next_id(0, '$name', '$layout')");
+	sql($1) if $stderr =~ /HINT: .* (SELECT snowflake_alter_sequence.*)\.$/m;
+	return $layout;
+}
+
+# Set the clock to the time of an ID, and the sequence to the number before its own.
+sub remake
+{
+	my ($name, $id, $time, $shard, $slots, $slot) = @_;
+	my $layout = prepare($name);
+
+	set_clock($node, $time);
+	my $tick = sql("SELECT value FROM snowflake_fields($id, '$layout') WHERE field = 'timestamp'");
+	sql("ALTER SEQUENCE $name RESTART " . ($tick * $slots + $slot));
+	is(sql("SET snowflake.max_lead = 0; SELECT next_id($shard, '$name', '$layout')"),
+		$id, "next_id() makes the ID again that another system made at that time: $name");
+	return;
+}
+
+remake('instagram', '1671372309237077023', '2017-12-16 22:25:27.280005', 5, 1024, 31);
+remake('discord', '175928847299117063', '2016-04-30 11:18:25.796005', 32, 4096, 7);
+remake('mastodon', '101767036616676231', '2019-03-17 16:55:45.249005', 0, 65536, 37767);
+remake('pgedge', '136169504773242881', '2024-01-11 18:08:59.845005', 0, 4096, 1);
+remake('sonyflake', '282372624875847938', '2020-01-01 00:00:00.000005', 258, 256, 5);
+remake('shardingsphere', '624998537125429249', '2021-07-22 16:01:03.162005', 0, 4096, 1);
+remake('cockroachdb', '235191684988928001', '2017-04-10 17:26:46.210005', 1, 1, 0);
+remake('baidu', '180363646902239241', '2017-01-19 12:15:46.5', 4, 8192, 9);
+remake('yitter', '129053495681099', '2021-02-18 18:20:03.114005', 1, 64, 11);
+remake('idgen', '862817670527975424', '2021-07-08 22:09:23.031005', 0, 4096, 0);
+
+# Other systems make IDs with the sign bit when the 63 bits of a layout are used up.
+is(sql(q{SELECT string_agg(name || ' ' || snowflake_timestamp(-1, name::snowflake_layout)::date, ', ' ORDER BY name)
+		FROM snowflake_layouts() WHERE name NOT IN ('javascript', 'trace', 'decimal')}),
+	'discord 2154-05-15, instagram 2081-04-30, mastodon 10889-08-02, pgedge 2162-05-15, '
+	  . 'shardingsphere 2156-03-15, sonyflake 2363-02-02, twitter 2150-03-18',
+	'snowflake_timestamp() decodes the last moment of IDs with the sign bit in each layout of 64 bits');
+
+# The last hour of each layout whose last year has four digits, and the second after
+prepare($_) foreach qw(twitter javascript hundredths seconds);
+my $far_future = far_future($node);
+my $format = 'YYYY-MM-DD HH24:MI:SS.US';
+foreach my $name (qw(instagram twitter discord shardingsphere sonyflake mastodon pgedge javascript
+	cockroachdb baidu hundredths seconds))
+{
+	SKIP:
+	{
+		skip "the clock ends in 2038: $name", 4 unless $far_future;
+		my $layout = $definition{$name} // $name;
+
+		sql("ALTER SEQUENCE $name RESTART");
+		my $end = sql("SELECT expires FROM snowflake_status('$name', '$layout')");
+		set_clock($node, sql("SELECT to_char('$end'::timestamptz - interval '1 hour', '$format')"));
+		my ($ret, $id, $stderr) = $node->psql('postgres', "\\set VERBOSITY verbose\nSELECT next_id(0, '$name', '$layout')");
+		like($stderr, qr/\bWARNING:  01000: layout "[^"]*" ends at \Q$end\E/m, "next_id() warns of the end of a layout: $name");
+		is(sql("SELECT $id > 0 AND snowflake_timestamp($id, '$layout') BETWEEN '$end'::timestamptz - interval '1 hour 1 s' AND '$end'"),
+			't', "next_id() makes an ID in the last hour of a layout: $name, up to $end");
+		is(sql("SELECT $id < snowflake_min_id('infinity', '$layout')"), 't',
+			"snowflake_min_id('infinity') is above the IDs of a layout's last hour: $name");
+		set_clock($node, sql("SELECT to_char('$end'::timestamptz + interval '1 second', '$format')"));
+		fails_with($node, "SELECT next_id(0, '$name', '$layout')", qr/^2200H the time of the layout is used up/,
+			"next_id() makes no ID after the end of a layout: $name");
+	}
+}
+
+$node->stop;
+done_testing();

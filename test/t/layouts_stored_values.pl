@@ -1,0 +1,64 @@
+# Values of type snowflake_layout in tables, defaults, dumps and binary form.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use SnowflakeTest;
+
+my $node = PostgreSQL::Test::Cluster->new('values');
+$node->init;
+$node->start;
+my $dir = PostgreSQL::Test::Utils::tempdir;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION snowflake;
+	CREATE DATABASE restored;
+	CREATE TABLE systems (name text PRIMARY KEY, layout snowflake_layout DEFAULT 'sonyflake');
+	INSERT INTO systems SELECT name, name::snowflake_layout FROM snowflake_layouts();
+	INSERT INTO systems VALUES
+		('cockroachdb', 'timestamp:48 node:15 epoch:1420070400000 tick:10us'),
+		('baidu', 'timestamp:29 worker:21 sequence:13 epoch:1474329600000 tick:1s'),
+		('yitter', 'timestamp:51 worker:6 sequence:6 epoch:1582165202020'),
+		('idgen', 'timestamp:41 generator:10 sequence:12 epoch:1420070400000'),
+		('atproto', 'timestamp:53 shard:10 epoch:0 tick:1us'),
+		('hundredths', 'timestamp:42 shard:10 sequence:10 epoch:0 tick:10ms'),
+		('milliseconds', 'timestamp:45 shard:10 epoch:0'),
+		('seconds', 'timestamp:35 shard:10 sequence:8 epoch:0 tick:1s');
+	CREATE SEQUENCE twitter;
+	SELECT snowflake_alter_sequence('twitter', 'twitter');
+	CREATE SEQUENCE cockroachdb;
+	SELECT snowflake_alter_sequence('cockroachdb', 'timestamp:48 node:15 epoch:1420070400000 tick:10us');
+	CREATE TABLE tweets (id bigint PRIMARY KEY DEFAULT next_id(3, 'twitter', 'twitter'),
+		other bigint DEFAULT next_id(3, 'cockroachdb', 'timestamp:48 node:15 epoch:1420070400000 tick:10us'));
+	INSERT INTO tweets DEFAULT VALUES});
+
+my $contents = q{SELECT string_agg(name || '=' || layout::text, ',' ORDER BY name) FROM systems};
+my $systems = $node->safe_psql('postgres', $contents);
+$node->command_ok([ 'pg_dump', '-Fc', '-f', "$dir/dump", '-d', $node->connstr('postgres') ],
+	'pg_dump dumps tables of layouts, and defaults with layouts');
+$node->command_ok([ 'pg_restore', '-e', '-d', $node->connstr('restored'), "$dir/dump" ],
+	'pg_restore restores tables of layouts, and defaults with layouts');
+is($node->safe_psql('restored', $contents), $systems, 'layouts are the same in a restored dump');
+is($node->safe_psql('restored', q{
+		INSERT INTO tweets DEFAULT VALUES;
+		SELECT bool_and(snowflake_shard(id, 'twitter') = 3 AND
+			snowflake_shard(other, 'timestamp:48 node:15 epoch:1420070400000 tick:10us') = 3), count(*) FROM tweets}),
+	't|2', 'restored defaults make IDs of their layouts with their sequences');
+
+$node->safe_psql('postgres', "COPY systems TO '$dir/binary' BINARY");
+$node->safe_psql('restored', "TRUNCATE systems; COPY systems FROM '$dir/binary' BINARY");
+is($node->safe_psql('restored', $contents), $systems, 'layouts are the same after COPY in binary form');
+
+# In binary form a layout has its version before its text.
+my $binary = slurp_file("$dir/binary");
+write_file("$dir/version", $binary =~ s/\x01twitter/\x02twitter/r);
+write_file("$dir/garbled", $binary =~ s/\x01twitter/\x01twotter/r);
+fails_with($node, "COPY systems FROM '$dir/version' BINARY", qr/^22P03 unsupported version 2 of type snowflake_layout/,
+	'a binary layout of a later version is refused', dbname => 'restored');
+fails_with($node, "COPY systems FROM '$dir/garbled' BINARY",
+	qr/^22P02 invalid input syntax for type snowflake_layout: "twotter"/,
+	'a binary layout with an invalid text is refused', dbname => 'restored');
+
+$node->stop;
+done_testing();

@@ -1,0 +1,32 @@
+# From Instagram's function to next_id(), and back, by the recipe of
+# doc/migrating.md, again and again while sessions make IDs.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use MigrationTest;
+use SnowflakeTest;
+
+my $node = start_server('from_instagram');
+new_database('app');
+$node->safe_psql('app', slurp_file("$top/bench/instagram.sql") . q{
+	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), title text);
+	INSERT INTO insta5.photos (title) SELECT 'photo ' || n FROM generate_series(1, 1000) AS n});
+my $published = value('app', q{SELECT pg_get_functiondef('insta5.next_id'::regproc)});
+
+# IDs from a default, by the dozen, and taken before the row is made
+my $sessions = start_sessions('app', <<'EOS', '-c', '8', '-R', '800');
+INSERT INTO insta5.photos (title) VALUES ('');
+INSERT INTO insta5.photos (title) SELECT '' FROM generate_series(1, 12);
+SELECT insta5.next_id() AS id \gset
+INSERT INTO insta5.photos (id) VALUES (:id);
+EOS
+run_examples($node, 'app', recipe(q{From Instagram's own function})) foreach 1 .. 4;
+sessions_end_without_error($sessions);
+
+is(value('app', 'SELECT count(DISTINCT snowflake_shard(id)) FROM insta5.photos'), 1, 'IDs of both functions have one shard');
+is(value('app', q{SELECT pg_get_functiondef('insta5.next_id'::regproc)}), $published, q{Instagram's function is back});
+
+$node->stop;
+done_testing();

@@ -1,0 +1,87 @@
+# A crowd of clients behind a connection pooler shares few server connections.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use PgBouncer;
+use SnowflakeTest;
+
+plan skip_all => 'pgbouncer is not installed' unless defined pgbouncer_program();
+
+my $clients = 12;
+my $dir = PostgreSQL::Test::Utils::tempdir;
+my $node = server_ahead_of_clock('server', "log_statement = none\n");
+# A unique index would hide where a duplicate came from.
+$node->safe_psql('postgres', q{
+	CREATE TABLE taken (run int, client int, n int, i int, id bigint,
+		-- what an ID has of the sequence, which all shards share
+		value bigint GENERATED ALWAYS AS ((id >> 23) * 1024 + (id & 1023)) STORED,
+		backend int DEFAULT pg_backend_pid())});
+ahead_of_clock($node, 'next_id_seq', '1 day');
+my $pooler = start_pgbouncer($node, { map { $_ => "pool_mode=$_" } qw(transaction statement session) });
+
+# Each client has a shard of its own, and counts its transactions.
+my %script = (
+	single => q{
+		INSERT INTO taken VALUES (:run, :client_id, :n, 1, next_id(:client_id));
+	},
+	many => q{
+		INSERT INTO taken SELECT :run::int, :client_id::int, :n::int, i, next_id(:client_id)
+		FROM generate_series(1, 100) i;
+	},
+	transaction => q{
+		BEGIN;
+		SELECT set_config('snowflake.shard', :client_id::text, true);
+		INSERT INTO taken VALUES (:run, :client_id, :n, 1, next_id());
+		SAVEPOINT s;
+		SELECT next_id();
+		ROLLBACK TO s;
+		INSERT INTO taken SELECT :run::int, :client_id::int, :n::int, i, next_id()
+		FROM generate_series(2, 20) i;
+		COMMIT;
+	});
+append_to_file("$dir/$_.sql", "\\set n :n + 1\n$script{$_}") foreach keys %script;
+
+my $run = 0;
+my $largest = 0;
+
+sub crowd_makes_ids
+{
+	my ($pooling, $protocol, $scripts, @options) = @_;
+	my $how = "with $pooling pooling and the $protocol protocol";
+
+	$run++;
+	$pooler->command_ok(
+		[ 'pgbench', '-n', '-c', $clients, '-j', 2, '-t', 60, '-M', $protocol, @options,
+			'-D', "run=$run", '-D', 'n=0', (map { ('-f', "$dir/$_.sql") } @$scripts), $pooling ],
+		"$clients clients make IDs $how");
+	my ($fewest, $backends, $smallest) = split /\|/, $node->safe_psql('postgres', qq{
+		SELECT min(clients), count(*), min(smallest)
+		FROM (SELECT count(DISTINCT client) AS clients, min(value) AS smallest
+		      FROM taken WHERE run = $run GROUP BY backend) b});
+	cmp_ok($fewest, '>', 1, "several clients share each server connection $how");
+	cmp_ok($backends, '<=', 3, "there are at most 3 server connections $how");
+	cmp_ok($smallest, '>', $largest, "the clients' IDs are larger than those of earlier clients $how");
+	is($node->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT value) FROM taken'),
+		0, "no time and slot comes twice $how");
+	is( $node->safe_psql('postgres', q{
+			SELECT count(*)
+			FROM (SELECT id, lag(id) OVER (PARTITION BY run, client ORDER BY n, i) AS before FROM taken) t
+			WHERE id <= before}),
+		0, "the IDs of each client grow $how");
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM taken WHERE snowflake_shard(id) <> client'),
+		0, "every ID has its client's shard $how");
+	$largest = $node->safe_psql('postgres', 'SELECT max(value) FROM taken');
+	return;
+}
+
+crowd_makes_ids('transaction', 'simple', [ 'single', 'many', 'transaction' ]);
+crowd_makes_ids('transaction', 'extended', [ 'single', 'many', 'transaction' ]);
+crowd_makes_ids('statement', 'extended', [ 'single', 'many' ]);
+# With session pooling a client keeps its connection until it leaves.
+crowd_makes_ids('session', 'simple', [ 'single', 'many', 'transaction' ], '-C');
+
+$node->stop;
+done_testing();

@@ -1,0 +1,89 @@
+# Moves from the portable version to the extension and back, by the recipe of
+# doc/portable.md, while clients make IDs and insert rows.
+
+use strict;
+use warnings;
+use IPC::Run;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use LedgerTest;
+use PortableTest;
+use SnowflakeTest;
+
+# where the document's commands find the file
+chdir "$top" or die "chdir: $!";
+my $dir = PostgreSQL::Test::Utils::tempdir;
+my @sequences = ('next_id_seq', 'albums_id_seq');
+my $node = server_in_utc('portable');
+new_portable_database($node, 'moving');
+
+# The sequences are ahead of the clock, which would hide that one went back.
+$node->safe_psql('postgres', q{CREATE ROLE app_user; ALTER DATABASE moving SET snowflake.max_lead = '10d'});
+$node->safe_psql('moving', 'CREATE SEQUENCE albums_id_seq MAXVALUE 1125899906841599;'
+	  . join(';', map { setval_ahead($_, '1 day') } @sequences) . q{;
+	CREATE TABLE photos (id snowflake PRIMARY KEY DEFAULT next_id(5), n serial);
+	CREATE TABLE comments (photo snowflake REFERENCES photos);
+	CREATE TABLE albums (id bigint PRIMARY KEY DEFAULT next_id(6, 'albums_id_seq'), n serial);
+	GRANT INSERT ON photos, albums TO app_user;
+	GRANT USAGE ON SEQUENCE photos_n_seq, albums_n_seq TO app_user;
+	GRANT USAGE, UPDATE ON SEQUENCE next_id_seq, albums_id_seq TO app_user;} . sql_for_clients());
+
+# Clients of one sequence each: a transaction with both could deadlock with the
+# owner's.
+my %load = map {
+	$_ => start_clients("$dir/$_", $node->connstr('moving'), '--max-lead', 10 * 86_400_000, '--sessions', 3,
+		'--sequences', $_) } @sequences;
+sub ids_are_made { my ($when) = @_; return ok(!(grep { !more_ids("$dir/$_", 10_000) } @sequences), "IDs are made $when") }
+
+# INSERTs by the role to which the document grants privileges
+my $errors;
+my $inserts = do {
+	local $ENV{PGOPTIONS} = '-c role=app_user';
+	append_to_file("$dir/insert.sql", "INSERT INTO photos DEFAULT VALUES;\nINSERT INTO albums DEFAULT VALUES;\n");
+	IPC::Run::start([ 'pgbench', '-n', '-c', 4, '-T', 600, '-f', "$dir/insert.sql", $node->connstr('moving') ],
+		'>', '/dev/null', '2>', \$errors);
+};
+
+# How many functions the defaults call, and whether they are in C
+my $called = q{SELECT count(DISTINCT refobjid), bool_and(refobjid IN (SELECT oid FROM pg_proc WHERE probin IS NOT NULL))
+	FROM pg_depend WHERE classid = 'pg_attrdef'::regclass AND refclassid = 'pg_proc'::regclass};
+is($node->safe_psql('moving', $called), '2|f', 'both defaults call the portable version');
+
+my $typed = q{SELECT count(*), min(typtype) FROM pg_attribute JOIN pg_type t ON t.oid = atttypid
+	WHERE attrelid IN ('photos'::regclass, 'comments'::regclass) AND typname = 'snowflake'};
+my $files = q{SELECT pg_relation_filenode('photos'), pg_relation_filenode('photos_pkey')};
+my $files_before = $node->safe_psql('moving', $files);
+my ($move) = blocks_in('doc/portable.md', 'Move to the extension, and back');
+my %to = (
+	'the extension' => { typed => $move, called => '2|t', portable => 'f', privileges => 'USAGE', type => 'b' },
+	'the portable version' => { typed => { %$move, code => "\\set back on\n$move->{code}" }, called => '2|f', portable => 't',
+		privileges => 'UPDATE USAGE', type => 'd' });
+foreach my $version ('the extension', 'the portable version', 'the extension')
+{
+	my $to = $to{$version};
+
+	ids_are_made("before the move to $version");
+	run_examples($node, 'moving', $to->{typed});
+	is($node->safe_psql('moving', $called), $to->{called}, "both defaults call $version after the move");
+	is($node->safe_psql('moving', q{SELECT count(*) > 0 FROM pg_proc WHERE proname ~ '^(next_id|snowflake)'
+			AND prolang IN (SELECT oid FROM pg_language WHERE lanname IN ('sql', 'plpgsql'))}),
+		$to->{portable}, "the only functions are those of $version after the move");
+	is($node->safe_psql('moving', $typed), "2|$to->{type}", "columns of type snowflake have that of $version");
+	is($node->safe_psql('moving', $files), $files_before, "the move to $version rewrites neither a table nor an index");
+	is($node->safe_psql('moving', q{SELECT string_agg(privilege_type, ' ' ORDER BY privilege_type)
+			FROM pg_class, aclexplode(relacl) WHERE oid = 'albums_id_seq'::regclass AND grantee = 'app_user'::regrole}),
+		$to->{privileges}, "app_user has the privileges on the sequence that $version needs");
+}
+ids_are_made('after the last move');
+
+clients_end_without_error($load{$_}, $_) foreach @sequences;
+# Calls that had begun before a move may fail.
+no_client_received_an_error_except('stop|42P01|42883', 'sequences that move',
+	no_client_received_a_bad_id('sequences that move', map { "$dir/$_" } @sequences));
+$inserts->signal('TERM');
+$inserts->finish;
+unlike($errors, qr/error|abort/i, 'no INSERT failed');
+is($node->safe_psql('moving', 'SELECT count(*) > 100 FROM photos'), 't', 'many rows were inserted');
+
+$node->stop;
+done_testing();

@@ -1,0 +1,171 @@
+# An existing table becomes the first partition by the recipe of doc/ranges.md:
+# alone, with an application's role that uses it, and with objects that refer to it.
+
+use strict;
+use warnings;
+use Test::More;
+use SnowflakeTest;
+
+my $node = server_in_utc('existing_table');
+my ($function) = grep { $_->{code} =~ /FUNCTION make_partitions/ } blocks_in('doc/ranges.md', 'Partitions');
+my ($left_behind, $recipe) = blocks_in('doc/ranges.md', 'An existing table');
+my $in_three_days = q{snowflake_id(now() + interval '3 days', 5, 0)};
+
+# A database with make_partitions() and a table, or tables
+sub database_with
+{
+	my ($database, $tables) = @_;
+
+	$node->safe_psql('postgres', "CREATE DATABASE $database");
+	$node->safe_psql($database, "CREATE EXTENSION snowflake; $function->{code}; $tables");
+	return;
+}
+
+# --- alone ----------------------------------------------------------------
+
+database_with('alone', q{
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text);
+	INSERT INTO photos (title) VALUES ('sunrise'), ('harbour')});
+run_examples($node, 'alone', $left_behind, $recipe);
+is($node->safe_psql('alone', q{INSERT INTO photos (title) VALUES ('night market'); SELECT title, tableoid::regclass FROM photos ORDER BY id}),
+	"sunrise|photos_old\nharbour|photos_old\nnight market|photos_old", 'an existing table is the first partition');
+is($node->safe_psql('alone', qq{INSERT INTO photos VALUES ($in_three_days) RETURNING
+		tableoid::regclass::text = to_char(now() AT TIME ZONE 'UTC' + interval '3 days', '"photos_"YYYYMMDD')}),
+	't', 'an existing table gets a partition for each coming day');
+
+# --- used by an application's role ----------------------------------------
+
+# What a table has beside its columns and indexes
+my $properties = q{
+	SELECT relowner::regrole, relrowsecurity, relforcerowsecurity, obj_description(oid, 'pg_class'),
+		col_description(oid, 2), (SELECT array_agg(a::text ORDER BY a::text) FROM unnest(relacl) AS a)
+	FROM pg_class WHERE oid = 'photos'::regclass;
+	SELECT attname, attacl FROM pg_attribute WHERE attrelid = 'photos'::regclass AND attacl IS NOT NULL ORDER BY 1;
+	SELECT policyname, permissive, roles, cmd, qual, with_check FROM pg_policies WHERE tablename = 'photos' ORDER BY 1;
+	SELECT pg_get_triggerdef(oid), tgenabled FROM pg_trigger WHERE tgrelid = 'photos'::regclass AND NOT tgisinternal ORDER BY 1;
+	SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'photos'::regclass ORDER BY 1};
+
+$node->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN; CREATE ROLE "the Auditors" LOGIN');
+foreach my $typist ('superuser', 'owner')
+{
+	my $database = "typed_by_$typist";
+	my $when = "after the $typist typed the recipe";
+
+	database_with($database, q{
+		GRANT CREATE ON SCHEMA public TO owner;
+		CREATE TABLE users (id bigint PRIMARY KEY, name text);
+		CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text NOT NULL, user_id bigint REFERENCES users, changed_by text);
+		GRANT SELECT ON users TO app;
+		GRANT REFERENCES, SELECT ON users TO owner;
+		ALTER TABLE photos OWNER TO owner;
+		GRANT SELECT, UPDATE (title) ON photos TO app;
+		GRANT INSERT (title, user_id) ON photos TO app;
+		GRANT SELECT ON photos TO "the Auditors" WITH GRANT OPTION;
+		GRANT TRIGGER ON photos TO PUBLIC;
+		ALTER TABLE photos ENABLE ROW LEVEL SECURITY;
+		CREATE POLICY own_rows ON photos TO app
+			USING (EXISTS (SELECT FROM users WHERE users.id = photos.user_id AND name = current_user));
+		CREATE POLICY all_rows ON photos FOR SELECT TO "the Auditors" USING (true);
+		CREATE POLICY titles ON photos AS RESTRICTIVE FOR INSERT WITH CHECK (title <> '');
+		CREATE FUNCTION note_role() RETURNS trigger LANGUAGE plpgsql
+			AS $$ BEGIN NEW.changed_by := concat(NEW.changed_by, current_user); RETURN NEW; END $$;
+		CREATE TRIGGER note_role BEFORE INSERT OR UPDATE ON photos FOR EACH ROW EXECUTE FUNCTION note_role();
+		CREATE TRIGGER disabled BEFORE INSERT ON photos FOR EACH ROW EXECUTE FUNCTION note_role();
+		ALTER TABLE photos DISABLE TRIGGER disabled;
+		COMMENT ON TABLE photos IS 'everybody''s photos';
+		COMMENT ON COLUMN photos.title IS 'as shown';
+		INSERT INTO users VALUES (1, 'app'), (2, 'somebody else');
+		INSERT INTO photos (title, user_id) VALUES ('sunrise', 2)});
+	my @as_app = (dbname => $database, extra_params => [ '-U', 'app' ]);
+	my @as_owner = (dbname => $database, extra_params => [ '-U', 'owner' ]);
+	my $before = $node->safe_psql($database, $properties);
+	{
+		local %ENV = (%ENV, $typist eq 'owner' ? (PGUSER => 'owner') : ());
+		run_examples($node, $database, $left_behind, $recipe);
+	}
+
+	is($node->safe_psql($database, q{
+			INSERT INTO photos (title, user_id) VALUES ('harbour', 1) RETURNING tableoid::regclass, changed_by}, @as_app),
+		'photos_old|app', "$when: the application's role inserts into the new table, and the trigger fires once");
+	is($node->safe_psql($database, $properties), $before,
+		"$when: the new table has the owner, privileges, policies, triggers, foreign keys and comments of the old one");
+	fails_with($node, "INSERT INTO photos (title, user_id) VALUES ('harbour', 2)", qr/^42501 new row violates row-level security/,
+		"$when: a policy still applies to the application's role", @as_app);
+	fails_with($node, 'INSERT INTO photos (id, title) VALUES (1, \'\')', qr/^42501 permission denied/,
+		"$when: the application's role gets no privilege that it did not have", @as_app);
+	$node->safe_psql($database, "GRANT INSERT (id) ON photos TO app");
+	is($node->safe_psql($database, qq{
+			INSERT INTO photos (id, title, user_id) VALUES ($in_three_days, 'later', 1) RETURNING tableoid::regclass <> 'photos_old'::regclass, changed_by},
+			@as_app), 't|app', "$when: the trigger fires once in a later partition");
+	is($node->safe_psql($database, 'SELECT string_agg(title, \' \' ORDER BY id) FROM photos', @as_app), 'harbour later',
+		"$when: the application's role sees its own rows of all partitions, and no others");
+	fails_with($node, "INSERT INTO photos (id, title, user_id) VALUES ($in_three_days + 1, 'lost', 3)", qr/^23503/,
+		"$when: the foreign key applies in a later partition", dbname => $database);
+	is($node->safe_psql($database, q{SELECT count(*) FROM pg_constraint WHERE conrelid = 'photos_old'::regclass AND contype = 'f'}),
+		1, "$when: the foreign key takes over that of the old table");
+	is($node->safe_psql($database, q{SELECT count(*) FROM make_partitions('photos', now() + interval '4 days', now() + interval '4 days')}, @as_owner),
+		1, "$when: the owner makes the next partitions");
+	is($node->safe_psql($database, q{SELECT DISTINCT relowner::regrole FROM pg_class WHERE relname LIKE 'photos\_2%' AND relkind = 'r'}),
+		'owner', "$when: all new partitions belong to the owner");
+}
+
+# --- with objects that refer to it -----------------------------------------
+
+my $with_objects = q{
+	CREATE TABLE photos (id bigserial PRIMARY KEY, title text);
+	CREATE VIEW titles AS SELECT title FROM photos;
+	CREATE FUNCTION how_many() RETURNS bigint BEGIN ATOMIC SELECT count(*) FROM photos; END;
+	CREATE FUNCTION shown(photos) RETURNS text LANGUAGE sql AS 'SELECT $1.title';
+	CREATE TABLE comments (photo_id bigint REFERENCES photos);
+	CREATE POLICY of_photos ON comments USING (photo_id IN (SELECT id FROM photos));
+	CREATE PUBLICATION everything FOR TABLE photos};
+my $later = "INSERT INTO photos VALUES ($in_three_days, 'later')";
+my $comment_later = q{INSERT INTO comments SELECT id FROM photos WHERE title = 'later'};
+my $later_titles = q{SELECT count(*) FROM titles WHERE title = 'later'};
+
+database_with('left_alone', $with_objects);
+$node->safe_psql('left_alone', "$recipe->{code}; $later");
+fails_with($node, $comment_later, qr/^23503/, 'control: a foreign key of another table stays with the old table', dbname => 'left_alone');
+is($node->safe_psql('left_alone', $later_titles), 0, 'control: a view stays with the old table');
+
+database_with('recreated', $with_objects);
+$node->safe_psql('recreated', q{
+	ALTER TABLE photos ADD version int GENERATED ALWAYS AS IDENTITY;
+	INSERT INTO photos (title) VALUES ('first'), ('second'); INSERT INTO comments VALUES (1);
+	ALTER PUBLICATION everything SET (publish_via_partition_root = true)});
+is($node->safe_psql('recreated', $left_behind->{code} =~ s/;\s*$/ ORDER BY 1/r) . "\n", <<'EOS', 'all that would stay with the old table is listed');
+constraint comments_photo_id_fkey on table comments
+function how_many()
+function shown(photos)
+policy of_photos on table comments
+publication of table photos in publication everything
+rule _RETURN on view titles
+sequence photos_id_seq
+sequence photos_version_seq
+EOS
+my $recreated = $recipe->{code} =~ s{^-- here: .*\n}{
+	DROP VIEW titles; CREATE VIEW titles AS SELECT title FROM photos;
+	DROP POLICY of_photos ON comments; CREATE POLICY of_photos ON comments USING (photo_id IN (SELECT id FROM photos));
+	DROP FUNCTION how_many; CREATE FUNCTION how_many() RETURNS bigint BEGIN ATOMIC SELECT count(*) FROM photos; END;
+	DROP FUNCTION shown; CREATE FUNCTION shown(photos) RETURNS text LANGUAGE sql AS 'SELECT \$1.title';
+	ALTER TABLE comments DROP CONSTRAINT comments_photo_id_fkey;
+	ALTER TABLE comments ADD CONSTRAINT comments_photo_id_fkey FOREIGN KEY (photo_id) REFERENCES photos NOT VALID;
+	ALTER PUBLICATION everything DROP TABLE photos_old;
+	ALTER PUBLICATION everything ADD TABLE photos;
+	ALTER SEQUENCE photos_id_seq OWNED BY photos.id;
+	SELECT setval(pg_get_serial_sequence('photos', 'version'), last_value) FROM photos_version_seq;
+	ALTER TABLE photos_old ALTER version DROP IDENTITY;
+}mr;
+isnt($recreated, $recipe->{code}, 'the recipe has a place for these objects');
+$node->safe_psql('recreated', $recreated);
+$node->safe_psql('recreated', "$later; $comment_later; ALTER TABLE comments VALIDATE CONSTRAINT comments_photo_id_fkey");
+is($node->safe_psql('recreated', "SELECT how_many(), shown(photos) FROM photos WHERE title = 'later'; $later_titles"), "3|later\n1",
+	'a view and functions that were created again have all rows');
+is($node->safe_psql('recreated', q{SELECT tablename FROM pg_publication_tables}), 'photos',
+	'a publication to which the new table was added publishes it as one table');
+is($node->safe_psql('recreated', q{SELECT max(version) FROM photos}), 3, 'an identity column goes on');
+is($node->safe_psql('recreated', 'DROP TABLE photos_old CASCADE; SELECT count(*) FROM photos'), 1,
+	'the old partition can be dropped with its sequences');
+
+$node->stop;
+done_testing();

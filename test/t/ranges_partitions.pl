@@ -1,0 +1,76 @@
+# Partitions by time: make_partitions() of doc/ranges.md makes a partition for each
+# day of UTC, and queries read those that they need.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use SnowflakeTest;
+
+my $node = server_in_utc('partitions', "autovacuum = off\nmax_parallel_workers_per_gather = 0\n");
+$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+
+sub value { my ($sql) = @_; return $node->safe_psql('postgres', $sql) }
+
+my ($logs, $function, $daily) = blocks_in('doc/ranges.md', 'Partitions');
+run_examples($node, 'postgres', blocks_in('doc/ranges.md', 'Time ranges and partitions'), $logs, $function, $daily);
+is(value(q{SELECT make_partitions('logs', '2026-11-02Z', '2026-11-05Z')}),
+	join("\n", map { "logs_2026110$_" } 2 .. 5), 'make_partitions() makes a partition for each day');
+is(value(q{SELECT make_partitions('logs', '2026-11-01 23:00Z', '2026-11-05 01:00Z')}), 'logs_20261101',
+	'make_partitions() makes what is missing');
+run_examples($node, 'postgres', blocks_in('doc/ranges.md', 'Dropping old ones'));
+is(value(q{
+		SELECT bool_and(relname = 'logs_' || to_char(bounds[1], 'YYYYMMDD') AND bounds[1] = date_trunc('day', bounds[1])
+			AND bounds[2] = bounds[1] + interval '1 day'), count(*) FROM (
+			SELECT relname, array_agg(snowflake_timestamp(bound[1]::bigint) ORDER BY nr) AS bounds
+			FROM pg_inherits JOIN pg_class ON oid = inhrelid,
+				regexp_matches(pg_get_expr(relpartbound, oid), '\d+', 'g') WITH ORDINALITY AS b (bound, nr)
+			WHERE inhparent = 'logs'::regclass GROUP BY relname) AS partitions}),
+	't|7', 'each partition has the day of UTC that its name says');
+value(q{INSERT INTO logs SELECT id, kind FROM events WHERE id >= snowflake_min_id('2026-11-02Z') AND id < snowflake_min_id('2026-11-06Z');
+	ANALYZE logs});
+is(value(q{SELECT string_agg(DISTINCT tableoid::regclass::text, ' ') FROM logs WHERE id < snowflake_min_id('2026-11-03Z')}),
+	'logs_20261102', 'rows are in the partition of their day');
+
+# Which partitions a query reads
+sub partitions_read
+{
+	my $plan = plan_of($node, @_);
+	my %seen;
+	return join ' ', grep { !$seen{$_}++ } $plan =~ /^[^\n]* on (logs_\w+)/mg;
+}
+
+my ($id) = value(q{SELECT id FROM logs WHERE id >= snowflake_min_id('2026-11-03Z') LIMIT 1});
+my $generic = 'SET plan_cache_mode = force_generic_plan; PREPARE since (timestamptz, timestamptz) AS
+	SELECT * FROM logs WHERE id >= snowflake_min_id($1) AND id < snowflake_min_id($2);';
+my $midnight = q{date_trunc('day', now(), 'UTC')};
+my $today = value(qq{SELECT to_char($midnight, '"logs_"YYYYMMDD')});
+is(partitions_read(q{SELECT * FROM logs WHERE id >= snowflake_min_id('2026-11-04 12:00Z') AND id < snowflake_min_id('2026-11-04 12:30Z')}),
+	'logs_20261104', 'a query reads the partition of its time');
+is(partitions_read("SELECT * FROM logs WHERE id = $id"), 'logs_20261103', 'an ID is looked for in one partition');
+is(partitions_read(q{EXECUTE since('2026-11-04 12:00Z', '2026-11-05 12:00Z')}, $generic),
+	'logs_20261104 logs_20261105', 'a prepared statement reads the partitions of its times');
+like(plan_of($node, q{EXECUTE since('2026-11-04 12:00Z', '2026-11-05 12:00Z')}, $generic),
+	qr/Subplans Removed: 5/, 'the executor leaves out the others');
+is(partitions_read("SELECT * FROM logs WHERE id >= snowflake_min_id($midnight) AND id < snowflake_min_id($midnight + interval '1 day')"),
+	$today, 'a query that depends on now() reads the partition of today');
+is(partitions_read(q{SELECT * FROM shown_logs WHERE id >= snowflake_min_id('2026-11-02Z') AND id < snowflake_min_id('2026-11-03Z')},
+		'CREATE VIEW shown_logs AS SELECT id, snowflake_timestamp(id) AS created_at, kind FROM logs;'),
+	'logs_20261102', 'a view leads to the partition of the day');
+is(scalar(split / /, partitions_read(q{SELECT * FROM shown_logs WHERE created_at >= '2026-11-03Z'})), 7,
+	'a condition on snowflake_timestamp(id) leads to all partitions');
+like(plan_of($node, q{SELECT * FROM logs WHERE id < snowflake_min_id('2026-11-04 12:00Z') ORDER BY id DESC LIMIT 20}),
+	qr/^Limit\n +-> +Append\n.*_20261104\w* .*_20261103\w* .*_20261102\w* /s, 'a page reads the newest partition first');
+
+# Pruned while the query runs
+my $plan = value(<<EOS);
+CREATE TABLE times AS SELECT '2026-11-03 12:00Z'::timestamptz AS since, '2026-11-03 13:00Z'::timestamptz AS until;
+SET enable_hashjoin = off; SET enable_mergejoin = off;
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)
+SELECT logs.* FROM times, logs WHERE id >= snowflake_min_id(since) AND id < snowflake_min_id(until);
+EOS
+like($plan, qr/logs_20261103_pkey[^\n]*actual rows=60/, 'a join reads the partition of its time');
+unlike($plan =~ s/[^\n]*logs_20261103[^\n]*//r, qr/ on logs_\d+ [^\n]*actual/, 'a join reads no other partition');
+
+$node->stop;
+done_testing();

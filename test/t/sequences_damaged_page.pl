@@ -1,0 +1,89 @@
+# A damaged page of a sequence is an error, never an ID.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use SnowflakeTest;
+
+# Checksums, which clusters have since 18, would find the damage first.
+my $node = server_ahead_of_clock('damaged', "ignore_checksum_failure = on\n");
+next_id($node);
+my $path = file_of($node, 'used');
+$node->stop;
+my $page = slurp_file($path);
+my ($lower, $upper, $special) = unpack 'SSS', substr($page, 12, 6);
+my $length = 41;
+my $set_line_pointer = sub {
+	my (undef, $offset, $flags, $size) = @_;
+	my $little_endian = unpack 'C', pack('S', 1);
+	substr($_[0], 24, 4) = pack 'L', $little_endian
+	  ? $offset | $flags << 15 | $size << 17
+	  : $offset << 17 | $flags << 15 | $size;
+};
+my $set_header_size = sub { substr($_[0], $_[1] + 22, 1) = "\x18" };
+{
+	my $same = $page;
+	$set_line_pointer->($same, $upper, 1, $length);
+	$set_header_size->($same, $upper);
+	ok($same eq $page, 'a sequence\'s page has the form that the damaged ones start from');
+}
+# Each of these but the zeroes damages one thing only.
+my %damage = (
+	'magic number' => sub { substr($_[0], $special, 4) = "\0\0\0\0" },
+	'zeroes' => sub { $_[0] = "\0" x length $_[0] },
+	'header size' => sub { substr($_[0], $upper + 22, 1) = "\xff" },
+	'end of line pointers' => sub { substr($_[0], 12, 2) = pack 'S', $lower + 4 },
+	'dead line pointer' => sub { $set_line_pointer->($_[0], $upper, 3, $length) },
+	'short tuple' => sub { $set_line_pointer->($_[0], $upper, 1, $length - 1) },
+	'tuple in the page header' => sub {
+		$set_line_pointer->($_[0], 16, 1, $length);
+		$set_header_size->($_[0], 16) },
+	'tuple in the special space' => sub {
+		$set_line_pointer->($_[0], $upper + 8, 1, $length);
+		$set_header_size->($_[0], $upper + 8) },
+	'large special space' => sub {
+		my $tuple = substr($_[0], $upper, $length);
+		substr($_[0], $upper - 8, $length) = $tuple;
+		substr($_[0], $special - 8, 4) = substr($_[0], $special, 4);
+		substr($_[0], 14, 4) = pack 'SS', $upper - 8, $special - 8;
+		$set_line_pointer->($_[0], $upper - 8, 1, $length) });
+foreach my $what (sort keys %damage)
+{
+	my $bad = $page;
+	$damage{$what}->($bad);
+	write_file($path, $bad);
+	$node->start;
+	fails_with($node, q{SELECT next_id(5, 'used')}, qr/^XX001 page of sequence "used" is damaged/,
+		"next_id() reports a damaged page: $what");
+	fails_with($node, q{SELECT snowflake_status('used')}, qr/^XX001 /,
+		"snowflake_status() reports a damaged page: $what");
+	$node->stop;
+}
+
+# A page that cannot be read at all
+$node = PostgreSQL::Test::Cluster->new('checksums');
+$node->init(extra => ['--data-checksums']);
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; SELECT next_id(5)');
+my $file = $node->safe_psql('postgres', q{SELECT pg_relation_filepath('next_id_seq')});
+$node->stop;
+$node->corrupt_page_checksum($file, 0);
+$node->start;
+my ($ret, $stdout, $stderr) = $node->psql('postgres', q{
+	DO $$
+	BEGIN
+		FOR i IN 1..3 LOOP
+			BEGIN
+				RAISE NOTICE 'ID %', next_id(5);
+			EXCEPTION WHEN data_corrupted THEN
+				RAISE NOTICE 'refused';
+			END;
+		END LOOP;
+	END $$});
+is(scalar(() = $stderr =~ /NOTICE:  refused/g), 3, 'next_id() refuses a page with a bad checksum every time');
+unlike($stderr, qr/NOTICE:  ID|leak/, 'next_id() makes no ID of a page with a bad checksum, and leaks no buffer');
+$node->stop;
+
+done_testing();

@@ -1,0 +1,92 @@
+# A crowd wants more IDs than the layout has.  Each session gets its share, and
+# sessions can be canceled.
+#
+# The test notes how long things took, and compares no times.  What must end does
+# so before a statement that takes many times as long.
+
+use strict;
+use warnings;
+use List::Util qw(min max sum);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+use SnowflakeTest;
+
+my $sessions = 100;
+my $dir = PostgreSQL::Test::Utils::tempdir;
+my $node = PostgreSQL::Test::Cluster->new('crowd');
+$node->init;
+$node->append_conf('postgresql.conf', "max_connections = 120\nlog_statement = none\n");
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+append_to_file("$dir/take.sql", "SELECT count(next_id(:client_id)) FROM generate_series(1, 1000);\n");
+
+# Send a long statement three times, and have it ended.  Returns the seconds until
+# each ended with this error, or undef.
+sub ends_with
+{
+	my ($session, $error, $sql, $end) = @_;
+
+	return map {
+		send_sql($session, $sql);
+		$end->();
+		my $start = time();
+		session_prints($session, qr/ERROR: .*$error/) ? time() - $start : undef;
+	} 1 .. 3;
+}
+
+foreach my $max_lead ('0', '1s')
+{
+	$node->append_conf('postgresql.conf', "snowflake.max_lead = $max_lead\n");
+	$node->reload;
+	my $crowd = IPC::Run::start(
+		[ 'pgbench', '-n', '-c', $sessions, '-j', 2, '-T', 3600, '--log', "--log-prefix=$dir/lead$max_lead",
+			'-f', "$dir/take.sql", $node->connstr('postgres') . ' application_name=crowd' ],
+		'>', \my $out, '2>', \my $err);
+	ok( $node->poll_query_until('postgres', qq{
+			SELECT count(*) >= $sessions FROM pg_stat_activity WHERE application_name = 'crowd' AND query LIKE '%next_id%'}),
+		"max_lead = $max_lead: all sessions of a crowd ask for IDs");
+	my $start = time();
+
+	my $session = $node->background_psql('postgres', on_error_stop => 0);
+	my $pid = $session->query_safe('SELECT pg_backend_pid()');
+	my $many = 'SELECT count(next_id(5)) FROM generate_series(1, 10000000)';
+	my @canceled = ends_with($session, 'canceling statement due to user request', $many, sub {
+		$node->poll_query_until('postgres', "SELECT state = 'active' FROM pg_stat_activity WHERE pid = $pid");
+		sleep(0.05);
+		kill 'INT', $pid });
+	my @timed_out = ends_with($session, 'canceling statement due to statement timeout',
+		"SET statement_timeout = '100ms'; $many", sub { });
+	is(scalar(grep { !defined } @canceled), 0, "max_lead = $max_lead: a cancel ends a statement amid a crowd");
+	is(scalar(grep { !defined } @timed_out), 0, "max_lead = $max_lead: statement_timeout ends a statement amid a crowd");
+	note(sprintf 'canceled after %s ms, timed out after %s ms, 100 of which were granted',
+		map { join ', ', map { sprintf '%.0f', 1000 * ($_ // -1) } @$_ } \@canceled, \@timed_out);
+	$session->quit;
+
+	# pgbench writes its log to the end if the server ends its sessions.
+	sleep(max(0, $start + 4 - time()));
+	my $seconds = time() - $start;
+	$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'crowd'});
+	$crowd->finish;
+
+	# A line has the client, the number of its transaction, microseconds and more.
+	my (%count, @times);
+	foreach my $line (map { split /\n/, slurp_file($_) } glob "$dir/lead$max_lead.*")
+	{
+		my ($client, undef, $time) = split / /, $line;
+		$count{$client}++;
+		push @times, $time / 1000;
+	}
+	note(sprintf '%d sessions, %.0f IDs a second; a session got %d to %d thousand; 1000 IDs took %.0f ms on average, %.0f ms at worst',
+		scalar keys %count, 1000 * @times / $seconds, min(values %count), max(values %count),
+		sum(@times) / @times, max(@times));
+	is(scalar keys %count, $sessions, "max_lead = $max_lead: every session of a crowd gets IDs");
+	cmp_ok(min(values %count), '>', max(values %count) / 10,
+		"max_lead = $max_lead: no session of a crowd gets less than a tenth of what another one gets");
+	cmp_ok($node->safe_psql('postgres', 'SELECT extract(epoch FROM lead) FROM snowflake_status()'),
+		'<=', $max_lead eq '0' ? 0 : 1, "max_lead = $max_lead: a crowd leaves the sequence no further ahead");
+}
+
+$node->stop;
+done_testing();

@@ -1,0 +1,158 @@
+# A promoted standby repeats no ID that the old primary gave out and that it or
+# its clock knows of.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+use SnowflakeTest;
+use StandbyTest;
+
+my $next = q{SELECT next_id(5, 'used')};
+my $nextval = q{SELECT nextval('plain')};
+
+# A synchronous standby that does not answer.  Session A writes the record that
+# covers B's ID in an open transaction, and B has nothing to commit.
+{
+	my $primary = primary('unanswered');
+	my $standby = standby_of($primary, 'silent');
+	make_synchronous($primary) or die 'the standby is not synchronous';
+	my @session = map { session($primary) } 1, 2;
+	$_->query_safe("$next; $nextval") foreach @session;
+	my $last = $session[0]->query_safe($next);
+
+	all_flushed($primary, $standby);
+	$primary->safe_psql('postgres', 'CHECKPOINT');
+	need_record($primary);
+	$primary->safe_psql('postgres', q{
+		SET synchronous_commit = local;
+		SELECT setval('plain', last_value + 100) FROM plain});
+	all_flushed($primary, $standby);
+	$standby->stop;
+
+	$session[0]->query_safe("BEGIN; $nextval");
+	my $value = $session[1]->query_safe($nextval);
+	send_sql($_, $next) foreach @session;
+	ok(sessions_wait_for_standby($primary, 2), 'two sessions wait for a standby that does not answer');
+	my $taken = sub { $_->{run}->pump_nb foreach @session; return map { $_->{stdout} =~ /(\d+)\n/ } @session };
+	is(scalar(() = $taken->()), 0, 'sessions that wait for a standby get no ID');
+	my $local = $primary->safe_psql('postgres', "SET synchronous_commit = local; $next");
+	my @taken = $taken->();
+
+	fail_over($primary, $standby);
+	my $after = $standby->safe_psql('postgres', $next);
+	cmp_ok($after, '<=', $local,
+		'the promoted standby repeats an ID that was taken with synchronous_commit = local (control)');
+	is(scalar(grep { $_ >= $after } $last, @taken), 0,
+		'the promoted standby repeats no ID of sessions that waited for it');
+  SKIP:
+	{
+		skip 'nextval() does not repeat a value here', 1
+		  if $standby->safe_psql('postgres', $nextval) > $value;
+		pass('nextval() on the promoted standby repeats a value (control)');
+	}
+	$standby->stop;
+}
+
+# A synchronous standby that has all WAL and replays none.
+{
+	my $primary = primary('primary');
+	my $standby = standby_of($primary, 'paused');
+	make_synchronous($primary) or die 'the standby is not synchronous';
+
+	$standby->safe_psql('postgres', 'SELECT pg_wal_replay_pause()');
+	ok($standby->poll_query_until('postgres', q{SELECT pg_get_wal_replay_pause_state() = 'paused'}),
+		'the standby pauses its replay');
+	need_record($primary);
+	# A session's first ID has a record of its own, so take them all in one.
+	my $last = $primary->safe_psql('postgres', q{SELECT max(next_id(5, 'used')) FROM generate_series(1, 1000)});
+	cmp_ok($standby->safe_psql('postgres', 'SELECT last_value FROM used'), '<', value_of($last),
+		'a standby whose replay is paused does not know of the last ID');
+	# A standby may have its primary's setting, which does nothing before promotion.
+	$standby->append_conf('postgresql.conf', q{synchronous_standby_names = 'dead'});
+	$standby->reload;
+	fail_over($primary, $standby);
+	my $waiting = session($standby);
+	send_sql($waiting, $next);
+	ok(sessions_wait_for_standby($standby, 1), 'a promoted standby that asks for a standby that it does not have waits for it');
+	my ($ask_for_none) = slurp_file("$top/doc/scaling.md") =~ /`(ALTER SYSTEM SET synchronous_standby_names = '')`/;
+	$standby->safe_psql('postgres', "$ask_for_none; SELECT pg_reload_conf()");
+	cmp_ok(result($waiting), '>', $last, 'a call on a promoted standby goes on when it no longer asks for a standby');
+	cmp_ok(next_id($standby), '>', $last,
+		'the next ID is larger on a standby that was promoted while its replay was paused');
+	$standby->stop;
+}
+
+# An asynchronous standby that lags.  The clock covers what it has not received,
+# once it has reached a later tick than the last ID's.
+{
+	my $primary = primary('lost');
+	$primary->safe_psql('postgres', 'ALTER SEQUENCE used RESTART');
+	my $standby = standby_of($primary, 'lagging');
+	my $received = next_id($primary);
+
+	all_flushed($primary, $standby);
+	$standby->stop;
+	# Let the next ID be beyond what the standby's last record covers.
+	sleep(1.1);
+	my $last = $primary->safe_psql('postgres', q{
+		SET snowflake.max_lead = '1s';
+		SELECT max(next_id(5, 'used')) FROM generate_series(1, 100000)});
+	my $time = $primary->safe_psql('postgres', "SELECT snowflake_timestamp($last) + interval '1 ms'");
+	cmp_ok($last - $received, '>', 1100 << 23, 'the standby lags by more IDs than its last record covers');
+	fail_over($primary, $standby);
+	ok($standby->poll_query_until('postgres', "SELECT clock_timestamp() >= '$time'"),
+		'the clock of the promoted standby passes the tick of the last ID');
+	cmp_ok($standby->safe_psql('postgres', 'SELECT last_value FROM used'), '<', value_of($last),
+		'the sequence of the standby that lagged is behind the last ID');
+	cmp_ok(next_id($standby), '>', $last, 'the next ID is larger on a standby that lagged, by its clock');
+
+	# The clock does not cover IDs that were further ahead of it.
+	my $lost = ($last >> 23) + 86_400_000 << 23;
+	cmp_ok(next_id($standby), '<', $lost,
+		'a standby that lagged makes smaller IDs than a lost one that was a day ahead of the clock');
+	$standby->safe_psql('postgres', "SELECT setval('used', " . value_of($lost | 1023) . ')');
+	cmp_ok(next_id($standby), '>', $lost, 'setval() takes the sequence of a standby that lagged above the lost IDs');
+	$standby->stop;
+}
+
+# A later time in the same tick does not do.  Ticks are of 10 ms here, and the
+# new primary's clock stands still.
+SKIP:
+{
+	skip 'libfaketime is not installed', 2 unless faketime_library();
+
+	my $primary = primary('coarse');
+	my $standby = standby_of($primary, 'frozen');
+	my $many = q{SELECT next_id(5, 'coarse', 'sonyflake') FROM generate_series(1, 100)};
+
+	$primary->safe_psql('postgres', q{
+		CREATE SEQUENCE coarse;
+		SELECT snowflake_alter_sequence('coarse', 'sonyflake');
+		SELECT next_id(5, 'coarse', 'sonyflake')});
+	all_flushed($primary, $standby);
+	$standby->stop;
+	sleep(1.1);
+	my @lost = split /\n/, $primary->safe_psql('postgres', $many);
+	crash($primary);
+	start_with_clock($standby, '+0');
+	$standby->promote;
+
+	# IDs that the new primary repeats with its clock so long after the last
+	# ID's time
+	my $repeated = sub {
+		my ($later) = @_;
+		set_clock($standby, $standby->safe_psql('postgres',
+			"SELECT to_char(snowflake_timestamp($lost[-1], 'sonyflake') + interval '$later', 'YYYY-MM-DD HH24:MI:SS.US')"));
+		my %made = map { $_ => 1 } split /\n/, $standby->safe_psql('postgres', $many);
+		return scalar grep { $made{$_} } @lost;
+	};
+	cmp_ok($repeated->('9 ms'), '>', 0, 'IDs are repeated while the clock is in the tick of the last lost ID (control)');
+	is($repeated->('10 ms'), 0, 'no ID is repeated once the clock is in the tick after the last lost ID');
+	$standby->stop;
+}
+
+done_testing();

@@ -1,0 +1,57 @@
+# Logical replication carries rows and no sequences.  Publisher and subscriber
+# have a shard each.  The query of doc/scaling.md finds the publisher's in rows
+# that were replicated, and not in those that were copied.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use SnowflakeTest;
+
+my $publisher = server_ahead_of_clock('publisher', '', allows_streaming => 'logical');
+$publisher->safe_psql('postgres', q{
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), n int);
+	INSERT INTO photos SELECT FROM generate_series(1, 100);
+	CREATE TABLE notes (n int PRIMARY KEY);
+	INSERT INTO notes SELECT generate_series(1, 100);
+	CREATE PUBLICATION p FOR TABLE photos, notes});
+ahead_of_clock($publisher, 'next_id_seq', '1 day');
+my $ahead = $publisher->safe_psql('postgres', 'INSERT INTO photos DEFAULT VALUES RETURNING id');
+
+my $subscriber = PostgreSQL::Test::Cluster->new('subscriber');
+$subscriber->init;
+$subscriber->append_conf('postgresql.conf', 'track_commit_timestamp = on');
+$subscriber->start;
+$subscriber->safe_psql('postgres', q{
+	CREATE EXTENSION snowflake;
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(6), n int);
+	INSERT INTO photos SELECT FROM generate_series(1, 50);
+	CREATE TABLE notes (n int PRIMARY KEY, id bigint DEFAULT next_id(6))});
+$subscriber->safe_psql('postgres',
+	"CREATE SUBSCRIPTION s CONNECTION '" . $publisher->connstr('postgres') =~ s/'/''/gr . "' PUBLICATION p");
+$subscriber->wait_for_subscription_sync($publisher, 's');
+my ($servers) = grep { /pg_xact_commit_timestamp_origin/ } map { $_->{code} } blocks_in('doc/scaling.md', 'Two servers with the same number');
+$servers =~ s/> 1;/> 0;/ or die 'no condition on the count of servers';
+is($subscriber->safe_psql('postgres', $servers), '', 'rows that a subscription copied belong to no server');
+$publisher->safe_psql('postgres', q{
+	INSERT INTO photos SELECT FROM generate_series(1, 100);
+	INSERT INTO notes SELECT generate_series(101, 200)});
+$subscriber->safe_psql('postgres', 'INSERT INTO photos SELECT FROM generate_series(1, 50)');
+$publisher->wait_for_catchup('s');
+
+is($subscriber->safe_psql('postgres', $servers), '5|{s}', 'rows that were replicated belong to the server from which they came');
+is($subscriber->safe_psql('postgres', 'SELECT snowflake_shard(id), count(*) FROM photos GROUP BY 1 ORDER BY 1'),
+	"5|201\n6|100", 'a subscriber has the publisher\'s rows beside its own');
+is($subscriber->safe_psql('postgres', q{SELECT lead < interval '1 hour' FROM snowflake_status()}),
+	't', 'replicated rows leave the subscriber\'s sequence where it is');
+is( $subscriber->safe_psql('postgres', qq{
+		UPDATE photos SET n = 2 WHERE id = $ahead RETURNING snowflake_timestamp(id) > now() + interval '1 hour'}),
+	't', 'replicated rows keep their IDs\' times');
+is($subscriber->safe_psql('postgres', 'SELECT count(DISTINCT id), bool_and(snowflake_shard(id) = 6) FROM notes'),
+	'200|t', 'a subscriber makes an ID for each row, copied or replicated, if the publisher has none');
+
+$subscriber->safe_psql('postgres', 'DROP SUBSCRIPTION s');
+$subscriber->stop;
+$publisher->stop;
+done_testing();

@@ -1,0 +1,135 @@
+# synchronous_standby_names changes while sessions make IDs.  An ID goes out only
+# when the standbys that are asked for now have its record.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use SnowflakeTest;
+use StandbyTest;
+
+my $primary = primary('primary');
+my ($s1, $s2) = map { standby_of($primary, $_) } 's1', 's2';
+my ($session, $other, $locker) = map { session($primary) } 1 .. 3;
+my $next = q{SELECT next_id(5, 'used')};
+my $lsn;
+
+$answering = $s1;
+
+# Send a statement that makes an ID, waits for the locker, and goes on with $then.
+sub send_interrupted
+{
+	my ($then) = @_;
+
+	$locker->query_safe('SELECT pg_advisory_lock(1)');
+	send_sql($session, qq{DO \$\$ BEGIN
+		PERFORM next_id(5, 'used');
+		PERFORM pg_advisory_xact_lock(1);
+		$then
+		RAISE NOTICE 'went on';
+		END \$\$});
+	return waits_for_lock(1);
+}
+
+sub waits_for_lock
+{
+	my ($lock) = @_;
+	return $primary->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks
+		WHERE pid = $session->{backend} AND locktype = 'advisory' AND objid = $lock AND NOT granted")
+	  || die 'the statement does not wait for the lock';
+}
+
+sub let_go_on { return $locker->query_safe('SELECT pg_advisory_unlock(1)') }
+
+# A statement waits while standbys are asked for that are not there.  An operator
+# whose standby is dead then asks for fewer.
+foreach my $change ([ 'nosuch', '' ], [ 'FIRST 2 (s1, nosuch)', 'FIRST 1 (s1, nosuch)' ])
+{
+	my ($old, $new) = @$change;
+
+	set_names($primary, $old, 1);
+	need_record($primary);
+	send_sql($session, MANY_IDS);
+	waits($session, "$old: a statement waits for a standby that is not there");
+	$lsn = $primary->lsn('insert');
+	set_names($primary, $new, 0);
+	is(result($session), MANY, "$old is changed to '$new': a waiting statement goes on");
+	wrote_little($primary, $lsn, "$old is changed to '$new': the statement does not wait again at each call");
+}
+
+# A statement that began while no standby was asked for
+set_names($primary, '', 0);
+send_interrupted(q{PERFORM next_id(5, 'used') FROM generate_series(1, } . MANY . ');');
+set_names($primary, 's1', 0);
+$lsn = $primary->lsn('insert');
+let_go_on();
+ok(session_prints($session, qr/went on/), 'a statement goes on when a standby becomes synchronous');
+wrote_little($primary, $lsn, 'a statement that gets its first standby does not wait at each call');
+
+set_names($primary, '', 0);
+send_interrupted(q{RAISE NOTICE 'ID %', next_id(5, 'used');});
+set_names($primary, 'nosuch', 1);
+let_go_on();
+waits($session, 'a statement waits for a standby that is asked for since it began');
+canceled_wait_is_error($session, 'a canceled wait for a standby that is asked for since the statement began is an error');
+unlike($session->{stderr}, qr/NOTICE:  ID/,
+	'a canceled wait for a standby that is asked for since the statement began returns no ID');
+
+# From now on s2 is connected but receives nothing.  Without that, it would have
+# all WAL a moment later, whether anybody waits for it or not.
+set_names($primary, 'FIRST 2 (s1, s2)', 0);
+$session->{stderr} = '';
+$session->query_safe($next);
+kill 'STOP', $s2->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
+
+# Changes between statements
+set_names($primary, 's1', 0);
+need_record($primary);
+like($session->query_safe($next), qr/^\d+$/, 'an ID goes out when s1 has the record');
+my $old = 's1';
+foreach my $change (
+	[ 's2', 1 ], [ 'FIRST 1 (s1, s2)', 0 ], [ 'FIRST 2 (s1, s2)', 1 ],
+	[ 'ANY 1 (s1, s2)', 0 ], [ 'ANY 2 (s1, s2)', 1 ], [ '*', 0 ], [ 'FIRST 1 (s2, s1)', 1 ])
+{
+	my ($new, $waits) = @$change;
+	my $name = "$old is changed to $new";
+
+	set_names($primary, $new, $waits);
+	$lsn = $primary->lsn('insert');
+	send_sql($session, MANY_IDS);
+	if ($waits)
+	{
+		waits($session, "$name: no ID goes out from the record that s1 has");
+		canceled_wait_is_error($session, "$name: a canceled wait is an error");
+	}
+	else
+	{
+		is(result_or_wait($session), MANY, "$name: IDs go out from the record that s1 has");
+		wrote_little($primary, $lsn, "$name: the statement does not wait at each call");
+	}
+	$old = $new;
+}
+
+# Changes in mid-statement.  The first reload is pending when the second comes.
+foreach my $change ([ 's1', 's2' ], [ 'FIRST 1 (s1, s2)', 'FIRST 2 (s1, s2)' ])
+{
+	my ($old, $new) = @$change;
+
+	set_names($primary, $old, 0);
+	send_interrupted(q{PERFORM next_id(5, 'used'); PERFORM pg_advisory_xact_lock(2); PERFORM next_id(5, 'used');});
+	$other->query_safe('SELECT pg_advisory_lock(2)');
+	set_names($primary, $old, 0);
+	let_go_on();
+	waits_for_lock(2);
+	set_names($primary, $new, 1);
+	$other->query_safe('SELECT pg_advisory_unlock(2)');
+	waits($session, "$old is changed to $new in mid-statement: the statement waits");
+	cancel($session);
+}
+
+# A stopped WAL receiver would not end with its server.
+crash($s2);
+$s1->stop;
+$primary->stop('immediate');
+done_testing();

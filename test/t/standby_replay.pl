@@ -1,0 +1,87 @@
+# Replay on a standby: its pages and records of sequences match the primary's.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+use SnowflakeTest;
+
+my $dir = PostgreSQL::Test::Utils::tempdir;
+my $node = server_ahead_of_clock('primary', <<EOC, allows_streaming => 1);
+autovacuum = off
+wal_consistency_checking = 'all'
+wal_keep_size = '1GB'
+EOC
+$node->safe_psql('postgres', 'CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), n int)');
+
+# Make the standby from a backup under load.
+append_to_file("$dir/load.sql", <<'EOS');
+SELECT next_id(5, 'used');
+SELECT nextval('used');
+BEGIN; INSERT INTO photos SELECT FROM generate_series(1, 20); ROLLBACK;
+SELECT count(next_id(5, 'used')) FROM generate_series(1, 3000);
+SELECT setval('used', last_value + 3) FROM used;
+EOS
+append_to_file("$dir/checkpoint.sql", "\\sleep 50 ms\nCHECKPOINT;\n");
+my $load = IPC::Run::start(
+	[ 'pgbench', '-n', '-c', 4, '-R', 300, '-T', 3600,
+		'-f', "$dir/load.sql\@30", '-f', "$dir/checkpoint.sql\@1", $node->connstr('postgres') ],
+	'>', \my $out, '2>', \my $err);
+sleep(0.5);
+$node->backup('base');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'base', has_streaming => 1);
+$standby->start;
+sleep(2);
+$load->signal('TERM');
+$load->finish;
+$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+
+# A standby stops if a page that it has replayed differs from the record's image.
+is($standby->safe_psql('postgres', 'SELECT pg_is_in_recovery()'), 't',
+	'wal_consistency_checking finds no difference under load');
+
+# Take a page apart: its LSN, the last value that its record covers, how far the
+# sequence is from there, and everything else but the checksum.
+sub page
+{
+	my ($server, $sequence) = @_;
+	my $page = slurp_file(file_of($server, $sequence));
+	# The page's one tuple is where its free space ends.
+	my $offset = unpack 'S', substr($page, 14, 2);
+	my ($last, $log_cnt) = unpack 'qq', substr($page, $offset + 24, 16);
+	my $lsn = unpack 'H*', substr($page, 0, 8);
+
+	substr($page, $offset + 24, 16) = '';
+	substr($page, 0, 10) = '';
+	return { lsn => $lsn, covered => $last + $log_cnt, log_cnt => $log_cnt, rest => unpack('H*', $page) };
+}
+
+$node->safe_psql('postgres', 'CHECKPOINT');
+ok( wait_for(sub {
+		$standby->safe_psql('postgres', 'CHECKPOINT');
+		return page($node, 'used')->{lsn} eq page($standby, 'used')->{lsn} }),
+	'a sequence\'s page has the same LSN on the standby as on the primary');
+foreach my $sequence ('used', 'next_id_seq')
+{
+	my ($ours, $theirs) = map { page($_, $sequence) } $node, $standby;
+	is($theirs->{rest}, $ours->{rest}, "the page of $sequence differs on the standby in its values only");
+	is($theirs->{covered}, $ours->{covered}, "the WAL of $sequence covers the same values on the standby");
+	is($theirs->{log_cnt}, 0, "the standby's sequence $sequence is at the last value that the WAL covers");
+}
+$standby->stop;
+
+# The records hold the file's name twice.  Replay does not need the one in the
+# record's own data, which pg_waldump prints first.
+my $from = $node->lsn('insert');
+$node->safe_psql('postgres', q{SELECT setval('used', last_value + 2000000) FROM used; SELECT next_id(5, 'used')});
+my ($records) = run_command([ 'pg_waldump', '-p', $node->data_dir . '/pg_wal', '-r', 'Sequence',
+		'-s', $from, '-e', $node->lsn('flush') ]);
+my ($file) = $node->safe_psql('postgres', q{SELECT pg_relation_filepath('used')}) =~ m{^base/(.*)};
+is(scalar(() = $records =~ m{ rel 1663/\Q$file\E, blkref #0: rel 1663/\Q$file\E }g), 2,
+	'the records of setval() and next_id() name the sequence\'s file');
+
+$node->stop;
+done_testing();

@@ -1,0 +1,94 @@
+# A call waits until the synchronous standby has the record that covers its ID.
+# If the wait ends before that, the session gets no ID.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use SnowflakeTest;
+use StandbyTest;
+
+my $primary = primary('primary');
+my $next = q{SELECT next_id(5, 'used')};
+my $insert = 'INSERT INTO photos DEFAULT VALUES RETURNING id';
+
+$primary->safe_psql('postgres', q{CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5, 'used'))});
+my $standby = standby_of($primary, 'standby');
+my $id = $primary->safe_psql('postgres', $insert);
+ok(make_synchronous($primary), 'the standby becomes synchronous');
+
+# One record covers many IDs.
+my ($session, $other) = map { session($primary) } 1, 2;
+$_->query_safe($next) foreach $session, $other;
+my $lsn = $primary->lsn('insert');
+$_->query_safe(MANY_IDS) foreach $session, $other;
+wrote_little($primary, $lsn, 'sessions share what the standby has acknowledged');
+
+# A wait holds off interrupts.
+need_record($primary);
+$session->query_safe($next);
+$session->query_safe(q{SET statement_timeout = '10ms'});
+send_sql($session, 'SELECT pg_sleep(60)');
+result($session);
+like($session->{stderr}, qr/ERROR:  canceling statement due to statement timeout/,
+	'statement_timeout works after a wait for a standby');
+$session->{stderr} = '';
+$session->query_safe('SET statement_timeout = 0');
+need_record($primary);
+$session->query_safe($next);
+send_sql($session, 'SELECT pg_sleep(60)');
+ok( $primary->poll_query_until('postgres',
+		"SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = $session->{backend}"),
+	'a statement sleeps after a wait for a standby');
+cancel($session);
+like($session->{stderr}, qr/ERROR:  canceling statement due to user request/,
+	'pg_cancel_backend() works after a wait for a standby');
+
+# The standby does not answer.
+need_record($primary);
+$standby->stop;
+send_sql($session, "BEGIN; $next");
+ok(sessions_wait_for_standby($primary, 1), 'a session that wrote a record waits for the standby');
+send_sql($other, $next);
+ok(sessions_wait_for_standby($primary, 2), 'a session that needs another\'s record waits for the standby');
+cancel($_) foreach $session, $other;
+is(scalar(grep { $_->{stderr} =~ /ERROR:  canceling wait for synchronous replication/ } $session, $other), 2,
+	'a canceled wait for the standby is an error');
+is($session->{stdout} . $other->{stdout}, '', 'sessions whose wait for the standby was canceled get no ID');
+like($primary->safe_psql('postgres', "SET synchronous_commit = local; $next"), qr/^\d+$/,
+	'next_id() with synchronous_commit = local does not wait for the standby');
+
+$standby->start;
+ok(standby_is_synchronous($primary), 'the standby is synchronous again after a restart');
+my $last = $primary->safe_psql('postgres', $insert);
+cmp_ok($last, '>', $id, 'IDs grow after the standby is back');
+
+# The postmaster's death ends a wait without an ID.  The IDs are enough to fill the
+# session's buffer, which it would send before it ends.  The first one needs the
+# first record of a new file.
+$primary->safe_psql('postgres', q{
+	SET synchronous_commit = local;
+	ALTER SEQUENCE used SET UNLOGGED;
+	ALTER SEQUENCE used SET LOGGED});
+$standby->stop;
+my $orphan = $primary->background_psql('postgres', on_error_stop => 0);
+send_sql($orphan, "COPY ($next FROM generate_series(1, 100000)) TO STDOUT");
+ok(sessions_wait_for_standby($primary, 1), 'COPY of IDs waits for the standby');
+my ($postmaster) = split /\n/, slurp_file($primary->data_dir . '/postmaster.pid');
+my @children = split ' ', `ps -o pid= --ppid $postmaster`;
+kill 'KILL', $postmaster;
+ok(wait_for(sub { !grep { kill 0, $_ } @children }), 'all server processes end when the postmaster is killed');
+eval { $orphan->{run}->finish };
+unlike($orphan->{stdout}, qr/\d{15}/, 'a session that waited for the standby when the postmaster was killed gets no ID');
+$primary->{_pid} = undef;
+
+fail_over($primary, $standby);
+is($standby->safe_psql('postgres', 'SELECT max(id) FROM photos'), $last, 'the promoted standby has the last row');
+cmp_ok($standby->safe_psql('postgres', $next), '>', $last, 'the next ID of the promoted standby is larger');
+$standby->stop;
+
+# A server removes the shared memory of its last life when it starts.
+$primary->start;
+$primary->stop;
+done_testing();
