@@ -1,6 +1,6 @@
 --
 -- bench/setup.sql
---    What bench/run compares, and how it measures.
+--    What script/bench compares, and how it measures.
 --
 CREATE EXTENSION snowflake;
 CREATE SCHEMA bench;

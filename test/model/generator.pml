@@ -1,7 +1,7 @@
 /*
  * generator.pml
  *	  A model of generator.c for SPIN, which tries every order of the steps
- *	  below, with a crash after any of them.  test/model/run runs it.
+ *	  below, with a crash after any of them.  script/model runs it.
  *
  * Two backends take values from one sequence.  Their steps are those of
  * put_value() in generator.c and make_durable() in durable.c, where comments

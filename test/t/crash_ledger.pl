@@ -1,6 +1,6 @@
 # Clients note every ID that they receive in a ledger, and beyond which IDs they
 # have advanced a sequence, while servers are killed, clocks are stepped and standbys
-# promoted.  tools/soak is the long form.
+# promoted.  script/soak is the long form.
 #
 # Sequences begin half a day ahead of the clock, and the clock is stepped by less.
 # Otherwise the clock's own progress would hide a generator that forgot a value.

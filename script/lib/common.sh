@@ -1,4 +1,4 @@
-# script/lib.sh
+# script/lib/common.sh
 #	  What the scripts share.  Sourced, not run.
 #
 # Has bash run a script that another shell was told to run.  Counts results, says
@@ -11,7 +11,7 @@
 [ -n "${BASH_VERSION:-}" ] || exec bash "$0" "$@"
 set -euo pipefail
 
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 program=$(realpath "$0")
 self=${program##*/}
 

@@ -1,12 +1,12 @@
-# tools/roots.sh
-#	  Throw-away roots of Debian, for tools/fresh, tools/matrix and
-#	  tools/package.  Sourced, not run.
+# script/lib/roots.sh
+#	  Throw-away roots of Debian, for script/fresh, script/matrix and
+#	  script/package.  Sourced, not run.
 #
 # A root is made by debootstrap.  What runs in it has namespaces of its own:
 # nothing of it is left mounted or running, however it ends.
 
 # shellcheck shell=bash
-. "$(dirname "$0")/../script/lib.sh"
+. "$(dirname "$0")/lib/common.sh"
 
 # Run a function and what it starts in namespaces of their own.  In the
 # background, as a signal to this script must be obeyed at once; when the first
