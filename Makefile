@@ -6,10 +6,13 @@ OBJS = \
 	snowflake.o \
 	src/durable.o \
 	src/encode.o \
+	src/encode_functions.o \
 	src/generator.o \
 	src/layout.o \
+	src/layout_type.o \
 	src/planner.o \
 	src/sequence.o \
+	src/sequence_functions.o \
 	src/shared.o \
 	src/wait.o
 PGFILEDESC = "snowflake - time-sortable 64-bit IDs"

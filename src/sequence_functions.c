@@ -1,0 +1,455 @@
+/*-------------------------------------------------------------------------
+ *
+ * sequence_functions.c
+ *	  SQL functions that look at sequences and change them.
+ *
+ * This file knows neither how a sequence's page is written nor where in an ID
+ * a bit is.
+ *
+ * Copyright (c) 2026, snowflake contributors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_sequence.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/resowner.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+#include "utils/tuplestore.h"
+
+#include "compat.h"
+
+#include "generator.h"
+#include "interval.h"
+#include "layout_type.h"
+#include "snowflake.h"
+
+PG_FUNCTION_INFO_V1(snowflake_status);
+PG_FUNCTION_INFO_V1(snowflake_sequences);
+PG_FUNCTION_INFO_V1(snowflake_alter_sequence);
+PG_FUNCTION_INFO_V1(snowflake_advance);
+
+/*
+ * The time of a sequence's last value, which must have been taken, and how far
+ * that is ahead of the clock.
+ */
+static TimestampTz
+last_time(const Layout *layout, const TickStatus *status)
+{
+	return layout->epoch + status->value / layout->slots * layout->tick;
+}
+
+static Datum
+lead_datum(const Layout *layout, const TickStatus *status)
+{
+	return interval_datum(Max(last_time(layout, status) - GetCurrentTimestamp(), 0));
+}
+
+/*
+ * How a sequence stands: the last ID's time, how far that is ahead of the
+ * clock, how far the WAL covers use of the sequence beyond it, and the end.
+ * Of these, a layout without a clock has none.
+ */
+Datum
+snowflake_status(PG_FUNCTION_ARGS)
+{
+	Oid			sequence = PG_NARGS() > 0 ? PG_GETARG_OID(0) :
+		sequence_default(fcinfo->flinfo->fn_oid);
+	const LayoutCache *cache = PG_NARGS() > 1 ? layout_argument(fcinfo, 1) :
+		layout_served(sequence_max_value(sequence));
+	const Layout *layout = &cache->layout;
+	TickStatus	status;
+	TupleDesc	tupdesc;
+	Datum		values[4];
+	bool		nulls[4] = {true, true, true, true};
+	TickLimits	limits = current_limits();
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+
+	(void) generator_status(sequence, &cache->spec, &limits, true, &status);
+
+	if (status.called && layout->has_clock)
+	{
+		int64		tick = status.value / layout->slots;
+		int64		logged = status.logged / layout->slots;
+
+		values[0] = TimestampTzGetDatum(last_time(layout, &status));
+		values[1] = lead_datum(layout, &status);
+		values[2] = interval_datum((logged - tick) * layout->tick);
+		nulls[0] = nulls[1] = nulls[2] = false;
+	}
+
+	if (layout->has_time)
+	{
+		values[3] = TimestampTzGetDatum(end_of_time(layout));
+		nulls[3] = false;
+	}
+
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
+													  values, nulls)));
+}
+
+/*
+ * Does an error say something of the sequence that is looked at?  All others are
+ * of the server or the session: a cancel or a timeout, a lack of memory, locks
+ * or open files, or trouble with a disk.
+ */
+static bool
+is_error_of_sequence(int sqlerrcode)
+{
+	switch (sqlerrcode)
+	{
+		case ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE:
+		case ERRCODE_INSUFFICIENT_PRIVILEGE:
+		case ERRCODE_UNDEFINED_TABLE:
+		case ERRCODE_WRONG_OBJECT_TYPE:
+		case ERRCODE_UNDEFINED_FILE:
+		case ERRCODE_DATA_CORRUPTED:
+			return true;
+		default:
+			return false;
+	}
+}
+
+/*
+ * Read a sequence's state, and say what would happen to a caller of next_id().
+ * Returns NULL if the sequence has been dropped.
+ *
+ * An error of one sequence must not make snowflake_sequences() fail.  So an
+ * error becomes a state, and a subtransaction cleans up after it.  A sequence
+ * that another session is altering is not waited for.
+ */
+static const char *
+state_without_error(Oid sequence, const TickSpec *spec, TickStatus *status)
+{
+	static const char *const states[] = {"ok", "ahead", "waits", "refuses"};
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	TickLimits	limits = current_limits();
+	const char *volatile state = NULL;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+
+	PG_TRY();
+	{
+		if (!generator_status(sequence, spec, &limits, false, status))
+			status->state = TICK_WAITS;
+		state = states[status->state];
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+
+		if (!is_error_of_sequence(error->sqlerrcode))
+			ReThrowError(error);
+		if (error->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE)
+			state = "no privilege";
+		else if (error->sqlerrcode != ERRCODE_UNDEFINED_TABLE)
+			state = "refuses";
+		FreeErrorData(error);
+	}
+	PG_END_TRY();
+
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	return state;
+}
+
+/*
+ * Find the sequences that serve a built-in layout.  Temporary ones are left out.
+ */
+static List *
+find_sequences(void)
+{
+	Relation	catalog = table_open(SequenceRelationId, AccessShareLock);
+	SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false,
+										  NULL, 0, NULL);
+	List	   *sequences = NIL;
+	HeapTuple	tuple;
+
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_sequence form = (Form_pg_sequence) GETSTRUCT(tuple);
+		HeapTuple	class;
+
+		if (layout_of_max_value(form->seqmax) == NULL)
+			continue;
+		class = SearchSysCache1(RELOID, ObjectIdGetDatum(form->seqrelid));
+		if (!HeapTupleIsValid(class))
+			continue;			/* dropped just now */
+		if (((Form_pg_class) GETSTRUCT(class))->relpersistence != RELPERSISTENCE_TEMP)
+			sequences = lappend(sequences, heap_copytuple(tuple));
+		ReleaseSysCache(class);
+	}
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return sequences;
+}
+
+/*
+ * The sequences that make IDs, and how each of them stands.
+ */
+Datum
+snowflake_sequences(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ListCell   *lc;
+
+	define_settings();
+	InitMaterializedSRF(fcinfo, 0);
+
+	foreach(lc, find_sequences())
+	{
+		Form_pg_sequence form = (Form_pg_sequence) GETSTRUCT((HeapTuple) lfirst(lc));
+		const LayoutCache *cache = layout_served(form->seqmax);
+		const Layout *layout = &cache->layout;
+		TickStatus	status = {0};
+		const char *state;
+		Datum		values[6];
+		bool		nulls[6] = {false, false, true, true, true, false};
+
+		CHECK_FOR_INTERRUPTS();
+
+		state = state_without_error(form->seqrelid, &cache->spec, &status);
+		if (state == NULL)
+			continue;			/* dropped since we found it */
+
+		values[0] = ObjectIdGetDatum(form->seqrelid);
+		values[1] = CStringGetTextDatum(layout_text(layout));
+		if (status.called && layout->has_clock)
+		{
+			values[2] = TimestampTzGetDatum(last_time(layout, &status));
+			values[3] = lead_datum(layout, &status);
+			nulls[2] = nulls[3] = false;
+		}
+		if (layout->has_time)
+		{
+			values[4] = TimestampTzGetDatum(end_of_time(layout));
+			nulls[4] = false;
+		}
+		values[5] = CStringGetTextDatum(state);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+
+	return (Datum) 0;
+}
+
+/*
+ * Making a sequence serve a layout
+ */
+
+/*
+ * A value that no counter of rows reaches, but every clock's has passed: two
+ * to the power of 40.  The built-in layout with the smallest values of this
+ * day, "trace", passed it in 2004.
+ */
+#define COUNTER_LIMIT		(INT64CONST(1) << 40)
+
+/*
+ * Check that a sequence's last value may be followed by one of the layout.  If
+ * the sequence has served another layout, the value is no time of this one.
+ */
+static void
+check_last_value(const char *name, const Layout *layout, int64 max_value,
+				 int64 last, bool called)
+{
+	if (max_value == layout->max_value)
+		return;
+
+	if (called && last >= COUNTER_LIMIT)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
+						name, layout_text(layout)),
+				 errdetail("Its last value %lld is too large for a counter of rows, so the sequence may have been used for another layout.",
+						   (long long) last),
+				 errhint("Use a new sequence.")));
+
+	if (last < 0 || last > layout->max_value)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
+						name, layout_text(layout)),
+				 errdetail("Its last value is %lld, and the values of the layout are 0 to %lld.",
+						   (long long) last, (long long) layout->max_value),
+				 errhint("Use a new sequence.")));
+}
+
+/*
+ * Where in pg_sequence the row of a sequence is.  ALTER SEQUENCE always writes
+ * a new one.
+ */
+static ItemPointerData
+row_of_sequence(Oid sequence)
+{
+	HeapTuple	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
+	ItemPointerData row;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for sequence %u", sequence);
+	row = tuple->t_self;
+	ReleaseSysCache(tuple);
+	return row;
+}
+
+/*
+ * snowflake_alter_sequence(sequence, layout)
+ *
+ * Not strict, like next_id(): a NULL must not pass for success.
+ */
+Datum
+snowflake_alter_sequence(PG_FUNCTION_ARGS)
+{
+	const Layout *layout;
+	Oid			sequence;
+	char	   *name;
+	char	   *command;
+	int			result;
+	int64		max_value;
+	int64		last;
+	bool		called;
+	ItemPointerData row;
+	ItemPointerData new_row;
+
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+		refuse_null(PG_ARGISNULL(0) ? "sequence" : "layout", NULL);
+	sequence = PG_GETARG_OID(0);
+	layout = &layout_argument(fcinfo, 1)->layout;
+
+	PreventCommandDuringRecovery("snowflake_alter_sequence()");
+	PreventCommandIfReadOnly("snowflake_alter_sequence()");
+
+	/* From here on no other session takes a value. */
+	name = sequence_open_to_alter(sequence, &max_value);
+
+	if (!layout->is_default && sequence_owned_by_extension(sequence))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
+						get_rel_name(sequence), layout_text(layout)),
+				 errdetail("The extension's own sequence serves layout \"instagram\" only."),
+				 errhint("Use a new sequence.")));
+
+	last = generator_last_value(sequence, &called);
+	check_last_value(get_rel_name(sequence), layout, max_value, last, called);
+
+	row = row_of_sequence(sequence);
+	SPI_connect();
+	command = psprintf("ALTER SEQUENCE %s AS pg_catalog.int8 INCREMENT BY 1 MAXVALUE %lld CACHE 1 NO CYCLE OWNED BY NONE",
+					   name, (long long) layout->max_value);
+	result = SPI_execute(command, false, 0);
+	if (result != SPI_OK_UTILITY)
+		elog(ERROR, "unexpected result %d of \"%s\"", result, command);
+	SPI_finish();
+
+	/*
+	 * The command names the sequence, and no lock keeps its schema from being
+	 * renamed.  If the name has come to mean another sequence, that one was
+	 * altered, which this error undoes.  Nobody else can have altered ours,
+	 * because we hold the lock of ALTER SEQUENCE on it.
+	 */
+	new_row = row_of_sequence(sequence);
+	if (ItemPointerEquals(&row, &new_row))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("could not alter sequence \"%s\" because of a concurrent change",
+						get_rel_name(sequence)),
+				 errdetail("Its schema was renamed, and its name became that of another sequence."),
+				 errhint("Call snowflake_alter_sequence() again.")));
+	PG_RETURN_VOID();
+}
+
+/*
+ * The last value whose IDs have the time of a given ID.  Refuse an ID that
+ * cannot have been made for the layout yet, because to be beyond it the sequence
+ * would have to be far ahead of the clock.
+ */
+static int64
+value_of_id(const Layout *layout, int64 id)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	uint64		tick = layout_tick(layout, (uint64) check_positive(id));
+	TimestampTz ts;
+
+	/* An ID that is too large for the layout has bits that are in no field. */
+	if (!layout_tick_time(layout, tick, &ts) || id > layout_max_id(layout, ts))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("ID %lld is too large for layout \"%s\"",
+						(long long) id, layout_text(layout)),
+				 errhint("Use the sequence that serves the layout of this ID.")));
+	if (ts - now > USECS_PER_DAY)
+	{
+		/* timestamptz_to_str() has one buffer. */
+		char	   *time = pstrdup(timestamptz_to_str(ts));
+
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("ID %lld is more than a day ahead of the clock",
+						(long long) id),
+				 errdetail("In layout \"%s\" its time is %s; the clock says %s.",
+						   layout_text(layout), time, timestamptz_to_str(now)),
+				 errhint("Check the clock, and that it is an ID of this layout. If it was made while a clock was fast, use a new sequence with a new shard.")));
+	}
+	return Min((int64) tick * layout->slots + layout->slots - 1,
+			   layout->max_value);
+}
+
+/*
+ * snowflake_advance(sequence, id) and snowflake_advance(sequence, id, layout)
+ *
+ * Not strict, like next_id(): a NULL must not pass for success.
+ */
+Datum
+snowflake_advance(PG_FUNCTION_ARGS)
+{
+	Oid			sequence;
+	const LayoutCache *cache;
+	TickLimits	limits;
+
+	define_settings();
+
+	PreventCommandDuringRecovery("snowflake_advance()");
+	PreventCommandIfReadOnly("snowflake_advance()");
+	PreventCommandIfParallelMode("snowflake_advance()");
+
+	for (int i = 0; i < PG_NARGS(); i++)
+	{
+		static const char *const names[] = {"sequence", "id", "layout"};
+
+		if (PG_ARGISNULL(i))
+			refuse_null(names[i],
+						i == 1 ? "If it is the largest ID of a table without rows, there is nothing to do." : NULL);
+	}
+
+	sequence = PG_GETARG_OID(0);
+	cache = PG_NARGS() > 2 ? layout_argument(fcinfo, 2) :
+		layout_served(sequence_lock(sequence));
+	sequence_open(sequence_find(sequence), &cache->spec, SEQUENCE_SET);
+
+	require_time(&cache->layout);
+	limits = current_limits();
+	generator_advance(sequence, &cache->spec, &limits,
+					  value_of_id(&cache->layout, PG_GETARG_INT64(1)));
+	PG_RETURN_VOID();
+}
