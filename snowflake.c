@@ -68,7 +68,7 @@ static bool settings_defined = false;
  * for the rest of the session, as none can be set then.
  */
 void
-define_settings(void)
+snowflake_define_settings(void)
 {
 	if (settings_defined || IsInParallelMode())
 		return;
@@ -104,7 +104,7 @@ define_settings(void)
 void
 _PG_init(void)
 {
-	define_settings();
+	snowflake_define_settings();
 
 	layout_type_init();
 	shared_init();
@@ -124,12 +124,12 @@ check_shard(const Layout *layout, int64 shard)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("shard %lld is out of range", (long long) shard),
 				 errdetail("The layout \"%s\" has no shard, so it must be 0.",
-						   layout_text(layout))));
+						   layout_type_text(layout))));
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			 errmsg("shard %lld is out of range", (long long) shard),
 			 errdetail("The shards of the layout \"%s\" are 0 to %lld.",
-					   layout_text(layout), (long long) layout->shards - 1),
+					   layout_type_text(layout), (long long) layout->shards - 1),
 			 errhint("Use a shard that no other server uses. To compute it from a key, which may be negative, use abs(key %% %lld).",
 					 (long long) layout->shards)));
 }
@@ -148,8 +148,8 @@ warn_of_end(const Layout *layout)
 	ereport(WARNING,
 			(errcode(ERRCODE_WARNING),
 			 errmsg("layout \"%s\" ends at %s",
-					layout_text(layout),
-					timestamptz_to_str(end_of_time(layout))),
+					layout_type_text(layout),
+					timestamptz_to_str(layout_end_time(layout))),
 			 errhint("Move to a layout with a later epoch before then.")));
 }
 
@@ -171,7 +171,7 @@ warn_of_tests(void)
 }
 
 TickLimits
-current_limits(void)
+snowflake_limits(void)
 {
 	TickLimits	limits;
 
@@ -187,7 +187,7 @@ current_limits(void)
 static inline int64
 next_values(int64 shard, Oid sequence, const LayoutCache *cache, int64 *count)
 {
-	TickLimits	limits = current_limits();
+	TickLimits	limits = snowflake_limits();
 	int64		value;
 
 	check_shard(&cache->layout, shard);
@@ -203,7 +203,7 @@ next_values(int64 shard, Oid sequence, const LayoutCache *cache, int64 *count)
 }
 
 void
-refuse_null(const char *argument, const char *hint)
+snowflake_refuse_null(const char *argument, const char *hint)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
@@ -239,25 +239,25 @@ make_id(FunctionCallInfo fcinfo, Oid function, const int nargs)
 	int64		count = 1;
 	int64		value;
 
-	define_settings();
+	snowflake_define_settings();
 
 	for (int i = 0; i < nargs; i++)
 	{
 		if (unlikely(PG_ARGISNULL(i)))
-			refuse_null(names[i], NULL);
+			snowflake_refuse_null(names[i], NULL);
 	}
 
 	shard = nargs > 0 ? PG_GETARG_INT64(0) : shard_of_setting();
 	if (nargs < 2)
 	{
 		sequence = sequence_default(function);
-		cache = instagram;
+		cache = layout_type_default;
 	}
 	else
 	{
 		sequence = PG_GETARG_OID(1);
-		cache = nargs > 2 ? layout_argument(fcinfo, 2) :
-			layout_served(sequence_lock(sequence));
+		cache = nargs > 2 ? layout_type_argument(fcinfo, 2) :
+			layout_type_served(sequence_lock(sequence));
 	}
 
 	value = next_values(shard, sequence, cache, &count);
@@ -326,7 +326,7 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 	{
 		int64		count;
 
-		define_settings();
+		snowflake_define_settings();
 
 		for (int i = 0; i < PG_NARGS(); i++)
 		{
@@ -334,7 +334,7 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 			{"shard", "count", "sequence", "layout"};
 
 			if (PG_ARGISNULL(i))
-				refuse_null(names[i], NULL);
+				snowflake_refuse_null(names[i], NULL);
 		}
 		count = PG_GETARG_INT64(1);
 		if (count < 1)
@@ -350,14 +350,14 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 		if (PG_NARGS() < 3)
 		{
 			ids->sequence = sequence_default(fcinfo->flinfo->fn_oid);
-			ids->cache = instagram;
+			ids->cache = layout_type_default;
 		}
 		else
 		{
 			ids->sequence = PG_GETARG_OID(2);
 			ids->cache = PG_NARGS() > 3 ?
-				get_layout(PG_GETARG_DATUM(3), funcctx->multi_call_memory_ctx) :
-				layout_served(sequence_lock(ids->sequence));
+				layout_type_get(PG_GETARG_DATUM(3), funcctx->multi_call_memory_ctx) :
+				layout_type_served(sequence_lock(ids->sequence));
 		}
 		ids->wanted = count;
 		funcctx->user_fctx = ids;
@@ -392,7 +392,7 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 static Oid
 check_execute_next_id(Oid function)
 {
-	Oid			replaced = function_beside(function, "next_id");
+	Oid			replaced = planner_find_counterpart(function, "next_id");
 
 	if (!OidIsValid(replaced))
 		ereport(ERROR,
@@ -436,15 +436,15 @@ Datum
 snowflake_timestamp(PG_FUNCTION_ARGS)
 {
 	int64		id = PG_GETARG_INT64(0);
-	const Layout *layout = &layout_argument(fcinfo, 1)->layout;
+	const Layout *layout = &layout_type_argument(fcinfo, 1)->layout;
 	TimestampTz ts;
 
-	require_time(layout);
+	layout_type_require_time(layout);
 	if (!layout_tick_time(layout, layout_tick(layout, (uint64) id), &ts))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
 				 errmsg("time of ID %lld is out of range for a timestamp in layout \"%s\"",
-						(long long) id, layout_text(layout))));
+						(long long) id, layout_type_text(layout))));
 	PG_RETURN_TIMESTAMPTZ(ts);
 }
 
@@ -452,10 +452,10 @@ Datum
 snowflake_shard(PG_FUNCTION_ARGS)
 {
 	uint64		id = (uint64) PG_GETARG_INT64(0);
-	const Layout *layout = &layout_argument(fcinfo, 1)->layout;
+	const Layout *layout = &layout_type_argument(fcinfo, 1)->layout;
 
 	if (!layout->has_shard)
-		report_missing_field(layout, "shard");
+		layout_type_report_missing(layout, "shard");
 	PG_RETURN_INT32((int32) layout_shard(layout, id));
 }
 
@@ -463,10 +463,10 @@ Datum
 snowflake_sequence(PG_FUNCTION_ARGS)
 {
 	uint64		id = (uint64) PG_GETARG_INT64(0);
-	const Layout *layout = &layout_argument(fcinfo, 1)->layout;
+	const Layout *layout = &layout_type_argument(fcinfo, 1)->layout;
 
 	if (!layout->has_sequence)
-		report_missing_field(layout, "sequence");
+		layout_type_report_missing(layout, "sequence");
 	PG_RETURN_INT32((int32) layout_slot(layout, id));
 }
 
@@ -478,7 +478,7 @@ snowflake_fields(PG_FUNCTION_ARGS)
 {
 	uint64		id = (uint64) PG_GETARG_INT64(0);
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	const Layout *layout = &layout_argument(fcinfo, 1)->layout;
+	const Layout *layout = &layout_type_argument(fcinfo, 1)->layout;
 
 	InitMaterializedSRF(fcinfo, 0);
 
@@ -499,9 +499,9 @@ Datum
 snowflake_min_id(PG_FUNCTION_ARGS)
 {
 	TimestampTz ts = PG_GETARG_TIMESTAMPTZ(0);
-	const Layout *layout = &layout_argument(fcinfo, 1)->layout;
+	const Layout *layout = &layout_type_argument(fcinfo, 1)->layout;
 
-	require_time(layout);
+	layout_type_require_time(layout);
 	PG_RETURN_INT64(layout_min_id(layout, ts));
 }
 
@@ -509,9 +509,9 @@ Datum
 snowflake_max_id(PG_FUNCTION_ARGS)
 {
 	TimestampTz ts = PG_GETARG_TIMESTAMPTZ(0);
-	const Layout *layout = &layout_argument(fcinfo, 1)->layout;
+	const Layout *layout = &layout_type_argument(fcinfo, 1)->layout;
 
-	require_time(layout);
+	layout_type_require_time(layout);
 	PG_RETURN_INT64(layout_max_id(layout, ts));
 }
 
@@ -524,13 +524,13 @@ snowflake_id(PG_FUNCTION_ARGS)
 	TimestampTz ts = PG_GETARG_TIMESTAMPTZ(0);
 	int64		shard = PG_GETARG_INT64(1);
 	int64		slot = PG_GETARG_INT64(2);
-	const Layout *layout = &layout_argument(fcinfo, 3)->layout;
+	const Layout *layout = &layout_type_argument(fcinfo, 3)->layout;
 	int64		last_slot = layout->first_slot + layout->slots - 1;
 	int64		tick;
 	uint64		id;
 
 	if (!layout->has_clock)
-		report_missing_field(layout, "timestamp");
+		layout_type_report_missing(layout, "timestamp");
 
 	if (!layout_time_tick(layout, ts, &tick))
 	{
@@ -542,8 +542,8 @@ snowflake_id(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
 				 errmsg("timestamp %s is out of range", given),
 				 errdetail("The layout \"%s\" begins at %s and ends before %s.",
-						   layout_text(layout), first,
-						   timestamptz_to_str(end_of_time(layout)))));
+						   layout_type_text(layout), first,
+						   timestamptz_to_str(layout_end_time(layout)))));
 	}
 
 	check_shard(layout, shard);
@@ -553,13 +553,13 @@ snowflake_id(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("sequence %lld is out of range", (long long) slot),
 				 errdetail("The layout \"%s\" has no sequence, so it must be 0.",
-						   layout_text(layout))));
+						   layout_type_text(layout))));
 	if (slot < layout->first_slot || slot > last_slot)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("sequence %lld is out of range", (long long) slot),
 				 errdetail("The sequence numbers of the layout \"%s\" are %lld to %lld.",
-						   layout_text(layout),
+						   layout_type_text(layout),
 						   (long long) layout->first_slot,
 						   (long long) last_slot),
 				 errhint("Number the rows of each tick of %lld %s from %lld to %lld. If there are more, give the rest a later time%s.",
@@ -580,7 +580,7 @@ snowflake_id(PG_FUNCTION_ARGS)
 }
 
 int64
-check_positive(int64 id)
+snowflake_check_positive(int64 id)
 {
 	if (id < 1)
 		ereport(ERROR,

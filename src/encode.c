@@ -61,7 +61,7 @@ static const Encoding encodings[] = {
  * The encoding of that name, or NULL.
  */
 const Encoding *
-encoding_named(const char *name, size_t length)
+encode_find(const char *name, size_t length)
 {
 	for (size_t i = 0; i < lengthof(encodings); i++)
 	{
@@ -78,7 +78,7 @@ encoding_named(const char *name, size_t length)
  * length of the text.
  */
 int
-id_encode(const Encoding *encoding, int64 id, char text[ENCODE_MAX_WIDTH])
+encode_write(const Encoding *encoding, int64 id, char text[ENCODE_MAX_WIDTH])
 {
 	uint64		base = (uint64) encoding->base;
 	uint64		rest = (uint64) id;
@@ -124,7 +124,7 @@ digit_value(const Encoding *encoding, char c)
 }
 
 /*
- * Read an ID, from what id_encode() could have written and nothing else, or
+ * Read an ID, from what encode_write() could have written and nothing else, or
  * one thing would have two links.  (Base32's lower case and look-alikes are the
  * exception, for the sake of those who type it.)
  *
@@ -132,7 +132,7 @@ digit_value(const Encoding *encoding, char c)
  * before it is ASCII, so that it counts characters as well as bytes.
  */
 DecodeResult
-id_decode(const Encoding *encoding, const char *text, size_t length, int64 *id,
+encode_read(const Encoding *encoding, const char *text, size_t length, int64 *id,
 		  int *position)
 {
 	int			values[ENCODE_MAX_WIDTH];
@@ -255,7 +255,7 @@ walk(int64 id, const uint64 keys[ROUNDS])
  * next function, the caller has checked that the ID is positive.
  */
 int64
-id_obfuscate(int64 id, int64 key)
+encode_obfuscate(int64 id, int64 key)
 {
 	uint64		state = (uint64) key;
 	uint64		keys[ROUNDS];
@@ -270,7 +270,7 @@ id_obfuscate(int64 id, int64 key)
  * The ID whose image it is.
  */
 int64
-id_reveal(int64 id, int64 key)
+encode_reveal(int64 id, int64 key)
 {
 	uint64		state = (uint64) key;
 	uint64		keys[ROUNDS];

@@ -39,14 +39,14 @@ typedef enum DecodeResult
 	DECODE_TOO_LARGE			/* the digit takes it beyond 2^63 - 1 */
 } DecodeResult;
 
-extern const Encoding *encoding_named(const char *name, size_t length);
+extern const Encoding *encode_find(const char *name, size_t length);
 
-extern int	id_encode(const Encoding *encoding, int64 id,
+extern int	encode_write(const Encoding *encoding, int64 id,
 					  char text[ENCODE_MAX_WIDTH]);
-extern DecodeResult id_decode(const Encoding *encoding, const char *text,
+extern DecodeResult encode_read(const Encoding *encoding, const char *text,
 							  size_t length, int64 *id, int *position);
 
-extern int64 id_obfuscate(int64 id, int64 key);
-extern int64 id_reveal(int64 id, int64 key);
+extern int64 encode_obfuscate(int64 id, int64 key);
+extern int64 encode_reveal(int64 id, int64 key);
 
 #endif							/* SNOWFLAKE_ENCODE_H */

@@ -58,7 +58,7 @@ snowflake_in(PG_FUNCTION_ARGS)
 static const Encoding *
 get_encoding(text *name)
 {
-	const Encoding *encoding = encoding_named(VARDATA_ANY(name),
+	const Encoding *encoding = encode_find(VARDATA_ANY(name),
 											  VARSIZE_ANY_EXHDR(name));
 
 	if (encoding == NULL)
@@ -85,7 +85,7 @@ snowflake_to_text(PG_FUNCTION_ARGS)
 				 errdetail("IDs with a text form are 0 to %lld.",
 						   (long long) PG_INT64_MAX)));
 
-	length = id_encode(encoding, id, string);
+	length = encode_write(encoding, id, string);
 
 	PG_RETURN_TEXT_P(cstring_to_text_with_len(string, length));
 }
@@ -114,7 +114,7 @@ snowflake_from_text(PG_FUNCTION_ARGS)
 	int			at_length;
 	int64		id;
 
-	result = id_decode(encoding, string, length, &id, &position);
+	result = encode_read(encoding, string, length, &id, &position);
 	if (result == DECODE_OK)
 		PG_RETURN_INT64(id);
 
@@ -149,15 +149,15 @@ snowflake_from_text(PG_FUNCTION_ARGS)
 Datum
 snowflake_obfuscate(PG_FUNCTION_ARGS)
 {
-	int64		id = check_positive(PG_GETARG_INT64(0));
+	int64		id = snowflake_check_positive(PG_GETARG_INT64(0));
 
-	PG_RETURN_INT64(id_obfuscate(id, PG_GETARG_INT64(1)));
+	PG_RETURN_INT64(encode_obfuscate(id, PG_GETARG_INT64(1)));
 }
 
 Datum
 snowflake_reveal(PG_FUNCTION_ARGS)
 {
-	int64		id = check_positive(PG_GETARG_INT64(0));
+	int64		id = snowflake_check_positive(PG_GETARG_INT64(0));
 
-	PG_RETURN_INT64(id_reveal(id, PG_GETARG_INT64(1)));
+	PG_RETURN_INT64(encode_reveal(id, PG_GETARG_INT64(1)));
 }

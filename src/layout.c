@@ -591,7 +591,7 @@ layout_print(const LayoutDefinition *definition, char *string)
 }
 
 int
-layout_builtins(void)
+layout_count_builtins(void)
 {
 	return lengthof(builtins);
 }
@@ -601,7 +601,7 @@ layout_builtins(void)
  * a layout cannot be written as fields, its text is its name.
  */
 const char *
-layout_builtin(int index, LayoutDefinition *definition)
+layout_get_builtin(int index, LayoutDefinition *definition)
 {
 	load_builtins();
 	*definition = loaded[index].definition;

@@ -120,8 +120,8 @@ extern bool layout_parse(const char *string, LayoutDefinition *definition,
 extern void layout_print(const LayoutDefinition *definition, char *string);
 extern void layout_init(Layout *layout, const LayoutDefinition *definition);
 
-extern int	layout_builtins(void);
-extern const char *layout_builtin(int index, LayoutDefinition *definition);
+extern int	layout_count_builtins(void);
+extern const char *layout_get_builtin(int index, LayoutDefinition *definition);
 extern const char *layout_of_max_value(int64 max_value);
 
 extern uint64 layout_compose(const Layout *layout, int64 tick, int64 shard,

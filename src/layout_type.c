@@ -57,7 +57,7 @@ typedef struct StoredLayout
 #define LAYOUTS_REMEMBERED	32
 
 static HTAB *layouts;
-const LayoutCache *instagram;
+const LayoutCache *layout_type_default;
 
 static void
 fill_layout_cache(LayoutCache *cache, const LayoutDefinition *definition)
@@ -147,13 +147,13 @@ stored_text(Datum value)
  * The layout of a stored value.  It lives as long as find_layout() says.
  */
 const LayoutCache *
-get_layout(Datum value, MemoryContext context)
+layout_type_get(Datum value, MemoryContext context)
 {
 	const char *text = stored_text(value);
 	const LayoutCache *cache;
 
-	if (strcmp(text, instagram->text) == 0)
-		return instagram;
+	if (strcmp(text, layout_type_default->text) == 0)
+		return layout_type_default;
 
 	cache = find_layout(text, context);
 	if (cache == NULL)
@@ -188,11 +188,11 @@ layout_type_init(void)
 	ctl.entrysize = sizeof(LayoutCache);
 	layouts = hash_create("snowflake layouts", 16, &ctl,
 						  HASH_ELEM | HASH_STRINGS);
-	instagram = find_layout("instagram", TopMemoryContext);
+	layout_type_default = find_layout("instagram", TopMemoryContext);
 }
 
 char *
-layout_text(const Layout *layout)
+layout_type_text(const Layout *layout)
 {
 	char	   *text = palloc(LAYOUT_TEXT_SIZE);
 
@@ -205,7 +205,7 @@ layout_text(const Layout *layout)
  * constant of the query.
  */
 const LayoutCache *
-look_up_layout(FunctionCallInfo fcinfo, int argument)
+layout_type_look_up(FunctionCallInfo fcinfo, int argument)
 {
 	FmgrInfo   *flinfo = fcinfo->flinfo;
 	const FuncExpr *call = (const FuncExpr *) flinfo->fn_expr;
@@ -215,9 +215,9 @@ look_up_layout(FunctionCallInfo fcinfo, int argument)
 	if (call == NULL || !IsA(call, FuncExpr) ||
 		list_length(call->args) <= argument ||
 		!IsA(list_nth(call->args, argument), Const))
-		return get_layout(value, CurrentMemoryContext);
+		return layout_type_get(value, CurrentMemoryContext);
 
-	cache = get_layout(value, flinfo->fn_mcxt);
+	cache = layout_type_get(value, flinfo->fn_mcxt);
 	flinfo->fn_extra = unconstify(LayoutCache *, cache);
 	return cache;
 }
@@ -228,36 +228,36 @@ look_up_layout(FunctionCallInfo fcinfo, int argument)
  * does not serve it.
  */
 const LayoutCache *
-layout_served(int64 max_value)
+layout_type_served(int64 max_value)
 {
 	static const LayoutCache *last = NULL;
 	const char *name;
 
-	if (max_value == instagram->spec.max_value)
-		return instagram;
+	if (max_value == layout_type_default->spec.max_value)
+		return layout_type_default;
 	if (last != NULL && max_value == last->spec.max_value)
 		return last;
 
 	name = layout_of_max_value(max_value);
 	if (name == NULL)
-		return instagram;
+		return layout_type_default;
 	last = find_layout(name, TopMemoryContext);
 	return last;
 }
 
 void
-report_missing_field(const Layout *layout, const char *field)
+layout_type_report_missing(const Layout *layout, const char *field)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("layout \"%s\" has no %s", layout_text(layout), field)));
+			 errmsg("layout \"%s\" has no %s", layout_type_text(layout), field)));
 }
 
 /*
  * The layout must tell an ID's time.
  */
 void
-require_time(const Layout *layout)
+layout_type_require_time(const Layout *layout)
 {
 	if (likely(layout->has_time))
 		return;
@@ -265,10 +265,10 @@ require_time(const Layout *layout)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("layout \"%s\" does not tell an ID's time",
-						layout_text(layout)),
+						layout_type_text(layout)),
 				 errdetail("Its timestamp wraps around."),
 				 errhint("snowflake_fields() shows the timestamp as it is.")));
-	report_missing_field(layout, "timestamp");
+	layout_type_report_missing(layout, "timestamp");
 }
 
 /*
@@ -281,17 +281,17 @@ snowflake_layouts(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 
-	for (int i = 0; i < layout_builtins(); i++)
+	for (int i = 0; i < layout_count_builtins(); i++)
 	{
 		LayoutDefinition definition;
 		Layout		layout;
 		Datum		values[8] = {0};
 		bool		nulls[8] = {false};
 
-		values[1] = CStringGetTextDatum(layout_builtin(i, &definition));
+		values[1] = CStringGetTextDatum(layout_get_builtin(i, &definition));
 		layout_init(&layout, &definition);
 
-		values[0] = CStringGetTextDatum(layout_text(&layout));
+		values[0] = CStringGetTextDatum(layout_type_text(&layout));
 		values[2] = TimestampTzGetDatum(layout.epoch);
 		values[3] = interval_datum(layout.tick);
 		values[4] = Int64GetDatum(layout.shards);
@@ -299,7 +299,7 @@ snowflake_layouts(PG_FUNCTION_ARGS)
 		nulls[2] = nulls[3] = nulls[5] = !layout.has_clock;
 		nulls[6] = !layout.has_time;
 		if (layout.has_time)
-			values[6] = TimestampTzGetDatum(end_of_time(&layout));
+			values[6] = TimestampTzGetDatum(layout_end_time(&layout));
 		values[7] = Int64GetDatum(layout.max_value);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}

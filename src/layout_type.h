@@ -28,17 +28,17 @@ typedef struct LayoutCache
 } LayoutCache;
 
 #pragma GCC visibility push(hidden)
-extern const LayoutCache *instagram;
+extern const LayoutCache *layout_type_default;
 
 extern void layout_type_init(void);
-extern const LayoutCache *get_layout(Datum value, MemoryContext context);
-extern const LayoutCache *look_up_layout(FunctionCallInfo fcinfo,
+extern const LayoutCache *layout_type_get(Datum value, MemoryContext context);
+extern const LayoutCache *layout_type_look_up(FunctionCallInfo fcinfo,
 										 int argument);
-extern const LayoutCache *layout_served(int64 max_value);
-extern char *layout_text(const Layout *layout);
-pg_noreturn extern void report_missing_field(const Layout *layout,
+extern const LayoutCache *layout_type_served(int64 max_value);
+extern char *layout_type_text(const Layout *layout);
+pg_noreturn extern void layout_type_report_missing(const Layout *layout,
 											 const char *field);
-extern void require_time(const Layout *layout);
+extern void layout_type_require_time(const Layout *layout);
 #pragma GCC visibility pop
 
 /*
@@ -46,20 +46,20 @@ extern void require_time(const Layout *layout);
  * function has no such argument.
  */
 static inline const LayoutCache *
-layout_argument(FunctionCallInfo fcinfo, int argument)
+layout_type_argument(FunctionCallInfo fcinfo, int argument)
 {
 	if (PG_NARGS() <= argument)
-		return instagram;
+		return layout_type_default;
 	if (likely(fcinfo->flinfo->fn_extra != NULL))
 		return fcinfo->flinfo->fn_extra;
-	return look_up_layout(fcinfo, argument);
+	return layout_type_look_up(fcinfo, argument);
 }
 
 /*
  * The first moment for which the layout has no ID.
  */
 static inline TimestampTz
-end_of_time(const Layout *layout)
+layout_end_time(const Layout *layout)
 {
 	return layout->epoch + layout->end_tick * layout->tick;
 }

@@ -54,7 +54,7 @@ PG_FUNCTION_INFO_V1(snowflake_support);
  * default does not need.
  */
 Oid
-function_beside(Oid function, const char *name)
+planner_find_counterpart(Oid function, const char *name)
 {
 	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 	Form_pg_proc form;
@@ -113,14 +113,14 @@ runs_unchanged(Oid function)
 static Node *
 replacement_for_copy(const FuncExpr *call)
 {
-	Oid			function = function_beside(call->funcid,
+	Oid			function = planner_find_counterpart(call->funcid,
 										   "snowflake_next_id_in_copy");
 	Oid			sequence;
 	NextValueExpr *next_value;
 	CoalesceExpr *replacement;
 
 	if (!OidIsValid(function) ||
-		function_beside(function, "next_id") != call->funcid ||
+		planner_find_counterpart(function, "next_id") != call->funcid ||
 		!runs_unchanged(call->funcid) || !runs_unchanged(function) ||
 		!MayExecute(function, ACL_ID_PUBLIC))
 		return NULL;

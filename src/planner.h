@@ -11,7 +11,7 @@
 #define SNOWFLAKE_PLANNER_H
 
 #pragma GCC visibility push(hidden)
-extern Oid	function_beside(Oid function, const char *name);
+extern Oid	planner_find_counterpart(Oid function, const char *name);
 #pragma GCC visibility pop
 
 #endif							/* SNOWFLAKE_PLANNER_H */

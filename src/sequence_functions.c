@@ -67,14 +67,14 @@ snowflake_status(PG_FUNCTION_ARGS)
 {
 	Oid			sequence = PG_NARGS() > 0 ? PG_GETARG_OID(0) :
 		sequence_default(fcinfo->flinfo->fn_oid);
-	const LayoutCache *cache = PG_NARGS() > 1 ? layout_argument(fcinfo, 1) :
-		layout_served(sequence_max_value(sequence));
+	const LayoutCache *cache = PG_NARGS() > 1 ? layout_type_argument(fcinfo, 1) :
+		layout_type_served(sequence_max_value(sequence));
 	const Layout *layout = &cache->layout;
 	TickStatus	status;
 	TupleDesc	tupdesc;
 	Datum		values[4];
 	bool		nulls[4] = {true, true, true, true};
-	TickLimits	limits = current_limits();
+	TickLimits	limits = snowflake_limits();
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
@@ -94,7 +94,7 @@ snowflake_status(PG_FUNCTION_ARGS)
 
 	if (layout->has_time)
 	{
-		values[3] = TimestampTzGetDatum(end_of_time(layout));
+		values[3] = TimestampTzGetDatum(layout_end_time(layout));
 		nulls[3] = false;
 	}
 
@@ -138,7 +138,7 @@ state_without_error(Oid sequence, const TickSpec *spec, TickStatus *status)
 	static const char *const states[] = {"ok", "ahead", "waits", "refuses"};
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
-	TickLimits	limits = current_limits();
+	TickLimits	limits = snowflake_limits();
 	const char *volatile state = NULL;
 
 	BeginInternalSubTransaction(NULL);
@@ -215,13 +215,13 @@ snowflake_sequences(PG_FUNCTION_ARGS)
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	ListCell   *lc;
 
-	define_settings();
+	snowflake_define_settings();
 	InitMaterializedSRF(fcinfo, 0);
 
 	foreach(lc, find_sequences())
 	{
 		Form_pg_sequence form = (Form_pg_sequence) GETSTRUCT((HeapTuple) lfirst(lc));
-		const LayoutCache *cache = layout_served(form->seqmax);
+		const LayoutCache *cache = layout_type_served(form->seqmax);
 		const Layout *layout = &cache->layout;
 		TickStatus	status = {0};
 		const char *state;
@@ -235,7 +235,7 @@ snowflake_sequences(PG_FUNCTION_ARGS)
 			continue;			/* dropped since we found it */
 
 		values[0] = ObjectIdGetDatum(form->seqrelid);
-		values[1] = CStringGetTextDatum(layout_text(layout));
+		values[1] = CStringGetTextDatum(layout_type_text(layout));
 		if (status.called && layout->has_clock)
 		{
 			values[2] = TimestampTzGetDatum(last_time(layout, &status));
@@ -244,7 +244,7 @@ snowflake_sequences(PG_FUNCTION_ARGS)
 		}
 		if (layout->has_time)
 		{
-			values[4] = TimestampTzGetDatum(end_of_time(layout));
+			values[4] = TimestampTzGetDatum(layout_end_time(layout));
 			nulls[4] = false;
 		}
 		values[5] = CStringGetTextDatum(state);
@@ -280,7 +280,7 @@ check_last_value(const char *name, const Layout *layout, int64 max_value,
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
-						name, layout_text(layout)),
+						name, layout_type_text(layout)),
 				 errdetail("Its last value %lld is too large for a counter of rows, so the sequence may have been used for another layout.",
 						   (long long) last),
 				 errhint("Use a new sequence.")));
@@ -289,7 +289,7 @@ check_last_value(const char *name, const Layout *layout, int64 max_value,
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
-						name, layout_text(layout)),
+						name, layout_type_text(layout)),
 				 errdetail("Its last value is %lld, and the values of the layout are 0 to %lld.",
 						   (long long) last, (long long) layout->max_value),
 				 errhint("Use a new sequence.")));
@@ -332,9 +332,9 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	ItemPointerData new_row;
 
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
-		refuse_null(PG_ARGISNULL(0) ? "sequence" : "layout", NULL);
+		snowflake_refuse_null(PG_ARGISNULL(0) ? "sequence" : "layout", NULL);
 	sequence = PG_GETARG_OID(0);
-	layout = &layout_argument(fcinfo, 1)->layout;
+	layout = &layout_type_argument(fcinfo, 1)->layout;
 
 	PreventCommandDuringRecovery("snowflake_alter_sequence()");
 	PreventCommandIfReadOnly("snowflake_alter_sequence()");
@@ -346,7 +346,7 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
-						get_rel_name(sequence), layout_text(layout)),
+						get_rel_name(sequence), layout_type_text(layout)),
 				 errdetail("The extension's own sequence serves layout \"instagram\" only."),
 				 errhint("Use a new sequence.")));
 
@@ -388,7 +388,7 @@ static int64
 value_of_id(const Layout *layout, int64 id)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	uint64		tick = layout_tick(layout, (uint64) check_positive(id));
+	uint64		tick = layout_tick(layout, (uint64) snowflake_check_positive(id));
 	TimestampTz ts;
 
 	/* An ID that is too large for the layout has bits that are in no field. */
@@ -396,7 +396,7 @@ value_of_id(const Layout *layout, int64 id)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("ID %lld is too large for layout \"%s\"",
-						(long long) id, layout_text(layout)),
+						(long long) id, layout_type_text(layout)),
 				 errhint("Use the sequence that serves the layout of this ID.")));
 	if (ts - now > USECS_PER_DAY)
 	{
@@ -408,7 +408,7 @@ value_of_id(const Layout *layout, int64 id)
 				 errmsg("ID %lld is more than a day ahead of the clock",
 						(long long) id),
 				 errdetail("In layout \"%s\" its time is %s; the clock says %s.",
-						   layout_text(layout), time, timestamptz_to_str(now)),
+						   layout_type_text(layout), time, timestamptz_to_str(now)),
 				 errhint("Check the clock, and that it is an ID of this layout. If it was made while a clock was fast, use a new sequence with a new shard.")));
 	}
 	return Min((int64) tick * layout->slots + layout->slots - 1,
@@ -427,7 +427,7 @@ snowflake_advance(PG_FUNCTION_ARGS)
 	const LayoutCache *cache;
 	TickLimits	limits;
 
-	define_settings();
+	snowflake_define_settings();
 
 	PreventCommandDuringRecovery("snowflake_advance()");
 	PreventCommandIfReadOnly("snowflake_advance()");
@@ -438,17 +438,17 @@ snowflake_advance(PG_FUNCTION_ARGS)
 		static const char *const names[] = {"sequence", "id", "layout"};
 
 		if (PG_ARGISNULL(i))
-			refuse_null(names[i],
+			snowflake_refuse_null(names[i],
 						i == 1 ? "If it is the largest ID of a table without rows, there is nothing to do." : NULL);
 	}
 
 	sequence = PG_GETARG_OID(0);
-	cache = PG_NARGS() > 2 ? layout_argument(fcinfo, 2) :
-		layout_served(sequence_lock(sequence));
+	cache = PG_NARGS() > 2 ? layout_type_argument(fcinfo, 2) :
+		layout_type_served(sequence_lock(sequence));
 	sequence_open(sequence_find(sequence), &cache->spec, SEQUENCE_SET);
 
-	require_time(&cache->layout);
-	limits = current_limits();
+	layout_type_require_time(&cache->layout);
+	limits = snowflake_limits();
 	generator_advance(sequence, &cache->spec, &limits,
 					  value_of_id(&cache->layout, PG_GETARG_INT64(1)));
 	PG_RETURN_VOID();

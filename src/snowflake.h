@@ -15,10 +15,10 @@
 #include "generator.h"
 
 #pragma GCC visibility push(hidden)
-extern void define_settings(void);
-extern TickLimits current_limits(void);
-pg_noreturn extern void refuse_null(const char *argument, const char *hint);
-extern int64 check_positive(int64 id);
+extern void snowflake_define_settings(void);
+extern TickLimits snowflake_limits(void);
+pg_noreturn extern void snowflake_refuse_null(const char *argument, const char *hint);
+extern int64 snowflake_check_positive(int64 id);
 #pragma GCC visibility pop
 
 #endif							/* SNOWFLAKE_H */

@@ -131,7 +131,7 @@ check_text(const Encoding *encoding, const char *text, size_t length)
 	bool		good = false;
 	int64		id = -1;
 	int			position = -1;
-	DecodeResult result = id_decode(encoding, text, length, &id, &position);
+	DecodeResult result = encode_read(encoding, text, length, &id, &position);
 
 	while (digits < length && is_digit(encoding, text[digits]))
 		digits++;
@@ -143,7 +143,7 @@ check_text(const Encoding *encoding, const char *text, size_t length)
 		if (number <= largest)
 		{
 			char		written[ENCODE_MAX_WIDTH];
-			int			width = id_encode(encoding, (int64) number, written);
+			int			width = encode_write(encoding, (int64) number, written);
 
 			good = (size_t) width == length;
 			for (int i = 0; good && i < width; i++)
@@ -194,12 +194,12 @@ static void
 check_number(const Encoding *encoding, int64 id, uint8 place, uint8 character)
 {
 	char		text[ENCODE_MAX_WIDTH];
-	int			width = id_encode(encoding, id, text);
+	int			width = encode_write(encoding, id, text);
 	int64		read = -1;
 	int			position;
 
 	CHECK(width >= 1 && width <= ENCODE_MAX_WIDTH);
-	CHECK(id_decode(encoding, text, width, &read, &position) == DECODE_OK);
+	CHECK(encode_read(encoding, text, width, &read, &position) == DECODE_OK);
 	CHECK(read == id);
 
 	text[place % width] = (char) character;
@@ -212,19 +212,19 @@ check_number(const Encoding *encoding, int64 id, uint8 place, uint8 character)
 static void
 check_permutation(int64 id, int64 key)
 {
-	int64		image = id_obfuscate(id, key);
-	int64		original = id_reveal(id, key);
+	int64		image = encode_obfuscate(id, key);
+	int64		original = encode_reveal(id, key);
 
 	CHECK(image >= 1 && original >= 1);
-	CHECK(id_reveal(image, key) == id);
-	CHECK(id_obfuscate(original, key) == id);
+	CHECK(encode_reveal(image, key) == id);
+	CHECK(encode_obfuscate(original, key) == id);
 }
 
 static void
 fuzz_encode(Input *input)
 {
 	const char *name = encoding_names[take_byte(input) % lengthof(encoding_names)];
-	const Encoding *encoding = encoding_named(name, strlen(name));
+	const Encoding *encoding = encode_find(name, strlen(name));
 	int64		id;
 	int64		key;
 	uint8		place;
