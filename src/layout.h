@@ -17,6 +17,8 @@
 #ifndef SNOWFLAKE_LAYOUT_H
 #define SNOWFLAKE_LAYOUT_H
 
+#include "datatype/timestamp.h"
+
 #define LAYOUT_MAX_FIELDS	8
 #define LAYOUT_NAME_LENGTH	15
 #define LAYOUT_PART_BITS	31	/* of a shard or a sequence number */
@@ -52,6 +54,31 @@ typedef struct LayoutDefinition
 		uint8		bits;
 	}			fields[LAYOUT_MAX_FIELDS];	/* most significant first */
 } LayoutDefinition;
+
+/*
+ * What the generator is told of a layout: value = tick * slots + slot.
+ *
+ * The owner of a sequence binds it to a spec by its MAXVALUE.  Where two specs
+ * may share a MAXVALUE, a caller needs the right to set the sequence, because
+ * one call with a wrong epoch could push it years ahead.
+ */
+typedef struct TickSpec
+{
+	uint64		number;			/* identifies the spec in this session */
+	TimestampTz epoch;			/* when tick 0 began */
+	int64		tick_usecs;		/* length of a tick in microseconds; 0 for a
+								 * plain counter */
+	int64		slots;			/* values per tick */
+	int64		last_tick;
+	int64		max_value;		/* the last value, and the MAXVALUE of the
+								 * spec's sequences; may be some values before
+								 * the end of last_tick */
+	bool		is_default;		/* is this the spec of next_id_seq? */
+	bool		needs_update;	/* does a caller need UPDATE on the sequence,
+								 * as another spec may have this max_value? */
+	const char *layout;			/* for messages of the call that gave the spec;
+								 * may not outlive it */
+} TickSpec;
 
 typedef enum LayoutRole
 {
