@@ -124,12 +124,12 @@ check_shard(const Layout *layout, int64 shard)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("shard %lld is out of range", (long long) shard),
 				 errdetail("The layout \"%s\" has no shard, so it must be 0.",
-						   layout_type_text(layout))));
+						   layout->text)));
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			 errmsg("shard %lld is out of range", (long long) shard),
 			 errdetail("The shards of the layout \"%s\" are 0 to %lld.",
-					   layout_type_text(layout), (long long) layout->shards - 1),
+					   layout->text, (long long) layout->shards - 1),
 			 errhint("Use a shard that no other server uses. To compute it from a key, which may be negative, use abs(key %% %lld).",
 					 (long long) layout->shards)));
 }
@@ -148,7 +148,7 @@ warn_of_end(const Layout *layout)
 	ereport(WARNING,
 			(errcode(ERRCODE_WARNING),
 			 errmsg("layout \"%s\" ends at %s",
-					layout_type_text(layout),
+					layout->text,
 					timestamptz_to_str(layout_end_time(layout))),
 			 errhint("Move to a layout with a later epoch before then.")));
 }
@@ -185,18 +185,18 @@ snowflake_limits(void)
  * other, and return the first.
  */
 static inline int64
-next_values(int64 shard, Oid sequence, const LayoutCache *cache, int64 *count)
+next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count)
 {
 	TickLimits	limits = snowflake_limits();
 	int64		value;
 
-	check_shard(&cache->layout, shard);
+	check_shard(layout, shard);
 
-	value = generator_next(sequence, &cache->spec, &limits, count);
+	value = generator_next(sequence, &layout->spec, &limits, count);
 
-	if (unlikely(value >= cache->warn_value))
-		warn_of_end(&cache->layout);
-	if (unlikely(shard == 0 && cache->layout.definition.kind == LAYOUT_DECIMAL))
+	if (unlikely(value >= layout->last_year))
+		warn_of_end(layout);
+	if (unlikely(shard == 0 && layout->definition.kind == LAYOUT_DECIMAL))
 		warn_of_tests();
 
 	return value;
@@ -235,7 +235,7 @@ make_id(FunctionCallInfo fcinfo, Oid function, const int nargs)
 	static const char *const names[] = {"shard", "sequence", "layout"};
 	int64		shard;
 	Oid			sequence;
-	const LayoutCache *cache;
+	const Layout *layout;
 	int64		count = 1;
 	int64		value;
 
@@ -251,17 +251,17 @@ make_id(FunctionCallInfo fcinfo, Oid function, const int nargs)
 	if (nargs < 2)
 	{
 		sequence = sequence_default(function);
-		cache = layout_type_default;
+		layout = layout_type_default;
 	}
 	else
 	{
 		sequence = PG_GETARG_OID(1);
-		cache = nargs > 2 ? layout_type_argument(fcinfo, 2) :
+		layout = nargs > 2 ? layout_type_argument(fcinfo, 2) :
 			layout_type_served(sequence_lock(sequence));
 	}
 
-	value = next_values(shard, sequence, cache, &count);
-	PG_RETURN_INT64((int64) layout_id(&cache->layout, value, shard));
+	value = next_values(shard, sequence, layout, &count);
+	PG_RETURN_INT64((int64) layout_id(layout, value, shard));
 }
 
 /*
@@ -300,7 +300,7 @@ typedef struct NextIds
 {
 	int64		shard;
 	Oid			sequence;
-	const LayoutCache *cache;
+	const Layout *layout;
 	int64		wanted;			/* number of values that are yet to be taken */
 	int64		value;			/* the next one of the values taken */
 	int64		count;			/* number of values taken, from that one on */
@@ -350,12 +350,12 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 		if (PG_NARGS() < 3)
 		{
 			ids->sequence = sequence_default(fcinfo->flinfo->fn_oid);
-			ids->cache = layout_type_default;
+			ids->layout = layout_type_default;
 		}
 		else
 		{
 			ids->sequence = PG_GETARG_OID(2);
-			ids->cache = PG_NARGS() > 3 ?
+			ids->layout = PG_NARGS() > 3 ?
 				layout_type_get(PG_GETARG_DATUM(3), funcctx->multi_call_memory_ctx) :
 				layout_type_served(sequence_lock(ids->sequence));
 		}
@@ -372,14 +372,14 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 			SRF_RETURN_DONE(funcctx);
 
 		ids->count = Min(ids->wanted, NEXT_IDS_BATCH);
-		ids->value = next_values(ids->shard, ids->sequence, ids->cache,
+		ids->value = next_values(ids->shard, ids->sequence, ids->layout,
 								 &ids->count);
 		ids->wanted -= ids->count;
 	}
 
 	ids->count--;
 	SRF_RETURN_NEXT(funcctx,
-					Int64GetDatum((int64) layout_id(&ids->cache->layout,
+					Int64GetDatum((int64) layout_id(ids->layout,
 													ids->value++,
 													ids->shard)));
 }
@@ -436,7 +436,7 @@ Datum
 snowflake_timestamp(PG_FUNCTION_ARGS)
 {
 	int64		id = PG_GETARG_INT64(0);
-	const Layout *layout = &layout_type_argument(fcinfo, 1)->layout;
+	const Layout *layout = layout_type_argument(fcinfo, 1);
 	TimestampTz ts;
 
 	layout_type_require_time(layout);
@@ -444,7 +444,7 @@ snowflake_timestamp(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
 				 errmsg("time of ID %lld is out of range for a timestamp in layout \"%s\"",
-						(long long) id, layout_type_text(layout))));
+						(long long) id, layout->text)));
 	PG_RETURN_TIMESTAMPTZ(ts);
 }
 
@@ -452,7 +452,7 @@ Datum
 snowflake_shard(PG_FUNCTION_ARGS)
 {
 	uint64		id = (uint64) PG_GETARG_INT64(0);
-	const Layout *layout = &layout_type_argument(fcinfo, 1)->layout;
+	const Layout *layout = layout_type_argument(fcinfo, 1);
 
 	if (!layout->has_shard)
 		layout_type_report_missing(layout, "shard");
@@ -463,11 +463,11 @@ Datum
 snowflake_sequence(PG_FUNCTION_ARGS)
 {
 	uint64		id = (uint64) PG_GETARG_INT64(0);
-	const Layout *layout = &layout_type_argument(fcinfo, 1)->layout;
+	const Layout *layout = layout_type_argument(fcinfo, 1);
 
 	if (!layout->has_sequence)
 		layout_type_report_missing(layout, "sequence");
-	PG_RETURN_INT32((int32) layout_slot(layout, id));
+	PG_RETURN_INT32((int32) layout_number(layout, id));
 }
 
 /*
@@ -478,7 +478,7 @@ snowflake_fields(PG_FUNCTION_ARGS)
 {
 	uint64		id = (uint64) PG_GETARG_INT64(0);
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	const Layout *layout = &layout_type_argument(fcinfo, 1)->layout;
+	const Layout *layout = layout_type_argument(fcinfo, 1);
 
 	InitMaterializedSRF(fcinfo, 0);
 
@@ -499,7 +499,7 @@ Datum
 snowflake_min_id(PG_FUNCTION_ARGS)
 {
 	TimestampTz ts = PG_GETARG_TIMESTAMPTZ(0);
-	const Layout *layout = &layout_type_argument(fcinfo, 1)->layout;
+	const Layout *layout = layout_type_argument(fcinfo, 1);
 
 	layout_type_require_time(layout);
 	PG_RETURN_INT64(layout_min_id(layout, ts));
@@ -509,7 +509,7 @@ Datum
 snowflake_max_id(PG_FUNCTION_ARGS)
 {
 	TimestampTz ts = PG_GETARG_TIMESTAMPTZ(0);
-	const Layout *layout = &layout_type_argument(fcinfo, 1)->layout;
+	const Layout *layout = layout_type_argument(fcinfo, 1);
 
 	layout_type_require_time(layout);
 	PG_RETURN_INT64(layout_max_id(layout, ts));
@@ -524,8 +524,8 @@ snowflake_id(PG_FUNCTION_ARGS)
 	TimestampTz ts = PG_GETARG_TIMESTAMPTZ(0);
 	int64		shard = PG_GETARG_INT64(1);
 	int64		slot = PG_GETARG_INT64(2);
-	const Layout *layout = &layout_type_argument(fcinfo, 3)->layout;
-	int64		last_slot = layout->first_slot + layout->slots - 1;
+	const Layout *layout = layout_type_argument(fcinfo, 3);
+	int64		last_number = layout->first_number + layout->spec.slots - 1;
 	int64		tick;
 	uint64		id;
 
@@ -536,13 +536,13 @@ snowflake_id(PG_FUNCTION_ARGS)
 	{
 		/* timestamptz_to_str() has one buffer. */
 		char	   *given = pstrdup(timestamptz_to_str(ts));
-		char	   *first = pstrdup(timestamptz_to_str(layout->epoch));
+		char	   *first = pstrdup(timestamptz_to_str(layout->spec.epoch));
 
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
 				 errmsg("timestamp %s is out of range", given),
 				 errdetail("The layout \"%s\" begins at %s and ends before %s.",
-						   layout_type_text(layout), first,
+						   layout->text, first,
 						   timestamptz_to_str(layout_end_time(layout)))));
 	}
 
@@ -553,20 +553,20 @@ snowflake_id(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("sequence %lld is out of range", (long long) slot),
 				 errdetail("The layout \"%s\" has no sequence, so it must be 0.",
-						   layout_type_text(layout))));
-	if (slot < layout->first_slot || slot > last_slot)
+						   layout->text)));
+	if (slot < layout->first_number || slot > last_number)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("sequence %lld is out of range", (long long) slot),
 				 errdetail("The sequence numbers of the layout \"%s\" are %lld to %lld.",
-						   layout_type_text(layout),
-						   (long long) layout->first_slot,
-						   (long long) last_slot),
+						   layout->text,
+						   (long long) layout->first_number,
+						   (long long) last_number),
 				 errhint("Number the rows of each tick of %lld %s from %lld to %lld. If there are more, give the rest a later time%s.",
-						 (long long) (layout->tick < 1000 ? layout->tick : layout->tick / 1000),
-						 layout->tick < 1000 ? "us" : "ms",
-						 (long long) layout->first_slot,
-						 (long long) last_slot,
+						 (long long) (layout->spec.tick_usecs < 1000 ? layout->spec.tick_usecs : layout->spec.tick_usecs / 1000),
+						 layout->spec.tick_usecs < 1000 ? "us" : "ms",
+						 (long long) layout->first_number,
+						 (long long) last_number,
 						 layout->has_shard ? " or another shard" : "")));
 
 	id = layout_compose(layout, tick, shard, slot);

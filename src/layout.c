@@ -421,9 +421,9 @@ parse_definition(const char *string, LayoutDefinition *definition,
 			{
 				if (word_is(string + colon + 1, end - colon - 1,
 							tick_names[i].name))
-					definition->tick = tick_names[i].usecs;
+					definition->tick_usecs = tick_names[i].usecs;
 			}
-			if (definition->tick == 0)
+			if (definition->tick_usecs == 0)
 				return fail(error, "a tick is 1us, 10us, 1ms, 10ms or 1s",
 							start, length);
 		}
@@ -461,7 +461,7 @@ parse_definition(const char *string, LayoutDefinition *definition,
 		return fail(error, "there is no room for IDs", first_start, first_length);
 
 	if (has_timestamp && tick_start < 0)
-		definition->tick = 1000;
+		definition->tick_usecs = 1000;
 	return true;
 }
 
@@ -497,7 +497,7 @@ load_builtins(void)
 		}
 		definition->kind = builtins[i].kind;
 		derive(&layout, definition);
-		loaded[i].room = layout.max_value;
+		loaded[i].room = layout.spec.max_value;
 	}
 	builtins_loaded = true;
 }
@@ -580,12 +580,12 @@ layout_print(const LayoutDefinition *definition, char *string)
 		end += sprintf(end, "%s%.*s:%d", i > 0 ? " " : "",
 					   LAYOUT_NAME_LENGTH, definition->fields[i].name,
 					   definition->fields[i].bits);
-	if (definition->tick != 0)
+	if (definition->tick_usecs != 0)
 		end += sprintf(end, " epoch:%lld", (long long) definition->epoch);
 	for (int i = 0; i < (int) lengthof(tick_names); i++)
 	{
 		/* The default is not printed. */
-		if (definition->tick == tick_names[i].usecs && definition->tick != 1000)
+		if (definition->tick_usecs == tick_names[i].usecs && definition->tick_usecs != 1000)
 			end += sprintf(end, " tick:%s", tick_names[i].name);
 	}
 }
@@ -640,6 +640,7 @@ layout_of_max_value(int64 max_value)
 static void
 derive_from_bits(Layout *layout, const LayoutDefinition *definition)
 {
+	TickSpec   *spec = &layout->spec;
 	int			shift = 0;
 
 	for (int i = layout->nfields - 1; i >= 0; i--)
@@ -673,8 +674,8 @@ derive_from_bits(Layout *layout, const LayoutDefinition *definition)
 				break;
 			case LAYOUT_SEQUENCE:
 				layout->has_sequence = true;
-				layout->slot_unit = field->unit;
-				layout->slots <<= field->bits;
+				layout->number_unit = field->unit;
+				spec->slots <<= field->bits;
 				break;
 		}
 	}
@@ -682,27 +683,29 @@ derive_from_bits(Layout *layout, const LayoutDefinition *definition)
 	if (layout->has_clock)
 	{
 		uint64		span;
+		int64		end_tick;
 
 		/* From an epoch before 2000 on, this may be more than 2^63. */
-		layout->epoch = definition->epoch * 1000 - UNIX_EPOCH_OFFSET;
-		span = (uint64) (END_TIMESTAMP - 1) - (uint64) layout->epoch;
-		layout->last_decodable = span / (uint64) layout->tick;
+		spec->epoch = definition->epoch * 1000 - UNIX_EPOCH_OFFSET;
+		span = (uint64) (END_TIMESTAMP - 1) - (uint64) spec->epoch;
+		layout->last_decodable = span / (uint64) spec->tick_usecs;
 
-		layout->end_tick = (int64) (Min(span, PG_INT64_MAX) / (uint64) layout->tick);
+		end_tick = (int64) (Min(span, PG_INT64_MAX) / (uint64) spec->tick_usecs);
 		if (definition->kind == LAYOUT_TRACE)
 			layout->tick_mask = low_bits(layout->fields[0].bits);
 		else
 		{
 			int			bits = layout->fields[0].bits - (shift == 64 ? 1 : 0);
 
-			layout->end_tick = Min(layout->end_tick, (int64) low_bits(bits));
+			end_tick = Min(end_tick, (int64) low_bits(bits));
 		}
+		spec->last_tick = end_tick - 1;
 	}
 
 	if (definition->kind == LAYOUT_TRACE)
 	{
-		layout->first_slot = 1;
-		layout->slots--;
+		layout->first_number = 1;
+		spec->slots--;
 	}
 }
 
@@ -724,36 +727,36 @@ static void
 derive_decimal(Layout *layout)
 {
 	layout->tick_unit = DECIMAL_LAUNCHES;
-	layout->slot_unit = UINT64CONST(1) * DECIMAL_LAUNCHES * DECIMAL_GENERATORS;
+	layout->number_unit = UINT64CONST(1) * DECIMAL_LAUNCHES * DECIMAL_GENERATORS;
 	layout->shard_unit = 1;
 	set_decimal_field(&layout->fields[0], "counter", LAYOUT_SEQUENCE,
-					  layout->slot_unit, DECIMAL_COUNTERS + 1);
+					  layout->number_unit, DECIMAL_COUNTERS + 1);
 	set_decimal_field(&layout->fields[1], "generator", LAYOUT_TIMESTAMP,
 					  layout->tick_unit, DECIMAL_GENERATORS);
 	set_decimal_field(&layout->fields[2], "launch", LAYOUT_SHARD,
 					  layout->shard_unit, DECIMAL_LAUNCHES);
-	layout->fields[2].bits = LAYOUT_PART_BITS;
 
 	layout->has_shard = true;
 	layout->has_sequence = true;
-	layout->first_slot = 1;
-	layout->slots = DECIMAL_COUNTERS;
+	layout->first_number = 1;
+	layout->spec.slots = DECIMAL_COUNTERS;
+	layout->spec.last_tick = DECIMAL_GENERATORS - 1;
 	layout->shards = DECIMAL_LAUNCHES;
-	layout->end_tick = DECIMAL_GENERATORS;
 }
 
 static void
 derive(Layout *layout, const LayoutDefinition *definition)
 {
+	TickSpec   *spec = &layout->spec;
+
 	memset(layout, 0, sizeof(Layout));
 	layout->definition = *definition;
 	layout->nfields = definition->nfields;
-	layout->slots = 1;
+	spec->slots = 1;
+	spec->tick_usecs = definition->tick_usecs;
 	layout->shards = 1;
-	layout->end_tick = 1;
-	layout->tick = definition->tick;
 	layout->tick_mask = PG_UINT64_MAX;
-	layout->has_clock = definition->tick != 0;
+	layout->has_clock = definition->tick_usecs != 0;
 	layout->has_time = layout->has_clock && definition->kind == LAYOUT_BITS;
 
 	if (definition->kind == LAYOUT_DECIMAL)
@@ -762,10 +765,10 @@ derive(Layout *layout, const LayoutDefinition *definition)
 		derive_from_bits(layout, definition);
 
 	layout->slot_bits = -1;
-	if ((layout->slots & (layout->slots - 1)) == 0)
-		layout->slot_bits = pg_leftmost_one_pos64((uint64) layout->slots);
+	if ((spec->slots & (spec->slots - 1)) == 0)
+		layout->slot_bits = pg_leftmost_one_pos64((uint64) spec->slots);
 
-	layout->max_value = layout->end_tick * layout->slots - 1;
+	spec->max_value = (spec->last_tick + 1) * spec->slots - 1;
 }
 
 /*
@@ -776,23 +779,37 @@ layout_init(Layout *layout, const LayoutDefinition *definition)
 {
 	int			builtin = find_builtin(definition);
 
+	TickSpec   *spec = &layout->spec;
+
 	derive(layout, definition);
 
+	layout_print(definition, layout->text);
+	spec->layout = layout->text;
+	spec->needs_update = builtin < 0;
+	spec->is_default = builtin == 0;
+
 	if (builtin >= 0)
+		spec->max_value -= builtins[builtin].reserved_values;
+	else
 	{
-		layout->is_builtin = true;
-		layout->is_default = builtin == 0;
-		layout->max_value -= builtins[builtin].reserved_values;
-		return;
+		for (int i = 0; i < (int) lengthof(builtins); i++)
+		{
+			if (loaded[i].room == spec->max_value)
+			{
+				spec->max_value -= UNNAMED_RESERVED_VALUES;
+				break;
+			}
+		}
 	}
 
-	for (int i = 0; i < (int) lengthof(builtins); i++)
+	layout->last_year = PG_INT64_MAX;
+	if (layout->has_time)
 	{
-		if (loaded[i].room == layout->max_value)
-		{
-			layout->max_value -= UNNAMED_RESERVED_VALUES;
-			break;
-		}
+		int64		end_tick = spec->last_tick + 1;
+		int64		ticks_in_year = 365 * USECS_PER_DAY / spec->tick_usecs;
+
+		layout->last_year = spec->slots *
+			(end_tick - Min(end_tick, ticks_in_year));
 	}
 }
 
@@ -804,10 +821,10 @@ layout_init(Layout *layout, const LayoutDefinition *definition)
  * Put an ID together.  The caller has checked that every part fits.
  */
 static inline uint64
-compose(const Layout *layout, int64 tick, int64 shard, int64 slot)
+compose(const Layout *layout, int64 tick, int64 shard, int64 number)
 {
 	uint64		id = ((uint64) tick & layout->tick_mask) * layout->tick_unit +
-		(uint64) slot * layout->slot_unit;
+		(uint64) number * layout->number_unit;
 	uint64		rest = (uint64) shard;
 
 	if (likely(layout->shard_unit != 0 || rest == 0))
@@ -829,9 +846,9 @@ compose(const Layout *layout, int64 tick, int64 shard, int64 slot)
 }
 
 uint64
-layout_compose(const Layout *layout, int64 tick, int64 shard, int64 slot)
+layout_compose(const Layout *layout, int64 tick, int64 shard, int64 number)
 {
-	return compose(layout, tick, shard, slot);
+	return compose(layout, tick, shard, number);
 }
 
 /*
@@ -847,15 +864,15 @@ layout_id(const Layout *layout, int64 value, int64 shard)
 	if (likely(layout->slot_bits >= 0))
 	{
 		tick = value >> layout->slot_bits;
-		slot = value & (layout->slots - 1);
+		slot = value & (layout->spec.slots - 1);
 	}
 	else
 	{
-		tick = value / layout->slots;
-		slot = value % layout->slots;
+		tick = value / layout->spec.slots;
+		slot = value % layout->spec.slots;
 	}
 
-	return compose(layout, tick, shard, slot + layout->first_slot);
+	return compose(layout, tick, shard, slot + layout->first_number);
 }
 
 /*
@@ -903,7 +920,7 @@ layout_shard(const Layout *layout, uint64 id)
 }
 
 int64
-layout_slot(const Layout *layout, uint64 id)
+layout_number(const Layout *layout, uint64 id)
 {
 	for (int i = layout->nfields - 1; i >= 0; i--)
 	{
@@ -925,7 +942,7 @@ layout_tick_time(const Layout *layout, uint64 tick, int64 *ts)
 {
 	if (tick > layout->last_decodable)
 		return false;
-	*ts = (int64) ((uint64) layout->epoch + tick * (uint64) layout->tick);
+	*ts = (int64) ((uint64) layout->spec.epoch + tick * (uint64) layout->spec.tick_usecs);
 	return true;
 }
 
@@ -935,10 +952,9 @@ layout_tick_time(const Layout *layout, uint64 tick, int64 *ts)
 bool
 layout_time_tick(const Layout *layout, int64 ts, int64 *tick)
 {
-	if (ts < layout->epoch ||
-		ts >= layout->epoch + layout->end_tick * layout->tick)
+	if (ts < layout->spec.epoch || ts >= layout_end_time(layout))
 		return false;
-	*tick = (ts - layout->epoch) / layout->tick;
+	*tick = (ts - layout->spec.epoch) / layout->spec.tick_usecs;
 	return true;
 }
 
@@ -951,14 +967,15 @@ layout_time_tick(const Layout *layout, int64 ts, int64 *tick)
 int64
 layout_min_id(const Layout *layout, int64 ts)
 {
+	const TickSpec *spec = &layout->spec;
 	int64		tick;
 
-	if (ts <= layout->epoch)
+	if (ts <= spec->epoch)
 		tick = 0;
-	else if (ts > layout->epoch + (layout->end_tick - 1) * layout->tick)
-		tick = layout->end_tick;
+	else if (ts > spec->epoch + spec->last_tick * spec->tick_usecs)
+		tick = spec->last_tick + 1;
 	else
-		tick = (ts - layout->epoch - 1) / layout->tick + 1;
+		tick = (ts - spec->epoch - 1) / spec->tick_usecs + 1;
 
 	return (int64) ((uint64) tick * layout->tick_unit);
 }

@@ -46,7 +46,7 @@ typedef struct LayoutDefinition
 	uint8		kind;
 	uint8		nfields;
 	uint16		unused;
-	int32		tick;			/* microseconds; 0 without a timestamp */
+	int32		tick_usecs;		/* 0 without a timestamp */
 	int64		epoch;			/* milliseconds since 1970-01-01 */
 	struct
 	{
@@ -98,34 +98,35 @@ typedef struct LayoutField
 } LayoutField;
 
 /*
- * A definition, and the facts that follow from it.
+ * A definition, and all that follows from it.
+ *
+ * A slot is the number of a value within its tick, from 0.  The sequence number
+ * in an ID is the slot plus first_number, because some layouts begin at 1.
  */
 typedef struct Layout
 {
+	char		text[LAYOUT_TEXT_SIZE]; /* name or definition, as printed */
 	LayoutDefinition definition;
+	TickSpec	spec;			/* "number" is left to the caller */
+	int64		last_year;		/* first value of the layout's last year, or
+								 * PG_INT64_MAX if IDs do not tell their time */
 
 	bool		has_clock;		/* do ticks follow the clock? */
 	bool		has_time;		/* does an ID tell its time? */
 	bool		has_shard;
 	bool		has_sequence;
 
-	int64		epoch;			/* time of tick 0 */
-	int64		tick;			/* length of a tick in microseconds, or 0 */
-	int64		end_tick;		/* the first tick that is never issued */
 	uint64		last_decodable; /* the last tick that a timestamptz can hold */
-	int64		slots;			/* sequence numbers per tick */
-	int			slot_bits;		/* logarithm of slots, or -1 if slots is no
-								 * power of two */
-	int64		first_slot;		/* the first sequence number */
+	int			slot_bits;		/* logarithm of spec.slots, or -1 if that is
+								 * no power of two */
+	int64		first_number;	/* sequence number of slot 0 */
 	int64		shards;			/* values of all shard fields together */
-	int64		max_value;		/* of the sequence that drives the layout */
-	bool		is_builtin;		/* does it have a name? */
-	bool		is_default;		/* is it the first built-in layout? */
 
 	uint64		tick_mask;		/* bits of a tick that are in the ID */
-	uint64		tick_unit;
-	uint64		slot_unit;
-	uint64		shard_unit;		/* 0 if the shard has several fields */
+	uint64		tick_unit;		/* an ID grows by this from tick to tick, */
+	uint64		number_unit;	/* from sequence number to sequence number, */
+	uint64		shard_unit;		/* and from shard to shard; 0 if the shard has
+								 * several fields */
 	int			nfields;
 	LayoutField fields[LAYOUT_MAX_FIELDS];	/* most significant first */
 } Layout;
@@ -152,17 +153,27 @@ extern const char *layout_get_builtin(int index, LayoutDefinition *definition);
 extern const char *layout_of_max_value(int64 max_value);
 
 extern uint64 layout_compose(const Layout *layout, int64 tick, int64 shard,
-							 int64 slot);
+							 int64 number);
 extern uint64 layout_id(const Layout *layout, int64 value, int64 shard);
 extern int64 layout_field(const Layout *layout, uint64 id, int field);
 extern uint64 layout_tick(const Layout *layout, uint64 id);
 extern int64 layout_shard(const Layout *layout, uint64 id);
-extern int64 layout_slot(const Layout *layout, uint64 id);
+extern int64 layout_number(const Layout *layout, uint64 id);
 
 extern bool layout_tick_time(const Layout *layout, uint64 tick, int64 *ts);
 extern bool layout_time_tick(const Layout *layout, int64 ts, int64 *tick);
 extern int64 layout_min_id(const Layout *layout, int64 ts);
 extern int64 layout_max_id(const Layout *layout, int64 ts);
 #pragma GCC visibility pop
+
+/*
+ * The first moment for which the layout has no ID.
+ */
+static inline TimestampTz
+layout_end_time(const Layout *layout)
+{
+	return layout->spec.epoch +
+		(layout->spec.last_tick + 1) * layout->spec.tick_usecs;
+}
 
 #endif							/* SNOWFLAKE_LAYOUT_H */

@@ -57,32 +57,7 @@ typedef struct StoredLayout
 #define LAYOUTS_REMEMBERED	32
 
 static HTAB *layouts;
-const LayoutCache *layout_type_default;
-
-static void
-fill_layout_cache(LayoutCache *cache, const LayoutDefinition *definition)
-{
-	static uint64 specs = 0;
-	Layout	   *layout = &cache->layout;
-
-	layout_init(layout, definition);
-
-	cache->spec.number = ++specs;
-	cache->spec.epoch = layout->epoch;
-	cache->spec.tick_usecs = layout->tick;
-	cache->spec.slots = layout->slots;
-	cache->spec.last_tick = layout->end_tick - 1;
-	cache->spec.max_value = layout->max_value;
-	cache->spec.is_default = layout->is_default;
-	cache->spec.needs_update = !layout->is_builtin;
-	cache->spec.layout = cache->text;
-
-	cache->warn_value = PG_INT64_MAX;
-	if (layout->has_time)
-		cache->warn_value = layout->slots *
-			(layout->end_tick - Min(layout->end_tick,
-									365 * USECS_PER_DAY / layout->tick));
-}
+const Layout *layout_type_default;
 
 pg_noreturn static void
 report_damaged_layout(void)
@@ -93,30 +68,31 @@ report_damaged_layout(void)
 }
 
 /*
- * Find a layout by its canonical text, or NULL if there is no such layout.  The
- * result lives at least as long as the given memory context, and is remembered
- * in any case if that is TopMemoryContext.
+ * Find a layout by its text, or NULL if there is no such layout.  The result
+ * lives at least as long as the given memory context.  If that is
+ * TopMemoryContext, the layout is always added to those of the session.
  */
-static const LayoutCache *
+static const Layout *
 find_layout(const char *text, MemoryContext context)
 {
-	LayoutCache *cache = hash_search(layouts, text, HASH_FIND, NULL);
+	static uint64 specs = 0;
+	Layout	   *layout = hash_search(layouts, text, HASH_FIND, NULL);
 	LayoutDefinition definition;
 	LayoutError error;
 
-	if (cache == NULL && layout_parse(text, &definition, &error))
+	if (layout == NULL && layout_parse(text, &definition, &error))
 	{
 		if (context == TopMemoryContext ||
 			hash_get_num_entries(layouts) < LAYOUTS_REMEMBERED)
-			cache = hash_search(layouts, text, HASH_ENTER, NULL);
+			layout = hash_search(layouts, text, HASH_ENTER, NULL);
 		else
-		{
-			cache = MemoryContextAlloc(context, sizeof(LayoutCache));
-			strlcpy(cache->text, text, LAYOUT_TEXT_SIZE);
-		}
-		fill_layout_cache(cache, &definition);
+			layout = MemoryContextAlloc(context, sizeof(Layout));
+
+		/* This sets the hash key to the same text again. */
+		layout_init(layout, &definition);
+		layout->spec.number = ++specs;
 	}
-	return cache;
+	return layout;
 }
 
 /*
@@ -146,19 +122,19 @@ stored_text(Datum value)
 /*
  * The layout of a stored value.  It lives as long as find_layout() says.
  */
-const LayoutCache *
+const Layout *
 layout_type_get(Datum value, MemoryContext context)
 {
 	const char *text = stored_text(value);
-	const LayoutCache *cache;
+	const Layout *layout;
 
 	if (strcmp(text, layout_type_default->text) == 0)
 		return layout_type_default;
 
-	cache = find_layout(text, context);
-	if (cache == NULL)
+	layout = find_layout(text, context);
+	if (layout == NULL)
 		report_damaged_layout();
-	return cache;
+	return layout;
 }
 
 /*
@@ -185,41 +161,32 @@ layout_type_init(void)
 	HASHCTL		ctl;
 
 	ctl.keysize = LAYOUT_TEXT_SIZE;
-	ctl.entrysize = sizeof(LayoutCache);
+	ctl.entrysize = sizeof(Layout);
 	layouts = hash_create("snowflake layouts", 16, &ctl,
 						  HASH_ELEM | HASH_STRINGS);
 	layout_type_default = find_layout("instagram", TopMemoryContext);
-}
-
-char *
-layout_type_text(const Layout *layout)
-{
-	char	   *text = palloc(LAYOUT_TEXT_SIZE);
-
-	layout_print(&layout->definition, text);
-	return text;
 }
 
 /*
  * Look up a call's layout, and keep it for the calls that follow if it is a
  * constant of the query.
  */
-const LayoutCache *
+const Layout *
 layout_type_look_up(FunctionCallInfo fcinfo, int argument)
 {
 	FmgrInfo   *flinfo = fcinfo->flinfo;
 	const FuncExpr *call = (const FuncExpr *) flinfo->fn_expr;
 	Datum		value = PG_GETARG_DATUM(argument);
-	const LayoutCache *cache;
+	const Layout *layout;
 
 	if (call == NULL || !IsA(call, FuncExpr) ||
 		list_length(call->args) <= argument ||
 		!IsA(list_nth(call->args, argument), Const))
 		return layout_type_get(value, CurrentMemoryContext);
 
-	cache = layout_type_get(value, flinfo->fn_mcxt);
-	flinfo->fn_extra = unconstify(LayoutCache *, cache);
-	return cache;
+	layout = layout_type_get(value, flinfo->fn_mcxt);
+	flinfo->fn_extra = unconstify(Layout *, layout);
+	return layout;
 }
 
 /*
@@ -227,10 +194,10 @@ layout_type_look_up(FunctionCallInfo fcinfo, int argument)
  * return the default one, so that the caller gets the error of a sequence that
  * does not serve it.
  */
-const LayoutCache *
+const Layout *
 layout_type_served(int64 max_value)
 {
-	static const LayoutCache *last = NULL;
+	static const Layout *last = NULL;
 	const char *name;
 
 	if (max_value == layout_type_default->spec.max_value)
@@ -250,7 +217,7 @@ layout_type_report_missing(const Layout *layout, const char *field)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("layout \"%s\" has no %s", layout_type_text(layout), field)));
+			 errmsg("layout \"%s\" has no %s", layout->text, field)));
 }
 
 /*
@@ -265,7 +232,7 @@ layout_type_require_time(const Layout *layout)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("layout \"%s\" does not tell an ID's time",
-						layout_type_text(layout)),
+						layout->text),
 				 errdetail("Its timestamp wraps around."),
 				 errhint("snowflake_fields() shows the timestamp as it is.")));
 	layout_type_report_missing(layout, "timestamp");
@@ -291,16 +258,16 @@ snowflake_layouts(PG_FUNCTION_ARGS)
 		values[1] = CStringGetTextDatum(layout_get_builtin(i, &definition));
 		layout_init(&layout, &definition);
 
-		values[0] = CStringGetTextDatum(layout_type_text(&layout));
-		values[2] = TimestampTzGetDatum(layout.epoch);
-		values[3] = interval_datum(layout.tick);
+		values[0] = CStringGetTextDatum(layout.text);
+		values[2] = TimestampTzGetDatum(layout.spec.epoch);
+		values[3] = interval_datum(layout.spec.tick_usecs);
 		values[4] = Int64GetDatum(layout.shards);
-		values[5] = Int64GetDatum(layout.slots);
+		values[5] = Int64GetDatum(layout.spec.slots);
 		nulls[2] = nulls[3] = nulls[5] = !layout.has_clock;
 		nulls[6] = !layout.has_time;
 		if (layout.has_time)
 			values[6] = TimestampTzGetDatum(layout_end_time(&layout));
-		values[7] = Int64GetDatum(layout.max_value);
+		values[7] = Int64GetDatum(layout.spec.max_value);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 

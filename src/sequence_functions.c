@@ -48,7 +48,7 @@ PG_FUNCTION_INFO_V1(snowflake_advance);
 static TimestampTz
 last_time(const Layout *layout, const TickStatus *status)
 {
-	return layout->epoch + status->value / layout->slots * layout->tick;
+	return layout->spec.epoch + status->value / layout->spec.slots * layout->spec.tick_usecs;
 }
 
 static Datum
@@ -67,9 +67,8 @@ snowflake_status(PG_FUNCTION_ARGS)
 {
 	Oid			sequence = PG_NARGS() > 0 ? PG_GETARG_OID(0) :
 		sequence_default(fcinfo->flinfo->fn_oid);
-	const LayoutCache *cache = PG_NARGS() > 1 ? layout_type_argument(fcinfo, 1) :
+	const Layout *layout = PG_NARGS() > 1 ? layout_type_argument(fcinfo, 1) :
 		layout_type_served(sequence_max_value(sequence));
-	const Layout *layout = &cache->layout;
 	TickStatus	status;
 	TupleDesc	tupdesc;
 	Datum		values[4];
@@ -79,16 +78,16 @@ snowflake_status(PG_FUNCTION_ARGS)
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 
-	(void) generator_status(sequence, &cache->spec, &limits, true, &status);
+	(void) generator_status(sequence, &layout->spec, &limits, true, &status);
 
 	if (status.called && layout->has_clock)
 	{
-		int64		tick = status.value / layout->slots;
-		int64		logged = status.logged / layout->slots;
+		int64		tick = status.value / layout->spec.slots;
+		int64		logged = status.logged / layout->spec.slots;
 
 		values[0] = TimestampTzGetDatum(last_time(layout, &status));
 		values[1] = lead_datum(layout, &status);
-		values[2] = interval_datum((logged - tick) * layout->tick);
+		values[2] = interval_datum((logged - tick) * layout->spec.tick_usecs);
 		nulls[0] = nulls[1] = nulls[2] = false;
 	}
 
@@ -221,8 +220,7 @@ snowflake_sequences(PG_FUNCTION_ARGS)
 	foreach(lc, find_sequences())
 	{
 		Form_pg_sequence form = (Form_pg_sequence) GETSTRUCT((HeapTuple) lfirst(lc));
-		const LayoutCache *cache = layout_type_served(form->seqmax);
-		const Layout *layout = &cache->layout;
+		const Layout *layout = layout_type_served(form->seqmax);
 		TickStatus	status = {0};
 		const char *state;
 		Datum		values[6];
@@ -230,12 +228,12 @@ snowflake_sequences(PG_FUNCTION_ARGS)
 
 		CHECK_FOR_INTERRUPTS();
 
-		state = state_without_error(form->seqrelid, &cache->spec, &status);
+		state = state_without_error(form->seqrelid, &layout->spec, &status);
 		if (state == NULL)
 			continue;			/* dropped since we found it */
 
 		values[0] = ObjectIdGetDatum(form->seqrelid);
-		values[1] = CStringGetTextDatum(layout_type_text(layout));
+		values[1] = CStringGetTextDatum(layout->text);
 		if (status.called && layout->has_clock)
 		{
 			values[2] = TimestampTzGetDatum(last_time(layout, &status));
@@ -273,25 +271,25 @@ static void
 check_last_value(const char *name, const Layout *layout, int64 max_value,
 				 int64 last, bool called)
 {
-	if (max_value == layout->max_value)
+	if (max_value == layout->spec.max_value)
 		return;
 
 	if (called && last >= COUNTER_LIMIT)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
-						name, layout_type_text(layout)),
+						name, layout->text),
 				 errdetail("Its last value %lld is too large for a counter of rows, so the sequence may have been used for another layout.",
 						   (long long) last),
 				 errhint("Use a new sequence.")));
 
-	if (last < 0 || last > layout->max_value)
+	if (last < 0 || last > layout->spec.max_value)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
-						name, layout_type_text(layout)),
+						name, layout->text),
 				 errdetail("Its last value is %lld, and the values of the layout are 0 to %lld.",
-						   (long long) last, (long long) layout->max_value),
+						   (long long) last, (long long) layout->spec.max_value),
 				 errhint("Use a new sequence.")));
 }
 
@@ -334,7 +332,7 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
 		snowflake_refuse_null(PG_ARGISNULL(0) ? "sequence" : "layout", NULL);
 	sequence = PG_GETARG_OID(0);
-	layout = &layout_type_argument(fcinfo, 1)->layout;
+	layout = layout_type_argument(fcinfo, 1);
 
 	PreventCommandDuringRecovery("snowflake_alter_sequence()");
 	PreventCommandIfReadOnly("snowflake_alter_sequence()");
@@ -342,11 +340,11 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	/* From here on no other session takes a value. */
 	name = sequence_open_to_alter(sequence, &max_value);
 
-	if (!layout->is_default && sequence_owned_by_extension(sequence))
+	if (!layout->spec.is_default && sequence_owned_by_extension(sequence))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
-						get_rel_name(sequence), layout_type_text(layout)),
+						get_rel_name(sequence), layout->text),
 				 errdetail("The extension's own sequence serves layout \"instagram\" only."),
 				 errhint("Use a new sequence.")));
 
@@ -356,7 +354,7 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	row = row_of_sequence(sequence);
 	SPI_connect();
 	command = psprintf("ALTER SEQUENCE %s AS pg_catalog.int8 INCREMENT BY 1 MAXVALUE %lld CACHE 1 NO CYCLE OWNED BY NONE",
-					   name, (long long) layout->max_value);
+					   name, (long long) layout->spec.max_value);
 	result = SPI_execute(command, false, 0);
 	if (result != SPI_OK_UTILITY)
 		elog(ERROR, "unexpected result %d of \"%s\"", result, command);
@@ -396,7 +394,7 @@ value_of_id(const Layout *layout, int64 id)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("ID %lld is too large for layout \"%s\"",
-						(long long) id, layout_type_text(layout)),
+						(long long) id, layout->text),
 				 errhint("Use the sequence that serves the layout of this ID.")));
 	if (ts - now > USECS_PER_DAY)
 	{
@@ -408,11 +406,11 @@ value_of_id(const Layout *layout, int64 id)
 				 errmsg("ID %lld is more than a day ahead of the clock",
 						(long long) id),
 				 errdetail("In layout \"%s\" its time is %s; the clock says %s.",
-						   layout_type_text(layout), time, timestamptz_to_str(now)),
+						   layout->text, time, timestamptz_to_str(now)),
 				 errhint("Check the clock, and that it is an ID of this layout. If it was made while a clock was fast, use a new sequence with a new shard.")));
 	}
-	return Min((int64) tick * layout->slots + layout->slots - 1,
-			   layout->max_value);
+	return Min((int64) tick * layout->spec.slots + layout->spec.slots - 1,
+			   layout->spec.max_value);
 }
 
 /*
@@ -424,7 +422,7 @@ Datum
 snowflake_advance(PG_FUNCTION_ARGS)
 {
 	Oid			sequence;
-	const LayoutCache *cache;
+	const Layout *layout;
 	TickLimits	limits;
 
 	snowflake_define_settings();
@@ -443,13 +441,13 @@ snowflake_advance(PG_FUNCTION_ARGS)
 	}
 
 	sequence = PG_GETARG_OID(0);
-	cache = PG_NARGS() > 2 ? layout_type_argument(fcinfo, 2) :
+	layout = PG_NARGS() > 2 ? layout_type_argument(fcinfo, 2) :
 		layout_type_served(sequence_lock(sequence));
-	sequence_open(sequence_find(sequence), &cache->spec, SEQUENCE_SET);
+	sequence_open(sequence_find(sequence), &layout->spec, SEQUENCE_SET);
 
-	layout_type_require_time(&cache->layout);
+	layout_type_require_time(layout);
 	limits = snowflake_limits();
-	generator_advance(sequence, &cache->spec, &limits,
-					  value_of_id(&cache->layout, PG_GETARG_INT64(1)));
+	generator_advance(sequence, &layout->spec, &limits,
+					  value_of_id(layout, PG_GETARG_INT64(1)));
 	PG_RETURN_VOID();
 }

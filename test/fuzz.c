@@ -283,20 +283,20 @@ build_text(Input *input, char *text, size_t size)
 static void
 check_ids(const Layout *layout, Input *input)
 {
-	uint64		tick = take_uint64(input) % (uint64) layout->end_tick;
-	uint64		slot = take_uint64(input) % (uint64) layout->slots;
+	uint64		tick = take_uint64(input) % (uint64) (layout->spec.last_tick + 1);
+	uint64		slot = take_uint64(input) % (uint64) layout->spec.slots;
 	uint64		shard = take_uint64(input) % (uint64) layout->shards;
-	int64		value = (int64) (tick * layout->slots + slot);
-	int64		other = (int64) (take_uint64(input) % ((uint64) layout->max_value + 1));
+	int64		value = (int64) (tick * layout->spec.slots + slot);
+	int64		other = (int64) (take_uint64(input) % ((uint64) layout->spec.max_value + 1));
 	int64		time = (int64) take_uint64(input);
 	uint64		id = layout_id(layout, value, shard);
 	uint64		other_id = layout_id(layout, other, shard);
 
 	CHECK(id <= PG_INT64_MAX);
-	CHECK(id == layout_compose(layout, tick, shard, slot + layout->first_slot));
+	CHECK(id == layout_compose(layout, tick, shard, slot + layout->first_number));
 	CHECK(layout_shard(layout, id) == (int64) shard);
-	CHECK(layout_slot(layout, id) == (layout->has_sequence ?
-									  (int64) slot + layout->first_slot : 0));
+	CHECK(layout_number(layout, id) == (layout->has_sequence ?
+									  (int64) slot + layout->first_number : 0));
 
 	/* A shard's IDs are as many as the values, and in their order. */
 	if (layout->definition.kind == LAYOUT_BITS)
@@ -325,7 +325,7 @@ check_ids(const Layout *layout, Input *input)
 
 		CHECK(layout_tick(layout, id) == tick);
 		CHECK(layout_tick_time(layout, tick, &begin));
-		CHECK(layout_tick_time(layout, next, &end) && end == begin + layout->tick);
+		CHECK(layout_tick_time(layout, next, &end) && end == begin + layout->spec.tick_usecs);
 		CHECK(layout_time_tick(layout, begin, &found) && found == (int64) tick);
 		CHECK(layout_time_tick(layout, end - 1, &found) && found == (int64) tick);
 
@@ -344,7 +344,7 @@ check_ids(const Layout *layout, Input *input)
 	for (int i = 0; i < layout->nfields; i++)
 		(void) layout_field(layout, id, i);
 	CHECK(layout_shard(layout, id) >= 0 && layout_shard(layout, id) <= PG_INT32_MAX);
-	CHECK(layout_slot(layout, id) >= 0 && layout_slot(layout, id) <= PG_INT32_MAX);
+	CHECK(layout_number(layout, id) >= 0 && layout_number(layout, id) <= PG_INT32_MAX);
 	if (layout->has_clock)
 		(void) layout_tick_time(layout, layout_tick(layout, id), &time);
 }
@@ -391,8 +391,8 @@ fuzz_layout(Input *input)
 	CHECK(strcmp(printed, again) == 0);
 
 	layout_init(&layout, &definition);
-	CHECK(layout.slots >= 1 && layout.shards >= 1 && layout.end_tick >= 1);
-	CHECK(layout.max_value >= 1);
+	CHECK(layout.spec.slots >= 1 && layout.shards >= 1 && layout.spec.last_tick >= 0);
+	CHECK(layout.spec.max_value >= 1);
 	CHECK(layout.shards <= INT64CONST(1) << LAYOUT_PART_BITS);
 	check_ids(&layout, input);
 }
