@@ -1,11 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * snowflake.c
- *	  Time-sortable 64-bit IDs: module start, settings, SQL functions.
+ *	  Time-sortable 64-bit IDs: the SQL functions that make and read IDs, the
+ *	  settings, and the start of the module.
  *
- * Data flows one way: an SQL call comes here, the generator gives it a tick
- * and a slot, the layout makes an ID of them.  This file knows neither how a
- * sequence's page is written nor where in an ID a bit stands.
+ * An SQL call that makes an ID comes here.  The generator takes a value from a
+ * sequence, and the layout makes an ID of the value and the shard.  This file
+ * knows neither how a sequence's page is written nor where in an ID a bit is.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -52,20 +53,26 @@ PG_FUNCTION_INFO_V1(snowflake_id);
 
 PGDLLEXPORT void _PG_init(void);
 
-/* Settings.  Milliseconds, as far as they are times. */
+/* Settings.  Those that are times are in milliseconds. */
 #define SHARD_UNSET			(-1)
-#define SHARD_MAX			8191	/* of the layout "instagram" */
+#define SHARD_MAX			8191	/* largest shard of the layout "instagram" */
 #define MAX_LEAD_LIMIT		(100.0 * DAYS_PER_YEAR * SECS_PER_DAY * 1000.0)
 
 static int	shard_setting = SHARD_UNSET;
-static double max_lead_setting = 1000.0;
-static int	max_wait_setting = 5000;
+double		snowflake_max_lead = 1000.0;
+int			snowflake_max_wait = 5000;
 static bool settings_defined = false;
 
 /*
- * Define the settings, unless this is a parallel operation: values that ALTER
- * DATABASE or the like gave them before the library was loaded would be lost
- * for the rest of the session, as none can be set then.
+ * Define the settings, if that has not been done yet.
+ *
+ * A session may have values for them before the library is loaded, for example
+ * from ALTER DATABASE.  DefineCustom...Variable() puts these values into
+ * effect, except in parallel mode, where PostgreSQL allows no setting to
+ * change: there it would drop them with a warning, for the rest of the session.
+ * So if the library happens to be loaded in parallel mode, the settings are
+ * not defined then.  Functions that need the session's own values, and that
+ * PostgreSQL calls outside of parallel mode, call this again.
  */
 void
 snowflake_define_settings(void)
@@ -85,7 +92,7 @@ snowflake_define_settings(void)
 	DefineCustomRealVariable("snowflake.max_lead",
 							 "How far an ID's time may be ahead of the clock before next_id() waits.",
 							 "0 means that it is never ahead.",
-							 &max_lead_setting,
+							 &snowflake_max_lead,
 							 1000.0, 0.0, MAX_LEAD_LIMIT,
 							 PGC_SUSET, GUC_UNIT_MS,
 							 NULL, NULL, NULL);
@@ -93,7 +100,7 @@ snowflake_define_settings(void)
 	DefineCustomIntVariable("snowflake.max_wait",
 							"The longest time that next_id() waits for the clock.",
 							"It fails immediately if the required wait is longer.",
-							&max_wait_setting,
+							&snowflake_max_wait,
 							5000, 0, INT_MAX,
 							PGC_USERSET, GUC_UNIT_MS,
 							NULL, NULL, NULL);
@@ -113,6 +120,9 @@ _PG_init(void)
 	generator_init();
 }
 
+/*
+ * Raise an error unless the layout's IDs have room for the shard.
+ */
 static void
 check_shard(const Layout *layout, int64 shard)
 {
@@ -154,7 +164,8 @@ warn_of_end(const Layout *layout)
 }
 
 /*
- * Once in a session, say that IDs look like those of tests.
+ * Once in a session, say that the shard, which is the launch in the layout
+ * "decimal", is the one that its users keep for tests.
  */
 static void
 warn_of_tests(void)
@@ -170,19 +181,9 @@ warn_of_tests(void)
 			 errhint("Give the number of the launch as the shard.")));
 }
 
-TickLimits
-snowflake_limits(void)
-{
-	TickLimits	limits;
-
-	limits.max_lead = (int64) (max_lead_setting * 1000.0);
-	limits.max_wait = max_wait_setting * INT64CONST(1000);
-	return limits;
-}
-
 /*
- * Take values of a sequence, for IDs of a shard: up to *count, one after the
- * other, and return the first.
+ * Take up to *count consecutive values of a sequence, for IDs of the shard.
+ * Return the first value, and set *count to the number taken.
  */
 static inline int64
 next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count)
@@ -202,6 +203,10 @@ next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count)
 	return value;
 }
 
+/*
+ * Report that an argument of a function that is not strict is NULL.  "hint" may
+ * be NULL.
+ */
 void
 snowflake_refuse_null(const char *argument, const char *hint)
 {
@@ -211,6 +216,9 @@ snowflake_refuse_null(const char *argument, const char *hint)
 			 hint == NULL ? 0 : errhint("%s", hint)));
 }
 
+/*
+ * The shard of calls without arguments.
+ */
 static int64
 shard_of_setting(void)
 {
@@ -223,11 +231,15 @@ shard_of_setting(void)
 }
 
 /*
- * Make an ID.  What the caller does not name is the shard of the setting, the
- * sequence that came with next_id(), or the layout that the sequence serves.
- * "function" is the OID of the next_id() that was called.
+ * Make an ID.  Without a shard among the arguments, take that of the setting;
+ * without a sequence, the one that came with next_id(); and without a layout,
+ * the one that the sequence serves.  "function" is the OID of the next_id()
+ * that was called, by which its sequence is found.
  *
- * The functions are not strict: a NULL shard must not become a NULL ID.
+ * The SQL functions are not strict, because a NULL shard must raise an error
+ * rather than give a NULL ID.
+ *
+ * This is compiled once for each value of "nargs", which must be a constant.
  */
 static pg_attribute_always_inline Datum
 make_id(FunctionCallInfo fcinfo, Oid function, const int nargs)
@@ -265,7 +277,7 @@ make_id(FunctionCallInfo fcinfo, Oid function, const int nargs)
 }
 
 /*
- * The same, with code for each number of arguments
+ * Call make_id() with the number of arguments as a constant.
  */
 static inline Datum
 next_id(FunctionCallInfo fcinfo, Oid function)
@@ -301,21 +313,24 @@ typedef struct NextIds
 	int64		shard;
 	Oid			sequence;
 	const Layout *layout;
-	int64		wanted;			/* number of values that are yet to be taken */
-	int64		value;			/* the next one of the values taken */
-	int64		count;			/* number of values taken, from that one on */
+	int64		wanted;			/* number of values still to be taken */
+	int64		value;			/* the next value to return, if count > 0 */
+	int64		count;			/* number of values that have been taken and
+								 * not yet returned */
 } NextIds;
+
+/*
+ * The most values that next_ids() takes at a time.  One hold of the page's lock
+ * is enough for all of them.  The number is small, because others wait for the
+ * lock meanwhile, and because a caller who reads only a few rows, as with LIMIT,
+ * wastes the rest.
+ */
+#define NEXT_IDS_BATCH		1024
 
 /*
  * next_ids(shard, count), next_ids(shard, count, sequence) and
  * next_ids(shard, count, sequence, layout)
- *
- * Values are taken in batches, each under one hold of the page's lock.  Small
- * batches limit both the time under the lock and the IDs wasted when the caller
- * reads only a few rows.
  */
-#define NEXT_IDS_BATCH		1024
-
 Datum
 snowflake_next_ids(PG_FUNCTION_ARGS)
 {
@@ -355,9 +370,11 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 		else
 		{
 			ids->sequence = PG_GETARG_OID(2);
-			ids->layout = PG_NARGS() > 3 ?
-				layout_type_get(PG_GETARG_DATUM(3), funcctx->multi_call_memory_ctx) :
-				layout_type_served(sequence_lock(ids->sequence));
+			if (PG_NARGS() > 3)
+				ids->layout = layout_type_get(PG_GETARG_DATUM(3),
+											  funcctx->multi_call_memory_ctx);
+			else
+				ids->layout = layout_type_served(sequence_lock(ids->sequence));
 		}
 		ids->wanted = count;
 		funcctx->user_fctx = ids;
@@ -385,9 +402,10 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 }
 
 /*
- * In COPY another function takes the place of next_id() (see planner.c).  Its
- * caller needs the right to call next_id() with the same arguments.  Returns the
- * OID of that function.
+ * Check that the current role may call next_id(), and return the OID of the
+ * next_id() that has the same arguments as "function".  This is for
+ * snowflake_next_id_in_copy(), which takes the place of next_id() in COPY (see
+ * planner.c) and which every role may call.
  */
 static Oid
 check_execute_next_id(Oid function)
@@ -413,10 +431,16 @@ snowflake_next_id_in_copy(PG_FUNCTION_ARGS)
 	FmgrInfo   *flinfo = fcinfo->flinfo;
 
 	/*
-	 * Check once for each place, as for other functions.  Where the caller names
-	 * a layout, fn_extra is for that, and nobody needs to know which function was
-	 * replaced.  A layout that is not constant is not worth more memory: then the
-	 * check is repeated.
+	 * As PostgreSQL does for other functions, check the right once for each
+	 * place in an expression that calls this function, not for each row.
+	 * fn_extra is set once the check has passed.
+	 *
+	 * If there is no layout among the arguments, fn_extra holds the OID of the
+	 * function replaced, by which next_id() finds its sequence.  Otherwise
+	 * next_id() needs no OID, and layout_type_argument() will set fn_extra to
+	 * the layout if the layout is a constant.  If it is not, fn_extra stays
+	 * NULL and the check is repeated in each call, which is slower and does
+	 * not matter, because hardly anyone computes a layout for each row.
 	 */
 	if (unlikely(flinfo->fn_extra == NULL))
 	{
@@ -471,7 +495,7 @@ snowflake_sequence(PG_FUNCTION_ARGS)
 }
 
 /*
- * The fields of an ID as they stand in it, most significant first.
+ * A row for each field of an ID, the most significant first.
  */
 Datum
 snowflake_fields(PG_FUNCTION_ARGS)
@@ -516,16 +540,18 @@ snowflake_max_id(PG_FUNCTION_ARGS)
 }
 
 /*
- * Compose an ID from its parts.
+ * snowflake_id(): compose an ID from a time, a shard and a sequence number.
  */
 Datum
 snowflake_id(PG_FUNCTION_ARGS)
 {
 	TimestampTz ts = PG_GETARG_TIMESTAMPTZ(0);
 	int64		shard = PG_GETARG_INT64(1);
-	int64		slot = PG_GETARG_INT64(2);
+	int64		number = PG_GETARG_INT64(2);
 	const Layout *layout = layout_type_argument(fcinfo, 3);
 	int64		last_number = layout->first_number + layout->spec.slots - 1;
+	int64		tick_usecs = layout->spec.tick_usecs;
+	bool		in_usecs = tick_usecs < 1000;
 	int64		tick;
 	uint64		id;
 
@@ -548,28 +574,28 @@ snowflake_id(PG_FUNCTION_ARGS)
 
 	check_shard(layout, shard);
 
-	if (!layout->has_sequence && slot != 0)
+	if (!layout->has_sequence && number != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("sequence %lld is out of range", (long long) slot),
+				 errmsg("sequence %lld is out of range", (long long) number),
 				 errdetail("The layout \"%s\" has no sequence, so it must be 0.",
 						   layout->text)));
-	if (slot < layout->first_number || slot > last_number)
+	if (number < layout->first_number || number > last_number)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("sequence %lld is out of range", (long long) slot),
+				 errmsg("sequence %lld is out of range", (long long) number),
 				 errdetail("The sequence numbers of the layout \"%s\" are %lld to %lld.",
 						   layout->text,
 						   (long long) layout->first_number,
 						   (long long) last_number),
 				 errhint("Number the rows of each tick of %lld %s from %lld to %lld. If there are more, give the rest a later time%s.",
-						 (long long) (layout->spec.tick_usecs < 1000 ? layout->spec.tick_usecs : layout->spec.tick_usecs / 1000),
-						 layout->spec.tick_usecs < 1000 ? "us" : "ms",
+						 (long long) (in_usecs ? tick_usecs : tick_usecs / 1000),
+						 in_usecs ? "us" : "ms",
 						 (long long) layout->first_number,
 						 (long long) last_number,
 						 layout->has_shard ? " or another shard" : "")));
 
-	id = layout_compose(layout, tick, shard, slot);
+	id = layout_compose(layout, tick, shard, number);
 	if (id == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -579,6 +605,10 @@ snowflake_id(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64((int64) id);
 }
 
+/*
+ * Return the number that a caller gave as an ID, or raise an error if no ID can
+ * be that number.
+ */
 int64
 snowflake_check_positive(int64 id)
 {
