@@ -606,10 +606,9 @@ snowflake_id(PG_FUNCTION_ARGS)
 }
 
 /*
- * Return the number that a caller gave as an ID, or raise an error if no ID can
- * be that number.
+ * Raise an error unless the number can be an ID.
  */
-int64
+void
 snowflake_check_positive(int64 id)
 {
 	if (id < 1)
@@ -618,5 +617,4 @@ snowflake_check_positive(int64 id)
 				 errmsg("ID %lld is not positive", (long long) id),
 				 errdetail("Valid IDs are 1 to %lld.",
 						   (long long) PG_INT64_MAX)));
-	return id;
 }

@@ -8,9 +8,9 @@
  * can be built and fuzzed on its own.  Nor does it know layouts: to it, an ID
  * is a number.
  *
- * Links and other systems' databases keep these texts and numbers.  So neither
- * the texts nor the permutation may ever change.  The regression test "encode"
- * has vectors that fail if they do.
+ * Links and the databases of other systems keep these texts and numbers.  So
+ * neither the texts nor the permutation may ever change.  The regression test
+ * "encode" compares them with values written down when they were introduced.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -27,8 +27,10 @@
 /*
  * The digits of base62 and base32 are in the order of their ASCII codes, so
  * that texts of one width sort as the numbers do.  Base32 is Crockford's.
- * Base64url is RFC 4648's alphabet for the digits of a number, not of bytes,
- * and as short as it can be: so Instagram writes the IDs in its links.
+ *
+ * Base64url is the way in which Instagram writes the IDs in its links: the
+ * alphabet is that of RFC 4648, but it is used for the digits of a number and
+ * not for bytes, and zeros at the beginning are left out.
  */
 static const Encoding encodings[] = {
 	{
@@ -58,7 +60,7 @@ static const Encoding encodings[] = {
 };
 
 /*
- * The encoding of that name, or NULL.
+ * The encoding with this name, or NULL.
  */
 const Encoding *
 encode_find(const char *name, size_t length)
@@ -101,7 +103,7 @@ encode_write(const Encoding *encoding, int64 id, char text[ENCODE_MAX_WIDTH])
 }
 
 /*
- * The value of a digit, or -1.
+ * The value of a digit, or -1 if the character is not a digit.
  */
 static int
 digit_value(const Encoding *encoding, char c)
@@ -124,16 +126,17 @@ digit_value(const Encoding *encoding, char c)
 }
 
 /*
- * Read an ID, from what encode_write() could have written and nothing else, or
- * one thing would have two links.  (Base32's lower case and look-alikes are the
- * exception, for the sake of those who type it.)
+ * Read an ID.  Only a text that encode_write() could have written is accepted,
+ * because otherwise there could be several links to one thing.  The exceptions
+ * are lower case and look-alikes in base32, for people who type an ID.
  *
- * On failure, sets the 1-based position of the first character at fault.  All
- * before it is ASCII, so that it counts characters as well as bytes.
+ * On failure, *position is set to the position of the first wrong character,
+ * counted from 1.  Everything before that character is ASCII, so the position is
+ * the same in characters and in bytes.
  */
 DecodeResult
-encode_read(const Encoding *encoding, const char *text, size_t length, int64 *id,
-		  int *position)
+encode_read(const Encoding *encoding, const char *text, size_t length,
+			int64 *id, int *position)
 {
 	int			values[ENCODE_MAX_WIDTH];
 	int			min_width = encoding->padded ? encoding->width : 1;
@@ -160,7 +163,10 @@ encode_read(const Encoding *encoding, const char *text, size_t length, int64 *id
 	if (!encoding->padded && width > 1 && values[0] == 0)
 		return DECODE_LEADING_ZERO;
 
-	/* The first digit that differs from the largest ID's decides. */
+	/*
+	 * A text as long as that of the largest ID is too large if the first digit
+	 * in which they differ is larger.
+	 */
 	if (width == encoding->width)
 	{
 		for (int i = 0; i < width; i++)
@@ -185,22 +191,25 @@ encode_read(const Encoding *encoding, const char *text, size_t length, int64 *id
 /*
  * The permutation
  *
- * A balanced Feistel network: it is a permutation of the 64-bit numbers
- * whatever its round function, which need not be invertible, and its inverse
- * is the same network with the round keys in reverse.  Four rounds of random
- * functions could not be told from a random permutation (Luby and Rackoff,
- * 1988).  The round function here is a good mixer but was not made to resist
- * analysis, so there are twice as many.  That costs a tenth of a microsecond or
- * so, which nobody will notice in a query.
+ * It is a balanced Feistel network.  Such a network is a permutation of the
+ * 64-bit numbers with any round function, even one that has no inverse, and the
+ * same network with the round keys in reverse order is its inverse.
  *
- * That makes it obscure, not secret: it is no cipher.
+ * Luby and Rackoff (1988) showed that four rounds with random functions cannot
+ * be distinguished from a random permutation.  The round function here mixes
+ * well, but it was not made to resist analysis, so there are eight rounds.  They
+ * cost about a tenth of a microsecond, which nobody will notice in a query.
+ *
+ * The result is that the order of IDs is obscure but not secret, because this is
+ * no cipher.
  */
 #define ROUNDS		8
 
 /*
- * splitmix64, published by Sebastiano Vigna, 2015, in the public domain, at
- * https://prng.di.unimi.it/splitmix64.c: a counter with this increment, passed
- * through variant 13 of David Stafford's finalisers ("Better Bit Mixing -
+ * The generator splitmix64, which Sebastiano Vigna put into the public domain in
+ * 2015 (https://prng.di.unimi.it/splitmix64.c).  It is a counter with this
+ * increment, and mix13() makes a random number of each state of the counter.
+ * mix13() is variant 13 of David Stafford's finalisers ("Better Bit Mixing -
  * Improving on MurmurHash3's 64-bit Finalizer", 2011).
  */
 #define SPLITMIX64_INCREMENT	UINT64CONST(0x9e3779b97f4a7c15)
@@ -227,18 +236,23 @@ feistel(uint64 block, const uint64 keys[ROUNDS])
 		right = next;
 	}
 
-	/* The halves change places a last time, so that the same undoes it. */
+	/*
+	 * The halves change places once more than a round would have it, so that
+	 * the same code with the keys in reverse order is the inverse.
+	 */
 	return (uint64) right << 32 | left;
 }
 
 /*
- * Make a permutation of the IDs, 1 to 2^63 - 1, of the one of 64-bit numbers:
- * follow its cycle to the next number that is an ID.  There is one, be it the
- * ID where it began, and it takes two steps on average.  In reverse, the same
- * steps lead back.
+ * The permutation of the IDs, 1 to 2^63 - 1.
+ *
+ * feistel() permutes all 64-bit numbers.  Apply it until the result is an ID.
+ * This ends, because a permutation consists of cycles: at the latest it comes
+ * back to the ID where it began.  Half of all numbers are IDs, so it takes two
+ * steps on average.  With the keys in reverse order, the same steps lead back.
  */
 static int64
-walk(int64 id, const uint64 keys[ROUNDS])
+next_in_cycle(int64 id, const uint64 keys[ROUNDS])
 {
 	uint64		block = (uint64) id;
 
@@ -251,8 +265,8 @@ walk(int64 id, const uint64 keys[ROUNDS])
 }
 
 /*
- * The ID's image under the permutation that the key selects.  As with the
- * next function, the caller has checked that the ID is positive.
+ * The number that the permutation selected by "key" puts in the place of an ID.
+ * The caller has checked that the ID is positive.
  */
 int64
 encode_obfuscate(int64 id, int64 key)
@@ -263,11 +277,12 @@ encode_obfuscate(int64 id, int64 key)
 	for (int i = 0; i < ROUNDS; i++)
 		keys[i] = mix13(state += SPLITMIX64_INCREMENT);
 
-	return walk(id, keys);
+	return next_in_cycle(id, keys);
 }
 
 /*
- * The ID whose image it is.
+ * The inverse of encode_obfuscate(): the ID in whose place it puts this number.
+ * The caller has checked that the number is positive.
  */
 int64
 encode_reveal(int64 id, int64 key)
@@ -278,5 +293,5 @@ encode_reveal(int64 id, int64 key)
 	for (int i = ROUNDS - 1; i >= 0; i--)
 		keys[i] = mix13(state += SPLITMIX64_INCREMENT);
 
-	return walk(id, keys);
+	return next_in_cycle(id, keys);
 }

@@ -4,8 +4,8 @@
  *	  IDs as text, and IDs that do not show their order.
  *
  * The functions here are pure: they read no setting and no catalog, and they
- * raise no error; callers turn what is not DECODE_OK into a message.  Nothing
- * here knows what the bits of an ID mean.
+ * raise no error.  Callers turn a result other than DECODE_OK into a message.
+ * Nothing here knows what the bits of an ID mean.
  *
  * Texts are bytes with a length, without a terminator.
  *
@@ -25,8 +25,8 @@ typedef struct Encoding
 	const char *largest;		/* the text of 2^63 - 1 */
 	int			base;
 	int			width;			/* length of "largest" */
-	bool		padded;			/* every text has that length */
-	bool		lenient;		/* reads lower case and look-alikes */
+	bool		padded;			/* is every text as long as "largest"? */
+	bool		lenient;		/* are lower case and look-alikes read, too? */
 } Encoding;
 
 typedef enum DecodeResult
@@ -34,19 +34,22 @@ typedef enum DecodeResult
 	DECODE_OK,
 	DECODE_BAD_DIGIT,			/* a character that is not a digit */
 	DECODE_TOO_SHORT,			/* the text ends where a digit should be */
-	DECODE_TOO_LONG,			/* goes on where it should end */
-	DECODE_LEADING_ZERO,		/* begins with a digit that is never written */
-	DECODE_TOO_LARGE			/* the digit takes it beyond 2^63 - 1 */
+	DECODE_TOO_LONG,			/* the text goes on where it should end */
+	DECODE_LEADING_ZERO,		/* a zero that encode_write() would not write */
+	DECODE_TOO_LARGE			/* the digit makes the ID larger than
+								 * 2^63 - 1 */
 } DecodeResult;
 
+#pragma GCC visibility push(hidden)
 extern const Encoding *encode_find(const char *name, size_t length);
 
 extern int	encode_write(const Encoding *encoding, int64 id,
-					  char text[ENCODE_MAX_WIDTH]);
+						 char text[ENCODE_MAX_WIDTH]);
 extern DecodeResult encode_read(const Encoding *encoding, const char *text,
-							  size_t length, int64 *id, int *position);
+								size_t length, int64 *id, int *position);
 
 extern int64 encode_obfuscate(int64 id, int64 key);
 extern int64 encode_reveal(int64 id, int64 key);
+#pragma GCC visibility pop
 
 #endif							/* SNOWFLAKE_ENCODE_H */

@@ -29,7 +29,8 @@ PG_FUNCTION_INFO_V1(snowflake_obfuscate);
 PG_FUNCTION_INFO_V1(snowflake_reveal);
 
 /*
- * Type snowflake.  Only its errors differ from those of bigint.
+ * Input of the type snowflake.  Its other functions are those of bigint, and so
+ * is what this one reads.  Only the error messages name another type.
  */
 Datum
 snowflake_in(PG_FUNCTION_ARGS)
@@ -55,6 +56,9 @@ snowflake_in(PG_FUNCTION_ARGS)
  * IDs as text, and IDs that do not show their order
  */
 
+/*
+ * Find an encoding by its name, or raise an error.
+ */
 static const Encoding *
 get_encoding(text *name)
 {
@@ -101,6 +105,64 @@ all_digits(const char *string, int length)
 	return true;
 }
 
+/*
+ * Report that a text is not an ID, and why: "result" is what encode_read()
+ * found at "position".
+ */
+pg_noreturn static void
+report_bad_text(const Encoding *encoding, text *encoded, DecodeResult result,
+				int position)
+{
+	const char *string = VARDATA_ANY(encoded);
+	int			length = VARSIZE_ANY_EXHDR(encoded);
+	const char *character = string + position - 1;
+	int			rest = length - (position - 1);
+	int			character_length;	/* in bytes */
+	const char *detail = NULL;
+
+	character_length = pg_mbcharcliplen(character, rest, 1);
+
+	switch (result)
+	{
+		case DECODE_OK:
+			break;				/* not an error, so we are not called */
+		case DECODE_BAD_DIGIT:
+			detail = psprintf("The character \"%.*s\" at position %d is not a digit of %s.",
+							  character_length, character, position,
+							  encoding->name);
+			break;
+		case DECODE_TOO_LARGE:
+			detail = psprintf("The digit \"%.*s\" at position %d makes it larger than %lld.",
+							  character_length, character, position,
+							  (long long) PG_INT64_MAX);
+			break;
+		case DECODE_LEADING_ZERO:
+			detail = psprintf("The digit \"%.*s\" at position %d is a leading zero, which %s does not allow.",
+							  character_length, character, position,
+							  encoding->name);
+			break;
+		case DECODE_TOO_LONG:
+			detail = psprintf("The string continues at position %d, but the longest ID in %s has %d characters.",
+							  position, encoding->name, encoding->width);
+			break;
+		case DECODE_TOO_SHORT:
+			if (encoding->padded)
+				detail = psprintf("The string ends before position %d, but every ID in %s has %d characters.",
+								  position, encoding->name, encoding->width);
+			else
+				detail = "The string is empty.";
+			break;
+	}
+
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+			 errmsg("invalid %s ID \"%s\"",
+					encoding->name, text_to_cstring(encoded)),
+			 errdetail_internal("%s", detail),
+			 result == DECODE_TOO_LONG && all_digits(string, length) ?
+			 errhint("If these are the ID's decimal digits, cast the string to bigint.") : 0));
+}
+
 Datum
 snowflake_from_text(PG_FUNCTION_ARGS)
 {
@@ -108,56 +170,30 @@ snowflake_from_text(PG_FUNCTION_ARGS)
 	const Encoding *encoding = get_encoding(PG_GETARG_TEXT_PP(1));
 	const char *string = VARDATA_ANY(encoded);
 	int			length = VARSIZE_ANY_EXHDR(encoded);
-	const char *at;
+	int64		id;
 	DecodeResult result;
 	int			position;
-	int			at_length;
-	int64		id;
 
 	result = encode_read(encoding, string, length, &id, &position);
-	if (result == DECODE_OK)
-		PG_RETURN_INT64(id);
-
-	/* The character at fault, whole. */
-	at = string + position - 1;
-	at_length = pg_mbcharcliplen(at, length - (position - 1), 1);
-
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-			 errmsg("invalid %s ID \"%s\"",
-					encoding->name, text_to_cstring(encoded)),
-			 result == DECODE_BAD_DIGIT ?
-			 errdetail("The character \"%.*s\" at position %d is not a digit of %s.",
-					   at_length, at, position, encoding->name) :
-			 result == DECODE_TOO_LARGE ?
-			 errdetail("The digit \"%.*s\" at position %d makes it larger than %lld.",
-					   at_length, at, position, (long long) PG_INT64_MAX) :
-			 result == DECODE_LEADING_ZERO ?
-			 errdetail("The digit \"%.*s\" at position %d is a leading zero, which %s does not allow.",
-					   at_length, at, position, encoding->name) :
-			 result == DECODE_TOO_LONG ?
-			 errdetail("The string continues at position %d, but the longest ID in %s has %d characters.",
-					   position, encoding->name, encoding->width) :
-			 encoding->padded ?
-			 errdetail("The string ends before position %d, but every ID in %s has %d characters.",
-					   position, encoding->name, encoding->width) :
-			 errdetail("The string is empty."),
-			 result == DECODE_TOO_LONG && all_digits(string, length) ?
-			 errhint("If these are the ID's decimal digits, cast the string to bigint.") : 0));
+	if (result != DECODE_OK)
+		report_bad_text(encoding, encoded, result, position);
+	PG_RETURN_INT64(id);
 }
 
 Datum
 snowflake_obfuscate(PG_FUNCTION_ARGS)
 {
-	int64		id = snowflake_check_positive(PG_GETARG_INT64(0));
+	int64		id = PG_GETARG_INT64(0);
 
+	snowflake_check_positive(id);
 	PG_RETURN_INT64(encode_obfuscate(id, PG_GETARG_INT64(1)));
 }
 
 Datum
 snowflake_reveal(PG_FUNCTION_ARGS)
 {
-	int64		id = snowflake_check_positive(PG_GETARG_INT64(0));
+	int64		id = PG_GETARG_INT64(0);
 
+	snowflake_check_positive(id);
 	PG_RETURN_INT64(encode_reveal(id, PG_GETARG_INT64(1)));
 }

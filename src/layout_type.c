@@ -3,9 +3,9 @@
  * layout_type.c
  *	  The type snowflake_layout, and the layouts that this session has used.
  *
- * A value of the type holds no more than a layout's text.  This file finds the
- * layout that belongs to the text, and keeps it for the session.  It does not
- * know how IDs are made or how sequences are used.
+ * A value of the type holds a layout's text.  This file finds the layout that
+ * the text describes, and remembers it for the session.  It does not know how
+ * IDs are made or how sequences are used.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -17,7 +17,6 @@
 #include "funcapi.h"
 #include "libpq/pqformat.h"
 #include "mb/pg_wchar.h"
-#include "miscadmin.h"
 #include "nodes/primnodes.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
@@ -36,13 +35,17 @@ PG_FUNCTION_INFO_V1(snowflake_layout_recv);
 PG_FUNCTION_INFO_V1(snowflake_layout_send);
 
 /*
- * A value of type snowflake_layout: a version and the canonical text.  A
- * layout's text is shorter than its facts, and PostgreSQL reads each byte of a
- * constant in a column's default as a number whenever it plans an INSERT.
+ * A value of type snowflake_layout: a version, and the text that layout_print()
+ * writes.
+ *
+ * The text is stored rather than a LayoutDefinition, because it is shorter.
+ * Length matters in a column's default: PostgreSQL's nodeToString() writes a
+ * constant as one decimal number for each byte, and stringToNode() reads them
+ * again whenever an INSERT is planned.
  */
 typedef struct StoredLayout
 {
-	char		vl_len_[4];
+	char		vl_len_[4];		/* of a varlena */
 	uint8		version;
 	char		text[FLEXIBLE_ARRAY_MEMBER];	/* with the final zero */
 } StoredLayout;
@@ -50,13 +53,15 @@ typedef struct StoredLayout
 #define STORED_LAYOUT_VERSION	1
 
 /*
- * The layouts that this session has used first, and the default one of them.
- * Their number is limited, as anyone can define any number of layouts.  Few
- * sessions use more than two.
+ * The layouts that this session has used, by their text.  When there are this
+ * many, no more custom layouts are added, because anyone can define any number
+ * of them.  Few sessions use more than two.
  */
 #define LAYOUTS_REMEMBERED	32
 
 static HTAB *layouts;
+
+/* The layout of calls that name neither a layout nor a sequence */
 const Layout *layout_type_default;
 
 pg_noreturn static void
@@ -68,9 +73,12 @@ report_damaged_layout(void)
 }
 
 /*
- * Find a layout by its text, or NULL if there is no such layout.  The result
- * lives at least as long as the given memory context.  If that is
- * TopMemoryContext, the layout is always added to those of the session.
+ * Find a layout by its text, which layout_print() has written.  Returns NULL if
+ * the text is not a layout's.
+ *
+ * The result lives as long as the given memory context, or longer.  With
+ * TopMemoryContext, the layout is always added to those of the session.  That
+ * is for built-in layouts, of which there are few.
  */
 static const Layout *
 find_layout(const char *text, MemoryContext context)
@@ -88,7 +96,7 @@ find_layout(const char *text, MemoryContext context)
 		else
 			layout = MemoryContextAlloc(context, sizeof(Layout));
 
-		/* This sets the hash key to the same text again. */
+		/* This also sets the hash key, to the text that it already has. */
 		layout_init(layout, &definition);
 		layout->spec.number = ++specs;
 	}
@@ -96,7 +104,12 @@ find_layout(const char *text, MemoryContext context)
 }
 
 /*
- * The text of a stored value, which a later release may have written.
+ * The text of a stored value.  A later release may have written the value, so
+ * its version is checked before all else.
+ *
+ * The value needs no detoasting, because the type has STORAGE plain, the
+ * default of CREATE TYPE.  With it, a value is never compressed or moved out of
+ * line, and always has a length of four bytes.
  */
 static const char *
 stored_text(Datum value)
@@ -120,7 +133,8 @@ stored_text(Datum value)
 }
 
 /*
- * The layout of a stored value.  It lives as long as find_layout() says.
+ * The layout of a stored value.  The result lives as long as the given memory
+ * context, or longer.
  */
 const Layout *
 layout_type_get(Datum value, MemoryContext context)
@@ -138,7 +152,8 @@ layout_type_get(Datum value, MemoryContext context)
 }
 
 /*
- * The text of a stored value for output, which has no use for more.
+ * The text of a stored value, for output.  The text is parsed only to find out
+ * whether it is damaged.
  */
 static char *
 output_text(Datum value)
@@ -168,8 +183,9 @@ layout_type_init(void)
 }
 
 /*
- * Look up a call's layout, and keep it for the calls that follow if it is a
- * constant of the query.
+ * The slow path of layout_type_argument().  Find the layout that is the given
+ * argument of a call.  If the argument is a constant in the query's text or in
+ * a column's default, keep the layout in fn_extra for the calls that follow.
  */
 const Layout *
 layout_type_look_up(FunctionCallInfo fcinfo, int argument)
@@ -190,14 +206,14 @@ layout_type_look_up(FunctionCallInfo fcinfo, int argument)
 }
 
 /*
- * The built-in layout that sequences of this MAXVALUE serve.  If there is none,
- * return the default one, so that the caller gets the error of a sequence that
- * does not serve it.
+ * The built-in layout that sequences with this MAXVALUE serve.  If there is
+ * none, return the default layout.  The sequence does not serve that one either,
+ * so sequence_open() will raise the error that the caller needs.
  */
 const Layout *
 layout_type_served(int64 max_value)
 {
-	static const Layout *last = NULL;
+	static const Layout *last = NULL;	/* the last one but the default */
 	const char *name;
 
 	if (max_value == layout_type_default->spec.max_value)
@@ -212,6 +228,9 @@ layout_type_served(int64 max_value)
 	return last;
 }
 
+/*
+ * Report that IDs of the layout have no such field.
+ */
 void
 layout_type_report_missing(const Layout *layout, const char *field)
 {
@@ -221,7 +240,7 @@ layout_type_report_missing(const Layout *layout, const char *field)
 }
 
 /*
- * The layout must tell an ID's time.
+ * Raise an error unless IDs of the layout tell their time.
  */
 void
 layout_type_require_time(const Layout *layout)
@@ -239,7 +258,7 @@ layout_type_require_time(const Layout *layout)
 }
 
 /*
- * The built-in layouts
+ * snowflake_layouts(): a row for each built-in layout
  */
 Datum
 snowflake_layouts(PG_FUNCTION_ARGS)
@@ -316,7 +335,8 @@ snowflake_layout_out(PG_FUNCTION_ARGS)
 }
 
 /*
- * The external form is the version and the text.
+ * The binary form is a byte with the version, then the text without a
+ * terminator.
  */
 Datum
 snowflake_layout_recv(PG_FUNCTION_ARGS)

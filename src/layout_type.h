@@ -29,8 +29,12 @@ extern void layout_type_require_time(const Layout *layout);
 #pragma GCC visibility pop
 
 /*
- * The layout that a call was given as an argument, or the default one if the
- * function has no such argument.
+ * The layout that is an argument of a call, or the default one if the function
+ * has no such argument.
+ *
+ * If fn_extra is set, it is the layout: layout_type_look_up() sets it if the
+ * argument is a constant.  So a function with a layout among its arguments must
+ * not use fn_extra for anything else.
  */
 static inline const Layout *
 layout_type_argument(FunctionCallInfo fcinfo, int argument)

@@ -42,32 +42,47 @@ PG_FUNCTION_INFO_V1(snowflake_alter_sequence);
 PG_FUNCTION_INFO_V1(snowflake_advance);
 
 /*
- * The time of a sequence's last value, which must have been taken, and how far
- * that is ahead of the clock.
+ * The time of the last value that was taken from a sequence.  The caller has
+ * checked that there is one.
  */
 static TimestampTz
 last_time(const Layout *layout, const TickStatus *status)
 {
-	return layout->spec.epoch + status->value / layout->spec.slots * layout->spec.tick_usecs;
-}
+	const TickSpec *spec = &layout->spec;
 
-static Datum
-lead_datum(const Layout *layout, const TickStatus *status)
-{
-	return interval_datum(Max(last_time(layout, status) - GetCurrentTimestamp(), 0));
+	return spec->epoch + status->value / spec->slots * spec->tick_usecs;
 }
 
 /*
- * How a sequence stands: the last ID's time, how far that is ahead of the
- * clock, how far the WAL covers use of the sequence beyond it, and the end.
- * Of these, a layout without a clock has none.
+ * How far that time is ahead of the clock, as an interval; 0 if it is behind.
+ */
+static Datum
+lead_datum(const Layout *layout, const TickStatus *status)
+{
+	int64		lead = last_time(layout, status) - GetCurrentTimestamp();
+
+	return interval_datum(Max(lead, 0));
+}
+
+/*
+ * snowflake_status(): the time of the sequence's last ID, how far that time is
+ * ahead of the clock, how much further the WAL covers the sequence, and the time
+ * at which the layout ends.
+ *
+ * All four are NULL in a layout without a clock.  Before the first ID the first
+ * three are, and in a layout whose timestamp wraps around the last one is.
+ *
+ * Unlike the other functions that use the settings, this one does not call
+ * snowflake_define_settings().  The limits decide only status.state, which is
+ * not part of the result.
  */
 Datum
 snowflake_status(PG_FUNCTION_ARGS)
 {
 	Oid			sequence = PG_NARGS() > 0 ? PG_GETARG_OID(0) :
 		sequence_default(fcinfo->flinfo->fn_oid);
-	const Layout *layout = PG_NARGS() > 1 ? layout_type_argument(fcinfo, 1) :
+	const Layout *layout = PG_NARGS() > 1 ?
+		layout_type_argument(fcinfo, 1) :
 		layout_type_served(sequence_max_value(sequence));
 	TickStatus	status;
 	TupleDesc	tupdesc;
@@ -102,9 +117,9 @@ snowflake_status(PG_FUNCTION_ARGS)
 }
 
 /*
- * Does an error say something of the sequence that is looked at?  All others are
- * of the server or the session: a cancel or a timeout, a lack of memory, locks
- * or open files, or trouble with a disk.
+ * Is an error the fault of the sequence that was looked at?  Others come from
+ * the server or the session, for example a cancel or a timeout, a lack of
+ * memory, of locks or of open files, or trouble with a disk.
  */
 static bool
 is_error_of_sequence(int sqlerrcode)
@@ -124,16 +139,18 @@ is_error_of_sequence(int sqlerrcode)
 }
 
 /*
- * Read a sequence's state, and say what would happen to a caller of next_id().
- * Returns NULL if the sequence has been dropped.
+ * Read a sequence's status, and say in a word what would happen to a caller of
+ * next_id().  Returns NULL if the sequence has been dropped.
  *
- * An error of one sequence must not make snowflake_sequences() fail.  So an
- * error becomes a state, and a subtransaction cleans up after it.  A sequence
- * that another session is altering is not waited for.
+ * An error that is the fault of one sequence must not make
+ * snowflake_sequences() fail.  So the error becomes a state, and a
+ * subtransaction cleans up after it.  If another session is altering the
+ * sequence, a caller of next_id() would wait, so the state is "waits".
  */
 static const char *
 state_without_error(Oid sequence, const TickSpec *spec, TickStatus *status)
 {
+	/* In the order of TickState */
 	static const char *const states[] = {"ok", "ahead", "waits", "refuses"};
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
@@ -175,7 +192,9 @@ state_without_error(Oid sequence, const TickSpec *spec, TickStatus *status)
 }
 
 /*
- * Find the sequences that serve a built-in layout.  Temporary ones are left out.
+ * The rows of pg_sequence of all sequences that serve a built-in layout.
+ * Temporary sequences are left out, because a session cannot read the pages of
+ * those that belong to another session.
  */
 static List *
 find_sequences(void)
@@ -196,7 +215,8 @@ find_sequences(void)
 		class = SearchSysCache1(RELOID, ObjectIdGetDatum(form->seqrelid));
 		if (!HeapTupleIsValid(class))
 			continue;			/* dropped just now */
-		if (((Form_pg_class) GETSTRUCT(class))->relpersistence != RELPERSISTENCE_TEMP)
+		if (((Form_pg_class) GETSTRUCT(class))->relpersistence !=
+			RELPERSISTENCE_TEMP)
 			sequences = lappend(sequences, heap_copytuple(tuple));
 		ReleaseSysCache(class);
 	}
@@ -206,7 +226,8 @@ find_sequences(void)
 }
 
 /*
- * The sequences that make IDs, and how each of them stands.
+ * snowflake_sequences(): a row for each sequence that serves a built-in layout,
+ * with its status
  */
 Datum
 snowflake_sequences(PG_FUNCTION_ARGS)
@@ -219,7 +240,8 @@ snowflake_sequences(PG_FUNCTION_ARGS)
 
 	foreach(lc, find_sequences())
 	{
-		Form_pg_sequence form = (Form_pg_sequence) GETSTRUCT((HeapTuple) lfirst(lc));
+		HeapTuple	tuple = (HeapTuple) lfirst(lc);
+		Form_pg_sequence form = (Form_pg_sequence) GETSTRUCT(tuple);
 		const Layout *layout = layout_type_served(form->seqmax);
 		TickStatus	status = {0};
 		const char *state;
@@ -257,15 +279,20 @@ snowflake_sequences(PG_FUNCTION_ARGS)
  */
 
 /*
- * A value that no counter of rows reaches, but every clock's has passed: two
- * to the power of 40.  The built-in layout with the smallest values of this
- * day, "trace", passed it in 2004.
+ * The last value of a sequence that has counted rows is below this limit, 2^40,
+ * because no table has that many rows.  The last value of a sequence that has
+ * followed the clock is above it: even in the built-in layout with the smallest
+ * values, "trace", the clock passed the limit in 2004.
  */
 #define COUNTER_LIMIT		(INT64CONST(1) << 40)
 
 /*
- * Check that a sequence's last value may be followed by one of the layout.  If
- * the sequence has served another layout, the value is no time of this one.
+ * Raise an error unless values of the layout may follow the sequence's last
+ * value.  They may if the sequence already serves the layout, or if its last
+ * value has counted rows and so is smaller than all values that the layout will
+ * take from now on.  But if the sequence has been used for another layout, its last
+ * value is a time counted from another epoch or in other ticks, and may be years
+ * ahead of the clock in this layout.
  */
 static void
 check_last_value(const char *name, const Layout *layout, int64 max_value,
@@ -295,7 +322,8 @@ check_last_value(const char *name, const Layout *layout, int64 max_value,
 
 /*
  * Where in pg_sequence the row of a sequence is.  ALTER SEQUENCE always writes
- * a new one.
+ * a new version of the row, in another place, so the place shows whether the
+ * sequence has been altered.
  */
 static ItemPointerData
 row_of_sequence(Oid sequence)
@@ -313,7 +341,8 @@ row_of_sequence(Oid sequence)
 /*
  * snowflake_alter_sequence(sequence, layout)
  *
- * Not strict, like next_id(): a NULL must not pass for success.
+ * Like next_id(), this function is not strict, because a call with a NULL would
+ * look as if it had succeeded.
  */
 Datum
 snowflake_alter_sequence(PG_FUNCTION_ARGS)
@@ -337,7 +366,7 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	PreventCommandDuringRecovery("snowflake_alter_sequence()");
 	PreventCommandIfReadOnly("snowflake_alter_sequence()");
 
-	/* From here on no other session takes a value. */
+	/* This takes a lock, after which no other session takes a value. */
 	name = sequence_open_to_alter(sequence, &max_value);
 
 	if (!layout->spec.is_default && sequence_owned_by_extension(sequence))
@@ -361,10 +390,12 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	SPI_finish();
 
 	/*
-	 * The command names the sequence, and no lock keeps its schema from being
-	 * renamed.  If the name has come to mean another sequence, that one was
-	 * altered, which this error undoes.  Nobody else can have altered ours,
-	 * because we hold the lock of ALTER SEQUENCE on it.
+	 * The command refers to the sequence by its name, and our lock does not
+	 * keep the sequence's schema from being renamed.  If the name has come to
+	 * mean another sequence, the command has altered that one.  Then the row of
+	 * our sequence has not moved, because nobody else can alter the sequence
+	 * while we hold the lock that ALTER SEQUENCE takes.  The error undoes the
+	 * change of the other sequence.
 	 */
 	new_row = row_of_sequence(sequence);
 	if (ItemPointerEquals(&row, &new_row))
@@ -378,18 +409,28 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 }
 
 /*
- * The last value whose IDs have the time of a given ID.  Refuse an ID that
- * cannot have been made for the layout yet, because to be beyond it the sequence
- * would have to be far ahead of the clock.
+ * The last value of the tick that an ID belongs to.  All IDs that the layout
+ * makes from later values are larger than the ID.
+ *
+ * Raise an error if the ID cannot be one that the layout has made by now.  To
+ * make larger IDs than such a one, the sequence would have to go far ahead of
+ * the clock.
  */
 static int64
 value_of_id(const Layout *layout, int64 id)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	uint64		tick = layout_tick(layout, (uint64) snowflake_check_positive(id));
+	uint64		tick;
 	TimestampTz ts;
 
-	/* An ID that is too large for the layout has bits that are in no field. */
+	snowflake_check_positive(id);
+	tick = layout_tick(layout, (uint64) id);
+
+	/*
+	 * An ID that is too large for the layout has bits above the timestamp.
+	 * layout_tick() counts them as part of the tick, so that the tick has no
+	 * time or a time that is beyond the layout's end.
+	 */
 	if (!layout_tick_time(layout, tick, &ts) || id > layout_max_id(layout, ts))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -416,7 +457,8 @@ value_of_id(const Layout *layout, int64 id)
 /*
  * snowflake_advance(sequence, id) and snowflake_advance(sequence, id, layout)
  *
- * Not strict, like next_id(): a NULL must not pass for success.
+ * Like next_id(), this function is not strict, because a call with a NULL would
+ * look as if it had succeeded.
  */
 Datum
 snowflake_advance(PG_FUNCTION_ARGS)

@@ -22,7 +22,7 @@ extern int	snowflake_max_wait;
 extern void snowflake_define_settings(void);
 pg_noreturn extern void snowflake_refuse_null(const char *argument,
 											  const char *hint);
-extern int64 snowflake_check_positive(int64 id);
+extern void snowflake_check_positive(int64 id);
 #pragma GCC visibility pop
 
 /*
