@@ -269,7 +269,7 @@ make_id(FunctionCallInfo fcinfo, Oid function, const int nargs)
 	{
 		sequence = PG_GETARG_OID(1);
 		layout = nargs > 2 ? layout_type_argument(fcinfo, 2) :
-			layout_type_served(sequence_lock(sequence));
+			layout_type_served(sequence_lock_max_value(sequence));
 	}
 
 	value = next_values(shard, sequence, layout, &count);
@@ -374,7 +374,7 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 				ids->layout = layout_type_get(PG_GETARG_DATUM(3),
 											  funcctx->multi_call_memory_ctx);
 			else
-				ids->layout = layout_type_served(sequence_lock(ids->sequence));
+				ids->layout = layout_type_served(sequence_lock_max_value(ids->sequence));
 		}
 		ids->wanted = count;
 		funcctx->user_fctx = ids;

@@ -53,7 +53,7 @@ static struct
 {
 	XLogRecPtr	lsn;			/* the standbys have the WAL up to here */
 	int			mode;			/* in the sense of this wait mode */
-	int64		good_until;		/* monotonic_time() up to which a backend whose
+	int64		good_until;		/* wait_monotonic_time() up to which a backend whose
 								 * configuration is out of date relies on it */
 }			last_wait;
 
@@ -194,7 +194,7 @@ wait_for_standbys(XLogRecPtr lsn)
 				return;
 		}
 		else if (lsn <= last_wait.lsn && mode == last_wait.mode &&
-				 monotonic_time() < last_wait.good_until)
+				 wait_monotonic_time() < last_wait.good_until)
 			return;
 
 		/*
@@ -239,7 +239,7 @@ wait_for_standbys(XLogRecPtr lsn)
 		{
 			last_wait.lsn = noop;
 			last_wait.mode = mode;
-			last_wait.good_until = monotonic_time() + RELY_USECS;
+			last_wait.good_until = wait_monotonic_time() + RELY_USECS;
 			return;
 		}
 
@@ -267,7 +267,7 @@ wait_for_standbys(XLogRecPtr lsn)
  * nothing to commit would hand them to its client before the record is safe.
  */
 void
-make_durable(XLogRecPtr lsn)
+durable_wait(XLogRecPtr lsn)
 {
 	if (lsn > flushed)
 	{

@@ -14,7 +14,7 @@
 
 #pragma GCC visibility push(hidden)
 extern void durable_init(void);
-extern void make_durable(XLogRecPtr lsn);
+extern void durable_wait(XLogRecPtr lsn);
 #pragma GCC visibility pop
 
 #endif							/* SNOWFLAKE_DURABLE_H */

@@ -192,10 +192,10 @@ forget_page(SequenceState *seq)
 }
 
 static void
-open_sequence(SequenceState *seq, const TickSpec *spec)
+prepare_to_take(SequenceState *seq, const TickSpec *spec)
 {
 	shared_attach();
-	sequence_open(seq, spec, SEQUENCE_TAKE);
+	sequence_lock_and_check(seq, spec, SEQUENCE_TAKE);
 	forget_page(seq);
 }
 
@@ -453,7 +453,7 @@ log_values(SequenceState *seq, const TickSpec *spec,
 
 	/*
 	 * nextval() assigns a transaction ID here, so that the commit flushes the
-	 * record and waits for standbys.  make_durable() does both for us, before
+	 * record and waits for standbys.  durable_wait() does both for us, before
 	 * the value is returned.
 	 */
 	START_CRIT_SECTION();
@@ -482,9 +482,9 @@ log_values(SequenceState *seq, const TickSpec *spec,
 	 * promoted.  So other transactions must not count on this record, but
 	 * write one of their own, and wait for the standbys to have that.
 	 */
-	seq->logged = recptr;
+	seq->record_lsn = recptr;
 	if (likely(!seq->new_file))
-		shared_note_logged(&seq->file, recptr);
+		shared_note_record(&seq->file, recptr);
 	return covered;
 }
 
@@ -509,10 +509,10 @@ static pg_noinline bool
 find_record(SequenceState *seq, XLogRecPtr lsn)
 {
 	bool		found = shared_is_available() ?
-		shared_is_logged(&seq->file, lsn) :
-		!XLogRecPtrIsInvalid(seq->logged);
+		shared_has_record(&seq->file, lsn) :
+		!XLogRecPtrIsInvalid(seq->record_lsn);
 
-	seq->logged = found ? lsn : InvalidXLogRecPtr;
+	seq->record_lsn = found ? lsn : InvalidXLogRecPtr;
 	return found;
 }
 
@@ -526,9 +526,9 @@ find_record(SequenceState *seq, XLogRecPtr lsn)
  * then put_value() logs anyway, because 0 is not newer than the redo pointer.
  */
 static inline bool
-count_is_known(SequenceState *seq, XLogRecPtr lsn)
+log_cnt_is_valid(SequenceState *seq, XLogRecPtr lsn)
 {
-	return likely(seq->logged == lsn) || find_record(seq, lsn);
+	return likely(seq->record_lsn == lsn) || find_record(seq, lsn);
 }
 
 /*
@@ -558,7 +558,7 @@ lock_page_to_change(SequenceState *seq)
 /*
  * Put the last value on the page, which lock_page_to_change() has locked, with
  * WAL that covers it, and unlock the page.  Returns the page's LSN.  The value
- * must not leave this backend before make_durable() of that.
+ * must not leave this backend before durable_wait() of that.
  */
 static pg_attribute_always_inline XLogRecPtr
 put_value(SequenceState *seq, const TickSpec *spec,
@@ -589,18 +589,18 @@ put_value(SequenceState *seq, const TickSpec *spec,
 	 * than the redo pointer.
 	 *
 	 * The page does not show whether it is a copy.  So a backend logs unless
-	 * count_is_known().
+	 * log_cnt_is_valid().
 	 *
 	 * A file made in this transaction under wal_level = minimal has no WAL.  The
 	 * commit logs or syncs the page as it is, so log_cnt must be 0.  Temporary
-	 * and unlogged sequences do not come here: sequence_open() refuses them.
+	 * and unlogged sequences do not come here: sequence_lock_and_check() refuses them.
 	 */
 
 	/* Step LOOK. */
 	if (unlikely(!seq->needs_wal))
 		covered = last;
 	else if (unlikely(last > covered || !data->is_called ||
-					  !count_is_known(seq, PageGetLSN(page)) ||
+					  !log_cnt_is_valid(seq, PageGetLSN(page)) ||
 					  PageGetLSN(page) <= GetRedoRecPtr()))
 		covered = log_values(seq, spec, data, last);
 
@@ -617,7 +617,7 @@ put_value(SequenceState *seq, const TickSpec *spec,
 /*
  * Take the next value, or several, if there are any now.  Also returns the
  * page's LSN.  The values must not leave this backend before
- * make_durable(*lsn).
+ * durable_wait(*lsn).
  */
 static pg_attribute_always_inline TakeResult
 take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
@@ -751,13 +751,13 @@ wait_and_take_values(SequenceState *seq, const TickSpec *spec,
 					 const TickLimits *limits, int64 wanted,
 					 TakeResult result, Attempt *attempt, XLogRecPtr *lsn)
 {
-	int64		wait_start = monotonic_time();
+	int64		wait_start = wait_monotonic_time();
 	int64		clock_moved = wait_start;	/* when the clock last changed */
 	TimestampTz clock_seen = attempt->now;
 
 	while (result != VALUE_AVAILABLE)
 	{
-		int64		now = monotonic_time();
+		int64		now = wait_monotonic_time();
 		int64		wait;
 		bool		give_up;
 
@@ -790,8 +790,8 @@ wait_and_take_values(SequenceState *seq, const TickSpec *spec,
 		wait_usecs(wait);
 
 		/* An interrupt during the wait may have processed invalidations. */
-		if (!sequence_is_open(seq, spec))
-			open_sequence(seq, spec);
+		if (!sequence_is_checked(seq, spec))
+			prepare_to_take(seq, spec);
 		result = take_values(seq, spec, limits->max_lead, wanted, attempt, lsn);
 	}
 }
@@ -821,8 +821,8 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 		PreventCommandIfParallelMode("next_id()");
 	}
 
-	if (unlikely(!sequence_is_open(seq, spec)))
-		open_sequence(seq, spec);
+	if (unlikely(!sequence_is_checked(seq, spec)))
+		prepare_to_take(seq, spec);
 
 	result = take_values(seq, spec, limits->max_lead, *count, &attempt, &lsn);
 	if (unlikely(result != VALUE_AVAILABLE))
@@ -836,7 +836,7 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 		unpin_page();
 
 	/* Steps FLUSH, WAIT and RETURN. */
-	make_durable(lsn);
+	durable_wait(lsn);
 
 	*count = attempt.count;
 	return attempt.value;
@@ -875,7 +875,7 @@ generator_advance(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	/* As in generator_next() */
 	if (!seq->needs_wal)
 		unpin_page();
-	make_durable(lsn);
+	durable_wait(lsn);
 
 	attempt.now = GetCurrentTimestamp();
 	result = next_value(&(FormData_pg_sequence_data)
@@ -935,11 +935,11 @@ generator_status(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	 * page, reading fails, as it does for a SELECT from the sequence.
 	 */
 	AcceptInvalidationMessages();
-	if (!sequence_open_to_look(seq, spec, wait))
+	if (!sequence_lock_to_look(seq, spec, wait))
 		return false;
 	forget_page(seq);
 	data = read_page(seq);
-	sequence_close_look(seq);
+	sequence_unlock_after_look(seq);
 
 	attempt.now = GetCurrentTimestamp();
 	result = next_value(&data, spec, limits->max_lead, 1, &attempt);
@@ -948,7 +948,7 @@ generator_status(Oid relid, const TickSpec *spec, const TickLimits *limits,
 
 	status->called = data.is_called;
 	status->value = data.last_value;
-	status->logged = data.last_value + data.log_cnt;
+	status->covered = data.last_value + data.log_cnt;
 	if (result == VALUE_AVAILABLE)
 		status->state = attempt.lead > 0 ? TICK_AHEAD : TICK_OK;
 	else if (result == REFUSED_AHEAD &&

@@ -44,7 +44,7 @@ typedef struct TickStatus
 	TickState	state;
 	bool		called;			/* has a value been taken yet? */
 	int64		value;			/* the last value taken */
-	int64		logged;			/* the value that the WAL covers */
+	int64		covered;		/* the value that the WAL covers */
 } TickStatus;
 
 #pragma GCC visibility push(hidden)

@@ -208,7 +208,7 @@ layout_type_look_up(FunctionCallInfo fcinfo, int argument)
 /*
  * The built-in layout that sequences with this MAXVALUE serve.  If there is
  * none, return the default layout.  The sequence does not serve that one either,
- * so sequence_open() will raise the error that the caller needs.
+ * so sequence_lock_and_check() will raise the error that the caller needs.
  */
 const Layout *
 layout_type_served(int64 max_value)

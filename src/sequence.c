@@ -70,12 +70,12 @@ invalidate_relation(Datum arg pg_attribute_unused(), Oid relid)
 
 		hash_seq_init(&status, sequences);
 		while ((seq = hash_seq_search(&status)) != NULL)
-			seq->logged = InvalidXLogRecPtr;
+			seq->record_lsn = InvalidXLogRecPtr;
 		sequence_invalidations++;
 	}
 	else if ((seq = hash_search(sequences, &relid, HASH_FIND, NULL)) != NULL)
 	{
-		seq->logged = InvalidXLogRecPtr;
+		seq->record_lsn = InvalidXLogRecPtr;
 		sequence_invalidations++;
 	}
 }
@@ -119,7 +119,7 @@ report_missing_relation(Oid relid)
 }
 
 SequenceState *
-sequence_look_up(Oid relid)
+sequence_find_slow(Oid relid)
 {
 	SequenceState *seq = hash_search(sequences, &relid, HASH_FIND, NULL);
 
@@ -188,7 +188,7 @@ sequence_owned_by_extension(Oid relid)
  * sequence is the extension's.
  */
 Oid
-sequence_look_up_default(Oid function)
+sequence_default_slow(Oid function)
 {
 	Oid			schema = get_func_namespace(function);
 	Oid			sequence = get_relname_relid("next_id_seq", schema);
@@ -231,7 +231,7 @@ sequence_look_up_default(Oid function)
  * at any time, unless the caller has locked the sequence.
  */
 int64
-sequence_max_value(Oid relid)
+sequence_read_max_value(Oid relid)
 {
 	HeapTuple	tuple;
 	int64		max_value;
@@ -349,7 +349,7 @@ check_spec(SequenceState *seq, const TickSpec *spec)
  * Open a locked relation that is a sequence.
  */
 static Relation
-open_sequence_relation(Oid relid)
+open_locked_relation(Oid relid)
 {
 	Relation	rel = try_relation_open(relid, NoLock);
 
@@ -434,7 +434,7 @@ load_sequence(SequenceState *seq, Relation rel, const TickSpec *spec,
 	form = (Form_pg_sequence) GETSTRUCT(tuple);
 
 	if (!RelFileLocatorEquals(seq->file, RelationFileLocator(rel)))
-		seq->logged = InvalidXLogRecPtr;
+		seq->record_lsn = InvalidXLogRecPtr;
 	seq->file = RelationFileLocator(rel);
 	seq->new_file = rel->rd_createSubid != InvalidSubTransactionId ||
 		RelationFirstFileSubid(rel) != InvalidSubTransactionId;
@@ -485,7 +485,7 @@ check_privileges(SequenceState *seq, const TickSpec *spec, SequenceUse use)
  * Privileges are checked before anything else is read or reported.
  */
 static void
-check_sequence(SequenceState *seq, const TickSpec *spec, SequenceUse use)
+check_locked_sequence(SequenceState *seq, const TickSpec *spec, SequenceUse use)
 {
 	uint64		invalidations = sequence_invalidations;
 	Relation	rel = NULL;
@@ -494,7 +494,7 @@ check_sequence(SequenceState *seq, const TickSpec *spec, SequenceUse use)
 	{
 		seq->loaded = 0;
 		seq->taker = InvalidOid;
-		rel = open_sequence_relation(seq->relid);
+		rel = open_locked_relation(seq->relid);
 	}
 
 	/* Another spec may need more. */
@@ -525,7 +525,7 @@ forget_new_file(SequenceState *seq)
 	if (seq->new_file)
 	{
 		seq->loaded = 0;
-		seq->logged = InvalidXLogRecPtr;
+		seq->record_lsn = InvalidXLogRecPtr;
 	}
 }
 
@@ -554,53 +554,53 @@ lock_sequence(SequenceState *seq)
 }
 
 /*
- * For sequence_lock(), if this is the transaction's first use of the sequence, or
+ * For sequence_lock_max_value(), if this is the transaction's first use of the sequence, or
  * its catalog entries have to be read again.
  */
 int64
-sequence_look_up_max_value(SequenceState *seq)
+sequence_lock_max_value_slow(SequenceState *seq)
 {
 	lock_sequence(seq);
 	if (seq->loaded == sequence_invalidations)
 		return seq->max_value;
-	return sequence_max_value(seq->relid);
+	return sequence_read_max_value(seq->relid);
 }
 
 /*
  * Lock a sequence and check that the current role may use it for this spec.
  */
 void
-sequence_open(SequenceState *seq, const TickSpec *spec, SequenceUse use)
+sequence_lock_and_check(SequenceState *seq, const TickSpec *spec, SequenceUse use)
 {
 	lock_sequence(seq);
-	check_sequence(seq, spec, use);
+	check_locked_sequence(seq, spec, use);
 }
 
 /*
  * Lock a sequence for a look at it, and check that the current role may have
  * one.  Returns false if another session has locked the sequence and the caller
- * does not want to wait.  sequence_close_look() releases the lock, so that a
+ * does not want to wait.  sequence_unlock_after_look() releases the lock, so that a
  * look at all sequences of a database does not fill the table of locks.  If an
  * error is raised instead, the rollback of the transaction or subtransaction
  * releases it.
  */
 bool
-sequence_open_to_look(SequenceState *seq, const TickSpec *spec, bool wait)
+sequence_lock_to_look(SequenceState *seq, const TickSpec *spec, bool wait)
 {
 	if (wait)
 		LockRelationOid(seq->relid, RowExclusiveLock);
 	else if (!ConditionalLockRelationOid(seq->relid, RowExclusiveLock))
 		return false;
 
-	/* sequence_open() does this in a transaction that takes values. */
+	/* sequence_lock_and_check() does this in a transaction that takes values. */
 	if (seq->lxid != MyLocalTransactionId)
 		forget_new_file(seq);
-	check_sequence(seq, spec, SEQUENCE_LOOK);
+	check_locked_sequence(seq, spec, SEQUENCE_LOOK);
 	return true;
 }
 
 void
-sequence_close_look(SequenceState *seq)
+sequence_unlock_after_look(SequenceState *seq)
 {
 	UnlockRelationOid(seq->relid, RowExclusiveLock);
 }
@@ -611,7 +611,7 @@ sequence_close_look(SequenceState *seq)
  * qualified and quoted, and its present MAXVALUE.
  */
 char *
-sequence_open_to_alter(Oid relid, int64 *max_value)
+sequence_lock_to_alter(Oid relid, int64 *max_value)
 {
 	Relation	rel;
 	Oid			table;
@@ -623,7 +623,7 @@ sequence_open_to_alter(Oid relid, int64 *max_value)
 	 * This lock does not, but keeps the owner from changing.
 	 */
 	LockRelationOid(relid, AccessShareLock);
-	rel = open_sequence_relation(relid);
+	rel = open_locked_relation(relid);
 
 	if (!OwnsRelation(relid, GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE,
@@ -648,7 +648,7 @@ sequence_open_to_alter(Oid relid, int64 *max_value)
 						 table_name, quote_identifier(column_name))));
 	}
 
-	*max_value = sequence_max_value(relid);
+	*max_value = sequence_read_max_value(relid);
 	name = qualified_name(RelationGetRelid(rel));
 	relation_close(rel, NoLock);
 	return name;

@@ -57,7 +57,7 @@ typedef struct SequenceState
 
 	/* For the generator */
 	Buffer		buffer;			/* where the page was seen last */
-	XLogRecPtr	logged;			/* LSN of the last record of this file that
+	XLogRecPtr	record_lsn;		/* LSN of the last record of this file that
 								 * this backend wrote, or knows that another
 								 * one wrote; or InvalidXLogRecPtr */
 	TickWindow	window;
@@ -93,17 +93,17 @@ extern SequenceState *sequence_last_used;
 extern DefaultSequence default_sequence;
 
 extern void sequence_init(void);
-extern SequenceState *sequence_look_up(Oid relid);
+extern SequenceState *sequence_find_slow(Oid relid);
 extern bool sequence_owned_by_extension(Oid relid);
-extern Oid	sequence_look_up_default(Oid function);
-extern int64 sequence_max_value(Oid relid);
-extern int64 sequence_look_up_max_value(SequenceState *seq);
-extern void sequence_open(SequenceState *seq, const TickSpec *spec,
+extern Oid	sequence_default_slow(Oid function);
+extern int64 sequence_read_max_value(Oid relid);
+extern int64 sequence_lock_max_value_slow(SequenceState *seq);
+extern void sequence_lock_and_check(SequenceState *seq, const TickSpec *spec,
 						  SequenceUse use);
-extern bool sequence_open_to_look(SequenceState *seq, const TickSpec *spec,
+extern bool sequence_lock_to_look(SequenceState *seq, const TickSpec *spec,
 								  bool wait);
-extern void sequence_close_look(SequenceState *seq);
-extern char *sequence_open_to_alter(Oid relid, int64 *max_value);
+extern void sequence_unlock_after_look(SequenceState *seq);
+extern char *sequence_lock_to_alter(Oid relid, int64 *max_value);
 #pragma GCC visibility pop
 
 static inline SequenceState *
@@ -111,7 +111,7 @@ sequence_find(Oid relid)
 {
 	if (likely(sequence_last_used != NULL && sequence_last_used->relid == relid))
 		return sequence_last_used;
-	return sequence_look_up(relid);
+	return sequence_find_slow(relid);
 }
 
 static inline Oid
@@ -125,22 +125,22 @@ sequence_default(Oid function)
 				return default_sequence.sequence;
 		}
 	}
-	return sequence_look_up_default(function);
+	return sequence_default_slow(function);
 }
 
 /*
- * Lock a sequence, as sequence_open() will do, so that nobody can alter it in
+ * Lock a sequence, as sequence_lock_and_check() will do, so that nobody can alter it in
  * between, and return its MAXVALUE, or 0 if the relation is no sequence.
  */
 static inline int64
-sequence_lock(Oid relid)
+sequence_lock_max_value(Oid relid)
 {
 	SequenceState *seq = sequence_find(relid);
 
 	if (likely(seq->lxid == MyLocalTransactionId &&
 			   seq->loaded == sequence_invalidations))
 		return seq->max_value;
-	return sequence_look_up_max_value(seq);
+	return sequence_lock_max_value_slow(seq);
 }
 
 /*
@@ -148,7 +148,7 @@ sequence_lock(Oid relid)
  * spec?
  */
 static inline bool
-sequence_is_open(const SequenceState *seq, const TickSpec *spec)
+sequence_is_checked(const SequenceState *seq, const TickSpec *spec)
 {
 	return seq->lxid == MyLocalTransactionId &&
 		seq->loaded == sequence_invalidations &&

@@ -83,7 +83,7 @@ snowflake_status(PG_FUNCTION_ARGS)
 		sequence_default(fcinfo->flinfo->fn_oid);
 	const Layout *layout = PG_NARGS() > 1 ?
 		layout_type_argument(fcinfo, 1) :
-		layout_type_served(sequence_max_value(sequence));
+		layout_type_served(sequence_read_max_value(sequence));
 	TickStatus	status;
 	TupleDesc	tupdesc;
 	Datum		values[4];
@@ -98,11 +98,11 @@ snowflake_status(PG_FUNCTION_ARGS)
 	if (status.called && layout->has_clock)
 	{
 		int64		tick = status.value / layout->spec.slots;
-		int64		logged = status.logged / layout->spec.slots;
+		int64		covered = status.covered / layout->spec.slots;
 
 		values[0] = TimestampTzGetDatum(last_time(layout, &status));
 		values[1] = lead_datum(layout, &status);
-		values[2] = interval_datum((logged - tick) * layout->spec.tick_usecs);
+		values[2] = interval_datum((covered - tick) * layout->spec.tick_usecs);
 		nulls[0] = nulls[1] = nulls[2] = false;
 	}
 
@@ -367,7 +367,7 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	PreventCommandIfReadOnly("snowflake_alter_sequence()");
 
 	/* This takes a lock, after which no other session takes a value. */
-	name = sequence_open_to_alter(sequence, &max_value);
+	name = sequence_lock_to_alter(sequence, &max_value);
 
 	if (!layout->spec.is_default && sequence_owned_by_extension(sequence))
 		ereport(ERROR,
@@ -484,8 +484,8 @@ snowflake_advance(PG_FUNCTION_ARGS)
 
 	sequence = PG_GETARG_OID(0);
 	layout = PG_NARGS() > 2 ? layout_type_argument(fcinfo, 2) :
-		layout_type_served(sequence_lock(sequence));
-	sequence_open(sequence_find(sequence), &layout->spec, SEQUENCE_SET);
+		layout_type_served(sequence_lock_max_value(sequence));
+	sequence_lock_and_check(sequence_find(sequence), &layout->spec, SEQUENCE_SET);
 
 	layout_type_require_time(layout);
 	limits = snowflake_limits();

@@ -37,11 +37,11 @@
 
 #include "shared.h"
 
-typedef struct LoggedFile
+typedef struct FileRecord
 {
 	RelFileLocator file;
 	XLogRecPtr	lsn;			/* end of the last record written for it */
-} LoggedFile;
+} FileRecord;
 
 /*
  * A file has one of the places in its set, and may lose it to another file of
@@ -52,20 +52,20 @@ typedef struct LoggedFile
 #define PLACES		8
 #define SETS		1024
 
-typedef struct LoggedFileSet
+typedef struct FileRecordSet
 {
 	slock_t		mutex;
-	LoggedFile	places[PLACES];
-} LoggedFileSet;
+	FileRecord	places[PLACES];
+} FileRecordSet;
 
 /*
  * Sessions may run libraries of two versions.  So a version that changes what is
  * above, or what it means, takes another name.
  */
 #define MEMORY_NAME	"snowflake logged files 1"
-#define MEMORY_SIZE	(SETS * sizeof(LoggedFileSet))
+#define MEMORY_SIZE	(SETS * sizeof(FileRecordSet))
 
-static LoggedFileSet *sets = NULL;
+static FileRecordSet *sets = NULL;
 
 static bool preloaded = false;
 static shmem_request_hook_type previous_request_hook;
@@ -82,7 +82,7 @@ reserve_memory(void)
 static void
 fill_memory(NewMemory(memory))
 {
-	LoggedFileSet *new_sets = memory;
+	FileRecordSet *new_sets = memory;
 
 	MemSet(new_sets, 0, MEMORY_SIZE);
 	for (int i = 0; i < SETS; i++)
@@ -155,8 +155,8 @@ shared_attach(void)
 	CurrentResourceOwner = owner;
 }
 
-static LoggedFileSet *
-set_of(const RelFileLocator *file)
+static FileRecordSet *
+find_set(const RelFileLocator *file)
 {
 	uint32		hash = hash_bytes((const unsigned char *) file,
 								  sizeof(RelFileLocator));
@@ -174,15 +174,15 @@ shared_is_available(void)
  * Note the record that this backend has written for a file.
  */
 void
-shared_note_logged(const RelFileLocator *file, XLogRecPtr lsn)
+shared_note_record(const RelFileLocator *file, XLogRecPtr lsn)
 {
-	LoggedFileSet *set;
-	LoggedFile *place;
+	FileRecordSet *set;
+	FileRecord *place;
 
 	if (!shared_is_available())
 		return;
 
-	set = set_of(file);
+	set = find_set(file);
 	SpinLockAcquire(&set->mutex);
 
 	/* The file's own place, or that of the file that was logged longest ago */
@@ -207,15 +207,15 @@ shared_note_logged(const RelFileLocator *file, XLogRecPtr lsn)
  * Did a backend write, for this file, the record to which a page owes its LSN?
  */
 bool
-shared_is_logged(const RelFileLocator *file, XLogRecPtr lsn)
+shared_has_record(const RelFileLocator *file, XLogRecPtr lsn)
 {
-	LoggedFileSet *set;
+	FileRecordSet *set;
 	bool		logged = false;
 
 	if (!shared_is_available())
 		return false;
 
-	set = set_of(file);
+	set = find_set(file);
 	SpinLockAcquire(&set->mutex);
 	for (int i = 0; i < PLACES && !logged; i++)
 		logged = set->places[i].lsn == lsn &&

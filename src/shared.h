@@ -18,8 +18,8 @@
 extern void shared_init(void);
 extern void shared_attach(void);
 extern bool shared_is_available(void);
-extern void shared_note_logged(const RelFileLocator *file, XLogRecPtr lsn);
-extern bool shared_is_logged(const RelFileLocator *file, XLogRecPtr lsn);
+extern void shared_note_record(const RelFileLocator *file, XLogRecPtr lsn);
+extern bool shared_has_record(const RelFileLocator *file, XLogRecPtr lsn);
 #pragma GCC visibility pop
 
 #endif							/* SNOWFLAKE_SHARED_H */

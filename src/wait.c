@@ -37,7 +37,7 @@ static uint32 wait_event = 0;
  * Microseconds of a clock that is never set.
  */
 int64
-monotonic_time(void)
+wait_monotonic_time(void)
 {
 	instr_time	now;
 
@@ -72,12 +72,12 @@ wait_usecs(int64 usecs)
 	}
 	else
 	{
-		int64		end = monotonic_time() + usecs;
+		int64		end = wait_monotonic_time() + usecs;
 
 		do
 		{
 			SPIN_DELAY();
-		} while (monotonic_time() < end);
+		} while (wait_monotonic_time() < end);
 	}
 
 	CHECK_FOR_INTERRUPTS();

@@ -11,7 +11,7 @@
 #define SNOWFLAKE_WAIT_H
 
 #pragma GCC visibility push(hidden)
-extern int64 monotonic_time(void);
+extern int64 wait_monotonic_time(void);
 extern void wait_usecs(int64 usecs);
 #pragma GCC visibility pop
 

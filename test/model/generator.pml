@@ -4,7 +4,7 @@
  *	  below, with a crash after any of them.  script/model runs it.
  *
  * Two backends take values from one sequence.  Their steps are those of
- * put_value() in generator.c and make_durable() in durable.c, where comments
+ * put_value() in generator.c and durable_wait() in durable.c, where comments
  * name them.
  * A step, an "atomic" here, is what happens between two moments at which
  * another process can see or change something.  The clock stands still, so a
@@ -114,7 +114,7 @@ mtype step[2] = LOCK;
 bool advances[2];			/* the call promises that later values are larger, and takes none */
 bool advanced;
 byte value[2], lsn[2];
-byte known[2];				/* seq->logged: LSN of a record of this file, or 0 */
+byte known[2];				/* seq->record_lsn: LSN of a record of this file, or 0 */
 #define SOME_LSN	254		/* that of no record, for MINIMAL_COUNT */
 byte acknowledged[2];		/* for ASK_AGAIN */
 
@@ -320,7 +320,7 @@ end: do
 		step[me] = (keeps(FLUSH_FIRST) && keeps(FLUSH_OTHERS) && (keeps(ADVANCE_FLUSH) || !advances[me]) -> FLUSH : RETURN)
 		}
 
-	/* make_durable() */
+	/* durable_wait() */
 	:: atomic {
 		step[me] == FLUSH ->
 		flush(lsn[me]);
