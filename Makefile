@@ -10,6 +10,7 @@ OBJS = \
 	src/generator.o \
 	src/layout.o \
 	src/layout_type.o \
+	src/page.o \
 	src/planner.o \
 	src/sequence.o \
 	src/sequence_functions.o \

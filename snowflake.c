@@ -31,6 +31,7 @@
 #include "durable.h"
 #include "generator.h"
 #include "layout_type.h"
+#include "page.h"
 #include "planner.h"
 #include "shared.h"
 #include "snowflake.h"
@@ -117,7 +118,7 @@ _PG_init(void)
 	shared_init();
 	durable_init();
 	sequence_init();
-	generator_init();
+	page_init();
 }
 
 /*

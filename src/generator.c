@@ -27,7 +27,6 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "access/relation.h"
 #include "access/rmgr.h"
 #include "access/xact.h"
 #include "access/xlog.h"
@@ -36,17 +35,15 @@
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
-#include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
-#include "utils/rel.h"
-#include "utils/resowner.h"
 #include "utils/timestamp.h"
 
 #include "compat.h"
 
 #include "durable.h"
 #include "generator.h"
+#include "page.h"
 #include "shared.h"
 #include "wait.h"
 
@@ -71,32 +68,6 @@
  * advance in steps.
  */
 #define CLOCK_STOPPED_USECS INT64CONST(100000)
-
-/*
- * A sequence's tuple: a header without a null bitmap, and three columns.
- */
-#define SEQUENCE_TUPLE_SIZE \
-	(MAXALIGN(SizeofHeapTupleHeader) + \
-	 offsetof(FormData_pg_sequence_data, is_called) + sizeof(bool))
-
-/*
- * The sequence whose page this transaction keeps pinned: the last one used.
- * Pinning and unpinning the page at every call would take a third of the time.
- * The pin belongs to the top transaction, as the lock does, and ends with it.
- */
-static SequenceState *pinned = NULL;
-
-/*
- * The file of the pinned page.  A rewrite gives the sequence another one.
- */
-static RelFileLocator pinned_file;
-
-/*
- * The tuple on the pinned page, or NULL if the page has not been checked yet.
- * It never moves, because a sequence is changed in place or gets a new file.
- * Valid only while "pinned" is set.
- */
-static HeapTupleHeader pinned_tuple = NULL;
 
 /*
  * The result of an attempt to take a value
@@ -127,58 +98,6 @@ typedef struct Attempt
 } Attempt;
 
 
-static void
-unpin_page(void)
-{
-	if (pinned != NULL)
-	{
-		ResourceOwner owner = CurrentResourceOwner;
-
-		CurrentResourceOwner = TopTransactionResourceOwner;
-		ReleaseBuffer(pinned->buffer);
-		CurrentResourceOwner = owner;
-		pinned = NULL;
-	}
-}
-
-/*
- * Release the pin when the transaction ends.  At a commit, the resource owner
- * would warn of a leaked pin.  At an abort, it releases the pin right after this
- * callback.
- */
-static void
-end_transaction(XactEvent event, void *arg pg_attribute_unused())
-{
-	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
-		pinned = NULL;
-	else
-		unpin_page();
-}
-
-/*
- * The abort of a subtransaction drops the files that were made in it, which
- * fails if this backend has pinned a page of one.
- */
-static void
-end_subtransaction(SubXactEvent event,
-				   SubTransactionId mySubid pg_attribute_unused(),
-				   SubTransactionId parentSubid pg_attribute_unused(),
-				   void *arg pg_attribute_unused())
-{
-	if (event == SUBXACT_EVENT_ABORT_SUB)
-		unpin_page();
-}
-
-/*
- * Called once, when the library is loaded.
- */
-void
-generator_init(void)
-{
-	RegisterXactCallback(end_transaction, NULL);
-	RegisterSubXactCallback(end_subtransaction, NULL);
-}
-
 /*
  * Forget what is known of a sequence's page, after the sequence has been opened:
  * the window may be that of another spec, and the pinned page of another file.
@@ -187,8 +106,7 @@ static void
 forget_page(SequenceState *seq)
 {
 	seq->window.end = seq->window.start;
-	if (pinned == seq && !RelFileLocatorEquals(pinned_file, seq->file))
-		unpin_page();
+	page_unpin_old_file(seq);
 }
 
 static void
@@ -197,127 +115,6 @@ prepare_to_take(SequenceState *seq, const TickSpec *spec)
 	shared_attach();
 	sequence_lock_and_check(seq, spec, SEQUENCE_TAKE);
 	forget_page(seq);
-}
-
-/*
- * Pin the sequence's only page instead of the one that is pinned now.
- */
-static void
-pin_page(SequenceState *seq)
-{
-	ResourceOwner owner = CurrentResourceOwner;
-	RelFileLocator file = seq->file;
-	bool		found;
-
-	unpin_page();
-
-	/*
-	 * The page is nearly always where it was.  This saves ReadBuffer(), which
-	 * needs an open relation and a look-up in the buffer table.
-	 */
-	CurrentResourceOwner = TopTransactionResourceOwner;
-	found = BufferIsValid(seq->buffer) &&
-		ReadRecentBuffer(file, MAIN_FORKNUM, 0, seq->buffer);
-	CurrentResourceOwner = owner;
-
-	/*
-	 * If ReadBuffer() fails, its pin must end with the subtransaction that
-	 * fails.  Otherwise PinBuffer() of PostgreSQL 15 and 16 would later take the
-	 * pinned page for valid.  So the top transaction gets its pin only after the page has been read.
-	 */
-	if (!found)
-	{
-		Relation	rel;
-		Buffer		buffer;
-
-		/* On a standby, replay may just have replaced the file. */
-		AcceptInvalidationMessages();
-		rel = relation_open(seq->relid, NoLock);
-		file = RelationFileLocator(rel);
-		buffer = ReadBuffer(rel, 0);
-		relation_close(rel, NoLock);
-
-		CurrentResourceOwner = TopTransactionResourceOwner;
-		IncrBufferRefCount(buffer);
-		CurrentResourceOwner = owner;
-		ReleaseBuffer(buffer);
-		seq->buffer = buffer;
-	}
-
-	pinned = seq;
-	pinned_file = file;
-	pinned_tuple = NULL;		/* not checked yet */
-}
-
-static inline void
-unlock_page(SequenceState *seq)
-{
-	LockBuffer(seq->buffer, BUFFER_LOCK_UNLOCK);
-}
-
-/*
- * Find the tuple on the locked page.  Raise an error unless the page has the
- * form that sequence.c gives it.
- */
-static void
-check_page(SequenceState *seq)
-{
-	Page		page = BufferGetPage(seq->buffer);
-	PageHeader	header = (PageHeader) page;
-	ItemId		item = PageGetItemId(page, FirstOffsetNumber);
-
-	if (header->pd_special != BLCKSZ - MAXALIGN(sizeof(sequence_magic)) ||
-		((sequence_magic *) (page + header->pd_special))->magic != SEQ_MAGIC ||
-		header->pd_lower != SizeOfPageHeaderData + sizeof(ItemIdData) ||
-		!ItemIdIsNormal(item) ||
-		ItemIdGetOffset(item) < header->pd_lower ||
-		ItemIdGetOffset(item) + ItemIdGetLength(item) > header->pd_special ||
-		ItemIdGetLength(item) != SEQUENCE_TUPLE_SIZE ||
-		((HeapTupleHeader) PageGetItem(page, item))->t_hoff !=
-		MAXALIGN(SizeofHeapTupleHeader))
-	{
-		unlock_page(seq);
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("page of sequence \"%s\" is damaged",
-						get_rel_name(seq->relid)),
-				 errhint("Make a new sequence that starts above every value that was used.")));
-	}
-
-	pinned_tuple = (HeapTupleHeader) PageGetItem(page, item);
-}
-
-/*
- * Lock the sequence's page, and return the data on it.
- */
-static inline FormData_pg_sequence_data *
-lock_page(SequenceState *seq, int lockmode)
-{
-	if (unlikely(pinned != seq))
-		pin_page(seq);
-
-	LockBuffer(seq->buffer, lockmode);
-
-	if (unlikely(pinned_tuple == NULL))
-		check_page(seq);
-
-	return (FormData_pg_sequence_data *)
-		((char *) pinned_tuple + MAXALIGN(SizeofHeapTupleHeader));
-}
-
-/*
- * Read the data without changing them.
- */
-static FormData_pg_sequence_data
-read_page(SequenceState *seq)
-{
-	FormData_pg_sequence_data data = *lock_page(seq, BUFFER_LOCK_SHARE);
-
-	unlock_page(seq);
-
-	/* A pin would keep replay from dropping the file on a standby. */
-	unpin_page();
-	return data;
 }
 
 /*
@@ -469,7 +266,7 @@ log_values(SequenceState *seq, const TickSpec *spec,
 
 	SeqRecordLocator(xlrec) = seq->file;
 	XLogRegisterData((char *) &xlrec, sizeof(xl_seq_rec));
-	XLogRegisterData((char *) pinned_tuple, SEQUENCE_TUPLE_SIZE);
+	XLogRegisterData((char *) page_pinned.tuple, SEQUENCE_TUPLE_SIZE);
 
 	recptr = XLogInsert(RM_SEQ_ID, XLOG_SEQ_LOG);
 	PageSetLSN(BufferGetPage(seq->buffer), recptr);
@@ -548,7 +345,7 @@ log_cnt_is_valid(SequenceState *seq, XLogRecPtr lsn)
 static inline FormData_pg_sequence_data *
 lock_page_to_change(SequenceState *seq)
 {
-	FormData_pg_sequence_data *data = lock_page(seq, BUFFER_LOCK_EXCLUSIVE);
+	FormData_pg_sequence_data *data = page_lock(seq, BUFFER_LOCK_EXCLUSIVE);
 
 	if (!BufferIsDirty(seq->buffer))
 		MarkBufferDirty(seq->buffer);
@@ -569,11 +366,11 @@ put_value(SequenceState *seq, const TickSpec *spec,
 	XLogRecPtr	lsn;
 
 	/* Clear what an old SELECT FOR UPDATE may have left; see read_seq_tuple(). */
-	if (unlikely(HeapTupleHeaderGetRawXmax(pinned_tuple) != InvalidTransactionId))
+	if (unlikely(HeapTupleHeaderGetRawXmax(page_pinned.tuple) != InvalidTransactionId))
 	{
-		HeapTupleHeaderSetXmax(pinned_tuple, InvalidTransactionId);
-		pinned_tuple->t_infomask &= ~HEAP_XMAX_COMMITTED;
-		pinned_tuple->t_infomask |= HEAP_XMAX_INVALID;
+		HeapTupleHeaderSetXmax(page_pinned.tuple, InvalidTransactionId);
+		page_pinned.tuple->t_infomask &= ~HEAP_XMAX_COMMITTED;
+		page_pinned.tuple->t_infomask |= HEAP_XMAX_INVALID;
 	}
 
 	/*
@@ -610,7 +407,7 @@ put_value(SequenceState *seq, const TickSpec *spec,
 	data->is_called = true;
 
 	lsn = PageGetLSN(page);
-	unlock_page(seq);
+	page_unlock(seq);
 	return lsn;
 }
 
@@ -640,7 +437,7 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 
 		if (result != VALUE_AVAILABLE)
 		{
-			unlock_page(seq);
+			page_unlock(seq);
 			return result;
 		}
 		remember_window(&seq->window, spec, max_lead, attempt->now);
@@ -833,7 +630,7 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	 * must not meet a page that this backend has pinned.
 	 */
 	if (unlikely(!seq->needs_wal))
-		unpin_page();
+		page_unpin();
 
 	/* Steps FLUSH, WAIT and RETURN. */
 	durable_wait(lsn);
@@ -867,14 +664,14 @@ generator_advance(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	attempt.stored = data->last_value;
 	if (attempt.stored < 0 || attempt.stored > spec->max_value)
 	{
-		unlock_page(seq);
+		page_unlock(seq);
 		report_refusal(seq, spec, limits, &attempt, REFUSED_OUT_OF_RANGE);
 	}
 	lsn = put_value(seq, spec, data, Max(attempt.stored, value));
 
 	/* As in generator_next() */
 	if (!seq->needs_wal)
-		unpin_page();
+		page_unpin();
 	durable_wait(lsn);
 
 	attempt.now = GetCurrentTimestamp();
@@ -905,10 +702,10 @@ generator_last_value(Oid relid, bool *called)
 	FormData_pg_sequence_data data;
 
 	/* Nobody has compared the file that we know of with the catalogs. */
-	unpin_page();
+	page_unpin();
 	seq->buffer = InvalidBuffer;
 
-	data = read_page(seq);
+	data = page_read(seq);
 	*called = data.is_called;
 	return data.last_value;
 }
@@ -938,7 +735,7 @@ generator_status(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	if (!sequence_lock_to_look(seq, spec, wait))
 		return false;
 	forget_page(seq);
-	data = read_page(seq);
+	data = page_read(seq);
 	sequence_unlock_after_look(seq);
 
 	attempt.now = GetCurrentTimestamp();

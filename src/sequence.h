@@ -15,6 +15,7 @@
 #include "access/xlogdefs.h"
 #include "datatype/timestamp.h"
 #include "layout.h"
+#include "miscadmin.h"
 #include "storage/buf.h"
 #include "storage/proc.h"
 #include "utils/acl.h"

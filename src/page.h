@@ -1,0 +1,79 @@
+/*-------------------------------------------------------------------------
+ *
+ * page.h
+ *	  A sequence's page: pinned, checked and locked.
+ *
+ * Include it after compat.h.
+ *
+ * Copyright (c) 2026, snowflake contributors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SNOWFLAKE_PAGE_H
+#define SNOWFLAKE_PAGE_H
+
+#include "access/htup_details.h"
+#include "commands/sequence.h"
+#include "storage/bufmgr.h"
+
+#include "sequence.h"
+
+/*
+ * A sequence's tuple: a header without a null bitmap, and three columns.
+ */
+#define SEQUENCE_TUPLE_SIZE \
+	(MAXALIGN(SizeofHeapTupleHeader) + \
+	 offsetof(FormData_pg_sequence_data, is_called) + sizeof(bool))
+
+/*
+ * The page that this transaction keeps pinned, that of the sequence used last.
+ * Pinning and unpinning the page at every call would take a third of the time.
+ * The pin belongs to the top transaction, as the lock does, and ends with it.
+ */
+typedef struct PinnedPage
+{
+	SequenceState *seq;			/* NULL if no page is pinned */
+	RelFileLocator file;		/* the page's.  A rewrite gives the sequence
+								 * another one. */
+	HeapTupleHeader tuple;		/* on the page, or NULL if the page has not
+								 * been checked yet.  It never moves, because
+								 * a sequence is changed in place or gets a
+								 * new file. */
+} PinnedPage;
+
+#pragma GCC visibility push(hidden)
+extern PinnedPage page_pinned;
+
+extern void page_init(void);
+extern void page_pin(SequenceState *seq);
+extern void page_unpin(void);
+extern void page_unpin_old_file(SequenceState *seq);
+extern void page_check(SequenceState *seq);
+extern FormData_pg_sequence_data page_read(SequenceState *seq);
+#pragma GCC visibility pop
+
+static inline void
+page_unlock(SequenceState *seq)
+{
+	LockBuffer(seq->buffer, BUFFER_LOCK_UNLOCK);
+}
+
+/*
+ * Lock the sequence's page, and return the data on it.
+ */
+static inline FormData_pg_sequence_data *
+page_lock(SequenceState *seq, int lockmode)
+{
+	if (unlikely(page_pinned.seq != seq))
+		page_pin(seq);
+
+	LockBuffer(seq->buffer, lockmode);
+
+	if (unlikely(page_pinned.tuple == NULL))
+		page_check(seq);
+
+	return (FormData_pg_sequence_data *)
+		((char *) page_pinned.tuple + MAXALIGN(SizeofHeapTupleHeader));
+}
+
+#endif							/* SNOWFLAKE_PAGE_H */
