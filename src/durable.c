@@ -3,11 +3,12 @@
  * durable.c
  *	  Waiting until WAL is safe.
  *
- * nextval() leaves it to commits to flush WAL and to wait for standbys.  An ID
- * leaves its backend whether or not the transaction commits.  So the generator
- * waits here before it returns a value or has advanced a sequence.
+ * nextval() leaves it to commits to flush WAL and to wait for standbys.  But a
+ * value leaves its backend whether or not the transaction commits.  So the
+ * generator waits here before it returns a value, and after it has advanced a
+ * sequence.
  *
- * This file knows nothing of sequences or values.
+ * Except for a message, this file knows nothing of sequences or values.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -35,15 +36,18 @@
 #include "wait.h"
 
 /*
- * While a reload of the configuration is pending, a backend relies on a wait
- * for standbys for this long before it waits again.
+ * For how long a backend that has not read its new configuration yet does
+ * without a further wait for standbys; see wait_for_standbys()
  */
 #define RELY_USECS			INT64CONST(10000)
 
 /* The WAL up to here is known to be on disk. */
 static XLogRecPtr flushed = InvalidXLogRecPtr;
 
-/* The bit of SharedStandbyStatus() that says that standbys are asked for */
+/*
+ * The bit of SharedStandbyStatus() that says whether synchronous_standby_names
+ * asks for standbys.  compat.h says why it depends on the running server.
+ */
 static uint8 standbys_defined_bit;
 
 /*
@@ -52,9 +56,11 @@ static uint8 standbys_defined_bit;
 static struct
 {
 	XLogRecPtr	lsn;			/* the standbys have the WAL up to here */
-	int			mode;			/* in the sense of this wait mode */
-	int64		good_until;		/* wait_monotonic_time() up to which a backend whose
-								 * configuration is out of date relies on it */
+	int			mode;			/* what they have done with it: PostgreSQL's
+								 * SYNC_REP_WAIT_WRITE or _FLUSH */
+	int64		good_until;		/* wait_monotonic_time() up to which a backend
+								 * whose configuration is out of date does not
+								 * wait again */
 }			last_wait;
 
 
@@ -69,28 +75,41 @@ durable_init(void)
 }
 
 /*
- * Are synchronous standbys asked for?
+ * Does synchronous_standby_names ask for standbys?
+ *
+ * The checkpointer reads the setting and says in shared memory whether it
+ * does.  A status of 0 can mean two things:
+ *
+ * - The checkpointer has not read the setting yet.
+ *
+ * - The checkpointer has read it, and it is empty.  Only servers before 15.13,
+ * 16.9 and 17.5 show this in the same way, because they have one bit for both.
+ *
+ * In both cases this backend's own copy of the setting has the answer, unless
+ * it is out of date because a reload is pending.  On those older servers the
+ * answer is no then, because the first case lasts only for a moment after the
+ * start.
  */
 static inline bool
 standbys_asked_for(void)
 {
 	uint8		status = SharedStandbyStatus();
+	bool		one_bit = standbys_defined_bit == 1;
 
 	if (status != 0)
 		return (status & standbys_defined_bit) != 0;
-
-	/*
-	 * The checkpointer has not read synchronous_standby_names yet, so look at
-	 * this backend's own copy.  Servers that have only a flag show the same if
-	 * the checkpointer has found the setting empty.  Then the copy may be out
-	 * of date.
-	 */
 	return SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0' &&
-		!(standbys_defined_bit == 1 && ConfigReloadPending);
+		!(one_bit && ConfigReloadPending);
 }
 
 /*
- * Are these standbys enough for synchronous_standby_names?
+ * Is it enough for synchronous_standby_names if so many of the candidates have
+ * the WAL?
+ *
+ * With ANY (a quorum), any num_sync candidates are enough.  With FIRST, they
+ * have to be those of the highest priority, which is certain here only if all
+ * candidates have the WAL.  SyncRepGetCandidateStandbys() returns no other
+ * candidates for FIRST than the num_sync ones that count.
  */
 static inline bool
 standbys_suffice(int have, int candidates)
@@ -101,10 +120,11 @@ standbys_suffice(int have, int candidates)
 
 /*
  * Do the standbys that are synchronous now have the WAL up to "lsn"?  This
- * backend's copy of the setting must be up to date.
+ * backend's copy of synchronous_standby_names must be up to date.
  *
- * WalSndCtl->lsn[] does not tell.  Standbys that were synchronous at some time
- * had the WAL up to there, but others may have replaced them since.
+ * PostgreSQL's WalSndCtl->lsn[] does not answer that.  It says up to where the
+ * standbys had the WAL that were synchronous at some time, but others may have
+ * replaced them since.
  */
 static bool
 standbys_have(XLogRecPtr lsn, int mode)
@@ -114,8 +134,10 @@ standbys_have(XLogRecPtr lsn, int mode)
 	int			have = 0;
 
 	/*
-	 * Usually all candidates have it.  Then it does not matter which of them
-	 * are synchronous.  An unused slot can be skipped without its lock.
+	 * Usually all candidates have the WAL, and it does not matter which of
+	 * them are synchronous.  Finding that out here is cheaper than calling
+	 * SyncRepGetCandidateStandbys(), which allocates memory and sorts.  The
+	 * entry of a WAL sender that is not running needs no lock to be skipped.
 	 */
 	for (int i = 0; i < max_wal_senders; i++)
 	{
@@ -164,15 +186,16 @@ standbys_have(XLogRecPtr lsn, int mode)
  * Wait until the synchronous standbys have the WAL up to "lsn", as far as
  * synchronous_commit asks for that.
  *
- * An ID goes out only when the standbys that are synchronous now have the
- * record that covers it.  If others had it and were replaced, one that does
- * not have it may be promoted.
+ * They have to be the standbys that are synchronous now.  If others had the
+ * WAL and were replaced, a standby that does not have it may be promoted.
  *
  * A backend reads its configuration between commands only.  While a reload is
- * pending, it does not know which standbys are asked for.  The WAL senders do,
- * and end a wait accordingly.  The backend then relies on that wait for a
- * short time, since a wait for each ID would slow down a long statement by
- * orders of magnitude.  A second reload may thus take effect that much later.
+ * pending, it does not know which standbys are asked for, but WAL senders do,
+ * and they end a wait when those standbys have the WAL.  Waiting in this way
+ * for each value would slow down a long statement by orders of magnitude.  So
+ * after one such wait the backend does without another one for RELY_USECS.  If
+ * the configuration is reloaded once more, that takes effect later by
+ * RELY_USECS at most.
  */
 static pg_noinline void
 wait_for_standbys(XLogRecPtr lsn)
@@ -186,7 +209,12 @@ wait_for_standbys(XLogRecPtr lsn)
 		XLogRecPtr	noop;
 		bool		completed;
 
-		/* A background worker may never read its configuration again. */
+		/*
+		 * Look at the standbys directly if this backend knows which ones are
+		 * asked for.  A background worker may be written to never read its
+		 * configuration again, so its copy may be out of date although no
+		 * reload is pending.
+		 */
 		if (!ConfigReloadPending && SyncRepConfig != NULL &&
 			MyBackendType == B_BACKEND)
 		{
@@ -203,15 +231,15 @@ wait_for_standbys(XLogRecPtr lsn)
 		 */
 		if (SharedStandbyStatus() == 0)
 		{
-			wait_usecs(1000);
+			wait_usecs(1000, PG_WAIT_EXTENSION);
 			continue;
 		}
 
 		/*
-		 * Many sessions wait for the same record at the same time, but no two
-		 * may wait for the same LSN.  Every commit has its own LSN, so the
-		 * queue of waiters asserts that no two are equal.  Hence each session
-		 * waits for an empty record of its own.
+		 * Wait for an empty record of our own instead of "lsn".  Many sessions
+		 * may have to wait for the same "lsn" at the same time, but
+		 * SyncRepWaitForLSN() was made for commits, each of which has its own
+		 * LSN, and it asserts that no two waiters have the same.
 		 */
 		XLogBeginInsert();
 		XLogRegisterData(&nothing, sizeof(nothing));
@@ -219,7 +247,10 @@ wait_for_standbys(XLogRecPtr lsn)
 		XLogFlush(noop);
 		flushed = noop;
 
-		/* Interrupts that are pending below arrived during the wait. */
+		/*
+		 * Obey interrupts that came before the wait.  If one is pending after
+		 * the wait, then it came during the wait and may have ended it.
+		 */
 		CHECK_FOR_INTERRUPTS();
 
 		HOLD_INTERRUPTS();
@@ -227,9 +258,10 @@ wait_for_standbys(XLogRecPtr lsn)
 		RESUME_INTERRUPTS();
 
 		/*
-		 * SyncRepWaitForLSN() returns early when it is interrupted, and does
-		 * not report it, because a commit could not be undone.  We can still
-		 * keep the ID back.  It also returns when the setting is emptied.
+		 * SyncRepWaitForLSN() returns early without an error when it is
+		 * interrupted, because a commit could not be undone any more.  A value
+		 * can still be kept back.  SyncRepWaitForLSN() also returns early when
+		 * synchronous_standby_names becomes empty.
 		 */
 		LWLockAcquire(SyncRepLock, LW_SHARED);
 		completed = WalSndCtl->lsn[mode] >= noop;
@@ -243,7 +275,7 @@ wait_for_standbys(XLogRecPtr lsn)
 			return;
 		}
 
-		/* At the postmaster's death it sets no more than this. */
+		/* If the postmaster dies, the wait sets ProcDiePending alone. */
 		if (ProcDiePending)
 			InterruptPending = true;
 
@@ -259,12 +291,13 @@ wait_for_standbys(XLogRecPtr lsn)
 }
 
 /*
- * Wait until the WAL up to "lsn" is on disk and, where that is asked for, on
- * the synchronous standbys.
+ * Wait until the WAL up to "lsn" is on disk and, if synchronous standbys are
+ * asked for, on those.
  *
  * nextval() leaves this to the commit of the transaction that wrote the
- * record.  But other sessions take values that the record covers, and one with
- * nothing to commit would hand them to its client before the record is safe.
+ * record.  But other sessions take values that the record covers, and a
+ * session that has nothing to commit would give them to its client before the
+ * record is safe.
  */
 void
 durable_wait(XLogRecPtr lsn)

@@ -3,20 +3,22 @@
  * generator.c
  *	  Take the next value of a sequence that follows the clock.
  *
- * A generator is an ordinary sequence whose value is a time and a slot:
+ * A generator is an ordinary sequence whose value is made of a tick and a
+ * slot, two words that generator.h defines among others:
  *
  *		value = tick * slots + slot
  *
  * The next value is the last one plus one, moved up to the clock's tick if its
  * own tick is behind.  doc/internals.md says why that is safe.
  *
- * The state on the page is that of nextval(): last_value, and log_cnt values
- * beyond it that the WAL already covers.  nextval(), setval(), replay,
+ * The page has what nextval() puts there: last_value, and in log_cnt how many
+ * values beyond it the WAL already covers.  So nextval(), setval(), replay,
  * pg_dump and a standby without this library all understand it.
  *
  * Unlike nextval(), this never repeats a returned value after a crash.
- * Comments say where and why it differs from nextval().  Those such as "Step
- * LOCK" name the steps of test/model/generator.pml.
+ * Comments say where and why it differs from nextval().  Comments that begin
+ * with "Step", such as "Step LOCK", give the name that the place has in the
+ * model of this file, test/model/generator.pml.
  *
  * Except for its messages, this file knows nothing of IDs, shards or settings.
  *
@@ -43,29 +45,31 @@
 
 #include "durable.h"
 #include "generator.h"
+#include "interval.h"
 #include "page.h"
 #include "shared.h"
 #include "wait.h"
 
 /*
- * How far ahead of the last value a WAL record covers a sequence, so that a
- * busy one writes about a record a second.  After a crash, all that the record
- * covers counts as used, so the sequence may be ahead of the clock by this in
- * addition to max_lead.
+ * How far beyond the last value of a call its WAL record covers a sequence
+ * that follows the clock.  A busy sequence thus writes about one record a
+ * second.  After a crash, all covered values count as used, so that the
+ * sequence may be ahead of the clock by this second in addition to max_lead.
  */
 #define LOG_AHEAD_USECS		USECS_PER_SEC
 
 /*
- * How many values a WAL record covers in a layout without a clock.  nextval()
- * logs 32 ahead.  We flush each record before we return a value, so 32 would slow down
- * a user who takes millions of them.
+ * The same as a number of values, for a layout without a clock.  A record of
+ * nextval() covers 32 values.  Since a record must be on disk here before a
+ * value is returned, that would slow down a user who takes millions of values.
  */
 #define LOG_AHEAD_VALUES	1024
 
 /*
- * Treat the clock as stopped if it has not changed for this long, measured by
- * the monotonic clock, or for max_wait if that is longer.  Real clocks may
- * advance in steps.
+ * A call that waits for the next tick takes the clock for stopped if the clock
+ * has not changed for this long, measured by the monotonic clock, or for
+ * max_wait if that is longer.  It is far longer than the steps in which the
+ * coarsest clocks advance, which are some milliseconds.
  */
 #define CLOCK_STOPPED_USECS INT64CONST(100000)
 
@@ -93,22 +97,28 @@ typedef struct Attempt
 	int64		value;			/* the next value */
 	int64		count;			/* number of values that can be taken,
 								 * starting with it */
-	int64		lead;			/* start of the next value's tick minus "now",
-								 * in microseconds */
+	int64		lead;			/* how long after "now" the next value's tick
+								 * begins, in microseconds; not positive if
+								 * that is the clock's own tick */
 } Attempt;
 
 
 /*
- * Forget what is known of a sequence's page, after the sequence has been opened:
- * the window may be that of another spec, and the pinned page of another file.
+ * After a sequence has been checked again, forget its window, which may be
+ * that of another spec, and the pinned page, if it is of another file.
  */
 static void
 forget_page(SequenceState *seq)
 {
+	/* No moment is within a window that ends where it starts. */
 	seq->window.end = seq->window.start;
 	page_unpin_old_file(seq);
 }
 
+/*
+ * Prepare this backend to take values of a sequence.  Raises an error unless
+ * the current role may use the sequence for this spec.
+ */
 static void
 prepare_to_take(SequenceState *seq, const TickSpec *spec)
 {
@@ -129,7 +139,11 @@ last_allowed(const TickSpec *spec, int64 max_lead, TimestampTz now)
 	if (spec->tick_usecs == 0)
 		return spec->max_value;
 
-	/* The last tick that is not too far ahead of the clock */
+	/*
+	 * The last tick that is not too far ahead of the clock.  A max_lead of
+	 * decades must not make the sum overflow.  The clock is not behind the
+	 * epoch, because next_value() has refused that.
+	 */
 	tick = (since_epoch + Min(max_lead, PG_INT64_MAX - since_epoch)) /
 		spec->tick_usecs;
 	if (tick >= spec->last_tick)
@@ -145,14 +159,18 @@ static TakeResult
 next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
 		   int64 max_lead, int64 wanted, Attempt *attempt)
 {
-	int64		value = attempt->stored = data->last_value;
+	int64		value = data->last_value;
 
+	attempt->stored = value;
 	attempt->lead = 0;
 
 	if (value < 0 || value > spec->max_value)
 		return REFUSED_OUT_OF_RANGE;
 
-	/* Callers want positive results, so value 0 is left out. */
+	/*
+	 * Value 0 is never taken, because callers want a result that is positive
+	 * whatever they put beside the value.
+	 */
 	if (data->is_called || value == 0)
 		value++;
 
@@ -168,7 +186,10 @@ next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
 		if (clock_tick > spec->last_tick)
 			return REFUSED_USED_UP;
 
-		/* Move up to the clock's tick, and keep the slot. */
+		/*
+		 * Move up to the clock's tick, and keep the slot.  A value that is not
+		 * moved up has a tick that begins after the clock, or has begun.
+		 */
 		if (tick < clock_tick)
 			value += (clock_tick - tick) * spec->slots;
 		else
@@ -211,8 +232,8 @@ remember_window(TickWindow *window, const TickSpec *spec, int64 max_lead,
 	}
 
 	/*
-	 * This counts max_lead from the start of the tick.  next_value() finds the
-	 * few values more that are allowed later in it.
+	 * The last value is that which is allowed when the tick begins.  Later in
+	 * the tick some more may be allowed, which next_value() finds.
 	 */
 	window->last = last_allowed(spec, max_lead, window->start);
 }
@@ -234,9 +255,11 @@ next_is_in_window(const FormData_pg_sequence_data *data,
 
 /*
  * Log that all values up to "last" and some beyond it are used.  Returns the
- * last value that the record covers.  The caller, put_value(), has locked the
- * page and marked it dirty.  On return the page holds the state that was logged.
- * The caller overwrites that with the real one before it unlocks the page.
+ * last value that the record covers.
+ *
+ * The caller, put_value(), has locked the page and marked it dirty.  On return
+ * the page shows what was logged.  The caller puts the real state there before
+ * it unlocks the page.
  */
 static int64
 log_values(SequenceState *seq, const TickSpec *spec,
@@ -249,9 +272,9 @@ log_values(SequenceState *seq, const TickSpec *spec,
 	XLogRecPtr	recptr;
 
 	/*
-	 * nextval() assigns a transaction ID here, so that the commit flushes the
-	 * record and waits for standbys.  durable_wait() does both for us, before
-	 * the value is returned.
+	 * nextval() gives the transaction an ID here, so that the commit flushes
+	 * the record and waits for standbys.  This needs no transaction ID,
+	 * because durable_wait() does both before the value is returned.
 	 */
 	START_CRIT_SECTION();
 
@@ -274,10 +297,11 @@ log_values(SequenceState *seq, const TickSpec *spec,
 	END_CRIT_SECTION();
 
 	/*
-	 * The record of a file made in this transaction precedes the commit's.  A
-	 * standby that gets only the former goes back to the old file when it is
-	 * promoted.  So other transactions must not count on this record, but
-	 * write one of their own, and wait for the standbys to have that.
+	 * If this transaction made the file, then this record precedes the record
+	 * of its commit in the WAL.  A standby that has received this record but
+	 * not the commit goes back to the old file when it is promoted.  So do not
+	 * note this record for other transactions.  Each of them writes a record
+	 * of its own, after the commit, and waits until the standbys have it.
 	 */
 	seq->record_lsn = recptr;
 	if (likely(!seq->new_file))
@@ -286,21 +310,24 @@ log_values(SequenceState *seq, const TickSpec *spec,
 }
 
 /*
- * Did a backend write the record that has this LSN, which is the page's, for
- * this file?
+ * Does this backend know that log_cnt counts values that a record of this file
+ * covers?  "lsn" is the page's.
  *
- * Backends that share memory know each other's records.  Without shared memory
- * a backend knows only its own.  Then one record of its own has to be enough for
- * as long as it uses the file: if it asked for the page's LSN to be that of its
- * own record, two backends that take turns would write a record for each value.
+ * With shared memory, where backends note which records they have written for
+ * which file, the answer is yes if the record with this LSN is noted there for
+ * this file.
+ *
+ * Without shared memory a backend knows only of its own records, and the
+ * answer is yes if it has written any for this file.  If it asked for the LSN
+ * of its own record, two backends that take turns would write a record for
+ * each value.  This rule is safe because the backend's own record made log_cnt
+ * right, and whoever changes the page later keeps it right: next_id() by
+ * either rule, nextval() and setval().  Only a copy of the page can be wrong.
+ * A copy is another file, and when the sequence gets another file,
+ * invalidate_relation() in sequence.c makes this backend forget its record.
  *
  * A backend that could not attach the memory goes by the second rule beside
- * others that go by the first.  Each rule is safe whatever the others do.  By the
- * first, a backend knows the very record that the page has.  By the second, it
- * has itself made the count that of a record of this file, and all that change
- * the page later keep it so: next_id() by either rule, nextval() and setval().
- * Only a copy of the page does not, but that is another file, and
- * invalidate_relation() then makes this backend forget its record.
+ * others that go by the first, since each rule is safe whatever others do.
  */
 static pg_noinline bool
 find_record(SequenceState *seq, XLogRecPtr lsn)
@@ -314,13 +341,17 @@ find_record(SequenceState *seq, XLogRecPtr lsn)
 }
 
 /*
- * Can log_cnt be trusted?
+ * May this backend trust log_cnt?
  *
- * log_cnt counts values that the record covers to which the page owes its LSN.
- * It says nothing if that record is of another file, whose page was copied, or
- * is an image of the page.  So trust log_cnt if a backend wrote the record in
- * log_values().  If no record is known, an LSN of 0 looks like a known one, but
- * then put_value() logs anyway, because 0 is not newer than the redo pointer.
+ * log_cnt counts the values that a WAL record covers: the record whose LSN the
+ * page has.  But if the page is a copy, then that record is of another file,
+ * and if the record is an image of the page, then it covers nothing beyond the
+ * last value.  So trust log_cnt if find_record() knows better.  Usually the
+ * page's LSN is still that of the record which this backend has found last.
+ *
+ * If it has found none, record_lsn is 0, and a page with the LSN 0 would pass
+ * for known.  put_value() writes a record for such a page in any case, because
+ * 0 is not newer than the redo pointer.
  */
 static inline bool
 log_cnt_is_valid(SequenceState *seq, XLogRecPtr lsn)
@@ -329,18 +360,20 @@ log_cnt_is_valid(SequenceState *seq, XLogRecPtr lsn)
 }
 
 /*
- * Lock the page to change it.
+ * Step LOCK.  Lock the page to change it, and mark it dirty before put_value()
+ * looks at the redo pointer.
  *
- * Step LOCK.  Mark the page dirty before put_value() looks at the redo pointer.
- * Then either we see a new checkpoint's redo pointer and write WAL after it, or
- * that checkpoint sees the dirty page.  nextval() looks first.  A checkpoint
- * that begins in between skips the page, which is still clean, and leaves
- * values without WAL and without a page on disk.
+ * A checkpoint sets the redo pointer first and then writes the dirty pages.
+ * So either put_value() sees the new redo pointer, and writes a WAL record
+ * after it, or the checkpoint sees the dirty page, and writes it.  nextval()
+ * looks at the redo pointer before it marks the page dirty.  A checkpoint that
+ * begins in between skips the page, which is still clean, so that after a
+ * crash neither the WAL nor the page on disk has the value.
  *
- * A dirty page stays dirty while we hold the lock, because a backend that
- * writes it needs the lock, too, in a mode that conflicts with ours.  The test
- * is cheaper than marking the page again.  A refused call dirties the page in
- * vain, which is harmless.
+ * A dirty page stays dirty while this backend holds the lock, because a
+ * backend that writes the page locks it, too, in a mode that conflicts with
+ * ours.  Looking whether the page is dirty is cheaper than marking it again.
+ * A refused call dirties the page in vain, which is harmless.
  */
 static inline FormData_pg_sequence_data *
 lock_page_to_change(SequenceState *seq)
@@ -355,7 +388,7 @@ lock_page_to_change(SequenceState *seq)
 /*
  * Put the last value on the page, which lock_page_to_change() has locked, with
  * WAL that covers it, and unlock the page.  Returns the page's LSN.  The value
- * must not leave this backend before durable_wait() of that.
+ * must not leave this backend before durable_wait() has been called with it.
  */
 static pg_attribute_always_inline XLogRecPtr
 put_value(SequenceState *seq, const TickSpec *spec,
@@ -365,7 +398,10 @@ put_value(SequenceState *seq, const TickSpec *spec,
 	int64		covered = data->last_value + data->log_cnt;
 	XLogRecPtr	lsn;
 
-	/* Clear what an old SELECT FOR UPDATE may have left; see read_seq_tuple(). */
+	/*
+	 * Clear what SELECT FOR UPDATE may have left in an old version of
+	 * PostgreSQL, as read_seq_tuple() in PostgreSQL's sequence.c does.
+	 */
 	if (unlikely(HeapTupleHeaderGetRawXmax(page_pinned.tuple) != InvalidTransactionId))
 	{
 		HeapTupleHeaderSetXmax(page_pinned.tuple, InvalidTransactionId);
@@ -374,26 +410,27 @@ put_value(SequenceState *seq, const TickSpec *spec,
 	}
 
 	/*
-	 * The WAL covers values up to last_value + log_cnt, unless
+	 * Step LOOK.
 	 *
-	 * - the sequence has not been used yet,
+	 * A file that this transaction made under wal_level = minimal has no WAL.
+	 * The commit logs or syncs the page as it is, so log_cnt must be 0 then.
+	 * (Temporary and unlogged sequences, which have no WAL either, have been
+	 * refused by sequence_lock_and_check().)
 	 *
-	 * - log_cnt came with a copy or an image of the page: CREATE DATABASE copies
-	 * pages, and SET LOGGED logs the last value with the log_cnt of the old
-	 * file, or
+	 * For any other file, write a record unless the WAL covers "last" already.
+	 * It does up to last_value + log_cnt, except in these cases:
 	 *
-	 * - recovery may start after the record, because the page's LSN is not newer
-	 * than the redo pointer.
+	 * - The sequence has not been used yet, so that no record says that
+	 * last_value itself is used.
 	 *
-	 * The page does not show whether it is a copy.  So a backend logs unless
-	 * log_cnt_is_valid().
+	 * - log_cnt came with a copy or an image of the page.  CREATE DATABASE
+	 * copies pages, and ALTER SEQUENCE ... SET LOGGED logs the last value with
+	 * the log_cnt of the old file.  The page does not show whether it is such
+	 * a copy, so log_cnt_is_valid() has to know.
 	 *
-	 * A file made in this transaction under wal_level = minimal has no WAL.  The
-	 * commit logs or syncs the page as it is, so log_cnt must be 0.  Temporary
-	 * and unlogged sequences do not come here: sequence_lock_and_check() refuses them.
+	 * - Recovery may start after the record, because the page's LSN is not
+	 * newer than the redo pointer.
 	 */
-
-	/* Step LOOK. */
 	if (unlikely(!seq->needs_wal))
 		covered = last;
 	else if (unlikely(last > covered || !data->is_called ||
@@ -401,7 +438,10 @@ put_value(SequenceState *seq, const TickSpec *spec,
 					  PageGetLSN(page) <= GetRedoRecPtr()))
 		covered = log_values(seq, spec, data, last);
 
-	/* Step TAKE, or RESTORE after log_values(). */
+	/*
+	 * Step TAKE.  After log_values(), which has put another state on the page,
+	 * the model calls this step RESTORE.
+	 */
 	data->last_value = last;
 	data->log_cnt = covered - last;
 	data->is_called = true;
@@ -450,12 +490,9 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 static char *
 interval_string(int64 usecs)
 {
-	Interval   *interval = palloc0(sizeof(Interval));
-
-	interval->time = usecs;
 	return DatumGetCString(DirectFunctionCall1(interval_out,
 											   DirectFunctionCall1(interval_justify_hours,
-																   IntervalPGetDatum(interval))));
+																   interval_datum(usecs))));
 }
 
 /* timestamptz_to_str() has only one buffer. */
@@ -548,15 +585,18 @@ wait_and_take_values(SequenceState *seq, const TickSpec *spec,
 					 const TickLimits *limits, int64 wanted,
 					 TakeResult result, Attempt *attempt, XLogRecPtr *lsn)
 {
-	int64		wait_start = wait_monotonic_time();
-	int64		clock_moved = wait_start;	/* when the clock last changed */
+	static uint32 clock_event = 0;
+
+	/* By the monotonic clock: when this began, and when the clock changed */
+	int64		began = wait_monotonic_time();
+	int64		clock_changed = began;
 	TimestampTz clock_seen = attempt->now;
 
 	while (result != VALUE_AVAILABLE)
 	{
-		int64		now = wait_monotonic_time();
+		int64		monotonic = wait_monotonic_time();
 		int64		wait;
-		bool		give_up;
+		bool		too_long;
 
 		if (result != REFUSED_AHEAD)
 			report_refusal(seq, spec, limits, attempt, result);
@@ -564,29 +604,30 @@ wait_and_take_values(SequenceState *seq, const TickSpec *spec,
 		if (attempt->now != clock_seen)
 		{
 			clock_seen = attempt->now;
-			clock_moved = now;
+			clock_changed = monotonic;
 		}
 
 		/*
-		 * Give up as soon as it is certain that max_wait is too short.
+		 * Fail as soon as it is certain that max_wait is too short.
 		 *
-		 * If other sessions have taken all slots of a tick, the wait for the
-		 * next one is no longer than a tick.  We give it up only if the clock
-		 * has stopped, so under load a call may wait for longer than max_wait
-		 * in all.  A coarse clock stands still between its steps, so it must do
-		 * so for CLOCK_STOPPED_USECS at least, even if max_wait is smaller.
+		 * But if only the slots of a tick are used up, the wait for the next
+		 * tick is never an error unless the clock has stopped.  Under load,
+		 * when other sessions take the slots of one tick after another, a call
+		 * may therefore wait for longer than max_wait in all.
 		 */
 		wait = attempt->lead - limits->max_lead;
 		if (wait > spec->tick_usecs)
-			give_up = now - wait_start + wait > limits->max_wait;
+			too_long = monotonic - began + wait > limits->max_wait;
 		else
-			give_up = now - clock_moved > Max(limits->max_wait, CLOCK_STOPPED_USECS);
-		if (give_up)
+			too_long = monotonic - clock_changed > Max(limits->max_wait, CLOCK_STOPPED_USECS);
+		if (too_long)
 			report_refusal(seq, spec, limits, attempt, result);
 
-		wait_usecs(wait);
+		if (clock_event == 0)
+			clock_event = NewWaitEvent("SnowflakeClock");
+		wait_usecs(wait, clock_event);
 
-		/* An interrupt during the wait may have processed invalidations. */
+		/* During the wait, invalidations of the sequence may have come. */
 		if (!sequence_is_checked(seq, spec))
 			prepare_to_take(seq, spec);
 		result = take_values(seq, spec, limits->max_lead, wanted, attempt, lsn);
@@ -608,8 +649,8 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	XLogRecPtr	lsn;
 
 	/*
-	 * XactReadOnly is also set during recovery.  In parallel mode the leader and
-	 * the workers would not share what each remembers.
+	 * XactReadOnly is also set during recovery.  In parallel mode, workers do
+	 * not share with their leader what each remembers of a sequence.
 	 */
 	if (unlikely(XactReadOnly || IsInParallelMode()))
 	{
@@ -626,8 +667,9 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 		wait_and_take_values(seq, spec, limits, *count, result, &attempt, &lsn);
 
 	/*
-	 * A commit may sync a file without WAL by FlushRelationsAllBuffers(), which
-	 * must not meet a page that this backend has pinned.
+	 * When this transaction commits, PostgreSQL's FlushRelationsAllBuffers()
+	 * may write the pages of a file without WAL.  It pins each of them in a
+	 * way that works only for pages that this backend has not pinned yet.
 	 */
 	if (unlikely(!seq->needs_wal))
 		page_unpin();
@@ -641,11 +683,12 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 
 /*
  * Let every later value of a sequence be larger than "value".  The caller has
- * opened it to set it.
+ * called sequence_lock_and_check() with SEQUENCE_SET.
  *
- * Where the last value is larger already, it stays.  But another session may
- * have put it there a moment ago, and a crash would take it back.  So treat it
- * as if we had just taken it ourselves.
+ * If the last value is larger already, it stays.  But another session may have
+ * put it on the page a moment ago, with a WAL record that is not on disk yet,
+ * and a crash would take it back.  So treat it as if this call had put it
+ * there.
  */
 void
 generator_advance(Oid relid, const TickSpec *spec, const TickLimits *limits,
@@ -691,33 +734,13 @@ generator_advance(Oid relid, const TickSpec *spec, const TickLimits *limits,
 }
 
 /*
- * Read the last value of a sequence of any layout, or none.  The caller has
- * locked it.  A query would have to name it, and if its schema has just been
- * renamed, that may be the name of a view that calls somebody's function.
- */
-int64
-generator_last_value(Oid relid, bool *called)
-{
-	SequenceState *seq = sequence_find(relid);
-	FormData_pg_sequence_data data;
-
-	/* Nobody has compared the file that we know of with the catalogs. */
-	page_unpin();
-	seq->buffer = InvalidBuffer;
-
-	data = page_read(seq);
-	*called = data.is_called;
-	return data.last_value;
-}
-
-/*
  * Read a sequence's state without changing it.  Returns false if another
- * session has locked the sequence and the caller does not want to wait.  A value
- * that is out of range for "spec" is an error.
+ * session has locked the sequence and "policy" is LockWaitSkip.  A value that
+ * is out of range for "spec" is an error.
  */
 bool
 generator_status(Oid relid, const TickSpec *spec, const TickLimits *limits,
-				 bool wait, TickStatus *status)
+				 LockWaitPolicy policy, TickStatus *status)
 {
 	SequenceState *seq = sequence_find(relid);
 	FormData_pg_sequence_data data;
@@ -726,13 +749,13 @@ generator_status(Oid relid, const TickSpec *spec, const TickLimits *limits,
 
 	/*
 	 * On a standby our lock does not keep replay from giving the sequence
-	 * another file, since only ACCESS EXCLUSIVE locks are WAL-logged.
-	 * Replay sends an invalidation before it deletes the old file.  If it
-	 * deletes the file after we accept invalidations and before we read the
-	 * page, reading fails, as it does for a SELECT from the sequence.
+	 * another file, since only ACCESS EXCLUSIVE locks are in the WAL.  Replay
+	 * sends an invalidation before it deletes the old file.  If it deletes the
+	 * file after we accept invalidations and before we read the page, reading
+	 * fails, as it does for a SELECT from the sequence.
 	 */
 	AcceptInvalidationMessages();
-	if (!sequence_lock_to_look(seq, spec, wait))
+	if (!sequence_lock_to_look(seq, spec, policy))
 		return false;
 	forget_page(seq);
 	data = page_read(seq);

@@ -5,6 +5,22 @@
  *
  * Include it after compat.h.
  *
+ * The C code of this extension uses these words:
+ *
+ *	tick		a span of time, such as a millisecond, and its number since the
+ *				layout's epoch
+ *	slot		the number of a value within its tick, from 0 on
+ *	value		what a sequence holds: tick * slots + slot
+ *	spec		what the generator has to know of a layout: how long a tick is,
+ *				how many slots it has, and which value is the last one
+ *	covered		said of a value up to which the WAL says that all are used, so
+ *				that none of them comes again after a crash
+ *	file		the file on disk that has the sequence's page; commands that
+ *				rewrite the sequence, such as ALTER SEQUENCE ... RESTART, give
+ *				it another one
+ *	first touch	a backend's first use of a file, when it cannot know yet
+ *				whether the page tells the truth about what is covered
+ *
  * Copyright (c) 2026, snowflake contributors
  *
  *-------------------------------------------------------------------------
@@ -12,6 +28,7 @@
 #ifndef SNOWFLAKE_GENERATOR_H
 #define SNOWFLAKE_GENERATOR_H
 
+#include "nodes/lockoptions.h"
 #include "sequence.h"
 
 /*
@@ -31,7 +48,8 @@ typedef struct TickLimits
 typedef enum TickState
 {
 	TICK_OK,					/* return a value */
-	TICK_AHEAD,					/* return one whose time is ahead of the clock */
+	TICK_AHEAD,					/* return one whose time is ahead of the
+								 * clock */
 	TICK_WAITS,					/* wait for the clock */
 	TICK_REFUSES				/* fail */
 } TickState;
@@ -44,7 +62,7 @@ typedef struct TickStatus
 	TickState	state;
 	bool		called;			/* has a value been taken yet? */
 	int64		value;			/* the last value taken */
-	int64		covered;		/* the value that the WAL covers */
+	int64		covered;		/* the last value that the WAL covers */
 } TickStatus;
 
 #pragma GCC visibility push(hidden)
@@ -52,9 +70,8 @@ extern int64 generator_next(Oid relid, const TickSpec *spec,
 							const TickLimits *limits, int64 *count);
 extern void generator_advance(Oid relid, const TickSpec *spec,
 							  const TickLimits *limits, int64 value);
-extern int64 generator_last_value(Oid relid, bool *called);
 extern bool generator_status(Oid relid, const TickSpec *spec,
-							 const TickLimits *limits, bool wait,
+							 const TickLimits *limits, LockWaitPolicy policy,
 							 TickStatus *status);
 #pragma GCC visibility pop
 

@@ -3,8 +3,7 @@
  * page.c
  *	  A sequence's page: pinned, checked and locked.
  *
- * A sequence has one page with one tuple.  A transaction keeps the page of the
- * sequence that it used last pinned.
+ * A sequence has one page, and on it one tuple.
  *
  * This file does not know what the values on the page mean, and changes none.
  *
@@ -29,6 +28,9 @@
 PinnedPage	page_pinned;
 
 
+/*
+ * Release the pin of this transaction, if it has one.
+ */
 void
 page_unpin(void)
 {
@@ -44,9 +46,11 @@ page_unpin(void)
 }
 
 /*
- * Release the pin when the transaction ends.  At a commit, the resource owner
- * would warn of a leaked pin.  At an abort, it releases the pin right after this
- * callback.
+ * A transaction ends.  At an abort, PostgreSQL releases the pin right after
+ * this callback, so only forget it.  At all other events, those before a
+ * commit or PREPARE TRANSACTION among them, release the pin, because
+ * PostgreSQL warns of a pin that is left after a commit.  A deferred trigger
+ * that calls next_id() later pins the page again.
  */
 static void
 end_transaction(XactEvent event, void *arg pg_attribute_unused())
@@ -58,8 +62,8 @@ end_transaction(XactEvent event, void *arg pg_attribute_unused())
 }
 
 /*
- * The abort of a subtransaction drops the files that were made in it, which
- * fails if this backend has pinned a page of one.
+ * When a subtransaction aborts, PostgreSQL drops the files that were made in
+ * it, which fails if this backend has pinned a page of one of them.
  */
 static void
 end_subtransaction(SubXactEvent event,
@@ -82,7 +86,7 @@ page_init(void)
 }
 
 /*
- * Unpin a sequence's page if it is that of a file that the sequence no longer
+ * Release the pin if it is on a page of a file that the sequence no longer
  * has.
  */
 void
@@ -93,7 +97,7 @@ page_unpin_old_file(SequenceState *seq)
 }
 
 /*
- * Pin the sequence's only page instead of the one that is pinned now.
+ * Pin the sequence's page instead of the one that is pinned now.
  */
 void
 page_pin(SequenceState *seq)
@@ -105,8 +109,9 @@ page_pin(SequenceState *seq)
 	page_unpin();
 
 	/*
-	 * The page is nearly always where it was.  This saves ReadBuffer(), which
-	 * needs an open relation and a look-up in the buffer table.
+	 * The page is nearly always in the buffer where it was last.  Then there
+	 * is no need for ReadBuffer(), which takes an open relation and looks for
+	 * the page among all buffers.
 	 */
 	CurrentResourceOwner = TopTransactionResourceOwner;
 	found = BufferIsValid(seq->buffer) &&
@@ -114,16 +119,22 @@ page_pin(SequenceState *seq)
 	CurrentResourceOwner = owner;
 
 	/*
-	 * If ReadBuffer() fails, its pin must end with the subtransaction that
-	 * fails.  Otherwise PinBuffer() of PostgreSQL 15 and 16 would later take the
-	 * pinned page for valid.  So the top transaction gets its pin only after the page has been read.
+	 * Read the page, and give the pin to the top transaction only afterwards.
+	 * If reading fails in a subtransaction, PostgreSQL must release the pin
+	 * when it rolls back that subtransaction.  PinBuffer() of PostgreSQL 15
+	 * and 16 takes any page that this backend has pinned for one that has been
+	 * read, so a pin that is left would make the next call use a page of
+	 * rubbish.
 	 */
 	if (!found)
 	{
 		Relation	rel;
 		Buffer		buffer;
 
-		/* On a standby, replay may just have replaced the file. */
+		/*
+		 * On a standby our lock does not keep replay from giving the sequence
+		 * another file, so the file in "seq" may be out of date.
+		 */
 		AcceptInvalidationMessages();
 		rel = relation_open(seq->relid, NoLock);
 		file = RelationFileLocator(rel);
@@ -139,12 +150,13 @@ page_pin(SequenceState *seq)
 
 	page_pinned.seq = seq;
 	page_pinned.file = file;
-	page_pinned.tuple = NULL;		/* not checked yet */
+	page_pinned.tuple = NULL;	/* not checked yet */
 }
 
 /*
- * Find the tuple on the locked page.  Raise an error unless the page has the
- * form that sequence.c gives it.
+ * Check the page, which is locked, and note where its tuple is.  Raises an
+ * error unless the page has the form that fill_seq_with_data() in PostgreSQL's
+ * sequence.c gives it.
  */
 void
 page_check(SequenceState *seq)
@@ -175,7 +187,7 @@ page_check(SequenceState *seq)
 }
 
 /*
- * Read the data without changing them.
+ * Read the data on the page, without changing them.
  */
 FormData_pg_sequence_data
 page_read(SequenceState *seq)
@@ -187,4 +199,32 @@ page_read(SequenceState *seq)
 	/* A pin would keep replay from dropping the file on a standby. */
 	page_unpin();
 	return data;
+}
+
+/*
+ * Read the last value of a sequence, whether or not it serves a layout.  The
+ * caller has locked the sequence.
+ *
+ * Do not read it with a query instead.  A query names the sequence, and the
+ * owner of its schema can rename schemas in the meantime, so that the name is
+ * that of a view.  The functions in that view would run with our caller's
+ * rights.
+ */
+int64
+page_last_value(Oid relid, bool *called)
+{
+	SequenceState *seq = sequence_find(relid);
+	FormData_pg_sequence_data data;
+
+	/*
+	 * The file in "seq" may be out of date, because only
+	 * sequence_lock_and_check() compares it with the catalogs.  Without a
+	 * buffer from before, page_pin() takes the file from the catalogs.
+	 */
+	page_unpin();
+	seq->buffer = InvalidBuffer;
+
+	data = page_read(seq);
+	*called = data.is_called;
+	return data.last_value;
 }

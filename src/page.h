@@ -26,19 +26,21 @@
 	 offsetof(FormData_pg_sequence_data, is_called) + sizeof(bool))
 
 /*
- * The page that this transaction keeps pinned, that of the sequence used last.
- * Pinning and unpinning the page at every call would take a third of the time.
- * The pin belongs to the top transaction, as the lock does, and ends with it.
+ * The page that this transaction keeps pinned: that of the sequence that it
+ * used last.  Pinning and unpinning the page at every call would take a third
+ * of a call's time.
+ *
+ * The pin belongs to the top transaction and ends with it, like the lock on
+ * the sequence that sequence.c takes.
  */
 typedef struct PinnedPage
 {
 	SequenceState *seq;			/* NULL if no page is pinned */
-	RelFileLocator file;		/* the page's.  A rewrite gives the sequence
-								 * another one. */
-	HeapTupleHeader tuple;		/* on the page, or NULL if the page has not
-								 * been checked yet.  It never moves, because
-								 * a sequence is changed in place or gets a
-								 * new file. */
+	RelFileLocator file;		/* the file that the page is of */
+	HeapTupleHeader tuple;		/* the tuple on the page, or NULL if the page
+								 * has not been checked yet.  It never moves,
+								 * because PostgreSQL changes a sequence in
+								 * place or gives it a new file. */
 } PinnedPage;
 
 #pragma GCC visibility push(hidden)
@@ -50,6 +52,7 @@ extern void page_unpin(void);
 extern void page_unpin_old_file(SequenceState *seq);
 extern void page_check(SequenceState *seq);
 extern FormData_pg_sequence_data page_read(SequenceState *seq);
+extern int64 page_last_value(Oid relid, bool *called);
 #pragma GCC visibility pop
 
 static inline void
@@ -59,7 +62,8 @@ page_unlock(SequenceState *seq)
 }
 
 /*
- * Lock the sequence's page, and return the data on it.
+ * Lock the sequence's page, and return the data on it.  The caller has locked
+ * the sequence.
  */
 static inline FormData_pg_sequence_data *
 page_lock(SequenceState *seq, int lockmode)

@@ -4,7 +4,8 @@
  *	  Find, lock and check sequences.
  *
  * A sequence's catalog entries are read once and remembered until the catalogs
- * send an invalidation.  A role's privileges are checked once in a transaction.
+ * send an invalidation.  A role's privileges are checked once in a
+ * transaction.
  *
  * This file does not read a sequence's page.
  *
@@ -38,11 +39,12 @@
 
 #include "sequence.h"
 
+/* How often something known here was invalidated; what has 0 never is valid */
 uint64		sequence_invalidations = 1;
 
-SequenceState *sequence_last_used = NULL;
-
+/* The sequences that this backend has used, and the one used last */
 static HTAB *sequences = NULL;
+SequenceState *sequence_last_used = NULL;
 
 DefaultSequence default_sequence;
 
@@ -51,13 +53,15 @@ static uint64 function_changes = 0;
 
 
 /*
- * A relation's catalog entries may have changed, or those of all relations if
- * "relid" is InvalidOid.  Ignore relations that are not known here: a session
- * with many temporary tables sends many of these messages.
+ * PostgreSQL calls this when a relation's catalog entries may have changed, or
+ * those of all relations if "relid" is InvalidOid.  Ignore relations that are
+ * not known here, because a session that uses temporary tables has many such
+ * calls.
  *
- * A change may have given the sequence another file, which can have the name of
- * an earlier one, as PostgreSQL gives out the numbers of dropped files again.
- * So forget what was logged for the file.
+ * The change may have given the sequence another file.  PostgreSQL gives out
+ * the numbers of dropped files again, so the new file can have the number of
+ * an earlier one, and comparing the two numbers would not show the change.  So
+ * forget which record was written for the file.
  */
 static void
 invalidate_relation(Datum arg pg_attribute_unused(), Oid relid)
@@ -81,8 +85,8 @@ invalidate_relation(Datum arg pg_attribute_unused(), Oid relid)
 }
 
 /*
- * Some function has changed, and it may be next_id() that is in another schema
- * now.
+ * PostgreSQL calls this when some function has changed.  It may be next_id(),
+ * which may be in another schema now.
  */
 static void
 forget_default(Datum arg pg_attribute_unused(),
@@ -118,6 +122,9 @@ report_missing_relation(Oid relid)
 			 errmsg("sequence with OID %u does not exist", relid)));
 }
 
+/*
+ * sequence_find(), for another sequence than the one that was used last
+ */
 SequenceState *
 sequence_find_slow(Oid relid)
 {
@@ -125,7 +132,7 @@ sequence_find_slow(Oid relid)
 
 	if (seq == NULL)
 	{
-		/* OIDs that a caller makes up must not fill the memory. */
+		/* OIDs that somebody makes up must not fill the memory. */
 		AcceptInvalidationMessages();
 		if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)))
 			report_missing_relation(relid);
@@ -142,11 +149,13 @@ sequence_find_slow(Oid relid)
 /*
  * Does a sequence belong to this extension?
  *
- * ALTER EXTENSION sends no invalidation of a relation, but like any change of
- * pg_depend it does send a message.  So the last answer is good until this
- * backend receives a message of any kind.  A transaction's own changes are sent
- * when it commits.  So in a transaction that may have made some, because it has
- * an ID, the answer is neither used nor kept.
+ * The last answer is kept until this backend receives an invalidation message
+ * of any kind.  When ALTER EXTENSION adds or drops a sequence, PostgreSQL
+ * sends no message about the sequence, but it does send one about pg_depend.
+ *
+ * This backend receives messages of its own transaction's changes only when
+ * the transaction commits.  A transaction that has been given a transaction ID
+ * may have made such changes, so it neither uses nor keeps the answer.
  */
 bool
 sequence_owned_by_extension(Oid relid)
@@ -176,16 +185,17 @@ sequence_owned_by_extension(Oid relid)
 }
 
 /*
- * Find the sequence that came with next_id(), for sequence_default().  It is in
- * the function's own schema, whatever the search path, and belongs to the
- * extension, as another sequence may have its name.
+ * sequence_default(), for a function that has not been looked up since the
+ * last invalidation.  The sequence is in the function's own schema, whatever
+ * the search path, and belongs to the extension, which is checked because
+ * somebody may have put another sequence there under its name.
  *
- * The answer is remembered until a function or a known sequence changes.  ALTER
- * EXTENSION ... DROP SEQUENCE changes neither, so next_id() goes on using a
- * sequence that has been taken out of the extension in sessions that have used
- * it before.  From its next transaction on, a role without a privilege on the
- * sequence is refused, because check_privileges() then asks again whether the
- * sequence is the extension's.
+ * The answer is remembered until a function or a known sequence changes.
+ * ALTER EXTENSION ... DROP SEQUENCE changes neither, so next_id() goes on
+ * using a sequence that has been taken out of the extension in sessions that
+ * have used it before.  From its next transaction on, a role without a
+ * privilege on the sequence is refused, because check_privileges() then asks
+ * again whether the sequence is the extension's.
  */
 Oid
 sequence_default_slow(Oid function)
@@ -203,8 +213,9 @@ sequence_default_slow(Oid function)
 				 errhint("Give next_id() its sequence as the second argument.")));
 
 	/*
-	 * From here on changes of the sequence are noticed, too.  Remember the
-	 * answer if it is still the same, and stays so while we look.
+	 * invalidate_relation() notices changes of this sequence only from here
+	 * on, because sequence_find() makes it known.  So look again, and remember
+	 * the answer if it is still the same and nothing changed while we looked.
 	 */
 	(void) sequence_find(sequence);
 	changes = function_changes + sequence_invalidations;
@@ -227,8 +238,8 @@ sequence_default_slow(Oid function)
 }
 
 /*
- * The MAXVALUE of a sequence, or 0 if the relation is no sequence.  It can change
- * at any time, unless the caller has locked the sequence.
+ * The MAXVALUE of a sequence, or 0 if the relation is no sequence.  It can
+ * change at any time, unless the caller has locked the sequence.
  */
 int64
 sequence_read_max_value(Oid relid)
@@ -245,14 +256,9 @@ sequence_read_max_value(Oid relid)
 	return max_value;
 }
 
-static bool
-same_spec(const TickSpec *a, const TickSpec *b)
-{
-	return a->epoch == b->epoch && a->tick_usecs == b->tick_usecs &&
-		a->slots == b->slots && a->max_value == b->max_value &&
-		a->is_default == b->is_default && a->needs_update == b->needs_update;
-}
-
+/*
+ * A relation's name with its schema, quoted for SQL
+ */
 static char *
 qualified_name(Oid relid)
 {
@@ -261,11 +267,12 @@ qualified_name(Oid relid)
 }
 
 /*
- * What a caller can do about a sequence that does not serve a layout.
+ * A hint for somebody who asked for IDs from a sequence that does not serve
+ * the layout.
  *
- * snowflake_alter_sequence() is right for a sequence whose numbers nothing else
- * needs.  A column that owns the sequence does need them, and would get numbers
- * that are no IDs, or are larger than it can hold.
+ * snowflake_alter_sequence() is the right hint if nothing else takes numbers
+ * from the sequence.  A column that owns the sequence does: it would get
+ * numbers that are no IDs, and larger ones than a smaller type can hold.
  */
 static char *
 hint_to_alter(Oid relid, const char *layout)
@@ -346,7 +353,7 @@ check_spec(SequenceState *seq, const TickSpec *spec)
 }
 
 /*
- * Open a locked relation that is a sequence.
+ * Open a relation that has been locked, and check that it is a sequence.
  */
 static Relation
 open_locked_relation(Oid relid)
@@ -417,7 +424,11 @@ check_parameters(Relation rel, Form_pg_sequence form, const TickSpec *spec)
 
 /*
  * Read what the catalogs say of a locked sequence, and check that it can be
- * used for this spec.
+ * used for this spec.  "invalidations" is what sequence_invalidations was
+ * before the relation was opened: if it has changed since, then what is read
+ * here counts as out of date at once.
+ *
+ * record_lsn survives this unless the sequence has another file now.
  */
 static void
 load_sequence(SequenceState *seq, Relation rel, const TickSpec *spec,
@@ -450,8 +461,12 @@ load_sequence(SequenceState *seq, Relation rel, const TickSpec *spec,
 }
 
 /*
- * Check the current role's privileges: those that nextval() or setval() asks
- * for, or also SELECT to look at the sequence.
+ * Check that the current role may use a sequence in this way.
+ *
+ * The role needs any one of some privileges.  To take values, these are USAGE
+ * and UPDATE, as for nextval(), but only UPDATE if the spec asks for it.  To
+ * set the last value it is UPDATE, as for setval().  To look at the sequence,
+ * SELECT is enough, too.
  *
  * Everyone who may call next_id() may take values of the extension's own
  * sequence through it, and look at it, but not set it.
@@ -459,6 +474,7 @@ load_sequence(SequenceState *seq, Relation rel, const TickSpec *spec,
 static void
 check_privileges(SequenceState *seq, const TickSpec *spec, SequenceUse use)
 {
+	/* pg_class_aclcheck() asks for any one of these. */
 	AclMode		mode = ACL_USAGE | ACL_UPDATE | ACL_SELECT;
 
 	if (use == SEQUENCE_SET || (use == SEQUENCE_TAKE && spec->needs_update))
@@ -479,10 +495,9 @@ check_privileges(SequenceState *seq, const TickSpec *spec, SequenceUse use)
 }
 
 /*
- * Check a locked sequence: that the current role may use it, and that the
- * sequence serves the spec.
- *
- * Privileges are checked before anything else is read or reported.
+ * Check that the current role may use a locked sequence, and that the sequence
+ * serves the spec.  Privileges are checked before anything else is read or
+ * reported.
  */
 static void
 check_locked_sequence(SequenceState *seq, const TickSpec *spec, SequenceUse use)
@@ -497,9 +512,9 @@ check_locked_sequence(SequenceState *seq, const TickSpec *spec, SequenceUse use)
 		rel = open_locked_relation(seq->relid);
 	}
 
-	/* Another spec may need more. */
+	/* A spec may need a privilege that the one before did not need. */
 	if (use != SEQUENCE_TAKE || seq->taker != GetUserId() ||
-		!same_spec(&seq->spec, spec))
+		seq->spec.number != spec->number)
 		check_privileges(seq, spec, use);
 
 	if (rel != NULL)
@@ -507,7 +522,7 @@ check_locked_sequence(SequenceState *seq, const TickSpec *spec, SequenceUse use)
 		load_sequence(seq, rel, spec, invalidations);
 		relation_close(rel, NoLock);
 	}
-	else if (!same_spec(&seq->spec, spec))
+	else if (seq->spec.number != spec->number)
 		check_spec(seq, spec);
 
 	seq->spec = *spec;
@@ -515,9 +530,11 @@ check_locked_sequence(SequenceState *seq, const TickSpec *spec, SequenceUse use)
 }
 
 /*
- * A file that an earlier transaction made needs WAL from now on, and its records
- * have to follow that transaction's commit.  Nothing sends an invalidation for
- * that.
+ * If the transaction that made a sequence's file has committed in the
+ * meantime, forget what is known of the file.  The file needs WAL from now on,
+ * even under wal_level = minimal, and a record that was written before the
+ * commit is not enough; log_values() in generator.c says why.  PostgreSQL does
+ * not send an invalidation when a new file becomes an ordinary one.
  */
 static void
 forget_new_file(SequenceState *seq)
@@ -532,9 +549,10 @@ forget_new_file(SequenceState *seq)
 /*
  * Lock a sequence for this transaction.
  *
- * The lock is the one that nextval() takes, and is held until the transaction
- * ends, too.  It belongs to the top transaction, as the rollback of a
- * subtransaction would otherwise release what this backend believes to hold.
+ * The lock is the one that nextval() takes, and it is held until the
+ * transaction ends, too.  It belongs to the top transaction, because this
+ * backend remembers that the top transaction has it, and the rollback of a
+ * subtransaction must not release it.
  */
 static void
 lock_sequence(SequenceState *seq)
@@ -554,8 +572,8 @@ lock_sequence(SequenceState *seq)
 }
 
 /*
- * For sequence_lock_max_value(), if this is the transaction's first use of the sequence, or
- * its catalog entries have to be read again.
+ * sequence_lock_max_value(), for a transaction's first use of the sequence, or
+ * if its catalog entries have to be read again
  */
 int64
 sequence_lock_max_value_slow(SequenceState *seq)
@@ -577,22 +595,25 @@ sequence_lock_and_check(SequenceState *seq, const TickSpec *spec, SequenceUse us
 }
 
 /*
- * Lock a sequence for a look at it, and check that the current role may have
- * one.  Returns false if another session has locked the sequence and the caller
- * does not want to wait.  sequence_unlock_after_look() releases the lock, so that a
- * look at all sequences of a database does not fill the table of locks.  If an
- * error is raised instead, the rollback of the transaction or subtransaction
- * releases it.
+ * Lock a sequence to look at it, and check that the current role may do so.
+ * Returns false if another session has locked the sequence and "policy" is
+ * LockWaitSkip; with LockWaitBlock, wait for that session.
+ *
+ * The caller releases the lock by sequence_unlock_after_look(), so that a look
+ * at all sequences of a database does not fill PostgreSQL's table of locks.
+ * If an error is raised before that, the rollback of the transaction or
+ * subtransaction releases the lock.
  */
 bool
-sequence_lock_to_look(SequenceState *seq, const TickSpec *spec, bool wait)
+sequence_lock_to_look(SequenceState *seq, const TickSpec *spec,
+					  LockWaitPolicy policy)
 {
-	if (wait)
+	if (policy == LockWaitBlock)
 		LockRelationOid(seq->relid, RowExclusiveLock);
 	else if (!ConditionalLockRelationOid(seq->relid, RowExclusiveLock))
 		return false;
 
-	/* sequence_lock_and_check() does this in a transaction that takes values. */
+	/* In a transaction that takes values, lock_sequence() has done this. */
 	if (seq->lxid != MyLocalTransactionId)
 		forget_new_file(seq);
 	check_locked_sequence(seq, spec, SEQUENCE_LOOK);
@@ -619,8 +640,13 @@ sequence_lock_to_alter(Oid relid, int64 *max_value)
 	char	   *name;
 
 	/*
-	 * A role that does not own the sequence must not make others wait for it.
-	 * This lock does not, but keeps the owner from changing.
+	 * Take a weak lock first, to check that the role owns the sequence: a role
+	 * that does not must not make sessions that insert wait for it.  The weak
+	 * lock keeps the owner from changing.
+	 *
+	 * Taking the stronger lock afterwards could deadlock only with a session
+	 * that has locked the sequence and waits for a lock that conflicts with
+	 * the weak one, ACCESS EXCLUSIVE.  PostgreSQL then ends one of the two.
 	 */
 	LockRelationOid(relid, AccessShareLock);
 	rel = open_locked_relation(relid);

@@ -14,43 +14,48 @@
 
 #include "access/xlogdefs.h"
 #include "datatype/timestamp.h"
-#include "layout.h"
 #include "miscadmin.h"
+#include "nodes/lockoptions.h"
 #include "storage/buf.h"
 #include "storage/proc.h"
 #include "utils/acl.h"
 #include "utils/rel.h"
 
+#include "layout.h"
+
 /*
- * The values that can be taken while the clock is within a tick.
+ * The values that can be taken while the clock is within a tick: usually the
+ * current one, until it ends.
  */
 typedef struct TickWindow
 {
 	TimestampTz start;			/* when the tick began */
 	TimestampTz end;			/* and when the next one begins */
-	int64		first;			/* its first value */
+	int64		first;			/* the tick's first value */
 	int64		last;			/* the last value whose tick begins at most
-								 * max_lead after start */
+								 * max_lead after "start" */
 	int64		max_lead;		/* the limit for which "last" was computed */
 } TickWindow;
 
 /*
  * A sequence as this backend knows it.
  *
- * A transaction locks a sequence once, and a role's privileges are checked
- * once in a transaction.  The members from the catalogs are valid while
- * "loaded" equals "sequence_invalidations".
+ * A transaction locks a sequence once, and checks a role's privileges once.
+ * The members from the catalogs are valid while "loaded" equals
+ * "sequence_invalidations".
  */
 typedef struct SequenceState
 {
 	Oid			relid;			/* hash key */
 	LocalTransactionId lxid;	/* top transaction that holds our lock */
 	Oid			taker;			/* role whose right to take values of "spec"
-								 * this transaction has checked; or InvalidOid */
-	TickSpec	spec;			/* what the sequence serves */
+								 * this transaction has checked, or
+								 * InvalidOid */
+	TickSpec	spec;			/* for which it was checked last */
 
 	/* From the catalogs. */
-	uint64		loaded;			/* sequence_invalidations when they were read */
+	uint64		loaded;			/* sequence_invalidations when they were
+								 * read */
 	RelFileLocator file;
 	int64		max_value;
 	bool		new_file;		/* was it made in this transaction? */
@@ -58,28 +63,29 @@ typedef struct SequenceState
 
 	/* For the generator */
 	Buffer		buffer;			/* where the page was seen last */
-	XLogRecPtr	record_lsn;		/* LSN of the last record of this file that
-								 * this backend wrote, or knows that another
-								 * one wrote; or InvalidXLogRecPtr */
+	XLogRecPtr	record_lsn;		/* LSN of the last record that this backend
+								 * wrote for "file", or found that another
+								 * backend wrote; or InvalidXLogRecPtr */
 	TickWindow	window;
 } SequenceState;
 
 /*
- * The sequence of functions that are given none, and the OIDs of those that have
- * been called.  There are four such functions: next_id(), next_id(shard),
- * next_ids(shard, count) and snowflake_status().  Valid while "invalidations"
- * equals "sequence_invalidations".
+ * The sequence that functions use that are not given one, and the OIDs of
+ * those functions that have been called.  There are four such functions:
+ * next_id(), next_id(shard), next_ids(shard, count) and snowflake_status().
+ * Valid while "invalidations" equals "sequence_invalidations".
  */
 typedef struct DefaultSequence
 {
-	Oid			functions[4];	/* the last one first, then InvalidOid */
+	Oid			functions[4];	/* the last one that was looked up stands
+								 * first; unused ones are InvalidOid */
 	Oid			sequence;
 	uint64		invalidations;
 } DefaultSequence;
 
 /*
- * What a caller is about to do with a sequence, which decides the privileges it
- * needs
+ * What a caller is about to do with a sequence, which decides the privileges
+ * it needs
  */
 typedef enum SequenceUse
 {
@@ -100,13 +106,22 @@ extern Oid	sequence_default_slow(Oid function);
 extern int64 sequence_read_max_value(Oid relid);
 extern int64 sequence_lock_max_value_slow(SequenceState *seq);
 extern void sequence_lock_and_check(SequenceState *seq, const TickSpec *spec,
-						  SequenceUse use);
+									SequenceUse use);
 extern bool sequence_lock_to_look(SequenceState *seq, const TickSpec *spec,
-								  bool wait);
+								  LockWaitPolicy policy);
 extern void sequence_unlock_after_look(SequenceState *seq);
 extern char *sequence_lock_to_alter(Oid relid, int64 *max_value);
 #pragma GCC visibility pop
 
+/*
+ * Three functions are inline because a call of next_id() uses them.  When the
+ * quick way does not work, each calls the function whose name ends in _slow.
+ */
+
+/*
+ * Find what this backend knows of a sequence.  Raises an error if there is no
+ * relation with this OID, but does not check that it is a sequence.
+ */
 static inline SequenceState *
 sequence_find(Oid relid)
 {
@@ -115,6 +130,10 @@ sequence_find(Oid relid)
 	return sequence_find_slow(relid);
 }
 
+/*
+ * The sequence of a function that was not given one: next_id_seq in the schema
+ * of the function with this OID.
+ */
 static inline Oid
 sequence_default(Oid function)
 {
@@ -130,8 +149,10 @@ sequence_default(Oid function)
 }
 
 /*
- * Lock a sequence, as sequence_lock_and_check() will do, so that nobody can alter it in
- * between, and return its MAXVALUE, or 0 if the relation is no sequence.
+ * Lock a sequence and return its MAXVALUE, or 0 if the relation is no
+ * sequence.  The caller needs the MAXVALUE to choose the spec for
+ * sequence_lock_and_check(), and the lock keeps others from altering the
+ * sequence in between.
  */
 static inline int64
 sequence_lock_max_value(Oid relid)
@@ -145,8 +166,8 @@ sequence_lock_max_value(Oid relid)
 }
 
 /*
- * Has this transaction found that the current role may take values of this
- * spec?
+ * Has this transaction called sequence_lock_and_check() for this spec and the
+ * current role, and is its result still valid?
  */
 static inline bool
 sequence_is_checked(const SequenceState *seq, const TickSpec *spec)

@@ -34,6 +34,7 @@
 #include "generator.h"
 #include "interval.h"
 #include "layout_type.h"
+#include "page.h"
 #include "snowflake.h"
 
 PG_FUNCTION_INFO_V1(snowflake_status);
@@ -93,7 +94,7 @@ snowflake_status(PG_FUNCTION_ARGS)
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 
-	(void) generator_status(sequence, &layout->spec, &limits, true, &status);
+	(void) generator_status(sequence, &layout->spec, &limits, LockWaitBlock, &status);
 
 	if (status.called && layout->has_clock)
 	{
@@ -162,7 +163,7 @@ state_without_error(Oid sequence, const TickSpec *spec, TickStatus *status)
 
 	PG_TRY();
 	{
-		if (!generator_status(sequence, spec, &limits, false, status))
+		if (!generator_status(sequence, spec, &limits, LockWaitSkip, status))
 			status->state = TICK_WAITS;
 		state = states[status->state];
 		ReleaseCurrentSubTransaction();
@@ -377,7 +378,7 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 				 errdetail("The extension's own sequence serves layout \"instagram\" only."),
 				 errhint("Use a new sequence.")));
 
-	last = generator_last_value(sequence, &called);
+	last = page_last_value(sequence, &called);
 	check_last_value(get_rel_name(sequence), layout, max_value, last, called);
 
 	row = row_of_sequence(sequence);

@@ -3,19 +3,23 @@
  * shared.c
  *	  What backends tell each other of their WAL records.
  *
- * A backend that uses a sequence's file for the first time cannot know whether
- * the count on its page is of WAL of that file, or came with a copy of another
- * one.  So it would have to write and flush a record of its own.  Where each ID
- * has a connection of its own, each ID would wait for the disk.
+ * At its first touch of a file, a backend cannot know whether the log_cnt on
+ * the page counts values that a WAL record of this file covers, or came with a
+ * copy of another file's page.  So the backend would have to write and flush a
+ * record of its own.  If an application opens a connection for each ID, then
+ * each ID would wait for the disk.
  *
- * So a backend that writes a record for a file notes the record's LSN here.  A
- * page that still has that LSN has the count that came with the record.  No
- * other page can have it, even if the file's name is used again, since an LSN
- * belongs to one record.  A crash, which can bring an LSN again, ends the shared
- * memory.
+ * To avoid that, a backend that writes a record for a file notes the file and
+ * the record's LSN here.  Another backend finds them here if the page still
+ * has that LSN, and then knows that the page shows what the record covers.  It
+ * is not misled by a copy of the page, which has the same LSN, because the
+ * copy is another file, nor by a new file with the number of an old one,
+ * because a page that was not logged by this record does not have its LSN.
+ * LSNs can come again only after a crash, which ends the shared memory.
  *
- * PostgreSQL 15 and 16 have no memory for a library that is not preloaded.  Then
- * nothing is known, and each backend writes its records.
+ * PostgreSQL 15 and 16 have shared memory only for libraries that are
+ * preloaded.  Without it nothing is found here, and each backend writes its
+ * own records.
  *
  * This file does not read pages and writes no WAL.
  *
@@ -44,10 +48,13 @@ typedef struct FileRecord
 } FileRecord;
 
 /*
- * A file has one of the places in its set, and may lose it to another file of
- * the set.  Backends that use the file then write records of their own, which
- * takes the place of a third file, and so on.  Sets are large enough that a
- * server needs thousands of busy sequences for that.
+ * The memory is a table of sets.  A file belongs to one set, by its hash, and
+ * has one of the set's places when a record was noted for it.
+ *
+ * If all places of a set are taken, a file loses its place to another one.
+ * The backends that use it then write records of their own, and so the file
+ * takes the place of a third one, and so on.  Only a server with thousands of
+ * busy sequences has that many files in a set.
  */
 #define PLACES		8
 #define SETS		1024
@@ -59,8 +66,9 @@ typedef struct FileRecordSet
 } FileRecordSet;
 
 /*
- * Sessions may run libraries of two versions.  So a version that changes what is
- * above, or what it means, takes another name.
+ * After an update, sessions with the old and with the new version of the
+ * library run at the same time.  So a version that changes the structures
+ * above, or what they mean, must take another name.
  */
 #define MEMORY_NAME	"snowflake logged files 1"
 #define MEMORY_SIZE	(SETS * sizeof(FileRecordSet))
@@ -106,15 +114,16 @@ shared_init(void)
 
 /*
  * Find the memory, or make it, before this backend takes its first value.  The
- * caller holds no lock on a page and is not in a critical section, because this
- * allocates memory and can fail.
+ * caller holds no lock on a page and is not in a critical section, because
+ * this allocates memory and can fail.
  *
- * A failure must not keep rows from being inserted.  A server may lack space for
- * shared memory for a while, as in a container whose /dev/shm is small, and early
- * releases of 17 then refuse the memory until they are restarted.  So this
- * backend goes on without.  It does not try again, because find_record() relies
- * on one rule for as long as a backend lives.  The subtransaction releases the
- * locks that the failed attempt took.
+ * A failure must not keep rows from being inserted.  A server may lack space
+ * for shared memory for a while, as in a container whose /dev/shm is small,
+ * and early releases of 17 then refuse the memory until they are restarted.
+ * So the backend goes on without shared memory.  It does not try again later,
+ * because find_record() in generator.c goes by one of two rules for as long as
+ * a backend lives.  The subtransaction is there to release the locks that the
+ * failed attempt took.
  */
 void
 shared_attach(void)
@@ -139,7 +148,10 @@ shared_attach(void)
 	{
 		ErrorData  *error;
 
-		/* This is no cancellation, because nothing in there obeys interrupts. */
+		/*
+		 * The error is not that the query was canceled, because nothing in the
+		 * attempt obeys interrupts.
+		 */
 		MemoryContextSwitchTo(context);
 		error = CopyErrorData();
 		FlushErrorState();
@@ -171,7 +183,7 @@ shared_is_available(void)
 }
 
 /*
- * Note the record that this backend has written for a file.
+ * Note that this backend has written the record with this LSN for a file.
  */
 void
 shared_note_record(const RelFileLocator *file, XLogRecPtr lsn)
@@ -185,7 +197,7 @@ shared_note_record(const RelFileLocator *file, XLogRecPtr lsn)
 	set = find_set(file);
 	SpinLockAcquire(&set->mutex);
 
-	/* The file's own place, or that of the file that was logged longest ago */
+	/* Take the file's own place, or the one with the oldest record. */
 	place = &set->places[0];
 	for (int i = 0; i < PLACES; i++)
 	{
@@ -204,22 +216,22 @@ shared_note_record(const RelFileLocator *file, XLogRecPtr lsn)
 }
 
 /*
- * Did a backend write, for this file, the record to which a page owes its LSN?
+ * Did any backend note that it wrote the record with this LSN for this file?
  */
 bool
 shared_has_record(const RelFileLocator *file, XLogRecPtr lsn)
 {
 	FileRecordSet *set;
-	bool		logged = false;
+	bool		found = false;
 
 	if (!shared_is_available())
 		return false;
 
 	set = find_set(file);
 	SpinLockAcquire(&set->mutex);
-	for (int i = 0; i < PLACES && !logged; i++)
-		logged = set->places[i].lsn == lsn &&
+	for (int i = 0; i < PLACES && !found; i++)
+		found = set->places[i].lsn == lsn &&
 			RelFileLocatorEquals(set->places[i].file, *file);
 	SpinLockRelease(&set->mutex);
-	return logged;
+	return found;
 }

@@ -16,25 +16,26 @@
 #include "portability/instr_time.h"
 #include "storage/latch.h"
 #include "storage/s_lock.h"
-#include "utils/wait_event.h"
 
 #include "compat.h"
 
 #include "wait.h"
 
 /*
- * Spin for a wait that is shorter than this, because going to sleep takes
- * longer.  Sleep no longer than this at a time, so that the caller soon looks
- * at the clock again, which somebody may have set forward.
+ * Spin during a wait that is no longer than this, because going to sleep and
+ * waking up takes longer.
  */
 #define SPIN_USECS			20
-#define NAP_USECS			INT64CONST(100000)
 
-static uint32 wait_event = 0;
+/*
+ * Sleep for no longer than this at a time, because the caller has to look at
+ * the clock now and then: somebody may have set it forward.
+ */
+#define NAP_USECS			INT64CONST(100000)
 
 
 /*
- * Microseconds of a clock that is never set.
+ * The time of a clock that is never set, in microseconds since some moment.
  */
 int64
 wait_monotonic_time(void)
@@ -46,16 +47,15 @@ wait_monotonic_time(void)
 }
 
 /*
- * Wait for about that long, or until this backend's latch is set.  The caller
- * holds no lock of a page, as this obeys interrupts.
+ * Wait for about this long, or for a shorter time.  pg_stat_activity shows the
+ * given wait event.
+ * This obeys cancel, timeouts and shutdown by raising an error, so the caller
+ * must not hold a lock on a page.
  */
 void
-wait_usecs(int64 usecs)
+wait_usecs(int64 usecs, uint32 wait_event)
 {
 	CHECK_FOR_INTERRUPTS();
-
-	if (wait_event == 0)
-		wait_event = NewWaitEvent("SnowflakeClock");
 
 	if (usecs >= 1000)
 	{

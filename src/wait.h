@@ -10,9 +10,11 @@
 #ifndef SNOWFLAKE_WAIT_H
 #define SNOWFLAKE_WAIT_H
 
+#include "utils/wait_event.h"
+
 #pragma GCC visibility push(hidden)
 extern int64 wait_monotonic_time(void);
-extern void wait_usecs(int64 usecs);
+extern void wait_usecs(int64 usecs, uint32 wait_event);
 #pragma GCC visibility pop
 
 #endif							/* SNOWFLAKE_WAIT_H */
