@@ -56,7 +56,7 @@ PGDLLEXPORT void _PG_init(void);
 
 /* Settings.  Those that are times are in milliseconds. */
 #define SHARD_UNSET			(-1)
-#define SHARD_MAX			8191	/* largest shard of the layout "instagram" */
+#define SHARD_MAX			8191	/* of the layout "instagram" */
 #define MAX_LEAD_LIMIT		(100.0 * DAYS_PER_YEAR * SECS_PER_DAY * 1000.0)
 
 static int	shard_setting = SHARD_UNSET;
@@ -70,10 +70,10 @@ static bool settings_defined = false;
  * A session may have values for them before the library is loaded, for example
  * from ALTER DATABASE.  DefineCustom...Variable() puts these values into
  * effect, except in parallel mode, where PostgreSQL allows no setting to
- * change: there it would drop them with a warning, for the rest of the session.
- * So if the library happens to be loaded in parallel mode, the settings are
- * not defined then.  Functions that need the session's own values, and that
- * PostgreSQL calls outside of parallel mode, call this again.
+ * change: there it would drop them with a warning, for the rest of the
+ * session.  So if the library happens to be loaded in parallel mode, the
+ * settings are not defined then.  Functions that need the session's own
+ * values, and that PostgreSQL calls outside of parallel mode, call this again.
  */
 void
 snowflake_define_settings(void)
@@ -205,8 +205,8 @@ next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count)
 }
 
 /*
- * Report that an argument of a function that is not strict is NULL.  "hint" may
- * be NULL.
+ * Report that an argument of a function that is not strict is NULL.  "hint"
+ * may be NULL.
  */
 void
 snowflake_refuse_null(const char *argument, const char *hint)
@@ -321,10 +321,10 @@ typedef struct NextIds
 } NextIds;
 
 /*
- * The most values that next_ids() takes at a time.  One hold of the page's lock
- * is enough for all of them.  The number is small, because others wait for the
- * lock meanwhile, and because a caller who reads only a few rows, as with LIMIT,
- * wastes the rest.
+ * The most values that next_ids() takes at a time.  One hold of the page's
+ * lock is enough for all of them.  The number is small, because others wait
+ * for the lock meanwhile, and because a caller who reads only a few rows, as
+ * with LIMIT, wastes the rest.
  */
 #define NEXT_IDS_BATCH		1024
 
@@ -436,12 +436,13 @@ snowflake_next_id_in_copy(PG_FUNCTION_ARGS)
 	 * place in an expression that calls this function, not for each row.
 	 * fn_extra is set once the check has passed.
 	 *
-	 * If there is no layout among the arguments, fn_extra holds the OID of the
-	 * function replaced, by which next_id() finds its sequence.  Otherwise
-	 * next_id() needs no OID, and layout_type_argument() will set fn_extra to
-	 * the layout if the layout is a constant.  If it is not, fn_extra stays
-	 * NULL and the check is repeated in each call, which is slower and does
-	 * not matter, because hardly anyone computes a layout for each row.
+	 * If there is no layout among the arguments, fn_extra holds the OID of
+	 * the function replaced, by which next_id() finds its sequence.
+	 * Otherwise next_id() needs no OID, and layout_type_argument() will set
+	 * fn_extra to the layout if the layout is a constant.  If it is not,
+	 * fn_extra stays NULL and the check is repeated in each call, which is
+	 * slower and does not matter, because hardly anyone computes a layout for
+	 * each row.
 	 */
 	if (unlikely(flinfo->fn_extra == NULL))
 	{

@@ -14,15 +14,16 @@
 #define SNOWFLAKE_COMPAT_H
 
 /*
- * Not later ones: a server that logs a sequence's page otherwise than with the
- * sequence's own records would have IDs repeated after a crash.  CONTRIBUTING.md
- * says what to look for before this admits a new version.
+ * Versions later than these are refused.  If one of them logs a sequence's
+ * page in another way than with the records of PostgreSQL's sequence.c, IDs
+ * could be repeated after a crash.  CONTRIBUTING.md says what to look for
+ * before a new version is added here.
  */
 #if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
 #error "snowflake supports PostgreSQL 15 to 19"
 #endif
 
-/* 16 renamed RelFileNode and what holds one. */
+/* 16 renamed RelFileNode, and the members of structures that hold one. */
 #if PG_VERSION_NUM >= 160000
 #include "storage/relfilelocator.h"
 #define SeqRecordLocator(rec)		((rec).locator)
@@ -37,11 +38,16 @@ typedef RelFileNode RelFileLocator;
 #define RelationFirstFileSubid(rel)	((rel)->rd_firstRelfilenodeSubid)
 #endif
 
-/* 16 made functions for all kinds of objects of those that check rights. */
+/*
+ * 16 has one function for all kinds of objects where earlier versions have one
+ * for each kind.
+ */
 #if PG_VERSION_NUM >= 160000
-#define OwnsRelation(relid, role)	object_ownercheck(RelationRelationId, relid, role)
+#define OwnsRelation(relid, role) \
+	object_ownercheck(RelationRelationId, relid, role)
 #define MayExecute(function, role) \
-	(object_aclcheck(ProcedureRelationId, function, role, ACL_EXECUTE) == ACLCHECK_OK)
+	(object_aclcheck(ProcedureRelationId, function, role, ACL_EXECUTE) == \
+	 ACLCHECK_OK)
 #else
 #define OwnsRelation(relid, role)	pg_class_ownercheck(relid, role)
 #define MayExecute(function, role) \
@@ -58,15 +64,16 @@ typedef RelFileNode RelFileLocator;
 #include "utils/builtins.h"
 
 /*
- * Read a bigint as its input function does.  Returns the SQLSTATE of the error,
- * or ERRCODE_SUCCESSFUL_COMPLETION.
+ * Read a bigint as the input function of bigint does, but raise no error.
+ * Returns the SQLSTATE of the error, or ERRCODE_SUCCESSFUL_COMPLETION.
  */
 static inline int
 ParseBigint(const char *text, int64 *value)
 {
 #if PG_VERSION_NUM >= 160000
-	ErrorSaveContext context = {.type = T_ErrorSaveContext, .details_wanted = true};
+	ErrorSaveContext context = {.type = T_ErrorSaveContext};
 
+	context.details_wanted = true;
 	*value = pg_strtoint64_safe(text, (Node *) &context);
 	return context.error_occurred ? context.error_data->sqlerrcode :
 		ERRCODE_SUCCESSFUL_COMPLETION;
@@ -74,7 +81,10 @@ ParseBigint(const char *text, int64 *value)
 	MemoryContext caller = CurrentMemoryContext;
 	volatile int sqlerrcode = ERRCODE_SUCCESSFUL_COMPLETION;
 
-	/* This takes no lock and no resource, so that nothing is left to undo. */
+	/*
+	 * It is safe to go on after the error without a subtransaction, because
+	 * pg_strtoint64() takes no lock and no other resource.
+	 */
 	PG_TRY();
 	{
 		*value = pg_strtoint64(text);
@@ -90,7 +100,10 @@ ParseBigint(const char *text, int64 *value)
 #endif
 }
 
-/* 17 moved the local transaction ID and gave extensions wait events. */
+/*
+ * 17 moved the local transaction ID within PGPROC, and lets extensions name
+ * their wait events.
+ */
 #if PG_VERSION_NUM >= 170000
 #define MyLocalTransactionId		(MyProc->vxid.lxid)
 #define NewWaitEvent(name)			WaitEventExtensionNew(name)
@@ -99,17 +112,22 @@ ParseBigint(const char *text, int64 *value)
 #define NewWaitEvent(name)			PG_WAIT_EXTENSION
 #endif
 
-/* 17 tells whether a page is dirty; the flag is where it has always been. */
+/*
+ * 17 has a function that tells whether a page is dirty.  In earlier versions,
+ * the flag is in the same place.
+ */
 #if PG_VERSION_NUM < 170000
 #include "storage/buf_internals.h"
 #define BufferIsDirty(buffer) \
-	((pg_atomic_read_u32(&GetBufferDescriptor((buffer) - 1)->state) & BM_DIRTY) != 0)
+	((pg_atomic_read_u32(&GetBufferDescriptor((buffer) - 1)->state) & \
+	  BM_DIRTY) != 0)
 #endif
 
 /*
- * 17 gives a library shared memory by name, whenever it asks.  Before, a library
- * has to be preloaded, and to reserve the space while the server starts.  19
- * passes one more argument to the function that fills new memory.
+ * From 17 on, a library can ask for shared memory at any time, by a name.  In
+ * earlier versions the library must be preloaded and reserve the space while
+ * the server starts.  19 passes one more argument to the function that
+ * initializes new memory.
  */
 #if PG_VERSION_NUM >= 170000
 #include "storage/dsm_registry.h"
@@ -121,11 +139,15 @@ ParseBigint(const char *text, int64 *value)
 #endif
 
 #if PG_VERSION_NUM >= 190000
-#define NewMemory(memory)			void *memory, void *arg pg_attribute_unused()
+#define NewMemory(memory) \
+	void *memory, void *arg pg_attribute_unused()
 #else
 #define NewMemory(memory)			void *memory
 #endif
 
+/*
+ * The shared memory with this name.  If it is new, initialize it with "fill".
+ */
 static inline void *
 SharedMemory(const char *name, Size size, void (*fill) (NewMemory(memory)))
 {
@@ -146,18 +168,22 @@ SharedMemory(const char *name, Size size, void (*fill) (NewMemory(memory)))
 #endif
 }
 
-/* 18 lets a module say what it is, and renamed the mark of no return. */
+/*
+ * 18 lets a module give its name and version, and replaced
+ * pg_attribute_noreturn() by pg_noreturn.
+ */
 #if PG_VERSION_NUM < 180000
 #define PG_MODULE_MAGIC_EXT(...)	PG_MODULE_MAGIC
 #define pg_noreturn					pg_attribute_noreturn()
 #endif
 
 /*
- * 15.13, 16.9 and 17.5 replaced the flag sync_standbys_defined in shared
- * memory by a set of bits.  The byte is in the same place, and a library may
- * run on a server of the other kind than its headers are of.  So the version
- * of the running server, which StandbysDefinedBit() is given, tells what the
- * byte means.
+ * 15.13, 16.9 and 17.5 replaced a flag in shared memory,
+ * sync_standbys_defined, by a byte with several flags in the same place.  The
+ * library may have been built with headers from before the change and run on a
+ * server from after it, or the reverse.  So the version of the running server
+ * decides what the byte means, and StandbysDefinedBit() gets that version as
+ * its argument.
  */
 #ifdef SYNC_STANDBY_DEFINED
 #define SharedStandbyStatus() \
@@ -167,15 +193,24 @@ SharedMemory(const char *name, Size size, void (*fill) (NewMemory(memory)))
 	(*(volatile uint8 *) &WalSndCtl->sync_standbys_defined)
 #endif
 
+/*
+ * The bit of that byte which says that synchronous_standby_names is not empty.
+ */
 static inline uint8
 StandbysDefinedBit(int server_version)
 {
-	return server_version >= 170005 ||
+	bool		has_flags = server_version >= 170005 ||
 		(server_version >= 160009 && server_version < 170000) ||
-		(server_version >= 150013 && server_version < 160000) ? 2 : 1;
+		(server_version >= 150013 && server_version < 160000);
+
+	/* SYNC_STANDBY_DEFINED, which earlier headers do not have, or "true" */
+	return has_flags ? 1 << 1 : 1;
 }
 
-/* 19 publishes a sequence's page and record; they have long been the same. */
+/*
+ * The format of a sequence's page and of its WAL record has long been the
+ * same, but only from 19 on is it in a header.
+ */
 #if PG_VERSION_NUM >= 190000
 #include "commands/sequence_xlog.h"
 #else

@@ -131,8 +131,8 @@ digit_value(const Encoding *encoding, char c)
  * are lower case and look-alikes in base32, for people who type an ID.
  *
  * On failure, *position is set to the position of the first wrong character,
- * counted from 1.  Everything before that character is ASCII, so the position is
- * the same in characters and in bytes.
+ * counted from 1.  Everything before that character is ASCII, so the position
+ * is the same in characters and in bytes.
  */
 DecodeResult
 encode_read(const Encoding *encoding, const char *text, size_t length,
@@ -164,8 +164,8 @@ encode_read(const Encoding *encoding, const char *text, size_t length,
 		return DECODE_LEADING_ZERO;
 
 	/*
-	 * A text as long as that of the largest ID is too large if the first digit
-	 * in which they differ is larger.
+	 * A text as long as that of the largest ID is too large if the first
+	 * digit in which they differ is larger.
 	 */
 	if (width == encoding->width)
 	{
@@ -192,22 +192,23 @@ encode_read(const Encoding *encoding, const char *text, size_t length,
  * The permutation
  *
  * It is a balanced Feistel network.  Such a network is a permutation of the
- * 64-bit numbers with any round function, even one that has no inverse, and the
- * same network with the round keys in reverse order is its inverse.
+ * 64-bit numbers with any round function, even one that has no inverse, and
+ * the same network with the round keys in reverse order is its inverse.
  *
  * Luby and Rackoff (1988) showed that four rounds with random functions cannot
  * be distinguished from a random permutation.  The round function here mixes
- * well, but it was not made to resist analysis, so there are eight rounds.  They
- * cost about a tenth of a microsecond, which nobody will notice in a query.
+ * well, but it was not made to resist analysis, so there are eight rounds.
+ * They cost about a tenth of a microsecond, which nobody will notice in a
+ * query.
  *
- * The result is that the order of IDs is obscure but not secret, because this is
- * no cipher.
+ * The result is that the order of IDs is obscure but not secret, because this
+ * is no cipher.
  */
 #define ROUNDS		8
 
 /*
- * The generator splitmix64, which Sebastiano Vigna put into the public domain in
- * 2015 (https://prng.di.unimi.it/splitmix64.c).  It is a counter with this
+ * The generator splitmix64, which Sebastiano Vigna put into the public domain
+ * in 2015 (https://prng.di.unimi.it/splitmix64.c).  It is a counter with this
  * increment, and mix13() makes a random number of each state of the counter.
  * mix13() is variant 13 of David Stafford's finalisers ("Better Bit Mixing -
  * Improving on MurmurHash3's 64-bit Finalizer", 2011).
@@ -265,8 +266,8 @@ next_in_cycle(int64 id, const uint64 keys[ROUNDS])
 }
 
 /*
- * The number that the permutation selected by "key" puts in the place of an ID.
- * The caller has checked that the ID is positive.
+ * The number that the permutation selected by "key" puts in the place of an
+ * ID.  The caller has checked that the ID is positive.
  */
 int64
 encode_obfuscate(int64 id, int64 key)
@@ -281,8 +282,8 @@ encode_obfuscate(int64 id, int64 key)
 }
 
 /*
- * The inverse of encode_obfuscate(): the ID in whose place it puts this number.
- * The caller has checked that the number is positive.
+ * The inverse of encode_obfuscate(): the ID in whose place it puts this
+ * number.  The caller has checked that the number is positive.
  */
 int64
 encode_reveal(int64 id, int64 key)

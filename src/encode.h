@@ -35,9 +35,8 @@ typedef enum DecodeResult
 	DECODE_BAD_DIGIT,			/* a character that is not a digit */
 	DECODE_TOO_SHORT,			/* the text ends where a digit should be */
 	DECODE_TOO_LONG,			/* the text goes on where it should end */
-	DECODE_LEADING_ZERO,		/* a zero that encode_write() would not write */
-	DECODE_TOO_LARGE			/* the digit makes the ID larger than
-								 * 2^63 - 1 */
+	DECODE_LEADING_ZERO,		/* a digit that would not be written */
+	DECODE_TOO_LARGE			/* the digit makes it larger than 2^63 - 1 */
 } DecodeResult;
 
 #pragma GCC visibility push(hidden)

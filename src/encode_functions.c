@@ -29,8 +29,8 @@ PG_FUNCTION_INFO_V1(snowflake_obfuscate);
 PG_FUNCTION_INFO_V1(snowflake_reveal);
 
 /*
- * Input of the type snowflake.  Its other functions are those of bigint, and so
- * is what this one reads.  Only the error messages name another type.
+ * Input of the type snowflake.  Its other functions are those of bigint, and
+ * so is what this one reads.  Only the error messages name another type.
  */
 Datum
 snowflake_in(PG_FUNCTION_ARGS)

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * layout.c
- *	  The bits of an ID: describe them, compose them, take them apart, bound
- *	  them by time.
+ *	  Which bits of an ID mean what: read definitions, compose IDs, take them
+ *	  apart, and find the IDs of a time.
  *
- * Pure functions over a description of a layout.  This file knows nothing of
- * the server: no clock, no sequence, no setting, no error reporting, so that
- * it can be built and fuzzed on its own.
+ * These are pure functions.  This file knows nothing of the server: no clock,
+ * no sequence, no setting and no error reporting.  So it can be built and
+ * fuzzed on its own.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -22,7 +22,10 @@
 #include "layout.h"
 #include "port/pg_bitutils.h"
 
-/* Definitions count from 1970-01-01, everything else from 2000-01-01. */
+/*
+ * Microseconds from 1970-01-01, from which definitions count, to 2000-01-01,
+ * from which all other times count.
+ */
 #define UNIX_EPOCH_OFFSET \
 	((POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY)
 
@@ -30,28 +33,38 @@
 #define EPOCH_MIN			INT64CONST(-62135596800000) /* 0001-01-01 */
 #define EPOCH_MAX			INT64CONST(253402300799999) /* 9999-12-31 */
 
-#define DECIMAL_COUNTERS	922337202
-#define DECIMAL_GENERATORS	100000
+/*
+ * An ID of the layout "decimal" is made of decimal digits: five of the launch,
+ * five of the generator, and before them a counter.  The largest counter is
+ * the largest for which all launches and generators fit into a bigint: 2^63 /
+ * 10^10, rounded down, less one.
+ */
 #define DECIMAL_LAUNCHES	100000
+#define DECIMAL_GENERATORS	100000
+#define DECIMAL_COUNTERS	922337202
 
 /*
  * The built-in layouts; the first is the default.
  *
- * A sequence's MAXVALUE tells which layout it serves.  It is the last value
- * that the layout has room for.  Where layouts have the same room, some end a
- * few values earlier.  Names and reserved values never change, because
- * sequences and stored layouts depend on them.  For the same reason, only these
- * ten layouts of version 1.0 decide which definitions have a name and which
- * MAXVALUE a custom layout has.
+ * A sequence's MAXVALUE shows which layout it serves.  It is the last value
+ * for which the layout has room.  Several layouts have the same room.  To give
+ * each a MAXVALUE of its own, some of them reserve a few values at their end,
+ * which are never used.
+ *
+ * Names and reserved values must never change, because sequences and values of
+ * type snowflake_layout depend on them.  For the same reason, a layout that is
+ * added after version 1.0 must change nothing for users who have its
+ * definition as a custom layout.  find_builtin() must not give their layout a
+ * name then, and layout_init() must not give it another MAXVALUE.
  */
 static const struct
 {
 	const char *name;
 	LayoutKind	kind;
-	int			reserved_values;	/* at the end, so that no other layout has
-									 * the same MAXVALUE */
+	int			reserved_values;
 	const char *definition;
 }			builtins[] = {
+
 	{"instagram", LAYOUT_BITS, 0,
 	"timestamp:41 shard:13 sequence:10 epoch:1314220021721"},
 	{"twitter", LAYOUT_BITS, 0,
@@ -73,14 +86,21 @@ static const struct
 	{"decimal", LAYOUT_DECIMAL, 0, NULL}
 };
 
-/* Values that a custom layout reserves if a built-in one has the same room */
+/*
+ * The number of values that a custom layout reserves if a built-in one has the
+ * same room
+ */
 #define UNNAMED_RESERVED_VALUES	8
 
-/* The parsed definitions, filled in when they are first needed */
+/*
+ * The built-in layouts' definitions, which load_builtins() fills in when they
+ * are first needed
+ */
 static struct
 {
 	LayoutDefinition definition;
-	int64		room;			/* last value that the layout has room for */
+	int64		room;			/* the last value for which the layout has
+								 * room, reserved values included */
 }			loaded[lengthof(builtins)];
 
 static bool builtins_loaded = false;
@@ -103,8 +123,12 @@ low_bits(int bits)
  * Reading and printing
  */
 
+/*
+ * Describe what is wrong with a text, and where.  Returns false, so that
+ * callers can return the result.
+ */
 static bool
-fail(LayoutError *error, const char *reason, int start, int length)
+set_error(LayoutError *error, const char *reason, int start, int length)
 {
 	error->reason = reason;
 	error->unknown_name = false;
@@ -132,7 +156,8 @@ word_is(const char *word, int length, const char *string)
 }
 
 /*
- * A number of digits only, up to "max".
+ * Read a number from 0 to "max", which consists of nothing but digits.
+ * Returns false if the string is anything else.
  */
 static bool
 parse_number(const char *string, int length, int64 max, int64 *number)
@@ -154,7 +179,8 @@ parse_number(const char *string, int length, int64 max, int64 *number)
 }
 
 /*
- * Digits at a fixed place of an ISO 8601 time.
+ * Read a number from "min" to "max" of so many digits, and advance *string
+ * past it.
  */
 static bool
 parse_part(const char **string, const char *end, int digits, int min, int max,
@@ -170,6 +196,9 @@ parse_part(const char **string, const char *end, int digits, int min, int max,
 	return true;
 }
 
+/*
+ * If the next character is "c", advance *string past it.
+ */
 static bool
 parse_char(const char **string, const char *end, char c)
 {
@@ -180,8 +209,9 @@ parse_char(const char **string, const char *end, char c)
 }
 
 /*
- * YYYY-MM-DDThh:mm:ss, a fraction down to milliseconds, and Z or an offset,
- * as Unix milliseconds.
+ * Read an ISO 8601 time, such as 2020-01-01T00:00:00.123+05:30, as
+ * milliseconds since 1970.  The fraction is optional and has no more than
+ * milliseconds.  The zone is Z or an offset.
  */
 static bool
 parse_iso_time(const char *string, int length, int64 *msecs)
@@ -252,7 +282,14 @@ parse_iso_time(const char *string, int length, int64 *msecs)
 	if (string != end)
 		return false;
 
-	/* Days since 1970-01-01, with years that begin in March. */
+	/*
+	 * Days since 1970-01-01.  If a year begins in March, the leap day is its
+	 * last day, and the lengths of the months before it repeat every five
+	 * months, which have 153 days.  So (153 * m + 2) / 5 is the number of
+	 * days before month m, with March as month 0.  From March 1 of year 0 to
+	 * 1970-01-01 are 719468 days.  This is days_from_civil() of Howard
+	 * Hinnant's "chrono-Compatible Low-Level Date Algorithms".
+	 */
 	if (month <= 2)
 	{
 		year--;
@@ -266,6 +303,9 @@ parse_iso_time(const char *string, int length, int64 *msecs)
 	return true;
 }
 
+/*
+ * Read an epoch, which is a number of milliseconds since 1970 or a time.
+ */
 static bool
 parse_epoch(const char *string, int length, int64 *msecs)
 {
@@ -283,7 +323,7 @@ parse_epoch(const char *string, int length, int64 *msecs)
 }
 
 /*
- * Is it a field with this name?
+ * Does a field have this name?
  */
 static inline bool
 field_is(const LayoutDefinition *definition, int field, const char *name)
@@ -293,7 +333,9 @@ field_is(const LayoutDefinition *definition, int field, const char *name)
 }
 
 /*
- * Take in "name:bits".
+ * Read "name:bits" and add the field to the definition.  The word begins at
+ * "start" of the string and has the given length; its first colon is at
+ * "colon".
  */
 static bool
 parse_field(const char *string, int start, int colon, int length,
@@ -313,25 +355,29 @@ parse_field(const char *string, int start, int colon, int length,
 
 		if (!is_digit(c) && c != '_' &&
 			!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z'))
-			return fail(error, "a field's name consists of letters, digits and underscores",
-						start, length);
+			return set_error(error, "a field's name consists of letters, digits and underscores",
+							 start, length);
 	}
 	if (name_length == 0 || name_length > LAYOUT_NAME_LENGTH)
-		return fail(error, "a field's name has 1 to 15 characters", start, length);
-	/* "Sequence:10" would be part of the shard. */
+		return set_error(error, "a field's name has 1 to 15 characters", start, length);
+
+	/*
+	 * "Sequence" is not the name "sequence", so it would be one of the fields
+	 * that make up the shard.  Whoever writes it does not mean that.
+	 */
 	for (int i = 0; i < (int) lengthof(words); i++)
 	{
 		if (strlen(words[i]) == (size_t) name_length &&
 			!word_is(name, name_length, words[i]) &&
 			pg_strncasecmp(name, words[i], name_length) == 0)
-			return fail(error, "timestamp, sequence, epoch and tick are written in lower case",
-						start, length);
+			return set_error(error, "timestamp, sequence, epoch and tick are written in lower case",
+							 start, length);
 	}
 	if (!parse_number(string + colon + 1, start + length - colon - 1, 64, &bits) ||
 		bits == 0)
-		return fail(error, "a field has 1 to 64 bits", start, length);
+		return set_error(error, "a field has 1 to 64 bits", start, length);
 	if (field == LAYOUT_MAX_FIELDS)
-		return fail(error, "a layout has at most 8 fields", start, length);
+		return set_error(error, "a layout has at most 8 fields", start, length);
 
 	memcpy(definition->fields[field].name, name, name_length);
 	definition->fields[field].bits = (uint8) bits;
@@ -346,22 +392,26 @@ parse_field(const char *string, int start, int colon, int length,
 		if (i < field && strncmp(definition->fields[i].name,
 								 definition->fields[field].name,
 								 LAYOUT_NAME_LENGTH) == 0)
-			return fail(error, "the name is given twice", start, length);
+			return set_error(error, "the name is given twice", start, length);
 	}
 	if (field > 0 && field_is(definition, field, "timestamp"))
-		return fail(error, "the timestamp must come first, or IDs would not sort by time",
-					start, length);
+		return set_error(error, "the timestamp must come first, or IDs would not sort by time",
+						 start, length);
 	if (field_is(definition, field, "sequence") && bits > LAYOUT_PART_BITS)
-		return fail(error, "the sequence has at most 31 bits", start, length);
+		return set_error(error, "the sequence has at most 31 bits", start, length);
 	if (shard > LAYOUT_PART_BITS)
-		return fail(error, "the fields other than timestamp and sequence make up the shard, which has at most 31 bits",
-					start, length);
+		return set_error(error, "the fields other than timestamp and sequence make up the shard, which has at most 31 bits",
+						 start, length);
 	if (all > 64)
-		return fail(error, "the fields have more than 64 bits in all", start, length);
+		return set_error(error, "the fields have more than 64 bits in all", start, length);
 
 	return true;
 }
 
+/*
+ * Read a definition, which is words such as "name:bits", "epoch:time" and
+ * "tick:length".
+ */
 static bool
 parse_definition(const char *string, LayoutDefinition *definition,
 				 LayoutError *error)
@@ -397,24 +447,24 @@ parse_definition(const char *string, LayoutDefinition *definition,
 		length = end - start;
 
 		if (colon < 0)
-			return fail(error, "expected name:bits, epoch:time or tick:length",
-						start, length);
+			return set_error(error, "expected name:bits, epoch:time or tick:length",
+							 start, length);
 
 		if (word_is(string + start, colon - start, "epoch"))
 		{
 			if (epoch_start >= 0)
-				return fail(error, "the epoch is given twice", start, length);
+				return set_error(error, "the epoch is given twice", start, length);
 			epoch_start = start;
 			epoch_length = length;
 			if (!parse_epoch(string + colon + 1, end - colon - 1,
 							 &definition->epoch))
-				return fail(error, "an epoch is a number of milliseconds since 1970, or a time like 2020-01-01T00:00:00.000Z, with Z or an offset, of the years 1 to 9999",
-							start, length);
+				return set_error(error, "an epoch is a number of milliseconds since 1970, or a time like 2020-01-01T00:00:00.000Z, with Z or an offset, of the years 1 to 9999",
+								 start, length);
 		}
 		else if (word_is(string + start, colon - start, "tick"))
 		{
 			if (tick_start >= 0)
-				return fail(error, "the tick is given twice", start, length);
+				return set_error(error, "the tick is given twice", start, length);
 			tick_start = start;
 			tick_length = length;
 			for (int i = 0; i < (int) lengthof(tick_names); i++)
@@ -424,8 +474,8 @@ parse_definition(const char *string, LayoutDefinition *definition,
 					definition->tick_usecs = tick_names[i].usecs;
 			}
 			if (definition->tick_usecs == 0)
-				return fail(error, "a tick is 1us, 10us, 1ms, 10ms or 1s",
-							start, length);
+				return set_error(error, "a tick is 1us, 10us, 1ms, 10ms or 1s",
+								 start, length);
 		}
 		else
 		{
@@ -448,17 +498,17 @@ parse_definition(const char *string, LayoutDefinition *definition,
 	}
 
 	if (!has_timestamp && epoch_start >= 0)
-		return fail(error, "an epoch needs a timestamp", epoch_start, epoch_length);
+		return set_error(error, "an epoch needs a timestamp", epoch_start, epoch_length);
 	if (!has_timestamp && tick_start >= 0)
-		return fail(error, "a tick needs a timestamp", tick_start, tick_length);
+		return set_error(error, "a tick needs a timestamp", tick_start, tick_length);
 	if (!has_timestamp && sequence_bits == 0)
-		return fail(error, "a layout needs a timestamp or a sequence",
-					Max(first_start, 0), first_length);
+		return set_error(error, "a layout needs a timestamp or a sequence",
+						 Max(first_start, 0), first_length);
 	if (has_timestamp && epoch_start < 0)
-		return fail(error, "a timestamp needs an epoch", first_start, first_length);
+		return set_error(error, "a timestamp needs an epoch", first_start, first_length);
 	/* PostgreSQL has no sequence of a single value. */
 	if ((!has_timestamp || definition->fields[0].bits == 1) && sequence_bits < 2)
-		return fail(error, "there is no room for IDs", first_start, first_length);
+		return set_error(error, "there is no room for IDs", first_start, first_length);
 
 	if (has_timestamp && tick_start < 0)
 		definition->tick_usecs = 1000;
@@ -467,6 +517,9 @@ parse_definition(const char *string, LayoutDefinition *definition,
 
 static void derive(Layout *layout, const LayoutDefinition *definition);
 
+/*
+ * Fill in the definitions of the built-in layouts, if that has not been done.
+ */
 static void
 load_builtins(void)
 {
@@ -485,6 +538,11 @@ load_builtins(void)
 
 			ok = parse_definition(builtins[i].definition, definition, &error);
 			Assert(ok);
+
+			/*
+			 * The parser knows the field by the name "sequence", but those
+			 * who made the layout call it a counter.
+			 */
 			if (builtins[i].kind == LAYOUT_TRACE)
 				strncpy(definition->fields[3].name, "counter", LAYOUT_NAME_LENGTH);
 		}
@@ -503,7 +561,8 @@ load_builtins(void)
 }
 
 /*
- * The number of a layout in the list; -1 if it is not there.
+ * The index in builtins[] of the layout with this definition, or -1 if it is
+ * not a built-in one.
  */
 static int
 find_builtin(const LayoutDefinition *definition)
@@ -551,8 +610,8 @@ layout_parse(const char *string, LayoutDefinition *definition,
 				return true;
 			}
 		}
-		fail(error, length == 0 ? "a name or fields are missing" :
-			 "there is no layout of this name", start, length);
+		set_error(error, length == 0 ? "a name or fields are missing" :
+				  "there is no layout of this name", start, length);
 		error->unknown_name = true;
 		return false;
 	}
@@ -590,6 +649,9 @@ layout_print(const LayoutDefinition *definition, char *string)
 	}
 }
 
+/*
+ * The number of built-in layouts, for layout_get_builtin().
+ */
 int
 layout_count_builtins(void)
 {
@@ -597,8 +659,9 @@ layout_count_builtins(void)
 }
 
 /*
- * A built-in layout's definition and its text, which can be read back in.  If
- * a layout cannot be written as fields, its text is its name.
+ * The definition of a built-in layout.  Returns the definition as a text, or
+ * the layout's name if it cannot be written as fields.  layout_parse() reads
+ * both.
  */
 const char *
 layout_get_builtin(int index, LayoutDefinition *definition)
@@ -626,16 +689,20 @@ layout_of_max_value(int64 max_value)
 }
 
 /*
- * Facts that follow from a definition
+ * What follows from a definition
  */
 
 /*
- * If the fields take all 64 bits, the timestamp loses its top bit: IDs are
- * bigints, and those with the sign bit set would sort before all others.
- * Decoding still reads the whole field, as other systems may have used it.
+ * The layouts whose fields are bits
  *
- * The last tick of the field is never issued, so that there is a bound above
- * every ID.  Neither is one whose time a timestamptz could not hold.
+ * If the fields take all 64 bits, IDs are made without the timestamp's top
+ * bit, because IDs are bigints, and those with the sign bit set would sort
+ * before all others.  Reading an ID still uses the whole field, because
+ * another system may have set the bit.
+ *
+ * The last tick of the timestamp's field is never used, so that
+ * layout_min_id() can return a number larger than every ID.  Ticks whose time
+ * a timestamptz cannot hold are not used either.
  */
 static void
 derive_from_bits(Layout *layout, const LayoutDefinition *definition)
@@ -685,12 +752,17 @@ derive_from_bits(Layout *layout, const LayoutDefinition *definition)
 		uint64		span;
 		int64		end_tick;
 
-		/* From an epoch before 2000 on, this may be more than 2^63. */
 		spec->epoch = definition->epoch * 1000 - UNIX_EPOCH_OFFSET;
+
+		/*
+		 * If the epoch is before 2000, the time from there to the last
+		 * timestamptz may be more than 2^63 microseconds.
+		 */
 		span = (uint64) (END_TIMESTAMP - 1) - (uint64) spec->epoch;
 		layout->last_decodable = span / (uint64) spec->tick_usecs;
 
-		end_tick = (int64) (Min(span, PG_INT64_MAX) / (uint64) spec->tick_usecs);
+		end_tick = (int64) (Min(span, PG_INT64_MAX) /
+							(uint64) spec->tick_usecs);
 		if (definition->kind == LAYOUT_TRACE)
 			layout->tick_mask = low_bits(layout->fields[0].bits);
 		else
@@ -720,8 +792,11 @@ set_decimal_field(LayoutField *field, const char *name, LayoutRole role,
 }
 
 /*
- * The layout "decimal".  A counter is a slot, and a generator takes the place
- * of a tick, which no clock moves on.
+ * The layout "decimal"
+ *
+ * The counter is the sequence number, and the generator is the tick.  No clock
+ * moves that tick on: when the last slot of a generator has been taken, the
+ * sequence goes on with the first slot of the next generator.
  */
 static void
 derive_decimal(Layout *layout)
@@ -744,6 +819,10 @@ derive_decimal(Layout *layout)
 	layout->shards = DECIMAL_LAUNCHES;
 }
 
+/*
+ * Fill in all of a layout but what layout_init() adds.  This does not need to
+ * know the built-in layouts, so load_builtins() can use it.
+ */
 static void
 derive(Layout *layout, const LayoutDefinition *definition)
 {
@@ -772,7 +851,9 @@ derive(Layout *layout, const LayoutDefinition *definition)
 }
 
 /*
- * Prepare a layout for use.
+ * Make a layout of a definition.
+ *
+ * The result must not be copied, because its spec points to its text.
  */
 void
 layout_init(Layout *layout, const LayoutDefinition *definition)
@@ -802,6 +883,7 @@ layout_init(Layout *layout, const LayoutDefinition *definition)
 		}
 	}
 
+	/* The layout may be shorter than a year. */
 	layout->last_year = PG_INT64_MAX;
 	if (layout->has_time)
 	{
@@ -830,7 +912,10 @@ compose(const Layout *layout, int64 tick, int64 shard, int64 number)
 	if (likely(layout->shard_unit != 0 || rest == 0))
 		return id + rest * layout->shard_unit;
 
-	/* The fields of the shard hold its digits, the lowest one last. */
+	/*
+	 * The shard has several fields.  The last of them has the lowest bits of
+	 * the shard's number.
+	 */
 	for (int i = layout->nfields - 1; i >= 0; i--)
 	{
 		const LayoutField *field = &layout->fields[i];
@@ -845,6 +930,9 @@ compose(const Layout *layout, int64 tick, int64 shard, int64 number)
 	return id;
 }
 
+/*
+ * The ID with these parts.  The caller has checked that every part fits.
+ */
 uint64
 layout_compose(const Layout *layout, int64 tick, int64 shard, int64 number)
 {
@@ -852,7 +940,7 @@ layout_compose(const Layout *layout, int64 tick, int64 shard, int64 number)
 }
 
 /*
- * The ID of a sequence's value.
+ * The ID that a shard makes of a sequence's value.
  */
 uint64
 layout_id(const Layout *layout, int64 value, int64 shard)
@@ -860,7 +948,7 @@ layout_id(const Layout *layout, int64 value, int64 shard)
 	int64		tick;
 	int64		slot;
 
-	/* A division takes longer than all the rest. */
+	/* Avoid a division if possible: it would take longer than all the rest. */
 	if (likely(layout->slot_bits >= 0))
 	{
 		tick = value >> layout->slot_bits;
@@ -876,7 +964,8 @@ layout_id(const Layout *layout, int64 value, int64 shard)
 }
 
 /*
- * A field's value.  Bits above the timestamp count as part of it.
+ * The value of a field in an ID.  If the ID has bits above the timestamp, they
+ * count as part of the timestamp.
  */
 static uint64
 field_value(const Layout *layout, const LayoutField *field, uint64 id)
@@ -895,7 +984,8 @@ layout_field(const Layout *layout, uint64 id, int field)
 }
 
 /*
- * For layouts with a clock only: there, the timestamp is the first field.
+ * The tick of an ID.  This is for layouts with a clock only, because in these
+ * the timestamp is the first field.
  */
 uint64
 layout_tick(const Layout *layout, uint64 id)
@@ -903,6 +993,10 @@ layout_tick(const Layout *layout, uint64 id)
 	return id >> layout->fields[0].shift;
 }
 
+/*
+ * The number that all shard fields of an ID make together, or 0 if it has
+ * none.
+ */
 int64
 layout_shard(const Layout *layout, uint64 id)
 {
@@ -919,6 +1013,9 @@ layout_shard(const Layout *layout, uint64 id)
 	return (int64) shard;
 }
 
+/*
+ * The sequence number of an ID, or 0 if it has none.
+ */
 int64
 layout_number(const Layout *layout, uint64 id)
 {
@@ -931,23 +1028,25 @@ layout_number(const Layout *layout, uint64 id)
 }
 
 /*
- * Time.  All but the first function are for layouts whose IDs tell it.
+ * Ticks and times, for layouts with a clock
  */
 
 /*
- * The time at which a tick begins; false if no timestamptz can hold it.
+ * The time at which a tick begins.  Returns false if no timestamptz can hold
+ * it.
  */
 bool
 layout_tick_time(const Layout *layout, uint64 tick, int64 *ts)
 {
 	if (tick > layout->last_decodable)
 		return false;
-	*ts = (int64) ((uint64) layout->spec.epoch + tick * (uint64) layout->spec.tick_usecs);
+	*ts = (int64) ((uint64) layout->spec.epoch +
+				   tick * (uint64) layout->spec.tick_usecs);
 	return true;
 }
 
 /*
- * The tick that a time falls into; false if no ID can have that time.
+ * The tick in which a time is.  Returns false if no ID can have that time.
  */
 bool
 layout_time_tick(const Layout *layout, int64 ts, int64 *tick)
@@ -959,10 +1058,13 @@ layout_time_tick(const Layout *layout, int64 ts, int64 *tick)
 }
 
 /*
- * The smallest ID whose time is "ts" or later.
+ * A number such that the IDs whose time is "ts" or later are exactly those
+ * that are not smaller.
  *
- * IDs are positive and the end tick is never issued, so 0 is below and the
- * end tick's first ID is above every ID there is.
+ * If "ts" is the epoch or earlier, this is 0, which is below every ID.  If it
+ * is too late for any ID, this is the first number of the tick after the last
+ * one, which is above every ID.  This is for layouts whose IDs tell their
+ * time.
  */
 int64
 layout_min_id(const Layout *layout, int64 ts)
@@ -981,8 +1083,9 @@ layout_min_id(const Layout *layout, int64 ts)
 }
 
 /*
- * The largest ID whose time is "ts" or earlier: the one before the first whose
- * time is later.
+ * A number such that the IDs whose time is "ts" or earlier are exactly those
+ * that are not larger: the one before the smallest ID of a later time.  This
+ * is for layouts whose IDs tell their time.
  */
 int64
 layout_max_id(const Layout *layout, int64 ts)

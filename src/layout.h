@@ -1,12 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * layout.h
- *	  The bits of an ID: which field stands where, and what it means.
+ *	  Which bits of an ID mean what.
  *
- * A layout is a plain description.  The functions here are pure: they read
- * no setting, no clock and no catalog, and they raise no error; callers turn
- * a false return into a message.  Nothing here knows where ticks and slots
- * come from.
+ * There are four views of a layout, each made from the one before:
+ *
+ *	- a text, which is a name or a definition
+ *	- a LayoutDefinition, which is what the text says
+ *	- a Layout, which has all that is needed to compose IDs and to read them
+ *	- a TickSpec, the part of the Layout that the generator is told
+ *
+ * The functions here are pure: they read no setting, no clock and no catalog,
+ * and they raise no error.  If a function returns false, its caller raises the
+ * error.  Nothing here knows where values come from.
  *
  * Times are microseconds since 2000-01-01 00:00:00 UTC, as in a timestamptz.
  *
@@ -23,23 +29,25 @@
 #define LAYOUT_NAME_LENGTH	15
 #define LAYOUT_PART_BITS	31	/* of a shard or a sequence number */
 
-/* No definition is longer in print, the terminator included. */
+/* Room for the longest text that layout_print() writes, and its terminator */
 #define LAYOUT_TEXT_SIZE	256
 
 /*
- * How an ID is read.  Only LAYOUT_BITS can be written down as fields; the
- * others are known by name.
+ * What the fields of an ID are.  A definition in a text is always of the kind
+ * LAYOUT_BITS.  Layouts of the other kinds are built in and have only a name.
  */
 typedef enum LayoutKind
 {
-	LAYOUT_BITS,				/* fields of bits, side by side */
-	LAYOUT_TRACE,				/* the same, but its timestamp wraps around and
-								 * its sequence, the last field, begins at 1 */
-	LAYOUT_DECIMAL				/* decimal places, driven by the sequence alone */
+	LAYOUT_BITS,				/* bits, side by side */
+	LAYOUT_TRACE,				/* bits, but the timestamp wraps around, and
+								 * the sequence number begins at 1 and is
+								 * called "counter" */
+	LAYOUT_DECIMAL				/* decimal digits, and no timestamp */
 } LayoutKind;
 
 /*
- * A definition.  Equal layouts have equal bytes, so unused ones are zero.
+ * What a definition says.  Definitions are compared by their bytes, so bytes
+ * that are not used are zero.
  */
 typedef struct LayoutDefinition
 {
@@ -76,32 +84,38 @@ typedef struct TickSpec
 	bool		is_default;		/* is this the spec of next_id_seq? */
 	bool		needs_update;	/* does a caller need UPDATE on the sequence,
 								 * as another spec may have this max_value? */
-	const char *layout;			/* for messages of the call that gave the spec;
-								 * may not outlive it */
+	const char *layout;			/* for messages of the call that gave the
+								 * spec; may not outlive it */
 } TickSpec;
 
 typedef enum LayoutRole
 {
-	LAYOUT_TIMESTAMP,			/* ticks since the layout's epoch */
-	LAYOUT_SHARD,				/* (a part of) the shard number */
-	LAYOUT_SEQUENCE				/* number within a tick */
+	LAYOUT_TIMESTAMP,			/* the tick */
+	LAYOUT_SHARD,				/* the shard, or a part of it */
+	LAYOUT_SEQUENCE				/* the sequence number */
 } LayoutRole;
 
+/*
+ * A field of an ID.  "bits" and "shift" are of fields that are bits, "count"
+ * is of those that are decimal digits.
+ */
 typedef struct LayoutField
 {
 	char		name[LAYOUT_NAME_LENGTH + 1];
 	LayoutRole	role;
 	int			bits;
-	int			shift;
-	uint64		unit;			/* an ID grows by this if the field does by 1 */
-	uint64		count;			/* number of its values, if it has no bits */
+	int			shift;			/* number of bits to the right of the field */
+	uint64		unit;			/* an ID grows by this if the field does
+								 * by 1 */
+	uint64		count;			/* number of values that the field can have */
 } LayoutField;
 
 /*
  * A definition, and all that follows from it.
  *
- * A slot is the number of a value within its tick, from 0.  The sequence number
- * in an ID is the slot plus first_number, because some layouts begin at 1.
+ * A slot is the number of a value within its tick, from 0.  The sequence
+ * number in an ID is the slot plus first_number, because some layouts begin at
+ * 1.
  */
 typedef struct Layout
 {
@@ -109,7 +123,7 @@ typedef struct Layout
 	LayoutDefinition definition;
 	TickSpec	spec;			/* "number" is left to the caller */
 	int64		last_year;		/* first value of the layout's last year, or
-								 * PG_INT64_MAX if IDs do not tell their time */
+								 * PG_INT64_MAX if IDs tell no time */
 
 	bool		has_clock;		/* do ticks follow the clock? */
 	bool		has_time;		/* does an ID tell its time? */
@@ -123,21 +137,21 @@ typedef struct Layout
 	int64		shards;			/* values of all shard fields together */
 
 	uint64		tick_mask;		/* bits of a tick that are in the ID */
-	uint64		tick_unit;		/* an ID grows by this from tick to tick, */
-	uint64		number_unit;	/* from sequence number to sequence number, */
-	uint64		shard_unit;		/* and from shard to shard; 0 if the shard has
+	uint64		tick_unit;		/* an ID grows by this if the tick does by 1 */
+	uint64		number_unit;	/* the same for the sequence number */
+	uint64		shard_unit;		/* the same for the shard, or 0 if it has
 								 * several fields */
 	int			nfields;
 	LayoutField fields[LAYOUT_MAX_FIELDS];	/* most significant first */
 } Layout;
 
 /*
- * An error in a text, and its place in bytes.
+ * What is wrong with a text, and in which bytes of it.
  */
 typedef struct LayoutError
 {
 	const char *reason;
-	bool		unknown_name;	/* it is not the name of a built-in layout */
+	bool		unknown_name;	/* is it a name that no built-in layout has? */
 	int			start;
 	int			length;
 } LayoutError;

@@ -35,8 +35,8 @@ PG_FUNCTION_INFO_V1(snowflake_layout_recv);
 PG_FUNCTION_INFO_V1(snowflake_layout_send);
 
 /*
- * A value of type snowflake_layout: a version, and the text that layout_print()
- * writes.
+ * A value of type snowflake_layout: a version, and the text that
+ * layout_print() writes.
  *
  * The text is stored rather than a LayoutDefinition, because it is shorter.
  * Length matters in a column's default: PostgreSQL's nodeToString() writes a
@@ -73,8 +73,8 @@ report_damaged_layout(void)
 }
 
 /*
- * Find a layout by its text, which layout_print() has written.  Returns NULL if
- * the text is not a layout's.
+ * Find a layout by its text, which layout_print() has written.  Returns NULL
+ * if the text is not a layout's.
  *
  * The result lives as long as the given memory context, or longer.  With
  * TopMemoryContext, the layout is always added to those of the session.  That
@@ -108,8 +108,8 @@ find_layout(const char *text, MemoryContext context)
  * its version is checked before all else.
  *
  * The value needs no detoasting, because the type has STORAGE plain, the
- * default of CREATE TYPE.  With it, a value is never compressed or moved out of
- * line, and always has a length of four bytes.
+ * default of CREATE TYPE.  With it, a value is never compressed or moved out
+ * of line, and always has a length of four bytes.
  */
 static const char *
 stored_text(Datum value)
@@ -207,8 +207,9 @@ layout_type_look_up(FunctionCallInfo fcinfo, int argument)
 
 /*
  * The built-in layout that sequences with this MAXVALUE serve.  If there is
- * none, return the default layout.  The sequence does not serve that one either,
- * so sequence_lock_and_check() will raise the error that the caller needs.
+ * none, return the default layout.  The sequence does not serve that one
+ * either, so sequence_lock_and_check() will raise the error that the caller
+ * needs.
  */
 const Layout *
 layout_type_served(int64 max_value)

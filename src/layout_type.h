@@ -24,7 +24,7 @@ extern const Layout *layout_type_look_up(FunctionCallInfo fcinfo,
 										 int argument);
 extern const Layout *layout_type_served(int64 max_value);
 pg_noreturn extern void layout_type_report_missing(const Layout *layout,
-											 const char *field);
+												   const char *field);
 extern void layout_type_require_time(const Layout *layout);
 #pragma GCC visibility pop
 
@@ -33,8 +33,8 @@ extern void layout_type_require_time(const Layout *layout);
  * has no such argument.
  *
  * If fn_extra is set, it is the layout: layout_type_look_up() sets it if the
- * argument is a constant.  So a function with a layout among its arguments must
- * not use fn_extra for anything else.
+ * argument is a constant.  So a function with a layout among its arguments
+ * must not use fn_extra for anything else.
  */
 static inline const Layout *
 layout_type_argument(FunctionCallInfo fcinfo, int argument)

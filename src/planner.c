@@ -12,12 +12,15 @@
  *		COALESCE(snowflake_next_id_in_copy(...), nextval(...))
  *
  * The first function is next_id() by another name, declared STABLE.  It never
- * returns NULL, so nextval() is never called; but its presence keeps the whole
- * expression volatile for everything that asks whether it may be evaluated
- * once for all rows, such as ALTER TABLE ... ADD COLUMN.
+ * returns NULL, so nextval() is never called.  But because of nextval() the
+ * whole expression counts as volatile wherever PostgreSQL asks whether it may
+ * evaluate an expression once for all rows, for example in ALTER TABLE ... ADD
+ * COLUMN.
  *
- * The planner offers the replacement for expressions without a query only,
- * which is how defaults come to COPY.  Queries keep next_id() as it is.
+ * The planner asks for a replacement whenever it simplifies a call of
+ * next_id().  It gets one only for an expression that is not part of a query,
+ * because that is how COPY has its defaults planned.  Queries keep next_id()
+ * as it is.
  *
  * This file does not know how an ID is made.
  *
@@ -45,13 +48,17 @@
 PG_FUNCTION_INFO_V1(snowflake_support);
 
 /*
- * Find the function of another name that has the same schema and arguments and
- * belongs to the same extension, or InvalidOid if there is none.  If the
- * functions have been moved to a schema where others may create functions, one
- * of theirs may have the name, but it is no member of the extension.
+ * Find the function called "name" that is in the same schema and extension as
+ * "function" and has the same argument types.  Returns InvalidOid if there is
+ * none.  This finds snowflake_next_id_in_copy() for next_id(), and next_id()
+ * for snowflake_next_id_in_copy().
  *
- * LookupFuncName() would ask for USAGE on the schema, which a role that uses a
- * default does not need.
+ * The extension matters if the functions have been moved to a schema where
+ * others may create functions.  One of theirs may have the name there, but it
+ * is not a member of the extension.
+ *
+ * PostgreSQL's LookupFuncName() cannot be used, because it checks for USAGE on
+ * the schema, which a role that uses a column's default does not need.
  */
 Oid
 planner_find_counterpart(Oid function, const char *name)
@@ -61,7 +68,7 @@ planner_find_counterpart(Oid function, const char *name)
 	Oid			result;
 	Oid			extension;
 
-	/* Nothing keeps a function from being dropped while it is in use. */
+	/* The function may have been dropped, even while it is in use. */
 	if (!HeapTupleIsValid(tuple))
 		return InvalidOid;
 	form = (Form_pg_proc) GETSTRUCT(tuple);
@@ -81,10 +88,10 @@ planner_find_counterpart(Oid function, const char *name)
 }
 
 /*
- * Does a call of this function do no more than to run its C code?  SECURITY
- * DEFINER, SET and the hooks of security modules act around that code, and a
- * replacement would leave them out.  PostgreSQL's inline_function() looks for
- * the same three.
+ * Does a call of this function do no more than run its C code?  SECURITY
+ * DEFINER, a SET clause and the hooks of security modules act before and after
+ * that code, and a replacement of the function would leave them out.
+ * PostgreSQL's inline_function() looks for the same three.
  */
 static bool
 runs_unchanged(Oid function)
@@ -102,19 +109,22 @@ runs_unchanged(Oid function)
 }
 
 /*
- * The expression that stands for a call of next_id() in COPY, or NULL if the
- * call is to be left alone.
+ * The expression that replaces a call of next_id() in COPY, or NULL if the
+ * call must be left as it is.  For next_ids(), this is NULL, because no
+ * snowflake_next_id_in_copy() has the same arguments: the second one of
+ * next_ids() is a number.
  *
- * The replacement finds next_id() again when it runs, to check that the caller
- * may call it, so it is used only if that works.  All roles must be allowed to
- * call the replacement itself, because an expression may be planned for one
- * role and then be evaluated for another, as a domain's CHECK is.
+ * When the replacement runs, it looks for next_id() to check that its caller
+ * may call that function.  So it is used only if it will find next_id().  All
+ * roles must be allowed to call the replacement itself, because an expression
+ * may be planned for one role and be evaluated for another, as the CHECK of a
+ * domain is.
  */
 static Node *
 replacement_for_copy(const FuncExpr *call)
 {
 	Oid			function = planner_find_counterpart(call->funcid,
-										   "snowflake_next_id_in_copy");
+													"snowflake_next_id_in_copy");
 	Oid			sequence;
 	NextValueExpr *next_value;
 	CoalesceExpr *replacement;
@@ -126,8 +136,9 @@ replacement_for_copy(const FuncExpr *call)
 		return NULL;
 
 	/*
-	 * NextValueExpr must refer to a sequence, although COALESCE never evaluates
-	 * it.
+	 * NextValueExpr must refer to a sequence, although COALESCE never
+	 * evaluates it.  The sequence is the second argument of next_id(), or the
+	 * one that came with next_id().
 	 */
 	if (list_length(call->args) < 2)
 		sequence = get_relname_relid("next_id_seq",
@@ -159,7 +170,8 @@ replacement_for_copy(const FuncExpr *call)
 }
 
 /*
- * How many rows a call of next_ids() returns; false if that is not known yet.
+ * Set *rows to the number of rows that a call of next_ids() returns, which is
+ * its second argument.  Returns false if the argument is not a constant.
  */
 static bool
 estimate_rows(const Node *node, double *rows)
@@ -188,6 +200,7 @@ snowflake_support(PG_FUNCTION_ARGS)
 	{
 		SupportRequestSimplify *simplify = (SupportRequestSimplify *) request;
 
+		/* Without a PlannerInfo, the expression is not part of a query. */
 		if (simplify->root == NULL)
 			answer = replacement_for_copy(simplify->fcall);
 	}

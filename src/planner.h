@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * planner.h
- *	  Find what stands for next_id() in COPY, and the reverse.
+ *	  What the planner is told of next_id() and next_ids().
  *
  * Copyright (c) 2026, snowflake contributors
  *

@@ -67,11 +67,12 @@ lead_datum(const Layout *layout, const TickStatus *status)
 
 /*
  * snowflake_status(): the time of the sequence's last ID, how far that time is
- * ahead of the clock, how much further the WAL covers the sequence, and the time
- * at which the layout ends.
+ * ahead of the clock, how much further the WAL covers the sequence, and the
+ * time at which the layout ends.
  *
- * All four are NULL in a layout without a clock.  Before the first ID the first
- * three are, and in a layout whose timestamp wraps around the last one is.
+ * All four are NULL in a layout without a clock.  Before the first ID the
+ * first three are, and in a layout whose timestamp wraps around the last one
+ * is.
  *
  * Unlike the other functions that use the settings, this one does not call
  * snowflake_define_settings().  The limits decide only status.state, which is
@@ -227,8 +228,8 @@ find_sequences(void)
 }
 
 /*
- * snowflake_sequences(): a row for each sequence that serves a built-in layout,
- * with its status
+ * snowflake_sequences(): a row for each sequence that serves a built-in
+ * layout, with its status
  */
 Datum
 snowflake_sequences(PG_FUNCTION_ARGS)
@@ -280,20 +281,20 @@ snowflake_sequences(PG_FUNCTION_ARGS)
  */
 
 /*
- * The last value of a sequence that has counted rows is below this limit, 2^40,
- * because no table has that many rows.  The last value of a sequence that has
- * followed the clock is above it: even in the built-in layout with the smallest
- * values, "trace", the clock passed the limit in 2004.
+ * The last value of a sequence that has counted rows is below this limit,
+ * 2^40, because no table has that many rows.  The last value of a sequence
+ * that has followed the clock is above it: even in the built-in layout with
+ * the smallest values, "trace", the clock passed the limit in 2004.
  */
 #define COUNTER_LIMIT		(INT64CONST(1) << 40)
 
 /*
  * Raise an error unless values of the layout may follow the sequence's last
  * value.  They may if the sequence already serves the layout, or if its last
- * value has counted rows and so is smaller than all values that the layout will
- * take from now on.  But if the sequence has been used for another layout, its last
- * value is a time counted from another epoch or in other ticks, and may be years
- * ahead of the clock in this layout.
+ * value has counted rows and so is smaller than all values that the layout
+ * will take from now on.  But if the sequence has been used for another
+ * layout, its last value is a time counted from another epoch or in other
+ * ticks, and may be years ahead of the clock in this layout.
  */
 static void
 check_last_value(const char *name, const Layout *layout, int64 max_value,
@@ -342,8 +343,8 @@ row_of_sequence(Oid sequence)
 /*
  * snowflake_alter_sequence(sequence, layout)
  *
- * Like next_id(), this function is not strict, because a call with a NULL would
- * look as if it had succeeded.
+ * Like next_id(), this function is not strict, because a call with a NULL
+ * would look as if it had succeeded.
  */
 Datum
 snowflake_alter_sequence(PG_FUNCTION_ARGS)
@@ -393,10 +394,10 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	/*
 	 * The command refers to the sequence by its name, and our lock does not
 	 * keep the sequence's schema from being renamed.  If the name has come to
-	 * mean another sequence, the command has altered that one.  Then the row of
-	 * our sequence has not moved, because nobody else can alter the sequence
-	 * while we hold the lock that ALTER SEQUENCE takes.  The error undoes the
-	 * change of the other sequence.
+	 * mean another sequence, the command has altered that one.  Then the row
+	 * of our sequence has not moved, because nobody else can alter the
+	 * sequence while we hold the lock that ALTER SEQUENCE takes.  The error
+	 * undoes the change of the other sequence.
 	 */
 	new_row = row_of_sequence(sequence);
 	if (ItemPointerEquals(&row, &new_row))
@@ -458,8 +459,8 @@ value_of_id(const Layout *layout, int64 id)
 /*
  * snowflake_advance(sequence, id) and snowflake_advance(sequence, id, layout)
  *
- * Like next_id(), this function is not strict, because a call with a NULL would
- * look as if it had succeeded.
+ * Like next_id(), this function is not strict, because a call with a NULL
+ * would look as if it had succeeded.
  */
 Datum
 snowflake_advance(PG_FUNCTION_ARGS)
@@ -480,7 +481,7 @@ snowflake_advance(PG_FUNCTION_ARGS)
 
 		if (PG_ARGISNULL(i))
 			snowflake_refuse_null(names[i],
-						i == 1 ? "If it is the largest ID of a table without rows, there is nothing to do." : NULL);
+								  i == 1 ? "If it is the largest ID of a table without rows, there is nothing to do." : NULL);
 	}
 
 	sequence = PG_GETARG_OID(0);

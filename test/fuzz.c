@@ -296,7 +296,7 @@ check_ids(const Layout *layout, Input *input)
 	CHECK(id == layout_compose(layout, tick, shard, slot + layout->first_number));
 	CHECK(layout_shard(layout, id) == (int64) shard);
 	CHECK(layout_number(layout, id) == (layout->has_sequence ?
-									  (int64) slot + layout->first_number : 0));
+										(int64) slot + layout->first_number : 0));
 
 	/* A shard's IDs are as many as the values, and in their order. */
 	if (layout->definition.kind == LAYOUT_BITS)
