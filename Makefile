@@ -4,6 +4,7 @@ MODULE_big = snowflake
 OBJS = \
 	$(WIN32RES) \
 	snowflake.o \
+	src/definition.o \
 	src/durable.o \
 	src/encode.o \
 	src/encode_functions.o \
@@ -63,7 +64,7 @@ ledger: $(addprefix test/ledger/, check.c ledger.h main.c record.c run.c selftes
 FUZZ_CFLAGS = -g -O1 -fsanitize=fuzzer,address,undefined \
 	-fno-sanitize-recover=undefined -Wno-ignored-attributes
 
-fuzz: test/fuzz.c $(addprefix src/, encode.c encode.h layout.c layout.h)
+fuzz: test/fuzz.c $(addprefix src/, definition.c definition.h encode.c encode.h layout.c layout.h)
 	$(or $(CLANG),clang) $(FUZZ_CFLAGS) -DFRONTEND $(CPPFLAGS) $(filter %.c,$^) \
 		-L'$(libdir)' -L'$(pkglibdir)' -lpgport -o $@
 

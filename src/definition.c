@@ -1,0 +1,431 @@
+/*-------------------------------------------------------------------------
+ *
+ * definition.c
+ *	  The text of a layout's definition: reading and printing it.
+ *
+ * Like those of layout.c, these are pure functions, and can be fuzzed on their
+ * own.  This file does not know the built-in layouts or what follows from a
+ * definition.
+ *
+ * Copyright (c) 2026, snowflake contributors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FRONTEND
+#include "postgres.h"
+#else
+#include "postgres_fe.h"
+#endif
+
+#include "definition.h"
+
+/* Epochs have years of four digits. */
+#define EPOCH_MIN			INT64CONST(-62135596800000) /* 0001-01-01 */
+#define EPOCH_MAX			INT64CONST(253402300799999) /* 9999-12-31 */
+
+/* The ticks that a definition can have */
+static const struct
+{
+	const char *name;
+	int32		usecs;
+}			tick_names[] = {
+	{"1us", 1}, {"10us", 10}, {"1ms", 1000}, {"10ms", 10000}, {"1s", 1000000}
+};
+
+/*
+ * Describe what is wrong with a text, and where.  Returns false, so that
+ * callers can return the result.
+ */
+static bool
+set_error(LayoutError *error, const char *reason, int start, int length)
+{
+	error->reason = reason;
+	error->unknown_name = false;
+	error->start = start;
+	error->length = length;
+	return false;
+}
+
+static inline bool
+is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static inline bool
+word_is(const char *word, int length, const char *string)
+{
+	return strlen(string) == (size_t) length && memcmp(word, string, length) == 0;
+}
+
+/*
+ * Read a number from 0 to "max", which consists of nothing but digits.
+ * Returns false if the string is anything else.
+ */
+static bool
+parse_number(const char *string, int length, int64 max, int64 *number)
+{
+	int64		n = 0;
+
+	if (length == 0)
+		return false;
+	for (int i = 0; i < length; i++)
+	{
+		if (!is_digit(string[i]))
+			return false;
+		n = n * 10 + (string[i] - '0');
+		if (n > max)
+			return false;
+	}
+	*number = n;
+	return true;
+}
+
+/*
+ * Read a number from "min" to "max" of so many digits, and advance *string
+ * past it.
+ */
+static bool
+parse_part(const char **string, const char *end, int digits, int min, int max,
+		   int *number)
+{
+	int64		n;
+
+	if (end - *string < digits || !parse_number(*string, digits, max, &n) ||
+		n < min)
+		return false;
+	*string += digits;
+	*number = (int) n;
+	return true;
+}
+
+/*
+ * If the next character is "c", advance *string past it.
+ */
+static bool
+parse_char(const char **string, const char *end, char c)
+{
+	if (*string == end || **string != c)
+		return false;
+	(*string)++;
+	return true;
+}
+
+/*
+ * Read an ISO 8601 time, such as 2020-01-01T00:00:00.123+05:30, as
+ * milliseconds since 1970.  The fraction is optional and has no more than
+ * milliseconds.  The zone is Z or an offset.
+ */
+static bool
+parse_iso_time(const char *string, int length, int64 *msecs)
+{
+	static const int month_days[] =
+	{31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+	const char *end = string + length;
+	int			year,
+				month,
+				day,
+				hour,
+				minute,
+				second;
+	int			fraction = 0;
+	int			offset = 0;
+	int64		days;
+
+	if (!parse_part(&string, end, 4, 1, 9999, &year) ||
+		!parse_char(&string, end, '-') ||
+		!parse_part(&string, end, 2, 1, 12, &month) ||
+		!parse_char(&string, end, '-') ||
+		!parse_part(&string, end, 2, 1, month_days[month - 1], &day) ||
+		!parse_char(&string, end, 'T') ||
+		!parse_part(&string, end, 2, 0, 23, &hour) ||
+		!parse_char(&string, end, ':') ||
+		!parse_part(&string, end, 2, 0, 59, &minute) ||
+		!parse_char(&string, end, ':') ||
+		!parse_part(&string, end, 2, 0, 59, &second))
+		return false;
+	if (month == 2 && day == 29 &&
+		(year % 4 != 0 || (year % 100 == 0 && year % 400 != 0)))
+		return false;
+
+	if (parse_char(&string, end, '.'))
+	{
+		int			digits = 0;
+
+		for (; string < end && is_digit(*string); string++, digits++)
+		{
+			if (digits < 3)
+				fraction = fraction * 10 + (*string - '0');
+			else if (*string != '0')
+				return false;	/* an epoch is of whole milliseconds */
+		}
+		if (digits == 0)
+			return false;
+		for (; digits < 3; digits++)
+			fraction *= 10;
+	}
+
+	if (!parse_char(&string, end, 'Z'))
+	{
+		bool		west = parse_char(&string, end, '-');
+		int			offset_hour;
+		int			offset_minute = 0;
+
+		if ((!west && !parse_char(&string, end, '+')) ||
+			!parse_part(&string, end, 2, 0, 15, &offset_hour))
+			return false;
+		if (string < end)
+		{
+			(void) parse_char(&string, end, ':');
+			if (!parse_part(&string, end, 2, 0, 59, &offset_minute))
+				return false;
+		}
+		offset = (offset_hour * 60 + offset_minute) * (west ? -60 : 60);
+	}
+	if (string != end)
+		return false;
+
+	/*
+	 * Days since 1970-01-01.  If a year begins in March, the leap day is its
+	 * last day, and the lengths of the months before it repeat every five
+	 * months, which have 153 days.  So (153 * m + 2) / 5 is the number of
+	 * days before month m, with March as month 0.  From March 1 of year 0 to
+	 * 1970-01-01 are 719468 days.  This is days_from_civil() of Howard
+	 * Hinnant's "chrono-Compatible Low-Level Date Algorithms".
+	 */
+	if (month <= 2)
+	{
+		year--;
+		month += 12;
+	}
+	days = INT64CONST(365) * year + year / 4 - year / 100 + year / 400 +
+		(153 * (month - 3) + 2) / 5 + day - 1 - 719468;
+
+	*msecs = (((days * 24 + hour) * 60 + minute) * 60 + second - offset) *
+		INT64CONST(1000) + fraction;
+	return true;
+}
+
+/*
+ * Read an epoch, which is a number of milliseconds since 1970 or a time.
+ */
+static bool
+parse_epoch(const char *string, int length, int64 *msecs)
+{
+	bool		negative = length > 0 && string[0] == '-';
+
+	if (parse_number(string + negative, length - negative,
+					 negative ? -EPOCH_MIN : EPOCH_MAX, msecs))
+	{
+		if (negative)
+			*msecs = -*msecs;
+		return true;
+	}
+	return parse_iso_time(string, length, msecs) &&
+		*msecs >= EPOCH_MIN && *msecs <= EPOCH_MAX;
+}
+
+/*
+ * Read "name:bits" and add the field to the definition.  The word begins at
+ * "start" of the string and has the given length; its first colon is at
+ * "colon".
+ */
+static bool
+parse_field(const char *string, int start, int colon, int length,
+			LayoutDefinition *definition, LayoutError *error)
+{
+	static const char *const words[] = {"timestamp", "sequence", "epoch", "tick"};
+	const char *name = string + start;
+	int			name_length = colon - start;
+	int			field = definition->nfields;
+	int			all = 0;
+	int			shard = 0;
+	int64		bits;
+
+	for (int i = 0; i < name_length; i++)
+	{
+		char		c = name[i];
+
+		if (!is_digit(c) && c != '_' &&
+			!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z'))
+			return set_error(error, "a field's name consists of letters, digits and underscores",
+							 start, length);
+	}
+	if (name_length == 0 || name_length > LAYOUT_NAME_LENGTH)
+		return set_error(error, "a field's name has 1 to 15 characters", start, length);
+
+	/*
+	 * "Sequence" is not the name "sequence", so it would be one of the fields
+	 * that make up the shard.  Whoever writes it does not mean that.
+	 */
+	for (int i = 0; i < (int) lengthof(words); i++)
+	{
+		if (strlen(words[i]) == (size_t) name_length &&
+			!word_is(name, name_length, words[i]) &&
+			pg_strncasecmp(name, words[i], name_length) == 0)
+			return set_error(error, "timestamp, sequence, epoch and tick are written in lower case",
+							 start, length);
+	}
+	if (!parse_number(string + colon + 1, start + length - colon - 1, 64, &bits) ||
+		bits == 0)
+		return set_error(error, "a field has 1 to 64 bits", start, length);
+	if (field == LAYOUT_MAX_FIELDS)
+		return set_error(error, "a layout has at most 8 fields", start, length);
+
+	memcpy(definition->fields[field].name, name, name_length);
+	definition->fields[field].bits = (uint8) bits;
+	definition->nfields++;
+
+	for (int i = 0; i <= field; i++)
+	{
+		all += definition->fields[i].bits;
+		if (!definition_field_is(definition, i, "timestamp") &&
+			!definition_field_is(definition, i, "sequence"))
+			shard += definition->fields[i].bits;
+		if (i < field && strncmp(definition->fields[i].name,
+								 definition->fields[field].name,
+								 LAYOUT_NAME_LENGTH) == 0)
+			return set_error(error, "the name is given twice", start, length);
+	}
+	if (field > 0 && definition_field_is(definition, field, "timestamp"))
+		return set_error(error, "the timestamp must come first, or IDs would not sort by time",
+						 start, length);
+	if (definition_field_is(definition, field, "sequence") && bits > LAYOUT_PART_BITS)
+		return set_error(error, "the sequence has at most 31 bits", start, length);
+	if (shard > LAYOUT_PART_BITS)
+		return set_error(error, "the fields other than timestamp and sequence make up the shard, which has at most 31 bits",
+						 start, length);
+	if (all > 64)
+		return set_error(error, "the fields have more than 64 bits in all", start, length);
+
+	return true;
+}
+
+/*
+ * Read a definition, which is words such as "name:bits", "epoch:time" and
+ * "tick:length".
+ */
+bool
+definition_parse(const char *string, LayoutDefinition *definition,
+				 LayoutError *error)
+{
+	int			epoch_start = -1,
+				epoch_length = 0;
+	int			tick_start = -1,
+				tick_length = 0;
+	int			first_start = -1,
+				first_length = 0;
+	bool		has_timestamp;
+	int			sequence_bits = 0;
+	int			end = 0;
+
+	memset(definition, 0, sizeof(LayoutDefinition));
+	definition->kind = LAYOUT_BITS;
+
+	for (;;)
+	{
+		int			start = end;
+		int			colon = -1;
+		int			length;
+
+		while (definition_is_space(string[start]))
+			start++;
+		if (string[start] == '\0')
+			break;
+		for (end = start; string[end] != '\0' && !definition_is_space(string[end]); end++)
+		{
+			if (string[end] == ':' && colon < 0)
+				colon = end;
+		}
+		length = end - start;
+
+		if (colon < 0)
+			return set_error(error, "expected name:bits, epoch:time or tick:length",
+							 start, length);
+
+		if (word_is(string + start, colon - start, "epoch"))
+		{
+			if (epoch_start >= 0)
+				return set_error(error, "the epoch is given twice", start, length);
+			epoch_start = start;
+			epoch_length = length;
+			if (!parse_epoch(string + colon + 1, end - colon - 1,
+							 &definition->epoch))
+				return set_error(error, "an epoch is a number of milliseconds since 1970, or a time like 2020-01-01T00:00:00.000Z, with Z or an offset, of the years 1 to 9999",
+								 start, length);
+		}
+		else if (word_is(string + start, colon - start, "tick"))
+		{
+			if (tick_start >= 0)
+				return set_error(error, "the tick is given twice", start, length);
+			tick_start = start;
+			tick_length = length;
+			for (int i = 0; i < (int) lengthof(tick_names); i++)
+			{
+				if (word_is(string + colon + 1, end - colon - 1,
+							tick_names[i].name))
+					definition->tick_usecs = tick_names[i].usecs;
+			}
+			if (definition->tick_usecs == 0)
+				return set_error(error, "a tick is 1us, 10us, 1ms, 10ms or 1s",
+								 start, length);
+		}
+		else
+		{
+			if (!parse_field(string, start, colon, length, definition, error))
+				return false;
+			if (first_start < 0)
+			{
+				first_start = start;
+				first_length = length;
+			}
+		}
+	}
+
+	has_timestamp = definition->nfields > 0 &&
+		definition_field_is(definition, 0, "timestamp");
+	for (int i = 0; i < definition->nfields; i++)
+	{
+		if (definition_field_is(definition, i, "sequence"))
+			sequence_bits = definition->fields[i].bits;
+	}
+
+	if (!has_timestamp && epoch_start >= 0)
+		return set_error(error, "an epoch needs a timestamp", epoch_start, epoch_length);
+	if (!has_timestamp && tick_start >= 0)
+		return set_error(error, "a tick needs a timestamp", tick_start, tick_length);
+	if (!has_timestamp && sequence_bits == 0)
+		return set_error(error, "a layout needs a timestamp or a sequence",
+						 Max(first_start, 0), first_length);
+	if (has_timestamp && epoch_start < 0)
+		return set_error(error, "a timestamp needs an epoch", first_start, first_length);
+	/* PostgreSQL has no sequence of a single value. */
+	if ((!has_timestamp || definition->fields[0].bits == 1) && sequence_bits < 2)
+		return set_error(error, "there is no room for IDs", first_start, first_length);
+
+	if (has_timestamp && tick_start < 0)
+		definition->tick_usecs = 1000;
+	return true;
+}
+
+/*
+ * Print a definition.  "string" has room for LAYOUT_TEXT_SIZE bytes.
+ */
+void
+definition_print(const LayoutDefinition *definition, char *string)
+{
+	char	   *end = string;
+
+	for (int i = 0; i < definition->nfields; i++)
+		end += sprintf(end, "%s%.*s:%d", i > 0 ? " " : "",
+					   LAYOUT_NAME_LENGTH, definition->fields[i].name,
+					   definition->fields[i].bits);
+	if (definition->tick_usecs != 0)
+		end += sprintf(end, " epoch:%lld", (long long) definition->epoch);
+	for (int i = 0; i < (int) lengthof(tick_names); i++)
+	{
+		/* The default is not printed. */
+		if (definition->tick_usecs == tick_names[i].usecs && definition->tick_usecs != 1000)
+			end += sprintf(end, " tick:%s", tick_names[i].name);
+	}
+}
