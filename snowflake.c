@@ -54,7 +54,10 @@ PG_FUNCTION_INFO_V1(snowflake_id);
 
 PGDLLEXPORT void _PG_init(void);
 
-/* Settings.  Those that are times are in milliseconds. */
+/*
+ * Settings.  Those that are times are in milliseconds.  The limit of max_lead
+ * is a hundred years.
+ */
 #define SHARD_UNSET			(-1)
 #define SHARD_MAX			8191	/* of the layout "instagram" */
 #define MAX_LEAD_LIMIT		(100.0 * DAYS_PER_YEAR * SECS_PER_DAY * 1000.0)
@@ -72,8 +75,8 @@ static bool settings_defined = false;
  * effect, except in parallel mode, where PostgreSQL allows no setting to
  * change: there it would drop them with a warning, for the rest of the
  * session.  So if the library happens to be loaded in parallel mode, the
- * settings are not defined then.  Functions that need the session's own
- * values, and that PostgreSQL calls outside of parallel mode, call this again.
+ * settings are not defined then, and each function that needs the session's
+ * values calls this again first.
  */
 void
 snowflake_define_settings(void)

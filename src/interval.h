@@ -12,6 +12,9 @@
 
 #include "utils/timestamp.h"
 
+/*
+ * So many microseconds as an interval without days or months.
+ */
 static inline Datum
 interval_datum(int64 usecs)
 {
