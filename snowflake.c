@@ -17,6 +17,7 @@
 #include <limits.h>
 
 #include "access/xact.h"
+#include "catalog/pg_proc.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"

@@ -54,6 +54,11 @@ typedef RelFileNode RelFileLocator;
 	(pg_proc_aclcheck(function, role, ACL_EXECUTE) == ACLCHECK_OK)
 #endif
 
+/* 16 moved the macros for varlena values out of postgres.h. */
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
 /* 16 lets input functions report errors without raising them. */
 #if PG_VERSION_NUM >= 160000
 #include "nodes/miscnodes.h"

@@ -36,7 +36,7 @@ Datum
 snowflake_in(PG_FUNCTION_ARGS)
 {
 	const char *text = PG_GETARG_CSTRING(0);
-	int64		value;
+	int64		value = 0;
 	int			sqlerrcode = ParseBigint(text, &value);
 
 	if (sqlerrcode == ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE)

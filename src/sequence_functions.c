@@ -475,14 +475,12 @@ snowflake_advance(PG_FUNCTION_ARGS)
 	PreventCommandIfReadOnly("snowflake_advance()");
 	PreventCommandIfParallelMode("snowflake_advance()");
 
-	for (int i = 0; i < PG_NARGS(); i++)
-	{
-		static const char *const names[] = {"sequence", "id", "layout"};
-
-		if (PG_ARGISNULL(i))
-			snowflake_refuse_null(names[i],
-								  i == 1 ? "If it is the largest ID of a table without rows, there is nothing to do." : NULL);
-	}
+	if (PG_ARGISNULL(0))
+		snowflake_refuse_null("sequence", NULL);
+	if (PG_ARGISNULL(1))
+		snowflake_refuse_null("id", "If it is the largest ID of a table without rows, there is nothing to do.");
+	if (PG_NARGS() > 2 && PG_ARGISNULL(2))
+		snowflake_refuse_null("layout", NULL);
 
 	sequence = PG_GETARG_OID(0);
 	layout = PG_NARGS() > 2 ? layout_type_argument(fcinfo, 2) :
