@@ -3,7 +3,6 @@
 --
 \pset format unaligned
 \pset tuples_only on
-\pset null ''
 CREATE SEQUENCE used;
 SELECT snowflake_alter_sequence('used');
 SELECT setval('used', (snowflake_min_id('2020-01-01Z') >> 23) * 1024) > 0;

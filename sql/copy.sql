@@ -3,7 +3,6 @@
 --
 \pset format unaligned
 \pset tuples_only on
-\pset null ''
 CREATE SEQUENCE copied MAXVALUE 9007199254736895;
 CREATE SEQUENCE copied_rows;
 CREATE TABLE lines (

@@ -3,6 +3,8 @@
 --
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
+\pset format unaligned
+\pset tuples_only on
 
 -- known IDs of Instagram's
 CREATE TABLE known (id bigint, time timestamptz, shard int, sequence int);

@@ -5,6 +5,8 @@
 -- The texts and images in this file are kept by users, in links and in other
 -- databases: they must be the same for ever.  All inputs are fixed, so that
 -- the statistics are the same at every run, too.
+\pset format unaligned
+\pset tuples_only on
 
 -- known texts
 CREATE TABLE known (id bigint, base62 text, base32 text, base64url text);
@@ -85,9 +87,6 @@ SELECT snowflake_to_text(NULL) IS NULL AND snowflake_to_text(1, NULL) IS NULL AN
        snowflake_reveal(NULL, 1) IS NULL AND snowflake_reveal(1, NULL) IS NULL AS strict;
 
 -- what is refused
-\pset format unaligned
-\pset tuples_only on
-\pset null ''
 SELECT * FROM error_of('SELECT snowflake_to_text(-1)');
 SELECT * FROM error_of('SELECT snowflake_to_text(-9223372036854775808, ''base32'')');
 SELECT * FROM error_of('SELECT snowflake_to_text(1, ''base58'')');
@@ -111,8 +110,6 @@ SELECT * FROM error_of('SELECT snowflake_obfuscate(0, 1)');
 SELECT * FROM error_of('SELECT snowflake_obfuscate(-9223372036854775808, 1)');
 SELECT * FROM error_of('SELECT snowflake_reveal(0, 1)');
 SELECT * FROM error_of('SELECT snowflake_reveal(-1, 1)');
-\pset format aligned
-\pset tuples_only off
 
 -- positions count characters, and a character is shown whole
 \set count 45

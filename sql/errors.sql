@@ -6,7 +6,6 @@ SET datestyle = 'ISO';
 SET intervalstyle = 'postgres';
 \pset format unaligned
 \pset tuples_only on
-\pset null ''
 
 -- shard and sequence
 SELECT * FROM error_of('SELECT next_id(-1)');

@@ -1,6 +1,8 @@
 --
 -- Installing, moving and removing the extension, and what it is made of
 --
+\pset format unaligned
+\pset tuples_only on
 
 CREATE EXTENSION snowflake;
 
@@ -50,7 +52,9 @@ SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'photos'::reg
 DROP EXTENSION snowflake;
 DROP EXTENSION snowflake CASCADE;
 SELECT count(*), count(DISTINCT id) AS ids FROM photos;
+\pset tuples_only off
 \d photos
+\pset tuples_only on
 DROP TABLE photos;
 
 -- directly into another schema

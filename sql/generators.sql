@@ -6,7 +6,6 @@ SET datestyle = 'ISO';
 SET intervalstyle = 'postgres';
 \pset format unaligned
 \pset tuples_only on
-\pset null ''
 
 CREATE TABLE systems AS SELECT name, name::snowflake_layout AS layout, shards - 1 AS shard FROM snowflake_layouts();
 INSERT INTO systems VALUES

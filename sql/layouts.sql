@@ -3,7 +3,8 @@
 --
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
-\pset null ''
+\pset format unaligned
+\pset tuples_only on
 
 SELECT name, epoch, tick, shards, ids_per_tick, expires, max_value FROM snowflake_layouts();
 SELECT name, definition FROM snowflake_layouts();
@@ -31,7 +32,6 @@ FROM unnest(ARRAY[
 ]) AS layout;
 
 -- text that is none, and where
-\pset format unaligned
 SELECT error.message, error.detail, error.hint
 FROM unnest(ARRAY[
     '', '  ', 'twitters', 'twitter epoch:0', 'timestamp:41 twitter epoch:0',
@@ -60,7 +60,6 @@ FROM unnest(ARRAY[
 ]) WITH ORDINALITY AS l (layout, n),
      error_of(format('SELECT %L::snowflake_layout', layout)) AS error
 ORDER BY n;
-\pset format aligned
 SELECT DISTINCT sqlstate_ FROM error_of('SELECT ''x''::snowflake_layout');
 -- a long word is not repeated in full
 SELECT length(detail) < 200 AS short FROM error_of(format('SELECT %L::snowflake_layout', repeat('ö', 1000)));

@@ -1,6 +1,8 @@
 --
 -- IDs in INSERT, exact slots, and the sequence beneath
 --
+\pset format unaligned
+\pset tuples_only on
 
 -- the main job
 CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text);

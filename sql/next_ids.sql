@@ -2,7 +2,8 @@
 -- Many IDs at once
 --
 SET intervalstyle = 'postgres';
-\pset null ''
+\pset format unaligned
+\pset tuples_only on
 
 CREATE SEQUENCE many MAXVALUE 1125899906841599;
 
@@ -78,8 +79,6 @@ SELECT count(*), bool_and(id > parent) FROM children;
 DROP TABLE children, parents;
 
 -- errors
-\pset format unaligned
-\pset tuples_only on
 SELECT * FROM error_of('SELECT next_ids(NULL, 1)');
 SELECT * FROM error_of('SELECT next_ids(5, NULL)');
 SELECT * FROM error_of('SELECT next_ids(5, 1, NULL)');

@@ -3,7 +3,6 @@
 --
 \pset format unaligned
 \pset tuples_only on
-\pset null ''
 SET client_min_messages = warning;
 DROP ROLE IF EXISTS regress_sf_app, regress_sf_owner;
 RESET client_min_messages;

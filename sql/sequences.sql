@@ -6,7 +6,6 @@ SET timezone = 'UTC';
 SET datestyle = 'ISO';
 \pset format unaligned
 \pset tuples_only on
-\pset null ''
 SET client_min_messages = warning;
 DROP ROLE IF EXISTS regress_sf_app, regress_sf_owner;
 RESET client_min_messages;
