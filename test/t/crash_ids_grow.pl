@@ -1,4 +1,5 @@
-# After a crash, the next ID is larger than every ID that somebody has received.
+# After a crash, the next ID is larger than every ID that somebody has received,
+# whatever becomes of its transaction.
 
 use strict;
 use warnings;
@@ -10,22 +11,41 @@ use SnowflakeTest;
 my $node = server_ahead_of_clock('crash', NOBODY_FLUSHES . "max_prepared_transactions = 2\n");
 my $next = q{SELECT next_id(5, 'used')};
 
-# Session A writes the record that covers B's ID in an open transaction, so no
-# commit flushes it, and B has nothing to commit.  Both have used the file
-# before, because each would otherwise write a record of its own.
+# Session A writes the record that covers B's value in an open transaction, so no
+# commit flushes it, and B has nothing to commit.  Both have used the file before,
+# because each would otherwise write a record of its own.  Returns the sessions and
+# what they took.
+sub take_without_flush
+{
+	my ($sql, $commit) = @_;
+	my @sessions = map { $node->background_psql('postgres') } 1, 2;
+	my ($a, $b) = @sessions;
+
+	$_->query_safe("SET synchronous_commit = $commit; $sql") foreach @sessions;
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	my $inside = $a->query_safe("BEGIN; $sql");
+	return (\@sessions, $inside, scalar $b->query_safe($sql));
+}
+
 foreach my $commit ('on', 'off')
 {
-	my ($a, $b) = map { $node->background_psql('postgres') } 1, 2;
+	my ($sessions, $inside, $outside) = take_without_flush($next, $commit);
 
-	$_->query_safe("SET synchronous_commit = $commit; $next") for $a, $b;
-	$node->safe_psql('postgres', 'CHECKPOINT');
-	my $inside = $a->query_safe("BEGIN; $next");
-	my $outside = $b->query_safe($next);
 	cmp_ok($outside, '>', $inside,
 		"synchronous_commit = $commit: an ID is larger than one taken before in an open transaction");
 	next_id_is_larger_after_crash($node, $outside,
-		"one that needed no record of its own, with synchronous_commit = $commit", sessions => [ $a, $b ]);
+		"one that needed no record of its own, with synchronous_commit = $commit", sessions => $sessions);
 }
+
+# A background process may flush nextval()'s record, so there are three tries.
+my $repeats = 0;
+foreach (1 .. 3)
+{
+	my ($sessions, undef, $value) = take_without_flush(q{SELECT nextval('plain')}, 'on');
+	crash_and_start($node, @$sessions);
+	$repeats ||= $node->safe_psql('postgres', q{SELECT nextval('plain')}) <= $value;
+}
+nextval_repeats($repeats, 'its record was not flushed');
 
 # A batch of next_ids() must be covered to its end.  This sequence has no clock
 # that could hide a loss.
@@ -66,6 +86,36 @@ next_id_is_larger_after_crash($node, $prepared, 'one of a prepared transaction')
 $node->safe_psql('postgres', q{COMMIT PREPARED 'p'});
 is($node->safe_psql('postgres', 'SELECT id FROM kept'), $prepared,
 	'a transaction prepared before a crash commits the ID that it took');
+
+# Transactions that roll back to a savepoint, or that are prepared
+my $taken = $node->safe_psql('postgres', qq{
+	BEGIN;
+	SAVEPOINT s;
+	SELECT setval('used', last_value + 2000000) FROM used \\g /dev/null
+	$next;
+	ROLLBACK TO s;
+	COMMIT});
+next_id_is_larger_after_crash($node, $taken, 'one whose transaction rolled back to a savepoint');
+
+$node->safe_psql('postgres', "BEGIN; $next; PREPARE TRANSACTION 'p'");
+crash_and_start($node);
+like(
+	sqlstate_of($node, q{SET lock_timeout = '100ms'; ALTER SEQUENCE used RESTART}),
+	qr/^55P03 /, 'a transaction prepared before a crash keeps others from restarting its sequence');
+like(next_id($node), qr/^\d+$/, 'next_id() uses the sequence of a prepared transaction');
+$node->safe_psql('postgres', q{ROLLBACK PREPARED 'p'});
+
+# The promise ends here: the rollback of a rewrite brings the old file back.
+my ($inside, $outside) = split /\n/, $node->safe_psql('postgres', qq{
+	BEGIN;
+	SAVEPOINT s;
+	ALTER SEQUENCE used SET UNLOGGED;
+	ALTER SEQUENCE used SET LOGGED;
+	$next;
+	ROLLBACK TO s;
+	$next;
+	COMMIT});
+is($outside, $inside, 'an ID is repeated after a rewrite of the sequence was rolled back to a savepoint (as documented)');
 
 # IDs of transactions that roll back count as well.
 my $load = PostgreSQL::Test::Utils::tempdir . '/load.sql';
