@@ -1,5 +1,5 @@
-# A crowd wants more IDs than the layout has.  Each session gets its share, and
-# sessions can be canceled.
+# A crowd, and then a single role, wants more IDs than the layout has.  Each session
+# gets its share, and sessions can be canceled.
 #
 # The test notes how long things took, and compares no times.  What must end does
 # so before a statement that takes many times as long.
@@ -88,5 +88,25 @@ foreach my $max_lead ('0', '1s')
 		'<=', $max_lead eq '0' ? 0 : 1, "max_lead = $max_lead: a crowd leaves the sequence no further ahead");
 }
 
+# One role with USAGE takes so many IDs that the lead is used up for all roles.
+$node->safe_psql('postgres', q{
+	CREATE SEQUENCE shared MAXVALUE 1125899906841599;
+	CREATE ROLE greedy;
+	GRANT USAGE ON SEQUENCE shared TO greedy});
+my $greedy = $node->background_psql('postgres', on_error_stop => 0);
+$greedy->query_safe('SET ROLE greedy');
+my $pid = $greedy->query_safe('SELECT pg_backend_pid()');
+send_sql($greedy, q{SELECT count(*) FROM (SELECT next_ids(5, 2000000000, 'shared')) t});
+
+ok( $node->poll_query_until('postgres',
+		q{SELECT snowflake_timestamp(next_id(6, 'shared')) > clock_timestamp() + interval '0.9 s'}),
+	'while one role takes a great many IDs, those of others are also ahead of the clock');
+is($node->safe_psql('postgres', q{SELECT count(next_id(6, 'shared')) FROM generate_series(1, 100)}), 100,
+	'while one role takes a great many IDs, others get theirs');
+$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+ok($node->poll_query_until('postgres', q{SELECT lead = '0' FROM snowflake_status('shared')}),
+	'the clock catches up when the role takes no more IDs');
+
+$greedy->quit;
 $node->stop;
 done_testing();
