@@ -1,5 +1,8 @@
 # Partitions by time: make_partitions() of doc/ranges.md makes a partition for each
-# day of UTC, and queries read those that they need.
+# day of UTC, and queries read those that they need.  It does so in other time zones,
+# schemas and kinds of tables, and beside sessions that write to the table or call
+# it, too.  Partitions are detached beside sessions, and made for IDs that are ahead
+# of the clock.
 
 use strict;
 use warnings;
@@ -71,6 +74,107 @@ SELECT logs.* FROM times, logs WHERE id >= snowflake_min_id(since) AND id < snow
 EOS
 like($plan, qr/logs_20261103_pkey[^\n]*actual rows=60/, 'a join reads the partition of its time');
 unlike($plan =~ s/[^\n]*logs_20261103[^\n]*//r, qr/ on logs_\d+ [^\n]*actual/, 'a join reads no other partition');
+
+# --- make_partitions() elsewhere, and beside others --------------------------------
+
+# Foreign time zones, where a midnight is missing at that: of 2018-11-04
+is(value(<<EOS), 't', 'partitions begin at UTC midnights, wherever the session is');
+SET timezone = 'America/Sao_Paulo';
+CREATE TABLE days (id bigint) PARTITION BY RANGE (id);
+SELECT FROM make_partitions('days', '2018-11-03', '2018-11-05');
+SELECT array_agg(relname || pg_get_expr(relpartbound, oid) ORDER BY relname) =
+	(SELECT array_agg(format('days_2018110%sFOR VALUES FROM (''%s'') TO (''%s'')', day,
+		snowflake_min_id(format('2018-11-%s 00:00Z', day)::timestamptz),
+		snowflake_min_id(format('2018-11-%s 00:00Z', day + 1)::timestamptz))) FROM generate_series(3, 5) AS day)
+FROM pg_class WHERE relname LIKE 'days\\_%';
+EOS
+
+# Other schemas and names that need quotes
+is(value(<<EOS), q{"the Shard"."Photos_20261101"}, 'make_partitions() quotes names');
+CREATE SCHEMA "the Shard";
+CREATE TABLE "the Shard"."Photos" (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+SELECT make_partitions('"the Shard"."Photos"', '2026-11-01', '2026-11-01');
+EOS
+
+# A numbered column stays that of the parent.
+is(value(<<EOS), "1\n1", 'partitions have no sequences of their own');
+CREATE TABLE numbered (id bigint PRIMARY KEY, nr bigint GENERATED ALWAYS AS IDENTITY) PARTITION BY RANGE (id);
+SELECT FROM make_partitions('numbered', '2026-11-01', '2026-11-01');
+INSERT INTO numbered (id) VALUES (snowflake_id('2026-11-01 12:00Z', 5, 0)) RETURNING nr;
+SELECT count(*) FROM pg_class WHERE relkind = 'S' AND relname LIKE 'numbered%';
+EOS
+
+# Nobody is locked out, nor locks out the recipe
+my $writer = $node->background_psql('postgres');
+$writer->query_safe("BEGIN; INSERT INTO logs (kind) VALUES ('writing')");
+is( value(<<EOS), 'logs_20121201',
+SET lock_timeout = '5s';
+SELECT make_partitions('logs', '2012-12-01', '2012-12-01');
+EOS
+	'partitions are made while others write');
+like(
+	sqlstate_of($node, "SET lock_timeout = '100ms'; CREATE TABLE e PARTITION OF logs FOR VALUES FROM (1) TO (2)",
+		dbname => 'postgres'),
+	qr/^55P03/,
+	'control: CREATE TABLE ... PARTITION OF waits for writers');
+$writer->query_safe('COMMIT');
+
+# Two at once
+my ($one, $two) = map { $node->background_psql('postgres') } 1 .. 2;
+$one->query_safe("BEGIN; SELECT make_partitions('logs', '2012-12-02', '2012-12-03')");
+$two->query_until(qr/begun/, "\\echo begun\nSELECT 'made ' || count(*) FROM make_partitions('logs', '2012-12-02', '2012-12-04');\n");
+ok(wait_for(sub {
+		value("SELECT count(*) FROM pg_locks WHERE NOT granted") > 0;
+	}), 'a second call of make_partitions() waits for the first one');
+$one->query_safe('COMMIT');
+like($two->query('SELECT 1'), qr/made 1\b/, 'the second call makes what is still missing');
+$_->quit foreach $one, $two;
+
+# Detached beside others
+value(q{
+	SELECT FROM make_partitions('logs', '2012-12-05', '2012-12-07');
+	INSERT INTO logs SELECT snowflake_id('2012-12-06 12:00Z', 5, 0)});
+sub detach
+{
+	my ($day, $how) = @_;
+	return sqlstate_of($node, "SET lock_timeout = '300ms'; ALTER TABLE logs DETACH PARTITION logs_201212$day $how");
+}
+$writer->query_safe("BEGIN; INSERT INTO logs (kind) VALUES ('writing')");
+like(detach('05', 'CONCURRENTLY'), qr/^55P03/, 'DETACH ... CONCURRENTLY waits for a transaction that uses the table');
+is(value(q{SET lock_timeout = '5s'; INSERT INTO logs (kind) VALUES ('later') RETURNING kind}), 'later',
+	'the transaction for which DETACH ... CONCURRENTLY waits holds up no writer');
+like(detach('05', 'CONCURRENTLY'), qr/^55000 .* already pending detach/, 'a DETACH ... CONCURRENTLY that failed is pending');
+$writer->query_safe('COMMIT');
+like(detach('05', 'FINALIZE'), qr/^no error/, 'FINALIZE ends a pending DETACH');
+
+value(q{CREATE TABLE notes (log_id bigint REFERENCES logs); INSERT INTO notes SELECT id FROM logs WHERE tableoid = 'logs_20121206'::regclass});
+like(detach('06', 'CONCURRENTLY'), qr/^23503/, 'a partition with rows to which others refer is not detached');
+$writer->query_safe('BEGIN; INSERT INTO notes VALUES (NULL)');
+like(detach('07', 'CONCURRENTLY'), qr/^55P03/, 'DETACH ... CONCURRENTLY waits for writers of a table that refers to this one');
+$writer->query_safe('COMMIT');
+like(detach('07', 'CONCURRENTLY'), qr/^no error/, 'DETACH ... CONCURRENTLY that could not look at the other table can be repeated');
+$writer->quit;
+
+value(q{
+	CREATE TABLE users (id bigint PRIMARY KEY);
+	ALTER TABLE logs ADD user_id bigint REFERENCES users;
+	SELECT FROM make_partitions('logs', '2012-12-08', '2012-12-08')});
+my $reader = $node->background_psql('postgres');
+$reader->query_safe('BEGIN; SELECT count(*) FROM users');
+like(detach('08', 'CONCURRENTLY'), qr/^no error/, 'DETACH ... CONCURRENTLY does not wait for readers of a table to which this one refers');
+fails_with($node, q{SET lock_timeout = '300ms'; DROP TABLE logs_20121208}, qr/^55P03/,
+	'DROP TABLE waits for readers of a table to which the partition refers');
+$reader->query_safe('COMMIT');
+value('DROP TABLE logs_20121208');
+$reader->quit;
+
+# Ahead of the clock, as after the clock was set back by three days
+value(setval_ahead('next_id_seq', '3 days'));
+my $insert = q{LOAD 'snowflake'; SET snowflake.max_lead = '4d'; INSERT INTO logs (kind) VALUES ('ahead')};
+fails_with($node, $insert, qr/^23514 no partition of relation "logs"/, 'IDs that are days ahead of the clock need partitions of those days');
+value(q{SELECT FROM make_partitions('logs', now(), now() + interval '4 days')});
+is(value("$insert; SELECT count(*) FROM logs WHERE kind = 'ahead' AND id < snowflake_min_id(now())"), 0,
+	'IDs that are ahead of the clock go to their partitions, and are not found among those up to now');
 
 $node->stop;
 done_testing();
