@@ -4,7 +4,6 @@
 use strict;
 use warnings;
 use File::Spec;
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
