@@ -5,14 +5,10 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
 use Test::More;
 use SnowflakeTest;
 
-my $node = PostgreSQL::Test::Cluster->new('partman');
-$node->init;
-$node->append_conf('postgresql.conf', "timezone = 'UTC'\n");
-$node->start;
+my $node = server_in_utc('partman');
 
 my ($version) = split /\./,
   $node->safe_psql('postgres', "SELECT default_version FROM pg_available_extensions WHERE name = 'pg_partman'");

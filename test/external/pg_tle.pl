@@ -4,7 +4,6 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
@@ -14,10 +13,7 @@ plan skip_all => 'pg_tle is not installed, and not in Debian: see the head of th
 # where the document's commands find the file
 chdir "$top" or die "chdir: $!";
 
-my $node = PostgreSQL::Test::Cluster->new('tle');
-$node->init;
-$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_tle'\n");
-$node->start;
+my $node = server_in_utc('tle', "shared_preload_libraries = 'pg_tle'\n");
 
 run_examples($node, 'postgres', grep { $_->{section} eq 'With pg_tle' } blocks('doc/portable.md'));
 is($node->safe_psql('postgres', q{SELECT extname FROM pg_extension JOIN pg_depend ON refobjid = pg_extension.oid

@@ -19,9 +19,7 @@ append_to_file("$dir/rules.yml", $rules);
 
 # A sequence for each state, one whose layout tells no time, and one that the
 # exporter may not read.
-my $node = PostgreSQL::Test::Cluster->new('monitored');
-$node->init;
-$node->start;
+my $node = server_in_utc('monitored');
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake;
 	CREATE SEQUENCE ahead;

@@ -23,7 +23,7 @@ use Time::HiRes qw(usleep time);
 our $top = realpath(dirname(__FILE__) . '/../..');
 
 our @EXPORT = qw($top
-  server_in_utc server_ahead_of_clock ahead_of_clock setval_ahead value_of
+  server_in_utc server_with_clock server_ahead_of_clock ahead_of_clock setval_ahead value_of
   next_id last_result next_id_is_larger_after_crash nextval_repeats share_memory withhold_memory
   crash crash_and_start faketime_library start_with_clock set_clock far_future
   send_sql session_prints fails_with sqlstate_of plan_of catalog_of wait_for
@@ -133,12 +133,31 @@ sub crash_and_start
 # A server whose sessions are in UTC
 sub server_in_utc
 {
-	my ($name, $conf) = @_;
+	my $node = _initialized(@_);
+
+	$node->start;
+	return $node;
+}
+
+# The same, but its clock can be set.  Where that is impossible, the test is
+# skipped.
+sub server_with_clock
+{
+	my ($name, $clock, $conf) = @_;
+
+	plan skip_all => 'libfaketime is not installed' unless faketime_library();
+	my $node = _initialized($name, $conf);
+	start_with_clock($node, $clock);
+	return $node;
+}
+
+sub _initialized
+{
+	my ($name, $conf, %init) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
 
-	$node->init;
+	$node->init(%init);
 	$node->append_conf('postgresql.conf', "timezone = 'UTC'\n" . ($conf // ''));
-	$node->start;
 	return $node;
 }
 

@@ -4,7 +4,6 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
@@ -29,10 +28,7 @@ foreach my $dump (sort keys %options)
 }
 $node->stop;
 
-my $target = PostgreSQL::Test::Cluster->new('target');
-$target->init;
-$target->append_conf('postgresql.conf', "snowflake.max_lead = '30d'\n");
-$target->start;
+my $target = server_in_utc('target', "snowflake.max_lead = '30d'\n");
 
 # Restore dumps into a new database that is named after them.
 sub restore

@@ -3,14 +3,11 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
 
-my $node = PostgreSQL::Test::Cluster->new('owner');
-$node->init(allows_streaming => 'logical');
-$node->start;
+my $node = server_in_utc('owner', '', allows_streaming => 'logical');
 my $major = int($node->pg_version =~ s/\D.*//r);
 $node->safe_psql('postgres', 'CREATE ROLE app LOGIN CREATEDB; CREATE DATABASE app OWNER app');
 my @as_app = (extra_params => [ '-U', 'app' ]);

@@ -4,15 +4,10 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
 use Test::More;
 use SnowflakeTest;
 
-plan skip_all => 'libfaketime is not installed' unless faketime_library();
-
-my $node = PostgreSQL::Test::Cluster->new('ahead_of_clock');
-$node->init;
-start_with_clock($node, '2026-11-20 12:00:00');
+my $node = server_with_clock('ahead_of_clock', '2026-11-20 12:00:00');
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake; SELECT next_id(5)');
 
 # The clock stands still at times before that ID.

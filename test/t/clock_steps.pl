@@ -2,24 +2,18 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time);
 use SnowflakeTest;
 
-plan skip_all => 'libfaketime is not installed' unless faketime_library();
-
-my $node = PostgreSQL::Test::Cluster->new('clock');
+# PostgreSQL leaves the timer of authentication_timeout running in a session.  It
+# must not end a sleep that only the new clock should end.
+my $node = server_with_clock('clock', '+0', "authentication_timeout = '10min'\n");
 my $insert = 'INSERT INTO taken DEFAULT VALUES RETURNING id';
 
 sub query { return $node->safe_psql('postgres', $_[0]) }
 
-$node->init;
-# PostgreSQL leaves the timer of authentication_timeout running in a session.  It
-# must not end a sleep that only the new clock should end.
-$node->append_conf('postgresql.conf', "authentication_timeout = '10min'\n");
-start_with_clock($node, '+0');
 query(q{
 	CREATE EXTENSION snowflake;
 	CREATE SEQUENCE other MAXVALUE 1125899906841599;

@@ -4,13 +4,12 @@
 use strict;
 use warnings;
 use POSIX qw(sysconf _SC_CLK_TCK);
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep time);
 use SnowflakeTest;
 
-my $node = PostgreSQL::Test::Cluster->new('wait');
+my $node = server_in_utc('wait', "max_connections = 120\nsnowflake.max_wait = '1h'\n");
 my $next = q{SELECT next_id(5, 'ahead')};
 
 sub query { return $node->safe_psql('postgres', $_[0]) }
@@ -30,9 +29,6 @@ sub call_waits
 		$name);
 }
 
-$node->init;
-$node->append_conf('postgresql.conf', "max_connections = 120\nsnowflake.max_wait = '1h'\n");
-$node->start;
 query(q{CREATE EXTENSION snowflake; CREATE SEQUENCE ahead MAXVALUE 1125899906841599});
 
 # Without an interrupt these calls would wait for ten minutes.

@@ -2,19 +2,13 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
 
-plan skip_all => 'libfaketime is not installed' unless faketime_library();
-
 my $five_years = '+157680000';
 my $insert = 'INSERT INTO photos DEFAULT VALUES';
-my $node = PostgreSQL::Test::Cluster->new('years');
-$node->init;
-$node->append_conf('postgresql.conf', "snowflake.max_wait = '1h'\n");
-start_with_clock($node, $five_years);
+my $node = server_with_clock('years', $five_years, "snowflake.max_wait = '1h'\n");
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake;
 	CREATE TABLE photos (n int GENERATED ALWAYS AS IDENTITY, id bigint PRIMARY KEY DEFAULT next_id(5))});

@@ -2,14 +2,11 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
 
-my $node = PostgreSQL::Test::Cluster->new('install');
-$node->init;
-$node->start;
+my $node = server_in_utc('install');
 
 my %made_before = (
 	instagram => q{

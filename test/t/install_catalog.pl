@@ -3,14 +3,11 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
 
-my $node = PostgreSQL::Test::Cluster->new('catalog');
-$node->init;
-$node->start;
+my $node = server_in_utc('catalog');
 # This role is no superuser, so the record tells its objects from a superuser's.
 $node->safe_psql('postgres', 'CREATE ROLE owner');
 

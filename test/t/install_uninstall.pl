@@ -4,13 +4,10 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
 use Test::More;
 use SnowflakeTest;
 
-my $node = PostgreSQL::Test::Cluster->new('uninstall');
-$node->init;
-$node->start;
+my $node = server_in_utc('uninstall');
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake;
 	CREATE TABLE by_function (id bigint DEFAULT next_id(1)) PARTITION BY LIST (snowflake_shard(id));

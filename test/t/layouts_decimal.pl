@@ -3,16 +3,13 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
 use Test::More;
 use SnowflakeTest;
 
 my @nodes = map {
 	my ($name, $start) = @$_;
-	my $node = PostgreSQL::Test::Cluster->new($name);
+	my $node = server_in_utc($name);
 
-	$node->init;
-	$node->start;
 	$node->safe_psql('postgres', qq{
 		CREATE EXTENSION snowflake;
 		CREATE SEQUENCE decimal MAXVALUE 92233720199999 START $start});

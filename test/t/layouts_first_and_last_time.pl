@@ -2,17 +2,12 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
 use Test::More;
 use SnowflakeTest;
 
-plan skip_all => 'libfaketime is not installed' unless faketime_library();
-
-my $node = PostgreSQL::Test::Cluster->new('layout_time');
+my $node = server_with_clock('layout_time', '+0');
 my $next = 'SELECT next_id(5)';
 
-$node->init;
-start_with_clock($node, '+0');
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 
 set_clock($node, '2011-08-24 21:07:01');

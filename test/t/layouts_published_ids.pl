@@ -3,16 +3,10 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
 use Test::More;
 use SnowflakeTest;
 
-plan skip_all => 'libfaketime is not installed' unless faketime_library();
-
-my $node = PostgreSQL::Test::Cluster->new('layouts');
-$node->init;
-$node->append_conf('postgresql.conf', "timezone = 'UTC'\n");
-start_with_clock($node, '+0');
+my $node = server_with_clock('layouts', '+0');
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 
 sub sql { return $node->safe_psql('postgres', join ';', @_) }

@@ -3,14 +3,11 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
 
-my $node = PostgreSQL::Test::Cluster->new('values');
-$node->init;
-$node->start;
+my $node = server_in_utc('values');
 my $dir = PostgreSQL::Test::Utils::tempdir;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake;

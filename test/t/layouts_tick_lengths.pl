@@ -2,15 +2,11 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
 
-my $node = PostgreSQL::Test::Cluster->new('ticks');
-$node->init;
-$node->append_conf('postgresql.conf', "max_connections = 50\n");
-$node->start;
+my $node = server_in_utc('ticks', "max_connections = 50\n");
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 
 sub sql { return $node->safe_psql('postgres', join ';', @_) }

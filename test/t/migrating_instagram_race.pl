@@ -5,19 +5,13 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use MigrationTest;
 use SnowflakeTest;
 
-plan skip_all => 'libfaketime is not installed' unless faketime_library();
-
 my $clock = '2026-11-21 12:00:00';
-my $node = PostgreSQL::Test::Cluster->new('instagram_race');
-$node->init;
-$node->append_conf('postgresql.conf', "snowflake.max_lead = '1h'\n");
-start_with_clock($node, $clock);
+my $node = server_with_clock('instagram_race', $clock, "snowflake.max_lead = '1h'\n");
 
 # The recipe's transaction and its three statements
 my ($recipe) = map { $_->{code} } grep { $_->{code} =~ /CREATE OR REPLACE/ } recipe(q{From Instagram's own function});

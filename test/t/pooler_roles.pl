@@ -3,7 +3,6 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use PgBouncer;
@@ -11,9 +10,7 @@ use SnowflakeTest;
 
 plan skip_all => 'pgbouncer is not installed' unless defined pgbouncer_program();
 
-my $node = PostgreSQL::Test::Cluster->new('server');
-$node->init;
-$node->start;
+my $node = server_in_utc('server');
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake;
 	CREATE SEQUENCE guarded MAXVALUE 1125899906841599;

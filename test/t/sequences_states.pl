@@ -76,10 +76,7 @@ is($node->safe_psql('postgres', $states),
 $node->stop;
 
 # More sequences than the server can lock at once
-$node = PostgreSQL::Test::Cluster->new('many_sequences');
-$node->init;
-$node->append_conf('postgresql.conf', "max_locks_per_transaction = 10\nmax_connections = 10\nmax_wal_senders = 0\nfsync = off\n");
-$node->start;
+$node = server_in_utc('many_sequences', "max_locks_per_transaction = 10\nmax_connections = 10\nmax_wal_senders = 0\nfsync = off\n");
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake;
 	SELECT format('CREATE SEQUENCE s%s MAXVALUE 1125899906841599', n) FROM generate_series(1, 2000) n \gexec

@@ -7,7 +7,6 @@
 use strict;
 use warnings;
 use List::Util qw(min max sum);
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep time);
@@ -15,10 +14,7 @@ use SnowflakeTest;
 
 my $sessions = 100;
 my $dir = PostgreSQL::Test::Utils::tempdir;
-my $node = PostgreSQL::Test::Cluster->new('crowd');
-$node->init;
-$node->append_conf('postgresql.conf', "max_connections = 120\nlog_statement = none\n");
-$node->start;
+my $node = server_in_utc('crowd', "max_connections = 120\nlog_statement = none\n");
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 append_to_file("$dir/take.sql", "SELECT count(next_id(:client_id)) FROM generate_series(1, 1000);\n");
 

@@ -3,12 +3,11 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
 
-my $node = PostgreSQL::Test::Cluster->new('sessions');
+my $node = server_in_utc('sessions', "max_connections = 50\n");
 my $dir = PostgreSQL::Test::Utils::tempdir;
 
 sub query { return $node->safe_psql('postgres', $_[0]) }
@@ -21,9 +20,6 @@ sub no_rows
 	return is(query("SELECT count(*) FROM $from"), 0, $name);
 }
 
-$node->init;
-$node->append_conf('postgresql.conf', "max_connections = 50\n");
-$node->start;
 # A unique index on "taken" would only hide where a duplicate came from.
 query(q{
 	CREATE EXTENSION snowflake;

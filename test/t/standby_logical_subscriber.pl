@@ -4,7 +4,6 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
 use Test::More;
 use SnowflakeTest;
 
@@ -18,10 +17,7 @@ $publisher->safe_psql('postgres', q{
 ahead_of_clock($publisher, 'next_id_seq', '1 day');
 my $ahead = $publisher->safe_psql('postgres', 'INSERT INTO photos DEFAULT VALUES RETURNING id');
 
-my $subscriber = PostgreSQL::Test::Cluster->new('subscriber');
-$subscriber->init;
-$subscriber->append_conf('postgresql.conf', 'track_commit_timestamp = on');
-$subscriber->start;
+my $subscriber = server_in_utc('subscriber', 'track_commit_timestamp = on');
 $subscriber->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake;
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(6), n int);
