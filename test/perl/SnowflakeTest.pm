@@ -405,13 +405,11 @@ sub write_file
 	return;
 }
 
-# List the extension's objects in a database, a line an object.  Changes may be
-# made before, and are rolled back.
+# List the extension's objects in a database, a line an object.
 sub catalog_of
 {
-	my ($node, $database, @changes) = @_;
-	return $node->safe_psql($database,
-		join ";\n", 'BEGIN', @changes, slurp_file("$top/test/catalog.sql"));
+	my ($node, $database) = @_;
+	return $node->safe_psql($database, slurp_file("$top/test/catalog.sql"));
 }
 
 # Poll until something is true; false after a good while.
