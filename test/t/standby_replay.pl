@@ -1,4 +1,5 @@
-# Replay on a standby: its pages and records of sequences match the primary's.
+# Replay on a standby: its pages and records of sequences match the primary's.  A
+# standby reads IDs and makes none.
 
 use strict;
 use warnings;
@@ -71,7 +72,38 @@ foreach my $sequence ('used', 'next_id_seq')
 	is($theirs->{covered}, $ours->{covered}, "the WAL of $sequence covers the same values on the standby");
 	is($theirs->{log_cnt}, 0, "the standby's sequence $sequence is at the last value that the WAL covers");
 }
+
+# --- a standby reads IDs and makes none -----------------------------------------------
+
+$node->safe_psql('postgres', q{
+	CREATE SEQUENCE unused MAXVALUE 1125899906841599;
+	CREATE TABLE albums (id bigint PRIMARY KEY DEFAULT next_id(5, 'used'));
+	INSERT INTO albums DEFAULT VALUES});
+$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+fails_with($standby, q{SELECT next_id(5, 'used')}, qr/^25006 cannot execute next_id\(\) during recovery/,
+	'a standby refuses to make IDs');
+is($standby->safe_psql('postgres', 'SELECT snowflake_shard(id) FROM albums'), 5, 'a standby reads IDs');
+is( $standby->safe_psql('postgres', q{
+		SELECT last_timestamp >= snowflake_timestamp(id), logged_ahead
+		FROM snowflake_status('used'), albums}),
+	't|00:00:00', 'snowflake_status() on a standby shows the last value that the WAL covers');
+
+# A transaction that has called snowflake_status() must not hold up replay, nor
+# keep to the old file.  The query is run before, so that it looks up nothing
+# else in the transaction.
+my $session = $standby->background_psql('postgres', on_error_stop => 0);
+my $unused = q{SELECT last_timestamp IS NULL FROM snowflake_status('unused')};
+$session->query_safe($unused) foreach 1 .. 3;
+$session->query_safe('BEGIN');
+like($session->query_safe($unused), qr/^t$/, 'a standby\'s transaction sees a sequence that has not been used');
+$node->safe_psql('postgres', q{ALTER SEQUENCE unused RESTART; SELECT next_id(5, 'unused')});
+$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+like($session->query($unused), qr/^f$/, 'a standby\'s open transaction sees that a sequence has a new file and was used');
+$session->quit;
+
 $standby->stop;
+
+# --- the records ------------------------------------------------------------------------
 
 # The records hold the file's name twice.  Replay does not need the one in the
 # record's own data, which pg_waldump prints first.

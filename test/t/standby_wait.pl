@@ -1,5 +1,6 @@
 # A call waits until the synchronous standby has the record that covers its ID.
-# If the wait ends before that, the session gets no ID.
+# If the wait ends before that, the session gets no ID.  snowflake_advance() waits,
+# too.
 
 use strict;
 use warnings;
@@ -9,6 +10,8 @@ use SnowflakeTest;
 use StandbyTest;
 
 my $primary = primary('primary');
+# snowflake_advance() refuses IDs more than a day ahead of the clock.
+ahead_of_clock($primary, 'used', '6 hours');
 my $next = q{SELECT next_id(5, 'used')};
 my $insert = 'INSERT INTO photos DEFAULT VALUES RETURNING id';
 
@@ -63,6 +66,47 @@ ok(standby_is_synchronous($primary), 'the standby is synchronous again after a r
 my $last = $primary->safe_psql('postgres', $insert);
 cmp_ok($last, '>', $id, 'IDs grow after the standby is back');
 
+# --- snowflake_advance() ------------------------------------------------------------
+
+$_->{stdout} = $_->{stderr} = '' foreach $session, $other;
+$session->query_safe('ROLLBACK');
+
+# The largest ID of the millisecond so many seconds after the last value.  A WAL
+# record covers one second.
+sub id_after
+{
+	my ($seconds) = @_;
+	return $primary->safe_psql('postgres', "SELECT (last_value / 1024 + 1000 * $seconds << 23) | (8191 << 10) | 1023 FROM used");
+}
+
+sub advance
+{
+	my ($id) = @_;
+	return "SELECT snowflake_advance('used', $id)";
+}
+
+# The standby does not answer.  The second call finds the sequence far enough ahead.
+my $advanced = id_after(30);
+my $smaller = id_after(20);
+all_flushed($primary, $standby);
+$standby->stop;
+send_sql($session, 'BEGIN; ' . advance($advanced));
+ok(sessions_wait_for_standby($primary, 1), 'a session that advances a sequence waits for the standby');
+send_sql($other, advance($smaller));
+ok(sessions_wait_for_standby($primary, 2), 'a session that finds the sequence advanced by another waits for the standby');
+cancel($_) foreach $session, $other;
+like($_->{stderr}, qr/ERROR:  canceling wait for synchronous replication/, 'a canceled wait to advance a sequence is an error')
+  foreach $session, $other;
+is($session->{stdout} . $other->{stdout}, '', 'no canceled call to advance a sequence returns');
+
+$standby->start;
+standby_is_synchronous($primary) or die 'the standby is not synchronous again';
+$_->{stderr} = '' foreach $session, $other;
+$session->query_safe('ROLLBACK');
+$session->query_safe('BEGIN; ' . advance($advanced = id_after(30)) . '; ROLLBACK');
+
+# --- the end of the server ----------------------------------------------------------
+
 # The postmaster's death ends a wait without an ID.  The IDs are enough to fill the
 # session's buffer, which it would send before it ends.  The first one needs the
 # first record of a new file.
@@ -84,7 +128,9 @@ $primary->{_pid} = undef;
 
 fail_over($primary, $standby);
 is($standby->safe_psql('postgres', 'SELECT max(id) FROM photos'), $last, 'the promoted standby has the last row');
-cmp_ok($standby->safe_psql('postgres', $next), '>', $last, 'the next ID of the promoted standby is larger');
+my $after = $standby->safe_psql('postgres', q{SELECT next_id(0, 'used')});
+cmp_ok($after, '>', $last, 'the next ID of the promoted standby is larger');
+cmp_ok($after, '>', $advanced, 'the next ID of the promoted standby is larger than the one beyond which the sequence was advanced');
 $standby->stop;
 
 # A server removes the shared memory of its last life when it starts.
