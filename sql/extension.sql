@@ -15,24 +15,6 @@ WHERE refclassid = 'pg_extension'::regclass
   AND NOT (classid = 'pg_type'::regclass
            AND objid IN (SELECT typarray FROM pg_type UNION SELECT oid FROM pg_type WHERE typrelid <> 0));
 
--- volatility, strictness, parallel safety and leakproofness
-SELECT oid::regprocedure AS function, provolatile AS vol, proisstrict AS strict,
-       proparallel AS par, proleakproof AS leak
-FROM pg_proc
-WHERE oid IN (SELECT objid FROM pg_depend
-              WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
-                AND classid = 'pg_proc'::regclass
-                AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake'))
-ORDER BY oid::regprocedure::text COLLATE "C";
-
--- the default sequence ends where the layout does
-SELECT seqmax = 2::numeric ^ 50 - 1025 AS max_is_layouts, seqtypid::regtype,
-       seqincrement, seqcache, seqcycle
-FROM pg_sequence WHERE seqrelid = 'next_id_seq'::regclass;
-
--- nobody but its owner has a privilege on it
-SELECT relacl IS NULL AS owner_only FROM pg_class WHERE oid = 'next_id_seq'::regclass;
-
 -- it moves with the extension, and whatever the search path is, defaults stay
 CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text);
 INSERT INTO photos (title) VALUES ('before');
