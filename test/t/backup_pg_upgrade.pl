@@ -1,4 +1,5 @@
-# pg_upgrade, to a new cluster of the same version.
+# pg_upgrade carries tables and sequences over to a new cluster of the same version,
+# where IDs go on above the last ones.
 
 use strict;
 use warnings;

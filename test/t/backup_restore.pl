@@ -1,5 +1,5 @@
-# What "Backup and restore" in doc/operations.md leaves to the operator of a dump:
-# a shard that is not in it, and a target without the extension.
+# A dump can lack the shard, and its target the extension.  What "Backup and restore"
+# in doc/operations.md says of both is so.
 
 use strict;
 use warnings;

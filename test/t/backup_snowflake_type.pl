@@ -1,5 +1,6 @@
-# Type snowflake outside one database: a role without superuser has tables with it, and dumps, logical
-# replication, binary copies and postgres_fdw carry it.  What versions of PostgreSQL since 16 do with types.
+# Tables with the type snowflake belong to a role without superuser.  Dumps, logical
+# replication, binary copies and postgres_fdw carry the type, and what PostgreSQL has
+# learned of types since 16 works with it.
 
 use strict;
 use warnings;

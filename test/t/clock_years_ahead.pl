@@ -1,4 +1,5 @@
-# A server whose clock was five years ahead, and made IDs.
+# A server made IDs while its clock was five years ahead.  It refuses to make more
+# when the clock is right again, and doc/operations.md has a way out.
 
 use strict;
 use warnings;

@@ -1,5 +1,5 @@
-# A tiny cache, from which the sequence's page is evicted again and again amid
-# checkpoints and crashes.
+# No ID comes twice from a server whose cache is tiny, so that the sequence's page is
+# evicted again and again amid checkpoints and crashes.
 
 use strict;
 use warnings;

@@ -1,5 +1,5 @@
-# No room for WAL: the server's processes may not write files larger than half a
-# segment.
+# No ID comes twice from a server that runs out of room for WAL: its processes may
+# not write files larger than half a segment.
 
 use strict;
 use warnings;

@@ -1,5 +1,5 @@
-# The layout decimal has no clock: a crash, and two servers with generators of their
-# own.
+# The layout decimal has no clock.  Its numbers go on after a crash, and two servers
+# have generators of their own.
 
 use strict;
 use warnings;

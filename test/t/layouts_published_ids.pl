@@ -1,5 +1,5 @@
-# IDs of other systems, made again where and when those systems made them, and the
-# end of each layout.
+# The default layout begins with its epoch.  IDs of other systems are made again where
+# and when those systems made them.  Each layout ends with its last timestamp.
 
 use strict;
 use warnings;
@@ -10,6 +10,32 @@ my $node = server_with_clock('layouts', '+0');
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 
 sub sql { return $node->safe_psql('postgres', join ';', @_) }
+
+# --- the first and the last time of the default layout ------------------------------
+
+set_clock($node, '2011-08-24 21:07:01');
+fails_with($node, 'SELECT next_id(5)', qr/^22008 the clock is behind the epoch of the layout/,
+	'next_id() fails a second before the epoch');
+set_clock($node, '2011-08-24 21:07:02');
+is(sql('SELECT next_id(5) BETWEEN 1 AND 1::bigint << 40'), 't', 'next_id() makes the first IDs in the second of the epoch');
+
+my $far_future = far_future($node);
+SKIP:
+{
+	skip 'the clock ends in 2038', 3 unless $far_future;
+
+	set_clock($node, '2046-06-27 17:00:45');
+	cmp_ok(sql('SELECT next_id(8191)'), '>', 9_223_371_900_000_000_000,
+		'next_id() makes the largest IDs in the last seconds of the layout');
+	foreach my $time ('2046-06-27 17:00:50', '@2080-01-01 00:00:00')
+	{
+		set_clock($node, $time);
+		fails_with($node, 'SELECT next_id(5)', qr/^2200H the time of the layout is used up/,
+			"next_id() fails after the end of the layout: $time");
+	}
+}
+
+# --- IDs of other systems, and the end of each layout --------------------------------
 
 my %definition = (
 	cockroachdb => 'timestamp:48 node:15 epoch:1420070400000 tick:10us',
@@ -65,7 +91,6 @@ is(sql(q{SELECT string_agg(name || ' ' || snowflake_timestamp(-1, name::snowflak
 
 # The last hour of each layout whose last year has four digits, and the second after
 prepare($_) foreach qw(twitter javascript hundredths seconds);
-my $far_future = far_future($node);
 my $format = 'YYYY-MM-DD HH24:MI:SS.US';
 foreach my $name (qw(instagram twitter discord shardingsphere sonyflake mastodon pgedge javascript
 	cockroachdb baidu hundredths seconds))

@@ -1,4 +1,5 @@
-# Ticks of each length: no ID is ahead of the clock, and none is made twice.
+# In layouts with ticks of each length, no ID is ahead of the clock, and none is made
+# twice.
 
 use strict;
 use warnings;

@@ -1,4 +1,4 @@
-# What the portable version promises after a crash, and after a restore.
+# The portable version keeps what it promises after a crash, and after a restore.
 
 use strict;
 use warnings;
