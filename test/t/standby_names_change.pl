@@ -1,5 +1,6 @@
 # synchronous_standby_names changes while sessions make IDs.  An ID goes out only
-# when the standbys that are asked for now have its record.
+# when the standbys that are asked for now have its record, also when the one that
+# had it dies and another takes over.
 
 use strict;
 use warnings;
@@ -8,6 +9,7 @@ use SnowflakeTest;
 use StandbyTest;
 
 my $primary = primary('primary');
+$primary->safe_psql('postgres', 'CREATE SEQUENCE counted MAXVALUE 92233720199999');
 my ($s1, $s2) = map { standby_of($primary, $_) } 's1', 's2';
 my ($session, $other, $locker) = map { session($primary) } 1 .. 3;
 my $next = q{SELECT next_id(5, 'used')};
@@ -126,8 +128,35 @@ foreach my $change ([ 's1', 's2' ], [ 'FIRST 1 (s1, s2)', 'FIRST 2 (s1, s2)' ])
 	cancel($session);
 }
 
-# A stopped WAL receiver would not end with its server.
+# The synchronous standby that had a record dies, and s2, without it, takes over.
+my %query = (time => $next, counter => q{SELECT next_id(9, 'counted', 'decimal')});
+my %session = map { $_ => session($primary) } keys %query;
+set_names($primary, 'FIRST 1 (s1, s2)', 0);
+need_record($primary);
+$primary->safe_psql('postgres', q{
+	SET synchronous_commit = local;
+	SELECT setval('counted', last_value + 2000) FROM counted});
+my %had = map { $_ => $session{$_}->query_safe($query{$_}) } keys %query;
+
+$s1->stop('immediate');
+$answering = undef;
+ok( $primary->poll_query_until('postgres', q{
+		SELECT string_agg(application_name || sync_state, '') = 's2sync' FROM pg_stat_replication}),
+	's1 is dead, and s2 synchronous');
+send_sql($session{$_}, $query{$_}) foreach keys %query;
+my %taken = map { $_ => result_or_wait($session{$_}) } keys %query;
+is($taken{$_}, '', "$_: no ID goes out from the record that only s1 had") foreach sort keys %query;
+
+# The stopped WAL receiver would not let s2 be promoted.
 crash($s2);
-$s1->stop;
-$primary->stop('immediate');
+fail_over($primary, $s2);
+foreach my $kind (sort keys %query)
+{
+	my $after = $s2->safe_psql('postgres', $query{$kind});
+
+	cmp_ok($after, '<=', $had{$kind}, "$kind: s2 was promoted without the record that s1 had (control)");
+	ok($taken{$kind} eq '' || $taken{$kind} < $after, "$kind: s2 repeats no ID that went out after the death of s1");
+}
+
+$s2->stop;
 done_testing();
