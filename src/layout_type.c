@@ -87,16 +87,21 @@ find_layout(const char *text, MemoryContext context)
 	Layout	   *layout = hash_search(layouts, text, HASH_FIND, NULL);
 	LayoutDefinition definition;
 	LayoutError error;
+	char		printed[LAYOUT_TEXT_SIZE];
 
 	if (layout == NULL && layout_parse(text, &definition, &error))
 	{
+		/* layout_init() will set the hash key to this text. */
+		layout_print(&definition, printed);
+		if (strcmp(printed, text) != 0)
+			return NULL;
+
 		if (context == TopMemoryContext ||
 			hash_get_num_entries(layouts) < LAYOUTS_REMEMBERED)
 			layout = hash_search(layouts, text, HASH_ENTER, NULL);
 		else
 			layout = MemoryContextAlloc(context, sizeof(Layout));
 
-		/* This also sets the hash key, to the text that it already has. */
 		layout_init(layout, &definition);
 		layout->spec.number = ++specs;
 	}
