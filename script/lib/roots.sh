@@ -8,6 +8,24 @@
 # shellcheck shell=bash
 . "$(dirname "$0")/lib/common.sh"
 
+# Whether roots can be made here; if not, "reason" says why not.  Runs the script
+# again as root, and installs debootstrap.
+#   can_make_roots [ARGUMENT OF THE SCRIPT...]
+can_make_roots()
+{
+	if [ "$(id -u)" != 0 ]; then
+		! sudo true || exec sudo -- "$program" "$@"
+		reason="making a root needs root or sudo"
+	elif ! unshare --mount --pid --fork --ipc true 2>/dev/null; then
+		reason="this machine does not allow namespaces"
+	elif ! command -v debootstrap >/dev/null && ! "$root/script/bootstrap" debootstrap debian-archive-keyring >&2; then
+		reason="debootstrap could not be installed"
+	else
+		return 0
+	fi
+	return 1
+}
+
 # Run a function and what it starts in namespaces of their own.  In the
 # background, as a signal to this script must be obeyed at once; when the first
 # process of the namespaces is killed, so are all others, and the mounts go with
@@ -39,15 +57,16 @@ finish()
 	exit "$1"
 }
 
-# The package source of this machine that has all these suites.  Uses the
-# directory $run.
+# The package source of this machine that has all these suites, or else Debian's
+# own if that has them.  Uses the directory $run.
 #   find_source SUITE...
 find_source()
 {
 	local source suite
 
 	# shellcheck disable=SC2016
-	for source in $(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null | awk '!seen[$0]++'); do
+	for source in $(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null | awk '!seen[$0]++') \
+		https://deb.debian.org/debian; do
 		for suite in "$@"; do
 			/usr/lib/apt/apt-helper download-file "${source%/}/dists/$suite/InRelease" "$run/InRelease" >/dev/null 2>&1 ||
 				continue 2
@@ -55,6 +74,7 @@ find_source()
 		say "${source%/}"
 		return
 	done
+	return 1
 }
 
 # The file systems that programs expect in a root, and the way to the network.
@@ -124,16 +144,14 @@ in_root()
 	say "ok  $1 ${*:3}: $SECONDS s"
 }
 
-# Make the root that $SUITE and $MIRROR ask for.
+# Make a root in which nothing is installed.
 #   make_minimal_root DIRECTORY SUITE
 make_minimal_root()
 {
-	local suite=${SUITE:-$2} mirror
+	local source
 
-	[ "$(id -u)" = 0 ] || die "making roots of Debian takes root"
-	command -v debootstrap >/dev/null || die "debootstrap is not installed"
-	mirror=${MIRROR:-$(find_source "$suite")}
-	in_root make_root "$1" "${mirror:-https://deb.debian.org/debian}" "$suite"
+	source=$(find_source "$2") || die "no package source that can be reached has Debian's $2"
+	in_root make_root "$1" "$source" "$2"
 }
 
 export -f mount_in inside make_root copy_sources
