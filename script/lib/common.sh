@@ -226,6 +226,15 @@ quietly()
 	return "$status"
 }
 
+# Install what was built in $work/src.
+install_build()
+{
+	local as=as_user
+
+	[ -n "$destdir" ] || as=as_root
+	"$as" make -C "$work/src" -s install PG_CONFIG="$PG_CONFIG" DESTDIR="$destdir"
+}
+
 # Copy the sources to $work/src, build them there and install the result: in
 # $destdir, if servers can load an extension from there, and otherwise in the
 # installation of PostgreSQL.  Leaves the settings for that in server.conf.
@@ -233,12 +242,11 @@ quietly()
 #   build [MAKE ARGUMENT...]
 build()
 {
-	local path control destination=as_user
+	local path control
 
 	path=$(as_user "$bindir/postgres" --describe-config | grep -oE '^extension_(control_path|destdir)' | head -n 1) || true
 	destdir=${path:+$work/install}
 	if [ -z "$path" ]; then
-		destination=as_root
 		control=$("$PG_CONFIG" --sharedir)/extension/snowflake.control
 		if [ -e "$control" ] && ! grep -q 'never repeated' "$control"; then
 			die "another extension named snowflake is installed in ${control%/*}: it would be overwritten.
@@ -250,7 +258,7 @@ Set PG_CONFIG to a PostgreSQL installation without it."
 	copy_sources "$work/src" as_user
 	[ "$(type -t change_sources)" != function ] || change_sources
 	quietly "building" as_user make -C src -s PG_CONFIG="$PG_CONFIG" "$@"
-	quietly "installing" $destination make -C "$work/src" -s install PG_CONFIG="$PG_CONFIG" DESTDIR="$destdir"
+	quietly "installing" install_build
 	{
 		# Where a server that is killed leaves nothing in /dev/shm
 		echo "dynamic_shared_memory_type = mmap"
