@@ -8,18 +8,17 @@
 # shellcheck shell=bash
 . "$(dirname "$0")/lib/common.sh"
 
-# Whether roots can be made here; if not, "reason" says why not.  Runs the script
-# again as root, and installs debootstrap.
-#   can_make_roots [ARGUMENT OF THE SCRIPT...]
-can_make_roots()
+# Whether this script can use roots; if not, "reason" says why not.  Runs the
+# script again as root, if sudo allows that.
+#   can_use_roots [ARGUMENT OF THE SCRIPT...]
+# shellcheck disable=SC2034,SC2154
+can_use_roots()
 {
 	if [ "$(id -u)" != 0 ]; then
 		! sudo true || exec sudo -- "$program" "$@"
-		reason="making a root needs root or sudo"
+		reason="roots of Debian need root or sudo"
 	elif ! unshare --mount --pid --fork --ipc true 2>/dev/null; then
 		reason="this machine does not allow namespaces"
-	elif ! command -v debootstrap >/dev/null && ! "$root/script/bootstrap" debootstrap debian-archive-keyring >&2; then
-		reason="debootstrap could not be installed"
 	else
 		return 0
 	fi
@@ -144,12 +143,16 @@ in_root()
 	say "ok  $1 ${*:3}: $SECONDS s"
 }
 
+# What makes a root is installed if it is missing.
+get_debootstrap() { "$root/script/bootstrap" debootstrap debian-archive-keyring >&2; }
+
 # Make a root in which nothing is installed.
 #   make_minimal_root DIRECTORY SUITE
 make_minimal_root()
 {
 	local source
 
+	get_debootstrap || die "debootstrap could not be installed"
 	source=$(find_source "$2") || die "no package source that can be reached has Debian's $2"
 	in_root make_root "$1" "$source" "$2"
 }
