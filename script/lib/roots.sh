@@ -5,7 +5,7 @@
 # A root is made by debootstrap.  What runs in it has namespaces of its own:
 # nothing of it is left mounted or running, however it ends.
 
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034 source-path=SCRIPTDIR/..
 . "$(dirname "$0")/lib/common.sh"
 
 # Whether this script can use roots; if not, "reason" says why not.  Runs the
