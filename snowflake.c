@@ -200,7 +200,7 @@ next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count)
 
 	value = generator_next(sequence, &layout->spec, &limits, count);
 
-	if (unlikely(value >= layout->last_year))
+	if (unlikely(value >= layout->last_year_value))
 		warn_of_end(layout);
 	if (unlikely(shard == 0 && layout->definition.kind == LAYOUT_DECIMAL))
 		warn_of_tests();
@@ -239,7 +239,8 @@ shard_of_setting(void)
  * Make an ID.  Without a shard among the arguments, take that of the setting;
  * without a sequence, the one that came with next_id(); and without a layout,
  * the one that the sequence serves.  "function" is the OID of the next_id()
- * that was called, by which its sequence is found.
+ * that was called, or that has been replaced in COPY.  By it the sequence is
+ * found if there is none among the arguments.
  *
  * The SQL functions are not strict, because a NULL shard must raise an error
  * rather than give a NULL ID.
@@ -274,7 +275,7 @@ make_id(FunctionCallInfo fcinfo, Oid function, const int nargs)
 	{
 		sequence = PG_GETARG_OID(1);
 		layout = nargs > 2 ? layout_type_argument(fcinfo, 2) :
-			layout_type_served(sequence_lock_max_value(sequence));
+			layout_type_served(sequence_lock_and_get_max_value(sequence));
 	}
 
 	value = next_values(shard, sequence, layout, &count);
@@ -375,11 +376,17 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 		else
 		{
 			ids->sequence = PG_GETARG_OID(2);
+
+
+			/*
+			 * Not layout_type_argument(), which would use fn_extra, as
+			 * SRF_FIRSTCALL_INIT() does.
+			 */
 			if (PG_NARGS() > 3)
 				ids->layout = layout_type_get(PG_GETARG_DATUM(3),
 											  funcctx->multi_call_memory_ctx);
 			else
-				ids->layout = layout_type_served(sequence_lock_max_value(ids->sequence));
+				ids->layout = layout_type_served(sequence_lock_and_get_max_value(ids->sequence));
 		}
 		ids->wanted = count;
 		funcctx->user_fctx = ids;
@@ -440,13 +447,13 @@ snowflake_next_id_in_copy(PG_FUNCTION_ARGS)
 	 * place in an expression that calls this function, not for each row.
 	 * fn_extra is set once the check has passed.
 	 *
-	 * If there is no layout among the arguments, fn_extra holds the OID of
-	 * the function replaced, by which next_id() finds its sequence.
-	 * Otherwise next_id() needs no OID, and layout_type_argument() will set
-	 * fn_extra to the layout if the layout is a constant.  If it is not,
-	 * fn_extra stays NULL and the check is repeated in each call, which is
-	 * slower and does not matter, because hardly anyone computes a layout for
-	 * each row.
+	 * If there is no layout among the arguments, fn_extra holds the OID of the
+	 * function replaced, by which next_id() finds its sequence if there is
+	 * none among the arguments either.  Otherwise next_id() needs no OID, and
+	 * layout_type_argument() will set fn_extra to the layout if the layout is
+	 * a constant.  If it is not, fn_extra stays NULL and the check is repeated
+	 * in each call, which is slower and does not matter, because hardly anyone
+	 * computes a layout for each row.
 	 */
 	if (unlikely(flinfo->fn_extra == NULL))
 	{

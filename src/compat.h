@@ -118,8 +118,8 @@ ParseBigint(const char *text, int64 *value)
 #endif
 
 /*
- * 17 has a function that tells whether a page is dirty.  In earlier versions,
- * the flag is in the same place.
+ * 17 has a function that says whether a page is dirty.  In earlier versions, a
+ * bit of the buffer's state says it, which is what that function looks at.
  */
 #if PG_VERSION_NUM < 170000
 #include "storage/buf_internals.h"
@@ -189,6 +189,9 @@ SharedMemory(const char *name, Size size, void (*fill) (NewMemory(memory)))
  * server from after it, or the reverse.  So the version of the running server
  * decides what the byte means, and StandbysDefinedBit() gets that version as
  * its argument.
+ *
+ * Files that use this have included replication/walsender_private.h, which
+ * defines SYNC_STANDBY_DEFINED.
  */
 #ifdef SYNC_STANDBY_DEFINED
 #define SharedStandbyStatus() \
@@ -213,8 +216,8 @@ StandbysDefinedBit(int server_version)
 }
 
 /*
- * The format of a sequence's page and of its WAL record has long been the
- * same, but only from 19 on is it in a header.
+ * The format of a sequence's page has long been the same, but only from 19 on
+ * is it in a header.
  */
 #if PG_VERSION_NUM >= 190000
 #include "commands/sequence_xlog.h"

@@ -4,8 +4,8 @@
  *	  The text of a layout's definition: reading and printing it.
  *
  * Like those of layout.c, these are pure functions, and can be fuzzed on their
- * own.  This file does not know the built-in layouts or what follows from a
- * definition.
+ * own.  This file does not know the built-in layouts.  Of what follows from a
+ * definition it knows only whether there is room for IDs.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -186,10 +186,10 @@ parse_iso_time(const char *string, int length, int64 *msecs)
 		return false;
 
 	/*
-	 * Days since 1970-01-01.  If a year begins in March, the leap day is its
-	 * last day, and the lengths of the months before it repeat every five
-	 * months, which have 153 days.  So (153 * m + 2) / 5 is the number of
-	 * days before month m, with March as month 0.  From March 1 of year 0 to
+	 * Days since 1970-01-01.  Let a year begin in March, so that the leap day
+	 * is its last day.  Then the lengths of the months repeat every five
+	 * months, which have 153 days, and (153 * m + 2) / 5 is the number of days
+	 * before month m, with March as month 0.  From March 1 of year 0 to
 	 * 1970-01-01 are 719468 days.  This is days_from_civil() of Howard
 	 * Hinnant's "chrono-Compatible Low-Level Date Algorithms".
 	 */
@@ -238,8 +238,8 @@ parse_field(const char *string, int start, int colon, int length,
 	const char *name = string + start;
 	int			name_length = colon - start;
 	int			field = definition->nfields;
-	int			all = 0;
-	int			shard = 0;
+	int			all_bits = 0;
+	int			shard_bits = 0;
 	int64		bits;
 
 	for (int i = 0; i < name_length; i++)
@@ -278,10 +278,10 @@ parse_field(const char *string, int start, int colon, int length,
 
 	for (int i = 0; i <= field; i++)
 	{
-		all += definition->fields[i].bits;
+		all_bits += definition->fields[i].bits;
 		if (!definition_field_is(definition, i, "timestamp") &&
 			!definition_field_is(definition, i, "sequence"))
-			shard += definition->fields[i].bits;
+			shard_bits += definition->fields[i].bits;
 		if (i < field && strncmp(definition->fields[i].name,
 								 definition->fields[field].name,
 								 LAYOUT_NAME_LENGTH) == 0)
@@ -292,10 +292,10 @@ parse_field(const char *string, int start, int colon, int length,
 						 start, length);
 	if (definition_field_is(definition, field, "sequence") && bits > LAYOUT_PART_BITS)
 		return set_error(error, "the sequence has at most 31 bits", start, length);
-	if (shard > LAYOUT_PART_BITS)
+	if (shard_bits > LAYOUT_PART_BITS)
 		return set_error(error, "the fields other than timestamp and sequence make up the shard, which has at most 31 bits",
 						 start, length);
-	if (all > 64)
+	if (all_bits > 64)
 		return set_error(error, "the fields have more than 64 bits in all", start, length);
 
 	return true;
@@ -399,7 +399,13 @@ definition_parse(const char *string, LayoutDefinition *definition,
 						 Max(first_start, 0), first_length);
 	if (has_timestamp && epoch_start < 0)
 		return set_error(error, "a timestamp needs an epoch", first_start, first_length);
-	/* PostgreSQL has no sequence of a single value. */
+
+	/*
+	 * Value 0 and a timestamp's last tick are not used.  So a timestamp of one
+	 * bit has one tick, as has a layout without a timestamp, and with less
+	 * than two bits for the sequence number there would be a single value.  A
+	 * PostgreSQL sequence has at least two.
+	 */
 	if ((!has_timestamp || definition->fields[0].bits == 1) && sequence_bits < 2)
 		return set_error(error, "there is no room for IDs", first_start, first_length);
 

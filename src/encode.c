@@ -238,8 +238,8 @@ feistel(uint64 block, const uint64 keys[ROUNDS])
 	}
 
 	/*
-	 * The halves change places once more than a round would have it, so that
-	 * the same code with the keys in reverse order is the inverse.
+	 * Undo the exchange of the halves in the last round, so that the same code
+	 * with the keys in reverse order is the inverse.
 	 */
 	return (uint64) right << 32 | left;
 }

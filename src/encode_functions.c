@@ -29,8 +29,9 @@ PG_FUNCTION_INFO_V1(snowflake_obfuscate);
 PG_FUNCTION_INFO_V1(snowflake_reveal);
 
 /*
- * Input of the type snowflake.  Its other functions are those of bigint, and
- * so is what this one reads.  Only the error messages name another type.
+ * Input of the type snowflake.  It reads what bigint's input function reads,
+ * and only its error messages name another type.  The type's other functions
+ * are those of bigint.
  */
 Datum
 snowflake_in(PG_FUNCTION_ARGS)

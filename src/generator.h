@@ -8,13 +8,16 @@
  * The C code of this extension uses these words:
  *
  *	tick		a span of time, such as a millisecond, and its number since the
- *				layout's epoch
+ *				layout's epoch; in a layout without a clock only a number
  *	slot		the number of a value within its tick, from 0 on
  *	value		what a sequence holds: tick * slots + slot
  *	spec		what the generator has to know of a layout: how long a tick is,
  *				how many slots it has, and which value is the last one
- *	covered		said of a value up to which the WAL says that all are used, so
- *				that none of them comes again after a crash
+ *	covered		a value is covered if the WAL says that it and all values
+ *				before it are used, so that it does not come again after a
+ *				crash
+ *	serve		a sequence serves a spec, or the spec's layout, if its MAXVALUE
+ *				is the spec's last value
  *	file		the file on disk that has the sequence's page; commands that
  *				rewrite the sequence, such as ALTER SEQUENCE ... RESTART, give
  *				it another one
@@ -38,8 +41,9 @@ typedef struct TickLimits
 {
 	int64		max_lead;		/* how far a value's time may be ahead of the
 								 * clock */
-	int64		max_wait;		/* the longest wait for a clock that is behind
-								 * by more than a tick, or has stopped */
+	int64		max_wait;		/* how long a call may wait for that; does not
+								 * limit the waits for the next tick of a
+								 * clock that goes on */
 } TickLimits;
 
 /*

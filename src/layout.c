@@ -31,10 +31,12 @@
 	((POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY)
 
 /*
- * An ID of the layout "decimal" is made of decimal digits: five of the launch,
- * five of the generator, and before them a counter.  The largest counter is
- * the largest for which all launches and generators fit into a bigint: 2^63 /
- * 10^10, rounded down, less one.
+ * An ID of the layout "decimal" is made of decimal digits.  The last five are
+ * the number of a "launch", of a program that makes IDs, and take the place of
+ * a shard.  The five before them are the number of a "generator", and the
+ * others are a counter.  The largest counter is the largest for which all
+ * launches and generators fit into a bigint: 2^63 / 10^10, rounded down, less
+ * one.
  */
 #define DECIMAL_LAUNCHES	100000
 #define DECIMAL_GENERATORS	100000
@@ -51,8 +53,9 @@
  * Names and reserved values must never change, because sequences and values of
  * type snowflake_layout depend on them.  For the same reason, a layout that is
  * added after version 1.0 must change nothing for users who have its
- * definition as a custom layout.  find_builtin() must not give their layout a
- * name then, and layout_init() must not give it another MAXVALUE.
+ * definition as a custom layout.  Whoever adds such a layout has to make
+ * find_builtin() and the loop in layout_init() pass over it, so that a custom
+ * layout with its definition keeps its text and its MAXVALUE.
  */
 static const struct
 {
@@ -103,7 +106,7 @@ static struct
 static bool builtins_loaded = false;
 
 /*
- * A number whose lowest bits, so many, are set.
+ * A number whose lowest "bits" bits are set.
  */
 static inline uint64
 low_bits(int bits)
@@ -287,9 +290,10 @@ layout_of_max_value(int64 max_value)
  * before all others.  Reading an ID still uses the whole field, because
  * another system may have set the bit.
  *
- * The last tick of the timestamp's field is never used, so that
- * layout_min_id() can return a number larger than every ID.  Ticks whose time
- * a timestamptz cannot hold are not used either.
+ * The last tick of the timestamp's field is not used, so that layout_min_id()
+ * can return a number larger than every ID.  Ticks whose time a timestamptz
+ * cannot hold are not used either.  A timestamp that wraps around has no such
+ * ends.
  */
 static void
 derive_from_bits(Layout *layout, const LayoutDefinition *definition)
@@ -308,7 +312,7 @@ derive_from_bits(Layout *layout, const LayoutDefinition *definition)
 		shift += field->bits;
 
 		if (definition_field_is(definition, i, "timestamp"))
-			field->role = LAYOUT_TIMESTAMP;
+			field->role = LAYOUT_TICK;
 		else if (definition_field_is(definition, i, "sequence") ||
 				 (definition->kind == LAYOUT_TRACE &&
 				  i == layout->nfields - 1))
@@ -318,7 +322,7 @@ derive_from_bits(Layout *layout, const LayoutDefinition *definition)
 
 		switch (field->role)
 		{
-			case LAYOUT_TIMESTAMP:
+			case LAYOUT_TICK:
 				layout->tick_unit = field->unit;
 				break;
 			case LAYOUT_SHARD:
@@ -381,9 +385,10 @@ set_decimal_field(LayoutField *field, const char *name, LayoutRole role,
 /*
  * The layout "decimal"
  *
- * The counter is the sequence number, and the generator is the tick.  No clock
- * moves that tick on: when the last slot of a generator has been taken, the
- * sequence goes on with the first slot of the next generator.
+ * The counter is the sequence number, and it begins at 1.  The field called
+ * "generator" is the tick.  No clock moves that tick on: when the last slot of
+ * a tick has been taken, the sequence goes on with the first slot of the next
+ * one.
  */
 static void
 derive_decimal(Layout *layout)
@@ -391,9 +396,11 @@ derive_decimal(Layout *layout)
 	layout->tick_unit = DECIMAL_LAUNCHES;
 	layout->number_unit = UINT64CONST(1) * DECIMAL_LAUNCHES * DECIMAL_GENERATORS;
 	layout->shard_unit = 1;
+
+	/* The counter 0 is never made, but it can be read and composed. */
 	set_decimal_field(&layout->fields[0], "counter", LAYOUT_SEQUENCE,
 					  layout->number_unit, DECIMAL_COUNTERS + 1);
-	set_decimal_field(&layout->fields[1], "generator", LAYOUT_TIMESTAMP,
+	set_decimal_field(&layout->fields[1], "generator", LAYOUT_TICK,
 					  layout->tick_unit, DECIMAL_GENERATORS);
 	set_decimal_field(&layout->fields[2], "launch", LAYOUT_SHARD,
 					  layout->shard_unit, DECIMAL_LAUNCHES);
@@ -470,14 +477,14 @@ layout_init(Layout *layout, const LayoutDefinition *definition)
 		}
 	}
 
-	/* The layout may be shorter than a year. */
-	layout->last_year = PG_INT64_MAX;
+	layout->last_year_value = PG_INT64_MAX;
 	if (layout->has_time)
 	{
 		int64		end_tick = spec->last_tick + 1;
 		int64		ticks_in_year = 365 * USECS_PER_DAY / spec->tick_usecs;
 
-		layout->last_year = spec->slots *
+		/* The layout may be shorter than a year. */
+		layout->last_year_value = spec->slots *
 			(end_tick - Min(end_tick, ticks_in_year));
 	}
 }
@@ -559,7 +566,7 @@ field_value(const Layout *layout, const LayoutField *field, uint64 id)
 {
 	if (layout->definition.kind == LAYOUT_DECIMAL)
 		return id / field->unit % field->count;
-	if (field->role == LAYOUT_TIMESTAMP)
+	if (field->role == LAYOUT_TICK)
 		return id >> field->shift;
 	return id >> field->shift & low_bits(field->bits);
 }
@@ -593,6 +600,7 @@ layout_shard(const Layout *layout, uint64 id)
 	{
 		const LayoutField *field = &layout->fields[i];
 
+		/* A layout of decimal digits has one such field, and no bits. */
 		if (field->role == LAYOUT_SHARD)
 			shard = shard << field->bits | field_value(layout, field, id);
 	}

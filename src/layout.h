@@ -14,7 +14,8 @@
  * and they raise no error.  If a function returns false, its caller raises the
  * error.  Nothing here knows where values come from.
  *
- * Times are microseconds since 2000-01-01 00:00:00 UTC, as in a timestamptz.
+ * Times are microseconds since 2000-01-01 00:00:00 UTC, as in a timestamptz,
+ * except for the epoch of a LayoutDefinition.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -42,7 +43,8 @@ typedef enum LayoutKind
 	LAYOUT_TRACE,				/* bits, but the timestamp wraps around, and
 								 * the sequence number begins at 1 and is
 								 * called "counter" */
-	LAYOUT_DECIMAL				/* decimal digits, and no timestamp */
+	LAYOUT_DECIMAL				/* decimal digits, and a tick that no clock
+								 * moves on */
 } LayoutKind;
 
 /*
@@ -66,13 +68,15 @@ typedef struct LayoutDefinition
 /*
  * What the generator is told of a layout: value = tick * slots + slot.
  *
- * The owner of a sequence binds it to a spec by its MAXVALUE.  Where two specs
- * may share a MAXVALUE, a caller needs the right to set the sequence, because
- * one call with a wrong epoch could push it years ahead.
+ * The owner of a sequence chooses what it serves: those specs whose max_value
+ * is the sequence's MAXVALUE.  Each built-in layout has a max_value of its
+ * own.  Layouts without a name may share one, although their epochs differ,
+ * and a call with a wrong epoch could push the sequence years ahead.  So
+ * callers that use such a spec need UPDATE on the sequence.
  */
 typedef struct TickSpec
 {
-	uint64		number;			/* identifies the spec in this session */
+	uint64		id;				/* identifies the spec in this session */
 	TimestampTz epoch;			/* when tick 0 began */
 	int64		tick_usecs;		/* length of a tick in microseconds; 0 for a
 								 * plain counter */
@@ -82,15 +86,14 @@ typedef struct TickSpec
 								 * spec's sequences; may be some values before
 								 * the end of last_tick */
 	bool		is_default;		/* is this the spec of next_id_seq? */
-	bool		needs_update;	/* does a caller need UPDATE on the sequence,
-								 * as another spec may have this max_value? */
-	const char *layout;			/* for messages of the call that gave the
-								 * spec; may not outlive it */
+	bool		needs_update;	/* do callers need UPDATE on the sequence? */
+	const char *layout;			/* the layout's text, for messages; may be
+								 * freed after the call that gave the spec */
 } TickSpec;
 
 typedef enum LayoutRole
 {
-	LAYOUT_TIMESTAMP,			/* the tick */
+	LAYOUT_TICK,				/* the tick */
 	LAYOUT_SHARD,				/* the shard, or a part of it */
 	LAYOUT_SEQUENCE				/* the sequence number */
 } LayoutRole;
@@ -119,11 +122,13 @@ typedef struct LayoutField
  */
 typedef struct Layout
 {
-	char		text[LAYOUT_TEXT_SIZE]; /* name or definition, as printed */
+	char		text[LAYOUT_TEXT_SIZE]; /* name or definition, as printed.  It
+										 * comes first, because it is the key
+										 * of a table of layouts. */
 	LayoutDefinition definition;
-	TickSpec	spec;			/* "number" is left to the caller */
-	int64		last_year;		/* first value of the layout's last year, or
-								 * PG_INT64_MAX if IDs tell no time */
+	TickSpec	spec;			/* "id" is left to the caller */
+	int64		last_year_value;	/* where the layout's last year begins, or
+									 * PG_INT64_MAX if IDs tell no time */
 
 	bool		has_clock;		/* do ticks follow the clock? */
 	bool		has_time;		/* does an ID tell its time? */
@@ -139,8 +144,8 @@ typedef struct Layout
 	uint64		tick_mask;		/* bits of a tick that are in the ID */
 	uint64		tick_unit;		/* an ID grows by this if the tick does by 1 */
 	uint64		number_unit;	/* the same for the sequence number */
-	uint64		shard_unit;		/* the same for the shard, or 0 if it has
-								 * several fields */
+	uint64		shard_unit;		/* the same for the shard, or 0 if it has no
+								 * field or several */
 	int			nfields;
 	LayoutField fields[LAYOUT_MAX_FIELDS];	/* most significant first */
 } Layout;
@@ -151,7 +156,8 @@ typedef struct Layout
 typedef struct LayoutError
 {
 	const char *reason;
-	bool		unknown_name;	/* is it a name that no built-in layout has? */
+	bool		unknown_name;	/* is it neither a definition nor the name of
+								 * a built-in layout? */
 	int			start;
 	int			length;
 } LayoutError;

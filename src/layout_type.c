@@ -54,8 +54,8 @@ typedef struct StoredLayout
 
 /*
  * The layouts that this session has used, by their text.  When there are this
- * many, no more custom layouts are added, because anyone can define any number
- * of them.  Few sessions use more than two.
+ * many, those that are named in calls are no longer added, because anyone can
+ * define any number of them.  Few sessions use more than two.
  */
 #define LAYOUTS_REMEMBERED	32
 
@@ -91,7 +91,10 @@ find_layout(const char *text, MemoryContext context)
 
 	if (layout == NULL && layout_parse(text, &definition, &error))
 	{
-		/* layout_init() will set the hash key to this text. */
+		/*
+		 * Layout.text is the hash key, and layout_init() will set it to the
+		 * printed text.  So that must be the text which is looked for.
+		 */
 		layout_print(&definition, printed);
 		if (strcmp(printed, text) != 0)
 			return NULL;
@@ -103,7 +106,7 @@ find_layout(const char *text, MemoryContext context)
 			layout = MemoryContextAlloc(context, sizeof(Layout));
 
 		layout_init(layout, &definition);
-		layout->spec.number = ++specs;
+		layout->spec.id = ++specs;
 	}
 	return layout;
 }
@@ -114,7 +117,7 @@ find_layout(const char *text, MemoryContext context)
  *
  * The value needs no detoasting, because the type has STORAGE plain, the
  * default of CREATE TYPE.  With it, a value is never compressed or moved out
- * of line, and always has a length of four bytes.
+ * of line, and its length is always in a header of four bytes.
  */
 static const char *
 stored_text(Datum value)
@@ -213,13 +216,13 @@ layout_type_look_up(FunctionCallInfo fcinfo, int argument)
 /*
  * The built-in layout that sequences with this MAXVALUE serve.  If there is
  * none, return the default layout.  The sequence does not serve that one
- * either, so sequence_lock_and_check() will raise the error that the caller
- * needs.
+ * either, so the caller gets the right error when it uses the sequence for the
+ * layout, which sequence.c checks.
  */
 const Layout *
 layout_type_served(int64 max_value)
 {
-	static const Layout *last = NULL;	/* the last one but the default */
+	static const Layout *last = NULL;	/* found last, but not the default */
 	const char *name;
 
 	if (max_value == layout_type_default->spec.max_value)

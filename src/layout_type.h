@@ -33,8 +33,8 @@ extern void layout_type_require_time(const Layout *layout);
  * has no such argument.
  *
  * If fn_extra is set, it is the layout: layout_type_look_up() sets it if the
- * argument is a constant.  So a function with a layout among its arguments
- * must not use fn_extra for anything else.
+ * argument is a constant.  So a function that calls this with an argument that
+ * is a layout must not use fn_extra for anything else.
  */
 static inline const Layout *
 layout_type_argument(FunctionCallInfo fcinfo, int argument)

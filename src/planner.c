@@ -116,9 +116,9 @@ runs_unchanged(Oid function)
  *
  * When the replacement runs, it looks for next_id() to check that its caller
  * may call that function.  So it is used only if it will find next_id().  All
- * roles must be allowed to call the replacement itself, because an expression
- * may be planned for one role and be evaluated for another, as the CHECK of a
- * domain is.
+ * roles must be allowed to call snowflake_next_id_in_copy(), because an
+ * expression may be planned for one role and be evaluated for another, as the
+ * CHECK of a domain is.
  */
 static Node *
 replacement_for_copy(const FuncExpr *call)

@@ -514,7 +514,7 @@ check_locked_sequence(SequenceState *seq, const TickSpec *spec, SequenceUse use)
 
 	/* A spec may need a privilege that the one before did not need. */
 	if (use != SEQUENCE_TAKE || seq->taker != GetUserId() ||
-		seq->spec.number != spec->number)
+		seq->spec.id != spec->id)
 		check_privileges(seq, spec, use);
 
 	if (rel != NULL)
@@ -522,7 +522,7 @@ check_locked_sequence(SequenceState *seq, const TickSpec *spec, SequenceUse use)
 		load_sequence(seq, rel, spec, invalidations);
 		relation_close(rel, NoLock);
 	}
-	else if (seq->spec.number != spec->number)
+	else if (seq->spec.id != spec->id)
 		check_spec(seq, spec);
 
 	seq->spec = *spec;
@@ -572,11 +572,11 @@ lock_sequence(SequenceState *seq)
 }
 
 /*
- * sequence_lock_max_value(), for a transaction's first use of the sequence, or
- * if its catalog entries have to be read again
+ * sequence_lock_and_get_max_value(), for a transaction's first use of the
+ * sequence, or if its catalog entries have to be read again
  */
 int64
-sequence_lock_max_value_slow(SequenceState *seq)
+sequence_lock_and_get_max_value_slow(SequenceState *seq)
 {
 	lock_sequence(seq);
 	if (seq->loaded == sequence_invalidations)

@@ -104,7 +104,7 @@ extern SequenceState *sequence_find_slow(Oid relid);
 extern bool sequence_owned_by_extension(Oid relid);
 extern Oid	sequence_default_slow(Oid function);
 extern int64 sequence_read_max_value(Oid relid);
-extern int64 sequence_lock_max_value_slow(SequenceState *seq);
+extern int64 sequence_lock_and_get_max_value_slow(SequenceState *seq);
 extern void sequence_lock_and_check(SequenceState *seq, const TickSpec *spec,
 									SequenceUse use);
 extern bool sequence_lock_to_look(SequenceState *seq, const TickSpec *spec,
@@ -155,14 +155,14 @@ sequence_default(Oid function)
  * sequence in between.
  */
 static inline int64
-sequence_lock_max_value(Oid relid)
+sequence_lock_and_get_max_value(Oid relid)
 {
 	SequenceState *seq = sequence_find(relid);
 
 	if (likely(seq->lxid == MyLocalTransactionId &&
 			   seq->loaded == sequence_invalidations))
 		return seq->max_value;
-	return sequence_lock_max_value_slow(seq);
+	return sequence_lock_and_get_max_value_slow(seq);
 }
 
 /*
@@ -175,7 +175,7 @@ sequence_is_checked(const SequenceState *seq, const TickSpec *spec)
 	return seq->lxid == MyLocalTransactionId &&
 		seq->loaded == sequence_invalidations &&
 		seq->taker == GetUserId() &&
-		seq->spec.number == spec->number;
+		seq->spec.id == spec->id;
 }
 
 #endif							/* SNOWFLAKE_SEQUENCE_H */

@@ -70,9 +70,9 @@ lead_datum(const Layout *layout, const TickStatus *status)
  * ahead of the clock, how much further the WAL covers the sequence, and the
  * time at which the layout ends.
  *
- * All four are NULL in a layout without a clock.  Before the first ID the
- * first three are, and in a layout whose timestamp wraps around the last one
- * is.
+ * All four are NULL in a layout without a clock.  The first three are NULL
+ * before the first ID, and the last one is NULL in a layout whose timestamp
+ * wraps around.
  *
  * Unlike the other functions that use the settings, this one does not call
  * snowflake_define_settings().  The limits decide only status.state, which is
@@ -100,11 +100,11 @@ snowflake_status(PG_FUNCTION_ARGS)
 	if (status.called && layout->has_clock)
 	{
 		int64		tick = status.value / layout->spec.slots;
-		int64		covered = status.covered / layout->spec.slots;
+		int64		covered_tick = status.covered / layout->spec.slots;
 
 		values[0] = TimestampTzGetDatum(last_time(layout, &status));
 		values[1] = lead_datum(layout, &status);
-		values[2] = interval_datum((covered - tick) * layout->spec.tick_usecs);
+		values[2] = interval_datum((covered_tick - tick) * layout->spec.tick_usecs);
 		nulls[0] = nulls[1] = nulls[2] = false;
 	}
 
@@ -290,9 +290,9 @@ snowflake_sequences(PG_FUNCTION_ARGS)
 
 /*
  * Raise an error unless values of the layout may follow the sequence's last
- * value.  They may if the sequence already serves the layout, or if its last
- * value has counted rows and so is smaller than all values that the layout
- * will take from now on.  But if the sequence has been used for another
+ * value.  They may if the sequence has the layout's MAXVALUE already, or if
+ * its last value has counted rows: this is a small number, and the clock has
+ * passed it or soon will.  But if the sequence has been used for another
  * layout, its last value is a time counted from another epoch or in other
  * ticks, and may be years ahead of the clock in this layout.
  */
@@ -368,7 +368,10 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	PreventCommandDuringRecovery("snowflake_alter_sequence()");
 	PreventCommandIfReadOnly("snowflake_alter_sequence()");
 
-	/* This takes a lock, after which no other session takes a value. */
+	/*
+	 * This takes a lock, after which no other session takes a value.  "name"
+	 * is qualified and quoted.
+	 */
 	name = sequence_lock_to_alter(sequence, &max_value);
 
 	if (!layout->spec.is_default && sequence_owned_by_extension(sequence))
@@ -414,9 +417,9 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
  * The last value of the tick that an ID belongs to.  All IDs that the layout
  * makes from later values are larger than the ID.
  *
- * Raise an error if the ID cannot be one that the layout has made by now.  To
- * make larger IDs than such a one, the sequence would have to go far ahead of
- * the clock.
+ * Raise an error if the time of the ID is more than a day ahead of the clock:
+ * then the ID is of another layout, or a clock is wrong, and to make larger
+ * IDs the sequence would have to stay that far ahead.
  */
 static int64
 value_of_id(const Layout *layout, int64 id)
@@ -429,9 +432,10 @@ value_of_id(const Layout *layout, int64 id)
 	tick = layout_tick(layout, (uint64) id);
 
 	/*
-	 * An ID that is too large for the layout has bits above the timestamp.
-	 * layout_tick() counts them as part of the tick, so that the tick has no
-	 * time or a time that is beyond the layout's end.
+	 * An ID that is too large for the layout is of a tick that the layout does
+	 * not use, because layout_tick() counts bits above the timestamp as part
+	 * of the tick.  That tick has no time, or one that is beyond the layout's
+	 * end.
 	 */
 	if (!layout_tick_time(layout, tick, &ts) || id > layout_max_id(layout, ts))
 		ereport(ERROR,
@@ -484,7 +488,9 @@ snowflake_advance(PG_FUNCTION_ARGS)
 
 	sequence = PG_GETARG_OID(0);
 	layout = PG_NARGS() > 2 ? layout_type_argument(fcinfo, 2) :
-		layout_type_served(sequence_lock_max_value(sequence));
+		layout_type_served(sequence_lock_and_get_max_value(sequence));
+
+	/* This checks privileges before anything is said about the ID. */
 	sequence_lock_and_check(sequence_find(sequence), &layout->spec, SEQUENCE_SET);
 
 	layout_type_require_time(layout);
