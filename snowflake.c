@@ -377,7 +377,6 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 		{
 			ids->sequence = PG_GETARG_OID(2);
 
-
 			/*
 			 * Not layout_type_argument(), which would use fn_extra, as
 			 * SRF_FIRSTCALL_INIT() does.
