@@ -187,8 +187,8 @@ next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
 			return REFUSED_USED_UP;
 
 		/*
-		 * Move up to the clock's tick, and keep the slot.  A value that is not
-		 * moved up has a tick that begins after the clock, or has begun.
+		 * Move up to the clock's tick, and keep the slot.  If there is no need
+		 * to, the value's tick is the clock's own or a later one.
 		 */
 		if (tick < clock_tick)
 			value += (clock_tick - tick) * spec->slots;
