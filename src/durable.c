@@ -77,18 +77,19 @@ durable_init(void)
 /*
  * Does synchronous_standby_names ask for standbys?
  *
- * The checkpointer reads the setting and says in shared memory whether it
- * does.  A status of 0 can mean two things:
+ * The checkpointer reads the setting and notes in shared memory whether it
+ * asks for any.  A status of 0 can mean one of two things:
  *
- * - The checkpointer has not read the setting yet.
+ * - The checkpointer has not read the setting yet, because the server has just
+ * started.
  *
- * - The checkpointer has read it, and it is empty.  Only servers before 15.13,
- * 16.9 and 17.5 show this in the same way, because they have one bit for both.
+ * - The checkpointer has read the setting, and it is empty.  Only servers
+ * before 15.13, 16.9 and 17.5 show this by 0, because they have a single bit.
  *
- * In both cases this backend's own copy of the setting has the answer, unless
- * it is out of date because a reload is pending.  On those older servers the
- * answer is no then, because the first case lasts only for a moment after the
- * start.
+ * In both cases look at this backend's own copy of the setting.  In the second
+ * case the copy is empty, too, unless it is out of date because a reload is
+ * pending.  So on those older servers the answer is no while a reload is
+ * pending.  That is wrong only in the first case, which lasts for a moment.
  */
 static inline bool
 standbys_asked_for(void)
@@ -226,8 +227,8 @@ wait_for_standbys(XLogRecPtr lsn)
 			return;
 
 		/*
-		 * Until the checkpointer has read the setting, SyncRepWaitForLSN()
-		 * may not wait.
+		 * Wait until the checkpointer has read the setting, because before
+		 * that SyncRepWaitForLSN() can return without having waited.
 		 */
 		if (SharedStandbyStatus() == 0)
 		{
@@ -275,7 +276,11 @@ wait_for_standbys(XLogRecPtr lsn)
 			return;
 		}
 
-		/* If the postmaster dies, the wait sets ProcDiePending alone. */
+		/*
+		 * When the postmaster dies, SyncRepWaitForLSN() sets ProcDiePending
+		 * but not InterruptPending, without which CHECK_FOR_INTERRUPTS() does
+		 * nothing.
+		 */
 		if (ProcDiePending)
 			InterruptPending = true;
 

@@ -272,9 +272,10 @@ log_values(SequenceState *seq, const TickSpec *spec,
 	XLogRecPtr	recptr;
 
 	/*
-	 * nextval() gives the transaction an ID here, so that the commit flushes
-	 * the record and waits for standbys.  This needs no transaction ID,
-	 * because durable_wait() does both before the value is returned.
+	 * At this point nextval() has a transaction ID assigned, so that the
+	 * commit flushes the record and waits for standbys.  No transaction ID is
+	 * needed here, because durable_wait() does both before the value is
+	 * returned.
 	 */
 	START_CRIT_SECTION();
 
@@ -326,8 +327,9 @@ log_values(SequenceState *seq, const TickSpec *spec,
  * A copy is another file, and when the sequence gets another file,
  * invalidate_relation() in sequence.c makes this backend forget its record.
  *
- * A backend that could not attach the memory goes by the second rule beside
- * others that go by the first, since each rule is safe whatever others do.
+ * If a backend could not attach the shared memory, it goes by the second rule
+ * while other backends go by the first.  That is safe, because neither rule
+ * depends on which rule the others go by.
  */
 static pg_noinline bool
 find_record(SequenceState *seq, XLogRecPtr lsn)
@@ -343,15 +345,18 @@ find_record(SequenceState *seq, XLogRecPtr lsn)
 /*
  * May this backend trust log_cnt?
  *
- * log_cnt counts the values that a WAL record covers: the record whose LSN the
- * page has.  But if the page is a copy, then that record is of another file,
- * and if the record is an image of the page, then it covers nothing beyond the
- * last value.  So trust log_cnt if find_record() knows better.  Usually the
- * page's LSN is still that of the record which this backend has found last.
+ * log_cnt is meant to count the values beyond the last one that the record
+ * covers whose LSN the page has.  It is wrong if the page is a copy, because
+ * that record is then of another file.  It is also wrong if that record is an
+ * image of the page, because an image covers nothing beyond the last value.
+ * So trust log_cnt only if find_record() says that it is right.  Usually the
+ * page still has the LSN for which that is known, because find_record() has
+ * been asked about it or log_values() has written the record.
  *
- * If it has found none, record_lsn is 0, and a page with the LSN 0 would pass
- * for known.  put_value() writes a record for such a page in any case, because
- * 0 is not newer than the redo pointer.
+ * If no record has been found, record_lsn is 0, which is also the LSN of a
+ * page without WAL.  Returning true for such a page is harmless: put_value()
+ * writes a record for it in any case, because 0 is not newer than the redo
+ * pointer.
  */
 static inline bool
 log_cnt_is_valid(SequenceState *seq, XLogRecPtr lsn)
@@ -627,7 +632,10 @@ wait_and_take_values(SequenceState *seq, const TickSpec *spec,
 			clock_event = NewWaitEvent("SnowflakeClock");
 		wait_usecs(wait, clock_event);
 
-		/* During the wait, invalidations of the sequence may have come. */
+		/*
+		 * During the wait, this backend may have processed an invalidation of
+		 * the sequence.  Then the sequence has to be checked again.
+		 */
 		if (!sequence_is_checked(seq, spec))
 			prepare_to_take(seq, spec);
 		result = take_values(seq, spec, limits->max_lead, wanted, attempt, lsn);
@@ -649,8 +657,9 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	XLogRecPtr	lsn;
 
 	/*
-	 * XactReadOnly is also set during recovery.  In parallel mode, workers do
-	 * not share with their leader what each remembers of a sequence.
+	 * XactReadOnly is also set during recovery.  Parallel mode is refused,
+	 * because the leader and its workers would not share what each of them
+	 * remembers of a sequence.
 	 */
 	if (unlikely(XactReadOnly || IsInParallelMode()))
 	{

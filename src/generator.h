@@ -13,16 +13,17 @@
  *	value		what a sequence holds: tick * slots + slot
  *	spec		what the generator has to know of a layout: how long a tick is,
  *				how many slots it has, and which value is the last one
- *	covered		a value is covered if the WAL says that it and all values
+ *	covered		a value is covered if a WAL record says that it and all values
  *				before it are used, so that it does not come again after a
- *				crash
+ *				crash; the last covered value is often larger than the last
+ *				value that was taken
  *	serve		a sequence serves a spec, or the spec's layout, if its MAXVALUE
  *				is the spec's last value
  *	file		the file on disk that has the sequence's page; commands that
  *				rewrite the sequence, such as ALTER SEQUENCE ... RESTART, give
  *				it another one
  *	first touch	a backend's first use of a file, when it cannot know yet
- *				whether the page tells the truth about what is covered
+ *				whether what the page says of covered values is true
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -66,7 +67,7 @@ typedef struct TickStatus
 	TickState	state;
 	bool		called;			/* has a value been taken yet? */
 	int64		value;			/* the last value taken */
-	int64		covered;		/* the last value that the WAL covers */
+	int64		covered;		/* the last covered value */
 } TickStatus;
 
 #pragma GCC visibility push(hidden)

@@ -47,10 +47,12 @@ page_unpin(void)
 
 /*
  * A transaction ends.  At an abort, PostgreSQL releases the pin right after
- * this callback, so only forget it.  At all other events, those before a
- * commit or PREPARE TRANSACTION among them, release the pin, because
- * PostgreSQL warns of a pin that is left after a commit.  A deferred trigger
- * that calls next_id() later pins the page again.
+ * this callback, so only forget it.  At all other events, release it, because
+ * PostgreSQL warns of a pin that is left after a commit.
+ *
+ * PostgreSQL calls this twice for a commit, before and after it.  Deferred
+ * triggers have fired when the first call comes.  So the second call finds a
+ * pin only if another library's callback has called next_id() in between.
  */
 static void
 end_transaction(XactEvent event, void *arg pg_attribute_unused())

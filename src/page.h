@@ -19,7 +19,8 @@
 #include "sequence.h"
 
 /*
- * A sequence's tuple: a header without a null bitmap, and three columns.
+ * The size of a sequence's tuple: a header without a null bitmap, and three
+ * columns
  */
 #define SEQUENCE_TUPLE_SIZE \
 	(MAXALIGN(SizeofHeapTupleHeader) + \

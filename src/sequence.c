@@ -39,7 +39,12 @@
 
 #include "sequence.h"
 
-/* How often something known here was invalidated; what has 0 never is valid */
+/*
+ * A number that grows whenever something that is known here is invalidated.
+ * What is read from the catalogs is kept with the number at that time, and is
+ * valid while the number is the same.  It begins with 1, so that what is kept
+ * with 0 is not valid.
+ */
 uint64		sequence_invalidations = 1;
 
 /* The sequences that this backend has used, and the one used last */

@@ -24,8 +24,8 @@
 #include "layout.h"
 
 /*
- * The values that can be taken while the clock is within a tick: usually the
- * current one, until it ends.
+ * The values that can be taken while the clock is within one tick.  As long as
+ * it is, the next value can be found without a division.
  */
 typedef struct TickWindow
 {
@@ -51,7 +51,8 @@ typedef struct SequenceState
 	Oid			taker;			/* role whose right to take values of "spec"
 								 * this transaction has checked, or
 								 * InvalidOid */
-	TickSpec	spec;			/* for which it was checked last */
+	TickSpec	spec;			/* the spec for which the sequence was
+								 * checked last */
 
 	/* From the catalogs. */
 	uint64		loaded;			/* sequence_invalidations when they were
@@ -77,8 +78,8 @@ typedef struct SequenceState
  */
 typedef struct DefaultSequence
 {
-	Oid			functions[4];	/* the last one that was looked up stands
-								 * first; unused ones are InvalidOid */
+	Oid			functions[4];	/* the one looked up last stands first; unused
+								 * entries are InvalidOid */
 	Oid			sequence;
 	uint64		invalidations;
 } DefaultSequence;

@@ -10,12 +10,14 @@
  * each ID would wait for the disk.
  *
  * To avoid that, a backend that writes a record for a file notes the file and
- * the record's LSN here.  Another backend finds them here if the page still
- * has that LSN, and then knows that the page shows what the record covers.  It
- * is not misled by a copy of the page, which has the same LSN, because the
- * copy is another file, nor by a new file with the number of an old one,
- * because a page that was not logged by this record does not have its LSN.
- * LSNs can come again only after a crash, which ends the shared memory.
+ * the record's LSN here.  If another backend finds the page's file and LSN
+ * here, it knows that log_cnt on the page counts values that this record
+ * covers.
+ *
+ * Two other pages could be mistaken for that page, but are not.  A copy of the
+ * page has the same LSN, but it is in another file.  A new file can get the
+ * number of a dropped one, but its page has another LSN.  An LSN can come
+ * again only after a crash, which ends the shared memory.
  *
  * PostgreSQL 15 and 16 have shared memory only for libraries that are
  * preloaded.  Without it nothing is found here, and each backend writes its
@@ -51,9 +53,9 @@ typedef struct FileRecord
  * The memory is a table of sets.  A file belongs to one set, by its hash, and
  * has one of the set's places when a record was noted for it.
  *
- * If all places of a set are taken, a file loses its place to another one.
- * The backends that use it then write records of their own, and so the file
- * takes the place of a third one, and so on.  Only a server with thousands of
+ * If all places of a set are taken, a new file takes the place of another one.
+ * Backends that use that other file then write records of their own, which
+ * takes the place of a third file, and so on.  Only a server with thousands of
  * busy sequences has that many files in a set.
  */
 #define PLACES		8

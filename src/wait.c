@@ -47,8 +47,10 @@ wait_monotonic_time(void)
 }
 
 /*
- * Wait for about this long, or for a shorter time.  pg_stat_activity shows the
- * given wait event.
+ * Wait for about this long, but no longer than NAP_USECS, and perhaps for a
+ * shorter time, because setting this backend's latch ends a sleep.  While the
+ * backend sleeps, pg_stat_activity shows the given wait event.
+ *
  * This obeys cancel, timeouts and shutdown by raising an error, so the caller
  * must not hold a lock on a page.
  */
