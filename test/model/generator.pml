@@ -41,8 +41,8 @@
 #define REDO_CHECK		2	/* COPIES twice: log if a checkpoint began after the page's last record */
 #define REDO_EQUAL		3	/* COPIES torn: log also if it began at the very end of that record */
 #define FIRST_TOUCH		4	/* COPIES twice: log at a backend's first use of a file */
-#define LOG_MARK		5	/* COPIES twice: log the mark up to which values count as covered */
-#define LOG_AHEAD		6	/* COPIES twice: log the mark rather than the value that was taken */
+#define LOG_COVERED		5	/* COPIES twice: write a record of what is covered */
+#define LOG_AHEAD		6	/* COPIES twice: log the last covered value, not the one that was taken */
 #define FLUSH_FIRST		7	/* COPIES twice: flush the record before a value goes out */
 #define FLUSH_OTHERS	8	/* COPIES order: flush it also if another backend has inserted it */
 #define MINIMAL_COUNT	9	/* MINIMAL twice: count no value as covered while the file has no WAL */
@@ -73,7 +73,7 @@
 
 #define keeps(rule)			(OMIT != rule)
 #define new_last			(page.last + 1 - advances[me])
-#define mark				(new_last + AHEAD < LAST -> new_last + AHEAD : LAST)
+#define last_covered		(new_last + AHEAD < LAST -> new_last + AHEAD : LAST)
 #define copy(to, from)		to.last = from.last; to.count = from.count; to.lsn = from.lsn
 #define set(to, l, c, n)	to.last = l; to.count = c; to.lsn = n
 #define differ(a, b)		(a.last != b.last || a.count != b.count || a.lsn != b.lsn)
@@ -280,8 +280,8 @@ end: do
 #if !keeps(DIRTY_FIRST)
 		dirty = true;
 #endif
-#if keeps(LOG_MARK)
-		inserts((keeps(LOG_AHEAD) -> mark : new_last), 0);
+#if keeps(LOG_COVERED)
+		inserts((keeps(LOG_AHEAD) -> last_covered : new_last), 0);
 		printf("backend %d: inserts the record at LSN %d: last value %d\n",
 			me + 1, inserted, wal_last[inserted]);
 #endif
@@ -289,7 +289,7 @@ end: do
 		}
 	:: atomic {
 		step[me] == RESTORE ->
-#if keeps(LOG_MARK)
+#if keeps(LOG_COVERED)
 		page.lsn = inserted;
 #if SETTING == COPIES
 		if
@@ -300,8 +300,8 @@ end: do
 		noted = inserted;
 #endif
 #endif
-		known[me] = (keeps(LOG_MARK) -> page.lsn : SOME_LSN);
-		page.count = mark - new_last;
+		known[me] = (keeps(LOG_COVERED) -> page.lsn : SOME_LSN);
+		page.count = last_covered - new_last;
 		page.last = new_last;
 		unlock();
 		step[me] = (keeps(FLUSH_FIRST) -> FLUSH : RETURN)
@@ -311,7 +311,7 @@ end: do
 #if !keeps(DIRTY_FIRST)
 		dirty = true;
 #endif
-		page.count = (needs_wal -> page.last + page.count - new_last : (keeps(MINIMAL_COUNT) -> 0 : mark - new_last));
+		page.count = (needs_wal -> page.last + page.count - new_last : (keeps(MINIMAL_COUNT) -> 0 : last_covered - new_last));
 #if !keeps(MINIMAL_COUNT)
 		known[me] = SOME_LSN;
 #endif
