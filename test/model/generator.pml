@@ -4,37 +4,47 @@
  *	  below, with a crash after any of them.  script/model runs it.
  *
  * Two backends take values from one sequence.  Their steps are those of
- * put_value() in generator.c and durable_wait() in durable.c, where comments
- * name them.
- * A step, an "atomic" here, is what happens between two moments at which
- * another process can see or change something.  The clock stands still, so a
- * value is always the last one plus one, and the sequence alone has to be
- * right.  An LSN is a number of records, and only the sequence's own count.
+ * lock_page_to_change(), put_value() and log_values() in generator.c and of
+ * durable_wait() in durable.c.  Comments in generator.c name the steps.
  *
- * Files have no numbers.  When the sequence gets another file, every backend of
- * the model forgets what it knew of the old one, as a backend does when it reads
- * the catalogs again.  So the model cannot show a backend that compares the
- * files' numbers instead, and is wrong when the server has used up all numbers
- * and gives the new file that of the old one.  test/t/crash_file_number_again.pl does.
+ * A step, which is an "atomic" here, is what happens between two moments at
+ * which another process can see or change something.  The clock stands still,
+ * so a value is always the last one plus one, and only the sequence can keep
+ * values apart.  An LSN is the number of records up to there.  Only records of
+ * the sequence are counted.
  *
- * -DSETTING= takes one of four settings.
+ * Files have no numbers.  When the sequence gets another file, every backend
+ * of the model forgets what it knew of the old one, as a backend does when it
+ * reads the catalogs again.  So the model cannot show the error of a backend
+ * that compares the files' numbers instead, and takes the new file for the old
+ * one when the server has used up all numbers and gives a number out again.
+ * test/t/crash_file_number_again.pl shows that error.
+ *
+ * -DSETTING= chooses one of four settings:
+ *
+ * - COPIES: once, the sequence gets another file, as by SET LOGGED or CREATE
+ *   DATABASE, or an image of its page is logged.
+ * - MINIMAL: wal_level = minimal, and backend 1 uses the sequence in the
+ *   transaction that makes it.
+ * - STANDBYS: synchronous_standby_names = 'FIRST 1 (s1, s2)', and one
+ *   promotion.
+ * - ADVANCE: once, backend 2 calls snowflake_advance() with an ID that the
+ *   sequence is beyond already.  Such a call puts the last value on the page
+ *   again, and when it returns, it promises that all later values are larger.
+ *   A call with an ID that is ahead of the sequence would add nothing to the
+ *   model, because it takes a value, and a backend that returns a value
+ *   promises the same.
  */
-#define COPIES		1	/* once, the sequence gets another file, as by SET LOGGED or CREATE DATABASE, or an image of its page is logged */
-#define MINIMAL		2	/* wal_level = minimal: backend 1 uses the sequence in the transaction that makes it */
-#define STANDBYS	3	/* synchronous_standby_names = 'FIRST 1 (s1, s2)', and one promotion */
-#define ADVANCE		4	/* once, backend 2 calls snowflake_advance() with an ID that the sequence is beyond already */
-
-/*
- * An advance puts the last value on the page again, and when it returns, promises
- * that all later values are larger.  One with an ID that is ahead of the sequence
- * would add nothing to the model: it takes a value, and whoever returns that value
- * promises the same.
- */
+#define COPIES		1
+#define MINIMAL		2
+#define STANDBYS	3
+#define ADVANCE		4
 
 /*
  * -DOMIT= leaves out one of the rules that make the generator safe.  SPIN must
  * then find an error in the given setting: a value is returned "twice" or out
- * of "order", or recovery leaves a "torn" page.
+ * of "order", or recovery leaves a "torn" page.  script/model reads the
+ * setting and the error from the lines of this list.
  */
 #define NOTHING			0
 #define DIRTY_FIRST		1	/* COPIES twice: mark the page dirty before looking at the redo pointer */
@@ -66,9 +76,11 @@
 #define LAST 4
 #endif
 #endif
-#define AHEAD 1				/* a record covers the value that is taken, and so many more */
+/* How many values beyond the one that is taken a record covers. */
+#define AHEAD 1
+/* s1 is the synchronous standby in turn 1, s2 in turn 2, and s1 in turn 3. */
 #ifndef TURNS
-#define TURNS 2				/* s1 is the synchronous standby in turn 1, s2 in 2, s1 again in 3 */
+#define TURNS 2
 #endif
 
 #define keeps(rule)			(OMIT != rule)
@@ -78,14 +90,17 @@
 #define set(to, l, c, n)	to.last = l; to.count = c; to.lsn = n
 #define differ(a, b)		(a.last != b.last || a.count != b.count || a.lsn != b.lsn)
 
-/* The sequence's page in shared buffers, in its file, and what of the file is on disk. */
+/*
+ * The sequence's page in shared buffers, in its file, and what of the file is
+ * on disk.
+ */
 typedef Page
 {
 	byte last;				/* last_value; 0 before the first call */
-	byte count;				/* log_cnt: number of values after it that the WAL covers */
+	byte count;				/* log_cnt: number of covered values after it */
 	byte lsn
 };
-#define TORN	255			/* LSN of a page that a power failure left half written */
+#define TORN	255			/* LSN of a page that is half written */
 Page page, file, disk;
 bool dirty, locked;
 bool needs_wal = (SETTING != MINIMAL);
@@ -102,7 +117,7 @@ byte replayed;
 mtype = { BEGIN, PUBLISH, SCAN, WRITE, COMPLETE };
 mtype checkpoint = BEGIN;
 byte redo;					/* XLogCtl->Insert.RedoRecPtr */
-byte redo_seen;				/* XLogCtl->RedoRecPtr, which GetRedoRecPtr() returns */
+byte redo_seen;				/* XLogCtl->RedoRecPtr, see GetRedoRecPtr() */
 byte redo_on_disk;			/* that of the last complete checkpoint */
 bool needed;				/* the page is BM_CHECKPOINT_NEEDED */
 bool copied;
@@ -111,17 +126,19 @@ bool copied;
 #define me (1 - _pid)		/* so that schedules begin with backend 1 */
 mtype = { LOCK, LOOK, INSERT, RESTORE, TAKE, FLUSH, WAIT, RETURN };
 mtype step[2] = LOCK;
-bool advances[2];			/* the call promises that later values are larger, and takes none */
+bool advances[2];			/* the call takes no value, see ADVANCE */
 bool advanced;
 byte value[2], lsn[2];
-byte known[2];				/* seq->record_lsn: LSN of a record of this file, or 0 */
+byte known[2];				/* seq->record_lsn: that of a record, or 0 */
 #define SOME_LSN	254		/* that of no record, for MINIMAL_COUNT */
 byte acknowledged[2];		/* for ASK_AGAIN */
 
 /*
- * The LSN noted in shared memory (shared.c).  A backend may use it or not, and in
- * COPIES it may fail to note its own, because some backends may be without that
- * memory.  The copy has the name that the file had.
+ * The LSN that is noted in shared memory for the file, as by shared.c.  Some
+ * backends may be without that memory, so a backend may look there or not, and
+ * in COPIES it may fail to note its own record.  When the sequence gets
+ * another file, the LSN stays, as if the new file had the number of the old
+ * one.
  */
 byte noted;
 
@@ -131,18 +148,26 @@ byte noted;
  */
 bool imaged;
 
-/* What is checked. */
-byte returned;				/* the set of values that were returned */
-byte promised;				/* all later values are larger than this; 0 if that follows from "returned" */
-bool late[2];				/* a value as large had been returned or promised when the call began */
+/*
+ * What is checked: "returned" is the set of values that were returned.  All
+ * later values must be larger than "promised", which is 0 if that follows from
+ * "returned".  A call is "late" if a value as large as its own had been
+ * returned or promised when it began.
+ */
+byte returned;
+byte promised;
+bool late[2];
 
-/* The standbys: s1 is the synchronous one while it is connected, and otherwise s2 is. */
+/*
+ * The standbys: s1 is the synchronous one while it is connected, and otherwise
+ * s2 is.
+ */
 byte turn = 1;
 #define synchronous			((turn + 1) % 2)
-byte received[2];			/* LSN up to which s1 and s2 have the WAL on disk */
+byte received[2];			/* up to which LSN s1 and s2 have the WAL */
 byte released;				/* WalSndCtl->lsn[], for SYNC_NOW */
 bool in_turn[2];			/* the call began in this turn */
-byte owed;					/* the set of values of calls that began and ended in this turn */
+byte owed;					/* values of calls that ran within this turn */
 bool promoted;
 
 /* -DCHECK= takes one of these errors, for a search that looks for no other. */
@@ -153,7 +178,9 @@ bool promoted;
 #define CHECK (twice | order | torn)
 #endif
 
-/* -DWITNESS asks for a schedule in which all of these happen, in this order. */
+/*
+ * -DWITNESS asks for a schedule in which all of these happen, in this order.
+ */
 #ifdef WITNESS
 mtype = { CHECKPOINT, LOSS, RECOVERY, COPY, COMMIT, SWITCH, PROMOTION, PROMISE };
 #if SETTING == COPIES
@@ -379,7 +406,10 @@ inline write_page()
 		page.last, page.last + page.count, page.lsn)
 }
 
-/* A backend or the background writer writes the page, and the kernel puts it on disk. */
+/*
+ * A backend or the background writer writes the page, and the kernel puts it
+ * on disk.
+ */
 active proctype storage()
 {
 end: do
@@ -458,7 +488,10 @@ inline drop_record()
 	inserted--
 }
 
-/* A crash, which keeps any number of records that were not flushed, and recovery, which may crash too. */
+/*
+ * A crash, which keeps any number of records that were not flushed, and
+ * recovery, which may crash, too.
+ */
 active proctype startup()
 {
 end: do
@@ -519,7 +552,11 @@ end: do
 #define no_call		(step[0] == LOCK && step[1] == LOCK && server == RUNNING)
 
 #if SETTING == COPIES
-/* The new file gets last_value and log_cnt as they are, and one record with both.  So does an image of the page. */
+/*
+ * The sequence gets another file.  The new file gets last_value and log_cnt as
+ * they are, and one record with both.  An image of the page is such a record,
+ * too, but the file stays.
+ */
 active proctype owner()
 {
 end: do
