@@ -6,7 +6,7 @@
 # Packages: default-jdk-headless libpostgresql-jdbc-java
 # Packages: python3-asyncpg python3-peewee python3-pandas
 # Packages: php-cli php-pgsql php-doctrine-orm php-symfony-cache php-illuminate-database php-illuminate-events
-# Packages: ruby-sequel golang-github-jackc-pgx-v4-dev libpq-dev
+# Packages: ruby-sequel libpq-dev
 # Packages: cargo rustc librust-tokio-postgres-dev
 
 use strict;
@@ -105,14 +105,6 @@ like(slurp_file($node->logfile), qr/INSERT INTO photos \(id, title\) VALUES \(\$
 	is($said{untyped}, "[]uint8 $said{one}", 'lib_pq: a snowflake without a type to scan into is text');
 	is($said{loose}, sql('lib_pq', "SELECT id::float8::bigint FROM photos WHERE title = 'first'"),
 		'lib_pq: a number without a type is rounded');
-
-	%said = test_client('pgx', 'go', 'run', "$clients/pgx4.go");
-	ran('pgx', `dpkg-query -W -f='\${Version}' golang-github-jackc-pgx-v4-dev`);
-	like($said{scan}, qr/unknown oid \d+ cannot be scanned into \*int64/, 'pgx: a snowflake is not scanned into an int64');
-	like($said{copy}, qr/Cannot encode int64 into oid/, 'pgx: nor is an int64 copied into a snowflake');
-	is($said{database_sql}, $said{one}, 'pgx: database/sql reads it');
-	like($said{parameters}, qr/^true/, 'pgx: shard, sequence and layout as parameters');
-	like($said{last_insert_id}, qr/^false LastInsertId is not supported/, 'pgx: LastInsertId fails');
 }
 
 %said = test_client('asyncpg', '/usr/bin/python3', "$clients/async_pg.py");
