@@ -4,7 +4,7 @@
 # Packages: python3-psycopg python3-psycopg2 python3-sqlalchemy python3-alembic python3-django
 # Packages: ruby-activerecord ruby-pg golang-go golang-github-lib-pq-dev
 # Packages: default-jdk-headless libpostgresql-jdbc-java
-# Packages: python3-asyncpg python3-peewee python3-pandas
+# Packages: python3-asyncpg python3-pandas
 # Packages: php-cli php-pgsql php-doctrine-orm php-symfony-cache php-illuminate-database php-illuminate-events
 # Packages: ruby-sequel libpq-dev
 # Packages: cargo rustc librust-tokio-postgres-dev
@@ -115,13 +115,6 @@ is($said{layout_version}, '22P03', 'asyncpg: a layout of another version is refu
 is($said{int_as_snowflake}, 'refused', 'asyncpg: an int as a snowflake is refused');
 is($said{naive}, '9.0', "asyncpg: a time without a zone is the client's");
 is($said{shard_text}, 'refused', 'asyncpg: a shard as text is refused');
-
-prepare('peewee', 'own');
-%said = run_client('peewee', '/usr/bin/python3', "$clients/peewee_orm.py");
-check('peewee', 'photos', 'albums', %said);
-is($said{updated}, 0, 'peewee: save() with an ID updates no row');
-is($said{plain}, 1, 'peewee: a BigAutoField is a bigserial');
-is($said{reflected}, 'BigAutoField', 'peewee: pwiz makes the key a BigAutoField');
 
 %said = test_client('pandas', '/usr/bin/python3', "$clients/pandas_frame.py");
 my ($album) = split / /, $said{pair};
