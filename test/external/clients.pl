@@ -6,7 +6,7 @@
 # Packages: default-jdk-headless libpostgresql-jdbc-java
 # Packages: python3-asyncpg python3-pandas
 # Packages: php-cli php-pgsql php-doctrine-orm php-symfony-cache php-illuminate-database php-illuminate-events
-# Packages: ruby-sequel libpq-dev
+# Packages: libpq-dev
 # Packages: cargo rustc librust-tokio-postgres-dev
 
 use strict;
@@ -149,13 +149,6 @@ is($said{json}, sql('eloquent', q(SELECT format('{"id":%s} {"id":"%1$s"}', id) F
 is($said{plain}, 1, 'eloquent: id() is a bigserial');
 is($said{last_insert_id}, 1, "eloquent: lastInsertId() is the value of another table's sequence");
 is($said{without_zone}, 0, 'eloquent: a bound DateTime loses its zone');
-
-prepare('sequel', 'own');
-%said = run_client('sequel', '/usr/bin/ruby', "$clients/sequel_orm.rb");
-check('sequel', 'photos', 'albums', %said);
-is($said{schema}, 'same', 'sequel: the schema, dumped with same_db, loaded and dumped again');
-like($said{same_db}, qr/next_id\(\(5\)::bigint\)/, 'sequel: has the default');
-is($said{without}, ':id, :null=>false', 'sequel: without same_db it has no default');
 
 {
 	my $program = PostgreSQL::Test::Utils::tempdir() . '/libpq_pipeline';
