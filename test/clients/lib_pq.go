@@ -35,7 +35,6 @@ func check(err error) {
 	}
 }
 
-
 func ids(photos []Photo) (ids []int64) {
 	for _, photo := range photos {
 		ids = append(ids, photo.ID)

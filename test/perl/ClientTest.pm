@@ -24,7 +24,7 @@ our @EXPORT = qw($clients $document start_server stop_server sql prepare run_cli
 our $clients = "$top/test/clients";
 our $document = 'doc/clients.md';
 
-my ($node, $user, $tables, %ran, %types);
+my ($node, $user, $tables, %prepared, %ran, %types);
 
 # Server and clients are in different time zones, so that a time that loses its
 # zone changes.
@@ -67,6 +67,7 @@ sub prepare
 	sql('postgres', "CREATE DATABASE $name");
 	sql($name, 'CREATE EXTENSION snowflake');
 	sql($name, "$tables INSERT INTO photos (id, title) VALUES (snowflake_id('2020-01-01Z', 5, 1), 'old')") unless $own;
+	$prepared{$name} = 1;
 	return;
 }
 
@@ -145,12 +146,13 @@ sub check
 	return;
 }
 
-# Run a client that needs no more than the document's tables, and check it.
+# Run a client and check it, in a database with the document's tables unless another
+# one was prepared for it.
 sub test_client
 {
 	my ($name, @command) = @_;
 
-	prepare($name);
+	prepare($name) unless $prepared{$name};
 	my %said = run_client($name, @command);
 	check($name, 'photos', 'albums', %said);
 	return %said;
