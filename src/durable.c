@@ -123,8 +123,8 @@ standbys_suffice(int have, int candidates)
  * Do the standbys that are synchronous now have the WAL up to "lsn"?  This
  * backend's copy of synchronous_standby_names must be up to date.
  *
- * PostgreSQL's WalSndCtl->lsn[] does not answer that.  It says up to where the
- * standbys had the WAL that were synchronous at some time, but others may have
+ * PostgreSQL's WalSndCtl->lsn[] does not answer that.  It says how much WAL
+ * was on standbys that were synchronous at some time, but others may have
  * replaced them since.
  */
 static bool
@@ -184,8 +184,9 @@ standbys_have(XLogRecPtr lsn, int mode)
 }
 
 /*
- * Wait until the synchronous standbys have the WAL up to "lsn", as far as
- * synchronous_commit asks for that.
+ * Wait until the synchronous standbys have the WAL up to "lsn": written if
+ * synchronous_commit is remote_write, and otherwise on disk, also if it is
+ * remote_apply.
  *
  * They have to be the standbys that are synchronous now.  If others had the
  * WAL and were replaced, a standby that does not have it may be promoted.
@@ -194,9 +195,10 @@ standbys_have(XLogRecPtr lsn, int mode)
  * pending, it does not know which standbys are asked for, but WAL senders do,
  * and they end a wait when those standbys have the WAL.  Waiting in this way
  * for each value would slow down a long statement by orders of magnitude.  So
- * after one such wait the backend does without another one for RELY_USECS.  If
- * the configuration is reloaded once more, that takes effect later by
- * RELY_USECS at most.
+ * after one such wait the backend does not wait again for RELY_USECS, as long
+ * as the WAL that it needs is not newer than what it has waited for.  If the
+ * configuration is reloaded once more, that takes effect later by RELY_USECS
+ * at most.
  */
 static pg_noinline void
 wait_for_standbys(XLogRecPtr lsn)
@@ -263,6 +265,9 @@ wait_for_standbys(XLogRecPtr lsn)
 		 * interrupted, because a commit could not be undone any more.  A value
 		 * can still be kept back.  SyncRepWaitForLSN() also returns early when
 		 * synchronous_standby_names becomes empty.
+		 *
+		 * The record was written just now, so standbys that have it were
+		 * synchronous during the wait, and lsn[] is enough to see that.
 		 */
 		LWLockAcquire(SyncRepLock, LW_SHARED);
 		completed = WalSndCtl->lsn[mode] >= noop;

@@ -51,17 +51,19 @@
 #include "wait.h"
 
 /*
- * How far beyond the last value of a call its WAL record covers a sequence
- * that follows the clock.  A busy sequence thus writes about one record a
- * second.  After a crash, all covered values count as used, so that the
- * sequence may be ahead of the clock by this second in addition to max_lead.
+ * A WAL record covers the values of this much time beyond the last value that
+ * is taken with it, or of one tick if a tick is longer.  So a busy sequence
+ * writes about one record a second.  After a crash, all covered values count
+ * as used, so that the sequence may be ahead of the clock by this time in
+ * addition to max_lead.
  */
 #define LOG_AHEAD_USECS		USECS_PER_SEC
 
 /*
  * The same as a number of values, for a layout without a clock.  A record of
- * nextval() covers 32 values.  Since a record must be on disk here before a
- * value is returned, that would slow down a user who takes millions of values.
+ * nextval() covers 32 values.  Here a record must be on disk before a value is
+ * returned, so with 32 a user who takes millions of values would wait for the
+ * disk too often.
  */
 #define LOG_AHEAD_VALUES	1024
 
@@ -88,7 +90,8 @@ typedef enum TakeResult
 } TakeResult;
 
 /*
- * What an attempt found.  "stored" and "lead" are set only by next_value().
+ * What an attempt found.  The quick way in take_values() sets neither "stored"
+ * nor "lead".
  */
 typedef struct Attempt
 {
@@ -168,8 +171,8 @@ next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
 		return REFUSED_OUT_OF_RANGE;
 
 	/*
-	 * Value 0 is never taken, because callers want a result that is positive
-	 * whatever they put beside the value.
+	 * Value 0 is never taken, because the ID made of value 0 and shard 0 would
+	 * be 0, and IDs are positive.
 	 */
 	if (data->is_called || value == 0)
 		value++;
@@ -187,8 +190,10 @@ next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
 			return REFUSED_USED_UP;
 
 		/*
-		 * Move up to the clock's tick, and keep the slot.  If there is no need
-		 * to, the value's tick is the clock's own or a later one.
+		 * Move up to the clock's tick.  Keep the slot instead of beginning
+		 * with slot 0, so that a slot is a counter that goes round, as in
+		 * Instagram's layout.  If the value is not moved up, then its tick is
+		 * the clock's own or a later one.
 		 */
 		if (tick < clock_tick)
 			value += (clock_tick - tick) * spec->slots;
@@ -257,9 +262,9 @@ next_is_in_window(const FormData_pg_sequence_data *data,
  * Log that all values up to "last" and some beyond it are used.  Returns the
  * last value that the record covers.
  *
- * The caller, put_value(), has locked the page and marked it dirty.  On return
- * the page shows what was logged.  The caller puts the real state there before
- * it unlocks the page.
+ * lock_page_to_change() has locked the page and marked it dirty.  On return
+ * the page shows what was logged.  The caller, put_value(), puts the real
+ * state there before it unlocks the page.
  */
 static int64
 log_values(SequenceState *seq, const TickSpec *spec,
@@ -301,8 +306,9 @@ log_values(SequenceState *seq, const TickSpec *spec,
 	 * If this transaction made the file, then this record precedes the record
 	 * of its commit in the WAL.  A standby that has received this record but
 	 * not the commit goes back to the old file when it is promoted.  So do not
-	 * note this record for other transactions.  Each of them writes a record
-	 * of its own, after the commit, and waits until the standbys have it.
+	 * note this record for other transactions.  The next one that uses the
+	 * file writes a record again, which is after the commit, and a value that
+	 * it covers is returned only when the standbys have it.
 	 */
 	seq->record_lsn = recptr;
 	if (likely(!seq->new_file))
@@ -430,8 +436,8 @@ put_value(SequenceState *seq, const TickSpec *spec,
 	 *
 	 * - log_cnt came with a copy or an image of the page.  CREATE DATABASE
 	 * copies pages, and ALTER SEQUENCE ... SET LOGGED logs the last value with
-	 * the log_cnt of the old file.  The page does not show whether it is such
-	 * a copy, so log_cnt_is_valid() has to know.
+	 * the log_cnt of the old file.  The page does not show that, so
+	 * log_cnt_is_valid() has to know.
 	 *
 	 * - Recovery may start after the record, because the page's LSN is not
 	 * newer than the redo pointer.
@@ -679,6 +685,8 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	 * When this transaction commits, PostgreSQL's FlushRelationsAllBuffers()
 	 * may write the pages of a file without WAL.  It pins each of them in a
 	 * way that works only for pages that this backend has not pinned yet.
+	 * Usually page.c has released the pin by then, but a callback of another
+	 * library may call next_id() after that.
 	 */
 	if (unlikely(!seq->needs_wal))
 		page_unpin();
@@ -744,8 +752,9 @@ generator_advance(Oid relid, const TickSpec *spec, const TickLimits *limits,
 
 /*
  * Read a sequence's state without changing it.  Returns false if another
- * session has locked the sequence and "policy" is LockWaitSkip.  A value that
- * is out of range for "spec" is an error.
+ * session has a lock on the sequence that conflicts with ours, as ALTER
+ * SEQUENCE takes, and "policy" is LockWaitSkip.  A value that is out of range
+ * for "spec" is an error.
  */
 bool
 generator_status(Oid relid, const TickSpec *spec, const TickLimits *limits,

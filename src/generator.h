@@ -11,8 +11,9 @@
  *				layout's epoch; in a layout without a clock only a number
  *	slot		the number of a value within its tick, from 0 on
  *	value		what a sequence holds: tick * slots + slot
- *	spec		what the generator has to know of a layout: how long a tick is,
- *				how many slots it has, and which value is the last one
+ *	spec		what the generator is told of a layout (TickSpec in layout.h):
+ *				when tick 0 began, how long a tick is, how many slots it has,
+ *				which value is the last one, and what to check
  *	covered		a value is covered if a WAL record says that it and all values
  *				before it are used, so that it does not come again after a
  *				crash; the last covered value is often larger than the last
@@ -42,9 +43,10 @@ typedef struct TickLimits
 {
 	int64		max_lead;		/* how far a value's time may be ahead of the
 								 * clock */
-	int64		max_wait;		/* how long a call may wait for that; does not
-								 * limit the waits for the next tick of a
-								 * clock that goes on */
+	int64		max_wait;		/* how long a call may wait for that.  A wait
+								 * for the next tick is not limited, unless the
+								 * clock stands still for this long and for
+								 * CLOCK_STOPPED_USECS. */
 } TickLimits;
 
 /*
@@ -65,9 +67,10 @@ typedef enum TickState
 typedef struct TickStatus
 {
 	TickState	state;
-	bool		called;			/* has a value been taken yet? */
-	int64		value;			/* the last value taken */
-	int64		covered;		/* the last covered value */
+	bool		called;			/* is_called on the page */
+	int64		value;			/* last_value on the page */
+	int64		covered;		/* the last covered value, if log_cnt on the
+								 * page is right */
 } TickStatus;
 
 #pragma GCC visibility push(hidden)

@@ -219,8 +219,8 @@ page_last_value(Oid relid, bool *called)
 	FormData_pg_sequence_data data;
 
 	/*
-	 * The file in "seq" may be out of date, because only
-	 * sequence_lock_and_check() compares it with the catalogs.  Without a
+	 * The file in "seq" may be out of date, because the caller did not have
+	 * sequence.c compare it with the catalogs.  Without a
 	 * buffer from before, page_pin() takes the file from the catalogs.
 	 */
 	page_unpin();

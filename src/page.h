@@ -31,8 +31,9 @@
  * used last.  Pinning and unpinning the page at every call would take a third
  * of a call's time.
  *
- * The pin belongs to the top transaction and ends with it, like the lock on
- * the sequence that sequence.c takes.
+ * The pin is on the buffer that the SequenceState names.  It belongs to the
+ * top transaction and ends with it, like the lock on the sequence that
+ * sequence.c takes.
  */
 typedef struct PinnedPage
 {

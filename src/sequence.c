@@ -158,9 +158,10 @@ sequence_find_slow(Oid relid)
  * of any kind.  When ALTER EXTENSION adds or drops a sequence, PostgreSQL
  * sends no message about the sequence, but it does send one about pg_depend.
  *
- * This backend receives messages of its own transaction's changes only when
- * the transaction commits.  A transaction that has been given a transaction ID
- * may have made such changes, so it neither uses nor keeps the answer.
+ * The counter that shows this does not count changes of this backend's own
+ * transaction before the commit.  A transaction that has been given a
+ * transaction ID may have made such changes, so it neither uses nor keeps the
+ * answer.
  */
 bool
 sequence_owned_by_extension(Oid relid)
@@ -276,8 +277,9 @@ qualified_name(Oid relid)
  * the layout.
  *
  * snowflake_alter_sequence() is the right hint if nothing else takes numbers
- * from the sequence.  A column that owns the sequence does: it would get
- * numbers that are no IDs, and larger ones than a smaller type can hold.
+ * from the sequence.  A column that owns the sequence takes numbers by its
+ * default.  After the change they would be values and not IDs, and too large
+ * for a column of a smaller type.
  */
 static char *
 hint_to_alter(Oid relid, const char *layout)
@@ -501,8 +503,8 @@ check_privileges(SequenceState *seq, const TickSpec *spec, SequenceUse use)
 
 /*
  * Check that the current role may use a locked sequence, and that the sequence
- * serves the spec.  Privileges are checked before anything else is read or
- * reported.
+ * serves the spec.  That it exists and is a sequence is checked first, then
+ * the privileges, and only then what may be reported of the sequence.
  */
 static void
 check_locked_sequence(SequenceState *seq, const TickSpec *spec, SequenceUse use)
@@ -535,11 +537,12 @@ check_locked_sequence(SequenceState *seq, const TickSpec *spec, SequenceUse use)
 }
 
 /*
- * If the transaction that made a sequence's file has committed in the
- * meantime, forget what is known of the file.  The file needs WAL from now on,
- * even under wal_level = minimal, and a record that was written before the
- * commit is not enough; log_values() in generator.c says why.  PostgreSQL does
- * not send an invalidation when a new file becomes an ordinary one.
+ * Forget what is known of a sequence's file if an earlier transaction made it.
+ * The caller begins to use the sequence in another transaction.  The file
+ * needs WAL from now on, even under wal_level = minimal, and a record that was
+ * written before the commit is not enough; log_values() in generator.c says
+ * why.  Do not rely on an invalidation for that, because the catalogs do not
+ * change when a new file becomes an ordinary one.
  */
 static void
 forget_new_file(SequenceState *seq)
@@ -601,8 +604,9 @@ sequence_lock_and_check(SequenceState *seq, const TickSpec *spec, SequenceUse us
 
 /*
  * Lock a sequence to look at it, and check that the current role may do so.
- * Returns false if another session has locked the sequence and "policy" is
- * LockWaitSkip; with LockWaitBlock, wait for that session.
+ * Returns false if another session has a lock on the sequence that conflicts
+ * with ours, as ALTER SEQUENCE takes, and "policy" is LockWaitSkip; with
+ * LockWaitBlock, wait for that session.
  *
  * The caller releases the lock by sequence_unlock_after_look(), so that a look
  * at all sequences of a database does not fill PostgreSQL's table of locks.
@@ -645,9 +649,9 @@ sequence_lock_to_alter(Oid relid, int64 *max_value)
 	char	   *name;
 
 	/*
-	 * Take a weak lock first, to check that the role owns the sequence: a role
-	 * that does not must not make sessions that insert wait for it.  The weak
-	 * lock keeps the owner from changing.
+	 * Take a weak lock first, and check that the role owns the sequence.
+	 * Otherwise any role could make sessions that insert wait by calling this
+	 * function.  The weak lock keeps the owner from changing.
 	 *
 	 * Taking the stronger lock afterwards could deadlock only with a session
 	 * that has locked the sequence and waits for a lock that conflicts with

@@ -71,10 +71,11 @@ typedef struct SequenceState
 } SequenceState;
 
 /*
- * The sequence that functions use that are not given one, and the OIDs of
- * those functions that have been called.  There are four such functions:
- * next_id(), next_id(shard), next_ids(shard, count) and snowflake_status().
- * Valid while "invalidations" equals "sequence_invalidations".
+ * The sequence of functions without a sequence among their arguments, and the
+ * OIDs of those functions that have been called.  There are four such
+ * functions: next_id(), next_id(shard), next_ids(shard, count) and
+ * snowflake_status().  Valid while "invalidations" equals
+ * "sequence_invalidations".
  */
 typedef struct DefaultSequence
 {
@@ -115,8 +116,9 @@ extern char *sequence_lock_to_alter(Oid relid, int64 *max_value);
 #pragma GCC visibility pop
 
 /*
- * Three functions are inline because a call of next_id() uses them.  When the
- * quick way does not work, each calls the function whose name ends in _slow.
+ * These functions are inline because every call of next_id() uses them.  If
+ * the quick way of one of the first three does not work, it calls the function
+ * of the same name that ends in _slow.
  */
 
 /*
@@ -167,8 +169,8 @@ sequence_lock_and_get_max_value(Oid relid)
 }
 
 /*
- * Has this transaction called sequence_lock_and_check() for this spec and the
- * current role, and is its result still valid?
+ * Has this transaction called sequence_lock_and_check() with SEQUENCE_TAKE for
+ * this spec and the current role, and is its result still valid?
  */
 static inline bool
 sequence_is_checked(const SequenceState *seq, const TickSpec *spec)

@@ -123,9 +123,9 @@ shared_init(void)
  * for shared memory for a while, as in a container whose /dev/shm is small,
  * and early releases of 17 then refuse the memory until they are restarted.
  * So the backend goes on without shared memory.  It does not try again later,
- * because find_record() in generator.c goes by one of two rules for as long as
- * a backend lives.  The subtransaction is there to release the locks that the
- * failed attempt took.
+ * so that it goes by one of the two rules of find_record() in generator.c for
+ * as long as it lives.  The subtransaction is there to release the locks that
+ * the failed attempt took.
  */
 void
 shared_attach(void)

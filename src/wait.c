@@ -51,8 +51,9 @@ wait_monotonic_time(void)
  * shorter time, because setting this backend's latch ends a sleep.  While the
  * backend sleeps, pg_stat_activity shows the given wait event.
  *
- * This obeys cancel, timeouts and shutdown by raising an error, so the caller
- * must not hold a lock on a page.
+ * This obeys cancel, timeouts and shutdown by raising an error.  The caller
+ * must not hold a lock on a page, because PostgreSQL holds interrupts off
+ * then.
  */
 void
 wait_usecs(int64 usecs, uint32 wait_event)
