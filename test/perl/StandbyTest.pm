@@ -45,6 +45,12 @@ sub standby_of
 	$primary->backup($name);
 	$standby->init_from_backup($primary, $name, has_streaming => 1);
 	$standby->start;
+
+	# The backup's own WAL sender ends a moment later, and among standbys of equal
+	# priority the one whose WAL sender has the lowest number is synchronous.
+	$primary->poll_query_until('postgres',
+		"SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = '$name' AND state = 'streaming'")
+	  or die "$name does not stream";
 	return $standby;
 }
 
