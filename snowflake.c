@@ -237,10 +237,10 @@ shard_of_setting(void)
 
 /*
  * Make an ID.  Without a shard among the arguments, take that of the setting;
- * without a sequence, the one that came with next_id(); and without a layout,
- * the one that the sequence serves.  "function" is the OID of the next_id()
- * that was called, or that has been replaced in COPY.  By it the sequence is
- * found if there is none among the arguments.
+ * without a sequence, next_id_seq, which came with next_id(); and without a
+ * layout, the built-in one that the sequence serves.  "function" is the OID of
+ * the next_id() that was called, or that has been replaced in COPY.  By it the
+ * sequence is found if there is none among the arguments.
  *
  * The SQL functions are not strict, because a NULL shard must raise an error
  * rather than give a NULL ID.

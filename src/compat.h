@@ -14,10 +14,10 @@
 #define SNOWFLAKE_COMPAT_H
 
 /*
- * Versions later than these are refused.  If one of them logs a sequence's
- * page in another way than with the records of PostgreSQL's sequence.c, IDs
- * could be repeated after a crash.  CONTRIBUTING.md says what to look for
- * before a new version is added here.
+ * Versions before 15 and after 19 are refused.  If a later version logs a
+ * sequence's page in another way than with the records of PostgreSQL's
+ * sequence.c, IDs could be repeated after a crash.  CONTRIBUTING.md says what
+ * to look for before a new version is added here.
  */
 #if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
 #error "snowflake supports PostgreSQL 15 to 19"
@@ -143,6 +143,7 @@ ParseBigint(const char *text, int64 *value)
 #define SHARED_MEMORY_NEEDS_PRELOADING	true
 #endif
 
+/* The parameters of a function that initializes new shared memory */
 #if PG_VERSION_NUM >= 190000
 #define NewMemory(memory) \
 	void *memory, void *arg pg_attribute_unused()

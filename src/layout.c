@@ -4,9 +4,8 @@
  *	  Which bits of an ID mean what: the built-in layouts, composing IDs,
  *	  taking them apart, and finding the IDs of a time.
  *
- * These are pure functions.  This file knows nothing of the server: no clock,
- * no sequence, no setting and no error reporting.  So it can be built and
- * fuzzed on its own.
+ * These are pure functions.  They read no clock, sequence or setting, and do
+ * not report errors.  So this file can be built and fuzzed on its own.
  *
  * Copyright (c) 2026, snowflake contributors
  *

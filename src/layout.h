@@ -141,7 +141,8 @@ typedef struct Layout
 	int64		first_number;	/* sequence number of slot 0 */
 	int64		shards;			/* values of all shard fields together */
 
-	uint64		tick_mask;		/* bits of a tick that are in the ID */
+	uint64		tick_mask;		/* bits of a tick that are in the ID: all,
+								 * unless the timestamp wraps around */
 	uint64		tick_unit;		/* an ID grows by this if the tick does by 1 */
 	uint64		number_unit;	/* the same for the sequence number */
 	uint64		shard_unit;		/* the same for the shard, or 0 if it has no

@@ -38,7 +38,8 @@ PG_FUNCTION_INFO_V1(snowflake_layout_send);
  * A value of type snowflake_layout: a version, and the text that
  * layout_print() writes.
  *
- * The text is stored rather than a LayoutDefinition, because it is shorter.
+ * The text is stored rather than a LayoutDefinition, because it is usually
+ * shorter.
  * Length matters in a column's default: PostgreSQL's nodeToString() writes a
  * constant as one decimal number for each byte, and stringToNode() reads them
  * again whenever an INSERT is planned.
@@ -267,7 +268,8 @@ layout_type_require_time(const Layout *layout)
 }
 
 /*
- * snowflake_layouts(): a row for each built-in layout
+ * snowflake_layouts(): a row for each built-in layout, with its name,
+ * definition, epoch, tick, shards, ids_per_tick, expires and max_value
  */
 Datum
 snowflake_layouts(PG_FUNCTION_ARGS)

@@ -138,7 +138,8 @@ replacement_for_copy(const FuncExpr *call)
 	/*
 	 * NextValueExpr must refer to a sequence, although COALESCE never
 	 * evaluates it.  The sequence is the second argument of next_id(), or the
-	 * one that came with next_id().
+	 * one that came with next_id().  If that is missing, this must not raise
+	 * an error as sequence_default() does, because next_id() will raise it.
 	 */
 	if (list_length(call->args) < 2)
 		sequence = get_relname_relid("next_id_seq",
