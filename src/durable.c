@@ -256,6 +256,7 @@ wait_for_standbys(XLogRecPtr lsn)
 		 */
 		CHECK_FOR_INTERRUPTS();
 
+		/* SyncRepWaitForLSN() expects that interrupts are held off. */
 		HOLD_INTERRUPTS();
 		SyncRepWaitForLSN(noop, false);
 		RESUME_INTERRUPTS();
@@ -292,6 +293,8 @@ wait_for_standbys(XLogRecPtr lsn)
 		if (InterruptPending && standbys_asked_for())
 		{
 			CHECK_FOR_INTERRUPTS();
+
+			/* A cancel no longer shows, as SyncRepWaitForLSN() has seen it. */
 			ereport(ERROR,
 					(errcode(ERRCODE_QUERY_CANCELED),
 					 errmsg("canceling wait for synchronous replication"),

@@ -139,6 +139,7 @@ last_allowed(const TickSpec *spec, int64 max_lead, TimestampTz now)
 	int64		since_epoch = now - spec->epoch;
 	int64		tick;
 
+	/* A layout without a clock */
 	if (spec->tick_usecs == 0)
 		return spec->max_value;
 
@@ -399,7 +400,8 @@ lock_page_to_change(SequenceState *seq)
 /*
  * Put the last value on the page, which lock_page_to_change() has locked, with
  * WAL that covers it, and unlock the page.  Returns the page's LSN.  The value
- * must not leave this backend before durable_wait() has been called with it.
+ * must not leave this backend before durable_wait() has been called with that
+ * LSN.
  */
 static pg_attribute_always_inline XLogRecPtr
 put_value(SequenceState *seq, const TickSpec *spec,
@@ -651,7 +653,7 @@ wait_and_take_values(SequenceState *seq, const TickSpec *spec,
 /*
  * Take the next value, or several successive ones, and return the first.
  * *count is how many the caller wants, and on return how many were taken, at
- * least one.  Waits for the clock if there is none yet.
+ * least one.  Waits for the clock if no value is available yet.
  */
 int64
 generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
