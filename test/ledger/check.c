@@ -106,6 +106,11 @@ add(State *sum, const State *state)
 		sum->faults[i] += state->faults[i];
 	for (int i = 0; i < 128; i++)
 		sum->kinds[i] += state->kinds[i];
+	for (int i = 0; i < NEXTVAL_CASES; i++)
+	{
+		sum->nextval_taken[i] += state->nextval_taken[i];
+		sum->nextval_repeated[i] += state->nextval_repeated[i];
+	}
 	sum->ids += state->ids;
 	sum->calls += state->calls;
 	sum->cut_off += state->cut_off;
@@ -153,7 +158,7 @@ check(int argc, char **argv)
 	{
 		Ledger		ledger;
 
-		open_ledger(&ledger, *argv, 0);
+		open_ledger(&ledger, *argv, 0, false);
 		excused += judge_suspects(&ledger, steps, step_count);
 		add(&sum, ledger.state);
 	}
@@ -174,6 +179,10 @@ check(int argc, char **argv)
 		if (sum.kinds[i] > 0)
 			printf(" %c: %" PRIu64, i, sum.kinds[i]);
 	putchar('\n');
+	for (int i = 0; i < NEXTVAL_CASES; i++)
+		if (sum.nextval_taken[i] > 0)
+			printf("nextval(), %-19s %" PRIu64 " taken, %" PRIu64 " repeated\n",
+				   nextval_names[i], sum.nextval_taken[i], sum.nextval_repeated[i]);
 	print_tallies("errors by SQLSTATE", sum.errors);
 	print_tallies("carried out", sum.errands);
 	return good ? 0 : 1;

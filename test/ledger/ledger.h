@@ -43,6 +43,26 @@
 #define RECENT_CALLS		65536
 
 /*
+ * Values of nextval(), which may come again.  What can cause that differs from
+ * one of these to the next.
+ */
+typedef enum NextvalCase
+{
+	NEXTVAL_ON,					/* taken with synchronous_commit = on or off,
+								 * and often nothing is committed */
+	NEXTVAL_OFF,
+	NEXTVAL_COMMITTED,			/* in rows whose commit was flushed, as all
+								 * that follow */
+	NEXTVAL_REPLICA,			/* of a sequence that is often rewritten, with
+								 * this wal_level */
+	NEXTVAL_MINIMAL,
+	NEXTVAL_COPIED,				/* of a sequence in a copied database */
+	NEXTVAL_CASES
+} NextvalCase;
+
+extern const char *const nextval_names[NEXTVAL_CASES];
+
+/*
  * A request for IDs, or for something that goes with it.
  */
 typedef struct Call
@@ -100,6 +120,8 @@ typedef struct State
 	uint64_t	clock_checked;
 	int64_t		slowest;
 	uint64_t	kinds[128];		/* IDs by kind of call */
+	uint64_t	nextval_taken[NEXTVAL_CASES];
+	uint64_t	nextval_repeated[NEXTVAL_CASES];
 	volatile int stopping;
 	int			locked;			/* one process at a time adds a tally */
 	Tally		errors[MAX_NAMES];	/* by SQLSTATE */
@@ -120,6 +142,7 @@ typedef struct Ledger
 {
 	State	   *state;
 	Values	   *values[MAX_SEQUENCES];
+	Values	   *nextval_values[NEXTVAL_CASES];	/* NULL if none are taken */
 	int64_t		max_lead;		/* microseconds */
 	bool		silent;
 } Ledger;
@@ -135,9 +158,10 @@ typedef struct Step
 
 /* record.c */
 extern int64_t monotonic(void);
-extern void open_ledger(Ledger *ledger, const char *path, int sequences);
+extern void open_ledger(Ledger *ledger, const char *path, int sequences, bool nextval);
 extern void begin_call(const Ledger *ledger, Call *call);
 extern void receive(const Ledger *ledger, Call *call, uint64_t id);
+extern void receive_nextval(const Ledger *ledger, NextvalCase nextval, uint64_t value);
 extern void publish(const Ledger *ledger, const Call *call);
 extern void end_call(const Ledger *ledger, const Call *call);
 extern void blame(const Ledger *ledger, const Call *call, Fault fault, int64_t number);

@@ -30,6 +30,7 @@ static const char *const usage =
 "  --bulk                    also many IDs at a time, COPY, rewrites of tables and sequences\n"
 "  --every MS:SQL            one more session that does this about every MS milliseconds\n"
 "  --advance N               N of 100 turns call snowflake_advance()\n"
+"  --nextval N               N of 100 turns call nextval(), to count the values that it repeats\n"
 "  --copies                  and one that uses the database copy_0, then its copy, copy_1, and so on\n"
 "       ledger init                        print the SQL that makes what \"run\" needs, except sequences\n"
 "       ledger step LOG FILE SETTING       set a clock by writing FILE, and log when\n"
@@ -39,6 +40,11 @@ static const char *const usage =
 
 static const char *const init_sql =
 "CREATE TABLE ledger_rows (id bigint);"
+"CREATE SEQUENCE ledger_nextval_on;"
+"CREATE SEQUENCE ledger_nextval_off;"
+"CREATE SEQUENCE ledger_nextval_committed;"
+"CREATE SEQUENCE ledger_nextval_replica;"
+"CREATE SEQUENCE ledger_nextval_minimal;"
 "CREATE TABLE ledger_ballast (n int PRIMARY KEY, pad text);"
 "INSERT INTO ledger_ballast SELECT n, repeat('x', 500) FROM generate_series(1, 10000) n;";
 

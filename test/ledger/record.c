@@ -46,6 +46,9 @@ const char *const fault_names[FAULTS] = {
 	"errors that must not be"
 };
 
+/* Also what the queries of turns.c say of such a value */
+const char *const nextval_names[NEXTVAL_CASES] = {"on", "off", "committed", "replica", "minimal", "copied"};
+
 /*
  * SQLSTATEs, or their first characters, with which a client has to live when
  * servers die, are promoted or shut down.  All others are faults.
@@ -100,11 +103,11 @@ map_file(const char *path, const char *suffix, size_t size, bool make)
 }
 
 /*
- * Open a ledger, for IDs of a number of sequences.  The ledger must exist if
- * that number is 0.
+ * Open a ledger, for IDs of a number of sequences, and for values of nextval() if
+ * it is to have such.  The ledger must exist if that number is 0.
  */
 void
-open_ledger(Ledger *ledger, const char *path, int sequences)
+open_ledger(Ledger *ledger, const char *path, int sequences, bool nextval)
 {
 	char		suffix[16];
 
@@ -115,6 +118,8 @@ open_ledger(Ledger *ledger, const char *path, int sequences)
 		snprintf(suffix, sizeof(suffix), "%d", i);
 		ledger->values[i] = map_file(path, suffix, sizeof(Values), true);
 	}
+	for (int i = 0; i < NEXTVAL_CASES && nextval; i++)
+		ledger->nextval_values[i] = map_file(path, nextval_names[i], sizeof(Values), true);
 }
 
 /*
@@ -222,6 +227,17 @@ receive(const Ledger *ledger, Call *call, uint64_t id)
 }
 
 /*
+ * Note a value of nextval().  That it comes again is no fault.
+ */
+void
+receive_nextval(const Ledger *ledger, NextvalCase nextval, uint64_t value)
+{
+	count_up(ledger->state->nextval_taken[nextval], 1);
+	if (mark(ledger->nextval_values[nextval], value))
+		count_up(ledger->state->nextval_repeated[nextval], 1);
+}
+
+/*
  * Raise the floor of the calls that begin from here on.
  */
 void
@@ -264,7 +280,7 @@ is_expected_error(const Call *call)
 	 * A change of the sequence gives up when it has to wait for its lock.  An ID
 	 * that is more than a day ahead of the clock is refused.
 	 */
-	return (call->kind == 'w' && strcmp(call->sqlstate, "55P03") == 0) ||
+	return (strchr("wN", call->kind) != NULL && strcmp(call->sqlstate, "55P03") == 0) ||
 		(call->kind == 'v' && strcmp(call->sqlstate, "22023") == 0);
 }
 

@@ -48,6 +48,18 @@ disconnect(Session *session)
 	session->conn = NULL;
 }
 
+static bool
+learn_wal_level(Session *session)
+{
+	PGresult   *result = PQexec(session->conn, "SHOW wal_level");
+	bool		learned = PQresultStatus(result) == PGRES_TUPLES_OK;
+
+	if (learned)
+		snprintf(session->wal_level, sizeof(session->wal_level), "%s", PQgetvalue(result, 0, 0));
+	PQclear(result);
+	return learned;
+}
+
 /*
  * Connect to where the server is now.  Returns false if it is not there.
  */
@@ -65,6 +77,8 @@ reconnect(Session *session)
 	if (PQstatus(session->conn) == CONNECTION_OK)
 		PQsetNoticeProcessor(session->conn, ignore_notice, NULL);
 	else
+		disconnect(session);
+	if (session->conn != NULL && session->options->nextvals > 0 && !learn_wal_level(session))
 		disconnect(session);
 	return session->conn != NULL;
 }
@@ -212,6 +226,7 @@ run(int argc, char **argv)
 		{"half", required_argument, NULL, 'h'},
 		{"seed", required_argument, NULL, 'S'},
 		{"advance", required_argument, NULL, 'a'},
+		{"nextval", required_argument, NULL, 'v'},
 		{"every", required_argument, NULL, 'e'},
 		{"quiet", no_argument, &options.quiet, true},
 		{"bulk", no_argument, &options.bulk, true},
@@ -240,6 +255,8 @@ run(int argc, char **argv)
 			options.half_settings = optarg;
 		else if (option == 'a')
 			options.advances = number_argument(optarg, 0, 100);
+		else if (option == 'v')
+			options.nextvals = number_argument(optarg, 0, 100);
 		else if (option == 'S')
 			options.seed = number_argument(optarg, 0, INT32_MAX);
 		else if (option == 'e' && options.errand_count < MAX_NAMES - 1 &&
@@ -251,7 +268,7 @@ run(int argc, char **argv)
 	if (optind != argc - 1)
 		errx(2, "run needs the name of a ledger");
 
-	open_ledger(&ledger, argv[optind], options.sequence_count * (1 + options.copies));
+	open_ledger(&ledger, argv[optind], options.sequence_count * (1 + options.copies), options.nextvals > 0);
 	ledger.max_lead = max_lead * 1000;
 	state = ledger.state;
 	state->stopping = false;

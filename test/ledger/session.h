@@ -28,6 +28,7 @@ typedef struct Options
 	int			quiet;
 	int			copies;
 	int			advances;		/* of 100 turns */
+	int			nextvals;		/* of 100 turns */
 	int			seed;
 } Options;
 
@@ -39,11 +40,14 @@ typedef struct Session
 	unsigned short dice[3];		/* for nrand48() */
 	PGconn	   *conn;
 	char		database[64];	/* if not that of the environment */
+	char		wal_level[16];	/* if nextval() is called */
 	int			sequence;		/* of this turn, from 0 */
 	Call		call;
 	uint64_t	target;			/* value of the ID for snowflake_advance() */
-	uint64_t	kept[MAX_BATCH];	/* IDs that count if the call commits */
+	uint64_t	kept[MAX_BATCH];	/* IDs, or values of nextval(), that count
+									 * if the call commits */
 	int			kept_count;
+	NextvalCase nextval;		/* of these values */
 } Session;
 
 /* turns.c */

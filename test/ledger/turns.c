@@ -29,9 +29,10 @@
 /*
  * What sessions send.  In a query, $S is the shard, $Q the sequence as
  * arguments of next_id(), $R the sequence's name, $L its layout as an argument if
- * it has one of its own, $A the ID to advance beyond, $N the count of IDs, and $T a
- * number that no other session has.  Each row has the clock, an ID or an array
- * of IDs, and the clock again, if there is anything to compare with it.
+ * it has one of its own, $A the ID to advance beyond, $N the count of IDs, $T a
+ * number that no other session has, and $W the server's wal_level.  Each row has
+ * the clock, an ID or an array of IDs, and the clock again, if there is anything
+ * to compare with it; or the case of a value of nextval(), and the value.
  */
 typedef struct Query
 {
@@ -91,6 +92,32 @@ static const Query rewrite_and_use = {MAX_BATCH,
 
 static const Query advance = {0, "SELECT snowflake_advance('$R', $A$L)"};
 
+static const Query nextval = {1000,
+	"SELECT current_setting('synchronous_commit'),"
+	" nextval('ledger_nextval_' || current_setting('synchronous_commit')) FROM generate_series(1, $N)"};
+
+/* These values count once the commit has been flushed. */
+#define FLUSH_COMMIT "BEGIN; SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = 200;"
+#define INSERT_NEXTVAL(sequence, nextval_case) \
+	" INSERT INTO ledger_rows SELECT nextval('" sequence "') FROM generate_series(1, $N)" \
+	" RETURNING '" nextval_case "', id;"
+#define REWRITE_NEXTVAL \
+	" ALTER SEQUENCE ledger_nextval_$W SET UNLOGGED; ALTER SEQUENCE ledger_nextval_$W SET LOGGED;"
+
+static const Query insert_nextval = {100,
+	FLUSH_COMMIT INSERT_NEXTVAL("ledger_nextval_committed", "committed") " COMMIT"};
+
+static const Query insert_rewritten = {100,
+	FLUSH_COMMIT INSERT_NEXTVAL("ledger_nextval_$W", "$W") " COMMIT"};
+
+static const Query insert_copied = {100,
+	FLUSH_COMMIT INSERT_NEXTVAL("ledger_nextval_committed", "copied") " COMMIT"};
+
+static const Query rewrite_nextval = {0, FLUSH_COMMIT REWRITE_NEXTVAL " COMMIT"};
+
+static const Query rewrite_nextval_and_insert = {100,
+	FLUSH_COMMIT REWRITE_NEXTVAL INSERT_NEXTVAL("ledger_nextval_$W", "$W") " COMMIT"};
+
 /* Reads pages at random, so that others have to go. */
 static const Query churn = {0,
 	"SELECT count(pad) FROM ledger_ballast WHERE n = ANY "
@@ -135,6 +162,21 @@ static const Turn advance_turns[] = {
 	{'v', 70, 70, {&advance}},
 	{'v', 15, 15, {&begin, &advance, &rollback}},
 	{'v', 15, 15, {&begin, &one, &savepoint, &advance, &rollback_to, &one, &rollback}},
+};
+
+/* 'l' counts when a value has come, 'N' when its transaction has committed. */
+static const Turn nextval_turns[] = {
+	{'l', 25, 50, {&nextval}},
+	{'l', 25, 50, {&begin, &nextval, &rollback}},
+	{'N', 15, 0, {&insert_nextval}},
+	{'N', 15, 0, {&insert_rewritten}},
+	{'N', 10, 0, {&rewrite_nextval}},
+	{'N', 10, 0, {&rewrite_nextval_and_insert}},
+};
+
+static const Turn copied_nextval_turns[] = {
+	{'N', 100, 0, {&insert_copied}},
+	{'x', 0, 100, {&churn}},
 };
 
 int
@@ -247,6 +289,8 @@ send_query(Session *session, const char *text, int count)
 			end += sprintf(end, "%d", count);
 		else if (*text == 'T')
 			end += sprintf(end, "%d", session->number);
+		else if (*text == 'W')
+			end += sprintf(end, "%s", session->wal_level);
 	}
 	*end = '\0';
 
@@ -254,6 +298,24 @@ send_query(Session *session, const char *text, int count)
 	return (strchr(sql, ';') != NULL ? PQsendQuery(session->conn, sql) :
 			PQsendQueryParams(session->conn, sql, 0, NULL, NULL, NULL, NULL, 0)) &&
 		PQsetSingleRowMode(session->conn);
+}
+
+/*
+ * Note the value of nextval() in a row, or keep it until its call commits.
+ */
+static void
+take_nextval(Session *session, const PGresult *row)
+{
+	uint64_t	value = strtoull(PQgetvalue(row, 0, 1), NULL, 10);
+
+	session->nextval = 0;
+	while (strcmp(PQgetvalue(row, 0, 0), nextval_names[session->nextval]) != 0)
+		if (++session->nextval == NEXTVAL_CASES)
+			errx(2, "\"%s\" is no case of nextval()", PQgetvalue(row, 0, 0));
+	if (session->call.kind == 'l')
+		receive_nextval(session->ledger, session->nextval, value);
+	else
+		session->kept[session->kept_count++] = value;
 }
 
 /*
@@ -300,7 +362,9 @@ take_result(Session *session, const PGresult *result, int count)
 	switch (PQresultStatus(result))
 	{
 		case PGRES_SINGLE_TUPLE:
-			if (count > 0)
+			if (strchr("lN", call->kind) != NULL)
+				take_nextval(session, result);
+			else if (count > 0)
 				take_row(session, result);
 			break;
 		case PGRES_COPY_IN:
@@ -348,7 +412,12 @@ ask(Session *session, char kind, const Query *query)
 		strcpy(call->sqlstate, "08006");
 	if (call->sqlstate[0] == '\0')
 		for (int i = 0; i < session->kept_count; i++)
-			receive(session->ledger, call, session->kept[i]);
+		{
+			if (kind == 'N')
+				receive_nextval(session->ledger, session->nextval, session->kept[i]);
+			else
+				receive(session->ledger, call, session->kept[i]);
+		}
 	call->end = monotonic();
 
 	/*
@@ -367,6 +436,18 @@ ask(Session *session, char kind, const Query *query)
 	return call->sqlstate[0] == '\0';
 }
 
+static const Turn *
+choose_turns(Session *session)
+{
+	const Options *options = session->options;
+
+	if (random_below(session, 100) < options->advances)
+		return advance_turns;
+	if (random_below(session, 100) < options->nextvals)
+		return session->database[0] == '\0' ? nextval_turns : copied_nextval_turns;
+	return options->bulk && random_below(session, 10) == 0 ? bulk_turns : turns;
+}
+
 /*
  * Take a turn at random.
  */
@@ -375,8 +456,7 @@ take_turn(Session *session)
 {
 	const Options *options = session->options;
 	bool		write_nothing = options->quiet || monotonic() / SPELL % 2 != 0;
-	const Turn *turn = random_below(session, 100) < options->advances ? advance_turns :
-		options->bulk && random_below(session, 10) == 0 ? bulk_turns : turns;
+	const Turn *turn = choose_turns(session);
 	int			left = random_below(session, 100);
 
 	session->sequence = random_below(session, options->sequence_count);
