@@ -80,6 +80,8 @@ CREATE SEQUENCE cached CACHE 32 MAXVALUE 1125899906841599;
 SELECT * FROM error_of('SELECT next_id(5, ''cached'')');
 CREATE SEQUENCE cycling CYCLE MAXVALUE 1125899906841599;
 SELECT * FROM error_of('SELECT next_id(5, ''cycling'')');
+CREATE SEQUENCE of_integers AS integer MAXVALUE 1048575;
+SELECT * FROM error_of('SELECT next_id(0, ''of_integers'', ''sequence:20'')');
 CREATE SEQUENCE "Short" MAXVALUE 1000000;
 SELECT * FROM error_of('SELECT next_id(5, ''"Short"'')');
 SELECT * FROM error_of('SELECT snowflake_status(''"Short"'')');
@@ -187,4 +189,4 @@ SELECT sqlstate_, message FROM error_of('SELECT next_id(''photos'')');
 
 DROP TABLE serials, narrow, with_identity;
 DROP DOMAIN regress_sf_key, regress_sf_small;
-DROP SEQUENCE serials_big_seq, unlogged_seq, by_two, backwards, cached, cycling, "Short", ahead, negative;
+DROP SEQUENCE serials_big_seq, unlogged_seq, by_two, backwards, cached, cycling, of_integers, "Short", ahead, negative;
