@@ -115,5 +115,16 @@ foreach my $name (qw(instagram twitter discord shardingsphere sonyflake mastodon
 	}
 }
 
+# A sequence at its last value, in the last tick of its layout and in the one after
+my $short = 'timestamp:8 sequence:10 epoch:1767225600000 tick:1s';
+set_clock($node, '2026-01-01 00:04:14');
+sql('CREATE SEQUENCE short', "SELECT snowflake_alter_sequence('short', '$short')",
+	"SELECT setval('short', seqmax) FROM pg_sequence WHERE seqrelid = 'short'::regclass");
+my $hint = sub { return ($node->psql('postgres', "SELECT next_id(0, 'short', '$short')"))[2] =~ s/.*HINT:  //sr };
+like($hint->(), qr/^The sequence has reached its last value, although the clock has not reached the end of the layout\./,
+	'in the last tick of a layout, the hint is a new sequence');
+set_clock($node, '2026-01-01 00:04:15');
+like($hint->(), qr/^Use a layout with a later epoch,/, 'in the tick after the last one, the hint is another layout');
+
 $node->stop;
 done_testing();
