@@ -61,6 +61,20 @@ ok(wait_for(sub {
 	'a call waits if its ID would be further ahead than max_lead');
 is($early, 'f', 'a wait ends no earlier than max_lead allows');
 
+# Waits of less than a millisecond, as when two IDs of a millisecond are all
+SKIP:
+{
+	skip 'there is no /proc here', 1 unless -e "/proc/$$/status";
+	my $sleeps = sub { slurp_file("/proc/$pid/status") =~ /^voluntary_ctxt_switches:\s*(\d+)/m; return $1 };
+
+	query('CREATE SEQUENCE sparse MAXVALUE 4398046511101');
+	$session->{stderr} = '';
+	$session->query_safe('SET snowflake.max_lead = 0');
+	my $before = $sleeps->();
+	$session->query_safe(q{SELECT count(next_id(5, 'sparse', 'timestamp:41 shard:13 sequence:1 epoch:1314220021721')) FROM generate_series(1, 1000)});
+	cmp_ok($sleeps->() - $before, '>', 100, 'a session sleeps while it waits for the next millisecond');
+}
+
 # --- a crowd that waits for long, and leaves the processors to others --------------
 
 ahead_of_clock($node, 'ahead', '10 minutes');
