@@ -432,30 +432,32 @@ sub gdb_is_installed
 }
 
 # Hold a process with gdb when it comes to a function, or returns from it, until
-# let_go() is called or the test has ended.
+# let_go() is called or the test has ended.  Instead of a process, a command can be
+# given; gdb starts it, and holds the first process that it starts.
 my @held;
 
 sub hold_at
 {
-	my ($pid, $function, $return) = @_;
+	my ($process, $function, $return) = @_;
 	my $log = '';
+	my ($program, @arguments) = ref $process ? @$process : ();
 	my $name = PostgreSQL::Test::Utils::tempdir_short . '/gdb';
 	my %held = (log => \$log, reached => "$name.reached", go => "$name.go");
 
 	# A test that is killed leaves its directory behind, so look for the process.
 	$held{run} = IPC::Run::start(
-		[ 'gdb', '-nx', '-batch', '-iex', 'set debuginfod enabled off', '-p', $pid,
-			map { ('-ex', $_) } 'set confirm off', 'set pagination off',
-			'handle all nostop noprint pass', "break $function", 'echo attached\n', 'continue',
-			$return ? 'finish' : (),
-			"shell touch $held{reached}; while kill -0 $$ && [ ! -e $held{go} ]; do sleep 0.02; done",
-			'delete', 'detach' ],
+		[ 'gdb', '-nx', '-batch', '-iex', 'set debuginfod enabled off', $program // ('-p', $process),
+			(map { ('-ex', $_) } 'set confirm off', 'set pagination off', 'set follow-fork-mode child',
+				'handle all nostop noprint pass', "break $function", 'echo attached\n', $program ? "run @arguments >$name.out 2>&1 </dev/null" : 'continue',
+				$return ? 'finish' : (),
+				"shell touch $held{reached}; while kill -0 $$ && [ ! -e $held{go} ]; do sleep 0.02; done",
+				'delete', 'detach') ],
 		'<', \'', '>', \$log, '2>', \$log,
 		IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
 	push @held, \%held;
 	# gdb goes on after an error, so what it says is looked at, too.
-	wait_for(sub { $held{run}->pump_nb; $log =~ /^attached$/m || !$held{run}->pumpable });
-	$held{attached} = $log =~ /^Breakpoint 1 at.*^attached$/ms;
+	wait_for(sub { $held{run}->pump_nb; $log =~ /^attached$/m || -e $held{reached} || !$held{run}->pumpable });
+	$held{attached} = $log =~ /^Breakpoint 1 at.*^attached$/ms || -e $held{reached};
 	return \%held;
 }
 
