@@ -241,6 +241,10 @@ DECLARE plan json; BEGIN EXECUTE 'EXPLAIN (FORMAT json) ' || command INTO plan; 
 SELECT planned_rows('SELECT * FROM next_ids(5, 17)');
 SELECT planned_rows('SELECT * FROM next_ids(5, 0)');
 SELECT planned_rows('SELECT * FROM next_ids(5, (random() * 3)::int)');
+-- but not if an operator stands for the function
+CREATE OPERATOR ### (FUNCTION = next_ids, LEFTARG = bigint, RIGHTARG = bigint);
+SELECT planned_rows('SELECT 5::bigint ### 17::bigint');
+DROP OPERATOR ### (bigint, bigint);
 DROP FUNCTION planned_rows(text);
 
 DROP TABLE lines, stamps, parts, held, held_setting, altered, defined;
