@@ -84,6 +84,8 @@ SELECT * FROM error_of('SELECT snowflake_advance(1, 17)');
 ALTER SEQUENCE unused MINVALUE -10;
 SELECT setval('unused', -5);
 SELECT * FROM error_of('SELECT snowflake_advance(''unused'', 17)');
+SELECT setval('unused', 0);
+SELECT snowflake_advance('unused', 17);
 BEGIN READ ONLY;
 SELECT sqlstate_, message FROM error_of('SELECT snowflake_advance(''used'', 17)');
 COMMIT;
