@@ -157,7 +157,7 @@ run_session(const Options *options, Ledger *ledger, int number, pid_t parent)
 	{
 		if (in_copies)
 		{
-			if (random_below(&session, 100) == 0)
+			if (random_below(&session, 100) < options->copies)
 				copy_database(&session, &copy);
 			snprintf(session.database, sizeof(session.database), "copy_%d", copy);
 		}
@@ -230,7 +230,7 @@ run(int argc, char **argv)
 		{"every", required_argument, NULL, 'e'},
 		{"quiet", no_argument, &options.quiet, true},
 		{"bulk", no_argument, &options.bulk, true},
-		{"copies", no_argument, &options.copies, true},
+		{"copies", required_argument, NULL, 'c'},
 		{NULL, 0, NULL, 0}
 	};
 	struct sigaction action = {.sa_handler = stop};
@@ -255,6 +255,8 @@ run(int argc, char **argv)
 			options.half_settings = optarg;
 		else if (option == 'a')
 			options.advances = number_argument(optarg, 0, 100);
+		else if (option == 'c')
+			options.copies = number_argument(optarg, 1, 100);
 		else if (option == 'v')
 			options.nextvals = number_argument(optarg, 0, 100);
 		else if (option == 'S')
@@ -268,7 +270,8 @@ run(int argc, char **argv)
 	if (optind != argc - 1)
 		errx(2, "run needs the name of a ledger");
 
-	open_ledger(&ledger, argv[optind], options.sequence_count * (1 + options.copies), options.nextvals > 0);
+	open_ledger(&ledger, argv[optind], options.sequence_count * (options.copies > 0 ? 2 : 1),
+				options.nextvals > 0);
 	ledger.max_lead = max_lead * 1000;
 	state = ledger.state;
 	state->stopping = false;
@@ -276,7 +279,7 @@ run(int argc, char **argv)
 	sigaction(SIGINT, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 
-	running = options.sessions + options.errand_count + options.copies;
+	running = options.sessions + options.errand_count + (options.copies > 0);
 	for (int i = 0; i < running; i++)
 	{
 		pid_t		pid = fork();

@@ -26,7 +26,7 @@ typedef struct Options
 	const char *half_settings;
 	int			bulk;
 	int			quiet;
-	int			copies;
+	int			copies;			/* of 100 turns, in one more session */
 	int			advances;		/* of 100 turns */
 	int			nextvals;		/* of 100 turns */
 	int			seed;
