@@ -80,11 +80,11 @@ CREATE SEQUENCE cached CACHE 32 MAXVALUE 1125899906841599;
 SELECT * FROM error_of('SELECT next_id(5, ''cached'')');
 CREATE SEQUENCE cycling CYCLE MAXVALUE 1125899906841599;
 SELECT * FROM error_of('SELECT next_id(5, ''cycling'')');
-CREATE SEQUENCE of_integers AS integer MAXVALUE 1048575;
-SELECT * FROM error_of('SELECT next_id(0, ''of_integers'', ''sequence:20'')');
 CREATE SEQUENCE "Short" MAXVALUE 1000000;
 SELECT * FROM error_of('SELECT next_id(5, ''"Short"'')');
 SELECT * FROM error_of('SELECT snowflake_status(''"Short"'')');
+CREATE SEQUENCE narrow_counter AS integer MAXVALUE 1048575;
+SELECT * FROM error_of('SELECT next_id(0, ''narrow_counter'', ''sequence:20'')');
 
 -- the hints work
 ALTER SEQUENCE public.unlogged_seq SET LOGGED;
@@ -97,6 +97,8 @@ SELECT snowflake_alter_sequence('public.by_two', 'instagram');
 SELECT snowflake_alter_sequence('public.cached', 'instagram');
 SELECT snowflake_alter_sequence('public.cycling', 'instagram');
 SELECT snowflake_alter_sequence('public."Short"', 'instagram');
+SELECT snowflake_alter_sequence('public.narrow_counter', 'sequence:20');
+SELECT next_id(0, 'narrow_counter', 'sequence:20');
 SELECT snowflake_shard(next_id(5, s))
 FROM unnest(ARRAY['unlogged_seq', 'serials_big_seq', 'by_two', 'cached', 'cycling', '"Short"']::regclass[]) s;
 -- and a good sequence that is changed is looked at again
@@ -189,4 +191,4 @@ SELECT sqlstate_, message FROM error_of('SELECT next_id(''photos'')');
 
 DROP TABLE serials, narrow, with_identity;
 DROP DOMAIN regress_sf_key, regress_sf_small;
-DROP SEQUENCE serials_big_seq, unlogged_seq, by_two, backwards, cached, cycling, of_integers, "Short", ahead, negative;
+DROP SEQUENCE serials_big_seq, unlogged_seq, by_two, backwards, cached, cycling, "Short", narrow_counter, ahead, negative;
