@@ -115,16 +115,27 @@ foreach my $name (qw(instagram twitter discord shardingsphere sonyflake mastodon
 	}
 }
 
-# A sequence at its last value, in the last tick of its layout and in the one after
-my $short = 'timestamp:8 sequence:10 epoch:1767225600000 tick:1s';
-set_clock($node, '2026-01-01 00:04:14');
-sql('CREATE SEQUENCE short', "SELECT snowflake_alter_sequence('short', '$short')",
-	"SELECT setval('short', seqmax) FROM pg_sequence WHERE seqrelid = 'short'::regclass");
-my $hint = sub { return ($node->psql('postgres', "SELECT next_id(0, 'short', '$short')"))[2] =~ s/.*HINT:  //sr };
-like($hint->(), qr/^The sequence has reached its last value, although the clock has not reached the end of the layout\./,
-	'in the last tick of a layout, the hint is a new sequence');
-set_clock($node, '2026-01-01 00:04:15');
-like($hint->(), qr/^Use a layout with a later epoch,/, 'in the tick after the last one, the hint is another layout');
+# The last tick of a layout, and the tick after it, with a sequence that has used all
+# values.  The hint tells a clock past the end from a sequence that got there too early.
+$definition{ending} = 'timestamp:20 shard:10 sequence:2 epoch:2026-01-01T00:00:00Z tick:1s';
+my $ending = "SELECT next_id(0, 'ending', '" . prepare('ending') . "')";
+my $end = sql("SELECT expires FROM snowflake_status('ending', '$definition{ending}')");
+
+foreach my $case (
+	[ 1, 'in the last tick of a layout', 'has reached its last value, although the clock has not reached the end of the layout' ],
+	[ 0, 'in the tick after the last one', 'Use a layout with a later epoch' ])
+{
+	my ($before_end, $when, $hint) = @$case;
+
+	sql('ALTER SEQUENCE ending RESTART');
+	set_clock($node, sql("SELECT to_char('$end'::timestamptz - interval '$before_end s', '$format')"));
+	like(sqlstate_of($node, $ending), $before_end ? qr/^no error: \d/ : qr/^2200H/,
+		$before_end ? "next_id() makes an ID $when" : "next_id() makes no ID $when");
+	sql(q{SELECT setval('ending', max_value) FROM pg_sequences WHERE sequencename = 'ending'});
+	my ($ret, $stdout, $stderr) = $node->psql('postgres', $ending);
+	like($stderr, qr/ERROR:  the time of the layout is used up\n.*\nHINT:  [^\n]*\Q$hint\E/s,
+		"the hint $when says: $hint");
+}
 
 $node->stop;
 done_testing();
