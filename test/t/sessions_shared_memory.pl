@@ -71,12 +71,29 @@ is($node->safe_psql('again', q{SELECT pg_relation_filepath('used')}), $file, 'a 
 next_id_is_larger_after_crash($node, next_id($node, 'used', 'again'),
 	'one taken from a file with the name of a dropped one', database => 'again');
 
-# On all versions the library may be preloaded, also after others that ask for memory.
-my $other = -e $node->config_data('--pkglibdir') . '/pg_stat_statements.so' ? 'pg_stat_statements, ' : '';
-$node->append_conf('postgresql.conf', "shared_preload_libraries = '${other}snowflake'\n");
-$node->restart;
-next_id($node);
-ok(!writes_wal(), 'with the library preloaded, a session that comes after one that wrote a record writes none');
+# On all versions the library may be preloaded, also before or after another one
+# that needs shared memory.  The server keeps some memory for libraries that ask for
+# none.
+my $unused = q{SELECT size FROM pg_shmem_allocations WHERE name IS NULL};
+share_memory($node, 0);
+my $kept = $node->safe_psql('postgres', $unused);
+withhold_memory($node, 0);
+foreach my $libraries ('snowflake', 'pg_stat_statements, snowflake', 'snowflake, pg_stat_statements')
+{
+	SKIP:
+	{
+		skip 'pg_stat_statements is not installed', 3 if $libraries =~ /pg_stat_statements/ && !$node->safe_psql('postgres',
+			q{SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_stat_statements'});
+
+		$node->stop;
+		$node->append_conf('postgresql.conf', "shared_preload_libraries = '$libraries'\n");
+		ok($node->start(fail_ok => 1), "a server starts with shared_preload_libraries = '$libraries'");
+		next_id($node);
+		ok(!writes_wal(), "a session that comes after one that wrote a record writes none: shared_preload_libraries = '$libraries'");
+		cmp_ok($node->safe_psql('postgres', $unused), '>', $kept - 65536,
+			"the memory that sessions share was reserved: shared_preload_libraries = '$libraries'");
+	}
+}
 
 # Without shared memory, no session knows of another's record.
 my $log = -s $node->logfile;
