@@ -102,6 +102,25 @@ like($session->query_safe($unused), qr/^t$/, 'a standby\'s transaction sees a se
 $node->safe_psql('postgres', q{ALTER SEQUENCE unused RESTART; SELECT next_id(5, 'unused')});
 $node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
 like($session->query($unused), qr/^f$/, 'a standby\'s open transaction sees that a sequence has a new file and was used');
+$session->query_safe('COMMIT');
+
+# Replay gives the sequence another file when the session has locked the sequence and
+# is about to read its page.
+SKIP:
+{
+	skip 'gdb is not installed', 2 unless gdb_is_installed();
+	my $gdb = hold_at($session->query_safe('SELECT pg_backend_pid()'), 'ReadRecentBuffer');
+	skip 'gdb cannot attach to a server process or finds no functions', 2 unless $gdb->{attached};
+
+	send_sql($session, $unused);
+	ok(wait_for(sub { $session->{run}->pump_nb; $gdb->{run}->pump_nb; -e $gdb->{reached} }), 'a session is held before it reads a sequence\'s page');
+	$node->safe_psql('postgres', 'ALTER SEQUENCE unused RESTART');
+	$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+	let_go($gdb);
+	$gdb->{run}->finish;
+	session_prints($session, qr/\n/) or die 'the session does not go on';
+	is("$session->{stdout}$session->{stderr}", "t\n", 'a session reads the new file of a sequence that has got one meanwhile');
+}
 $session->quit;
 
 $standby->stop;
