@@ -26,7 +26,7 @@ our @EXPORT = qw($top
   server_in_utc server_with_clock server_ahead_of_clock ahead_of_clock setval_ahead value_of
   next_id last_result next_id_is_larger_after_crash nextval_repeats share_memory withhold_memory
   crash crash_and_start faketime_library start_with_clock set_clock far_future
-  send_sql session_prints fails_with sqlstate_of plan_of catalog_of wait_for
+  times_asleep send_sql session_prints fails_with sqlstate_of plan_of catalog_of wait_for
   gdb_is_installed hold_at let_go
   file_of write_file copied_installation get_extension unpack_packages
   blocks blocks_in run_examples NOBODY_FLUSHES WAITS_FOR_PAGE);
@@ -424,6 +424,14 @@ sub wait_for
 		usleep(10_000);
 	}
 	return 0;
+}
+
+# How often a process has gone to sleep, which a process that waits for a processor
+# has not.  Needs /proc.
+sub times_asleep
+{
+	my ($pid) = @_;
+	return (slurp_file("/proc/$pid/status") =~ /^voluntary_ctxt_switches:\s*(\d+)/m)[0];
 }
 
 sub gdb_is_installed

@@ -61,19 +61,35 @@ ok(wait_for(sub {
 	'a call waits if its ID would be further ahead than max_lead');
 is($early, 'f', 'a wait ends no earlier than max_lead allows');
 
-# Waits of less than a millisecond, as when two IDs of a millisecond are all
+# --- waits of less than a millisecond, for the next tick ----------------------------
+
+# A sequence that makes four IDs in a millisecond
+my $few = q{next_id(5, 'few', 'timestamp:41 shard:13 sequence:2 epoch:0')};
+query(q{CREATE SEQUENCE few; SELECT snowflake_alter_sequence('few', 'timestamp:41 shard:13 sequence:2 epoch:0')});
+$session->{stderr} = '';
+$session->query_safe('SET snowflake.max_lead = 0');
+
 SKIP:
 {
 	skip 'there is no /proc here', 1 unless -e "/proc/$$/status";
-	my $sleeps = sub { slurp_file("/proc/$pid/status") =~ /^voluntary_ctxt_switches:\s*(\d+)/m; return $1 };
+	my $ticks = 1000;
+	my $before = times_asleep($pid);
 
-	query('CREATE SEQUENCE sparse MAXVALUE 4398046511101');
-	$session->{stderr} = '';
-	$session->query_safe('SET snowflake.max_lead = 0');
-	my $before = $sleeps->();
-	$session->query_safe(q{SELECT count(next_id(5, 'sparse', 'timestamp:41 shard:13 sequence:1 epoch:1314220021721')) FROM generate_series(1, 1000)});
-	cmp_ok($sleeps->() - $before, '>', 100, 'a session sleeps while it waits for the next millisecond');
+	$session->query_safe("SELECT count($few) FROM generate_series(1, 4 * $ticks)");
+	cmp_ok(times_asleep($pid) - $before, '>', $ticks / 10, 'a session that waits for the next tick goes to sleep');
 }
+
+send_sql($session, "SELECT count($few) FROM generate_series(1, 100000000)");
+ok($node->poll_query_until('postgres', "SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $pid"),
+	'a session that waits for the next tick shows a wait event');
+query("SELECT pg_cancel_backend($pid)");
+session_prints($session, qr/canceling statement due to user request/) or die 'the statement goes on';
+
+# psql sends both statements at once, so that the session does not wait for its client
+# in between.
+is( last_result($node, 'SET snowflake.max_lead = 0', "SELECT count($few) FROM generate_series(1, 400) \\; "
+		  . q{SELECT coalesce(wait_event, 'none') FROM pg_stat_activity WHERE pid = pg_backend_pid()}),
+	'none', 'a session that has waited for the next tick shows no wait event');
 
 # --- a crowd that waits for long, and leaves the processors to others --------------
 
@@ -97,7 +113,7 @@ sub used
 	{
 		my ($user, $system) = slurp_file("/proc/$pid/stat") =~ /\) \w(?: -?\d+){10} (\d+) (\d+)/;
 		$seconds += ($user + $system) / sysconf(_SC_CLK_TCK);
-		$sleeps += $1 if slurp_file("/proc/$pid/status") =~ /^voluntary_ctxt_switches:\s*(\d+)/m;
+		$sleeps += times_asleep($pid);
 	}
 	return ($seconds, $sleeps);
 }
