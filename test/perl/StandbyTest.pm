@@ -5,11 +5,12 @@ package StandbyTest;
 use strict;
 use warnings;
 use Exporter 'import';
+use IO::Socket::UNIX;
 use PostgreSQL::Test::Cluster;
 use SnowflakeTest;
 use Test::More;
 
-our @EXPORT = qw(primary standby_of standby_is_synchronous make_synchronous set_names
+our @EXPORT = qw(primary standby_of unreading_standby standby_is_synchronous make_synchronous set_names
   all_flushed need_record sessions_wait_for_standby fail_over
   session result result_or_wait cancel waits canceled_wait_is_error
   MANY MANY_IDS wrote_little $answering);
@@ -52,6 +53,38 @@ sub standby_of
 		"SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = '$name' AND state = 'streaming'")
 	  or die "$name does not stream";
 	return $standby;
+}
+
+# Connect as a standby that receives WAL from $start on.  It says that it has written
+# and flushed WAL up to two other LSNs, and leaves unread what it is sent.  Returns
+# the connection.
+sub unreading_standby
+{
+	my ($primary, $name, $start, $write, $flush) = @_;
+	my $socket = IO::Socket::UNIX->new($primary->host . '/.s.PGSQL.' . $primary->port) or die "connect: $!";
+	my $say = sub {
+		my ($type, $message) = @_;
+		$socket->syswrite($type . pack('N/a*', $message) =~ s/^(.{4})/pack 'N', 4 + unpack 'N', $1/sre);
+	};
+	my $hear = sub {
+		my ($wanted) = @_;
+		my ($header, $message, $type);
+		do
+		{
+			$socket->read($header, 5) == 5 or die 'the server has closed the connection';
+			($type, my $length) = unpack 'aN', $header;
+			$socket->read($message, $length - 4) if $length > 4;
+			die "the server says: $message" if $type eq 'E';
+		} until $type eq $wanted;
+	};
+
+	$say->('', pack 'N (Z*)*', 3 << 16, 'user', $ENV{PGUSER}, 'replication', 'true', 'application_name', $name, '');
+	$hear->('Z');
+	$say->('Q', pack 'Z*', "START_REPLICATION PHYSICAL $start");
+	$hear->('W');
+	my ($written, $flushed) = map { (hex $1 << 32) + hex $2 if m{(.*)/(.*)} } $write, $flush;
+	$say->('d', pack 'a Q>3 q> C', 'r', $written, $flushed, $flushed, 0, 0);
+	return $socket;
 }
 
 # Wait until a primary's one standby is synchronous.

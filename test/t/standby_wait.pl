@@ -66,39 +66,37 @@ ok(standby_is_synchronous($primary), 'the standby is synchronous again after a r
 my $last = $primary->safe_psql('postgres', $insert);
 cmp_ok($last, '>', $id, 'IDs grow after the standby is back');
 
-# A standby that has the record but is still catching up is not synchronous, as for
-# commits.  gdb holds its WAL sender when the standby's first answer has come, with
-# more WAL to send.  The sender waits at its start until gdb has attached.
-SKIP:
-{
-	skip 'gdb is not installed', 4 unless gdb_is_installed();
+# --- standbys that have the record and are not synchronous --------------------------
 
-	$other->{stdout} = $other->{stderr} = '';
-	all_flushed($primary, $standby);
-	my $had = $primary->lsn('flush');
-	$standby->stop;
-	# A checkpoint would make the call write a record of its own.
-	$primary->append_conf('postgresql.conf', "max_wal_size = '1GB'\nwal_keep_size = '1GB'\n");
-	$primary->reload;
-	$primary->safe_psql('postgres', q{SET synchronous_commit = local; SELECT pg_logical_emit_message(false, '', ''); SELECT pg_switch_wal()})
-	  for 1 .. 5;
-	my $conninfo = $primary->connstr =~ s/'/''/gr . q{ application_name=standby options=''-c post_auth_delay=5''};
-	$standby->append_conf('postgresql.conf', "primary_conninfo = '$conninfo'\n");
-	$standby->start;
-	my $sender;
-	wait_for(sub { ($sender) = `ps -o pid=,args= --ppid $primary->{_pid}` =~ /(\d+) .*walsender/ }) or die 'no WAL sender';
-	my $gdb = hold_at($sender, 'SyncRepReleaseWaiters');
-	skip 'gdb cannot attach to a server process or finds no functions', 4 unless $gdb->{attached};
-	wait_for(sub { $gdb->{run}->pump_nb; -e $gdb->{reached} }) or die "the standby has not answered: ${$gdb->{log}}";
-	is($primary->safe_psql('postgres', "SELECT state, flush_lsn >= '$had' FROM pg_stat_replication"), 'catchup|t',
-		'a standby that has the record is catching up');
+$other->{stderr} = '';
+my $before = $primary->lsn('insert');
+$primary->safe_psql('postgres', q{
+	SET synchronous_commit = local;
+	SELECT count(pg_logical_emit_message(false, '', repeat('x', 1000000))) FROM generate_series(1, 8)});
+$other->query_safe($next);
+my $end = $primary->lsn('insert');
+foreach my $case (
+	[ 'catchup', $before, $end, 'on', 'is catching up' ],
+	[ 'streaming', $end, '0/0', 'remote_write', 'has flushed nothing' ])
+{
+	my ($state, $start, $flush, $level, $what) = @$case;
+	my $unreading = unreading_standby($primary, 'unreading', $start, $end, $flush);
+
+	set_names($primary, 'unreading', 1);
+	ok( $primary->poll_query_until('postgres', qq{
+			SELECT state = '$state' AND write_lsn >= '$end' FROM pg_stat_replication WHERE application_name = 'unreading'}),
+		"a standby $what, and has written the record");
+	$other->query_safe("SET synchronous_commit = $level");
 	send_sql($other, $next);
-	waits($other, 'no ID goes out while the standby is catching up');
-	let_go($gdb);
-	$gdb->{run}->finish;
-	ok(standby_is_synchronous($primary), 'the standby is synchronous when it has caught up');
-	like(result($other), qr/^\d+$/, 'then the ID goes out');
+	waits($other, "no ID goes out while the only standby that is asked for $what: synchronous_commit = $level");
+	cancel($other);
+	$other->{stderr} = '';
+	$other->query_safe('RESET synchronous_commit');
+	close $unreading;
+	$primary->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_replication WHERE application_name = 'unreading'})
+	  or die 'the WAL sender does not end';
 }
+make_synchronous($primary) or die 'the standby is not synchronous again';
 
 # --- snowflake_advance() ------------------------------------------------------------
 
