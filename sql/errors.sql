@@ -41,17 +41,20 @@ ROLLBACK;
 -- in a parallel worker, however the caller was labelled
 CREATE FUNCTION mislabelled() RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE
 AS 'BEGIN RETURN next_id(5); END';
+CREATE FUNCTION mislabelled_advance() RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE
+AS 'BEGIN PERFORM snowflake_advance(''next_id_seq'', 1); RETURN 1; END';
 CREATE TABLE rows_ AS SELECT g FROM generate_series(1, 1000) g;
 ALTER TABLE rows_ SET (parallel_workers = 2);
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
 SELECT sqlstate_, message FROM error_of('SELECT max(mislabelled()) FROM rows_');
+SELECT sqlstate_, message FROM error_of('SELECT max(mislabelled_advance()) FROM rows_');
 RESET parallel_setup_cost;
 RESET parallel_tuple_cost;
 RESET min_parallel_table_scan_size;
 DROP TABLE rows_;
-DROP FUNCTION mislabelled();
+DROP FUNCTION mislabelled(), mislabelled_advance();
 
 -- sequences that would break the promise
 CREATE TEMPORARY SEQUENCE temporary_seq;
