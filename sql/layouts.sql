@@ -133,6 +133,7 @@ FROM unnest(ARRAY[
     'snowflake_sequence(1, ''timestamp:48 node:15 epoch:0'')',
     'snowflake_id(''2020-01-01Z'', 1, 1, ''mastodon'')', 'snowflake_id(''2020-01-01Z'', 1, 1, ''timestamp:48 node:15 epoch:0'')',
     'snowflake_id(''2020-01-01Z'', 0, 0, ''trace'')', 'snowflake_id(''2020-01-01Z'', 0, 1024, ''trace'')',
+    'snowflake_id(''2020-01-01Z'', 0, 32768, ''timestamp:48 sequence:15 epoch:0 tick:10us'')',
     'snowflake_id(''1999-01-01Z'', 0, 0, ''twitter'')', 'snowflake_id(''2080-07-10 17:30:30.208Z'', 0, 0, ''twitter'')',
     'snowflake_id(''1970-01-01Z'', 0, 0, ''mastodon'')',
     'snowflake_timestamp(9223372036854775807, ''timestamp:63 epoch:0 tick:1s'')',
