@@ -147,21 +147,6 @@ FROM (SELECT next_id(5, 'punctual') AS id, clock_timestamp() AS time
 SET snowflake.max_wait = 0;
 SELECT count(DISTINCT next_id(5, 'punctual')) FROM generate_series(1, 20000);
 RESET snowflake.max_wait;
--- after a wait, the session is seen to work, and no longer to wait
-CREATE SEQUENCE sparse MAXVALUE 4398046511101;
-DO $$
-DECLARE
-	event text;
-	events int := 0;
-BEGIN
-	FOR i IN 1 .. 20 LOOP
-		PERFORM next_id(5, 'sparse', 'timestamp:41 shard:13 sequence:1 epoch:1314220021721');
-		SELECT wait_event INTO event FROM pg_stat_activity WHERE pid = pg_backend_pid();
-		events := events + (event IS NOT NULL)::int;
-	END LOOP;
-	RAISE NOTICE 'wait events: %', events;
-END $$;
-DROP SEQUENCE sparse;
 RESET snowflake.max_lead;
 
 -- a time range through the primary key
