@@ -48,9 +48,9 @@
  */
 typedef enum NextvalCase
 {
-	NEXTVAL_ON,					/* taken with synchronous_commit = on or off,
+	NEXTVAL_ON,					/* taken while synchronous_commit is not off,
 								 * and often nothing is committed */
-	NEXTVAL_OFF,
+	NEXTVAL_OFF,				/* the same while it is off */
 	NEXTVAL_COMMITTED,			/* in rows whose commit was flushed, as all
 								 * that follow */
 	NEXTVAL_REPLICA,			/* of a sequence that is often rewritten, with
