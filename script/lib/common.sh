@@ -201,6 +201,8 @@ end_processes()
 clean_up()
 {
 	[ -n "${work:-}" ] || return 0
+	# so that this script is not one of the processes that work there
+	cd /
 	end_processes
 	rm -rf "$work"
 }
