@@ -1,18 +1,31 @@
-# The official image of PostgreSQL, with the extension in it:
+# Two images with the extension:
 #
-#	docker build --build-arg PG_MAJOR=17 -t postgres-snowflake .
+#	docker build -t postgres-snowflake .
+#	docker build -t snowflake --target extension .
 #
-# Untested: where this was written there was no Docker to run it with.  Its
-# commands are those of the README.
-ARG PG_MAJOR=17
+# The first is the official image of PostgreSQL, with the extension installed.
+# The second has only the extension's files, for a container of PostgreSQL 18 or
+# later that mounts them, as CloudNativePG does (doc/scaling.md).  The library
+# must fit that container: name its image as BASE.
+#
+# script/images builds both on Debian's PostgreSQL 18, and runs them.  Not tried
+# were the official image and CloudNativePG's, which could not be had where this
+# was written.
+ARG PG_MAJOR=18
+ARG BASE=postgres:${PG_MAJOR}
 
-FROM postgres:${PG_MAJOR} AS build
+FROM ${BASE} AS build
 ARG PG_MAJOR
+USER root
 RUN apt-get update && \
 	apt-get install -y --no-install-recommends build-essential postgresql-server-dev-${PG_MAJOR}
 COPY . /usr/src/snowflake
 RUN cd /usr/src/snowflake && \
 	make clean && make && make install DESTDIR=/install
 
-FROM postgres:${PG_MAJOR}
+FROM scratch AS extension
+COPY --from=build /install/usr/lib/postgresql/*/lib/snowflake.so /lib/
+COPY --from=build /install/usr/share/postgresql/*/extension/ /share/extension/
+
+FROM ${BASE} AS server
 COPY --from=build /install /
