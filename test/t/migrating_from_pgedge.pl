@@ -1,8 +1,9 @@
-# From pgEdge's snowflake to next_id(), by the recipe of doc/migrating.md, while
-# sessions insert rows.
+# From pgEdge's snowflake to next_id(), and back, by the recipe of doc/migrating.md,
+# while sessions insert rows.
 #
 # A function in PL/pgSQL stands in for pgEdge's extension.  It keeps a sequence
-# as pgEdge's does, with the last ID for its value.
+# as pgEdge's does, with the last ID for its value.  It belongs to our extension,
+# whose own functions nobody finds as long as it stands in.
 
 use strict;
 use warnings;
@@ -11,10 +12,12 @@ use MigrationTest;
 use SnowflakeTest;
 
 my $node = start_server('from_pgedge');
-new_database('app');
-$node->safe_psql('app', q{
-	CREATE SCHEMA snowflake;
-	CREATE FUNCTION snowflake.nextval(sequence regclass) RETURNS bigint LANGUAGE plpgsql AS $$
+$node->safe_psql('postgres', 'CREATE DATABASE app');
+my $pgedge = q{
+	CREATE SCHEMA IF NOT EXISTS hidden;
+	CREATE SCHEMA IF NOT EXISTS snowflake;
+	CREATE EXTENSION snowflake SCHEMA hidden;
+	CREATE FUNCTION snowflake.nextval(sequence regclass) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $$
 	DECLARE
 		last bigint;
 		clock bigint := extract(epoch FROM clock_timestamp()) * 1000 - 1672531200000;
@@ -28,46 +31,89 @@ $node->safe_psql('app', q{
 		RETURN last;
 	END $$;
 	-- DROP EXTENSION drops it, or refuses while a default uses it.
-	ALTER EXTENSION snowflake ADD FUNCTION snowflake.nextval(regclass)});
+	ALTER EXTENSION snowflake ADD FUNCTION snowflake.nextval(regclass)};
+$node->safe_psql('app', $pgedge);
 $node->safe_psql('app', q{
-	CREATE SEQUENCE orders_id_seq;
-	CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake.nextval('orders_id_seq'), item text);
-	CREATE ROLE app;
-	GRANT USAGE ON SCHEMA snowflake TO app;
-	GRANT SELECT, UPDATE ON SEQUENCE orders_id_seq TO app;
-	GRANT SELECT, INSERT ON orders TO app;
-	INSERT INTO orders (item) SELECT 'order ' || n FROM generate_series(1, 1000) AS n});
-# pgEdge's sequence may be ahead of the clock.
-$node->safe_psql('app', q{SELECT setval('orders_id_seq', last_value + (600::bigint << 22)) FROM orders_id_seq});
+	CREATE ROLE owner;
+	CREATE ROLE "Shop clerk";
+	GRANT USAGE ON SCHEMA snowflake TO PUBLIC;
+	CREATE SCHEMA shop AUTHORIZATION owner;
+	SET ROLE owner;
+	GRANT USAGE ON SCHEMA shop TO PUBLIC;
+	CREATE SEQUENCE shop.orders_id_seq;
+	CREATE SEQUENCE shop."Odd 'one'";
+	CREATE TABLE shop.orders (id bigint PRIMARY KEY DEFAULT snowflake.nextval('shop.orders_id_seq'), item text);
+	CREATE TABLE shop."Lines" ("Nr" bigint PRIMARY KEY DEFAULT snowflake.nextval($$shop."Odd 'one'"$$), n integer);
+	GRANT UPDATE ON SEQUENCE shop.orders_id_seq TO "Shop clerk";
+	GRANT USAGE ON SEQUENCE shop."Odd 'one'" TO PUBLIC;
+	GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA shop TO "Shop clerk";
+	RESET ROLE;
+	INSERT INTO shop.orders (item) SELECT 'order ' || n FROM generate_series(1, 1000) AS n;
+	-- not to be moved before the function is changed
+	CREATE TABLE shop.called (id bigserial PRIMARY KEY);
+	ALTER TABLE shop.called ALTER id SET DEFAULT snowflake.nextval('shop.called_id_seq');
+	CREATE FUNCTION shop.new_called() RETURNS bigint LANGUAGE sql AS $$ SELECT snowflake.nextval('shop.called_id_seq') $$});
+# pgEdge's sequence may be ahead of the clock, and the clock's own progress must not
+# hide an ID that comes again.
+$node->safe_psql('app', q{
+	SELECT setval('shop.orders_id_seq', last_value + (600000::bigint << 22)) FROM shop.orders_id_seq;
+	ALTER DATABASE app SET snowflake.max_lead = '1h'});
 
-my $sessions = start_sessions('app', <<'EOS');
-SET ROLE app;
-INSERT INTO orders (item) VALUES ('') RETURNING id AS order, 1 / (id > :last)::int AS growing \gset
-SELECT 1 / count(*) FROM orders WHERE id = :order;
+my $sessions = start_sessions('app', <<'EOS', '-D', 'last_line=0');
+SET ROLE "Shop clerk";
+INSERT INTO shop.orders (item) VALUES ('') RETURNING id AS order, 1 / (id > :last)::int AS growing \gset
+SELECT 1 / count(*) FROM shop.orders WHERE id = :order;
+INSERT INTO shop."Lines" (n) VALUES (1) RETURNING "Nr" AS line, 1 / ("Nr" > :last_line)::int AS growing \gset
 \set last :order
+\set last_line :line
 EOS
-like(join('', $node->psql('app', 'DROP EXTENSION snowflake')), qr/default value for column id of table orders depends on/,
-	'DROP EXTENSION refuses while a default needs the extension');
 
-foreach my $step (recipe(q{From pgEdge's snowflake}))
+sub sources_are
 {
-	my $last = value('app', 'SELECT max(id) FROM orders');
-	run_examples($node, 'app', $step);
-	sessions_go_on($sessions, 'rows are inserted after a step');
-	is(value('app', "SELECT count(*) FROM orders WHERE id > $last AND snowflake_shard(id, 'pgedge') <> 10"), 0, 'IDs keep their node')
-	  if value('app', q{SELECT count(*) FROM pg_extension WHERE extname = 'snowflake'});
+	my ($source, $name) = @_;
+	is(value('app', q{SELECT string_agg(DISTINCT source, ' ') FROM moving.keys WHERE schema = 'shop'}), $source, $name);
+	return;
 }
-sessions_end_without_error($sessions);
 
+# The list, the log and the procedure are those for whole schemas.
+my ($list, undef, $steps) = grep { $_->{language} eq 'sql' } recipe('List the keys', 'Move the keys');
+my ($commands, $move, $drop, $create, $again, $check, $back) = grep { $_->{language} eq 'sql' } recipe(q{From pgEdge's snowflake});
+run_examples($node, 'app', $list, $steps, $commands, $move);
+is(value('app', q{SELECT key, obstacle FROM moving.keys WHERE schema = 'shop' AND source = 'snowflake.nextval'}),
+	'shop.called.id|shop.new_called() names its sequence', q{a key whose sequence a function calls stays pgEdge's});
+like(join('', $node->psql('app', $drop->{code})), qr/default value for column id of table shop\.called depends on/,
+	'DROP EXTENSION refuses while a default needs the extension');
+$node->safe_psql('app', 'DROP FUNCTION shop.new_called()');
+run_examples($node, 'app', $move);
+sources_are('next_pgedge_id', 'all keys have the function in SQL');
+my $last = value('app', 'SELECT max(id) FROM shop.orders');
+run_examples($node, 'app', $drop);
+sessions_go_on($sessions, 'rows are inserted without an extension');
+
+run_examples($node, 'app', $create, $again, $check);
+sources_are('', 'all keys have next_id()');
+sessions_go_on($sessions, 'rows are inserted with next_id()');
+is(value('app', "SELECT count(*) FROM shop.orders WHERE id > $last AND snowflake_shard(id, 'pgedge') <> 10"), 0, 'IDs keep their node');
 is(value('app', q{
-	SELECT last_value = (max(id) >> 22) * 4096 + (max(id) & 4095) FROM orders, orders_next_seq GROUP BY last_value}),
-	't', 'the new sequence has the value of the last ID');
-like(sqlstate_of($node, q{SELECT snowflake_alter_sequence('orders_id_seq', 'pgedge')}, dbname => 'app'),
+	SELECT rolname, (SELECT string_agg(grantee::regrole || ' ' || privilege_type, ', ') FROM aclexplode(relacl) WHERE grantee <> relowner)
+	FROM pg_class JOIN pg_roles ON pg_roles.oid = relowner WHERE relname IN ('orders_id_seq_next', $$Odd 'one'_next$$) ORDER BY relname}),
+	qq{owner|- USAGE\nowner|"Shop clerk" USAGE}, 'the new sequences have the owner, and the roles that may use them, of the old ones');
+like(sqlstate_of($node, q{SELECT snowflake_alter_sequence('shop.orders_id_seq', 'pgedge')}, dbname => 'app'),
 	qr/^55000 cannot make sequence "orders_id_seq" serve layout "pgedge"/, q{pgEdge's own sequence cannot serve the layout});
 is(value('app', q{
 	SET snowflake.shard = 10;
-	SELECT next_id(current_setting('snowflake.shard')::bigint, 'orders_next_seq', 'pgedge') > max(id) FROM orders}),
+	SELECT next_id(current_setting('snowflake.shard')::bigint, 'shop.orders_id_seq_next', 'pgedge') > max(id) FROM shop.orders}),
 	't', 'the node can come from snowflake.shard');
+
+run_examples($node, 'app', $back);
+sources_are('next_pgedge_id', 'the way back begins with the function in SQL');
+sessions_go_on($sessions, 'rows are inserted by the function again');
+$node->safe_psql('app', "DROP EXTENSION snowflake; $pgedge");
+run_examples($node, 'app', $back);
+sources_are('snowflake.nextval', q{all keys are pgEdge's again});
+sessions_end_without_error($sessions);
+is(value('app', 'SELECT count(*) FROM moving.log'), 0, 'the log is empty');
+is(value('app', q{SELECT count(*) FROM pg_class WHERE relname LIKE '%next'}), 0, 'the new sequences are gone');
 
 $node->stop;
 done_testing();
