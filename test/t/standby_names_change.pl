@@ -128,6 +128,19 @@ foreach my $change ([ 's1', 's2' ], [ 'FIRST 1 (s1, s2)', 'FIRST 2 (s1, s2)' ])
 	cancel($session);
 }
 
+# A standby that has written WAL, and does not flush it.  That a call with remote_write
+# has waited is not enough for one with "on" later in the same statement.
+my $writer = unreading_standby($primary, 'writer', $primary->lsn('flush'), 'F/0', '0/1');
+set_names($primary, 'writer', 1);
+$session->query_safe('SET synchronous_commit = remote_write');
+send_interrupted(q{PERFORM next_id(5, 'used'); SET LOCAL synchronous_commit = on; PERFORM next_id(5, 'used');});
+set_names($primary, 'writer', 1);
+let_go_on();
+waits($session, 'a call waits until a standby has flushed, although one before it had to wait until it was written');
+cancel($session);
+$session->query_safe('RESET synchronous_commit');
+close $writer;
+
 # The synchronous standby that had a record dies, and s2, without it, takes over.
 my %query = (time => $next, counter => q{SELECT next_id(9, 'counted', 'decimal')});
 my %session = map { $_ => session($primary) } keys %query;
