@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use SnowflakeTest;
 use Test::More;
 
-our @EXPORT = qw(primary standby_of unreading_standby standby_is_synchronous make_synchronous set_names
+our @EXPORT = qw(primary standby_of unreading_standby say_lsns standby_is_synchronous make_synchronous set_names
   all_flushed need_record sessions_wait_for_standby fail_over
   session result result_or_wait cancel waits canceled_wait_is_error
   MANY MANY_IDS wrote_little $answering);
@@ -82,9 +82,17 @@ sub unreading_standby
 	$hear->('Z');
 	$say->('Q', pack 'Z*', "START_REPLICATION PHYSICAL $start");
 	$hear->('W');
-	my ($written, $flushed) = map { (hex $1 << 32) + hex $2 if m{(.*)/(.*)} } $write, $flush;
-	$say->('d', pack 'a Q>3 q> C', 'r', $written, $flushed, $flushed, 0, 0);
+	say_lsns($socket, $write, $flush);
 	return $socket;
+}
+
+# Say again how far this standby is.
+sub say_lsns
+{
+	my ($socket, $write, $flush) = @_;
+	my ($written, $flushed) = map { m{(.*)/(.*)}; (hex($1) << 32) + hex $2 } $write, $flush;
+
+	return $socket->syswrite(pack 'a N a Q>3 q> C', 'd', 38, 'r', $written, $flushed, $flushed, 0, 0);
 }
 
 # Wait until a primary's one standby is synchronous.

@@ -132,13 +132,15 @@ foreach my $change ([ 's1', 's2' ], [ 'FIRST 1 (s1, s2)', 'FIRST 2 (s1, s2)' ])
 # has waited is not enough for one with "on" later in the same statement.
 my $writer = unreading_standby($primary, 'writer', $primary->lsn('flush'), 'F/0', '0/1');
 set_names($primary, 'writer', 1);
+$session->{stderr} = '';
 $session->query_safe('SET synchronous_commit = remote_write');
-send_interrupted(q{PERFORM next_id(5, 'used'); SET LOCAL synchronous_commit = on; PERFORM next_id(5, 'used');});
+send_interrupted(q{PERFORM next_id(5, 'used'); RAISE NOTICE 'written'; SET LOCAL synchronous_commit = on; PERFORM next_id(5, 'used');});
 set_names($primary, 'writer', 1);
+say_lsns($writer, 'F/0', '0/1');
 let_go_on();
-waits($session, 'a call waits until a standby has flushed, although one before it had to wait until it was written');
+ok(wait_for(sub { $session->{run}->pump_nb; $session->{stderr} =~ s/.*written\n// }), 'a call waits until a standby has written');
+waits($session, 'the next call in the statement waits until the standby has flushed');
 cancel($session);
-$session->query_safe('RESET synchronous_commit');
 close $writer;
 
 # The synchronous standby that had a record dies, and s2, without it, takes over.
