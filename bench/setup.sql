@@ -44,6 +44,12 @@ CREATE FUNCTION bench.uuidv7_sql() RETURNS uuid LANGUAGE sql AS $$
         FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid
 $$;
 
+-- pgEdge's snowflake.nextval(), if script/bench has built it
+\if :{?pgedge}
+CREATE SEQUENCE bench.pgedge;
+CREATE FUNCTION bench.pgedge(regclass) RETURNS bigint LANGUAGE c AS :'pgedge', 'snowflake_nextval';
+\endif
+
 CREATE TABLE bench.candidate (
     nr int GENERATED ALWAYS AS IDENTITY,
     name text PRIMARY KEY,
@@ -117,8 +123,13 @@ BEGIN
     ELSE
         INSERT INTO bench.note VALUES ('pg_uuidv7', 'not measured, as it is not installed');
     END IF;
-    INSERT INTO bench.note VALUES ('pgEdge''s snowflake',
-        'never measured: its extension and its library have the same names as these, so they cannot be in one directory');
+    IF to_regproc('bench.pgedge') IS NOT NULL THEN
+        INSERT INTO bench.candidate (name, tag, type, call, definition, entry, slow, bulk) VALUES
+            ('pgEdge, snowflake.nextval()', 'pgedge', 'bigint', 'bench.pgedge(''bench.pgedge'')',
+             'DEFAULT bench.pgedge(''bench.pgedge'')', 'snowflake_nextval', false, true);
+    ELSE
+        INSERT INTO bench.note VALUES ('pgEdge''s snowflake', 'not measured, as --pgedge named no sources of it');
+    END IF;
 
     FOR form IN SELECT format('CREATE TABLE bench.t_%s (id %s %s PRIMARY KEY, n int)', tag, type, definition)
                 FROM bench.candidate WHERE tag IS NOT NULL LOOP
