@@ -37,7 +37,9 @@ $ENV{PGUSER} = 'postgres';
 
 # --- the other documents --------------------------------------------------
 
-run_examples($node, 'app', blocks('doc/reference.md'));
+$node->safe_psql('postgres', 'CREATE DATABASE reference');
+$node->safe_psql('reference', 'CREATE EXTENSION snowflake');
+run_examples($node, 'reference', blocks('doc/reference.md'));
 run_examples($node, 'app', blocks('doc/internals.md'));
 run_examples($node, 'postgres', blocks('doc/layouts.md'));
 
@@ -47,7 +49,7 @@ my @examples = $reference =~ /`([^`\n]+)` →\s`([^`\n]+)`/g;
 is(@examples / 2, scalar(() = $reference =~ /` →/g), 'doc/reference.md: each arrow belongs to an example');
 while (my ($expression, $result) = splice @examples, 0, 2)
 {
-	is($node->safe_psql('app', "SELECT $expression"), $result, "doc/reference.md: $expression has the result that is shown");
+	is($node->safe_psql('reference', "SELECT $expression"), $result, "doc/reference.md: $expression has the result that is shown");
 }
 
 # --- the drawings of doc/layouts.md ----------------------------------------

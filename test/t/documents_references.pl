@@ -1,5 +1,5 @@
-# What the documents refer to is there: messages of the sources, figures of
-# another document, files and headings.
+# What the documents refer to is there: figures of another document, files and
+# headings.  The reference has all messages of the sources and all functions.
 
 use strict;
 use warnings;
@@ -21,13 +21,35 @@ sub anchors
 }
 
 my $reference = slurp_file("$top/doc/reference.md");
+
+# The messages of the sources, with their SQLSTATEs
+my ($headers) = run_command([ 'pg_config', '--includedir-server' ]);
+my %sqlstates = map { tr/', //dr } slurp_file("$headers/utils/errcodes.h") =~ /^#define (ERRCODE_\w+) MAKE_SQLSTATE\((.*)\)$/mg;
 foreach my $source (files('*.c', 'src/*.c'))
 {
 	my $code = slurp_file("$top/$source");
-	while ($code =~ /errmsg(?:_plural)?\("((?:[^"\\]|\\.)*)"/g)
+	while ($code =~ /(?:errcode\((\w+).*\),\s+)?errmsg(?:_plural)?\("((?:[^"\\]|\\.)*)"/g)
 	{
-		my $message = $1 =~ s/\\"/"/gr =~ s/%(lld|\.\*s|[dsu])/.../gr;
-		ok(index($reference, "| `$message` |") >= 0, "doc/reference.md explains the message \"$message\" of $source");
+		my $sqlstate = $sqlstates{ $1 // '' } // '';
+		my $message = $2 =~ s/\\"/"/gr =~ s/%(lld|\.\*s|[dsu])/.../gr;
+		like($reference, qr/`\Q$message\E`\s\([^)]*$sqlstate/,
+			"doc/reference.md explains the message \"$message\" ($sqlstate) of $source");
+	}
+}
+
+# The functions of the SQL scripts, with the columns that they return
+foreach my $script (files('snowflake--*.sql'))
+{
+	my $code = slurp_file("$top/$script");
+	while ($code =~ /^CREATE FUNCTION (\w+)\(\s*(.*?)\)\nRETURNS (.*?)$/gms)
+	{
+		my ($name, $result, @arguments) = ($1, $3, split /,\s+/, $2);
+		my @columns = map { /^OUT (.*)/ } @arguments;
+		push @columns, split /, /, $1 if $result =~ s/^TABLE \((.*)\)/SETOF record/;
+		my $signature = "$name(" . join(', ', grep { !/^OUT / } @arguments) . ') → ' . $result =~ s/SETOF/setof/r;
+		my ($section) = $reference =~ /^    \Q$signature\E\n(.*?)(?=^#|\z)/ms;
+		is(join(', ', defined $section ? grep { index($section, "- `$_`") < 0 } @columns : 'everything'), '',
+			"doc/reference.md has all of $signature");
 	}
 }
 
