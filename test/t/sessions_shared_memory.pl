@@ -11,7 +11,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
 
-my $node = server_ahead_of_clock('shared', NOBODY_FLUSHES);
+# The WAL has what a transaction does to a file that it makes.
+my $node = server_ahead_of_clock('shared', NOBODY_FLUSHES . "wal_level = replica\n");
 share_memory($node, 1);
 
 # Does a new session's call write WAL?
@@ -40,6 +41,16 @@ $node->safe_psql('postgres', $all);
 my $lsn = $node->lsn('insert');
 is($node->safe_psql('postgres', $all), 500, 'a session uses 500 sequences that another one has used');
 is($node->lsn('insert'), $lsn, 'and writes no record for any of them');
+
+# A transaction that makes a sequence has to rely on its own record, because nobody
+# notes it.
+is($node->safe_psql('postgres', q{
+	BEGIN;
+	SELECT format('CREATE SEQUENCE new MAXVALUE 1125899906841599 START %s', (snowflake_min_id(now() + interval '1 day') >> 23) * 1024) \gexec
+	SELECT pg_current_wal_insert_lsn() AS lsn \gset
+	SELECT count(next_id(5, 'new')) FROM generate_series(1, 1000);
+	SELECT pg_current_wal_insert_lsn() - :'lsn' < 1000;
+	COMMIT}), "1000\nt", 'a transaction writes one record for a thousand IDs of a sequence that it has made');
 
 # A session that has used the sequence, too, does not trust a page that owes its LSN
 # to somebody else's record, such as nextval()'s, which covers 32 values.
