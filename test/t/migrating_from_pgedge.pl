@@ -1,4 +1,4 @@
-# From pgEdge's snowflake to next_id(), and back, by the recipe of doc/migrating.md,
+# From pgEdge's snowflake to next_id(), and back, by doc/migrating-from-pgedge.md,
 # while sessions insert rows.
 #
 # A function in PL/pgSQL stands in for pgEdge's extension.  It keeps a sequence
@@ -75,9 +75,9 @@ sub sources_are
 	return;
 }
 
-# The list, the log and the procedure are those for whole schemas.
+# The list, the log and the procedure are those of doc/migrating.md for whole schemas.
 my ($list, undef, $steps) = grep { $_->{language} eq 'sql' } recipe('List the keys', 'Move the keys');
-my ($commands, $move, $drop, $create, $again, $check, $back) = grep { $_->{language} eq 'sql' } recipe(q{From pgEdge's snowflake});
+my ($commands, $move, $drop, $create, $again, $check, $back) = grep { $_->{language} eq 'sql' } blocks('doc/migrating-from-pgedge.md');
 run_examples($node, 'app', $list, $steps, $commands, $move);
 is(value('app', q{SELECT key, obstacle FROM moving.keys WHERE schema = 'shop' AND source = 'snowflake.nextval'}),
 	'shop.called.id|shop.new_called() names its sequence', q{a key whose sequence a function calls stays pgEdge's});
