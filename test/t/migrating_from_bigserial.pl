@@ -1,16 +1,18 @@
-# From bigserial and identity to next_id(), and back, by the recipes of
-# doc/migrating.md, while sessions insert, read and change rows.
+# From bigserial and identity to next_id(), back, and forward again, by the recipes
+# of doc/migrating.md, while sessions insert, read and change rows.
 
 use strict;
 use warnings;
+use PostgreSQL::Test::Utils;
 use Test::More;
 use MigrationTest;
 use SnowflakeTest;
 
 my $node = start_server('from_bigserial');
-my ($tables, $too_small, @steps) = recipe('From bigserial or identity');
+my ($photos, $move, $check, $between, $back, $again) = recipe('A bigserial');
+my ($albums, @of_identity) = recipe('An identity column');
 new_database('app');
-run_examples($node, 'app', $tables, $too_small);
+run_examples($node, 'app', $photos, $albums);
 $node->safe_psql('app', q{
 	CREATE TABLE entries (album_id bigint REFERENCES albums, photo_id bigint REFERENCES photos, PRIMARY KEY (album_id, photo_id));
 	INSERT INTO photos (title) SELECT 'photo ' || n FROM generate_series(1, 1000) AS n;
@@ -30,20 +32,37 @@ EOS
 # An open transaction has the lock that the first step needs.
 my $open = $node->background_psql('app');
 $open->query_safe('BEGIN; SELECT count(*) FROM photos');
-like(($node->psql('app', $steps[0]->{code}))[2], qr/canceling statement due to lock timeout/,
+like(($node->psql('app', $move->{code}))[2], qr/canceling statement due to lock timeout/,
 	'a step that cannot get its lock fails after lock_timeout');
 sessions_go_on($sessions, 'sessions go on after a step failed');
 is(value('app', q{SELECT column_default FROM information_schema.columns WHERE table_name = 'photos' AND column_name = 'id'}),
 	q{nextval('photos_id_seq'::regclass)}, 'a step that failed has changed nothing');
 $open->quit;
 
-foreach my $step (@steps)
+sub run_while_rows_are_inserted
 {
-	run_without_scan('app', $step);
-	# There must be rows of each step, even on a slow machine.
-	my $largest = value('app', 'SELECT max(id) FROM albums');
-	ok($node->poll_query_until('app', "SELECT max(id) > $largest FROM albums"), 'rows are inserted after a step');
+	foreach my $step (@_)
+	{
+		run_without_scan('app', $step);
+		# There must be rows of each step, even on a slow machine.
+		my $largest = value('app', 'SELECT max(id) FROM albums');
+		ok($node->poll_query_until('app', "SELECT max(id) > $largest FROM albums"), 'rows are inserted after a step');
+	}
+	return;
 }
+
+run_while_rows_are_inserted($move, $check, $between, @of_identity, $back);
+is(value('app', q{SELECT pg_get_serial_sequence('photos', 'id'), max_value FROM pg_sequences WHERE sequencename = 'photos_id_seq'}),
+	'public.photos_id_seq|9223372036854775807', 'the column of the bigserial owns its sequence again');
+like(($node->psql('app', $move->{code}))[2], qr/cannot make sequence "photos_id_seq" serve layout "instagram"/,
+	'the first step fails when the sequence has gone back');
+# Rows far ahead of the clock, whose own progress would hide an ID that is not larger
+$node->safe_psql('app', q{
+	LOAD 'snowflake';
+	ALTER SYSTEM SET snowflake.max_lead = '1h';
+	SELECT pg_reload_conf(), setval('photos_id_seq', last_value + (600000::bigint << 23)) FROM photos_id_seq});
+sessions_go_on($sessions, 'rows are inserted ahead of the clock');
+run_while_rows_are_inserted($again, $check, $back);
 sessions_end_without_error($sessions);
 
 is(value('app', q{SELECT count(*) FROM photos WHERE title ~ '^\d+$' AND title <> id::text}), 0,
@@ -52,19 +71,17 @@ is(value('app', "SELECT count(DISTINCT id > 1::bigint << 60) FROM $_"), 2, "$_ h
   foreach 'photos', 'albums';
 is(value('app', q{SELECT attidentity FROM pg_attribute WHERE attrelid = 'albums'::regclass AND attname = 'id'}),
 	'a', 'the column of the identity is an identity again');
-is(value('app', q{SELECT pg_get_serial_sequence('photos', 'id'), max_value FROM pg_sequences WHERE sequencename = 'photos_id_seq'}),
-	'public.photos_id_seq|9223372036854775807', 'the column of the bigserial owns its sequence again');
+# --- what keeps programs from choosing keys --------------------------------
 
-# --- with a column that is too small for IDs -------------------------------
-
-new_database('too_small');
-run_examples($node, 'too_small', $tables);
-is(value('too_small', qq{
-		CREATE TABLE likes (n bigint REFERENCES albums, photo_id integer REFERENCES photos);
-		$too_small->{code}}), 'likes|photo_id|integer', 'an integer column that refers to the key is listed');
-run_examples($node, 'too_small', $steps[0]);
-fails_with($node, q{INSERT INTO photos (title) VALUES (''); INSERT INTO likes (photo_id) SELECT id FROM photos},
-	qr/^22003 integer out of range/, 'an integer column cannot refer to an ID', dbname => 'too_small');
+my ($privileges) = slurp_file("$top/doc/migrating.md") =~ /insert into the other\s+columns only:\s+`([^`]+)`/
+  or die 'no privileges';
+new_database('privileges');
+run_examples($node, 'privileges', $albums, $of_identity[0]);
+$node->safe_psql('privileges', "CREATE ROLE app; GRANT INSERT ON albums TO app; $privileges");
+is(value('privileges', q{SET ROLE app; INSERT INTO albums (name) VALUES (''); SELECT 'inserted'}), 'inserted',
+	'a role that may insert into the other columns gets a key');
+fails_with($node, q{SET ROLE app; INSERT INTO albums (id, name) VALUES (7, '')}, qr/^42501 permission denied for table albums/,
+	'... and cannot choose one', dbname => 'privileges');
 
 $node->stop;
 done_testing();

@@ -1,5 +1,6 @@
 # From serial to next_id(), by the recipe of doc/migrating.md, while sessions
-# insert, read and change rows; and giving up before the columns are swapped.
+# insert, read and change rows; giving up before the columns are swapped; and the
+# recipe for a column that refers to a key which is a bigint already.
 
 use strict;
 use warnings;
@@ -9,7 +10,6 @@ use SnowflakeTest;
 
 my $node = start_server('from_serial');
 my ($tables, @steps) = recipe('From serial', 'Fill the columns', 'Index and check the columns');
-my ($check) = grep { $_->{code} =~ /^INSERT/ } recipe('From bigserial or identity');
 my $rows = q{
 	INSERT INTO photos (title) SELECT 'photo ' || n FROM generate_series(1, 20000) AS n;
 	INSERT INTO comments (photo_id, body) SELECT n, 'on ' || n FROM generate_series(1, 20000) AS n};
@@ -56,7 +56,7 @@ foreach my $step (@steps)
 	run_examples($node, 'swapped', $step);
 }
 $locking->quit;
-my ($agree, $swap) = recipe('Swap the columns');
+my ($agree, $swap, $check, $back) = recipe('Swap the columns');
 run_examples($node, 'swapped', $agree);
 run_without_scan('swapped', $swap);
 run_examples($node, 'swapped', $check);
@@ -94,6 +94,12 @@ Foreign-key constraints:
     "comments_photo_id_fkey" FOREIGN KEY (photo_id) REFERENCES photos(id)
 EOS
 
+run_without_scan('swapped', $back);
+is(value('swapped', q{
+		INSERT INTO photos (title) SELECT '' FROM generate_series(1, 2000);
+		SELECT pg_get_serial_sequence('photos', 'id'), count(*) FROM photos WHERE title = '' AND id > (SELECT max(photo_id) FROM comments)}),
+	'public.photos_id_seq|2000', 'back at nextval(), keys go on above the last ID');
+
 # --- given up before the swap ---------------------------------------------
 
 new_database('given_up');
@@ -104,6 +110,48 @@ $sessions = start_sessions('given_up', $script);
 run_examples($node, 'given_up', @steps, recipe('Give up before the swap'));
 sessions_end_without_error($sessions);
 is(tables_of('given_up'), $before, 'giving up restores the tables as they were');
+
+# --- only a column that refers to the key ---------------------------------
+
+my ($of_likes, $add, $fill, $constraints, $validate, $swap_of_likes) = recipe('Only a column that refers to the key');
+my (undef, $list) = recipe('Columns of type integer');
+my ($procedure) = recipe('Fill the columns');
+new_database('referring');
+run_examples($node, 'referring', $of_likes);
+is(value('referring', $list->{code}), "photos|id|bigint\nlikes|photo_id|integer", 'the column is listed with its type');
+$node->safe_psql('referring', q{
+	INSERT INTO photos (title) SELECT 'photo ' || n FROM generate_series(1, 20000) AS n;
+	INSERT INTO likes (photo_id, name) SELECT n, 'on ' || n FROM generate_series(1, 20000) AS n});
+$sessions = start_sessions('referring', <<'EOS', '-M', 'prepared');
+\set old random(1, 20000)
+BEGIN;
+INSERT INTO photos (title) VALUES ('') RETURNING id AS photo \gset
+INSERT INTO likes (photo_id, name) VALUES (:photo, 'on ' || :photo);
+COMMIT;
+UPDATE likes SET photo_id = :old, name = 'on ' || :old WHERE photo_id = :photo;
+SELECT 1 / (count(*) > 0)::int FROM likes WHERE photo_id = :old AND name = 'on ' || :old;
+EOS
+run_examples($node, 'referring', $add, $procedure, $fill, $constraints, $validate);
+run_without_scan('referring', $swap_of_likes);
+sessions_go_on($sessions, 'rows are inserted after the swap');
+is(value('referring', $list->{code}), "photos|id|bigint\nlikes|photo_id|bigint", 'no integer column is listed any more');
+sessions_end_without_error($sessions);
+is(value('referring', q{SELECT count(*) FROM likes WHERE name <> 'on ' || photo_id}), 0, 'likes are on their photos');
+is(value('referring', "\\pset tuples_only off\n\\d likes") . "\n", <<'EOS', 'the table has the new column, and nothing of the old one');
+Table "public.likes"
+Column|Type|Collation|Nullable|Default
+name|text|||
+photo_id|bigint||not null|
+Indexes:
+    "likes_photo_id_idx" btree (photo_id)
+Foreign-key constraints:
+    "likes_photo_id_fkey" FOREIGN KEY (photo_id) REFERENCES photos(id)
+EOS
+run_examples($node, 'referring', (recipe('A bigserial'))[1]);
+is(value('referring', q{
+		INSERT INTO photos (title) VALUES ('');
+		INSERT INTO likes SELECT '', max(id) FROM photos;
+		SELECT count(*) FROM likes WHERE photo_id > 1::bigint << 60}), 1, 'the column can refer to an ID');
 
 $node->stop;
 done_testing();

@@ -1,6 +1,7 @@
 # From UUID keys to next_id(), by the recipe of doc/migrating.md, while sessions
 # with the old key and with the new one insert, read and change rows; to the end
-# in one database, and back in another.
+# in one database, where the new columns get the names of the old ones, and back in
+# another.
 
 use strict;
 use warnings;
@@ -40,8 +41,7 @@ EOS
 sub switch_primary_key
 {
 	my ($database) = @_;
-	my ($tables, @steps) = recipe('From UUID keys');
-	my ($backfill) = grep { $_->{code} =~ /CREATE PROCEDURE/ } recipe('Fill the columns');
+	my ($tables, @steps) = recipe('From UUID keys', 'Fill the columns of old rows');
 
 	new_database($database);
 	run_examples($node, $database, $tables);
@@ -52,7 +52,7 @@ sub switch_primary_key
 	my $before = tables_of($database);
 	my $first = value($database, 'SELECT id FROM photos LIMIT 1');
 	my $old = start_sessions($database, $with_old_key, '-D', "last=$first");
-	run_examples($node, $database, $backfill, @steps, recipe('Index and check the columns'));
+	run_examples($node, $database, @steps);
 	my ($switch, $agree) = recipe('Switch the primary key');
 	run_without_scan($database, $switch);
 	run_examples($node, $database, $agree);
@@ -86,7 +86,7 @@ Foreign-key constraints:
 Triggers:
     keys BEFORE INSERT OR UPDATE ON comments FOR EACH ROW EXECUTE FUNCTION comments_keys()
 EOS
-	my $new = start_sessions($database, $with_new_key);
+	my $new = start_sessions($database, $with_new_key, '-M', 'prepared');
 	sessions_go_on($old, "sessions with the old key go on beside those with the new one in database $database");
 
 	is(value($database, q{
@@ -113,31 +113,66 @@ EOS
 
 my ($before, $old, $new) = switch_primary_key('forward');
 sessions_end_without_error($old);
-run_examples($node, 'forward', recipe('Drop the UUIDs'));
-is(tables_of('forward'), <<'EOS', 'only the new keys are left');
+
+# The rest is also right if the UUIDs are kept.
+my ($drop) = recipe('Drop the UUIDs');
+my ($rename, $replace_views) = recipe('Rename the columns');
+my ($kept, $keep) = slurp_file("$top/doc/migrating.md") =~ /write\s+`(ALTER TABLE photos RENAME id TO uuid)` in place of\s+`(ALTER TABLE photos DROP id)`/
+  or die 'no way to keep the UUIDs';
+my $rolled_back = join '', map { $_->{code} =~ s/^(BEGIN|COMMIT);\n//gmr } $drop, $rename, $replace_views;
+$rolled_back =~ s/\Q$keep\E;/$kept;/ or die "the step has no $keep";
+run_examples($node, 'forward', { %$drop, code => "BEGIN;\n${rolled_back}SELECT count(uuid) = count(*) AS kept FROM photos;\nROLLBACK;\n",
+		shown => " kept\n------\n t\n" });
+
+$node->safe_psql('forward', q{
+	CREATE ROLE reader;
+	CREATE ROLE stranger;
+	CREATE ROLE clerk;
+	GRANT SELECT (title) ON photos TO reader;
+	GRANT SELECT, INSERT ON photos TO clerk});
+run_without_scan('forward', $drop);
+run_without_scan('forward', $rename);
+is(value('forward', q{SET ROLE clerk; INSERT INTO photos (title) VALUES ('of the clerk'); SELECT count(*) FROM photos WHERE title = 'of the clerk'}), 1,
+	'a role can do with the view what it can do with the table');
+fails_with($node, "SET ROLE stranger; $_", qr/^42501 permission denied for table photos_table/,
+	'a view gives a role no privilege that it lacks on the table', dbname => 'forward')
+  foreach 'SELECT title FROM photos', 'DELETE FROM photos';
+fails_with($node, $_->[0], $_->[1], "while photos is a view, this fails, as the document says: $_->[0]", dbname => 'forward')
+  foreach ['TRUNCATE photos', qr/^42809 "photos" is not a table/], ['COPY photos FROM stdin', qr/^42809 cannot copy to view "photos"/],
+	['SET ROLE reader; SELECT title FROM photos', qr/^42501 permission denied for table photos_table/];
+is(value('forward', qq{
+		INSERT INTO photos ($_, title) SELECT $_, '' FROM photos LIMIT 1
+		ON CONFLICT ($_) DO UPDATE SET title = photos.title RETURNING 'one'}), 'one', "while photos is a view, $_ can be the target of ON CONFLICT")
+  foreach 'id', 'new_id';
+my $renamed = start_sessions('forward', $with_new_key =~ s/\bnew_//gr, '-M', 'prepared');
+sessions_go_on($new, 'sessions with the former names go on beside those with the new names');
+sessions_end_without_error($new);
+run_without_scan('forward', $replace_views);
+is(tables_of('forward'), <<'EOS', 'only the new keys are left, with the names of the old ones');
 Table "public.photos"
 Column|Type|Collation|Nullable|Default
 title|text|||
 created_at|timestamp with time zone||not null|now()
-new_id|bigint||not null|next_id(5::bigint)
+id|bigint||not null|next_id(5::bigint)
 Indexes:
-    "photos_pkey" PRIMARY KEY, btree (new_id)
+    "photos_pkey" PRIMARY KEY, btree (id)
 Referenced by:
-    TABLE "comments" CONSTRAINT "comments_new_photo_id_fkey" FOREIGN KEY (new_photo_id) REFERENCES photos(new_id)
+    TABLE "comments" CONSTRAINT "comments_photo_id_fkey" FOREIGN KEY (photo_id) REFERENCES photos(id)
 Table "public.comments"
 Column|Type|Collation|Nullable|Default
 id|bigint||not null|next_id(5::bigint)
 body|text|||
-new_photo_id|bigint||not null|
+photo_id|bigint||not null|
 Indexes:
     "comments_pkey" PRIMARY KEY, btree (id)
-    "comments_new_photo_id_idx" btree (new_photo_id)
+    "comments_photo_id_idx" btree (photo_id)
 Foreign-key constraints:
-    "comments_new_photo_id_fkey" FOREIGN KEY (new_photo_id) REFERENCES photos(new_id)
+    "comments_photo_id_fkey" FOREIGN KEY (photo_id) REFERENCES photos(id)
 EOS
-sessions_end_without_error($new);
-is(value('forward', 'SELECT count(*) FROM comments JOIN photos ON new_id = new_photo_id'),
+sessions_end_without_error($renamed);
+is(value('forward', 'SELECT count(*) FROM comments JOIN photos ON photos.id = photo_id'),
 	value('forward', 'SELECT count(*) FROM comments'), 'every comment has its photo');
+is(value('forward', q{SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'v'}), 0, 'no view is left');
 
 # --- and back -------------------------------------------------------------
 
@@ -147,12 +182,33 @@ run_without_scan('back', recipe('Go back to UUIDs'));
 sessions_end_without_error($old);
 is(tables_of('back'), $before, 'going back restores the tables as they were');
 
-# --- UUIDs that have a time -----------------------------------------------
+# --- the procedure ---------------------------------------------------------
 
-my ($time) = slurp_file("$top/doc/migrating.md") =~ /UUID of version 7 has its\s+time:\s+`([^`]+)`/
-  or die 'no time of a UUID';
-is(value('postgres', "SELECT $time FROM CAST('017f22e2-79b0-7cc3-98c4-dc0c0c07398f' AS uuid) AS id"),
-	'2022-02-22 19:22:22+00', 'a UUID of version 7 has its time');
+my ($procedure, $of_serial) = map { (grep { $_->{code} =~ /CREATE PROCEDURE/ } recipe($_))[0]->{code} }
+  'Fill the columns of old rows', 'Fill the columns';
+is($procedure, $of_serial, 'the procedure is the one of the recipe for serial');
+
+# --- other times -----------------------------------------------------------
+
+my ($tables, undef, $add, $choose) = recipe('From UUID keys');
+new_database('times');
+run_examples($node, 'times', $tables);
+$node->safe_psql('times', q{
+	INSERT INTO photos (id, created_at) VALUES ('017f22e2-79b0-7cc3-98c4-dc0c0c07398f', '1970-01-01Z');
+	ALTER TABLE photos ALTER created_at DROP NOT NULL;
+	INSERT INTO photos (id, created_at) VALUES ('017f22e2-79b1-7cc3-98c4-dc0c0c07398f', NULL)});
+run_examples($node, 'times', $add);
+my ($replacements) = slurp_file("$top/doc/migrating.md") =~ /another expression in place of `created_at`:\n(.*?)\nBelow/s or die 'no other times';
+my @times = $replacements =~ /`([^`]{20,})`/g;
+my @expected = ("2011-08-25 00:00:00+00\n2011-08-25 00:00:00+00", "2022-02-22 19:22:22+00\n2022-02-22 19:22:22.001+00",
+	"2011-08-25 00:00:00+00\n2011-08-25 00:00:00+00");
+is(scalar @times, scalar @expected, 'the document has expressions for rows without a useful time');
+while (my $time = shift @times)
+{
+	is(value('times', 'BEGIN;' . ($choose->{code} =~ s/created_at AS/$time AS/r)
+			. 'SELECT snowflake_timestamp(new_id) FROM photos_new_ids ORDER BY new_id; ROLLBACK'),
+		shift @expected, "rows get IDs of the times that this expression has: $time");
+}
 
 $node->stop;
 done_testing();

@@ -1,0 +1,116 @@
+# What "Before you begin" of doc/migrating.md says of programs, commands and old rows
+# is what happens after a key has moved, and its queries find what they look for.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use MigrationTest;
+use SnowflakeTest;
+
+my $node = start_server('before');
+my $text = slurp_file("$top/doc/migrating.md") =~ s/\s+/ /gr;
+
+# Code that a sentence of the document contains
+sub said
+{
+	my ($pattern) = @_;
+	return $text =~ $pattern ? $1 : die "the document does not say $pattern";
+}
+
+# --- the queries -----------------------------------------------------------
+
+my ($tables, $columns) = recipe('Columns of type integer');
+my ($programs) = recipe('Programs that call nextval()');
+my (undef, $locks) = recipe('Locks');
+new_database('app');
+run_examples($node, 'app', $tables, $columns, $programs, recipe('Old rows seem to be of 2011'), $locks);
+
+$node->safe_psql('app', q{
+	CREATE TABLE people (id bigserial PRIMARY KEY);
+	CREATE TABLE profiles (person bigint PRIMARY KEY REFERENCES people);
+	CREATE TABLE avatars ("Profile" integer, n integer, FOREIGN KEY ("Profile") REFERENCES profiles);
+	CREATE TABLE friends (one bigint REFERENCES people, other smallint REFERENCES people);
+	CREATE TABLE nodes (id bigint PRIMARY KEY, parent integer REFERENCES nodes)});
+is(value('app', $columns->{code} =~ s/'photos'/'people'/r), <<'EOL' =~ s/\n\z//r, 'columns that refer to the key by way of another table are listed');
+people|id|bigint
+profiles|person|bigint
+friends|one|bigint
+avatars|Profile|integer
+friends|other|smallint
+EOL
+is(value('app', $columns->{code} =~ s/'photos'/'nodes'/r), "nodes|id|bigint\nnodes|parent|integer", 'a column that refers to its own table is listed');
+
+$node->safe_psql('app', q{
+	CREATE FUNCTION by_text() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN NextVal('photos_id_seq'); END $$;
+	CREATE FUNCTION by_name() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT currval('photos_id_seq'); END;
+	CREATE FUNCTION other() RETURNS bigint LANGUAGE sql AS 'SELECT 1';
+	ALTER SEQUENCE photos_id_seq INCREMENT 50});
+is(join("\n", sort split /\n/, value('app', $programs->{code})), "by_name()\nby_text()\nphotos_id_seq|50",
+	'functions that use a sequence are found, and blocks of numbers');
+$node->safe_psql('app', 'DROP FUNCTION by_name(), by_text()');
+
+my $open = $node->background_psql('app');
+$open->query_safe('BEGIN; SELECT count(*) FROM photos');
+like(value('app', $locks->{code}), qr/^\d+\|[\d:.]+\|idle in transaction\|.*SELECT count\(\*\) FROM photos\s*;?$/,
+	'the transaction in the way is shown');
+$open->quit;
+
+SKIP:
+{
+	skip 'pg_stat_statements is not installed', 1
+	  unless value('app', q{SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_stat_statements'});
+	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_stat_statements'\n");
+	$node->restart;
+	$node->safe_psql('app', q{CREATE EXTENSION pg_stat_statements});
+	$node->safe_psql('app', q{SELECT nextval('photos_id_seq'); SELECT 1});
+	is(value('app', said(qr/pg_stat_statements`: `(SELECT [^`]+)`/)), '1|SELECT nextval($1)', 'statements of programs are found');
+}
+
+# --- what programs get after the move --------------------------------------
+
+fails_with($node, "BEGIN; INSERT INTO photos VALUES (1::bigint << 60); INSERT INTO likes (photo_id) SELECT max(id) FROM photos",
+	qr/^22003 integer out of range/, 'an integer column cannot refer to an ID', dbname => 'app');
+$node->safe_psql('app', q{INSERT INTO photos VALUES (1, 'old'), (2000000, 'old'), (2000000000, 'old')});
+my (undef, $move, undef, $between) = recipe('A bigserial');
+run_examples($node, 'app', $move);
+$node->safe_psql('app', q{INSERT INTO photos (title) VALUES ('new')});
+
+is(value('app', q{SELECT length(nextval('photos_id_seq')::text)}), 15, 'nextval() returns a number of 15 digits');
+is(value('app', q{SELECT nextval('photos_id_seq') - nextval('photos_id_seq')}), -1, '... and the sequence advances by 1, not by its former block');
+$node->safe_psql('app', q{INSERT INTO photos VALUES (nextval('photos_id_seq'), 'overlooked')});
+is(value('app', $between->{code}), 1, 'a row of a program that was overlooked is found');
+is(value('app', q{SELECT string_agg(DISTINCT title, ' ' ORDER BY title) FROM photos WHERE id > (SELECT max(id) FROM photos WHERE title = 'old')}),
+	'new overlooked', '... and sorts after the old rows');
+is(value('app', q{SELECT title FROM photos ORDER BY id DESC LIMIT 1}), 'new', '... and before the new ones');
+is(value('app', said(qr/let it call `(SELECT next_id[^`]+)`/) . ' > max(id) FROM photos'), 't', 'a program can take an ID before its row');
+
+# --- commands that reset the sequence --------------------------------------
+
+my $last = q{SELECT last_value FROM photos_id_seq};
+my $before = value('app', $last);
+$node->safe_psql('app', $_) foreach
+  q{SELECT setval(pg_get_serial_sequence('photos', 'id'), coalesce(max(id), 1), max(id) IS NOT NULL) FROM photos},
+  'BEGIN; TRUNCATE photos, likes RESTART IDENTITY; ROLLBACK';
+is(value('app', $last), $before, 'a reset by the column does nothing');
+$node->safe_psql('app', 'CREATE TABLE rows AS TABLE photos; TRUNCATE photos, likes RESTART IDENTITY; INSERT INTO photos TABLE rows');
+is(value('app', $last), $before, '... nor does one that is committed');
+
+my $by_name = said(qr/with the largest key\*, as `(setval[^`]+)`/);
+my $message = said(qr/It fails with `([^`]+)`/) =~ s/\d+/\\d+/gr;
+fails_with($node, "SELECT $by_name", qr/^22003 setval: $message/, 'a reset by the name and with the largest key fails', dbname => 'app');
+$node->safe_psql('app', 'SELECT ' . said(qr/call `(snowflake_advance[^`]+)` in its place/) . ' FROM photos');
+
+$node->safe_psql('app', $_) foreach said(qr/with a small number\*, as `(ALTER SEQUENCE [^`]+)`/),
+  'SELECT ' . said(qr/with a small number\*, as `[^`]+` or `(setval[^`]+)`/);
+is(value('app', $last), 1, 'a reset by the name and with a small number sets the sequence back');
+
+# --- old rows --------------------------------------------------------------
+
+my $delete = said(qr/a deletion by age, such as `(DELETE [^`]+)`/);
+my $but_old = said(qr/first add `(AND [^`]+)`/);
+is(value('app', "BEGIN; $delete $but_old; SELECT count(*) FROM photos WHERE title = 'old'; ROLLBACK") =~ s/\s//gr, 3, 'a deletion with a lower bound keeps old rows');
+is(value('app', "BEGIN; $delete; SELECT count(*) FROM photos WHERE title = 'old'; ROLLBACK") =~ s/\s//gr, 0, '... and one without takes all of them');
+
+$node->stop;
+done_testing();
