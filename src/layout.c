@@ -105,12 +105,15 @@ static struct
 static bool builtins_loaded = false;
 
 /*
- * A number whose lowest "bits" bits are set.
+ * A number whose lowest "bits" bits are set.  They are fewer than 64, because
+ * one bit of a timestamp of 64 bits is the sign, and other fields have at most
+ * 31.
  */
 static inline uint64
 low_bits(int bits)
 {
-	return bits >= 64 ? PG_UINT64_MAX : (UINT64CONST(1) << bits) - 1;
+	Assert(bits < 64);
+	return (UINT64CONST(1) << bits) - 1;
 }
 
 /*
