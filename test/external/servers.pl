@@ -496,13 +496,13 @@ $node{$_}->stop for 'dead', 's2', 'clone';
 # Two servers have the same number by mistake: the document's queries list
 # nothing before, and what it shows after.
 
-my @watch = grep { $_->{code} =~ /^-- on hub/ } blocks_of('Two servers with the same number');
+my @watch = grep { $_->{code} =~ /^-- on hub/ } blocks_of('Two servers had one shard');
 is(on('hub', $_->{code}), '', 'the queries list no server while each has a number of its own') for @watch;
 on('s4', q{ALTER DATABASE app SET snowflake.shard = 3});
 $id = on('s4', q{INSERT INTO photos (title) VALUES ('s4') RETURNING id});
 caught_up(@writers);
 is(join(' ', map { on('hub', $_->{code}) } @watch), '3|{s3,s4} 3|{photos_s3,photos_s4}', 'the queries list two servers that have the same number');
-recipe('Two servers with the same number');
+recipe('Two servers had one shard');
 is(on('hub', "SELECT count(*) FROM photo($id)"), 0,
 	'a row of a server with another\'s number is not found by its ID');
 

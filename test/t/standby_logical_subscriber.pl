@@ -26,7 +26,7 @@ $subscriber->safe_psql('postgres', q{
 $subscriber->safe_psql('postgres',
 	"CREATE SUBSCRIPTION s CONNECTION '" . $publisher->connstr('postgres') =~ s/'/''/gr . "' PUBLICATION p");
 $subscriber->wait_for_subscription_sync($publisher, 's');
-my ($servers) = grep { /pg_xact_commit_timestamp_origin/ } map { $_->{code} } blocks_in('doc/scaling.md', 'Two servers with the same number');
+my ($servers) = grep { /pg_xact_commit_timestamp_origin/ } map { $_->{code} } blocks_in('doc/scaling.md', 'Two servers had one shard');
 $servers =~ s/> 1;/> 0;/ or die 'no condition on the count of servers';
 is($subscriber->safe_psql('postgres', $servers), '', 'rows that a subscription copied belong to no server');
 $publisher->safe_psql('postgres', q{
