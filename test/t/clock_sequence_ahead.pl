@@ -1,5 +1,5 @@
 # The states of snowflake_sequences() while the clock is set back, the way
-# out of doc/operations.md, "A sequence ahead of the clock", and which IDs come
+# out of doc/operations.md, "IDs are ahead of the clock", and which IDs come
 # again if it is the sequence that is set back.
 
 use strict;
@@ -25,7 +25,7 @@ foreach my $case (
 	like(sqlstate_of($node, $call), $result, "$name in the state $state");
 }
 
-my ($way_out) = blocks_in('doc/operations.md', 'A sequence ahead of the clock');
+my ($way_out) = blocks_in('doc/operations.md', 'IDs are ahead of the clock');
 $node->psql('postgres', $way_out->{code});
 ok(wait_for(sub { $node->safe_psql('postgres', q{LOAD 'snowflake'; SHOW snowflake.max_lead}) eq '2h' }), 'max_lead is 2h by the way out');
 ok($node->safe_psql('postgres', 'SELECT next_id(5) > 0'), 'IDs go on ahead of the clock');

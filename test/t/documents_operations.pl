@@ -10,7 +10,11 @@ use SnowflakeTest;
 my $node = server_in_utc('operations');
 $node->safe_psql('postgres', 'CREATE DATABASE app');
 $node->safe_psql('app', 'CREATE EXTENSION snowflake');
-run_examples($node, 'app', grep { $_->{section} !~ /^(Settings|A sequence ahead of the clock)$/ } blocks('doc/operations.md'));
+# The runbook, which comes first, is about the tables that Monitoring makes.
+my ($make, @monitoring) = blocks_in('doc/operations.md', 'Monitoring');
+run_examples($node, 'app', $make,
+	grep { $_->{code} ne $make->{code} && $_->{code} !~ /^-- on / && $_->{section} !~ /^(Settings|IDs are ahead of the clock|Privileges|No shard is set)$/ }
+	  blocks('doc/operations.md'));
 
 # --- the names of wait events, which 17 and later list ---------------------
 
@@ -63,10 +67,63 @@ my $raise = "SELECT snowflake_shard(1); SET snowflake.max_lead = '1h'";
 fails_with($node, $raise, qr/^42501/, 'an ordinary role cannot raise max_lead', @as_operator);
 $node->safe_psql('app', $grant);
 like(sqlstate_of($node, $raise, @as_operator), qr/^no error/, 'a role with GRANT SET can raise max_lead');
-my ($way_out) = blocks_in('doc/operations.md', 'A sequence ahead of the clock');
+my ($way_out) = blocks_in('doc/operations.md', 'IDs are ahead of the clock');
 $node->psql('app', $way_out->{code} =~ s/^LOAD .*?(SELECT .*)/$1;/r, @as_operator);
 ok(wait_for(sub { $node->safe_psql('postgres', q{LOAD 'snowflake'; SHOW snowflake.max_lead}) eq '2h' }),
 	'a role with these grants can raise max_lead for the server');
+
+# --- clones ---------------------------------------------------------------
+
+# All that sets the number of a clone, and calls without one that do not
+my ($places) = grep { /pg_db_role_setting/ } map { $_->{code} } blocks_in('doc/operations.md', 'Clones');
+$node->append_conf('postgresql.conf', 'snowflake.shard = 2');
+$node->safe_psql('postgres', 'CREATE DATABASE clone');
+my $listed = $node->safe_psql('clone', q{
+		CREATE EXTENSION snowflake;
+		CREATE ROLE web;
+		ALTER DATABASE clone SET snowflake.shard = 3;
+		ALTER ROLE web SET snowflake.shard = 4;
+		ALTER ROLE web IN DATABASE clone SET snowflake.shard = 5;
+		CREATE TABLE photos (id bigint DEFAULT next_id(), album bigint DEFAULT next_id(6));
+		CREATE FUNCTION without() RETURNS bigint LANGUAGE sql AS 'SELECT next_id()';
+		CREATE FUNCTION plain() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN PERFORM next_id(); RETURN public.next_id(7); END';
+		CREATE FUNCTION atomic() RETURNS bigint RETURN (SELECT max(id) FROM next_ids(8, 2) AS id)}
+	  . ";$places");
+is(join("\n", sort split /\n/, $listed =~ s{/.*/}{}r) . "\n", <<'EOS', 'all that sets the number of a server is listed');
+default of photos|next_id((6)::bigint)
+function atomic()|next_ids((8)
+function plain()|next_id(7)
+postgresql.conf|2
+setting of database clone, role web|snowflake.shard=5
+setting of database clone|snowflake.shard=3
+setting of role web|snowflake.shard=4
+EOS
+$node->safe_psql('postgres', 'DROP DATABASE clone; DROP ROLE web');
+$node->adjust_conf('postgresql.conf', 'snowflake.shard', undef);
+
+
+# --- monitoring -------------------------------------------------------------
+
+my ($yaml) = grep { $_->{code} =~ /query: \|/ } blocks_in('doc/operations.md', 'Prometheus');
+my ($query) = $yaml->{code} =~ /query: \|\n(.*?)^  metrics:/ms;
+my @as_exporter = (dbname => 'app', extra_params => [ '-U', 'exporter' ]);
+$query = "SELECT sequence, ahead, refuses, no_privilege FROM ($query) AS q ORDER BY 1";
+is($node->safe_psql('app', $query, @as_exporter), "next_id_seq|0|0|0\ntweets_id_seq|0|0|0", 'the query for Prometheus finds all sequences well');
+$node->safe_psql('app', 'REVOKE SELECT ON tweets_id_seq FROM exporter');
+is($node->safe_psql('app', $query, @as_exporter), "next_id_seq|0|0|0\ntweets_id_seq|0|0|1",
+	'a missing privilege of the monitor does not look as if calls failed');
+
+# --- privileges -------------------------------------------------------------
+
+my ($privileges) = blocks_in('doc/operations.md', 'Privileges');
+$node->safe_psql('app', $privileges->{code});
+my @as_web = (dbname => 'app', extra_params => [ '-U', 'web' ]);
+is($node->safe_psql('app', q{INSERT INTO photos (title) VALUES ('dusk'); INSERT INTO tweets (body) VALUES ('good night') RETURNING id > 0}, @as_web),
+	't', 'a role with these privileges inserts');
+foreach my $call ('next_id(5)', "next_id(5, 'next_id_seq')", 'next_id()', 'next_ids(5, 1)')
+{
+	fails_with($node, "SELECT $call", qr/^42501 permission denied for function/, "a role without them cannot call $call", @as_operator);
+}
 
 $node->stop;
 done_testing();

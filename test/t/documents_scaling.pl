@@ -1,5 +1,5 @@
 # The recipes and figures of doc/scaling.md that need one server: giving out
-# numbers, how long they suffice, what sets a server's number, and a pod's number.
+# numbers, how long they suffice, and a pod's number.
 # test/external/servers.pl runs the others.
 
 use strict;
@@ -41,32 +41,6 @@ is($node->safe_psql('postgres', $take->{code}), 1, 'a number that was used latel
 like($node->safe_psql('postgres', q{
 		UPDATE shards SET holder = NULL, last_id = snowflake_min_id(now() - interval '2 days') WHERE shard = 0}
 	  . ";UPDATE shards SET holder = NULL; $take->{code}"), qr/^0$/m, 'a number is given again a day later');
-
-# All that sets the number of a clone, and calls without one that do not
-my ($places) = grep { /pg_db_role_setting/ } map { $_->{code} } blocks_in('doc/scaling.md', 'Clone');
-$node->append_conf('postgresql.conf', 'snowflake.shard = 2');
-my $listed = $node->safe_psql('app', q{
-		CREATE EXTENSION snowflake;
-		CREATE ROLE web;
-		ALTER DATABASE app SET snowflake.shard = 3;
-		ALTER ROLE web SET snowflake.shard = 4;
-		ALTER ROLE web IN DATABASE app SET snowflake.shard = 5;
-		CREATE TABLE photos (id bigint DEFAULT next_id(), album bigint DEFAULT next_id(6));
-		CREATE FUNCTION without() RETURNS bigint LANGUAGE sql AS 'SELECT next_id()';
-		CREATE FUNCTION plain() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN PERFORM next_id(); RETURN public.next_id(7); END';
-		CREATE FUNCTION atomic() RETURNS bigint RETURN (SELECT max(id) FROM next_ids(8, 2) AS id)}
-	  . ";$places");
-is(join("\n", sort split /\n/, $listed =~ s{/.*/}{}r) . "\n", <<'EOS', 'all that sets the number of a server is listed');
-default of photos|next_id((6)::bigint)
-function atomic()|next_ids((8)
-function plain()|next_id(7)
-postgresql.conf|2
-setting of database app, role web|snowflake.shard=5
-setting of database app|snowflake.shard=3
-setting of role web|snowflake.shard=4
-EOS
-$node->safe_psql('postgres', 'DROP DATABASE app; DROP ROLE web');
-$node->adjust_conf('postgresql.conf', 'snowflake.shard', undef);
 
 $node->stop;
 

@@ -195,7 +195,7 @@ foreach my $end ('COMMIT', 'ROLLBACK')
 # Somebody has set the sequence ten hours ahead, and no ID came from it.  The recipe
 # is used without its timeout and its last line.
 my ($set_back) = map { $_->{code} =~ s/photos/other_photos/r =~ s/^SET LOCAL lock_timeout.*\n//mr =~ s/^COMMIT;\n//mr }
-  grep { $_->{code} =~ /RESTART/ } blocks_in('doc/operations.md', 'A sequence that was set ahead by mistake');
+  grep { $_->{code} =~ /RESTART/ } blocks_in('doc/operations.md', 'A sequence was set ahead');
 my $insert = 'INSERT INTO other_photos DEFAULT VALUES';
 
 $node->safe_psql('postgres', "$insert; " . setval_ahead('next_id_seq', '10 hours'));

@@ -76,7 +76,7 @@ my $nextval = q{SELECT nextval('plain')};
 	my $waiting = session($standby);
 	send_sql($waiting, $next);
 	ok(sessions_wait_for_standby($standby, 1), 'a promoted standby that asks for a standby that it does not have waits for it');
-	my ($ask_for_none) = slurp_file("$top/doc/scaling.md") =~ /`(ALTER SYSTEM SET synchronous_standby_names = '')`/;
+	my ($ask_for_none) = slurp_file("$top/doc/operations.md") =~ /^ +(ALTER SYSTEM SET synchronous_standby_names = '');$/m;
 	$standby->safe_psql('postgres', "$ask_for_none; SELECT pg_reload_conf()");
 	cmp_ok(result($waiting), '>', $last, 'a call on a promoted standby goes on when it no longer asks for a standby');
 	cmp_ok(next_id($standby), '>', $last,
