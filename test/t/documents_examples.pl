@@ -17,19 +17,12 @@ $node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE ROLE owner LOGI
 my ($first, @uses) = grep { $_->{language} eq 'sql' } blocks('README.md');
 $ENV{PGUSER} = 'owner';
 run_examples($node, 'app', $first);
-$node->safe_psql('app', q{
-	CREATE TABLE old_photos AS SELECT title, timestamptz '2019-01-01Z' + n / 2 * interval '1 ms' AS created_at
-	FROM (VALUES (0, 'dusk'), (1, 'dunes'), (2, 'fog')) AS old (n, title)});
 foreach my $use (@uses)
 {
 	my ($title) = $use->{code} =~ /^(.{1,60})/;
 	$node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('app'), '-c', $use->{code} ],
 		"README.md: this use is accepted: $title");
 }
-is($node->safe_psql('app', q{SELECT snowflake_timestamp(id) AS time, snowflake_shard(id), snowflake_sequence(id), title
-		FROM photos WHERE id < snowflake_min_id('2020-01-01Z') ORDER BY id}),
-	"2019-01-01 00:00:00+00|4|0|dusk\n2019-01-01 00:00:00+00|4|1|dunes\n2019-01-01 00:00:00.001+00|4|0|fog",
-	'README.md: rows of earlier times get IDs of their times');
 is($node->safe_psql('app', q{INSERT INTO albums (title) VALUES ('first') RETURNING snowflake_shard(id)}), 5,
 	'README.md: a shard set by ALTER DATABASE is that of new sessions');
 
