@@ -6,6 +6,7 @@
 
 use strict;
 use warnings;
+use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
 
@@ -74,6 +75,13 @@ EOS
 like($plan, qr/logs_20261103_pkey[^\n]*actual rows=60/, 'a join reads the partition of its time');
 unlike($plan =~ s/[^\n]*logs_20261103[^\n]*//r, qr/ on logs_\d+ [^\n]*actual/, 'a join reads no other partition');
 
+# What an INSERT without a partition says
+my ($shown) = slurp_file("$top/doc/ranges.md") =~ /^( +ERROR:  no partition .*\n +DETAIL: .*)$/m or die 'no error';
+my ($shown_id) = $shown =~ /\((\d+)\)/;
+value('CREATE SCHEMA empty; CREATE TABLE empty.logs (id bigint PRIMARY KEY) PARTITION BY RANGE (id)');
+$node->psql('postgres', "INSERT INTO empty.logs VALUES ($shown_id)", stderr => \my $said);
+like($said, qr/\Q@{[ $shown =~ s{^ +}{}gmr ]}\E$/, 'a row without a partition gets the error that doc/ranges.md shows');
+
 # --- make_partitions() elsewhere, and beside others --------------------------------
 
 # Foreign time zones, where a midnight is missing at that: of 2018-11-04
@@ -87,6 +95,25 @@ SELECT array_agg(relname || pg_get_expr(relpartbound, oid) ORDER BY relname) =
 		snowflake_min_id(format('2018-11-%s 00:00Z', day + 1)::timestamptz))) FROM generate_series(3, 5) AS day)
 FROM pg_class WHERE relname LIKE 'days\\_%';
 EOS
+
+# Weeks and months, across a change of the clock
+is(value(<<'EOS'), join("\n", 'weeks_20181105 2018-11-05 2018-11-12', 'weeks_20181029 2018-10-29 2018-11-05',
+SET timezone = 'America/Sao_Paulo';
+CREATE TABLE weeks (id bigint) PARTITION BY RANGE (id);
+CREATE TABLE months (id bigint) PARTITION BY RANGE (id);
+SELECT FROM make_partitions('weeks', '2018-10-28 23:00', '2018-11-05', 'week');       -- in UTC a Monday
+SELECT FROM make_partitions('months', '2018-12-31 23:00', '2019-03-01', 'month');    -- in UTC January
+SET timezone = 'UTC';
+SELECT relname, to_char(snowflake_timestamp(bound[1]::bigint), 'YYYY-MM-DD HH24:MI:SS.MS') AS since,
+	to_char(snowflake_timestamp(bound[2]::bigint), 'YYYY-MM-DD HH24:MI:SS.MS') AS until
+INTO TEMPORARY bounds FROM pg_class, regexp_match(pg_get_expr(relpartbound, oid), '\D(\d+)\D+(\d+)') AS bound
+WHERE relname ~ '^(weeks|months)_';
+SELECT format('%s %s %s', relname, since, until) FROM (
+	SELECT relname, replace(since, ' 00:00:00.000', '') AS since, replace(until, ' 00:00:00.000', '') AS until FROM bounds) AS b
+ORDER BY relname DESC, 1;
+EOS
+		'months_201903 2019-03-01 2019-04-01', 'months_201902 2019-02-01 2019-03-01', 'months_201901 2019-01-01 2019-02-01'),
+	'partitions of weeks and months begin at UTC midnights');
 
 # Other schemas and names that need quotes
 is(value(<<EOS), q{"the Shard"."Photos_20261101"}, 'make_partitions() quotes names');
