@@ -65,10 +65,11 @@ my %value = $metrics =~ /^snowflake_sequences_(\w+\{.*sequence="\w+").*\} (\S+)$
 %value = map { /^(\w+)\{.*sequence="(\w+)"/; ("$2 $1" => $value{$_}) } keys %value;
 
 foreach my $expected (
-	[ 'next_id_seq', 0, 0 ], [ 'timeless', 0, 0 ], [ 'ahead', 1, 0 ], [ 'refuses', 0, 1 ], [ 'hidden', 0, 1 ])
+	[ 'next_id_seq', 0, 0, 0 ], [ 'timeless', 0, 0, 0 ], [ 'ahead', 1, 0, 0 ], [ 'refuses', 0, 1, 0 ], [ 'hidden', 0, 0, 1 ])
 {
 	my ($sequence, @flags) = @$expected;
-	is(join(' ', map { $value{"$sequence $_"} // 'none' } 'ahead', 'refuses'), "@flags", "$sequence has the metrics ahead and refuses that belong to its state");
+	is(join(' ', map { $value{"$sequence $_"} // 'none' } 'ahead', 'refuses', 'no_privilege'), "@flags",
+		"$sequence has the metrics ahead, refuses and no_privilege that belong to its state");
 }
 cmp_ok($value{'ahead lead_seconds'}, '>', 60, 'lead_seconds of a sequence ahead of the clock is its lead');
 is($node->safe_psql('postgres', "SELECT abs(extract(epoch FROM expires) - $value{'next_id_seq expires_seconds'}) < 1
@@ -104,11 +105,30 @@ sub alerts
 }
 
 command_ok([ "$packages/usr/bin/promtool", 'check', 'rules', "$dir/rules.yml" ], 'promtool accepts the rules');
-alerts('SnowflakeRefuses', 0, 'hidden', 'refuses');
+alerts('SnowflakeRefuses', 0, 'refuses');
 alerts('SnowflakeAhead', 0);
 alerts('SnowflakeAhead', 0.1, 'ahead');
+alerts('SnowflakeLead', 0);
+alerts('SnowflakeLead', 0.1, 'ahead', 'refuses');
+alerts('SnowflakeNotWatched', 0.1);
+alerts('SnowflakeNotWatched', 0.2, 'hidden');
 alerts('SnowflakeExpires', 74 * $year);
 alerts('SnowflakeExpires', 75 * $year, 'next_id_seq', 'ahead', 'refuses', 'hidden');
+
+# When nothing comes from any server
+append_to_file("$dir/nothing.yml", <<'EOS');
+rule_files: [rules.yml]
+evaluation_interval: 1m
+tests:
+- interval: 1m
+  input_series: []
+  alert_rule_test:
+  - eval_time: 12m
+    alertname: SnowflakeNotWatched
+    exp_alerts:
+    - exp_labels: {severity: warning}
+EOS
+command_ok([ "$packages/usr/bin/promtool", 'test', 'rules', "$dir/nothing.yml" ], 'SnowflakeNotWatched fires if there is no metric at all');
 
 $node->stop;
 done_testing();
