@@ -8,7 +8,8 @@ use SnowflakeTest;
 
 my $node = server_in_utc('sequences');
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
-run_examples($node, 'postgres', blocks_in('doc/operations.md', 'Operations'));
+my ($make) = blocks_in('doc/operations.md', 'Monitoring');
+run_examples($node, 'postgres', $make);
 $node->safe_psql('postgres', 'CREATE ROLE watcher LOGIN IN ROLE pg_monitor; GRANT SELECT ON tweets_id_seq TO watcher');
 my @as_watcher = (extra_params => [ '-U', 'watcher' ]);
 is($node->safe_psql('postgres', 'SELECT count(*) FROM snowflake_sequences()', @as_watcher), 2, 'a monitoring role sees the generators');
