@@ -55,6 +55,7 @@ sub check_resets
 }
 
 test_client('psycopg', '/usr/bin/python3', "$clients/psycopg3.py");
+run_printed('python', PostgreSQL::Test::Utils::tempdir() . '/printed.py', '/usr/bin/python3');
 
 prepare('sqlalchemy', 'own');
 %said = test_client('sqlalchemy', '/usr/bin/python3', "$clients/sqlalchemy_orm.py");

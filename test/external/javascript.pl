@@ -67,6 +67,8 @@ is($said{note}, 'number true ' . sql('node_postgres', 'SELECT id FROM notes'),
 check_mistaken('node_postgres', $said{mistaken});
 is($said{binary}, 'string false', 'node_postgres: binary: true reads another ID');
 
+run_printed('js', 'printed.mjs', $nodejs);
+
 %said = test_client('postgres_js', $nodejs, 'postgres_js.mjs');
 is($said{bigint}, "bigint $said{one}", 'postgres_js: types can make a BigInt of an ID');
 is($said{snowflake_as_bigint}, 'bigint', 'postgres_js: also of a snowflake');

@@ -19,7 +19,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
 
-our @EXPORT = qw($clients $document start_server stop_server sql prepare run_client check test_client ran check_rows);
+our @EXPORT = qw($clients $document start_server stop_server sql prepare run_client check test_client run_printed ran check_rows);
 
 our $clients = "$top/test/clients";
 our $document = 'doc/clients.md';
@@ -156,6 +156,22 @@ sub test_client
 	my %said = run_client($name, @command);
 	check($name, 'photos', 'albums', %said);
 	return %said;
+}
+
+# Run the document's program in a language.  It makes a row, prints it as JSON, and
+# finds it again.
+sub run_printed
+{
+	my ($language, $file, @command) = @_;
+	my ($program) = map { $_->{code} } grep { $_->{language} eq $language } blocks($document);
+
+	append_to_file($file, $program // die "$document has no program in $language");
+	prepare($language);
+	my $printed = join '', run_client($language, @command, $file);
+	my $id = sql($language, "SELECT id FROM photos WHERE title = 'sunset'");
+	is($printed =~ s/ //gr, qq({"id":"$id","title":"sunset"}sunset),
+		"the program in $language of $document sends the ID as text, and finds the row by it");
+	return;
 }
 
 # Note that a client ran.
