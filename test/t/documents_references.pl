@@ -62,7 +62,8 @@ sub ratios
 }
 my @bulk = ratios('README.md', 'bulk', 2);
 cmp_ok(scalar @bulk, '>', 1, 'README.md compares the candidates of the benchmark');
-is_deeply(\@bulk, [ ratios('doc/performance.md', 'insert', 1) ], 'README.md has the ratios of doc/performance.md');
+my %ratio = map { ($_ => 1) } ratios('doc/performance.md', 'insert', 1);
+is(join(', ', grep { !$ratio{$_} } @bulk), '', 'README.md has ratios of doc/performance.md');
 
 # Guides whose tests name the sections that they run
 my $tests = join '', map { slurp_file("$top/$_") } files('test/*/*.pl');
