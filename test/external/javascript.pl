@@ -42,13 +42,12 @@ sub rounded
 }
 
 # Hold the rows that a program found, updated and deleted by a rounded ID against
-# the row that it meant: they are the other row whose ID the program's Number has
-# when it is written in decimal.
+# the row that it meant: they are another row, whose ID is the same Number.
 sub check_mistaken
 {
 	my ($name, $ids) = @_;
 	my ($meant, @hit) = split / /, $ids // '';
-	my $other = sql($name, "SELECT id FROM photos WHERE id <> '$meant' AND id = '$meant'::float8::text::numeric");
+	my $other = sql($name, "SELECT id FROM photos WHERE id <> '$meant' AND id::float8 = '$meant'::float8 AND id = '" . ($hit[0] // 0) . q{'});
 
 	like($other, qr/^\d{19}$/, "$name: a rounded ID is another row's ID");
 	is("@hit", "$other $other $other", "$name: it finds, updates and deletes that row");
