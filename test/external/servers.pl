@@ -1,13 +1,13 @@
 # Several servers at once, with shards of their own: all write, and their rows
-# are brought together by logical replication, by postgres_fdw and by PL/Proxy.
-# One server's clock is three minutes fast, one fails over to a standby that has
-# not got everything, a logical shard moves, two servers are merged, one is
-# cloned, and at last two have the same number by mistake.
+# are brought together by logical replication and by postgres_fdw.  One server's
+# clock is three minutes fast, one fails over to a standby that has not got
+# everything, a logical shard moves, two servers are merged, and one is cloned.
 #
-# Packages: postgresql-@MAJOR@-plproxy libfaketime
+# Packages: libfaketime
 #
-# The recipes are those of doc/scaling.md, run from its text.  Knows IDs' bits,
-# and nothing of sequences' pages.
+# The recipes are those of doc/scaling.md, run from its text, but for failover and
+# clones, which are in doc/operations.md.  Knows IDs' bits, and nothing of
+# sequences' pages.
 
 use strict;
 use warnings;
@@ -15,77 +15,18 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep time);
+use RecipeTest;
 use SnowflakeTest;
 
 plan skip_all => 'libfaketime is not installed' unless faketime_library();
 
-my $document = 'doc/scaling.md';
 my @writers = ('s1', 's2', 's3', 's4');
 my %shard = (s1 => 1, s2 => 2, s3 => 3, s4 => 4);
 my $fast = 180;    # seconds that the clock of s4 is ahead
 my $dir = PostgreSQL::Test::Utils::tempdir;
 my (%node, @report);
 
-# The document's entry of pg_service.conf for each host that we have.  The
-# servers read it, too.
-$ENV{PGSERVICEFILE} = "$dir/pg_service.conf";
-
-sub write_services
-{
-	my ($entry) = map { $_->{code} } grep { $_->{language} eq 'ini' } blocks($document);
-	my $text = '';
-	my $new = "$dir/pg_service.conf.new";
-
-	foreach my $name (grep { $_ ne 'dead' } keys %node)
-	{
-		my ($host, $port) = ($node{$name}->host, $node{$name}->port);
-		(my $service = $entry) =~ s/^\[s1\]\nhost=.*/[$name]\nhost=$host\nport=$port/m or die "no service s1";
-		$text .= "$service\n";
-	}
-	append_to_file($new, $text);
-	rename $new, $ENV{PGSERVICEFILE} or die "rename: $!";
-	return;
-}
-
-# A block for several servers says in its first line where to type it.
-my $on = qr/^(?:--|#) on ([\w, ]+?)(, until it is true)?\n/;
-my %run;
-
-sub blocks_of
-{
-	my ($section) = @_;
-	my @blocks = grep { $_->{section} eq $section && $_->{code} =~ $on } blocks($document);
-	die "nothing to run in \"$section\"" unless @blocks;
-	return @blocks;
-}
-
-# The document's blocks of a section in their order, each on the servers that its
-# first line names.  "until it is true" waits.
-sub recipe
-{
-	my ($section) = @_;
-
-	foreach my $block (blocks_of($section))
-	{
-		my ($names, $until) = $block->{code} =~ $on;
-
-		$run{ $block->{code} } = 1;
-		if ($block->{language} eq 'sh')
-		{
-			command_ok([ 'bash', '-e', '-o', 'pipefail', '-c', $block->{code} ], "the shell commands of \"$section\" succeed");
-			next;
-		}
-		foreach my $name (split /, /, $names)
-		{
-			$until
-			  ? ok($node{$name}->poll_query_until('app', $block->{code}), "a condition of \"$section\" becomes true on $name")
-			  : run_examples($node{$name}, 'app', $block);
-		}
-	}
-	return;
-}
-
-sub on { my ($name, $sql) = @_; return $node{$name}->safe_psql('app', $sql) }
+sub write_services { return servers_are({ map { $_ => $node{$_} } grep { $_ ne 'dead' } keys %node }) }
 
 # What the report says at the end
 sub report { my ($what, $figure) = @_; push @report, sprintf '%-58s %s', $what, $figure; return }
@@ -124,8 +65,6 @@ sub start_load
 }
 
 sub finished { my ($load) = @_; return $load->{run}->finish || diag($load->{output}) && 0 }
-
-sub caught_up { $node{$_}->wait_for_catchup($_) for @_; return }
 
 # Every ID of every server is on the hub, once, and nothing else is.
 sub nothing_missing
@@ -174,18 +113,16 @@ foreach my $name ('hub', @writers)
 	$node{$name}->safe_psql('postgres', 'CREATE DATABASE app');
 }
 
-recipe('The servers of the examples');
+recipe('Logical replication into one table');
+on('hub', 'ALTER TABLE photos ADD began timestamptz, ADD ended timestamptz');
 on($_, q{ALTER TABLE photos ADD began timestamptz DEFAULT now(), ADD ended timestamptz DEFAULT clock_timestamp()})
   for @writers;
+$node{hub}->wait_for_subscription_sync($node{$_}, $_, 'app') for @writers;
 
 $node{s3}->backup('base');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($node{s3}, 'base', has_streaming => 1);
 start_with_clock($standby, '-1');
-
-recipe('Logical replication into one table');
-on('hub', 'ALTER TABLE photos ADD began timestamptz, ADD ended timestamptz');
-$node{hub}->wait_for_subscription_sync($node{$_}, $_, 'app') for @writers;
 report('servers', 'hub, ' . join(', ', map { "$_ (shard $shard{$_})" } @writers) . ", standby; clock of s4 +$fast s");
 
 # ---------------------------------------------------------------------------
@@ -199,6 +136,9 @@ report('rows made at once, in 5 s, by 16 sessions', $rows);
 is(on('hub', 'SELECT count(*) FROM photos WHERE title <> \'s\' || snowflake_shard(id)'), 0, 'each ID says which server made it');
 is(on('hub', q{SELECT count(*) FROM (SELECT snowflake_shard(id) FROM photos GROUP BY 1 HAVING count(*) > 1000) t}), 4,
 	'each server made more than a thousand rows');
+
+# No shard is that of two servers.
+recipe('See which servers');
 
 # An ID's time, held against the clock of its server before and after it was
 # made; "began" is the transaction's beginning.  Then what follows of it for the
@@ -236,13 +176,13 @@ report('the same, its clock\'s error subtracted', "$corrected ms of " . ($lead +
 # ---------------------------------------------------------------------------
 # Each row is found by its ID alone
 
+recipe('Move a shard', 0);
 on('s4', q{INSERT INTO shard5.photos (title) SELECT 'shard5' FROM generate_series(1, 100)});
 
-recipe('postgres_fdw behind one parent');
+recipe('postgres_fdw behind one parent', 0);
 recipe('Inserting through postgres_fdw');
 is(on('s1', q{SELECT count(*) FROM photos WHERE title IS NULL OR snowflake_shard(id) <> 1}), 0,
 	'rows inserted through postgres_fdw have IDs of the server');
-recipe('PL/Proxy');
 
 # Rows of each shard by each way
 sub found
@@ -259,9 +199,6 @@ sub found
 
 		is(on('hub', "SELECT count(*) FROM ($foreign) t WHERE title = '$title'"), scalar(@ids),
 			"postgres_fdw finds rows of shard $shard by their IDs, $what");
-		is( on('hub', 'SELECT count(*) FROM unnest(ARRAY[' . join(',', @ids) . qq{]) i(wanted), photo(wanted)
-				WHERE id = wanted AND title = '$title'}),
-			scalar(@ids), "PL/Proxy finds rows of shard $shard by their IDs, $what");
 	}
 	return;
 }
@@ -276,7 +213,7 @@ sub forget { %offset = map { $_ => -s $node{$_}->logfile } @writers; return }
 sub asked { my ($what) = @_; return join ' ', grep { slurp_file($node{$_}->logfile, $offset{$_}) =~ $what } @writers }
 
 my $id = on('s2', 'SELECT min(id) FROM photos');
-my ($by_id) = slurp_file("$top/$document") =~ /`(WHERE id = \$1 AND [^`]*)`/ or die 'no condition on an ID';
+my ($by_id) = slurp_file("$top/doc/scaling.md") =~ /`(WHERE id = \$1 AND [^`]*)`/ or die 'no condition on an ID';
 forget();
 on('hub', 'SELECT * FROM all_photos ' . $by_id =~ s/\$1/$id/gr);
 is(asked(qr/FROM public\.photos/), 's2', 'postgres_fdw asks one server for an ID');
@@ -286,9 +223,6 @@ on('hub', qq{
 	PREPARE photo(bigint) AS SELECT * FROM all_photos $by_id;
 	EXECUTE photo($id)});
 is(asked(qr/FROM public\.photos/), 's2', 'postgres_fdw asks one server for a prepared statement');
-forget();
-on('hub', "SELECT * FROM photo($id)");
-is(asked(qr/photos p where p\.id/i), 's2', 'PL/Proxy asks one server');
 
 my ($since, $until) = split /\|/, on('hub', q{SELECT min(began) + interval '1 s', min(began) + interval '2 s' FROM photos});
 my $there = 0;
@@ -301,7 +235,6 @@ is(on('hub', "SELECT count(*) FROM photos WHERE $range"), $there,
 forget();
 is(on('hub', "SELECT count(*) FROM all_photos WHERE $range"), $there, 'postgres_fdw finds all rows of a second');
 is(asked(qr/WHERE \(\(id >= '?\d+/), 's1 s2 s3 s4', 'postgres_fdw sends a range of time to all servers');
-is(on('hub', "SELECT count(*) FROM photos_between('$since', '$until')"), $there, 'PL/Proxy finds all rows of a second');
 forget();
 on('hub', q{SELECT count(*) FROM all_photos WHERE id >= (SELECT snowflake_min_id(now() - interval '1 day'))});
 is(asked(qr/WHERE \(\(id >= \$1/), 's1 s2 s3 s4', 'postgres_fdw sends a bound that a subquery computes from now()');
@@ -386,7 +319,9 @@ start_with_clock($standby, '-1');
 my $lost = on('hub', q{SELECT count(*) FROM photos p
 	WHERE snowflake_shard(id) = 3 AND NOT EXISTS (SELECT FROM photos_s3 s WHERE s.id = p.id)});
 cmp_ok($lost, '>', 100, 'the standby lacks rows that the subscriber has');
-recipe('Failover');
+my ($promote) = grep { $_->{code} =~ /^-- on the standby/ } blocks_in('doc/operations.md', 'Failover');
+on('s3', $promote->{code});
+recipe('After a failover of a publisher');
 my $first = on('s3', q{INSERT INTO photos (title) VALUES ('s3') RETURNING id});
 my $gap = time() - $crashed;
 push @loads, start_load('s3', 2);
@@ -412,7 +347,8 @@ ok($node{s4}->poll_query_until('app', "SELECT count(*) > $before + 200 FROM shar
 {
 	# snowflake_advance() warns that the clock of s1 is behind.
 	local $ENV{PGOPTIONS} = '-c client_min_messages=error';
-	recipe('Move a shard');
+	my @steps = recipe_blocks('Move a shard');
+	recipe('Move a shard', 1 .. $#steps);
 }
 ok(!$load->{run}->finish, 'the load on the server that a shard leaves is broken off');
 like($load->{output}, qr/shard5\.photos has moved/, 'the trigger says that the shard has moved');
@@ -427,6 +363,7 @@ ok(finished(start_load('s1', 1, script => 'shard5.sql')), 'the shard is written 
 is(on('s1', "SELECT count(*) FILTER (WHERE id > $last) > 100, count(*) FILTER (WHERE id <= $last) FROM shard5.photos"),
 	't|' . ($written + $before), 'IDs of a shard that has moved are larger than before');
 $where{5} = [ 's1', 'shard5.photos' ];
+recipe('postgres_fdw behind one parent', 1);
 found('after the move', 5 => $where{5});
 report('rows of the shard that moved, under load', $written + $before);
 
@@ -436,6 +373,11 @@ report('rows of the shard that moved, under load', $written + $before);
 $load = start_load('s2', 600);
 my $other = start_load('s1', 600);
 recipe('Split and merge');
+on('hub', q{
+	BEGIN;
+	DROP FOREIGN TABLE photos_s1, photos_s2;
+	CREATE FOREIGN TABLE photos_s1 PARTITION OF all_photos FOR VALUES IN (1, 2) SERVER s1 OPTIONS (table_name 'photos');
+	COMMIT});
 ok(!$load->{run}->finish, 'the load on the server that is merged into another is broken off');
 like($load->{output}, qr/photos has moved/, 'the trigger says that the rows have moved');
 $other->{run}->signal('TERM');
@@ -465,7 +407,10 @@ $node{clone}->init_from_backup($node{s3}, 'clone');
 write_services();
 $node{clone}->start;
 is(on('clone', 'SHOW snowflake.shard'), 3, 'a clone has the number of its original');
-recipe('Clone');
+my ($places, $change) = map { $_->{code} } grep { $_->{code} =~ /^-- on the clone/ } blocks_in('doc/operations.md', 'Clones');
+is(on('clone', $places), 'setting of database app|snowflake.shard=3', 'the list of places shows where the clone has its number from');
+on('clone', $change);
+is(on('clone', $places), 'setting of database app|snowflake.shard=6', 'the list of places shows the clone\'s own number');
 $shard{clone} = 6;
 @loads = map { start_load($_, 1) } 's3', 'clone';
 is(scalar(grep { finished($_) } @loads), 2, 'the clone and its original are written to');
@@ -493,30 +438,8 @@ report('IDs that were made twice', scalar(@twice));
 $node{$_}->stop for 'dead', 's2', 'clone';
 
 # ---------------------------------------------------------------------------
-# Two servers have the same number by mistake: the document's queries list
-# nothing before, and what it shows after.
 
-my @watch = grep { $_->{code} =~ /^-- on hub/ } blocks_of('Two servers had one shard');
-is(on('hub', $_->{code}), '', 'the queries list no server while each has a number of its own') for @watch;
-on('s4', q{ALTER DATABASE app SET snowflake.shard = 3});
-$id = on('s4', q{INSERT INTO photos (title) VALUES ('s4') RETURNING id});
-caught_up(@writers);
-is(join(' ', map { on('hub', $_->{code}) } @watch), '3|{s3,s4} 3|{photos_s3,photos_s4}', 'the queries list two servers that have the same number');
-recipe('Two servers had one shard');
-is(on('hub', "SELECT count(*) FROM photo($id)"), 0,
-	'a row of a server with another\'s number is not found by its ID');
-
-$id = on('s3', q{SELECT max(id) FROM photos});
-my $offset = -s $node{hub}->logfile;
-on('s4', "INSERT INTO photos VALUES ($id, 's4')");
-is(on('hub', "SELECT count(*) FROM all_photos WHERE id = $id"), 2, 'postgres_fdw finds both rows of an ID that two servers have');
-ok( wait_for(sub { slurp_file($node{hub}->logfile, $offset) =~
-			/duplicate key value violates unique constraint "photos_pkey"|photos": conflict=insert_exists/ }),
-	'an ID that two servers have stops the subscription');
-
-# ---------------------------------------------------------------------------
-
-is(join("\n", grep { !$run{$_} } map { $_->{code} } grep { $_->{code} =~ $on && $_->{section} ne 'Citus' } blocks($document)),
+is(join("\n", blocks_not_run('Citus', 'Stop it', 'Repair the rows')),
 	'', 'every recipe of the document for several servers was run');
 note(join "\n", 'Report', @report);
 $_->stop for map { $node{$_} } 'hub', @writers;

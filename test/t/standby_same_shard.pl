@@ -1,0 +1,161 @@
+# Two servers had one shard by mistake, and made the same IDs.  A subscriber to both
+# is stuck.  The recipe of doc/scaling.md finds the two, and gives the rows of one
+# of them new IDs, while both are written to and their rows change.  At the end,
+# the subscriber has every row of both.
+#
+# "origin" shows which server made a row, whatever its ID.
+
+use strict;
+use warnings;
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use RecipeTest;
+use SnowflakeTest;
+
+my %node;
+foreach my $name ('s3', 's4', 'hub')
+{
+	$node{$name} = PostgreSQL::Test::Cluster->new($name);
+	$node{$name}->init(allows_streaming => 'logical');
+	$node{$name}->append_conf('postgresql.conf', <<EOC);
+autovacuum = off
+# The document does not show notices.
+client_min_messages = warning
+wal_retrieve_retry_interval = 100ms
+EOC
+	$node{$name}->start;
+	$node{$name}->safe_psql('postgres', 'CREATE DATABASE app');
+}
+# The recipe asks four servers.  The other two are of no matter here.
+servers_are({ %node, s1 => $node{s3}, s2 => $node{hub} });
+
+my $tables = q{
+	CREATE EXTENSION snowflake;
+	CREATE TABLE photos (id bigint PRIMARY KEY %s, title text, origin text DEFAULT current_setting('cluster_name'));
+	CREATE TABLE comments (nr uuid PRIMARY KEY DEFAULT gen_random_uuid(), photo_id bigint REFERENCES photos, body text)};
+foreach my $name ('s3', 's4')
+{
+	on($name, sprintf("$tables; CREATE PUBLICATION photos FOR TABLE photos, comments", 'DEFAULT next_id()'));
+	$node{$name}->safe_psql('postgres', 'ALTER DATABASE app SET snowflake.shard = 3');
+}
+# Its foreign key must not be in the way of what the recipe does there.
+on('hub', sprintf($tables, ''));
+on('hub', "CREATE SUBSCRIPTION $_ CONNECTION 'service=$_' PUBLICATION photos") for 's3', 's4';
+$node{hub}->wait_for_subscription_sync($node{$_}, $_, 'app') for 's3', 's4';
+
+# What sessions of an application do: rows one by one, with rows that refer to them
+# and changes of both.  Each must get through whatever the recipe does, except
+# where a foreign key's row is being given its new ID.
+my $dir = PostgreSQL::Test::Utils::tempdir;
+append_to_file("$dir/photo.sql", <<'EOS');
+BEGIN;
+INSERT INTO photos (title) VALUES ('one') RETURNING id AS photo \gset
+INSERT INTO comments (photo_id, body) VALUES (:photo, 'first');
+COMMIT;
+UPDATE photos SET title = 'changed' WHERE id = :photo;
+EOS
+append_to_file("$dir/change.sql", <<'EOS');
+UPDATE photos SET title = title || '.' WHERE id = (SELECT id FROM photos ORDER BY random() LIMIT 1);
+EOS
+
+sub sessions
+{
+	my ($name) = @_;
+	my $load = { name => $name, output => '' };
+	$load->{run} = IPC::Run::start(
+		[ 'pgbench', '-n', '-c', '2', '-T', '600', '-R', '200', '-f', "$dir/photo.sql\@9", '-f', "$dir/change.sql\@1",
+			'-h', $node{$name}->host, '-p', $node{$name}->port, 'app' ],
+		'<', \undef, '>', \$load->{output}, '2>', \$load->{output});
+	return $load;
+}
+
+sub end_sessions { my ($load) = @_; $load->{run}->signal('TERM'); $load->{run}->finish; return }
+
+# Bursts of both make the same IDs: each has every sequence number of its
+# milliseconds.
+sub burst
+{
+	my ($name) = @_;
+	return IPC::Run::start(
+		[ 'pgbench', '-n', '-c', '1', '-t', '20', '-f', "$dir/burst.sql", '-h', $node{$name}->host, '-p', $node{$name}->port, 'app' ],
+		'<', \undef, '>', \my $out, '2>', \my $err);
+}
+append_to_file("$dir/burst.sql", <<'EOS');
+WITH photo AS (INSERT INTO photos (title) SELECT 'burst' FROM generate_series(1, 500) RETURNING id)
+INSERT INTO comments (photo_id, body) SELECT id, 'of a burst' FROM photo WHERE id % 5 = 0;
+EOS
+
+# The row of s4 reaches the subscriber first.
+my $first = on('s4', "INSERT INTO photos (title) VALUES ('first') RETURNING id");
+caught_up('s4');
+# Then those of s3 do.
+on('hub', 'ALTER SUBSCRIPTION s4 DISABLE');
+my $equal;
+ok( wait_for(sub {
+		$_->finish for map { burst($_) } 's3', 's4';
+		my %seen = map { $_ => 1 } split /\n/, on('s3', 'SELECT id FROM photos');
+		$equal = grep { $seen{$_} } split /\n/, on('s4', 'SELECT id FROM photos');
+		return $equal > 100 }),
+	'two servers with one shard make more than 100 equal IDs');
+caught_up('s3');
+on('s3', "INSERT INTO photos (id, title) VALUES ($first, 'second')");
+# What it does now waits behind that, and must not reach rows of s4.
+on('s3', q{UPDATE photos SET title = 'of s3' WHERE title = 'burst'});
+on('hub', 'ALTER SUBSCRIPTION s4 ENABLE');
+my @load = map { sessions($_) } 's3', 's4';
+foreach my $name ('s3', 's4')
+{
+	my $offset = -s $node{hub}->logfile;
+	my $oid = on('hub', "SELECT oid FROM pg_subscription WHERE subname = '$name'");
+	ok( wait_for(sub { slurp_file($node{hub}->logfile, $offset) =~
+				/replication origin "pg_$oid" during message type "INSERT" for replication target relation "public.photos"/ }),
+		"an ID that two servers have stops the subscription to $name");
+}
+
+# The loop of the document prints the shard that two servers have.
+my ($loop) = recipe_blocks('See which servers');
+is((run_command([ 'bash', '-c', $loop->{code} ]))[0], 3, 'the recipe shows the shard that two servers have used');
+
+recipe('Stop it');
+# The application connects again.
+end_sessions(pop @load);
+push @load, sessions('s4');
+
+# Whoever types the last block takes a while, in which nothing may go wrong.
+my @steps = recipe_blocks('Repair the rows');
+recipe('Repair the rows', 0 .. $#steps - 1);
+sleep(2);
+recipe('Repair the rows', $#steps);
+isnt(on('s4', 'SELECT count(*) FROM renumbered'), 0, 'the recipe renumbers rows');
+
+# Both must still be running.
+foreach my $load (@load)
+{
+	ok($load->{run}->pumpable, "$load->{name} is written to during the repair") or diag($load->{output});
+	end_sessions($load);
+}
+caught_up('s3', 's4');
+
+is( on('hub', 'SELECT count(*) FROM photos WHERE id <= 0'), 0, 'no row of the subscriber keeps a negative ID');
+is( on('s4', 'SELECT count(*) FROM renumbered JOIN photos ON id = old'), 0, 'no row has an ID that was renumbered');
+is( on('s4', q{SELECT count(*) FROM renumbered
+		WHERE snowflake_timestamp(old) <> snowflake_timestamp(new) OR snowflake_sequence(old) <> snowflake_sequence(new)
+		   OR snowflake_shard(new) <> 6}),
+	0, 'a new ID has the time and the sequence number of the old one, and the new shard');
+
+# Every row of both servers, with what refers to it, as it is there now.
+foreach my $table ("SELECT origin, id, title FROM photos", "SELECT nr, photo_id, body FROM comments")
+{
+	my @there = sort map { split /\n/, on($_, $table) } 's3', 's4';
+	my @here = sort split /\n/, on('hub', $table);
+	is(join("\n", @here), join("\n", @there), 'the subscriber has every row of both servers as it is there: ' . $table =~ s/.* //r)
+	  or diag(scalar(@here) . ' rows, and ' . scalar(@there) . ' on the servers');
+}
+is(on('hub', 'SELECT count(*) FROM comments c LEFT JOIN photos p ON p.id = photo_id WHERE p.id IS NULL'), 0,
+	'each row that refers to another finds it on the subscriber');
+note("$equal equal IDs, " . on('s4', 'SELECT count(*) FROM renumbered') . ' renumbered, '
+	  . on('hub', 'SELECT count(*) FROM photos') . ' rows');
+$_->stop for values %node;
+done_testing();
