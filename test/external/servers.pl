@@ -26,8 +26,6 @@ my $fast = 180;    # seconds that the clock of s4 is ahead
 my $dir = PostgreSQL::Test::Utils::tempdir;
 my (%node, @report);
 
-sub write_services { return servers_are({ map { $_ => $node{$_} } grep { $_ ne 'dead' } keys %node }) }
-
 # What the report says at the end
 sub report { my ($what, $figure) = @_; push @report, sprintf '%-58s %s', $what, $figure; return }
 
@@ -106,7 +104,7 @@ wal_sender_timeout = 0
 wal_receiver_timeout = 0
 EOC
 }
-write_services();
+servers_are(\%node);
 foreach my $name ('hub', @writers)
 {
 	start_with_clock($node{$name}, $name eq 's4' ? "+$fast" : '+0');
@@ -314,7 +312,7 @@ my $dead = $node{s3};
 my $crashed = time();
 crash($dead);
 $node{s3} = $standby;
-write_services();
+servers_are(\%node);
 start_with_clock($standby, '-1');
 my $lost = on('hub', q{SELECT count(*) FROM photos p
 	WHERE snowflake_shard(id) = 3 AND NOT EXISTS (SELECT FROM photos_s3 s WHERE s.id = p.id)});
@@ -404,7 +402,7 @@ found('after the merge', %where);
 $node{s3}->backup('clone');
 $node{clone} = PostgreSQL::Test::Cluster->new('clone');
 $node{clone}->init_from_backup($node{s3}, 'clone');
-write_services();
+servers_are(\%node);
 $node{clone}->start;
 is(on('clone', 'SHOW snowflake.shard'), 3, 'a clone has the number of its original');
 my ($places, $change) = map { $_->{code} } grep { $_->{code} =~ /^-- on the clone/ } blocks_in('doc/operations.md', 'Clones');
