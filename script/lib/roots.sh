@@ -7,6 +7,7 @@
 
 # shellcheck shell=bash disable=SC2034 source-path=SCRIPTDIR/..
 . "$(dirname "$0")/lib/common.sh"
+keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # Whether this script can use roots; if not, "reason" says why not.  Runs the
 # script again as root, if sudo allows that.
@@ -113,7 +114,7 @@ make_root()
 
 	# An older debootstrap does not know the newer releases.
 	[ -e "$script" ] || script=${script%/*}/sid
-	debootstrap --variant=minbase --keyring=/usr/share/keyrings/debian-archive-keyring.gpg \
+	debootstrap --variant=minbase --keyring="$keyring" \
 		"$suite" "$dir" "$source" "$script"
 	mount_in "$dir"
 
@@ -143,8 +144,13 @@ in_root()
 	say "ok  $1 ${*:3}: $SECONDS s"
 }
 
-# What makes a root is installed if it is missing.
-get_debootstrap() { "$root/script/bootstrap" debootstrap debian-archive-keyring >&2; }
+# What makes a root is installed if it is missing.  script/bootstrap would also
+# install PostgreSQL, which only the root needs.
+get_debootstrap()
+{
+	{ command -v debootstrap && [ -e "$keyring" ]; } >/dev/null ||
+		"$root/script/bootstrap" debootstrap debian-archive-keyring >&2
+}
 
 # Make a root in which nothing is installed.
 #   make_minimal_root DIRECTORY SUITE
@@ -158,4 +164,4 @@ make_minimal_root()
 }
 
 export -f mount_in inside make_root copy_sources
-export root
+export root keyring
