@@ -1,5 +1,6 @@
 # META.json names files that exist, and all files that name the version name the
-# same one.
+# same one.  A release has the version's tag, and the workflow that makes it calls
+# scripts as they explain themselves.
 
 use strict;
 use warnings;
@@ -38,5 +39,26 @@ is(found('CHANGELOG.md', qr/^## \S+ \((.*)\)$/m) eq 'unreleased', $meta->{releas
 	'META.json calls the version stable if CHANGELOG.md has a date for it, and only then');
 is(found('debian/changelog', qr/\) (\S+);/) eq 'UNRELEASED', $meta->{release_status} ne 'stable',
 	'META.json calls the version stable if debian/changelog names a suite for it, and only then');
+
+is(system_log("$top/script/package", '--tag', "v$version"), 0, 'script/package accepts the tag of the version');
+isnt(system_log("$top/script/package", '--tag', $_), 0, "script/package does not accept the tag $_")
+  foreach $version, "v$version.1", "v1$version", "v$version-beta9";
+
+# The workflows, which the archives of a release do not have
+foreach my $file (map { s/^\Q$top\E\///r } glob("$top/.github/workflows/*.yml"))
+{
+	my $workflow = slurp_file("$top/$file");
+
+	foreach my $command ($workflow =~ /^\h*(?:- )?run: (?:sudo )?(script\/.*)$/mg)
+	{
+		my ($script, @arguments) = split / /, $command;
+		my ($usage) = -x "$top/$script" ? run_command([ "$top/$script", '--help' ]) : '';
+		is(join(' ', grep { $usage !~ /^usage: .*\Q$_\E\b/m } grep { /^-/ } @arguments), '', "$file: $script explains the options of $command");
+		isnt($usage, '', "$file: $script is there");
+	}
+	is(join(' ', grep { !m{^\./|[@]v\d} } $workflow =~ /uses: (\S+)/g), '', "$file names the versions of the actions that it uses");
+	like($workflow, qr/^permissions:\n  contents: read\n\n/m, "$file may not write, unless a job says so");
+	is(join(' ', $workflow =~ /\bsecrets\.(?!GITHUB_TOKEN\b)(\w+)/g), '', "$file needs no secret of its own");
+}
 
 done_testing();
