@@ -144,7 +144,7 @@ in_root()
 	say "ok  $1 ${*:3}: $SECONDS s"
 }
 
-# What makes a root is installed if it is missing.  script/bootstrap would also
+# Install the program that makes roots, if it is missing.  script/bootstrap would also
 # install PostgreSQL, which only the root needs.
 get_debootstrap()
 {

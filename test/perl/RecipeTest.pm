@@ -1,4 +1,4 @@
-# What tests of recipes for several servers share.  A block of such a recipe says
+# Shared by tests of recipes for several servers.  A block of such a recipe says
 # in its first line on which servers to type it.
 #
 # Knows the documents' form, and nothing of the extension.

@@ -3,7 +3,7 @@
 # of them new IDs, while both are written to and their rows change.  At the end,
 # the subscriber has every row of both.
 #
-# "origin" shows which server made a row, whatever its ID.
+# The column "origin" shows which server made a row.
 
 use strict;
 use warnings;
@@ -45,9 +45,8 @@ on('hub', sprintf($tables, ''));
 on('hub', "CREATE SUBSCRIPTION $_ CONNECTION 'service=$_' PUBLICATION photos") for 's3', 's4';
 $node{hub}->wait_for_subscription_sync($node{$_}, $_, 'app') for 's3', 's4';
 
-# What sessions of an application do: rows one by one, with rows that refer to them
-# and changes of both.  Each must get through whatever the recipe does, except
-# where a foreign key's row is being given its new ID.
+# Sessions of an application insert rows one by one, with rows that refer to them,
+# and change rows.  None of their statements may fail while the recipe runs.
 my $dir = PostgreSQL::Test::Utils::tempdir;
 append_to_file("$dir/photo.sql", <<'EOS');
 BEGIN;
@@ -101,7 +100,7 @@ ok( wait_for(sub {
 	'two servers with one shard make more than 100 equal IDs');
 caught_up('s3');
 on('s3', "INSERT INTO photos (id, title) VALUES ($first, 'second')");
-# What it does now waits behind that, and must not reach rows of s4.
+# This update waits behind that row, and must not reach rows of s4.
 on('s3', q{UPDATE photos SET title = 'of s3' WHERE title = 'burst'});
 on('hub', 'ALTER SUBSCRIPTION s4 ENABLE');
 my @load = map { sessions($_) } 's3', 's4';
@@ -123,7 +122,7 @@ recipe('Stop it');
 end_sessions(pop @load);
 push @load, sessions('s4');
 
-# Whoever types the last block takes a while, in which nothing may go wrong.
+# Typing the last block takes a while, in which nothing may go wrong.
 my @steps = recipe_blocks('Repair the rows');
 recipe('Repair the rows', 0 .. $#steps - 1);
 sleep(2);
