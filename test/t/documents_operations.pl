@@ -69,7 +69,7 @@ $node->safe_psql('app', $grant);
 like(sqlstate_of($node, $raise, @as_operator), qr/^no error/, 'a role with GRANT SET can raise max_lead');
 my ($way_out) = blocks_in('doc/operations.md', 'IDs are ahead of the clock');
 $node->psql('app', $way_out->{code} =~ s/^LOAD .*?(SELECT .*)/$1;/r, @as_operator);
-ok(wait_for(sub { $node->safe_psql('postgres', q{LOAD 'snowflake'; SHOW snowflake.max_lead}) eq '2h' }),
+ok(wait_for(sub { $node->safe_psql('postgres', q{LOAD 'snowflake'; SHOW snowflake.max_lead}) eq '4h' }),
 	'a role with these grants can raise max_lead for the server');
 
 # --- clones ---------------------------------------------------------------

@@ -1,5 +1,6 @@
 # Logical replication carries rows and no sequences.  Publisher and subscriber
-# have a shard each.
+# have a shard each.  A clone of the subscriber lets go of the subscription as
+# doc/operations.md says, and the subscriber does not lose its slot.
 
 use strict;
 use warnings;
@@ -16,7 +17,7 @@ $publisher->safe_psql('postgres', q{
 ahead_of_clock($publisher, 'next_id_seq', '1 day');
 my $ahead = $publisher->safe_psql('postgres', 'INSERT INTO photos DEFAULT VALUES RETURNING id');
 
-my $subscriber = server_in_utc('subscriber');
+my $subscriber = server_in_utc('subscriber', '', allows_streaming => 1);
 $subscriber->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake;
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(6), n int);
@@ -40,6 +41,19 @@ is( $subscriber->safe_psql('postgres', qq{
 	't', 'replicated rows keep their IDs\' times');
 is($subscriber->safe_psql('postgres', 'SELECT count(DISTINCT id), bool_and(snowflake_shard(id) = 6) FROM notes'),
 	'200|t', 'a subscriber makes an ID for each row, copied or replicated, if the publisher has none');
+
+$subscriber->backup('base');
+my $clone = PostgreSQL::Test::Cluster->new('clone');
+$clone->init_from_backup($subscriber, 'base');
+$clone->append_conf('postgresql.conf', 'max_logical_replication_workers = 0');
+$clone->start;
+my ($drop) = grep { /DROP SUBSCRIPTION/ } map { $_->{code} } blocks_in('doc/operations.md', 'Clones');
+$clone->safe_psql('postgres', $drop =~ s/\bs3\b/s/gr);
+is($clone->safe_psql('postgres', 'SELECT count(*) FROM pg_subscription'), 0, 'a clone of a subscriber drops its subscription');
+$publisher->safe_psql('postgres', 'INSERT INTO notes VALUES (201)');
+$publisher->wait_for_catchup('s');
+is($subscriber->safe_psql('postgres', 'SELECT count(*) FROM notes'), 201, 'the subscriber that was cloned has its slot and gets rows');
+$clone->stop;
 
 $subscriber->safe_psql('postgres', 'DROP SUBSCRIPTION s');
 $subscriber->stop;
