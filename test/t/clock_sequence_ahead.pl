@@ -27,7 +27,7 @@ foreach my $case (
 
 my ($way_out) = blocks_in('doc/operations.md', 'IDs are ahead of the clock');
 $node->psql('postgres', $way_out->{code});
-ok(wait_for(sub { $node->safe_psql('postgres', q{LOAD 'snowflake'; SHOW snowflake.max_lead}) eq '2h' }), 'max_lead is 2h by the way out');
+ok(wait_for(sub { $node->safe_psql('postgres', q{LOAD 'snowflake'; SHOW snowflake.max_lead}) eq '4h' }), 'max_lead is 4h by the way out');
 ok($node->safe_psql('postgres', 'SELECT next_id(5) > 0'), 'IDs go on ahead of the clock');
 
 # The clock stands still, so that nothing but the sequence tells IDs apart.

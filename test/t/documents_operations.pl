@@ -85,11 +85,13 @@ my $listed = $node->safe_psql('clone', q{
 		ALTER ROLE web SET snowflake.shard = 4;
 		ALTER ROLE web IN DATABASE clone SET snowflake.shard = 5;
 		CREATE TABLE photos (id bigint DEFAULT next_id(), album bigint DEFAULT next_id(6));
+		CREATE DOMAIN did AS bigint DEFAULT next_id(9);
 		CREATE FUNCTION without() RETURNS bigint LANGUAGE sql AS 'SELECT next_id()';
 		CREATE FUNCTION plain() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN PERFORM next_id(); RETURN public.next_id(7); END';
 		CREATE FUNCTION atomic() RETURNS bigint RETURN (SELECT max(id) FROM next_ids(8, 2) AS id)}
 	  . ";$places");
 is(join("\n", sort split /\n/, $listed =~ s{/.*/}{}r) . "\n", <<'EOS', 'all that sets the number of a server is listed');
+default of domain did|next_id((9)::bigint)
 default of photos|next_id((6)::bigint)
 function atomic()|next_ids((8)
 function plain()|next_id(7)
