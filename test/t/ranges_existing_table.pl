@@ -3,6 +3,7 @@
 
 use strict;
 use warnings;
+use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
 
@@ -32,6 +33,64 @@ is($node->safe_psql('alone', q{INSERT INTO photos (title) VALUES ('night market'
 is($node->safe_psql('alone', qq{INSERT INTO photos VALUES ($in_three_days) RETURNING
 		tableoid::regclass::text = to_char(now() AT TIME ZONE 'UTC' + interval '3 days', '"photos_"YYYYMMDD')}),
 	't', 'an existing table gets a partition for each coming day');
+
+# --- by months, in sessions of another time zone ---------------------------
+
+# What the document says to write in place of the example's expressions
+my $text = slurp_file("$top/doc/ranges.md") =~ s/\s+/ /gr;
+my ($first_of_month) = $text =~ /must be the first of a month in UTC: `(.*?)`/ or die 'no first of a month';
+my ($two_months) = $text =~ /partitions of two months by `(.*?)`/ or die 'no call for months';
+my ($every_day) = $text =~ /call `make_partitions\(\)` every day, .*? by `(.*?)`/ or die 'no call for every day';
+
+# Of the expression in sessions whose clocks change in the next month
+foreach (
+	[ 'America/New_York', '2026-03-10 12:00Z', '2026-04-01' ], [ 'America/New_York', '2026-10-10 12:00Z', '2026-11-01' ],
+	[ 'America/New_York', '2026-11-01 01:00Z', '2026-12-01' ], [ 'Europe/Berlin', '2026-03-31 23:00Z', '2026-04-01' ],
+	[ 'Europe/Berlin', '2026-10-10 12:00Z', '2026-11-01' ], [ 'Pacific/Auckland', '2026-12-31 12:00Z', '2027-01-01' ])
+{
+	my ($zone, $now, $expected) = @$_;
+
+	local $ENV{PGTZ} = $zone;
+	is($node->safe_psql('alone', 'SELECT (' . ($first_of_month =~ s/now\(\)/timestamptz '$now'/r) . q{) AT TIME ZONE 'UTC'}),
+		"$expected 00:00:00", "the first of the month in UTC after $now in $zone");
+}
+
+# Make partitions, which must follow each other without a gap.
+sub partitions_follow
+{
+	my ($database, $when, $call) = @_;
+	my $ends = q{SELECT string_agg(b, ' ' ORDER BY b) FROM (SELECT snowflake_timestamp(substring(pg_get_expr(relpartbound, oid), '%s')::bigint)::text
+		FROM pg_class WHERE relname LIKE 'photos\_%%' AND relkind = 'r') AS bounds (b) WHERE b IS NOT NULL};
+
+	local $ENV{PGTZ} = 'America/New_York';
+	$node->safe_psql($database, $call);
+	delete $ENV{PGTZ};
+	my ($begin, $end) = map { [ split / (?=\d{4}-)/, $node->safe_psql($database, sprintf $ends, $_) ] } 'FROM \(.(\d+)', 'TO \(.(\d+)';
+	cmp_ok(scalar @$begin, '>=', 1, "$when: there are partitions after the existing table");
+	is_deeply($begin, [ @$end[ 0 .. $#$end - 1 ] ], "$when: each partition begins where the one before it ends");
+	return;
+}
+
+my $photos = 'CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text)';
+my $by_months = $recipe->{code} =~ s/date_trunc\('day', .* interval '48 hours'/$first_of_month/r =~ s/make_partitions\(.*\)/$two_months/r;
+foreach (
+	[ by_days => $recipe->{code}, $every_day, q{date_trunc('day', now(), 'UTC') + interval '48 hours'} ],
+	[ by_months => $by_months, $every_day =~ s/3 days'/2 months', 'month'/r, $first_of_month ])
+{
+	my ($database, $code, $call, $midnight) = @$_;
+
+	database_with($database, $photos);
+	partitions_follow($database, "$database, by the recipe", $code);
+	partitions_follow($database, "$database, by the daily call", 'SELECT ' . ($call =~ s/'[\d-]+Z'/$midnight/r));
+	fails_with($node, q{SELECT make_partitions('photos', now(), now(), '} . ($database =~ s/by_(.*)s/$1/r) . q{')},
+		qr/^42P17 .* would overlap partition "photos_old"/, "$database: the range of now belongs to the existing table", dbname => $database);
+}
+
+# If the midnight passes before the end
+database_with('too_late', $photos);
+$node->safe_psql('too_late', "$1") if $recipe->{code} =~ /(.*?)BEGIN;/s;
+fails_with($node, "INSERT INTO photos VALUES ($in_three_days)", qr/^23514 .* violates check constraint "before_midnight"/,
+	'an INSERT after the midnight fails', dbname => 'too_late');
 
 # --- used by an application's role ----------------------------------------
 
