@@ -37,6 +37,22 @@ is($node->safe_psql('app', q{
 		extra_params => [ '-U', 'app_owner' ]),
 	't|10', 'the owner of a database can use the portable version');
 
+# --- the shard, for who is no superuser ------------------------------------
+
+{
+	local %ENV = (%ENV, PGUSER => 'app_owner');
+	run_examples($node, 'app', blocks_in('doc/portable.md', 'The shard'));
+	is($node->safe_psql('app', q{
+			INSERT INTO users (name) VALUES ('first') RETURNING snowflake_shard(id);
+			CREATE OR REPLACE FUNCTION server_shard() RETURNS bigint LANGUAGE sql STABLE RETURN 6;
+			INSERT INTO users (name) VALUES ('second') RETURNING snowflake_shard(id)}),
+		"5\n6", 'the shard of the defaults is what server_shard() returns');
+	fails_with($node, 'ALTER DATABASE app SET snowflake.shard = 5', qr/^42501 /, 'the owner cannot store the shard', dbname => 'app');
+	fails_with($node, 'SELECT next_id()', qr/^55000 "snowflake.shard" is not set/, 'a client that brings no shard gets no ID', dbname => 'app');
+	$ENV{PGOPTIONS} = '-c snowflake.shard=5';
+	is($node->safe_psql('app', 'SELECT snowflake_shard(next_id())'), 5, 'a client brings the shard');
+}
+
 # --- once only, and not where the extension is -----------------------------
 
 my $before = $node->safe_psql('app', 'SELECT count(*) FROM pg_proc');
