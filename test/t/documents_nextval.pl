@@ -67,4 +67,28 @@ foreach my $case (@cases)
 	}
 }
 
+# A CHECKPOINT after the command that makes the sequence, before it takes the value
+# that came again
+foreach my $case (grep { $_->{section} =~ /^[345]/ } @cases)
+{
+	(my $code = $case->{code}) =~ s/^(?=INSERT INTO \w+ DEFAULT VALUES RETURNING id;)/CHECKPOINT;\n/m or die 'no INSERT';
+	my ($output) = output_of({ code => $code });
+	my @values = $output =~ /^(\d+)$/mg;
+
+	ok($output !~ /ERROR/ && @values == 2 && $values[0] < $values[1], "after a CHECKPOINT, values go on: $case->{section}")
+	  or diag($output);
+}
+
+# In a shell with the directory of another server, the block that removes the
+# server does nothing.
+{
+	my $directory = PostgreSQL::Test::Utils::tempdir_short() . '/data';
+	mkdir $directory or die "mkdir: $!";
+	PostgreSQL::Test::Utils::append_to_file("$directory/PG_VERSION", "15\n");
+	local %ENV = (%ENV, PGDATA => $directory);
+
+	is(PostgreSQL::Test::Utils::system_log('bash', '-c', $stop), 0, 'the block that removes the server succeeds elsewhere');
+	ok(-e "$directory/PG_VERSION", q{it does not remove another server's directory});
+}
+
 done_testing();
