@@ -112,5 +112,12 @@ my $but_old = said(qr/first add `(AND [^`]+)`/);
 is(value('app', "BEGIN; $delete $but_old; SELECT count(*) FROM photos WHERE title = 'old'; ROLLBACK") =~ s/\s//gr, 3, 'a deletion with a lower bound keeps old rows');
 is(value('app', "BEGIN; $delete; SELECT count(*) FROM photos WHERE title = 'old'; ROLLBACK") =~ s/\s//gr, 0, '... and one without takes all of them');
 
+# --- the checks of a new row -------------------------------------------------
+
+my @timely = slurp_file("$top/doc/migrating.md") =~ /, ([^,]+) AS timely/g;
+cmp_ok(scalar @timely, '>=', 4, 'recipes check the time of a new ID');
+is(join(' ', map { value('app', "SELECT $_ FROM (VALUES (snowflake_id('2012-01-01Z', 5, 0)), (next_id(5))) AS v (id) ORDER BY id") } @timely),
+	join(' ', ("f\nt") x @timely), 'an ID of long ago is not timely, and a new one is');
+
 $node->stop;
 done_testing();
