@@ -78,7 +78,7 @@ sub sources_are
 
 # The list, the log and the procedure are those of doc/migrating.md for whole schemas.
 my ($list, undef, $steps) = grep { $_->{language} eq 'sql' } recipe('List the keys', 'Move the keys');
-my ($commands, $move, $left, $drop, $create, $again, $check, $back) = grep { $_->{language} eq 'sql' } blocks('doc/migrating-from-pgedge.md');
+my ($commands, $move, $left, $drop, $create, $again, $check, $back, $back_again) = grep { $_->{language} eq 'sql' } blocks('doc/migrating-from-pgedge.md');
 run_examples($node, 'app', $list, $steps, $commands, $move);
 is(value('app', q{SELECT key, obstacle FROM moving.keys WHERE schema = 'shop' AND source = 'snowflake.nextval'}),
 	'shop.called.id|shop.new_called() names its sequence', q{a key whose sequence a function calls stays pgEdge's});
@@ -112,7 +112,7 @@ run_examples($node, 'app', $back);
 sources_are('next_pgedge_id', 'the way back begins with the function in SQL');
 sessions_go_on($sessions, 'rows are inserted by the function again');
 $node->safe_psql('app', "DROP EXTENSION snowflake; $pgedge");
-run_examples($node, 'app', $back);
+run_examples($node, 'app', $back_again);
 sources_are('snowflake.nextval', q{all keys are pgEdge's again});
 sessions_end_without_error($sessions);
 is(value('app', 'SELECT count(*) FROM moving.log'), 0, 'the log is empty');
