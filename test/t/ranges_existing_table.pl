@@ -1,13 +1,15 @@
 # An existing table becomes the first partition by the recipe of doc/ranges.md:
-# alone, with an application's role that uses it, and with objects that refer to it.
+# alone, with an application's role that uses it, with objects that refer to it, and
+# while sessions use it and these objects.
 
 use strict;
 use warnings;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use MigrationTest;
 use SnowflakeTest;
 
-my $node = server_in_utc('existing_table');
+my $node = start_server('existing_table');
 my ($function) = grep { $_->{code} =~ /FUNCTION make_partitions/ } blocks_in('doc/ranges.md', 'Partitions');
 my ($left_behind, $recipe) = blocks_in('doc/ranges.md', 'An existing table');
 my $in_three_days = q{snowflake_id(now() + interval '3 days', 5, 0)};
@@ -202,7 +204,7 @@ rule _RETURN on view titles
 sequence photos_id_seq
 sequence photos_version_seq
 EOS
-my $recreated = $recipe->{code} =~ s{^-- here: .*\n}{
+my $recreated = $recipe->{code} =~ s{^-- here .*\n}{
 	DROP VIEW titles; CREATE VIEW titles AS SELECT title FROM photos;
 	DROP POLICY of_photos ON comments; CREATE POLICY of_photos ON comments USING (photo_id IN (SELECT id FROM photos));
 	DROP FUNCTION how_many; CREATE FUNCTION how_many() RETURNS bigint BEGIN ATOMIC SELECT count(*) FROM photos; END;
@@ -225,6 +227,44 @@ is($node->safe_psql('recreated', q{SELECT tablename FROM pg_publication_tables})
 is($node->safe_psql('recreated', q{SELECT max(version) FROM photos}), 3, 'an identity column goes on');
 is($node->safe_psql('recreated', 'DROP TABLE photos_old CASCADE; SELECT count(*) FROM photos'), 1,
 	'the old partition can be dropped with its sequences');
+
+# --- while sessions use it -------------------------------------------------
+
+# A session numbers its rows, so that a lost one leaves a gap.
+database_with('in_use', q{
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), session int, number int);
+	CREATE TABLE comments (photo_id bigint NOT NULL REFERENCES photos, session int, number int);
+	CREATE VIEW recent AS SELECT id, session FROM photos ORDER BY id DESC LIMIT 20;
+	INSERT INTO photos (session, number) VALUES (0, 0)});
+my @sessions = map { start_sessions('in_use', $_, '-R', 800) }
+  "SELECT 1 / (count(*) > 0)::int FROM recent;\n",
+  "\\set last :last + 1\nINSERT INTO photos (session, number) VALUES (:client_id, :last);\n",
+  "SELECT id FROM recent LIMIT 1 \\gset\n\\set last :last + 1\nINSERT INTO comments VALUES (:id, :client_id, :last);\n";
+
+my ($locks) = $text =~ /for example `(LOCK TABLE comments, recent, photos IN ACCESS EXCLUSIVE MODE)`/ or die 'no locks';
+my ($midnight, $before, $transaction) = $recipe->{code} =~ /^(SELECT .*?\\gset\n)(.*?)(BEGIN;.*)/s or die 'no transaction';
+$transaction =~ s/^LOCK TABLE photos IN .*(?=;)/$locks/m or die 'no lock';
+$transaction =~ s{^-- here .*\n}{
+	DROP VIEW recent;
+	CREATE VIEW recent AS SELECT id, session FROM photos ORDER BY id DESC LIMIT 20;
+	ALTER TABLE comments DROP CONSTRAINT comments_photo_id_fkey;
+	ALTER TABLE comments ADD CONSTRAINT comments_photo_id_fkey FOREIGN KEY (photo_id) REFERENCES photos NOT VALID;
+}m or die 'no place for commands';
+$node->safe_psql('in_use', "$midnight$before");
+my ($tries, $status, $error) = (0, 3, '');
+while ($status != 0 && $tries++ < 10)
+{
+	$status = $node->psql('in_use', "$midnight$transaction", stderr => \$error);
+	like($error, qr/lock timeout/, "try $tries gave up") if $status != 0;
+}
+is($status, 0, 'the table becomes a partition while sessions write to it, to a table that refers to it, and read a view')
+  or diag($error);
+note("tries: $tries");
+$node->safe_psql('in_use', "INSERT INTO photos VALUES ($in_three_days, -1, 1); ALTER TABLE comments VALIDATE CONSTRAINT comments_photo_id_fkey");
+sessions_end_without_error($_) foreach @sessions;
+is($node->safe_psql('in_use', "SELECT sum(count) > 400, sum(count) = sum(last) FROM (
+		SELECT count(*), max(number) AS last FROM $_ WHERE number > 0 GROUP BY session) AS of_session (count, last)"),
+	't|t', "no row of $_ is lost") foreach 'photos', 'comments';
 
 $node->stop;
 done_testing();
