@@ -283,7 +283,7 @@ BEGIN
 			RAISE insufficient_privilege USING
 				MESSAGE = format('permission denied for sequence %s', name),
 				HINT = format('The sequence''s owner can GRANT %s ON SEQUENCE.',
-							  CASE privilege WHEN 'UPDATE' THEN 'USAGE, UPDATE' ELSE 'USAGE' END);
+							  CASE privilege WHEN 'UPDATE' THEN 'USAGE, UPDATE' ELSE 'SELECT' END);
 		END IF;
 
 		seq := pg_sequence_parameters(sequence);

@@ -498,7 +498,7 @@ check_privileges(SequenceState *seq, const TickSpec *spec, SequenceUse use)
 				 mode != ACL_UPDATE || use == SEQUENCE_SET ? 0 :
 				 errdetail("A layout without a name needs UPDATE, as another one could push the sequence years ahead."),
 				 errhint("The sequence's owner can GRANT %s ON SEQUENCE.",
-						 (mode & ACL_USAGE) ? "USAGE" : "UPDATE")));
+						 (mode & ACL_SELECT) ? "SELECT" : (mode & ACL_USAGE) ? "USAGE" : "UPDATE")));
 }
 
 /*
