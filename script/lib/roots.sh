@@ -3,7 +3,8 @@
 #	  script/package.  Sourced, not run.
 #
 # A root is made by debootstrap.  What runs in it has namespaces of its own:
-# nothing of it is left mounted or running, however it ends.
+# nothing of it is left mounted or running, however it ends.  A root may be of
+# another architecture, whose programs QEMU emulates.
 
 # shellcheck shell=bash disable=SC2034 source-path=SCRIPTDIR/..
 . "$(dirname "$0")/lib/common.sh"
@@ -43,6 +44,27 @@ in_namespaces()
 	return "$status"
 }
 
+# Debian's architectures whose programs can be emulated, and QEMU's names for them
+declare -A emulated=([arm64]=aarch64 [s390x]=s390x)
+
+# Have the kernel run programs of an architecture by QEMU until the script ends, which
+# begins again for that in a mount namespace of its own.  The kernel's entry is this
+# run's, so that those of the machine and of other runs stay as they are.  The kernel
+# opens QEMU now: roots need no copy of it.
+#   emulate ARCHITECTURE [ARGUMENT OF THE SCRIPT...]
+emulate()
+{
+	local entries=/proc/sys/fs/binfmt_misc
+
+	[ "$1" != "$(dpkg --print-architecture)" ] || return 0
+	"$root/script/bootstrap" qemu-user-static >/dev/null || return
+	[ -n "${own_mounts:-}" ] || own_mounts=yes exec unshare --mount -- "$program" "${@:2}"
+	mount -t binfmt_misc none $entries || return
+	emulator=$entries/snowflake-$1-$$
+	# name, type, offset, magic, mask, interpreter and flags, with colons between
+	sed "s/^:[^:]*:/:${emulator##*/}:/" "/usr/lib/binfmt.d/qemu-${emulated[$1]}.conf" >$entries/register && [ -e "$emulator" ]
+}
+
 # End what in_namespaces() runs, and remove what it used.
 finish()
 {
@@ -53,6 +75,7 @@ finish()
 		kill -KILL ${first:-$child} || true
 		wait "$child" || true
 	fi 2>/dev/null
+	[ ! -e "${emulator:-}" ] || echo -1 >"$emulator"
 	[ -z "${run:-}" ] || rm -rf --one-file-system "$run"
 	exit "$1"
 }
@@ -105,8 +128,8 @@ inside()
 		HOME=/root LANG=C.UTF-8 TZ=UTC DEBIAN_FRONTEND=noninteractive "${@:2}"
 }
 
-# Make a root, mount it, and fetch its lists of packages.  Packages that are
-# installed there start no service and make no cluster.
+# Make a root, of $architecture if that is set, mount it, and fetch its lists of
+# packages.  Packages that are installed there start no service and make no cluster.
 #   make_root DIRECTORY SOURCE SUITE [SUITE ON TOP, PACKAGES FROM THERE]
 make_root()
 {
@@ -114,7 +137,7 @@ make_root()
 
 	# An older debootstrap does not know the newer releases.
 	[ -e "$script" ] || script=${script%/*}/sid
-	debootstrap --variant=minbase --keyring="$keyring" \
+	debootstrap ${architecture:+--arch="$architecture"} --variant=minbase --keyring="$keyring" \
 		"$suite" "$dir" "$source" "$script"
 	mount_in "$dir"
 

@@ -37,7 +37,7 @@ sub begin_again_at
 	my @counters = map { "set var *(unsigned int *) *(char **) &$_ = $number" } 'ShmemVariableCache', 'TransamVariables';
 	my ($out, $err) = run_command([ 'gdb', '-nx', '-batch', '-iex', 'set debuginfod enabled off', '-p', $pid, map { ('-ex', $_) } @counters ]);
 	$session->quit;
-	if ($err =~ /^Could not attach/m)
+	if ($err =~ /^(Could not attach|ptrace:)/m)
 	{
 		$node->stop('immediate');
 		plan skip_all => 'gdb cannot attach to a server process';

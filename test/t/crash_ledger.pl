@@ -88,11 +88,18 @@ sub no_client_saw_a_fault
 
 # --- the ledger finds the faults that it is there to find -------------------
 
-my ($results) = run_command([ ledger_program(), 'selftest' ]);
-my @results = $results =~ /^((?:not )?ok - .*)$/mg;
-ok(!/^not/, 'selftest of the ledger: ' . s/^.*?- //r) foreach @results;
-cmp_ok(scalar @results, '>', 15, 'the selftest of the ledger plants many faults');
-like($results, qr/^0 failed$/m, 'the selftest of the ledger passes to its end');
+SKIP:
+{
+	# QEMU 7.2 keeps 72 bytes for each page that a program maps, and a ledger has
+	# 64 million.  The selftest opens twenty ledgers.
+	skip 'the selftest of the ledger needs too much memory when it is emulated', 3 if $ENV{EMULATED};
+	my ($results) = run_command([ ledger_program(), 'selftest' ]);
+	my @results = $results =~ /^((?:not )?ok - .*)$/mg;
+
+	ok(!/^not/, 'selftest of the ledger: ' . s/^.*?- //r) foreach @results;
+	cmp_ok(scalar @results, '>', 15, 'the selftest of the ledger plants many faults');
+	like($results, qr/^0 failed$/m, 'the selftest of the ledger passes to its end');
+}
 
 # --- a server that is killed again and again ---------------------------------
 
