@@ -60,11 +60,11 @@ my $superuser = $ENV{PGUSER} = 'postgres';
 }
 
 # BackgroundPsql of older minor releases, such as 16.2, does not wait for what a
-# query writes to standard error.  It also leaves its separator, or the newline
-# before it, in the output.
+# query writes to standard error, and leaves the newline before its separator in
+# the output.
 {
 	my $query = \&PostgreSQL::Test::BackgroundPsql::query;
-	my $end = 'SnowflakeTest: end of standard error';
+	my $end = 'SnowflakeTest: end of the query';
 
 	no warnings 'redefine';
 	*PostgreSQL::Test::BackgroundPsql::query = sub {
@@ -73,10 +73,12 @@ my $superuser = $ENV{PGUSER} = 'postgres';
 		# Releases that number their separators need no help.
 		return $query->($self, $sql) if exists $self->{query_cnt};
 
-		my ($output) = $query->($self, "$sql\n;\n\\warn $end");
-		pump_until($self->{run}, $self->{timeout}, \$self->{stderr}, qr/$end\n/);
-		$self->{stderr} =~ s/$end\n//;
-		$output =~ s/\A\n|\n?(background_psql: QUERY_SEPARATOR)?\n?\z//g;
+		$self->{timeout}->start() if defined $self->{query_timer_restart};
+		$self->{stdin} .= "$sql\n;\n\\echo $end\n\\warn $end\n";
+		pump_until($self->{run}, $self->{timeout}, \$self->{$_}, qr/$end\n/) foreach 'stdout', 'stderr';
+		die 'psql query timed out' if $self->{timeout}->is_expired;
+		$self->{$_} =~ s/\n?$end\n// foreach 'stdout', 'stderr';
+		(my $output, $self->{stdout}) = ($self->{stdout}, '');
 		return wantarray ? ($output, $self->{stderr} eq '' ? 0 : 1) : $output;
 	};
 }
