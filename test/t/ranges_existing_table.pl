@@ -1,6 +1,6 @@
 # An existing table becomes the first partition by the recipe of doc/ranges.md:
-# alone, with an application's role that uses it, with objects that refer to it, and
-# while sessions use it and these objects.
+# alone, beside an open transaction, with an application's role that uses it, with
+# objects that refer to it, and while sessions use it and these objects.
 
 use strict;
 use warnings;
@@ -11,7 +11,9 @@ use SnowflakeTest;
 
 my $node = start_server('existing_table');
 my ($function) = grep { $_->{code} =~ /FUNCTION make_partitions/ } blocks_in('doc/ranges.md', 'Partitions');
-my ($left_behind, $recipe) = blocks_in('doc/ranges.md', 'An existing table');
+my ($left_behind, @steps) = blocks_in('doc/ranges.md', 'An existing table');
+is(@steps, 4, 'the recipe has four steps');
+my $recipe = join "\n", map { $_->{code} } @steps;
 my $in_three_days = q{snowflake_id(now() + interval '3 days', 5, 0)};
 
 # A database with make_partitions() and a table, or tables
@@ -29,26 +31,64 @@ sub database_with
 database_with('alone', q{
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text);
 	INSERT INTO photos (title) VALUES ('sunrise'), ('harbour')});
-run_examples($node, 'alone', $left_behind, $recipe);
+run_examples($node, 'alone', $left_behind, @steps);
 is($node->safe_psql('alone', q{INSERT INTO photos (title) VALUES ('night market'); SELECT title, tableoid::regclass FROM photos ORDER BY id}),
 	"sunrise|photos_old\nharbour|photos_old\nnight market|photos_old", 'an existing table is the first partition');
 is($node->safe_psql('alone', qq{INSERT INTO photos VALUES ($in_three_days) RETURNING
 		tableoid::regclass::text = to_char(now() AT TIME ZONE 'UTC' + interval '3 days', '"photos_"YYYYMMDD')}),
 	't', 'an existing table gets a partition for each coming day');
 
+# --- beside an open transaction ---------------------------------------------
+
+my $photos = 'CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text)';
+my $partitions = q{SELECT count(*) FROM pg_inherits WHERE inhparent = 'photos'::regclass};
+database_with('beside', $photos);
+my $reader = $node->background_psql('beside');
+foreach my $step (0 .. $#steps)
+{
+	my $number = $step + 1;
+
+	$reader->query_safe('BEGIN; SELECT count(*) FROM photos');
+	if ($step != 2)
+	{
+		fails_with($node, $steps[$step]{code}, qr/^55P03/, "step $number does not wait for a transaction that uses the table", dbname => 'beside');
+	}
+	else
+	{
+		$node->safe_psql('beside', $steps[$step]{code});
+		pass("step $number is done beside a transaction that uses the table");
+	}
+	$reader->query_safe('COMMIT');
+	$node->safe_psql('beside', $steps[$step]{code}) if $step != 2;
+}
+$reader->quit;
+is($node->safe_psql('beside', $partitions), 3, 'steps that gave up can be repeated');
+
+# Without a constraint that spares it, ATTACH would scan the table.
+database_with('no_constraint', $photos);
+foreach my $without ('a constraint', 'a validated one')
+{
+	$node->safe_psql('no_constraint', $steps[0]{code}) if $without ne 'a constraint';
+	$node->psql('no_constraint', $steps[1]{code} =~ s/^ALTER TABLE photos VALIDATE.*//r, on_error_stop => 0, stderr => \my $error);
+	like($error, qr/syntax error at or near ":"/, "step 2 fails without $without");
+	is($node->safe_psql('no_constraint', $partitions), 0, "step 2 changes nothing without $without");
+}
+
 # --- by months, in sessions of another time zone ---------------------------
 
 # What the document says to write in place of the example's expressions
 my $text = slurp_file("$top/doc/ranges.md") =~ s/\s+/ /gr;
-my ($first_of_month) = $text =~ /must be the first of a month in UTC: `(.*?)`/ or die 'no first of a month';
-my ($two_months) = $text =~ /partitions of two months by `(.*?)`/ or die 'no call for months';
+my ($first_of_month) = $text =~ /must be the first of a month in UTC .*?: `(.*?)`/ or die 'no first of a month';
+my ($two_months) = $text =~ /partitions up to two months from now by `(.*?)`/ or die 'no call for months';
 my ($every_day) = $text =~ /call `make_partitions\(\)` every day, .*? by `(.*?)`/ or die 'no call for every day';
 
-# Of the expression in sessions whose clocks change in the next month
+# Of the expression in sessions whose clocks change in the next month, and shortly
+# before and on the last day of a month
 foreach (
 	[ 'America/New_York', '2026-03-10 12:00Z', '2026-04-01' ], [ 'America/New_York', '2026-10-10 12:00Z', '2026-11-01' ],
-	[ 'America/New_York', '2026-11-01 01:00Z', '2026-12-01' ], [ 'Europe/Berlin', '2026-03-31 23:00Z', '2026-04-01' ],
-	[ 'Europe/Berlin', '2026-10-10 12:00Z', '2026-11-01' ], [ 'Pacific/Auckland', '2026-12-31 12:00Z', '2027-01-01' ])
+	[ 'America/New_York', '2026-11-01 01:00Z', '2026-12-01' ], [ 'Europe/Berlin', '2026-03-31 23:00Z', '2026-05-01' ],
+	[ 'Europe/Berlin', '2026-10-10 12:00Z', '2026-11-01' ], [ 'Pacific/Auckland', '2026-12-31 12:00Z', '2027-02-01' ],
+	[ 'UTC', '2026-12-30 23:59Z', '2027-01-01' ], [ 'UTC', '2027-01-31 00:00Z', '2027-03-01' ])
 {
 	my ($zone, $now, $expected) = @$_;
 
@@ -73,10 +113,9 @@ sub partitions_follow
 	return;
 }
 
-my $photos = 'CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text)';
-my $by_months = $recipe->{code} =~ s/date_trunc\('day', .* interval '48 hours'/$first_of_month/r =~ s/make_partitions\(.*\)/$two_months/r;
+my $by_months = $recipe =~ s/date_trunc\('day', .* interval '48 hours'/$first_of_month/r =~ s/make_partitions\(.*\)/$two_months/r;
 foreach (
-	[ by_days => $recipe->{code}, $every_day, q{date_trunc('day', now(), 'UTC') + interval '48 hours'} ],
+	[ by_days => $recipe, $every_day, q{date_trunc('day', now(), 'UTC') + interval '48 hours'} ],
 	[ by_months => $by_months, $every_day =~ s/3 days'/2 months', 'month'/r, $first_of_month ])
 {
 	my ($database, $code, $call, $midnight) = @$_;
@@ -90,7 +129,7 @@ foreach (
 
 # If the midnight passes before the end
 database_with('too_late', $photos);
-$node->safe_psql('too_late', "$1") if $recipe->{code} =~ /(.*?)BEGIN;/s;
+$node->safe_psql('too_late', $steps[0]{code});
 fails_with($node, "INSERT INTO photos VALUES ($in_three_days)", qr/^23514 .* violates check constraint "before_midnight"/,
 	'an INSERT after the midnight fails', dbname => 'too_late');
 
@@ -142,7 +181,7 @@ foreach my $typist ('superuser', 'owner')
 	my $before = $node->safe_psql($database, $properties);
 	{
 		local %ENV = (%ENV, $typist eq 'owner' ? (PGUSER => 'owner') : ());
-		run_examples($node, $database, $left_behind, $recipe);
+		run_examples($node, $database, $left_behind, @steps);
 	}
 
 	is($node->safe_psql($database, q{
@@ -185,7 +224,7 @@ my $comment_later = q{INSERT INTO comments SELECT id FROM photos WHERE title = '
 my $later_titles = q{SELECT count(*) FROM titles WHERE title = 'later'};
 
 database_with('left_alone', $with_objects);
-$node->safe_psql('left_alone', "$recipe->{code}; $later");
+$node->safe_psql('left_alone', "$recipe; $later");
 fails_with($node, $comment_later, qr/^23503/, 'control: a foreign key of another table stays with the old table', dbname => 'left_alone');
 is($node->safe_psql('left_alone', $later_titles), 0, 'control: a view stays with the old table');
 
@@ -204,7 +243,7 @@ rule _RETURN on view titles
 sequence photos_id_seq
 sequence photos_version_seq
 EOS
-my $recreated = $recipe->{code} =~ s{^-- here .*\n}{
+my $recreated = $recipe =~ s{^-- here .*\n}{
 	DROP VIEW titles; CREATE VIEW titles AS SELECT title FROM photos;
 	DROP POLICY of_photos ON comments; CREATE POLICY of_photos ON comments USING (photo_id IN (SELECT id FROM photos));
 	DROP FUNCTION how_many; CREATE FUNCTION how_many() RETURNS bigint BEGIN ATOMIC SELECT count(*) FROM photos; END;
@@ -217,7 +256,7 @@ my $recreated = $recipe->{code} =~ s{^-- here .*\n}{
 	SELECT setval(pg_get_serial_sequence('photos', 'version'), last_value) FROM photos_version_seq;
 	ALTER TABLE photos_old ALTER version DROP IDENTITY;
 }mr;
-isnt($recreated, $recipe->{code}, 'the recipe has a place for these objects');
+isnt($recreated, $recipe, 'the recipe has a place for these objects');
 $node->safe_psql('recreated', $recreated);
 $node->safe_psql('recreated', "$later; $comment_later; ALTER TABLE comments VALIDATE CONSTRAINT comments_photo_id_fkey");
 is($node->safe_psql('recreated', "SELECT how_many(), shown(photos) FROM photos WHERE title = 'later'; $later_titles"), "3|later\n1",
@@ -227,6 +266,49 @@ is($node->safe_psql('recreated', q{SELECT tablename FROM pg_publication_tables})
 is($node->safe_psql('recreated', q{SELECT max(version) FROM photos}), 3, 'an identity column goes on');
 is($node->safe_psql('recreated', 'DROP TABLE photos_old CASCADE; SELECT count(*) FROM photos'), 1,
 	'the old partition can be dropped with its sequences');
+
+# --- with a foreign key to itself ------------------------------------------
+
+# The commands of the text
+my ($drop, $add) = $text =~ /there by `(ALTER TABLE photos_old DROP CONSTRAINT) \.\.\.` and `(ALTER TABLE photos_old ADD CONSTRAINT) \.\.\. REFERENCES photos NOT VALID`/
+  or die 'no commands for a foreign key to the table itself';
+my ($validate) = $text =~ /`(ALTER TABLE photos_old VALIDATE CONSTRAINT) \.\.\.`\. Then/ or die 'no command that validates it';
+database_with('to_itself', q{
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text, original bigint REFERENCES photos);
+	INSERT INTO photos (title) VALUES ('sunrise'); INSERT INTO photos (title, original) SELECT 'cropped', id FROM photos});
+is($node->safe_psql('to_itself', $left_behind->{code}), 'constraint photos_original_fkey on table photos', 'a foreign key to the table itself is listed');
+$node->safe_psql('to_itself', $_) foreach $steps[0]{code},
+  $steps[1]{code} =~ s/^-- here .*/$drop photos_original_fkey; $add photos_original_fkey FOREIGN KEY (original) REFERENCES photos NOT VALID;/mr;
+my $copy = q{INSERT INTO photos (title, original) VALUES ('copy', %s)};
+fails_with($node, sprintf($copy, 17), qr/^23503/, 'the foreign key applies at once', dbname => 'to_itself');
+{
+	my $offset = -s $node->logfile;
+
+	$node->safe_psql('to_itself', "$validate photos_original_fkey");
+	local $ENV{PGOPTIONS} = '-c log_min_messages=debug1';
+	$node->safe_psql('to_itself', 'ALTER TABLE photos ADD CONSTRAINT photos_original_fkey FOREIGN KEY (original) REFERENCES photos');
+	unlike(slurp_file($node->logfile, $offset), qr/validating foreign key/, 'the partitioned table takes over the foreign key, and no row is checked');
+}
+$node->safe_psql('to_itself', $_->{code}) foreach @steps[ 2, 3 ];
+my $later_copy = qq{INSERT INTO photos VALUES ($in_three_days, 'copy', %s)};
+fails_with($node, sprintf($later_copy, 17), qr/^23503/, 'the foreign key applies in a later partition', dbname => 'to_itself');
+$node->safe_psql('to_itself', sprintf $later_copy, '(SELECT id FROM photos WHERE original IS NULL)');
+fails_with($node, q{DELETE FROM photos WHERE title = 'sunrise'}, qr/^23503/, 'a row with copies is not deleted', dbname => 'to_itself');
+is($node->safe_psql('to_itself', q{SELECT count(*) FROM pg_constraint WHERE conrelid = 'photos_old'::regclass AND contype = 'f' AND convalidated}), 1,
+	'the old table has one validated foreign key');
+
+# --- with a foreign key that is not valid ----------------------------------
+
+database_with('not_valid', qq{CREATE TABLE users (id bigint PRIMARY KEY); $photos;
+	ALTER TABLE photos ADD user_id bigint; ALTER TABLE photos ADD FOREIGN KEY (user_id) REFERENCES users NOT VALID});
+$node->psql('not_valid', $recipe, on_error_stop => 0, stderr => \my $refused);
+if ($node->pg_version < 18)
+{
+	like($refused, qr/cannot add NOT VALID foreign key on partitioned table/, 'a foreign key that is not valid is refused');
+	is($node->safe_psql('not_valid', $partitions), 0, 'a foreign key that is not valid lets nothing change');
+	$node->safe_psql('not_valid', "ALTER TABLE photos VALIDATE CONSTRAINT photos_user_id_fkey; $steps[1]{code}");
+}
+is($node->safe_psql('not_valid', q{SELECT 'photos_old'::regclass}), 'photos_old', 'such a table becomes a partition, too');
 
 # --- while sessions use it -------------------------------------------------
 
@@ -242,7 +324,7 @@ my @sessions = map { start_sessions('in_use', $_, '-R', 800) }
   "SELECT id FROM recent LIMIT 1 \\gset\n\\set last :last + 1\nINSERT INTO comments VALUES (:id, :client_id, :last);\n";
 
 my ($locks) = $text =~ /for example `(LOCK TABLE comments, recent, photos IN ACCESS EXCLUSIVE MODE)`/ or die 'no locks';
-my ($midnight, $before, $transaction) = $recipe->{code} =~ /^(SELECT .*?\\gset\n)(.*?)(BEGIN;.*)/s or die 'no transaction';
+my $transaction = $steps[1]{code};
 $transaction =~ s/^LOCK TABLE photos IN .*(?=;)/$locks/m or die 'no lock';
 $transaction =~ s{^-- here .*\n}{
 	DROP VIEW recent;
@@ -250,16 +332,17 @@ $transaction =~ s{^-- here .*\n}{
 	ALTER TABLE comments DROP CONSTRAINT comments_photo_id_fkey;
 	ALTER TABLE comments ADD CONSTRAINT comments_photo_id_fkey FOREIGN KEY (photo_id) REFERENCES photos NOT VALID;
 }m or die 'no place for commands';
-$node->safe_psql('in_use', "$midnight$before");
+$node->safe_psql('in_use', $steps[0]{code});
 my ($tries, $status, $error) = (0, 3, '');
 while ($status != 0 && $tries++ < 10)
 {
-	$status = $node->psql('in_use', "$midnight$transaction", stderr => \$error);
+	$status = $node->psql('in_use', $transaction, stderr => \$error);
 	like($error, qr/lock timeout/, "try $tries gave up") if $status != 0;
 }
 is($status, 0, 'the table becomes a partition while sessions write to it, to a table that refers to it, and read a view')
   or diag($error);
 note("tries: $tries");
+$node->safe_psql('in_use', $_->{code}) foreach @steps[ 2, 3 ];
 $node->safe_psql('in_use', "INSERT INTO photos VALUES ($in_three_days, -1, 1); ALTER TABLE comments VALIDATE CONSTRAINT comments_photo_id_fkey");
 sessions_end_without_error($_) foreach @sessions;
 is($node->safe_psql('in_use', "SELECT sum(count) > 400, sum(count) = sum(last) FROM (
