@@ -156,6 +156,11 @@ $one->query_safe('COMMIT');
 like($two->query('SELECT 1'), qr/made 1\b/, 'the second call makes what is still missing');
 $_->quit foreach $one, $two;
 
+# A table of that name that is no partition
+value('CREATE TABLE logs_20121210 (id bigint)');
+fails_with($node, q{SELECT make_partitions('logs', '2012-12-10', '2012-12-10')}, qr/^42P07/,
+	'make_partitions() does not take another table for the partition that is missing');
+
 # Detached beside others
 value(q{
 	SELECT FROM make_partitions('logs', '2012-12-05', '2012-12-07');
