@@ -36,6 +36,12 @@ run_examples($node, 'reference', blocks('doc/reference.md'));
 run_examples($node, 'app', blocks('doc/internals.md'));
 run_examples($node, 'postgres', blocks('doc/layouts.md'));
 
+# in one session, too, by somebody who goes on with the role that a block has set
+$node->safe_psql('postgres', 'CREATE DATABASE layouts; DROP OWNED BY event_writer; DROP ROLE event_writer');
+$node->safe_psql('layouts', 'CREATE EXTENSION snowflake');
+is($node->psql('layouts', join "\n", map { $_->{code} } grep { $_->{language} eq 'sql' } blocks('doc/layouts.md')), 0,
+	'doc/layouts.md: all examples can be typed into one session');
+
 # the examples in the reference's lines of text
 my $reference = slurp_file("$top/doc/reference.md");
 my @examples = $reference =~ /`([^`\n]+)` →\s`([^`\n]+)`/g;
