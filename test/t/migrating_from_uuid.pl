@@ -1,7 +1,7 @@
 # From UUID keys to next_id(), by the recipe of doc/migrating.md, while sessions
 # with the old key and with the new one insert, read and change rows; to the end
 # in one database, where the new columns get the names of the old ones, and back in
-# another.
+# others.
 
 use strict;
 use warnings;
@@ -41,7 +41,9 @@ EOS
 sub switch_primary_key
 {
 	my ($database) = @_;
-	my ($tables, @steps) = recipe('From UUID keys', 'Fill the columns of old rows');
+	my ($tables, @steps) = recipe('From UUID keys');
+	my ($procedure) = recipe('Fill the columns');
+	push @steps, $procedure, recipe('Fill the columns of old rows');
 
 	new_database($database);
 	run_examples($node, $database, $tables);
@@ -139,18 +141,19 @@ run_examples($node, 'forward', { %$drop, code => "BEGIN;\n${rolled_back}SELECT c
 		shown => " kept\n------\n t\n" });
 
 # A view of the UUIDs stops the step, and is made again in it.
-my $view = 'VIEW recent AS SELECT comments.body, title FROM comments JOIN photos ON ';
+my $view = 'VIEW recent AS SELECT comments.body, title FROM photos JOIN comments ON ';
 $node->safe_psql('forward', "CREATE ${view}photos.id = photo_id; GRANT SELECT ON recent TO commenter");
 my $error;
 wait_for(sub { $node->psql('forward', $drop->{code}, stderr => \$error); return $error !~ /lock timeout/ });
 like($error, qr/cannot drop column photo_id of table comments because other objects depend on it/,
 	'a view that joins by the UUID stops the step that drops UUIDs');
-$drop->{code} =~ s/^LOCK TABLE \K(.*;\n)/recent, $1DROP VIEW recent;\n/m or die 'the step locks no tables';
+$drop->{code} =~ s/^(LOCK TABLE comments, )(photos .*;\n)/$1recent, $2DROP VIEW recent;\n/m or die 'the step locks no tables';
 $drop->{code} =~ s/^(?=COMMIT;)/CREATE ${view}photos.new_id = new_photo_id;\nGRANT SELECT ON recent TO commenter;\n/m;
 $node->safe_psql('forward', q{
 	CREATE ROLE reader;
 	CREATE ROLE stranger;
 	CREATE ROLE clerk;
+	CREATE FUNCTION title_of(photos) RETURNS text LANGUAGE sql AS 'SELECT $1.title';
 	GRANT SELECT (title) ON photos TO reader;
 	GRANT SELECT, INSERT ON photos TO clerk});
 run_without_scan('forward', $drop);
@@ -163,7 +166,13 @@ fails_with($node, "SET ROLE stranger; $_", qr/^42501 permission denied for table
   foreach 'SELECT title FROM photos', 'DELETE FROM photos';
 fails_with($node, $_->[0], $_->[1], "while photos is a view, this fails, as the document says: $_->[0]", dbname => 'forward')
   foreach ['TRUNCATE photos', qr/^42809 "photos" is not a table/], ['COPY photos FROM stdin', qr/^42809 cannot copy to view "photos"/],
-	['SET ROLE reader; SELECT title FROM photos', qr/^42501 permission denied for table photos_table/];
+	['SET ROLE reader; SELECT title FROM photos', qr/^42501 permission denied for table photos_table/],
+	['SELECT photos.id, title, count(*) FROM photos JOIN comments ON photo_id = photos.id GROUP BY photos.id', qr/^42803 column "photos.title" must appear in the GROUP BY clause/],
+	['INSERT INTO photos (id) VALUES (1) ON CONFLICT ON CONSTRAINT photos_pkey DO NOTHING', qr/^42704 constraint "photos_pkey" for table "photos" does not exist/],
+	['CREATE TABLE likes (photo_id bigint REFERENCES photos)', qr/^42809 referenced relation "photos" is not a table/],
+	['SELECT xmin FROM photos', qr/^42703 column "xmin" does not exist/], ['SELECT ctid FROM photos', qr/^42703 column "ctid" does not exist/],
+	['ALTER TABLE photos ADD n integer', qr/^42809 /], ['SELECT title_of(photos) FROM photos', qr/^42883 /],
+	$node->pg_version < 17 ? ["MERGE INTO photos USING (VALUES (1)) AS v (id) ON photos.id = v.id WHEN MATCHED THEN DELETE", qr/^0A000 cannot execute MERGE on relation "photos"/] : ();
 is(value('forward', qq{
 		INSERT INTO photos ($_, title) SELECT $_, '' FROM photos LIMIT 1
 		ON CONFLICT ($_) DO UPDATE SET title = photos.title RETURNING 'one'}), 'one', "while photos is a view, $_ can be the target of ON CONFLICT")
@@ -201,21 +210,115 @@ is(value('forward', q{SELECT relname FROM pg_class WHERE relnamespace = 'public'
 
 # --- and back -------------------------------------------------------------
 
+my ($drop_ids, $back, $validate) = recipe('Go back to UUIDs');
 ($before, $old, $new) = switch_primary_key('back');
 sessions_end_without_error($new);
-run_without_scan('back', recipe('Go back to UUIDs'));
+like(($node->psql('back', $drop_ids->{code}))[2], qr/constraint "comments_photo_id_fkey" of relation "comments" does not exist/,
+	'after step 7, the way back from the steps before it fails');
+run_without_scan('back', $back);
+run_examples($node, 'back', $validate);
 sessions_end_without_error($old);
 is(tables_of('back'), $before, 'going back restores the tables as they were');
 
-# --- the procedure ---------------------------------------------------------
+# --- keys that may be NULL, and triggers of the tables' own -------------------
 
-my ($procedure, $of_serial) = map { (grep { $_->{code} =~ /CREATE PROCEDURE/ } recipe($_))[0]->{code} }
-  'Fill the columns of old rows', 'Fill the columns';
-is($procedure, $of_serial, 'the procedure is the one of the recipe for serial');
+my ($tables, undef, @steps) = recipe('From UUID keys');
+my ($procedure) = recipe('Fill the columns');
+my ($fill, @constraints) = recipe('Fill the columns of old rows');
+my $own_triggers = q{
+	CREATE TABLE audit (row text);
+	GRANT ALL ON audit TO PUBLIC;
+	CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO audit SELECT NEW; RETURN NULL; END $$;
+	CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.updated_at := clock_timestamp(); RETURN NEW; END $$};
+my $of_table = q{
+	ALTER TABLE %1$s ADD updated_at timestamptz;
+	CREATE TRIGGER zz_touch BEFORE UPDATE ON %1$s FOR EACH ROW EXECUTE FUNCTION touch();
+	CREATE TRIGGER note AFTER UPDATE ON %1$s FOR EACH ROW EXECUTE FUNCTION note();};
+new_database('nullable');
+run_examples($node, 'nullable', $tables);
+$node->safe_psql('nullable', "$own_triggers; SELECT format('${\($of_table =~ s/'/''/gr)}', t) FROM unnest(ARRAY['photos', 'comments']) AS t \\gexec\n" . q{
+	ALTER TABLE comments ALTER photo_id DROP NOT NULL;
+	INSERT INTO photos (title) SELECT n FROM generate_series(1, 100) AS n;
+	INSERT INTO comments (photo_id, body) SELECT id, title FROM photos;
+	INSERT INTO comments (body) VALUES ('of none')});
+$before = tables_of('nullable');
+run_examples($node, 'nullable', @steps, $procedure);
+
+# The owner of the tables, who is not a superuser
+$node->safe_psql('nullable', q{CREATE ROLE owner LOGIN; ALTER TABLE photos OWNER TO owner; ALTER TABLE comments OWNER TO owner; ALTER TABLE photos_new_ids OWNER TO owner});
+my @owner = (dbname => 'nullable', extra_params => [ '-U', 'owner' ]);
+fails_with($node, $fill->{code}, qr/^42501 permission denied to set parameter "session_replication_role"/,
+	'who may not keep triggers from firing cannot fill a column', @owner);
+is(value('nullable', 'SELECT (SELECT count(new_id) FROM photos), (SELECT count(new_photo_id) FROM comments)'), '0|0', '... and has filled no row');
+my ($grant) = slurp_file("$top/doc/migrating.md") =~ /(GRANT SET ON PARAMETER\s+session_replication_role TO \w+)/ or die 'no way to grant it';
+$node->safe_psql('nullable', $grant =~ s/\w+$/owner/r);
+$node->safe_psql('nullable', $fill->{code}, extra_params => [ '-U', 'owner' ]);
+is(value('nullable', q{SELECT (SELECT count(*) FROM audit), (SELECT count(updated_at) FROM photos), (SELECT count(updated_at) FROM comments)}), '0|0|0',
+	'filling a column fires no trigger of the tables');
+is(value('nullable', q{SELECT count(*) FROM comments LEFT JOIN photos ON photos.id = photo_id WHERE new_photo_id IS DISTINCT FROM photos.new_id}), 0,
+	'... and fills it in all rows');
+fails_with($node, $_->[0], $_->[1], "filling a column fails where it would not end: $_->[0]", dbname => 'nullable')
+  foreach [q{CREATE TABLE parts (id bigint, new_id bigint) PARTITION BY RANGE (id); CREATE TABLE part PARTITION OF parts DEFAULT;
+	INSERT INTO parts SELECT FROM generate_series(1, 2); CALL backfill('parts', 'new_id', '1')}, qr/^P0001 parts has partitions/];
+
+run_examples($node, 'nullable', map { { %$_, code => $_->{code} =~ s/ADD CONSTRAINT new_photo_id_there.*\n\s*|VALIDATE CONSTRAINT new_photo_id_there, //gr } } @constraints);
+my ($switch) = recipe('Switch the primary key');
+my $switched = $switch->{code} =~ s/, ALTER new_photo_id SET NOT NULL//r =~ s/^.*new_photo_id_there;\n//mr;
+foreach my $step ('before', 'after')
+{
+	if ($step eq 'after')
+	{
+		run_examples($node, 'nullable', { %$switch, code => $switched });
+	}
+	my ($of_1, $new_of_1, $of_2, $new_of_2) = split /[|\n]/, value('nullable', q{SELECT id, new_id FROM photos WHERE title IN ('1', '2') ORDER BY title::int});
+	my $none = '00000000-0000-0000-0000-000000000000';
+	my ($both, $both_of_2) = ("$of_1|$new_of_1", "$of_2|$new_of_2");
+	is(value('nullable', "UPDATE comments SET $_->[1] WHERE body = '$_->[0]' RETURNING photo_id, new_photo_id"), $_->[2],
+		"$step the switch, a comment gets both keys by: $_->[0], $_->[1]")
+	  foreach [ 'of none', "new_photo_id = $new_of_1", $both ], [ 'of none', 'new_photo_id = NULL', '|' ],
+	  [ 'of none', "photo_id = '$of_1'", $both ], [ 'of none', "new_photo_id = $new_of_2", $both_of_2 ], [ 'of none', 'body = body', $both_of_2 ],
+	  [ 'of none', "photo_id = '$of_1', new_photo_id = $new_of_1", $both ], [ 'of none', 'photo_id = NULL', '|' ],
+	  [ 'of none', 'body = body', '|' ];
+	is(value('nullable', "INSERT INTO comments ($_->[0]) VALUES ($_->[1]) RETURNING photo_id, new_photo_id"), $_->[2],
+		"$step the switch, a new comment gets both keys from: $_->[0]")
+	  foreach [ 'photo_id', "'$of_1'", $both ], [ 'new_photo_id', $new_of_2, $both_of_2 ], [ 'photo_id, new_photo_id', "'$of_1', $new_of_1", $both ],
+	  [ 'body', "'new'", '|' ];
+	fails_with($node, $_, qr/^23503 /, "$step the switch, a comment on no photo is refused: $_", dbname => 'nullable')
+	  foreach "INSERT INTO comments (photo_id) VALUES ('$none')", 'INSERT INTO comments (new_photo_id) VALUES (7)',
+	  "UPDATE comments SET photo_id = '$none' WHERE body = '3'", "UPDATE comments SET new_photo_id = 7 WHERE body = '3'";
+	next if $step eq 'after';
+
+	# Rows that nobody has filled are filled in the same way, even where triggers fire.
+	value('nullable', q{ALTER TABLE comments DISABLE TRIGGER keys; UPDATE comments SET new_photo_id = NULL WHERE body = '3'; ALTER TABLE comments ENABLE TRIGGER keys});
+	is(value('nullable', q{SELECT photo_id AS kept FROM comments WHERE body = '3' \gset
+			UPDATE comments SET new_photo_id = photos.new_id FROM photos WHERE photos.id = photo_id AND comments.body = '3' RETURNING photo_id = :'kept', new_photo_id = new_id}), 't|t',
+		'an update that fills a row keeps its photo');
+}
+
+# --- given up before the primary key is another one -----------------------------
+
+new_database('given_up');
+run_examples($node, 'given_up', $tables);
+$node->safe_psql('given_up', q{
+	INSERT INTO photos (title) SELECT n FROM generate_series(1, 100) AS n;
+	INSERT INTO comments (photo_id, body) SELECT id, title FROM photos});
+$before = tables_of('given_up');
+my $sessions = start_sessions('given_up', $with_old_key, '-D', 'last=' . value('given_up', 'SELECT id FROM photos LIMIT 1'));
+run_examples($node, 'given_up', @steps, $procedure, $fill, @constraints);
+run_without_scan('given_up', $drop_ids);
+sessions_end_without_error($sessions);
+is(tables_of('given_up'), $before, 'giving up before step 7 restores the tables as they were');
+is(value('given_up', q{SELECT count(*) FROM pg_class WHERE relname = 'photos_new_ids'}), 0, '... and drops the table of IDs');
+foreach my $count (1 .. @steps)
+{
+	run_examples($node, 'given_up', @steps[ 0 .. $count - 1 ]);
+	$node->safe_psql('given_up', $drop_ids->{code});
+	is(tables_of('given_up'), $before, "giving up after step $count restores the tables as they were");
+}
 
 # --- other times -----------------------------------------------------------
 
-my ($tables, undef, $add, $choose) = recipe('From UUID keys');
+my ($add, $choose) = @steps;
 new_database('times');
 run_examples($node, 'times', $tables);
 $node->safe_psql('times', q{
