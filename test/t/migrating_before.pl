@@ -24,7 +24,7 @@ my ($tables, $columns) = recipe('Columns of type integer');
 my ($programs) = recipe('Programs that call nextval()');
 my (undef, $locks) = recipe('Locks');
 new_database('app');
-run_examples($node, 'app', $tables, $columns, $programs, recipe('Old rows seem to be of 2011'), $locks);
+run_examples($node, 'app', $tables, $columns, $programs, recipe('Old rows seem to date from 2011'), $locks);
 
 $node->safe_psql('app', q{
 	CREATE TABLE people (id bigserial PRIMARY KEY);
@@ -45,10 +45,14 @@ $node->safe_psql('app', q{
 	CREATE FUNCTION by_text() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN NextVal('photos_id_seq'); END $$;
 	CREATE FUNCTION by_name() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT currval('photos_id_seq'); END;
 	CREATE FUNCTION other() RETURNS bigint LANGUAGE sql AS 'SELECT 1';
+	CREATE TABLE videos (id bigint PRIMARY KEY DEFAULT nextval('photos_id_seq'));
+	CREATE VIEW until AS SELECT last_value FROM photos_id_seq;
 	ALTER SEQUENCE photos_id_seq INCREMENT 50});
-is(join("\n", sort split /\n/, value('app', $programs->{code})), "by_name()\nby_text()\nphotos_id_seq|50",
-	'functions that use a sequence are found, and blocks of numbers');
-$node->safe_psql('app', 'DROP FUNCTION by_name(), by_text()');
+is(join("\n", sort split /\n/, value('app', $programs->{code})), join("\n", 'by_name()', 'by_text()',
+		'default value for column id of table photos', 'default value for column id of table videos', 'function by_name()',
+		'photos_id_seq|50', 'rule _RETURN on view until'),
+	'functions that use a sequence are found, and blocks of numbers, and what else uses a sequence');
+$node->safe_psql('app', 'DROP FUNCTION by_name(), by_text(); DROP TABLE videos; DROP VIEW until');
 
 my $open = $node->background_psql('app');
 $open->query_safe('BEGIN; SELECT count(*) FROM photos');
@@ -66,6 +70,12 @@ SKIP:
 	$node->safe_psql('app', q{SELECT nextval('photos_id_seq'); SELECT 1});
 	is(value('app', said(qr/pg_stat_statements`: `(SELECT [^`]+)`/)), '1|SELECT nextval($1)', 'statements of programs are found');
 }
+
+$node->safe_psql('postgres', 'CREATE DATABASE copy TEMPLATE app');
+$open = $node->background_psql('copy');
+$open->query_safe('BEGIN; SELECT count(*) FROM photos');
+is(value('app', $locks->{code}), '', '... and none of another database');
+$open->quit;
 
 # --- what programs get after the move --------------------------------------
 

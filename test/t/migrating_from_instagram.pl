@@ -13,7 +13,17 @@ new_database('app');
 $node->safe_psql('app', slurp_file("$top/bench/instagram.sql") . q{
 	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), title text);
 	INSERT INTO insta5.photos (title) SELECT 'photo ' || n FROM generate_series(1, 1000) AS n});
+my ($first) = recipe(q{From Instagram's own function});
 my $published = value('app', q{SELECT pg_get_functiondef('insta5.next_id'::regproc)});
+
+# Changed functions, which the recipe is not for
+foreach my $change ([ '1314220021721', '1420070400000', 'epoch', '5\|f' ], [ '<< 23', '<< 22', 'shift of the time', '\d+\|f' ], [ '<< 10', '<< 12', 'shift of the shard', '20\|t' ])
+{
+	my ($from, $to, $what, $shown) = @$change;
+	my $changed = $published =~ s/\Q$from\E/$to/r;
+	is($changed eq $published, '', "the function can have another $what");
+	like(value('app', "BEGIN; $changed; $first->{code} ROLLBACK"), qr/^$shown$/, "the first query shows that a function has another $what");
+}
 
 # IDs from a default, by the dozen, and taken before the row is made
 my $sessions = start_sessions('app', <<'EOS', '-c', '8', '-R', '800');

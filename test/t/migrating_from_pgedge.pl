@@ -78,7 +78,7 @@ sub sources_are
 
 # The list, the log and the procedure are those of doc/migrating.md for whole schemas.
 my ($list, undef, $steps) = grep { $_->{language} eq 'sql' } recipe('List the keys', 'Move the keys');
-my ($commands, $move, $left, $drop, $create, $again, $check, $back, $back_again) = grep { $_->{language} eq 'sql' } blocks('doc/migrating-from-pgedge.md');
+my ($commands, $move, $left, $drop, $create, $again, $none_left, $check, $clean_up, $back, $back_again) = grep { $_->{language} eq 'sql' } blocks('doc/migrating-from-pgedge.md');
 run_examples($node, 'app', $list, $steps, $commands, $move);
 is(value('app', q{SELECT key, obstacle FROM moving.keys WHERE schema = 'shop' AND source = 'snowflake.nextval'}),
 	'shop.called.id|shop.new_called() names its sequence', q{a key whose sequence a function calls stays pgEdge's});
@@ -98,7 +98,14 @@ my $of_setting = $commands->{code} =~ s/.*?(?=CREATE OR REPLACE VIEW)//sr =~ s/n
 like(value('app', "BEGIN; $of_setting SELECT commands FROM moving.steps WHERE key = 'shop.orders.id'; ROLLBACK"),
 	qr/DEFAULT next_id\(current_setting\('snowflake\.shard'\)::bigint, 'shop\.orders_id_seq_next'\);/,
 	'the node of the default can come from snowflake.shard');
-run_examples($node, 'app', $again, $check);
+{
+	local $ENV{PGOPTIONS} = '-c search_path=shop';
+	run_examples($node, 'app', $again);
+	like(value('app', $none_left->{code}), qr/^shop\.orders\.id\|public\.next_pgedge_id\|$/m, 'where the search_path hides next_id(), no key moves');
+}
+run_examples($node, 'app', $again, $none_left, $check);
+$node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('app'), '-c', "BEGIN; $clean_up->{code} ROLLBACK" ],
+	'what is no longer needed can be dropped');
 sources_are('', 'all keys have next_id()');
 sessions_go_on($sessions, 'rows are inserted with next_id()');
 is(value('app', "SELECT count(*) FROM shop.orders WHERE id > $last AND snowflake_shard(id, 'pgedge') <> 10"), 0, 'IDs keep their node');

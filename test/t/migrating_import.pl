@@ -21,6 +21,7 @@ EOS
 
 new_database('app');
 run_examples($node, 'app', $tables, $too_many);
+$node->safe_psql('app', q{INSERT INTO photos SELECT n, 'small' FROM generate_series(1, 6000) AS n});
 my $sessions = start_sessions('app', $script);
 run_examples($node, 'app', $free, $choose, $late, $insert, $there);
 is(value('app', q{
@@ -29,6 +30,7 @@ is(value('app', q{
 isnt(value('app', $free->{code}), 0, 'a shard that has rows is seen');
 run_examples($node, 'app', $back, $free);
 sessions_end_without_error($sessions);
+is(value('app', q{SELECT count(*) FROM photos WHERE title = 'small'}), 6000, 'on the way back, old rows with small keys stay');
 is(value('app', q{SELECT count(*) FROM comments WHERE body <> 'on new'}), 0, 'on the way back, comments go with their photos');
 
 # --- rows of many times, some without one ----------------------------------
