@@ -1,5 +1,6 @@
 # The privileges on a sequence that the portable version needs, what it tells
-# without them, and sequences that are newer than a transaction's snapshot.
+# without them, also after a recipe of doc/migrating.md, and sequences that are
+# newer than a transaction's snapshot.
 
 use strict;
 use warnings;
@@ -41,6 +42,24 @@ is($node->safe_psql('app', q{
 		SELECT DISTINCT sqlstate_ FROM unnest(ARRAY['hidden', 'hidden_tweets', 'hidden_cached', 'hidden_unlogged']) seq,
 			error_of(format('SELECT next_id(1, %L)', seq))}),
 	"20|8|0\nno privilege|\n42501", 'errors and snowflake_sequences() reveal nothing of a sequence to a role without a privilege');
+
+# The recipes for one key move it to the portable version, too, and roles that
+# insert then need both privileges.
+new_portable_database($node, 'moved');
+my ($photos, @of_bigserial) = blocks_in('doc/migrating.md', 'A bigserial');
+my ($albums, @of_identity) = blocks_in('doc/migrating.md', 'An identity column');
+run_examples($node, 'moved', $photos, $albums);
+$node->safe_psql('moved', q{
+	CREATE ROLE clerk;
+	GRANT SELECT, INSERT ON photos, albums TO clerk;
+	GRANT USAGE ON SEQUENCE photos_id_seq TO clerk;
+	INSERT INTO photos (title) VALUES ('old');
+	INSERT INTO albums (name) VALUES ('old')});
+run_examples($node, 'moved', @of_bigserial, $of_bigserial[4], @of_identity, $of_identity[0]);
+my $insert = q{SET ROLE clerk; INSERT INTO photos (title) VALUES (''); INSERT INTO albums (name) VALUES (''); SELECT 'inserted'};
+fails_with($node, $insert, qr/^42501 permission denied for sequence photos_id_seq/, 'after the recipe, USAGE is not enough', dbname => 'moved');
+$node->safe_psql('moved', 'GRANT USAGE, UPDATE ON SEQUENCE photos_id_seq, next_id_seq TO clerk');
+is($node->safe_psql('moved', $insert), 'inserted', '... and with UPDATE, too, the role can insert');
 
 # A transaction's snapshot that is older than the sequence
 my $old = $node->background_psql('app');
