@@ -346,7 +346,19 @@ ok($node{s4}->poll_query_until('app', "SELECT count(*) > $before + 200 FROM shar
 	# snowflake_advance() warns that the clock of s1 is behind.
 	local $ENV{PGOPTIONS} = '-c client_min_messages=error';
 	my @steps = recipe_blocks('Move a shard');
-	recipe('Move a shard', 1 .. $#steps);
+	my ($call) = grep { $steps[$_]{code} =~ /^CALL hand_over/m } 0 .. $#steps;
+	recipe('Move a shard', 1 .. $call);
+	# A row that only one of them has is seen before anything is dropped.
+	my ($compare) = map { $_->{code} } grep { $_->{code} =~ /uniq --unique/ } @steps;
+	on('s1', q{INSERT INTO shard5.photos (id, title) VALUES (1, 'of s1')});
+	isnt((run_command([ 'bash', '-c', $compare ]))[0], '', 'the recipe shows that two servers do not have the same rows');
+	on('s1', 'DELETE FROM shard5.photos WHERE id = 1');
+	# A sequence that has made no ID has no time.
+	my ($time) = map { $_->{code} =~ /^(SELECT .*snowflake_status.*) \\gset$/m } @steps;
+	on('s4', q{CREATE SEQUENCE unused_seq; SELECT snowflake_alter_sequence('unused_seq')});
+	my $unused = on('s4', $time =~ s/'shard5\.photos_id_seq'/'unused_seq'/r);
+	is(on('s4', "SELECT snowflake_advance('unused_seq', $unused)"), '', 'a sequence that has made no ID is moved, too');
+	recipe('Move a shard', $call + 1 .. $#steps);
 }
 ok(!$load->{run}->finish, 'the load on the server that a shard leaves is broken off');
 like($load->{output}, qr/shard5\.photos has moved/, 'the trigger says that the shard has moved');

@@ -1,5 +1,6 @@
 # The recipes and figures of doc/scaling.md that need one server: giving out
-# numbers, how soon two servers with one number collide, and a pod's number.
+# numbers, how soon two servers with one number collide, handing a table over,
+# and a pod's number.
 # test/external/servers.pl and test/t/standby_same_shard.pl run the others.
 
 use strict;
@@ -9,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
 
-my $node = server_in_utc('scaling');
+my $node = server_in_utc('scaling', "wal_level = logical\nmax_wal_senders = 5\n");
 $node->safe_psql('postgres', 'CREATE DATABASE app; CREATE EXTENSION snowflake');
 
 run_examples($node, 'postgres', grep { $_->{code} !~ /^(--|#) on / } blocks('doc/scaling.md'));
@@ -27,6 +28,42 @@ is($node->safe_psql('postgres', q{
 		UPDATE shards SET holder = NULL, free_since = now() - interval '2 days' WHERE shard = 0;
 		UPDATE shards SET holder = NULL;}
 	  . $take->{code}), 0, 'a number is given again a day later');
+
+# A table is handed over only to subscribers that are there, and without making
+# others wait behind a transaction that takes long.  Here a program that receives
+# a slot's changes is the subscriber.
+run_examples($node, 'postgres', grep { $_->{code} =~ /^CREATE PROCEDURE hand_over/m } blocks_in('doc/scaling.md', 'Move a shard'));
+$node->safe_psql('postgres', q{
+	CREATE TABLE photos (id bigint PRIMARY KEY);
+	CREATE PUBLICATION photos FOR TABLE photos;
+	SELECT pg_create_logical_replication_slot(name, 'pgoutput') FROM unnest(ARRAY['used', 'unused']) AS name;
+	SELECT pg_create_physical_replication_slot('physical')});
+my $subscriber = IPC::Run::start(
+	[ 'pg_recvlogical', '-d', $node->connstr('postgres'), '--slot', 'used', '--start', '-f', '/dev/null', '-F', '0', '-s', '1',
+		'-o', 'proto_version=1', '-o', 'publication_names=photos' ], '<', \undef, '>&', \my $received);
+$node->poll_query_until('postgres', q{SELECT active FROM pg_replication_slots WHERE slot_name = 'used'}) or die 'nobody receives';
+foreach my $slot ('misspelt', 'unused', 'physical')
+{
+	fails_with($node, "CALL hand_over('photos', 'used', '$slot')", qr/^P0001 not all of these .*: \{used,$slot\}/,
+		"a table is not handed over to the slot $slot");
+}
+my $writer = $node->background_psql('postgres');
+$writer->query_safe('BEGIN; INSERT INTO photos VALUES (1)');
+fails_with($node, q{CALL hand_over('photos', 'used')}, qr/^55P03 canceling statement due to lock timeout/,
+	'a transaction that takes long ends the attempt to hand a table over');
+$writer->query_safe('COMMIT; INSERT INTO photos VALUES (2)');
+$writer->quit;
+pass('a table is written to after attempts to hand it over');
+
+# A call that is cancelled can be repeated, and goes on to wait.
+$subscriber->signal('STOP');
+my $cancelled = q{SET statement_timeout = '1s'; CALL hand_over('photos', 'used')};
+fails_with($node, $cancelled, qr/^57014 /, 'a table is not handed over before its rows have arrived') for 1 .. 2;
+fails_with($node, 'INSERT INTO photos VALUES (3)', qr/^P0001 photos has moved/, 'a table that is handed over refuses writes');
+$subscriber->signal('CONT');
+is($node->safe_psql('postgres', q{CALL hand_over('photos', 'used')}), '', 'a table is handed over once its rows have arrived');
+$subscriber->signal('INT');
+$subscriber->finish;
 
 $node->stop;
 
