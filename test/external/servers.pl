@@ -319,16 +319,19 @@ my $lost = on('hub', q{SELECT count(*) FROM photos p
 cmp_ok($lost, '>', 100, 'the standby lacks rows that the subscriber has');
 my ($promote) = grep { $_->{code} =~ /^-- on the standby/ } blocks_in('doc/operations.md', 'Failover');
 on('s3', $promote->{code});
-recipe('After a failover of a publisher');
 my $first = on('s3', q{INSERT INTO photos (title) VALUES ('s3') RETURNING id});
 my $gap = time() - $crashed;
-push @loads, start_load('s3', 2);
+push @loads, start_load('s3', 8);
+recipe('After a failover of a publisher');
 is(join(', ', map { $_->{run}->finish ? 'finished' : 'broken off' } @loads),
 	'finished, finished, broken off, finished, finished',
 	'the other servers are written to during the failover, and the promoted standby after it');
 $dead->start;
 $node{dead} = $dead;
 my $last = on('dead', 'SELECT max(id) FROM photos');
+caught_up('s3');
+is(on('hub', 'SELECT count(*) FROM photos_s3 s WHERE NOT EXISTS (SELECT FROM photos p WHERE p.id = s.id)'), 0,
+	'the subscriber has every row of the promoted standby');
 cmp_ok($first, '>', $last, 'the first ID after the promotion is larger than the last one of the old primary');
 report('the last ID before the crash was ahead of the clock by', on('dead', "SELECT snowflake_timestamp($last) - ended FROM photos WHERE id = $last"));
 report('from the crash to the first ID of the promoted standby', sprintf '%.1f s', $gap);
