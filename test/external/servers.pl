@@ -376,8 +376,10 @@ ok(finished(start_load('s1', 1, script => 'shard5.sql')), 'the shard is written 
 is(on('s1', "SELECT count(*) FILTER (WHERE id > $last) > 100, count(*) FILTER (WHERE id <= $last) FROM shard5.photos"),
 	't|' . ($written + $before), 'IDs of a shard that has moved are larger than before');
 $where{5} = [ 's1', 'shard5.photos' ];
-recipe('postgres_fdw behind one parent', 1);
+recipe('postgres_fdw behind one parent', 1, 2);
 found('after the move', 5 => $where{5});
+on('s4', q{INSERT INTO photos (id, title) VALUES (snowflake_id('2026-11-20Z', 6, 0), 'of another number')});
+found('after a server has got another number', 6 => [ 's4', 'photos' ]);
 report('rows of the shard that moved, under load', $written + $before);
 
 # ---------------------------------------------------------------------------
