@@ -76,6 +76,8 @@ is($all->safe_psql('app', q{SELECT count(*) FROM pg_class WHERE relnamespace = '
 symlink "$top/portable", "$dir/portable" or die "symlink: $!";
 my ($recipe) = grep { $_->{language} eq 'sh' } blocks_in('doc/operations.md', 'Backup and restore');
 shell($recipe->{code}, 'a dump is restored with the portable version in place of the extension');
+my ($install) = $recipe->{code} =~ /^(psql .*portable.*)$/m;
+command_fails([ 'sh', '-c', "cd '$dir' && $install" ], 'a portable version that cannot be installed stops the recipe');
 is($node->safe_psql('copy', q{SELECT count(*) FROM pg_extension WHERE extname = 'snowflake'}), 0,
 	'a dump restored with the portable version has no extension');
 is($node->safe_psql('copy', $rows), $expected, 'a dump restored with the portable version has all rows');

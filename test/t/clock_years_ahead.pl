@@ -30,9 +30,9 @@ start_with_clock($node, '+0');
 like(sqlstate_of($node, $insert), $refused, 'the INSERT is still refused after a crash');
 
 # The documentation shows this way out.
-$node->safe_psql('postgres', q{
-	CREATE SEQUENCE photos_id_seq MAXVALUE 1125899906841599;
-	ALTER TABLE photos ALTER id SET DEFAULT next_id(6, 'photos_id_seq')});
+$node->safe_psql('postgres', 'CREATE ROLE app');
+my ($new_sequence, $new_default) = map { $_->{code} } blocks_in('doc/operations.md', 'Give a table a new sequence and shard');
+$node->safe_psql('postgres', $_) foreach $new_sequence, $new_default;
 is( $node->safe_psql('postgres', qq{
 		$insert RETURNING abs(extract(epoch FROM snowflake_timestamp(id) - clock_timestamp())) < 60, snowflake_shard(id)}),
 	't|6', 'a new sequence with a new shard begins with the clock');

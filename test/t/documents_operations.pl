@@ -13,8 +13,52 @@ $node->safe_psql('app', 'CREATE EXTENSION snowflake');
 # The runbook, which comes first, is about the tables that Monitoring makes.
 my ($make, @monitoring) = blocks_in('doc/operations.md', 'Monitoring');
 run_examples($node, 'app', $make,
-	grep { $_->{code} ne $make->{code} && $_->{code} !~ /^-- on / && $_->{section} !~ /^(Settings|IDs are ahead of the clock|Privileges|No shard is set)$/ }
+	grep { $_->{code} ne $make->{code} && $_->{code} !~ /^-- on / && $_->{section} !~ /^(Settings|IDs are ahead of the clock|Privileges|No shard is set|The synchronous standby does not answer|Give a table a new sequence and shard)$/ }
 	  blocks('doc/operations.md'));
+
+# --- large tables and empty ones --------------------------------------------
+
+my ($count) = grep { /count/ } map { $_->{code} } blocks_in('doc/operations.md', 'A sequence was set ahead');
+like($node->safe_psql('app', "SET enable_seqscan = off; EXPLAIN $count"), qr/Index Cond: \(id > /,
+	'IDs of the future are counted by the primary key');
+
+$node->safe_psql('postgres', 'CREATE DATABASE renewed');
+$node->safe_psql('renewed', 'CREATE EXTENSION snowflake');
+run_examples($node, 'renewed', $make);
+my ($advance) = grep { /photos/ } map { $_->{code} } blocks_in('doc/operations.md', 'Advance a sequence beyond an ID');
+like(sqlstate_of($node, "BEGIN; TRUNCATE photos, tweets; $advance ROLLBACK", dbname => 'renewed'), qr/^no error/,
+	'the sequence of an empty table is not advanced, without an error');
+
+# --- a new sequence and shard -----------------------------------------------
+
+my ($new_sequence, $new_default, $new_row) = blocks_in('doc/operations.md', 'Give a table a new sequence and shard');
+$node->safe_psql('postgres', 'CREATE ROLE app LOGIN');
+$node->safe_psql('renewed', 'GRANT SELECT, INSERT ON photos TO app');
+run_examples($node, 'renewed', $new_sequence);
+my $reader = $node->background_psql('renewed');
+$reader->query_safe('BEGIN; SELECT FROM photos');
+fails_with($node, $new_default->{code}, qr/^55P03 canceling statement due to lock timeout/,
+	'the new default does not wait for an open transaction', dbname => 'renewed');
+$reader->quit;
+run_examples($node, 'renewed', $new_default, $new_row);
+is( $node->safe_psql('renewed', 'INSERT INTO photos DEFAULT VALUES RETURNING snowflake_shard(id)',
+		extra_params => [ '-U', 'app' ]),
+	6, 'a role that inserts makes IDs of the new sequence and shard');
+is($node->safe_psql('renewed', q{SELECT snowflake_shard(max(id)) FROM photos WHERE title = 'sunrise'}), 5, 'old IDs stay');
+
+# Through a view, the role that inserts needs the privilege, and not the view's owner.
+$node->safe_psql('renewed', q{
+	CREATE ROLE viewer LOGIN;
+	GRANT SELECT, INSERT ON photos TO viewer;
+	CREATE VIEW pictures AS SELECT * FROM photos;
+	ALTER VIEW pictures OWNER TO viewer;
+	GRANT SELECT, INSERT ON pictures TO app;
+	GRANT SELECT, INSERT ON pictures TO viewer});
+my $through_view = 'INSERT INTO pictures DEFAULT VALUES RETURNING snowflake_shard(id)';
+is($node->safe_psql('renewed', $through_view, extra_params => [ '-U', 'app' ]), 6,
+	'a role with the privilege inserts through a view whose owner lacks it');
+fails_with($node, $through_view, qr/^42501 permission denied for sequence/, 'a role without the privilege does not insert through a view',
+	dbname => 'renewed', extra_params => [ '-U', 'viewer' ]);
 
 # --- the names of wait events, which 17 and later list ---------------------
 
