@@ -71,6 +71,7 @@ foreach my $expected (
 	is(join(' ', map { $value{"$sequence $_"} // 'none' } 'ahead', 'refuses', 'no_privilege'), "@flags",
 		"$sequence has the metrics ahead, refuses and no_privilege that belong to its state");
 }
+cmp_ok($value{'ahead last_timestamp_seconds'}, '>', time() + 60, 'last_timestamp_seconds is the time of the last ID');
 cmp_ok($value{'ahead lead_seconds'}, '>', 60, 'lead_seconds of a sequence ahead of the clock is its lead');
 is($node->safe_psql('postgres', "SELECT abs(extract(epoch FROM expires) - $value{'next_id_seq expires_seconds'}) < 1
 		FROM snowflake_sequences() WHERE sequence = 'next_id_seq'::regclass"), 't', 'expires_seconds is the end of the layout');
