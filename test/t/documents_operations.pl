@@ -132,19 +132,37 @@ my $listed = $node->safe_psql('clone', q{
 		CREATE DOMAIN did AS bigint DEFAULT next_id(9);
 		CREATE FUNCTION without() RETURNS bigint LANGUAGE sql AS 'SELECT next_id()';
 		CREATE FUNCTION plain() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN PERFORM next_id(); RETURN public.next_id(7); END';
-		CREATE FUNCTION atomic() RETURNS bigint RETURN (SELECT max(id) FROM next_ids(8, 2) AS id)}
+		CREATE FUNCTION atomic() RETURNS bigint RETURN (SELECT max(id) FROM next_ids(8, 2) AS id);
+		CREATE FUNCTION spaced() RETURNS bigint LANGUAGE sql AS 'SELECT NEXT_ID (10)';
+		CREATE FUNCTION setting() RETURNS bigint LANGUAGE sql SET snowflake.shard = 11 AS 'SELECT next_id()';
+		CREATE FUNCTION local() RETURNS void LANGUAGE sql AS $$SELECT set_config('snowflake.shard', '12', true)$$;
+		CREATE VIEW viewed AS SELECT next_id(13);
+		CREATE TABLE ruled (id bigint);
+		CREATE RULE ids AS ON INSERT TO ruled DO ALSO INSERT INTO ruled VALUES (next_id(14));
+		ALTER ROLE ALL SET snowflake.shard = 15}
 	  . ";$places");
 is(join("\n", sort split /\n/, $listed =~ s{/.*/}{}r) . "\n", <<'EOS', 'all that sets the number of a server is listed');
 default of domain did|next_id((9)::bigint)
 default of photos|next_id((6)::bigint)
-function atomic()|next_ids((8)
-function plain()|next_id(7)
+function atomic()|next_ids((8)::bigint, (2)::bigint) id(id
+function local()|snowflake.shard', '12', true)
+function plain()|next_id(7); END
+function setting()|snowflake.shard=11} SELECT next_id(
+function spaced()|NEXT_ID (10)
 postgresql.conf|2
+setting of all roles|snowflake.shard=15
 setting of database clone, role web|snowflake.shard=5
 setting of database clone|snowflake.shard=3
 setting of role web|snowflake.shard=4
+view or rule of ruled|next_id((14)::bigint));
+view or rule of viewed|next_id((13)::bigint) AS next_id;
 EOS
-$node->safe_psql('postgres', 'DROP DATABASE clone; DROP ROLE web');
+$node->safe_psql('postgres', 'DROP DATABASE clone; DROP ROLE web; ALTER ROLE ALL RESET snowflake.shard');
+
+# A number in postgresql.conf that ALTER SYSTEM overrides
+$node->safe_psql('postgres', q{LOAD 'snowflake'; ALTER SYSTEM SET snowflake.shard = 16});
+is($node->safe_psql('app', $places) =~ s{^/.*/}{}gmr =~ s/^default of .*\n?//gmr, "postgresql.auto.conf|16\n", 'a number that another file overrides is not listed');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET ALL');
 $node->adjust_conf('postgresql.conf', 'snowflake.shard', undef);
 
 

@@ -45,9 +45,10 @@ is($subscriber->safe_psql('postgres', 'SELECT count(DISTINCT id), bool_and(snowf
 $subscriber->backup('base');
 my $clone = PostgreSQL::Test::Cluster->new('clone');
 $clone->init_from_backup($subscriber, 'base');
-$clone->append_conf('postgresql.conf', 'max_logical_replication_workers = 0');
+my ($options, $list, $drop) = map { $_->{code} } blocks_in('doc/operations.md', 'Clones');
+$clone->append_conf('postgresql.conf', join '', map { "$_\n" } $options =~ /-c (\w+=\S+?)"?(?= )/g);
 $clone->start;
-my ($drop) = grep { /DROP SUBSCRIPTION/ } map { $_->{code} } blocks_in('doc/operations.md', 'Clones');
+is($clone->safe_psql('postgres', $list), 'postgres|s', 'a clone of a subscriber shows its subscription');
 $clone->safe_psql('postgres', $drop =~ s/\bs3\b/s/gr);
 is($clone->safe_psql('postgres', 'SELECT count(*) FROM pg_subscription'), 0, 'a clone of a subscriber drops its subscription');
 $publisher->safe_psql('postgres', 'INSERT INTO notes VALUES (201)');
