@@ -179,6 +179,7 @@ is($node->safe_psql('app', $query, @as_exporter), "next_id_seq|0|0|0\ntweets_id_
 
 # --- privileges -------------------------------------------------------------
 
+$node->safe_psql('app', 'CREATE SCHEMA own; CREATE FUNCTION own.next_id(n integer) RETURNS integer RETURN n');
 my ($privileges) = blocks_in('doc/operations.md', 'Privileges');
 $node->safe_psql('app', $privileges->{code});
 my @as_web = (dbname => 'app', extra_params => [ '-U', 'web' ]);
@@ -188,6 +189,8 @@ foreach my $call ('next_id(5)', "next_id(5, 'next_id_seq')", 'next_id()', 'next_
 {
 	fails_with($node, "SELECT $call", qr/^42501 permission denied for function/, "a role without them cannot call $call", @as_operator);
 }
+is($node->safe_psql('app', q{SELECT has_function_privilege('operator', 'own.next_id(integer)', 'EXECUTE')}), 't',
+	'a function of the same name that is not of the extension keeps its privileges');
 
 $node->stop;
 done_testing();
