@@ -113,7 +113,12 @@ my $files = q{SELECT relname, pg_relation_filenode(oid) FROM pg_class
 	WHERE relname IN ('albums', 'albums_pkey', 'viewed', 'viewed_pkey', 'events_1', 'events_1_pkey') ORDER BY 1};
 my $files_before = $node->safe_psql('kept', $files);
 
-my (undef, undef, $in_the_way) = $node->psql('kept', $to_bigint, on_error_stop => 0);
+my $reading = $node->background_psql('kept');
+$reading->query_safe('BEGIN; SELECT FROM viewed');
+my (undef, undef, $in_the_way) = $node->psql('kept', "SET statement_timeout = '20s'; $to_bigint", on_error_stop => 0);
+like($in_the_way, qr/canceling statement due to lock timeout/, 'the recipe does not wait for an open transaction');
+$reading->quit;
+(undef, undef, $in_the_way) = $node->psql('kept', $to_bigint, on_error_stop => 0);
 like($in_the_way, qr/view newest depends on column "id"/, 'the recipe names a view that is in its way');
 like($in_the_way, qr/column "id" because it is part of the partition key of relation "events"/,
 	'the recipe names a partition key, whose type cannot be changed');
