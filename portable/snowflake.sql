@@ -402,7 +402,7 @@ BEGIN
 						now + lead * us, now, justify_hours(max_lead * us), justify_hours(max_wait * us)),
 		HINT = CASE WHEN lead > 86400000000
 					THEN 'Correct the clock if it is wrong. If the sequence was set ahead by mistake and has made no ID since, its owner can set it back with ALTER SEQUENCE ... RESTART and snowflake_advance(). If it was used while the clock was fast, use a new sequence with a new shard. If you raise "snowflake.max_lead" instead, new IDs will have times more than a day ahead.'
-					ELSE 'Correct the clock if it is wrong. If the sequence was used while the clock was fast, wait until the clock has caught up, or raise "snowflake.max_lead" until then.' END;
+					ELSE 'Correct the clock if it is wrong. If the sequence was used while the clock was fast, or was moved ahead by nextval() or setval(), wait until the clock has caught up, or raise "snowflake.max_lead" until then.' END;
 END $$;
 
 COMMENT ON FUNCTION snowflake_refuse_lead(regclass, bigint, timestamptz, bigint, bigint) IS

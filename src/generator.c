@@ -539,7 +539,7 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
 							   interval_string(limits->max_wait)),
 					 attempt->lead > USECS_PER_DAY ?
 					 errhint("Correct the clock if it is wrong. If the sequence was set ahead by mistake and has made no ID since, its owner can set it back with ALTER SEQUENCE ... RESTART and snowflake_advance(). If it was used while the clock was fast, use a new sequence with a new shard. If you raise \"snowflake.max_lead\" instead, new IDs will have times more than a day ahead.") :
-					 errhint("Correct the clock if it is wrong. If the sequence was used while the clock was fast, wait until the clock has caught up, or raise \"snowflake.max_lead\" until then.")));
+					 errhint("Correct the clock if it is wrong. If the sequence was used while the clock was fast, or was moved ahead by nextval() or setval(), wait until the clock has caught up, or raise \"snowflake.max_lead\" until then.")));
 			break;
 
 		case REFUSED_EARLY:
