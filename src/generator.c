@@ -475,7 +475,11 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 {
 	FormData_pg_sequence_data *data = lock_page_to_change(seq);
 
-	/* Read the clock under the lock, so that times grow with the values. */
+	/*
+	 * Read the clock under the lock.  After a wait for the lock, an earlier
+	 * reading would make the sequence seem further ahead of the clock than it
+	 * is.
+	 */
 	attempt->now = GetCurrentTimestamp();
 
 	if (likely(wanted == 1 &&

@@ -49,7 +49,8 @@
 typedef enum NextvalCase
 {
 	NEXTVAL_ON,					/* taken while synchronous_commit is not off,
-								 * and often nothing is committed */
+								 * half of them in transactions that are
+								 * rolled back */
 	NEXTVAL_OFF,				/* the same while it is off */
 	NEXTVAL_COMMITTED,			/* in rows whose commit was flushed, as all
 								 * that follow */
