@@ -995,7 +995,7 @@ BEGIN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('cannot make sequence "%s" serve layout "%s"', name, p.name),
 			DETAIL = detail,
-			HINT = 'Use a new sequence.';
+			HINT = 'Use a new sequence, with a new shard if the table has IDs already.';
 	END IF;
 
 	EXECUTE format('ALTER SEQUENCE %s AS bigint INCREMENT 1 MAXVALUE %s CACHE 1 NO CYCLE', sequence, p.max_value);

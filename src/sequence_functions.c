@@ -311,7 +311,7 @@ check_last_value(const char *name, const Layout *layout, int64 max_value,
 						name, layout->text),
 				 errdetail("Its last value %lld is too large for a counter of rows, so the sequence may have been used for another layout.",
 						   (long long) last),
-				 errhint("Use a new sequence.")));
+				 errhint("Use a new sequence, with a new shard if the table has IDs already.")));
 
 	if (last < 0 || last > layout->spec.max_value)
 		ereport(ERROR,
@@ -320,7 +320,7 @@ check_last_value(const char *name, const Layout *layout, int64 max_value,
 						name, layout->text),
 				 errdetail("Its last value is %lld, and the values of the layout are 0 to %lld.",
 						   (long long) last, (long long) layout->spec.max_value),
-				 errhint("Use a new sequence.")));
+				 errhint("Use a new sequence, with a new shard if the table has IDs already.")));
 }
 
 /*
