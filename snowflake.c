@@ -145,6 +145,9 @@ check_shard(const Layout *layout, int64 shard)
 			 errmsg("shard %lld is out of range", (long long) shard),
 			 errdetail("The shards of the layout \"%s\" are 0 to %lld.",
 					   layout->text, (long long) layout->shards - 1),
+			 shard == SHARD_UNSET ?
+			 errhint("If this is the value of \"snowflake.shard\", no shard is set. Set it with ALTER DATABASE, which takes effect in new sessions. To compute a shard from a key, which may be negative, use abs(key %% %lld).",
+					 (long long) layout->shards) :
 			 errhint("Use a shard that no other server uses. To compute it from a key, which may be negative, use abs(key %% %lld).",
 					 (long long) layout->shards)));
 }
@@ -231,7 +234,7 @@ shard_of_setting(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("\"snowflake.shard\" is not set"),
-				 errhint("Set it with ALTER DATABASE, which takes effect in new sessions, or with SET in this one, or give the shard as an argument: next_id(5).")));
+				 errhint("Give this database a number that no other one has: by ALTER DATABASE, which takes effect in new sessions, by SET in this one, or as an argument of next_id().")));
 	return shard_setting;
 }
 

@@ -173,7 +173,7 @@ BEGIN
 	IF shard = -1 THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = '"snowflake.shard" is not set',
-			HINT = 'Set it with ALTER DATABASE, which takes effect in new sessions, or with SET in this one, or give the shard as an argument: next_id(5).';
+			HINT = 'Give this database a number that no other one has: by ALTER DATABASE, which takes effect in new sessions, by SET in this one, or as an argument of next_id().';
 	END IF;
 	RETURN shard;
 END $$;
@@ -209,7 +209,10 @@ BEGIN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('shard %s is out of range', shard),
 			DETAIL = format('The shards of the layout "%s" are 0 to %s.', layout.name, (1 << layout.shard_bits) - 1),
-			HINT = format('Use a shard that no other server uses. To compute it from a key, which may be negative, use abs(key %% %s).',
+			HINT = format(CASE shard
+				WHEN -1 THEN
+					'If this is the value of "snowflake.shard", no shard is set. Set it with ALTER DATABASE, which takes effect in new sessions. To compute a shard from a key, which may be negative, use abs(key %% %s).'
+				ELSE 'Use a shard that no other server uses. To compute it from a key, which may be negative, use abs(key %% %s).' END,
 						  1 << layout.shard_bits);
 	END IF;
 END $$;
