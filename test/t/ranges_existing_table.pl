@@ -349,6 +349,9 @@ foreach my $subscription ('not_listed', 'photos_of_s2')
 publish();
 $publisher->wait_for_catchup($_) foreach 'not_listed', 'photos_of_s2';
 $node->safe_psql('fed_photos_of_s2', "$steps[0]{code}; $stop");
+# No process that knows the old table goes on.
+$publisher->poll_query_until('postgres', q{SELECT NOT active FROM pg_replication_slots WHERE slot_name = 'photos_of_s2'})
+  or die 'the subscription does not stop';
 publish();
 $node->safe_psql('fed_photos_of_s2', $steps[1]{code});
 publish();
