@@ -12,7 +12,7 @@ use SnowflakeTest;
 
 my $packages = unpack_packages(qw(prometheus prometheus-postgres-exporter))
   or plan skip_all => 'prometheus and prometheus-postgres-exporter cannot be had';
-my ($query, $rules) = map { $_->{code} } grep { $_->{section} eq 'Prometheus' } blocks('doc/operations.md');
+my ($query, $rules, $left_out) = map { $_->{code} } grep { $_->{section} eq 'Prometheus' } blocks('doc/operations.md');
 my $dir = PostgreSQL::Test::Utils::tempdir();
 append_to_file("$dir/queries.yml", $query);
 append_to_file("$dir/rules.yml", $rules);
@@ -115,6 +115,17 @@ alerts('SnowflakeNotWatched', 0.1);
 alerts('SnowflakeNotWatched', 0.2, 'hidden');
 alerts('SnowflakeExpires', 74 * $year);
 alerts('SnowflakeExpires', 75 * $year, 'next_id_seq', 'ahead', 'refuses', 'hidden');
+
+# A sequence that the rule leaves out, of the one server that there is here
+my ($server) = $metrics =~ /^snowflake_.*(server="[^"]*")/m;
+my $expression = $left_out =~ s/instance="[^"]*", datname="app", sequence="\w+"/$server, datname="postgres", sequence="refuses"/r;
+my $rules_with = $rules =~ s/expr: snowflake_sequences_refuses == 1\n/$expression/r;
+isnt($rules_with, $rules, 'the rule has the expression that is changed');
+append_to_file("$dir/without.yml", $rules_with);
+command_ok([ "$packages/usr/bin/promtool", 'check', 'rules', "$dir/without.yml" ], 'promtool accepts a rule that leaves one sequence out');
+append_to_file("$dir/left_out.yml", "rule_files: [without.yml]\nevaluation_interval: 1m\ntests:\n- interval: 1m\n"
+	  . "  input_series:\n$series  alert_rule_test:\n  - eval_time: 0m\n    alertname: SnowflakeRefuses\n    exp_alerts: []\n");
+command_ok([ "$packages/usr/bin/promtool", 'test', 'rules', "$dir/left_out.yml" ], 'SnowflakeRefuses does not fire for the sequence that was left out');
 
 # When nothing comes from any server
 append_to_file("$dir/nothing.yml", <<'EOS');

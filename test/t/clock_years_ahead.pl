@@ -1,5 +1,5 @@
 # A server made IDs while its clock was five years ahead.  It refuses to make more
-# when the clock is right again, and doc/operations.md has a way out.
+# when the clock is right again, and doc/operations.md has two ways out.
 
 use strict;
 use warnings;
@@ -15,6 +15,16 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE photos (n int GENERATED ALWAYS AS IDENTITY, id bigint PRIMARY KEY DEFAULT next_id(5))});
 my $future = $node->safe_psql('postgres', "$insert RETURNING id");
 
+# Here the shard is a setting.
+$node->safe_psql('postgres', q{CREATE DATABASE app; LOAD 'snowflake'; ALTER DATABASE app SET snowflake.shard = 5});
+$node->safe_psql('app', q{
+	CREATE EXTENSION snowflake;
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), title text);
+	CREATE TABLE logs (id bigint PRIMARY KEY, title text);
+	CREATE FUNCTION log() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO logs VALUES (next_id(), NEW.title); RETURN NULL; END';
+	CREATE TRIGGER log AFTER INSERT ON photos FOR EACH ROW EXECUTE FUNCTION log();
+	INSERT INTO photos SELECT FROM generate_series(1, 3000)});
+
 # An INSERT that waits would do so for an hour.
 set_clock($node, '+0');
 my $refused = qr/^53400 sequence "next_id_seq" is 18\d\d days [\d:.]+ ahead of the clock/;
@@ -29,7 +39,33 @@ crash($node);
 start_with_clock($node, '+0');
 like(sqlstate_of($node, $insert), $refused, 'the INSERT is still refused after a crash');
 
-# The documentation shows this way out.
+# The first way out: a new number for the server
+my ($change, $end_sessions, $restart, $new_row) = map { $_->{code} } blocks_in('doc/operations.md', 'Give the server a new number');
+my $old_session = $node->background_psql('app');
+$node->safe_psql('postgres', $change);
+is($old_session->query_safe('SHOW snowflake.shard'), 5, 'an open session keeps the old shard');
+like($node->safe_psql('app', $end_sessions), qr/\A(?:\d+\|t\n)+6\Z/, 'all sessions end, and a new one has the new shard');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE datname = 'app'}), 0, 'the session with the old shard has ended');
+$old_session->{run}->kill_kill;
+fails_with($node, $insert, $refused, 'the new number alone does not let INSERTs in', dbname => 'app');
+$node->safe_psql('app', $restart);
+like($node->safe_psql('app', $new_row), qr/^6\|/, 'a new row has the new shard');
+is( $node->safe_psql('app', q{
+		INSERT INTO photos SELECT FROM generate_series(1, 10);
+		SELECT count(*), bool_and(abs(extract(epoch FROM snowflake_timestamp(id) - clock_timestamp())) < 60)
+		FROM (SELECT id FROM photos UNION ALL SELECT id FROM logs) AS made WHERE snowflake_shard(id) = 6}),
+	'20|t', 'defaults and functions make IDs of the new shard and of the present');
+
+# The bound that readers need, and new IDs for the rows of the future
+my $newest = 'SELECT snowflake_shard(id) FROM photos %s ORDER BY id DESC LIMIT 1';
+is($node->safe_psql('app', sprintf($newest, '')), 5, 'the newest ID of all is one of the future');
+my ($bound) = slurp_file("$top/doc/operations.md") =~ /`(id <= snowflake_max_id\(.*\))`/;
+is($node->safe_psql('app', sprintf($newest, "WHERE $bound")), 6, 'the newest ID below the bound is one of the present');
+my ($renew) = map { $_->{code} } blocks_in('doc/operations.md', 'The tables have IDs of the future');
+is($node->safe_psql('app', "BEGIN; $renew SELECT count(*), count(*) FILTER (WHERE $bound) FROM photos; ROLLBACK"),
+	'3010|3010', 'rows of the future can get IDs of the present');
+
+# The second way out: a new sequence and shard for the table
 $node->safe_psql('postgres', 'CREATE ROLE app');
 my ($new_sequence, $new_default) = map { $_->{code} } blocks_in('doc/operations.md', 'Give a table a new sequence and shard');
 $node->safe_psql('postgres', $_) foreach $new_sequence, $new_default;
@@ -41,6 +77,8 @@ is( $node->safe_psql('postgres', "SELECT snowflake_timestamp(id) > now() + inter
 
 # Five years later, the new shard's IDs have the same times as the old one's.
 set_clock($node, $five_years);
+like(sqlstate_of($node, 'INSERT INTO photos SELECT FROM generate_series(1, 100000)', dbname => 'app'), qr/^no error/,
+	'the sequence that was reset repeats no ID when the clock reaches the rows of the future');
 $node->safe_psql('postgres', 'INSERT INTO photos SELECT FROM generate_series(1, 3000)');
 is( $node->safe_psql('postgres', q{
 		SELECT count(*) FROM photos a JOIN photos b ON a.id >> 23 = b.id >> 23 AND a.id <> b.id
