@@ -189,6 +189,16 @@ foreach my $call ('next_id(5)', "next_id(5, 'next_id_seq')", 'next_id()', 'next_
 {
 	fails_with($node, "SELECT $call", qr/^42501 permission denied for function/, "a role without them cannot call $call", @as_operator);
 }
+# A function of one's own in place of all privileges
+my ($function) = slurp_file("$top/doc/operations.md") =~ /`(CREATE\s+FUNCTION\s+tweet_id\(\)[^`]*)`/;
+$node->safe_psql('app', "$function; REVOKE EXECUTE ON FUNCTION tweet_id() FROM PUBLIC; GRANT EXECUTE ON FUNCTION tweet_id() TO operator;
+	CREATE TABLE replies (id bigint PRIMARY KEY DEFAULT tweet_id(), body text); GRANT SELECT, INSERT ON replies TO operator");
+is($node->safe_psql('app', q{INSERT INTO replies (body) VALUES ('yes') RETURNING snowflake_shard(id, 'twitter')}, @as_operator), 33,
+	'a role without privileges on next_id() and the sequence inserts through a function');
+fails_with($node, "SELECT $_", qr/^42501/, "this role cannot call $_", @as_operator)
+  foreach "nextval('tweets_id_seq')", "nextval('next_id_seq')", "next_id(33, 'tweets_id_seq')";
+like(sqlstate_of($node, q{SELECT nextval('tweets_id_seq')}, @as_web), qr/^no error/, 'a role with USAGE can call nextval()');
+fails_with($node, q{SELECT nextval('next_id_seq')}, qr/^42501/, 'a role that inserts cannot call nextval() of next_id_seq', @as_web);
 is($node->safe_psql('app', q{SELECT has_function_privilege('operator', 'own.next_id(integer)', 'EXECUTE')}), 't',
 	'a function of the same name that is not of the extension keeps its privileges');
 
