@@ -1,6 +1,6 @@
 # DROP EXTENSION ... CASCADE drops what doc/operations.md says, and keeps the rows of tables
-# that are not partitioned by a function or by a column of the type snowflake.  The recipe of
-# that document keeps the columns of this type.
+# that are not partitioned by a function or by a column of the type snowflake.  The recipes of
+# that document keep these, and replace functions and defaults of the extension.
 
 use strict;
 use warnings;
@@ -86,7 +86,8 @@ unlike($plan, qr/by_time_old/, 'a table partitioned by RANGE (id) reads no parti
 
 # --- keeping columns of the type snowflake --------------------------------------
 
-my ($to_bigint) = map { $_->{code} } blocks_in('doc/operations.md', 'Uninstall');
+my ($to_bigint, $anew, $decoded, $bounds, $strings, $counted) = map { $_->{code} } blocks_in('doc/operations.md',
+	'Change columns of type snowflake', 'Make partitioned tables anew', 'Replace calls of functions', 'Give the tables other defaults');
 $node->safe_psql('postgres', 'CREATE DATABASE kept');
 $node->safe_psql('kept', q{
 	CREATE EXTENSION snowflake;
@@ -98,13 +99,26 @@ $node->safe_psql('kept', q{
 	CREATE VIEW newest AS SELECT id FROM viewed;
 	CREATE TABLE events (id snowflake PRIMARY KEY) PARTITION BY RANGE (id);
 	CREATE TABLE events_1 PARTITION OF events FOR VALUES FROM (0) TO (MAXVALUE);
+	CREATE TABLE by_shard (id bigint NOT NULL DEFAULT next_id(1), title text DEFAULT 'none') PARTITION BY LIST (snowflake_shard(id));
+	CREATE TABLE "by shard 1" PARTITION OF by_shard FOR VALUES IN (1);
+	CREATE TABLE by_shard_2 PARTITION OF by_shard FOR VALUES IN (2, 3);
+	CREATE TABLE by_shard_others PARTITION OF by_shard DEFAULT;
+	CREATE TABLE "Stories" ("the id" bigint PRIMARY KEY DEFAULT next_id(1), label text DEFAULT snowflake_to_text(next_id(1)));
+	CREATE SCHEMA own;
+	CREATE FUNCTION own.next_id(n integer) RETURNS bigint LANGUAGE sql AS 'SELECT 1';
+	CREATE TABLE foreigners (id bigint DEFAULT own.next_id(1));
+	CREATE FUNCTION upper_case() RETURNS bigint LANGUAGE sql AS 'SELECT NEXT_ID (1)';
+	CREATE FUNCTION decoded(id bigint) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN snowflake_shard(id); END';
+	CREATE FUNCTION neither() RETURNS int LANGUAGE sql AS $$SELECT 1 AS next_id$$;
 	INSERT INTO albums SELECT FROM generate_series(1, 10);
 	INSERT INTO photos SELECT id, id, ARRAY[id], 17 FROM albums;
 	INSERT INTO child VALUES (17);
 	INSERT INTO viewed SELECT id FROM albums;
+	INSERT INTO by_shard SELECT next_id(n) FROM generate_series(1, 5) AS n;
 	INSERT INTO events SELECT id FROM albums});
 $rows = q{SELECT 'album', a::text FROM albums a UNION ALL SELECT tableoid::regclass::text, p::text FROM photos p
-	UNION ALL SELECT 'viewed', id::text FROM newest UNION ALL SELECT 'event', id::text FROM events ORDER BY 1, 2};
+	UNION ALL SELECT 'viewed', id::text FROM newest UNION ALL SELECT 'event', id::text FROM events
+	UNION ALL SELECT tableoid::regclass::text, b::text FROM by_shard b ORDER BY 1, 2};
 $before = $node->safe_psql('kept', $rows);
 my $columns = q{SELECT attrelid::regclass, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
 	WHERE relkind IN ('r', 'p', 'v') AND attnum > 0 AND atttypid::regtype::text ~ 'snowflake|photo_id' AND relnamespace = 'public'::regnamespace
@@ -123,18 +137,67 @@ like($in_the_way, qr/view newest depends on column "id"/, 'the recipe names a vi
 like($in_the_way, qr/column "id" because it is part of the partition key of relation "events"/,
 	'the recipe names a partition key, whose type cannot be changed');
 is($node->safe_psql('kept', $columns), "viewed|id\nnewest|id\nevents|id\nevents_1|id", 'the recipe changes all other columns');
-$node->safe_psql('kept', 'DROP VIEW newest; ALTER TABLE events DETACH PARTITION events_1');
+$node->safe_psql('kept', 'DROP VIEW newest');
 $node->psql('kept', $to_bigint, on_error_stop => 0);
-$node->safe_psql('kept', q{
-	DROP TABLE events;
-	CREATE TABLE events (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
-	ALTER TABLE events ATTACH PARTITION events_1 FOR VALUES FROM (0) TO (MAXVALUE);
-	CREATE VIEW newest AS SELECT id FROM viewed});
+$node->safe_psql('kept', 'CREATE VIEW newest AS SELECT id FROM viewed');
+
+# Tables that are partitioned by a column of the type, and by a function
+my $reader = $node->background_psql('kept');
+$reader->query_safe('BEGIN; SELECT FROM by_shard_2');
+my $anew_by_shard = $anew =~ s/\bevents/by_shard/gr;
+(undef, undef, $in_the_way) = $node->psql('kept', $anew_by_shard, on_error_stop => 0);
+like($in_the_way, qr/canceling statement due to lock timeout/, 'a table is not made anew while a transaction reads a partition');
+is($node->safe_psql('kept', $rows), $before, 'a table that could not be made anew is as it was');
+$reader->quit;
+$node->safe_psql('kept', $anew =~ s/PARTITION BY .*;/PARTITION BY RANGE (id);/r);
+$node->safe_psql('kept', $anew_by_shard);
+is( $node->safe_psql('kept', q{
+		SELECT relname, pg_get_expr(relpartbound, oid) FROM pg_class WHERE relispartition AND relkind = 'r' ORDER BY 1}),
+	"by shard 1|FOR VALUES IN ('1')\nby_shard_2|FOR VALUES IN ('2', '3')\nby_shard_others|DEFAULT\n"
+	  . "events_1|FOR VALUES FROM ('0') TO (MAXVALUE)", 'partitions keep their bounds');
+is($node->safe_psql('kept', q{SELECT pg_get_partkeydef('by_shard'::regclass)}), 'LIST ((((id >> 10) & (8191)::bigint)))', 'the new key calls no function');
+is($node->safe_psql('kept', q{SELECT count(*) FROM pg_constraint WHERE conrelid = 'events'::regclass AND contype = 'p'}), 1,
+	'a table that was made anew has its primary key');
+
+# Expressions in place of the functions
+my $times = q{(SELECT '2011-09-01Z'::timestamptz + random() * interval '34 years' FROM generate_series(1, 3000)
+	UNION ALL SELECT '2026-11-24 12:00:00.001Z'::timestamptz + n * interval '1 us' FROM generate_series(-1500, 1500) AS n) AS made (t)};
+my ($fields) = $decoded =~ /SELECT (.*) FROM photos;/;
+is( $node->safe_psql('kept', qq{
+		SELECT bool_and(($fields) IS NOT DISTINCT FROM (snowflake_timestamp(id), snowflake_shard(id), snowflake_sequence(id))), count(*)
+		FROM (SELECT snowflake_id(t, (random() * 8191)::int, (random() * 1023)::int) AS id FROM $times) AS ids}),
+	't|6001', 'expressions decode IDs as the functions do');
+my ($min_max) = $bounds =~ /SELECT (.*);/s;
+$min_max =~ s/now\(\)/t/g;
+is($node->safe_psql('kept', "SELECT bool_and(($min_max) = (snowflake_min_id(t), snowflake_max_id(t))), count(*) FROM $times"),
+	't|6001', 'expressions bound times as the functions do');
+is($node->safe_psql('kept', $strings), "upper_case()\ndecoded(bigint)", 'functions with a string as their body that call the extension are found');
+
+# Other defaults
+$node->safe_psql('kept', 'CREATE ROLE app LOGIN; GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO app');
+$reader = $node->background_psql('kept');
+$reader->query_safe('BEGIN; SELECT FROM albums');
+(undef, undef, $in_the_way) = $node->psql('kept', $counted, on_error_stop => 0);
+like($in_the_way, qr/canceling statement due to lock timeout/, 'defaults do not wait for an open transaction');
+$reader->quit;
+my ($again) = $counted =~ /^(SELECT format.*\\gexec)$/ms;
+$node->safe_psql('kept', $again);
 is($node->safe_psql('kept', $columns), '', 'no column of the type is left when the recipe has been run again');
 is($node->safe_psql('kept', $files), $files_before, 'the recipe leaves the files of tables and indexes as they are');
+(undef, undef, $refusal) = $node->psql('kept', 'DROP EXTENSION snowflake');
+is(join("\n", $refusal =~ /^(?:DETAIL:  )?(.*) depends on /mg), qq{default value for column label of table "Stories"\ntype photo_id},
+	'after these recipes only the domain depends on the extension, and a default that they leave out');
 $node->safe_psql('kept', 'SET client_min_messages = warning; DROP EXTENSION snowflake CASCADE');
 is($node->safe_psql('kept', $rows), $before, 'IDs stay without the extension after the recipe');
 fails_with($node, 'INSERT INTO photos VALUES (1, 1)', qr/^23503/, 'a foreign key stays without the extension after the recipe', dbname => 'kept');
+foreach my $table (qw(albums "Stories"))
+{
+	is($node->safe_psql('kept', "WITH largest AS (SELECT max(a) FROM $table AS t (a))
+			INSERT INTO $table DEFAULT VALUES RETURNING " . ($table eq 'albums' ? 'id' : '"the id"') . ' > (SELECT coalesce(max, 0) FROM largest)',
+			extra_params => [ '-U', 'app' ]),
+		't', "a role that inserts into $table gets a larger ID without the extension");
+}
+is($node->safe_psql('kept', 'INSERT INTO foreigners DEFAULT VALUES RETURNING id'), 1, 'a default that calls another next_id() stays');
 like($node->safe_psql('kept', 'EXPLAIN (COSTS OFF) SELECT FROM albums WHERE id = 17'), qr/albums_pkey/,
 	'an index is used without the extension after the recipe');
 
