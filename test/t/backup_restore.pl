@@ -49,6 +49,23 @@ is($node->safe_psql('app', 'INSERT INTO photos DEFAULT VALUES RETURNING snowflak
 	'a database restored from a dump made with --create has its shard');
 $node->safe_psql('postgres', 'DROP DATABASE app; ALTER DATABASE original RENAME TO app');
 
+# --- a target that makes IDs already ---------------------------------------
+
+my ($leave_out) = slurp_file("$top/doc/operations.md") =~ /`(pg_restore -l app\.dump \| grep -v [^`]*)`/;
+shell('pg_dump -Fc -f app.dump app; pg_dump -t photos -f single.sql app', 'pg_dump dumps all, and a single table');
+my $goes_back = q{SELECT last_value < (1::bigint << 49) FROM next_id_seq};
+foreach my $target ([ 'whole', 'pg_restore -d whole app.dump', 1 ], [ 'filtered', "$leave_out; pg_restore -L list -d filtered app.dump", 0 ],
+	[ 'single', 'psql -Xq -v ON_ERROR_STOP=1 -f single.sql single', 0 ])
+{
+	my ($name, $restore, $sets) = @$target;
+	$node->safe_psql('postgres', "CREATE DATABASE $name");
+	# A sequence that is far ahead shows best whether it was set back.
+	$node->safe_psql($name, q{CREATE EXTENSION snowflake; SELECT setval('next_id_seq', 1::bigint << 49)});
+	shell($restore, "a dump is restored into a database that makes IDs: $name");
+	is($node->safe_psql($name, 'SELECT count(*) FROM photos'), 3, "the rows are restored: $name");
+	is($node->safe_psql($name, $goes_back), $sets ? 't' : 'f', ($sets ? 'a whole dump sets' : 'this restore does not set') . " the target's sequence: $name");
+}
+
 # --- a target without the extension ---------------------------------------
 
 # A dump of an extension of another name stands for it.
