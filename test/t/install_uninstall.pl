@@ -4,6 +4,7 @@
 
 use strict;
 use warnings;
+use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
 
@@ -184,6 +185,16 @@ my ($again) = $counted =~ /^(SELECT format.*\\gexec)$/ms;
 $node->safe_psql('kept', $again);
 is($node->safe_psql('kept', $columns), '', 'no column of the type is left when the recipe has been run again');
 is($node->safe_psql('kept', $files), $files_before, 'the recipe leaves the files of tables and indexes as they are');
+$node->safe_psql('postgres', 'CREATE DATABASE "another one"');
+$node->safe_psql($_, 'CREATE EXTENSION snowflake') foreach 'another one', 'template1';
+my ($find) = map { $_->{code} } blocks_in('doc/operations.md', 'Find the databases');
+{
+	local $ENV{PGHOST} = $node->host;
+	local $ENV{PGPORT} = $node->port;
+	local $ENV{PGDATABASE} = 'nowhere';
+	my ($found, $errors) = run_command([ 'sh', '-c', $find ]);
+	is(join(', ', sort split /\n/, $found) . $errors, 'another one, kept, template1', 'all databases with the extension are found');
+}
 (undef, undef, $refusal) = $node->psql('kept', 'DROP EXTENSION snowflake');
 is(join("\n", $refusal =~ /^(?:DETAIL:  )?(.*) depends on /mg), qq{default value for column label of table "Stories"\ntype photo_id},
 	'after these recipes only the domain depends on the extension, and a default that they leave out');
