@@ -168,7 +168,7 @@ warn_of_end(const Layout *layout)
 			 errmsg("layout \"%s\" ends at %s",
 					layout->text,
 					timestamptz_to_str(layout_end_time(layout))),
-			 errhint("Move to a layout with a later epoch before then.")));
+			 errhint("Before then, prepare another layout, with shards that no old ID has, or a new key.")));
 }
 
 /*

@@ -573,7 +573,7 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
 							   timestamp_string(attempt->now),
 							   (long long) spec->max_value),
 					 (attempt->now - spec->epoch) / spec->tick_usecs > spec->last_tick ?
-					 errhint("Use a layout with a later epoch, or check the server's clock.") :
+					 errhint("Check the server's clock. If it is right, use another layout, with shards that no old ID has, or a new key.") :
 					 errhint("The sequence has reached its last value, although the clock has not reached the end of the layout. Use a new sequence with a new shard.")));
 			break;
 

@@ -123,7 +123,7 @@ my $end = sql("SELECT expires FROM snowflake_status('ending', '$definition{endin
 
 foreach my $case (
 	[ 1, 'in the last tick of a layout', 'has reached its last value, although the clock has not reached the end of the layout' ],
-	[ 0, 'in the tick after the last one', 'Use a layout with a later epoch' ])
+	[ 0, 'in the tick after the last one', 'use another layout, with shards that no old ID has' ])
 {
 	my ($before_end, $when, $hint) = @$case;
 
