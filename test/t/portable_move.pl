@@ -23,6 +23,11 @@ $node->safe_psql('moving', 'CREATE SEQUENCE albums_id_seq MAXVALUE 1125899906841
 	  . join(';', map { setval_ahead($_, '1 day') } @sequences) . q{;
 	CREATE TABLE photos (id snowflake PRIMARY KEY DEFAULT next_id(5), n serial);
 	CREATE TABLE comments (photo snowflake REFERENCES photos);
+	CREATE TABLE events (id bigint DEFAULT next_id(5)) PARTITION BY RANGE (id);
+	CREATE TABLE a_partition PARTITION OF events FOR VALUES FROM (0) TO (1);
+	CREATE TABLE partition_of_shard_7 PARTITION OF events DEFAULT;
+	ALTER TABLE a_partition ALTER id DROP DEFAULT;
+	ALTER TABLE partition_of_shard_7 ALTER id SET DEFAULT next_id(7);
 	CREATE TABLE albums (id bigint PRIMARY KEY DEFAULT next_id(6, 'albums_id_seq'), n serial);
 	GRANT INSERT ON photos, albums TO app_user;
 	GRANT USAGE ON SEQUENCE photos_n_seq, albums_n_seq TO app_user;
@@ -69,6 +74,11 @@ foreach my $version ('the extension', 'the portable version', 'the extension')
 			AND prolang IN (SELECT oid FROM pg_language WHERE lanname IN ('sql', 'plpgsql'))}),
 		$to->{portable}, "the only functions are those of $version after the move");
 	is($node->safe_psql('moving', $typed), "2|$to->{type}", "columns of type snowflake have that of $version");
+	is($node->safe_psql('moving', q{SELECT attrelid::regclass, pg_get_expr(adbin, adrelid)
+			FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+			WHERE attrelid IN ('events'::regclass, 'a_partition'::regclass, 'partition_of_shard_7'::regclass) AND attnum = 1 ORDER BY 1}),
+		"events|next_id((5)::bigint)\na_partition|\npartition_of_shard_7|next_id((7)::bigint)",
+		"each partition has its own default after the move to $version");
 	is($node->safe_psql('moving', $files), $files_before, "the move to $version rewrites neither a table nor an index");
 	is($node->safe_psql('moving', q{SELECT string_agg(privilege_type, ' ' ORDER BY privilege_type)
 			FROM pg_class, aclexplode(relacl) WHERE oid = 'albums_id_seq'::regclass AND grantee = 'app_user'::regrole}),
