@@ -13,7 +13,7 @@ $node->safe_psql('app', 'CREATE EXTENSION snowflake');
 # The runbook, which comes first, is about the tables that Monitoring makes.
 my ($make, @monitoring) = blocks_in('doc/operations.md', 'Monitoring');
 run_examples($node, 'app', $make,
-	grep { $_->{code} ne $make->{code} && $_->{code} !~ /^-- on / && $_->{section} !~ /^(Settings|IDs are ahead of the clock|Privileges|No shard is set|The synchronous standby does not answer|Give a table a new sequence and shard|Give the server a new number|Make partitioned tables anew|Replace calls of functions|Give the tables other defaults)$/ }
+	grep { $_->{code} ne $make->{code} && $_->{code} !~ /^-- on / && $_->{section} !~ /^(Settings|IDs are ahead of the clock|Privileges|No shard is set|The synchronous standby does not answer|Give a table a new sequence and shard|Give the server a new number|Recreate partitioned tables|Replace calls of functions|Give the tables other defaults)$/ }
 	  blocks('doc/operations.md'));
 
 # --- large tables and empty ones --------------------------------------------

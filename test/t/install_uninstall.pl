@@ -88,7 +88,7 @@ unlike($plan, qr/by_time_old/, 'a table partitioned by RANGE (id) reads no parti
 # --- keeping columns of the type snowflake --------------------------------------
 
 my ($to_bigint, $anew, $decoded, $bounds, $strings, $counted) = map { $_->{code} } blocks_in('doc/operations.md',
-	'Change columns of type snowflake', 'Make partitioned tables anew', 'Replace calls of functions', 'Give the tables other defaults');
+	'Change columns of type snowflake', 'Recreate partitioned tables', 'Replace calls of functions', 'Give the tables other defaults');
 $node->safe_psql('postgres', 'CREATE DATABASE kept');
 $node->safe_psql('kept', q{
 	CREATE EXTENSION snowflake;
