@@ -79,10 +79,10 @@ SKIP:
 	cmp_ok(times_asleep($pid) - $before, '>', $ticks / 10, 'a session that waits for the next tick goes to sleep');
 }
 
-# Ticks of 10 ms, so that the session waits most of the time even if each call is slow,
-# as where the processor is emulated.
-my $slow = q{next_id(5, 'slow', 'timestamp:39 shard:13 sequence:2 epoch:0 tick:10ms')};
-query(q{CREATE SEQUENCE slow; SELECT snowflake_alter_sequence('slow', 'timestamp:39 shard:13 sequence:2 epoch:0 tick:10ms')});
+# Ticks of a second, so that the session waits most of the time even if it gets little of a
+# processor, as where that is emulated.
+my $slow = q{next_id(5, 'slow', 'timestamp:33 shard:13 sequence:2 epoch:0 tick:1s')};
+query(q{CREATE SEQUENCE slow; SELECT snowflake_alter_sequence('slow', 'timestamp:33 shard:13 sequence:2 epoch:0 tick:1s')});
 send_sql($session, "SELECT count($slow) FROM generate_series(1, 100000000)");
 ok($node->poll_query_until('postgres', "SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $pid"),
 	'a session that waits for the next tick shows a wait event');
