@@ -24,7 +24,11 @@ kill 'STOP', $writer;
 all_flushed($primary, $standby);
 my $receiver = $standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
 my $gdb = hold_at($receiver, 'issue_xlog_fsync');
-ok($gdb->{attached}, 'gdb is attached to the WAL receiver') or note(${ $gdb->{log} });
+if (!$gdb->{attached})
+{
+	kill 'CONT', $writer;
+	plan skip_all => 'gdb cannot attach to a server process or finds no functions';
+}
 
 send_sql($session, $next);
 ok($primary->poll_query_until('postgres', 'SELECT write_lsn > flush_lsn FROM pg_stat_replication'),
