@@ -26,7 +26,7 @@ our @EXPORT = qw($top
   server_in_utc server_with_clock server_ahead_of_clock ahead_of_clock setval_ahead value_of
   next_id last_result next_id_is_larger_after_crash nextval_repeats share_memory withhold_memory
   crash crash_and_start faketime_library start_with_clock set_clock far_future
-  times_asleep send_sql session_prints fails_with sqlstate_of plan_of catalog_of wait_for
+  times_asleep send_sql session_prints fails_with sqlstate_of error_of_step plan_of catalog_of wait_for
   gdb_is_installed hold_at let_go
   file_of write_file copied_installation get_extension unpack_packages
   blocks blocks_in run_examples NOBODY_FLUSHES WAITS_FOR_PAGE);
@@ -380,6 +380,19 @@ sub sqlstate_of
 		"\\set VERBOSITY verbose\n$sql", %params);
 
 	return $stderr =~ /ERROR:  (\w{5}): (.*)/ ? "$1 $2" : "no error: $stdout$stderr";
+}
+
+# What a document's step, which is to fail, prints as its error.  One that ends
+# with a lock timeout has changed nothing, and is typed again.
+sub error_of_step
+{
+	my ($node, $database, $sql) = @_;
+	my $error;
+
+	wait_for(sub {
+		$node->psql($database, $sql, stderr => \$error);
+		return $error !~ /canceling statement due to lock timeout/ });
+	return $error;
 }
 
 # The plan of a query, after settings if there are any
