@@ -1,4 +1,4 @@
-# Prometheus: doc/operations.md's query runs in postgres_exporter, and promtool
+# Prometheus: doc/administration.md's query runs in postgres_exporter, and promtool
 # evaluates the document's alert rules on what the exporter returns.
 #
 # Debian's packages are unpacked, as installing them would start services.
@@ -12,7 +12,7 @@ use SnowflakeTest;
 
 my $packages = unpack_packages(qw(prometheus prometheus-postgres-exporter))
   or plan skip_all => 'prometheus and prometheus-postgres-exporter cannot be had';
-my ($query, $rules, $left_out) = map { $_->{code} } grep { $_->{section} eq 'Prometheus' } blocks('doc/operations.md');
+my ($query, $rules, $left_out) = map { $_->{code} } grep { $_->{section} eq 'Prometheus' } blocks('doc/administration.md');
 my $dir = PostgreSQL::Test::Utils::tempdir();
 append_to_file("$dir/queries.yml", $query);
 append_to_file("$dir/rules.yml", $rules);

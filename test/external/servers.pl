@@ -6,7 +6,7 @@
 # Packages: libfaketime
 #
 # The recipes are those of doc/scaling.md, run from its text, but for failover and
-# clones, which are in doc/operations.md.  Knows IDs' bits, and nothing of
+# clones, which are in doc/administration.md.  Knows IDs' bits, and nothing of
 # sequences' pages.
 
 use strict;
@@ -317,7 +317,7 @@ start_with_clock($standby, '-1');
 my $lost = on('hub', q{SELECT count(*) FROM photos p
 	WHERE snowflake_shard(id) = 3 AND NOT EXISTS (SELECT FROM photos_s3 s WHERE s.id = p.id)});
 cmp_ok($lost, '>', 100, 'the standby lacks rows that the subscriber has');
-my ($promote) = grep { $_->{code} =~ /^-- on the standby/ } blocks_in('doc/operations.md', 'Failover');
+my ($promote) = grep { $_->{code} =~ /^-- on the standby/ } blocks_in('doc/administration.md', 'Failover');
 on('s3', $promote->{code});
 my $first = on('s3', q{INSERT INTO photos (title) VALUES ('s3') RETURNING id});
 my $gap = time() - $crashed;
@@ -351,6 +351,7 @@ ok($node{s4}->poll_query_until('app', "SELECT count(*) > $before + 200 FROM shar
 	my @steps = recipe_blocks('Move a shard');
 	my ($call) = grep { $steps[$_]{code} =~ /^CALL hand_over/m } 0 .. $#steps;
 	recipe('Move a shard', 1 .. $call);
+	$node{s1}->safe_psql('app', (blocks_in('doc/operations.md', 'IDs are ahead of the clock'))[0]{code});
 	# A row that only one of them has is seen before anything is dropped.
 	my ($compare) = map { $_->{code} } grep { $_->{code} =~ /uniq --unique/ } @steps;
 	on('s1', q{INSERT INTO shard5.photos (id, title) VALUES (1, 'of s1')});
@@ -423,7 +424,7 @@ $node{clone}->init_from_backup($node{s3}, 'clone');
 servers_are(\%node);
 $node{clone}->start;
 is(on('clone', 'SHOW snowflake.shard'), 3, 'a clone has the number of its original');
-my ($places, $change) = map { $_->{code} } grep { $_->{code} =~ /^-- on the clone\n(WITH|ALTER DATABASE)/ } blocks_in('doc/operations.md', 'Clones');
+my ($places, $change) = map { $_->{code} } grep { $_->{code} =~ /^-- on the clone\n(WITH|ALTER DATABASE)/ } blocks_in('doc/administration.md', 'Clones');
 is(on('clone', $places), 'setting of database app|snowflake.shard=3', 'the list of places shows where the clone has its number from');
 on('clone', $change);
 is(on('clone', $places), 'setting of database app|snowflake.shard=6', 'the list of places shows the clone\'s own number');

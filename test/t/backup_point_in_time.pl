@@ -1,6 +1,6 @@
 # A server recovers to a point in time while its clock is behind the last ID of
 # the original.  It makes IDs of the original again, unless the operator does one
-# of the things that "Backup and restore" in doc/operations.md names.
+# of the things that "Backup and restore" in doc/administration.md names.
 
 use strict;
 use warnings;
@@ -61,12 +61,12 @@ $node->stop;
 # --- the sequence advanced to a time ----------------------------------------
 
 my ($advance) = map { $_->{code} } grep { $_->{code} =~ /snowflake_advance\('next_id_seq', snowflake_max_id/ }
-  blocks_in('doc/operations.md', 'Advance a sequence beyond an ID');
+  blocks_in('doc/administration.md', 'Advance a sequence beyond an ID');
 ($advance) = $advance =~ /^(SELECT snowflake_advance\('next_id_seq'.*)/m;
 my ($time) = $advance =~ /snowflake_max_id\('([^']*)'/ or die 'no time';
 $node = recovered('advanced', '@2026-11-20 11:00:00');
 is($node->safe_psql('postgres', "SELECT '$time' > snowflake_timestamp($seen)"), 't',
-	'the time in doc/operations.md is later than the last ID of the original');
+	'the time in doc/administration.md is later than the last ID of the original');
 like(join('', $node->psql('postgres', $advance)), qr/WARNING:  sequence "next_id_seq" is (01:00|00:5\d):.* ahead of the clock/,
 	'to advance a sequence far beyond a clock that is behind gives a warning');
 fails_with($node, $insert, qr/^53400 sequence "next_id_seq" is (01:00|00:5\d):.* ahead of the clock/,

@@ -1,5 +1,5 @@
 # A dump can lack the shard, and its target the extension.  What "Backup and restore"
-# in doc/operations.md says of both is so.
+# in doc/administration.md says of both is so.
 
 use strict;
 use warnings;
@@ -51,7 +51,7 @@ $node->safe_psql('postgres', 'DROP DATABASE app; ALTER DATABASE original RENAME 
 
 # --- a target that makes IDs already ---------------------------------------
 
-my ($leave_out) = slurp_file("$top/doc/operations.md") =~ /`(pg_restore -l app\.dump \| grep -v [^`]*)`/;
+my ($leave_out) = slurp_file("$top/doc/administration.md") =~ /`(pg_restore -l app\.dump \| grep -v [^`]*)`/;
 shell('pg_dump -Fc -f app.dump app; pg_dump -t photos -f single.sql app', 'pg_dump dumps all, and a single table');
 my $goes_back = q{SELECT last_value < (1::bigint << 49) FROM next_id_seq};
 foreach my $target ([ 'whole', 'pg_restore -d whole app.dump', 1 ], [ 'filtered', "$leave_out; pg_restore -L list -d filtered app.dump", 0 ],
@@ -91,7 +91,7 @@ is($all->safe_psql('app', q{SELECT count(*) FROM pg_class WHERE relnamespace = '
 
 # The recipe finds the file in its working directory.
 symlink "$top/portable", "$dir/portable" or die "symlink: $!";
-my ($recipe) = grep { $_->{language} eq 'sh' } blocks_in('doc/operations.md', 'Backup and restore');
+my ($recipe) = grep { $_->{language} eq 'sh' } blocks_in('doc/administration.md', 'Backup and restore');
 shell($recipe->{code}, 'a dump is restored with the portable version in place of the extension');
 my ($install) = $recipe->{code} =~ /^(psql .*portable.*)$/m;
 command_fails([ 'sh', '-c', "cd '$dir' && $install" ], 'a portable version that cannot be installed stops the recipe');

@@ -1,5 +1,5 @@
-# The recipes of doc/operations.md do what they show, and its settings work for
-# roles that are not superusers.
+# The recipes of doc/operations.md and doc/administration.md do what they show,
+# and settings work for roles that are not superusers.
 
 use strict;
 use warnings;
@@ -11,10 +11,10 @@ my $node = server_in_utc('operations');
 $node->safe_psql('postgres', 'CREATE DATABASE app');
 $node->safe_psql('app', 'CREATE EXTENSION snowflake');
 # The runbook, which comes first, is about the tables that Monitoring makes.
-my ($make, @monitoring) = blocks_in('doc/operations.md', 'Monitoring');
+my ($make, @monitoring) = blocks_in('doc/administration.md', 'Monitoring');
 run_examples($node, 'app', $make,
-	grep { $_->{code} ne $make->{code} && $_->{code} !~ /^-- on / && $_->{section} !~ /^(Settings|IDs are ahead of the clock|Privileges|No shard is set|The synchronous standby does not answer|Give a table a new sequence and shard|Give the server a new number|Recreate partitioned tables|Replace calls of functions|Give the tables other defaults)$/ }
-	  blocks('doc/operations.md'));
+	grep { $_->{code} ne $make->{code} && $_->{code} !~ /^-- on / && $_->{section} !~ /^(Settings|IDs are ahead of the clock|Privileges|No shard is set|The synchronous standby does not answer|Give a table a new sequence and shard|Give the server a new number)$/ }
+	  map { blocks("doc/$_.md") } 'operations', 'administration');
 
 # --- large tables and empty ones --------------------------------------------
 
@@ -25,7 +25,7 @@ like($node->safe_psql('app', "SET enable_seqscan = off; EXPLAIN $count"), qr/Ind
 $node->safe_psql('postgres', 'CREATE DATABASE renewed');
 $node->safe_psql('renewed', 'CREATE EXTENSION snowflake');
 run_examples($node, 'renewed', $make);
-my ($advance) = grep { /photos/ } map { $_->{code} } blocks_in('doc/operations.md', 'Advance a sequence beyond an ID');
+my ($advance) = grep { /photos/ } map { $_->{code} } blocks_in('doc/administration.md', 'Advance a sequence beyond an ID');
 like(sqlstate_of($node, "BEGIN; TRUNCATE photos, tweets; $advance ROLLBACK", dbname => 'renewed'), qr/^no error/,
 	'the sequence of an empty table is not advanced, without an error');
 
@@ -80,7 +80,7 @@ SKIP:
 
 # --- settings -------------------------------------------------------------
 
-my ($for_database, $for_server, $by_owner, $show, $grant) = map { $_->{code} } blocks_in('doc/operations.md', 'Settings');
+my ($for_database, $for_server, $by_owner, $show, $grant) = map { $_->{code} } blocks_in('doc/administration.md', 'Settings');
 fails_with($node, $show, qr/^42704 unrecognized configuration parameter/, 'a new session cannot show a shard that was never set');
 like(sqlstate_of($node, 'ALTER SYSTEM SET snowflake.shard = 5'), $node->pg_version < 17 ? qr/^42704/ : qr/^no error/,
 	'ALTER SYSTEM without the library fails before PostgreSQL 17');
@@ -119,7 +119,7 @@ ok(wait_for(sub { $node->safe_psql('postgres', q{LOAD 'snowflake'; SHOW snowflak
 # --- clones ---------------------------------------------------------------
 
 # All that sets the number of a clone, and calls without one that do not
-my ($places) = grep { /pg_db_role_setting/ } map { $_->{code} } blocks_in('doc/operations.md', 'Clones');
+my ($places) = grep { /pg_db_role_setting/ } map { $_->{code} } blocks_in('doc/administration.md', 'Clones');
 $node->append_conf('postgresql.conf', 'snowflake.shard = 2');
 $node->safe_psql('postgres', 'CREATE DATABASE clone');
 my $listed = $node->safe_psql('clone', q{
@@ -168,7 +168,7 @@ $node->adjust_conf('postgresql.conf', 'snowflake.shard', undef);
 
 # --- monitoring -------------------------------------------------------------
 
-my ($yaml) = grep { $_->{code} =~ /query: \|/ } blocks_in('doc/operations.md', 'Prometheus');
+my ($yaml) = grep { $_->{code} =~ /query: \|/ } blocks_in('doc/administration.md', 'Prometheus');
 my ($query) = $yaml->{code} =~ /query: \|\n(.*?)^  metrics:/ms;
 my @as_exporter = (dbname => 'app', extra_params => [ '-U', 'exporter' ]);
 $query = "SELECT sequence, ahead, refuses, no_privilege FROM ($query) AS q ORDER BY 1";
@@ -180,7 +180,7 @@ is($node->safe_psql('app', $query, @as_exporter), "next_id_seq|0|0|0\ntweets_id_
 # --- privileges -------------------------------------------------------------
 
 $node->safe_psql('app', 'CREATE SCHEMA own; CREATE FUNCTION own.next_id(n integer) RETURNS integer RETURN n');
-my ($privileges) = blocks_in('doc/operations.md', 'Privileges');
+my ($privileges) = blocks_in('doc/administration.md', 'Privileges');
 $node->safe_psql('app', $privileges->{code});
 my @as_web = (dbname => 'app', extra_params => [ '-U', 'web' ]);
 is($node->safe_psql('app', q{INSERT INTO photos (title) VALUES ('dusk'); INSERT INTO tweets (body) VALUES ('good night') RETURNING id > 0}, @as_web),
@@ -190,7 +190,7 @@ foreach my $call ('next_id(5)', "next_id(5, 'next_id_seq')", 'next_id()', 'next_
 	fails_with($node, "SELECT $call", qr/^42501 permission denied for function/, "a role without them cannot call $call", @as_operator);
 }
 # A function of one's own in place of all privileges
-my ($function) = slurp_file("$top/doc/operations.md") =~ /`(CREATE\s+FUNCTION\s+tweet_id\(\)[^`]*)`/;
+my ($function) = slurp_file("$top/doc/administration.md") =~ /`(CREATE\s+FUNCTION\s+tweet_id\(\)[^`]*)`/;
 $node->safe_psql('app', "$function; REVOKE EXECUTE ON FUNCTION tweet_id() FROM PUBLIC; GRANT EXECUTE ON FUNCTION tweet_id() TO operator;
 	CREATE TABLE replies (id bigint PRIMARY KEY DEFAULT tweet_id(), body text); GRANT SELECT, INSERT ON replies TO operator");
 is($node->safe_psql('app', q{INSERT INTO replies (body) VALUES ('yes') RETURNING snowflake_shard(id, 'twitter')}, @as_operator), 33,

@@ -1,4 +1,4 @@
-# DROP EXTENSION ... CASCADE drops what doc/operations.md says, and keeps the rows of tables
+# DROP EXTENSION ... CASCADE drops what doc/uninstall.md says, and keeps the rows of tables
 # that are not partitioned by a function or by a column of the type snowflake.  The recipes of
 # that document keep these, and replace functions and defaults of the extension.
 
@@ -87,7 +87,7 @@ unlike($plan, qr/by_time_old/, 'a table partitioned by RANGE (id) reads no parti
 
 # --- keeping columns of the type snowflake --------------------------------------
 
-my ($to_bigint, $anew, $decoded, $bounds, $strings, $counted) = map { $_->{code} } blocks_in('doc/operations.md',
+my ($to_bigint, $anew, $decoded, $bounds, $strings, $counted) = map { $_->{code} } blocks_in('doc/uninstall.md',
 	'Change columns of type snowflake', 'Recreate partitioned tables', 'Replace calls of functions', 'Give the tables other defaults');
 $node->safe_psql('postgres', 'CREATE DATABASE kept');
 $node->safe_psql('kept', q{
@@ -187,7 +187,7 @@ is($node->safe_psql('kept', $columns), '', 'no column of the type is left when t
 is($node->safe_psql('kept', $files), $files_before, 'the recipe leaves the files of tables and indexes as they are');
 $node->safe_psql('postgres', 'CREATE DATABASE "another one"');
 $node->safe_psql($_, 'CREATE EXTENSION snowflake') foreach 'another one', 'template1';
-my ($find) = map { $_->{code} } blocks_in('doc/operations.md', 'Find the databases');
+my ($find) = map { $_->{code} } blocks_in('doc/uninstall.md', 'Find the databases');
 {
 	local $ENV{PGHOST} = $node->host;
 	local $ENV{PGPORT} = $node->port;

@@ -8,7 +8,7 @@ use SnowflakeTest;
 
 my $node = server_in_utc('sequences');
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
-my ($make) = blocks_in('doc/operations.md', 'Monitoring');
+my ($make) = blocks_in('doc/administration.md', 'Monitoring');
 run_examples($node, 'postgres', $make);
 $node->safe_psql('postgres', 'CREATE ROLE watcher LOGIN IN ROLE pg_monitor; GRANT SELECT ON tweets_id_seq TO watcher');
 my @as_watcher = (extra_params => [ '-U', 'watcher' ]);

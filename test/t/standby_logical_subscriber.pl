@@ -1,6 +1,6 @@
 # Logical replication carries rows and no sequences.  Publisher and subscriber
 # have a shard each.  A clone of the subscriber lets go of the subscription as
-# doc/operations.md says, and the subscriber does not lose its slot.
+# doc/administration.md says, and the subscriber does not lose its slot.
 
 use strict;
 use warnings;
@@ -45,7 +45,7 @@ is($subscriber->safe_psql('postgres', 'SELECT count(DISTINCT id), bool_and(snowf
 $subscriber->backup('base');
 my $clone = PostgreSQL::Test::Cluster->new('clone');
 $clone->init_from_backup($subscriber, 'base');
-my ($options, $list, $drop) = map { $_->{code} } blocks_in('doc/operations.md', 'Clones');
+my ($options, $list, $drop) = map { $_->{code} } blocks_in('doc/administration.md', 'Clones');
 $clone->append_conf('postgresql.conf', join '', map { "$_\n" } $options =~ /-c (\w+=\S+?)"?(?= )/g);
 $clone->start;
 is($clone->safe_psql('postgres', $list), 'postgres|s', 'a clone of a subscriber shows its subscription');
