@@ -39,15 +39,26 @@ shell('pg_dump -f plain.sql app; pg_dump --create -f create.sql app; pg_dumpall 
 	'pg_dump and pg_dumpall dump a database whose shard is set');
 my %setting = map { $_ => slurp_file("$dir/$_.sql") =~ /^ALTER DATABASE app SET "?snowflake\.shard"? TO '5';/m ? 1 : 0 }
   qw(plain create all);
-is_deeply(\%setting, { plain => 0, create => 1, all => 1 }, 'the shard is in dumps with --create and of pg_dumpall, and in no other');
-shell('createdb plain; psql -Xq -v ON_ERROR_STOP=1 -f plain.sql plain', 'a plain dump is restored');
-fails_with($node, 'INSERT INTO photos DEFAULT VALUES', qr/^55000 "snowflake.shard" is not set/,
-	'a database restored from a plain dump has no shard', dbname => 'plain');
+is_deeply(\%setting, { plain => 0, create => 1, all => 1 }, 'of dumps as SQL, those with --create and of pg_dumpall have the shard');
+shell('pg_dump -Fc -f archive.dump app', 'pg_dump writes an archive');
+foreach ([ 'plain dump', 'psql -Xq -v ON_ERROR_STOP=1 -f plain.sql plain' ], [ 'archive', 'pg_restore -d plain archive.dump' ])
+{
+	my ($what, $restore) = @$_;
+	shell("dropdb --if-exists plain; createdb plain; $restore", "a database is restored from a $what");
+	fails_with($node, 'INSERT INTO photos DEFAULT VALUES', qr/^55000 "snowflake.shard" is not set/,
+		"a database restored from a $what has no shard", dbname => 'plain');
+}
 $node->safe_psql('postgres', 'ALTER DATABASE app RENAME TO original');
-shell('psql -Xq -v ON_ERROR_STOP=1 -f create.sql postgres', 'a dump made with --create is restored');
-is($node->safe_psql('app', 'INSERT INTO photos DEFAULT VALUES RETURNING snowflake_shard(id)'), 5,
-	'a database restored from a dump made with --create has its shard');
-$node->safe_psql('postgres', 'DROP DATABASE app; ALTER DATABASE original RENAME TO app');
+foreach ([ 'a dump made with --create', 'psql -Xq -v ON_ERROR_STOP=1 -f create.sql postgres' ],
+	[ 'an archive with --create', 'pg_restore --create -d postgres archive.dump' ])
+{
+	my ($what, $restore) = @$_;
+	shell($restore, "a database is restored from $what");
+	is($node->safe_psql('app', 'INSERT INTO photos DEFAULT VALUES RETURNING snowflake_shard(id)'), 5,
+		"a database restored from $what has its shard");
+	$node->safe_psql('postgres', 'DROP DATABASE app');
+}
+$node->safe_psql('postgres', 'ALTER DATABASE original RENAME TO app');
 
 # --- a target that makes IDs already ---------------------------------------
 

@@ -119,7 +119,7 @@ ok(wait_for(sub { $node->safe_psql('postgres', q{LOAD 'snowflake'; SHOW snowflak
 # --- clones ---------------------------------------------------------------
 
 # All that sets the number of a clone, and calls without one that do not
-my ($places) = grep { /pg_db_role_setting/ } map { $_->{code} } blocks_in('doc/administration.md', 'Clones');
+my ($places) = grep { /pg_db_role_setting/ } map { $_->{code} } blocks_in('doc/administration.md', 'Places that set a shard');
 $node->append_conf('postgresql.conf', 'snowflake.shard = 2');
 $node->safe_psql('postgres', 'CREATE DATABASE clone');
 my $listed = $node->safe_psql('clone', q{

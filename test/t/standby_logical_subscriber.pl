@@ -45,7 +45,7 @@ is($subscriber->safe_psql('postgres', 'SELECT count(DISTINCT id), bool_and(snowf
 $subscriber->backup('base');
 my $clone = PostgreSQL::Test::Cluster->new('clone');
 $clone->init_from_backup($subscriber, 'base');
-my ($options, $list, $drop) = map { $_->{code} } blocks_in('doc/administration.md', 'Clones');
+my ($options, $list, $drop) = map { $_->{code} } blocks_in('doc/administration.md', 'Start the clone alone');
 $clone->append_conf('postgresql.conf', join '', map { "$_\n" } $options =~ /-c (\w+=\S+?)"?(?= )/g);
 $clone->start;
 is($clone->safe_psql('postgres', $list), 'postgres|s', 'a clone of a subscriber shows its subscription');
