@@ -3,6 +3,7 @@
 
 use strict;
 use warnings;
+use IPC::Run;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use PortableTest;
@@ -22,6 +23,9 @@ $node->safe_psql('postgres', 'CREATE DATABASE app OWNER app_owner');
 	local %ENV = (%ENV, PGHOST => $node->host, PGPORT => $node->port, PGUSER => 'app_owner');
 	my ($out, $err) = run_command([ 'sh', '-ec', $shell->{code} ]);
 	is($err, '', 'the owner of a database can install the portable version');
+	my $errors;
+	ok(!IPC::Run::run([ 'sh', '-ec', $shell->{code} ], '>', '/dev/null', '2>', \$errors), 'a script sees that the command fails the second time');
+	like($errors, qr/\A\S+ ERROR:  relation "next_id_seq" already exists\n\z/, 'the error is what the document shows, and the only one');
 }
 run_examples($node, 'app', @install);
 is($node->safe_psql('app', q{
@@ -117,7 +121,26 @@ like($node->safe_psql('elsewhere', q{
 
 # --- IDs in the JSON that PostgREST makes ----------------------------------
 
-run_examples($node, 'app', blocks_in('doc/portable.md', 'With PostgREST, and Supabase'));
+my @api = blocks_in('doc/portable.md', 'With PostgREST, and Supabase');
+($shell) = grep { $_->{language} eq 'sh' } @api;
+$node->safe_psql('postgres', 'CREATE DATABASE api OWNER app_owner');
+{
+	local %ENV = (%ENV, PGHOST => $node->host, PGPORT => $node->port, PGUSER => 'app_owner');
+	my ($out, $err) = run_command([ 'sh', '-ec', $shell->{code} =~ s/ app$/ api/mr ]);
+	is($err, '', 'the owner of a database can install into a schema of its own');
+}
+run_examples($node, 'api', @api);
+is($node->safe_psql('api', q{SELECT count(*) FROM pg_proc WHERE pronamespace = 'public'::regnamespace}),
+	0, 'web clients find no function in the schema that PostgREST exposes');
+# In an exposed schema, a role that may insert could stop all others.
+my ($revoke) = slurp_file("$top/doc/portable.md") =~ /`(REVOKE\s+EXECUTE\s+ON\s+FUNCTION[^`]*)`/ or die 'the document revokes nothing';
+$node->safe_psql('app', 'CREATE ROLE anon; CREATE ROLE authenticated; GRANT app_user TO anon');
+my $advance = q{SET ROLE anon; SELECT snowflake_advance('next_id_seq', snowflake_max_id(now()))};
+is($node->safe_psql('app', $advance), '', 'a role that may insert can advance the sequence');
+$node->safe_psql('app', $revoke);
+fails_with($node, $advance, qr/^42501 permission denied for function snowflake_move_beyond/,
+	'a role of the API cannot advance the sequence after what the document says', dbname => 'app');
+is($node->safe_psql('app', 'SET ROLE anon; SELECT next_id(5) > 0'), 't', '... and makes IDs');
 my @owner = (extra_params => [ '-U', 'app_owner' ]);
 is($node->safe_psql('app', q{
 		CREATE TABLE songs (id bigint PRIMARY KEY, album bigint);

@@ -28,6 +28,11 @@ $node->safe_psql('moving', 'CREATE SEQUENCE albums_id_seq MAXVALUE 1125899906841
 	CREATE TABLE partition_of_shard_7 PARTITION OF events DEFAULT;
 	ALTER TABLE a_partition ALTER id DROP DEFAULT;
 	ALTER TABLE partition_of_shard_7 ALTER id SET DEFAULT next_id(7);
+	CREATE SCHEMA other;
+	CREATE FUNCTION other.server_shard() RETURNS bigint LANGUAGE sql STABLE RETURN 9;
+	ALTER DATABASE moving SET search_path = public, other;
+	SET search_path = public, other;
+	CREATE TABLE users (id bigint DEFAULT next_id(server_shard()));
 	CREATE TABLE albums (id bigint PRIMARY KEY DEFAULT next_id(6, 'albums_id_seq'), n serial);
 	GRANT INSERT ON photos, albums TO app_user;
 	GRANT USAGE ON SEQUENCE photos_n_seq, albums_n_seq TO app_user;
@@ -49,9 +54,10 @@ my $inserts = do {
 		'>', '/dev/null', '2>', \$errors);
 };
 
-# How many functions the defaults call, and whether they are in C
+# How many of these functions the defaults call, and whether they are in C
 my $called = q{SELECT count(DISTINCT refobjid), bool_and(refobjid IN (SELECT oid FROM pg_proc WHERE probin IS NOT NULL))
-	FROM pg_depend WHERE classid = 'pg_attrdef'::regclass AND refclassid = 'pg_proc'::regclass};
+	FROM pg_depend WHERE classid = 'pg_attrdef'::regclass AND refclassid = 'pg_proc'::regclass
+	  AND refobjid <> 'other.server_shard'::regproc};
 is($node->safe_psql('moving', $called), '2|f', 'both defaults call the portable version');
 
 my $typed = q{SELECT count(*), min(typtype) FROM pg_attribute JOIN pg_type t ON t.oid = atttypid
@@ -79,6 +85,11 @@ foreach my $version ('the extension', 'the portable version', 'the extension')
 			WHERE attrelid IN ('events'::regclass, 'a_partition'::regclass, 'partition_of_shard_7'::regclass) AND attnum = 1 ORDER BY 1}),
 		"events|next_id((5)::bigint)\na_partition|\npartition_of_shard_7|next_id((7)::bigint)",
 		"each partition has its own default after the move to $version");
+	is($node->safe_psql('moving', 'INSERT INTO users DEFAULT VALUES RETURNING snowflake_shard(id)'), 9,
+		"a default calls a function of another schema after the move to $version");
+	my $quotes = $version eq 'the extension' ? '"' : '';
+	like($node->safe_psql('moving', 'SELECT to_json(photos) FROM photos LIMIT 1'), qr/^\{"id":$quotes\d+$quotes,/,
+		'to_json() shows IDs as ' . ($quotes ? 'strings' : 'numbers') . " after the move to $version");
 	is($node->safe_psql('moving', $files), $files_before, "the move to $version rewrites neither a table nor an index");
 	is($node->safe_psql('moving', q{SELECT string_agg(privilege_type, ' ' ORDER BY privilege_type)
 			FROM pg_class, aclexplode(relacl) WHERE oid = 'albums_id_seq'::regclass AND grantee = 'app_user'::regrole}),
@@ -94,6 +105,43 @@ $inserts->signal('TERM');
 $inserts->finish;
 unlike($errors, qr/error|abort/i, 'no INSERT failed');
 is($node->safe_psql('moving', 'SELECT count(*) > 100 FROM photos'), 't', 'many rows were inserted');
+
+# --- tables that are partitioned by a function or by such a column ----------
+
+new_portable_database($node, 'partitioned');
+$node->safe_psql('partitioned', q{
+	CREATE TABLE by_shard (id bigint NOT NULL DEFAULT next_id(5)) PARTITION BY LIST (snowflake_shard(id));
+	CREATE TABLE by_shard_5 PARTITION OF by_shard FOR VALUES IN (5);
+	CREATE TABLE by_id (id snowflake PRIMARY KEY DEFAULT next_id(5)) PARTITION BY RANGE (id);
+	CREATE TABLE by_id_1 PARTITION OF by_id DEFAULT;
+	CREATE TABLE arrays (ids snowflake[]);
+	INSERT INTO by_shard SELECT FROM generate_series(1, 10);
+	INSERT INTO by_id SELECT FROM generate_series(1, 10);
+	INSERT INTO arrays VALUES ('{17}')});
+my $rows = 'SELECT count(*), sum(id) FROM by_shard UNION ALL SELECT count(*), sum(id) FROM by_id UNION ALL SELECT count(*), sum(ids[1]) FROM arrays';
+my $before = $node->safe_psql('partitioned', $rows);
+my ($anew) = map { $_->{code} } blocks_in('doc/uninstall.md', 'Recreate partitioned tables');
+my $of_no_own_sequence = $move->{code} =~ s/^.*albums.*\n//gmr;
+my $refused = sub {
+	my ($why, $what) = @_;
+	my (undef, undef, $errors) = $node->psql('partitioned', $of_no_own_sequence, on_error_stop => 0);
+	like($errors, $why, "the block names $what that is in its way");
+	return is($node->safe_psql('partitioned', $rows), $before, '... and drops no row');
+};
+$refused->(qr/column "id" because it is part of the partition key of relation "by_id"/, 'a table partitioned by a column of the type');
+$node->safe_psql('partitioned', $anew =~ s/\bevents/by_id/gr =~ s/PARTITION BY .*;/PARTITION BY RANGE (id);/r);
+$refused->(qr/table by_shard depends on function snowflake_shard/, 'a table partitioned by a function');
+$node->safe_psql('partitioned', $anew =~ s/\bevents/by_shard/gr);
+$refused->(qr/column ids of table arrays depends on type snowflake\[\]/, 'a column of arrays');
+$node->safe_psql('partitioned', 'ALTER TABLE arrays ALTER ids TYPE bigint[]');
+foreach my $version ('the extension', 'the portable version')
+{
+	$node->safe_psql('partitioned', $version eq 'the extension' ? $of_no_own_sequence : "\\set back on\n$of_no_own_sequence");
+	is($node->safe_psql('partitioned', $rows), $before, "partitioned tables with another key keep their rows in the move to $version");
+	is($node->safe_psql('partitioned', 'INSERT INTO by_id DEFAULT VALUES RETURNING id > 0; INSERT INTO by_shard DEFAULT VALUES RETURNING id > 0;'
+		  . 'DELETE FROM by_id WHERE id = (SELECT max(id) FROM by_id); DELETE FROM by_shard WHERE id = (SELECT max(id) FROM by_shard)'),
+		"t\nt", '... and their defaults make IDs');
+}
 
 $node->stop;
 done_testing();
