@@ -174,6 +174,17 @@ is($node->safe_psql('kept', "SELECT bool_and(($min_max) = (snowflake_min_id(t), 
 	't|6001', 'expressions bound times as the functions do');
 is($node->safe_psql('kept', $strings), "upper_case()\ndecoded(bigint)", 'functions with a string as their body that call the extension are found');
 
+my ($generated) = slurp_file("$top/doc/uninstall.md") =~ /`ALTER TABLE (photos DROP made_at, ADD made_at[^`]*)`/
+  or die 'the document replaces no generated column';
+my ($time) = $fields =~ /^(.*\)), \(\(id/ or die 'no expression of the time';
+is( $node->safe_psql('kept', q{
+		CREATE TABLE decoding (id bigint, made_at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id)) STORED);
+		INSERT INTO decoding SELECT * FROM next_ids(1, 10);
+		ALTER TABLE } . $generated =~ s/photos/decoding/r =~ s/\Q(...)\E/($time)/r . q{;
+		SELECT bool_and(made_at = snowflake_timestamp(id)), count(made_at) FROM decoding;
+		DROP TABLE decoding}),
+	't|10', 'a generated column is replaced by one that calls no function');
+
 # Other defaults
 $node->safe_psql('kept', 'CREATE ROLE app LOGIN; GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO app');
 $reader = $node->background_psql('kept');
