@@ -7,7 +7,7 @@
 --
 -- To be run once, by the owner of the database or of a schema, as a whole:
 --
---		psql -X -1 -f portable/snowflake.sql
+--		psql -X -1 -v ON_ERROR_STOP=1 -f portable/snowflake.sql
 --
 -- Everything goes into the first schema of the search path.  If anything is
 -- wrong, nothing is installed.  It does not run a second time: nor does that
