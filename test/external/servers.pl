@@ -126,7 +126,11 @@ report('servers', 'hub, ' . join(', ', map { "$_ (shard $shard{$_})" } @writers)
 # ---------------------------------------------------------------------------
 # All write at once
 
+my ($by_name) = slurp_file("$top/doc/scaling.md") =~ /`(BEGIN;\s+DROP PUBLICATION photos;[^`]*)`/ or die 'no change to a publication of named tables';
+on('s1', 'BEGIN; DROP PUBLICATION photos; CREATE PUBLICATION photos FOR ALL TABLES; COMMIT');
 my @loads = map { start_load($_, 5, burst => $_ eq 's1') } @writers;
+sleep(2);
+on('s1', $by_name);
 is(scalar(grep { finished($_) } @loads), 4, 'four servers were written to at once, from four sessions each');
 my $rows = nothing_missing('after the load', @writers);
 cmp_ok($rows, '>', 10_000, 'four servers made more than 10,000 rows at once');
@@ -174,7 +178,11 @@ report('the same, its clock\'s error subtracted', "$corrected ms of " . ($lead +
 # ---------------------------------------------------------------------------
 # Each row is found by its ID alone
 
+# Of a logical shard, the subscriber has the rows, too.
 recipe('Move a shard', 0);
+on('hub', 'CREATE SCHEMA shard5; CREATE TABLE shard5.photos (id bigint PRIMARY KEY, title text)');
+on('s4', 'ALTER PUBLICATION photos ADD TABLE shard5.photos');
+on('hub', 'ALTER SUBSCRIPTION s4 REFRESH PUBLICATION');
 on('s4', q{INSERT INTO shard5.photos (title) SELECT 'shard5' FROM generate_series(1, 100)});
 
 recipe('postgres_fdw behind one parent', 0);
@@ -322,7 +330,8 @@ on('s3', $promote->{code});
 my $first = on('s3', q{INSERT INTO photos (title) VALUES ('s3') RETURNING id});
 my $gap = time() - $crashed;
 push @loads, start_load('s3', 8);
-recipe('After a failover of a publisher');
+my @after = recipe_blocks('After a failover of a publisher');
+recipe('After a failover of a publisher', 0 .. $#after - 1);
 is(join(', ', map { $_->{run}->finish ? 'finished' : 'broken off' } @loads),
 	'finished, finished, broken off, finished, finished',
 	'the other servers are written to during the failover, and the promoted standby after it');
@@ -336,6 +345,12 @@ cmp_ok($first, '>', $last, 'the first ID after the promotion is larger than the 
 report('the last ID before the crash was ahead of the clock by', on('dead', "SELECT snowflake_timestamp($last) - ended FROM photos WHERE id = $last"));
 report('from the crash to the first ID of the promoted standby', sprintf '%.1f s', $gap);
 report('rows that only the subscriber had', $lost);
+# The last step takes all rows again.
+recipe('After a failover of a publisher', -1);
+$node{hub}->wait_for_subscription_sync($node{s3}, 's3', 'app');
+is(on('hub', q{SELECT count(*), sum(id), md5(string_agg(title, ',' ORDER BY id)) FROM photos WHERE snowflake_shard(id) = 3}),
+	on('s3', q{SELECT count(*), sum(id), md5(string_agg(title, ',' ORDER BY id)) FROM photos}),
+	'the subscriber that has taken all rows of the promoted standby again has these and no others');
 
 # ---------------------------------------------------------------------------
 # A logical shard moves to a server whose clock is three minutes behind, under
@@ -349,14 +364,21 @@ ok($node{s4}->poll_query_until('app', "SELECT count(*) > $before + 200 FROM shar
 	# snowflake_advance() warns that the clock of s1 is behind.
 	local $ENV{PGOPTIONS} = '-c client_min_messages=error';
 	my @steps = recipe_blocks('Move a shard');
+	# The servers that are merged below need the procedure, too.
+	run_examples($node{s2}, 'app', grep { $_->{code} =~ /^CREATE PROCEDURE hand_over/m } @steps);
 	my ($call) = grep { $steps[$_]{code} =~ /^CALL hand_over/m } 0 .. $#steps;
-	recipe('Move a shard', 1 .. $call);
+	recipe('Move a shard', 1 .. $call - 1);
+	my ($with_hub) = slurp_file("$top/doc/scaling.md") =~ /`(CALL hand_over\('shard5\.photos', 'shard5', 's4'\))`/ or die 'no call that waits for the hub';
+	on('s4', $with_hub);
+	recipe('Move a shard', $call);
 	$node{s1}->safe_psql('app', (blocks_in('doc/operations.md', 'IDs are ahead of the clock'))[0]{code});
 	# A row that only one of them has is seen before anything is dropped.
 	my ($compare) = map { $_->{code} } grep { $_->{code} =~ /uniq --unique/ } @steps;
 	on('s1', q{INSERT INTO shard5.photos (id, title) VALUES (1, 'of s1')});
 	isnt((run_command([ 'bash', '-c', $compare ]))[0], '', 'the recipe shows that two servers do not have the same rows');
 	on('s1', 'DELETE FROM shard5.photos WHERE id = 1');
+	(my $compare_hub = $compare) =~ s/\bs1 s4\b/s1 s4 hub/ or die 'no servers to compare';
+	is((run_command([ 'bash', '-c', $compare_hub ]))[0], '', 'the subscriber has all rows of the shard before it takes them from the new server');
 	# A sequence that has made no ID has no time.
 	my ($time) = map { $_->{code} =~ /^(SELECT .*snowflake_status.*) \\gset$/m } @steps;
 	on('s4', q{CREATE SEQUENCE unused_seq; SELECT snowflake_alter_sequence('unused_seq')});
@@ -376,6 +398,9 @@ like(
 ok(finished(start_load('s1', 1, script => 'shard5.sql')), 'the shard is written to on the server where it is now');
 is(on('s1', "SELECT count(*) FILTER (WHERE id > $last) > 100, count(*) FILTER (WHERE id <= $last) FROM shard5.photos"),
 	't|' . ($written + $before), 'IDs of a shard that has moved are larger than before');
+caught_up('s1');
+is(on('hub', 'SELECT count(*), sum(id) FROM shard5.photos'), on('s1', 'SELECT count(*), sum(id) FROM shard5.photos'),
+	'the subscriber has the rows that were written before and after the shard moved, each once');
 $where{5} = [ 's1', 'shard5.photos' ];
 recipe('postgres_fdw behind one parent', 1, 2);
 found('after the move', 5 => $where{5});
