@@ -14,14 +14,13 @@ my ($version) = split /\./,
   $node->safe_psql('postgres', "SELECT default_version FROM pg_available_extensions WHERE name = 'pg_partman'");
 plan skip_all => 'pg_partman is not in this installation of PostgreSQL' if !$version;
 note "pg_partman $version";
-$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 
-my ($create, $settings) = grep { $_->{section} eq 'pg_partman' } blocks('doc/ranges.md');
+my ($create, $settings, $ahead, $move) = grep { $_->{section} eq 'pg_partman' } blocks('doc/ranges.md');
+$create->{code} =~ s/'range'/'native'/ or die 'no type of partitions' if $version < 5;
+run_examples($node, 'postgres', $create);
 is($node->safe_psql('postgres', q{SELECT DISTINCT snowflake_min_id(day + interval '24 hours') - snowflake_min_id(day)
 		FROM generate_series('2026-11-01Z'::timestamptz, '2026-11-30Z', '24 hours') AS day}),
 	724775731200000, 'a day has as many IDs as doc/ranges.md says');
-$create->{code} =~ s/'range'/'native'/ or die 'no type of partitions' if $version < 5;
-run_examples($node, 'postgres', $create);
 
 # Of each partition but the default one: from when, until when, how many rows
 my $partitions = <<'EOS';
@@ -35,6 +34,25 @@ my $today = $node->safe_psql('postgres', "SELECT date_trunc('day', now(), 'UTC')
 is($node->safe_psql('postgres', $partitions),
 	$node->safe_psql('postgres', "SELECT t, t + interval '1 day', 0 FROM generate_series('$today'::timestamptz, '$today'::timestamptz + interval '1 day', '1 day') AS t"),
 	'the first partitions are today and tomorrow in UTC');
+
+# Without rows
+$node->safe_psql('postgres', 'CREATE DATABASE without_rows');
+run_examples($node, 'without_rows', $create, $settings);
+my $days = q{SELECT t, t + interval '1 day', 0 FROM generate_series('%s'::timestamptz, '%1$s'::timestamptz + interval '%s days', '1 day') AS t};
+is($node->safe_psql('without_rows', $partitions), $node->safe_psql('postgres', sprintf $days, $today, 1),
+	'control: maintenance makes no partitions for a table without rows');
+run_examples($node, 'without_rows', $ahead);
+is($node->safe_psql('without_rows', $partitions), $node->safe_psql('postgres', sprintf $days, $today, 7),
+	'partitions are made by the clock');
+$node->safe_psql('without_rows', qq{INSERT INTO events (kind) VALUES ('now');
+	INSERT INTO events VALUES (snowflake_id('$today'::timestamptz + interval '200 hours', 5, 0), 'later')});
+fails_with($node, q{SELECT partman.run_maintenance('public.events')}, qr/default partition .* would be violated/,
+	'maintenance fails when rows came after all partitions', dbname => 'without_rows');
+run_examples($node, 'without_rows', $move);
+is($node->safe_psql('without_rows', $partitions), $node->safe_psql('postgres', sprintf $days, $today, 8) =~ s/\|0$/|1/r =~ s/\|0\n/|1\n/r,
+	'rows are moved from the default partition to one that begins at midnight');
+is($node->safe_psql('without_rows', q{SELECT count(*) FROM partman.check_default(); SELECT partman.run_maintenance('public.events') IS NULL}),
+	"0\nf", 'then maintenance goes on');
 
 # IDs of now, and of the coming days
 $node->safe_psql('postgres', "INSERT INTO events (kind) SELECT 'now' FROM generate_series(1, 100)");

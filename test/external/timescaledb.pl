@@ -17,7 +17,6 @@ shared_preload_libraries = 'timescaledb'
 timescaledb.telemetry_level = off
 EOC
 note('TimescaleDB ' . $node->safe_psql('postgres', "SELECT default_version FROM pg_available_extensions WHERE name = 'timescaledb'"));
-$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 
 my ($create, $drop) = grep { $_->{section} eq 'TimescaleDB' } blocks('doc/ranges.md');
 run_examples($node, 'postgres', $create);
