@@ -14,6 +14,7 @@ my ($function) = grep { $_->{code} =~ /FUNCTION make_partitions/ } blocks_in('do
 my ($left_behind, @steps) = blocks_in('doc/ranges.md', 'An existing table');
 is(@steps, 4, 'the recipe has four steps');
 my $recipe = join "\n", map { $_->{code} } @steps;
+my $text = slurp_file("$top/doc/ranges.md") =~ s/\s+/ /gr;
 my $in_three_days = q{snowflake_id(now() + interval '3 days', 5, 0)};
 
 # A database with make_partitions() and a table, or tables
@@ -38,6 +39,23 @@ is($node->safe_psql('alone', qq{INSERT INTO photos VALUES ($in_three_days) RETUR
 		tableoid::regclass::text = to_char(now() AT TIME ZONE 'UTC' + interval '3 days', '"photos_"YYYYMMDD')}),
 	't', 'an existing table gets a partition for each coming day');
 
+# --- in publications that do not name it ------------------------------------
+
+my ($via_root) = $text =~ /`(ALTER PUBLICATION everything SET \(.*?)`/ or die 'no command for a publication';
+database_with('published', q{
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text);
+	CREATE SCHEMA other;
+	CREATE PUBLICATION of_all_tables FOR ALL TABLES;
+	CREATE PUBLICATION of_schema FOR TABLES IN SCHEMA public;
+	CREATE PUBLICATION of_other_schema FOR TABLES IN SCHEMA other});
+is($node->safe_psql('published', $left_behind->{code}), "publication of_all_tables\npublication of_schema",
+	'publications of all tables and of the schema are listed');
+$node->safe_psql('published', $via_root =~ s/everything/$_/r) foreach 'of_all_tables', 'of_schema';
+is($node->safe_psql('published', $left_behind->{code}), '', 'publications that publish partitions as their table are not listed');
+$node->safe_psql('published', $recipe);
+is($node->safe_psql('published', q{SELECT pubname, tablename FROM pg_publication_tables ORDER BY 1}),
+	"of_all_tables|photos\nof_schema|photos", 'such publications publish the partitioned table as one');
+
 # --- beside an open transaction ---------------------------------------------
 
 my $photos = 'CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text)';
@@ -49,6 +67,13 @@ foreach my $step (0 .. $#steps)
 	my $number = $step + 1;
 
 	$reader->query_safe('BEGIN; SELECT count(*) FROM photos');
+	if ($step == 1)
+	{
+		# With this setting, as of a .psqlrc, psql goes on after a command that failed.
+		$node->psql('beside', "\\set ON_ERROR_ROLLBACK on\n$steps[$step]{code}", on_error_stop => 0);
+		is($node->safe_psql('beside', q{SELECT relname FROM pg_class JOIN pg_index ON indexrelid = oid WHERE indrelid = 'photos'::regclass}),
+			'photos_pkey', 'step 2 changes nothing if it gives up, even if psql goes on after errors');
+	}
 	if ($step != 2)
 	{
 		fails_with($node, $steps[$step]{code}, qr/^55P03/, "step $number does not wait for a transaction that uses the table", dbname => 'beside');
@@ -69,7 +94,7 @@ database_with('no_constraint', $photos);
 foreach my $without ('a constraint', 'a validated one')
 {
 	$node->safe_psql('no_constraint', $steps[0]{code}) if $without ne 'a constraint';
-	$node->psql('no_constraint', $steps[1]{code} =~ s/^ALTER TABLE photos VALIDATE.*//r, on_error_stop => 0, stderr => \my $error);
+	$node->psql('no_constraint', $steps[1]{code} =~ s/^ALTER TABLE photos VALIDATE.*//mr, on_error_stop => 0, stderr => \my $error);
 	like($error, qr/syntax error at or near ":"/, "step 2 fails without $without");
 	is($node->safe_psql('no_constraint', $partitions), 0, "step 2 changes nothing without $without");
 }
@@ -77,10 +102,10 @@ foreach my $without ('a constraint', 'a validated one')
 # --- by months, in sessions of another time zone ---------------------------
 
 # What the document says to write in place of the example's expressions
-my $text = slurp_file("$top/doc/ranges.md") =~ s/\s+/ /gr;
 my ($first_of_month) = $text =~ /must be the first of a month in UTC .*?: `(.*?)`/ or die 'no first of a month';
 my ($two_months) = $text =~ /partitions up to two months from now by `(.*?)`/ or die 'no call for months';
 my ($every_day) = $text =~ /call `make_partitions\(\)` every day, .*? by `(.*?)`/ or die 'no call for every day';
+my ($every_day_months) = $text =~ /Every day, call `(.*?)`/ or die 'no call for every day that makes months';
 
 # Of the expression in sessions whose clocks change in the next month, and shortly
 # before and on the last day of a month
@@ -116,7 +141,7 @@ sub partitions_follow
 my $by_months = $recipe =~ s/date_trunc\('day', .* interval '48 hours'/$first_of_month/r =~ s/make_partitions\(.*\)/$two_months/r;
 foreach (
 	[ by_days => $recipe, $every_day, q{date_trunc('day', now(), 'UTC') + interval '48 hours'} ],
-	[ by_months => $by_months, $every_day =~ s/3 days'/2 months', 'month'/r, $first_of_month ])
+	[ by_months => $by_months, $every_day_months, $first_of_month ])
 {
 	my ($database, $code, $call, $midnight) = @$_;
 
@@ -264,16 +289,19 @@ my $view_before = $node->safe_psql('recreated', $view);
 my ($print_view, $print_function) = $text =~ /by `(\\sv) recent` or `(\\sf) how_many`/ or die 'no commands that print';
 my $view_command = $node->safe_psql('recreated', "$print_view titles");
 my $function_command = $node->safe_psql('recreated', "$print_function how_many");
+my ($drop_table) = $text =~ /`(ALTER PUBLICATION everything DROP TABLE .*?)`/ or die 'no command that takes the table out of a publication';
+my ($owned_by) = $text =~ /`(ALTER SEQUENCE \S+ OWNED BY .*?)`/ or die 'no command for the owner of a sequence';
+my ($setval, $drop_identity) = $text =~ /`(SELECT setval\(.*?)`.*?`(ALTER TABLE photos_old ALTER version .*?)`/ or die 'no commands for an identity column';
 my $in_step_2 = qq{
 	$function_command;
 	DROP FUNCTION shown; CREATE FUNCTION shown(photos) RETURNS text LANGUAGE sql AS 'SELECT \$1.title';
 	ALTER TABLE comments DROP CONSTRAINT comments_photo_id_fkey;
 	ALTER TABLE comments ADD CONSTRAINT comments_photo_id_fkey FOREIGN KEY (photo_id) REFERENCES photos NOT VALID;
-	ALTER PUBLICATION everything DROP TABLE photos_old;
+	$drop_table;
 	ALTER PUBLICATION everything ADD TABLE photos;
-	ALTER SEQUENCE photos_id_seq OWNED BY photos.id;
-	SELECT setval(pg_get_serial_sequence('photos', 'version'), last_value) FROM photos_version_seq;
-	ALTER TABLE photos_old ALTER version DROP IDENTITY;
+	$owned_by;
+	$setval;
+	$drop_identity;
 };
 my $after_step_2 = qq{
 	$view_command;
