@@ -62,7 +62,7 @@ $node->safe_psql('postgres', 'ALTER DATABASE original RENAME TO app');
 
 # --- a target that makes IDs already ---------------------------------------
 
-my ($leave_out) = slurp_file("$top/doc/administration.md") =~ /`(pg_restore -l app\.dump \| grep -v [^`]*)`/;
+my ($leave_out) = slurp_file("$top/doc/administration.md") =~ /`(pg_restore -l app\.dump\s+\|\s+grep -v [^`]*)`/;
 shell('pg_dump -Fc -f app.dump app; pg_dump -t photos -f single.sql app', 'pg_dump dumps all, and a single table');
 my $goes_back = q{SELECT last_value < (1::bigint << 49) FROM next_id_seq};
 foreach my $target ([ 'whole', 'pg_restore -d whole app.dump', 1 ], [ 'filtered', "$leave_out; pg_restore -L list -d filtered app.dump", 0 ],
