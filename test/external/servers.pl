@@ -449,7 +449,7 @@ $node{clone}->init_from_backup($node{s3}, 'clone');
 servers_are(\%node);
 $node{clone}->start;
 is(on('clone', 'SHOW snowflake.shard'), 3, 'a clone has the number of its original');
-my ($places, $change) = map { $_->{code} } grep { $_->{code} =~ /^-- on the clone\n(WITH|ALTER DATABASE)/ } blocks_in('doc/administration.md', 'Places that set a shard');
+my ($places, $change) = map { $_->{code} } grep { $_->{code} =~ /^-- on the clone\n(WITH|LOAD)/ } blocks_in('doc/administration.md', 'Places that set a shard');
 is(on('clone', $places), 'setting of database app|snowflake.shard=3', 'the list of places shows where the clone has its number from');
 on('clone', $change);
 is(on('clone', $places), 'setting of database app|snowflake.shard=6', 'the list of places shows the clone\'s own number');

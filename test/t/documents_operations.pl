@@ -100,9 +100,9 @@ my @as_operator = (dbname => 'app', extra_params => [ '-U', 'operator' ]);
 fails_with($node, 'ALTER DATABASE app SET snowflake.shard = 6', qr/^42501/,
 	'ALTER DATABASE by an owner who has not loaded the library fails', @as_owner);
 $node->safe_psql('app', $by_owner, @as_owner);
-is($node->safe_psql('app', 'SELECT snowflake_shard(next_id())'), 6, 'ALTER DATABASE by an owner who has loaded the library sets the shard');
+is($node->safe_psql('app', 'SELECT snowflake_shard(next_id())'), 5, 'ALTER DATABASE by an owner who has loaded the library sets the shard');
 
-is($node->safe_psql('app', $show, @as_operator), 6, 'a new session shows the shard that applies to it');
+is($node->safe_psql('app', $show, @as_operator), 5, 'a new session shows the shard that applies to it');
 $node->safe_psql('postgres', 'ALTER DATABASE app RESET ALL');
 is($node->safe_psql('app', $show), '', 'a new session shows nothing for a shard that was set for the server and is no longer');
 is($node->safe_psql('app', "SELECT FROM snowflake_shard(1); $show"), -1, 'a session that has loaded the library shows -1 for a shard that is not set');

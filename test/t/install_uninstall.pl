@@ -110,6 +110,8 @@ $node->safe_psql('kept', q{
 	CREATE TABLE foreigners (id bigint DEFAULT own.next_id(1));
 	CREATE FUNCTION upper_case() RETURNS bigint LANGUAGE sql AS 'SELECT NEXT_ID (1)';
 	CREATE FUNCTION decoded(id bigint) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN snowflake_shard(id); END';
+	CREATE FUNCTION in_json(id bigint) RETURNS json LANGUAGE sql AS 'SELECT to_json(id::snowflake)';
+	CREATE FUNCTION last() RETURNS bigint LANGUAGE sql AS 'SELECT last_value FROM next_id_seq';
 	CREATE FUNCTION neither() RETURNS int LANGUAGE sql AS $$SELECT 1 AS next_id$$;
 	INSERT INTO albums SELECT FROM generate_series(1, 10);
 	INSERT INTO photos SELECT id, id, ARRAY[id], 17 FROM albums;
@@ -172,7 +174,7 @@ my ($min_max) = $bounds =~ /SELECT (.*);/s;
 $min_max =~ s/now\(\)/t/g;
 is($node->safe_psql('kept', "SELECT bool_and(($min_max) = (snowflake_min_id(t), snowflake_max_id(t))), count(*) FROM $times"),
 	't|6001', 'expressions bound times as the functions do');
-is($node->safe_psql('kept', $strings), "upper_case()\ndecoded(bigint)", 'functions with a string as their body that call the extension are found');
+is($node->safe_psql('kept', $strings), "upper_case()\ndecoded(bigint)\nin_json(bigint)\nlast()", 'functions with a string as their body that use the extension are found');
 
 my ($generated) = slurp_file("$top/doc/uninstall.md") =~ /`ALTER TABLE (photos DROP made_at, ADD made_at[^`]*)`/
   or die 'the document replaces no generated column';

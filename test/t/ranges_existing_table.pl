@@ -249,7 +249,7 @@ my $with_objects = q{
 	CREATE FUNCTION shown(photos) RETURNS text LANGUAGE sql AS 'SELECT $1.title';
 	CREATE TABLE comments (photo_id bigint REFERENCES photos);
 	CREATE POLICY of_photos ON comments USING (photo_id IN (SELECT id FROM photos));
-	CREATE PUBLICATION everything FOR TABLE photos;
+	CREATE PUBLICATION of_photos FOR TABLE photos;
 	GRANT SELECT ON photos TO reporter;
 	ALTER VIEW titles OWNER TO reporter;
 	ALTER VIEW titles SET (security_barrier);
@@ -270,13 +270,13 @@ database_with('recreated', $with_objects);
 $node->safe_psql('recreated', q{
 	ALTER TABLE photos ADD version int GENERATED ALWAYS AS IDENTITY;
 	INSERT INTO photos (title) VALUES ('first'), ('second'); INSERT INTO comments VALUES (1);
-	ALTER PUBLICATION everything SET (publish_via_partition_root = true)});
+	ALTER PUBLICATION of_photos SET (publish_via_partition_root = true)});
 is($node->safe_psql('recreated', $left_behind->{code}) . "\n", <<'EOS', 'all that would stay with the old table is listed');
 constraint comments_photo_id_fkey on table comments
 function how_many()
 function shown(photos)
 policy of_photos on table comments
-publication of table photos in publication everything
+publication of table photos in publication of_photos
 rule _RETURN on materialized view number
 rule _RETURN on view titles
 sequence photos_id_seq
@@ -289,7 +289,8 @@ my $view_before = $node->safe_psql('recreated', $view);
 my ($print_view, $print_function) = $text =~ /by `(\\sv) recent` or `(\\sf) how_many`/ or die 'no commands that print';
 my $view_command = $node->safe_psql('recreated', "$print_view titles");
 my $function_command = $node->safe_psql('recreated', "$print_function how_many");
-my ($drop_table) = $text =~ /`(ALTER PUBLICATION everything DROP TABLE .*?)`/ or die 'no command that takes the table out of a publication';
+my ($drop_table, $add_table) = $text =~ /`(ALTER PUBLICATION of_photos DROP TABLE .*?)`,\s+and\s+then\s+`(ALTER PUBLICATION of_photos ADD .*?)`/
+  or die 'no commands for a publication that names the table';
 my ($owned_by) = $text =~ /`(ALTER SEQUENCE \S+ OWNED BY .*?)`/ or die 'no command for the owner of a sequence';
 my ($setval, $drop_identity) = $text =~ /`(SELECT setval\(.*?)`.*?`(ALTER TABLE photos_old ALTER version .*?)`/ or die 'no commands for an identity column';
 my $in_step_2 = qq{
@@ -298,7 +299,7 @@ my $in_step_2 = qq{
 	ALTER TABLE comments DROP CONSTRAINT comments_photo_id_fkey;
 	ALTER TABLE comments ADD CONSTRAINT comments_photo_id_fkey FOREIGN KEY (photo_id) REFERENCES photos NOT VALID;
 	$drop_table;
-	ALTER PUBLICATION everything ADD TABLE photos;
+	$add_table;
 	$owned_by;
 	$setval;
 	$drop_identity;
