@@ -130,6 +130,8 @@ $node->safe_psql('postgres', 'CREATE DATABASE api OWNER app_owner');
 	is($err, '', 'the owner of a database can install into a schema of its own');
 }
 run_examples($node, 'api', @api);
+is($node->safe_psql('api', q{SET ROLE app_user; INSERT INTO albums (title) VALUES ('second') RETURNING ids.snowflake_shard(id)}),
+	5, 'a role with the privileges of the example inserts into a table in an exposed schema');
 is($node->safe_psql('api', q{SELECT count(*) FROM pg_proc WHERE pronamespace = 'public'::regnamespace}),
 	0, 'web clients find no function in the schema that PostgREST exposes');
 # Where web clients can call all functions, a role with privileges on the sequence could stop all others, also by an
