@@ -35,6 +35,7 @@ EOC
 	on($name, 'CREATE EXTENSION citus');
 }
 on('coordinator', sprintf q{SELECT citus_set_coordinator_host('%s', %d)}, $node{coordinator}->host, $node{coordinator}->port);
+is(on('worker1', 'SELECT groupid FROM pg_dist_local_group'), 0, 'a worker that is not added yet has the group of the coordinator');
 on('coordinator', sprintf q{SELECT citus_add_node('%s', %d)}, $node{$_}->host, $node{$_}->port) for 'worker1', 'worker2';
 note(on('coordinator', 'SELECT citus_version()'));
 
