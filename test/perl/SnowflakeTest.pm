@@ -530,7 +530,7 @@ sub copied_installation
 	copy($_, "$to{sharedir}/extension") foreach glob "\Q$installed$from{sharedir}\E/extension/snowflake*";
 	if (defined $other)
 	{
-		_link_all("$other$from{pkglibdir}", $to{pkglibdir}, qr/^bitcode$/);
+		_link_all("$other$from{pkglibdir}", $to{pkglibdir}, qr/^(bitcode|pgxs)$/);
 		_link_all("$other$from{sharedir}/extension", "$to{sharedir}/extension", qr/^snowflake\b/);
 	}
 
