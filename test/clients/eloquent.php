@@ -88,6 +88,12 @@ class TextTag extends Tag
     protected $table = 'tags';
     protected $keyType = 'string';
 }
+// A column that refers to a key is no key.
+class TextPhoto extends Photo
+{
+    protected $table = 'photos';
+    protected $casts = ['album_id' => 'string'];
+}
 $tag = Tag::create();
 $textTag = TextTag::find($tag->id);
 
@@ -101,6 +107,8 @@ echo 'recent ', $ids($recent), "\n";
 echo 'types Eloquent: ', get_debug_type($photo->id), ' ', get_debug_type($tag->id), "\n";
 echo 'tags ', $tag->id, ' ', $textTag->id, "\n";
 echo 'json ', $tag->toJson(), ' ', $textTag->toJson(), "\n";
+echo 'refers ', Photo::find($coverId)->setVisible(['album_id'])->toJson(), ' ',
+    TextPhoto::find($coverId)->setVisible(['album_id'])->toJson(), "\n";
 echo 'without_zone ', count($since($hourAgo)), "\n";
 
 // What id() makes

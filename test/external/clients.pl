@@ -141,6 +141,8 @@ prepare('eloquent', 'own');
 ran('Eloquent', `dpkg-query -W -f='\${Version}' php-illuminate-database`);
 is($said{json}, sql('eloquent', q(SELECT format('{"id":%s} {"id":"%1$s"}', id) FROM tags)),
 	'eloquent: JSON has a number, unless the key is a string');
+is($said{refers}, sql('eloquent', q(SELECT format('{"album_id":%s} {"album_id":"%1$s"}', album_id) FROM photos WHERE album_id IS NOT NULL)),
+	'eloquent: JSON has a number for a column that refers to a key, unless it is cast to a string');
 is($said{plain}, 1, 'eloquent: id() is a bigserial');
 is($said{last_insert_id}, 1, "eloquent: lastInsertId() is the value of another table's sequence");
 is($said{without_zone}, 0, 'eloquent: a bound DateTime loses its zone');
