@@ -44,12 +44,15 @@ is($node->safe_psql('without_rows', $partitions), $node->safe_psql('postgres', s
 run_examples($node, 'without_rows', $ahead);
 is($node->safe_psql('without_rows', $partitions), $node->safe_psql('postgres', sprintf $days, $today, 7),
 	'partitions are made by the clock');
+# Maintenance of pg_partman 5 does not look at the default partition before it comes to its days.
 $node->safe_psql('without_rows', qq{INSERT INTO events (kind) VALUES ('now');
-	INSERT INTO events VALUES (snowflake_id('$today'::timestamptz + interval '200 hours', 5, 0), 'later')});
+	INSERT INTO events SELECT snowflake_id('$today'::timestamptz + hours * interval '1 hour', 5, 0), 'later' FROM unnest(ARRAY[180, 200]) AS hours});
 fails_with($node, q{SELECT partman.run_maintenance('public.events')}, qr/default partition .* would be violated/,
 	'maintenance fails when rows came after all partitions', dbname => 'without_rows');
 run_examples($node, 'without_rows', $move);
-is($node->safe_psql('without_rows', $partitions), $node->safe_psql('postgres', sprintf $days, $today, 8) =~ s/\|0$/|1/r =~ s/\|0\n/|1\n/r,
+my @expected = split /\n/, $node->safe_psql('postgres', sprintf $days, $today, 8);
+s/\|0$/|1/ foreach @expected[0, -2, -1];
+is($node->safe_psql('without_rows', $partitions), join("\n", @expected),
 	'rows are moved from the default partition to one that begins at midnight');
 is($node->safe_psql('without_rows', q{SELECT count(*) FROM partman.check_default(); SELECT partman.run_maintenance('public.events') IS NULL}),
 	"0\nf", 'then maintenance goes on');
