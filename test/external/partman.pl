@@ -15,7 +15,7 @@ my ($version) = split /\./,
 plan skip_all => 'pg_partman is not in this installation of PostgreSQL' if !$version;
 note "pg_partman $version";
 
-my ($create, $settings, $ahead, $move) = grep { $_->{section} eq 'pg_partman' } blocks('doc/ranges.md');
+my ($create, $settings, $ahead, $move) = blocks_in('doc/ranges.md', 'pg_partman');
 $create->{code} =~ s/'range'/'native'/ or die 'no type of partitions' if $version < 5;
 run_examples($node, 'postgres', $create);
 is($node->safe_psql('postgres', q{SELECT DISTINCT snowflake_min_id(day + interval '24 hours') - snowflake_min_id(day)
@@ -31,14 +31,14 @@ FROM (SELECT inhrelid::regclass AS partition, regexp_match(pg_get_expr(relpartbo
 WHERE bounds IS NOT NULL ORDER BY 1
 EOS
 my $today = $node->safe_psql('postgres', "SELECT date_trunc('day', now(), 'UTC')");
-is($node->safe_psql('postgres', $partitions),
-	$node->safe_psql('postgres', "SELECT t, t + interval '1 day', 0 FROM generate_series('$today'::timestamptz, '$today'::timestamptz + interval '1 day', '1 day') AS t"),
+# The same of empty partitions from a day on, one for each day
+my $days = q{SELECT t, t + interval '1 day', 0 FROM generate_series('%s'::timestamptz, '%1$s'::timestamptz + interval '%s days', '1 day') AS t};
+is($node->safe_psql('postgres', $partitions), $node->safe_psql('postgres', sprintf $days, $today, 1),
 	'the first partitions are today and tomorrow in UTC');
 
 # Without rows
 $node->safe_psql('postgres', 'CREATE DATABASE without_rows');
 run_examples($node, 'without_rows', $create, $settings);
-my $days = q{SELECT t, t + interval '1 day', 0 FROM generate_series('%s'::timestamptz, '%1$s'::timestamptz + interval '%s days', '1 day') AS t};
 is($node->safe_psql('without_rows', $partitions), $node->safe_psql('postgres', sprintf $days, $today, 1),
 	'control: maintenance makes no partitions for a table without rows');
 run_examples($node, 'without_rows', $ahead);

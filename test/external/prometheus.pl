@@ -12,7 +12,7 @@ use SnowflakeTest;
 
 my $packages = unpack_packages(qw(prometheus prometheus-postgres-exporter))
   or plan skip_all => 'prometheus and prometheus-postgres-exporter cannot be had';
-my ($query, $rules, $left_out) = map { $_->{code} } grep { $_->{section} eq 'Prometheus' } blocks('doc/administration.md');
+my ($query, $rules, $left_out) = map { $_->{code} } blocks_in('doc/administration.md', 'Prometheus');
 my $dir = PostgreSQL::Test::Utils::tempdir();
 append_to_file("$dir/queries.yml", $query);
 append_to_file("$dir/rules.yml", $rules);

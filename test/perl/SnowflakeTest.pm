@@ -387,12 +387,19 @@ sub sqlstate_of
 sub error_of_step
 {
 	my ($node, $database, $sql) = @_;
-	my $error;
 
-	wait_for(sub {
-		$node->psql($database, $sql, stderr => \$error);
-		return $error !~ /canceling statement due to lock timeout/ });
-	return $error;
+	return _until_locked(sub { $node->psql($database, $sql, stderr => \my $error); return $error });
+}
+
+# Call a function until what it returns, which is what a step of a document has
+# printed, is no lock timeout.  Returns that.
+sub _until_locked
+{
+	my ($type) = @_;
+	my $output;
+
+	wait_for(sub { $output = $type->(); return $output !~ /canceling statement due to lock timeout/ });
+	return $output;
 }
 
 # The plan of a query, after settings if there are any
@@ -640,13 +647,11 @@ sub run_examples
 	{
 		my $clock = $block->{code} =~ /next_ids?\(|\bnow\(|clock_timestamp\(|current_date|snowflake_status\(|snowflake_sequences|last_value|bench\//;
 		my ($title) = $block->{code} =~ /^(?!--|BEGIN;|SET |DO \$\$)(.{1,60})/m;
-		my $output;
-
-		wait_for(sub {
-			$output = '';
+		my $output = _until_locked(sub {
+			my $printed = '';
 			IPC::Run::run([ 'psql', '-Xq', '-P', 'footer=off', '-d', $node->connstr($database) ],
-				'<', \$block->{code}, '>&', \$output);
-			return $output !~ /canceling statement due to lock timeout/ });
+				'<', \$block->{code}, '>&', \$printed);
+			return $printed });
 		is(_normalised($output, $clock), _normalised($block->{shown} // '', $clock),
 			"$block->{document}: this example prints " . (defined $block->{shown} ? 'what is shown' : 'nothing') . ": $title");
 	}
