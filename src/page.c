@@ -182,7 +182,7 @@ page_check(SequenceState *seq)
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("page of sequence \"%s\" is damaged",
 						get_rel_name(seq->relid)),
-				 errhint("Make a new sequence that starts above every value that was used.")));
+				 errhint("Use a new sequence with a new shard.")));
 	}
 
 	page_pinned.tuple = (HeapTupleHeader) PageGetItem(page, item);
