@@ -56,7 +56,7 @@ prove_installcheck: ledger
 	$(PROVE) -I '$(top_srcdir)/src/test/perl' -I test/perl $(PROVE_FLAGS) \
 	$(if $(PROVE_TESTS),$(PROVE_TESTS),test/t/*.pl)
 
-# Clients that keep a ledger of the IDs they received, for test/t/ and script/soak
+# Clients that keep a ledger of the IDs they received, for test/t/, script/soak and script/power
 ledger: $(addprefix test/ledger/, check.c ledger.h main.c record.c run.c selftest.c session.h turns.c)
 	$(CC) $(CFLAGS) $(CPPFLAGS) -I'$(includedir)' $(filter %.c,$^) $(LDFLAGS) -L'$(libdir)' -lpq -o $@
 

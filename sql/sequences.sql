@@ -1,6 +1,6 @@
 --
--- Which sequences serve a layout: snowflake_alter_sequence() and the view
--- snowflake_sequences
+-- Which sequences serve a layout: snowflake_alter_sequence() and
+-- snowflake_sequences()
 --
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
@@ -152,7 +152,7 @@ SET ROLE regress_sf_owner;
 SELECT snowflake_alter_sequence('kept', 'twitter') IS NOT NULL;
 RESET ROLE;
 
--- the view has every sequence whose MAXVALUE is a built-in layout's
+-- snowflake_sequences() has every sequence whose MAXVALUE is a built-in layout's
 SELECT setval('small_id_seq', (snowflake_min_id(now() + interval '2 days', 'twitter') >> 22) * 4096) > 0;
 CREATE SEQUENCE waiting MAXVALUE 1125899906841599;
 SELECT setval('waiting', (snowflake_min_id(now() + interval '30 min') >> 23) * 1024) > 0;

@@ -1,6 +1,6 @@
 # script/lib/roots.sh
-#	  Throw-away roots of Debian, for script/fresh, script/matrix and
-#	  script/package.  Sourced, not run.
+#	  Throw-away roots of Debian, for script/fresh, script/images, script/matrix
+#	  and script/package.  Sourced, not run.
 #
 # A root is made by debootstrap.  What runs in it has namespaces of its own:
 # nothing of it is left mounted or running, however it ends.  A root may be of

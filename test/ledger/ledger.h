@@ -9,8 +9,8 @@
  * write them to disk, so a ledger of any length takes little memory.
  *
  * All that the ledger knows of the extension is what every client may know:
- * the functions next_id() and next_ids(), and where Instagram's fields are in
- * an ID.  It knows nothing of sequences' pages, of WAL, of why a server went
+ * the functions next_id(), next_ids() and snowflake_advance(), and where
+ * Instagram's fields are in an ID.  It knows nothing of sequences' pages, of WAL, of why a server went
  * away, or of who set its clock.
  *
  * Times are nanoseconds of CLOCK_MONOTONIC, so all clients, and the processes
