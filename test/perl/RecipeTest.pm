@@ -46,7 +46,7 @@ sub caught_up { $node->{$_}->wait_for_catchup($_) for @_; return }
 sub recipe_blocks
 {
 	my ($section) = @_;
-	my @blocks = grep { $_->{section} eq $section && $_->{code} =~ $on } blocks($document);
+	my @blocks = grep { $_->{code} =~ $on } blocks_in($document, $section);
 	die "nothing to run in \"$section\"" unless @blocks;
 	return @blocks;
 }

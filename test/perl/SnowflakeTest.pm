@@ -388,12 +388,12 @@ sub error_of_step
 {
 	my ($node, $database, $sql) = @_;
 
-	return _until_locked(sub { $node->psql($database, $sql, stderr => \my $error); return $error });
+	return _past_lock_timeouts(sub { $node->psql($database, $sql, stderr => \my $error); return $error });
 }
 
 # Call a function until what it returns, which is what a step of a document has
 # printed, is no lock timeout.  Returns that.
-sub _until_locked
+sub _past_lock_timeouts
 {
 	my ($type) = @_;
 	my $output;
@@ -647,7 +647,7 @@ sub run_examples
 	{
 		my $clock = $block->{code} =~ /next_ids?\(|\bnow\(|clock_timestamp\(|current_date|snowflake_status\(|snowflake_sequences|last_value|bench\//;
 		my ($title) = $block->{code} =~ /^(?!--|BEGIN;|SET |DO \$\$)(.{1,60})/m;
-		my $output = _until_locked(sub {
+		my $output = _past_lock_timeouts(sub {
 			my $printed = '';
 			IPC::Run::run([ 'psql', '-Xq', '-P', 'footer=off', '-d', $node->connstr($database) ],
 				'<', \$block->{code}, '>&', \$printed);
