@@ -10,8 +10,8 @@
  *
  * All that the ledger knows of the extension is what every client may know:
  * the functions next_id(), next_ids() and snowflake_advance(), and where
- * Instagram's fields are in an ID.  It knows nothing of sequences' pages, of WAL, of why a server went
- * away, or of who set its clock.
+ * Instagram's fields are in an ID.  It knows nothing of sequences' pages, of
+ * WAL, of why a server went away, or of who set its clock.
  *
  * Times are nanoseconds of CLOCK_MONOTONIC, so all clients, and the processes
  * that step a server's clock, must be on one machine.
