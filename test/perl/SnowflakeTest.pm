@@ -485,9 +485,10 @@ sub hold_at
 		'<', \'', '>', \$log, '2>', \$log,
 		IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
 	push @held, \%held;
-	# gdb goes on after an error, so what it says is looked at, too.
-	wait_for(sub { $held{run}->pump_nb; $log =~ /^attached$/m || -e $held{reached} || !$held{run}->pumpable });
-	$held{attached} = $log =~ /^Breakpoint 1 at.*^attached$/ms || -e $held{reached};
+	# gdb goes on after an error, to the file "reached" as well, so only what it says
+	# tells.
+	wait_for(sub { $held{run}->pump_nb; $log =~ /^attached$/m || !$held{run}->pumpable });
+	$held{attached} = $log =~ /^Breakpoint 1 at.*^attached$/ms;
 	return \%held;
 }
 
