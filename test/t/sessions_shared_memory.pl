@@ -44,13 +44,16 @@ is($node->lsn('insert'), $lsn, 'and writes no record for any of them');
 
 # A transaction that makes a sequence has to rely on its own record, because nobody
 # notes it.
-is($node->safe_psql('postgres', q{
+my ($from, $ids, $to) = split /\n/, $node->safe_psql('postgres', q{
 	BEGIN;
 	SELECT format('CREATE SEQUENCE new MAXVALUE 1125899906841599 START %s', (snowflake_min_id(now() + interval '1 day') >> 23) * 1024) \gexec
-	SELECT pg_current_wal_insert_lsn() AS lsn \gset
+	SELECT pg_current_wal_insert_lsn();
 	SELECT count(next_id(5, 'new')) FROM generate_series(1, 1000);
-	SELECT pg_current_wal_insert_lsn() - :'lsn' < 1000;
-	COMMIT}), "1000\nt", 'a transaction writes one record for a thousand IDs of a sequence that it has made');
+	SELECT pg_current_wal_insert_lsn();
+	COMMIT});
+is($ids, 1000, 'a transaction takes a thousand IDs of a sequence that it has made');
+my ($records) = run_command([ 'pg_waldump', '-p', $node->data_dir . '/pg_wal', '-r', 'Sequence', '-s', $from, '-e', $to ]);
+is(scalar(() = $records =~ /^rmgr/mg), 1, 'and writes one record for them');
 
 # A session that has used the sequence, too, does not trust a page that owes its LSN
 # to somebody else's record, such as nextval()'s, which covers 32 values.
