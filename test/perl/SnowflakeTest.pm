@@ -29,7 +29,7 @@ our @EXPORT = qw($top
   times_asleep send_sql session_prints fails_with sqlstate_of error_of_step plan_of catalog_of wait_for
   gdb_is_installed hold_at let_go
   file_of write_file copied_installation get_extension unpack_packages
-  blocks blocks_in run_examples NOBODY_FLUSHES WAITS_FOR_PAGE);
+  blocks blocks_in run_examples wal_records NOBODY_FLUSHES WAITS_FOR_PAGE);
 
 # Settings of a server where nobody but the test flushes WAL or pages, and where
 # a sequence's mark may be far ahead of the clock.
@@ -40,6 +40,14 @@ checkpoint_timeout = 1h
 autovacuum = off
 snowflake.max_lead = '30d'
 EOC
+
+# What pg_waldump prints of the WAL from one LSN to another.
+sub wal_records
+{
+	my ($node, $from, $to, @options) = @_;
+	my ($records) = run_command([ 'pg_waldump', '-p', $node->data_dir . '/pg_wal', '-s', $from, '-e', $to, @options ]);
+	return $records;
+}
 
 # Whether what pg_stat_activity shows waits for the lock on a page, which until
 # 18 has one name for all modes.

@@ -16,7 +16,7 @@ sub records_of_copy
 	my $from = $node->lsn('insert');
 	$node->safe_psql('postgres', "COPY $table (n) FROM stdin;\n" . join("\n", 1 .. 1000) . "\n\\.\n");
 	my $to = $node->safe_psql('postgres', 'SELECT pg_switch_wal()');
-	my ($records) = run_command([ 'pg_waldump', '-p', $node->data_dir . '/pg_wal', '-s', $from, '-e', $to ]);
+	my $records = wal_records($node, $from, $to);
 	my $many = () = $records =~ /desc: MULTI_INSERT/g;
 	my $one = () = $records =~ /desc: INSERT(?:\+INIT)? off/g;
 	return ($many, $one);

@@ -52,7 +52,7 @@ my ($from, $ids, $to) = split /\n/, $node->safe_psql('postgres', q{
 	SELECT pg_current_wal_insert_lsn();
 	COMMIT});
 is($ids, 1000, 'a transaction takes a thousand IDs of a sequence that it has made');
-my ($records) = run_command([ 'pg_waldump', '-p', $node->data_dir . '/pg_wal', '-r', 'Sequence', '-s', $from, '-e', $to ]);
+my $records = wal_records($node, $from, $to, '-r', 'Sequence');
 is(scalar(() = $records =~ /^rmgr/mg), 1, 'and writes one record for them');
 
 # A session that has used the sequence, too, does not trust a page that owes its LSN

@@ -131,8 +131,7 @@ $standby->stop;
 # record's own data, which pg_waldump prints first.
 my $from = $node->lsn('insert');
 $node->safe_psql('postgres', q{SELECT setval('used', last_value + 2000000) FROM used; SELECT next_id(5, 'used')});
-my ($records) = run_command([ 'pg_waldump', '-p', $node->data_dir . '/pg_wal', '-r', 'Sequence',
-		'-s', $from, '-e', $node->lsn('flush') ]);
+my $records = wal_records($node, $from, $node->lsn('flush'), '-r', 'Sequence');
 my ($file) = $node->safe_psql('postgres', q{SELECT pg_relation_filepath('used')}) =~ m{^base/(.*)};
 is(scalar(() = $records =~ m{ rel 1663/\Q$file\E, blkref #0: rel 1663/\Q$file\E }g), 2,
 	'the records of setval() and next_id() name the sequence\'s file');
