@@ -75,7 +75,15 @@ COMMENT ON FUNCTION snowflake_layouts() IS
 
 CREATE SEQUENCE next_id_seq MAXVALUE 1125899906841599;
 
-ALTER SEQUENCE next_id_seq OWNER TO @extowner@;
+-- Not by PostgreSQL's macro for the owner's name, which refuses names with
+-- quotes.
+DO $$
+BEGIN
+	EXECUTE (SELECT format('ALTER SEQUENCE next_id_seq OWNER TO %I', rolname)
+			 FROM pg_catalog.pg_extension JOIN pg_catalog.pg_roles ON pg_roles.oid = extowner
+			 WHERE extname = 'snowflake');
+END
+$$;
 
 SELECT pg_catalog.pg_extension_config_dump('next_id_seq', '');
 
@@ -155,36 +163,12 @@ COMMENT ON FUNCTION next_ids(bigint, bigint, regclass, snowflake_layout) IS
 
 -- STABLE in place of VOLATILE, for COPY alone; planner.c says why.
 
-CREATE FUNCTION snowflake_next_id_in_copy()
+CREATE FUNCTION snowflake_next_id_in_copy(value internal, replaced oid, shard bigint, sequence regclass, layout snowflake_layout)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
 LANGUAGE C STABLE PARALLEL UNSAFE;
 
-COMMENT ON FUNCTION snowflake_next_id_in_copy() IS
-'for the planner: stands for next_id() while COPY evaluates a column default';
-
-CREATE FUNCTION snowflake_next_id_in_copy(shard bigint)
-RETURNS bigint
-AS 'MODULE_PATHNAME'
-LANGUAGE C STABLE PARALLEL UNSAFE;
-
-COMMENT ON FUNCTION snowflake_next_id_in_copy(bigint) IS
-'for the planner: stands for next_id() while COPY evaluates a column default';
-
-CREATE FUNCTION snowflake_next_id_in_copy(shard bigint, sequence regclass)
-RETURNS bigint
-AS 'MODULE_PATHNAME'
-LANGUAGE C STABLE PARALLEL UNSAFE;
-
-COMMENT ON FUNCTION snowflake_next_id_in_copy(bigint, regclass) IS
-'for the planner: stands for next_id() while COPY evaluates a column default';
-
-CREATE FUNCTION snowflake_next_id_in_copy(shard bigint, sequence regclass, layout snowflake_layout)
-RETURNS bigint
-AS 'MODULE_PATHNAME'
-LANGUAGE C STABLE PARALLEL UNSAFE;
-
-COMMENT ON FUNCTION snowflake_next_id_in_copy(bigint, regclass, snowflake_layout) IS
+COMMENT ON FUNCTION snowflake_next_id_in_copy(internal, oid, bigint, regclass, snowflake_layout) IS
 'for the planner: stands for next_id() while COPY evaluates a column default';
 
 CREATE FUNCTION snowflake_id(ts timestamptz, shard bigint, sequence bigint)
@@ -351,6 +335,7 @@ COMMENT ON FUNCTION snowflake_status(regclass, snowflake_layout) IS
 'last ID''s time, its lead over the clock, the time logged beyond it, and the layout''s end, of a sequence in a given layout';
 
 CREATE FUNCTION snowflake_sequences(
+	sequence regclass,
 	OUT sequence regclass,
 	OUT layout text,
 	OUT last_timestamp timestamptz,
@@ -359,10 +344,63 @@ CREATE FUNCTION snowflake_sequences(
 	OUT state text)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 10;
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE ROWS 1;
+
+COMMENT ON FUNCTION snowflake_sequences(regclass) IS
+'layout of a sequence, last ID''s time, its lead over the clock, the layout''s end, and ok, ahead, waits, refuses or no privilege';
+
+CREATE FUNCTION snowflake_sequences(
+	sequence regclass,
+	layout snowflake_layout,
+	OUT sequence regclass,
+	OUT layout text,
+	OUT last_timestamp timestamptz,
+	OUT lead interval,
+	OUT expires timestamptz,
+	OUT state text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE ROWS 1;
+
+COMMENT ON FUNCTION snowflake_sequences(regclass, snowflake_layout) IS
+'last ID''s time of a sequence, its lead over the clock, the layout''s end, and ok, ahead, waits, refuses or no privilege, in a given layout';
+
+-- Those that serve a built-in layout, and those that should: the extension's
+-- own, and those of defaults with next_id() that have lost their MAXVALUE.
+-- With a layout among its arguments, next_id() may use one without a name,
+-- which bigint's own MAXVALUE is never of.
+
+CREATE FUNCTION snowflake_sequences(
+	OUT sequence regclass,
+	OUT layout text,
+	OUT last_timestamp timestamptz,
+	OUT lead interval,
+	OUT expires timestamptz,
+	OUT state text)
+RETURNS SETOF record
+LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 10
+BEGIN ATOMIC
+SELECT found.*
+FROM pg_catalog.pg_sequence
+JOIN pg_catalog.pg_class ON pg_class.oid = seqrelid
+CROSS JOIN LATERAL snowflake_sequences(seqrelid::regclass) AS found
+WHERE relpersistence <> 't' AND
+	(seqmax IN (SELECT max_value FROM snowflake_layouts()) OR
+	 seqrelid = 'next_id_seq'::regclass OR
+	 EXISTS (SELECT
+			 FROM pg_catalog.pg_depend AS named
+			 JOIN pg_catalog.pg_depend AS called USING (classid, objid)
+			 WHERE named.refclassid = 'pg_catalog.pg_class'::regclass AND
+				 named.refobjid = seqrelid AND
+				 classid IN ('pg_catalog.pg_attrdef'::regclass, 'pg_catalog.pg_type'::regclass) AND
+				 called.refclassid = 'pg_catalog.pg_proc'::regclass AND
+				 (called.refobjid = 'next_id(bigint, regclass)'::regprocedure OR
+				  called.refobjid = 'next_id(bigint, regclass, snowflake_layout)'::regprocedure AND
+				  seqmax = 9223372036854775807)));
+END;
 
 COMMENT ON FUNCTION snowflake_sequences() IS
-'sequences that make IDs, by their MAXVALUE: layout, last ID''s time, its lead over the clock, the layout''s end, and ok, ahead, waits, refuses or no privilege';
+'sequences that make IDs, by their MAXVALUE or a default: layout, last ID''s time, its lead over the clock, the layout''s end, and ok, ahead, waits, refuses or no privilege';
 
 CREATE FUNCTION snowflake_alter_sequence(
 	sequence regclass,

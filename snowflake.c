@@ -16,14 +16,17 @@
 
 #include <limits.h>
 
+#include "access/htup_details.h"
 #include "access/xact.h"
 #include "catalog/pg_proc.h"
+#include "commands/dbcommands.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
@@ -33,7 +36,6 @@
 #include "generator.h"
 #include "layout_type.h"
 #include "page.h"
-#include "planner.h"
 #include "shared.h"
 #include "snowflake.h"
 
@@ -126,14 +128,17 @@ _PG_init(void)
 }
 
 /*
- * Raise an error unless the layout's IDs have room for the shard.
+ * Do the layout's IDs have room for the shard?
  */
-static void
-check_shard(const Layout *layout, int64 shard)
+static inline bool
+has_room_for_shard(const Layout *layout, int64 shard)
 {
-	if (likely(shard >= 0 && shard < layout->shards))
-		return;
+	return shard >= 0 && shard < layout->shards;
+}
 
+pg_noreturn static void
+report_shard(const Layout *layout, int64 shard)
+{
 	if (!layout->has_shard)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -199,7 +204,15 @@ next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count)
 	TickLimits	limits = snowflake_limits();
 	int64		value;
 
-	check_shard(layout, shard);
+	if (unlikely(!has_room_for_shard(layout, shard)))
+	{
+		/*
+		 * The error names the layout of the sequence, so a role that may not
+		 * use the sequence must be refused before.
+		 */
+		generator_check(sequence, &layout->spec);
+		report_shard(layout, shard);
+	}
 
 	value = generator_next(sequence, &layout->spec, &limits, count);
 
@@ -234,24 +247,22 @@ shard_of_setting(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("\"snowflake.shard\" is not set"),
-				 errhint("Give this database a number that no other one has: by ALTER DATABASE, which takes effect in new sessions, by SET in this one, or as an argument of next_id().")));
+				 errhint("Give this database a number that no other one has, with ALTER DATABASE %s SET snowflake.shard = ..., which takes effect in new sessions, or name the shard in the call of next_id().",
+						 quote_identifier(get_database_name(MyDatabaseId)))));
 	return shard_setting;
 }
 
 /*
- * Make an ID.  Without a shard among the arguments, take that of the setting;
- * without a sequence, next_id_seq, which came with next_id(); and without a
- * layout, the built-in one that the sequence serves.  "function" is the OID of
- * the next_id() that was called, or that has been replaced in COPY.  By it the
- * sequence is found if there is none among the arguments.
+ * Make an ID.  A call without a shard takes that of the setting, a call
+ * without a sequence takes next_id_seq, and a call without a layout takes the
+ * built-in one that the sequence serves.  The arguments of next_id() are
+ * "nargs" arguments of the call, beginning with the one numbered "first".
  *
  * The SQL functions are not strict, because a NULL shard must raise an error
  * rather than give a NULL ID.
- *
- * This is compiled once for each value of "nargs", which must be a constant.
  */
 static pg_attribute_always_inline Datum
-make_id(FunctionCallInfo fcinfo, Oid function, const int nargs)
+make_id(FunctionCallInfo fcinfo, const int first, int nargs)
 {
 	static const char *const names[] = {"shard", "sequence", "layout"};
 	int64		shard;
@@ -264,44 +275,30 @@ make_id(FunctionCallInfo fcinfo, Oid function, const int nargs)
 
 	for (int i = 0; i < nargs; i++)
 	{
-		if (unlikely(PG_ARGISNULL(i)))
+		if (unlikely(PG_ARGISNULL(first + i)))
 			snowflake_refuse_null(names[i], NULL);
 	}
 
-	shard = nargs > 0 ? PG_GETARG_INT64(0) : shard_of_setting();
+	shard = nargs > 0 ? PG_GETARG_INT64(first) : shard_of_setting();
 	if (nargs < 2)
 	{
-		sequence = sequence_default(function);
+		sequence = sequence_default();
 		layout = layout_type_default;
 	}
 	else
 	{
-		sequence = PG_GETARG_OID(1);
-		layout = nargs > 2 ? layout_type_argument(fcinfo, 2) :
-			layout_type_served(sequence_lock_and_get_max_value(sequence));
+		sequence = PG_GETARG_OID(first + 1);
+		if (nargs < 3)
+			layout = layout_type_served(sequence_lock_and_get_max_value(sequence));
+		else if (first == 0)
+			layout = layout_type_argument(fcinfo, 2);
+		else
+			layout = layout_type_get(PG_GETARG_DATUM(first + 2),
+									 CurrentMemoryContext);
 	}
 
 	value = next_values(shard, sequence, layout, &count);
 	PG_RETURN_INT64((int64) layout_id(layout, value, shard));
-}
-
-/*
- * Call make_id() with the number of arguments as a constant.
- */
-static inline Datum
-next_id(FunctionCallInfo fcinfo, Oid function)
-{
-	switch (PG_NARGS())
-	{
-		case 0:
-			return make_id(fcinfo, function, 0);
-		case 1:
-			return make_id(fcinfo, function, 1);
-		case 2:
-			return make_id(fcinfo, function, 2);
-		default:
-			return make_id(fcinfo, function, 3);
-	}
 }
 
 /*
@@ -311,7 +308,7 @@ next_id(FunctionCallInfo fcinfo, Oid function)
 Datum
 snowflake_next_id(PG_FUNCTION_ARGS)
 {
-	return next_id(fcinfo, fcinfo->flinfo->fn_oid);
+	return make_id(fcinfo, 0, PG_NARGS());
 }
 
 /*
@@ -373,7 +370,7 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 		ids->shard = PG_GETARG_INT64(0);
 		if (PG_NARGS() < 3)
 		{
-			ids->sequence = sequence_default(fcinfo->flinfo->fn_oid);
+			ids->sequence = sequence_default();
 			ids->layout = layout_type_default;
 		}
 		else
@@ -416,59 +413,39 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 }
 
 /*
- * Check that the current role may call next_id(), and return the OID of the
- * next_id() that has the same arguments as "function".  This is for
- * snowflake_next_id_in_copy(), which takes the place of next_id() in COPY (see
- * planner.c) and which every role may call.
- */
-static Oid
-check_execute_next_id(Oid function)
-{
-	Oid			replaced = planner_find_counterpart(function, "next_id");
-
-	if (!OidIsValid(replaced))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_FUNCTION),
-				 errmsg("function next_id() of the extension does not exist"),
-				 errhint("If it was renamed or moved, give it back its name and schema.")));
-	if (!MayExecute(replaced, GetUserId()))
-		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, "next_id");
-	return replaced;
-}
-
-/*
- * snowflake_next_id_in_copy(), with the arguments of any next_id()
+ * snowflake_next_id_in_copy(VALUE, next_id, shard, sequence, layout) takes the
+ * place of a call of next_id() in COPY.  planner.c says why, and what the
+ * first argument is.  The second one is the OID of the next_id() replaced,
+ * which tells how many of the others that call had.
  */
 Datum
 snowflake_next_id_in_copy(PG_FUNCTION_ARGS)
 {
 	FmgrInfo   *flinfo = fcinfo->flinfo;
+	int		   *nargs = flinfo->fn_extra;
 
 	/*
-	 * As PostgreSQL does for other functions, check the right once for each
-	 * place in an expression that calls this function, not for each row.
-	 * fn_extra is set once the check has passed.
-	 *
-	 * If there is no layout among the arguments, fn_extra holds the OID of the
-	 * function replaced, by which next_id() finds its sequence if there is
-	 * none among the arguments either.  Otherwise next_id() needs no OID, and
-	 * layout_type_argument() will set fn_extra to the layout if the layout is
-	 * a constant.  If it is not, fn_extra stays NULL and the check is repeated
-	 * in each call, which is slower and does not matter, because hardly anyone
-	 * computes a layout for each row.
+	 * As PostgreSQL does for other functions, check the role's right once for
+	 * each place in an expression that calls this function, not for each row.
 	 */
-	if (unlikely(flinfo->fn_extra == NULL))
+	if (unlikely(nargs == NULL))
 	{
-		Oid			replaced = check_execute_next_id(flinfo->fn_oid);
+		Oid			replaced = PG_GETARG_OID(1);
+		HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(replaced));
 
-		if (PG_NARGS() < 3)
-		{
-			flinfo->fn_extra = MemoryContextAlloc(flinfo->fn_mcxt, sizeof(Oid));
-			*(Oid *) flinfo->fn_extra = replaced;
-		}
+		/* No lock keeps the function from being dropped meanwhile. */
+		if (!HeapTupleIsValid(tuple))
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_FUNCTION),
+					 errmsg("function with OID %u does not exist", replaced)));
+		if (!MayExecute(replaced, GetUserId()))
+			aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, "next_id");
+		nargs = MemoryContextAlloc(flinfo->fn_mcxt, sizeof(int));
+		*nargs = ((Form_pg_proc) GETSTRUCT(tuple))->pronargs;
+		flinfo->fn_extra = nargs;
+		ReleaseSysCache(tuple);
 	}
-	return next_id(fcinfo,
-				   PG_NARGS() < 3 ? *(Oid *) flinfo->fn_extra : InvalidOid);
+	return make_id(fcinfo, 2, *nargs);
 }
 
 Datum
@@ -587,7 +564,8 @@ snowflake_id(PG_FUNCTION_ARGS)
 						   timestamptz_to_str(layout_end_time(layout)))));
 	}
 
-	check_shard(layout, shard);
+	if (!has_room_for_shard(layout, shard))
+		report_shard(layout, shard);
 
 	if (!layout->has_sequence && number != 0)
 		ereport(ERROR,

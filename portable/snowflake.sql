@@ -173,7 +173,8 @@ BEGIN
 	IF shard = -1 THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = '"snowflake.shard" is not set',
-			HINT = 'Give this database a number that no other one has: by ALTER DATABASE, which takes effect in new sessions, by SET in this one, or as an argument of next_id().';
+			HINT = format('Give this database a number that no other one has, with ALTER DATABASE %I SET snowflake.shard = ..., which takes effect in new sessions, or name the shard in the call of next_id().',
+						  current_database());
 	END IF;
 	RETURN shard;
 END $$;
@@ -269,8 +270,6 @@ BEGIN
 		RAISE null_value_not_allowed USING
 			MESSAGE = CASE WHEN shard IS NULL THEN 'shard' ELSE 'sequence' END || ' must not be null';
 	END IF;
-	PERFORM snowflake_check_shard(shard, asked);
-
 	PERFORM snowflake_check_relation(sequence);
 	SELECT * INTO class FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE c.oid = sequence;
 	name := coalesce(class.relname, sequence::text);
@@ -293,10 +292,7 @@ BEGIN
 		served := snowflake_served_layout(seq.maximum_value);
 		other := snowflake_other_layout(seq.maximum_value);
 		needs_extension := asked IS NULL AND other IS NOT NULL;
-		IF NOT needs_extension THEN
-			asked := coalesce(asked, served, snowflake_parameters('instagram'));
-			PERFORM snowflake_check_shard(shard, asked);
-		END IF;
+		asked := coalesce(asked, served);
 	END IF;
 
 	IF class.relpersistence = 't' THEN
@@ -310,6 +306,9 @@ BEGIN
 	ELSIF needs_extension THEN
 		detail := format('The sequence serves layout "%s", which needs the extension.', other);
 		hint := 'Use another sequence. The portable version has the layouts "instagram" and "javascript".';
+	ELSIF asked IS NULL THEN
+		message := 'sequence "%s" serves no built-in layout';
+		detail := format('It has MAXVALUE %s.', seq.maximum_value);
 	ELSIF seq.maximum_value <> asked.max_value THEN
 		message := format('cannot make IDs of layout "%s" from sequence "%%s"', asked.name);
 		IF served IS NOT NULL THEN
@@ -321,6 +320,9 @@ BEGIN
 		ELSE
 			detail := format('The sequence has MAXVALUE %s, but a sequence for this layout has MAXVALUE %s.',
 							 seq.maximum_value, asked.max_value);
+			IF sequence = 'next_id_seq'::regclass THEN
+				hint := format('Use ALTER SEQUENCE %s MAXVALUE %s.', qualified, asked.max_value);
+			END IF;
 		END IF;
 	ELSIF seq.increment <> 1 THEN
 		detail := format('The sequence has INCREMENT %s.', seq.increment);
@@ -329,29 +331,31 @@ BEGIN
 	ELSIF seq.cycle_option THEN
 		detail := 'The sequence has CYCLE and would repeat IDs.';
 	ELSE
+		PERFORM snowflake_check_shard(shard, asked);
 		RETURN asked;
 	END IF;
 	IF hint IS NULL THEN
 		-- A column that owns the sequence needs its numbers.
-		SELECT CASE
-				   WHEN deptype = 'i' THEN
-					   format('Use another sequence, as this one belongs to identity column "%s" of table "%s".', attname, relname)
-				   WHEN coalesce(nullif(typbasetype, 0), atttypid) IN ('int2'::regtype, 'int4'::regtype) THEN
-					   format('Use another sequence, as this one belongs to column "%s" of table "%s", whose type %s cannot hold IDs.',
-							  attname, relname, atttypid::regtype)
-				   ELSE
-					   format('The sequence belongs to column "%s" of table "%s". To put IDs into that column, use SELECT snowflake_alter_sequence(%L, %L) and make next_id() the column''s default. Otherwise use another sequence.',
-							  attname, relname, qualified, asked.name) END
+		SELECT format('Use another sequence, as this one belongs to column "%s" of table "%s".', attname, relname)
 		INTO hint
 		FROM pg_depend JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid JOIN pg_class c ON c.oid = attrelid
-			 JOIN pg_type t ON t.oid = atttypid
 		WHERE classid = 'pg_class'::regclass AND objid = sequence AND refclassid = 'pg_class'::regclass AND deptype IN ('a', 'i');
+		-- A sequence that serves no layout is not given one by name: the table may have IDs already.
+		IF hint IS NOT NULL THEN
+			NULL;
+		ELSIF seq.maximum_value = asked.max_value THEN
+			hint := format('If nothing else takes numbers from it, its owner can use SELECT snowflake_alter_sequence(%L, %L).',
+						   qualified, asked.name);
+		ELSE
+			hint := format('%s nothing else takes numbers from it, its owner can call snowflake_alter_sequence(%L, ...) with the layout of the table''s IDs.',
+						   CASE WHEN seq.maximum_value = 9223372036854775807 THEN 'If'
+						   ELSE 'If it serves a custom layout, give that layout as the last argument. Otherwise, if' END, qualified);
+		END IF;
 	END IF;
 	RAISE object_not_in_prerequisite_state USING
 		MESSAGE = format(message, name),
 		DETAIL = detail,
-		HINT = coalesce(hint, format('If nothing else takes numbers from it, its owner can use SELECT snowflake_alter_sequence(%L, %L).',
-									 qualified, asked.name));
+		HINT = hint;
 END $$;
 
 COMMENT ON FUNCTION snowflake_check(bigint, regclass, snowflake_parameters, text) IS
@@ -403,9 +407,9 @@ BEGIN
 						 (SELECT relname FROM pg_class WHERE oid = sequence), justify_hours(lead * us)),
 		DETAIL = format('The next ID would have the time %s; the clock says %s. "snowflake.max_lead" allows %s, and "snowflake.max_wait" allows waiting for %s.',
 						now + lead * us, now, justify_hours(max_lead * us), justify_hours(max_wait * us)),
-		HINT = CASE WHEN lead > 86400000000
-					THEN 'Correct the clock if it is wrong. If the sequence was set ahead by mistake and has made no ID since, its owner can set it back with ALTER SEQUENCE ... RESTART and snowflake_advance(). If it was used while the clock was fast, use a new sequence with a new shard. If you raise "snowflake.max_lead" instead, new IDs will have times more than a day ahead.'
-					ELSE 'Correct the clock if it is wrong. If the sequence was used while the clock was fast, or was moved ahead by nextval() or setval(), wait until the clock has caught up, or raise "snowflake.max_lead" until then.' END;
+		HINT = format('Correct the clock if it is wrong. If no row has a future-dated ID, because nextval(), setval() or snowflake_advance() moved the sequence ahead, its owner can set it back with ALTER SEQUENCE ... RESTART and snowflake_advance(). Otherwise wait for the clock to catch up%s.',
+					  CASE WHEN lead > 86400000000 THEN ', or use a new sequence with a new shard'
+					  ELSE ', or raise "snowflake.max_lead" until it has' END);
 END $$;
 
 COMMENT ON FUNCTION snowflake_refuse_lead(regclass, bigint, timestamptz, bigint, bigint) IS
@@ -998,7 +1002,11 @@ BEGIN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('cannot make sequence "%s" serve layout "%s"', name, p.name),
 			DETAIL = detail,
-			HINT = 'Use a new sequence, with a new shard if the table has IDs already.';
+			HINT = 'Use a new sequence, with a new shard if the table has IDs already.' ||
+				CASE WHEN called AND last >= 1099511627776
+				THEN format(' But if this sequence made IDs of layout "%s" until something changed its MAXVALUE, use ALTER SEQUENCE %s MAXVALUE %s.',
+							p.name, (SELECT format('%I.%I', nspname, relname) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE c.oid = sequence), p.max_value)
+				ELSE '' END;
 	END IF;
 
 	EXECUTE format('ALTER SEQUENCE %s AS bigint INCREMENT 1 MAXVALUE %s CACHE 1 NO CYCLE', sequence, p.max_value);

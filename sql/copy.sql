@@ -100,7 +100,7 @@ COPY parts (n) FROM stdin;
 \.
 SELECT count(DISTINCT id) FROM parts;
 
--- who may not call next_id() may not do so in COPY, nor by the other name
+-- who may not call next_id() may not do so in COPY
 SET client_min_messages = warning;
 DROP ROLE IF EXISTS regress_sf_app;
 RESET client_min_messages;
@@ -116,8 +116,6 @@ COPY held (n) FROM stdin;
 COPY held_setting (n) FROM stdin;
 1
 \.
-SELECT sqlstate_, message FROM error_of('SELECT snowflake_next_id_in_copy()');
-SELECT sqlstate_, message FROM error_of('SELECT snowflake_next_id_in_copy(5)');
 RESET ROLE;
 GRANT EXECUTE ON FUNCTION next_id(bigint), next_id() TO PUBLIC;
 SET ROLE regress_sf_app;
@@ -130,7 +128,7 @@ COPY held_setting (n) FROM stdin;
 \.
 -- COPY works for a role that may call next_id() but not its replacement
 RESET ROLE;
-REVOKE EXECUTE ON FUNCTION snowflake_next_id_in_copy(bigint), snowflake_next_id_in_copy() FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION snowflake_next_id_in_copy FROM PUBLIC;
 SET ROLE regress_sf_app;
 COPY held (n) FROM stdin;
 3
@@ -140,14 +138,9 @@ COPY held_setting (n) FROM stdin;
 2
 \.
 RESET ROLE;
-GRANT EXECUTE ON FUNCTION snowflake_next_id_in_copy(bigint), snowflake_next_id_in_copy() TO PUBLIC;
-SET ROLE regress_sf_app;
--- it is no more than next_id()
-SELECT snowflake_shard(snowflake_next_id_in_copy(15));
-SELECT sqlstate_, message FROM error_of('SELECT snowflake_next_id_in_copy(NULL)');
-SELECT sqlstate_, message FROM error_of('SELECT snowflake_next_id_in_copy(5, ''copied'')');
-SELECT sqlstate_, message FROM error_of('SELECT snowflake_next_id_in_copy(5, ''copied'', ''twitter'')');
-RESET ROLE;
+GRANT EXECUTE ON FUNCTION snowflake_next_id_in_copy TO PUBLIC;
+-- nobody can call the replacement
+SELECT sqlstate_, message FROM error_of('SELECT snowflake_next_id_in_copy(NULL, ''next_id(bigint)''::regprocedure, 5, NULL, NULL)');
 SELECT count(DISTINCT id) FROM held;
 RESET snowflake.shard;
 
@@ -166,12 +159,12 @@ SELECT DISTINCT snowflake_shard(id), snowflake_shard(added) FROM altered;
 EXECUTE shard_of_altered (next_id());
 CALL show_shard(next_id());
 ALTER FUNCTION next_id() RESET ALL;
-ALTER FUNCTION snowflake_next_id_in_copy() SET snowflake.shard = 8;
+ALTER FUNCTION snowflake_next_id_in_copy SET snowflake.shard = 8;
 COPY altered (n) FROM stdin;
 3
 \.
 SELECT snowflake_shard(id) FROM altered WHERE n = 3;
-ALTER FUNCTION snowflake_next_id_in_copy() RESET ALL;
+ALTER FUNCTION snowflake_next_id_in_copy RESET ALL;
 RESET snowflake.shard;
 -- the rights of its owner, for a sequence on which the caller has none
 CREATE SEQUENCE closed;
@@ -187,53 +180,102 @@ COPY defined (n) FROM stdin;
 RESET ROLE;
 ALTER FUNCTION next_id(bigint, regclass) SECURITY INVOKER;
 SELECT count(DISTINCT id) FROM defined;
--- somebody else's function that has the replacement's name is never called
+-- somebody else's function that has the replacement's name is never called, wherever next_id() is and however it is called
 CREATE SCHEMA regress_sf_open;
-GRANT CREATE, USAGE ON SCHEMA regress_sf_open TO regress_sf_app;
-SET ROLE regress_sf_app;
-CREATE FUNCTION regress_sf_open.snowflake_next_id_in_copy(shard bigint, sequence regclass) RETURNS bigint
-LANGUAGE plpgsql STABLE AS $$ BEGIN RAISE NOTICE 'called as %', current_user; RETURN 1; END $$;
-CREATE FUNCTION regress_sf_open.next_id(shard bigint, sequence regclass) RETURNS bigint LANGUAGE sql RETURN 1;
-RESET ROLE;
-ALTER FUNCTION regress_sf_open.next_id(bigint, regclass) RENAME TO other_next_id;
+CREATE FUNCTION regress_sf_open.snowflake_next_id_in_copy(value internal, replaced oid, shard bigint, sequence regclass, layout snowflake_layout)
+RETURNS bigint LANGUAGE internal STABLE AS 'int8abs';
 ALTER FUNCTION next_id(bigint, regclass) SET SCHEMA regress_sf_open;
 COPY defined (n) FROM stdin;
 5
 \.
--- nor does a function that has the name of next_id() open the replacement
+ALTER FUNCTION regress_sf_open.next_id(bigint, regclass) RENAME TO new_id;
+COPY defined (n) FROM stdin;
+6
+\.
+SELECT n, snowflake_shard(id) AS shard FROM defined WHERE n >= 5;
+ALTER FUNCTION regress_sf_open.new_id(bigint, regclass) RENAME TO next_id;
 ALTER FUNCTION regress_sf_open.next_id(bigint, regclass) SET SCHEMA public;
-REVOKE EXECUTE ON FUNCTION next_id(bigint, regclass) FROM PUBLIC;
-ALTER FUNCTION regress_sf_open.other_next_id(bigint, regclass) RENAME TO next_id;
-ALTER FUNCTION snowflake_next_id_in_copy(bigint, regclass) RENAME TO other_in_copy;
-ALTER FUNCTION other_in_copy(bigint, regclass) SET SCHEMA regress_sf_open;
-SET ROLE regress_sf_app;
-SELECT sqlstate_, message FROM error_of('SELECT regress_sf_open.other_in_copy(5, ''closed'')');
-RESET ROLE;
-ALTER FUNCTION regress_sf_open.other_in_copy(bigint, regclass) SET SCHEMA public;
-ALTER FUNCTION other_in_copy(bigint, regclass) RENAME TO snowflake_next_id_in_copy;
-GRANT EXECUTE ON FUNCTION next_id(bigint, regclass) TO PUBLIC;
 DROP SCHEMA regress_sf_open CASCADE;
--- roles other than superusers can COPY when next_id() has another name
+-- also for roles other than superusers
 ALTER FUNCTION next_id(bigint) RENAME TO new_id;
 SET ROLE regress_sf_app;
 COPY held (n) FROM stdin;
 6
 \.
-SELECT sqlstate_, message FROM error_of('SELECT snowflake_next_id_in_copy(5)');
 RESET ROLE;
 ALTER FUNCTION new_id(bigint) RENAME TO next_id;
 SELECT count(DISTINCT id) FROM held WHERE n >= 6;
 -- a domain's CHECK is planned once, here for a superuser, and evaluated for all roles
-REVOKE EXECUTE ON FUNCTION snowflake_next_id_in_copy(bigint) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION snowflake_next_id_in_copy FROM PUBLIC;
 CREATE DOMAIN old_id AS bigint CHECK (VALUE < next_id(5));
 SELECT 17::old_id;
 SET ROLE regress_sf_app;
 SELECT 18::old_id;
 RESET ROLE;
-GRANT EXECUTE ON FUNCTION snowflake_next_id_in_copy(bigint) TO PUBLIC;
+GRANT EXECUTE ON FUNCTION snowflake_next_id_in_copy TO PUBLIC;
 
 -- queries keep next_id() as it is
 EXPLAIN (VERBOSE, COSTS OFF) SELECT next_id(5), next_id();
+
+-- planning takes no ID, whatever the planner estimates, and works where none can be taken
+CREATE SEQUENCE planned MAXVALUE 1125899906841599;
+CREATE TABLE places (id bigint PRIMARY KEY, n int) PARTITION BY RANGE (id);
+CREATE TABLE places_old PARTITION OF places FOR VALUES FROM (MINVALUE) TO (snowflake_min_id('2020-01-01Z'));
+CREATE TABLE places_new PARTITION OF places FOR VALUES FROM (snowflake_min_id('2020-01-01Z')) TO (MAXVALUE);
+INSERT INTO places SELECT snowflake_id('2019-01-01Z'::timestamptz + g * interval '1 day', 5, 0), g % 7 FROM generate_series(1, 1000) g;
+ANALYZE places;
+CREATE FUNCTION outcome_of_planning(command text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    taken boolean;
+BEGIN
+    EXECUTE 'EXPLAIN ' || replace(command, 'ID', 'next_id(5, ''planned'')');
+    SELECT is_called INTO taken FROM planned;
+    RETURN CASE WHEN taken THEN 'has taken an ID' ELSE 'planned' END;
+EXCEPTION WHEN others THEN
+    RETURN SQLERRM;
+END $$;
+BEGIN READ ONLY;
+\pset tuples_only off
+SELECT outcome_of_planning(command), command FROM unnest(ARRAY[
+    'SELECT FROM places WHERE id = ID',
+    'SELECT FROM places WHERE id <> ID',
+    'SELECT FROM places WHERE id < ID',
+    'SELECT FROM places WHERE id BETWEEN 3 AND ID',
+    'SELECT FROM places WHERE id IN (ID, 3)',
+    'SELECT FROM places WHERE id NOT IN (ID, 3)',
+    'SELECT FROM places WHERE id = ANY (ARRAY[ID, 3])',
+    'SELECT FROM places WHERE id < ALL (ARRAY[3, ID])',
+    'SELECT FROM places WHERE n IN ((ID % 7)::int, 3)',
+    'SELECT FROM places WHERE (id, n) < (ID, 3)',
+    'SELECT FROM places WHERE ARRAY[id] @> ARRAY[ID]',
+    'SELECT FROM places WHERE id::text LIKE ID || ''%'' ',
+    'SELECT FROM places WHERE int8range(ID, NULL) @> id',
+    'SELECT FROM places WHERE id IS DISTINCT FROM ID',
+    'SELECT FROM places WHERE CASE ID WHEN 3 THEN id = ID ELSE n = 3 END',
+    'SELECT FROM places WHERE coalesce(n, ID) IN (ID, 3)',
+    'SELECT FROM places WHERE NOT (id IN (ID, 3) AND n = 3) OR id IN (4, ID)',
+    'SELECT FROM places WHERE id IN (SELECT ID)',
+    'SELECT FROM places WHERE id = (SELECT max(b.id) FROM places b WHERE b.id IN (ID, places.id))',
+    'SELECT FROM places a JOIN places b ON a.id = b.id AND b.id IN (ID, 3)',
+    'SELECT FROM places a LEFT JOIN places b ON a.n = b.n AND a.id IN (ID, b.id)',
+    'SELECT FROM places TABLESAMPLE bernoulli (ID % 100)',
+    'SELECT FROM places LIMIT ID OFFSET ID',
+    'SELECT n, count(*) FILTER (WHERE id IN (ID, 3)) FROM places GROUP BY n HAVING max(id) IN (ID, 3)',
+    'SELECT max(id) OVER (ORDER BY n ROWS ID PRECEDING) FROM places ORDER BY id IN (ID, 3)',
+    'SELECT FROM generate_series(1, ID) g',
+    'SELECT FROM next_ids(ID % 5, ID)',
+    'SELECT FROM unnest(ARRAY[ID, 3]) u',
+    'VALUES (ID), (3)',
+    'INSERT INTO places VALUES (ID, 3) ON CONFLICT (id) DO UPDATE SET n = 4 WHERE places.id IN (ID, 3) RETURNING id IN (ID, 3)',
+    'UPDATE places SET n = 4 WHERE id IN (ID, 3)',
+    'DELETE FROM places WHERE id IN (ID, 3)',
+    'MERGE INTO places USING (SELECT ID AS id) AS new ON places.id = new.id AND places.id IN (ID, 3) WHEN MATCHED AND n IN (ID, 3) THEN DELETE'
+    ]) AS command;
+\pset tuples_only on
+ROLLBACK;
+DROP TABLE places;
+DROP SEQUENCE planned;
+DROP FUNCTION outcome_of_planning(text);
 
 -- the planner knows how many rows next_ids() returns
 CREATE FUNCTION planned_rows(command text) RETURNS text LANGUAGE plpgsql AS $$

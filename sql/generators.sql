@@ -20,14 +20,14 @@ INSERT INTO systems VALUES
     ('hundredths', 'timestamp:39 shard:10 sequence:10 epoch:2020-01-01T00:00:00Z tick:10ms', 1023),
     ('counter', 'shard:13 sequence:31', 8191);
 
--- a sequence for each, by what the error tells to type
+-- a sequence for each, as the error tells
 CREATE FUNCTION prepare(name text, layout snowflake_layout) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     refused record;
 BEGIN
     EXECUTE format('CREATE SEQUENCE %I', name || '_seq');
     SELECT * INTO refused FROM error_of(format('SELECT next_id(0, %L, %L)', name || '_seq', layout));
-    EXECUTE regexp_replace(refused.hint, '^If nothing else takes numbers from it, its owner can use (.*)\.$', '\1');
+    PERFORM snowflake_alter_sequence((name || '_seq')::regclass, layout);
     RETURN refused.sqlstate_ || ' ' || refused.message || ' ' || refused.detail || ' ' || refused.hint;
 END $$;
 SELECT prepare(name, layout) FROM systems WHERE name <> 'instagram';
@@ -263,3 +263,46 @@ DROP ROLE regress_sf_user;
 DROP SEQUENCE instagram_seq, twitter_seq, discord_seq, shardingsphere_seq, sonyflake_seq, mastodon_seq, pgedge_seq, javascript_seq,
     trace_seq, decimal_seq, cockroachdb_seq, baidu_seq, yitter_seq, idgen_seq, tidb_seq, atproto_seq, instagram2020_seq,
     seconds_seq, hundredths_seq, counter_seq, zero;
+
+-- a custom layout must be named: neither message nor hint names a layout that nobody has named
+\pset tuples_only off
+CREATE SEQUENCE own;
+SELECT snowflake_alter_sequence('own', 'timestamp:41 node:11 sequence:11 epoch:2020-01-01T00:00:00Z');
+SELECT next_id(5, 'own', 'timestamp:41 node:11 sequence:11 epoch:2020-01-01T00:00:00Z') > 0 AS taken;
+SELECT sqlstate_, message, detail, hint FROM error_of('SELECT next_id(5, ''own'')');
+SELECT sqlstate_, message, hint FROM error_of('SELECT next_id(5, ''own'', ''twitter'')');
+SELECT sqlstate_, message, hint FROM error_of('SELECT snowflake_advance(''own'', 1)');
+SELECT sqlstate_, message, hint FROM error_of('SELECT next_ids(5, 2, ''own'')');
+
+-- snowflake_sequences() lists sequences of defaults with next_id() that have lost their MAXVALUE
+CREATE SEQUENCE views_id_seq;
+SELECT snowflake_alter_sequence('views_id_seq');
+SELECT next_id(5) > 0 AND next_id(5, 'views_id_seq') > 0 AS taken;
+CREATE TABLE views (id bigint DEFAULT next_id(5, 'views_id_seq'));
+CREATE SEQUENCE tweets_id_seq;
+SELECT snowflake_alter_sequence('tweets_id_seq', 'twitter');
+CREATE TABLE tweets (id bigint DEFAULT next_id(5, 'tweets_id_seq', 'twitter'));
+CREATE SEQUENCE in_domain_seq;
+CREATE DOMAIN regress_sf_id AS bigint DEFAULT next_id(5, 'in_domain_seq');
+CREATE TABLE owned (id bigint DEFAULT next_id(5, 'own', 'timestamp:41 node:11 sequence:11 epoch:2020-01-01T00:00:00Z'));
+CREATE TABLE counted (id bigserial, n bigint DEFAULT next_id(5));
+ALTER SEQUENCE views_id_seq NO MAXVALUE;
+ALTER SEQUENCE tweets_id_seq NO MAXVALUE;
+ALTER SEQUENCE next_id_seq NO MAXVALUE;
+SELECT sequence, layout, last_timestamp, expires, state FROM snowflake_sequences() WHERE layout IS NULL ORDER BY sequence::text COLLATE "C";
+ALTER SEQUENCE views_id_seq MAXVALUE 1125899906841599;
+ALTER SEQUENCE tweets_id_seq MAXVALUE 9007199254736895;
+ALTER SEQUENCE next_id_seq MAXVALUE 1125899906841599;
+SELECT sequence, layout, state FROM snowflake_sequences()
+WHERE sequence IN ('views_id_seq'::regclass, 'tweets_id_seq', 'next_id_seq', 'in_domain_seq') ORDER BY sequence::text COLLATE "C";
+-- any sequence can be looked at by its name, also one of a custom layout
+SELECT sequence, layout, last_timestamp IS NOT NULL AS last, expires, state FROM snowflake_sequences('own');
+SELECT sequence, layout, last_timestamp IS NOT NULL AS last, expires, state
+FROM snowflake_sequences('own', 'timestamp:41 node:11 sequence:11 epoch:2020-01-01T00:00:00Z');
+SELECT sequence, layout, last_timestamp IS NOT NULL AS last, expires, state FROM snowflake_sequences('views_id_seq');
+SELECT sequence, layout, last_timestamp IS NOT NULL AS last, state FROM snowflake_sequences('views_id_seq', 'twitter');
+SELECT sequence, layout, state FROM snowflake_sequences('counted');
+SELECT sequence, layout, state FROM snowflake_sequences(4294967295::oid);
+DROP TABLE views, tweets, owned, counted;
+DROP DOMAIN regress_sf_id;
+DROP SEQUENCE own, views_id_seq, tweets_id_seq, in_domain_seq;

@@ -53,12 +53,25 @@ SELECT next_id(5, 'hidden', 'twitter') > 0;
 SET ROLE regress_sf_app;
 SELECT command, sqlstate_, message, detail
 FROM unnest(ARRAY['next_id(1, %L)', 'next_id(1, %L, ''twitter'')', 'next_id(1, %L, ''timestamp:41 shard:22 epoch:0'')',
-                  'next_ids(1, 2, %L)', 'snowflake_status(%L)', 'snowflake_status(%L, ''twitter'')']) AS command,
+                  'next_ids(1, 2, %L)', 'snowflake_status(%L)', 'snowflake_status(%L, ''twitter'')',
+                  -- also for a shard that no layout has
+                  'next_id(99999, %L)', 'next_id(-1, %L, ''twitter'')', 'next_ids(99999, 2, %L)', 'next_ids(-1, 2, %L, ''twitter'')',
+                  'snowflake_advance(%L, 1)', 'snowflake_advance(%L, 9223372036854775807)']) AS command,
      unnest(ARRAY['hidden', 'hidden_cached', 'hidden_unlogged', 'hidden_counter']) AS seq,
      error_of('SELECT ' || format(command, seq))
 WHERE sqlstate_ <> '42501' OR message <> 'permission denied for sequence ' || seq;
-SELECT sqlstate_ FROM error_of('SELECT next_id(1, ''pg_class'')');
+-- nor of what is no sequence
+SELECT sqlstate_, message, command
+FROM unnest(ARRAY['next_id(1, ''pg_class'')', 'next_id(99999, ''pg_class'')', 'next_ids(99999, 1, ''pg_class'')', 'next_id(99999, ''pg_class'', ''twitter'')']) AS command,
+     error_of('SELECT ' || command);
 RESET ROLE;
+-- a shard that is out of range is an error of its own only then
+SELECT sqlstate_, message, command
+FROM unnest(ARRAY['next_id(99999, ''hidden'')', 'next_ids(99999, 1, ''hidden'')', 'next_id(99999, ''hidden_unlogged'')', 'next_id(99999, ''hidden_counter'')']) AS command,
+     error_of('SELECT ' || command);
+BEGIN READ ONLY;
+SELECT sqlstate_ FROM error_of('SELECT next_id(99999, ''hidden'')');
+COMMIT;
 DROP SEQUENCE hidden, hidden_cached, hidden_unlogged, hidden_counter;
 
 -- each role for itself, also within one transaction

@@ -90,6 +90,24 @@ SELECT snowflake_alter_sequence('large') IS NOT NULL;
 CREATE SEQUENCE beyond START 4611686018427387904;
 SELECT * FROM error_of('SELECT snowflake_alter_sequence(''beyond'')');
 
+-- a sequence whose MAXVALUE a schema tool has set back: the hints lead to the way back
+\pset tuples_only off
+CREATE SEQUENCE views_id_seq;
+SELECT snowflake_alter_sequence('views_id_seq');
+SELECT next_id(5, 'views_id_seq') AS last \gset
+ALTER SEQUENCE views_id_seq NO MAXVALUE;
+SELECT sqlstate_, message, hint FROM error_of('SELECT next_id(5, ''views_id_seq'')');
+SELECT sqlstate_, hint FROM shown('SELECT snowflake_alter_sequence(''views_id_seq'')');
+ALTER SEQUENCE public.views_id_seq MAXVALUE 1125899906841599;
+SELECT next_id(5, 'views_id_seq') > :last AS repaired;
+SELECT next_id(5) AS last \gset
+ALTER SEQUENCE next_id_seq NO MAXVALUE;
+SELECT sqlstate_, message, hint FROM error_of('SELECT next_id(5)');
+ALTER SEQUENCE public.next_id_seq MAXVALUE 1125899906841599;
+SELECT next_id(5) > :last AS repaired;
+DROP SEQUENCE views_id_seq;
+\pset tuples_only on
+
 -- an identity column's sequence cannot be disowned
 CREATE TABLE tags ("Id" bigint GENERATED ALWAYS AS IDENTITY, n int);
 INSERT INTO tags (n) VALUES (1);

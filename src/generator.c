@@ -541,9 +541,10 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
 							   timestamp_string(attempt->now),
 							   interval_string(limits->max_lead),
 							   interval_string(limits->max_wait)),
-					 attempt->lead > USECS_PER_DAY ?
-					 errhint("Correct the clock if it is wrong. If the sequence was set ahead by mistake and has made no ID since, its owner can set it back with ALTER SEQUENCE ... RESTART and snowflake_advance(). If it was used while the clock was fast, use a new sequence with a new shard. If you raise \"snowflake.max_lead\" instead, new IDs will have times more than a day ahead.") :
-					 errhint("Correct the clock if it is wrong. If the sequence was used while the clock was fast, or was moved ahead by nextval() or setval(), wait until the clock has caught up, or raise \"snowflake.max_lead\" until then.")));
+					 errhint("Correct the clock if it is wrong. If no row has a future-dated ID, because nextval(), setval() or snowflake_advance() moved the sequence ahead, its owner can set it back with ALTER SEQUENCE ... RESTART and snowflake_advance(). Otherwise wait for the clock to catch up%s.",
+							 attempt->lead > USECS_PER_DAY ?
+							 ", or use a new sequence with a new shard" :
+							 ", or raise \"snowflake.max_lead\" until it has")));
 			break;
 
 		case REFUSED_EARLY:
@@ -655,18 +656,13 @@ wait_and_take_values(SequenceState *seq, const TickSpec *spec,
 }
 
 /*
- * Take the next value, or several successive ones, and return the first.
- * *count is how many the caller wants, and on return how many were taken, at
- * least one.  Waits for the clock if no value is available yet.
+ * Find a sequence, and raise an error unless this transaction and the current
+ * role may take values of it for the spec.
  */
-int64
-generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
-			   int64 *count)
+static inline SequenceState *
+find_to_take(Oid relid, const TickSpec *spec)
 {
 	SequenceState *seq = sequence_find(relid);
-	Attempt		attempt;
-	TakeResult	result;
-	XLogRecPtr	lsn;
 
 	/*
 	 * XactReadOnly is also set during recovery.  Parallel mode is refused,
@@ -682,6 +678,31 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
 
 	if (unlikely(!sequence_is_checked(seq, spec)))
 		prepare_to_take(seq, spec);
+	return seq;
+}
+
+/*
+ * Raise the errors that generator_next() raises before it reads the page.
+ */
+void
+generator_check(Oid relid, const TickSpec *spec)
+{
+	(void) find_to_take(relid, spec);
+}
+
+/*
+ * Take the next value, or several successive ones, and return the first.
+ * *count is how many the caller wants, and on return how many were taken, at
+ * least one.  Waits for the clock if no value is available yet.
+ */
+int64
+generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
+			   int64 *count)
+{
+	SequenceState *seq = find_to_take(relid, spec);
+	Attempt		attempt;
+	TakeResult	result;
+	XLogRecPtr	lsn;
 
 	result = take_values(seq, spec, limits->max_lead, *count, &attempt, &lsn);
 	if (unlikely(result != VALUE_AVAILABLE))

@@ -74,6 +74,7 @@ typedef struct TickStatus
 } TickStatus;
 
 #pragma GCC visibility push(hidden)
+extern void generator_check(Oid relid, const TickSpec *spec);
 extern int64 generator_next(Oid relid, const TickSpec *spec,
 							const TickLimits *limits, int64 *count);
 extern void generator_advance(Oid relid, const TickSpec *spec,

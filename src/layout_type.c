@@ -216,26 +216,21 @@ layout_type_look_up(FunctionCallInfo fcinfo, int argument)
 
 /*
  * The built-in layout that sequences with this MAXVALUE serve.  If there is
- * none, return the default layout.  The sequence does not serve that one
- * either, so the caller gets the right error when it uses the sequence for the
- * layout, which sequence.c checks.
+ * none, return a layout that no sequence serves and that has no name.  When
+ * the caller uses the sequence for it, sequence.c raises the right error.
  */
 const Layout *
 layout_type_served(int64 max_value)
 {
-	static const Layout *last = NULL;	/* found last, but not the default */
+	/* CREATE SEQUENCE refuses the smallest bigint as a MAXVALUE. */
+	static const Layout unserved = {.spec = {.max_value = PG_INT64_MIN}};
 	const char *name;
 
-	if (max_value == layout_type_default->spec.max_value)
+	if (likely(max_value == layout_type_default->spec.max_value))
 		return layout_type_default;
-	if (last != NULL && max_value == last->spec.max_value)
-		return last;
 
 	name = layout_of_max_value(max_value);
-	if (name == NULL)
-		return layout_type_default;
-	last = find_layout(name, TopMemoryContext);
-	return last;
+	return name == NULL ? &unserved : find_layout(name, TopMemoryContext);
 }
 
 /*

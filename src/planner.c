@@ -9,7 +9,7 @@
  * but has no way to be told of other functions.  So next_id() gets a
  * replacement that COPY takes for nextval():
  *
- *		COALESCE(snowflake_next_id_in_copy(...), nextval(...))
+ *		COALESCE(snowflake_next_id_in_copy(VALUE, next_id, ...), nextval(...))
  *
  * The first function is next_id() by another name, declared STABLE.  It never
  * returns NULL, so nextval() is never called.  But because of nextval() the
@@ -21,6 +21,13 @@
  * next_id().  It gets one only for an expression that is not part of a query,
  * because that is how COPY has its defaults planned.  Queries keep next_id()
  * as it is.
+ *
+ * An estimate of how many rows a condition selects is no query either, and
+ * evaluates STABLE functions whose arguments are constants.  VALUE keeps it
+ * from evaluating this one.  In a domain's CHECK, VALUE stands for the value
+ * that is checked, so the planner never takes it for a constant.  Elsewhere it
+ * is a number without a meaning, which snowflake_next_id_in_copy() ignores.
+ * It has the type internal here, so that nobody can call that function in SQL.
  *
  * This file does not know how an ID is made.
  *
@@ -38,53 +45,39 @@
 #include "nodes/makefuncs.h"
 #include "nodes/supportnodes.h"
 #include "utils/acl.h"
-#include "utils/lsyscache.h"
+#include "utils/catcache.h"
 #include "utils/syscache.h"
 
 #include "compat.h"
 
-#include "planner.h"
-
 PG_FUNCTION_INFO_V1(snowflake_support);
 
 /*
- * Find the function called "name" that is in the same schema and extension as
- * "function" and has the same argument types.  Returns InvalidOid if there is
- * none.  This finds snowflake_next_id_in_copy() for next_id(), and next_id()
- * for snowflake_next_id_in_copy().
+ * Find snowflake_next_id_in_copy() in the extension that "function" belongs
+ * to.  Returns NULL, or a tuple of pg_proc that the caller releases.
  *
- * The extension matters if the functions have been moved to a schema where
- * others may create functions.  One of theirs may have the name there, but it
- * is not a member of the extension.
- *
- * PostgreSQL's LookupFuncName() cannot be used, because it checks for USAGE on
- * the schema, which a role that uses a column's default does not need.
+ * The extension matters, because others may create functions of this name,
+ * also in the same schema.
  */
-Oid
-planner_find_counterpart(Oid function, const char *name)
+static HeapTuple
+find_in_copy(Oid function)
 {
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	Form_pg_proc form;
-	Oid			result;
-	Oid			extension;
+	Oid			extension = getExtensionOfObject(ProcedureRelationId, function);
+	CatCList   *list = SearchSysCacheList1(PROCNAMEARGSNSP,
+										   CStringGetDatum("snowflake_next_id_in_copy"));
+	HeapTuple	found = NULL;
 
-	/* The function may have been dropped, even while it is in use. */
-	if (!HeapTupleIsValid(tuple))
-		return InvalidOid;
-	form = (Form_pg_proc) GETSTRUCT(tuple);
-	result = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid,
-							 CStringGetDatum(name),
-							 PointerGetDatum(&form->proargtypes),
-							 ObjectIdGetDatum(form->pronamespace));
-	ReleaseSysCache(tuple);
-	if (!OidIsValid(result))
-		return InvalidOid;
+	for (int i = 0; i < list->n_members && found == NULL; i++)
+	{
+		HeapTuple	tuple = &list->members[i]->tuple;
+		Oid			oid = ((Form_pg_proc) GETSTRUCT(tuple))->oid;
 
-	extension = getExtensionOfObject(ProcedureRelationId, function);
-	if (!OidIsValid(extension) ||
-		getExtensionOfObject(ProcedureRelationId, result) != extension)
-		return InvalidOid;
-	return result;
+		if (OidIsValid(extension) &&
+			getExtensionOfObject(ProcedureRelationId, oid) == extension)
+			found = SearchSysCache1(PROCOID, ObjectIdGetDatum(oid));
+	}
+	ReleaseSysCacheList(list);
+	return found;
 }
 
 /*
@@ -94,80 +87,83 @@ planner_find_counterpart(Oid function, const char *name)
  * PostgreSQL's inline_function() looks for the same three.
  */
 static bool
-runs_unchanged(Oid function)
+runs_unchanged(HeapTuple tuple)
 {
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	bool		result;
+	Form_pg_proc form = (Form_pg_proc) GETSTRUCT(tuple);
 
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	result = !((Form_pg_proc) GETSTRUCT(tuple))->prosecdef &&
+	return !form->prosecdef &&
 		heap_attisnull(tuple, Anum_pg_proc_proconfig, NULL) &&
-		!FmgrHookIsNeeded(function);
-	ReleaseSysCache(tuple);
-	return result;
+		!FmgrHookIsNeeded(form->oid);
 }
 
 /*
- * The expression that replaces a call of next_id() in COPY, or NULL if the
- * call must be left as it is.  For next_ids(), this is NULL, because no
- * snowflake_next_id_in_copy() has the same arguments: the second one of
- * next_ids() is a number.
- *
- * When the replacement runs, it looks for next_id() to check that its caller
- * may call that function.  So it is used only if it will find next_id().  All
- * roles must be allowed to call snowflake_next_id_in_copy(), because an
- * expression may be planned for one role and be evaluated for another, as the
- * CHECK of a domain is.
+ * COALESCE(snowflake_next_id_in_copy(VALUE, next_id, ...), nextval(...)), with
+ * the arguments of the call in place of the dots, and NULL for those that it
+ * has not.
  */
 static Node *
-replacement_for_copy(const FuncExpr *call)
+make_replacement(const FuncExpr *call, Form_pg_proc in_copy)
 {
-	Oid			function = planner_find_counterpart(call->funcid,
-													"snowflake_next_id_in_copy");
-	Oid			sequence;
-	NextValueExpr *next_value;
-	CoalesceExpr *replacement;
+	CoerceToDomainValue *value = makeNode(CoerceToDomainValue);
+	NextValueExpr *next_value = makeNode(NextValueExpr);
+	CoalesceExpr *replacement = makeNode(CoalesceExpr);
+	List	   *args;
 
-	if (!OidIsValid(function) ||
-		planner_find_counterpart(function, "next_id") != call->funcid ||
-		!runs_unchanged(call->funcid) || !runs_unchanged(function) ||
-		!MayExecute(function, ACL_ID_PUBLIC))
-		return NULL;
+	value->typeId = INTERNALOID;
+	value->typeMod = -1;
+	value->location = -1;
+	args = list_make2(value,
+					  makeConst(OIDOID, -1, InvalidOid, sizeof(Oid),
+								ObjectIdGetDatum(call->funcid), false, true));
+	args = list_concat(args, call->args);
+	while (list_length(args) < in_copy->pronargs)
+		args = lappend(args,
+					   makeNullConst(in_copy->proargtypes.values[list_length(args)],
+									 -1, InvalidOid));
 
-	/*
-	 * NextValueExpr must refer to a sequence, although COALESCE never
-	 * evaluates it.  The sequence is the second argument of next_id(), or the
-	 * one that came with next_id().  If that is missing, this must not raise
-	 * an error as sequence_default() does, because next_id() will raise it.
-	 */
-	if (list_length(call->args) < 2)
-		sequence = get_relname_relid("next_id_seq",
-									 get_func_namespace(call->funcid));
-	else
-	{
-		const Const *argument = list_nth(call->args, 1);
-
-		if (!IsA(argument, Const) || argument->constisnull)
-			return NULL;
-		sequence = DatumGetObjectId(argument->constvalue);
-	}
-	if (!OidIsValid(sequence))
-		return NULL;
-
-	next_value = makeNode(NextValueExpr);
-	next_value->seqid = sequence;
+	/* No sequence has this OID, and COALESCE never asks for its next value. */
+	next_value->seqid = InvalidOid;
 	next_value->typeId = INT8OID;
 
-	replacement = makeNode(CoalesceExpr);
 	replacement->coalescetype = INT8OID;
 	replacement->coalescecollid = InvalidOid;
-	replacement->args = list_make2(makeFuncExpr(function, INT8OID, call->args,
+	replacement->args = list_make2(makeFuncExpr(in_copy->oid, INT8OID, args,
 												InvalidOid, InvalidOid,
 												COERCE_EXPLICIT_CALL),
 								   next_value);
 	replacement->location = -1;
 	return (Node *) replacement;
+}
+
+/*
+ * The expression that replaces a call of next_id() in COPY, or NULL if the
+ * call must be left as it is.
+ *
+ * All roles must be allowed to call snowflake_next_id_in_copy(), because an
+ * expression may be planned for one role and be evaluated for another, as the
+ * CHECK of a domain is.  When it runs, it checks that the role may call
+ * next_id().
+ */
+static Node *
+replacement_for_copy(const FuncExpr *call)
+{
+	HeapTuple	next_id = SearchSysCache1(PROCOID, ObjectIdGetDatum(call->funcid));
+	HeapTuple	in_copy = find_in_copy(call->funcid);
+	Node	   *replacement = NULL;
+
+	if (HeapTupleIsValid(next_id) && runs_unchanged(next_id) &&
+		HeapTupleIsValid(in_copy) && runs_unchanged(in_copy))
+	{
+		Form_pg_proc form = (Form_pg_proc) GETSTRUCT(in_copy);
+
+		if (MayExecute(form->oid, ACL_ID_PUBLIC))
+			replacement = make_replacement(call, form);
+	}
+	if (HeapTupleIsValid(next_id))
+		ReleaseSysCache(next_id);
+	if (HeapTupleIsValid(in_copy))
+		ReleaseSysCache(in_copy);
+	return replacement;
 }
 
 /*
@@ -201,8 +197,11 @@ snowflake_support(PG_FUNCTION_ARGS)
 	{
 		SupportRequestSimplify *simplify = (SupportRequestSimplify *) request;
 
-		/* Without a PlannerInfo, the expression is not part of a query. */
-		if (simplify->root == NULL)
+		/*
+		 * Without a PlannerInfo, the expression is not part of a query.  Only
+		 * next_ids() returns a set.
+		 */
+		if (simplify->root == NULL && !simplify->fcall->funcretset)
 			answer = replacement_for_copy(simplify->fcall);
 	}
 	else if (IsA(request, SupportRequestRows))

@@ -15,11 +15,15 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/relation.h"
+#include "access/table.h"
 #include "access/xact.h"
 #include "catalog/dependency.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_depend.h"
+#include "catalog/pg_extension.h"
 #include "catalog/pg_sequence.h"
 #include "catalog/pg_type.h"
 #include "commands/extension.h"
@@ -28,6 +32,7 @@
 #include "storage/sinval.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -51,10 +56,9 @@ uint64		sequence_invalidations = 1;
 static HTAB *sequences = NULL;
 SequenceState *sequence_last_used = NULL;
 
-DefaultSequence default_sequence;
-
-/* How often default_sequence was forgotten */
-static uint64 function_changes = 0;
+/* next_id_seq, and sequence_invalidations when it was found */
+Oid			sequence_default_relid;
+uint64		sequence_default_found = 0;
 
 
 /*
@@ -90,19 +94,6 @@ invalidate_relation(Datum arg pg_attribute_unused(), Oid relid)
 }
 
 /*
- * PostgreSQL calls this when some function has changed.  It may be next_id(),
- * which may be in another schema now.
- */
-static void
-forget_default(Datum arg pg_attribute_unused(),
-			   int cacheid pg_attribute_unused(),
-			   uint32 hashvalue pg_attribute_unused())
-{
-	default_sequence.invalidations = 0;
-	function_changes++;
-}
-
-/*
  * Called once, when the library is loaded.
  */
 void
@@ -116,7 +107,6 @@ sequence_init(void)
 							HASH_ELEM | HASH_BLOBS);
 
 	CacheRegisterRelcacheCallback(invalidate_relation, (Datum) 0);
-	CacheRegisterSyscacheCallback(PROCOID, forget_default, (Datum) 0);
 }
 
 pg_noreturn static void
@@ -191,55 +181,72 @@ sequence_owned_by_extension(Oid relid)
 }
 
 /*
- * sequence_default(), for a function that has not been looked up since the
- * last invalidation.  The sequence is in the function's own schema, whatever
- * the search path, and belongs to the extension, which is checked because
- * somebody may have put another sequence there under its name.
+ * The member of an extension that is the relation with this name, or
+ * InvalidOid.
+ */
+static Oid
+find_member(Oid extension, const char *name)
+{
+	Relation	catalog = table_open(DependRelationId, AccessShareLock);
+	ScanKeyData keys[2];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	Oid			found = InvalidOid;
+
+	ScanKeyInit(&keys[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(ExtensionRelationId));
+	ScanKeyInit(&keys[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(extension));
+	scan = systable_beginscan(catalog, DependReferenceIndexId, true, NULL, 2,
+							  keys);
+	while (!OidIsValid(found) && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_depend member = (Form_pg_depend) GETSTRUCT(tuple);
+		char	   *member_name;
+
+		if (member->classid != RelationRelationId ||
+			member->deptype != DEPENDENCY_EXTENSION)
+			continue;
+		member_name = get_rel_name(member->objid);
+		if (member_name != NULL && strcmp(member_name, name) == 0)
+			found = member->objid;
+	}
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return found;
+}
+
+/*
+ * sequence_default(), if a known sequence has been invalidated since the last
+ * call.  The sequence is the extension's member of this name, whatever the
+ * search path, and whatever sequence of that name somebody else has put beside
+ * next_id().
  *
- * The answer is remembered until a function or a known sequence changes.
- * ALTER EXTENSION ... DROP SEQUENCE changes neither, so next_id() goes on
- * using a sequence that has been taken out of the extension in sessions that
- * have used it before.  From its next transaction on, a role without a
- * privilege on the sequence is refused, because check_privileges() then asks
- * again whether the sequence is the extension's.
+ * ALTER EXTENSION ... DROP SEQUENCE does not invalidate the sequence, so
+ * next_id() goes on using a sequence that has been taken out of the extension
+ * in sessions that have used it before.  From its next transaction on, a role
+ * without a privilege on the sequence is refused, because check_privileges()
+ * then asks again whether the sequence is the extension's.
  */
 Oid
-sequence_default_slow(Oid function)
+sequence_default_slow(void)
 {
-	Oid			schema = get_func_namespace(function);
-	Oid			sequence = get_relname_relid("next_id_seq", schema);
-	uint64		changes;
+	uint64		invalidations = sequence_invalidations;
+	Oid			extension = get_extension_oid("snowflake", true);
+	Oid			sequence = InvalidOid;
 
-	if (!OidIsValid(sequence) || !sequence_owned_by_extension(sequence))
+	if (OidIsValid(extension))
+		sequence = find_member(extension, "next_id_seq");
+	if (!OidIsValid(sequence))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("sequence %s of the extension does not exist",
-						quote_qualified_identifier(get_namespace_name(schema),
-												   "next_id_seq")),
+				 errmsg("sequence \"next_id_seq\" of extension \"snowflake\" does not exist"),
 				 errhint("Give next_id() its sequence as the second argument.")));
 
-	/*
-	 * invalidate_relation() notices changes of this sequence only from here
-	 * on, because sequence_find() makes it known.  So look again, and remember
-	 * the answer if it is still the same and nothing changed while we looked.
-	 */
+	/* From here on, invalidate_relation() notices changes of the sequence. */
 	(void) sequence_find(sequence);
-	changes = function_changes + sequence_invalidations;
-	if (get_relname_relid("next_id_seq",
-						  get_func_namespace(function)) == sequence &&
-		function_changes + sequence_invalidations == changes)
-	{
-		Oid		   *functions = default_sequence.functions;
-
-		if (default_sequence.invalidations != sequence_invalidations ||
-			default_sequence.sequence != sequence)
-			memset(functions, 0, sizeof(default_sequence.functions));
-		memmove(functions + 1, functions,
-				sizeof(default_sequence.functions) - sizeof(Oid));
-		functions[0] = function;
-		default_sequence.invalidations = sequence_invalidations;
-		default_sequence.sequence = sequence;
-	}
+	sequence_default_relid = sequence;
+	sequence_default_found = invalidations;
 	return sequence;
 }
 
@@ -273,44 +280,38 @@ qualified_name(Oid relid)
 }
 
 /*
- * A hint for somebody who asked for IDs from a sequence that does not serve
- * the layout.
+ * A hint for somebody who asked for IDs from a sequence that is not fit for
+ * them.  "layout" is the layout that the sequence serves, or NULL if it serves
+ * none.
  *
  * snowflake_alter_sequence() is the right hint if nothing else takes numbers
  * from the sequence.  A column that owns the sequence takes numbers by its
  * default.  After the change they would be values and not IDs, and too large
  * for a column of a smaller type.
+ *
+ * If the sequence serves no layout, this names none, because the table may
+ * have IDs of any layout already.  For example, a schema tool may have copied
+ * a sequence without its MAXVALUE, or have set it back.
  */
 static char *
-hint_to_alter(Oid relid, const char *layout)
+hint_to_alter(SequenceState *seq, const char *layout)
 {
 	Oid			table;
 	int32		column;
+	char	   *name = quote_literal_cstr(qualified_name(seq->relid));
 
-	if (sequenceIsOwned(relid, DEPENDENCY_INTERNAL, &table, &column))
-		return psprintf("Use another sequence, as this one belongs to identity column \"%s\" of table \"%s\".",
+	if (sequenceIsOwned(seq->relid, DEPENDENCY_AUTO, &table, &column) ||
+		sequenceIsOwned(seq->relid, DEPENDENCY_INTERNAL, &table, &column))
+		return psprintf("Use another sequence, as this one belongs to column \"%s\" of table \"%s\".",
 						get_attname(table, column, false),
 						get_rel_name(table));
-
-	if (sequenceIsOwned(relid, DEPENDENCY_AUTO, &table, &column))
-	{
-		char	   *column_name = get_attname(table, column, false);
-		Oid			type = get_atttype(table, column);
-		Oid			base_type = getBaseType(type);
-
-		if (base_type == INT2OID || base_type == INT4OID)
-			return psprintf("Use another sequence, as this one belongs to column \"%s\" of table \"%s\", whose type %s cannot hold IDs.",
-							column_name, get_rel_name(table),
-							format_type_be(type));
-		return psprintf("The sequence belongs to column \"%s\" of table \"%s\". To put IDs into that column, use SELECT snowflake_alter_sequence(%s, %s) and make next_id() the column's default. Otherwise use another sequence.",
-						column_name, get_rel_name(table),
-						quote_literal_cstr(qualified_name(relid)),
-						quote_literal_cstr(layout));
-	}
-
-	return psprintf("If nothing else takes numbers from it, its owner can use SELECT snowflake_alter_sequence(%s, %s).",
-					quote_literal_cstr(qualified_name(relid)),
-					quote_literal_cstr(layout));
+	if (layout != NULL)
+		return psprintf("If nothing else takes numbers from it, its owner can use SELECT snowflake_alter_sequence(%s, %s).",
+						name, quote_literal_cstr(layout));
+	return psprintf("%s nothing else takes numbers from it, its owner can call snowflake_alter_sequence(%s, ...) with the layout of the table's IDs.",
+					seq->max_value == PG_INT64_MAX ? "If" :
+					"If it serves a custom layout, give that layout as the last argument. Otherwise, if",
+					name);
 }
 
 /*
@@ -321,6 +322,15 @@ refuse_spec(SequenceState *seq, const TickSpec *spec)
 {
 	char	   *name = get_rel_name(seq->relid);
 	const char *served = layout_of_max_value(seq->max_value);
+	char	   *hint;
+
+	/* The caller named no layout, and the sequence does not tell one. */
+	if (spec->layout == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("sequence \"%s\" serves no built-in layout", name),
+				 errdetail("It has MAXVALUE %lld.", (long long) seq->max_value),
+				 errhint("%s", hint_to_alter(seq, NULL))));
 
 	if (served != NULL)
 		ereport(ERROR,
@@ -331,6 +341,15 @@ refuse_spec(SequenceState *seq, const TickSpec *spec)
 				 errhint("Name layout \"%s\" in the call, or use another sequence.",
 						 served)));
 
+	/*
+	 * The extension's own sequence has served this layout from the beginning,
+	 * until something took its MAXVALUE.
+	 */
+	if (sequence_owned_by_extension(seq->relid))
+		hint = psprintf("Use ALTER SEQUENCE %s MAXVALUE %lld.",
+						qualified_name(seq->relid), (long long) spec->max_value);
+	else
+		hint = hint_to_alter(seq, NULL);
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("cannot make IDs of layout \"%s\" from sequence \"%s\"",
@@ -338,7 +357,7 @@ refuse_spec(SequenceState *seq, const TickSpec *spec)
 			 errdetail("The sequence has MAXVALUE %lld, but a sequence for this layout has MAXVALUE %lld.",
 					   (long long) seq->max_value,
 					   (long long) spec->max_value),
-			 errhint("%s", hint_to_alter(seq->relid, spec->layout))));
+			 errhint("%s", hint)));
 }
 
 /*
@@ -403,7 +422,8 @@ check_persistence(Relation rel)
  * Values must come one by one, in order and once.
  */
 static void
-check_parameters(Relation rel, Form_pg_sequence form, const TickSpec *spec)
+check_parameters(SequenceState *seq, Relation rel, Form_pg_sequence form,
+				 const TickSpec *spec)
 {
 	char	   *detail;
 
@@ -426,7 +446,7 @@ check_parameters(Relation rel, Form_pg_sequence form, const TickSpec *spec)
 			 errmsg("cannot make IDs from sequence \"%s\"",
 					RelationGetRelationName(rel)),
 			 errdetail_internal("%s", detail),
-			 errhint("%s", hint_to_alter(RelationGetRelid(rel), spec->layout))));
+			 errhint("%s", hint_to_alter(seq, spec->layout))));
 }
 
 /*
@@ -460,7 +480,7 @@ load_sequence(SequenceState *seq, Relation rel, const TickSpec *spec,
 	seq->max_value = form->seqmax;
 
 	check_spec(seq, spec);
-	check_parameters(rel, form, spec);
+	check_parameters(seq, rel, form, spec);
 	seq->spec = *spec;
 	seq->loaded = invalidations;
 

@@ -71,21 +71,6 @@ typedef struct SequenceState
 } SequenceState;
 
 /*
- * The sequence of functions without a sequence among their arguments, and the
- * OIDs of those functions that have been called.  There are four such
- * functions: next_id(), next_id(shard), next_ids(shard, count) and
- * snowflake_status().  Valid while "invalidations" equals
- * "sequence_invalidations".
- */
-typedef struct DefaultSequence
-{
-	Oid			functions[4];	/* the one looked up last stands first; unused
-								 * entries are InvalidOid */
-	Oid			sequence;
-	uint64		invalidations;
-} DefaultSequence;
-
-/*
  * What a caller is about to do with a sequence, which decides the privileges
  * it needs
  */
@@ -99,12 +84,13 @@ typedef enum SequenceUse
 #pragma GCC visibility push(hidden)
 extern uint64 sequence_invalidations;
 extern SequenceState *sequence_last_used;
-extern DefaultSequence default_sequence;
+extern Oid	sequence_default_relid;
+extern uint64 sequence_default_found;
 
 extern void sequence_init(void);
 extern SequenceState *sequence_find_slow(Oid relid);
 extern bool sequence_owned_by_extension(Oid relid);
-extern Oid	sequence_default_slow(Oid function);
+extern Oid	sequence_default_slow(void);
 extern int64 sequence_read_max_value(Oid relid);
 extern int64 sequence_lock_and_get_max_value_slow(SequenceState *seq);
 extern void sequence_lock_and_check(SequenceState *seq, const TickSpec *spec,
@@ -134,21 +120,14 @@ sequence_find(Oid relid)
 }
 
 /*
- * The sequence of a function that was not given one: next_id_seq in the schema
- * of the function with this OID.
+ * The sequence of calls that name none: the extension's own, next_id_seq.
  */
 static inline Oid
-sequence_default(Oid function)
+sequence_default(void)
 {
-	if (likely(default_sequence.invalidations == sequence_invalidations))
-	{
-		for (int i = 0; i < (int) lengthof(default_sequence.functions); i++)
-		{
-			if (default_sequence.functions[i] == function)
-				return default_sequence.sequence;
-		}
-	}
-	return sequence_default_slow(function);
+	if (likely(sequence_default_found == sequence_invalidations))
+		return sequence_default_relid;
+	return sequence_default_slow();
 }
 
 /*

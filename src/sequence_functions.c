@@ -12,11 +12,8 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
-#include "access/table.h"
 #include "access/xact.h"
-#include "catalog/pg_class.h"
 #include "catalog/pg_sequence.h"
 #include "executor/spi.h"
 #include "fmgr.h"
@@ -82,7 +79,7 @@ Datum
 snowflake_status(PG_FUNCTION_ARGS)
 {
 	Oid			sequence = PG_NARGS() > 0 ? PG_GETARG_OID(0) :
-		sequence_default(fcinfo->flinfo->fn_oid);
+		sequence_default();
 	const Layout *layout = PG_NARGS() > 1 ?
 		layout_type_argument(fcinfo, 1) :
 		layout_type_served(sequence_read_max_value(sequence));
@@ -194,84 +191,48 @@ state_without_error(Oid sequence, const TickSpec *spec, TickStatus *status)
 }
 
 /*
- * The rows of pg_sequence of all sequences that serve a built-in layout.
- * Temporary sequences are left out, because a session cannot read the pages of
- * those that belong to another session.
- */
-static List *
-find_sequences(void)
-{
-	Relation	catalog = table_open(SequenceRelationId, AccessShareLock);
-	SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false,
-										  NULL, 0, NULL);
-	List	   *sequences = NIL;
-	HeapTuple	tuple;
-
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_sequence form = (Form_pg_sequence) GETSTRUCT(tuple);
-		HeapTuple	class;
-
-		if (layout_of_max_value(form->seqmax) == NULL)
-			continue;
-		class = SearchSysCache1(RELOID, ObjectIdGetDatum(form->seqrelid));
-		if (!HeapTupleIsValid(class))
-			continue;			/* dropped just now */
-		if (((Form_pg_class) GETSTRUCT(class))->relpersistence !=
-			RELPERSISTENCE_TEMP)
-			sequences = lappend(sequences, heap_copytuple(tuple));
-		ReleaseSysCache(class);
-	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return sequences;
-}
-
-/*
- * snowflake_sequences(): a row for each sequence that serves a built-in
- * layout, with its status
+ * snowflake_sequences(sequence) and snowflake_sequences(sequence, layout): a
+ * row with the sequence's status, or none if it has been dropped.
  */
 Datum
 snowflake_sequences(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	ListCell   *lc;
+	Oid			sequence = PG_GETARG_OID(0);
+	const Layout *layout = PG_NARGS() > 1 ?
+		layout_type_argument(fcinfo, 1) :
+		layout_type_served(sequence_read_max_value(sequence));
+	TickStatus	status = {0};
+	const char *state;
+	Datum		values[6];
+	bool		nulls[6] = {false, true, true, true, true, false};
 
 	snowflake_define_settings();
 	InitMaterializedSRF(fcinfo, 0);
 
-	foreach(lc, find_sequences())
+	state = state_without_error(sequence, &layout->spec, &status);
+	if (state == NULL)
+		return (Datum) 0;
+
+	values[0] = ObjectIdGetDatum(sequence);
+	if (layout->spec.layout != NULL)
 	{
-		HeapTuple	tuple = (HeapTuple) lfirst(lc);
-		Form_pg_sequence form = (Form_pg_sequence) GETSTRUCT(tuple);
-		const Layout *layout = layout_type_served(form->seqmax);
-		TickStatus	status = {0};
-		const char *state;
-		Datum		values[6];
-		bool		nulls[6] = {false, false, true, true, true, false};
-
-		CHECK_FOR_INTERRUPTS();
-
-		state = state_without_error(form->seqrelid, &layout->spec, &status);
-		if (state == NULL)
-			continue;			/* dropped since we found it */
-
-		values[0] = ObjectIdGetDatum(form->seqrelid);
 		values[1] = CStringGetTextDatum(layout->text);
-		if (status.called && layout->has_clock)
-		{
-			values[2] = TimestampTzGetDatum(last_time(layout, &status));
-			values[3] = lead_datum(layout, &status);
-			nulls[2] = nulls[3] = false;
-		}
-		if (layout->has_time)
-		{
-			values[4] = TimestampTzGetDatum(layout_end_time(layout));
-			nulls[4] = false;
-		}
-		values[5] = CStringGetTextDatum(state);
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		nulls[1] = false;
 	}
+	if (status.called && layout->has_clock)
+	{
+		values[2] = TimestampTzGetDatum(last_time(layout, &status));
+		values[3] = lead_datum(layout, &status);
+		nulls[2] = nulls[3] = false;
+	}
+	if (layout->has_time)
+	{
+		values[4] = TimestampTzGetDatum(layout_end_time(layout));
+		nulls[4] = false;
+	}
+	values[5] = CStringGetTextDatum(state);
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 
 	return (Datum) 0;
 }
@@ -298,9 +259,12 @@ snowflake_sequences(PG_FUNCTION_ARGS)
  * ticks, and may be years ahead of the clock in this layout.
  */
 static void
-check_last_value(const char *name, const Layout *layout, int64 max_value,
-				 int64 last, bool called)
+check_last_value(Oid sequence, const char *qualified_name,
+				 const Layout *layout, int64 max_value)
 {
+	bool		called;
+	int64		last = page_last_value(sequence, &called);
+
 	if (max_value == layout->spec.max_value)
 		return;
 
@@ -308,16 +272,18 @@ check_last_value(const char *name, const Layout *layout, int64 max_value,
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
-						name, layout->text),
+						get_rel_name(sequence), layout->text),
 				 errdetail("Its last value %lld is too large for a counter of rows, so the sequence may have been used for another layout.",
 						   (long long) last),
-				 errhint("Use a new sequence, with a new shard if the table has IDs already.")));
+				 errhint("Use a new sequence, with a new shard if the table has IDs already. But if this sequence made IDs of layout \"%s\" until something changed its MAXVALUE, use ALTER SEQUENCE %s MAXVALUE %lld.",
+						 layout->text, qualified_name,
+						 (long long) layout->spec.max_value)));
 
 	if (last < 0 || last > layout->spec.max_value)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
-						name, layout->text),
+						get_rel_name(sequence), layout->text),
 				 errdetail("Its last value is %lld, and the values of the layout are 0 to %lld.",
 						   (long long) last, (long long) layout->spec.max_value),
 				 errhint("Use a new sequence, with a new shard if the table has IDs already.")));
@@ -356,8 +322,6 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	char	   *command;
 	int			result;
 	int64		max_value;
-	int64		last;
-	bool		called;
 	ItemPointerData row;
 	ItemPointerData new_row;
 
@@ -383,8 +347,7 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 				 errdetail("The extension's own sequence serves layout \"instagram\" only."),
 				 errhint("Use a new sequence.")));
 
-	last = page_last_value(sequence, &called);
-	check_last_value(get_rel_name(sequence), layout, max_value, last, called);
+	check_last_value(sequence, name, layout, max_value);
 
 	row = row_of_sequence(sequence);
 	SPI_connect();

@@ -107,8 +107,8 @@ is(query("SET snowflake.max_lead = '1s'; $many"), 5000,
 # A clock that stands still shows where a day ends.
 set_clock($node, '2026-01-01 00:00:00');
 foreach my $case (
-	[ '1 day', 'wait until the clock has caught up', qr/^no error: / ],
-	[ '1 day 1 ms', 'its owner can set it back', qr/^22023 ID \d+ is more than a day ahead of the clock/ ])
+	[ '1 day', 'wait for the clock to catch up, or raise', qr/^no error: / ],
+	[ '1 day 1 ms', 'wait for the clock to catch up, or use a new sequence', qr/^22023 ID \d+ is more than a day ahead of the clock/ ])
 {
 	my ($lead, $hint, $advanced) = @$case;
 

@@ -35,5 +35,15 @@ This prints it, if a role that is no superuser has created the extension:
 EOM
 }
 
+# A role's name may need quotes.
+my $name = q{o'brien "$1\\};
+(my $quoted = $name) =~ s/"/""/g;
+$node->safe_psql('postgres', qq{CREATE ROLE "$quoted" LOGIN; CREATE DATABASE quoted OWNER "$quoted"});
+$node->safe_psql('quoted', qq{SET SESSION AUTHORIZATION "$quoted"; CREATE EXTENSION snowflake});
+is($node->safe_psql('quoted', q{SELECT relowner::regrole = extowner::regrole, rolname
+		FROM pg_class, pg_extension JOIN pg_roles ON pg_roles.oid = extowner
+		WHERE relname = 'next_id_seq' AND extname = 'snowflake'}),
+	"t|$name", 'a role whose name needs quotes creates the extension and owns its sequence');
+
 $node->stop;
 done_testing();

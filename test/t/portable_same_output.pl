@@ -27,6 +27,7 @@ sub canonical
 	$output =~ s/^(LINE \d+:|\^|(?:DETAIL|HINT): .*\bfunction\b|CONTEXT:|SQL statement|SQL function "|PL\/pgSQL function).*\n//mg;
 	$output =~ s/(does not exist)\|.*/$1/g;
 	$output =~ s/^(42883\|)No function .*/$1/mg;
+	$output =~ s/ALTER DATABASE \w+ SET/ALTER DATABASE ... SET/g;
 	$output =~ s/cannot (start subtransactions|execute \w+\(\)) during/cannot ... during/g;
 	return $output;
 }
