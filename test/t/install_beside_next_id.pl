@@ -27,7 +27,7 @@ my %error = (
 my $reference = slurp_file("$top/doc/reference.md");
 my $entries = join '', grep { /\(#beside-another-next_id\)/ } split /^- /m, $reference;
 my ($way_out) = $reference =~ /^    (CREATE SCHEMA .*)$/m or die 'there is no way out';
-my ($default) = $reference =~ /`DEFAULT (snowflake\.[^`]*)`/;
+my ($default) = $reference =~ /`DEFAULT (ids\.[^`]*)`/;
 my ($back) = $reference =~ /`(ALTER EXTENSION [^`]*)`/;
 
 foreach my $database (sort keys %error)
@@ -41,12 +41,12 @@ foreach my $database (sort keys %error)
 	like($entries, qr/`\Q$message\E`\s\($code\)/, "the reference leads from the error of CREATE EXTENSION to the way out: $database");
 	$node->safe_psql($database, $way_out);
 	$node->safe_psql($database, "CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT $default, n int)");
-	is($node->safe_psql($database, 'INSERT INTO photos VALUES (DEFAULT, 1), (DEFAULT, 2) RETURNING snowflake.snowflake_shard(id)'),
+	is($node->safe_psql($database, 'INSERT INTO photos VALUES (DEFAULT, 1), (DEFAULT, 2) RETURNING ids.snowflake_shard(id)'),
 		"5\n5", "the extension makes IDs in a schema of its own: $database");
 	is($node->safe_psql($database, q{SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'photos'::regclass}),
-		'snowflake.next_id((5)::bigint)', "a stored default names the extension's schema: $database");
+		'ids.next_id((5)::bigint)', "a stored default names the extension's schema: $database");
 	is($node->safe_psql($database, q{
-			SELECT last_value = (max(id) >> 23) * 1024 + (max(id) & 1023) FROM photos, snowflake.next_id_seq GROUP BY last_value}),
+			SELECT last_value = (max(id) >> 23) * 1024 + (max(id) & 1023) FROM photos, ids.next_id_seq GROUP BY last_value}),
 		't', "the extension in a schema of its own uses its own next_id_seq: $database");
 }
 is($node->safe_psql('instagram', 'INSERT INTO old DEFAULT VALUES RETURNING (id >> 10) & 8191, id & 1023'), '4|2',
@@ -54,8 +54,12 @@ is($node->safe_psql('instagram', 'INSERT INTO old DEFAULT VALUES RETURNING (id >
 is($node->safe_psql('sequence', 'INSERT INTO old DEFAULT VALUES RETURNING id'), 1, 'an old default with nextval() goes on with its own sequence');
 is($node->safe_psql('function', 'SELECT next_id()'), 1, 'the old next_id() is what the unqualified name means');
 
-# A role that uses a default needs no privilege on the schema.
+# A role that uses a default needs no privilege on the schema.  One that calls
+# next_id() itself has it by the line in the reference.
 $node->safe_psql('function', 'CREATE ROLE app; GRANT INSERT, SELECT ON photos TO app');
+is($node->safe_psql('function', 'SET ROLE app; SELECT ids.snowflake_shard(ids.next_id(5))'), 5,
+	'a role that owns nothing calls next_id() in the schema of its own');
+$node->safe_psql('function', 'REVOKE USAGE ON SCHEMA ids FROM PUBLIC');
 foreach my $insert ("INSERT INTO photos (n) VALUES (3), (4);\n", "COPY photos (n) FROM stdin;\n5\n6\n\\.\n")
 {
 	my ($command) = $insert =~ /^(\w+)/;
@@ -64,17 +68,17 @@ foreach my $insert ("INSERT INTO photos (n) VALUES (3), (4);\n", "COPY photos (n
 }
 
 # The schema stays out of search_path for these reasons.
-is($node->safe_psql('instagram', q{SET snowflake.shard = 7; SET search_path = public, snowflake;
+is($node->safe_psql('instagram', q{SET snowflake.shard = 7; SET search_path = public, ids;
 		SELECT snowflake_shard(next_id())}), 4,
 	'next_id() is the old one where its schema comes first in search_path');
-is($node->safe_psql('instagram', q{SET snowflake.shard = 7; SET search_path = snowflake, public;
+is($node->safe_psql('instagram', q{SET snowflake.shard = 7; SET search_path = ids, public;
 		SELECT snowflake_shard(next_id())}), 7,
 	'next_id() is the extension\'s where its schema comes first in search_path');
 is($node->safe_psql('instagram', q{
-		SELECT last_value AS before FROM snowflake.next_id_seq \gset
-		SET search_path = snowflake, public;
+		SELECT last_value AS before FROM ids.next_id_seq \gset
+		SET search_path = ids, public;
 		SELECT public.next_id() > 0;
-		SELECT last_value - :before FROM snowflake.next_id_seq}), "t\n1",
+		SELECT last_value - :before FROM ids.next_id_seq}), "t\n1",
 	'the old next_id() uses up the extension\'s sequence where that schema comes first in search_path');
 
 # A dump of both
