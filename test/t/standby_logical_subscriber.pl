@@ -1,6 +1,7 @@
-# Logical replication carries rows and no sequences.  Publisher and subscriber
-# have a shard each.  A clone of the subscriber lets go of the subscription as
-# doc/administration.md says, and the subscriber does not lose its slot.
+# Logical replication of tables carries rows and no sequences.  Publisher and
+# subscriber have a shard each.  A clone of the subscriber lets go of the
+# subscription as doc/administration.md says, and the subscriber does not lose its
+# slot.
 
 use strict;
 use warnings;
