@@ -68,8 +68,8 @@ fuzz: test/fuzz.c $(addprefix src/, definition.c definition.h encode.c encode.h 
 	$(or $(CLANG),clang) $(FUZZ_CFLAGS) -DFRONTEND $(CPPFLAGS) $(filter %.c,$^) \
 		-L'$(libdir)' -L'$(pkglibdir)' -lpgport -o $@
 
-# What a release is published as; the version is in META.json alone.  Takes
-# what is committed.
+# What a release is published as, with the version of META.json.  Takes what is
+# committed.
 DISTNAME = $(EXTENSION)-$(shell sed -n 's/^ *"version": "\(.*\)",$$/\1/p' '$(srcdir)/META.json' | head -n 1)
 
 .PHONY: dist

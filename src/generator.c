@@ -20,7 +20,9 @@
  * with "Step", such as "Step LOCK", give the name that the place has in the
  * model of this file, test/model/generator.pml.
  *
- * Except for its messages, this file knows nothing of IDs, shards or settings.
+ * This file knows nothing of settings.  Of IDs and shards it knows only what
+ * its messages say, and that value 0 is left out, because with shard 0 it would
+ * make the ID 0.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -330,7 +332,10 @@ log_values(SequenceState *seq, const TickSpec *spec,
  * of its own record, two backends that take turns would write a record for
  * each value.  This rule is safe because the backend's own record made log_cnt
  * right, and whoever changes the page later keeps it right: next_id() by
- * either rule, nextval() and setval().  Only a copy of the page can be wrong.
+ * either rule, nextval() and setval().  A copy of the page can be wrong.  So
+ * can a page that is logged as an image in place, because an image covers
+ * nothing beyond the last value.  Of all commands only 19's
+ * pg_enable_data_checksums() does that to a sequence.
  * A copy is another file, and when the sequence gets another file,
  * invalidate_relation() in sequence.c makes this backend forget its record.
  *
@@ -626,7 +631,9 @@ wait_and_take_values(SequenceState *seq, const TickSpec *spec,
 		}
 
 		/*
-		 * Fail as soon as it is certain that max_wait is too short.
+		 * Fail as soon as max_wait is too short for what the clock says now.
+		 * Somebody might set the clock forward meanwhile, but a caller should
+		 * not wait for that.
 		 *
 		 * But if only the slots of a tick are used up, the wait for the next
 		 * tick is never an error unless the clock has stopped.  Under load,
@@ -646,11 +653,10 @@ wait_and_take_values(SequenceState *seq, const TickSpec *spec,
 		wait_usecs(wait, clock_event);
 
 		/*
-		 * During the wait, this backend may have processed an invalidation of
-		 * the sequence.  Then the sequence has to be checked again.
+		 * The sequence need not be checked again.  Our lock on it keeps others
+		 * from altering it, and the privilege has been checked for this
+		 * transaction.
 		 */
-		if (!sequence_is_checked(seq, spec))
-			prepare_to_take(seq, spec);
 		result = take_values(seq, spec, limits->max_lead, wanted, attempt, lsn);
 	}
 }

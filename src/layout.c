@@ -4,8 +4,10 @@
  *	  Which bits of an ID mean what: the built-in layouts, composing IDs,
  *	  taking them apart, and finding the IDs of a time.
  *
- * These are pure functions.  They read no clock, sequence or setting, and do
- * not report errors.  So this file can be built and fuzzed on its own.
+ * Results depend on the arguments alone.  The functions read no clock, sequence
+ * or setting, and do not report errors.  So this file can be built and fuzzed on
+ * its own.  Its only state is the table of the built-in layouts, which is filled
+ * at the first use.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -145,8 +147,8 @@ load_builtins(void)
 			Assert(ok);
 
 			/*
-			 * The parser knows the field by the name "sequence", but those
-			 * who made the layout call it a counter.
+			 * The parser knows the field by the name "sequence", but in this
+			 * layout it is called a counter.
 			 */
 			if (builtins[i].kind == LAYOUT_TRACE)
 				strncpy(definition->fields[3].name, "counter", LAYOUT_NAME_LENGTH);
@@ -399,7 +401,7 @@ derive_decimal(Layout *layout)
 	layout->number_unit = UINT64CONST(1) * DECIMAL_LAUNCHES * DECIMAL_GENERATORS;
 	layout->shard_unit = 1;
 
-	/* The counter 0 is never made, but it can be read and composed. */
+	/* The counter 0 is never made, but it can be read. */
 	set_decimal_field(&layout->fields[0], "counter", LAYOUT_SEQUENCE,
 					  layout->number_unit, DECIMAL_COUNTERS + 1);
 	set_decimal_field(&layout->fields[1], "generator", LAYOUT_TICK,

@@ -10,8 +10,8 @@
  *	- a Layout, which has all that is needed to compose IDs and to read them
  *	- a TickSpec, the part of the Layout that the generator is told
  *
- * The functions here are pure: they read no setting, no clock and no catalog,
- * and they raise no error.  If a function returns false, its caller raises the
+ * The results of the functions depend on the arguments alone: they read no
+ * setting, no clock and no catalog, and they raise no error.  If a function returns false, its caller raises the
  * error.  Nothing here knows where values come from.
  *
  * Times are microseconds since 2000-01-01 00:00:00 UTC, as in a timestamptz,

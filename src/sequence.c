@@ -45,7 +45,7 @@
 #include "sequence.h"
 
 /*
- * A number that grows whenever something that is known here is invalidated.
+ * A number that grows whenever a sequence in "sequences" is invalidated.
  * What is read from the catalogs is kept with the number at that time, and is
  * valid while the number is the same.  It begins with 1, so that what is kept
  * with 0 is not valid.

@@ -40,8 +40,9 @@ typedef struct TickWindow
 /*
  * A sequence as this backend knows it.
  *
- * A transaction locks a sequence once, and checks a role's privileges once.
- * The members from the catalogs are valid while "loaded" equals
+ * A transaction locks a sequence once.  It checks a role's right to take values
+ * once, unless the role or the spec changes in between, and its right to look
+ * or to set a value in each call.  The members from the catalogs are valid while "loaded" equals
  * "sequence_invalidations".
  */
 typedef struct SequenceState

@@ -242,11 +242,12 @@ snowflake_sequences(PG_FUNCTION_ARGS)
  */
 
 /*
- * The last value of a sequence that has counted rows is below this limit,
- * 2^40, because no table has that many rows.  The last value of a sequence
- * that has followed the clock in a built-in layout is above it: even in the
- * one with the smallest values, "trace", the clock passed the limit in 2004.
- * The values of a custom layout with long ticks may be below.
+ * A last value below this limit, 2^40, is taken for that of a counter of rows.
+ * A counter may be beyond it, for example after a large START, and is refused
+ * then.  The last value of a sequence that has followed the clock in a built-in
+ * layout is above the limit: even in the one with the smallest values, "trace",
+ * the clock passed it in 2004.  The values of a custom layout with long ticks
+ * may be below.
  */
 #define COUNTER_LIMIT		(INT64CONST(1) << 40)
 

@@ -15,9 +15,13 @@
  * covers.
  *
  * Two other pages could be mistaken for that page, but are not.  A copy of the
- * page has the same LSN, but it is in another file.  A new file can get the
- * number of a dropped one, but its page has another LSN.  An LSN can come
- * again only after a crash, which ends the shared memory.
+ * page has the same LSN, but usually it is in another file.  It can be in a file
+ * of the same number if a database is moved to another tablespace and back, or
+ * is created with the OID of a dropped one.  These commands begin with a
+ * checkpoint, after which put_value() in generator.c writes a record whatever
+ * is noted here.  A new file can get the number of a dropped one, but its page
+ * has another LSN.  An LSN can come again only after a crash, which ends the
+ * shared memory.
  *
  * PostgreSQL 15 and 16 have shared memory only for libraries that are
  * preloaded.  Without it nothing is found here, and each backend writes its

@@ -250,7 +250,7 @@ build()
 	destdir=${path:+$work/install}
 	if [ -z "$path" ]; then
 		control=$("$PG_CONFIG" --sharedir)/extension/snowflake.control
-		if [ -e "$control" ] && ! grep -q 'never repeated' "$control"; then
+		if [ -e "$control" ] && ! grep -q 'time-sortable 64-bit IDs' "$control"; then
 			die "another extension named snowflake is installed in ${control%/*}: it would be overwritten.
 Set PG_CONFIG to a PostgreSQL installation without it."
 		fi
