@@ -54,6 +54,10 @@ sub wal_records
 use constant WAITS_FOR_PAGE =>
   "wait_event IN ('BufferContent', 'BufferExclusive', 'BufferShareExclusive')";
 
+# PostgreSQL's test modules delete LC_ALL.  Without it, initdb would take the encoding
+# and the locale of whoever runs the tests, and fail if that locale is not installed.
+$ENV{LC_ALL} = 'C.UTF-8';
+
 # The superuser of all servers is named postgres.  initdb would name it like the
 # user who runs the tests, and that can be the name of a role that a test creates.
 my $superuser = $ENV{PGUSER} = 'postgres';
