@@ -11,6 +11,11 @@
 [ -n "${BASH_VERSION:-}" ] || exec bash "$0" "$@"
 set -euo pipefail
 
+# The scripts and the tests read what other programs print, which must be in
+# English.  LANGUAGE can choose another language even with this locale.
+unset LANGUAGE
+export LC_ALL=C.UTF-8
+
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 program=$(realpath "$0")
 self=${program##*/}
@@ -154,9 +159,9 @@ setup()
 
 	trap_end
 	config=$("$root/script/bootstrap" "$@")
-	# A locale, time zone or service of the caller's must not change results.
+	# A time zone or service of the caller's must not change results.
 	unset "${!PG@}"
-	export PG_CONFIG=$config LC_ALL=C.UTF-8 TZ=UTC
+	export PG_CONFIG=$config TZ=UTC
 	bindir=$("$PG_CONFIG" --bindir)
 	server_user=$(id -un)
 	[ "$server_user" != root ] || server_user=$(id -un postgres 2>/dev/null || echo nobody)
