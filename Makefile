@@ -30,7 +30,10 @@ PG_CPPFLAGS = -I$(srcdir)/src
 EXTRA_CLEAN = fuzz ledger output_iso tmp_check tmp_check_iso
 
 PG_CONFIG = pg_config
-PGXS := $(shell $(PG_CONFIG) --pgxs)
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+ifeq ($(wildcard $(PGXS)),)
+$(error $(if $(PGXS),$(PGXS) is missing,"$(PG_CONFIG) --pgxs" failed): install the headers of PostgreSQL's server (in Debian, the package postgresql-server-dev-NN for major version NN), or set PG_CONFIG to the pg_config of an installation that has them)
+endif
 include $(PGXS)
 
 # Few builds of PostgreSQL track which object needs which header.
