@@ -92,8 +92,7 @@ typedef enum TakeResult
 } TakeResult;
 
 /*
- * What an attempt found.  The quick way in take_values() sets neither "stored"
- * nor "lead".
+ * What an attempt found.
  */
 typedef struct Attempt
 {
@@ -109,18 +108,6 @@ typedef struct Attempt
 
 
 /*
- * After a sequence has been checked again, forget its window, which may be
- * that of another spec, and the pinned page, if it is of another file.
- */
-static void
-forget_page(SequenceState *seq)
-{
-	/* No moment is within a window that ends where it starts. */
-	seq->window.end = seq->window.start;
-	page_unpin_old_file(seq);
-}
-
-/*
  * Prepare this backend to take values of a sequence.  Raises an error unless
  * the current role may use the sequence for this spec.
  */
@@ -129,7 +116,7 @@ prepare_to_take(SequenceState *seq, const TickSpec *spec)
 {
 	shared_attach();
 	sequence_lock_and_check(seq, spec, SEQUENCE_TAKE);
-	forget_page(seq);
+	page_unpin_old_file(seq);
 }
 
 /*
@@ -213,52 +200,6 @@ next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
 	attempt->count = wanted == 1 ? 1 :
 		Min(wanted, last_allowed(spec, max_lead, attempt->now) - value + 1);
 	return VALUE_AVAILABLE;
-}
-
-/*
- * Remember the range in which the next value is simply the last one plus one,
- * to avoid divisions until the clock's tick ends.
- */
-static void
-remember_window(TickWindow *window, const TickSpec *spec, int64 max_lead,
-				TimestampTz now)
-{
-	window->max_lead = max_lead;
-	if (spec->tick_usecs == 0)
-	{
-		window->start = PG_INT64_MIN;
-		window->end = PG_INT64_MAX;
-		window->first = 0;
-	}
-	else
-	{
-		int64		clock_tick = (now - spec->epoch) / spec->tick_usecs;
-
-		window->start = spec->epoch + clock_tick * spec->tick_usecs;
-		window->end = window->start + spec->tick_usecs;
-		window->first = clock_tick * spec->slots;
-	}
-
-	/*
-	 * The last value is that which is allowed when the tick begins.  Later in
-	 * the tick some more may be allowed, which next_value() finds.
-	 */
-	window->last = last_allowed(spec, max_lead, window->start);
-}
-
-/*
- * Is the next value certainly the one on the page plus one?  If not,
- * next_value() finds out.
- */
-static inline bool
-next_is_in_window(const FormData_pg_sequence_data *data,
-				  const TickWindow *window, int64 max_lead, TimestampTz now)
-{
-	return now >= window->start && now < window->end &&
-		max_lead == window->max_lead &&
-		data->last_value >= window->first &&
-		data->last_value < window->last &&
-		data->is_called;
 }
 
 /*
@@ -479,6 +420,7 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 			int64 wanted, Attempt *attempt, XLogRecPtr *lsn)
 {
 	FormData_pg_sequence_data *data = lock_page_to_change(seq);
+	TakeResult	result;
 
 	/*
 	 * Read the clock under the lock.  After a wait for the lock, an earlier
@@ -487,22 +429,11 @@ take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
 	 */
 	attempt->now = GetCurrentTimestamp();
 
-	if (likely(wanted == 1 &&
-			   next_is_in_window(data, &seq->window, max_lead, attempt->now)))
+	result = next_value(data, spec, max_lead, wanted, attempt);
+	if (unlikely(result != VALUE_AVAILABLE))
 	{
-		attempt->value = data->last_value + 1;
-		attempt->count = 1;
-	}
-	else
-	{
-		TakeResult	result = next_value(data, spec, max_lead, wanted, attempt);
-
-		if (result != VALUE_AVAILABLE)
-		{
-			page_unlock(seq);
-			return result;
-		}
-		remember_window(&seq->window, spec, max_lead, attempt->now);
+		page_unlock(seq);
+		return result;
 	}
 
 	*lsn = put_value(seq, spec, data, attempt->value + attempt->count - 1);
@@ -751,7 +682,7 @@ generator_advance(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	XLogRecPtr	lsn;
 
 	shared_attach();
-	forget_page(seq);
+	page_unpin_old_file(seq);
 	data = lock_page_to_change(seq);
 
 	attempt.stored = data->last_value;
@@ -808,7 +739,7 @@ generator_status(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	AcceptInvalidationMessages();
 	if (!sequence_lock_to_look(seq, spec, policy))
 		return false;
-	forget_page(seq);
+	page_unpin_old_file(seq);
 	data = page_read(seq);
 	sequence_unlock_after_look(seq);
 

@@ -24,20 +24,6 @@
 #include "layout.h"
 
 /*
- * The values that can be taken while the clock is within one tick.  As long as
- * it is, the next value can be found without a division.
- */
-typedef struct TickWindow
-{
-	TimestampTz start;			/* when the tick began */
-	TimestampTz end;			/* and when the next one begins */
-	int64		first;			/* the tick's first value */
-	int64		last;			/* the last value whose tick begins at most
-								 * max_lead after "start" */
-	int64		max_lead;		/* the limit for which "last" was computed */
-} TickWindow;
-
-/*
  * A sequence as this backend knows it.
  *
  * A transaction locks a sequence once.  It checks a role's right to take values
@@ -68,7 +54,6 @@ typedef struct SequenceState
 	XLogRecPtr	record_lsn;		/* LSN of the last record that this backend
 								 * wrote for "file", or found that another
 								 * backend wrote; or InvalidXLogRecPtr */
-	TickWindow	window;
 } SequenceState;
 
 /*
