@@ -293,8 +293,7 @@ make_id(FunctionCallInfo fcinfo, const int first, int nargs)
 		else if (first == 0)
 			layout = layout_type_argument(fcinfo, 2);
 		else
-			layout = layout_type_get(PG_GETARG_DATUM(first + 2),
-									 CurrentMemoryContext);
+			layout = layout_type_get(PG_GETARG_DATUM(first + 2));
 	}
 
 	value = next_values(shard, sequence, layout, &count);
@@ -382,8 +381,7 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 			 * SRF_FIRSTCALL_INIT() does.
 			 */
 			if (PG_NARGS() > 3)
-				ids->layout = layout_type_get(PG_GETARG_DATUM(3),
-											  funcctx->multi_call_memory_ctx);
+				ids->layout = layout_type_get(PG_GETARG_DATUM(3));
 			else
 				ids->layout = layout_type_served(sequence_lock_and_get_max_value(ids->sequence));
 		}

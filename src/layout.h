@@ -87,8 +87,7 @@ typedef struct TickSpec
 								 * the end of last_tick */
 	bool		is_default;		/* is this the spec of next_id_seq? */
 	bool		needs_update;	/* do callers need UPDATE on the sequence? */
-	const char *layout;			/* the layout's text, for messages; may be
-								 * freed after the call that gave the spec */
+	const char *layout;			/* the layout's text, for messages, or NULL */
 } TickSpec;
 
 typedef enum LayoutRole

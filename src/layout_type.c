@@ -54,12 +54,9 @@ typedef struct StoredLayout
 #define STORED_LAYOUT_VERSION	1
 
 /*
- * The layouts that this session has used, by their text.  When there are this
- * many, those that are named in calls are no longer added, because anyone can
- * define any number of them.  Few sessions use more than two.
+ * The layouts that this session has used, by their text.  They live as long as
+ * the session, so that others can keep pointers to them.
  */
-#define LAYOUTS_REMEMBERED	32
-
 static HTAB *layouts;
 
 /* The layout of calls that name neither a layout nor a sequence */
@@ -76,13 +73,9 @@ report_damaged_layout(void)
 /*
  * Find a layout by its text, which layout_print() has written.  Returns NULL
  * if the text is not a layout's.
- *
- * The result lives as long as the given memory context, or longer.  With
- * TopMemoryContext, the layout is always added to those of the session.  That
- * is for built-in layouts, of which there are few.
  */
 static const Layout *
-find_layout(const char *text, MemoryContext context)
+find_layout(const char *text)
 {
 	static uint64 specs = 0;
 	Layout	   *layout = hash_search(layouts, text, HASH_FIND, NULL);
@@ -100,12 +93,7 @@ find_layout(const char *text, MemoryContext context)
 		if (strcmp(printed, text) != 0)
 			return NULL;
 
-		if (context == TopMemoryContext ||
-			hash_get_num_entries(layouts) < LAYOUTS_REMEMBERED)
-			layout = hash_search(layouts, text, HASH_ENTER, NULL);
-		else
-			layout = MemoryContextAlloc(context, sizeof(Layout));
-
+		layout = hash_search(layouts, text, HASH_ENTER, NULL);
 		layout_init(layout, &definition);
 		layout->spec.id = ++specs;
 	}
@@ -142,19 +130,13 @@ stored_text(Datum value)
 }
 
 /*
- * The layout of a stored value.  The result lives as long as the given memory
- * context, or longer.
+ * The layout of a stored value.
  */
 const Layout *
-layout_type_get(Datum value, MemoryContext context)
+layout_type_get(Datum value)
 {
-	const char *text = stored_text(value);
-	const Layout *layout;
+	const Layout *layout = find_layout(stored_text(value));
 
-	if (strcmp(text, layout_type_default->text) == 0)
-		return layout_type_default;
-
-	layout = find_layout(text, context);
 	if (layout == NULL)
 		report_damaged_layout();
 	return layout;
@@ -188,7 +170,7 @@ layout_type_init(void)
 	ctl.entrysize = sizeof(Layout);
 	layouts = hash_create("snowflake layouts", 16, &ctl,
 						  HASH_ELEM | HASH_STRINGS);
-	layout_type_default = find_layout("instagram", TopMemoryContext);
+	layout_type_default = find_layout("instagram");
 }
 
 /*
@@ -207,9 +189,9 @@ layout_type_look_up(FunctionCallInfo fcinfo, int argument)
 	if (call == NULL || !IsA(call, FuncExpr) ||
 		list_length(call->args) <= argument ||
 		!IsA(list_nth(call->args, argument), Const))
-		return layout_type_get(value, CurrentMemoryContext);
+		return layout_type_get(value);
 
-	layout = layout_type_get(value, flinfo->fn_mcxt);
+	layout = layout_type_get(value);
 	flinfo->fn_extra = unconstify(Layout *, layout);
 	return layout;
 }
@@ -230,7 +212,7 @@ layout_type_served(int64 max_value)
 		return layout_type_default;
 
 	name = layout_of_max_value(max_value);
-	return name == NULL ? &unserved : find_layout(name, TopMemoryContext);
+	return name == NULL ? &unserved : find_layout(name);
 }
 
 /*

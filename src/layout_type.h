@@ -19,7 +19,7 @@
 extern const Layout *layout_type_default;
 
 extern void layout_type_init(void);
-extern const Layout *layout_type_get(Datum value, MemoryContext context);
+extern const Layout *layout_type_get(Datum value);
 extern const Layout *layout_type_look_up(FunctionCallInfo fcinfo,
 										 int argument);
 extern const Layout *layout_type_served(int64 max_value);

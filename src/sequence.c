@@ -419,34 +419,58 @@ check_persistence(Relation rel)
 }
 
 /*
- * Values must come one by one, in order and once.
+ * Why a sequence with these parameters would not give values one by one, in
+ * order and once.  Returns NULL if it would.
  */
+static char *
+fault_of_parameters(Form_pg_sequence form)
+{
+	if (form->seqtypid != INT8OID)
+		return psprintf("The sequence is of type %s, which is too small.",
+						format_type_be(form->seqtypid));
+	if (form->seqincrement != 1)
+		return psprintf("The sequence has INCREMENT %lld.",
+						(long long) form->seqincrement);
+	if (form->seqcache != 1)
+		return psprintf("The sequence has CACHE %lld, and sessions that keep values back would return IDs out of order.",
+						(long long) form->seqcache);
+	if (form->seqcycle)
+		return pstrdup("The sequence has CYCLE and would repeat IDs.");
+	return NULL;
+}
+
 static void
 check_parameters(SequenceState *seq, Relation rel, Form_pg_sequence form,
 				 const TickSpec *spec)
 {
-	char	   *detail;
+	char	   *detail = fault_of_parameters(form);
 
-	if (form->seqtypid != INT8OID)
-		detail = psprintf("The sequence is of type %s, which is too small.",
-						  format_type_be(form->seqtypid));
-	else if (form->seqincrement != 1)
-		detail = psprintf("The sequence has INCREMENT %lld.",
-						  (long long) form->seqincrement);
-	else if (form->seqcache != 1)
-		detail = psprintf("The sequence has CACHE %lld, and sessions that keep values back would return IDs out of order.",
-						  (long long) form->seqcache);
-	else if (form->seqcycle)
-		detail = pstrdup("The sequence has CYCLE and would repeat IDs.");
-	else
-		return;
+	if (detail != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot make IDs from sequence \"%s\"",
+						RelationGetRelationName(rel)),
+				 errdetail_internal("%s", detail),
+				 errhint("%s", hint_to_alter(seq, spec->layout))));
+}
 
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("cannot make IDs from sequence \"%s\"",
-					RelationGetRelationName(rel)),
-			 errdetail_internal("%s", detail),
-			 errhint("%s", hint_to_alter(seq, spec->layout))));
+/*
+ * Do the catalogs say that a sequence serves the spec?  The caller has locked
+ * the sequence.
+ */
+bool
+sequence_serves(Oid relid, const TickSpec *spec)
+{
+	HeapTuple	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(relid));
+	Form_pg_sequence form;
+	bool		serves;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for sequence %u", relid);
+	form = (Form_pg_sequence) GETSTRUCT(tuple);
+	serves = form->seqmax == spec->max_value && fault_of_parameters(form) == NULL;
+	ReleaseSysCache(tuple);
+	return serves;
 }
 
 /*

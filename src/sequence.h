@@ -84,6 +84,7 @@ extern void sequence_lock_and_check(SequenceState *seq, const TickSpec *spec,
 extern bool sequence_lock_to_look(SequenceState *seq, const TickSpec *spec,
 								  LockWaitPolicy policy);
 extern void sequence_unlock_after_look(SequenceState *seq);
+extern bool sequence_serves(Oid relid, const TickSpec *spec);
 extern char *sequence_lock_to_alter(Oid relid, int64 *max_value);
 #pragma GCC visibility pop
 

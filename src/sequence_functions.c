@@ -14,7 +14,7 @@
 
 #include "access/htup_details.h"
 #include "access/xact.h"
-#include "catalog/pg_sequence.h"
+#include "catalog/dependency.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -291,21 +291,17 @@ check_last_value(Oid sequence, const char *qualified_name,
 }
 
 /*
- * Where in pg_sequence the row of a sequence is.  ALTER SEQUENCE always writes
- * a new version of the row, in another place, so the place shows whether the
- * sequence has been altered.
+ * Do the catalogs say of a locked sequence what snowflake_alter_sequence() is
+ * asked for?
  */
-static ItemPointerData
-row_of_sequence(Oid sequence)
+static bool
+is_altered(Oid sequence, const TickSpec *spec)
 {
-	HeapTuple	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
-	ItemPointerData row;
+	Oid			table;
+	int32		column;
 
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for sequence %u", sequence);
-	row = tuple->t_self;
-	ReleaseSysCache(tuple);
-	return row;
+	return sequence_serves(sequence, spec) &&
+		!sequenceIsOwned(sequence, DEPENDENCY_AUTO, &table, &column);
 }
 
 /*
@@ -323,8 +319,6 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	char	   *command;
 	int			result;
 	int64		max_value;
-	ItemPointerData row;
-	ItemPointerData new_row;
 
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
 		snowflake_refuse_null(PG_ARGISNULL(0) ? "sequence" : "layout", NULL);
@@ -349,8 +343,9 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 				 errhint("Use a new sequence.")));
 
 	check_last_value(sequence, name, layout, max_value);
+	if (is_altered(sequence, &layout->spec))
+		PG_RETURN_VOID();
 
-	row = row_of_sequence(sequence);
 	SPI_connect();
 	command = psprintf("ALTER SEQUENCE %s AS pg_catalog.int8 INCREMENT BY 1 MAXVALUE %lld CACHE 1 NO CYCLE OWNED BY NONE",
 					   name, (long long) layout->spec.max_value);
@@ -362,13 +357,10 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	/*
 	 * The command refers to the sequence by its name, and our lock does not
 	 * keep the sequence's schema from being renamed.  If the name has come to
-	 * mean another sequence, the command has altered that one.  Then the row
-	 * of our sequence has not moved, because nobody else can alter the
-	 * sequence while we hold the lock that ALTER SEQUENCE takes.  The error
-	 * undoes the change of the other sequence.
+	 * mean another sequence, the command has altered that one, and the error
+	 * undoes the change.
 	 */
-	new_row = row_of_sequence(sequence);
-	if (ItemPointerEquals(&row, &new_row))
+	if (!is_altered(sequence, &layout->spec))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 				 errmsg("could not alter sequence \"%s\" because of a concurrent change",
