@@ -171,7 +171,7 @@ LANGUAGE C STABLE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake_next_id_in_copy(internal, oid, bigint, regclass, snowflake_layout) IS
 'for the planner: stands for next_id() while COPY evaluates a column default';
 
-CREATE FUNCTION snowflake_id(ts timestamptz, shard bigint, sequence bigint)
+CREATE FUNCTION snowflake_id(ts timestamptz, shard bigint, sequence_number bigint)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -179,7 +179,7 @@ LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_id(timestamptz, bigint, bigint) IS
 'compose an ID from a time, a shard and a sequence number, as for rows of earlier times';
 
-CREATE FUNCTION snowflake_id(ts timestamptz, shard bigint, sequence bigint, layout snowflake_layout)
+CREATE FUNCTION snowflake_id(ts timestamptz, shard bigint, sequence_number bigint, layout snowflake_layout)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -223,20 +223,20 @@ LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_shard(bigint, snowflake_layout) IS
 'shard for which an ID was made, in a given layout';
 
-CREATE FUNCTION snowflake_sequence(id bigint)
+CREATE FUNCTION snowflake_sequence_number(id bigint)
 RETURNS integer
 AS 'MODULE_PATHNAME'
 LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 
-COMMENT ON FUNCTION snowflake_sequence(bigint) IS
+COMMENT ON FUNCTION snowflake_sequence_number(bigint) IS
 'sequence number of an ID within its time';
 
-CREATE FUNCTION snowflake_sequence(id bigint, layout snowflake_layout)
+CREATE FUNCTION snowflake_sequence_number(id bigint, layout snowflake_layout)
 RETURNS integer
 AS 'MODULE_PATHNAME'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
-COMMENT ON FUNCTION snowflake_sequence(bigint, snowflake_layout) IS
+COMMENT ON FUNCTION snowflake_sequence_number(bigint, snowflake_layout) IS
 'sequence number of an ID within its time, in a given layout';
 
 CREATE FUNCTION snowflake_fields(id bigint)

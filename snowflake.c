@@ -49,7 +49,7 @@ PG_FUNCTION_INFO_V1(snowflake_next_id_in_copy);
 PG_FUNCTION_INFO_V1(snowflake_next_ids);
 PG_FUNCTION_INFO_V1(snowflake_timestamp);
 PG_FUNCTION_INFO_V1(snowflake_shard);
-PG_FUNCTION_INFO_V1(snowflake_sequence);
+PG_FUNCTION_INFO_V1(snowflake_sequence_number);
 PG_FUNCTION_INFO_V1(snowflake_fields);
 PG_FUNCTION_INFO_V1(snowflake_min_id);
 PG_FUNCTION_INFO_V1(snowflake_max_id);
@@ -474,7 +474,7 @@ snowflake_shard(PG_FUNCTION_ARGS)
 }
 
 Datum
-snowflake_sequence(PG_FUNCTION_ARGS)
+snowflake_sequence_number(PG_FUNCTION_ARGS)
 {
 	uint64		id = (uint64) PG_GETARG_INT64(0);
 	const Layout *layout = layout_type_argument(fcinfo, 1);
@@ -568,13 +568,13 @@ snowflake_id(PG_FUNCTION_ARGS)
 	if (!layout->has_sequence && number != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("sequence %lld is out of range", (long long) number),
+				 errmsg("sequence number %lld is out of range", (long long) number),
 				 errdetail("The layout \"%s\" has no sequence, so it must be 0.",
 						   layout->text)));
 	if (number < layout->first_number || number > last_number)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("sequence %lld is out of range", (long long) number),
+				 errmsg("sequence number %lld is out of range", (long long) number),
 				 errdetail("The sequence numbers of the layout \"%s\" are %lld to %lld.",
 						   layout->text,
 						   (long long) layout->first_number,

@@ -632,7 +632,7 @@ END $$;
 COMMENT ON FUNCTION next_ids(bigint, bigint, regclass, snowflake_layout) IS
 'next IDs for a shard from a sequence, in a given layout';
 
-CREATE FUNCTION snowflake_id(ts timestamptz, shard bigint, sequence bigint, layout snowflake_layout)
+CREATE FUNCTION snowflake_id(ts timestamptz, shard bigint, sequence_number bigint, layout snowflake_layout)
 RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 SET search_path FROM CURRENT
@@ -650,15 +650,15 @@ BEGIN
 			DETAIL = format('The layout "%s" begins at %s and ends before %s.', p.name, epoch, expires);
 	END IF;
 	PERFORM snowflake_check_shard(shard, p);
-	IF sequence NOT BETWEEN 0 AND last_slot THEN
+	IF sequence_number NOT BETWEEN 0 AND last_slot THEN
 		RAISE invalid_parameter_value USING
-			MESSAGE = format('sequence %s is out of range', sequence),
+			MESSAGE = format('sequence number %s is out of range', sequence_number),
 			DETAIL = format('The sequence numbers of the layout "%s" are 0 to %s.', p.name, last_slot),
 			HINT = format('Number the rows of each tick of 1 ms from 0 to %s. If there are more, give the rest a later time or another shard.', last_slot);
 	END IF;
 
 	id := floor(extract(epoch FROM ts - epoch) * 1000);
-	id := (id << p.id_bits) | (shard << p.slot_bits) | sequence;
+	id := (id << p.id_bits) | (shard << p.slot_bits) | sequence_number;
 	IF id = 0 THEN
 		RAISE invalid_parameter_value USING
 			MESSAGE = 'cannot compose the ID 0',
@@ -670,10 +670,10 @@ END $$;
 COMMENT ON FUNCTION snowflake_id(timestamptz, bigint, bigint, snowflake_layout) IS
 'compose an ID from a time, a shard and a sequence number, as for rows of earlier times, in a given layout';
 
-CREATE FUNCTION snowflake_id(ts timestamptz, shard bigint, sequence bigint)
+CREATE FUNCTION snowflake_id(ts timestamptz, shard bigint, sequence_number bigint)
 RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN snowflake_id(ts, shard, sequence, 'instagram');
+RETURN snowflake_id(ts, shard, sequence_number, 'instagram');
 
 COMMENT ON FUNCTION snowflake_id(timestamptz, bigint, bigint) IS
 'compose an ID from a time, a shard and a sequence number, as for rows of earlier times';
@@ -721,20 +721,20 @@ RETURN snowflake_shard(id, 'instagram');
 COMMENT ON FUNCTION snowflake_shard(bigint) IS
 'shard for which an ID was made';
 
-CREATE FUNCTION snowflake_sequence(id bigint, layout snowflake_layout)
+CREATE FUNCTION snowflake_sequence_number(id bigint, layout snowflake_layout)
 RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (id & ((1 << (snowflake_parameters(layout)).slot_bits) - 1))::integer;
 
-COMMENT ON FUNCTION snowflake_sequence(bigint, snowflake_layout) IS
+COMMENT ON FUNCTION snowflake_sequence_number(bigint, snowflake_layout) IS
 'sequence number of an ID within its time, in a given layout';
 
-CREATE FUNCTION snowflake_sequence(id bigint)
+CREATE FUNCTION snowflake_sequence_number(id bigint)
 RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN snowflake_sequence(id, 'instagram');
+RETURN snowflake_sequence_number(id, 'instagram');
 
-COMMENT ON FUNCTION snowflake_sequence(bigint) IS
+COMMENT ON FUNCTION snowflake_sequence_number(bigint) IS
 'sequence number of an ID within its time';
 
 CREATE FUNCTION snowflake_fields(id bigint, layout snowflake_layout)
@@ -743,7 +743,7 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE ROWS 3
 BEGIN ATOMIC
 	VALUES ('timestamp', (id >> (snowflake_parameters(layout)).id_bits) & ((1::bigint << 64 - (snowflake_parameters(layout)).id_bits) - 1)),
 		   ('shard', snowflake_shard(id, layout)),
-		   ('sequence', snowflake_sequence(id, layout));
+		   ('sequence', snowflake_sequence_number(id, layout));
 END;
 
 COMMENT ON FUNCTION snowflake_fields(bigint, snowflake_layout) IS

@@ -12,22 +12,22 @@ INSERT INTO known VALUES
     (1671372309237077023, '2017-12-16T22:25:27.280Z', 5, 31),
     (11637205501278089, '2011-09-09T22:28:04.721Z', 1341, 905);
 SELECT id, snowflake_timestamp(id), snowflake_timestamp(id) = time AS time,
-       snowflake_shard(id) = shard AS shard, snowflake_sequence(id) = sequence AS sequence,
+       snowflake_shard(id) = shard AS shard, snowflake_sequence_number(id) = sequence AS sequence,
        snowflake_id(time, shard, sequence) = id AS composed
 FROM known;
 SELECT * FROM snowflake_fields(11637205501278089);
 DROP TABLE known;
 
 -- the ends of the layout
-SELECT snowflake_timestamp(1), snowflake_shard(1), snowflake_sequence(1);
+SELECT snowflake_timestamp(1), snowflake_shard(1), snowflake_sequence_number(1);
 SELECT snowflake_timestamp(9223372036854775807), snowflake_shard(9223372036854775807),
-       snowflake_sequence(9223372036854775807);
+       snowflake_sequence_number(9223372036854775807);
 -- IDs that others made with the sign bit
-SELECT snowflake_timestamp(-1), snowflake_shard(-1), snowflake_sequence(-1);
+SELECT snowflake_timestamp(-1), snowflake_shard(-1), snowflake_sequence_number(-1);
 SELECT * FROM snowflake_fields(-9223372036854775808);
 -- NULL
 SELECT snowflake_timestamp(NULL) IS NULL AND snowflake_shard(NULL) IS NULL AND
-       snowflake_sequence(NULL) IS NULL AND snowflake_min_id(NULL) IS NULL AND
+       snowflake_sequence_number(NULL) IS NULL AND snowflake_min_id(NULL) IS NULL AND
        snowflake_max_id(NULL) IS NULL AND snowflake_id(NULL, 1, 1) IS NULL AND
        snowflake_id(now(), NULL, 1) IS NULL AND snowflake_id(now(), 1, NULL) IS NULL AS strict;
 
@@ -41,7 +41,7 @@ SELECT count(*) AS wrong
 FROM (SELECT (random() * 1099511627775)::bigint << 23 | (random() * 8388607)::bigint AS id
       FROM generate_series(1, 10000)) r
 WHERE id > 0 AND id < 9223372036846387200
-  AND snowflake_id(snowflake_timestamp(id), snowflake_shard(id), snowflake_sequence(id)) <> id;
+  AND snowflake_id(snowflake_timestamp(id), snowflake_shard(id), snowflake_sequence_number(id)) <> id;
 
 -- ranges
 SELECT snowflake_min_id('2017-12-16T22:25:27.280Z') AS min_id,

@@ -50,7 +50,7 @@ RESET client_min_messages;
 SELECT name, count(*) = count(DISTINCT id) AS unique,
        bool_and(id > coalesce(before, 0)) AS ordered,
        bool_and((SELECT snowflake_shard(id, layout) = shard WHERE layout::text NOT IN ('mastodon', 'timestamp:46 sequence:18 epoch:0', 'timestamp:32 epoch:0 tick:1s'))) AS shard,
-       count(DISTINCT (SELECT snowflake_sequence(id, layout)
+       count(DISTINCT (SELECT snowflake_sequence_number(id, layout)
                        WHERE layout::text NOT IN ('timestamp:48 node:15 epoch:1420070400000 tick:10us', 'timestamp:53 shard:10 epoch:0 tick:1us', 'timestamp:32 epoch:0 tick:1s'))) AS sequences,
        bool_and((SELECT abs(extract(epoch FROM snowflake_timestamp(id, layout) - clock_timestamp())) < 120
                  WHERE layout::text NOT IN ('trace', 'decimal', 'shard:13 sequence:31'))) AS time
@@ -58,7 +58,7 @@ FROM (SELECT *, lag(id) OVER (PARTITION BY name ORDER BY n) AS before FROM made)
 JOIN systems USING (name) GROUP BY name ORDER BY name;
 -- what JavaScript can hold
 SELECT max(id) < 2::numeric ^ 53 AS safe FROM made WHERE name = 'javascript';
-SELECT min(snowflake_sequence(id, 'trace')), max(snowflake_sequence(id, 'trace')) FROM made WHERE name = 'trace';
+SELECT min(snowflake_sequence_number(id, 'trace')), max(snowflake_sequence_number(id, 'trace')) FROM made WHERE name = 'trace';
 -- the status, with a clock and without
 SELECT name, last_timestamp IS NOT NULL AS last, lead IS NOT NULL AS lead, logged_ahead >= '0' AS ahead, expires
 FROM systems, snowflake_status((name || '_seq')::regclass, layout) WHERE name IN ('twitter', 'trace', 'decimal', 'cockroachdb', 'counter') ORDER BY name;
@@ -242,7 +242,7 @@ FROM (SELECT g, CASE g WHEN 2 THEN setval('seconds', 5)
                        ELSE next_id(1, 'seconds', 'timestamp:33 shard:10 sequence:10 epoch:0 tick:1s') END AS id
       FROM generate_series(1, 3) g OFFSET 0) t WHERE g <> 2;
 -- a value that is yet to be taken
-SELECT array_agg(snowflake_sequence(id, 'timestamp:33 shard:10 sequence:10 epoch:0 tick:1s') ORDER BY g) AS slots
+SELECT array_agg(snowflake_sequence_number(id, 'timestamp:33 shard:10 sequence:10 epoch:0 tick:1s') ORDER BY g) AS slots
 FROM (SELECT g, CASE g WHEN 2 THEN (SELECT setval('seconds', last_value - last_value % 1024 + 700 + g - g, false) FROM seconds)
                        ELSE next_id(1, 'seconds', 'timestamp:33 shard:10 sequence:10 epoch:0 tick:1s') END AS id
       FROM generate_series(1, 4) g OFFSET 0) t WHERE g > 2;

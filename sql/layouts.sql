@@ -120,7 +120,7 @@ INSERT INTO known VALUES
 SELECT name, id,
        CASE WHEN time IS NULL THEN NULL ELSE snowflake_timestamp(id, layout) = time END AS time,
        CASE WHEN shard IS NULL THEN NULL ELSE snowflake_shard(id, layout) = shard END AS shard,
-       CASE WHEN sequence IS NULL THEN NULL ELSE snowflake_sequence(id, layout) = sequence END AS sequence,
+       CASE WHEN sequence IS NULL THEN NULL ELSE snowflake_sequence_number(id, layout) = sequence END AS sequence,
        (SELECT string_agg(field || '=' || value, ' ') FROM snowflake_fields(id, layout)) = fields AS fields,
        CASE WHEN time IS NULL THEN NULL
             ELSE snowflake_id(time, coalesce(shard, 0), coalesce(sequence, 0), layout) = id END AS composed
@@ -131,7 +131,7 @@ FROM unnest(ARRAY[
     'snowflake_timestamp(1, ''trace'')', 'snowflake_min_id(now(), ''trace'')', 'snowflake_max_id(now(), ''trace'')',
     'snowflake_timestamp(1, ''decimal'')', 'snowflake_min_id(now(), ''decimal'')', 'snowflake_id(now(), 1, 1, ''decimal'')',
     'snowflake_timestamp(1, ''shard:5 sequence:5'')', 'snowflake_shard(1, ''mastodon'')',
-    'snowflake_sequence(1, ''timestamp:48 node:15 epoch:0'')',
+    'snowflake_sequence_number(1, ''timestamp:48 node:15 epoch:0'')',
     'snowflake_id(''2020-01-01Z'', 1, 1, ''mastodon'')', 'snowflake_id(''2020-01-01Z'', 1, 1, ''timestamp:48 node:15 epoch:0'')',
     'snowflake_id(''2020-01-01Z'', 0, 0, ''trace'')', 'snowflake_id(''2020-01-01Z'', 0, 1024, ''trace'')',
     'snowflake_id(''2020-01-01Z'', 0, 32768, ''timestamp:48 sequence:15 epoch:0 tick:10us'')',

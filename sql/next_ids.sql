@@ -9,10 +9,10 @@ CREATE SEQUENCE many MAXVALUE 1125899906841599;
 
 -- in order, without a gap but that of the clock, each with its parts
 SELECT count(*), count(DISTINCT id), bool_and(id > before) AS ordered, bool_and(snowflake_shard(id) = 8191) AS shard,
-       bool_and(snowflake_sequence(id) = (snowflake_sequence(before) + 1) % 1024) AS slots_run_on,
+       bool_and(snowflake_sequence_number(id) = (snowflake_sequence_number(before) + 1) % 1024) AS slots_run_on,
        max(snowflake_timestamp(id)) - min(snowflake_timestamp(id)) < '1 s' AS lead
 FROM (SELECT id, lag(id) OVER (ORDER BY n) AS before FROM next_ids(8191, 10000, 'many') WITH ORDINALITY AS t (id, n)) t
-WHERE before IS NOT NULL OR snowflake_sequence(id) >= 0;
+WHERE before IS NOT NULL OR snowflake_sequence_number(id) >= 0;
 SELECT next_id(5, 'many') > max(id) FROM next_ids(5, 10, 'many') id;
 SELECT count(*), count(DISTINCT id) FROM generate_series(1, 3) g, LATERAL next_ids(g, 1500) id;
 SELECT count(DISTINCT id) FROM (SELECT next_ids(5, 3000) AS id UNION ALL SELECT next_ids(6, 2000)) t;
@@ -55,7 +55,7 @@ DROP TABLE made;
 CREATE SEQUENCE tweets MAXVALUE 9007199254736895;
 SELECT count(DISTINCT id), bool_and(snowflake_shard(id, 'twitter') = 1023) AS shard FROM next_ids(1023, 10000, 'tweets', 'twitter') id;
 CREATE SEQUENCE chunks MAXVALUE 9435509593701641;
-SELECT count(DISTINCT id), min(snowflake_sequence(id, 'trace')), max(snowflake_sequence(id, 'trace')) FROM next_ids(5, 2500, 'chunks', 'trace') id;
+SELECT count(DISTINCT id), min(snowflake_sequence_number(id, 'trace')), max(snowflake_sequence_number(id, 'trace')) FROM next_ids(5, 2500, 'chunks', 'trace') id;
 CREATE SEQUENCE rows_ MAXVALUE 281474976710654;
 SELECT count(DISTINCT id), count(DISTINCT snowflake_timestamp(id, 'timestamp:48 node:15 epoch:0 tick:10us'))
 FROM next_ids(7, 5000, 'rows_', 'timestamp:48 node:15 epoch:0 tick:10us') id;

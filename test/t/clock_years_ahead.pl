@@ -82,7 +82,7 @@ like(sqlstate_of($node, 'INSERT INTO photos SELECT FROM generate_series(1, 10000
 $node->safe_psql('postgres', 'INSERT INTO photos SELECT FROM generate_series(1, 3000)');
 is( $node->safe_psql('postgres', q{
 		SELECT count(*) FROM photos a JOIN photos b ON a.id >> 23 = b.id >> 23 AND a.id <> b.id
-		WHERE snowflake_shard(a.id) = snowflake_shard(b.id) AND snowflake_sequence(a.id) = snowflake_sequence(b.id)}),
+		WHERE snowflake_shard(a.id) = snowflake_shard(b.id) AND snowflake_sequence_number(a.id) = snowflake_sequence_number(b.id)}),
 	0, 'the new shard does not repeat the IDs that the old one made five years before their time');
 
 $node->stop;

@@ -167,7 +167,7 @@ my $times = q{(SELECT '2011-09-01Z'::timestamptz + random() * interval '34 years
 	UNION ALL SELECT '2026-11-24 12:00:00.001Z'::timestamptz + n * interval '1 us' FROM generate_series(-1500, 1500) AS n) AS made (t)};
 my ($fields) = $decoded =~ /SELECT (.*) FROM photos;/;
 is( $node->safe_psql('kept', qq{
-		SELECT bool_and(($fields) IS NOT DISTINCT FROM (snowflake_timestamp(id), snowflake_shard(id), snowflake_sequence(id))), count(*)
+		SELECT bool_and(($fields) IS NOT DISTINCT FROM (snowflake_timestamp(id), snowflake_shard(id), snowflake_sequence_number(id))), count(*)
 		FROM (SELECT snowflake_id(t, (random() * 8191)::int, (random() * 1023)::int) AS id FROM $times) AS ids}),
 	't|6001', 'expressions decode IDs as the functions do');
 my ($min_max) = $bounds =~ /SELECT (.*);/s;

@@ -85,9 +85,9 @@ my $calls = q{
 	SELECT count(*) FROM next_ids(5, 3);
 	CREATE SEQUENCE tweets MAXVALUE 9007199254736895;
 	SELECT snowflake_shard(next_id(33, 'tweets', 'twitter'), 'twitter');
-	SELECT snowflake_timestamp(x) AT TIME ZONE 'UTC', snowflake_shard(x), snowflake_sequence(x),
+	SELECT snowflake_timestamp(x) AT TIME ZONE 'UTC', snowflake_shard(x), snowflake_sequence_number(x),
 		array(SELECT f.field || f.value FROM snowflake_fields(x) f) FROM (VALUES (4034545001571554305)) v(x);
-	SELECT snowflake_timestamp(x, 'sonyflake') AT TIME ZONE 'UTC', snowflake_shard(x, 'sonyflake'), snowflake_sequence(x, 'sonyflake'),
+	SELECT snowflake_timestamp(x, 'sonyflake') AT TIME ZONE 'UTC', snowflake_shard(x, 'sonyflake'), snowflake_sequence_number(x, 'sonyflake'),
 		array(SELECT f.field || f.value FROM snowflake_fields(x, 'sonyflake') f) FROM (VALUES (282372624875847938)) v(x);
 	SELECT snowflake_min_id('2026-11-20Z'), snowflake_max_id('2026-11-20Z'), snowflake_id('2026-11-20Z', 5, 6),
 		snowflake_min_id('2026-11-20Z', 'discord'), snowflake_max_id('2026-11-20Z', 'discord'), snowflake_id('2026-11-20Z', 5, 6, 'discord');
@@ -133,7 +133,7 @@ $node->safe_psql('used', q{
 	CREATE EXTENSION snowflake VERSION '1.0';
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), n int);
 	CREATE VIEW times AS SELECT id, snowflake_timestamp(id) AS made FROM photos;
-	CREATE INDEX ON photos (snowflake_sequence(id));
+	CREATE INDEX ON photos (snowflake_sequence_number(id));
 	CREATE TABLE layouts (layout snowflake_layout DEFAULT 'twitter');
 	INSERT INTO layouts VALUES (DEFAULT);
 	INSERT INTO photos (n) SELECT generate_series(1, 100)});

@@ -67,7 +67,7 @@ foreach my $layout ('', 'instagram', 'javascript')
 				         AND portable.snowflake_timestamp(id$argument) - snowflake_timestamp(id$argument)
 				             BETWEEN interval '-1 ms' AND interval '1 ms')),
 			       count(*) FILTER (WHERE snowflake_shard(id$argument) <> portable.snowflake_shard(id$argument)),
-			       count(*) FILTER (WHERE snowflake_sequence(id$argument) <> portable.snowflake_sequence(id$argument)),
+			       count(*) FILTER (WHERE snowflake_sequence_number(id$argument) <> portable.snowflake_sequence_number(id$argument)),
 			       count(*) FILTER (WHERE ARRAY(SELECT snowflake_fields(id$argument)::text)
 				<> ARRAY(SELECT portable.snowflake_fields(id$argument)::text))
 			FROM ids}),

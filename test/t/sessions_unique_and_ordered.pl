@@ -76,7 +76,7 @@ no_rows('photos p JOIN taken t ON p.id >> 23 = t.id >> 23 AND p.id & 1023 = t.id
 query(setval_ahead('own', '3 seconds'));
 write_file("$dir/burst.sql", <<'EOS');
 INSERT INTO burst
-SELECT snowflake_sequence(id), count(*), max(snowflake_timestamp(id) - time)
+SELECT snowflake_sequence_number(id), count(*), max(snowflake_timestamp(id) - time)
 FROM (SELECT next_id(5, 'own') AS id, clock_timestamp() AS time FROM generate_series(1, 20000) OFFSET 0) i
 GROUP BY 1;
 EOS

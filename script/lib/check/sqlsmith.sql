@@ -29,7 +29,7 @@ CREATE VIEW smith.status AS SELECT p.layout, s.* FROM smith.photos p, snowflake_
 CREATE VIEW smith.status_by_layout AS SELECT p.layout, s.* FROM smith.photos p, snowflake_status(p.sequence, 'instagram') s;
 CREATE VIEW smith.sequences AS SELECT * FROM snowflake_sequences();
 CREATE VIEW smith.decoded AS
-	SELECT layout, snowflake_timestamp(id) AS timestamp, snowflake_shard(id) AS shard, snowflake_sequence(id) AS sequence,
+	SELECT layout, snowflake_timestamp(id) AS timestamp, snowflake_shard(id) AS shard, snowflake_sequence_number(id) AS sequence,
 		snowflake_min_id(at) AS min, snowflake_max_id(at) AS max, snowflake_id(at, shard, number) AS id,
 		snowflake_from_text(text, encoding) AS decoded, snowflake_reveal(snowflake_obfuscate(id, shard), shard) AS revealed
 	FROM smith.photos;

@@ -11,7 +11,7 @@ CREATE TABLE insta5.photos (
   caption text, session int, n int);
 INSERT INTO insta5.photos (caption) VALUES ('lighthouse'), ('cat')
   RETURNING id, snowflake_timestamp(id), snowflake_shard(id) AS shard,
-            snowflake_sequence(id) AS sequence;
+            snowflake_sequence_number(id) AS sequence;
 
 \echo 'Each ID holds its time to the millisecond, the shard number from the column'
 \echo 'default, and a sequence number. The bits and the epoch are Instagram''s. A'
