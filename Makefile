@@ -15,6 +15,7 @@ OBJS = \
 	src/planner.o \
 	src/sequence.o \
 	src/sequence_functions.o \
+	src/settings.o \
 	src/shared.o \
 	src/wait.o
 PGFILEDESC = "snowflake - time-sortable 64-bit IDs"

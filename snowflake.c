@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * snowflake.c
- *	  Time-sortable 64-bit IDs: the SQL functions that make and read IDs, the
- *	  settings, and the start of the module.
+ *	  Time-sortable 64-bit IDs: the SQL functions that make and read IDs, and
+ *	  the start of the module.
  *
  * An SQL call that makes an ID comes here.  The generator takes a value from a
  * sequence, and the layout makes an ID of the value and the shard.  This file
@@ -14,18 +14,14 @@
  */
 #include "postgres.h"
 
-#include <limits.h>
-
 #include "access/htup_details.h"
 #include "access/xact.h"
 #include "catalog/pg_proc.h"
-#include "commands/dbcommands.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
@@ -37,7 +33,7 @@
 #include "layout_type.h"
 #include "page.h"
 #include "shared.h"
-#include "snowflake.h"
+#include "settings.h"
 
 PG_MODULE_MAGIC_EXT(
 					.name = "snowflake",
@@ -57,69 +53,10 @@ PG_FUNCTION_INFO_V1(snowflake_id);
 
 PGDLLEXPORT void _PG_init(void);
 
-/*
- * Settings.  Those that are times are in milliseconds.  The limit of max_lead
- * is a hundred years.
- */
-#define SHARD_UNSET			(-1)
-#define SHARD_MAX			8191	/* of the layout "instagram" */
-#define MAX_LEAD_LIMIT		(100.0 * DAYS_PER_YEAR * SECS_PER_DAY * 1000.0)
-
-static int	shard_setting = SHARD_UNSET;
-double		snowflake_max_lead = 1000.0;
-int			snowflake_max_wait = 5000;
-static bool settings_defined = false;
-
-/*
- * Define the settings, if that has not been done yet.
- *
- * A session may have values for them before the library is loaded, for example
- * from ALTER DATABASE.  DefineCustom...Variable() puts these values into
- * effect, except in parallel mode, where PostgreSQL allows no setting to
- * change: there it would drop them with a warning, for the rest of the
- * session.  So if the library happens to be loaded in parallel mode, the
- * settings are not defined then, and each function that needs the session's
- * values calls this again first.
- */
-void
-snowflake_define_settings(void)
-{
-	if (settings_defined || IsInParallelMode())
-		return;
-	settings_defined = true;
-
-	DefineCustomIntVariable("snowflake.shard",
-							"Shard number that next_id() without arguments puts into its IDs.",
-							"-1 means that it is not set.",
-							&shard_setting,
-							SHARD_UNSET, SHARD_UNSET, SHARD_MAX,
-							PGC_USERSET, 0,
-							NULL, NULL, NULL);
-
-	DefineCustomRealVariable("snowflake.max_lead",
-							 "How far an ID's time may be ahead of the clock before next_id() waits.",
-							 "0 means that it is never ahead.",
-							 &snowflake_max_lead,
-							 1000.0, 0.0, MAX_LEAD_LIMIT,
-							 PGC_SUSET, GUC_UNIT_MS,
-							 NULL, NULL, NULL);
-
-	DefineCustomIntVariable("snowflake.max_wait",
-							"The longest time that next_id() waits for the clock.",
-							"It fails immediately if the required wait is longer.",
-							&snowflake_max_wait,
-							5000, 0, INT_MAX,
-							PGC_USERSET, GUC_UNIT_MS,
-							NULL, NULL, NULL);
-
-	MarkGUCPrefixReserved("snowflake");
-}
-
 void
 _PG_init(void)
 {
-	snowflake_define_settings();
-
+	settings_define();
 	layout_type_init();
 	shared_init();
 	durable_init();
@@ -150,7 +87,7 @@ report_shard(const Layout *layout, int64 shard)
 			 errmsg("shard %lld is out of range", (long long) shard),
 			 errdetail("The shards of the layout \"%s\" are 0 to %lld.",
 					   layout->text, (long long) layout->shards - 1),
-			 shard == SHARD_UNSET ?
+			 shard == -1 ?
 			 errhint("If this is the value of \"snowflake.shard\", no shard is set. Set it with ALTER DATABASE, which takes effect in new sessions. To compute a shard from a key, which may be negative, use abs(key %% %lld).",
 					 (long long) layout->shards) :
 			 errhint("Use a shard that no other server uses. To compute it from a key, which may be negative, use abs(key %% %lld).",
@@ -201,7 +138,7 @@ warn_of_tests(void)
 static inline int64
 next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count)
 {
-	TickLimits	limits = snowflake_limits();
+	TickLimits	limits = settings_limits();
 	int64		value;
 
 	if (unlikely(!has_room_for_shard(layout, shard)))
@@ -225,34 +162,6 @@ next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count)
 }
 
 /*
- * Report that an argument of a function that is not strict is NULL.  "hint"
- * may be NULL.
- */
-void
-snowflake_refuse_null(const char *argument, const char *hint)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-			 errmsg("%s must not be null", argument),
-			 hint == NULL ? 0 : errhint("%s", hint)));
-}
-
-/*
- * The shard of calls without arguments.
- */
-static int64
-shard_of_setting(void)
-{
-	if (shard_setting == SHARD_UNSET)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("\"snowflake.shard\" is not set"),
-				 errhint("Give this database a number that no other one has, with ALTER DATABASE %s SET snowflake.shard = ..., which takes effect in new sessions, or name the shard in the call of next_id().",
-						 quote_identifier(get_database_name(MyDatabaseId)))));
-	return shard_setting;
-}
-
-/*
  * Make an ID.  A call without a shard takes that of the setting, a call
  * without a sequence takes next_id_seq, and a call without a layout takes the
  * built-in one that the sequence serves.  The arguments of next_id() are
@@ -271,15 +180,13 @@ make_id(FunctionCallInfo fcinfo, const int first, int nargs)
 	int64		count = 1;
 	int64		value;
 
-	snowflake_define_settings();
-
 	for (int i = 0; i < nargs; i++)
 	{
 		if (unlikely(PG_ARGISNULL(first + i)))
-			snowflake_refuse_null(names[i], NULL);
+			settings_refuse_null(names[i], NULL);
 	}
 
-	shard = nargs > 0 ? PG_GETARG_INT64(first) : shard_of_setting();
+	shard = nargs > 0 ? PG_GETARG_INT64(first) : settings_shard();
 	if (nargs < 2)
 	{
 		sequence = sequence_default();
@@ -346,15 +253,13 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 	{
 		int64		count;
 
-		snowflake_define_settings();
-
-		for (int i = 0; i < PG_NARGS(); i++)
+			for (int i = 0; i < PG_NARGS(); i++)
 		{
 			static const char *const names[] =
 			{"shard", "count", "sequence", "layout"};
 
 			if (PG_ARGISNULL(i))
-				snowflake_refuse_null(names[i], NULL);
+				settings_refuse_null(names[i], NULL);
 		}
 		count = PG_GETARG_INT64(1);
 		if (count < 1)
@@ -594,18 +499,4 @@ snowflake_id(PG_FUNCTION_ARGS)
 				 errdetail("IDs are positive.")));
 
 	PG_RETURN_INT64((int64) id);
-}
-
-/*
- * Raise an error unless the number can be an ID.
- */
-void
-snowflake_check_positive(int64 id)
-{
-	if (id < 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("ID %lld is not positive", (long long) id),
-				 errdetail("Valid IDs are 1 to %lld.",
-						   (long long) PG_INT64_MAX)));
 }

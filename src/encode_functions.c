@@ -20,7 +20,7 @@
 #include "compat.h"
 
 #include "encode.h"
-#include "snowflake.h"
+#include "settings.h"
 
 PG_FUNCTION_INFO_V1(snowflake_in);
 PG_FUNCTION_INFO_V1(snowflake_to_text);
@@ -186,7 +186,7 @@ snowflake_obfuscate(PG_FUNCTION_ARGS)
 {
 	int64		id = PG_GETARG_INT64(0);
 
-	snowflake_check_positive(id);
+	settings_check_id(id);
 	PG_RETURN_INT64(encode_obfuscate(id, PG_GETARG_INT64(1)));
 }
 
@@ -195,6 +195,6 @@ snowflake_reveal(PG_FUNCTION_ARGS)
 {
 	int64		id = PG_GETARG_INT64(0);
 
-	snowflake_check_positive(id);
+	settings_check_id(id);
 	PG_RETURN_INT64(encode_reveal(id, PG_GETARG_INT64(1)));
 }

@@ -32,7 +32,7 @@
 #include "interval.h"
 #include "layout_type.h"
 #include "page.h"
-#include "snowflake.h"
+#include "settings.h"
 
 PG_FUNCTION_INFO_V1(snowflake_status);
 PG_FUNCTION_INFO_V1(snowflake_sequences);
@@ -70,10 +70,6 @@ lead_datum(const Layout *layout, const TickStatus *status)
  * All four are NULL in a layout without a clock.  The first three are NULL
  * before the first ID, and the last one is NULL in a layout whose timestamp
  * wraps around.
- *
- * Unlike the other functions that use the settings, this one does not call
- * snowflake_define_settings().  The limits decide only status.state, which is
- * not part of the result.
  */
 Datum
 snowflake_status(PG_FUNCTION_ARGS)
@@ -87,7 +83,7 @@ snowflake_status(PG_FUNCTION_ARGS)
 	TupleDesc	tupdesc;
 	Datum		values[4];
 	bool		nulls[4] = {true, true, true, true};
-	TickLimits	limits = snowflake_limits();
+	TickLimits	limits = settings_limits();
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
@@ -153,7 +149,7 @@ state_without_error(Oid sequence, const TickSpec *spec, TickStatus *status)
 	static const char *const states[] = {"ok", "ahead", "waits", "refuses"};
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
-	TickLimits	limits = snowflake_limits();
+	TickLimits	limits = settings_limits();
 	const char *volatile state = NULL;
 
 	BeginInternalSubTransaction(NULL);
@@ -207,7 +203,6 @@ snowflake_sequences(PG_FUNCTION_ARGS)
 	Datum		values[6];
 	bool		nulls[6] = {false, true, true, true, true, false};
 
-	snowflake_define_settings();
 	InitMaterializedSRF(fcinfo, 0);
 
 	state = state_without_error(sequence, &layout->spec, &status);
@@ -321,7 +316,7 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	int64		max_value;
 
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
-		snowflake_refuse_null(PG_ARGISNULL(0) ? "sequence" : "layout", NULL);
+		settings_refuse_null(PG_ARGISNULL(0) ? "sequence" : "layout", NULL);
 	sequence = PG_GETARG_OID(0);
 	layout = layout_type_argument(fcinfo, 1);
 
@@ -385,7 +380,7 @@ value_of_id(const Layout *layout, int64 id)
 	uint64		tick;
 	TimestampTz ts;
 
-	snowflake_check_positive(id);
+	settings_check_id(id);
 	tick = layout_tick(layout, (uint64) id);
 
 	/*
@@ -430,18 +425,16 @@ snowflake_advance(PG_FUNCTION_ARGS)
 	const Layout *layout;
 	TickLimits	limits;
 
-	snowflake_define_settings();
-
 	PreventCommandDuringRecovery("snowflake_advance()");
 	PreventCommandIfReadOnly("snowflake_advance()");
 	PreventCommandIfParallelMode("snowflake_advance()");
 
 	if (PG_ARGISNULL(0))
-		snowflake_refuse_null("sequence", NULL);
+		settings_refuse_null("sequence", NULL);
 	if (PG_ARGISNULL(1))
-		snowflake_refuse_null("id", "If it is the largest ID of a table without rows, there is nothing to do.");
+		settings_refuse_null("id", "If it is the largest ID of a table without rows, there is nothing to do.");
 	if (PG_NARGS() > 2 && PG_ARGISNULL(2))
-		snowflake_refuse_null("layout", NULL);
+		settings_refuse_null("layout", NULL);
 
 	sequence = PG_GETARG_OID(0);
 	layout = PG_NARGS() > 2 ? layout_type_argument(fcinfo, 2) :
@@ -451,7 +444,7 @@ snowflake_advance(PG_FUNCTION_ARGS)
 	sequence_lock_and_check(sequence_find(sequence), &layout->spec, SEQUENCE_SET);
 
 	layout_type_require_time(layout);
-	limits = snowflake_limits();
+	limits = settings_limits();
 	generator_advance(sequence, &layout->spec, &limits,
 					  value_of_id(layout, PG_GETARG_INT64(1)));
 	PG_RETURN_VOID();

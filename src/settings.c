@@ -1,0 +1,140 @@
+/*-------------------------------------------------------------------------
+ *
+ * settings.c
+ *	  The settings, and checks of arguments that several SQL functions share.
+ *
+ * This file does not know what the settings are used for.
+ *
+ * Copyright (c) 2026, snowflake contributors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "access/xact.h"
+#include "commands/dbcommands.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/timestamp.h"
+
+#include "compat.h"
+
+#include "settings.h"
+
+#define SHARD_UNSET			(-1)
+#define SHARD_MAX			8191	/* the last one of the layout
+									 * "instagram" */
+
+/* A hundred years, in milliseconds */
+#define MAX_LEAD_LIMIT		(100.0 * DAYS_PER_YEAR * SECS_PER_DAY * 1000.0)
+
+/* The times are in milliseconds. */
+static int	shard_setting = SHARD_UNSET;
+static double max_lead = 1000.0;
+static int	max_wait = 5000;
+
+/*
+ * Define the settings, if that has not been done yet.
+ *
+ * A session may have values for them before the library is loaded, for example
+ * from ALTER DATABASE.  DefineCustom...Variable() puts these values into
+ * effect, except in parallel mode, where PostgreSQL allows no setting to
+ * change: there it would drop them with a warning, for the rest of the
+ * session.  So if the library happens to be loaded in parallel mode, the
+ * settings are not defined then, and whoever needs a value calls this first.
+ */
+void
+settings_define(void)
+{
+	static bool defined = false;
+
+	if (likely(defined) || IsInParallelMode())
+		return;
+	defined = true;
+
+	DefineCustomIntVariable("snowflake.shard",
+							"Shard number that next_id() without arguments puts into its IDs.",
+							"-1 means that it is not set.",
+							&shard_setting,
+							SHARD_UNSET, SHARD_UNSET, SHARD_MAX,
+							PGC_USERSET, 0,
+							NULL, NULL, NULL);
+
+	DefineCustomRealVariable("snowflake.max_lead",
+							 "How far an ID's time may be ahead of the clock before next_id() waits.",
+							 "0 means that it is never ahead.",
+							 &max_lead,
+							 1000.0, 0.0, MAX_LEAD_LIMIT,
+							 PGC_SUSET, GUC_UNIT_MS,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable("snowflake.max_wait",
+							"The longest time that next_id() waits for the clock.",
+							"It fails immediately if the required wait is longer.",
+							&max_wait,
+							5000, 0, INT_MAX,
+							PGC_USERSET, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+
+	MarkGUCPrefixReserved("snowflake");
+}
+
+/*
+ * "snowflake.max_lead" and "snowflake.max_wait"
+ */
+TickLimits
+settings_limits(void)
+{
+	TickLimits	limits;
+
+	settings_define();
+	limits.max_lead = (int64) (max_lead * 1000.0);
+	limits.max_wait = max_wait * INT64CONST(1000);
+	return limits;
+}
+
+/*
+ * The shard of calls that name none
+ */
+int64
+settings_shard(void)
+{
+	settings_define();
+	if (shard_setting == SHARD_UNSET)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("\"snowflake.shard\" is not set"),
+				 errhint("Give this database a number that no other one has, with ALTER DATABASE %s SET snowflake.shard = ..., which takes effect in new sessions, or name the shard in the call of next_id().",
+						 quote_identifier(get_database_name(MyDatabaseId)))));
+	return shard_setting;
+}
+
+/*
+ * Report that an argument of a function that is not strict is NULL.  "hint"
+ * may be NULL.
+ */
+void
+settings_refuse_null(const char *argument, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+			 errmsg("%s must not be null", argument),
+			 hint == NULL ? 0 : errhint("%s", hint)));
+}
+
+/*
+ * Raise an error unless the number can be an ID.
+ */
+void
+settings_check_id(int64 id)
+{
+	if (id < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("ID %lld is not positive", (long long) id),
+				 errdetail("Valid IDs are 1 to %lld.",
+						   (long long) PG_INT64_MAX)));
+}

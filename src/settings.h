@@ -1,0 +1,26 @@
+/*-------------------------------------------------------------------------
+ *
+ * settings.h
+ *	  The settings, and checks of arguments that several SQL functions share.
+ *
+ * Include it after compat.h.
+ *
+ * Copyright (c) 2026, snowflake contributors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SNOWFLAKE_SETTINGS_H
+#define SNOWFLAKE_SETTINGS_H
+
+#include "generator.h"
+
+#pragma GCC visibility push(hidden)
+extern void settings_define(void);
+extern TickLimits settings_limits(void);
+extern int64 settings_shard(void);
+pg_noreturn extern void settings_refuse_null(const char *argument,
+											 const char *hint);
+extern void settings_check_id(int64 id);
+#pragma GCC visibility pop
+
+#endif							/* SNOWFLAKE_SETTINGS_H */
