@@ -1201,54 +1201,36 @@ DECLARE
 	base constant integer := length(digits);
 	largest constant text := snowflake_to_text(9223372036854775807, encoding);
 	width constant integer := length(largest);
-	typed constant text := left(encoded, width);
-	meant constant text := CASE base WHEN 32 THEN translate(upper(typed COLLATE "C"), 'ILO', '110') ELSE typed END;
+	shortest constant integer := CASE base WHEN 64 THEN 1 ELSE width END;
+	meant constant text := CASE base WHEN 32 THEN translate(upper(encoded COLLATE "C"), 'ILO', '110') ELSE encoded END;
 	digit integer;
 	largest_digit integer;
-	as_largest boolean := length(meant) = width;
+	as_largest boolean := octet_length(encoded) >= width;
 	id bigint := 0;
-	position integer;
-	detail text;
+	-- of the first wrong character, or of the end
+	place integer := 1;
+	message text;
 BEGIN
-	-- of the first character that is no digit, or of the end
-	position := length(meant) - length(ltrim(meant, digits)) + 1;
-	IF position <= length(meant) THEN
-		detail := format('The character "%s" at position %s is not a digit of %s.', substr(encoded, position, 1), position, encoding);
-	ELSIF length(encoded) > width THEN
-		detail := format('The string continues at position %s, but the longest ID in %s has %s characters.', position, encoding, width);
-		IF length(ltrim(encoded, '0123456789')) = 0 THEN
+	WHILE place <= least(length(meant), width) LOOP
+		digit := strpos(digits, substr(meant, place, 1) COLLATE "C") - 1;
+		largest_digit := strpos(digits, substr(largest, place, 1) COLLATE "C") - 1;
+		-- As long as the digits are those of the largest ID, a larger digit
+		-- makes a number that is no ID.
+		EXIT WHEN digit < 0 OR as_largest AND digit > largest_digit
+			OR base = 64 AND place = 1 AND digit = 0 AND length(meant) > 1;
+		as_largest := as_largest AND digit = largest_digit;
+		id := id * base + digit;
+		place := place + 1;
+	END LOOP;
+
+	IF place <= length(meant) OR place <= shortest THEN
+		message := format('invalid %s ID "%s" at position %s', encoding, encoded, place);
+		IF length(encoded) > width AND length(ltrim(encoded, '0123456789')) = 0 THEN
 			RAISE invalid_text_representation USING
-				MESSAGE = format('invalid %s ID "%s"', encoding, encoded),
-				DETAIL = detail,
+				MESSAGE = message,
 				HINT = 'If these are the ID''s decimal digits, cast the string to bigint.';
 		END IF;
-	ELSIF base = 64 AND length(encoded) = 0 THEN
-		detail := 'The string is empty.';
-	ELSIF base <> 64 AND length(encoded) < width THEN
-		detail := format('The string ends before position %s, but every ID in %s has %s characters.', position, encoding, width);
-	ELSIF base = 64 AND length(encoded) > 1 AND left(encoded, 1) = 'A' COLLATE "C" THEN
-		detail := format('The digit "A" at position 1 is a leading zero, which %s does not allow.', encoding);
-	ELSE
-		FOR place IN 1 .. length(meant) LOOP
-			digit := strpos(digits, substr(meant, place, 1) COLLATE "C") - 1;
-			-- The first digit that differs from the largest ID's decides.
-			IF as_largest THEN
-				largest_digit := strpos(digits, substr(largest, place, 1) COLLATE "C") - 1;
-				IF digit > largest_digit THEN
-					detail := format('The digit "%s" at position %s makes it larger than 9223372036854775807.',
-									 substr(encoded, place, 1), place);
-					EXIT;
-				END IF;
-				as_largest := digit = largest_digit;
-			END IF;
-			id := id * base + digit;
-		END LOOP;
-	END IF;
-
-	IF detail IS NOT NULL THEN
-		RAISE invalid_text_representation USING
-			MESSAGE = format('invalid %s ID "%s"', encoding, encoded),
-			DETAIL = detail;
+		RAISE invalid_text_representation USING MESSAGE = message;
 	END IF;
 	RETURN id;
 END $$;

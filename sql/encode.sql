@@ -104,32 +104,30 @@ FROM (VALUES ('base62', ''), ('base62', '1zStymKCBR'), ('base62', '1zStymKCBR99'
              ('base64url', 'Bcx6EKLgBQfA'), ('base64url', 'ABcx6EKLgBQf'), ('base64url', 'Bcx6+'), ('base64url', '/'),
              ('base64url', 'IAAAAAAAAAA'), ('base64url', '___________')) t (encoding, encoded),
      error_of(format('SELECT snowflake_from_text(%L, %L)', encoded, encoding)) e;
--- an ID that is not encoded
-SELECT * FROM error_of('SELECT snowflake_from_text(''4035711191333476115'')');
+-- an ID that is not encoded, and a text that is too short for one
+SELECT encoding, e.*
+FROM unnest(ARRAY['base62', 'base32', 'base64url']) encoding, unnest(ARRAY['4035711191333476115', '01234567']) encoded,
+     error_of(format('SELECT snowflake_from_text(%L, %L)', encoded, encoding)) e;
 SELECT * FROM error_of('SELECT snowflake_obfuscate(0, 1)');
 SELECT * FROM error_of('SELECT snowflake_obfuscate(-9223372036854775808, 1)');
 SELECT * FROM error_of('SELECT snowflake_reveal(0, 1)');
 SELECT * FROM error_of('SELECT snowflake_reveal(-1, 1)');
 
--- positions count characters, and a character is shown whole
+-- positions count characters
 \set count 45
-\set whole t
-\set too_long t
+\set right t
 SELECT getdatabaseencoding() = 'UTF8' AS utf8 \gset
 \if :utf8
 SELECT count(*), bool_and(sqlstate_ = '22P02' AND
-                          message = format('invalid %s ID "%s"', encoding, encoded) AND
-                          detail = format('The character "%s" at position %s is not a digit of %s.',
-                                          character, position(character IN encoded), encoding)) AS whole
+                          message = format('invalid %s ID "%s" at position %s',
+                                           encoding, encoded, position(character IN encoded))) AS right
 FROM unnest(ARRAY[chr(228), chr(8364), chr(128247), chr(770), chr(65313)]) character,
      unnest(ARRAY['base62', 'base32', 'base64url']) encoding,
-     unnest(ARRAY['', '1', '1EC88A5R5Z']) start,
+     unnest(ARRAY['', '1', '1EC']) start,
      LATERAL concat(start, character, chr(228), 'B') encoded,
      error_of(format('SELECT snowflake_from_text(%L, %L)', encoded, encoding)) \gset
-SELECT detail = 'The string continues at position 12, but the longest ID in base62 has 11 characters.' AS too_long
-FROM error_of(format('SELECT snowflake_from_text(%L)', '1zStymKCBR9' || chr(8364))) \gset
 \endif
-\echo :count :whole :too_long
+\echo :count :right
 
 -- known images
 CREATE TABLE images (key bigint, id bigint, image bigint);

@@ -130,62 +130,46 @@ digit_value(const Encoding *encoding, char c)
  * because otherwise there could be several links to one thing.  The exceptions
  * are lower case and look-alikes in base32, for people who type an ID.
  *
- * On failure, *position is set to the position of the first wrong character,
- * counted from 1.  Everything before that character is ASCII, so the position
- * is the same in characters and in bytes.
+ * Returns 0, or the position of the first wrong character, counted from 1.  If
+ * the text is too short, that is the position after its last one.  Everything
+ * before the position is ASCII, so it is the same in characters and in bytes.
  */
-DecodeResult
-encode_read(const Encoding *encoding, const char *text, size_t length,
-			int64 *id, int *position)
+int
+encode_read(const Encoding *encoding, const char *text, int length, int64 *id)
 {
-	int			values[ENCODE_MAX_WIDTH];
-	int			min_width = encoding->padded ? encoding->width : 1;
-	int			width;
+	bool		as_largest = length >= encoding->width;
 	uint64		result = 0;
+	int			i;
 
-	for (width = 0;
-		 width < encoding->width && (size_t) width < length;
-		 width++)
+	for (i = 0; i < Min(length, encoding->width); i++)
 	{
-		*position = width + 1;
-		values[width] = digit_value(encoding, text[width]);
-		if (values[width] < 0)
-			return DECODE_BAD_DIGIT;
-	}
+		int			digit = digit_value(encoding, text[i]);
+		bool		leading_zero = i == 0 && digit == 0 && length > 1;
 
-	*position = width + 1;
-	if (width < min_width)
-		return DECODE_TOO_SHORT;
-	if ((size_t) width < length)
-		return DECODE_TOO_LONG;
+		if (digit < 0 || (leading_zero && !encoding->padded))
+			return i + 1;
 
-	*position = 1;
-	if (!encoding->padded && width > 1 && values[0] == 0)
-		return DECODE_LEADING_ZERO;
-
-	/*
-	 * A text as long as that of the largest ID is too large if the first
-	 * digit in which they differ is larger.
-	 */
-	if (width == encoding->width)
-	{
-		for (int i = 0; i < width; i++)
+		/*
+		 * As long as the digits are those of the largest ID, a larger digit
+		 * makes a number that is no ID.
+		 */
+		if (as_largest)
 		{
 			int			limit = digit_value(encoding, encoding->largest[i]);
 
-			*position = i + 1;
-			if (values[i] > limit)
-				return DECODE_TOO_LARGE;
-			if (values[i] < limit)
-				break;
+			if (digit > limit)
+				return i + 1;
+			as_largest = digit == limit;
 		}
+
+		result = result * encoding->base + digit;
 	}
 
-	for (int i = 0; i < width; i++)
-		result = result * encoding->base + values[i];
+	if (length > i || i < (encoding->padded ? encoding->width : 1))
+		return i + 1;
 
 	*id = (int64) result;
-	return DECODE_OK;
+	return 0;
 }
 
 /*

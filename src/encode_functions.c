@@ -13,8 +13,6 @@
 #include "postgres.h"
 
 #include "fmgr.h"
-#include "mb/pg_wchar.h"
-#include "miscadmin.h"
 #include "utils/builtins.h"
 
 #include "compat.h"
@@ -95,89 +93,28 @@ snowflake_to_text(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(cstring_to_text_with_len(string, length));
 }
 
-static bool
-all_digits(const char *string, int length)
-{
-	for (int i = 0; i < length; i++)
-	{
-		if (string[i] < '0' || string[i] > '9')
-			return false;
-	}
-	return true;
-}
-
-/*
- * Report that a text is not an ID, and why: "result" is what encode_read()
- * found at "position".
- */
-pg_noreturn static void
-report_bad_text(const Encoding *encoding, text *encoded, DecodeResult result,
-				int position)
-{
-	const char *string = VARDATA_ANY(encoded);
-	int			length = VARSIZE_ANY_EXHDR(encoded);
-	const char *character = string + position - 1;
-	int			rest = length - (position - 1);
-	int			character_length;	/* in bytes */
-	const char *detail = NULL;
-
-	character_length = pg_mbcharcliplen(character, rest, 1);
-
-	switch (result)
-	{
-		case DECODE_OK:
-			break;				/* not an error, so we are not called */
-		case DECODE_BAD_DIGIT:
-			detail = psprintf("The character \"%.*s\" at position %d is not a digit of %s.",
-							  character_length, character, position,
-							  encoding->name);
-			break;
-		case DECODE_TOO_LARGE:
-			detail = psprintf("The digit \"%.*s\" at position %d makes it larger than %lld.",
-							  character_length, character, position,
-							  (long long) PG_INT64_MAX);
-			break;
-		case DECODE_LEADING_ZERO:
-			detail = psprintf("The digit \"%.*s\" at position %d is a leading zero, which %s does not allow.",
-							  character_length, character, position,
-							  encoding->name);
-			break;
-		case DECODE_TOO_LONG:
-			detail = psprintf("The string continues at position %d, but the longest ID in %s has %d characters.",
-							  position, encoding->name, encoding->width);
-			break;
-		case DECODE_TOO_SHORT:
-			if (encoding->padded)
-				detail = psprintf("The string ends before position %d, but every ID in %s has %d characters.",
-								  position, encoding->name, encoding->width);
-			else
-				detail = "The string is empty.";
-			break;
-	}
-
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-			 errmsg("invalid %s ID \"%s\"",
-					encoding->name, text_to_cstring(encoded)),
-			 errdetail_internal("%s", detail),
-			 result == DECODE_TOO_LONG && all_digits(string, length) ?
-			 errhint("If these are the ID's decimal digits, cast the string to bigint.") : 0));
-}
-
 Datum
 snowflake_from_text(PG_FUNCTION_ARGS)
 {
 	text	   *encoded = PG_GETARG_TEXT_PP(0);
 	const Encoding *encoding = get_encoding(PG_GETARG_TEXT_PP(1));
-	const char *string = VARDATA_ANY(encoded);
 	int			length = VARSIZE_ANY_EXHDR(encoded);
 	int64		id;
-	DecodeResult result;
-	int			position;
+	int			position = encode_read(encoding, VARDATA_ANY(encoded), length, &id);
 
-	result = encode_read(encoding, string, length, &id, &position);
-	if (result != DECODE_OK)
-		report_bad_text(encoding, encoded, result, position);
+	if (position > 0)
+	{
+		char	   *string = text_to_cstring(encoded);
+
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				 errmsg("invalid %s ID \"%s\" at position %d",
+						encoding->name, string, position),
+				 length > encoding->width &&
+				 strspn(string, "0123456789") == strlen(string) ?
+				 errhint("If these are the ID's decimal digits, cast the string to bigint.") : 0));
+	}
+
 	PG_RETURN_INT64(id);
 }
 

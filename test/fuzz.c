@@ -127,11 +127,11 @@ static void
 check_text(const Encoding *encoding, const char *text, size_t length)
 {
 	const uint64 largest = PG_INT64_MAX;
+	const size_t width = strlen(encoding->largest);
 	size_t		digits = 0;
 	bool		good = false;
 	int64		id = -1;
-	int			position = -1;
-	DecodeResult result = encode_read(encoding, text, length, &id, &position);
+	size_t		position = encode_read(encoding, text, (int) length, &id);
 
 	while (digits < length && is_digit(encoding, text[digits]))
 		digits++;
@@ -143,46 +143,34 @@ check_text(const Encoding *encoding, const char *text, size_t length)
 		if (number <= largest)
 		{
 			char		written[ENCODE_MAX_WIDTH];
-			int			width = encode_write(encoding, (int64) number, written);
 
-			good = (size_t) width == length;
-			for (int i = 0; good && i < width; i++)
+			good = encode_write(encoding, (int64) number, written) == (int) length;
+			for (size_t i = 0; good && i < length; i++)
 				good = written[i] == digit_meant(encoding, text[i]);
 
-			CHECK(!good || (result == DECODE_OK && id == (int64) number));
+			CHECK(!good || id == (int64) number);
 		}
 	}
 
-	CHECK(good == (result == DECODE_OK));
+	CHECK(good == (position == 0));
 	if (good)
 		return;
 
 	/* What is said to be at fault, is. */
-	CHECK(position >= 1 && (size_t) position <= length + 1);
-	CHECK(digits >= (size_t) position - 1);
-	switch (result)
+	CHECK(position <= length + 1 && position <= digits + 1);
+	if (position == length + 1)
+		CHECK(length == 0 || (encoding->padded && length < width));
+	else if (position == digits + 1)
+		CHECK(digits < length);
+	else if (position == width + 1)
+		CHECK(length > width);
+	else if (position == 1 && !encoding->padded && text[0] == encoding->digits[0])
+		CHECK(length > 1);
+	else
 	{
-		case DECODE_OK:
-			break;
-		case DECODE_BAD_DIGIT:
-			CHECK(digits == (size_t) position - 1 && digits < length);
-			break;
-		case DECODE_TOO_SHORT:
-			CHECK((size_t) position == length + 1);
-			CHECK(length < strlen(encoding->largest));
-			break;
-		case DECODE_TOO_LONG:
-			CHECK((size_t) position == strlen(encoding->largest) + 1);
-			CHECK(length >= (size_t) position);
-			break;
-		case DECODE_LEADING_ZERO:
-			CHECK(position == 1 && length > 1);
-			CHECK(text[0] == encoding->digits[0]);
-			break;
-		case DECODE_TOO_LARGE:
-			CHECK(number_of(encoding, text, position - 1, length) <= largest);
-			CHECK(number_of(encoding, text, position, length) > largest);
-			break;
+		CHECK(length >= width);
+		CHECK(number_of(encoding, text, position - 1, width) <= largest);
+		CHECK(number_of(encoding, text, position, width) > largest);
 	}
 }
 
@@ -196,10 +184,9 @@ check_number(const Encoding *encoding, int64 id, uint8 place, uint8 character)
 	char		text[ENCODE_MAX_WIDTH];
 	int			width = encode_write(encoding, id, text);
 	int64		read = -1;
-	int			position;
 
 	CHECK(width >= 1 && width <= ENCODE_MAX_WIDTH);
-	CHECK(encode_read(encoding, text, width, &read, &position) == DECODE_OK);
+	CHECK(encode_read(encoding, text, width, &read) == 0);
 	CHECK(read == id);
 
 	text[place % width] = (char) character;
