@@ -229,7 +229,8 @@ feistel(uint64 block, const uint64 keys[ROUNDS])
 }
 
 /*
- * The permutation of the IDs, 1 to 2^63 - 1.
+ * The permutation of the IDs, 1 to 2^63 - 1, that "key" selects, or its
+ * inverse.
  *
  * feistel() permutes all 64-bit numbers.  Apply it until the result is an ID.
  * This ends, because a permutation consists of cycles: at the latest it comes
@@ -237,9 +238,14 @@ feistel(uint64 block, const uint64 keys[ROUNDS])
  * steps on average.  With the keys in reverse order, the same steps lead back.
  */
 static int64
-next_in_cycle(int64 id, const uint64 keys[ROUNDS])
+permute(int64 id, int64 key, bool inverse)
 {
+	uint64		state = (uint64) key;
+	uint64		keys[ROUNDS];
 	uint64		block = (uint64) id;
+
+	for (int i = 0; i < ROUNDS; i++)
+		keys[inverse ? ROUNDS - 1 - i : i] = mix13(state += SPLITMIX64_INCREMENT);
 
 	do
 	{
@@ -251,32 +257,17 @@ next_in_cycle(int64 id, const uint64 keys[ROUNDS])
 
 /*
  * The number that the permutation selected by "key" puts in the place of an
- * ID.  The caller has checked that the ID is positive.
+ * ID, and the ID in whose place it puts a number.  The caller has checked that
+ * the argument is positive.
  */
 int64
 encode_obfuscate(int64 id, int64 key)
 {
-	uint64		state = (uint64) key;
-	uint64		keys[ROUNDS];
-
-	for (int i = 0; i < ROUNDS; i++)
-		keys[i] = mix13(state += SPLITMIX64_INCREMENT);
-
-	return next_in_cycle(id, keys);
+	return permute(id, key, false);
 }
 
-/*
- * The inverse of encode_obfuscate(): the ID in whose place it puts this
- * number.  The caller has checked that the number is positive.
- */
 int64
 encode_reveal(int64 id, int64 key)
 {
-	uint64		state = (uint64) key;
-	uint64		keys[ROUNDS];
-
-	for (int i = ROUNDS - 1; i >= 0; i--)
-		keys[i] = mix13(state += SPLITMIX64_INCREMENT);
-
-	return next_in_cycle(id, keys);
+	return permute(id, key, true);
 }
