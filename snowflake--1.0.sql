@@ -527,6 +527,20 @@ LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake(smallint) IS 'convert smallint to snowflake';
 
+CREATE FUNCTION snowflake(numeric)
+RETURNS snowflake
+AS 'numeric_int8'
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake(numeric) IS 'convert numeric to snowflake';
+
+CREATE FUNCTION snowflake(double precision)
+RETURNS snowflake
+AS 'dtoi8'
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake(double precision) IS 'convert double precision to snowflake';
+
 CREATE CAST (snowflake AS bigint) WITHOUT FUNCTION AS IMPLICIT;
 
 COMMENT ON CAST (snowflake AS bigint) IS
@@ -543,7 +557,35 @@ CREATE CAST (integer AS snowflake) WITH FUNCTION snowflake(integer) AS IMPLICIT;
 COMMENT ON CAST (integer AS snowflake) IS
 'integer as an ID';
 
+-- Not implicit: where f exists for snowflake and for integer or bigint, a call
+-- with a smallint would be ambiguous.
 CREATE CAST (smallint AS snowflake) WITH FUNCTION snowflake(smallint) AS ASSIGNMENT;
 
 COMMENT ON CAST (smallint AS snowflake) IS
 'smallint as an ID';
+
+CREATE CAST (numeric AS snowflake) WITH FUNCTION snowflake(numeric);
+
+COMMENT ON CAST (numeric AS snowflake) IS
+'numeric as an ID';
+
+CREATE CAST (double precision AS snowflake) WITH FUNCTION snowflake(double precision);
+
+COMMENT ON CAST (double precision AS snowflake) IS
+'double precision as an ID';
+
+-- The functions of bigint take a snowflake.
+CREATE CAST (snowflake AS integer) WITH FUNCTION pg_catalog.int4(bigint);
+
+COMMENT ON CAST (snowflake AS integer) IS
+'ID as integer';
+
+CREATE CAST (snowflake AS numeric) WITH FUNCTION pg_catalog.numeric(bigint);
+
+COMMENT ON CAST (snowflake AS numeric) IS
+'ID as numeric';
+
+CREATE CAST (snowflake AS double precision) WITH FUNCTION pg_catalog.float8(bigint);
+
+COMMENT ON CAST (snowflake AS double precision) IS
+'ID as double precision, which rounds it';

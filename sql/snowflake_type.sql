@@ -234,6 +234,13 @@ SELECT * FROM differences(
     'SELECT CASE WHEN n > 5 THEN id ELSE 0 END, CASE id WHEN 5 THEN n ELSE 0 END FROM photos WHERE n < 9',
     'SELECT greatest(id, 5), least(id, copy), nullif(id, 5) FROM photos WHERE n < 9',
     'SELECT id::text, id::bigint, id::bigint::int::text::ID FROM photos WHERE id < 9',
+    'SELECT id::int, id::numeric, id::numeric(20, 2), id::float8, id::numeric * 1.5 FROM photos WHERE id < 9',
+    'SELECT id::numeric, id::float8, id::numeric::ID, id::float8::ID FROM photos WHERE n < 9',
+    'SELECT 5.5::ID, -5.5::float8::ID, 9223372036854775807::numeric::ID, ARRAY[id, parent]::numeric[]::ID[] FROM photos WHERE n = 12',
+    'SELECT id::int FROM photos WHERE n = 5 AND id > 5',
+    'SELECT 9223372036854775807.5::ID',
+    'SELECT ''NaN''::numeric::ID',
+    'SELECT 1e19::float8::ID',
     'SELECT id || ''x'', concat(id, 1), format(''%s %L'', id, id), quote_literal(id), to_char(id, ''9999''), to_hex(id) FROM photos WHERE n < 9',
     'SELECT abs(id), mod(id, 10), gcd(id, 10), hashint8(id), int8range(id, id + 1) FROM photos WHERE n < 9',
     'SELECT generate_series(id, id + 2) FROM photos WHERE id < 5',
@@ -261,6 +268,15 @@ SELECT * FROM differences(
     'SELECT * FROM photos WHERE id > 5000 ORDER BY id LIMIT 20',
     'UPDATE photos SET parent = 7777777 WHERE id = 17',
     'UPDATE photos SET copy = 7777777 WHERE id = 17');
+
+-- a column of type numeric
+SELECT * FROM differences(
+    'CREATE TABLE counted (id numeric PRIMARY KEY, n int) WITH (autovacuum_enabled = off)',
+    'INSERT INTO counted SELECT id::numeric, n FROM photos',
+    'ALTER TABLE counted ALTER id TYPE ID USING id::ID',
+    'ANALYZE counted',
+    'SELECT * FROM counted WHERE id = 4000083886080000000',
+    'ALTER TABLE counted ALTER id TYPE numeric USING id::numeric');
 
 -- foreign keys, checks, generated columns, domains, views, exclusion
 SELECT * FROM differences(
@@ -378,9 +394,6 @@ SELECT * FROM differences(
     'SELECT id * 1.5 FROM photos WHERE id = 5',
     'SELECT round(id), sqrt(id) FROM photos WHERE id = 5',
     'SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY id) FROM photos WHERE id = 5',
-    'SELECT id::int FROM photos WHERE id = 5',
-    'SELECT id::numeric FROM photos WHERE id = 5',
-    'SELECT id::float8 FROM photos WHERE id = 5',
     'INSERT INTO photos (id) VALUES (8000.0) RETURNING id',
     'INSERT INTO photos (id) SELECT 8001::numeric RETURNING id');
 -- differences: where two types must be the same, or an expression becomes bigint
@@ -396,6 +409,12 @@ SELECT * FROM differences(
     'CREATE FUNCTION of_itself(ID) RETURNS text LANGUAGE sql AS ''SELECT $1::text''',
     'SELECT of_itself(5), of_itself(''5''), of_itself(id) FROM photos WHERE id = 5',
     'SELECT of_itself(id + 1) FROM photos WHERE id = 5',
+    'CREATE FUNCTION of_two(bigint) RETURNS text LANGUAGE sql AS ''SELECT ''''bigint''''''',
+    'CREATE FUNCTION of_two(snowflake) RETURNS text LANGUAGE sql AS ''SELECT ''''snowflake''''''',
+    'SELECT of_two(5::smallint), of_two(5::bigint)',
+    'SELECT of_two(5)',
+    'SELECT coalesce(parent, 0::smallint) FROM photos WHERE id = 5',
+    'SELECT (ARRAY[1, 2])[id] FROM photos WHERE id = 2',
     'CREATE TABLE whole (id integer PRIMARY KEY)',
     'CREATE TABLE of_integer (id ID REFERENCES whole)',
     'CREATE TABLE numbered (id ID GENERATED ALWAYS AS IDENTITY)',
