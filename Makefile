@@ -16,7 +16,6 @@ OBJS = \
 	src/sequence.o \
 	src/sequence_functions.o \
 	src/settings.o \
-	src/shared.o \
 	src/wait.o
 PGFILEDESC = "snowflake - time-sortable 64-bit IDs"
 

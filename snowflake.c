@@ -32,7 +32,6 @@
 #include "generator.h"
 #include "layout_type.h"
 #include "page.h"
-#include "shared.h"
 #include "settings.h"
 
 PG_MODULE_MAGIC_EXT(
@@ -58,7 +57,6 @@ _PG_init(void)
 {
 	settings_define();
 	layout_type_init();
-	shared_init();
 	durable_init();
 	sequence_init();
 	page_init();

@@ -129,52 +129,6 @@ ParseBigint(const char *text, int64 *value)
 #endif
 
 /*
- * From 17 on, a library can ask for shared memory at any time, by a name.  In
- * earlier versions the library must be preloaded and reserve the space while
- * the server starts.  19 passes one more argument to the function that
- * initializes new memory.
- */
-#if PG_VERSION_NUM >= 170000
-#include "storage/dsm_registry.h"
-#define SHARED_MEMORY_NEEDS_PRELOADING	false
-#else
-#include "storage/lwlock.h"
-#include "storage/shmem.h"
-#define SHARED_MEMORY_NEEDS_PRELOADING	true
-#endif
-
-/* The parameters of a function that initializes new shared memory */
-#if PG_VERSION_NUM >= 190000
-#define NewMemory(memory) \
-	void *memory, void *arg pg_attribute_unused()
-#else
-#define NewMemory(memory)			void *memory
-#endif
-
-/*
- * The shared memory with this name.  If it is new, initialize it with "fill".
- */
-static inline void *
-SharedMemory(const char *name, Size size, void (*fill) (NewMemory(memory)))
-{
-	bool		found;
-#if PG_VERSION_NUM >= 190000
-	return GetNamedDSMSegment(name, size, fill, &found, NULL);
-#elif PG_VERSION_NUM >= 170000
-	return GetNamedDSMSegment(name, size, fill, &found);
-#else
-	void	   *memory;
-
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	memory = ShmemInitStruct(name, size, &found);
-	if (!found)
-		fill(memory);
-	LWLockRelease(AddinShmemInitLock);
-	return memory;
-#endif
-}
-
-/*
  * 18 lets a module give its name and version, and replaced
  * pg_attribute_noreturn() by pg_noreturn.
  */

@@ -49,7 +49,6 @@
 #include "generator.h"
 #include "interval.h"
 #include "page.h"
-#include "shared.h"
 #include "wait.h"
 
 /*
@@ -114,7 +113,6 @@ typedef struct Attempt
 static void
 prepare_to_take(SequenceState *seq, const TickSpec *spec)
 {
-	shared_attach();
 	sequence_lock_and_check(seq, spec, SEQUENCE_TAKE);
 	page_unpin_old_file(seq);
 }
@@ -217,6 +215,7 @@ log_values(SequenceState *seq, const TickSpec *spec,
 	int64		ahead = spec->tick_usecs == 0 ? LOG_AHEAD_VALUES :
 		Max(LOG_AHEAD_USECS / spec->tick_usecs, 1) * spec->slots;
 	int64		covered = last + Min(ahead, spec->max_value - last);
+	Page		page = BufferGetPage(seq->buffer);
 	xl_seq_rec	xlrec;
 	XLogRecPtr	recptr;
 
@@ -242,57 +241,33 @@ log_values(SequenceState *seq, const TickSpec *spec,
 	XLogRegisterData((char *) page_pinned.tuple, SEQUENCE_TUPLE_SIZE);
 
 	recptr = XLogInsert(RM_SEQ_ID, XLOG_SEQ_LOG);
-	PageSetLSN(BufferGetPage(seq->buffer), recptr);
+	PageSetLSN(page, recptr);
+
+	/*
+	 * Note on the page that log_cnt counts what this record covers.
+	 *
+	 * If this transaction made the file, then the record precedes the record
+	 * of its commit in the WAL.  A standby that has received this record but
+	 * not the commit goes back to the old file when it is promoted.  So leave
+	 * no note for other transactions.  The next one that uses the file writes
+	 * a record again, which is after the commit, and a value that it covers is
+	 * returned only when the standbys have it.  This transaction finds its own
+	 * record by record_lsn.
+	 */
+	if (likely(!seq->new_file))
+	{
+		RecordNote *note = page_note(page);
+
+		note->lsn = recptr;
+		note->server_start = PgStartTime;
+		note->file = seq->file;
+		note->version = RECORD_NOTE_VERSION;
+	}
 
 	END_CRIT_SECTION();
 
-	/*
-	 * If this transaction made the file, then this record precedes the record
-	 * of its commit in the WAL.  A standby that has received this record but
-	 * not the commit goes back to the old file when it is promoted.  So do not
-	 * note this record for other transactions.  The next one that uses the
-	 * file writes a record again, which is after the commit, and a value that
-	 * it covers is returned only when the standbys have it.
-	 */
 	seq->record_lsn = recptr;
-	if (likely(!seq->new_file))
-		shared_note_record(&seq->file, recptr);
 	return covered;
-}
-
-/*
- * Does this backend know that log_cnt counts values that a record of this file
- * covers?  "lsn" is the page's.
- *
- * With shared memory, where backends note which records they have written for
- * which file, the answer is yes if the record with this LSN is noted there for
- * this file.
- *
- * Without shared memory a backend knows only of its own records, and the
- * answer is yes if it has written any for this file.  If it asked for the LSN
- * of its own record, two backends that take turns would write a record for
- * each value.  This rule is safe because the backend's own record made log_cnt
- * right, and whoever changes the page later keeps it right: next_id() by
- * either rule, nextval() and setval().  A copy of the page can be wrong.  So
- * can a page that is logged as an image in place, because an image covers
- * nothing beyond the last value.  Of all commands only 19's
- * pg_enable_data_checksums() does that to a sequence.
- * A copy is another file, and when the sequence gets another file,
- * invalidate_relation() in sequence.c makes this backend forget its record.
- *
- * If a backend could not attach the shared memory, it goes by the second rule
- * while other backends go by the first.  That is safe, because neither rule
- * depends on which rule the others go by.
- */
-static pg_noinline bool
-find_record(SequenceState *seq, XLogRecPtr lsn)
-{
-	bool		found = shared_is_available() ?
-		shared_has_record(&seq->file, lsn) :
-		!XLogRecPtrIsInvalid(seq->record_lsn);
-
-	seq->record_lsn = found ? lsn : InvalidXLogRecPtr;
-	return found;
 }
 
 /*
@@ -302,19 +277,33 @@ find_record(SequenceState *seq, XLogRecPtr lsn)
  * covers whose LSN the page has.  It is wrong if the page is a copy, because
  * that record is then of another file.  It is also wrong if that record is an
  * image of the page, because an image covers nothing beyond the last value.
- * So trust log_cnt only if find_record() says that it is right.  Usually the
- * page still has the LSN for which that is known, because find_record() has
- * been asked about it or log_values() has written the record.
  *
- * If no record has been found, record_lsn is 0, which is also the LSN of a
- * page without WAL.  Returning true for such a page is harmless: put_value()
- * writes a record for it in any case, because 0 is not newer than the redo
- * pointer.
+ * So trust log_cnt only if log_values() noted this record for this file.
+ * Whoever changes the page later keeps log_cnt right, or gives the page
+ * another LSN: next_id(), nextval() and setval().  An image gives it another
+ * LSN, too.  A copy may keep LSN and note, but is another file.  If it comes
+ * back to the first file's name, as when a database is moved to another
+ * tablespace and back, then PostgreSQL has made a checkpoint in between, and
+ * put_value() finds that the LSN is not newer than the redo pointer.
+ *
+ * An LSN comes again only after a crash.  Recovery replays the record that the
+ * page's note is about, which clears the note, unless the record is before the
+ * redo pointer.  That argument needs the WAL from which the page was written.
+ * Somebody may have put an older page or other WAL in its place while the
+ * server was down, so do not trust the note of an earlier start of the server.
  */
 static inline bool
-log_cnt_is_valid(SequenceState *seq, XLogRecPtr lsn)
+log_cnt_is_valid(const SequenceState *seq, Page page)
 {
-	return likely(seq->record_lsn == lsn) || find_record(seq, lsn);
+	const RecordNote *note = page_note(page);
+
+	if (unlikely(seq->new_file))
+		return seq->record_lsn == PageGetLSN(page);
+
+	return note->lsn == PageGetLSN(page) &&
+		note->server_start == PgStartTime &&
+		note->version == RECORD_NOTE_VERSION &&
+		RelFileLocatorEquals(note->file, seq->file);
 }
 
 /*
@@ -384,8 +373,8 @@ put_value(SequenceState *seq, const TickSpec *spec,
 	 *
 	 * - log_cnt came with a copy or an image of the page.  CREATE DATABASE
 	 * copies pages, and ALTER SEQUENCE ... SET LOGGED logs the last value with
-	 * the log_cnt of the old file.  The page does not show that, so
-	 * log_cnt_is_valid() has to know.
+	 * the log_cnt of the old file.  log_cnt_is_valid() finds that out by the
+	 * note on the page.
 	 *
 	 * - Recovery may start after the record, because the page's LSN is not
 	 * newer than the redo pointer.
@@ -393,7 +382,7 @@ put_value(SequenceState *seq, const TickSpec *spec,
 	if (unlikely(!seq->needs_wal))
 		covered = last;
 	else if (unlikely(last > covered || !data->is_called ||
-					  !log_cnt_is_valid(seq, PageGetLSN(page)) ||
+					  !log_cnt_is_valid(seq, page) ||
 					  PageGetLSN(page) <= GetRedoRecPtr()))
 		covered = log_values(seq, spec, data, last);
 
@@ -681,7 +670,6 @@ generator_advance(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	TakeResult	result;
 	XLogRecPtr	lsn;
 
-	shared_attach();
 	page_unpin_old_file(seq);
 	data = lock_page_to_change(seq);
 

@@ -158,7 +158,7 @@ page_pin(SequenceState *seq)
 /*
  * Check the page, which is locked, and note where its tuple is.  Raises an
  * error unless the page has the form that fill_seq_with_data() in PostgreSQL's
- * sequence.c gives it.
+ * sequence.c gives it, with room for a RecordNote.
  */
 void
 page_check(SequenceState *seq)
@@ -171,7 +171,7 @@ page_check(SequenceState *seq)
 		((sequence_magic *) (page + header->pd_special))->magic != SEQ_MAGIC ||
 		header->pd_lower != SizeOfPageHeaderData + sizeof(ItemIdData) ||
 		!ItemIdIsNormal(item) ||
-		ItemIdGetOffset(item) < header->pd_lower ||
+		ItemIdGetOffset(item) < RECORD_NOTE_OFFSET + sizeof(RecordNote) ||
 		ItemIdGetOffset(item) + ItemIdGetLength(item) > header->pd_special ||
 		ItemIdGetLength(item) != SEQUENCE_TUPLE_SIZE ||
 		((HeapTupleHeader) PageGetItem(page, item))->t_hoff !=

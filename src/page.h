@@ -14,7 +14,10 @@
 
 #include "access/htup_details.h"
 #include "commands/sequence.h"
+#include "datatype/timestamp.h"
 #include "storage/bufmgr.h"
+#include "storage/bufpage.h"
+#include "storage/itemid.h"
 
 #include "sequence.h"
 
@@ -25,6 +28,33 @@
 #define SEQUENCE_TUPLE_SIZE \
 	(MAXALIGN(SizeofHeapTupleHeader) + \
 	 offsetof(FormData_pg_sequence_data, is_called) + sizeof(bool))
+
+/*
+ * A note on the page which says what its log_cnt counts: values that a certain
+ * WAL record of this file covers.  generator.c writes it and goes by it.
+ *
+ * It is in the page's free space, right behind the only line pointer.
+ * PostgreSQL puts nothing there, and does not compare it when it checks the
+ * replay of WAL.  A page that PostgreSQL makes or replays has no note, because
+ * PageInit() clears the page.  What copies the page may copy the note.
+ */
+typedef struct RecordNote
+{
+	XLogRecPtr	lsn;			/* end of the record, which then was the page's
+								 * LSN */
+	TimestampTz server_start;	/* when the server started that wrote it */
+	RelFileLocator file;		/* the file that the record is of */
+	uint32		version;		/* RECORD_NOTE_VERSION */
+} RecordNote;
+
+/*
+ * After an update, sessions with the old and with the new version of the
+ * library run at the same time.  So a version that changes the structure
+ * above, or what it means, must take another number.
+ */
+#define RECORD_NOTE_VERSION	1
+
+#define RECORD_NOTE_OFFSET	MAXALIGN(SizeOfPageHeaderData + sizeof(ItemIdData))
 
 /*
  * The page that this transaction keeps pinned: that of the sequence that it
@@ -61,6 +91,12 @@ static inline void
 page_unlock(SequenceState *seq)
 {
 	LockBuffer(seq->buffer, BUFFER_LOCK_UNLOCK);
+}
+
+static inline RecordNote *
+page_note(Page page)
+{
+	return (RecordNote *) ((char *) page + RECORD_NOTE_OFFSET);
 }
 
 /*

@@ -66,31 +66,13 @@ uint64		sequence_default_found = 0;
  * those of all relations if "relid" is InvalidOid.  Ignore relations that are
  * not known here, because a session that uses temporary tables has many such
  * calls.
- *
- * The change may have given the sequence another file.  PostgreSQL gives out
- * the numbers of dropped files again, so the new file can have the number of
- * an earlier one, and comparing the two numbers would not show the change.  So
- * forget which record was written for the file.
  */
 static void
 invalidate_relation(Datum arg pg_attribute_unused(), Oid relid)
 {
-	SequenceState *seq;
-
-	if (relid == InvalidOid)
-	{
-		HASH_SEQ_STATUS status;
-
-		hash_seq_init(&status, sequences);
-		while ((seq = hash_seq_search(&status)) != NULL)
-			seq->record_lsn = InvalidXLogRecPtr;
+	if (relid == InvalidOid ||
+		hash_search(sequences, &relid, HASH_FIND, NULL) != NULL)
 		sequence_invalidations++;
-	}
-	else if ((seq = hash_search(sequences, &relid, HASH_FIND, NULL)) != NULL)
-	{
-		seq->record_lsn = InvalidXLogRecPtr;
-		sequence_invalidations++;
-	}
 }
 
 /*
@@ -478,8 +460,6 @@ sequence_serves(Oid relid, const TickSpec *spec)
  * used for this spec.  "invalidations" is what sequence_invalidations was
  * before the relation was opened: if it has changed since, then what is read
  * here counts as out of date at once.
- *
- * record_lsn survives this unless the sequence has another file now.
  */
 static void
 load_sequence(SequenceState *seq, Relation rel, const TickSpec *spec,
@@ -495,8 +475,6 @@ load_sequence(SequenceState *seq, Relation rel, const TickSpec *spec,
 		elog(ERROR, "cache lookup failed for sequence %u", seq->relid);
 	form = (Form_pg_sequence) GETSTRUCT(tuple);
 
-	if (!RelFileLocatorEquals(seq->file, RelationFileLocator(rel)))
-		seq->record_lsn = InvalidXLogRecPtr;
 	seq->file = RelationFileLocator(rel);
 	seq->new_file = rel->rd_createSubid != InvalidSubTransactionId ||
 		RelationFirstFileSubid(rel) != InvalidSubTransactionId;
@@ -592,10 +570,7 @@ static void
 forget_new_file(SequenceState *seq)
 {
 	if (seq->new_file)
-	{
 		seq->loaded = 0;
-		seq->record_lsn = InvalidXLogRecPtr;
-	}
 }
 
 /*

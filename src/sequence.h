@@ -52,8 +52,7 @@ typedef struct SequenceState
 	/* For the generator */
 	Buffer		buffer;			/* where the page was seen last */
 	XLogRecPtr	record_lsn;		/* LSN of the last record that this backend
-								 * wrote for "file", or found that another
-								 * backend wrote; or InvalidXLogRecPtr */
+								 * wrote, or InvalidXLogRecPtr */
 } SequenceState;
 
 /*

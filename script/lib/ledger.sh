@@ -8,7 +8,7 @@
 
 # Commands of sed that take a rule out of the sources.
 declare -A rules=(
-	[first-touch]='s/^\treturn likely(seq->record_lsn == lsn) || find_record(seq, lsn);/\treturn true;/'
+	[first-touch]='s/!log_cnt_is_valid(seq, page)/false/'
 	[flush]='s/XLogFlush(lsn);/(void) lsn;/'
 	[standbys]='s/if (unlikely(standbys_asked_for()) && SyncRepRequested())/if (false)/')
 

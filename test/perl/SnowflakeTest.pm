@@ -24,7 +24,7 @@ our $top = realpath(dirname(__FILE__) . '/../..');
 
 our @EXPORT = qw($top
   server_in_utc server_with_clock server_ahead_of_clock ahead_of_clock setval_ahead value_of
-  next_id last_result next_id_is_larger_after_crash nextval_repeats share_memory withhold_memory
+  next_id last_result next_id_is_larger_after_crash nextval_repeats
   crash crash_and_start faketime_library start_with_clock set_clock far_future
   times_asleep send_sql session_prints fails_with sqlstate_of error_of_step plan_of catalog_of wait_for
   gdb_is_installed hold_at let_go
@@ -192,37 +192,6 @@ sub server_ahead_of_clock
 	ahead_of_clock($node, 'used', '1 day');
 	return $node;
 }
-
-# Restart a server so that its sessions share memory, or do not.
-sub share_memory
-{
-	my ($node, $share) = @_;
-	my $preloaded = $share && $node->pg_version < 17 ? 'snowflake' : '';
-
-	withhold_memory($node, 0);
-	$node->append_conf('postgresql.conf', "shared_preload_libraries = '$preloaded'\ndynamic_shared_memory_type = mmap\n");
-	$node->restart;
-	withhold_memory($node, !$share);
-	return;
-}
-
-# From 17 on, keep sessions from making shared memory, or let them again, as the
-# server must before it starts.
-my @withheld;
-
-sub withhold_memory
-{
-	my ($node, $withhold) = @_;
-	my $directory = $node->data_dir . '/pg_dynshmem';
-
-	return if $node->pg_version < 17;
-	chmod $withhold ? 0500 : 0700, $directory or die "chmod: $!";
-	push @withheld, $directory;
-	return;
-}
-
-# The directory of a test that failed must not stay.
-END { chmod 0700, @withheld }
 
 # Take an ID from a sequence, "used" unless told, in a session of its own.
 sub next_id

@@ -68,6 +68,9 @@ my %damage = (
 	'tuple in the page header' => sub {
 		$set_line_pointer->($_[0], 16, 1, $length);
 		$set_header_size->($_[0], 16) },
+	'tuple in the place of the note' => sub {
+		$set_line_pointer->($_[0], 56, 1, $length);
+		$set_header_size->($_[0], 56) },
 	'tuple in the special space' => sub {
 		$set_line_pointer->($_[0], $upper + 8, 1, $length);
 		$set_header_size->($_[0], $upper + 8) },

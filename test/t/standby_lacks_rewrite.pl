@@ -9,7 +9,6 @@ use SnowflakeTest;
 use StandbyTest;
 
 my $primary = primary('primary');
-share_memory($primary, 1);
 $primary->safe_psql('postgres', "CREATE SEQUENCE $_ MAXVALUE 92233720199999") foreach 'one', 'two';
 my $standby = standby_of($primary, 'standby');
 make_synchronous($primary) or die 'the standby is not synchronous';

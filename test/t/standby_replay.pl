@@ -45,7 +45,7 @@ is($standby->safe_psql('postgres', 'SELECT pg_is_in_recovery()'), 't',
 	'wal_consistency_checking finds no difference under load');
 
 # Take a page apart: its LSN, the last value that its record covers, how far the
-# sequence is from there, and everything else but the checksum.
+# sequence is from there, the note of the record, and everything else but the checksum.
 sub page
 {
 	my ($server, $sequence) = @_;
@@ -53,13 +53,20 @@ sub page
 	# The page's one tuple is where its free space ends.
 	my $offset = unpack 'S', substr($page, 14, 2);
 	my ($last, $log_cnt) = unpack 'qq', substr($page, $offset + 24, 16);
-	my $lsn = unpack 'H*', substr($page, 0, 8);
+	# The page's LSN is stored as two numbers, and the note's as one.
+	my ($high, $low) = unpack 'LL', substr($page, 0, 8);
+	my $noted_lsn = unpack 'Q', substr($page, 32, 8);
+	my $note = unpack 'H*', substr($page, 32, 32);
 
 	substr($page, $offset + 24, 16) = '';
+	substr($page, 32, 32) = '';
 	substr($page, 0, 10) = '';
-	return { lsn => $lsn, covered => $last + $log_cnt, log_cnt => $log_cnt, rest => unpack('H*', $page) };
+	return { lsn => $high << 32 | $low, covered => $last + $log_cnt, log_cnt => $log_cnt, noted_lsn => $noted_lsn, note => $note,
+		rest => unpack('H*', $page) };
 }
 
+# The last record may be one of setval(), of which there is no note.
+next_id($node);
 $node->safe_psql('postgres', 'CHECKPOINT');
 ok( wait_for(sub {
 		$standby->safe_psql('postgres', 'CHECKPOINT');
@@ -68,7 +75,9 @@ ok( wait_for(sub {
 foreach my $sequence ('used', 'next_id_seq')
 {
 	my ($ours, $theirs) = map { page($_, $sequence) } $node, $standby;
-	is($theirs->{rest}, $ours->{rest}, "the page of $sequence differs on the standby in its values only");
+	is($theirs->{rest}, $ours->{rest}, "the page of $sequence differs on the standby in its values and in the note only");
+	is($ours->{noted_lsn}, $ours->{lsn}, "the note on the page of $sequence has the page's LSN");
+	is($theirs->{note}, '0' x 64, "the standby's page of $sequence has no note");
 	is($theirs->{covered}, $ours->{covered}, "the WAL of $sequence covers the same values on the standby");
 	is($theirs->{log_cnt}, 0, "the standby's sequence $sequence is at the last value that the WAL covers");
 }
