@@ -13,17 +13,15 @@
  * values apart.  An LSN is the number of records up to there.  Only records of
  * the sequence are counted.
  *
- * Files have no numbers.  When the sequence gets another file, every backend
- * of the model forgets what it knew of the old one, as a backend does when it
- * reads the catalogs again.  So the model cannot show the error of a backend
- * that compares the files' numbers instead, and takes the new file for the old
- * one when the server has used up all numbers and gives a number out again.
- * test/t/crash_file_number_again.pl shows that error.
+ * Files have no numbers.  A note on the page is either of the page's own file
+ * or of the one that it was copied from.  So the model does not show what
+ * happens when the server has used up all numbers and gives a number out again.
+ * test/t/crash_file_number_again.pl and crash_copied_page.pl do.
  *
  * -DSETTING= chooses one of four settings:
  *
  * - COPIES: once, the sequence gets another file, as by SET LOGGED or CREATE
- *   DATABASE, or an image of its page is logged.
+ *   DATABASE, with or without WAL, or an image of its page is logged.
  * - MINIMAL: wal_level = minimal, and backend 1 uses the sequence in the
  *   transaction that makes it.
  * - STANDBYS: synchronous_standby_names = 'FIRST 1 (s1, s2)', and one
@@ -50,17 +48,17 @@
 #define DIRTY_FIRST		1	/* COPIES twice: mark the page dirty before looking at the redo pointer */
 #define REDO_CHECK		2	/* COPIES twice: log if a checkpoint began after the page's last record */
 #define REDO_EQUAL		3	/* COPIES torn: log also if it began at the very end of that record */
-#define FIRST_TOUCH		4	/* COPIES twice: log at a backend's first use of a file */
+#define NOTE			4	/* COPIES twice: log unless the page has a note of a record */
 #define LOG_COVERED		5	/* COPIES twice: write a record of what is covered */
 #define LOG_AHEAD		6	/* COPIES twice: log the last covered value, not the one that was taken */
 #define FLUSH_FIRST		7	/* COPIES twice: flush the record before a value goes out */
 #define FLUSH_OTHERS	8	/* COPIES order: flush it also if another backend has inserted it */
-#define MINIMAL_COUNT	9	/* MINIMAL twice: count no value as covered while the file has no WAL */
+#define MINIMAL_COUNT	9	/* MINIMAL twice: count no value as covered while the file has no WAL, nor trust such a count */
 #define STANDBY_WAIT	10	/* STANDBYS twice: wait for the synchronous standby */
 #define SYNC_NOW		11	/* STANDBYS twice: ask the standby that is synchronous now, not WalSndCtl->lsn[] */
 #define ASK_AGAIN		12	/* STANDBYS twice: ask at each call, and remember no acknowledgement */
-#define SHARED_LSN		13	/* COPIES twice: trust what another backend noted of the file for its record's LSN only */
-#define OWN_LSN			14	/* COPIES twice: so trust what it knows itself, if backends share memory */
+#define NOTE_LSN		13	/* COPIES twice: the note must be of the record whose LSN the page has */
+#define NOTE_FILE		14	/* COPIES twice: the note must be of the page's own file */
 #define ADVANCE_FLUSH	15	/* ADVANCE order: flush the record of another backend also before an advance returns */
 
 #ifndef SETTING
@@ -86,9 +84,10 @@
 #define keeps(rule)			(OMIT != rule)
 #define new_last			(page.last + 1 - advances[me])
 #define last_covered		(new_last + AHEAD < LAST -> new_last + AHEAD : LAST)
-#define copy(to, from)		to.last = from.last; to.count = from.count; to.lsn = from.lsn
-#define set(to, l, c, n)	to.last = l; to.count = c; to.lsn = n
-#define differ(a, b)		(a.last != b.last || a.count != b.count || a.lsn != b.lsn)
+#define copy(to, from) \
+	to.last = from.last; to.count = from.count; to.lsn = from.lsn; to.note = from.note; to.foreign = from.foreign
+#define set(to, l, c, n)	to.last = l; to.count = c; to.lsn = n; to.note = 0; to.foreign = false
+#define differ(a, b)		(a.last != b.last || a.count != b.count || a.lsn != b.lsn || a.note != b.note)
 
 /*
  * The sequence's page in shared buffers, in its file, and what of the file is
@@ -98,7 +97,9 @@ typedef Page
 {
 	byte last;				/* last_value; 0 before the first call */
 	byte count;				/* log_cnt: number of covered values after it */
-	byte lsn
+	byte lsn;
+	byte note;				/* the LSN in the page's RecordNote, or 0 */
+	bool foreign			/* and whether it names another file */
 };
 #define TORN	255			/* LSN of a page that is half written */
 Page page, file, disk;
@@ -109,6 +110,13 @@ bool needs_wal = (SETTING != MINIMAL);
 #define RECORDS (LAST + 3)
 byte wal_last[RECORDS], wal_count[RECORDS];
 byte inserted, flushed;
+#if SETTING == COPIES
+byte others;				/* the first so many records are of another file */
+byte image, image_note;		/* the LSN of the record that is an image of the
+							 * page, and the note in it */
+#else
+#define others	0
+#endif
 
 /* The server, and the steps of a checkpoint. */
 mtype = { RUNNING, CRASHED, RECOVERING, DAMAGED };
@@ -122,31 +130,14 @@ byte redo_on_disk;			/* that of the last complete checkpoint */
 bool needed;				/* the page is BM_CHECKPOINT_NEEDED */
 bool copied;
 
-/* The backends: the next step of each, and what it knows. */
+/* The backends: the next step of each. */
 #define me (1 - _pid)		/* so that schedules begin with backend 1 */
 mtype = { LOCK, LOOK, INSERT, RESTORE, TAKE, FLUSH, WAIT, RETURN };
 mtype step[2] = LOCK;
 bool advances[2];			/* the call takes no value, see ADVANCE */
 bool advanced;
 byte value[2], lsn[2];
-byte known[2];				/* seq->record_lsn: that of a record, or 0 */
-#define SOME_LSN	254		/* that of no record, for MINIMAL_COUNT */
 byte acknowledged[2];		/* for ASK_AGAIN */
-
-/*
- * The LSN that is noted in shared memory for the file, as by shared.c.  Some
- * backends may be without that memory, so a backend may look there or not, and
- * in COPIES it may fail to note its own record.  When the sequence gets
- * another file, the LSN stays, as if the new file had the number of the old
- * one.
- */
-byte noted;
-
-/*
- * An image of the page was logged.  That is safe only where backends share
- * memory, so from then on a backend needs to know the page's own LSN.
- */
-bool imaged;
 
 /*
  * What is checked: "returned" is the set of values that were returned.  All
@@ -234,12 +225,12 @@ inline unlock()
 	locked = false
 }
 
-#define is_noted	(noted != 0 && (noted == page.lsn || !keeps(SHARED_LSN)))
-#define is_known	(known[me] != 0 && (known[me] == page.lsn || !imaged || !keeps(OWN_LSN)))
-#define may_log		((known[me] == 0 || known[me] != page.lsn) && keeps(FIRST_TOUCH))
+#define is_noted \
+	((page.note != 0 && (page.note == page.lsn || !keeps(NOTE_LSN)) && (!page.foreign || !keeps(NOTE_FILE))) || \
+	 !keeps(NOTE) || !keeps(MINIMAL_COUNT))
 #define must_log \
 	(needs_wal && ((page.count == 0 && !advances[me]) || \
-	 (may_log && !is_known && !is_noted) || \
+	 !is_noted || \
 	 (page.lsn < redo_seen && keeps(REDO_CHECK)) || \
 	 (page.lsn == redo_seen && keeps(REDO_CHECK) && keeps(REDO_EQUAL))))
 
@@ -292,13 +283,12 @@ end: do
 
 	/* put_value() */
 	:: atomic {
-		step[me] == LOOK && (must_log || (needs_wal && may_log)) ->
+		step[me] == LOOK && must_log ->
 		step[me] = INSERT;
 		printf("backend %d: logs, with the redo pointer at LSN %d\n", me + 1, redo_seen)
 		}
 	:: atomic {
 		step[me] == LOOK && !must_log ->
-		known[me] = (is_known || is_noted -> page.lsn : known[me]);
 		step[me] = TAKE;
 		printf("backend %d: need not log, with the redo pointer at LSN %d\n", me + 1, redo_seen)
 		}
@@ -318,16 +308,9 @@ end: do
 		step[me] == RESTORE ->
 #if keeps(LOG_COVERED)
 		page.lsn = inserted;
-#if SETTING == COPIES
-		if
-		:: noted = inserted
-		:: noted = 0
-		fi;
-#else
-		noted = inserted;
+		page.note = inserted;
+		page.foreign = false;
 #endif
-#endif
-		known[me] = (keeps(LOG_COVERED) -> page.lsn : SOME_LSN);
 		page.count = last_covered - new_last;
 		page.last = new_last;
 		unlock();
@@ -339,9 +322,6 @@ end: do
 		dirty = true;
 #endif
 		page.count = (needs_wal -> page.last + page.count - new_last : (keeps(MINIMAL_COUNT) -> 0 : last_covered - new_last));
-#if !keeps(MINIMAL_COUNT)
-		known[me] = SOME_LSN;
-#endif
 		page.last = new_last;
 		unlock();
 		step[me] = (keeps(FLUSH_FIRST) && keeps(FLUSH_OTHERS) && (keeps(ADVANCE_FLUSH) || !advances[me]) -> FLUSH : RETURN)
@@ -479,7 +459,7 @@ end: do
 
 inline end_backend(who)
 {
-	forget(who); known[who] = 0; acknowledged[who] = 0
+	forget(who); acknowledged[who] = 0
 }
 
 inline drop_record()
@@ -508,7 +488,7 @@ end: do
 		set(page, 0, 0, 0);
 		copy(file, disk);
 		dirty = false; needed = false; locked = false;
-		checkpoint = BEGIN; redo = 0; redo_seen = 0; replayed = 0; released = 0; noted = 0;
+		checkpoint = BEGIN; redo = 0; redo_seen = 0; replayed = 0; released = 0;
 		server = CRASHED
 		}
 	:: atomic {
@@ -527,12 +507,22 @@ end: do
 		printf("recovery: starts at LSN %d\n", replayed)
 		}
 	:: atomic {
-		server == RECOVERING && replayed < inserted ->
+		server == RECOVERING && replayed < inserted && replayed >= others ->
 		replayed++;
 		set(page, wal_last[replayed], wal_count[replayed], replayed);
+#if SETTING == COPIES
+		page.note = (replayed == image -> image_note : 0);
+#endif
 		dirty = true;
 		printf("recovery: replays the record at LSN %d: last value %d\n", replayed, page.last)
 		}
+#if SETTING == COPIES
+	:: atomic {
+		server == RECOVERING && replayed < others ->
+		replayed++;
+		printf("recovery: replays the record at LSN %d, which is of another file\n", replayed)
+		}
+#endif
 	:: atomic {
 		server == RECOVERING && replayed == inserted ->
 		replayed = 0;
@@ -554,8 +544,9 @@ end: do
 #if SETTING == COPIES
 /*
  * The sequence gets another file.  The new file gets last_value and log_cnt as
- * they are, and one record with both.  An image of the page is such a record,
- * too, but the file stays.
+ * they are, and one record with both.  Or the page is copied to another file
+ * as it is, without a record, and the copy put on disk.  Or an image of the
+ * page is logged, which leaves the note on it.
  */
 active proctype owner()
 {
@@ -564,8 +555,8 @@ end: do
 		no_call && !copied ->
 		copied = true;
 		inserts(page.last, page.count);
-		page.lsn = inserted; flushed = inserted; dirty = true;
-		known[0] = 0; known[1] = 0;
+		set(page, page.last, page.count, inserted);
+		flushed = inserted; dirty = true;
 		printf("owner: gives the sequence another file, by the record at LSN %d: last value %d, as if covered up to %d\n",
 			inserted, page.last, page.last + page.count);
 		reached(COPY)
@@ -573,8 +564,18 @@ end: do
 	:: atomic {
 		no_call && !copied ->
 		copied = true;
-		imaged = true;
+		others = inserted; flushed = inserted;
+		page.foreign = true;
+		write_page();
+		copy(disk, file);
+		printf("owner: copies the page to another file on disk, without WAL: last value %d, as if covered up to %d, LSN %d\n",
+			page.last, page.last + page.count, page.lsn)
+		}
+	:: atomic {
+		no_call && !copied ->
+		copied = true;
 		inserts(page.last, page.count);
+		image = inserted; image_note = page.note;
 		page.lsn = inserted; flushed = inserted; dirty = true;
 		printf("owner: logs an image of the page, by the record at LSN %d: last value %d, as if covered up to %d\n",
 			inserted, page.last, page.last + page.count)
