@@ -136,7 +136,7 @@ warn_of_tests(void)
 static inline int64
 next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count)
 {
-	TickLimits	limits = settings_limits();
+	GeneratorLimits limits = settings_limits();
 	int64		value;
 
 	if (unlikely(!has_room_for_shard(layout, shard)))
@@ -153,7 +153,7 @@ next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count)
 
 	if (unlikely(value >= layout->last_year_value))
 		warn_of_end(layout);
-	if (unlikely(shard == 0 && layout->definition.kind == LAYOUT_DECIMAL))
+	if (unlikely(shard == 0 && layout->parsed.kind == LAYOUT_DECIMAL))
 		warn_of_tests();
 
 	return value;
@@ -194,11 +194,11 @@ make_id(FunctionCallInfo fcinfo, const int first, int nargs)
 	{
 		sequence = PG_GETARG_OID(first + 1);
 		if (nargs < 3)
-			layout = layout_type_served(sequence_lock_and_get_max_value(sequence));
+			layout = layout_type_find_served(sequence_lock_and_get_max_value(sequence));
 		else if (first == 0)
 			layout = layout_type_argument(fcinfo, 2);
 		else
-			layout = layout_type_get(PG_GETARG_DATUM(first + 2));
+			layout = layout_type_find(PG_GETARG_DATUM(first + 2));
 	}
 
 	value = next_values(shard, sequence, layout, &count);
@@ -284,9 +284,9 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 			 * SRF_FIRSTCALL_INIT() does.
 			 */
 			if (PG_NARGS() > 3)
-				ids->layout = layout_type_get(PG_GETARG_DATUM(3));
+				ids->layout = layout_type_find(PG_GETARG_DATUM(3));
 			else
-				ids->layout = layout_type_served(sequence_lock_and_get_max_value(ids->sequence));
+				ids->layout = layout_type_find_served(sequence_lock_and_get_max_value(ids->sequence));
 		}
 		ids->wanted = count;
 		funcctx->user_fctx = ids;

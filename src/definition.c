@@ -232,12 +232,12 @@ parse_epoch(const char *string, int length, int64 *msecs)
  */
 static bool
 parse_field(const char *string, int start, int colon, int length,
-			LayoutDefinition *definition, LayoutError *error)
+			ParsedLayout *parsed, LayoutError *error)
 {
 	static const char *const words[] = {"timestamp", "sequence", "epoch", "tick"};
 	const char *name = string + start;
 	int			name_length = colon - start;
-	int			field = definition->nfields;
+	int			field = parsed->nfields;
 	int			all_bits = 0;
 	int			shard_bits = 0;
 	int64		bits;
@@ -272,25 +272,25 @@ parse_field(const char *string, int start, int colon, int length,
 	if (field == LAYOUT_MAX_FIELDS)
 		return set_error(error, "a layout has at most 8 fields", start, length);
 
-	memcpy(definition->fields[field].name, name, name_length);
-	definition->fields[field].bits = (uint8) bits;
-	definition->nfields++;
+	memcpy(parsed->fields[field].name, name, name_length);
+	parsed->fields[field].bits = (uint8) bits;
+	parsed->nfields++;
 
 	for (int i = 0; i <= field; i++)
 	{
-		all_bits += definition->fields[i].bits;
-		if (!definition_field_is(definition, i, "timestamp") &&
-			!definition_field_is(definition, i, "sequence"))
-			shard_bits += definition->fields[i].bits;
-		if (i < field && strncmp(definition->fields[i].name,
-								 definition->fields[field].name,
+		all_bits += parsed->fields[i].bits;
+		if (!definition_field_is(parsed, i, "timestamp") &&
+			!definition_field_is(parsed, i, "sequence"))
+			shard_bits += parsed->fields[i].bits;
+		if (i < field && strncmp(parsed->fields[i].name,
+								 parsed->fields[field].name,
 								 LAYOUT_NAME_LENGTH) == 0)
 			return set_error(error, "the name is given twice", start, length);
 	}
-	if (field > 0 && definition_field_is(definition, field, "timestamp"))
+	if (field > 0 && definition_field_is(parsed, field, "timestamp"))
 		return set_error(error, "the timestamp must come first, or IDs would not sort by time",
 						 start, length);
-	if (definition_field_is(definition, field, "sequence") && bits > LAYOUT_PART_BITS)
+	if (definition_field_is(parsed, field, "sequence") && bits > LAYOUT_PART_BITS)
 		return set_error(error, "the sequence has at most 31 bits", start, length);
 	if (shard_bits > LAYOUT_PART_BITS)
 		return set_error(error, "the fields other than timestamp and sequence make up the shard, which has at most 31 bits",
@@ -306,7 +306,7 @@ parse_field(const char *string, int start, int colon, int length,
  * "tick:length".
  */
 bool
-definition_parse(const char *string, LayoutDefinition *definition,
+definition_parse(const char *string, ParsedLayout *parsed,
 				 LayoutError *error)
 {
 	int			epoch_start = -1,
@@ -319,8 +319,8 @@ definition_parse(const char *string, LayoutDefinition *definition,
 	int			sequence_bits = 0;
 	int			end = 0;
 
-	memset(definition, 0, sizeof(LayoutDefinition));
-	definition->kind = LAYOUT_BITS;
+	memset(parsed, 0, sizeof(ParsedLayout));
+	parsed->kind = LAYOUT_BITS;
 
 	for (;;)
 	{
@@ -350,7 +350,7 @@ definition_parse(const char *string, LayoutDefinition *definition,
 			epoch_start = start;
 			epoch_length = length;
 			if (!parse_epoch(string + colon + 1, end - colon - 1,
-							 &definition->epoch))
+							 &parsed->epoch))
 				return set_error(error, "an epoch is a number of milliseconds since 1970, or a time like 2020-01-01T00:00:00.000Z, with Z or an offset, of the years 1 to 9999",
 								 start, length);
 		}
@@ -364,15 +364,15 @@ definition_parse(const char *string, LayoutDefinition *definition,
 			{
 				if (word_is(string + colon + 1, end - colon - 1,
 							tick_names[i].name))
-					definition->tick_usecs = tick_names[i].usecs;
+					parsed->tick_usecs = tick_names[i].usecs;
 			}
-			if (definition->tick_usecs == 0)
+			if (parsed->tick_usecs == 0)
 				return set_error(error, "a tick is 1us, 10us, 1ms, 10ms or 1s",
 								 start, length);
 		}
 		else
 		{
-			if (!parse_field(string, start, colon, length, definition, error))
+			if (!parse_field(string, start, colon, length, parsed, error))
 				return false;
 			if (first_start < 0)
 			{
@@ -382,12 +382,12 @@ definition_parse(const char *string, LayoutDefinition *definition,
 		}
 	}
 
-	has_timestamp = definition->nfields > 0 &&
-		definition_field_is(definition, 0, "timestamp");
-	for (int i = 0; i < definition->nfields; i++)
+	has_timestamp = parsed->nfields > 0 &&
+		definition_field_is(parsed, 0, "timestamp");
+	for (int i = 0; i < parsed->nfields; i++)
 	{
-		if (definition_field_is(definition, i, "sequence"))
-			sequence_bits = definition->fields[i].bits;
+		if (definition_field_is(parsed, i, "sequence"))
+			sequence_bits = parsed->fields[i].bits;
 	}
 
 	if (!has_timestamp && epoch_start >= 0)
@@ -406,11 +406,11 @@ definition_parse(const char *string, LayoutDefinition *definition,
 	 * than two bits for the sequence number there would be a single value.  A
 	 * PostgreSQL sequence has at least two.
 	 */
-	if ((!has_timestamp || definition->fields[0].bits == 1) && sequence_bits < 2)
+	if ((!has_timestamp || parsed->fields[0].bits == 1) && sequence_bits < 2)
 		return set_error(error, "there is no room for IDs", first_start, first_length);
 
 	if (has_timestamp && tick_start < 0)
-		definition->tick_usecs = 1000;
+		parsed->tick_usecs = 1000;
 	return true;
 }
 
@@ -418,20 +418,20 @@ definition_parse(const char *string, LayoutDefinition *definition,
  * Print a definition.  "string" has room for LAYOUT_TEXT_SIZE bytes.
  */
 void
-definition_print(const LayoutDefinition *definition, char *string)
+definition_print(const ParsedLayout *parsed, char *string)
 {
 	char	   *end = string;
 
-	for (int i = 0; i < definition->nfields; i++)
+	for (int i = 0; i < parsed->nfields; i++)
 		end += sprintf(end, "%s%.*s:%d", i > 0 ? " " : "",
-					   LAYOUT_NAME_LENGTH, definition->fields[i].name,
-					   definition->fields[i].bits);
-	if (definition->tick_usecs != 0)
-		end += sprintf(end, " epoch:%lld", (long long) definition->epoch);
+					   LAYOUT_NAME_LENGTH, parsed->fields[i].name,
+					   parsed->fields[i].bits);
+	if (parsed->tick_usecs != 0)
+		end += sprintf(end, " epoch:%lld", (long long) parsed->epoch);
 	for (int i = 0; i < (int) lengthof(tick_names); i++)
 	{
 		/* The default is not printed. */
-		if (definition->tick_usecs == tick_names[i].usecs && definition->tick_usecs != 1000)
+		if (parsed->tick_usecs == tick_names[i].usecs && parsed->tick_usecs != 1000)
 			end += sprintf(end, " tick:%s", tick_names[i].name);
 	}
 }

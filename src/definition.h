@@ -13,9 +13,9 @@
 #include "layout.h"
 
 #pragma GCC visibility push(hidden)
-extern bool definition_parse(const char *string, LayoutDefinition *definition,
+extern bool definition_parse(const char *string, ParsedLayout *parsed,
 							 LayoutError *error);
-extern void definition_print(const LayoutDefinition *definition,
+extern void definition_print(const ParsedLayout *parsed,
 							 char *string);
 #pragma GCC visibility pop
 
@@ -32,9 +32,9 @@ definition_is_space(char c)
  * Does a field have this name?
  */
 static inline bool
-definition_field_is(const LayoutDefinition *definition, int field, const char *name)
+definition_field_is(const ParsedLayout *parsed, int field, const char *name)
 {
-	return strncmp(definition->fields[field].name, name,
+	return strncmp(parsed->fields[field].name, name,
 				   LAYOUT_NAME_LENGTH) == 0;
 }
 

@@ -111,7 +111,7 @@ typedef struct Attempt
  * the current role may use the sequence for this spec.
  */
 static void
-prepare_to_take(SequenceState *seq, const TickSpec *spec)
+prepare_to_take(KnownSequence *seq, const GeneratorSpec *spec)
 {
 	sequence_lock_and_check(seq, spec, SEQUENCE_TAKE);
 	page_unpin_old_file(seq);
@@ -121,7 +121,7 @@ prepare_to_take(SequenceState *seq, const TickSpec *spec)
  * The last value that can be taken while the clock is at "now".
  */
 static int64
-last_allowed(const TickSpec *spec, int64 max_lead, TimestampTz now)
+last_allowed(const GeneratorSpec *spec, int64 max_lead, TimestampTz now)
 {
 	int64		since_epoch = now - spec->epoch;
 	int64		tick;
@@ -147,7 +147,7 @@ last_allowed(const TickSpec *spec, int64 max_lead, TimestampTz now)
  * to "wanted", can be taken starting with it.
  */
 static TakeResult
-next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
+next_value(const FormData_pg_sequence_data *data, const GeneratorSpec *spec,
 		   int64 max_lead, int64 wanted, Attempt *attempt)
 {
 	int64		value = data->last_value;
@@ -209,7 +209,7 @@ next_value(const FormData_pg_sequence_data *data, const TickSpec *spec,
  * state there before it unlocks the page.
  */
 static int64
-log_values(SequenceState *seq, const TickSpec *spec,
+log_values(KnownSequence *seq, const GeneratorSpec *spec,
 		   FormData_pg_sequence_data *data, int64 last)
 {
 	int64		ahead = spec->tick_usecs == 0 ? LOG_AHEAD_VALUES :
@@ -293,7 +293,7 @@ log_values(SequenceState *seq, const TickSpec *spec,
  * server was down, so do not trust the note of an earlier start of the server.
  */
 static inline bool
-log_cnt_is_valid(const SequenceState *seq, Page page)
+log_cnt_is_valid(const KnownSequence *seq, Page page)
 {
 	const RecordNote *note = page_note(page);
 
@@ -323,7 +323,7 @@ log_cnt_is_valid(const SequenceState *seq, Page page)
  * A refused call dirties the page in vain, which is harmless.
  */
 static inline FormData_pg_sequence_data *
-lock_page_to_change(SequenceState *seq)
+lock_page_to_change(KnownSequence *seq)
 {
 	FormData_pg_sequence_data *data = page_lock(seq, BUFFER_LOCK_EXCLUSIVE);
 
@@ -339,7 +339,7 @@ lock_page_to_change(SequenceState *seq)
  * LSN.
  */
 static pg_attribute_always_inline XLogRecPtr
-put_value(SequenceState *seq, const TickSpec *spec,
+put_value(KnownSequence *seq, const GeneratorSpec *spec,
 		  FormData_pg_sequence_data *data, int64 last)
 {
 	Page		page = BufferGetPage(seq->buffer);
@@ -405,7 +405,7 @@ put_value(SequenceState *seq, const TickSpec *spec,
  * durable_wait(*lsn).
  */
 static pg_attribute_always_inline TakeResult
-take_values(SequenceState *seq, const TickSpec *spec, int64 max_lead,
+take_values(KnownSequence *seq, const GeneratorSpec *spec, int64 max_lead,
 			int64 wanted, Attempt *attempt, XLogRecPtr *lsn)
 {
 	FormData_pg_sequence_data *data = lock_page_to_change(seq);
@@ -448,8 +448,8 @@ timestamp_string(TimestampTz timestamp)
  * Report why there is no next value.
  */
 pg_noreturn static void
-report_refusal(SequenceState *seq, const TickSpec *spec,
-			   const TickLimits *limits, const Attempt *attempt,
+report_refusal(KnownSequence *seq, const GeneratorSpec *spec,
+			   const GeneratorLimits *limits, const Attempt *attempt,
 			   TakeResult result)
 {
 	char	   *relname = get_rel_name(seq->relid);
@@ -524,8 +524,8 @@ report_refusal(SequenceState *seq, const TickSpec *spec,
  * will not be one soon enough.
  */
 static void
-wait_and_take_values(SequenceState *seq, const TickSpec *spec,
-					 const TickLimits *limits, int64 wanted,
+wait_and_take_values(KnownSequence *seq, const GeneratorSpec *spec,
+					 const GeneratorLimits *limits, int64 wanted,
 					 TakeResult result, Attempt *attempt, XLogRecPtr *lsn)
 {
 	static uint32 clock_event = 0;
@@ -585,10 +585,10 @@ wait_and_take_values(SequenceState *seq, const TickSpec *spec,
  * Find a sequence, and raise an error unless this transaction and the current
  * role may take values of it for the spec.
  */
-static inline SequenceState *
-find_to_take(Oid relid, const TickSpec *spec)
+static inline KnownSequence *
+find_to_take(Oid relid, const GeneratorSpec *spec)
 {
-	SequenceState *seq = sequence_find(relid);
+	KnownSequence *seq = sequence_find(relid);
 
 	/*
 	 * XactReadOnly is also set during recovery.  Parallel mode is refused,
@@ -611,7 +611,7 @@ find_to_take(Oid relid, const TickSpec *spec)
  * Raise the errors that generator_next() raises before it reads the page.
  */
 void
-generator_check(Oid relid, const TickSpec *spec)
+generator_check(Oid relid, const GeneratorSpec *spec)
 {
 	(void) find_to_take(relid, spec);
 }
@@ -622,10 +622,10 @@ generator_check(Oid relid, const TickSpec *spec)
  * least one.  Waits for the clock if no value is available yet.
  */
 int64
-generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
+generator_next(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *limits,
 			   int64 *count)
 {
-	SequenceState *seq = find_to_take(relid, spec);
+	KnownSequence *seq = find_to_take(relid, spec);
 	Attempt		attempt;
 	TakeResult	result;
 	XLogRecPtr	lsn;
@@ -661,10 +661,10 @@ generator_next(Oid relid, const TickSpec *spec, const TickLimits *limits,
  * there.
  */
 void
-generator_advance(Oid relid, const TickSpec *spec, const TickLimits *limits,
+generator_advance(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *limits,
 				  int64 value)
 {
-	SequenceState *seq = sequence_find(relid);
+	KnownSequence *seq = sequence_find(relid);
 	FormData_pg_sequence_data *data;
 	Attempt		attempt;
 	TakeResult	result;
@@ -709,10 +709,10 @@ generator_advance(Oid relid, const TickSpec *spec, const TickLimits *limits,
  * for "spec" is an error.
  */
 bool
-generator_status(Oid relid, const TickSpec *spec, const TickLimits *limits,
-				 LockWaitPolicy policy, TickStatus *status)
+generator_status(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *limits,
+				 LockWaitPolicy policy, SequenceStatus *status)
 {
-	SequenceState *seq = sequence_find(relid);
+	KnownSequence *seq = sequence_find(relid);
 	FormData_pg_sequence_data data;
 	Attempt		attempt;
 	TakeResult	result;
@@ -740,11 +740,11 @@ generator_status(Oid relid, const TickSpec *spec, const TickLimits *limits,
 	status->value = data.last_value;
 	status->covered = data.last_value + data.log_cnt;
 	if (result == VALUE_AVAILABLE)
-		status->state = attempt.lead > 0 ? TICK_AHEAD : TICK_OK;
+		status->state = attempt.lead > 0 ? NEXT_CALL_AHEAD : NEXT_CALL_OK;
 	else if (result == REFUSED_AHEAD &&
 			 attempt.lead - limits->max_lead <= Max(limits->max_wait, spec->tick_usecs))
-		status->state = TICK_WAITS;
+		status->state = NEXT_CALL_WAITS;
 	else
-		status->state = TICK_REFUSES;
+		status->state = NEXT_CALL_REFUSES;
 	return true;
 }

@@ -11,9 +11,9 @@
  *				layout's epoch; in a layout without a clock only a number
  *	slot		the number of a value within its tick, from 0 on
  *	value		what a sequence holds: tick * slots + slot
- *	spec		what the generator is told of a layout (TickSpec in layout.h):
- *				when tick 0 began, how long a tick is, how many slots it has,
- *				which value is the last one, and what to check
+ *	spec		what the generator is told of a layout (GeneratorSpec in
+ *				layout.h): when tick 0 began, how long a tick is, how many
+ *				slots it has, which value is the last one, and what to check
  *	covered		a value is covered if a WAL record says that it and all values
  *				before it are used, so that it does not come again after a
  *				crash; the last covered value is often larger than the last
@@ -39,7 +39,7 @@
 /*
  * Limits of a call, in microseconds
  */
-typedef struct TickLimits
+typedef struct GeneratorLimits
 {
 	int64		max_lead;		/* how far a value's time may be ahead of the
 								 * clock */
@@ -47,41 +47,41 @@ typedef struct TickLimits
 								 * for the next tick is not limited, unless the
 								 * clock stands still for this long and for
 								 * CLOCK_STOPPED_USECS. */
-} TickLimits;
+} GeneratorLimits;
 
 /*
  * What a call would do now
  */
-typedef enum TickState
+typedef enum NextCall
 {
-	TICK_OK,					/* return a value */
-	TICK_AHEAD,					/* return one whose time is ahead of the
+	NEXT_CALL_OK,					/* return a value */
+	NEXT_CALL_AHEAD,					/* return one whose time is ahead of the
 								 * clock */
-	TICK_WAITS,					/* wait for the clock */
-	TICK_REFUSES				/* fail */
-} TickState;
+	NEXT_CALL_WAITS,					/* wait for the clock */
+	NEXT_CALL_REFUSES				/* fail */
+} NextCall;
 
 /*
  * The state of a sequence
  */
-typedef struct TickStatus
+typedef struct SequenceStatus
 {
-	TickState	state;
+	NextCall	state;
 	bool		called;			/* is_called on the page */
 	int64		value;			/* last_value on the page */
 	int64		covered;		/* the last covered value, if log_cnt on the
 								 * page is right */
-} TickStatus;
+} SequenceStatus;
 
 #pragma GCC visibility push(hidden)
-extern void generator_check(Oid relid, const TickSpec *spec);
-extern int64 generator_next(Oid relid, const TickSpec *spec,
-							const TickLimits *limits, int64 *count);
-extern void generator_advance(Oid relid, const TickSpec *spec,
-							  const TickLimits *limits, int64 value);
-extern bool generator_status(Oid relid, const TickSpec *spec,
-							 const TickLimits *limits, LockWaitPolicy policy,
-							 TickStatus *status);
+extern void generator_check(Oid relid, const GeneratorSpec *spec);
+extern int64 generator_next(Oid relid, const GeneratorSpec *spec,
+							const GeneratorLimits *limits, int64 *count);
+extern void generator_advance(Oid relid, const GeneratorSpec *spec,
+							  const GeneratorLimits *limits, int64 value);
+extern bool generator_status(Oid relid, const GeneratorSpec *spec,
+							 const GeneratorLimits *limits, LockWaitPolicy policy,
+							 SequenceStatus *status);
 #pragma GCC visibility pop
 
 #endif							/* SNOWFLAKE_GENERATOR_H */

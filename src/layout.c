@@ -4,10 +4,10 @@
  *	  Which bits of an ID mean what: the built-in layouts, composing IDs,
  *	  taking them apart, and finding the IDs of a time.
  *
- * Results depend on the arguments alone.  The functions read no clock, sequence
- * or setting, and do not report errors.  So this file can be built and fuzzed on
- * its own.  Its only state is the table of the built-in layouts, which is filled
- * at the first use.
+ * Results depend on the arguments alone.  The functions read no clock,
+ * sequence or setting, and do not report errors.  So this file can be built
+ * and fuzzed on its own.  Its only state is the table of the built-in layouts,
+ * which is filled at the first use.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -99,7 +99,7 @@ static const struct
  */
 static struct
 {
-	LayoutDefinition definition;
+	ParsedLayout parsed;
 	int64		room;			/* the last value for which the layout has
 								 * room, reserved values included */
 }			loaded[lengthof(builtins)];
@@ -122,7 +122,7 @@ low_bits(int bits)
  * Definitions and names
  */
 
-static void derive(Layout *layout, const LayoutDefinition *definition);
+static void derive(Layout *layout, const ParsedLayout *parsed);
 
 /*
  * Fill in the definitions of the built-in layouts, if that has not been done.
@@ -135,7 +135,7 @@ load_builtins(void)
 
 	for (int i = 0; i < (int) lengthof(builtins); i++)
 	{
-		LayoutDefinition *definition = &loaded[i].definition;
+		ParsedLayout *parsed = &loaded[i].parsed;
 		LayoutError error;
 		Layout		layout;
 
@@ -143,7 +143,7 @@ load_builtins(void)
 		{
 			bool		ok PG_USED_FOR_ASSERTS_ONLY;
 
-			ok = definition_parse(builtins[i].definition, definition, &error);
+			ok = definition_parse(builtins[i].definition, parsed, &error);
 			Assert(ok);
 
 			/*
@@ -151,17 +151,17 @@ load_builtins(void)
 			 * layout it is called a counter.
 			 */
 			if (builtins[i].kind == LAYOUT_TRACE)
-				strncpy(definition->fields[3].name, "counter", LAYOUT_NAME_LENGTH);
+				strncpy(parsed->fields[3].name, "counter", LAYOUT_NAME_LENGTH);
 		}
 		else
 		{
-			definition->nfields = 3;
-			strcpy(definition->fields[0].name, "counter");
-			strcpy(definition->fields[1].name, "generator");
-			strcpy(definition->fields[2].name, "launch");
+			parsed->nfields = 3;
+			strcpy(parsed->fields[0].name, "counter");
+			strcpy(parsed->fields[1].name, "generator");
+			strcpy(parsed->fields[2].name, "launch");
 		}
-		definition->kind = builtins[i].kind;
-		derive(&layout, definition);
+		parsed->kind = builtins[i].kind;
+		derive(&layout, parsed);
 		loaded[i].room = layout.spec.max_value;
 	}
 	builtins_loaded = true;
@@ -172,13 +172,13 @@ load_builtins(void)
  * not a built-in one.
  */
 static int
-find_builtin(const LayoutDefinition *definition)
+find_builtin(const ParsedLayout *parsed)
 {
 	load_builtins();
 	for (int i = 0; i < (int) lengthof(builtins); i++)
 	{
-		if (memcmp(definition, &loaded[i].definition,
-				   sizeof(LayoutDefinition)) == 0)
+		if (memcmp(parsed, &loaded[i].parsed,
+				   sizeof(ParsedLayout)) == 0)
 			return i;
 	}
 	return -1;
@@ -188,7 +188,7 @@ find_builtin(const LayoutDefinition *definition)
  * Read a built-in layout's name, in upper or lower case, or a definition.
  */
 bool
-layout_parse(const char *string, LayoutDefinition *definition,
+layout_parse(const char *string, ParsedLayout *parsed,
 			 LayoutError *error)
 {
 	int			start = 0;
@@ -213,7 +213,7 @@ layout_parse(const char *string, LayoutDefinition *definition,
 			if (strlen(builtins[i].name) == (size_t) length &&
 				pg_strncasecmp(string + start, builtins[i].name, length) == 0)
 			{
-				*definition = loaded[i].definition;
+				*parsed = loaded[i].parsed;
 				return true;
 			}
 		}
@@ -225,7 +225,7 @@ layout_parse(const char *string, LayoutDefinition *definition,
 		return false;
 	}
 
-	return definition_parse(string, definition, error);
+	return definition_parse(string, parsed, error);
 }
 
 /*
@@ -233,14 +233,14 @@ layout_parse(const char *string, LayoutDefinition *definition,
  * room for LAYOUT_TEXT_SIZE bytes.
  */
 void
-layout_print(const LayoutDefinition *definition, char *string)
+layout_print(const ParsedLayout *parsed, char *string)
 {
-	int			builtin = find_builtin(definition);
+	int			builtin = find_builtin(parsed);
 
 	if (builtin >= 0)
 		strcpy(string, builtins[builtin].name);
 	else
-		definition_print(definition, string);
+		definition_print(parsed, string);
 }
 
 /*
@@ -258,10 +258,10 @@ layout_count_builtins(void)
  * both.
  */
 const char *
-layout_get_builtin(int index, LayoutDefinition *definition)
+layout_get_builtin(int index, ParsedLayout *parsed)
 {
 	load_builtins();
-	*definition = loaded[index].definition;
+	*parsed = loaded[index].parsed;
 	return builtins[index].kind == LAYOUT_BITS ?
 		builtins[index].definition : builtins[index].name;
 }
@@ -300,25 +300,25 @@ layout_of_max_value(int64 max_value)
  * ends.
  */
 static void
-derive_from_bits(Layout *layout, const LayoutDefinition *definition)
+derive_from_bits(Layout *layout, const ParsedLayout *parsed)
 {
-	TickSpec   *spec = &layout->spec;
+	GeneratorSpec   *spec = &layout->spec;
 	int			shift = 0;
 
 	for (int i = layout->nfields - 1; i >= 0; i--)
 	{
 		LayoutField *field = &layout->fields[i];
 
-		memcpy(field->name, definition->fields[i].name, LAYOUT_NAME_LENGTH);
-		field->bits = definition->fields[i].bits;
+		memcpy(field->name, parsed->fields[i].name, LAYOUT_NAME_LENGTH);
+		field->bits = parsed->fields[i].bits;
 		field->shift = shift;
 		field->unit = UINT64CONST(1) << shift;
 		shift += field->bits;
 
-		if (definition_field_is(definition, i, "timestamp"))
+		if (definition_field_is(parsed, i, "timestamp"))
 			field->role = LAYOUT_TICK;
-		else if (definition_field_is(definition, i, "sequence") ||
-				 (definition->kind == LAYOUT_TRACE &&
+		else if (definition_field_is(parsed, i, "sequence") ||
+				 (parsed->kind == LAYOUT_TRACE &&
 				  i == layout->nfields - 1))
 			field->role = LAYOUT_SEQUENCE;
 		else
@@ -347,7 +347,7 @@ derive_from_bits(Layout *layout, const LayoutDefinition *definition)
 		uint64		span;
 		int64		end_tick;
 
-		spec->epoch = definition->epoch * 1000 - UNIX_EPOCH_OFFSET;
+		spec->epoch = parsed->epoch * 1000 - UNIX_EPOCH_OFFSET;
 
 		/*
 		 * If the epoch is before 2000, the time from there to the last
@@ -358,7 +358,7 @@ derive_from_bits(Layout *layout, const LayoutDefinition *definition)
 
 		end_tick = (int64) (Min(span, PG_INT64_MAX) /
 							(uint64) spec->tick_usecs);
-		if (definition->kind == LAYOUT_TRACE)
+		if (parsed->kind == LAYOUT_TRACE)
 			layout->tick_mask = low_bits(layout->fields[0].bits);
 		else
 		{
@@ -369,7 +369,7 @@ derive_from_bits(Layout *layout, const LayoutDefinition *definition)
 		spec->last_tick = end_tick - 1;
 	}
 
-	if (definition->kind == LAYOUT_TRACE)
+	if (parsed->kind == LAYOUT_TRACE)
 	{
 		layout->first_number = 1;
 		spec->slots--;
@@ -422,24 +422,24 @@ derive_decimal(Layout *layout)
  * know the built-in layouts, so load_builtins() can use it.
  */
 static void
-derive(Layout *layout, const LayoutDefinition *definition)
+derive(Layout *layout, const ParsedLayout *parsed)
 {
-	TickSpec   *spec = &layout->spec;
+	GeneratorSpec   *spec = &layout->spec;
 
 	memset(layout, 0, sizeof(Layout));
-	layout->definition = *definition;
-	layout->nfields = definition->nfields;
+	layout->parsed = *parsed;
+	layout->nfields = parsed->nfields;
 	spec->slots = 1;
-	spec->tick_usecs = definition->tick_usecs;
+	spec->tick_usecs = parsed->tick_usecs;
 	layout->shards = 1;
 	layout->tick_mask = PG_UINT64_MAX;
-	layout->has_clock = definition->tick_usecs != 0;
-	layout->has_time = layout->has_clock && definition->kind == LAYOUT_BITS;
+	layout->has_clock = parsed->tick_usecs != 0;
+	layout->has_time = layout->has_clock && parsed->kind == LAYOUT_BITS;
 
-	if (definition->kind == LAYOUT_DECIMAL)
+	if (parsed->kind == LAYOUT_DECIMAL)
 		derive_decimal(layout);
 	else
-		derive_from_bits(layout, definition);
+		derive_from_bits(layout, parsed);
 
 	layout->slot_bits = -1;
 	if ((spec->slots & (spec->slots - 1)) == 0)
@@ -454,15 +454,15 @@ derive(Layout *layout, const LayoutDefinition *definition)
  * The result must not be copied, because its spec points to its text.
  */
 void
-layout_init(Layout *layout, const LayoutDefinition *definition)
+layout_init(Layout *layout, const ParsedLayout *parsed)
 {
-	int			builtin = find_builtin(definition);
+	int			builtin = find_builtin(parsed);
 
-	TickSpec   *spec = &layout->spec;
+	GeneratorSpec   *spec = &layout->spec;
 
-	derive(layout, definition);
+	derive(layout, parsed);
 
-	layout_print(definition, layout->text);
+	layout_print(parsed, layout->text);
 	spec->layout = layout->text;
 	spec->needs_update = builtin < 0;
 	spec->is_default = builtin == 0;
@@ -568,7 +568,7 @@ layout_id(const Layout *layout, int64 value, int64 shard)
 static uint64
 field_value(const Layout *layout, const LayoutField *field, uint64 id)
 {
-	if (layout->definition.kind == LAYOUT_DECIMAL)
+	if (layout->parsed.kind == LAYOUT_DECIMAL)
 		return id / field->unit % field->count;
 	if (field->role == LAYOUT_TICK)
 		return id >> field->shift;
@@ -668,7 +668,7 @@ layout_time_tick(const Layout *layout, int64 ts, int64 *tick)
 int64
 layout_min_id(const Layout *layout, int64 ts)
 {
-	const TickSpec *spec = &layout->spec;
+	const GeneratorSpec *spec = &layout->spec;
 	int64		tick;
 
 	if (ts <= spec->epoch)

@@ -6,16 +6,17 @@
  * There are four views of a layout, each made from the one before:
  *
  *	- a text, which is a name or a definition
- *	- a LayoutDefinition, which is what the text says
+ *	- a ParsedLayout, which is what the text says
  *	- a Layout, which has all that is needed to compose IDs and to read them
- *	- a TickSpec, the part of the Layout that the generator is told
+ *	- a GeneratorSpec, the part of the Layout that the generator is told
  *
  * The results of the functions depend on the arguments alone: they read no
- * setting, no clock and no catalog, and they raise no error.  If a function returns false, its caller raises the
- * error.  Nothing here knows where values come from.
+ * setting, no clock and no catalog, and they raise no error.  If a function
+ * returns false, its caller raises the error.  Nothing here knows where values
+ * come from.
  *
  * Times are microseconds since 2000-01-01 00:00:00 UTC, as in a timestamptz,
- * except for the epoch of a LayoutDefinition.
+ * except for the epoch of a ParsedLayout.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -51,7 +52,7 @@ typedef enum LayoutKind
  * What a definition says.  Definitions are compared by their bytes, so bytes
  * that are not used are zero.
  */
-typedef struct LayoutDefinition
+typedef struct ParsedLayout
 {
 	uint8		kind;
 	uint8		nfields;
@@ -63,7 +64,7 @@ typedef struct LayoutDefinition
 		char		name[LAYOUT_NAME_LENGTH];	/* padded with zeros */
 		uint8		bits;
 	}			fields[LAYOUT_MAX_FIELDS];	/* most significant first */
-} LayoutDefinition;
+} ParsedLayout;
 
 /*
  * What the generator is told of a layout: value = tick * slots + slot.
@@ -74,7 +75,7 @@ typedef struct LayoutDefinition
  * and a call with a wrong epoch could push the sequence years ahead.  So
  * callers that use such a spec need UPDATE on the sequence.
  */
-typedef struct TickSpec
+typedef struct GeneratorSpec
 {
 	uint64		id;				/* identifies the spec in this session */
 	TimestampTz epoch;			/* when tick 0 began */
@@ -88,7 +89,7 @@ typedef struct TickSpec
 	bool		is_default;		/* is this the spec of next_id_seq? */
 	bool		needs_update;	/* do callers need UPDATE on the sequence? */
 	const char *layout;			/* the layout's text, for messages, or NULL */
-} TickSpec;
+} GeneratorSpec;
 
 typedef enum LayoutRole
 {
@@ -124,8 +125,8 @@ typedef struct Layout
 	char		text[LAYOUT_TEXT_SIZE]; /* name or definition, as printed.  It
 										 * comes first, because it is the key
 										 * of a table of layouts. */
-	LayoutDefinition definition;
-	TickSpec	spec;			/* "id" is left to the caller */
+	ParsedLayout parsed;
+	GeneratorSpec spec;			/* "id" is left to the caller */
 	int64		last_year_value;	/* where the layout's last year begins, or
 									 * PG_INT64_MAX if IDs tell no time */
 
@@ -163,13 +164,13 @@ typedef struct LayoutError
 } LayoutError;
 
 #pragma GCC visibility push(hidden)
-extern bool layout_parse(const char *string, LayoutDefinition *definition,
+extern bool layout_parse(const char *string, ParsedLayout *parsed,
 						 LayoutError *error);
-extern void layout_print(const LayoutDefinition *definition, char *string);
-extern void layout_init(Layout *layout, const LayoutDefinition *definition);
+extern void layout_print(const ParsedLayout *parsed, char *string);
+extern void layout_init(Layout *layout, const ParsedLayout *parsed);
 
 extern int	layout_count_builtins(void);
-extern const char *layout_get_builtin(int index, LayoutDefinition *definition);
+extern const char *layout_get_builtin(int index, ParsedLayout *parsed);
 extern const char *layout_of_max_value(int64 max_value);
 
 extern uint64 layout_compose(const Layout *layout, int64 tick, int64 shard,

@@ -38,7 +38,7 @@ PG_FUNCTION_INFO_V1(snowflake_layout_send);
  * A value of type snowflake_layout: a version, and the text that
  * layout_print() writes.
  *
- * The text is stored rather than a LayoutDefinition, because it is usually
+ * The text is stored rather than a ParsedLayout, because it is usually
  * shorter.
  * Length matters in a column's default: PostgreSQL's nodeToString() writes a
  * constant as one decimal number for each byte, and stringToNode() reads them
@@ -79,22 +79,22 @@ find_layout(const char *text)
 {
 	static uint64 specs = 0;
 	Layout	   *layout = hash_search(layouts, text, HASH_FIND, NULL);
-	LayoutDefinition definition;
+	ParsedLayout parsed;
 	LayoutError error;
 	char		printed[LAYOUT_TEXT_SIZE];
 
-	if (layout == NULL && layout_parse(text, &definition, &error))
+	if (layout == NULL && layout_parse(text, &parsed, &error))
 	{
 		/*
 		 * Layout.text is the hash key, and layout_init() will set it to the
 		 * printed text.  So that must be the text which is looked for.
 		 */
-		layout_print(&definition, printed);
+		layout_print(&parsed, printed);
 		if (strcmp(printed, text) != 0)
 			return NULL;
 
 		layout = hash_search(layouts, text, HASH_ENTER, NULL);
-		layout_init(layout, &definition);
+		layout_init(layout, &parsed);
 		layout->spec.id = ++specs;
 	}
 	return layout;
@@ -133,7 +133,7 @@ stored_text(Datum value)
  * The layout of a stored value.
  */
 const Layout *
-layout_type_get(Datum value)
+layout_type_find(Datum value)
 {
 	const Layout *layout = find_layout(stored_text(value));
 
@@ -150,10 +150,10 @@ static char *
 output_text(Datum value)
 {
 	const char *text = stored_text(value);
-	LayoutDefinition definition;
+	ParsedLayout parsed;
 	LayoutError error;
 
-	if (!layout_parse(text, &definition, &error))
+	if (!layout_parse(text, &parsed, &error))
 		report_damaged_layout();
 	return pstrdup(text);
 }
@@ -189,9 +189,9 @@ layout_type_look_up(FunctionCallInfo fcinfo, int argument)
 	if (call == NULL || !IsA(call, FuncExpr) ||
 		list_length(call->args) <= argument ||
 		!IsA(list_nth(call->args, argument), Const))
-		return layout_type_get(value);
+		return layout_type_find(value);
 
-	layout = layout_type_get(value);
+	layout = layout_type_find(value);
 	flinfo->fn_extra = unconstify(Layout *, layout);
 	return layout;
 }
@@ -202,7 +202,7 @@ layout_type_look_up(FunctionCallInfo fcinfo, int argument)
  * the caller uses the sequence for it, sequence.c raises the right error.
  */
 const Layout *
-layout_type_served(int64 max_value)
+layout_type_find_served(int64 max_value)
 {
 	/* CREATE SEQUENCE refuses the smallest bigint as a MAXVALUE. */
 	static const Layout unserved = {.spec = {.max_value = PG_INT64_MIN}};
@@ -257,13 +257,13 @@ snowflake_layouts(PG_FUNCTION_ARGS)
 
 	for (int i = 0; i < layout_count_builtins(); i++)
 	{
-		LayoutDefinition definition;
+		ParsedLayout parsed;
 		Layout		layout;
 		Datum		values[8] = {0};
 		bool		nulls[8] = {false};
 
-		values[1] = CStringGetTextDatum(layout_get_builtin(i, &definition));
-		layout_init(&layout, &definition);
+		values[1] = CStringGetTextDatum(layout_get_builtin(i, &parsed));
+		layout_init(&layout, &parsed);
 
 		values[0] = CStringGetTextDatum(layout.text);
 		values[2] = TimestampTzGetDatum(layout.spec.epoch);
@@ -289,11 +289,11 @@ Datum
 snowflake_layout_in(PG_FUNCTION_ARGS)
 {
 	char	   *text = PG_GETARG_CSTRING(0);
-	LayoutDefinition definition;
+	ParsedLayout parsed;
 	LayoutError error;
 	StoredLayout *stored;
 
-	if (!layout_parse(text, &definition, &error))
+	if (!layout_parse(text, &parsed, &error))
 	{
 		int			position = pg_mbstrlen_with_len(text, error.start) + 1;
 		int			length = pg_mbcliplen(text + error.start, error.length, 64);
@@ -310,7 +310,7 @@ snowflake_layout_in(PG_FUNCTION_ARGS)
 
 	stored = palloc0(offsetof(StoredLayout, text) + LAYOUT_TEXT_SIZE);
 	stored->version = STORED_LAYOUT_VERSION;
-	layout_print(&definition, stored->text);
+	layout_print(&parsed, stored->text);
 	SET_VARSIZE(stored, offsetof(StoredLayout, text) + strlen(stored->text) + 1);
 
 	PG_RETURN_POINTER(stored);

@@ -92,7 +92,7 @@ page_init(void)
  * has.
  */
 void
-page_unpin_old_file(SequenceState *seq)
+page_unpin_old_file(KnownSequence *seq)
 {
 	if (page_pinned.seq == seq && !RelFileLocatorEquals(page_pinned.file, seq->file))
 		page_unpin();
@@ -102,7 +102,7 @@ page_unpin_old_file(SequenceState *seq)
  * Pin the sequence's page instead of the one that is pinned now.
  */
 void
-page_pin(SequenceState *seq)
+page_pin(KnownSequence *seq)
 {
 	ResourceOwner owner = CurrentResourceOwner;
 	RelFileLocator file = seq->file;
@@ -161,7 +161,7 @@ page_pin(SequenceState *seq)
  * sequence.c gives it, with room for a RecordNote.
  */
 void
-page_check(SequenceState *seq)
+page_check(KnownSequence *seq)
 {
 	Page		page = BufferGetPage(seq->buffer);
 	PageHeader	header = (PageHeader) page;
@@ -192,7 +192,7 @@ page_check(SequenceState *seq)
  * Read the data on the page, without changing them.
  */
 FormData_pg_sequence_data
-page_read(SequenceState *seq)
+page_read(KnownSequence *seq)
 {
 	FormData_pg_sequence_data data = *page_lock(seq, BUFFER_LOCK_SHARE);
 
@@ -215,7 +215,7 @@ page_read(SequenceState *seq)
 int64
 page_last_value(Oid relid, bool *called)
 {
-	SequenceState *seq = sequence_find(relid);
+	KnownSequence *seq = sequence_find(relid);
 	FormData_pg_sequence_data data;
 
 	/*

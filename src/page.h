@@ -61,13 +61,13 @@ typedef struct RecordNote
  * used last.  Pinning and unpinning the page at every call would take a third
  * of a call's time.
  *
- * The pin is on the buffer that the SequenceState names.  It belongs to the
+ * The pin is on the buffer that the KnownSequence names.  It belongs to the
  * top transaction and ends with it, like the lock on the sequence that
  * sequence.c takes.
  */
 typedef struct PinnedPage
 {
-	SequenceState *seq;			/* NULL if no page is pinned */
+	KnownSequence *seq;			/* NULL if no page is pinned */
 	RelFileLocator file;		/* the file that the page is of */
 	HeapTupleHeader tuple;		/* the tuple on the page, or NULL if the page
 								 * has not been checked yet.  It never moves,
@@ -79,16 +79,16 @@ typedef struct PinnedPage
 extern PinnedPage page_pinned;
 
 extern void page_init(void);
-extern void page_pin(SequenceState *seq);
+extern void page_pin(KnownSequence *seq);
 extern void page_unpin(void);
-extern void page_unpin_old_file(SequenceState *seq);
-extern void page_check(SequenceState *seq);
-extern FormData_pg_sequence_data page_read(SequenceState *seq);
+extern void page_unpin_old_file(KnownSequence *seq);
+extern void page_check(KnownSequence *seq);
+extern FormData_pg_sequence_data page_read(KnownSequence *seq);
 extern int64 page_last_value(Oid relid, bool *called);
 #pragma GCC visibility pop
 
 static inline void
-page_unlock(SequenceState *seq)
+page_unlock(KnownSequence *seq)
 {
 	LockBuffer(seq->buffer, BUFFER_LOCK_UNLOCK);
 }
@@ -104,7 +104,7 @@ page_note(Page page)
  * the sequence.
  */
 static inline FormData_pg_sequence_data *
-page_lock(SequenceState *seq, int lockmode)
+page_lock(KnownSequence *seq, int lockmode)
 {
 	if (unlikely(page_pinned.seq != seq))
 		page_pin(seq);

@@ -54,7 +54,7 @@ uint64		sequence_invalidations = 1;
 
 /* The sequences that this backend has used, and the one used last */
 static HTAB *sequences = NULL;
-SequenceState *sequence_last_used = NULL;
+KnownSequence *sequence_last_used = NULL;
 
 /* next_id_seq, and sequence_invalidations when it was found */
 Oid			sequence_default_relid;
@@ -84,7 +84,7 @@ sequence_init(void)
 	HASHCTL		ctl;
 
 	ctl.keysize = sizeof(Oid);
-	ctl.entrysize = sizeof(SequenceState);
+	ctl.entrysize = sizeof(KnownSequence);
 	sequences = hash_create("snowflake sequences", 16, &ctl,
 							HASH_ELEM | HASH_BLOBS);
 
@@ -102,10 +102,10 @@ report_missing_relation(Oid relid)
 /*
  * sequence_find(), for another sequence than the one that was used last
  */
-SequenceState *
+KnownSequence *
 sequence_find_slow(Oid relid)
 {
-	SequenceState *seq = hash_search(sequences, &relid, HASH_FIND, NULL);
+	KnownSequence *seq = hash_search(sequences, &relid, HASH_FIND, NULL);
 
 	if (seq == NULL)
 	{
@@ -115,7 +115,7 @@ sequence_find_slow(Oid relid)
 			report_missing_relation(relid);
 
 		seq = hash_search(sequences, &relid, HASH_ENTER, NULL);
-		memset(seq, 0, sizeof(SequenceState));
+		memset(seq, 0, sizeof(KnownSequence));
 		seq->relid = relid;
 		seq->lxid = InvalidLocalTransactionId;
 	}
@@ -276,7 +276,7 @@ qualified_name(Oid relid)
  * a sequence without its MAXVALUE, or have set it back.
  */
 static char *
-hint_to_alter(SequenceState *seq, const char *layout)
+hint_to_alter(KnownSequence *seq, const char *layout)
 {
 	Oid			table;
 	int32		column;
@@ -300,7 +300,7 @@ hint_to_alter(SequenceState *seq, const char *layout)
  * Report that a sequence's owner has not chosen it for this spec.
  */
 pg_noreturn static void
-refuse_spec(SequenceState *seq, const TickSpec *spec)
+refuse_spec(KnownSequence *seq, const GeneratorSpec *spec)
 {
 	char	   *name = get_rel_name(seq->relid);
 	const char *served = layout_of_max_value(seq->max_value);
@@ -346,7 +346,7 @@ refuse_spec(SequenceState *seq, const TickSpec *spec)
  * Check that a sequence's owner has chosen it for this spec.
  */
 static void
-check_spec(SequenceState *seq, const TickSpec *spec)
+check_spec(KnownSequence *seq, const GeneratorSpec *spec)
 {
 	if (!spec->is_default && sequence_owned_by_extension(seq->relid))
 		ereport(ERROR,
@@ -422,8 +422,8 @@ fault_of_parameters(Form_pg_sequence form)
 }
 
 static void
-check_parameters(SequenceState *seq, Relation rel, Form_pg_sequence form,
-				 const TickSpec *spec)
+check_parameters(KnownSequence *seq, Relation rel, Form_pg_sequence form,
+				 const GeneratorSpec *spec)
 {
 	char	   *detail = fault_of_parameters(form);
 
@@ -441,7 +441,7 @@ check_parameters(SequenceState *seq, Relation rel, Form_pg_sequence form,
  * the sequence.
  */
 bool
-sequence_serves(Oid relid, const TickSpec *spec)
+sequence_serves(Oid relid, const GeneratorSpec *spec)
 {
 	HeapTuple	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(relid));
 	Form_pg_sequence form;
@@ -462,7 +462,7 @@ sequence_serves(Oid relid, const TickSpec *spec)
  * here counts as out of date at once.
  */
 static void
-load_sequence(SequenceState *seq, Relation rel, const TickSpec *spec,
+load_sequence(KnownSequence *seq, Relation rel, const GeneratorSpec *spec,
 			  uint64 invalidations)
 {
 	HeapTuple	tuple;
@@ -484,7 +484,7 @@ load_sequence(SequenceState *seq, Relation rel, const TickSpec *spec,
 	check_spec(seq, spec);
 	check_parameters(seq, rel, form, spec);
 	seq->spec = *spec;
-	seq->loaded = invalidations;
+	seq->valid_at = invalidations;
 
 	ReleaseSysCache(tuple);
 }
@@ -501,7 +501,7 @@ load_sequence(SequenceState *seq, Relation rel, const TickSpec *spec,
  * sequence through it, and look at it, but not set it.
  */
 static void
-check_privileges(SequenceState *seq, const TickSpec *spec, SequenceUse use)
+check_privileges(KnownSequence *seq, const GeneratorSpec *spec, SequenceUse use)
 {
 	/* pg_class_aclcheck() asks for any one of these. */
 	AclMode		mode = ACL_USAGE | ACL_UPDATE | ACL_SELECT;
@@ -529,14 +529,14 @@ check_privileges(SequenceState *seq, const TickSpec *spec, SequenceUse use)
  * the privileges, and only then what may be reported of the sequence.
  */
 static void
-check_locked_sequence(SequenceState *seq, const TickSpec *spec, SequenceUse use)
+check_locked_sequence(KnownSequence *seq, const GeneratorSpec *spec, SequenceUse use)
 {
 	uint64		invalidations = sequence_invalidations;
 	Relation	rel = NULL;
 
-	if (seq->loaded != invalidations)
+	if (seq->valid_at != invalidations)
 	{
-		seq->loaded = 0;
+		seq->valid_at = 0;
 		seq->taker = InvalidOid;
 		rel = open_locked_relation(seq->relid);
 	}
@@ -567,10 +567,10 @@ check_locked_sequence(SequenceState *seq, const TickSpec *spec, SequenceUse use)
  * change when a new file becomes an ordinary one.
  */
 static void
-forget_new_file(SequenceState *seq)
+forget_new_file(KnownSequence *seq)
 {
 	if (seq->new_file)
-		seq->loaded = 0;
+		seq->valid_at = 0;
 }
 
 /*
@@ -582,7 +582,7 @@ forget_new_file(SequenceState *seq)
  * subtransaction must not release it.
  */
 static void
-lock_sequence(SequenceState *seq)
+lock_sequence(KnownSequence *seq)
 {
 	if (seq->lxid != MyLocalTransactionId)
 	{
@@ -603,10 +603,10 @@ lock_sequence(SequenceState *seq)
  * sequence, or if its catalog entries have to be read again
  */
 int64
-sequence_lock_and_get_max_value_slow(SequenceState *seq)
+sequence_lock_and_get_max_value_slow(KnownSequence *seq)
 {
 	lock_sequence(seq);
-	if (seq->loaded == sequence_invalidations)
+	if (seq->valid_at == sequence_invalidations)
 		return seq->max_value;
 	return sequence_read_max_value(seq->relid);
 }
@@ -615,7 +615,7 @@ sequence_lock_and_get_max_value_slow(SequenceState *seq)
  * Lock a sequence and check that the current role may use it for this spec.
  */
 void
-sequence_lock_and_check(SequenceState *seq, const TickSpec *spec, SequenceUse use)
+sequence_lock_and_check(KnownSequence *seq, const GeneratorSpec *spec, SequenceUse use)
 {
 	lock_sequence(seq);
 	check_locked_sequence(seq, spec, use);
@@ -633,7 +633,7 @@ sequence_lock_and_check(SequenceState *seq, const TickSpec *spec, SequenceUse us
  * subtransaction releases the lock.
  */
 bool
-sequence_lock_to_look(SequenceState *seq, const TickSpec *spec,
+sequence_lock_to_look(KnownSequence *seq, const GeneratorSpec *spec,
 					  LockWaitPolicy policy)
 {
 	if (policy == LockWaitBlock)
@@ -649,7 +649,7 @@ sequence_lock_to_look(SequenceState *seq, const TickSpec *spec,
 }
 
 void
-sequence_unlock_after_look(SequenceState *seq)
+sequence_unlock_after_look(KnownSequence *seq)
 {
 	UnlockRelationOid(seq->relid, RowExclusiveLock);
 }

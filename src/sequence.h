@@ -28,21 +28,21 @@
  *
  * A transaction locks a sequence once.  It checks a role's right to take values
  * once, unless the role or the spec changes in between, and its right to look
- * or to set a value in each call.  The members from the catalogs are valid while "loaded" equals
- * "sequence_invalidations".
+ * or to set a value in each call.  The members from the catalogs are valid
+ * while "valid_at" equals "sequence_invalidations".
  */
-typedef struct SequenceState
+typedef struct KnownSequence
 {
 	Oid			relid;			/* hash key */
 	LocalTransactionId lxid;	/* top transaction that holds our lock */
 	Oid			taker;			/* role whose right to take values of "spec"
 								 * this transaction has checked, or
 								 * InvalidOid */
-	TickSpec	spec;			/* the spec for which the sequence was
+	GeneratorSpec spec;			/* the spec for which the sequence was
 								 * checked last */
 
 	/* From the catalogs. */
-	uint64		loaded;			/* sequence_invalidations when they were
+	uint64		valid_at;		/* sequence_invalidations when they were
 								 * read */
 	RelFileLocator file;
 	int64		max_value;
@@ -53,7 +53,7 @@ typedef struct SequenceState
 	Buffer		buffer;			/* where the page was seen last */
 	XLogRecPtr	record_lsn;		/* LSN of the last record that this backend
 								 * wrote, or InvalidXLogRecPtr */
-} SequenceState;
+} KnownSequence;
 
 /*
  * What a caller is about to do with a sequence, which decides the privileges
@@ -68,22 +68,22 @@ typedef enum SequenceUse
 
 #pragma GCC visibility push(hidden)
 extern uint64 sequence_invalidations;
-extern SequenceState *sequence_last_used;
+extern KnownSequence *sequence_last_used;
 extern Oid	sequence_default_relid;
 extern uint64 sequence_default_found;
 
 extern void sequence_init(void);
-extern SequenceState *sequence_find_slow(Oid relid);
+extern KnownSequence *sequence_find_slow(Oid relid);
 extern bool sequence_owned_by_extension(Oid relid);
 extern Oid	sequence_default_slow(void);
 extern int64 sequence_read_max_value(Oid relid);
-extern int64 sequence_lock_and_get_max_value_slow(SequenceState *seq);
-extern void sequence_lock_and_check(SequenceState *seq, const TickSpec *spec,
+extern int64 sequence_lock_and_get_max_value_slow(KnownSequence *seq);
+extern void sequence_lock_and_check(KnownSequence *seq, const GeneratorSpec *spec,
 									SequenceUse use);
-extern bool sequence_lock_to_look(SequenceState *seq, const TickSpec *spec,
+extern bool sequence_lock_to_look(KnownSequence *seq, const GeneratorSpec *spec,
 								  LockWaitPolicy policy);
-extern void sequence_unlock_after_look(SequenceState *seq);
-extern bool sequence_serves(Oid relid, const TickSpec *spec);
+extern void sequence_unlock_after_look(KnownSequence *seq);
+extern bool sequence_serves(Oid relid, const GeneratorSpec *spec);
 extern char *sequence_lock_to_alter(Oid relid, int64 *max_value);
 #pragma GCC visibility pop
 
@@ -97,7 +97,7 @@ extern char *sequence_lock_to_alter(Oid relid, int64 *max_value);
  * Find what this backend knows of a sequence.  Raises an error if there is no
  * relation with this OID, but does not check that it is a sequence.
  */
-static inline SequenceState *
+static inline KnownSequence *
 sequence_find(Oid relid)
 {
 	if (likely(sequence_last_used != NULL && sequence_last_used->relid == relid))
@@ -125,10 +125,10 @@ sequence_default(void)
 static inline int64
 sequence_lock_and_get_max_value(Oid relid)
 {
-	SequenceState *seq = sequence_find(relid);
+	KnownSequence *seq = sequence_find(relid);
 
 	if (likely(seq->lxid == MyLocalTransactionId &&
-			   seq->loaded == sequence_invalidations))
+			   seq->valid_at == sequence_invalidations))
 		return seq->max_value;
 	return sequence_lock_and_get_max_value_slow(seq);
 }
@@ -138,10 +138,10 @@ sequence_lock_and_get_max_value(Oid relid)
  * this spec and the current role, and is its result still valid?
  */
 static inline bool
-sequence_is_checked(const SequenceState *seq, const TickSpec *spec)
+sequence_is_checked(const KnownSequence *seq, const GeneratorSpec *spec)
 {
 	return seq->lxid == MyLocalTransactionId &&
-		seq->loaded == sequence_invalidations &&
+		seq->valid_at == sequence_invalidations &&
 		seq->taker == GetUserId() &&
 		seq->spec.id == spec->id;
 }

@@ -44,9 +44,9 @@ PG_FUNCTION_INFO_V1(snowflake_advance);
  * checked that there is one.
  */
 static TimestampTz
-last_time(const Layout *layout, const TickStatus *status)
+last_time(const Layout *layout, const SequenceStatus *status)
 {
-	const TickSpec *spec = &layout->spec;
+	const GeneratorSpec *spec = &layout->spec;
 
 	return spec->epoch + status->value / spec->slots * spec->tick_usecs;
 }
@@ -55,7 +55,7 @@ last_time(const Layout *layout, const TickStatus *status)
  * How far that time is ahead of the clock, as an interval; 0 if it is behind.
  */
 static Datum
-lead_datum(const Layout *layout, const TickStatus *status)
+lead_datum(const Layout *layout, const SequenceStatus *status)
 {
 	int64		lead = last_time(layout, status) - GetCurrentTimestamp();
 
@@ -78,12 +78,12 @@ snowflake_status(PG_FUNCTION_ARGS)
 		sequence_default();
 	const Layout *layout = PG_NARGS() > 1 ?
 		layout_type_argument(fcinfo, 1) :
-		layout_type_served(sequence_read_max_value(sequence));
-	TickStatus	status;
+		layout_type_find_served(sequence_read_max_value(sequence));
+	SequenceStatus status;
 	TupleDesc	tupdesc;
 	Datum		values[4];
 	bool		nulls[4] = {true, true, true, true};
-	TickLimits	limits = settings_limits();
+	GeneratorLimits limits = settings_limits();
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
@@ -143,13 +143,13 @@ is_error_of_sequence(int sqlerrcode)
  * sequence, a caller of next_id() would wait, so the state is "waits".
  */
 static const char *
-state_without_error(Oid sequence, const TickSpec *spec, TickStatus *status)
+state_without_error(Oid sequence, const GeneratorSpec *spec, SequenceStatus *status)
 {
-	/* In the order of TickState */
+	/* In the order of NextCall */
 	static const char *const states[] = {"ok", "ahead", "waits", "refuses"};
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
-	TickLimits	limits = settings_limits();
+	GeneratorLimits limits = settings_limits();
 	const char *volatile state = NULL;
 
 	BeginInternalSubTransaction(NULL);
@@ -158,7 +158,7 @@ state_without_error(Oid sequence, const TickSpec *spec, TickStatus *status)
 	PG_TRY();
 	{
 		if (!generator_status(sequence, spec, &limits, LockWaitSkip, status))
-			status->state = TICK_WAITS;
+			status->state = NEXT_CALL_WAITS;
 		state = states[status->state];
 		ReleaseCurrentSubTransaction();
 	}
@@ -197,8 +197,8 @@ snowflake_sequences(PG_FUNCTION_ARGS)
 	Oid			sequence = PG_GETARG_OID(0);
 	const Layout *layout = PG_NARGS() > 1 ?
 		layout_type_argument(fcinfo, 1) :
-		layout_type_served(sequence_read_max_value(sequence));
-	TickStatus	status = {0};
+		layout_type_find_served(sequence_read_max_value(sequence));
+	SequenceStatus status = {0};
 	const char *state;
 	Datum		values[6];
 	bool		nulls[6] = {false, true, true, true, true, false};
@@ -290,7 +290,7 @@ check_last_value(Oid sequence, const char *qualified_name,
  * asked for?
  */
 static bool
-is_altered(Oid sequence, const TickSpec *spec)
+is_altered(Oid sequence, const GeneratorSpec *spec)
 {
 	Oid			table;
 	int32		column;
@@ -423,7 +423,7 @@ snowflake_advance(PG_FUNCTION_ARGS)
 {
 	Oid			sequence;
 	const Layout *layout;
-	TickLimits	limits;
+	GeneratorLimits limits;
 
 	PreventCommandDuringRecovery("snowflake_advance()");
 	PreventCommandIfReadOnly("snowflake_advance()");
@@ -438,7 +438,7 @@ snowflake_advance(PG_FUNCTION_ARGS)
 
 	sequence = PG_GETARG_OID(0);
 	layout = PG_NARGS() > 2 ? layout_type_argument(fcinfo, 2) :
-		layout_type_served(sequence_lock_and_get_max_value(sequence));
+		layout_type_find_served(sequence_lock_and_get_max_value(sequence));
 
 	/* This checks privileges before anything is said about the ID. */
 	sequence_lock_and_check(sequence_find(sequence), &layout->spec, SEQUENCE_SET);

@@ -85,10 +85,10 @@ settings_define(void)
 /*
  * "snowflake.max_lead" and "snowflake.max_wait"
  */
-TickLimits
+GeneratorLimits
 settings_limits(void)
 {
-	TickLimits	limits;
+	GeneratorLimits limits;
 
 	settings_define();
 	limits.max_lead = (int64) (max_lead * 1000.0);

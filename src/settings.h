@@ -16,7 +16,7 @@
 
 #pragma GCC visibility push(hidden)
 extern void settings_define(void);
-extern TickLimits settings_limits(void);
+extern GeneratorLimits settings_limits(void);
 extern int64 settings_shard(void);
 pg_noreturn extern void settings_refuse_null(const char *argument,
 											 const char *hint);

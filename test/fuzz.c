@@ -286,9 +286,9 @@ check_ids(const Layout *layout, Input *input)
 										(int64) slot + layout->first_number : 0));
 
 	/* A shard's IDs are as many as the values, and in their order. */
-	if (layout->definition.kind == LAYOUT_BITS)
+	if (layout->parsed.kind == LAYOUT_BITS)
 		CHECK((value < other) == (id < other_id) && (value == other) == (id == other_id));
-	else if (layout->definition.kind == LAYOUT_DECIMAL)
+	else if (layout->parsed.kind == LAYOUT_DECIMAL)
 		CHECK((value == other) == (id == other_id));
 
 	/* The fields are all there is to an ID. */
@@ -346,8 +346,8 @@ fuzz_layout(Input *input)
 	char		text[512];
 	char		printed[LAYOUT_TEXT_SIZE];
 	char		again[LAYOUT_TEXT_SIZE];
-	LayoutDefinition definition;
-	LayoutDefinition read;
+	ParsedLayout parsed;
+	ParsedLayout read;
 	LayoutError error;
 	Layout		layout;
 
@@ -362,7 +362,7 @@ fuzz_layout(Input *input)
 	else
 		build_text(input, text, sizeof(text));
 
-	if (!layout_parse(text, &definition, &error))
+	if (!layout_parse(text, &parsed, &error))
 	{
 		CHECK(error.reason != NULL);
 		CHECK(error.start >= 0 && error.length >= 0);
@@ -370,14 +370,14 @@ fuzz_layout(Input *input)
 		return;
 	}
 
-	layout_print(&definition, printed);
+	layout_print(&parsed, printed);
 	CHECK(strlen(printed) < LAYOUT_TEXT_SIZE);
 	CHECK(layout_parse(printed, &read, &error));
-	CHECK(memcmp(&definition, &read, sizeof(read)) == 0);
+	CHECK(memcmp(&parsed, &read, sizeof(read)) == 0);
 	layout_print(&read, again);
 	CHECK(strcmp(printed, again) == 0);
 
-	layout_init(&layout, &definition);
+	layout_init(&layout, &parsed);
 	CHECK(layout.spec.slots >= 1 && layout.shards >= 1 && layout.spec.last_tick >= 0);
 	CHECK(layout.spec.max_value >= 1);
 	CHECK(layout.shards <= INT64CONST(1) << LAYOUT_PART_BITS);
