@@ -108,12 +108,12 @@ warn_of_end(const Layout *layout)
 			 errmsg("layout \"%s\" ends at %s",
 					layout->text,
 					timestamptz_to_str(layout_end_time(layout))),
-			 errhint("Before then, prepare another layout, with shards that no old ID has, or a new key.")));
+			 errhint("Before then, prepare another layout with shards that no old ID has, or another primary key.")));
 }
 
 /*
- * Once in a session, say that the shard, which is the launch in the layout
- * "decimal", is the one that its users keep for tests.
+ * Once in a session, say that launch 0 is for tests.  The layout "decimal"
+ * calls its shard a launch.
  */
 static void
 warn_of_tests(void)
@@ -134,7 +134,8 @@ warn_of_tests(void)
  * Return the first value, and set *count to the number taken.
  */
 static inline int64
-next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count)
+next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count,
+			const char *caller)
 {
 	GeneratorLimits limits = settings_limits();
 	int64		value;
@@ -145,11 +146,11 @@ next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count)
 		 * The error names the layout of the sequence, so a role that may not
 		 * use the sequence must be refused before.
 		 */
-		generator_check(sequence, &layout->spec);
+		generator_check(sequence, &layout->spec, caller);
 		report_shard(layout, shard);
 	}
 
-	value = generator_next(sequence, &layout->spec, &limits, count);
+	value = generator_next(sequence, &layout->spec, &limits, count, caller);
 
 	if (unlikely(value >= layout->last_year_value))
 		warn_of_end(layout);
@@ -201,7 +202,7 @@ make_id(FunctionCallInfo fcinfo, const int first, int nargs)
 			layout = layout_type_find(PG_GETARG_DATUM(first + 2));
 	}
 
-	value = next_values(shard, sequence, layout, &count);
+	value = next_values(shard, sequence, layout, &count, "next_id()");
 	PG_RETURN_INT64((int64) layout_id(layout, value, shard));
 }
 
@@ -230,10 +231,9 @@ typedef struct NextIds
 } NextIds;
 
 /*
- * The most values that next_ids() takes at a time.  One hold of the page's
- * lock is enough for all of them.  The number is small, because others wait
- * for the lock meanwhile, and because a caller who reads only a few rows, as
- * with LIMIT, wastes the rest.
+ * The most values that next_ids() takes at a time.  Meanwhile it holds the lock
+ * on the page, for which others wait, and a caller who reads only a few rows,
+ * as with LIMIT, wastes the rest.  So the number is small.
  */
 #define NEXT_IDS_BATCH		1024
 
@@ -302,7 +302,7 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 
 		ids->count = Min(ids->wanted, NEXT_IDS_BATCH);
 		ids->value = next_values(ids->shard, ids->sequence, ids->layout,
-								 &ids->count);
+								 &ids->count, "next_ids()");
 		ids->wanted -= ids->count;
 	}
 
@@ -444,7 +444,6 @@ snowflake_id(PG_FUNCTION_ARGS)
 	const Layout *layout = layout_type_argument(fcinfo, 3);
 	int64		last_number = layout->first_number + layout->spec.slots - 1;
 	int64		tick_usecs = layout->spec.tick_usecs;
-	bool		in_usecs = tick_usecs < 1000;
 	int64		tick;
 	uint64		id;
 
@@ -482,9 +481,10 @@ snowflake_id(PG_FUNCTION_ARGS)
 						   layout->text,
 						   (long long) layout->first_number,
 						   (long long) last_number),
-				 errhint("Number the rows of each tick of %lld %s from %lld to %lld. If there are more, give the rest a later time%s.",
-						 (long long) (in_usecs ? tick_usecs : tick_usecs / 1000),
-						 in_usecs ? "us" : "ms",
+				 errhint("Number the rows of each tick of %s from %lld to %lld. If there are more, give the rest a later time%s.",
+						 tick_usecs < 1000 ?
+						 psprintf("%lld us", (long long) tick_usecs) :
+						 psprintf("%lld ms", (long long) tick_usecs / 1000),
 						 (long long) layout->first_number,
 						 (long long) last_number,
 						 layout->has_shard ? " or another shard" : "")));

@@ -387,7 +387,7 @@ BEGIN
 		DETAIL = format('Sequence "%s" is at %s and the clock says %s; the last value is %s.',
 						name, last, clock_timestamp(), layout.max_value),
 		HINT = CASE WHEN clock / 1000 >= layout.end_tick
-					THEN 'Check the server''s clock. If it is right, use another layout, with shards that no old ID has, or a new key.'
+					THEN 'Check the server''s clock. If it is right, use another layout with shards that no old ID has, or another primary key.'
 					ELSE 'The sequence has reached its last value, although the clock has not reached the end of the layout. Use a new sequence with a new shard.' END;
 END $$;
 

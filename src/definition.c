@@ -3,9 +3,9 @@
  * definition.c
  *	  The text of a layout's definition: reading and printing it.
  *
- * Like those of layout.c, these are pure functions, and can be fuzzed on their
- * own.  This file does not know the built-in layouts.  Of what follows from a
- * definition it knows only whether there is room for IDs.
+ * Like layout.c, this file can be built and fuzzed on its own.  It does not
+ * know the built-in layouts, nor how IDs are composed.  It only checks that a
+ * definition leaves room for IDs.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -113,8 +113,8 @@ parse_char(const char **string, const char *end, char c)
 
 /*
  * Read an ISO 8601 time, such as 2020-01-01T00:00:00.123+05:30, as
- * milliseconds since 1970.  The fraction is optional and has no more than
- * milliseconds.  The zone is Z or an offset.
+ * milliseconds since 1970.  The fraction is optional and has at most three
+ * digits.  The zone is Z or an offset.
  */
 static bool
 parse_iso_time(const char *string, int length, int64 *msecs)
@@ -401,10 +401,10 @@ definition_parse(const char *string, ParsedLayout *parsed,
 		return set_error(error, "a timestamp needs an epoch", first_start, first_length);
 
 	/*
-	 * Value 0 and a timestamp's last tick are not used.  So a timestamp of one
-	 * bit has one tick, as has a layout without a timestamp, and with less
-	 * than two bits for the sequence number there would be a single value.  A
-	 * PostgreSQL sequence has at least two.
+	 * Value 0 and a timestamp's last tick are not used.  So both a timestamp of
+	 * one bit and a layout without a timestamp have one tick.  With less than
+	 * two bits for the sequence number, one tick has a single value that can
+	 * be used, and CREATE SEQUENCE wants MAXVALUE to be larger than MINVALUE.
 	 */
 	if ((!has_timestamp || parsed->fields[0].bits == 1) && sequence_bits < 2)
 		return set_error(error, "there is no room for IDs", first_start, first_length);

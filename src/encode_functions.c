@@ -27,9 +27,9 @@ PG_FUNCTION_INFO_V1(snowflake_obfuscate);
 PG_FUNCTION_INFO_V1(snowflake_reveal);
 
 /*
- * Input of the type snowflake.  It reads what bigint's input function reads,
- * and only its error messages name another type.  The type's other functions
- * are those of bigint.
+ * Input of the type snowflake.  It reads what bigint's input function reads.
+ * Only its error messages differ, as they name this type.  The type's output
+ * and binary functions are those of bigint.
  */
 Datum
 snowflake_in(PG_FUNCTION_ARGS)

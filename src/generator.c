@@ -273,10 +273,11 @@ log_values(KnownSequence *seq, const GeneratorSpec *spec,
 /*
  * May this backend trust log_cnt?
  *
- * log_cnt is meant to count the values beyond the last one that the record
- * covers whose LSN the page has.  It is wrong if the page is a copy, because
- * that record is then of another file.  It is also wrong if that record is an
- * image of the page, because an image covers nothing beyond the last value.
+ * log_cnt should say how many values beyond the last one the page's record
+ * covers, the one whose LSN the page has.  It is wrong if the page is a copy,
+ * because that record is then of another file.  It is also wrong if that record
+ * is an image of the page, because an image covers nothing beyond the last
+ * value.
  *
  * So trust log_cnt only if log_values() noted this record for this file.
  * Whoever changes the page later keeps log_cnt right, or gives the page
@@ -499,7 +500,7 @@ report_refusal(KnownSequence *seq, const GeneratorSpec *spec,
 							   timestamp_string(attempt->now),
 							   (long long) spec->max_value),
 					 (attempt->now - spec->epoch) / spec->tick_usecs > spec->last_tick ?
-					 errhint("Check the server's clock. If it is right, use another layout, with shards that no old ID has, or a new key.") :
+					 errhint("Check the server's clock. If it is right, use another layout with shards that no old ID has, or another primary key.") :
 					 errhint("The sequence has reached its last value, although the clock has not reached the end of the layout. Use a new sequence with a new shard.")));
 			break;
 
@@ -583,10 +584,11 @@ wait_and_take_values(KnownSequence *seq, const GeneratorSpec *spec,
 
 /*
  * Find a sequence, and raise an error unless this transaction and the current
- * role may take values of it for the spec.
+ * role may take values of it for the spec.  "caller" is the SQL function, for
+ * the error.
  */
 static inline KnownSequence *
-find_to_take(Oid relid, const GeneratorSpec *spec)
+find_to_take(Oid relid, const GeneratorSpec *spec, const char *caller)
 {
 	KnownSequence *seq = sequence_find(relid);
 
@@ -597,9 +599,9 @@ find_to_take(Oid relid, const GeneratorSpec *spec)
 	 */
 	if (unlikely(XactReadOnly || IsInParallelMode()))
 	{
-		PreventCommandDuringRecovery("next_id()");
-		PreventCommandIfReadOnly("next_id()");
-		PreventCommandIfParallelMode("next_id()");
+		PreventCommandDuringRecovery(caller);
+		PreventCommandIfReadOnly(caller);
+		PreventCommandIfParallelMode(caller);
 	}
 
 	if (unlikely(!sequence_is_checked(seq, spec)))
@@ -611,9 +613,9 @@ find_to_take(Oid relid, const GeneratorSpec *spec)
  * Raise the errors that generator_next() raises before it reads the page.
  */
 void
-generator_check(Oid relid, const GeneratorSpec *spec)
+generator_check(Oid relid, const GeneratorSpec *spec, const char *caller)
 {
-	(void) find_to_take(relid, spec);
+	(void) find_to_take(relid, spec, caller);
 }
 
 /*
@@ -623,9 +625,9 @@ generator_check(Oid relid, const GeneratorSpec *spec)
  */
 int64
 generator_next(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *limits,
-			   int64 *count)
+			   int64 *count, const char *caller)
 {
-	KnownSequence *seq = find_to_take(relid, spec);
+	KnownSequence *seq = find_to_take(relid, spec, caller);
 	Attempt		attempt;
 	TakeResult	result;
 	XLogRecPtr	lsn;

@@ -43,22 +43,21 @@ typedef struct GeneratorLimits
 {
 	int64		max_lead;		/* how far a value's time may be ahead of the
 								 * clock */
-	int64		max_wait;		/* how long a call may wait for that.  A wait
-								 * for the next tick is not limited, unless the
-								 * clock stands still for this long and for
-								 * CLOCK_STOPPED_USECS. */
+	int64		max_wait;		/* how long a call may wait until it is not.
+								 * Does not limit a wait for the next tick
+								 * alone, unless the clock has stopped. */
 } GeneratorLimits;
 
 /*
- * What a call would do now
+ * What the next call would do now
  */
 typedef enum NextCall
 {
-	NEXT_CALL_OK,					/* return a value */
-	NEXT_CALL_AHEAD,					/* return one whose time is ahead of the
+	NEXT_CALL_OK,				/* return a value */
+	NEXT_CALL_AHEAD,			/* return one whose time is ahead of the
 								 * clock */
-	NEXT_CALL_WAITS,					/* wait for the clock */
-	NEXT_CALL_REFUSES				/* fail */
+	NEXT_CALL_WAITS,			/* wait for the clock */
+	NEXT_CALL_REFUSES			/* fail */
 } NextCall;
 
 /*
@@ -74,9 +73,11 @@ typedef struct SequenceStatus
 } SequenceStatus;
 
 #pragma GCC visibility push(hidden)
-extern void generator_check(Oid relid, const GeneratorSpec *spec);
+extern void generator_check(Oid relid, const GeneratorSpec *spec,
+							const char *caller);
 extern int64 generator_next(Oid relid, const GeneratorSpec *spec,
-							const GeneratorLimits *limits, int64 *count);
+							const GeneratorLimits *limits, int64 *count,
+							const char *caller);
 extern void generator_advance(Oid relid, const GeneratorSpec *spec,
 							  const GeneratorLimits *limits, int64 value);
 extern bool generator_status(Oid relid, const GeneratorSpec *spec,

@@ -54,9 +54,9 @@
  * Names and reserved values must never change, because sequences and values of
  * type snowflake_layout depend on them.  For the same reason, a layout that is
  * added after version 1.0 must change nothing for users who have its
- * definition as a custom layout.  Whoever adds such a layout has to make
- * find_builtin() and the loop in layout_init() pass over it, so that a custom
- * layout with its definition keeps its text and its MAXVALUE.
+ * definition as a custom layout, whose text and MAXVALUE must stay the same.
+ * So find_builtin() and the loop in layout_init() must skip a layout that is
+ * added later.
  */
 static const struct
 {
@@ -107,9 +107,8 @@ static struct
 static bool builtins_loaded = false;
 
 /*
- * A number whose lowest "bits" bits are set.  They are fewer than 64, because
- * one bit of a timestamp of 64 bits is the sign, and other fields have at most
- * 31.
+ * A number whose lowest "bits" bits are set.  No field has 64 bits: a timestamp
+ * leaves out the sign, and other fields have at most 31.
  */
 static inline uint64
 low_bits(int bits)
@@ -118,9 +117,7 @@ low_bits(int bits)
 	return (UINT64CONST(1) << bits) - 1;
 }
 
-/*
- * Definitions and names
- */
+/* ---------- Definitions and names ---------- */
 
 static void derive(Layout *layout, const ParsedLayout *parsed);
 
@@ -282,9 +279,7 @@ layout_of_max_value(int64 max_value)
 	return NULL;
 }
 
-/*
- * What follows from a definition
- */
+/* ---------- What follows from a definition ---------- */
 
 /*
  * The layouts whose fields are bits
@@ -330,6 +325,7 @@ derive_from_bits(Layout *layout, const ParsedLayout *parsed)
 				layout->tick_unit = field->unit;
 				break;
 			case LAYOUT_SHARD:
+				/* 0 if the layout has another shard field already */
 				layout->shard_unit = layout->has_shard ? 0 : field->unit;
 				layout->has_shard = true;
 				layout->shards <<= field->bits;
@@ -493,9 +489,7 @@ layout_init(Layout *layout, const ParsedLayout *parsed)
 	}
 }
 
-/*
- * IDs
- */
+/* ---------- IDs ---------- */
 
 /*
  * Put an ID together.  The caller has checked that every part fits.
@@ -626,9 +620,7 @@ layout_number(const Layout *layout, uint64 id)
 	return 0;
 }
 
-/*
- * Ticks and times, for layouts with a clock
- */
+/* ---------- Ticks and times, for layouts with a clock ---------- */
 
 /*
  * The time at which a tick begins.  Returns false if no timestamptz can hold
@@ -657,8 +649,8 @@ layout_time_tick(const Layout *layout, int64 ts, int64 *tick)
 }
 
 /*
- * A number such that the IDs whose time is "ts" or later are exactly those
- * that are not smaller.
+ * A number such that an ID has the time "ts" or a later one if and only if
+ * it is >= that number.
  *
  * If "ts" is the epoch or earlier, this is 0, which is below every ID.  If it
  * is too late for any ID, this is the first number of the tick after the last
@@ -682,8 +674,8 @@ layout_min_id(const Layout *layout, int64 ts)
 }
 
 /*
- * A number such that the IDs whose time is "ts" or earlier are exactly those
- * that are not larger: the one before the smallest ID of a later time.  This
+ * A number such that an ID has the time "ts" or an earlier one if and only if
+ * it is <= that number: the one before the smallest ID of a later time.  This
  * is for layouts whose IDs tell their time.
  */
 int64

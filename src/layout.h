@@ -69,11 +69,11 @@ typedef struct ParsedLayout
 /*
  * What the generator is told of a layout: value = tick * slots + slot.
  *
- * The owner of a sequence chooses what it serves: those specs whose max_value
- * is the sequence's MAXVALUE.  Each built-in layout has a max_value of its
- * own.  Layouts without a name may share one, although their epochs differ,
- * and a call with a wrong epoch could push the sequence years ahead.  So
- * callers that use such a spec need UPDATE on the sequence.
+ * A sequence serves the specs whose max_value is its MAXVALUE, which its owner
+ * chooses.  Each built-in layout has a max_value of its own.  Custom layouts
+ * may share one, although their epochs differ, and a call with a wrong epoch
+ * could push the sequence years ahead.  So callers that use the spec of a
+ * custom layout need UPDATE on the sequence.
  */
 typedef struct GeneratorSpec
 {

@@ -123,10 +123,9 @@ page_pin(KnownSequence *seq)
 	/*
 	 * Read the page, and give the pin to the top transaction only afterwards.
 	 * If reading fails in a subtransaction, PostgreSQL must release the pin
-	 * when it rolls back that subtransaction.  PinBuffer() of PostgreSQL 15
-	 * and 16 takes any page that this backend has pinned for one that has been
-	 * read, so a pin that is left would make the next call use a page of
-	 * rubbish.
+	 * when it rolls back that subtransaction.  If the pin stayed, the next
+	 * call would use a page that has not been read: PostgreSQL 15 and 16 do
+	 * not read a page that the backend has pinned already.
 	 */
 	if (!found)
 	{
@@ -219,9 +218,9 @@ page_last_value(Oid relid, bool *called)
 	FormData_pg_sequence_data data;
 
 	/*
-	 * The file in "seq" may be out of date, because the caller did not have
-	 * sequence.c compare it with the catalogs.  Without a
-	 * buffer from before, page_pin() takes the file from the catalogs.
+	 * The caller need not have had the sequence checked, so the file in "seq"
+	 * may be out of date.  Make page_pin() take the file from the catalogs, as
+	 * it does if it knows of no buffer.
 	 */
 	page_unpin();
 	seq->buffer = InvalidBuffer;

@@ -45,10 +45,9 @@
 #include "sequence.h"
 
 /*
- * A number that grows whenever a sequence in "sequences" is invalidated.
- * What is read from the catalogs is kept with the number at that time, and is
- * valid while the number is the same.  It begins with 1, so that what is kept
- * with 0 is not valid.
+ * A number that grows whenever a sequence in "sequences" is invalidated.  What
+ * is read from the catalogs is kept with the number at that time, and is valid
+ * while the number is the same.  0 stands for what has not been read yet.
  */
 uint64		sequence_invalidations = 1;
 
@@ -130,23 +129,22 @@ sequence_find_slow(Oid relid)
  * of any kind.  When ALTER EXTENSION adds or drops a sequence, PostgreSQL
  * sends no message about the sequence, but it does send one about pg_depend.
  *
- * The counter that shows this does not count changes of this backend's own
- * transaction before the commit.  A transaction that has been given a
- * transaction ID may have made such changes, so it neither uses nor keeps the
- * answer.
+ * This backend receives messages about its own changes only when it commits.
+ * So a transaction that may have made such changes, which is one that has a
+ * transaction ID, neither uses the last answer nor keeps one.
  */
 bool
 sequence_owned_by_extension(Oid relid)
 {
 	static Oid	last_relid = InvalidOid;
-	static uint64 last_message;
+	static uint64 last_counter;
 	static bool last_answer;
-	uint64		message = SharedInvalidMessageCounter;
+	uint64		counter = SharedInvalidMessageCounter;
 	bool		changes = TransactionIdIsValid(GetTopTransactionIdIfAny());
 	Oid			extension;
 	bool		answer;
 
-	if (relid == last_relid && message == last_message && !changes)
+	if (relid == last_relid && counter == last_counter && !changes)
 		return last_answer;
 
 	extension = getExtensionOfObject(RelationRelationId, relid);
@@ -156,7 +154,7 @@ sequence_owned_by_extension(Oid relid)
 	if (!changes)
 	{
 		last_relid = relid;
-		last_message = message;
+		last_counter = counter;
 		last_answer = answer;
 	}
 	return answer;
@@ -492,10 +490,9 @@ load_sequence(KnownSequence *seq, Relation rel, const GeneratorSpec *spec,
 /*
  * Check that the current role may use a sequence in this way.
  *
- * The role needs any one of some privileges.  To take values, these are USAGE
- * and UPDATE, as for nextval(), but only UPDATE if the spec asks for it.  To
- * set the last value it is UPDATE, as for setval().  To look at the sequence,
- * SELECT is enough, too.
+ * To take values it needs USAGE or UPDATE, as for nextval(), but UPDATE for a
+ * spec that asks for it.  To set the last value it needs UPDATE, as for
+ * setval().  To look at the sequence it needs SELECT, USAGE or UPDATE.
  *
  * Everyone who may call next_id() may take values of the extension's own
  * sequence through it, and look at it, but not set it.
@@ -503,30 +500,42 @@ load_sequence(KnownSequence *seq, Relation rel, const GeneratorSpec *spec,
 static void
 check_privileges(KnownSequence *seq, const GeneratorSpec *spec, SequenceUse use)
 {
-	/* pg_class_aclcheck() asks for any one of these. */
-	AclMode		mode = ACL_USAGE | ACL_UPDATE | ACL_SELECT;
+	bool		for_custom = use == SEQUENCE_TAKE && spec->needs_update;
+	AclMode		enough;			/* the role needs any one of these */
+	const char *to_grant;
 
-	if (use == SEQUENCE_SET || (use == SEQUENCE_TAKE && spec->needs_update))
-		mode = ACL_UPDATE;
+	if (use == SEQUENCE_SET || for_custom)
+	{
+		enough = ACL_UPDATE;
+		to_grant = "UPDATE";
+	}
 	else if (use == SEQUENCE_TAKE)
-		mode = ACL_USAGE | ACL_UPDATE;
+	{
+		enough = ACL_USAGE | ACL_UPDATE;
+		to_grant = "USAGE";
+	}
+	else
+	{
+		enough = ACL_USAGE | ACL_UPDATE | ACL_SELECT;
+		to_grant = "SELECT";
+	}
 
-	if (pg_class_aclcheck(seq->relid, GetUserId(), mode) != ACLCHECK_OK &&
+	if (pg_class_aclcheck(seq->relid, GetUserId(), enough) != ACLCHECK_OK &&
 		(use == SEQUENCE_SET || !sequence_owned_by_extension(seq->relid)))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied for sequence %s",
 						get_rel_name(seq->relid)),
-				 mode != ACL_UPDATE || use == SEQUENCE_SET ? 0 :
-				 errdetail("A layout without a name needs UPDATE, as another one could push the sequence years ahead."),
+				 for_custom ?
+				 errdetail("A custom layout needs UPDATE, because one with another epoch could push the sequence years ahead.") : 0,
 				 errhint("The sequence's owner can GRANT %s ON SEQUENCE.",
-						 (mode & ACL_SELECT) ? "SELECT" : (mode & ACL_USAGE) ? "USAGE" : "UPDATE")));
+						 to_grant)));
 }
 
 /*
  * Check that the current role may use a locked sequence, and that the sequence
- * serves the spec.  That it exists and is a sequence is checked first, then
- * the privileges, and only then what may be reported of the sequence.
+ * serves the spec.  First check that the relation exists and is a sequence, then
+ * the role's privileges.  Without these the role is told nothing else of it.
  */
 static void
 check_locked_sequence(KnownSequence *seq, const GeneratorSpec *spec, SequenceUse use)
@@ -559,15 +568,15 @@ check_locked_sequence(KnownSequence *seq, const GeneratorSpec *spec, SequenceUse
 }
 
 /*
- * Forget what is known of a sequence's file if an earlier transaction made it.
- * The caller begins to use the sequence in another transaction.  The file
- * needs WAL from now on, even under wal_level = minimal, and a record that was
- * written before the commit is not enough; log_values() in generator.c says
- * why.  Do not rely on an invalidation for that, because the catalogs do not
- * change when a new file becomes an ordinary one.
+ * Have the catalogs read again if an earlier transaction made the sequence's
+ * file.  The caller begins to use the sequence in another transaction.  The
+ * file needs WAL from now on, even under wal_level = minimal, and a record that
+ * was written before the commit is not enough; log_values() in generator.c says
+ * why.  There is no invalidation, because the catalogs do not change when a new
+ * file becomes an ordinary one.
  */
 static void
-forget_new_file(KnownSequence *seq)
+read_again_if_new(KnownSequence *seq)
 {
 	if (seq->new_file)
 		seq->valid_at = 0;
@@ -592,7 +601,7 @@ lock_sequence(KnownSequence *seq)
 		LockRelationOid(seq->relid, RowExclusiveLock);
 		CurrentResourceOwner = owner;
 
-		forget_new_file(seq);
+		read_again_if_new(seq);
 		seq->taker = InvalidOid;
 		seq->lxid = MyLocalTransactionId;
 	}
@@ -643,7 +652,7 @@ sequence_lock_to_look(KnownSequence *seq, const GeneratorSpec *spec,
 
 	/* In a transaction that takes values, lock_sequence() has done this. */
 	if (seq->lxid != MyLocalTransactionId)
-		forget_new_file(seq);
+		read_again_if_new(seq);
 	check_locked_sequence(seq, spec, SEQUENCE_LOOK);
 	return true;
 }

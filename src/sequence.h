@@ -88,9 +88,8 @@ extern char *sequence_lock_to_alter(Oid relid, int64 *max_value);
 #pragma GCC visibility pop
 
 /*
- * These functions are inline because every call of next_id() uses them.  If
- * the quick way of one of the first three does not work, it calls the function
- * of the same name that ends in _slow.
+ * Every call of next_id() uses these functions, so what they do in most calls
+ * is inline.  What they do otherwise is in a function whose name ends in _slow.
  */
 
 /*

@@ -248,9 +248,9 @@ snowflake_sequences(PG_FUNCTION_ARGS)
 
 /*
  * Raise an error unless values of the layout may follow the sequence's last
- * value.  They may if the sequence has the layout's MAXVALUE already, or if
- * its last value has counted rows: this is a small number, and the clock has
- * passed it or soon will.  But if the sequence has been used for another
+ * value.  They may if the sequence has the layout's MAXVALUE already.  They may
+ * also follow a counter of rows, because that is a small number, which the
+ * clock has passed or soon will.  But if the sequence has been used for another
  * layout, its last value is a time counted from another epoch or in other
  * ticks, and may be years ahead of the clock in this layout.
  */
