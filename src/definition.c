@@ -17,6 +17,8 @@
 #include "postgres_fe.h"
 #endif
 
+#include <time.h>
+
 #include "definition.h"
 
 /* Epochs have years of four digits. */
@@ -81,129 +83,62 @@ parse_number(const char *string, int length, int64 max, int64 *number)
 	return true;
 }
 
-/*
- * Read a number from "min" to "max" of so many digits, and advance *string
- * past it.
- */
-static bool
-parse_part(const char **string, const char *end, int digits, int min, int max,
-		   int *number)
-{
-	int64		n;
-
-	if (end - *string < digits || !parse_number(*string, digits, max, &n) ||
-		n < min)
-		return false;
-	*string += digits;
-	*number = (int) n;
-	return true;
-}
-
-/*
- * If the next character is "c", advance *string past it.
- */
-static bool
-parse_char(const char **string, const char *end, char c)
-{
-	if (*string == end || **string != c)
-		return false;
-	(*string)++;
-	return true;
-}
+/* PostgreSQL's own limit of a zone's offset, in seconds */
+#define ZONE_LIMIT		(16 * 3600)
 
 /*
  * Read an ISO 8601 time, such as 2020-01-01T00:00:00.123+05:30, as
  * milliseconds since 1970.  The fraction is optional and has at most three
- * digits.  The zone is Z or an offset.
+ * digits other than zeros at its end.  The zone is Z or an offset.
  */
 static bool
 parse_iso_time(const char *string, int length, int64 *msecs)
 {
-	static const int month_days[] =
-	{31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-	const char *end = string + length;
-	int			year,
-				month,
-				day,
-				hour,
-				minute,
-				second;
+	static const char format[] = "%Y-%m-%dT%H:%M:%S";
+	struct tm	time = {0};
+	struct tm	zone = {0};
+	char		text[64];
+	char		printed[64];
+	char	   *rest;
 	int			fraction = 0;
-	int			offset = 0;
-	int64		days;
 
-	if (!parse_part(&string, end, 4, 1, 9999, &year) ||
-		!parse_char(&string, end, '-') ||
-		!parse_part(&string, end, 2, 1, 12, &month) ||
-		!parse_char(&string, end, '-') ||
-		!parse_part(&string, end, 2, 1, month_days[month - 1], &day) ||
-		!parse_char(&string, end, 'T') ||
-		!parse_part(&string, end, 2, 0, 23, &hour) ||
-		!parse_char(&string, end, ':') ||
-		!parse_part(&string, end, 2, 0, 59, &minute) ||
-		!parse_char(&string, end, ':') ||
-		!parse_part(&string, end, 2, 0, 59, &second))
+	if (length >= (int) sizeof(text))
 		return false;
-	if (month == 2 && day == 29 &&
-		(year % 4 != 0 || (year % 100 == 0 && year % 400 != 0)))
-		return false;
-
-	if (parse_char(&string, end, '.'))
-	{
-		int			digits = 0;
-
-		for (; string < end && is_digit(*string); string++, digits++)
-		{
-			if (digits < 3)
-				fraction = fraction * 10 + (*string - '0');
-			else if (*string != '0')
-				return false;	/* an epoch is of whole milliseconds */
-		}
-		if (digits == 0)
-			return false;
-		for (; digits < 3; digits++)
-			fraction *= 10;
-	}
-
-	if (!parse_char(&string, end, 'Z'))
-	{
-		bool		west = parse_char(&string, end, '-');
-		int			offset_hour;
-		int			offset_minute = 0;
-
-		if ((!west && !parse_char(&string, end, '+')) ||
-			!parse_part(&string, end, 2, 0, 15, &offset_hour))
-			return false;
-		if (string < end)
-		{
-			(void) parse_char(&string, end, ':');
-			if (!parse_part(&string, end, 2, 0, 59, &offset_minute))
-				return false;
-		}
-		offset = (offset_hour * 60 + offset_minute) * (west ? -60 : 60);
-	}
-	if (string != end)
-		return false;
+	memcpy(text, string, length);
+	text[length] = '\0';
 
 	/*
-	 * Days since 1970-01-01.  Let a year begin in March, so that the leap day
-	 * is its last day.  Then the lengths of the months repeat every five
-	 * months, which have 153 days, and (153 * m + 2) / 5 is the number of days
-	 * before month m, with March as month 0.  From March 1 of year 0 to
-	 * 1970-01-01 are 719468 days.  This is days_from_civil() of Howard
-	 * Hinnant's "chrono-Compatible Low-Level Date Algorithms".
+	 * strptime() takes numbers of fewer digits, and timegm() days that the
+	 * month does not have, such as February 30.  Printing the result again
+	 * shows whether the text is the usual one of this time.
 	 */
-	if (month <= 2)
-	{
-		year--;
-		month += 12;
-	}
-	days = INT64CONST(365) * year + year / 4 - year / 100 + year / 400 +
-		(153 * (month - 3) + 2) / 5 + day - 1 - 719468;
+	rest = strptime(text, format, &time);
+	if (rest == NULL)
+		return false;
+	*msecs = (int64) timegm(&time) * 1000;
+	if (strftime(printed, sizeof(printed), format, &time) != (size_t) (rest - text) ||
+		memcmp(printed, text, rest - text) != 0)
+		return false;
 
-	*msecs = (((days * 24 + hour) * 60 + minute) * 60 + second - offset) *
-		INT64CONST(1000) + fraction;
-	return true;
+	if (*rest == '.')
+	{
+		int			unit = 1000;
+
+		if (!is_digit(*++rest))
+			return false;
+		for (; is_digit(*rest); rest++)
+		{
+			unit /= 10;
+			if (unit == 0 && *rest != '0')
+				return false;	/* an epoch is of whole milliseconds */
+			fraction += (*rest - '0') * unit;
+		}
+	}
+
+	rest = strptime(rest, "%z", &zone);
+	*msecs += fraction - (int64) zone.tm_gmtoff * 1000;
+	return rest != NULL && *rest == '\0' &&
+		zone.tm_gmtoff > -ZONE_LIMIT && zone.tm_gmtoff < ZONE_LIMIT;
 }
 
 /*
