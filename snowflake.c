@@ -28,7 +28,6 @@
 
 #include "compat.h"
 
-#include "durable.h"
 #include "generator.h"
 #include "layout_type.h"
 #include "page.h"
@@ -57,7 +56,6 @@ _PG_init(void)
 {
 	settings_define();
 	layout_type_init();
-	durable_init();
 	sequence_init();
 	page_init();
 }

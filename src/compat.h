@@ -137,37 +137,55 @@ ParseBigint(const char *text, int64 *value)
 #define pg_noreturn					pg_attribute_noreturn()
 #endif
 
+#include "postmaster/interrupt.h"
+#include "replication/syncrep.h"
+#include "replication/walsender_private.h"
+#include "utils/guc.h"
+
 /*
- * 15.13, 16.9 and 17.5 replaced a flag in shared memory,
- * sync_standbys_defined, by a byte with several flags in the same place.  The
+ * Does synchronous_standby_names ask for standbys?
+ *
+ * The checkpointer reads the setting and notes the answer in a byte of shared
+ * memory.  Up to 15.12, 16.8 and 17.4 this is a flag, sync_standbys_defined.
+ * Later releases have two flags in the same place, sync_standbys_status, of
+ * which the other says whether the checkpointer has read the setting.  The
  * library may have been built with headers from before the change and run on a
  * server from after it, or the reverse.  So the version of the running server
- * decides what the byte means, and StandbysDefinedBit() gets that version as
- * its argument.
+ * decides what the byte means.
  *
- * Files that use this have included replication/walsender_private.h, which
- * defines SYNC_STANDBY_DEFINED.
+ * While the byte is 0, this backend's own copy of the setting answers, as it
+ * does in SyncRepWaitForLSN() of the later releases.  In these, 0 means that
+ * the server has just started and the checkpointer has not read the setting
+ * yet.  In the earlier ones, it can also mean that the setting is empty.  Then
+ * the copy is empty, too, unless it is out of date.  So while a reload is
+ * pending, the answer is no, which is wrong if the checkpointer has not read
+ * the setting.
  */
+static inline bool
+StandbysDefined(void)
+{
+	static uint8 defined = 0;	/* the bit of the byte that says so */
 #ifdef SYNC_STANDBY_DEFINED
-#define SharedStandbyStatus() \
-	(*(volatile uint8 *) &WalSndCtl->sync_standbys_status)
+	uint8		status = *(volatile uint8 *) &WalSndCtl->sync_standbys_status;
 #else
-#define SharedStandbyStatus() \
-	(*(volatile uint8 *) &WalSndCtl->sync_standbys_defined)
+	uint8		status = *(volatile uint8 *) &WalSndCtl->sync_standbys_defined;
 #endif
 
-/*
- * The bit of that byte which says that synchronous_standby_names is not empty.
- */
-static inline uint8
-StandbysDefinedBit(int server_version)
-{
-	bool		has_flags = server_version >= 170005 ||
-		(server_version >= 160009 && server_version < 170000) ||
-		(server_version >= 150013 && server_version < 160000);
+	if (unlikely(defined == 0))
+	{
+		int			version = atoi(GetConfigOption("server_version_num", false, false));
+		bool		two_flags = version >= 170005 ||
+			(version >= 160009 && version < 170000) ||
+			(version >= 150013 && version < 160000);
 
-	/* SYNC_STANDBY_DEFINED, which earlier headers do not have, or "true" */
-	return has_flags ? 1 << 1 : 1;
+		/* SYNC_STANDBY_DEFINED, which earlier headers lack, or "true" */
+		defined = two_flags ? 1 << 1 : 1;
+	}
+
+	if (status != 0)
+		return (status & defined) != 0;
+	return SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0' &&
+		!(ConfigReloadPending && defined == 1);
 }
 
 /*

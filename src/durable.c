@@ -27,8 +27,6 @@
 #include "replication/walsender.h"
 #include "replication/walsender_private.h"
 #include "storage/lwlock.h"
-#include "storage/spin.h"
-#include "utils/guc.h"
 
 #include "compat.h"
 
@@ -40,15 +38,6 @@
  * without a further wait for standbys; see wait_for_standbys()
  */
 #define RELY_USECS			INT64CONST(10000)
-
-/* The WAL up to here is known to be on disk. */
-static XLogRecPtr flushed = InvalidXLogRecPtr;
-
-/*
- * The bit of SharedStandbyStatus() that says whether synchronous_standby_names
- * asks for standbys.  compat.h says why it depends on the running server.
- */
-static uint8 standbys_defined_bit;
 
 /*
  * The last wait for standbys that was completed.
@@ -65,61 +54,6 @@ static struct
 
 
 /*
- * Called once, when the library is loaded.
- */
-void
-durable_init(void)
-{
-	standbys_defined_bit = StandbysDefinedBit(atoi(GetConfigOption("server_version_num",
-																   false, false)));
-}
-
-/*
- * Does synchronous_standby_names ask for standbys?
- *
- * The checkpointer reads the setting and notes in shared memory whether it
- * asks for any.  A status of 0 can mean one of two things:
- *
- * - The checkpointer has not read the setting yet, because the server has just
- * started.
- *
- * - The checkpointer has read the setting, and it is empty.  Only servers
- * before 15.13, 16.9 and 17.5 show this by 0, because they have a single bit.
- *
- * In both cases look at this backend's own copy of the setting.  In the second
- * case the copy is empty, too, unless it is out of date because a reload is
- * pending.  So on those older servers the answer is no while a reload is
- * pending.  That is wrong only in the first case, which lasts for a moment.
- */
-static inline bool
-standbys_asked_for(void)
-{
-	uint8		status = SharedStandbyStatus();
-	bool		one_bit = standbys_defined_bit == 1;
-
-	if (status != 0)
-		return (status & standbys_defined_bit) != 0;
-	return SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0' &&
-		!(one_bit && ConfigReloadPending);
-}
-
-/*
- * Is it enough for synchronous_standby_names if so many of the candidates have
- * the WAL?
- *
- * With ANY (a quorum), any num_sync candidates are enough.  With FIRST, they
- * have to be those of the highest priority, which is certain here only if all
- * candidates have the WAL.  SyncRepGetCandidateStandbys() returns no other
- * candidates for FIRST than the num_sync ones that count.
- */
-static inline bool
-standbys_suffice(int have, int candidates)
-{
-	return have >= SyncRepConfig->num_sync &&
-		(have == candidates || SyncRepConfig->syncrep_method == SYNC_REP_QUORUM);
-}
-
-/*
  * Do the standbys that are synchronous now have the WAL up to "lsn"?  This
  * backend's copy of synchronous_standby_names must be up to date.
  *
@@ -131,47 +65,9 @@ static bool
 standbys_have(XLogRecPtr lsn, int mode)
 {
 	SyncRepStandbyData *standbys;
-	int			candidates = 0;
+	int			candidates = SyncRepGetCandidateStandbys(&standbys);
 	int			have = 0;
 
-	/*
-	 * Usually all candidates have the WAL, and it does not matter which of
-	 * them are synchronous.  Finding that out here is cheaper than calling
-	 * SyncRepGetCandidateStandbys(), which allocates memory and sorts.  The
-	 * entry of a WAL sender that is not running needs no lock to be skipped.
-	 */
-	for (int i = 0; i < max_wal_senders; i++)
-	{
-		volatile WalSnd *walsnd = &WalSndCtl->walsnds[i];
-		bool		candidate;
-		XLogRecPtr	flush;
-		XLogRecPtr	reported;
-
-		if (walsnd->pid == 0)
-			continue;
-
-		SpinLockAcquire(&walsnd->mutex);
-		flush = walsnd->flush;
-		reported = mode == SYNC_REP_WAIT_WRITE ? walsnd->write : flush;
-		candidate = walsnd->pid != 0 && walsnd->sync_standby_priority != 0 &&
-			(walsnd->state == WALSNDSTATE_STREAMING ||
-			 walsnd->state == WALSNDSTATE_STOPPING) &&
-			!XLogRecPtrIsInvalid(flush);
-		SpinLockRelease(&walsnd->mutex);
-
-		if (candidate)
-		{
-			candidates++;
-			if (lsn <= reported)
-				have++;
-		}
-	}
-
-	if (likely(standbys_suffice(have, candidates)))
-		return true;
-
-	candidates = SyncRepGetCandidateStandbys(&standbys);
-	have = 0;
 	for (int i = 0; i < candidates; i++)
 	{
 		if (lsn <= (mode == SYNC_REP_WAIT_WRITE ?
@@ -180,7 +76,13 @@ standbys_have(XLogRecPtr lsn, int mode)
 	}
 	pfree(standbys);
 
-	return standbys_suffice(have, candidates);
+	/*
+	 * With ANY, the candidates are all standbys that are listed and connected,
+	 * and any num_sync of them are enough.  With FIRST, the candidates are the
+	 * num_sync ones of the highest priority, or fewer if fewer are connected,
+	 * and all num_sync are needed.
+	 */
+	return have >= SyncRepConfig->num_sync;
 }
 
 /*
@@ -229,16 +131,6 @@ wait_for_standbys(XLogRecPtr lsn)
 			return;
 
 		/*
-		 * Wait until the checkpointer has read the setting, because before
-		 * that SyncRepWaitForLSN() can return without having waited.
-		 */
-		if (SharedStandbyStatus() == 0)
-		{
-			wait_usecs(1000, PG_WAIT_EXTENSION);
-			continue;
-		}
-
-		/*
 		 * Wait for an empty record of our own instead of "lsn".  Many sessions
 		 * may have to wait for the same "lsn" at the same time, but
 		 * SyncRepWaitForLSN() was made for commits, each of which has its own
@@ -248,7 +140,6 @@ wait_for_standbys(XLogRecPtr lsn)
 		XLogRegisterData(&nothing, sizeof(nothing));
 		noop = XLogInsert(RM_XLOG_ID, XLOG_NOOP);
 		XLogFlush(noop);
-		flushed = noop;
 
 		/*
 		 * Obey interrupts that came before the wait.  If one is pending after
@@ -290,7 +181,7 @@ wait_for_standbys(XLogRecPtr lsn)
 		if (ProcDiePending)
 			InterruptPending = true;
 
-		if (InterruptPending && standbys_asked_for())
+		if (InterruptPending && StandbysDefined())
 		{
 			CHECK_FOR_INTERRUPTS();
 
@@ -300,7 +191,7 @@ wait_for_standbys(XLogRecPtr lsn)
 					 errmsg("canceling wait for synchronous replication"),
 					 errdetail("A standby that takes over may not know how far the sequence has advanced, so next_id() returns no ID, and later IDs may be smaller than the one given to snowflake_advance().")));
 		}
-	} while (standbys_asked_for());
+	} while (StandbysDefined());
 }
 
 /*
@@ -315,12 +206,8 @@ wait_for_standbys(XLogRecPtr lsn)
 void
 durable_wait(XLogRecPtr lsn)
 {
-	if (lsn > flushed)
-	{
-		XLogFlush(lsn);
-		flushed = lsn;
-	}
+	XLogFlush(lsn);
 
-	if (unlikely(standbys_asked_for()) && SyncRepRequested())
+	if (unlikely(StandbysDefined()) && SyncRepRequested())
 		wait_for_standbys(lsn);
 }

@@ -13,7 +13,6 @@
 #include "access/xlogdefs.h"
 
 #pragma GCC visibility push(hidden)
-extern void durable_init(void);
 extern void durable_wait(XLogRecPtr lsn);
 #pragma GCC visibility pop
 

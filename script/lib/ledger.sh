@@ -10,7 +10,7 @@
 declare -A rules=(
 	[first-touch]='s/!log_cnt_is_valid(seq, page)/false/'
 	[flush]='s/XLogFlush(lsn);/(void) lsn;/'
-	[standbys]='s/if (unlikely(standbys_asked_for()) && SyncRepRequested())/if (false)/')
+	[standbys]='s/if (unlikely(StandbysDefined()) && SyncRepRequested())/if (false)/')
 
 # Set "without", "minutes" and "seed".
 #   read_arguments RULES [ARGUMENT...]		RULES is what --without takes, a regular expression

@@ -33,21 +33,21 @@ $node->_update_pid(1);
 
 my ($session, $interrupted, $locker) = map { session($node) } 1 .. 3;
 
-# The session has printed nothing and waits, for the checkpointer or for a standby.
-sub waits_for
+# The session has printed nothing and waits for a standby.
+sub waits_for_standby
 {
-	my ($session, $event, $name) = @_;
+	my ($session, $name) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
 	wait_for(sub {
 			$session->{run}->pump_nb;
 			return "$session->{stdout}$session->{stderr}" =~ /\n/ || $node->safe_psql('postgres',
-				"SELECT count(*) FROM pg_stat_activity WHERE pid = $session->{backend} AND '$event' IN (wait_event_type, wait_event)") });
+				"SELECT count(*) FROM pg_stat_activity WHERE pid = $session->{backend} AND wait_event = 'SyncRep'") });
 	return is("$session->{stdout}$session->{stderr}", '', $name);
 }
 
 send_sql($session, q{SELECT next_id(5, 'used')});
-waits_for($session, 'Extension', 'a session waits until the checkpointer has read the setting');
+waits_for_standby($session, 'a session waits for the standby of its own copy of the setting');
 
 # A session in mid-statement does not know yet what the new configuration says.
 $locker->query_safe('SELECT pg_advisory_lock(1)');
@@ -56,11 +56,11 @@ $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE pid
   or die 'the statement does not wait for the lock';
 $node->safe_psql('postgres', 'SELECT pg_reload_conf()');
 $locker->query_safe('SELECT pg_advisory_unlock(1)');
-waits_for($interrupted, 'Extension', 'so does a session that has not read a new configuration yet');
+waits_for_standby($interrupted, 'so does a session that has not read a new configuration yet');
 
 let_go($gdb);
 $gdb->{run}->finish;
-waits_for($_, 'SyncRep', 'when the checkpointer has read it, the session waits for the standby') foreach $session, $interrupted;
+waits_for_standby($_, 'when the checkpointer has read it, the session waits for the standby') foreach $session, $interrupted;
 $node->safe_psql('postgres', q{ALTER SYSTEM SET synchronous_standby_names = ''; SELECT pg_reload_conf()});
 ok(session_prints($_, qr/\d{15}/), 'the session has its ID once no standby is asked for') foreach $session, $interrupted;
 
