@@ -8,7 +8,7 @@
  * generator waits here before it returns a value, and after it has advanced a
  * sequence.
  *
- * Except for a message, this file knows nothing of sequences or values.
+ * This file knows nothing of sequences or values.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -34,32 +34,51 @@
 #include "wait.h"
 
 /*
- * For how long a backend that has not read its new configuration yet does
- * without a further wait for standbys; see wait_for_standbys()
+ * How long a call that waits for standbys sleeps before it looks for the first
+ * and for the second time.  Each further sleep is twice as long as the last
+ * one.
+ */
+#define FIRST_NAP_USECS		INT64CONST(100)
+#define LONGEST_NAP_USECS	INT64CONST(100000)
+
+/*
+ * For how long a backend whose configuration is out of date relies on what
+ * standbys had
  */
 #define RELY_USECS			INT64CONST(10000)
 
-/*
- * The last wait for standbys that was completed.
- */
+/* What they had, and up to which wait_monotonic_time() that counts */
 static struct
 {
-	XLogRecPtr	lsn;			/* the standbys have the WAL up to here */
-	int			mode;			/* what they have done with it: PostgreSQL's
-								 * SYNC_REP_WAIT_WRITE or _FLUSH */
-	int64		good_until;		/* wait_monotonic_time() up to which a backend
-								 * whose configuration is out of date does not
-								 * wait again */
+	XLogRecPtr	lsn;
+	int			mode;
+	int64		good_until;
 }			last_wait;
 
+
+/*
+ * Is this backend's copy of synchronous_standby_names up to date?
+ *
+ * A backend reads its configuration between commands only, and until then
+ * ConfigReloadPending says that there is a new one.  In a background worker it
+ * need not say so, because the worker may ignore the signal to reload.  The
+ * copy can also be empty although the checkpointer has read a setting that is
+ * not, if the signal has not reached this backend yet.
+ */
+static inline bool
+names_are_current(void)
+{
+	return !ConfigReloadPending && SyncRepConfig != NULL &&
+		MyBackendType == B_BACKEND;
+}
 
 /*
  * Do the standbys that are synchronous now have the WAL up to "lsn"?  This
  * backend's copy of synchronous_standby_names must be up to date.
  *
- * PostgreSQL's WalSndCtl->lsn[] does not answer that.  It says how much WAL
- * was on standbys that were synchronous at some time, but others may have
- * replaced them since.
+ * WalSndCtl->lsn[] does not answer that.  It says how much WAL was on standbys
+ * that were synchronous at some time, but others may have replaced them since,
+ * and one of those may be promoted.
  */
 static bool
 standbys_have(XLogRecPtr lsn, int mode)
@@ -86,42 +105,57 @@ standbys_have(XLogRecPtr lsn, int mode)
 }
 
 /*
- * Wait until the synchronous standbys have the WAL up to "lsn": written if
- * synchronous_commit is remote_write, and otherwise on disk, also if it is
- * remote_apply.
+ * Write an empty WAL record, and return the LSN of its end.
+ */
+static XLogRecPtr
+write_empty_record(void)
+{
+	char		nothing = 0;
+	XLogRecPtr	end;
+
+	XLogBeginInsert();
+	XLogRegisterData(&nothing, sizeof(nothing));
+	end = XLogInsert(RM_XLOG_ID, XLOG_NOOP);
+	XLogFlush(end);
+	return end;
+}
+
+/*
+ * Have WAL senders seen that synchronous standbys have the WAL up to "lsn"?
+ */
+static bool
+standbys_had(XLogRecPtr lsn, int mode)
+{
+	bool		had;
+
+	LWLockAcquire(SyncRepLock, LW_SHARED);
+	had = WalSndCtl->lsn[mode] >= lsn;
+	LWLockRelease(SyncRepLock);
+	return had;
+}
+
+/*
+ * Wait until the synchronous standbys have the WAL up to "lsn", or until no
+ * standbys are asked for any more.
  *
- * They have to be the standbys that are synchronous now.  If others had the
- * WAL and were replaced, a standby that does not have it may be promoted.
+ * The standbys must have written the WAL if synchronous_commit is
+ * remote_write, and must have it on disk with "on" and with remote_apply.
  *
- * A backend reads its configuration between commands only.  While a reload is
- * pending, it does not know which standbys are asked for, but WAL senders do,
- * and they end a wait when those standbys have the WAL.  Waiting in this way
- * for each value would slow down a long statement by orders of magnitude.  So
- * after one such wait the backend does not wait again for RELY_USECS, as long
- * as the WAL that it needs is not newer than what it has waited for.  If the
- * configuration is reloaded once more, that takes effect later by RELY_USECS
- * at most.
+ * SyncRepWaitForLSN() would not do.  It returns at once if standbys that have
+ * been replaced since had the WAL, and it returns without an error when it is
+ * canceled, because a commit could not be undone any more.
  */
 static pg_noinline void
 wait_for_standbys(XLogRecPtr lsn)
 {
-	char		nothing = 0;
 	int			mode = synchronous_commit == SYNCHRONOUS_COMMIT_REMOTE_WRITE ?
 		SYNC_REP_WAIT_WRITE : SYNC_REP_WAIT_FLUSH;
+	XLogRecPtr	empty_record = InvalidXLogRecPtr;
+	int64		nap = FIRST_NAP_USECS;
 
 	do
 	{
-		XLogRecPtr	noop;
-		bool		completed;
-
-		/*
-		 * Look at the standbys directly if this backend knows which ones are
-		 * asked for.  A background worker may be written to never read its
-		 * configuration again, so its copy may be out of date although no
-		 * reload is pending.
-		 */
-		if (!ConfigReloadPending && SyncRepConfig != NULL &&
-			MyBackendType == B_BACKEND)
+		if (names_are_current())
 		{
 			if (standbys_have(lsn, mode))
 				return;
@@ -129,79 +163,34 @@ wait_for_standbys(XLogRecPtr lsn)
 		else if (lsn <= last_wait.lsn && mode == last_wait.mode &&
 				 wait_monotonic_time() < last_wait.good_until)
 			return;
-
-		/*
-		 * Wait for an empty record of our own instead of "lsn".  Many sessions
-		 * may have to wait for the same "lsn" at the same time, but
-		 * SyncRepWaitForLSN() was made for commits, each of which has its own
-		 * LSN, and it asserts that no two waiters have the same.
-		 */
-		XLogBeginInsert();
-		XLogRegisterData(&nothing, sizeof(nothing));
-		noop = XLogInsert(RM_XLOG_ID, XLOG_NOOP);
-		XLogFlush(noop);
-
-		/*
-		 * Obey interrupts that came before the wait.  If one is pending after
-		 * the wait, then it came during the wait and may have ended it.
-		 */
-		CHECK_FOR_INTERRUPTS();
-
-		/* SyncRepWaitForLSN() expects that interrupts are held off. */
-		HOLD_INTERRUPTS();
-		SyncRepWaitForLSN(noop, false);
-		RESUME_INTERRUPTS();
-
-		/*
-		 * SyncRepWaitForLSN() returns early without an error when it is
-		 * interrupted, because a commit could not be undone any more.  A value
-		 * can still be kept back.  SyncRepWaitForLSN() also returns early when
-		 * synchronous_standby_names becomes empty.
-		 *
-		 * The record was written just now, so standbys that have it were
-		 * synchronous during the wait, and lsn[] is enough to see that.
-		 */
-		LWLockAcquire(SyncRepLock, LW_SHARED);
-		completed = WalSndCtl->lsn[mode] >= noop;
-		LWLockRelease(SyncRepLock);
-
-		if (completed)
+		else
 		{
-			last_wait.lsn = noop;
-			last_wait.mode = mode;
-			last_wait.good_until = wait_monotonic_time() + RELY_USECS;
-			return;
+			/*
+			 * This backend does not know how many standbys are asked for, but
+			 * WAL senders do.  They note in WalSndCtl->lsn[] how much WAL the
+			 * standbys have.  These standbys may have been replaced, unless
+			 * the WAL is newer than this call.  Hence the record.
+			 */
+			if (XLogRecPtrIsInvalid(empty_record))
+				empty_record = write_empty_record();
+			if (standbys_had(empty_record, mode))
+			{
+				last_wait.lsn = empty_record;
+				last_wait.mode = mode;
+				last_wait.good_until = wait_monotonic_time() + RELY_USECS;
+				return;
+			}
 		}
 
-		/*
-		 * When the postmaster dies, SyncRepWaitForLSN() sets ProcDiePending
-		 * but not InterruptPending, without which CHECK_FOR_INTERRUPTS() does
-		 * nothing.
-		 */
-		if (ProcDiePending)
-			InterruptPending = true;
-
-		if (InterruptPending && StandbysDefined())
-		{
-			CHECK_FOR_INTERRUPTS();
-
-			/* A cancel no longer shows, as SyncRepWaitForLSN() has seen it. */
-			ereport(ERROR,
-					(errcode(ERRCODE_QUERY_CANCELED),
-					 errmsg("canceling wait for synchronous replication"),
-					 errdetail("A standby that takes over may not know how far the sequence has advanced, so next_id() returns no ID, and later IDs may be smaller than the one given to snowflake_advance().")));
-		}
+		/* Cancel and shutdown end the wait with an error. */
+		wait_usecs(nap, WAIT_EVENT_SYNC_REP);
+		nap = Min(2 * nap, LONGEST_NAP_USECS);
 	} while (StandbysDefined());
 }
 
 /*
  * Wait until the WAL up to "lsn" is on disk and, if synchronous standbys are
  * asked for, on those.
- *
- * nextval() leaves this to the commit of the transaction that wrote the
- * record.  But other sessions take values that the record covers, and a
- * session that has nothing to commit would give them to its client before the
- * record is safe.
  */
 void
 durable_wait(XLogRecPtr lsn)

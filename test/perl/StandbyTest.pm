@@ -263,7 +263,7 @@ sub canceled_wait_is_error
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
 	cancel($session);
-	return like($session->{stderr}, qr/ERROR:  canceling wait for synchronous replication/, $name);
+	return like($session->{stderr}, qr/ERROR:  canceling statement due to user request/, $name);
 }
 
 # The primary has written less than it would if each of many calls had waited.

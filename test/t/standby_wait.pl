@@ -27,26 +27,6 @@ my $lsn = $primary->lsn('insert');
 $_->query_safe(MANY_IDS) foreach $session, $other;
 wrote_little($primary, $lsn, 'sessions share what the standby has acknowledged');
 
-# A wait holds off interrupts.
-need_record($primary);
-$session->query_safe($next);
-$session->query_safe(q{SET statement_timeout = '10ms'});
-send_sql($session, 'SELECT pg_sleep(60)');
-result($session);
-like($session->{stderr}, qr/ERROR:  canceling statement due to statement timeout/,
-	'statement_timeout works after a wait for a standby');
-$session->{stderr} = '';
-$session->query_safe('SET statement_timeout = 0');
-need_record($primary);
-$session->query_safe($next);
-send_sql($session, 'SELECT pg_sleep(60)');
-ok( $primary->poll_query_until('postgres',
-		"SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = $session->{backend}"),
-	'a statement sleeps after a wait for a standby');
-cancel($session);
-like($session->{stderr}, qr/ERROR:  canceling statement due to user request/,
-	'pg_cancel_backend() works after a wait for a standby');
-
 # The standby does not answer.
 need_record($primary);
 $standby->stop;
@@ -55,9 +35,15 @@ ok(sessions_wait_for_standby($primary, 1), 'a session that wrote a record waits 
 send_sql($other, $next);
 ok(sessions_wait_for_standby($primary, 2), 'a session that needs another\'s record waits for the standby');
 cancel($_) foreach $session, $other;
-is(scalar(grep { $_->{stderr} =~ /ERROR:  canceling wait for synchronous replication/ } $session, $other), 2,
+is(scalar(grep { $_->{stderr} =~ /ERROR:  canceling statement due to user request/ } $session, $other), 2,
 	'a canceled wait for the standby is an error');
 is($session->{stdout} . $other->{stdout}, '', 'sessions whose wait for the standby was canceled get no ID');
+$other->{stderr} = '';
+send_sql($other, "SET statement_timeout = '100ms'; $next");
+result($other);
+like($other->{stderr}, qr/ERROR:  canceling statement due to statement timeout/, 'statement_timeout ends a wait for the standby');
+$other->{stderr} = '';
+$other->query_safe('RESET statement_timeout');
 like($primary->safe_psql('postgres', "SET synchronous_commit = local; $next"), qr/^\d+$/,
 	'next_id() with synchronous_commit = local does not wait for the standby');
 
@@ -127,7 +113,7 @@ ok(sessions_wait_for_standby($primary, 1), 'a session that advances a sequence w
 send_sql($other, advance($smaller));
 ok(sessions_wait_for_standby($primary, 2), 'a session that finds the sequence advanced by another waits for the standby');
 cancel($_) foreach $session, $other;
-like($_->{stderr}, qr/ERROR:  canceling wait for synchronous replication/, 'a canceled wait to advance a sequence is an error')
+like($_->{stderr}, qr/ERROR:  canceling statement due to user request/, 'a canceled wait to advance a sequence is an error')
   foreach $session, $other;
 is($session->{stdout} . $other->{stdout}, '', 'no canceled call to advance a sequence returns');
 
