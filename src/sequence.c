@@ -15,15 +15,11 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/relation.h"
-#include "access/table.h"
 #include "access/xact.h"
 #include "catalog/dependency.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_depend.h"
-#include "catalog/pg_extension.h"
 #include "catalog/pg_sequence.h"
 #include "catalog/pg_type.h"
 #include "commands/extension.h"
@@ -32,7 +28,7 @@
 #include "storage/sinval.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
+#include "utils/catcache.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -161,42 +157,6 @@ sequence_owned_by_extension(Oid relid)
 }
 
 /*
- * The member of an extension that is the relation with this name, or
- * InvalidOid.
- */
-static Oid
-find_member(Oid extension, const char *name)
-{
-	Relation	catalog = table_open(DependRelationId, AccessShareLock);
-	ScanKeyData keys[2];
-	SysScanDesc scan;
-	HeapTuple	tuple;
-	Oid			found = InvalidOid;
-
-	ScanKeyInit(&keys[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber,
-				F_OIDEQ, ObjectIdGetDatum(ExtensionRelationId));
-	ScanKeyInit(&keys[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber,
-				F_OIDEQ, ObjectIdGetDatum(extension));
-	scan = systable_beginscan(catalog, DependReferenceIndexId, true, NULL, 2,
-							  keys);
-	while (!OidIsValid(found) && HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_depend member = (Form_pg_depend) GETSTRUCT(tuple);
-		char	   *member_name;
-
-		if (member->classid != RelationRelationId ||
-			member->deptype != DEPENDENCY_EXTENSION)
-			continue;
-		member_name = get_rel_name(member->objid);
-		if (member_name != NULL && strcmp(member_name, name) == 0)
-			found = member->objid;
-	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return found;
-}
-
-/*
  * sequence_default(), if a known sequence has been invalidated since the last
  * call.  The sequence is the extension's member of this name, whatever the
  * search path, and whatever sequence of that name somebody else has put beside
@@ -207,16 +167,28 @@ find_member(Oid extension, const char *name)
  * in sessions that have used it before.  From its next transaction on, a role
  * without a privilege on the sequence is refused, because check_privileges()
  * then asks again whether the sequence is the extension's.
+ *
+ * Look at the relations of this name rather than at the extension's members.
+ * They are few, and the answer of sequence_owned_by_extension() is kept for
+ * check_privileges(), which needs it for most roles.
  */
 Oid
 sequence_default_slow(void)
 {
 	uint64		invalidations = sequence_invalidations;
-	Oid			extension = get_extension_oid("snowflake", true);
 	Oid			sequence = InvalidOid;
+	CatCList   *list;
 
-	if (OidIsValid(extension))
-		sequence = find_member(extension, "next_id_seq");
+	AcceptInvalidationMessages();
+	list = SearchSysCacheList1(RELNAMENSP, CStringGetDatum("next_id_seq"));
+	for (int i = 0; i < list->n_members && !OidIsValid(sequence); i++)
+	{
+		Oid			relid = ((Form_pg_class) GETSTRUCT(&list->members[i]->tuple))->oid;
+
+		if (sequence_owned_by_extension(relid))
+			sequence = relid;
+	}
+	ReleaseSysCacheList(list);
 	if (!OidIsValid(sequence))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
