@@ -66,45 +66,6 @@ typedef RelFileNode RelFileLocator;
 #define ereturn(context, dummy_value, ...)	ereport(ERROR, __VA_ARGS__)
 #endif
 
-#include "utils/builtins.h"
-
-/*
- * Read a bigint as the input function of bigint does, but raise no error.
- * Returns the SQLSTATE of the error, or ERRCODE_SUCCESSFUL_COMPLETION.
- */
-static inline int
-ParseBigint(const char *text, int64 *value)
-{
-#if PG_VERSION_NUM >= 160000
-	ErrorSaveContext context = {.type = T_ErrorSaveContext};
-
-	context.details_wanted = true;
-	*value = pg_strtoint64_safe(text, (Node *) &context);
-	return context.error_occurred ? context.error_data->sqlerrcode :
-		ERRCODE_SUCCESSFUL_COMPLETION;
-#else
-	MemoryContext caller = CurrentMemoryContext;
-	volatile int sqlerrcode = ERRCODE_SUCCESSFUL_COMPLETION;
-
-	/*
-	 * It is safe to go on after the error without a subtransaction, because
-	 * pg_strtoint64() takes no lock and no other resource.
-	 */
-	PG_TRY();
-	{
-		*value = pg_strtoint64(text);
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(caller);
-		sqlerrcode = geterrcode();
-		FlushErrorState();
-	}
-	PG_END_TRY();
-	return sqlerrcode;
-#endif
-}
-
 /*
  * 17 moved the local transaction ID within PGPROC, and lets extensions name
  * their wait events.

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * encode_functions.c
- *	  SQL functions for IDs as text and IDs that do not show their order, and
- *	  input of the type snowflake.
+ *	  SQL functions for IDs as text and IDs that do not show their order.
  *
  * To this file an ID is a number: it does not know layouts or sequences.
  *
@@ -20,36 +19,10 @@
 #include "encode.h"
 #include "settings.h"
 
-PG_FUNCTION_INFO_V1(snowflake_in);
 PG_FUNCTION_INFO_V1(snowflake_to_text);
 PG_FUNCTION_INFO_V1(snowflake_from_text);
 PG_FUNCTION_INFO_V1(snowflake_obfuscate);
 PG_FUNCTION_INFO_V1(snowflake_reveal);
-
-/*
- * Input of the type snowflake.  It reads what bigint's input function reads.
- * Only its error messages differ, as they name this type.  The type's output
- * and binary functions are those of bigint.
- */
-Datum
-snowflake_in(PG_FUNCTION_ARGS)
-{
-	const char *text = PG_GETARG_CSTRING(0);
-	int64		value = 0;
-	int			sqlerrcode = ParseBigint(text, &value);
-
-	if (sqlerrcode == ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE)
-		ereturn(fcinfo->context, (Datum) 0,
-				(errcode(sqlerrcode),
-				 errmsg("value \"%s\" is out of range for type %s",
-						text, "snowflake")));
-	if (sqlerrcode != ERRCODE_SUCCESSFUL_COMPLETION)
-		ereturn(fcinfo->context, (Datum) 0,
-				(errcode(sqlerrcode),
-				 errmsg("invalid input syntax for type %s: \"%s\"",
-						"snowflake", text)));
-	PG_RETURN_INT64(value);
-}
 
 /*
  * IDs as text, and IDs that do not show their order
