@@ -574,18 +574,41 @@ CREATE CAST (double precision AS snowflake) WITH FUNCTION snowflake(double preci
 COMMENT ON CAST (double precision AS snowflake) IS
 'double precision as an ID';
 
--- The functions of bigint take a snowflake.
-CREATE CAST (snowflake AS integer) WITH FUNCTION pg_catalog.int4(bigint);
+-- Not with the functions of bigint, although these take a snowflake: pg_upgrade
+-- may create a cast before that to bigint.
+
+CREATE FUNCTION snowflake_to_integer(snowflake)
+RETURNS integer
+AS 'int84'
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_to_integer(snowflake) IS 'convert snowflake to integer';
+
+CREATE CAST (snowflake AS integer) WITH FUNCTION snowflake_to_integer(snowflake);
 
 COMMENT ON CAST (snowflake AS integer) IS
 'ID as integer';
 
-CREATE CAST (snowflake AS numeric) WITH FUNCTION pg_catalog.numeric(bigint);
+CREATE FUNCTION snowflake_to_numeric(snowflake)
+RETURNS numeric
+AS 'int8_numeric'
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_to_numeric(snowflake) IS 'convert snowflake to numeric';
+
+CREATE CAST (snowflake AS numeric) WITH FUNCTION snowflake_to_numeric(snowflake);
 
 COMMENT ON CAST (snowflake AS numeric) IS
 'ID as numeric';
 
-CREATE CAST (snowflake AS double precision) WITH FUNCTION pg_catalog.float8(bigint);
+CREATE FUNCTION snowflake_to_float8(snowflake)
+RETURNS double precision
+AS 'i8tod'
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_to_float8(snowflake) IS 'convert snowflake to double precision';
+
+CREATE CAST (snowflake AS double precision) WITH FUNCTION snowflake_to_float8(snowflake);
 
 COMMENT ON CAST (snowflake AS double precision) IS
 'ID as double precision, which rounds it';

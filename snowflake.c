@@ -177,7 +177,7 @@ make_id(FunctionCallInfo fcinfo, const int first, int nargs)
 	int64		count = 1;
 	int64		value;
 
-	for (int i = 0; i < nargs; i++)
+	for (int i = 0; i < Min(nargs, (int) lengthof(names)); i++)
 	{
 		if (unlikely(PG_ARGISNULL(first + i)))
 			settings_refuse_null(names[i], NULL);
@@ -229,9 +229,9 @@ typedef struct NextIds
 } NextIds;
 
 /*
- * The most values that next_ids() takes at a time.  Meanwhile it holds the lock
- * on the page, for which others wait, and a caller who reads only a few rows,
- * as with LIMIT, wastes the rest.  So the number is small.
+ * The most values that next_ids() takes at a time.  Meanwhile it holds the
+ * lock on the page, for which others wait, and a caller who reads only a few
+ * rows, as with LIMIT, wastes the rest.  So the number is small.
  */
 #define NEXT_IDS_BATCH		1024
 

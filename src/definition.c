@@ -336,10 +336,11 @@ definition_parse(const char *string, ParsedLayout *parsed,
 		return set_error(error, "a timestamp needs an epoch", first_start, first_length);
 
 	/*
-	 * Value 0 and a timestamp's last tick are not used.  So both a timestamp of
-	 * one bit and a layout without a timestamp have one tick.  With less than
-	 * two bits for the sequence number, one tick has a single value that can
-	 * be used, and CREATE SEQUENCE wants MAXVALUE to be larger than MINVALUE.
+	 * Value 0 and a timestamp's last tick are not used.  So both a timestamp
+	 * of one bit and a layout without a timestamp have one tick.  With less
+	 * than two bits for the sequence number, one tick has a single value that
+	 * can be used, and CREATE SEQUENCE wants MAXVALUE to be larger than
+	 * MINVALUE.
 	 */
 	if ((!has_timestamp || parsed->fields[0].bits == 1) && sequence_bits < 2)
 		return set_error(error, "there is no room for IDs", first_start, first_length);

@@ -21,8 +21,8 @@
  * model of this file, test/model/generator.pml.
  *
  * This file knows nothing of settings.  Of IDs and shards it knows only what
- * its messages say, and that value 0 is left out, because with shard 0 it would
- * make the ID 0.
+ * its messages say, and that value 0 is left out, because with shard 0 it
+ * would make the ID 0.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -276,9 +276,9 @@ log_values(KnownSequence *seq, const GeneratorSpec *spec,
  *
  * log_cnt should say how many values beyond the last one the page's record
  * covers, the one whose LSN the page has.  It is wrong if the page is a copy,
- * because that record is then of another file.  It is also wrong if that record
- * is an image of the page, because an image covers nothing beyond the last
- * value.
+ * because that record is then of another file.  It is also wrong if that
+ * record is an image of the page, because an image covers nothing beyond the
+ * last value.
  *
  * So trust log_cnt only if log_values() noted this record for this file.
  * Whoever changes the page later keeps log_cnt right, or gives the page

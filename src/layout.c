@@ -107,8 +107,8 @@ static struct
 static bool builtins_loaded = false;
 
 /*
- * A number whose lowest "bits" bits are set.  No field has 64 bits: a timestamp
- * leaves out the sign, and other fields have at most 31.
+ * A number whose lowest "bits" bits are set.  No field has 64 bits: a
+ * timestamp leaves out the sign, and other fields have at most 31.
  */
 static inline uint64
 low_bits(int bits)

@@ -38,10 +38,10 @@ PG_FUNCTION_INFO_V1(snowflake_layout_send);
  * A value of type snowflake_layout: a version, and the text that
  * layout_print() writes.
  *
- * The text is stored rather than a ParsedLayout, because it is usually shorter.
- * Length matters where a layout is a constant in a column's default.
- * PostgreSQL stores the default as text, with a decimal number for each byte of
- * the constant, and reads all these numbers whenever it plans an INSERT.
+ * The text is stored rather than a ParsedLayout, because it is usually
+ * shorter.  Length matters where a layout is a constant in a column's default.
+ * PostgreSQL stores the default as text, with a decimal number for each byte
+ * of the constant, and reads all these numbers whenever it plans an INSERT.
  */
 typedef struct StoredLayout
 {

@@ -506,8 +506,9 @@ check_privileges(KnownSequence *seq, const GeneratorSpec *spec, SequenceUse use)
 
 /*
  * Check that the current role may use a locked sequence, and that the sequence
- * serves the spec.  First check that the relation exists and is a sequence, then
- * the role's privileges.  Without these the role is told nothing else of it.
+ * serves the spec.  First check that the relation exists and is a sequence,
+ * then the role's privileges.  Without these the role is told nothing else of
+ * it.
  */
 static void
 check_locked_sequence(KnownSequence *seq, const GeneratorSpec *spec, SequenceUse use)
@@ -542,10 +543,10 @@ check_locked_sequence(KnownSequence *seq, const GeneratorSpec *spec, SequenceUse
 /*
  * Have the catalogs read again if an earlier transaction made the sequence's
  * file.  The caller begins to use the sequence in another transaction.  The
- * file needs WAL from now on, even under wal_level = minimal, and a record that
- * was written before the commit is not enough; log_values() in generator.c says
- * why.  There is no invalidation, because the catalogs do not change when a new
- * file becomes an ordinary one.
+ * file needs WAL from now on, even under wal_level = minimal, and a record
+ * that was written before the commit is not enough; log_values() in
+ * generator.c says why.  There is no invalidation, because the catalogs do not
+ * change when a new file becomes an ordinary one.
  */
 static void
 read_again_if_new(KnownSequence *seq)

@@ -26,10 +26,10 @@
 /*
  * A sequence as this backend knows it.
  *
- * A transaction locks a sequence once.  It checks a role's right to take values
- * once, unless the role or the spec changes in between, and its right to look
- * or to set a value in each call.  The members from the catalogs are valid
- * while "valid_at" equals "sequence_invalidations".
+ * A transaction locks a sequence once.  It checks a role's right to take
+ * values once, unless the role or the spec changes in between, and its right
+ * to look or to set a value in each call.  The members from the catalogs are
+ * valid while "valid_at" equals "sequence_invalidations".
  */
 typedef struct KnownSequence
 {
@@ -89,7 +89,8 @@ extern char *sequence_lock_to_alter(Oid relid, int64 *max_value);
 
 /*
  * Every call of next_id() uses these functions, so what they do in most calls
- * is inline.  What they do otherwise is in a function whose name ends in _slow.
+ * is inline.  What they do otherwise is in a function whose name ends in
+ * _slow.
  */
 
 /*

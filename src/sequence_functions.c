@@ -239,20 +239,20 @@ snowflake_sequences(PG_FUNCTION_ARGS)
 /*
  * A last value below this limit, 2^40, is taken for that of a counter of rows.
  * A counter may be beyond it, for example after a large START, and is refused
- * then.  The last value of a sequence that has followed the clock in a built-in
- * layout is above the limit: even in the one with the smallest values, "trace",
- * the clock passed it in 2004.  The values of a custom layout with long ticks
- * may be below.
+ * then.  The last value of a sequence that has followed the clock in a
+ * built-in layout is above the limit: even in the one with the smallest
+ * values, "trace", the clock passed it in 2004.  The values of a custom layout
+ * with long ticks may be below.
  */
 #define COUNTER_LIMIT		(INT64CONST(1) << 40)
 
 /*
  * Raise an error unless values of the layout may follow the sequence's last
- * value.  They may if the sequence has the layout's MAXVALUE already.  They may
- * also follow a counter of rows, because that is a small number, which the
- * clock has passed or soon will.  But if the sequence has been used for another
- * layout, its last value is a time counted from another epoch or in other
- * ticks, and may be years ahead of the clock in this layout.
+ * value.  They may if the sequence has the layout's MAXVALUE already.  They
+ * may also follow a counter of rows, because that is a small number, which the
+ * clock has passed or soon will.  But if the sequence has been used for
+ * another layout, its last value is a time counted from another epoch or in
+ * other ticks, and may be years ahead of the clock in this layout.
  */
 static void
 check_last_value(Oid sequence, const char *qualified_name,
