@@ -45,15 +45,13 @@ my %definition = (
 	hundredths => 'timestamp:42 shard:10 sequence:10 epoch:0 tick:10ms',
 	seconds => 'timestamp:35 shard:10 sequence:8 epoch:0 tick:1s');
 
-# Create a sequence, and alter it for a layout as the error says.
+# Create a sequence that serves a layout.
 sub prepare
 {
 	my ($name) = @_;
 	my $layout = $definition{$name} // $name;
 
-	sql("CREATE SEQUENCE $name");
-	my ($ret, $stdout, $stderr) = $node->psql('postgres', "SELECT next_id(0, '$name', '$layout')");
-	sql($1) if $stderr =~ /HINT: .* (SELECT snowflake_alter_sequence.*)\.$/m;
+	sql("CREATE SEQUENCE $name", "SELECT snowflake_alter_sequence('$name', '$layout')");
 	return $layout;
 }
 
@@ -123,7 +121,7 @@ my $end = sql("SELECT expires FROM snowflake_status('ending', '$definition{endin
 
 foreach my $case (
 	[ 1, 'in the last tick of a layout', 'has reached its last value, although the clock has not reached the end of the layout' ],
-	[ 0, 'in the tick after the last one', 'use another layout, with shards that no old ID has' ])
+	[ 0, 'in the tick after the last one', 'use another layout with shards that no old ID has' ])
 {
 	my ($before_end, $when, $hint) = @$case;
 
