@@ -295,45 +295,6 @@ COMMENT ON FUNCTION snowflake_max_id(timestamptz, snowflake_layout) IS
 -- Watching a sequence
 --
 
-CREATE FUNCTION snowflake_status(
-	OUT last_timestamp timestamptz,
-	OUT lead interval,
-	OUT logged_ahead interval,
-	OUT expires timestamptz)
-RETURNS record
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
-
-COMMENT ON FUNCTION snowflake_status() IS
-'last ID''s time, its lead over the clock, the time logged beyond it, and the layout''s end';
-
-CREATE FUNCTION snowflake_status(
-	sequence regclass,
-	OUT last_timestamp timestamptz,
-	OUT lead interval,
-	OUT logged_ahead interval,
-	OUT expires timestamptz)
-RETURNS record
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
-
-COMMENT ON FUNCTION snowflake_status(regclass) IS
-'last ID''s time, its lead over the clock, the time logged beyond it, and the layout''s end, of a sequence';
-
-CREATE FUNCTION snowflake_status(
-	sequence regclass,
-	layout snowflake_layout,
-	OUT last_timestamp timestamptz,
-	OUT lead interval,
-	OUT logged_ahead interval,
-	OUT expires timestamptz)
-RETURNS record
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
-
-COMMENT ON FUNCTION snowflake_status(regclass, snowflake_layout) IS
-'last ID''s time, its lead over the clock, the time logged beyond it, and the layout''s end, of a sequence in a given layout';
-
 CREATE FUNCTION snowflake_sequences(
 	sequence regclass,
 	OUT sequence regclass,

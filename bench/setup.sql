@@ -202,7 +202,7 @@ BEGIN
     END IF;
     RESET snowflake.max_lead;
     -- Those who insert rows must not wait for what was taken here.
-    PERFORM pg_sleep(extract(epoch FROM lead)) FROM snowflake_status();
+    PERFORM pg_sleep(extract(epoch FROM lead)) FROM snowflake_sequences('next_id_seq');
 END $$;
 
 -- WAL of the IDs alone.

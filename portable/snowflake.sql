@@ -820,109 +820,87 @@ COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS
 -- Watching a sequence
 --
 
-CREATE FUNCTION snowflake_read_status(
-	sequence regclass,
-	asked snowflake_parameters,
-	OUT last_timestamp timestamptz,
-	OUT lead interval,
-	OUT logged_ahead interval,
-	OUT expires timestamptz)
-RETURNS record
-LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED
-SET search_path FROM CURRENT
-AS $$
-DECLARE
-	layout constant snowflake_parameters := snowflake_check(0, sequence, asked, 'SELECT, USAGE');
-	last constant bigint := pg_sequence_last_value(sequence);
-BEGIN
-	IF last NOT BETWEEN 0 AND layout.max_value THEN
-		PERFORM snowflake_refuse_value(sequence, last, 0, layout);
-	END IF;
-
-	last_timestamp := snowflake_tick_time(layout, last >> layout.slot_bits);
-	lead := CASE WHEN last IS NOT NULL THEN greatest(last_timestamp - clock_timestamp(), '0') END;
-	logged_ahead := last_timestamp - last_timestamp;
-	expires := snowflake_tick_time(layout, layout.end_tick);
-END $$;
-
-COMMENT ON FUNCTION snowflake_read_status(regclass, snowflake_parameters) IS
-'for snowflake_status(): the status in a layout or, if that is null, in the one that the sequence serves';
-
-CREATE FUNCTION snowflake_status(
-	OUT last_timestamp timestamptz,
-	OUT lead interval,
-	OUT logged_ahead interval,
-	OUT expires timestamptz)
-RETURNS record
-LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED
-BEGIN ATOMIC
-	SELECT * FROM snowflake_read_status('next_id_seq', snowflake_parameters('instagram'));
-END;
-
-COMMENT ON FUNCTION snowflake_status() IS
-'last ID''s time, its lead over the clock, the time logged beyond it, and the layout''s end';
-
-CREATE FUNCTION snowflake_status(
-	sequence regclass,
-	OUT last_timestamp timestamptz,
-	OUT lead interval,
-	OUT logged_ahead interval,
-	OUT expires timestamptz)
-RETURNS record
-LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED
-BEGIN ATOMIC
-	SELECT * FROM snowflake_read_status(sequence, NULL);
-END;
-
-COMMENT ON FUNCTION snowflake_status(regclass) IS
-'last ID''s time, its lead over the clock, the time logged beyond it, and the end of the layout that the sequence serves';
-
-CREATE FUNCTION snowflake_status(
-	sequence regclass,
-	layout snowflake_layout,
-	OUT last_timestamp timestamptz,
-	OUT lead interval,
-	OUT logged_ahead interval,
-	OUT expires timestamptz)
-RETURNS record
-LANGUAGE sql VOLATILE STRICT PARALLEL RESTRICTED
-BEGIN ATOMIC
-	SELECT * FROM snowflake_read_status(sequence, snowflake_parameters(layout));
-END;
-
-COMMENT ON FUNCTION snowflake_status(regclass, snowflake_layout) IS
-'last ID''s time, its lead over the clock, the time logged beyond it, and the layout''s end, in a given layout';
-
--- The status, with errors as states.  It waits only briefly for a session that
--- alters the sequence.
+-- Errors become states, and a sequence that has been dropped has none.  It waits
+-- only briefly for a session that alters the sequence.
 CREATE FUNCTION snowflake_sequence_state(
 	sequence regclass,
+	asked snowflake_parameters,
+	OUT layout text,
 	OUT last_timestamp timestamptz,
 	OUT lead interval,
+	OUT expires timestamptz,
 	OUT state text)
 RETURNS record
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path FROM CURRENT
 SET lock_timeout = '100ms'
 AS $$
 DECLARE
+	p snowflake_parameters := coalesce(asked, snowflake_served_layout(
+		(SELECT seqmax FROM pg_sequence WHERE seqrelid = sequence)));
+	last bigint;
 	wait bigint;				-- microseconds
 BEGIN
-	SELECT s.last_timestamp, s.lead INTO last_timestamp, lead FROM snowflake_status(sequence) s;
-	wait := extract(epoch FROM lead) * 1000000 - snowflake_time_setting('snowflake.max_lead', '1s');
-	state := CASE WHEN pg_sequence_last_value(sequence) = (pg_sequence_parameters(sequence)).maximum_value THEN 'refuses'
-				  WHEN (lead > '0') IS NOT TRUE THEN 'ok'
-				  WHEN wait <= 0 THEN 'ahead'
-				  WHEN wait <= greatest(snowflake_time_setting('snowflake.max_wait', '5s'), 1000) THEN 'waits'
-				  ELSE 'refuses' END;
-EXCEPTION
-	WHEN insufficient_privilege THEN state := 'no privilege';
-	WHEN lock_not_available THEN state := 'waits';
-	WHEN OTHERS THEN state := 'refuses';
+	BEGIN
+		p := snowflake_check(0, sequence, asked, 'SELECT, USAGE');
+		last := pg_sequence_last_value(sequence);
+		IF last >= 0 THEN
+			last_timestamp := snowflake_tick_time(p, last >> p.slot_bits);
+			lead := greatest(last_timestamp - clock_timestamp(), '0');
+		END IF;
+		wait := extract(epoch FROM lead) * 1000000 - snowflake_time_setting('snowflake.max_lead', '1s');
+		state := CASE WHEN last NOT BETWEEN 0 AND p.max_value - 1 THEN 'refuses'
+					  WHEN (lead > '0') IS NOT TRUE THEN 'ok'
+					  WHEN wait <= 0 THEN 'ahead'
+					  WHEN wait <= greatest(snowflake_time_setting('snowflake.max_wait', '5s'), 1000) THEN 'waits'
+					  ELSE 'refuses' END;
+	EXCEPTION
+		WHEN insufficient_privilege THEN state := 'no privilege';
+		WHEN lock_not_available THEN state := 'waits';
+		WHEN undefined_table THEN RETURN;
+		WHEN OTHERS THEN state := 'refuses';
+	END;
+	layout := p.name;
+	expires := snowflake_tick_time(p, p.end_tick);
 END $$;
 
-COMMENT ON FUNCTION snowflake_sequence_state(regclass) IS
-'for snowflake_sequences(): state of a sequence, with errors as states';
+COMMENT ON FUNCTION snowflake_sequence_state(regclass, snowflake_parameters) IS
+'for snowflake_sequences(): state of a sequence in a layout or, if that is null, in the one that the sequence serves';
+
+CREATE FUNCTION snowflake_sequences(
+	sequence regclass,
+	OUT sequence regclass,
+	OUT layout text,
+	OUT last_timestamp timestamptz,
+	OUT lead interval,
+	OUT expires timestamptz,
+	OUT state text)
+RETURNS SETOF record
+LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE ROWS 1
+BEGIN ATOMIC
+	SELECT sequence, s.* FROM snowflake_sequence_state(sequence, NULL) s WHERE s.state IS NOT NULL;
+END;
+
+COMMENT ON FUNCTION snowflake_sequences(regclass) IS
+'layout of a sequence, last ID''s time, its lead over the clock, the layout''s end, and ok, ahead, waits, refuses or no privilege';
+
+CREATE FUNCTION snowflake_sequences(
+	sequence regclass,
+	layout snowflake_layout,
+	OUT sequence regclass,
+	OUT layout text,
+	OUT last_timestamp timestamptz,
+	OUT lead interval,
+	OUT expires timestamptz,
+	OUT state text)
+RETURNS SETOF record
+LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE ROWS 1
+BEGIN ATOMIC
+	SELECT sequence, s.* FROM snowflake_sequence_state(sequence, snowflake_parameters(layout)) s WHERE s.state IS NOT NULL;
+END;
+
+COMMENT ON FUNCTION snowflake_sequences(regclass, snowflake_layout) IS
+'last ID''s time of a sequence, its lead over the clock, the layout''s end, and ok, ahead, waits, refuses or no privilege, in a given layout';
 
 CREATE FUNCTION snowflake_sequences(
 	OUT sequence regclass,
@@ -934,9 +912,9 @@ CREATE FUNCTION snowflake_sequences(
 RETURNS SETOF record
 LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 10
 BEGIN ATOMIC
-	SELECT seqrelid::regclass, l.name, s.last_timestamp, s.lead, l.expires, s.state
-	FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid AND relpersistence <> 't'
-		 JOIN snowflake_layouts() l ON l.max_value = seqmax, snowflake_sequence_state(seqrelid) s;
+	SELECT found.*
+	FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid, snowflake_sequences(seqrelid::regclass) found
+	WHERE relpersistence <> 't' AND seqmax IN (SELECT max_value FROM snowflake_layouts());
 END;
 
 COMMENT ON FUNCTION snowflake_sequences() IS

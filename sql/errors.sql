@@ -18,7 +18,7 @@ SELECT * FROM error_of('SELECT next_id(5, 4294967295::oid)');
 SELECT * FROM error_of('SELECT next_id(5, ''pg_class'')');
 SELECT * FROM error_of('SELECT next_id(5, ''pg_class_oid_index'')');
 SELECT * FROM error_of('SELECT next_id(5, ''pg_roles'')');
-SELECT * FROM error_of('SELECT snowflake_status(''pg_class'')');
+SELECT sequence, layout, state FROM snowflake_sequences('pg_class');
 
 -- shard from the setting
 SELECT * FROM error_of('SELECT next_id()');
@@ -30,7 +30,7 @@ RESET snowflake.shard;
 BEGIN READ ONLY;
 SELECT * FROM error_of('SELECT next_id(5)');
 -- reading is fine
-SELECT expires FROM snowflake_status();
+SELECT expires, state <> 'refuses' AS usable FROM snowflake_sequences('next_id_seq');
 ROLLBACK;
 BEGIN;
 SELECT next_id(5) > 0;
@@ -85,7 +85,7 @@ CREATE SEQUENCE cycling CYCLE MAXVALUE 1125899906841599;
 SELECT * FROM error_of('SELECT next_id(5, ''cycling'')');
 CREATE SEQUENCE "Short" MAXVALUE 1000000;
 SELECT * FROM error_of('SELECT next_id(5, ''"Short"'')');
-SELECT * FROM error_of('SELECT snowflake_status(''"Short"'')');
+SELECT sequence, layout, state FROM snowflake_sequences('"Short"');
 CREATE SEQUENCE narrow_counter AS integer MAXVALUE 1048575;
 SELECT * FROM error_of('SELECT next_id(0, ''narrow_counter'', ''sequence:20'')');
 
@@ -143,7 +143,7 @@ EXCEPTION WHEN configuration_limit_exceeded THEN
 END $$;
 SELECT least(refusal_time(), refusal_time(), refusal_time()) < interval '100 ms' AS at_once;
 DROP FUNCTION refusal_time();
-SELECT lead > interval '3 days 1 hour' FROM snowflake_status('ahead');
+SELECT lead > interval '3 days 1 hour' AS lead, state FROM snowflake_sequences('ahead');
 -- nothing was taken
 SELECT last_value = :tick * 1024 FROM ahead;
 -- the ways out: patience, a longer lead, or setval() by the owner
@@ -172,7 +172,7 @@ SELECT sqlstate_, message FROM error_of('SELECT next_id(8191, ''ahead'')');
 SELECT sqlstate_, message FROM error_of('SELECT setval(''ahead'', 1125899906841600)');
 CREATE SEQUENCE negative MINVALUE -10 START -10 MAXVALUE 1125899906841599;
 SELECT * FROM error_of('SELECT next_id(5, ''negative'')');
-SELECT sqlstate_, message FROM error_of('SELECT snowflake_status(''negative'')');
+SELECT sequence, last_timestamp, lead, state FROM snowflake_sequences('negative');
 
 -- composing
 SELECT * FROM error_of('SELECT snowflake_id(''2011-08-24 21:07:01.720999Z'', 1, 1)');

@@ -97,17 +97,17 @@ SELECT nextval('exact') - :tick * 1024 AS value;
 SELECT log_cnt FROM exact;
 RESET snowflake.max_lead;
 
--- snowflake_status()
+-- what is shown of a sequence
 CREATE SEQUENCE fresh MAXVALUE 1125899906841599;
-SELECT last_timestamp, lead, logged_ahead, expires AT TIME ZONE 'UTC' AS expires
-FROM snowflake_status('fresh');
+SELECT last_timestamp, lead, expires AT TIME ZONE 'UTC' AS expires, state
+FROM snowflake_sequences('fresh');
 SELECT next_id(1, 'fresh') AS id \gset
-SELECT last_timestamp = snowflake_timestamp(:id) AS last, lead <= interval '1 ms' AS lead, logged_ahead
-FROM snowflake_status('fresh');
+SELECT last_timestamp = snowflake_timestamp(:id) AS last, lead <= interval '1 ms' AS lead
+FROM snowflake_sequences('fresh');
 SELECT setval('fresh', :tick * 1024) IS NOT NULL AS set;
-SELECT lead > interval '50 minutes' AND lead <= interval '1 hour' AS lead, logged_ahead
-FROM snowflake_status('fresh');
-SELECT last_timestamp > now() - interval '1 hour' AS default_sequence FROM snowflake_status();
+SELECT lead > interval '50 minutes' AND lead <= interval '1 hour' AS lead, state
+FROM snowflake_sequences('fresh');
+SELECT last_timestamp > now() - interval '1 hour' AS default_sequence FROM snowflake_sequences('next_id_seq');
 
 -- a bigserial's own sequence, and an identity column's
 CREATE TABLE albums (id bigserial PRIMARY KEY, n int);

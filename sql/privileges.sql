@@ -10,10 +10,12 @@ CREATE ROLE regress_sf_app;
 CREATE ROLE regress_sf_owner;
 CREATE SEQUENCE guarded MAXVALUE 1125899906841599;
 ALTER SEQUENCE guarded OWNER TO regress_sf_owner;
+SELECT next_id(5, 'guarded') > 0 AS taken;
 
 -- the default sequence needs no privilege but EXECUTE, and gives no other
 SET ROLE regress_sf_app;
-SELECT next_id(5) > 0, (SELECT last_timestamp IS NOT NULL FROM snowflake_status());
+SELECT next_id(5) > 0 AS taken;
+SELECT last_timestamp IS NOT NULL AS last, state <> 'no privilege' AS permitted FROM snowflake_sequences('next_id_seq');
 SELECT sqlstate_, message FROM error_of('SELECT nextval(''next_id_seq'')');
 SELECT sqlstate_, message FROM error_of('SELECT setval(''next_id_seq'', 1)');
 SELECT sqlstate_, message FROM error_of('SELECT last_value FROM next_id_seq');
@@ -21,12 +23,12 @@ SELECT sqlstate_, message FROM error_of('ALTER SEQUENCE next_id_seq RESTART');
 
 -- any other sequence needs what nextval() needs
 SELECT * FROM error_of('SELECT next_id(5, ''guarded'')');
-SELECT * FROM error_of('SELECT snowflake_status(''guarded'')');
+SELECT layout, last_timestamp, lead, state FROM snowflake_sequences('guarded');
 RESET ROLE;
 GRANT SELECT ON SEQUENCE guarded TO regress_sf_app;
 SET ROLE regress_sf_app;
 SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''guarded'')');
-SELECT expires IS NOT NULL FROM snowflake_status('guarded');
+SELECT last_timestamp IS NOT NULL AS last, state FROM snowflake_sequences('guarded');
 SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''guarded'')');
 RESET ROLE;
 REVOKE SELECT ON SEQUENCE guarded FROM regress_sf_app;
@@ -50,16 +52,21 @@ CREATE SEQUENCE hidden_cached CACHE 7 MAXVALUE 1125899906841599;
 CREATE UNLOGGED SEQUENCE hidden_unlogged MAXVALUE 1125899906841599;
 CREATE SEQUENCE hidden_counter;
 SELECT next_id(5, 'hidden', 'twitter') > 0;
+SELECT count(nextval(seq)) AS used FROM unnest(ARRAY['hidden', 'hidden_cached', 'hidden_unlogged', 'hidden_counter']::regclass[]) AS seq;
 SET ROLE regress_sf_app;
 SELECT command, sqlstate_, message, detail
 FROM unnest(ARRAY['next_id(1, %L)', 'next_id(1, %L, ''twitter'')', 'next_id(1, %L, ''timestamp:41 shard:22 epoch:0'')',
-                  'next_ids(1, 2, %L)', 'snowflake_status(%L)', 'snowflake_status(%L, ''twitter'')',
+                  'next_ids(1, 2, %L)',
                   -- also for a shard that no layout has
                   'next_id(99999, %L)', 'next_id(-1, %L, ''twitter'')', 'next_ids(99999, 2, %L)', 'next_ids(-1, 2, %L, ''twitter'')',
                   'snowflake_advance(%L, 1)', 'snowflake_advance(%L, 9223372036854775807)']) AS command,
      unnest(ARRAY['hidden', 'hidden_cached', 'hidden_unlogged', 'hidden_counter']) AS seq,
      error_of('SELECT ' || format(command, seq))
 WHERE sqlstate_ <> '42501' OR message <> 'permission denied for sequence ' || seq;
+SELECT sequence, found.layout, last_timestamp, lead, state
+FROM unnest(ARRAY['hidden', 'hidden_cached', 'hidden_unlogged', 'hidden_counter']::regclass[]) AS seq, snowflake_sequences(seq) AS found;
+SELECT sequence, found.layout, last_timestamp, lead, state
+FROM unnest(ARRAY['hidden', 'hidden_cached', 'hidden_unlogged', 'hidden_counter']::regclass[]) AS seq, snowflake_sequences(seq, 'twitter') AS found;
 -- nor of what is no sequence
 SELECT sqlstate_, message, command
 FROM unnest(ARRAY['next_id(1, ''pg_class'')', 'next_id(99999, ''pg_class'')', 'next_ids(99999, 1, ''pg_class'')', 'next_id(99999, ''pg_class'', ''twitter'')']) AS command,
@@ -169,7 +176,6 @@ CREATE SEQUENCE public.next_id_seq MAXVALUE 1125899906841599;
 SELECT * FROM error_of('SELECT next_id()');
 SELECT sqlstate_, message FROM error_of('SELECT next_id(1)');
 SELECT sqlstate_, message FROM error_of('SELECT next_ids(1, 2)');
-SELECT sqlstate_, message FROM error_of('SELECT snowflake_status()');
 SELECT is_called FROM next_id_seq;
 DROP SEQUENCE public.next_id_seq;
 SELECT * FROM error_of('SELECT next_id()');

@@ -19,7 +19,7 @@ GRANT USAGE ON SEQUENCE orders_id_seq TO regress_sf_app;
 SET ROLE regress_sf_app;
 SELECT * FROM error_of('SELECT next_id(1, ''orders_id_seq'')');
 SELECT sqlstate_ FROM error_of('SELECT next_ids(1, 10, ''orders_id_seq'')');
-SELECT sqlstate_ FROM error_of('SELECT snowflake_status(''orders_id_seq'')');
+SELECT layout, last_timestamp, state FROM snowflake_sequences('orders_id_seq');
 -- nor does one with USAGE make it serve a layout
 SELECT sqlstate_, message FROM error_of('SELECT snowflake_alter_sequence(''orders_id_seq'')');
 RESET ROLE;

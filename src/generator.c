@@ -708,12 +708,11 @@ generator_advance(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *l
 /*
  * Read a sequence's state without changing it.  Returns false if another
  * session has a lock on the sequence that conflicts with ours, as ALTER
- * SEQUENCE takes, and "policy" is LockWaitSkip.  A value that is out of range
- * for "spec" is an error.
+ * SEQUENCE takes.  A value that is out of range for "spec" is an error.
  */
 bool
 generator_status(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *limits,
-				 LockWaitPolicy policy, SequenceStatus *status)
+				 SequenceStatus *status)
 {
 	KnownSequence *seq = sequence_find(relid);
 	FormData_pg_sequence_data data;
@@ -728,7 +727,7 @@ generator_status(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *li
 	 * fails, as it does for a SELECT from the sequence.
 	 */
 	AcceptInvalidationMessages();
-	if (!sequence_lock_to_look(seq, spec, policy))
+	if (!sequence_lock_to_look(seq, spec))
 		return false;
 	page_unpin_old_file(seq);
 	data = page_read(seq);
@@ -741,7 +740,6 @@ generator_status(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *li
 
 	status->called = data.is_called;
 	status->value = data.last_value;
-	status->covered = data.last_value + data.log_cnt;
 	if (result == VALUE_AVAILABLE)
 		status->state = attempt.lead > 0 ? NEXT_CALL_AHEAD : NEXT_CALL_OK;
 	else if (result == REFUSED_AHEAD &&

@@ -33,7 +33,6 @@
 #ifndef SNOWFLAKE_GENERATOR_H
 #define SNOWFLAKE_GENERATOR_H
 
-#include "nodes/lockoptions.h"
 #include "sequence.h"
 
 /*
@@ -68,8 +67,6 @@ typedef struct SequenceStatus
 	NextCall	state;
 	bool		called;			/* is_called on the page */
 	int64		value;			/* last_value on the page */
-	int64		covered;		/* the last covered value, if log_cnt on the
-								 * page is right */
 } SequenceStatus;
 
 #pragma GCC visibility push(hidden)
@@ -81,7 +78,7 @@ extern int64 generator_next(Oid relid, const GeneratorSpec *spec,
 extern void generator_advance(Oid relid, const GeneratorSpec *spec,
 							  const GeneratorLimits *limits, int64 value);
 extern bool generator_status(Oid relid, const GeneratorSpec *spec,
-							 const GeneratorLimits *limits, LockWaitPolicy policy,
+							 const GeneratorLimits *limits,
 							 SequenceStatus *status);
 #pragma GCC visibility pop
 

@@ -605,9 +605,8 @@ sequence_lock_and_check(KnownSequence *seq, const GeneratorSpec *spec, SequenceU
 
 /*
  * Lock a sequence to look at it, and check that the current role may do so.
- * Returns false if another session has a lock on the sequence that conflicts
- * with ours, as ALTER SEQUENCE takes, and "policy" is LockWaitSkip; with
- * LockWaitBlock, wait for that session.
+ * Does not wait: returns false if another session has a lock on the sequence
+ * that conflicts with ours, as ALTER SEQUENCE takes.
  *
  * The caller releases the lock by sequence_unlock_after_look(), so that a look
  * at all sequences of a database does not fill PostgreSQL's table of locks.
@@ -615,12 +614,9 @@ sequence_lock_and_check(KnownSequence *seq, const GeneratorSpec *spec, SequenceU
  * subtransaction releases the lock.
  */
 bool
-sequence_lock_to_look(KnownSequence *seq, const GeneratorSpec *spec,
-					  LockWaitPolicy policy)
+sequence_lock_to_look(KnownSequence *seq, const GeneratorSpec *spec)
 {
-	if (policy == LockWaitBlock)
-		LockRelationOid(seq->relid, RowExclusiveLock);
-	else if (!ConditionalLockRelationOid(seq->relid, RowExclusiveLock))
+	if (!ConditionalLockRelationOid(seq->relid, RowExclusiveLock))
 		return false;
 
 	/* In a transaction that takes values, lock_sequence() has done this. */

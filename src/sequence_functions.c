@@ -12,7 +12,6 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "access/xact.h"
 #include "catalog/dependency.h"
 #include "executor/spi.h"
@@ -34,7 +33,6 @@
 #include "page.h"
 #include "settings.h"
 
-PG_FUNCTION_INFO_V1(snowflake_status);
 PG_FUNCTION_INFO_V1(snowflake_sequences);
 PG_FUNCTION_INFO_V1(snowflake_alter_sequence);
 PG_FUNCTION_INFO_V1(snowflake_advance);
@@ -60,55 +58,6 @@ lead_datum(const Layout *layout, const SequenceStatus *status)
 	int64		lead = last_time(layout, status) - GetCurrentTimestamp();
 
 	return interval_datum(Max(lead, 0));
-}
-
-/*
- * snowflake_status(): the time of the sequence's last ID, how far that time is
- * ahead of the clock, how much further the WAL covers the sequence, and the
- * time at which the layout ends.
- *
- * All four are NULL in a layout without a clock.  The first three are NULL
- * before the first ID, and the last one is NULL in a layout whose timestamp
- * wraps around.
- */
-Datum
-snowflake_status(PG_FUNCTION_ARGS)
-{
-	Oid			sequence = PG_NARGS() > 0 ? PG_GETARG_OID(0) :
-		sequence_default();
-	const Layout *layout = PG_NARGS() > 1 ?
-		layout_type_argument(fcinfo, 1) :
-		layout_type_find_served(sequence_read_max_value(sequence));
-	SequenceStatus status;
-	TupleDesc	tupdesc;
-	Datum		values[4];
-	bool		nulls[4] = {true, true, true, true};
-	GeneratorLimits limits = settings_limits();
-
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-
-	(void) generator_status(sequence, &layout->spec, &limits, LockWaitBlock, &status);
-
-	if (status.called && layout->has_clock)
-	{
-		int64		tick = status.value / layout->spec.slots;
-		int64		covered_tick = status.covered / layout->spec.slots;
-
-		values[0] = TimestampTzGetDatum(last_time(layout, &status));
-		values[1] = lead_datum(layout, &status);
-		values[2] = interval_datum((covered_tick - tick) * layout->spec.tick_usecs);
-		nulls[0] = nulls[1] = nulls[2] = false;
-	}
-
-	if (layout->has_time)
-	{
-		values[3] = TimestampTzGetDatum(layout_end_time(layout));
-		nulls[3] = false;
-	}
-
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
-													  values, nulls)));
 }
 
 /*
@@ -157,7 +106,7 @@ state_without_error(Oid sequence, const GeneratorSpec *spec, SequenceStatus *sta
 
 	PG_TRY();
 	{
-		if (!generator_status(sequence, spec, &limits, LockWaitSkip, status))
+		if (!generator_status(sequence, spec, &limits, status))
 			status->state = NEXT_CALL_WAITS;
 		state = states[status->state];
 		ReleaseCurrentSubTransaction();

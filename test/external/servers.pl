@@ -380,7 +380,7 @@ ok($node{s4}->poll_query_until('app', "SELECT count(*) > $before + 200 FROM shar
 	(my $compare_hub = $compare) =~ s/\bs1 s4\b/s1 s4 hub/ or die 'no servers to compare';
 	is((run_command([ 'bash', '-c', $compare_hub ]))[0], '', 'the subscriber has all rows of the shard before it takes them from the new server');
 	# A sequence that has made no ID has no time.
-	my ($time) = map { $_->{code} =~ /^(SELECT .*snowflake_status.*) \\gset$/m } @steps;
+	my ($time) = map { $_->{code} =~ /^(SELECT .*\nFROM snowflake_sequences.*) \\gset$/m } @steps;
 	on('s4', q{CREATE SEQUENCE unused_seq; SELECT snowflake_alter_sequence('unused_seq')});
 	my $unused = on('s4', $time =~ s/'shard5\.photos_id_seq'/'unused_seq'/r);
 	is(on('s4', "SELECT snowflake_advance('unused_seq', $unused)"), '', 'a sequence that has made no ID is moved, too');

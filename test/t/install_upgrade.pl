@@ -94,7 +94,7 @@ my $calls = q{
 	SELECT snowflake_obfuscate(4034545001571554305, 1), snowflake_reveal(snowflake_obfuscate(4034545001571554305, 1), 1);
 	SELECT snowflake_to_text(4034545001571554305, 'base62'), snowflake_from_text('4o2G3FeQpNJ');
 	SELECT name, definition, shards FROM snowflake_layouts() WHERE name = 'twitter';
-	SELECT expires AT TIME ZONE 'UTC' FROM snowflake_status();
+	SELECT expires AT TIME ZONE 'UTC' FROM snowflake_sequences('next_id_seq');
 	CREATE SEQUENCE altered; SELECT snowflake_alter_sequence('altered', 'discord');
 	SELECT sequence, layout, state FROM snowflake_sequences() ORDER BY 1::text;
 	SELECT 'Twitter'::snowflake_layout};

@@ -99,7 +99,7 @@ foreach my $name (qw(instagram twitter discord shardingsphere sonyflake mastodon
 		my $layout = $definition{$name} // $name;
 
 		sql("ALTER SEQUENCE $name RESTART");
-		my $end = sql("SELECT expires FROM snowflake_status('$name', '$layout')");
+		my $end = sql("SELECT expires FROM snowflake_sequences('$name', '$layout')");
 		set_clock($node, sql("SELECT to_char('$end'::timestamptz - interval '1 hour', '$format')"));
 		my ($ret, $id, $stderr) = $node->psql('postgres', "\\set VERBOSITY verbose\nSELECT next_id(0, '$name', '$layout')");
 		like($stderr, qr/\bWARNING:  01000: layout "[^"]*" ends at \Q$end\E/m, "next_id() warns of the end of a layout: $name");
@@ -117,7 +117,7 @@ foreach my $name (qw(instagram twitter discord shardingsphere sonyflake mastodon
 # values.  The hint tells a clock past the end from a sequence that got there too early.
 $definition{ending} = 'timestamp:20 shard:10 sequence:2 epoch:2026-01-01T00:00:00Z tick:1s';
 my $ending = "SELECT next_id(0, 'ending', '" . prepare('ending') . "')";
-my $end = sql("SELECT expires FROM snowflake_status('ending', '$definition{ending}')");
+my $end = sql("SELECT expires FROM snowflake_sequences('ending', '$definition{ending}')");
 
 foreach my $case (
 	[ 1, 'in the last tick of a layout', 'has reached its last value, although the clock has not reached the end of the layout' ],

@@ -96,7 +96,7 @@ is($node->safe_psql('elsewhere', q{
 		SELECT "Other Ids".snowflake_shard("Other Ids".next_id()),
 		       "Other Ids".snowflake_timestamp("Other Ids".next_id(5)) BETWEEN now() AND clock_timestamp(),
 		       (SELECT count(DISTINCT i) FROM "Other Ids".next_ids(5, 3000) i),
-		       (SELECT last_timestamp >= now() FROM "Other Ids".snowflake_status()), (SELECT is_called FROM next_id_seq)}),
+		       (SELECT last_timestamp >= now() FROM "Other Ids".snowflake_sequences('"Other Ids".next_id_seq')), (SELECT is_called FROM next_id_seq)}),
 	'7|t|3000|t|f', 'no search path makes the functions use objects of other schemas');
 is($node->safe_psql('elsewhere', q{
 		SET search_path = trap, pg_catalog;

@@ -171,7 +171,7 @@ sub pgbench
 	my $load = pgbench([ 'advance', 'roll_back', 'insert' ], \my $errors, '-c', 8, '-t', 500);
 
 	ok($load->finish, 'each of eight sessions that advance a sequence at once gets a larger ID from it') or note($errors);
-	is($node->safe_psql('postgres', q{SELECT lead < '1 day' FROM snowflake_status('used')}), 't', 'their IDs were within a day of the clock');
+	is($node->safe_psql('postgres', q{SELECT lead < '1 day' FROM snowflake_sequences('used')}), 't', 'their IDs were within a day of the clock');
 }
 
 # --- a sequence that was rewritten in the same transaction ---------------------
@@ -229,7 +229,7 @@ is($node->safe_psql('postgres', "SELECT max(id) = $last FROM other_photos"), 't'
 
 $node->safe_psql('postgres', "$set_back COMMIT");
 crash_and_start($node);
-is($node->safe_psql('postgres', q{SELECT lead < '11 min' FROM snowflake_status()}), 't',
+is($node->safe_psql('postgres', q{SELECT lead < '11 min' FROM snowflake_sequences('next_id_seq')}), 't',
 	'a crash after the commit does not undo that the sequence was set back');
 my $count = $node->safe_psql('postgres', 'SELECT count(*) FROM other_photos');
 $node->append_conf('postgresql.conf', "snowflake.max_lead = '1h'\n");

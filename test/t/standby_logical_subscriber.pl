@@ -35,7 +35,7 @@ $publisher->wait_for_catchup('s');
 
 is($subscriber->safe_psql('postgres', 'SELECT snowflake_shard(id), count(*) FROM photos GROUP BY 1 ORDER BY 1'),
 	"5|201\n6|100", 'a subscriber has the publisher\'s rows beside its own');
-is($subscriber->safe_psql('postgres', q{SELECT lead < interval '1 hour' FROM snowflake_status()}),
+is($subscriber->safe_psql('postgres', q{SELECT lead < interval '1 hour' FROM snowflake_sequences('next_id_seq')}),
 	't', 'replicated rows leave the subscriber\'s sequence where it is');
 is( $subscriber->safe_psql('postgres', qq{
 		UPDATE photos SET n = 2 WHERE id = $ahead RETURNING snowflake_timestamp(id) > now() + interval '1 hour'}),

@@ -25,8 +25,8 @@ CREATE VIEW smith.fields AS SELECT p.*, f.* FROM smith.photos p, snowflake_field
 CREATE VIEW smith.batch AS SELECT p.layout, n AS id FROM smith.photos p, next_ids(p.shard, p.number, p.sequence) n;
 CREATE VIEW smith.batch_of_layout AS
 	SELECT p.layout, n::snowflake AS flake FROM smith.photos p, next_ids(p.shard, p.number, p.sequence, 'instagram') n;
-CREATE VIEW smith.status AS SELECT p.layout, s.* FROM smith.photos p, snowflake_status(p.sequence) s;
-CREATE VIEW smith.status_by_layout AS SELECT p.layout, s.* FROM smith.photos p, snowflake_status(p.sequence, 'instagram') s;
+CREATE VIEW smith.status AS SELECT s.* FROM smith.photos p, snowflake_sequences(p.sequence) s;
+CREATE VIEW smith.status_by_layout AS SELECT s.* FROM smith.photos p, snowflake_sequences(p.sequence, p.layout) s;
 CREATE VIEW smith.sequences AS SELECT * FROM snowflake_sequences();
 CREATE VIEW smith.decoded AS
 	SELECT layout, snowflake_timestamp(id) AS timestamp, snowflake_shard(id) AS shard, snowflake_sequence_number(id) AS sequence,
