@@ -180,7 +180,7 @@ make_id(FunctionCallInfo fcinfo, const int first, int nargs)
 	for (int i = 0; i < Min(nargs, (int) lengthof(names)); i++)
 	{
 		if (unlikely(PG_ARGISNULL(first + i)))
-			settings_refuse_null(names[i], NULL);
+			argument_refuse_null(names[i], NULL);
 	}
 
 	shard = nargs > 0 ? PG_GETARG_INT64(first) : settings_shard();
@@ -196,7 +196,7 @@ make_id(FunctionCallInfo fcinfo, const int first, int nargs)
 			layout = layout_type_find_served(sequence_lock_and_get_max_value(sequence));
 		else if (first == 0)
 			layout = layout_type_argument(fcinfo, 2);
-		else
+		else					/* whose fn_extra is not the layout */
 			layout = layout_type_find(PG_GETARG_DATUM(first + 2));
 	}
 
@@ -229,9 +229,9 @@ typedef struct NextIds
 } NextIds;
 
 /*
- * The most values that next_ids() takes at a time.  Meanwhile it holds the
- * lock on the page, for which others wait, and a caller who reads only a few
- * rows, as with LIMIT, wastes the rest.  So the number is small.
+ * The most values that next_ids() takes at a time.  A larger batch would use
+ * up max_lead at once, so that others would wait for the clock, and a caller
+ * who reads only a few rows, as with LIMIT, would waste more of it.
  */
 #define NEXT_IDS_BATCH		1024
 
@@ -255,7 +255,7 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 			{"shard", "count", "sequence", "layout"};
 
 			if (PG_ARGISNULL(i))
-				settings_refuse_null(names[i], NULL);
+				argument_refuse_null(names[i], NULL);
 		}
 		count = PG_GETARG_INT64(1);
 		if (count < 1)

@@ -320,9 +320,6 @@ BEGIN
 		ELSE
 			detail := format('The sequence has MAXVALUE %s, but a sequence for this layout has MAXVALUE %s.',
 							 seq.maximum_value, asked.max_value);
-			IF sequence = 'next_id_seq'::regclass THEN
-				hint := format('Use ALTER SEQUENCE %s MAXVALUE %s.', qualified, asked.max_value);
-			END IF;
 		END IF;
 	ELSIF seq.increment <> 1 THEN
 		detail := format('The sequence has INCREMENT %s.', seq.increment);
@@ -333,6 +330,9 @@ BEGIN
 	ELSE
 		PERFORM snowflake_check_shard(shard, asked);
 		RETURN asked;
+	END IF;
+	IF hint IS NULL AND sequence = 'next_id_seq'::regclass AND served IS NULL THEN
+		hint := format('Use ALTER SEQUENCE %s MAXVALUE %s.', qualified, (snowflake_parameters('instagram')).max_value);
 	END IF;
 	IF hint IS NULL THEN
 		-- A column that owns the sequence needs its numbers.
@@ -407,7 +407,7 @@ BEGIN
 						 (SELECT relname FROM pg_class WHERE oid = sequence), justify_hours(lead * us)),
 		DETAIL = format('The next ID would have the time %s; the clock says %s. "snowflake.max_lead" allows %s, and "snowflake.max_wait" allows waiting for %s.',
 						now + lead * us, now, justify_hours(max_lead * us), justify_hours(max_wait * us)),
-		HINT = format('Correct the clock if it is wrong. If no row has a future-dated ID, because nextval(), setval() or snowflake_advance() moved the sequence ahead, its owner can set it back with ALTER SEQUENCE ... RESTART and snowflake_advance(). Otherwise wait for the clock to catch up%s.',
+		HINT = format('Correct the clock if it is wrong. If nextval(), setval() or snowflake_advance() moved the sequence ahead and no row has a future-dated ID, the owner can set it back with ALTER SEQUENCE ... RESTART, and then advance it to the largest ID with snowflake_advance(). Otherwise wait for the clock to catch up%s.',
 					  CASE WHEN lead > 86400000000 THEN ', or use a new sequence with a new shard'
 					  ELSE ', or raise "snowflake.max_lead" until it has' END);
 END $$;
@@ -1151,7 +1151,7 @@ BEGIN
 	IF id < 0 THEN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('ID %s has no text form', id),
-			DETAIL = 'IDs with a text form are 0 to 9223372036854775807.';
+			DETAIL = 'Numbers with a text form are 0 to 9223372036854775807.';
 	END IF;
 
 	LOOP

@@ -55,7 +55,7 @@ FROM unnest(ARRAY[
     'timestamp:41 epoch:1900-02-29T00:00:00Z', 'timestamp:41 epoch:2020-04-31T00:00:00Z',
     'timestamp:41 epoch:2020-01-01T24:00:00Z', 'timestamp:41 epoch:2020-01-01T00:00:60Z',
     'timestamp:41 epoch:2020-01-01T00:00:00.0001Z', 'timestamp:41 epoch:2020-01-01T00:00:00.Z',
-    'timestamp:41 epoch:2020-01-01T00:00:00+16', 'timestamp:41 epoch:2020-01-01T00:00:00+01:60',
+    'timestamp:41 epoch:2020-01-01T00:00:00+16', 'timestamp:41 epoch:0999-01-01T00:00:00Z', 'timestamp:41 epoch:2020-01-01T00:00:00+01:60',
     'timestamp:41 epoch:2020-01-01T00:00:00Zulu', 'timestamp:41 epoch:0000-01-01T00:00:00Z',
     'timestamp:41 epoch:9999-12-31T23:59:59-01'
 ]) WITH ORDINALITY AS l (layout, n),

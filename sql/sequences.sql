@@ -103,6 +103,7 @@ SELECT next_id(5, 'views_id_seq') > :last AS repaired;
 SELECT next_id(5) AS last \gset
 ALTER SEQUENCE next_id_seq NO MAXVALUE;
 SELECT sqlstate_, message, hint FROM error_of('SELECT next_id(5)');
+SELECT sqlstate_, message, hint FROM error_of('SELECT next_id(5, ''next_id_seq'')');
 ALTER SEQUENCE public.next_id_seq MAXVALUE 1125899906841599;
 SELECT next_id(5) > :last AS repaired;
 DROP SEQUENCE views_id_seq;

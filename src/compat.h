@@ -117,10 +117,9 @@ typedef RelFileNode RelFileLocator;
  * While the byte is 0, this backend's own copy of the setting answers, as it
  * does in SyncRepWaitForLSN() of the later releases.  In these, 0 means that
  * the server has just started and the checkpointer has not read the setting
- * yet.  In the earlier ones, it can also mean that the setting is empty.  Then
- * the copy is empty, too, unless it is out of date.  So while a reload is
- * pending, the answer is no, which is wrong if the checkpointer has not read
- * the setting.
+ * yet.  In the earlier releases, 0 can also mean that the setting is empty, so
+ * there an out-of-date copy is not believed: while a reload is pending, the
+ * answer is no.  That is wrong if the checkpointer has not read the setting.
  */
 static inline bool
 StandbysDefined(void)

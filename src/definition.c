@@ -3,9 +3,9 @@
  * definition.c
  *	  The text of a layout's definition: reading and printing it.
  *
- * Like layout.c, this file can be built and fuzzed on its own.  It does not
- * know the built-in layouts, nor how IDs are composed.  It only checks that a
- * definition leaves room for IDs.
+ * Like layout.c, this file can be built and fuzzed without a server.  It does
+ * not know the built-in layouts, nor how IDs are composed.  It only checks
+ * that a definition leaves room for IDs.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -88,8 +88,9 @@ parse_number(const char *string, int length, int64 max, int64 *number)
 
 /*
  * Read an ISO 8601 time, such as 2020-01-01T00:00:00.123+05:30, as
- * milliseconds since 1970.  The fraction is optional and has at most three
- * digits other than zeros at its end.  The zone is Z or an offset.
+ * milliseconds since 1970.  The year is 1000 or later, because C libraries
+ * print earlier ones in different ways.  The fraction is optional and has at
+ * most three digits other than zeros at its end.  The zone is Z or an offset.
  */
 static bool
 parse_iso_time(const char *string, int length, int64 *msecs)
@@ -113,7 +114,7 @@ parse_iso_time(const char *string, int length, int64 *msecs)
 	 * shows whether the text is the usual one of this time.
 	 */
 	rest = strptime(text, format, &time);
-	if (rest == NULL)
+	if (rest == NULL || time.tm_year < 1000 - 1900)
 		return false;
 	*msecs = (int64) timegm(&time) * 1000;
 	if (strftime(printed, sizeof(printed), format, &time) != (size_t) (rest - text) ||
@@ -286,7 +287,7 @@ definition_parse(const char *string, ParsedLayout *parsed,
 			epoch_length = length;
 			if (!parse_epoch(string + colon + 1, end - colon - 1,
 							 &parsed->epoch))
-				return set_error(error, "an epoch is a number of milliseconds since 1970, or a time like 2020-01-01T00:00:00.000Z, with Z or an offset, of the years 1 to 9999",
+				return set_error(error, "an epoch is a number of milliseconds since 1970, or a time like 2020-01-01T00:00:00.000Z, with Z or an offset, of the years 1000 to 9999",
 								 start, length);
 		}
 		else if (word_is(string + start, colon - start, "tick"))
@@ -336,11 +337,10 @@ definition_parse(const char *string, ParsedLayout *parsed,
 		return set_error(error, "a timestamp needs an epoch", first_start, first_length);
 
 	/*
-	 * Value 0 and a timestamp's last tick are not used.  So both a timestamp
-	 * of one bit and a layout without a timestamp have one tick.  With less
-	 * than two bits for the sequence number, one tick has a single value that
-	 * can be used, and CREATE SEQUENCE wants MAXVALUE to be larger than
-	 * MINVALUE.
+	 * A timestamp of one bit has one tick, because its last one is not used,
+	 * and so has a layout without a timestamp.  Without value 0, a tick of
+	 * less than two bits then has at most one value, and CREATE SEQUENCE wants
+	 * MAXVALUE to be larger than MINVALUE.
 	 */
 	if ((!has_timestamp || parsed->fields[0].bits == 1) && sequence_bits < 2)
 		return set_error(error, "there is no room for IDs", first_start, first_length);

@@ -34,9 +34,8 @@
 #include "wait.h"
 
 /*
- * How long a call that waits for standbys sleeps before it looks for the first
- * and for the second time.  Each further sleep is twice as long as the last
- * one.
+ * A call that waits for standbys looks at once, and again after the first nap.
+ * Each further nap is twice as long as the last one, up to the longest.
  */
 #define FIRST_NAP_USECS		INT64CONST(100)
 #define LONGEST_NAP_USECS	INT64CONST(100000)
@@ -47,7 +46,10 @@
  */
 #define RELY_USECS			INT64CONST(10000)
 
-/* What they had, and up to which wait_monotonic_time() that counts */
+/*
+ * The WAL that standbys were last found to have, and the wait_monotonic_time()
+ * until which this backend relies on that
+ */
 static struct
 {
 	XLogRecPtr	lsn;

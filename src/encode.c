@@ -256,9 +256,9 @@ permute(int64 id, int64 key, bool inverse)
 }
 
 /*
- * The number that the permutation selected by "key" puts in the place of an
- * ID, and the ID in whose place it puts a number.  The caller has checked that
- * the argument is positive.
+ * encode_obfuscate(): the number that takes an ID's place under "key".
+ * encode_reveal(): the ID whose place a number has taken.  The caller has
+ * checked that the argument is positive.
  */
 int64
 encode_obfuscate(int64 id, int64 key)

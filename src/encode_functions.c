@@ -58,7 +58,7 @@ snowflake_to_text(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("ID %lld has no text form", (long long) id),
-				 errdetail("IDs with a text form are 0 to %lld.",
+				 errdetail("Numbers with a text form are 0 to %lld.",
 						   (long long) PG_INT64_MAX)));
 
 	length = encode_write(encoding, id, string);
@@ -96,7 +96,7 @@ snowflake_obfuscate(PG_FUNCTION_ARGS)
 {
 	int64		id = PG_GETARG_INT64(0);
 
-	settings_check_id(id);
+	argument_check_id(id);
 	PG_RETURN_INT64(encode_obfuscate(id, PG_GETARG_INT64(1)));
 }
 
@@ -105,6 +105,6 @@ snowflake_reveal(PG_FUNCTION_ARGS)
 {
 	int64		id = PG_GETARG_INT64(0);
 
-	settings_check_id(id);
+	argument_check_id(id);
 	PG_RETURN_INT64(encode_reveal(id, PG_GETARG_INT64(1)));
 }

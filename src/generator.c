@@ -20,9 +20,7 @@
  * with "Step", such as "Step LOCK", give the name that the place has in the
  * model of this file, test/model/generator.pml.
  *
- * This file knows nothing of settings.  Of IDs and shards it knows only what
- * its messages say, and that value 0 is left out, because with shard 0 it
- * would make the ID 0.
+ * Of settings, IDs and shards this file knows only what its messages say.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -160,8 +158,8 @@ next_value(const FormData_pg_sequence_data *data, const GeneratorSpec *spec,
 		return REFUSED_OUT_OF_RANGE;
 
 	/*
-	 * Value 0 is never taken, because the ID made of value 0 and shard 0 would
-	 * be 0, and IDs are positive.
+	 * Value 0 is never taken: in most layouts, the ID made of value 0 and
+	 * shard 0 would be 0, and IDs are positive.
 	 */
 	if (data->is_called || value == 0)
 		value++;
@@ -274,11 +272,11 @@ log_values(KnownSequence *seq, const GeneratorSpec *spec,
 /*
  * May this backend trust log_cnt?
  *
- * log_cnt should say how many values beyond the last one the page's record
- * covers, the one whose LSN the page has.  It is wrong if the page is a copy,
- * because that record is then of another file.  It is also wrong if that
- * record is an image of the page, because an image covers nothing beyond the
- * last value.
+ * The page's record is the one whose LSN the page has.  log_cnt should say how
+ * many values beyond last_value that record covers.  It is wrong if the page
+ * is a copy, because that record is then of another file.  It is also wrong if
+ * that record is an image of the page, because an image covers nothing beyond
+ * the last value.
  *
  * So trust log_cnt only if log_values() noted this record for this file.
  * Whoever changes the page later keeps log_cnt right, or gives the page
@@ -290,9 +288,10 @@ log_values(KnownSequence *seq, const GeneratorSpec *spec,
  *
  * An LSN comes again only after a crash.  Recovery replays the record that the
  * page's note is about, which clears the note, unless the record is before the
- * redo pointer.  That argument needs the WAL from which the page was written.
- * Somebody may have put an older page or other WAL in its place while the
- * server was down, so do not trust the note of an earlier start of the server.
+ * redo pointer.  This holds only if recovery reads the WAL that was written
+ * with the page.  Somebody may have put an older page or other WAL in its
+ * place while the server was down, so do not trust the note of an earlier
+ * start of the server.
  */
 static inline bool
 log_cnt_is_valid(const KnownSequence *seq, Page page)
@@ -468,7 +467,7 @@ report_refusal(KnownSequence *seq, const GeneratorSpec *spec,
 							   timestamp_string(attempt->now),
 							   interval_string(limits->max_lead),
 							   interval_string(limits->max_wait)),
-					 errhint("Correct the clock if it is wrong. If no row has a future-dated ID, because nextval(), setval() or snowflake_advance() moved the sequence ahead, its owner can set it back with ALTER SEQUENCE ... RESTART and snowflake_advance(). Otherwise wait for the clock to catch up%s.",
+					 errhint("Correct the clock if it is wrong. If nextval(), setval() or snowflake_advance() moved the sequence ahead and no row has a future-dated ID, the owner can set it back with ALTER SEQUENCE ... RESTART, and then advance it to the largest ID with snowflake_advance(). Otherwise wait for the clock to catch up%s.",
 							 attempt->lead > USECS_PER_DAY ?
 							 ", or use a new sequence with a new shard" :
 							 ", or raise \"snowflake.max_lead\" until it has")));

@@ -23,8 +23,8 @@
  *	file		the file on disk that has the sequence's page; commands that
  *				rewrite the sequence, such as ALTER SEQUENCE ... RESTART, give
  *				it another one
- *	first touch	a backend's first use of a file, when it cannot know yet
- *				whether what the page says of covered values is true
+ *	note		a RecordNote (page.h), which says that log_cnt on the page
+ *				counts values that a WAL record of this file covers
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -42,9 +42,10 @@ typedef struct GeneratorLimits
 {
 	int64		max_lead;		/* how far a value's time may be ahead of the
 								 * clock */
-	int64		max_wait;		/* how long a call may wait until it is not.
-								 * Does not limit a wait for the next tick
-								 * alone, unless the clock has stopped. */
+	int64		max_wait;		/* how long a call may wait until the value's
+								 * time is within max_lead.  Does not limit a
+								 * wait for the next tick alone, unless the
+								 * clock has stopped. */
 } GeneratorLimits;
 
 /*

@@ -5,9 +5,9 @@
  *	  taking them apart, and finding the IDs of a time.
  *
  * Results depend on the arguments alone.  The functions read no clock,
- * sequence or setting, and do not report errors.  So this file can be built
- * and fuzzed on its own.  Its only state is the table of the built-in layouts,
- * which is filled at the first use.
+ * sequence or setting, and do not report errors.  So this file and
+ * definition.c can be built and fuzzed without a server.  Its only state is
+ * the table of the built-in layouts, which is filled at the first use.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -33,11 +33,11 @@
 
 /*
  * An ID of the layout "decimal" is made of decimal digits.  The last five are
- * the number of a "launch", of a program that makes IDs, and take the place of
- * a shard.  The five before them are the number of a "generator", and the
- * others are a counter.  The largest counter is the largest for which all
- * launches and generators fit into a bigint: 2^63 / 10^10, rounded down, less
- * one.
+ * the number of a "launch", which is one start of a program that makes IDs,
+ * and take the place of a shard.  The five before them are the number of a
+ * "generator", and the others are a counter.  The largest counter is the
+ * largest for which all launches and generators fit into a bigint: 2^63 /
+ * 10^10, rounded down, less one.
  */
 #define DECIMAL_LAUNCHES	100000
 #define DECIMAL_GENERATORS	100000
@@ -107,8 +107,9 @@ static struct
 static bool builtins_loaded = false;
 
 /*
- * A number whose lowest "bits" bits are set.  No field has 64 bits: a
- * timestamp leaves out the sign, and other fields have at most 31.
+ * A number whose lowest "bits" bits are set.  Never called with 64: of a
+ * timestamp that fills the ID, the top bit is left out before, and other
+ * fields have at most 31 bits.
  */
 static inline uint64
 low_bits(int bits)
@@ -250,9 +251,9 @@ layout_count_builtins(void)
 }
 
 /*
- * The definition of a built-in layout.  Returns the definition as a text, or
- * the layout's name if it cannot be written as fields.  layout_parse() reads
- * both.
+ * Set *parsed to what a built-in layout's definition says, and return its
+ * text, or the layout's name if it cannot be written as fields.
+ * layout_parse() reads both.
  */
 const char *
 layout_get_builtin(int index, ParsedLayout *parsed)
@@ -291,8 +292,8 @@ layout_of_max_value(int64 max_value)
  *
  * The last tick of the timestamp's field is not used, so that layout_min_id()
  * can return a number larger than every ID.  Ticks whose time a timestamptz
- * cannot hold are not used either.  A timestamp that wraps around has no such
- * ends.
+ * cannot hold are not used either.  A timestamp that wraps around has only
+ * the second of these ends.
  */
 static void
 derive_from_bits(Layout *layout, const ParsedLayout *parsed)

@@ -218,9 +218,9 @@ page_last_value(Oid relid, bool *called)
 	FormData_pg_sequence_data data;
 
 	/*
-	 * The caller need not have had the sequence checked, so the file in "seq"
-	 * may be out of date.  Make page_pin() take the file from the catalogs, as
-	 * it does if it knows of no buffer.
+	 * The sequence may not have been checked in this transaction, so the file
+	 * in "seq" may be out of date.  Make page_pin() take the file from the
+	 * catalogs, as it does if it knows of no buffer.
 	 */
 	page_unpin();
 	seq->buffer = InvalidBuffer;

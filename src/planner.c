@@ -22,12 +22,14 @@
  * because that is how COPY has its defaults planned.  Queries keep next_id()
  * as it is.
  *
- * An estimate of how many rows a condition selects is no query either, and
- * evaluates STABLE functions whose arguments are constants.  VALUE keeps it
+ * When the planner estimates how many rows a condition selects, it simplifies
+ * the condition without a query, too, and evaluates STABLE functions whose
+ * arguments are constants.  VALUE keeps it
  * from evaluating this one.  In a domain's CHECK, VALUE stands for the value
- * that is checked, so the planner never takes it for a constant.  Elsewhere it
- * is a number without a meaning, which snowflake_next_id_in_copy() ignores.
- * It has the type internal here, so that nobody can call that function in SQL.
+ * that is checked, so the planner never takes it for a constant.  In this
+ * expression it is an arbitrary Datum, which snowflake_next_id_in_copy()
+ * ignores.  It is of type internal, so that nobody can call that function in
+ * SQL.
  *
  * This file does not know how an ID is made.
  *
@@ -60,7 +62,7 @@ PG_FUNCTION_INFO_V1(snowflake_support);
  * also in the same schema.
  */
 static HeapTuple
-find_in_copy(Oid function)
+find_copy_function(Oid function)
 {
 	Oid			extension = getExtensionOfObject(ProcedureRelationId, function);
 	CatCList   *list = SearchSysCacheList1(PROCNAMEARGSNSP,
@@ -102,7 +104,7 @@ runs_unchanged(HeapTuple tuple)
  * has not.
  */
 static Node *
-make_replacement(const FuncExpr *call, Form_pg_proc in_copy)
+make_replacement(const FuncExpr *call, Form_pg_proc copy_function)
 {
 	CoerceToDomainValue *value = makeNode(CoerceToDomainValue);
 	NextValueExpr *next_value = makeNode(NextValueExpr);
@@ -116,9 +118,9 @@ make_replacement(const FuncExpr *call, Form_pg_proc in_copy)
 					  makeConst(OIDOID, -1, InvalidOid, sizeof(Oid),
 								ObjectIdGetDatum(call->funcid), false, true));
 	args = list_concat(args, call->args);
-	while (list_length(args) < in_copy->pronargs)
+	while (list_length(args) < copy_function->pronargs)
 		args = lappend(args,
-					   makeNullConst(in_copy->proargtypes.values[list_length(args)],
+					   makeNullConst(copy_function->proargtypes.values[list_length(args)],
 									 -1, InvalidOid));
 
 	/* No sequence has this OID, and COALESCE never asks for its next value. */
@@ -127,7 +129,7 @@ make_replacement(const FuncExpr *call, Form_pg_proc in_copy)
 
 	replacement->coalescetype = INT8OID;
 	replacement->coalescecollid = InvalidOid;
-	replacement->args = list_make2(makeFuncExpr(in_copy->oid, INT8OID, args,
+	replacement->args = list_make2(makeFuncExpr(copy_function->oid, INT8OID, args,
 												InvalidOid, InvalidOid,
 												COERCE_EXPLICIT_CALL),
 								   next_value);
@@ -148,21 +150,21 @@ static Node *
 replacement_for_copy(const FuncExpr *call)
 {
 	HeapTuple	next_id = SearchSysCache1(PROCOID, ObjectIdGetDatum(call->funcid));
-	HeapTuple	in_copy = find_in_copy(call->funcid);
+	HeapTuple	copy_function = find_copy_function(call->funcid);
 	Node	   *replacement = NULL;
 
 	if (HeapTupleIsValid(next_id) && runs_unchanged(next_id) &&
-		HeapTupleIsValid(in_copy) && runs_unchanged(in_copy))
+		HeapTupleIsValid(copy_function) && runs_unchanged(copy_function))
 	{
-		Form_pg_proc form = (Form_pg_proc) GETSTRUCT(in_copy);
+		Form_pg_proc form = (Form_pg_proc) GETSTRUCT(copy_function);
 
 		if (MayExecute(form->oid, ACL_ID_PUBLIC))
 			replacement = make_replacement(call, form);
 	}
 	if (HeapTupleIsValid(next_id))
 		ReleaseSysCache(next_id);
-	if (HeapTupleIsValid(in_copy))
-		ReleaseSysCache(in_copy);
+	if (HeapTupleIsValid(copy_function))
+		ReleaseSysCache(copy_function);
 	return replacement;
 }
 

@@ -4,8 +4,8 @@
  *	  Find, lock and check sequences.
  *
  * A sequence's catalog entries are read once and remembered until the catalogs
- * send an invalidation.  A role's privileges are checked once in a
- * transaction.
+ * send an invalidation.  A role's right to take values is checked once in a
+ * transaction, and its right to look or to set in each call.
  *
  * This file does not read a sequence's page.
  *
@@ -38,6 +38,7 @@
 
 #include "compat.h"
 
+#include "layout_type.h"
 #include "sequence.h"
 
 /*
@@ -53,7 +54,7 @@ KnownSequence *sequence_last_used = NULL;
 
 /* next_id_seq, and sequence_invalidations when it was found */
 Oid			sequence_default_relid;
-uint64		sequence_default_found = 0;
+uint64		sequence_default_valid_at = 0;
 
 
 /*
@@ -158,19 +159,20 @@ sequence_owned_by_extension(Oid relid)
 
 /*
  * sequence_default(), if a known sequence has been invalidated since the last
- * call.  The sequence is the extension's member of this name, whatever the
- * search path, and whatever sequence of that name somebody else has put beside
- * next_id().
+ * call.  The sequence is the extension's member named next_id_seq, whatever
+ * the search path, and whatever sequence of that name somebody else has put
+ * beside next_id().
  *
- * ALTER EXTENSION ... DROP SEQUENCE does not invalidate the sequence, so
- * next_id() goes on using a sequence that has been taken out of the extension
- * in sessions that have used it before.  From its next transaction on, a role
- * without a privilege on the sequence is refused, because check_privileges()
- * then asks again whether the sequence is the extension's.
+ * ALTER EXTENSION ...  DROP SEQUENCE does not invalidate the sequence.  So in
+ * sessions that have used the sequence before, next_id() goes on using it
+ * after it was taken out of the extension.  From the session's next
+ * transaction on, a role without a privilege on the sequence is refused,
+ * because check_privileges() then asks again whether the sequence is the
+ * extension's.
  *
  * Look at the relations of this name rather than at the extension's members.
- * They are few, and the answer of sequence_owned_by_extension() is kept for
- * check_privileges(), which needs it for most roles.
+ * Few relations have this name, and sequence_owned_by_extension() keeps its
+ * last answer for check_privileges(), which needs it for most roles.
  */
 Oid
 sequence_default_slow(void)
@@ -198,7 +200,7 @@ sequence_default_slow(void)
 	/* From here on, invalidate_relation() notices changes of the sequence. */
 	(void) sequence_find(sequence);
 	sequence_default_relid = sequence;
-	sequence_default_found = invalidations;
+	sequence_default_valid_at = invalidations;
 	return sequence;
 }
 
@@ -276,13 +278,24 @@ refuse_spec(KnownSequence *seq, const GeneratorSpec *spec)
 	const char *served = layout_of_max_value(seq->max_value);
 	char	   *hint;
 
+	/*
+	 * The extension's own sequence has served one layout from the beginning,
+	 * until something took its MAXVALUE.
+	 */
+	if (sequence_owned_by_extension(seq->relid))
+		hint = psprintf("Use ALTER SEQUENCE %s MAXVALUE %lld.",
+						qualified_name(seq->relid),
+						(long long) layout_type_default->spec.max_value);
+	else
+		hint = hint_to_alter(seq, NULL);
+
 	/* The caller named no layout, and the sequence does not tell one. */
 	if (spec->layout == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("sequence \"%s\" serves no built-in layout", name),
 				 errdetail("It has MAXVALUE %lld.", (long long) seq->max_value),
-				 errhint("%s", hint_to_alter(seq, NULL))));
+				 errhint("%s", hint)));
 
 	if (served != NULL)
 		ereport(ERROR,
@@ -293,15 +306,6 @@ refuse_spec(KnownSequence *seq, const GeneratorSpec *spec)
 				 errhint("Name layout \"%s\" in the call, or use another sequence.",
 						 served)));
 
-	/*
-	 * The extension's own sequence has served this layout from the beginning,
-	 * until something took its MAXVALUE.
-	 */
-	if (sequence_owned_by_extension(seq->relid))
-		hint = psprintf("Use ALTER SEQUENCE %s MAXVALUE %lld.",
-						qualified_name(seq->relid), (long long) spec->max_value);
-	else
-		hint = hint_to_alter(seq, NULL);
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("cannot make IDs of layout \"%s\" from sequence \"%s\"",
@@ -318,7 +322,8 @@ refuse_spec(KnownSequence *seq, const GeneratorSpec *spec)
 static void
 check_spec(KnownSequence *seq, const GeneratorSpec *spec)
 {
-	if (!spec->is_default && sequence_owned_by_extension(seq->relid))
+	if (spec->layout != NULL && !spec->is_default &&
+		sequence_owned_by_extension(seq->relid))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot make IDs of layout \"%s\" from sequence \"%s\"",
@@ -407,11 +412,11 @@ check_parameters(KnownSequence *seq, Relation rel, Form_pg_sequence form,
 }
 
 /*
- * Do the catalogs say that a sequence serves the spec?  The caller has locked
- * the sequence.
+ * Does a sequence serve the spec, and do its parameters give values one by
+ * one, in order and once?  The caller has locked the sequence.
  */
 bool
-sequence_serves(Oid relid, const GeneratorSpec *spec)
+sequence_is_fit(Oid relid, const GeneratorSpec *spec)
 {
 	HeapTuple	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(relid));
 	Form_pg_sequence form;
@@ -541,12 +546,12 @@ check_locked_sequence(KnownSequence *seq, const GeneratorSpec *spec, SequenceUse
 }
 
 /*
- * Have the catalogs read again if an earlier transaction made the sequence's
- * file.  The caller begins to use the sequence in another transaction.  The
- * file needs WAL from now on, even under wal_level = minimal, and a record
- * that was written before the commit is not enough; log_values() in
- * generator.c says why.  There is no invalidation, because the catalogs do not
- * change when a new file becomes an ordinary one.
+ * Called when a transaction begins to use a sequence.  If new_file is still
+ * set, an earlier transaction set it, which made the file.  Then have the
+ * catalogs read again: the file needs WAL from now on, even under wal_level =
+ * minimal, and a record that was written before the commit is not enough;
+ * log_values() in generator.c says why.  There is no invalidation, because the
+ * catalogs do not change when a new file becomes an ordinary one.
  */
 static void
 read_again_if_new(KnownSequence *seq)
@@ -647,12 +652,12 @@ sequence_lock_to_alter(Oid relid, int64 *max_value)
 
 	/*
 	 * Take a weak lock first, and check that the role owns the sequence.
-	 * Otherwise any role could make sessions that insert wait by calling this
-	 * function.  The weak lock keeps the owner from changing.
+	 * Otherwise any role could call this function to make other sessions'
+	 * INSERTs wait.  The weak lock keeps the owner from changing.
 	 *
-	 * Taking the stronger lock afterwards could deadlock only with a session
-	 * that has locked the sequence and waits for a lock that conflicts with
-	 * the weak one, ACCESS EXCLUSIVE.  PostgreSQL then ends one of the two.
+	 * Besides the deadlocks of ALTER SEQUENCE itself, the weak lock makes only
+	 * one possible: with a session that has locked the sequence and waits for
+	 * ACCESS EXCLUSIVE on it.  PostgreSQL then ends one of the two.
 	 */
 	LockRelationOid(relid, AccessShareLock);
 	rel = open_locked_relation(relid);

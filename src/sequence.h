@@ -25,10 +25,12 @@
 /*
  * A sequence as this backend knows it.
  *
- * A transaction locks a sequence once.  It checks a role's right to take
- * values once, unless the role or the spec changes in between, and its right
- * to look or to set a value in each call.  The members from the catalogs are
- * valid while "valid_at" equals "sequence_invalidations".
+ * To take or set values, a transaction locks a sequence once, and each look
+ * takes and releases a lock of its own.  A role's right to take values is
+ * checked once in a transaction, unless the role or the spec changes in
+ * between, and its right to look or to set a value is checked in each call.
+ * The members from the catalogs are valid while "valid_at" equals
+ * "sequence_invalidations".
  */
 typedef struct KnownSequence
 {
@@ -69,7 +71,7 @@ typedef enum SequenceUse
 extern uint64 sequence_invalidations;
 extern KnownSequence *sequence_last_used;
 extern Oid	sequence_default_relid;
-extern uint64 sequence_default_found;
+extern uint64 sequence_default_valid_at;
 
 extern void sequence_init(void);
 extern KnownSequence *sequence_find_slow(Oid relid);
@@ -82,7 +84,7 @@ extern void sequence_lock_and_check(KnownSequence *seq, const GeneratorSpec *spe
 extern bool sequence_lock_to_look(KnownSequence *seq,
 								  const GeneratorSpec *spec);
 extern void sequence_unlock_after_look(KnownSequence *seq);
-extern bool sequence_serves(Oid relid, const GeneratorSpec *spec);
+extern bool sequence_is_fit(Oid relid, const GeneratorSpec *spec);
 extern char *sequence_lock_to_alter(Oid relid, int64 *max_value);
 #pragma GCC visibility pop
 
@@ -93,8 +95,10 @@ extern char *sequence_lock_to_alter(Oid relid, int64 *max_value);
  */
 
 /*
- * Find what this backend knows of a sequence.  Raises an error if there is no
- * relation with this OID, but does not check that it is a sequence.
+ * Find what this backend knows of a sequence.  Raises an error if the OID is
+ * new to this backend and no relation has it.  It does not check that the
+ * relation is a sequence, or that a known one still exists.  Whoever locks it
+ * does that.
  */
 static inline KnownSequence *
 sequence_find(Oid relid)
@@ -110,7 +114,7 @@ sequence_find(Oid relid)
 static inline Oid
 sequence_default(void)
 {
-	if (likely(sequence_default_found == sequence_invalidations))
+	if (likely(sequence_default_valid_at == sequence_invalidations))
 		return sequence_default_relid;
 	return sequence_default_slow();
 }

@@ -235,8 +235,7 @@ check_last_value(Oid sequence, const char *qualified_name,
 }
 
 /*
- * Do the catalogs say of a locked sequence what snowflake_alter_sequence() is
- * asked for?
+ * Does a locked sequence have all that snowflake_alter_sequence() would set?
  */
 static bool
 is_altered(Oid sequence, const GeneratorSpec *spec)
@@ -244,7 +243,7 @@ is_altered(Oid sequence, const GeneratorSpec *spec)
 	Oid			table;
 	int32		column;
 
-	return sequence_serves(sequence, spec) &&
+	return sequence_is_fit(sequence, spec) &&
 		!sequenceIsOwned(sequence, DEPENDENCY_AUTO, &table, &column);
 }
 
@@ -265,7 +264,7 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	int64		max_value;
 
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
-		settings_refuse_null(PG_ARGISNULL(0) ? "sequence" : "layout", NULL);
+		argument_refuse_null(PG_ARGISNULL(0) ? "sequence" : "layout", NULL);
 	sequence = PG_GETARG_OID(0);
 	layout = layout_type_argument(fcinfo, 1);
 
@@ -329,7 +328,7 @@ value_of_id(const Layout *layout, int64 id)
 	uint64		tick;
 	TimestampTz ts;
 
-	settings_check_id(id);
+	argument_check_id(id);
 	tick = layout_tick(layout, (uint64) id);
 
 	/*
@@ -379,11 +378,11 @@ snowflake_advance(PG_FUNCTION_ARGS)
 	PreventCommandIfParallelMode("snowflake_advance()");
 
 	if (PG_ARGISNULL(0))
-		settings_refuse_null("sequence", NULL);
+		argument_refuse_null("sequence", NULL);
 	if (PG_ARGISNULL(1))
-		settings_refuse_null("id", "If it is the largest ID of a table without rows, there is nothing to do.");
+		argument_refuse_null("id", "If it is the largest ID of a table without rows, there is nothing to do.");
 	if (PG_NARGS() > 2 && PG_ARGISNULL(2))
-		settings_refuse_null("layout", NULL);
+		argument_refuse_null("layout", NULL);
 
 	sequence = PG_GETARG_OID(0);
 	layout = PG_NARGS() > 2 ? layout_type_argument(fcinfo, 2) :

@@ -3,7 +3,8 @@
  * settings.c
  *	  The settings, and checks of arguments that several SQL functions share.
  *
- * This file does not know what the settings are used for.
+ * Nothing here depends on what the settings are used for.  Only the
+ * descriptions, the hint and SHARD_MAX speak of it.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -118,7 +119,7 @@ settings_shard(void)
  * may be NULL.
  */
 void
-settings_refuse_null(const char *argument, const char *hint)
+argument_refuse_null(const char *argument, const char *hint)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
@@ -130,7 +131,7 @@ settings_refuse_null(const char *argument, const char *hint)
  * Raise an error unless the number can be an ID.
  */
 void
-settings_check_id(int64 id)
+argument_check_id(int64 id)
 {
 	if (id < 1)
 		ereport(ERROR,

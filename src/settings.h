@@ -18,9 +18,9 @@
 extern void settings_define(void);
 extern GeneratorLimits settings_limits(void);
 extern int64 settings_shard(void);
-pg_noreturn extern void settings_refuse_null(const char *argument,
+pg_noreturn extern void argument_refuse_null(const char *argument,
 											 const char *hint);
-extern void settings_check_id(int64 id);
+extern void argument_check_id(int64 id);
 #pragma GCC visibility pop
 
 #endif							/* SNOWFLAKE_SETTINGS_H */
