@@ -196,7 +196,8 @@ make_id(FunctionCallInfo fcinfo, const int first, int nargs)
 			layout = layout_type_find_served(sequence_lock_and_get_max_value(sequence));
 		else if (first == 0)
 			layout = layout_type_argument(fcinfo, 2);
-		else					/* whose fn_extra is not the layout */
+		else
+			/* snowflake_next_id_in_copy() keeps something else in fn_extra */
 			layout = layout_type_find(PG_GETARG_DATUM(first + 2));
 	}
 

@@ -349,7 +349,7 @@ BEGIN
 		ELSE
 			hint := format('%s nothing else takes numbers from it, its owner can call snowflake_alter_sequence(%L, ...) with the layout of the table''s IDs.',
 						   CASE WHEN seq.maximum_value = 9223372036854775807 THEN 'If'
-						   ELSE 'If it serves a custom layout, give that layout as the last argument. Otherwise, if' END, qualified);
+						   ELSE 'If it serves a custom layout, name that layout in this call, as its last argument. Otherwise, if' END, qualified);
 		END IF;
 	END IF;
 	RAISE object_not_in_prerequisite_state USING

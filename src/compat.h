@@ -108,18 +108,19 @@ typedef RelFileNode RelFileLocator;
  *
  * The checkpointer reads the setting and notes the answer in a byte of shared
  * memory.  Up to 15.12, 16.8 and 17.4 this is a flag, sync_standbys_defined.
- * Later releases have two flags in the same place, sync_standbys_status, of
- * which the other says whether the checkpointer has read the setting.  The
- * library may have been built with headers from before the change and run on a
- * server from after it, or the reverse.  So the version of the running server
- * decides what the byte means.
+ * Later releases have two flags there, sync_standbys_status: one with that
+ * meaning, and one that says whether the checkpointer has read the setting.
+ * The library may have been built with headers from before the change and run
+ * on a server from after it, or the reverse.  So the version of the running
+ * server decides what the byte means.
  *
  * While the byte is 0, this backend's own copy of the setting answers, as it
  * does in SyncRepWaitForLSN() of the later releases.  In these, 0 means that
  * the server has just started and the checkpointer has not read the setting
  * yet.  In the earlier releases, 0 can also mean that the setting is empty, so
  * there an out-of-date copy is not believed: while a reload is pending, the
- * answer is no.  That is wrong if the checkpointer has not read the setting.
+ * answer is no.  Between the start of the server and the checkpointer's first
+ * reading that may be wrong, which is accepted.
  */
 static inline bool
 StandbysDefined(void)

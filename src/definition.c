@@ -4,8 +4,8 @@
  *	  The text of a layout's definition: reading and printing it.
  *
  * Like layout.c, this file can be built and fuzzed without a server.  It does
- * not know the built-in layouts, nor how IDs are composed.  It only checks
- * that a definition leaves room for IDs.
+ * not know the built-in layouts, nor how IDs are composed.  Of IDs it
+ * checks only that a definition leaves room for them.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -89,8 +89,9 @@ parse_number(const char *string, int length, int64 max, int64 *number)
 /*
  * Read an ISO 8601 time, such as 2020-01-01T00:00:00.123+05:30, as
  * milliseconds since 1970.  The year is 1000 or later, because C libraries
- * print earlier ones in different ways.  The fraction is optional and has at
- * most three digits other than zeros at its end.  The zone is Z or an offset.
+ * print earlier ones in different ways.  The fraction is optional.  It has at
+ * most three digits, and any number of zeros after them.  The zone is Z or an
+ * offset.
  */
 static bool
 parse_iso_time(const char *string, int length, int64 *msecs)
@@ -337,10 +338,10 @@ definition_parse(const char *string, ParsedLayout *parsed,
 		return set_error(error, "a timestamp needs an epoch", first_start, first_length);
 
 	/*
-	 * A timestamp of one bit has one tick, because its last one is not used,
-	 * and so has a layout without a timestamp.  Without value 0, a tick of
-	 * less than two bits then has at most one value, and CREATE SEQUENCE wants
-	 * MAXVALUE to be larger than MINVALUE.
+	 * A layout without a timestamp has one tick, and so has a timestamp of one
+	 * bit, because its last tick is not used.  Value 0 is never taken, so with
+	 * less than two bits for the sequence number one tick has at most one
+	 * value.  But CREATE SEQUENCE wants MAXVALUE to be larger than MINVALUE.
 	 */
 	if ((!has_timestamp || parsed->fields[0].bits == 1) && sequence_bits < 2)
 		return set_error(error, "there is no room for IDs", first_start, first_length);

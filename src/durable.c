@@ -63,9 +63,10 @@ static struct
  *
  * A backend reads its configuration between commands only, and until then
  * ConfigReloadPending says that there is a new one.  In a background worker it
- * need not say so, because the worker may ignore the signal to reload.  The
- * copy can also be empty although the checkpointer has read a setting that is
- * not, if the signal has not reached this backend yet.
+ * need not say so, because the worker may ignore the signal to reload.  If the
+ * signal has not reached this backend yet, the copy may be empty although the
+ * checkpointer has read a setting that names standbys.  A copy that is not
+ * empty counts as up to date in this short time.
  */
 static inline bool
 names_are_current(void)
@@ -143,9 +144,9 @@ standbys_had(XLogRecPtr lsn, int mode)
  * The standbys must have written the WAL if synchronous_commit is
  * remote_write, and must have it on disk with "on" and with remote_apply.
  *
- * SyncRepWaitForLSN() would not do.  It returns at once if standbys that have
- * been replaced since had the WAL, and it returns without an error when it is
- * canceled, because a commit could not be undone any more.
+ * SyncRepWaitForLSN() would not do.  It returns at once if the WAL was on
+ * standbys that others have replaced in the meantime, and it returns without
+ * an error when it is canceled, because a commit could not be undone any more.
  */
 static pg_noinline void
 wait_for_standbys(XLogRecPtr lsn)

@@ -3,8 +3,8 @@
  * generator.c
  *	  Take the next value of a sequence that follows the clock.
  *
- * A generator is an ordinary sequence whose value is made of a tick and a
- * slot, two words that generator.h defines among others:
+ * The generator takes values of an ordinary sequence.  A value is made of a
+ * tick and a slot, two words that generator.h defines among others:
  *
  *		value = tick * slots + slot
  *
@@ -286,12 +286,13 @@ log_values(KnownSequence *seq, const GeneratorSpec *spec,
  * tablespace and back, then PostgreSQL has made a checkpoint in between, and
  * put_value() finds that the LSN is not newer than the redo pointer.
  *
- * An LSN comes again only after a crash.  Recovery replays the record that the
- * page's note is about, which clears the note, unless the record is before the
- * redo pointer.  This holds only if recovery reads the WAL that was written
- * with the page.  Somebody may have put an older page or other WAL in its
- * place while the server was down, so do not trust the note of an earlier
- * start of the server.
+ * Another record can get the same LSN only if a crash has lost the first.
+ * Recovery then replays the record that the note is about, and so clears the
+ * note.  If that record is before the redo pointer, it is not replayed, but
+ * then put_value() finds that the LSN is too old.  This holds only if recovery
+ * reads the WAL that was written with the page.  Somebody may have put an
+ * older page or other WAL in its place while the server was down, so do not
+ * trust the note of an earlier start of the server.
  */
 static inline bool
 log_cnt_is_valid(const KnownSequence *seq, Page page)

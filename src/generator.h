@@ -43,9 +43,10 @@ typedef struct GeneratorLimits
 	int64		max_lead;		/* how far a value's time may be ahead of the
 								 * clock */
 	int64		max_wait;		/* how long a call may wait until the value's
-								 * time is within max_lead.  Does not limit a
-								 * wait for the next tick alone, unless the
-								 * clock has stopped. */
+								 * time is within max_lead.  If only the
+								 * clock's tick is used up, the call waits for
+								 * the next one however short this is, unless
+								 * the clock has stopped. */
 } GeneratorLimits;
 
 /*

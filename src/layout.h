@@ -88,7 +88,9 @@ typedef struct GeneratorSpec
 								 * the end of last_tick */
 	bool		is_default;		/* is this the spec of next_id_seq? */
 	bool		needs_update;	/* do callers need UPDATE on the sequence? */
-	const char *layout;			/* the layout's text, for messages, or NULL */
+	const char *layout;			/* the layout's text, or NULL if the spec
+								 * stands for no layout: see
+								 * layout_type_find_served() */
 } GeneratorSpec;
 
 typedef enum LayoutRole

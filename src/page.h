@@ -36,8 +36,8 @@
  * It is in the page's free space, right behind the only line pointer.
  * PostgreSQL puts nothing there, and does not compare it when it checks the
  * replay of WAL.  A page that PostgreSQL makes or replays has no note:
- * PageInit() clears the page, and an image of the page leaves out the free
- * space.  What copies the page may copy the note.
+ * PageInit() clears the page, and a standard image of the page leaves out
+ * the free space.  What copies the page may copy the note.
  */
 typedef struct RecordNote
 {

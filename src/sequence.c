@@ -264,12 +264,12 @@ hint_to_alter(KnownSequence *seq, const char *layout)
 						name, quote_literal_cstr(layout));
 	return psprintf("%s nothing else takes numbers from it, its owner can call snowflake_alter_sequence(%s, ...) with the layout of the table's IDs.",
 					seq->max_value == PG_INT64_MAX ? "If" :
-					"If it serves a custom layout, give that layout as the last argument. Otherwise, if",
+					"If it serves a custom layout, name that layout in this call, as its last argument. Otherwise, if",
 					name);
 }
 
 /*
- * Report that a sequence's owner has not chosen it for this spec.
+ * Report that a sequence does not serve this spec: it has another MAXVALUE.
  */
 pg_noreturn static void
 refuse_spec(KnownSequence *seq, const GeneratorSpec *spec)
@@ -279,8 +279,8 @@ refuse_spec(KnownSequence *seq, const GeneratorSpec *spec)
 	char	   *hint;
 
 	/*
-	 * The extension's own sequence has served one layout from the beginning,
-	 * until something took its MAXVALUE.
+	 * The extension's own sequence was made for one layout, so something has
+	 * changed its MAXVALUE.
 	 */
 	if (sequence_owned_by_extension(seq->relid))
 		hint = psprintf("Use ALTER SEQUENCE %s MAXVALUE %lld.",
@@ -317,7 +317,7 @@ refuse_spec(KnownSequence *seq, const GeneratorSpec *spec)
 }
 
 /*
- * Check that a sequence's owner has chosen it for this spec.
+ * Check that a sequence serves this spec.
  */
 static void
 check_spec(KnownSequence *seq, const GeneratorSpec *spec)
@@ -655,9 +655,10 @@ sequence_lock_to_alter(Oid relid, int64 *max_value)
 	 * Otherwise any role could call this function to make other sessions'
 	 * INSERTs wait.  The weak lock keeps the owner from changing.
 	 *
-	 * Besides the deadlocks of ALTER SEQUENCE itself, the weak lock makes only
-	 * one possible: with a session that has locked the sequence and waits for
-	 * ACCESS EXCLUSIVE on it.  PostgreSQL then ends one of the two.
+	 * The weak lock adds one deadlock to those of ALTER SEQUENCE: a session
+	 * that has taken values, and then wants ACCESS EXCLUSIVE, waits for our
+	 * weak lock while we wait for the lock that it has.  PostgreSQL then ends
+	 * one of the two.
 	 */
 	LockRelationOid(relid, AccessShareLock);
 	rel = open_locked_relation(relid);

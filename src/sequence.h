@@ -89,8 +89,8 @@ extern char *sequence_lock_to_alter(Oid relid, int64 *max_value);
 #pragma GCC visibility pop
 
 /*
- * Every call of next_id() uses these functions, so what they do in most calls
- * is inline.  What they do otherwise is in a function whose name ends in
+ * Calls of next_id() use these functions, so what they do in most calls is
+ * inline.  What they do otherwise is in a function whose name ends in
  * _slow.
  */
 

@@ -28,8 +28,9 @@
 #define SPIN_USECS			20
 
 /*
- * Sleep for no longer than this at a time, because the caller has to look at
- * the clock now and then: somebody may have set it forward.
+ * Sleep for no longer than this at a time, because what the caller waits for
+ * may come sooner than expected.  For example, somebody may set the clock
+ * forward.
  */
 #define NAP_USECS			INT64CONST(100000)
 
