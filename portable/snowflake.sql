@@ -314,7 +314,7 @@ BEGIN
 		IF served IS NOT NULL THEN
 			detail := format('The sequence serves layout "%s".', served.name);
 			hint := format('Name layout "%s" in the call, or use another sequence.', served.name);
-		ELSIF other IS NOT NULL THEN
+		ELSIF other IS NOT NULL AND sequence <> 'next_id_seq'::regclass THEN
 			detail := format('The sequence serves layout "%s".', other);
 			hint := 'Use another sequence.';
 		ELSE

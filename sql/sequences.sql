@@ -104,6 +104,8 @@ SELECT next_id(5) AS last \gset
 ALTER SEQUENCE next_id_seq NO MAXVALUE;
 SELECT sqlstate_, message, hint FROM error_of('SELECT next_id(5)');
 SELECT sqlstate_, message, hint FROM error_of('SELECT next_id(5, ''next_id_seq'')');
+ALTER SEQUENCE next_id_seq MAXVALUE 9007199254736895;
+SELECT sqlstate_, message, hint FROM error_of('SELECT next_id(5)');
 ALTER SEQUENCE public.next_id_seq MAXVALUE 1125899906841599;
 SELECT next_id(5) > :last AS repaired;
 DROP SEQUENCE views_id_seq;

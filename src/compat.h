@@ -125,14 +125,14 @@ typedef RelFileNode RelFileLocator;
 static inline bool
 StandbysDefined(void)
 {
-	static uint8 defined = 0;	/* the bit of the byte that says so */
+	static uint8 defined_bit = 0;	/* the bit of the byte that says so */
 #ifdef SYNC_STANDBY_DEFINED
 	uint8		status = *(volatile uint8 *) &WalSndCtl->sync_standbys_status;
 #else
 	uint8		status = *(volatile uint8 *) &WalSndCtl->sync_standbys_defined;
 #endif
 
-	if (unlikely(defined == 0))
+	if (unlikely(defined_bit == 0))
 	{
 		int			version = atoi(GetConfigOption("server_version_num", false, false));
 		bool		two_flags = version >= 170005 ||
@@ -140,13 +140,14 @@ StandbysDefined(void)
 			(version >= 150013 && version < 160000);
 
 		/* SYNC_STANDBY_DEFINED, which earlier headers lack, or "true" */
-		defined = two_flags ? 1 << 1 : 1;
+		defined_bit = two_flags ? 1 << 1 : 1;
 	}
 
 	if (status != 0)
-		return (status & defined) != 0;
+		return (status & defined_bit) != 0;
+	/* 1 is the bit of the earlier releases. */
 	return SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0' &&
-		!(ConfigReloadPending && defined == 1);
+		!(ConfigReloadPending && defined_bit == 1);
 }
 
 /*

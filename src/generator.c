@@ -279,17 +279,19 @@ log_values(KnownSequence *seq, const GeneratorSpec *spec,
  * the last value.
  *
  * So trust log_cnt only if log_values() noted this record for this file.
- * Whoever changes the page later keeps log_cnt right, or gives the page
- * another LSN: next_id(), nextval() and setval().  An image gives it another
- * LSN, too.  A copy may keep LSN and note, but is another file.  If it comes
- * back to the first file's name, as when a database is moved to another
+ * Whoever changes the page later, be it next_id(), nextval() or setval(),
+ * keeps log_cnt right or gives the page another LSN.  An image gives it
+ * another LSN, too.  A copy may keep LSN and note, but is another file.  If it
+ * comes back to the first file's name, as when a database is moved to another
  * tablespace and back, then PostgreSQL has made a checkpoint in between, and
  * put_value() finds that the LSN is not newer than the redo pointer.
  *
- * Another record can get the same LSN only if a crash has lost the first.
- * Recovery then replays the record that the note is about, and so clears the
- * note.  If that record is before the redo pointer, it is not replayed, but
- * then put_value() finds that the LSN is too old.  This holds only if recovery
+ * After a crash, a new record may get the LSN of one that the crash has lost.
+ * It cannot be taken for the one in a note: a page is written to disk only
+ * after its WAL, so if a note is on disk, its record was not lost.  Recovery
+ * replays that record, and so clears the note.  If the record is before the
+ * redo pointer, it is not replayed, but then put_value() finds that the LSN is
+ * too old.  This holds only if recovery
  * reads the WAL that was written with the page.  Somebody may have put an
  * older page or other WAL in its place while the server was down, so do not
  * trust the note of an earlier start of the server.

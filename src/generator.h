@@ -24,7 +24,8 @@
  *				rewrite the sequence, such as ALTER SEQUENCE ... RESTART, give
  *				it another one
  *	note		a RecordNote (page.h), which says that log_cnt on the page
- *				counts values that a WAL record of this file covers
+ *				counts values that a WAL record of the sequence's present
+ *				file covers
  *
  * Copyright (c) 2026, snowflake contributors
  *

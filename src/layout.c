@@ -52,11 +52,11 @@
  * which are never used.
  *
  * Names and reserved values must never change, because sequences and values of
- * type snowflake_layout depend on them.  Users may already have the definition
- * of a layout that is added after version 1.0 as a custom layout.  The text
- * and the MAXVALUE of that custom layout must not change.  So find_builtin()
- * and the loop in layout_init() must skip layouts that are added later; only
- * their names find them.
+ * type snowflake_layout depend on them.  When a layout is added after version
+ * 1.0, users may already have a custom layout with the same definition, whose
+ * text and MAXVALUE must not change.  So find_builtin() and the loop in
+ * layout_init() must skip layouts that are added later; only their names find
+ * them.
  */
 static const struct
 {

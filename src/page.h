@@ -30,8 +30,9 @@
 	 offsetof(FormData_pg_sequence_data, is_called) + sizeof(bool))
 
 /*
- * A note on the page which says what its log_cnt counts: values that a certain
- * WAL record of this file covers.  generator.c writes it and goes by it.
+ * A note on the page: log_cnt counts values that are covered by the WAL record
+ * named here, which is of the sequence's file named here.  generator.c writes
+ * the note and goes by it.
  *
  * It is in the page's free space, right behind the only line pointer.
  * PostgreSQL puts nothing there, and does not compare it when it checks the

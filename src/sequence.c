@@ -276,13 +276,14 @@ refuse_spec(KnownSequence *seq, const GeneratorSpec *spec)
 {
 	char	   *name = get_rel_name(seq->relid);
 	const char *served = layout_of_max_value(seq->max_value);
+	bool		owned = sequence_owned_by_extension(seq->relid);
 	char	   *hint;
 
 	/*
 	 * The extension's own sequence was made for one layout, so something has
 	 * changed its MAXVALUE.
 	 */
-	if (sequence_owned_by_extension(seq->relid))
+	if (owned)
 		hint = psprintf("Use ALTER SEQUENCE %s MAXVALUE %lld.",
 						qualified_name(seq->relid),
 						(long long) layout_type_default->spec.max_value);
@@ -297,7 +298,7 @@ refuse_spec(KnownSequence *seq, const GeneratorSpec *spec)
 				 errdetail("It has MAXVALUE %lld.", (long long) seq->max_value),
 				 errhint("%s", hint)));
 
-	if (served != NULL)
+	if (served != NULL && !owned)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot make IDs of layout \"%s\" from sequence \"%s\"",

@@ -74,8 +74,8 @@ settings_define(void)
 							 NULL, NULL, NULL);
 
 	DefineCustomIntVariable("snowflake.max_wait",
-							"The longest time that next_id() waits for the clock.",
-							"It fails immediately if the required wait is longer.",
+							"How long next_id() may wait for the clock to catch up.",
+							"It fails immediately if the required wait is longer. A wait for just the next tick is always allowed.",
 							&max_wait,
 							5000, 0, INT_MAX,
 							PGC_USERSET, GUC_UNIT_MS,

@@ -48,4 +48,19 @@ like(wal_records($node, $from, $to), qr{ FPI .* blk 0 FPW}, 'an image of the pag
 next_id_is_larger_after_crash($node, $last, 'one taken after an image of the page was logged', sessions => [$session]);
 
 $node->stop;
+
+SKIP:
+{
+	skip 'PostgreSQL enables checksums online from version 19 on', 2 if $node->pg_version < 19;
+	my $node = server_ahead_of_clock('checksums', NOBODY_FLUSHES, extra => ['--no-data-checksums']);
+
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	my $session = $node->background_psql('postgres');
+	$session->query_safe($next) for 1 .. 2;
+	$node->safe_psql('postgres', 'SELECT pg_enable_data_checksums()');
+	ok($node->poll_query_until('postgres', q{SELECT current_setting('data_checksums') = 'on'}), 'checksums are enabled while IDs are made');
+	$last = $session->query_safe($next) for 1 .. 3;
+	next_id_is_larger_after_crash($node, $last, 'one taken after checksums were enabled', sessions => [$session]);
+	$node->stop;
+}
 done_testing();
