@@ -380,7 +380,7 @@ BEGIN
 		RAISE datetime_field_overflow USING
 			MESSAGE = 'the clock is behind the epoch of the layout',
 			DETAIL = format('The clock says %s; the epoch is %s.', clock_timestamp(), snowflake_tick_time(layout, 0)),
-			HINT = 'Set the server''s clock.';
+			HINT = 'Check the server''s clock and the layout''s epoch.';
 	END IF;
 	RAISE sequence_generator_limit_exceeded USING
 		MESSAGE = 'the time of the layout is used up',

@@ -124,10 +124,11 @@ write_empty_record(void)
 }
 
 /*
- * Have WAL senders seen that synchronous standbys have the WAL up to "lsn"?
+ * Does WalSndCtl->lsn[], which WAL senders keep, say that synchronous standbys
+ * had the WAL up to "lsn" at some time?
  */
 static bool
-standbys_had(XLogRecPtr lsn, int mode)
+wal_senders_noted(XLogRecPtr lsn, int mode)
 {
 	bool		had;
 
@@ -176,7 +177,7 @@ wait_for_standbys(XLogRecPtr lsn)
 			 */
 			if (XLogRecPtrIsInvalid(empty_record))
 				empty_record = write_empty_record();
-			if (standbys_had(empty_record, mode))
+			if (wal_senders_noted(empty_record, mode))
 			{
 				last_wait.lsn = empty_record;
 				last_wait.mode = mode;

@@ -83,8 +83,8 @@ typedef enum TakeResult
 	VALUE_AVAILABLE,
 	REFUSED_AHEAD,				/* the clock has to move on first */
 	REFUSED_EARLY,				/* the clock is behind the epoch */
-	REFUSED_USED_UP,			/* the clock or the value is past the last
-								 * tick */
+	REFUSED_USED_UP,			/* the clock is past the last tick, or the
+								 * value past max_value */
 	REFUSED_OUT_OF_RANGE		/* the value on the page is outside the spec's
 								 * range */
 } TakeResult;
@@ -483,7 +483,7 @@ report_refusal(KnownSequence *seq, const GeneratorSpec *spec,
 					 errdetail("The clock says %s; the epoch is %s.",
 							   timestamp_string(attempt->now),
 							   timestamp_string(spec->epoch)),
-					 errhint("Set the server's clock.")));
+					 errhint("Check the server's clock and the layout's epoch.")));
 			break;
 
 		case REFUSED_USED_UP:

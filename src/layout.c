@@ -55,8 +55,8 @@
  * type snowflake_layout depend on them.  When a layout is added after version
  * 1.0, users may already have a custom layout with the same definition, whose
  * text and MAXVALUE must not change.  So find_builtin() and the loop in
- * layout_init() must skip layouts that are added later; only their names find
- * them.
+ * layout_init() must tell a later layout by something other than its
+ * definition, for example by a mark in ParsedLayout that only its name sets.
  */
 static const struct
 {
@@ -577,8 +577,8 @@ layout_field(const Layout *layout, uint64 id, int field)
 }
 
 /*
- * The tick of an ID.  This is for layouts with a clock only, because in these
- * the timestamp is the first field.
+ * The tick of an ID.  This is for layouts whose IDs tell their time only,
+ * because in these the timestamp is the first field.
  */
 uint64
 layout_tick(const Layout *layout, uint64 id)

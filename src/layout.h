@@ -79,8 +79,8 @@ typedef struct GeneratorSpec
 {
 	uint64		id;				/* identifies the spec in this session */
 	TimestampTz epoch;			/* when tick 0 began */
-	int64		tick_usecs;		/* length of a tick in microseconds; 0 for a
-								 * plain counter */
+	int64		tick_usecs;		/* length of a tick in microseconds; 0 without a
+								 * clock */
 	int64		slots;			/* values per tick */
 	int64		last_tick;
 	int64		max_value;		/* the last value, and the MAXVALUE of the
@@ -190,7 +190,7 @@ extern int64 layout_max_id(const Layout *layout, int64 ts);
 #pragma GCC visibility pop
 
 /*
- * The first moment for which the layout has no ID.
+ * The first moment after the layout's IDs.  This is for layouts with a clock.
  */
 static inline TimestampTz
 layout_end_time(const Layout *layout)

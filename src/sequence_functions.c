@@ -83,8 +83,9 @@ is_error_of_sequence(int sqlerrcode)
 }
 
 /*
- * Read a sequence's status, and say in a word what would happen to a caller of
- * next_id().  Returns NULL if the sequence has been dropped.
+ * Read a sequence's status, and say in a word what would happen to a call of
+ * next_id() by a role that may take values.  Returns NULL if the sequence has
+ * been dropped.
  *
  * An error that is the fault of one sequence must not make
  * snowflake_sequences() fail.  So the error becomes a state, and a

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * wait.c
- *	  Waiting a moment, and a clock that is never set.
+ *	  Waiting a moment, and a monotonic clock, which nobody can set.
  *
  * This file does not know what is waited for.
  *
@@ -36,7 +36,8 @@
 
 
 /*
- * The time of a clock that is never set, in microseconds since some moment.
+ * The time of a monotonic clock, which nobody can set, in microseconds since
+ * some moment.
  */
 int64
 wait_monotonic_time(void)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * wait.h
- *	  Waiting a moment, and a clock that is never set.
+ *	  Waiting a moment, and a monotonic clock, which nobody can set.
  *
  * Copyright (c) 2026, snowflake contributors
  *
