@@ -1,6 +1,6 @@
-# An image of a sequence's page is logged, as from PostgreSQL 19 on by
-# pg_enable_data_checksums().  Its replay undoes what earlier records covered, so the
-# next ID writes a record, although the page still has the note of an earlier one.
+# An image of a sequence's page is logged, as enabling checksums online would do.  Its
+# replay undoes what earlier records covered, so the next ID writes a record, although
+# the page still has the note of an earlier one.
 #
 # gdb has a backend log the image.
 
@@ -47,11 +47,12 @@ $last = $session->query_safe($next) for 1 .. 3;
 like(wal_records($node, $from, $to), qr{ FPI .* blk 0 FPW}, 'an image of the page is logged');
 next_id_is_larger_after_crash($node, $last, 'one taken after an image of the page was logged', sessions => [$session]);
 
+my $online = $node->safe_psql('postgres', q{SELECT count(*) FROM pg_proc WHERE proname = 'pg_enable_data_checksums'});
 $node->stop;
 
 SKIP:
 {
-	skip 'PostgreSQL enables checksums online from version 19 on', 2 if $node->pg_version < 19;
+	skip 'this version cannot enable checksums online', 2 unless $online;
 	my $node = server_ahead_of_clock('checksums', NOBODY_FLUSHES, extra => ['--no-data-checksums']);
 
 	$node->safe_psql('postgres', 'CHECKPOINT');
