@@ -182,16 +182,12 @@ layout_type_look_up(FunctionCallInfo fcinfo, int argument)
 {
 	FmgrInfo   *flinfo = fcinfo->flinfo;
 	const FuncExpr *call = (const FuncExpr *) flinfo->fn_expr;
-	Datum		value = PG_GETARG_DATUM(argument);
-	const Layout *layout;
+	const Layout *layout = layout_type_find(PG_GETARG_DATUM(argument));
 
-	if (call == NULL || !IsA(call, FuncExpr) ||
-		list_length(call->args) <= argument ||
-		!IsA(list_nth(call->args, argument), Const))
-		return layout_type_find(value);
-
-	layout = layout_type_find(value);
-	flinfo->fn_extra = unconstify(Layout *, layout);
+	if (call != NULL && IsA(call, FuncExpr) &&
+		list_length(call->args) > argument &&
+		IsA(list_nth(call->args, argument), Const))
+		flinfo->fn_extra = unconstify(Layout *, layout);
 	return layout;
 }
 
