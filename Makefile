@@ -19,8 +19,9 @@ OBJS = \
 	src/wait.o
 PGFILEDESC = "snowflake - time-sortable 64-bit IDs"
 
-EXTENSION = snowflake
-DATA = snowflake--1.0.sql
+# The second extension, in admin/, is SQL and PL/pgSQL alone.
+EXTENSION = snowflake admin/snowflake_admin
+DATA = snowflake--1.0.sql admin/snowflake_admin--1.0.sql
 
 # make installcheck: against a running server
 REGRESS = extension next_id next_ids copy decode layouts generators sequences advance encode snowflake_type errors privileges settings transactions
@@ -73,7 +74,7 @@ fuzz: test/fuzz.c $(addprefix src/, definition.c definition.h encode.c encode.h 
 
 # What a release is published as, with the version of META.json.  Takes what is
 # committed.
-DISTNAME = $(EXTENSION)-$(shell sed -n 's/^ *"version": "\(.*\)",$$/\1/p' '$(srcdir)/META.json' | head -n 1)
+DISTNAME = $(MODULE_big)-$(shell sed -n 's/^ *"version": "\(.*\)",$$/\1/p' '$(srcdir)/META.json' | head -n 1)
 
 .PHONY: dist
 dist:

@@ -1,0 +1,146 @@
+# What the tests of snowflake_admin share: a server behind a pooler, sessions that
+# work through it while a procedure runs, and kills at each step of a procedure.
+package AdminTest;
+
+use strict;
+use warnings;
+use Exporter 'import';
+use List::Util qw(max);
+use IPC::Run;
+use PgBouncer;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+
+our @EXPORT = qw(start_admin_server new_admin_database value
+  start_load load_goes_on end_load run_killed_at_each_step);
+
+my ($node, $pooler);
+
+# Databases that the load uses must be named here, for the pooler.
+sub start_admin_server
+{
+	my ($name, @databases) = @_;
+
+	plan skip_all => 'pgbouncer is not installed' unless pgbouncer_program();
+	$node = server_in_utc($name, <<EOC);
+statement_timeout = '${PostgreSQL::Test::Utils::timeout_default}s'
+restart_after_crash = on
+EOC
+	$pooler = start_pgbouncer($node, { map { ($_ => "dbname=$_ pool_mode=transaction pool_size=8") } @databases });
+	new_admin_database($_) foreach @databases;
+	return $node;
+}
+
+sub new_admin_database
+{
+	my ($database) = @_;
+
+	$node->safe_psql('postgres', "CREATE DATABASE $database");
+	$node->safe_psql($database, 'CREATE EXTENSION snowflake_admin CASCADE');
+	return;
+}
+
+sub value
+{
+	my ($database, $query) = @_;
+	return $node->safe_psql($database, $query);
+}
+
+# Start sessions that repeat a script of pgbench through the pooler until
+# end_load().  A query of the script that divides by zero, or has no row for \gset,
+# is an error.
+my $started = 0;
+
+sub start_load
+{
+	my ($database, $script, @options) = @_;
+	my $prefix = PostgreSQL::Test::Utils::tempdir() . '/load' . ++$started;
+	my %load = (prefix => $prefix, database => $database, output => '');
+
+	append_to_file("$prefix.sql", $script);
+	$load{pgbench} = IPC::Run::start(
+		[ 'pgbench', '-n', '-c', '6', '-R', '150', '-T', '3600', '-P', '1', '--verbose-errors', '-l', "--log-prefix=$prefix",
+			@options, '-f', "$prefix.sql", '-h', $pooler->host, '-p', $pooler->port, $database ],
+		'>', '/dev/null', '2>', \$load{output});
+	load_goes_on(\%load, "sessions begin to work in database $database");
+	return \%load;
+}
+
+# Each session's log has a line for each of its transactions.
+sub _transactions
+{
+	my ($load) = @_;
+	return map { [ split ] } map { split /\n/, slurp_file($_) } glob "$load->{prefix}.[0-9]*";
+}
+
+# The sessions carry out many more transactions from now on.
+sub load_goes_on
+{
+	my ($load, $name) = @_;
+	my $begun = time;
+
+	ok(wait_for(sub { (grep { defined $_->[4] && $_->[4] > $begun } _transactions($load)) > 200 }), $name);
+	return;
+}
+
+# The sessions still work; stop them, look for errors of any of them, and return
+# the longest time that a transaction took, in milliseconds.
+sub end_load
+{
+	my ($load) = @_;
+
+	load_goes_on($load, "sessions still work at the end in database $load->{database}");
+	$load->{pgbench}->signal('TERM');
+	$load->{pgbench}->finish;
+	is($load->{output} =~ s/^progress: .*\n//gmr, '', "no session got an error in database $load->{database}");
+	my $pause = max(map { $_->[2] } _transactions($load)) / 1000;
+	note("the longest transaction of the load took $pause ms");
+	return $pause;
+}
+
+# Call a procedure again and again.  The first call is killed with its whole server
+# at its first step, the second at its second, and so on, until one succeeds.  A
+# step is a command that changes the definition of something.  Before each call,
+# the database is made anew by $prepare.  After the kill the same call must end as
+# if never disturbed: what $state returns must be what it is after an undisturbed
+# call.  Returns the number of kills.
+sub run_killed_at_each_step
+{
+	my ($database, $prepare, $call, $state) = @_;
+	my $expected;
+
+	for (my $step = 0;; $step++)
+	{
+		value('postgres', "DROP DATABASE IF EXISTS $database WITH (FORCE)");
+		new_admin_database($database);
+		$prepare->($database);
+		if ($step > 0)
+		{
+			# A sequence counts the steps also in transactions that end by the kill.
+			value($database, qq{
+				CREATE SCHEMA killing;
+				CREATE SEQUENCE killing.step;
+				CREATE FUNCTION killing.kill() RETURNS event_trigger LANGUAGE plpgsql AS \$\$
+				BEGIN
+					IF nextval('killing.step') = $step THEN
+						EXECUTE format('COPY (SELECT) TO PROGRAM ''kill -9 %s''', pg_backend_pid());
+						PERFORM pg_sleep(60);
+					END IF;
+				END \$\$;
+				CREATE EVENT TRIGGER killing ON ddl_command_end EXECUTE FUNCTION killing.kill()});
+			my ($status, $output, $error) = $node->psql($database, $call);
+			my $killed = $status != 0;
+			$node->poll_query_until('postgres', 'SELECT true') or die 'the server did not come back' if $killed;
+			value($database, 'DROP EVENT TRIGGER killing; DROP SCHEMA killing CASCADE');
+			return $step - 1 unless $killed;
+			like($error, qr/server closed the connection|terminat/, "$call: killed at step $step");
+		}
+		$node->psql($database, $call);
+		my $reached = $state->($database);
+		$expected //= $reached;
+		is($reached, $expected, $step ? "... and ends as if undisturbed when called again" : "$call: runs undisturbed");
+	}
+}
+
+1;
