@@ -1,10 +1,12 @@
--- What the extension consists of: for each object that \dx+ snowflake lists, a line
--- with its definition, owner, grants to others, and comment.
+-- What the extension :extension consists of: for each object that \dx+ lists, a line
+-- with its definition, owner, grants to others, and comment.  Of a function in
+-- SQL or PL/pgSQL, the line has all but the body.
 
 WITH object AS (
 	SELECT e.extowner, d.classid, d.objid,
 		pg_describe_object(d.classid, d.objid, 0) || ': ' || CASE
-			WHEN p.oid IS NOT NULL THEN pg_get_functiondef(p.oid)
+			WHEN p.oid IS NOT NULL THEN CASE WHEN lanname IN ('sql', 'plpgsql')
+				THEN regexp_replace(pg_get_functiondef(p.oid), '\n(AS \$|BEGIN ATOMIC).*', '') ELSE pg_get_functiondef(p.oid) END
 			WHEN s.seqrelid IS NOT NULL THEN format(
 				'%s START %s INCREMENT %s MINVALUE %s MAXVALUE %s CACHE %s CYCLE %s PERSISTENCE %s, dumped: %s',
 				seqtypid::regtype, seqstart, seqincrement, seqmin, seqmax, seqcache, seqcycle, relpersistence,
@@ -27,12 +29,13 @@ WITH object AS (
 	FROM pg_extension e
 	JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
 	LEFT JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+	LEFT JOIN pg_language ON pg_language.oid = prolang
 	LEFT JOIN pg_class c ON d.classid = 'pg_class'::regclass AND d.objid = c.oid
 	LEFT JOIN pg_sequence s ON s.seqrelid = c.oid
 	LEFT JOIN pg_type t ON d.classid = 'pg_type'::regclass AND d.objid = t.oid
 	LEFT JOIN pg_cast k ON d.classid = 'pg_cast'::regclass AND d.objid = k.oid
 	LEFT JOIN pg_operator o ON d.classid = 'pg_operator'::regclass AND d.objid = o.oid
-	WHERE e.extname = 'snowflake'
+	WHERE e.extname = :'extension'
 		-- not array and row types, which PostgreSQL makes with others, and lists from 17 on
 		AND NOT EXISTS (SELECT FROM pg_depend i WHERE i.classid = d.classid AND i.objid = d.objid AND i.deptype = 'i')
 )

@@ -411,8 +411,9 @@ sub write_file
 # List the extension's objects in a database, a line an object.
 sub catalog_of
 {
-	my ($node, $database) = @_;
-	return $node->safe_psql($database, slurp_file("$top/test/catalog.sql"));
+	my ($node, $database, $extension) = @_;
+	return $node->safe_psql($database, slurp_file("$top/test/catalog.sql"),
+		extra_params => [ '-v', 'extension=' . ($extension // 'snowflake') ]);
 }
 
 # Poll until something is true; false after a good while.

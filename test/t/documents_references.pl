@@ -37,11 +37,17 @@ foreach my $source (files('*.c', 'src/*.c'))
 	}
 }
 
-# The functions of the SQL scripts, with the columns that they return
-foreach my $script (files('snowflake--*.sql'))
+# The functions of the SQL scripts, with the columns that they return.  Those whose
+# names begin with snowflake_admin_ are only for the others of that extension.
+foreach my $script (files('snowflake--*.sql', 'admin/snowflake_admin--*.sql'))
 {
 	my $code = slurp_file("$top/$script");
-	while ($code =~ /^CREATE FUNCTION (\w+)\(\s*(.*?)\)\nRETURNS (.*?)$/gms)
+	while ($code =~ /^CREATE PROCEDURE (?!snowflake_admin_)(\w+)\(\s*(.*?)\)\nLANGUAGE/gms)
+	{
+		my $signature = "CALL $1(" . join(', ', split /,\s+/, $2) . ')';
+		like($reference =~ s/\n +/ /gr, qr/^ *\Q$signature\E$/m, "doc/reference.md has all of $signature");
+	}
+	while ($code =~ /^CREATE FUNCTION (?!snowflake_admin_)(\w+)\(\s*(.*?)\)\nRETURNS (.*?)$/gms)
 	{
 		my ($name, $result, @arguments) = ($1, $3, split /,\s+/, $2);
 		my @columns = map { /^OUT (.*)/ } @arguments;

@@ -1,5 +1,5 @@
-# The objects of each version are on record.  For example, test/catalog--1.0.txt is what
-# test/catalog.sql prints of version 1.0.
+# The objects of each version are on record.  For example, test/catalog/snowflake--1.0.txt
+# is what test/catalog.sql prints of version 1.0 of snowflake.
 
 use strict;
 use warnings;
@@ -11,27 +11,27 @@ my $node = server_in_utc('catalog');
 # This role is no superuser, so the record tells its objects from a superuser's.
 $node->safe_psql('postgres', 'CREATE ROLE owner');
 
-my @versions = map { /--([^-]+)\.sql$/ } glob "$top/snowflake--*.sql";
-foreach my $version (@versions)
+foreach my $script (glob "$top/snowflake--*.sql $top/admin/snowflake_admin--*.sql")
 {
-	my $record = "catalog--$version.txt";
-	my $made = PostgreSQL::Test::Utils::tempdir . "/$record";
+	my ($extension, $version) = $script =~ m{(\w+)--([^-]+)\.sql$} or next;
+	my ($what, $record) = ("$extension $version", "test/catalog/$extension--$version.txt");
+	my $made = PostgreSQL::Test::Utils::tempdir . "/$extension--$version.txt";
 
-	$node->safe_psql('postgres', qq{CREATE DATABASE "$version" OWNER owner});
-	$node->safe_psql($version, qq{SET ROLE owner; CREATE EXTENSION snowflake VERSION '$version'});
-	append_to_file($made, catalog_of($node, $version) . "\n");
-	my ($difference, $error) = run_command([ 'diff', '-U0', "$top/test/$record", $made ]);
-	unlike(slurp_file($made), qr/NOT LOOKED AT/, "test/catalog.sql knows every kind of object of version $version");
-	is(scalar(split /\n/, slurp_file($made)), $node->safe_psql($version, q{
+	$node->safe_psql('postgres', qq{CREATE DATABASE "$what" OWNER owner});
+	$node->safe_psql($what, qq{SET ROLE owner; CREATE EXTENSION $extension VERSION '$version' CASCADE});
+	append_to_file($made, catalog_of($node, $what, $extension) . "\n");
+	my ($difference, $error) = run_command([ 'diff', '-U0', "$top/$record", $made ]);
+	unlike(slurp_file($made), qr/NOT LOOKED AT/, "test/catalog.sql knows every kind of object of $what");
+	is(scalar(split /\n/, slurp_file($made)), $node->safe_psql($what, qq{
 			SELECT count(*) FROM pg_depend d WHERE deptype = 'e'
-			AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake')
+			AND refobjid = (SELECT oid FROM pg_extension WHERE extname = '$extension')
 			AND NOT EXISTS (SELECT FROM pg_depend i WHERE i.classid = d.classid AND i.objid = d.objid AND i.deptype = 'i')}),
-		"test/catalog.sql lists every object of version $version");
-	is("$error$difference", '', "version $version consists of what test/$record says") or diag <<EOM;
-If version $version is released, do not change it: write an upgrade script to a
-new version, and add the record of that one.  Until then, replace the record.
-This prints it, if a role that is no superuser has created the extension:
-    psql -XAt -f test/catalog.sql >test/$record
+		"test/catalog.sql lists every object of $what");
+	is("$error$difference", '', "$what consists of what $record says") or diag <<EOM;
+If $what is released, do not change it: write an upgrade script to a new version, and
+add the record of that one.  Until then, replace the record.  This prints it, if a role
+that is no superuser has created the extension:
+    psql -XAt -v extension=$extension -f test/catalog.sql >$record
 EOM
 }
 

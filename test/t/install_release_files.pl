@@ -19,18 +19,21 @@ sub found
 my $meta = decode_json(slurp_file("$top/META.json"));
 is(join(' ', grep { !$meta->{$_} } qw(name version abstract maintainer license provides meta-spec)), '',
 	'META.json has all keys that PGXN requires');
-my $extension = $meta->{provides}{snowflake};
-ok(-f "$top/$extension->{$_}", "META.json names a file that exists: $extension->{$_}") foreach 'file', 'docfile';
+my @extensions = map { $meta->{provides}{$_} } 'snowflake', 'snowflake_admin';
+ok(-f "$top/$_", "META.json names a file that exists: $_") foreach map { ($_->{file}, $_->{docfile}) } @extensions;
 
 # 1.2.3, or 1.2.3-beta1 before it; the SQL script has 1.2
 my $version = $meta->{version};
 my ($release, $script) = $version =~ /^((\d+\.\d+)\.\d+)(?:-[a-z]\w*)?$/
   or die "META.json: \"$version\" is no version";
 
-is($extension->{version}, $version, 'the extension in META.json has the version of the distribution');
-is(found('snowflake.control', qr/^default_version = '(.*)'$/m), $script, 'snowflake.control has the version of META.json');
-like(found('Makefile', qr/^DATA = (.*(?:\\\n.*)*)/m), qr/--\Q$script\E\.sql\b/,
-	'the Makefile installs a script that leads to the version of META.json');
+is($_->{version}, $version, "$_->{file} has the version of the distribution in META.json") foreach @extensions;
+foreach my $extension ('snowflake', 'admin/snowflake_admin')
+{
+	is(found("$extension.control", qr/^default_version = '(.*)'$/m), $script, "$extension.control has the version of META.json");
+	like(found('Makefile', qr/^DATA = (.*(?:\\\n.*)*)/m), qr/(?:^|\s)\Q$extension\E--(?:\S+--)?\Q$script\E\.sql\b/,
+		"the Makefile installs a script that leads to the version of $extension.control");
+}
 is(found('snowflake.c', qr/\.version = "(.*)"/), $version, 'the module in snowflake.c has the version of META.json');
 is(found('CHANGELOG.md', qr/^## (\S+) \(.*\)$/m), $release, 'CHANGELOG.md begins with the version of META.json');
 is(found('debian/changelog', qr/^postgresql-snowflake \((.*)-[^-]*\)/), $version =~ s/-/~/r,

@@ -65,6 +65,14 @@ $script =~ s/PARALLEL SAFE ROWS 10/PARALLEL SAFE ROWS 20/;
 $script =~ s/(COMMENT ON FUNCTION next_id\(\) IS)\s+'.*?'/$1 'changed'/;
 append_to_file("$extensions/snowflake--$next.sql", $script . $added . $revoke);
 
+# The next version of snowflake_admin
+my $admin_added = <<'EOS';
+CREATE PROCEDURE snowflake_later_step(tab regclass) LANGUAGE plpgsql AS 'BEGIN COMMIT; END';
+COMMENT ON PROCEDURE snowflake_later_step(regclass) IS 'of the next version';
+EOS
+append_to_file("$extensions/snowflake_admin--$newest--$next.sql", $admin_added);
+append_to_file("$extensions/snowflake_admin--$next.sql", slurp_file("$extensions/snowflake_admin--$newest.sql") . $admin_added);
+
 # Make a database owned by a role, and run commands there.
 my $databases = 0;
 
@@ -122,6 +130,20 @@ foreach my $owner ($superuser, 'owner')
 				"an update from $version to $target by $who leaves what a fresh installation has");
 		}
 	}
+}
+
+# Either extension can be updated first, and may then be in another schema.
+foreach my $updates ([ 'snowflake', 'snowflake_admin' ], [ 'snowflake_admin', 'snowflake' ])
+{
+	my $fresh = database('owner', "CREATE EXTENSION snowflake VERSION '$next'", "CREATE EXTENSION snowflake_admin VERSION '$next'");
+	my $updated = database('owner', 'CREATE EXTENSION snowflake_admin CASCADE',
+		map { "ALTER EXTENSION $_ UPDATE TO '$next'" } @$updates);
+	is_deeply([ split /\n/, catalog_of($node, $updated, 'snowflake_admin') ], [ split /\n/, catalog_of($node, $fresh, 'snowflake_admin') ],
+		"an update of @$updates leaves what a fresh installation of snowflake_admin has");
+	is($node->safe_psql($updated, q{
+			CREATE SCHEMA ids; ALTER EXTENSION snowflake SET SCHEMA ids;
+			SELECT snowflake_admin_schema(); SELECT count(*) FROM snowflake_check()}),
+		"ids\n0", '... and snowflake_admin works after snowflake has moved to another schema');
 }
 
 # --- while the extension is in use ----------------------------------------------
