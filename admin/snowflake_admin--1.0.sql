@@ -48,12 +48,16 @@ COMMENT ON FUNCTION snowflake_admin_blocker(regclass[]) IS
 -- Lock tables in the given order, or the other way round, then execute commands.
 -- The caller gives parents before the tables that refer to them.
 --
--- Applications that wait for one of our locks while we wait for one of theirs
--- must not be ended as a deadlock.  So all our waits together are shorter than
--- deadlock_timeout, after which PostgreSQL would look for one.
+-- The first locks keep out vacuums and commands like this one, but neither readers
+-- nor writers, who need not wait while this waits.  An autovacuum in the way is
+-- ended by PostgreSQL once the wait has lasted for deadlock_timeout.
+--
+-- The last locks keep everybody out.  An application that waits for one of them
+-- while this waits for one of its own must not be ended as a deadlock.  So all
+-- these waits together are shorter than deadlock_timeout.
 CREATE FUNCTION snowflake_admin_try(commands text[], relations regclass[], mode text, backwards boolean)
 RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '300ms'
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = 0
 AS $$
 DECLARE
 	tables text[] := ARRAY(
@@ -62,6 +66,10 @@ DECLARE
 	deadlock_ms integer := extract(epoch FROM current_setting('deadlock_timeout')::interval) * 1000;
 	command text;
 BEGIN
+	PERFORM set_config('lock_timeout', (deadlock_ms + 500)::text, true);
+	FOREACH command IN ARRAY tables LOOP
+		EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', command);
+	END LOOP;
 	PERFORM set_config('lock_timeout', greatest(10, least(300,
 		deadlock_ms * 9 / 10 / greatest(1, cardinality(relations))))::text, true);
 	FOREACH command IN ARRAY tables LOOP
@@ -111,7 +119,8 @@ BEGIN
 		END IF;
 	END LOOP;
 	RAISE lock_not_available USING
-		MESSAGE = format('could not get the locks in %s tries, and changed nothing in this step', tries),
+		MESSAGE = format('could not get the locks in %s, and changed nothing in this step',
+			CASE tries WHEN 1 THEN 'one try' ELSE tries || ' tries' END),
 		DETAIL = blocker.description,
 		HINT = CASE WHEN blocker.pid IS NULL THEN 'Call it again, perhaps with more tries.'
 			ELSE format('Call it again when that transaction has ended, or with more tries. SELECT pg_terminate_backend(%s) would end its session.', blocker.pid) END;
