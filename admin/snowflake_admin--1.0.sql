@@ -195,3 +195,395 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin_progress(text, bigint, bigint, timestamptz, timestamptz) IS
 'for snowflake_admin''s procedures: report how far a long step is';
+
+--
+-- What makes IDs
+--
+
+CREATE FUNCTION snowflake_admin_layouts()
+RETURNS TABLE (name text, max_value bigint)
+LANGUAGE sql STABLE PARALLEL RESTRICTED
+BEGIN ATOMIC
+	SELECT name, max_value FROM snowflake_layouts();
+END;
+
+COMMENT ON FUNCTION snowflake_admin_layouts() IS
+'for snowflake_admin''s functions: the built-in layouts, and the MAXVALUE of their sequences';
+
+-- A member of "snowflake" is found by its extension, because another schema may
+-- have a next_id() or a next_id_seq, too.
+CREATE FUNCTION snowflake_admin_makers(names text[])
+RETURNS SETOF oid
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT p.oid FROM pg_extension AS e
+	JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
+	JOIN pg_proc AS p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
+	WHERE e.extname = 'snowflake' AND p.proname = ANY (names)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_makers(text[]) IS
+'for snowflake_admin''s functions: functions of the extension snowflake';
+
+CREATE FUNCTION snowflake_admin_next_id_seq()
+RETURNS regclass
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT c.oid::regclass FROM pg_extension AS e
+	JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
+	JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
+	WHERE e.extname = 'snowflake' AND c.relname = 'next_id_seq'
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_next_id_seq() IS
+'for snowflake_admin''s functions: the sequence of next_id() without a sequence';
+
+-- An object that has code, in words that do not depend on search_path or on the
+-- language of messages
+CREATE FUNCTION snowflake_admin_place(class oid, object oid)
+RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE
+		WHEN class = 'pg_attrdef'::regclass THEN (
+			SELECT 'column ' || (pg_identify_object('pg_class'::regclass, adrelid, adnum)).identity
+			FROM pg_attrdef WHERE oid = object)
+		WHEN class = 'pg_type'::regclass THEN 'domain ' || o.identity
+		WHEN class = 'pg_rewrite'::regclass THEN (
+			SELECT CASE rulename WHEN '_RETURN' THEN concat_ws(' ', r.type, r.identity) ELSE 'rule ' || o.identity END
+			FROM pg_rewrite, pg_identify_object('pg_class'::regclass, ev_class, 0) AS r WHERE oid = object)
+		ELSE concat_ws(' ', o.type, o.identity) END
+	FROM pg_identify_object(class, object, 0) AS o
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_place(oid, oid) IS
+'for snowflake_admin''s functions: kind and name of a default, view, rule or function';
+
+-- The text of a literal, whatever it is cast to, or NULL for everything else.  In
+-- a command that is itself in quotation marks, those of the literal are doubled.
+CREATE FUNCTION snowflake_admin_literal(argument text)
+RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT replace(btrim(bare, E' \t\r\n()'''), '''''', '''')
+	FROM regexp_replace(argument, '::\s*[\w."]+', '', 'g') AS bare
+	WHERE bare ~ '^[\s(]*(?:-?\d+|''(?:[^'']|'''')*''|''''[^'']*'''')[\s)]*$'
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_literal(text) IS
+'for snowflake_admin''s functions: the text of a literal in code';
+
+CREATE FUNCTION snowflake_admin_integer(literal text)
+RETURNS integer
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE WHEN literal ~ '^\s*-?\d{1,10}\s*$' AND literal::bigint = least(greatest(literal::bigint, -2147483648), 2147483647)
+		THEN literal::integer END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_integer(text) IS
+'for snowflake_admin''s functions: the number in a text, or NULL';
+
+-- The calls in code that make IDs, and what sets snowflake.shard, with those of
+-- the arguments that matter here.  The code is SQL or any other language, so this
+-- looks for names, parentheses and quotation marks only.  A call whose parentheses
+-- do not end, or are nested deeper than five, has no arguments here.
+CREATE FUNCTION snowflake_admin_calls(code text)
+RETURNS TABLE (call text, function text, shard text, sequence text, layout text)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH inner_part (pattern) AS (
+		SELECT repeat('(?:[^()''"]|''[^'']*''|"[^"]*"|\(', 5) || '[^()]*' || repeat('\))*', 5)
+	), calls AS (
+		SELECT n, lower(substring(piece, '^\w+')) AS function, substring(piece, '^\w+"?\s*\(' || pattern || '\)') AS complete,
+			left(piece, 60) AS beginning
+		FROM inner_part, regexp_split_to_table(code,
+			'(?=\m(?:next_ids?|snowflake_(?:id|backdated_id|set_shard))"?\s*\()', 'i') WITH ORDINALITY AS p (piece, n)
+		WHERE piece ~* '^(?:next_ids?|snowflake_(?:id|backdated_id|set_shard))"?\s*\('
+	), arguments AS (
+		SELECT calls.n, coalesce(lower(substring(a[1], '^\s*"?(\w+)"?\s*(?:=>|:=)')), parameters[position]) AS parameter,
+			regexp_replace(a[1], '^\s*"?\w+"?\s*(?:=>|:=)\s*', '') AS value
+		FROM inner_part, calls JOIN (VALUES
+			('next_id', '{shard,sequence,layout}'::text[]),
+			('next_ids', '{shard,count,sequence,layout}'),
+			('snowflake_id', '{ts,shard,sequence_number,layout}'),
+			('snowflake_backdated_id', '{ts,shard,layout}'),
+			('snowflake_set_shard', '{shard}')) AS f (function, parameters) USING (function),
+			regexp_matches(substring(complete, '\((.*)\)$'), '(?:[^(),''"]|''[^'']*''|"[^"]*"|\(' || pattern || '\))+', 'g')
+			WITH ORDINALITY AS m (a, position)
+	)
+	SELECT coalesce(complete, beginning), function, max(value) FILTER (WHERE parameter = 'shard'),
+		CASE WHEN complete IS NULL THEN 'unknown' ELSE max(value) FILTER (WHERE parameter = 'sequence') END,
+		max(value) FILTER (WHERE parameter = 'layout')
+	FROM calls LEFT JOIN arguments USING (n)
+	GROUP BY n, function, complete, beginning
+	UNION ALL
+	SELECT m[2], 'set', substring(m[2], '(?i)\.shard["'']*(?:::text)?\s*(?:=|,|to\M)\s*''*(-?\d+)'), NULL, NULL
+	FROM regexp_matches(code, '(current_setting\s*\(\s*''*|\mshow\s+"?|\mreset\s+"?)?(\mset_config\s*\(\s*''+snowflake\.shard[^;)]{0,60}\)?|' ||
+		'\mset\s+(?:local\s+|session\s+)?"?snowflake\.shard[^;'']{0,4}''*[^;''\n]{0,40}|snowflake\.shard\M)', 'gi') AS m
+	WHERE m[1] IS NULL
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_calls(text) IS
+'for snowflake_admin''s functions: what in a piece of code makes IDs or sets a shard';
+
+-- All code of this database that could make IDs or set a shard.  pg_depend tells
+-- which expressions, views and parsed functions call ours; only these are turned
+-- into text, since that takes locks on what they name.  A constant in a parsed
+-- function is a list of its bytes.
+CREATE FUNCTION snowflake_admin_code()
+RETURNS TABLE (class oid, object oid, code text)
+LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH callers AS MATERIALIZED (
+		SELECT DISTINCT classid, objid
+		FROM @extschema@.snowflake_admin_makers('{next_id,next_ids,snowflake_id,snowflake_backdated_id,snowflake_set_shard}') AS maker
+		JOIN pg_depend ON refclassid = 'pg_proc'::regclass AND refobjid = maker AND deptype = 'n'
+	), columns AS MATERIALIZED (
+		SELECT d.oid, adrelid, attname, ltrim(pg_get_expr(adbin, adrelid), E'\n') AS code
+		FROM callers JOIN pg_attrdef AS d ON classid = 'pg_attrdef'::regclass AND objid = d.oid
+		JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
+	)
+	-- a partition or child table that has its parent's default is no place of its own
+	SELECT 'pg_attrdef'::regclass, c.oid, code FROM columns AS c WHERE NOT EXISTS (
+		SELECT FROM pg_inherits JOIN columns AS parent ON parent.adrelid = inhparent
+		WHERE inhrelid = c.adrelid AND parent.attname = c.attname AND parent.code = c.code)
+	UNION ALL
+	SELECT 'pg_type'::regclass, t.oid, pg_get_expr(typdefaultbin, 0)
+	FROM callers JOIN pg_type AS t ON classid = 'pg_type'::regclass AND objid = t.oid
+	UNION ALL
+	SELECT classid, objid, pg_get_ruledef(objid) FROM callers WHERE classid = 'pg_rewrite'::regclass
+	UNION ALL
+	SELECT 'pg_proc'::regclass, p.oid, concat_ws(E'\n',
+		(SELECT 'SET snowflake.shard TO ' || split_part(c, '=', 2) FROM unnest(proconfig) AS c WHERE c LIKE 'snowflake.shard=%'),
+		CASE WHEN parsed THEN pg_get_expr(proargdefaults, 0) END,
+		CASE WHEN prosqlbody IS NULL THEN prosrc WHEN parsed THEN pg_get_function_sqlbody(p.oid) END)
+	FROM pg_proc AS p CROSS JOIN LATERAL (
+		SELECT EXISTS (SELECT FROM callers WHERE classid = 'pg_proc'::regclass AND objid = p.oid)
+			OR prosqlbody::text LIKE '%' || array_to_string(ARRAY(
+				SELECT ascii(c) FROM regexp_split_to_table('snowflake.shard', '') AS c), ' ') || '%') AS x (parsed)
+	WHERE p.oid >= 16384 AND (parsed OR proconfig::text LIKE '%snowflake.shard=%'
+		OR prosrc ~* '\m(?:next_ids?|snowflake_(?:id|backdated_id|set_shard))"?\s*\(|snowflake\.shard')
+	AND NOT EXISTS (
+		SELECT FROM pg_depend JOIN pg_extension AS e ON refclassid = 'pg_extension'::regclass AND refobjid = e.oid
+		WHERE classid = 'pg_proc'::regclass AND objid = p.oid AND deptype = 'e' AND extname IN ('snowflake', 'snowflake_admin'))
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_code() IS
+'for snowflake_admin''s functions: defaults, views, rules and functions that could make IDs or set a shard';
+
+-- Settings of snowflake.shard that sessions in this database begin with.  Who may
+-- not read pg_file_settings sees what its own session began with; pg_settings
+-- knows that only once the library is loaded, which any call of "snowflake" does.
+CREATE FUNCTION snowflake_admin_shard_settings()
+RETURNS TABLE (place text, value text)
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	PERFORM FROM @extschema@.snowflake_admin_layouts();
+	RETURN QUERY SELECT 'setting of ' || CASE WHEN setdatabase = 0 AND setrole = 0 THEN 'all roles' ELSE concat_ws(' in ',
+			CASE WHEN setrole <> 0 THEN format('role %I', pg_get_userbyid(setrole)) END,
+			CASE WHEN setdatabase <> 0 THEN format('database %I', current_database()) END) END,
+		split_part(setting, '=', 2)
+	FROM pg_db_role_setting, unnest(setconfig) AS setting
+	WHERE setting ILIKE 'snowflake.shard=%'
+	AND setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()));
+	IF has_table_privilege('pg_file_settings', 'SELECT') AND has_function_privilege('pg_show_all_file_settings()', 'EXECUTE') THEN
+		RETURN QUERY SELECT 'file ' || sourcefile, setting FROM pg_file_settings
+		WHERE name ILIKE 'snowflake.shard' AND applied;
+	ELSE
+		RETURN QUERY SELECT coalesce('file ' || sourcefile, 'configuration file'), reset_val FROM pg_settings
+		WHERE name = 'snowflake.shard' AND source = 'configuration file';
+	END IF;
+	RETURN QUERY SELECT source, reset_val FROM pg_settings
+	WHERE name = 'snowflake.shard' AND source IN ('command line', 'environment variable');
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_shard_settings() IS
+'for snowflake_admin''s functions: where snowflake.shard is set for this database';
+
+-- A sequence that the code names without its schema is known if no other has its name.
+CREATE FUNCTION snowflake_uses()
+RETURNS TABLE (place text, shard integer, sequence regclass, layout text, code text)
+LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET jit = off
+AS $$
+	WITH sequences AS (
+		SELECT name, min(oid) AS oid
+		FROM pg_class, unnest(ARRAY[oid::regclass::text, quote_ident(relname)]) AS name
+		WHERE relkind = 'S' GROUP BY name HAVING count(DISTINCT oid) = 1
+	), calls AS MATERIALIZED (
+		SELECT class, object, c.*, CASE WHEN class IN ('pg_attrdef'::regclass, 'pg_type'::regclass) THEN code ELSE call END AS code,
+			CASE WHEN function NOT LIKE 'next_id%' THEN NULL
+				WHEN c.sequence IS NULL THEN @extschema@.snowflake_admin_next_id_seq()
+				ELSE s.oid END AS seq
+		FROM @extschema@.snowflake_admin_code() CROSS JOIN LATERAL @extschema@.snowflake_admin_calls(code) AS c
+		LEFT JOIN sequences AS s ON s.name = @extschema@.snowflake_admin_literal(c.sequence)
+	), places AS (
+		SELECT @extschema@.snowflake_admin_place(class, object) AS place,
+			@extschema@.snowflake_admin_integer(@extschema@.snowflake_admin_literal(shard)) AS shard,
+			seq::regclass AS sequence,
+			CASE WHEN calls.layout IS NOT NULL THEN @extschema@.snowflake_admin_literal(calls.layout)
+				WHEN function LIKE 'snowflake\_%id' THEN 'instagram' ELSE l.name END AS layout, code
+		FROM calls LEFT JOIN pg_sequence ON seqrelid = seq
+		LEFT JOIN @extschema@.snowflake_admin_layouts() AS l ON max_value = seqmax
+		UNION ALL
+		SELECT place, @extschema@.snowflake_admin_integer(value), NULL, NULL, 'snowflake.shard=' || value
+		FROM @extschema@.snowflake_admin_shard_settings()
+	)
+	SELECT * FROM places ORDER BY place COLLATE "C", shard, sequence::text COLLATE "C"
+$$;
+
+COMMENT ON FUNCTION snowflake_uses() IS
+'places of this database that make IDs or set a shard';
+
+--
+-- Keys
+--
+
+-- Columns whose numbers come from next_id(), from an identity, or from nextval():
+-- in their own default or in that of their domain.  An old dump may name the
+-- sequence as a text, on which nothing depends.  Identities and sequences are
+-- linked by pg_depend, and no index leads from an expression to what it calls.
+CREATE FUNCTION snowflake_admin_made()
+RETURNS TABLE (tab oid, col int2, made_by text, sequence oid, expression text)
+LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH own (oid) AS MATERIALIZED (
+		SELECT * FROM @extschema@.snowflake_admin_makers('{next_id}')
+	), defaults AS (
+		SELECT 'pg_attrdef'::regclass AS class, d.oid AS object, adrelid AS tab, adnum AS col, adbin AS tree
+		FROM pg_attrdef AS d
+		UNION ALL
+		SELECT 'pg_type'::regclass, t.oid, attrelid, attnum, typdefaultbin
+		FROM pg_type AS t JOIN pg_attribute ON atttypid = t.oid AND NOT atthasdef AND attnum > 0
+		WHERE typtype = 'd' AND typdefaultbin IS NOT NULL
+	), makers AS MATERIALIZED (
+		SELECT defaults.*, CASE WHEN own.oid IS NOT NULL THEN 'next_id' ELSE 'nextval' END AS made_by
+		FROM defaults LEFT JOIN (pg_depend AS c JOIN own ON c.refclassid = 'pg_proc'::regclass AND c.refobjid = own.oid)
+			ON c.classid = class AND c.objid = object
+		WHERE own.oid IS NOT NULL OR tree::text LIKE '%:funcid ' || 'nextval'::regproc::oid || ' %'
+	)
+	SELECT tab, col, made_by, coalesce(s.oid, CASE made_by WHEN 'next_id' THEN @extschema@.snowflake_admin_next_id_seq() END),
+		pg_get_expr(tree, CASE WHEN class = 'pg_attrdef'::regclass THEN tab ELSE 0 END)
+	FROM makers LEFT JOIN (pg_depend AS d JOIN pg_class AS s ON d.refclassid = 'pg_class'::regclass AND s.oid = d.refobjid AND relkind = 'S')
+		ON d.classid = class AND d.objid = object AND d.deptype = 'n'
+	UNION
+	SELECT attrelid, attnum, CASE attidentity WHEN 'a' THEN 'GENERATED ALWAYS' ELSE 'GENERATED BY DEFAULT' END, objid, NULL
+	FROM pg_depend JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid AND attidentity <> ''
+	WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_class'::regclass AND deptype = 'i'
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_made() IS
+'for snowflake_admin''s functions: columns that a sequence, an identity or next_id() fills';
+
+-- The type that a domain is of in the end
+CREATE FUNCTION snowflake_admin_base_type(type oid)
+RETURNS oid
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH RECURSIVE base (oid, domain) AS (
+		SELECT oid, typtype = 'd' FROM pg_type WHERE oid = type
+		UNION ALL
+		SELECT t.oid, t.typtype = 'd' FROM base JOIN pg_type AS b ON b.oid = base.oid JOIN pg_type AS t ON t.oid = b.typbasetype
+		WHERE domain
+	)
+	SELECT oid FROM base WHERE NOT domain
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_base_type(oid) IS
+'for snowflake_admin''s functions: the type under a domain';
+
+-- The last value of a sequence, or NULL if there is none or if it may not be read
+CREATE FUNCTION snowflake_admin_last_value(sequence regclass)
+RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE WHEN has_sequence_privilege(sequence, 'USAGE, SELECT') THEN pg_sequence_last_value(sequence) END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_last_value(regclass) IS
+'for snowflake_admin''s functions: the last value of a sequence that the role may read';
+
+-- The code of functions is searched for the names as a reader would: whole words,
+-- in any case.  What only composes the name is not found.
+CREATE FUNCTION snowflake_admin_named(body text, name text)
+RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT strpos(body, lower(name)) > 0
+		AND body ~ ('(?<!\w)' || regexp_replace(lower(name), '(\W)', '\\\1', 'g') || '(?!\w)')
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_named(text, text) IS
+'for snowflake_admin''s functions: whether code in lower case has a name';
+
+-- A partition or child table that has its key from its parent is not listed, as it
+-- moves together with it.
+CREATE FUNCTION snowflake_keys()
+RETURNS TABLE (tab regclass, col name, type regtype, made_by text, sequence regclass, obstacle text)
+LANGUAGE sql VOLATILE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET jit = off
+AS $$
+	WITH RECURSIVE made AS MATERIALIZED (
+		SELECT m.*, attname, atttypid, attinhcount, relname FROM @extschema@.snowflake_admin_made() AS m
+		JOIN pg_class AS c ON c.oid = tab AND relkind IN ('r', 'p', 'f') AND relpersistence <> 't'
+		JOIN pg_attribute ON attrelid = tab AND attnum = col AND NOT attisdropped
+	), keys AS MATERIALIZED (
+		SELECT m.*, seq.relname AS seqname FROM made AS m LEFT JOIN pg_class AS seq ON seq.oid = m.sequence
+		WHERE attinhcount = 0 OR NOT EXISTS (
+			SELECT FROM pg_inherits JOIN made AS parent ON parent.tab = inhparent
+			WHERE inhrelid = m.tab AND parent.attname = m.attname AND parent.made_by = m.made_by
+			AND parent.sequence IS NOT DISTINCT FROM m.sequence)
+	), movable AS MATERIALIZED (
+		SELECT * FROM keys WHERE made_by <> 'next_id'
+	), takers (tab, col, taker, taker_col) AS (		-- the key, its partitions, the columns that refer to these, and so on
+		SELECT tab, col, tab, col FROM movable
+		UNION
+		SELECT t.tab, t.col, f.tab, f.col FROM takers AS t CROSS JOIN LATERAL (
+			SELECT conrelid, key FROM pg_constraint, unnest(confkey, conkey) AS k (ref, key)
+			WHERE contype = 'f' AND conparentid = 0 AND confrelid = taker AND ref = taker_col
+			UNION ALL
+			SELECT inhrelid, child.attnum FROM pg_inherits
+			JOIN pg_attribute AS parent ON parent.attrelid = inhparent AND parent.attnum = taker_col
+			JOIN pg_attribute AS child ON child.attrelid = inhrelid AND child.attname = parent.attname
+			WHERE inhparent = taker) AS f (tab, col)
+	), functions AS MATERIALIZED (
+		SELECT p.oid, lower(prosrc) AS body FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang
+		WHERE p.oid >= 16384 AND lanname NOT IN ('c', 'internal') AND prosqlbody IS NULL
+	), obstacles (tab, col, sequence, obstacle) AS (
+		SELECT DISTINCT t.tab, t.col, NULL::oid, format('%s is %s',
+			(pg_identify_object('pg_class'::regclass, taker, taker_col)).identity, format_type(atttypid, NULL))
+		FROM takers AS t JOIN pg_attribute ON attrelid = taker AND attnum = taker_col AND attinhcount = 0
+		JOIN pg_type AS y ON y.oid = @extschema@.snowflake_admin_base_type(atttypid)
+		WHERE typname NOT IN ('int8', 'snowflake')
+		UNION ALL
+		SELECT tab, col, sequence, @extschema@.snowflake_admin_place(classid, objid) || ' uses its sequence'
+		FROM movable JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = sequence AND deptype = 'n'
+		LEFT JOIN (pg_attrdef AS d JOIN pg_attribute AS a ON attrelid = adrelid AND attnum = adnum)
+			ON classid = 'pg_attrdef'::regclass AND objid = d.oid
+		WHERE (attrelid, attnum) IS DISTINCT FROM (tab, col) AND coalesce(a.attinhcount, 0) = 0
+		UNION ALL
+		SELECT tab, col, sequence, @extschema@.snowflake_admin_place('pg_proc'::regclass, f.oid) || ' names its sequence'
+		FROM movable JOIN functions AS f ON @extschema@.snowflake_admin_named(body, seqname)
+			OR body ~ 'lastval|pg_get_serial_sequence' AND @extschema@.snowflake_admin_named(body, relname)
+		UNION ALL
+		SELECT tab, col, sequence, 'it is not in the primary key' FROM movable
+		WHERE NOT EXISTS (SELECT FROM pg_index WHERE indrelid = tab AND indisprimary AND col = ANY (indkey))
+		UNION ALL
+		SELECT tab, col, sequence, CASE WHEN sequence IS NULL THEN 'its default names the sequence as a text'
+			ELSE 'its default is an expression' END
+		FROM movable WHERE expression <> coalesce(format('nextval(%L::regclass)', sequence::regclass), '')
+		UNION ALL
+		SELECT tab, col, sequence, 'its sequence advances by ' || seqincrement
+		FROM movable JOIN pg_sequence ON seqrelid = sequence AND seqincrement <> 1
+		UNION ALL
+		SELECT tab, col, sequence, 'its numbers are larger than new IDs'	-- which begin with the milliseconds since 2011
+		FROM movable WHERE @extschema@.snowflake_admin_last_value(sequence) >> 23 >= extract(epoch FROM now()) * 1000 - 1314220021721
+	)
+	SELECT k.tab::regclass, attname, atttypid::regtype, made_by, k.sequence::regclass, o.obstacle
+	FROM keys AS k LEFT JOIN obstacles AS o ON o.tab = k.tab AND o.col = k.col AND coalesce(o.sequence, k.sequence) IS NOT DISTINCT FROM k.sequence
+	ORDER BY k.tab::regclass::text COLLATE "C", attname, k.sequence::regclass::text COLLATE "C", obstacle COLLATE "C"
+$$;
+
+COMMENT ON FUNCTION snowflake_keys() IS
+'keys that a sequence, an identity or next_id() makes, and what keeps them from moving to next_id()';
