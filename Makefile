@@ -15,6 +15,7 @@ OBJS = \
 	src/planner.o \
 	src/sequence.o \
 	src/sequence_functions.o \
+	src/setting_functions.o \
 	src/settings.o \
 	src/wait.o
 PGFILEDESC = "snowflake - time-sortable 64-bit IDs"
@@ -24,7 +25,7 @@ EXTENSION = snowflake admin/snowflake_admin
 DATA = snowflake--1.0.sql admin/snowflake_admin--1.0.sql
 
 # make installcheck: against a running server
-REGRESS = extension next_id next_ids copy decode layouts generators sequences advance encode snowflake_type errors privileges settings transactions
+REGRESS = extension shard next_id next_ids copy decode layouts generators sequences advance encode snowflake_type errors privileges settings transactions
 ISOLATION = changes deadlock locks
 ISOLATION_OPTS = --inputdir=$(srcdir)/test
 PG_CPPFLAGS = -I$(srcdir)/src

@@ -91,6 +91,26 @@ COMMENT ON SEQUENCE next_id_seq IS
 'time and slot of the last ID of calls that name no sequence';
 
 --
+-- The shard
+--
+
+CREATE FUNCTION snowflake_shard()
+RETURNS integer
+AS 'MODULE_PATHNAME', 'snowflake_shard_setting'
+LANGUAGE C STABLE PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_shard() IS
+'this server''s shard, from the setting snowflake.shard';
+
+CREATE FUNCTION snowflake_set_shard(shard bigint)
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_set_shard(bigint) IS
+'set the shard of this database, for new sessions and this one; -1 or NULL removes it';
+
+--
 -- Making IDs
 --
 

@@ -89,7 +89,7 @@ SELECT set_for_database('snowflake.shard', 'five');
 SELECT snowflake_shard(next_id(9));
 SHOW snowflake.shard;
 SELECT * FROM error_of('SELECT next_id()');
--- a setting for the database is not one for this session yet, as the hint says
+-- a setting for the database is not one for this session yet
 SELECT set_for_database('snowflake.shard', '8191');
 SELECT sqlstate_, hint FROM error_of('SELECT next_id()');
 \c -

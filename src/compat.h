@@ -43,16 +43,38 @@ typedef RelFileNode RelFileLocator;
  * for each kind.
  */
 #if PG_VERSION_NUM >= 160000
+#include "catalog/pg_database.h"
 #define OwnsRelation(relid, role) \
 	object_ownercheck(RelationRelationId, relid, role)
+#define OwnsDatabase(database, role) \
+	object_ownercheck(DatabaseRelationId, database, role)
 #define MayExecute(function, role) \
 	(object_aclcheck(ProcedureRelationId, function, role, ACL_EXECUTE) == \
 	 ACLCHECK_OK)
 #else
 #define OwnsRelation(relid, role)	pg_class_ownercheck(relid, role)
+#define OwnsDatabase(database, role)	pg_database_ownercheck(database, role)
 #define MayExecute(function, role) \
 	(pg_proc_aclcheck(function, role, ACL_EXECUTE) == ACLCHECK_OK)
 #endif
+
+/*
+ * 16 renamed the function that finds the status of a backend in the local
+ * copy, counted from 1.
+ */
+#include "utils/backend_status.h"
+
+static inline PgBackendStatus *
+BackendStatusByIndex(int index)
+{
+#if PG_VERSION_NUM >= 160000
+	LocalPgBackendStatus *local = pgstat_get_local_beentry_by_index(index);
+#else
+	LocalPgBackendStatus *local = pgstat_fetch_stat_local_beentry(index);
+#endif
+
+	return local == NULL ? NULL : &local->backendStatus;
+}
 
 /* 16 moved the macros for varlena values out of postgres.h. */
 #if PG_VERSION_NUM >= 160000

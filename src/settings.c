@@ -4,7 +4,7 @@
  *	  The settings, and checks of arguments that several SQL functions share.
  *
  * Nothing here depends on what the settings are used for.  Only the
- * descriptions, the hint and SHARD_MAX speak of it.
+ * descriptions and the hint speak of it.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -15,20 +15,12 @@
 #include <limits.h>
 
 #include "access/xact.h"
-#include "commands/dbcommands.h"
-#include "miscadmin.h"
-#include "utils/builtins.h"
 #include "utils/guc.h"
-#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
 #include "compat.h"
 
 #include "settings.h"
-
-#define SHARD_UNSET			(-1)
-#define SHARD_MAX			8191	/* the last one of the layout
-									 * "instagram" */
 
 /* A hundred years, in milliseconds */
 #define MAX_LEAD_LIMIT		(100.0 * DAYS_PER_YEAR * SECS_PER_DAY * 1000.0)
@@ -37,6 +29,9 @@
 static int	shard_setting = SHARD_UNSET;
 static double max_lead = 1000.0;
 static int	max_wait = 5000;
+
+/* Has settings_define() done its work? */
+static bool defined = false;
 
 /*
  * Define the settings, if that has not been done yet.
@@ -51,8 +46,6 @@ static int	max_wait = 5000;
 void
 settings_define(void)
 {
-	static bool defined = false;
-
 	if (likely(defined) || IsInParallelMode())
 		return;
 	defined = true;
@@ -99,19 +92,38 @@ settings_limits(void)
 }
 
 /*
+ * The value of "snowflake.shard" while the library has been loaded in parallel
+ * mode and the settings are not defined: to PostgreSQL it is still a text.
+ * Later, settings_define() ignores a text that is no shard, and so does this.
+ */
+static int
+undefined_shard(void)
+{
+	const char *text = GetConfigOption("snowflake.shard", true, false);
+	int			value;
+
+	if (text != NULL && parse_int(text, &value, 0, NULL) &&
+		value >= SHARD_UNSET && value <= SHARD_MAX)
+		return value;
+	return SHARD_UNSET;
+}
+
+/*
  * The shard of calls that name none
  */
 int64
 settings_shard(void)
 {
+	int			shard;
+
 	settings_define();
-	if (shard_setting == SHARD_UNSET)
+	shard = likely(defined) ? shard_setting : undefined_shard();
+	if (shard == SHARD_UNSET)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("\"snowflake.shard\" is not set"),
-				 errhint("Give this database a number that no other one has, with ALTER DATABASE %s SET snowflake.shard = ..., which takes effect in new sessions, or name the shard in the call of next_id().",
-						 quote_identifier(get_database_name(MyDatabaseId)))));
-	return shard_setting;
+				 errhint("The database's owner can set it to a number that no other database has: SELECT snowflake_set_shard(...). SELECT * FROM snowflake_check(), of extension snowflake_admin, lists what needs it.")));
+	return shard;
 }
 
 /*

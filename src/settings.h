@@ -14,6 +14,10 @@
 
 #include "generator.h"
 
+#define SHARD_UNSET			(-1)
+#define SHARD_MAX			8191	/* the last one of the layout
+									 * "instagram" */
+
 #pragma GCC visibility push(hidden)
 extern void settings_define(void);
 extern GeneratorLimits settings_limits(void);

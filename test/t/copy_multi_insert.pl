@@ -28,6 +28,7 @@ foreach my $column (
 	'bigint DEFAULT next_id()',
 	q{bigint DEFAULT next_id(5, 'used')},
 	q{bigint DEFAULT next_id(5, 'used', 'instagram')},
+	q{bigint DEFAULT next_id(snowflake_shard(), 'used')},
 	'snowflake DEFAULT next_id(5)',
 	'snowflake DEFAULT next_id()',
 	'text DEFAULT snowflake_to_text(next_id(5))')

@@ -1,0 +1,124 @@
+--
+-- This server's shard: snowflake_shard() and snowflake_set_shard()
+--
+\pset format unaligned
+\pset tuples_only on
+-- A session that has just ended may still count as one that keeps its value.
+SET client_min_messages = warning;
+
+SELECT * FROM error_of('SELECT snowflake_shard()');
+SELECT snowflake_set_shard(5);
+SELECT snowflake_shard();
+SELECT snowflake_shard(next_id());
+
+-- in the default of a table with its own sequence
+CREATE SEQUENCE views_id_seq;
+SELECT snowflake_alter_sequence('views_id_seq');
+CREATE TABLE views (id bigint PRIMARY KEY DEFAULT next_id(snowflake_shard(), 'views_id_seq'), photo int);
+INSERT INTO views (photo) VALUES (1);
+COPY views (photo) FROM stdin;
+2
+3
+\.
+EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO views (photo) VALUES (1);
+PREPARE view AS INSERT INTO views (photo) SELECT 10 RETURNING snowflake_shard(id);
+SET plan_cache_mode = force_generic_plan;
+EXECUTE view;
+SELECT snowflake_set_shard(8191);
+EXECUTE view;
+RESET plan_cache_mode;
+SELECT snowflake_shard(id) AS shard, count(*) FROM views GROUP BY shard ORDER BY shard;
+
+-- new sessions have it, too, before they load the library
+\c -
+SET client_min_messages = warning;
+SHOW snowflake.shard;
+SELECT snowflake_shard();
+
+-- a rollback undoes it, in the session and for new ones
+BEGIN;
+SELECT snowflake_set_shard(6);
+SELECT snowflake_shard();
+ROLLBACK;
+SELECT snowflake_shard();
+BEGIN;
+SAVEPOINT before;
+SELECT snowflake_set_shard(6);
+ROLLBACK TO before;
+SELECT snowflake_set_shard(7);
+COMMIT;
+SELECT snowflake_shard();
+SELECT setting FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase, unnest(setconfig) AS setting
+WHERE datname = current_database() AND setting LIKE 'snowflake%';
+
+-- in parallel workers
+CREATE TABLE many AS SELECT generate_series(1, 20000) AS n;
+ALTER TABLE many SET (parallel_workers = 2);
+ANALYZE many;
+-- (a plain call would load the library before the workers start)
+CREATE FUNCTION late() RETURNS integer LANGUAGE plpgsql STABLE PARALLEL SAFE
+AS 'BEGIN RETURN snowflake_shard(); END';
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM many WHERE n % 8192 < snowflake_shard();
+SELECT count(*) FROM many WHERE n % 8192 < snowflake_shard();
+\c -
+SET client_min_messages = warning;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM many WHERE n % 8192 < late();
+SELECT count(*) FROM many WHERE n % 8192 < late();
+
+-- what overrides it, and what is refused
+CREATE ROLE regress_sf_shard;
+CREATE ROLE "regress sf second";
+ALTER ROLE regress_sf_shard SET snowflake.shard = 17;
+DO $$ BEGIN
+	EXECUTE format('ALTER ROLE "regress sf second" IN DATABASE %I SET snowflake.shard = 18', current_database());
+END $$;
+CREATE FUNCTION made_elsewhere(photo int) RETURNS bigint LANGUAGE sql SET snowflake.shard = 19 RETURN next_id();
+SELECT snowflake_set_shard(5);
+ALTER ROLE regress_sf_shard RESET snowflake.shard;
+DO $$ BEGIN
+	EXECUTE format('ALTER ROLE "regress sf second" IN DATABASE %I RESET snowflake.shard', current_database());
+END $$;
+ALTER ROUTINE made_elsewhere(int) RESET snowflake.shard;
+SELECT snowflake_set_shard(5);
+SELECT * FROM error_of('SELECT snowflake_set_shard(-2)');
+SELECT * FROM error_of('SELECT snowflake_set_shard(8192)');
+SET ROLE regress_sf_shard;
+SELECT sqlstate_ FROM error_of('SELECT snowflake_set_shard(8192)');
+SELECT snowflake_shard();
+RESET ROLE;
+BEGIN READ ONLY;
+SELECT sqlstate_, message FROM error_of('SELECT snowflake_set_shard(5)');
+COMMIT;
+
+-- the caller's search path finds nothing
+CREATE SCHEMA hostile;
+CREATE FUNCTION hostile.format(text, VARIADIC text[]) RETURNS text LANGUAGE plpgsql AS 'BEGIN RAISE ''hostile''; END';
+CREATE FUNCTION hostile.equal(text, text) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RAISE ''hostile''; END';
+CREATE OPERATOR hostile.= (LEFTARG = text, RIGHTARG = text, FUNCTION = hostile.equal);
+SET search_path = hostile, pg_catalog, public;
+SELECT snowflake_set_shard(6);
+RESET search_path;
+
+-- -1 and NULL remove it
+SELECT snowflake_set_shard(-1);
+SELECT sqlstate_ FROM error_of('SELECT snowflake_shard()');
+SELECT snowflake_set_shard(5);
+SELECT snowflake_set_shard(NULL);
+SELECT * FROM error_of('COPY (SELECT next_id(snowflake_shard(), ''views_id_seq'')) TO ''/dev/null''');
+\c -
+SELECT sqlstate_ FROM error_of('SELECT snowflake_shard()');
+SELECT * FROM error_of('INSERT INTO views DEFAULT VALUES');
+
+DROP TABLE views, many;
+DROP SEQUENCE views_id_seq;
+DROP FUNCTION late(), made_elsewhere(int);
+\set VERBOSITY terse
+SET client_min_messages = error;
+DROP SCHEMA hostile CASCADE;
+DROP ROLE regress_sf_shard, "regress sf second";
