@@ -470,10 +470,7 @@ report_refusal(KnownSequence *seq, const GeneratorSpec *spec,
 							   timestamp_string(attempt->now),
 							   interval_string(limits->max_lead),
 							   interval_string(limits->max_wait)),
-					 errhint("Correct the clock if it is wrong. If nextval(), setval() or snowflake_advance() moved the sequence ahead and no row has a future-dated ID, the owner can set it back with ALTER SEQUENCE ... RESTART, and then advance it to the largest ID with snowflake_advance(). Otherwise wait for the clock to catch up%s.",
-							 attempt->lead > USECS_PER_DAY ?
-							 ", or use a new sequence with a new shard" :
-							 ", or raise \"snowflake.max_lead\" until it has")));
+					 errhint("Correct the clock if it is wrong, or wait for it to catch up. SELECT * FROM snowflake_check(), of extension snowflake_admin, says whether rows have future-dated IDs and what else can be done.")));
 			break;
 
 		case REFUSED_EARLY:
