@@ -17,6 +17,7 @@ OBJS = \
 	src/sequence_functions.o \
 	src/setting_functions.o \
 	src/settings.o \
+	src/settled.o \
 	src/wait.o
 PGFILEDESC = "snowflake - time-sortable 64-bit IDs"
 

@@ -312,6 +312,26 @@ COMMENT ON FUNCTION snowflake_max_id(timestamptz, snowflake_layout) IS
 'largest ID of a time: id <= snowflake_max_id(t) selects the IDs made at t or earlier; in a given layout';
 
 --
+-- Reading what is new
+--
+
+CREATE FUNCTION snowflake_settled_id()
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_settled_id() IS
+'bound of the IDs that are settled: every one below it is committed, or will never be';
+
+CREATE FUNCTION snowflake_settled_id(layout snowflake_layout)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_settled_id(snowflake_layout) IS
+'bound of the IDs that are settled: every one below it is committed, or will never be; in a given layout';
+
+--
 -- Watching a sequence
 --
 

@@ -89,14 +89,18 @@ BackendStatusByIndex(int index)
 #endif
 
 /*
- * 17 moved the local transaction ID within PGPROC, and lets extensions name
- * their wait events.
+ * 17 moved the local transaction ID within PGPROC, has the virtual transaction
+ * ID of a lock's holder in one member, and lets extensions name their wait
+ * events.
  */
 #if PG_VERSION_NUM >= 170000
 #define MyLocalTransactionId		(MyProc->vxid.lxid)
+#define LockHolder(instance)		((instance)->vxid)
 #define NewWaitEvent(name)			WaitEventExtensionNew(name)
 #else
 #define MyLocalTransactionId		(MyProc->lxid)
+#define LockHolder(instance) \
+	((VirtualTransactionId) {(instance)->backend, (instance)->lxid})
 #define NewWaitEvent(name)			PG_WAIT_EXTENSION
 #endif
 

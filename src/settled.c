@@ -1,0 +1,214 @@
+/*-------------------------------------------------------------------------
+ *
+ * settled.c
+ *	  snowflake_settled_id(): which IDs can no transaction add any more?
+ *
+ * A transaction that has taken an ID may commit at any time later.  A program
+ * that reads new rows by their IDs must not read beyond the IDs of such
+ * transactions, because it would not come back for the rows that they commit.
+ *
+ * next_id() locks the sequence in mode ROW EXCLUSIVE before it reads the
+ * clock, and its transaction holds this lock until it ends.  Each ID has the
+ * time of the clock reading, or a later one.  So first read the clock, and
+ * then look who has such a lock:
+ *
+ * - A transaction that gets its first lock after the look reads the clock
+ * after we did.  Its IDs have the time of our reading, or a later one.
+ *
+ * - A transaction that has a lock at the look may have taken IDs before.  Its
+ * IDs have the time of its start, or a later one.
+ *
+ * - A transaction that has released its locks has left the list of running
+ * transactions before.  A snapshot that is taken after the look sees it, if it
+ * committed.
+ *
+ * So no transaction that the next statement does not see has an ID below the
+ * time of our reading and the start of each transaction that has a lock.
+ * Looking for running transactions instead would not be enough: a transaction
+ * has the time at which the client's message came, which may be long before
+ * others can see that it has begun.
+ *
+ * This holds while the clock is not set back.
+ *
+ * This file does not know how IDs are made.
+ *
+ * Copyright (c) 2026, snowflake contributors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/twophase.h"
+#include "access/xact.h"
+#include "catalog/pg_class.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "storage/lock.h"
+#include "utils/backend_status.h"
+#include "utils/inval.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+
+#include "compat.h"
+
+#include "layout_type.h"
+
+PG_FUNCTION_INFO_V1(snowflake_settled_id);
+
+/*
+ * May somebody take IDs under this lock?
+ *
+ * A relation that we do not find was made by a transaction that is still
+ * running, and may be a sequence.
+ */
+static bool
+is_lock_of_taker(const LockInstanceData *lock)
+{
+	HeapTuple	tuple;
+	bool		is_sequence;
+
+	if (lock->locktag.locktag_type != LOCKTAG_RELATION ||
+		lock->locktag.locktag_field1 != MyDatabaseId ||
+		(lock->holdMask & LOCKBIT_ON(RowExclusiveLock)) == 0)
+		return false;
+
+	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(lock->locktag.locktag_field2));
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	is_sequence = ((Form_pg_class) GETSTRUCT(tuple))->relkind == RELKIND_SEQUENCE;
+	ReleaseSysCache(tuple);
+	return is_sequence;
+}
+
+/*
+ * When the transaction began that a process is in now, or 0 if it is in none
+ * or hides it
+ */
+static TimestampTz
+start_of_transaction(int pid)
+{
+	int			backends = pgstat_fetch_stat_numbackends();
+
+	for (int i = 1; i <= backends; i++)
+	{
+		PgBackendStatus *entry = BackendStatusByIndex(i);
+
+		if (entry != NULL && entry->st_procpid == pid)
+			return entry->st_xact_start_timestamp;
+	}
+	return 0;
+}
+
+pg_noreturn static void
+refuse_prepared(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("cannot tell which IDs are settled while a prepared transaction may have taken some"),
+			 errhint("End it with COMMIT PREPARED or ROLLBACK PREPARED. The view pg_prepared_xacts lists the prepared transactions.")));
+}
+
+/*
+ * The start of the transaction that had a lock, or PG_INT64_MAX if it has
+ * ended.
+ *
+ * The order matters.  The process may have ended the transaction after our
+ * look and begun another one, so its start is that of the transaction only if
+ * the transaction is still in progress when the start has been read.  And if
+ * it is, the process may have prepared it, and begun another one, so look for
+ * that last.
+ */
+static TimestampTz
+start_of_taker(const LockInstanceData *lock)
+{
+	VirtualTransactionId vxid = LockHolder(lock);
+	TimestampTz start;
+	bool		more = false;
+
+	/* Nobody is the process of a prepared transaction. */
+	if (lock->pid == 0)
+		refuse_prepared();
+
+	/*
+	 * A transaction loses this number when it leaves the list of running
+	 * transactions, before it releases its locks.
+	 */
+	if (!LocalTransactionIdIsValid(vxid.localTransactionId))
+		return PG_INT64_MAX;
+
+	start = start_of_transaction(lock->pid);
+	if (VirtualXactLock(vxid, false))
+		return PG_INT64_MAX;
+	if (TransactionIdIsValid(TwoPhaseGetXidByVirtualXID(vxid, &more)))
+		refuse_prepared();
+
+	if (start == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot tell which IDs are settled while process %d hides when its transaction began",
+						lock->pid),
+				 errdetail("\"track_activities\" is off in that session, or was when the transaction began."),
+				 errhint("Set \"track_activities\" to on for all who insert rows.")));
+	return start;
+}
+
+/*
+ * A time such that all transactions of this database that have taken an ID of
+ * an earlier time have ended, or are our own
+ */
+static TimestampTz
+settled_time(void)
+{
+	TimestampTz settled = GetCurrentTimestamp();
+	LockData   *locks = GetLockStatusData();
+
+	/* Starts must be read after the look, not be kept from an earlier one. */
+	pgstat_clear_backend_activity_snapshot();
+	AcceptInvalidationMessages();
+
+	for (int i = 0; i < locks->nelements; i++)
+	{
+		const LockInstanceData *lock = &locks->locks[i];
+
+		if (lock->pid != MyProcPid && is_lock_of_taker(lock))
+		{
+			/* Min() would look twice. */
+			TimestampTz start = start_of_taker(lock);
+
+			settled = Min(settled, start);
+		}
+	}
+	pfree(locks->locks);
+	pfree(locks);
+	return settled;
+}
+
+/*
+ * snowflake_settled_id() and snowflake_settled_id(layout)
+ */
+Datum
+snowflake_settled_id(PG_FUNCTION_ARGS)
+{
+	const Layout *layout = layout_type_argument(fcinfo, 0);
+
+	/* On a standby, the rows of a transaction come when it is replayed. */
+	PreventCommandDuringRecovery("snowflake_settled_id()");
+
+	if (IsolationUsesXactSnapshot())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot use %s in a transaction with isolation level REPEATABLE READ or SERIALIZABLE",
+						"snowflake_settled_id()"),
+				 errdetail("Its statements do not see what others have committed since it began."),
+				 errhint("Use isolation level READ COMMITTED.")));
+
+	layout_type_require_time(layout);
+
+	/*
+	 * The first ID of the tick in which that time is.  The smallest ID of the
+	 * time itself may be of the tick after it.
+	 */
+	PG_RETURN_INT64(layout_min_id(layout,
+								  settled_time() - layout->spec.tick_usecs + 1));
+}

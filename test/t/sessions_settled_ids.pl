@@ -1,0 +1,210 @@
+# No row comes later with an ID below a bound that snowflake_settled_id() has
+# returned, whatever sessions do and in whichever order they commit.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use SnowflakeTest;
+
+my $node = PostgreSQL::Test::Cluster->new('settled');
+$node->init(allows_streaming => 1);
+$node->append_conf('postgresql.conf', "timezone = 'UTC'\nmax_prepared_transactions = 10\nsnowflake.shard = 5\nmax_connections = 40\n");
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE ROLE reader LOGIN;
+	CREATE DATABASE other;
+	CREATE EXTENSION snowflake;
+	CREATE SEQUENCE own;
+	SELECT snowflake_alter_sequence('own');
+	CREATE TABLE events (id bigint PRIMARY KEY DEFAULT next_id(), kind text);
+	CREATE TABLE own_events (id bigint PRIMARY KEY DEFAULT next_id(6, 'own'), kind text)});
+$node->safe_psql('other', 'CREATE EXTENSION snowflake');
+
+my $insert = q{INSERT INTO events DEFAULT VALUES RETURNING id};
+my ($first, $second) = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
+
+# The bound that a role without privileges gets
+sub settled
+{
+	return $node->safe_psql('postgres', 'SELECT snowflake_settled_id()', extra_params => [ '-U', 'reader' ]);
+}
+
+sub refuses
+{
+	my ($error, $name) = @_;
+	fails_with($node, 'SELECT snowflake_settled_id()', $error, $name);
+	return;
+}
+
+# --- transactions that hold the bound back, and those that do not -----------
+
+cmp_ok(settled(), '<=', $node->safe_psql('postgres', $insert), 'an ID that is taken after the look is not below the bound');
+cmp_ok(settled(), '>', $node->safe_psql('postgres', 'SELECT max(id) FROM events'), 'a committed ID soon is');
+
+$first->query_safe('BEGIN');
+my $one = $first->query_safe($insert);
+my $two = $node->safe_psql('postgres', $insert);
+cmp_ok(settled(), '<=', $one, 'an ID that is not committed is not below the bound, nor are those after it');
+$second->query_safe('BEGIN');
+my $three = $second->query_safe($insert);
+$first->query_safe('COMMIT');
+my $bound = settled();
+ok($two < $bound && $bound <= $three, 'the bound moves up to the next transaction when the first commits');
+$second->query_safe('ROLLBACK');
+cmp_ok(settled(), '>', $three, 'an ID that was rolled back is below the bound, too');
+
+$first->query_safe('BEGIN');
+$first->query_safe('SELECT count(*) FROM events');
+$bound = settled();
+cmp_ok($bound, '>', $three, 'a transaction that has taken no ID does not hold the bound back');
+cmp_ok($bound, '<=', $first->query_safe($insert), 'an ID that it takes after the look is not below the bound');
+$first->query_safe('COMMIT');
+
+foreach my $way (
+	[ 'next_ids()' => 'SELECT min(id) FROM next_ids(5, 3) AS id' ],
+	[ 'a sequence of its own' => 'INSERT INTO own_events DEFAULT VALUES RETURNING id' ],
+	[ 'COPY' => q{COPY events (kind) FROM PROGRAM 'echo copied'; SELECT max(id) FROM events} ],
+	[ 'a savepoint that was rolled back to' => "SAVEPOINT s; $insert; ROLLBACK TO s" ],
+	[ 'a savepoint that was released' => "SAVEPOINT s; $insert; RELEASE s" ],
+	[ 'a sequence that it made' => q{CREATE SEQUENCE made; SELECT snowflake_alter_sequence('made'); SELECT next_id(5, 'made')} ],
+	[ 'a sequence that it renamed' => q{ALTER SEQUENCE own RENAME TO renamed; SELECT next_id(5, 'renamed')} ])
+{
+	my ($name, $sql) = @$way;
+	$first->query_safe('BEGIN');
+	my ($id) = $first->query_safe($sql) =~ /(\d{15,})/;
+	$id //= $node->safe_psql('postgres', 'SELECT max(id) FROM events');
+	cmp_ok(settled(), '<=', $id, "a transaction that took an ID from $name holds the bound back");
+	$first->query_safe('ROLLBACK');
+	cmp_ok(settled(), '>', $id, "until it ends, after an ID from $name");
+}
+
+is($node->safe_psql('postgres', q{
+		BEGIN;
+		INSERT INTO events (kind) VALUES ('mine');
+		SELECT pg_sleep(0.01);
+		SELECT snowflake_settled_id() AS bound \gset
+		SELECT count(*) FROM events WHERE kind = 'mine' AND id < :bound}) =~ s/\s+//r, '1',
+	'its own IDs are below the bound, and the next statement sees them');
+
+# Ticks of a second: an ID of the present second is below its end.
+$node->safe_psql('postgres', q{CREATE SEQUENCE slow; SELECT snowflake_alter_sequence('slow', 'timestamp:32 sequence:20 epoch:0 tick:1s')});
+$first->query_safe('BEGIN');
+my $slow = $first->query_safe(q{SELECT next_id(0, 'slow', 'timestamp:32 sequence:20 epoch:0 tick:1s')});
+cmp_ok($node->safe_psql('postgres', q{SELECT snowflake_settled_id('timestamp:32 sequence:20 epoch:0 tick:1s')}),
+	'<=', $slow, 'the bound is rounded down to a tick of the layout');
+$first->query_safe('COMMIT');
+
+# --- what it refuses ---------------------------------------------------------
+
+$first->query_safe("BEGIN; $insert");
+$first->query_safe(q{PREPARE TRANSACTION 'pending'});
+refuses(qr/^55000 cannot tell which IDs are settled while a prepared transaction may have taken some/,
+	'a prepared transaction that has taken an ID is refused');
+$node->restart;
+refuses(qr/^55000 cannot tell which IDs are settled while a prepared transaction/, 'and so it is after a restart');
+$node->safe_psql('postgres', q{COMMIT PREPARED 'pending'});
+$node->safe_psql('other', q{BEGIN; SELECT next_id(); PREPARE TRANSACTION 'elsewhere'});
+cmp_ok(settled(), '>', $node->safe_psql('postgres', 'SELECT max(id) FROM events'), 'one of another database does not matter');
+$node->safe_psql('other', q{ROLLBACK PREPARED 'elsewhere'});
+
+($first, $second) = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
+$first->query_safe('SET track_activities = off');
+cmp_ok(settled(), '>', 0, 'a session that hides its transactions does not matter while it has none');
+$first->query_safe("BEGIN; $insert");
+refuses(qr/^55000 cannot tell which IDs are settled while process \d+ hides when its transaction began/,
+	'a hidden transaction that has taken an ID is refused');
+$first->query_safe('SET track_activities = on');
+refuses(qr/^55000 .* hides when its transaction began/, 'and so it is when it is shown too late');
+$first->query_safe('COMMIT');
+$first->query_safe('BEGIN');
+my $shown = $first->query_safe($insert);
+cmp_ok(settled(), '<=', $shown, 'its next transaction is not refused');
+$first->query_safe('COMMIT');
+
+foreach my $level ('REPEATABLE READ', 'SERIALIZABLE')
+{
+	fails_with($node, "BEGIN ISOLATION LEVEL $level; SELECT snowflake_settled_id()",
+		qr/^55000 cannot use snowflake_settled_id\(\) in a transaction with isolation level/, "isolation level $level is refused");
+}
+cmp_ok($node->safe_psql('postgres', 'BEGIN READ ONLY; SELECT snowflake_settled_id()') =~ s/\s+//r, '>', $shown,
+	'a transaction that may not write is not');
+
+$node->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'backup', has_streaming => 1);
+$standby->start;
+fails_with($standby, 'SELECT snowflake_settled_id()', qr/^25006 cannot execute snowflake_settled_id\(\) during recovery/,
+	'a standby is refused');
+$standby->stop;
+$_->quit foreach $first, $second;
+
+# --- readers beside many writers ---------------------------------------------
+
+$node->safe_psql('postgres', q{
+	TRUNCATE events, own_events;
+	CREATE UNLOGGED TABLE read (reader text, id bigint, PRIMARY KEY (reader, id));
+	CREATE TABLE readers (reader text PRIMARY KEY, rounds int NOT NULL DEFAULT 0, refused int NOT NULL DEFAULT 0,
+		last bigint NOT NULL DEFAULT 0);
+	CREATE VIEW rows AS SELECT id FROM events UNION ALL SELECT id FROM own_events;
+	CREATE PROCEDURE read_rows(reader_ text, bound_of text, until timestamptz) LANGUAGE plpgsql AS $$
+	DECLARE
+		last_ bigint := 0;
+		bound bigint;
+	BEGIN
+		INSERT INTO readers (reader) VALUES (reader_);
+		WHILE clock_timestamp() < until LOOP
+			BEGIN
+				EXECUTE 'SELECT ' || bound_of INTO bound;
+			EXCEPTION WHEN object_not_in_prerequisite_state THEN
+				bound := 0;
+				UPDATE readers SET refused = refused + 1 WHERE reader = reader_;
+			END;
+			INSERT INTO read SELECT reader_, id FROM rows WHERE id >= last_ AND id < bound;
+			last_ := greatest(last_, bound);
+			UPDATE readers SET rounds = rounds + 1, last = last_ WHERE reader = reader_;
+			COMMIT;
+		END LOOP;
+	END $$});
+my %script = (
+	one => "INSERT INTO events (kind) VALUES ('one');\n",
+	many => "INSERT INTO own_events (kind) SELECT 'many' FROM generate_series(1, 20);\n",
+	late => "BEGIN;\nSELECT 1;\n\\sleep :pause us\nINSERT INTO events (kind) VALUES ('late');\n\\sleep :pause us\nCOMMIT;\n",
+	two => "BEGIN;\nINSERT INTO events (kind) VALUES ('two');\n\\sleep :pause us\nINSERT INTO own_events (kind) VALUES ('two');\nCOMMIT;\n",
+	undone => "BEGIN;\nSAVEPOINT s;\nINSERT INTO own_events (kind) VALUES ('undone');\n\\sleep :pause us\nROLLBACK TO s;\n"
+	  . "INSERT INTO events (kind) VALUES ('after');\nCOMMIT;\n",
+	rolled => "BEGIN;\nINSERT INTO events (kind) VALUES ('rolled');\nROLLBACK;\n",
+	prepared => "BEGIN;\nINSERT INTO events (kind) VALUES ('prepared');\n\\sleep :pause us\nPREPARE TRANSACTION 'p:client_id';\n"
+	  . "COMMIT PREPARED 'p:client_id';\n\\sleep 30 ms\n");
+my $dir = $node->basedir;
+write_file("$dir/$_.sql", "\\set pause random(0, 3000)\n$script{$_}") foreach keys %script;
+my $seconds = 15;
+my @writers = map {
+	IPC::Run::start([ 'pgbench', '-n', '-c', $_->[0], '-R', 3000, '-T', $seconds + 1, (map { ('-f', "$dir/$_.sql") } @{ $_->[1] }), $node->connstr('postgres') ],
+		'>', '/dev/null', '2>&1')
+} [ 10, [qw(one many late two undone rolled)] ], [ 1, ['prepared'] ];
+my %bound_of = (settled => 'snowflake_settled_id()', clock => 'snowflake_min_id(clock_timestamp())');
+my @readers = map {
+	IPC::Run::start([ 'psql', '-X', '-q', '-d', $node->connstr('postgres'), '-c',
+			"CALL read_rows('$_', '$bound_of{$_}', clock_timestamp() + interval '$seconds s')" ],
+		'>', '/dev/null', '2>', "$dir/reader.$_")
+} sort keys %bound_of;
+ok($_->finish, 'a reader ends without an error') foreach @readers;
+note(slurp_file("$dir/reader.$_")) foreach keys %bound_of;
+ok($_->finish, 'writers end without an error') foreach @writers;
+
+my %missed = map { split /\|/ } split /\n/, $node->safe_psql('postgres', q{
+	SELECT reader, count(id) FROM readers LEFT JOIN LATERAL (SELECT id FROM rows WHERE id < last
+		EXCEPT SELECT id FROM read WHERE read.reader = readers.reader) AS missing ON true GROUP BY reader});
+note($node->safe_psql('postgres', 'SELECT reader, rounds, refused FROM readers ORDER BY 1'));
+note("missed: $missed{settled}, by the clock: $missed{clock}, of " . $node->safe_psql('postgres', 'SELECT count(*) FROM rows'));
+is($node->safe_psql('postgres', q{SELECT rounds - refused > 2000 AND refused > 0 FROM readers WHERE reader = 'settled'}), 't',
+	'the reader has had more than 2,000 bounds, and was refused at times');
+is($node->safe_psql('postgres', q{SELECT count(*) > 10000 FROM read WHERE reader = 'settled'}), 't',
+	'the reader has read more than 10,000 rows');
+is($missed{settled}, 0, 'the reader has missed none of the rows below its last bound');
+cmp_ok($missed{clock}, '>', 0, 'control: a reader that reads up to the clock has missed some');
+
+$node->stop;
+done_testing();
