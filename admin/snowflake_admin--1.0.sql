@@ -505,84 +505,122 @@ $$;
 COMMENT ON FUNCTION snowflake_admin_last_value(regclass) IS
 'for snowflake_admin''s functions: the last value of a sequence that the role may read';
 
--- The code of functions is searched for the names as a reader would: whole words,
--- in any case.  What only composes the name is not found.
-CREATE FUNCTION snowflake_admin_named(body text, name text)
-RETURNS boolean
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+-- What functions name a sequence?  Their code is searched as a reader would: for
+-- whole words, in any case.  A function can also ask for the last number of a
+-- table.  Nothing finds a name that a function composes.  The first filter is for
+-- speed: it leaves few functions to be searched for each of many names.
+CREATE FUNCTION snowflake_admin_namers(sequence_names text[], table_names text[])
+RETURNS TABLE (function oid, n bigint)
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
-	SELECT strpos(body, lower(name)) > 0
-		AND body ~ ('(?<!\w)' || regexp_replace(lower(name), '(\W)', '\\\1', 'g') || '(?!\w)')
+	WITH functions AS MATERIALIZED (
+		SELECT p.oid, body, body ~ 'lastval|pg_get_serial_sequence' AS asks_by_table
+		FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang, lower(prosrc) AS body
+		WHERE p.oid >= 16384 AND lanname NOT IN ('c', 'internal') AND prosqlbody IS NULL
+		AND body ~ 'seq|(?:next|curr|set|last)val|last_value'
+	), names AS MATERIALIZED (
+		SELECT lower(name) AS name, n, false AS of_table FROM unnest(sequence_names) WITH ORDINALITY AS s (name, n)
+		UNION ALL
+		SELECT lower(name), n, true FROM unnest(table_names) WITH ORDINALITY AS t (name, n)
+	)
+	SELECT DISTINCT f.oid, n FROM functions AS f JOIN names ON strpos(body, name) > 0 AND (asks_by_table OR NOT of_table)
+	WHERE body ~ ('(?<!\w)' || regexp_replace(name, '(\W)', '\\\1', 'g') || '(?!\w)')
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_named(text, text) IS
-'for snowflake_admin''s functions: whether code in lower case has a name';
+COMMENT ON FUNCTION snowflake_admin_namers(text[], text[]) IS
+'for snowflake_admin''s functions: functions whose text names sequences, or asks for the last number of tables';
 
--- A partition or child table that has its key from its parent is not listed, as it
--- moves together with it.
+-- All keys but those that a partition or child table has from its parent, as they
+-- move together with it.  Those that have not moved yet have the first numbers.
+CREATE FUNCTION snowflake_admin_keys()
+RETURNS TABLE (tab oid, tab_name name, col int2, col_name name, type oid,
+	made_by text, sequence oid, sequence_name name, expression text, n bigint)
+LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET jit = off
+AS $$
+	WITH made AS MATERIALIZED (
+		SELECT m.*, relname, attname, atttypid FROM @extschema@.snowflake_admin_made() AS m
+		JOIN pg_class AS c ON c.oid = tab AND relkind IN ('r', 'p', 'f') AND relpersistence <> 't'
+		JOIN pg_attribute ON attrelid = tab AND attnum = col AND NOT attisdropped
+	)
+	SELECT tab, m.relname, col, attname, atttypid, made_by, sequence, s.relname, expression,
+		row_number() OVER (ORDER BY made_by = 'next_id')
+	FROM made AS m LEFT JOIN pg_class AS s ON s.oid = m.sequence
+	WHERE NOT EXISTS (
+		SELECT FROM pg_inherits JOIN made AS parent ON parent.tab = inhparent
+		WHERE inhrelid = m.tab AND parent.attname = m.attname AND parent.made_by = m.made_by
+		AND coalesce(parent.sequence, 0) = coalesce(m.sequence, 0))
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_keys() IS
+'for snowflake_admin''s functions: keys that a sequence, an identity or next_id() makes';
+
+-- Which columns are too small for the numbers of the n-th key: its own, those that
+-- refer to it or to one of its partitions, those that refer to such a column, ...
+CREATE FUNCTION snowflake_admin_too_small(tabs oid[], cols int2[])
+RETURNS TABLE (n bigint, col text)
+LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET jit = off
+AS $$
+	WITH RECURSIVE links (tab, col, to_tab, to_col) AS MATERIALIZED (
+		SELECT confrelid, f.col, conrelid, to_col FROM pg_constraint, unnest(confkey, conkey) AS f (col, to_col)
+		WHERE contype = 'f' AND conparentid = 0
+		UNION ALL
+		SELECT inhparent, parent.attnum, inhrelid, child.attnum FROM pg_inherits
+		JOIN pg_attribute AS parent ON parent.attrelid = inhparent AND parent.attnum > 0
+		JOIN pg_attribute AS child ON child.attrelid = inhrelid AND child.attname = parent.attname
+	), takers AS (
+		SELECT * FROM unnest(tabs, cols) WITH ORDINALITY AS k (tab, col, n)
+		UNION
+		SELECT to_tab, to_col, n FROM takers JOIN links USING (tab, col)
+	)
+	SELECT t.n, format('%s is %s', (pg_identify_object('pg_class'::regclass, tab, t.col)).identity, format_type(atttypid, NULL))
+	FROM takers AS t JOIN pg_attribute ON attrelid = tab AND attnum = t.col AND attinhcount = 0
+	JOIN pg_type AS y ON y.oid = @extschema@.snowflake_admin_base_type(atttypid)
+	WHERE typname NOT IN ('int8', 'snowflake')
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_too_small(oid[], int2[]) IS
+'for snowflake_admin''s functions: columns that take the numbers of keys and are too small for IDs';
+
 CREATE FUNCTION snowflake_keys()
 RETURNS TABLE (tab regclass, col name, type regtype, made_by text, sequence regclass, obstacle text)
 LANGUAGE sql VOLATILE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
-	WITH RECURSIVE made AS MATERIALIZED (
-		SELECT m.*, attname, atttypid, attinhcount, relname FROM @extschema@.snowflake_admin_made() AS m
-		JOIN pg_class AS c ON c.oid = tab AND relkind IN ('r', 'p', 'f') AND relpersistence <> 't'
-		JOIN pg_attribute ON attrelid = tab AND attnum = col AND NOT attisdropped
-	), keys AS MATERIALIZED (
-		SELECT m.*, seq.relname AS seqname FROM made AS m LEFT JOIN pg_class AS seq ON seq.oid = m.sequence
-		WHERE attinhcount = 0 OR NOT EXISTS (
-			SELECT FROM pg_inherits JOIN made AS parent ON parent.tab = inhparent
-			WHERE inhrelid = m.tab AND parent.attname = m.attname AND parent.made_by = m.made_by
-			AND parent.sequence IS NOT DISTINCT FROM m.sequence)
+	WITH keys AS MATERIALIZED (
+		SELECT * FROM @extschema@.snowflake_admin_keys()
 	), movable AS MATERIALIZED (
 		SELECT * FROM keys WHERE made_by <> 'next_id'
-	), takers (tab, col, taker, taker_col) AS (		-- the key, its partitions, the columns that refer to these, and so on
-		SELECT tab, col, tab, col FROM movable
-		UNION
-		SELECT t.tab, t.col, f.tab, f.col FROM takers AS t CROSS JOIN LATERAL (
-			SELECT conrelid, key FROM pg_constraint, unnest(confkey, conkey) AS k (ref, key)
-			WHERE contype = 'f' AND conparentid = 0 AND confrelid = taker AND ref = taker_col
-			UNION ALL
-			SELECT inhrelid, child.attnum FROM pg_inherits
-			JOIN pg_attribute AS parent ON parent.attrelid = inhparent AND parent.attnum = taker_col
-			JOIN pg_attribute AS child ON child.attrelid = inhrelid AND child.attname = parent.attname
-			WHERE inhparent = taker) AS f (tab, col)
-	), functions AS MATERIALIZED (
-		SELECT p.oid, lower(prosrc) AS body FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang
-		WHERE p.oid >= 16384 AND lanname NOT IN ('c', 'internal') AND prosqlbody IS NULL
-	), obstacles (tab, col, sequence, obstacle) AS (
-		SELECT DISTINCT t.tab, t.col, NULL::oid, format('%s is %s',
-			(pg_identify_object('pg_class'::regclass, taker, taker_col)).identity, format_type(atttypid, NULL))
-		FROM takers AS t JOIN pg_attribute ON attrelid = taker AND attnum = taker_col AND attinhcount = 0
-		JOIN pg_type AS y ON y.oid = @extschema@.snowflake_admin_base_type(atttypid)
-		WHERE typname NOT IN ('int8', 'snowflake')
+	), obstacles (n, obstacle) AS (
+		SELECT *
+		FROM @extschema@.snowflake_admin_too_small(
+			ARRAY(SELECT tab FROM movable ORDER BY n), ARRAY(SELECT col FROM movable ORDER BY n))
 		UNION ALL
-		SELECT tab, col, sequence, @extschema@.snowflake_admin_place(classid, objid) || ' uses its sequence'
+		SELECT DISTINCT n, @extschema@.snowflake_admin_place(classid, objid) || ' uses its sequence'
 		FROM movable JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = sequence AND deptype = 'n'
 		LEFT JOIN (pg_attrdef AS d JOIN pg_attribute AS a ON attrelid = adrelid AND attnum = adnum)
 			ON classid = 'pg_attrdef'::regclass AND objid = d.oid
 		WHERE (attrelid, attnum) IS DISTINCT FROM (tab, col) AND coalesce(a.attinhcount, 0) = 0
 		UNION ALL
-		SELECT tab, col, sequence, @extschema@.snowflake_admin_place('pg_proc'::regclass, f.oid) || ' names its sequence'
-		FROM movable JOIN functions AS f ON @extschema@.snowflake_admin_named(body, seqname)
-			OR body ~ 'lastval|pg_get_serial_sequence' AND @extschema@.snowflake_admin_named(body, relname)
+		SELECT n, @extschema@.snowflake_admin_place('pg_proc'::regclass, function) || ' names its sequence'
+		FROM @extschema@.snowflake_admin_namers(
+			ARRAY(SELECT sequence_name FROM movable ORDER BY n), ARRAY(SELECT tab_name FROM movable ORDER BY n))
 		UNION ALL
-		SELECT tab, col, sequence, 'it is not in the primary key' FROM movable
+		SELECT n, 'it is not in the primary key' FROM movable
 		WHERE NOT EXISTS (SELECT FROM pg_index WHERE indrelid = tab AND indisprimary AND col = ANY (indkey))
 		UNION ALL
-		SELECT tab, col, sequence, CASE WHEN sequence IS NULL THEN 'its default names the sequence as a text'
+		SELECT n, CASE WHEN sequence IS NULL THEN 'its default names the sequence as a text'
 			ELSE 'its default is an expression' END
 		FROM movable WHERE expression <> coalesce(format('nextval(%L::regclass)', sequence::regclass), '')
 		UNION ALL
-		SELECT tab, col, sequence, 'its sequence advances by ' || seqincrement
+		SELECT n, 'its sequence advances by ' || seqincrement
 		FROM movable JOIN pg_sequence ON seqrelid = sequence AND seqincrement <> 1
 		UNION ALL
-		SELECT tab, col, sequence, 'its numbers are larger than new IDs'	-- which begin with the milliseconds since 2011
-		FROM movable WHERE @extschema@.snowflake_admin_last_value(sequence) >> 23 >= extract(epoch FROM now()) * 1000 - 1314220021721
+		SELECT n, 'its numbers are larger than new IDs'	-- which begin with the milliseconds since 2011
+		FROM movable
+		WHERE @extschema@.snowflake_admin_last_value(sequence) >> 23 >= extract(epoch FROM now()) * 1000 - 1314220021721
 	)
-	SELECT k.tab::regclass, attname, atttypid::regtype, made_by, k.sequence::regclass, o.obstacle
-	FROM keys AS k LEFT JOIN obstacles AS o ON o.tab = k.tab AND o.col = k.col AND coalesce(o.sequence, k.sequence) IS NOT DISTINCT FROM k.sequence
-	ORDER BY k.tab::regclass::text COLLATE "C", attname, k.sequence::regclass::text COLLATE "C", obstacle COLLATE "C"
+	SELECT k.tab::regclass, k.col_name, k.type::regtype, k.made_by, k.sequence::regclass, o.obstacle
+	FROM keys AS k LEFT JOIN obstacles AS o USING (n)
+	ORDER BY k.tab::regclass::text COLLATE "C", k.col_name, k.sequence::regclass::text COLLATE "C", obstacle COLLATE "C"
 $$;
 
 COMMENT ON FUNCTION snowflake_keys() IS
