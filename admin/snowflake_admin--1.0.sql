@@ -210,16 +210,25 @@ END;
 COMMENT ON FUNCTION snowflake_admin_layouts() IS
 'for snowflake_admin''s functions: the built-in layouts, and the MAXVALUE of their sequences';
 
--- A member of "snowflake" is found by its extension, because another schema may
--- have a next_id() or a next_id_seq, too.
+-- What belongs to the two extensions, of which another schema may have a namesake
+CREATE FUNCTION snowflake_admin_members()
+RETURNS TABLE (extension name, class oid, object oid)
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT extname, classid, objid
+	FROM pg_extension AS e JOIN pg_depend ON refclassid = 'pg_extension'::regclass AND refobjid = e.oid AND deptype = 'e'
+	WHERE extname IN ('snowflake', 'snowflake_admin')
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_members() IS
+'for snowflake_admin''s functions: members of the extensions snowflake and snowflake_admin';
+
 CREATE FUNCTION snowflake_admin_makers(names text[])
 RETURNS SETOF oid
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT p.oid FROM pg_extension AS e
-	JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
-	JOIN pg_proc AS p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
-	WHERE e.extname = 'snowflake' AND p.proname = ANY (names)
+	SELECT oid FROM @extschema@.snowflake_admin_members() JOIN pg_proc ON oid = object
+	WHERE extension = 'snowflake' AND class = 'pg_proc'::regclass AND proname = ANY (names)
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_makers(text[]) IS
@@ -229,10 +238,8 @@ CREATE FUNCTION snowflake_admin_next_id_seq()
 RETURNS regclass
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT c.oid::regclass FROM pg_extension AS e
-	JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
-	JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
-	WHERE e.extname = 'snowflake' AND c.relname = 'next_id_seq'
+	SELECT oid FROM @extschema@.snowflake_admin_members() JOIN pg_class ON oid = object
+	WHERE extension = 'snowflake' AND class = 'pg_class'::regclass AND relname = 'next_id_seq'
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_next_id_seq() IS
@@ -266,7 +273,7 @@ RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT replace(btrim(bare, E' \t\r\n()'''), '''''', '''')
-	FROM regexp_replace(argument, '::\s*[\w."]+', '', 'g') AS bare
+	FROM regexp_replace(argument, '::\s*(?:[\w.]|"[^"]*")+', '', 'g') AS bare
 	WHERE bare ~ '^[\s(]*(?:-?\d+|''(?:[^'']|'''')*''|''''[^'']*'''')[\s)]*$'
 $$;
 
@@ -349,7 +356,7 @@ AS $$
 		SELECT FROM pg_inherits JOIN columns AS parent ON parent.adrelid = inhparent
 		WHERE inhrelid = c.adrelid AND parent.attname = c.attname AND parent.code = c.code)
 	UNION ALL
-	SELECT 'pg_type'::regclass, t.oid, pg_get_expr(typdefaultbin, 0)
+	SELECT 'pg_type'::regclass, t.oid, ltrim(pg_get_expr(typdefaultbin, 0), E'\n')
 	FROM callers JOIN pg_type AS t ON classid = 'pg_type'::regclass AND objid = t.oid
 	UNION ALL
 	SELECT classid, objid, pg_get_ruledef(objid) FROM callers WHERE classid = 'pg_rewrite'::regclass
@@ -364,9 +371,7 @@ AS $$
 				SELECT ascii(c) FROM regexp_split_to_table('snowflake.shard', '') AS c), ' ') || '%') AS x (parsed)
 	WHERE p.oid >= 16384 AND (parsed OR proconfig::text LIKE '%snowflake.shard=%'
 		OR prosrc ~* '\m(?:next_ids?|snowflake_(?:id|backdated_id|set_shard))"?\s*\(|snowflake\.shard')
-	AND NOT EXISTS (
-		SELECT FROM pg_depend JOIN pg_extension AS e ON refclassid = 'pg_extension'::regclass AND refobjid = e.oid
-		WHERE classid = 'pg_proc'::regclass AND objid = p.oid AND deptype = 'e' AND extname IN ('snowflake', 'snowflake_admin'))
+	AND p.oid NOT IN (SELECT object FROM @extschema@.snowflake_admin_members() WHERE class = 'pg_proc'::regclass)
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_code() IS
@@ -415,7 +420,7 @@ AS $$
 	), calls AS MATERIALIZED (
 		SELECT class, object, c.*, CASE WHEN class IN ('pg_attrdef'::regclass, 'pg_type'::regclass) THEN code ELSE call END AS code,
 			CASE WHEN function NOT LIKE 'next_id%' THEN NULL
-				WHEN c.sequence IS NULL THEN @extschema@.snowflake_admin_next_id_seq()
+				WHEN c.sequence IS NULL THEN (SELECT @extschema@.snowflake_admin_next_id_seq())
 				ELSE s.oid END AS seq
 		FROM @extschema@.snowflake_admin_code() CROSS JOIN LATERAL @extschema@.snowflake_admin_calls(code) AS c
 		LEFT JOIN sequences AS s ON s.name = @extschema@.snowflake_admin_literal(c.sequence)
@@ -464,7 +469,7 @@ AS $$
 			ON c.classid = class AND c.objid = object
 		WHERE own.oid IS NOT NULL OR tree::text LIKE '%:funcid ' || 'nextval'::regproc::oid || ' %'
 	)
-	SELECT tab, col, made_by, coalesce(s.oid, CASE made_by WHEN 'next_id' THEN @extschema@.snowflake_admin_next_id_seq() END),
+	SELECT tab, col, made_by, coalesce(s.oid, CASE made_by WHEN 'next_id' THEN (SELECT @extschema@.snowflake_admin_next_id_seq()) END),
 		pg_get_expr(tree, CASE WHEN class = 'pg_attrdef'::regclass THEN tab ELSE 0 END)
 	FROM makers LEFT JOIN (pg_depend AS d JOIN pg_class AS s ON d.refclassid = 'pg_class'::regclass AND s.oid = d.refobjid AND relkind = 'S')
 		ON d.classid = class AND d.objid = object AND d.deptype = 'n'
@@ -518,6 +523,7 @@ AS $$
 		FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang, lower(prosrc) AS body
 		WHERE p.oid >= 16384 AND lanname NOT IN ('c', 'internal') AND prosqlbody IS NULL
 		AND body ~ 'seq|(?:next|curr|set|last)val|last_value'
+		AND p.oid NOT IN (SELECT object FROM @extschema@.snowflake_admin_members() WHERE class = 'pg_proc'::regclass)
 	), names AS MATERIALIZED (
 		SELECT lower(name) AS name, n, false AS of_table FROM unnest(sequence_names) WITH ORDINALITY AS s (name, n)
 		UNION ALL
