@@ -26,7 +26,7 @@ EXTENSION = snowflake admin/snowflake_admin
 DATA = snowflake--1.0.sql admin/snowflake_admin--1.0.sql
 
 # make installcheck: against a running server
-REGRESS = extension shard next_id next_ids copy decode layouts generators sequences advance encode snowflake_type errors privileges settings transactions
+REGRESS = extension shard next_id next_ids copy decode backdated layouts generators sequences advance encode snowflake_type errors privileges settings transactions
 ISOLATION = changes deadlock locks
 ISOLATION_OPTS = --inputdir=$(srcdir)/test
 PG_CPPFLAGS = -I$(srcdir)/src

@@ -207,6 +207,41 @@ LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_id(timestamptz, bigint, bigint, snowflake_layout) IS
 'compose an ID from a time, a shard and a sequence number, as for rows of earlier times, in a given layout';
 
+CREATE FUNCTION snowflake_backdated_id(ts timestamptz, shard bigint)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C WINDOW IMMUTABLE PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_backdated_id(timestamptz, bigint) IS
+'first ID at or after a time that no earlier row of the window partition has';
+
+CREATE FUNCTION snowflake_backdated_id(ts timestamptz, shard bigint, layout snowflake_layout)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C WINDOW IMMUTABLE PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_backdated_id(timestamptz, bigint, snowflake_layout) IS
+'first ID at or after a time that no earlier row of the window partition has, in a given layout';
+
+-- Only to refuse a time without a time zone, which would otherwise be taken
+-- for one of the session's time zone.
+
+CREATE FUNCTION snowflake_backdated_id(ts timestamp, shard bigint)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'snowflake_backdated_id_without_zone'
+LANGUAGE C WINDOW IMMUTABLE PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_backdated_id(timestamp, bigint) IS
+'error that asks for a timestamp with time zone';
+
+CREATE FUNCTION snowflake_backdated_id(ts timestamp, shard bigint, layout snowflake_layout)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'snowflake_backdated_id_without_zone'
+LANGUAGE C WINDOW IMMUTABLE PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_backdated_id(timestamp, bigint, snowflake_layout) IS
+'error that asks for a timestamp with time zone';
+
 --
 -- Taking IDs apart
 --

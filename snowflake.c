@@ -25,6 +25,7 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
+#include "windowapi.h"
 
 #include "compat.h"
 
@@ -48,6 +49,8 @@ PG_FUNCTION_INFO_V1(snowflake_fields);
 PG_FUNCTION_INFO_V1(snowflake_min_id);
 PG_FUNCTION_INFO_V1(snowflake_max_id);
 PG_FUNCTION_INFO_V1(snowflake_id);
+PG_FUNCTION_INFO_V1(snowflake_backdated_id);
+PG_FUNCTION_INFO_V1(snowflake_backdated_id_without_zone);
 
 PGDLLEXPORT void _PG_init(void);
 
@@ -432,6 +435,21 @@ snowflake_max_id(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(layout_max_id(layout, ts));
 }
 
+pg_noreturn static void
+report_time(const Layout *layout, TimestampTz ts)
+{
+	/* timestamptz_to_str() has one buffer. */
+	char	   *given = pstrdup(timestamptz_to_str(ts));
+	char	   *first = pstrdup(timestamptz_to_str(layout->spec.epoch));
+
+	ereport(ERROR,
+			(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
+			 errmsg("timestamp %s is out of range", given),
+			 errdetail("The layout \"%s\" begins at %s and ends before %s.",
+					   layout->text, first,
+					   timestamptz_to_str(layout_end_time(layout)))));
+}
+
 /*
  * snowflake_id(): compose an ID from a time, a shard and a sequence number.
  */
@@ -451,18 +469,7 @@ snowflake_id(PG_FUNCTION_ARGS)
 		layout_type_report_missing(layout, "timestamp");
 
 	if (!layout_time_tick(layout, ts, &tick))
-	{
-		/* timestamptz_to_str() has one buffer. */
-		char	   *given = pstrdup(timestamptz_to_str(ts));
-		char	   *first = pstrdup(timestamptz_to_str(layout->spec.epoch));
-
-		ereport(ERROR,
-				(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
-				 errmsg("timestamp %s is out of range", given),
-				 errdetail("The layout \"%s\" begins at %s and ends before %s.",
-						   layout->text, first,
-						   timestamptz_to_str(layout_end_time(layout)))));
-	}
+		report_time(layout, ts);
 
 	if (!has_room_for_shard(layout, shard))
 		report_shard(layout, shard);
@@ -497,4 +504,96 @@ snowflake_id(PG_FUNCTION_ARGS)
 				 errdetail("IDs are positive.")));
 
 	PG_RETURN_INT64((int64) id);
+}
+
+/*
+ * What a window partition has got from snowflake_backdated_id()
+ */
+typedef struct Backdated
+{
+	const Layout *layout;		/* NULL before the first ID */
+	int64		value;			/* the last one, as of a sequence: tick *
+								 * slots + slot */
+} Backdated;
+
+/*
+ * The layout that is the last argument of snowflake_backdated_id(), or the
+ * default one.  layout_type_argument() is not for window functions, which do
+ * not find their arguments in fcinfo.
+ */
+static const Layout *
+backdated_layout(FunctionCallInfo fcinfo)
+{
+	Datum		value;
+	bool		is_null;
+
+	if (PG_NARGS() < 3)
+		return layout_type_default;
+	value = WinGetFuncArgCurrent(PG_WINDOW_OBJECT(), 2, &is_null);
+	if (is_null)
+		argument_refuse_null("layout", NULL);
+	return layout_type_find(value);
+}
+
+/*
+ * snowflake_backdated_id(ts, shard) and snowflake_backdated_id(ts, shard,
+ * layout): the first ID at or after a time that no earlier row of the window
+ * partition has.
+ *
+ * Values are taken as from a sequence whose clock is the time of the row: the
+ * next value is the last one plus one, moved up to the time's tick.  So no
+ * value comes twice, whatever the order of the rows and however many of them
+ * share a tick, and IDs of several shards differ, too.  Value 0 is not taken,
+ * as the ID 0 is none.
+ */
+Datum
+snowflake_backdated_id(PG_FUNCTION_ARGS)
+{
+	WindowObject winobj = PG_WINDOW_OBJECT();
+	Backdated  *last = WinGetPartitionLocalMemory(winobj, sizeof(Backdated));
+	const Layout *layout = backdated_layout(fcinfo);
+	bool		is_null;
+	TimestampTz ts;
+	int64		shard;
+	int64		tick;
+
+	shard = DatumGetInt64(WinGetFuncArgCurrent(winobj, 1, &is_null));
+	if (is_null)
+		argument_refuse_null("shard", NULL);
+	ts = DatumGetTimestampTz(WinGetFuncArgCurrent(winobj, 0, &is_null));
+	if (is_null)
+		PG_RETURN_NULL();
+
+	layout_type_require_time(layout);
+	if (last->layout != NULL && last->layout != layout)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("layout \"%s\" follows layout \"%s\" in a window partition",
+						layout->text, last->layout->text),
+				 errhint("Use PARTITION BY to give each layout its own partition.")));
+	if (!layout_time_tick(layout, ts, &tick))
+		report_time(layout, ts);
+	if (!has_room_for_shard(layout, shard))
+		report_shard(layout, shard);
+
+	last->layout = layout;
+	last->value = Max(last->value + 1, tick * layout->spec.slots);
+	if (last->value > layout->spec.max_value)
+		report_time(layout, ts);
+	PG_RETURN_INT64((int64) layout_id(layout, last->value, shard));
+}
+
+/*
+ * The same functions with a timestamp without time zone.  If there were none,
+ * PostgreSQL would take such a time for one of the session's time zone.
+ */
+Datum
+snowflake_backdated_id_without_zone(PG_FUNCTION_ARGS)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATATYPE_MISMATCH),
+			 errmsg("%s needs a timestamp with time zone",
+					"snowflake_backdated_id()"),
+			 errhint("Say of which time zone the times are, for example with created_at AT TIME ZONE 'UTC'.")));
+	PG_RETURN_NULL();
 }

@@ -24,7 +24,7 @@ is($node->safe_psql('beside', q{
 		       string_agg(DISTINCT name, ' ') FILTER (WHERE schema = 'public'
 			AND name NOT IN ('attempt') AND name NOT IN (SELECT name FROM functions WHERE schema = 'portable'))
 		FROM functions}),
-	'30||snowflake snowflake_in snowflake_layout_in snowflake_layout_out snowflake_layout_recv snowflake_layout_send '
+	'30||snowflake snowflake_backdated_id snowflake_in snowflake_layout_in snowflake_layout_out snowflake_layout_recv snowflake_layout_send '
 	  . 'snowflake_next_id_in_copy snowflake_obfuscate snowflake_out snowflake_recv snowflake_reveal snowflake_send snowflake_set_shard snowflake_settled_id snowflake_support '
 	  . 'snowflake_to_float8 snowflake_to_integer snowflake_to_numeric',
 	'functions have the names, arguments and labels of the extension\'s');
