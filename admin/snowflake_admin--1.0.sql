@@ -72,9 +72,11 @@ BEGIN
 	END LOOP;
 	PERFORM set_config('lock_timeout', greatest(10, least(300,
 		deadlock_ms * 9 / 10 / greatest(1, cardinality(relations))))::text, true);
-	FOREACH command IN ARRAY tables LOOP
-		EXECUTE format('LOCK TABLE %s IN %s MODE', command, mode);
-	END LOOP;
+	IF mode IS NOT NULL THEN
+		FOREACH command IN ARRAY tables LOOP
+			EXECUTE format('LOCK TABLE %s IN %s MODE', command, mode);
+		END LOOP;
+	END IF;
 	FOREACH command IN ARRAY commands LOOP
 		EXECUTE command;
 	END LOOP;
@@ -87,7 +89,8 @@ COMMENT ON FUNCTION snowflake_admin_try(text[], regclass[], text, boolean) IS
 -- Show commands, and execute them under locks that are tried for again and again,
 -- with growing pauses in which everybody else goes on.  A failed try is a
 -- subtransaction, so that nothing of it stays.  The locks last until the caller's
--- transaction ends.
+-- transaction ends.  Without a mode, the commands themselves lock what they need,
+-- and the relations only say whose sessions may be in the way.
 CREATE FUNCTION snowflake_admin_run(
 	commands text[],
 	relations regclass[],
