@@ -634,3 +634,641 @@ $$;
 
 COMMENT ON FUNCTION snowflake_keys() IS
 'keys that a sequence, an identity or next_id() makes, and what keeps them from moving to next_id()';
+
+-- Partitions by time
+--
+-- Bounds are IDs, as PostgreSQL keeps them.  MINVALUE and MAXVALUE stand here as
+-- the least and the largest bigint, which are no IDs.  Units of time are those of
+-- UTC: they are counted in timestamps without time zone.
+--
+
+CREATE FUNCTION snowflake_admin_bound(ts timestamptz, layout snowflake_layout)
+RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT snowflake_min_id(ts, layout);
+END;
+
+COMMENT ON FUNCTION snowflake_admin_bound(timestamptz, snowflake_layout) IS
+'for snowflake_admin''s procedures: the smallest ID of a time';
+
+-- A bound need not be an ID that anything has made.
+CREATE FUNCTION snowflake_admin_bound_time(id bigint, layout snowflake_layout)
+RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT CASE id
+		WHEN '-9223372036854775808' THEN '-infinity'
+		WHEN 9223372036854775807 THEN 'infinity'
+		ELSE snowflake_timestamp(greatest(id, 0), layout) END;
+END;
+
+COMMENT ON FUNCTION snowflake_admin_bound_time(bigint, snowflake_layout) IS
+'for snowflake_admin''s procedures: the time of a partition''s bound';
+
+CREATE FUNCTION snowflake_admin_is_id(type oid)
+RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT type IN ('bigint'::regtype, 'snowflake'::regtype);
+END;
+
+COMMENT ON FUNCTION snowflake_admin_is_id(oid) IS
+'for snowflake_admin''s procedures: whether a type can hold IDs';
+
+-- The column by whose ranges a table is partitioned, quoted
+CREATE FUNCTION snowflake_admin_partition_key(parent regclass)
+RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	strategy "char";
+	key text;
+	suits boolean;
+BEGIN
+	SELECT partstrat, quote_ident(attname), partnatts = 1 AND @extschema@.snowflake_admin_is_id(atttypid)
+	INTO strategy, key, suits
+	FROM pg_partitioned_table LEFT JOIN pg_attribute
+		ON attrelid = partrelid AND attnum = partattrs[0] AND attnum > 0
+	WHERE partrelid = parent;
+	IF parent IS NULL THEN
+		RAISE null_value_not_allowed USING MESSAGE = 'parent must not be null';
+	ELSIF NOT FOUND THEN
+		RAISE wrong_object_type USING
+			MESSAGE = format('%s is not a partitioned table', parent),
+			HINT = format('CALL %s.snowflake_partition(...) makes a partitioned table of a table.',
+				(SELECT quote_ident(nspname)
+					FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace
+					WHERE extname = 'snowflake_admin'));
+	ELSIF strategy <> 'r' OR suits IS NOT TRUE THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('table %s is not partitioned by ranges of one bigint or snowflake column', parent),
+			DETAIL = format('It is partitioned by %s.', pg_get_partkeydef(parent));
+	END IF;
+	RETURN key;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_key(regclass) IS
+'for snowflake_admin''s procedures: the column by whose ranges a table is partitioned, or an error';
+
+-- The layout of the IDs that the key's default makes: the one that it names, or
+-- its sequence's, or that of next_id_seq.
+CREATE FUNCTION snowflake_admin_key_layout(parent regclass)
+RETURNS snowflake_layout
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT coalesce(
+		(SELECT substring(pg_get_expr(adbin, adrelid)
+				FROM '''([^'']*)''::("([^"]|"")*"\.|\w+\.)?snowflake_layout\)')
+			FROM pg_partitioned_table JOIN pg_attrdef ON adrelid = partrelid AND adnum = partattrs[0]
+			WHERE partrelid = parent),
+		(SELECT min(name)
+			FROM pg_partitioned_table JOIN pg_attrdef ON adrelid = partrelid AND adnum = partattrs[0]
+			JOIN pg_depend ON classid = 'pg_attrdef'::regclass AND objid = pg_attrdef.oid
+				AND refclassid = 'pg_class'::regclass
+			JOIN pg_sequence ON seqrelid = refobjid
+			JOIN snowflake_layouts() ON max_value = seqmax
+			WHERE partrelid = parent),
+		'instagram')::snowflake_layout;
+END;
+
+COMMENT ON FUNCTION snowflake_admin_key_layout(regclass) IS
+'for snowflake_admin''s procedures: the layout of the IDs that a partitioned table''s key gets by default';
+
+-- All partitions.  Both bounds of the DEFAULT partition are NULL.  One that is
+-- pending detach is none any more, but still occupies its range.
+CREATE FUNCTION snowflake_admin_ranges(parent regclass)
+RETURNS TABLE (partition regclass, lower_id bigint, upper_id bigint, pending boolean)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT oid,
+		replace(substring(bound FROM 'FROM \(''?([^'')]+)'), 'MINVALUE', '-9223372036854775808')::bigint,
+		replace(substring(bound FROM 'TO \(''?([^'')]+)'), 'MAXVALUE', '9223372036854775807')::bigint,
+		inhdetachpending
+	FROM pg_inherits JOIN pg_class ON oid = inhrelid, pg_get_expr(relpartbound, oid) AS bound
+	WHERE inhparent = parent
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_ranges(regclass) IS
+'for snowflake_admin''s procedures: the partitions of a table with their bounds';
+
+CREATE FUNCTION snowflake_partitions(parent regclass, layout snowflake_layout DEFAULT NULL)
+RETURNS TABLE (partition regclass, since timestamptz, until timestamptz)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	PERFORM @extschema@.snowflake_admin_partition_key(parent);
+	layout := coalesce(layout, @extschema@.snowflake_admin_key_layout(parent));
+	-- A layout without a time is an error also where there is no partition.
+	PERFORM @extschema@.snowflake_admin_bound(now(), layout);
+	RETURN QUERY
+		SELECT r.partition, @extschema@.snowflake_admin_bound_time(lower_id, layout),
+			@extschema@.snowflake_admin_bound_time(upper_id, layout)
+		FROM @extschema@.snowflake_admin_ranges(parent) AS r WHERE NOT pending
+		ORDER BY lower_id;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_partitions(regclass, snowflake_layout) IS
+'partitions of a table that is partitioned by its IDs, oldest first, with the times of their bounds';
+
+-- What the procedures ask first.  PostgreSQL would refuse another role, too, but
+-- not before it has waited for locks, and not in a dry run.
+CREATE FUNCTION snowflake_admin_require_partitions(parent regclass)
+RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	key text := @extschema@.snowflake_admin_partition_key(parent);
+BEGIN
+	IF NOT (SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = parent) THEN
+		RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', parent);
+	END IF;
+	RETURN key;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_require_partitions(regclass) IS
+'for snowflake_admin''s procedures: the key of a partitioned table of the caller''s, or an error';
+
+-- Two sessions must not make or drop the same partition.  Nobody who reads or
+-- writes waits for this lock, not even behind us while we wait.
+CREATE FUNCTION snowflake_admin_lock_partitions(parent regclass, tries integer, dry_run boolean)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	PERFORM @extschema@.snowflake_admin_run(
+		ARRAY[format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent)],
+		ARRAY[parent], tries, dry_run, NULL);
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_lock_partitions(regclass, integer, boolean) IS
+'for snowflake_admin''s procedures: keep other sessions from making or dropping partitions';
+
+-- The tables that foreign keys connect with a partitioned table, and that the
+-- caller may lock.  Those to which it refers have a negative place, as they are to
+-- be locked before it, and those that refer to it a positive one.
+CREATE FUNCTION snowflake_admin_related(parent regclass)
+RETURNS TABLE (tab regclass, place integer)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT other, min(sign)
+	FROM pg_constraint, LATERAL (VALUES (confrelid, -1), (conrelid, 1)) AS side (other, sign)
+	WHERE contype = 'f' AND conparentid = 0 AND confrelid <> conrelid
+		AND parent = CASE sign WHEN 1 THEN confrelid ELSE conrelid END
+		AND has_table_privilege(other, 'UPDATE, DELETE, TRUNCATE')
+	GROUP BY other
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_related(regclass) IS
+'for snowflake_admin''s procedures: the tables at the other ends of foreign keys, in the order in which to lock them';
+
+--
+-- Making partitions
+--
+
+-- The unit of the newest partition, which may be cut short by the one before it
+CREATE FUNCTION snowflake_admin_unit(parent regclass, layout snowflake_layout)
+RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT coalesce(
+		(SELECT CASE WHEN span <= '1 hour' THEN 'hour' WHEN span <= '24 hours' THEN 'day'
+				WHEN span <= '7 days' THEN 'week' WHEN span <= '31 days' THEN 'month' ELSE 'year' END
+			FROM @extschema@.snowflake_partitions(parent, layout), LATERAL (SELECT until - since) AS length (span)
+			WHERE isfinite(since) AND isfinite(until) ORDER BY since DESC LIMIT 1),
+		'day')
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_unit(regclass, snowflake_layout) IS
+'for snowflake_admin''s procedures: the unit of time of a table''s newest partition';
+
+-- Until when there should be partitions: for the time ahead, and for the unit after
+-- the present one.  IDs may be ahead of the clock by max_lead.  It can be set to a
+-- hundred years, and then says nothing.
+CREATE FUNCTION snowflake_admin_until(ahead interval, unit text)
+RETURNS timestamptz
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	newest timestamp := clock_timestamp() AT TIME ZONE 'UTC'
+		+ least(current_setting('snowflake.max_lead')::interval, '31 days');
+BEGIN
+	IF unit NOT IN ('hour', 'day', 'week', 'month', 'year') THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('unit must be hour, day, week, month or year, not %L', unit);
+	ELSIF ahead IS NULL OR ahead < interval '0' THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('ahead must be at least 0, not %s', coalesce(ahead::text, 'null'));
+	END IF;
+	RETURN greatest(newest + ahead, date_trunc(unit, newest) + 2 * ('1 ' || unit)::interval)
+		AT TIME ZONE 'UTC';
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_until(interval, text) IS
+'for snowflake_admin''s procedures: the time up to which a table should have partitions';
+
+-- The ranges without a partition, from the end of the newest one that has begun.
+-- The first may begin at any ID, and each ends with its unit.
+CREATE FUNCTION snowflake_admin_missing(parent regclass, unit text, until timestamptz, layout snowflake_layout)
+RETURNS TABLE (low bigint, high bigint)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	present timestamp := clock_timestamp() AT TIME ZONE 'UTC';
+	stop bigint := @extschema@.snowflake_admin_bound(until, layout);
+	next timestamp;
+BEGIN
+	SELECT max(upper_id) INTO low FROM @extschema@.snowflake_admin_ranges(parent)
+	WHERE lower_id <= @extschema@.snowflake_admin_bound(present AT TIME ZONE 'UTC', layout);
+	low := coalesce(low,
+		@extschema@.snowflake_admin_bound(date_trunc(unit, present) AT TIME ZONE 'UTC', layout));
+	WHILE low < stop LOOP
+		SELECT upper_id INTO high FROM @extschema@.snowflake_admin_ranges(parent)
+		WHERE lower_id <= low AND upper_id > low;
+		IF NOT FOUND THEN
+			next := date_trunc(unit, @extschema@.snowflake_admin_bound_time(low, layout) AT TIME ZONE 'UTC')
+				+ ('1 ' || unit)::interval;
+			high := least(@extschema@.snowflake_admin_bound(next AT TIME ZONE 'UTC', layout),
+				(SELECT min(lower_id) FROM @extschema@.snowflake_admin_ranges(parent) WHERE lower_id > low));
+			-- The layout's time ends here.
+			EXIT WHEN high <= low;
+			RETURN NEXT;
+		END IF;
+		low := high;
+	END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_missing(regclass, text, timestamptz, snowflake_layout) IS
+'for snowflake_admin''s procedures: the ranges for which a table has no partition yet';
+
+-- A free name that says the time at which a partition begins, as short as the unit
+-- allows.  The table's name is shortened where both do not fit.
+CREATE FUNCTION snowflake_admin_partition_name(parent regclass, low bigint, unit text, layout snowflake_layout)
+RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT format('%I.%I', nspname, name)
+	FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace,
+		unnest(ARRAY[CASE unit WHEN 'year' THEN '_YYYY' WHEN 'month' THEN '_YYYYMM' ELSE '_YYYYMMDD' END,
+			'_YYYYMMDD', '_YYYYMMDDHH24', '_YYYYMMDDHH24MISSMS']) WITH ORDINALITY AS forms (form, nr),
+		to_char(@extschema@.snowflake_admin_bound_time(low, layout) AT TIME ZONE 'UTC', form) AS suffix,
+		LATERAL (SELECT left(relname, n) || suffix FROM generate_series(1, length(relname)) AS n
+			WHERE octet_length(left(relname, n)) + octet_length(suffix) <= 63
+			ORDER BY n DESC LIMIT 1) AS fitting (name)
+	WHERE pg_class.oid = parent AND (unit <> 'hour' OR nr >= 3)
+		AND (nr = 4 OR NOT EXISTS (SELECT FROM pg_class AS other
+			WHERE other.relnamespace = pg_class.relnamespace AND other.relname = fitting.name))
+	ORDER BY nr LIMIT 1
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_name(regclass, bigint, text, snowflake_layout) IS
+'for snowflake_admin''s procedures: a free name for a partition';
+
+-- CREATE TABLE ... PARTITION OF would lock out everybody.  ATTACH PARTITION does
+-- not, but with foreign keys it locks the other tables against writers.  A role
+-- with privileges on the partition itself must not see there what the table's
+-- policies hide.
+CREATE FUNCTION snowflake_admin_partition_commands(parent regclass, partition text, low bigint, high bigint)
+RETURNS text[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT array_remove(ARRAY[
+		format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING IDENTITY)', partition, parent)
+			|| coalesce(' USING ' || (SELECT quote_ident(amname) FROM pg_am WHERE pg_am.oid = relam), '')
+			|| coalesce(' TABLESPACE ' || (SELECT quote_ident(spcname)
+				FROM pg_tablespace WHERE pg_tablespace.oid = reltablespace), ''),
+		format('ALTER TABLE %s OWNER TO %s, %s ROW LEVEL SECURITY', partition, relowner::regrole,
+			CASE WHEN relrowsecurity THEN 'ENABLE' ELSE 'DISABLE' END)
+			|| CASE relreplident WHEN 'f' THEN ', REPLICA IDENTITY FULL' WHEN 'n' THEN ', REPLICA IDENTITY NOTHING'
+				ELSE '' END,
+		(SELECT format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE',
+				string_agg('ONLY ' || tab::text, ', ' ORDER BY place, tab))
+			FROM @extschema@.snowflake_admin_related(parent) HAVING count(*) > 0),
+		format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%s) TO (%s)',
+			parent, partition, low, high)], NULL)
+	FROM pg_class WHERE oid = parent
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_commands(regclass, text, bigint, bigint) IS
+'for snowflake_admin''s procedures: the commands that make a partition';
+
+-- ATTACH PARTITION scans the DEFAULT partition while nobody else can use it, and
+-- fails if that has rows of the range.  Such a row is found here by the key's index.
+CREATE FUNCTION snowflake_admin_require_free_range(parent regclass, key text, low bigint, high bigint)
+RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	partition regclass;
+	found_id bigint;
+BEGIN
+	SELECT r.partition INTO partition FROM @extschema@.snowflake_admin_ranges(parent) AS r
+	WHERE lower_id IS NULL;
+	IF NOT FOUND THEN
+		RETURN;
+	END IF;
+	EXECUTE format('SELECT min(%1$s) FROM %2$s WHERE %1$s >= %3$s AND %1$s < %4$s', key, partition, low, high)
+	INTO found_id;
+	IF found_id IS NOT NULL THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('default partition %s has rows of the partition that is missing', partition),
+			DETAIL = format('The first of them has the ID %s; the partition would have the IDs from %s to %s.',
+				found_id, low, high - 1),
+			HINT = format('Detach %s, call this procedure again, and move those rows into %s.',
+				partition, parent);
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_require_free_range(regclass, text, bigint, bigint) IS
+'for snowflake_admin''s procedures: raise an error if the DEFAULT partition has rows of a range';
+
+-- Make one partition, or nothing if another session has just made it.
+CREATE FUNCTION snowflake_admin_make_partition(
+	parent regclass,
+	key text,
+	low bigint,
+	high bigint,
+	unit text,
+	layout snowflake_layout,
+	tries integer,
+	dry_run boolean)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	PERFORM @extschema@.snowflake_admin_lock_partitions(parent, tries, dry_run);
+	IF EXISTS (SELECT FROM @extschema@.snowflake_admin_ranges(parent)
+			WHERE lower_id < high AND upper_id > low) THEN
+		RETURN;
+	END IF;
+	PERFORM @extschema@.snowflake_admin_require_free_range(parent, key, low, high);
+	PERFORM @extschema@.snowflake_admin_run(
+		@extschema@.snowflake_admin_partition_commands(parent,
+			@extschema@.snowflake_admin_partition_name(parent, low, unit, layout), low, high),
+		ARRAY(SELECT tab FROM @extschema@.snowflake_admin_related(parent) UNION ALL
+			SELECT partition FROM @extschema@.snowflake_admin_ranges(parent) WHERE lower_id IS NULL),
+		tries, dry_run, NULL);
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_make_partition(regclass, text, bigint, bigint, text, snowflake_layout, integer, boolean) IS
+'for snowflake_admin''s procedures: make a partition for a range of IDs';
+
+-- A partition is created and attached in one transaction, so a call that is
+-- interrupted leaves no table behind.
+CREATE PROCEDURE snowflake_make_partitions(
+	parent regclass,
+	ahead interval DEFAULT '3 days',
+	unit text DEFAULT NULL,
+	layout snowflake_layout DEFAULT NULL,
+	tries integer DEFAULT 30,
+	dry_run boolean DEFAULT false)
+LANGUAGE plpgsql
+AS $$
+DECLARE
+	key text;
+	until timestamptz;
+	pieces record;
+	piece record;
+BEGIN
+	SET LOCAL search_path = pg_catalog, pg_temp;
+	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_make_partitions()');
+	key := @extschema@.snowflake_admin_require_partitions(parent);
+	layout := coalesce(layout, @extschema@.snowflake_admin_key_layout(parent));
+	unit := coalesce(unit, @extschema@.snowflake_admin_unit(parent, layout));
+	-- This loads the library, whose setting the next function reads.
+	PERFORM @extschema@.snowflake_admin_bound(now(), layout);
+	until := @extschema@.snowflake_admin_until(ahead, unit);
+	SELECT count(*), min(low) AS low INTO pieces
+	FROM @extschema@.snowflake_admin_missing(parent, unit, until, layout);
+	IF pieces.count > 1000 THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('table %s lacks %s partitions, which is more than 1000', parent, pieces.count),
+			DETAIL = format('They are missing from %s until %s.',
+				@extschema@.snowflake_admin_bound_time(pieces.low, layout), until),
+			HINT = 'Check the clock. If it is right, give a longer unit.';
+	END IF;
+	FOR piece IN SELECT * FROM @extschema@.snowflake_admin_missing(parent, unit, until, layout) LOOP
+		SET LOCAL search_path = pg_catalog, pg_temp;
+		PERFORM @extschema@.snowflake_admin_make_partition(
+			parent, key, piece.low, piece.high, unit, layout, tries, dry_run);
+		COMMIT;
+	END LOOP;
+END
+$$;
+
+COMMENT ON PROCEDURE snowflake_make_partitions(regclass, interval, text, snowflake_layout, integer, boolean) IS
+'make the partitions that a table lacks, from its last one on, up to a time ahead of now';
+
+--
+-- Dropping partitions
+--
+
+-- The partitions of which all IDs are below a bound, oldest first, but never the
+-- newest of all.
+CREATE FUNCTION snowflake_admin_old(parent regclass, stop bigint)
+RETURNS TABLE (partition regclass, pending boolean)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT r.partition, r.pending FROM @extschema@.snowflake_admin_ranges(parent) AS r
+	WHERE upper_id <= stop
+		AND upper_id < (SELECT max(upper_id) FROM @extschema@.snowflake_admin_ranges(parent))
+	ORDER BY upper_id
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_old(regclass, bigint) IS
+'for snowflake_admin''s procedures: the partitions of which all IDs are below a bound';
+
+-- DETACH PARTITION ... CONCURRENTLY cannot be run here.  Without it, everybody is
+-- locked out until the transaction ends, which is soon: the partition's rows are
+-- looked at only where foreign keys refer to them.
+CREATE FUNCTION snowflake_admin_drop_partition(
+	parent regclass,
+	partition regclass,
+	pending boolean,
+	tries integer,
+	dry_run boolean)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	tables regclass[] := ARRAY(
+		SELECT tab FROM (SELECT tab, place FROM @extschema@.snowflake_admin_related(parent)
+			UNION ALL VALUES (parent, 0), (partition, 0)) AS involved ORDER BY place, tab <> parent, tab);
+	said text;
+BEGIN
+	PERFORM @extschema@.snowflake_admin_run(ARRAY[
+		(SELECT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE',
+				string_agg('ONLY ' || tab::text, ', ' ORDER BY nr))
+			FROM unnest(tables) WITH ORDINALITY AS involved (tab, nr)),
+		format('ALTER TABLE %s DETACH PARTITION %s', parent, partition)
+			|| CASE WHEN pending THEN ' FINALIZE' ELSE '' END,
+		format('DROP TABLE %s', partition)], tables, tries, dry_run, NULL);
+EXCEPTION WHEN foreign_key_violation THEN
+	GET STACKED DIAGNOSTICS said = PG_EXCEPTION_DETAIL;
+	RAISE foreign_key_violation USING
+		MESSAGE = format('cannot drop partition %s, as rows of another table refer to its rows', partition),
+		DETAIL = said,
+		HINT = 'Delete those rows of the other table first, and call this procedure again.';
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_drop_partition(regclass, regclass, boolean, integer, boolean) IS
+'for snowflake_admin''s procedures: detach and drop a partition';
+
+-- Delete rows of a partition, and commit after each slice, so that no lock is held
+-- for long and standbys keep up.  The rows are deleted through the table, for its
+-- triggers.
+CREATE PROCEDURE snowflake_admin_delete_slices(
+	parent regclass,
+	partition regclass,
+	key text,
+	first bigint,
+	stop bigint)
+LANGUAGE plpgsql
+AS $$
+DECLARE
+	begun timestamptz;
+	reported timestamptz;
+	total bigint;
+	done bigint;
+	slice bigint;
+	last bigint;
+BEGIN
+	SET LOCAL search_path = pg_catalog, pg_temp;
+	begun := clock_timestamp();
+	reported := begun;
+	done := 0;
+	-- About that many rows: the planner's statistics know how the IDs are spread.
+	total := @extschema@.snowflake_admin_estimate(
+		format('SELECT FROM %1$s WHERE %2$s >= %3$s AND %2$s < %4$s', partition, key, first, stop));
+	LOOP
+		SET LOCAL search_path = pg_catalog, pg_temp;
+		reported := @extschema@.snowflake_admin_progress(
+			format('delete old rows of %s', partition), done, total, begun, reported);
+		EXECUTE format('SELECT max(id) FROM (SELECT %1$s AS id FROM %2$s WHERE %1$s >= %3$s AND %1$s < %4$s '
+			'ORDER BY %1$s LIMIT 10000) AS slice', key, partition, first, stop) INTO last;
+		EXIT WHEN last IS NULL;
+		EXECUTE format('DELETE FROM %1$s WHERE %2$s >= %3$s AND %2$s <= %4$s', parent, key, first, last);
+		GET DIAGNOSTICS slice = ROW_COUNT;
+		done := done + slice;
+		first := last + 1;
+		COMMIT;
+	END LOOP;
+	RAISE NOTICE 'deleted % rows of %', done, partition;
+END
+$$;
+
+COMMENT ON PROCEDURE snowflake_admin_delete_slices(regclass, regclass, text, bigint, bigint) IS
+'for snowflake_admin''s procedures: delete the rows of a range of IDs, with a commit after each slice';
+
+CREATE FUNCTION snowflake_admin_estimate(query text)
+RETURNS bigint
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+	RETURN plan -> 0 -> 'Plan' ->> 'Plan Rows';
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_estimate(text) IS
+'for snowflake_admin''s procedures: how many rows the planner expects';
+
+-- The oldest partition may be a table that was there before: it has no lower bound,
+-- and ends with the time at which it became a partition.  Until it can be dropped
+-- as a whole, its old rows are deleted.  Numbers of a serial that it once had count
+-- as made on the layout's first day; as nobody knows their age, they are kept.
+CREATE PROCEDURE snowflake_admin_delete_old_rows(
+	parent regclass,
+	key text,
+	stop bigint,
+	layout snowflake_layout,
+	dry_run boolean)
+LANGUAGE plpgsql
+AS $$
+DECLARE
+	partition regclass;
+	first bigint;
+	has_numbers boolean;
+BEGIN
+	SET LOCAL search_path = pg_catalog, pg_temp;
+	SELECT r.partition INTO partition FROM @extschema@.snowflake_admin_ranges(parent) AS r
+	WHERE lower_id = '-9223372036854775808' AND NOT pending
+		AND r.partition NOT IN (
+			SELECT old.partition FROM @extschema@.snowflake_admin_old(parent, stop) AS old);
+	IF NOT FOUND THEN
+		RETURN;
+	END IF;
+	first := @extschema@.snowflake_admin_bound((date_trunc('day',
+		@extschema@.snowflake_admin_bound_time(0, layout) AT TIME ZONE 'UTC') + interval '1 day')
+		AT TIME ZONE 'UTC', layout);
+	EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE %s < %s)', partition, key, first) INTO has_numbers;
+	IF has_numbers THEN
+		RAISE NOTICE 'rows of % with % below % stay until it is dropped, as such numbers do not tell their age',
+			partition, key, first;
+	END IF;
+	IF first < stop THEN
+		RAISE NOTICE '%;', format('DELETE FROM %1$s WHERE %2$s >= %3$s AND %2$s < %4$s',
+			parent, key, first, stop);
+		IF NOT dry_run THEN
+			CALL @extschema@.snowflake_admin_delete_slices(parent, partition, key, first, stop);
+		END IF;
+	END IF;
+END
+$$;
+
+COMMENT ON PROCEDURE snowflake_admin_delete_old_rows(regclass, text, bigint, snowflake_layout, boolean) IS
+'for snowflake_admin''s procedures: delete old rows of the partition that has no lower bound';
+
+CREATE PROCEDURE snowflake_drop_partitions(
+	parent regclass,
+	older_than interval,
+	layout snowflake_layout DEFAULT NULL,
+	tries integer DEFAULT 30,
+	dry_run boolean DEFAULT false)
+LANGUAGE plpgsql
+AS $$
+DECLARE
+	key text;
+	stop bigint;
+	old record;
+BEGIN
+	SET LOCAL search_path = pg_catalog, pg_temp;
+	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_drop_partitions()');
+	key := @extschema@.snowflake_admin_require_partitions(parent);
+	IF older_than IS NULL THEN
+		RAISE null_value_not_allowed USING MESSAGE = 'older_than must not be null';
+	ELSIF older_than < interval '0' THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('older_than must be at least 0, not %s', older_than);
+	END IF;
+	layout := coalesce(layout, @extschema@.snowflake_admin_key_layout(parent));
+	stop := @extschema@.snowflake_admin_bound(
+		(clock_timestamp() AT TIME ZONE 'UTC' - older_than) AT TIME ZONE 'UTC', layout);
+	FOR old IN SELECT * FROM @extschema@.snowflake_admin_old(parent, stop) LOOP
+		SET LOCAL search_path = pg_catalog, pg_temp;
+		PERFORM @extschema@.snowflake_admin_lock_partitions(parent, tries, dry_run);
+		-- Another session may have dropped it meanwhile.
+		IF EXISTS (SELECT FROM @extschema@.snowflake_admin_old(parent, stop) AS still
+				WHERE still.partition = old.partition) THEN
+			PERFORM @extschema@.snowflake_admin_drop_partition(
+				parent, old.partition, old.pending, tries, dry_run);
+		END IF;
+		COMMIT;
+	END LOOP;
+	CALL @extschema@.snowflake_admin_delete_old_rows(parent, key, stop, layout, dry_run);
+END
+$$;
+
+COMMENT ON PROCEDURE snowflake_drop_partitions(regclass, interval, snowflake_layout, integer, boolean) IS
+'drop the partitions that are older than an interval, and delete such rows of one without a lower bound';
