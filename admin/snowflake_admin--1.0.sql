@@ -218,24 +218,13 @@ CREATE FUNCTION snowflake_admin_members()
 RETURNS TABLE (extension name, class oid, object oid)
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT extname, classid, objid
-	FROM pg_extension AS e JOIN pg_depend ON refclassid = 'pg_extension'::regclass AND refobjid = e.oid AND deptype = 'e'
+	SELECT extname, classid, objid FROM pg_extension AS e
+	JOIN pg_depend ON refclassid = 'pg_extension'::regclass AND refobjid = e.oid AND deptype = 'e'
 	WHERE extname IN ('snowflake', 'snowflake_admin')
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_members() IS
 'for snowflake_admin''s functions: members of the extensions snowflake and snowflake_admin';
-
-CREATE FUNCTION snowflake_admin_makers(names text[])
-RETURNS SETOF oid
-LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT oid FROM @extschema@.snowflake_admin_members() JOIN pg_proc ON oid = object
-	WHERE extension = 'snowflake' AND class = 'pg_proc'::regclass AND proname = ANY (names)
-$$;
-
-COMMENT ON FUNCTION snowflake_admin_makers(text[]) IS
-'for snowflake_admin''s functions: functions of the extension snowflake';
 
 CREATE FUNCTION snowflake_admin_next_id_seq()
 RETURNS regclass
@@ -247,6 +236,32 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin_next_id_seq() IS
 'for snowflake_admin''s functions: the sequence of next_id() without a sequence';
+
+-- The functions that make IDs or set a shard
+CREATE FUNCTION snowflake_admin_makers()
+RETURNS TABLE (name text, parameters text[])
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+	VALUES ('next_id', '{shard,sequence,layout}'::text[]),
+		('next_ids', '{shard,count,sequence,layout}'),
+		('snowflake_id', '{ts,shard,sequence_number,layout}'),
+		('snowflake_backdated_id', '{ts,shard,layout}'),
+		('snowflake_set_shard', '{shard}')
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_makers() IS
+'for snowflake_admin''s functions: functions that make IDs or set a shard, and their parameters';
+
+-- The beginning of a call of one of them, as a regular expression
+CREATE FUNCTION snowflake_admin_call_pattern()
+RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT '\m(?:' || string_agg(name, '|') || ')"?\s*\(' FROM @extschema@.snowflake_admin_makers()
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_call_pattern() IS
+'for snowflake_admin''s functions: regular expression for a call that makes IDs or sets a shard';
 
 -- An object that has code, in words that do not depend on search_path or on the
 -- language of messages
@@ -260,8 +275,9 @@ AS $$
 			FROM pg_attrdef WHERE oid = object)
 		WHEN class = 'pg_type'::regclass THEN 'domain ' || o.identity
 		WHEN class = 'pg_rewrite'::regclass THEN (
-			SELECT CASE rulename WHEN '_RETURN' THEN concat_ws(' ', r.type, r.identity) ELSE 'rule ' || o.identity END
-			FROM pg_rewrite, pg_identify_object('pg_class'::regclass, ev_class, 0) AS r WHERE oid = object)
+			SELECT CASE rulename WHEN '_RETURN' THEN concat_ws(' ', v.type, v.identity)
+				ELSE 'rule ' || o.identity END
+			FROM pg_rewrite, pg_identify_object('pg_class'::regclass, ev_class, 0) AS v WHERE oid = object)
 		ELSE concat_ws(' ', o.type, o.identity) END
 	FROM pg_identify_object(class, object, 0) AS o
 $$;
@@ -287,116 +303,161 @@ CREATE FUNCTION snowflake_admin_integer(literal text)
 RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT CASE WHEN literal ~ '^\s*-?\d{1,10}\s*$' AND literal::bigint = least(greatest(literal::bigint, -2147483648), 2147483647)
-		THEN literal::integer END
+	SELECT CASE WHEN literal ~ '^\s*-?\d{1,10}\s*$' THEN
+		CASE WHEN literal::bigint BETWEEN -2147483648 AND 2147483647 THEN literal::integer END END
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_integer(text) IS
 'for snowflake_admin''s functions: the number in a text, or NULL';
 
--- The calls in code that make IDs, and what sets snowflake.shard, with those of
--- the arguments that matter here.  The code is SQL or any other language, so this
--- looks for names, parentheses and quotation marks only.  A call whose parentheses
--- do not end, or are nested deeper than five, has no arguments here.
+-- The calls in code that make IDs or set a shard, with those of their arguments
+-- that matter here.  The code is SQL or any other language, so this looks for names,
+-- parentheses and quotation marks only.  A call whose parentheses do not end, or
+-- are nested deeper than five, is known by its beginning.
 CREATE FUNCTION snowflake_admin_calls(code text)
-RETURNS TABLE (call text, function text, shard text, sequence text, layout text)
+RETURNS TABLE (call text, function text, complete boolean, shard text, sequence text, layout text)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
-	WITH inner_part (pattern) AS (
-		SELECT repeat('(?:[^()''"]|''[^'']*''|"[^"]*"|\(', 5) || '[^()]*' || repeat('\))*', 5)
+	WITH patterns (beginning, inside) AS (
+		SELECT @extschema@.snowflake_admin_call_pattern(),
+			repeat('(?:[^()''"]|''[^'']*''|"[^"]*"|\(', 5) || '[^()]*' || repeat('\))*', 5)
 	), calls AS (
-		SELECT n, lower(substring(piece, '^\w+')) AS function, substring(piece, '^\w+"?\s*\(' || pattern || '\)') AS complete,
-			left(piece, 60) AS beginning
-		FROM inner_part, regexp_split_to_table(code,
-			'(?=\m(?:next_ids?|snowflake_(?:id|backdated_id|set_shard))"?\s*\()', 'i') WITH ORDINALITY AS p (piece, n)
-		WHERE piece ~* '^(?:next_ids?|snowflake_(?:id|backdated_id|set_shard))"?\s*\('
+		SELECT n, lower(substring(piece, '^\w+')) AS function, left(piece, 60) AS excerpt,
+			substring(piece, '^\w+"?\s*\(' || inside || '\)') AS call
+		FROM patterns,
+			regexp_split_to_table(code, '(?=' || beginning || ')', 'i') WITH ORDINALITY AS p (piece, n)
+		WHERE piece ~* ('^' || beginning)
 	), arguments AS (
-		SELECT calls.n, coalesce(lower(substring(a[1], '^\s*"?(\w+)"?\s*(?:=>|:=)')), parameters[position]) AS parameter,
-			regexp_replace(a[1], '^\s*"?\w+"?\s*(?:=>|:=)\s*', '') AS value
-		FROM inner_part, calls JOIN (VALUES
-			('next_id', '{shard,sequence,layout}'::text[]),
-			('next_ids', '{shard,count,sequence,layout}'),
-			('snowflake_id', '{ts,shard,sequence_number,layout}'),
-			('snowflake_backdated_id', '{ts,shard,layout}'),
-			('snowflake_set_shard', '{shard}')) AS f (function, parameters) USING (function),
-			regexp_matches(substring(complete, '\((.*)\)$'), '(?:[^(),''"]|''[^'']*''|"[^"]*"|\(' || pattern || '\))+', 'g')
-			WITH ORDINALITY AS m (a, position)
+		SELECT calls.n, regexp_replace(a[1], '^\s*"?\w+"?\s*(?:=>|:=)\s*', '') AS value,
+			coalesce(lower(substring(a[1], '^\s*"?(\w+)"?\s*(?:=>|:=)')), parameters[position]) AS parameter
+		FROM patterns, calls JOIN @extschema@.snowflake_admin_makers() AS m ON m.name = function,
+			regexp_matches(substring(call, '\((.*)\)$'),
+				'(?:[^(),''"]|''[^'']*''|"[^"]*"|\(' || inside || '\))+', 'g')
+			WITH ORDINALITY AS a (a, position)
 	)
-	SELECT coalesce(complete, beginning), function, max(value) FILTER (WHERE parameter = 'shard'),
-		CASE WHEN complete IS NULL THEN 'unknown' ELSE max(value) FILTER (WHERE parameter = 'sequence') END,
+	SELECT coalesce(call, excerpt), function, call IS NOT NULL,
+		max(value) FILTER (WHERE parameter = 'shard'),
+		max(value) FILTER (WHERE parameter = 'sequence'),
 		max(value) FILTER (WHERE parameter = 'layout')
 	FROM calls LEFT JOIN arguments USING (n)
-	GROUP BY n, function, complete, beginning
-	UNION ALL
-	SELECT m[2], 'set', substring(m[2], '(?i)\.shard["'']*(?:::text)?\s*(?:=|,|to\M)\s*''*(-?\d+)'), NULL, NULL
-	FROM regexp_matches(code, '(current_setting\s*\(\s*''*|\mshow\s+"?|\mreset\s+"?)?(\mset_config\s*\(\s*''+snowflake\.shard[^;)]{0,60}\)?|' ||
-		'\mset\s+(?:local\s+|session\s+)?"?snowflake\.shard[^;'']{0,4}''*[^;''\n]{0,40}|snowflake\.shard\M)', 'gi') AS m
-	WHERE m[1] IS NULL
+	GROUP BY n, function, call, excerpt
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_calls(text) IS
-'for snowflake_admin''s functions: what in a piece of code makes IDs or sets a shard';
+'for snowflake_admin''s functions: calls in a piece of code that make IDs or set a shard';
 
--- All code of this database that could make IDs or set a shard.  pg_depend tells
--- which expressions, views and parsed functions call ours; only these are turned
--- into text, since that takes locks on what they name.  A constant in a parsed
--- function is a list of its bytes.
+-- What in code sets snowflake.shard, and to which number if that is there.  Where
+-- the setting is only read or reset, nothing is returned.
+CREATE FUNCTION snowflake_admin_sets(code text)
+RETURNS TABLE (command text, shard text)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT m[2], substring(m[2], '(?i)\.shard["'']*(?:::text)?\s*(?:=|,|to\M)\s*''*(-?\d+)')
+	FROM regexp_matches(code, '(current_setting\s*\(\s*''*|\mshow\s+"?|\mreset\s+"?)?('
+		|| '\mset_config\s*\(\s*''+snowflake\.shard[^;)]{0,60}\)?|'
+		|| '\mset\s+(?:local\s+|session\s+)?"?snowflake\.shard[^;'']{0,4}''*[^;''\n]{0,40}|'
+		|| 'snowflake\.shard\M)', 'gi') AS m
+	WHERE m[1] IS NULL
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_sets(text) IS
+'for snowflake_admin''s functions: what in a piece of code sets snowflake.shard';
+
+-- Objects whose expression or parsed body calls something that makes IDs
+CREATE FUNCTION snowflake_admin_callers()
+RETURNS TABLE (class oid, object oid)
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH members AS MATERIALIZED (
+		SELECT * FROM @extschema@.snowflake_admin_members()
+	)
+	SELECT DISTINCT classid, objid
+	FROM members AS m JOIN pg_proc AS p ON class = 'pg_proc'::regclass AND p.oid = object
+	JOIN @extschema@.snowflake_admin_makers() AS f ON f.name = proname
+	JOIN pg_depend ON refclassid = class AND refobjid = object AND deptype = 'n'
+	WHERE extension = 'snowflake'
+	AND (classid, objid) NOT IN (SELECT own.class, own.object FROM members AS own)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_callers() IS
+'for snowflake_admin''s functions: objects that depend on functions that make IDs or set a shard';
+
+-- The code of functions that could make IDs or set a shard: their settings, the
+-- defaults of their arguments, and their bodies.  A constant in a parsed body is
+-- stored as a list of its bytes.  PostgreSQL's own functions have OIDs below 16384.
+CREATE FUNCTION snowflake_admin_function_code()
+RETURNS TABLE (function oid, code text)
+LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH callers AS MATERIALIZED (
+		SELECT object FROM @extschema@.snowflake_admin_callers() WHERE class = 'pg_proc'::regclass
+	)
+	SELECT p.oid, concat_ws(E'\n', 'SET snowflake.shard TO ' || setting,
+		CASE WHEN parsed THEN pg_get_expr(proargdefaults, 0) END,
+		CASE WHEN prosqlbody IS NULL THEN prosrc WHEN parsed THEN pg_get_function_sqlbody(p.oid) END)
+	FROM pg_proc AS p
+	CROSS JOIN LATERAL (
+		SELECT (SELECT split_part(c, '=', 2) FROM unnest(proconfig) AS c WHERE c ILIKE 'snowflake.shard=%'),
+			p.oid IN (SELECT object FROM callers) OR prosqlbody::text LIKE '%' || array_to_string(
+				ARRAY(SELECT ascii(c) FROM string_to_table('snowflake.shard', NULL) AS c), ' ') || '%'
+	) AS x (setting, parsed)
+	WHERE p.oid >= 16384 AND (parsed OR setting IS NOT NULL
+		OR prosrc ~* ((SELECT @extschema@.snowflake_admin_call_pattern()) || '|snowflake\.shard'))
+	AND p.oid NOT IN (
+		SELECT object FROM @extschema@.snowflake_admin_members() WHERE class = 'pg_proc'::regclass)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_function_code() IS
+'for snowflake_admin''s functions: code of functions that could make IDs or set a shard';
+
+-- All code of this database that could make IDs or set a shard.  Only what depends
+-- on our functions is turned into text, since that locks the tables of views.  A
+-- partition or child table that has its parent's default is no place of its own.
 CREATE FUNCTION snowflake_admin_code()
 RETURNS TABLE (class oid, object oid, code text)
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH callers AS MATERIALIZED (
-		SELECT DISTINCT classid, objid
-		FROM @extschema@.snowflake_admin_makers('{next_id,next_ids,snowflake_id,snowflake_backdated_id,snowflake_set_shard}') AS maker
-		JOIN pg_depend ON refclassid = 'pg_proc'::regclass AND refobjid = maker AND deptype = 'n'
+		SELECT * FROM @extschema@.snowflake_admin_callers()
 	), columns AS MATERIALIZED (
-		SELECT d.oid, adrelid, attname, ltrim(pg_get_expr(adbin, adrelid), E'\n') AS code
-		FROM callers JOIN pg_attrdef AS d ON classid = 'pg_attrdef'::regclass AND objid = d.oid
+		SELECT class, object, adrelid, attname, ltrim(pg_get_expr(adbin, adrelid), E'\n') AS code
+		FROM callers JOIN pg_attrdef AS d ON class = 'pg_attrdef'::regclass AND object = d.oid
 		JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
 	)
-	-- a partition or child table that has its parent's default is no place of its own
-	SELECT 'pg_attrdef'::regclass, c.oid, code FROM columns AS c WHERE NOT EXISTS (
+	SELECT class, object, code FROM columns AS c
+	WHERE NOT EXISTS (
 		SELECT FROM pg_inherits JOIN columns AS parent ON parent.adrelid = inhparent
 		WHERE inhrelid = c.adrelid AND parent.attname = c.attname AND parent.code = c.code)
 	UNION ALL
-	SELECT 'pg_type'::regclass, t.oid, ltrim(pg_get_expr(typdefaultbin, 0), E'\n')
-	FROM callers JOIN pg_type AS t ON classid = 'pg_type'::regclass AND objid = t.oid
+	SELECT class, object, ltrim(pg_get_expr(typdefaultbin, 0), E'\n')
+	FROM callers JOIN pg_type AS t ON class = 'pg_type'::regclass AND object = t.oid
 	UNION ALL
-	SELECT classid, objid, pg_get_ruledef(objid) FROM callers WHERE classid = 'pg_rewrite'::regclass
+	SELECT class, object, pg_get_ruledef(object) FROM callers WHERE class = 'pg_rewrite'::regclass
 	UNION ALL
-	SELECT 'pg_proc'::regclass, p.oid, concat_ws(E'\n',
-		(SELECT 'SET snowflake.shard TO ' || split_part(c, '=', 2) FROM unnest(proconfig) AS c WHERE c LIKE 'snowflake.shard=%'),
-		CASE WHEN parsed THEN pg_get_expr(proargdefaults, 0) END,
-		CASE WHEN prosqlbody IS NULL THEN prosrc WHEN parsed THEN pg_get_function_sqlbody(p.oid) END)
-	FROM pg_proc AS p CROSS JOIN LATERAL (
-		SELECT EXISTS (SELECT FROM callers WHERE classid = 'pg_proc'::regclass AND objid = p.oid)
-			OR prosqlbody::text LIKE '%' || array_to_string(ARRAY(
-				SELECT ascii(c) FROM regexp_split_to_table('snowflake.shard', '') AS c), ' ') || '%') AS x (parsed)
-	WHERE p.oid >= 16384 AND (parsed OR proconfig::text LIKE '%snowflake.shard=%'
-		OR prosrc ~* '\m(?:next_ids?|snowflake_(?:id|backdated_id|set_shard))"?\s*\(|snowflake\.shard')
-	AND p.oid NOT IN (SELECT object FROM @extschema@.snowflake_admin_members() WHERE class = 'pg_proc'::regclass)
+	SELECT 'pg_proc'::regclass, function, code FROM @extschema@.snowflake_admin_function_code()
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_code() IS
 'for snowflake_admin''s functions: defaults, views, rules and functions that could make IDs or set a shard';
 
--- Settings of snowflake.shard that sessions in this database begin with.  Who may
--- not read pg_file_settings sees what its own session began with; pg_settings
--- knows that only once the library is loaded, which any call of "snowflake" does.
+-- Settings of snowflake.shard that sessions in this database begin with.  A role
+-- that may not read pg_file_settings sees what its own session began with, which
+-- pg_settings knows only once the library is loaded: any call of "snowflake" does that.
 CREATE FUNCTION snowflake_admin_shard_settings()
 RETURNS TABLE (place text, value text)
 LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
 	PERFORM FROM @extschema@.snowflake_admin_layouts();
-	RETURN QUERY SELECT 'setting of ' || CASE WHEN setdatabase = 0 AND setrole = 0 THEN 'all roles' ELSE concat_ws(' in ',
+	RETURN QUERY SELECT 'setting of ' || coalesce(nullif(concat_ws(' in ',
 			CASE WHEN setrole <> 0 THEN format('role %I', pg_get_userbyid(setrole)) END,
-			CASE WHEN setdatabase <> 0 THEN format('database %I', current_database()) END) END,
+			CASE WHEN setdatabase <> 0 THEN format('database %I', current_database()) END), ''), 'all roles'),
 		split_part(setting, '=', 2)
 	FROM pg_db_role_setting, unnest(setconfig) AS setting
 	WHERE setting ILIKE 'snowflake.shard=%'
 	AND setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()));
-	IF has_table_privilege('pg_file_settings', 'SELECT') AND has_function_privilege('pg_show_all_file_settings()', 'EXECUTE') THEN
+	IF has_table_privilege('pg_file_settings', 'SELECT')
+		AND has_function_privilege('pg_show_all_file_settings()', 'EXECUTE') THEN
 		RETURN QUERY SELECT 'file ' || sourcefile, setting FROM pg_file_settings
 		WHERE name ILIKE 'snowflake.shard' AND applied;
 	ELSE
@@ -411,7 +472,7 @@ $$;
 COMMENT ON FUNCTION snowflake_admin_shard_settings() IS
 'for snowflake_admin''s functions: where snowflake.shard is set for this database';
 
--- A sequence that the code names without its schema is known if no other has its name.
+-- A sequence that code names without a schema is known if no other has its name.
 CREATE FUNCTION snowflake_uses()
 RETURNS TABLE (place text, shard integer, sequence regclass, layout text, code text)
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET jit = off
@@ -420,26 +481,35 @@ AS $$
 		SELECT name, min(oid) AS oid
 		FROM pg_class, unnest(ARRAY[oid::regclass::text, quote_ident(relname)]) AS name
 		WHERE relkind = 'S' GROUP BY name HAVING count(DISTINCT oid) = 1
+	), pieces AS MATERIALIZED (
+		SELECT * FROM @extschema@.snowflake_admin_code()
 	), calls AS MATERIALIZED (
-		SELECT class, object, c.*, CASE WHEN class IN ('pg_attrdef'::regclass, 'pg_type'::regclass) THEN code ELSE call END AS code,
-			CASE WHEN function NOT LIKE 'next_id%' THEN NULL
-				WHEN c.sequence IS NULL THEN (SELECT @extschema@.snowflake_admin_next_id_seq())
+		SELECT class, object, shard, layout, function,
+			CASE WHEN class IN ('pg_attrdef'::regclass, 'pg_type'::regclass) THEN code ELSE call END AS code,
+			CASE WHEN function NOT IN ('next_id', 'next_ids') OR NOT complete THEN NULL
+				WHEN sequence IS NULL THEN (SELECT @extschema@.snowflake_admin_next_id_seq())
 				ELSE s.oid END AS seq
-		FROM @extschema@.snowflake_admin_code() CROSS JOIN LATERAL @extschema@.snowflake_admin_calls(code) AS c
-		LEFT JOIN sequences AS s ON s.name = @extschema@.snowflake_admin_literal(c.sequence)
+		FROM pieces CROSS JOIN LATERAL @extschema@.snowflake_admin_calls(code)
+		LEFT JOIN sequences AS s ON s.name = @extschema@.snowflake_admin_literal(sequence)
 	), places AS (
 		SELECT @extschema@.snowflake_admin_place(class, object) AS place,
-			@extschema@.snowflake_admin_integer(@extschema@.snowflake_admin_literal(shard)) AS shard,
-			seq::regclass AS sequence,
-			CASE WHEN calls.layout IS NOT NULL THEN @extschema@.snowflake_admin_literal(calls.layout)
-				WHEN function LIKE 'snowflake\_%id' THEN 'instagram' ELSE l.name END AS layout, code
+			@extschema@.snowflake_admin_literal(shard) AS shard, seq::regclass AS sequence, CASE
+				WHEN calls.layout IS NOT NULL THEN @extschema@.snowflake_admin_literal(calls.layout)
+				WHEN function IN ('snowflake_id', 'snowflake_backdated_id') THEN 'instagram'
+				ELSE l.name END AS layout, code
 		FROM calls LEFT JOIN pg_sequence ON seqrelid = seq
 		LEFT JOIN @extschema@.snowflake_admin_layouts() AS l ON max_value = seqmax
 		UNION ALL
-		SELECT place, @extschema@.snowflake_admin_integer(value), NULL, NULL, 'snowflake.shard=' || value
+		SELECT @extschema@.snowflake_admin_place(class, object), shard, NULL, NULL, command
+		FROM pieces CROSS JOIN LATERAL @extschema@.snowflake_admin_sets(code)
+		WHERE class = 'pg_proc'::regclass
+		UNION ALL
+		SELECT place, value, NULL, NULL, 'snowflake.shard=' || value
 		FROM @extschema@.snowflake_admin_shard_settings()
 	)
-	SELECT * FROM places ORDER BY place COLLATE "C", shard, sequence::text COLLATE "C"
+	SELECT place, @extschema@.snowflake_admin_integer(p.shard) AS number, p.sequence, p.layout, p.code
+	FROM places AS p
+	ORDER BY place COLLATE "C", number, p.sequence::text COLLATE "C", p.code COLLATE "C"
 $$;
 
 COMMENT ON FUNCTION snowflake_uses() IS
@@ -449,110 +519,68 @@ COMMENT ON FUNCTION snowflake_uses() IS
 -- Keys
 --
 
--- Columns whose numbers come from next_id(), from an identity, or from nextval():
--- in their own default or in that of their domain.  An old dump may name the
--- sequence as a text, on which nothing depends.  Identities and sequences are
--- linked by pg_depend, and no index leads from an expression to what it calls.
-CREATE FUNCTION snowflake_admin_made()
+-- Columns that next_id() or nextval() fills by their own default or by that of their
+-- domain.  That a default calls nextval() is not in pg_depend, only in the expression.
+-- An old dump may name the sequence as a text, on which nothing depends.
+CREATE FUNCTION snowflake_admin_filled()
 RETURNS TABLE (tab oid, col int2, made_by text, sequence oid, expression text)
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
 AS $$
-	WITH own (oid) AS MATERIALIZED (
-		SELECT * FROM @extschema@.snowflake_admin_makers('{next_id}')
+	WITH own AS MATERIALIZED (
+		SELECT classid, objid
+		FROM @extschema@.snowflake_admin_members()
+		JOIN pg_proc AS p ON class = 'pg_proc'::regclass AND p.oid = object
+		JOIN pg_depend ON refclassid = class AND refobjid = object
+		WHERE extension = 'snowflake' AND proname = 'next_id'
 	), defaults AS (
-		SELECT 'pg_attrdef'::regclass AS class, d.oid AS object, adrelid AS tab, adnum AS col, adbin AS tree
-		FROM pg_attrdef AS d
+		SELECT 'pg_attrdef'::regclass::oid AS class, oid AS object,
+			adrelid AS tab, adnum AS col, adbin AS tree
+		FROM pg_attrdef
 		UNION ALL
 		SELECT 'pg_type'::regclass, t.oid, attrelid, attnum, typdefaultbin
 		FROM pg_type AS t JOIN pg_attribute ON atttypid = t.oid AND NOT atthasdef AND attnum > 0
 		WHERE typtype = 'd' AND typdefaultbin IS NOT NULL
-	), makers AS MATERIALIZED (
-		SELECT defaults.*, CASE WHEN own.oid IS NOT NULL THEN 'next_id' ELSE 'nextval' END AS made_by
-		FROM defaults LEFT JOIN (pg_depend AS c JOIN own ON c.refclassid = 'pg_proc'::regclass AND c.refobjid = own.oid)
-			ON c.classid = class AND c.objid = object
-		WHERE own.oid IS NOT NULL OR tree::text LIKE '%:funcid ' || 'nextval'::regproc::oid || ' %'
+	), fillers AS MATERIALIZED (
+		SELECT *, (class, object) IN (SELECT * FROM own) AS is_own FROM defaults
+		WHERE (class, object) IN (SELECT * FROM own)
+		OR tree::text LIKE '%:funcid ' || 'nextval'::regproc::oid || ' %'
+	), sequences AS (
+		SELECT classid AS class, objid AS object, refobjid AS sequence
+		FROM pg_depend JOIN pg_sequence ON seqrelid = refobjid
+		WHERE refclassid = 'pg_class'::regclass AND deptype = 'n'
 	)
-	SELECT tab, col, made_by, coalesce(s.oid, CASE made_by WHEN 'next_id' THEN (SELECT @extschema@.snowflake_admin_next_id_seq()) END),
+	SELECT DISTINCT tab, col, CASE WHEN is_own THEN 'next_id' ELSE 'nextval' END,
+		coalesce(sequence, CASE WHEN is_own THEN (SELECT @extschema@.snowflake_admin_next_id_seq()) END),
 		pg_get_expr(tree, CASE WHEN class = 'pg_attrdef'::regclass THEN tab ELSE 0 END)
-	FROM makers LEFT JOIN (pg_depend AS d JOIN pg_class AS s ON d.refclassid = 'pg_class'::regclass AND s.oid = d.refobjid AND relkind = 'S')
-		ON d.classid = class AND d.objid = object AND d.deptype = 'n'
-	UNION
-	SELECT attrelid, attnum, CASE attidentity WHEN 'a' THEN 'GENERATED ALWAYS' ELSE 'GENERATED BY DEFAULT' END, objid, NULL
-	FROM pg_depend JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid AND attidentity <> ''
-	WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_class'::regclass AND deptype = 'i'
+	FROM fillers LEFT JOIN sequences USING (class, object)
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_made() IS
-'for snowflake_admin''s functions: columns that a sequence, an identity or next_id() fills';
-
--- The type that a domain is of in the end
-CREATE FUNCTION snowflake_admin_base_type(type oid)
-RETURNS oid
-LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
-	WITH RECURSIVE base (oid, domain) AS (
-		SELECT oid, typtype = 'd' FROM pg_type WHERE oid = type
-		UNION ALL
-		SELECT t.oid, t.typtype = 'd' FROM base JOIN pg_type AS b ON b.oid = base.oid JOIN pg_type AS t ON t.oid = b.typbasetype
-		WHERE domain
-	)
-	SELECT oid FROM base WHERE NOT domain
-$$;
-
-COMMENT ON FUNCTION snowflake_admin_base_type(oid) IS
-'for snowflake_admin''s functions: the type under a domain';
-
--- The last value of a sequence, or NULL if there is none or if it may not be read
-CREATE FUNCTION snowflake_admin_last_value(sequence regclass)
-RETURNS bigint
-LANGUAGE sql VOLATILE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT CASE WHEN has_sequence_privilege(sequence, 'USAGE, SELECT') THEN pg_sequence_last_value(sequence) END
-$$;
-
-COMMENT ON FUNCTION snowflake_admin_last_value(regclass) IS
-'for snowflake_admin''s functions: the last value of a sequence that the role may read';
-
--- What functions name a sequence?  Their code is searched as a reader would: for
--- whole words, in any case.  A function can also ask for the last number of a
--- table.  Nothing finds a name that a function composes.  The first filter is for
--- speed: it leaves few functions to be searched for each of many names.
-CREATE FUNCTION snowflake_admin_namers(sequence_names text[], table_names text[])
-RETURNS TABLE (function oid, n bigint)
-LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off
-AS $$
-	WITH functions AS MATERIALIZED (
-		SELECT p.oid, body, body ~ 'lastval|pg_get_serial_sequence' AS asks_by_table
-		FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang, lower(prosrc) AS body
-		WHERE p.oid >= 16384 AND lanname NOT IN ('c', 'internal') AND prosqlbody IS NULL
-		AND body ~ 'seq|(?:next|curr|set|last)val|last_value'
-		AND p.oid NOT IN (SELECT object FROM @extschema@.snowflake_admin_members() WHERE class = 'pg_proc'::regclass)
-	), names AS MATERIALIZED (
-		SELECT lower(name) AS name, n, false AS of_table FROM unnest(sequence_names) WITH ORDINALITY AS s (name, n)
-		UNION ALL
-		SELECT lower(name), n, true FROM unnest(table_names) WITH ORDINALITY AS t (name, n)
-	)
-	SELECT DISTINCT f.oid, n FROM functions AS f JOIN names ON strpos(body, name) > 0 AND (asks_by_table OR NOT of_table)
-	WHERE body ~ ('(?<!\w)' || regexp_replace(name, '(\W)', '\\\1', 'g') || '(?!\w)')
-$$;
-
-COMMENT ON FUNCTION snowflake_admin_namers(text[], text[]) IS
-'for snowflake_admin''s functions: functions whose text names sequences, or asks for the last number of tables';
+COMMENT ON FUNCTION snowflake_admin_filled() IS
+'for snowflake_admin''s functions: columns that next_id() or nextval() fills by a default';
 
 -- All keys but those that a partition or child table has from its parent, as they
 -- move together with it.  Those that have not moved yet have the first numbers.
 CREATE FUNCTION snowflake_admin_keys()
-RETURNS TABLE (tab oid, tab_name name, col int2, col_name name, type oid,
-	made_by text, sequence oid, sequence_name name, expression text, n bigint)
+RETURNS TABLE (n bigint, tab oid, tab_name name, col int2, col_name name, type oid,
+	made_by text, sequence oid, sequence_name name, expression text)
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
-	WITH made AS MATERIALIZED (
-		SELECT m.*, relname, attname, atttypid FROM @extschema@.snowflake_admin_made() AS m
+	WITH found AS (
+		SELECT * FROM @extschema@.snowflake_admin_filled()
+		UNION ALL
+		SELECT attrelid, attnum, 'GENERATED ' || CASE attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END,
+			objid, NULL
+		FROM pg_attribute JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = attrelid
+			AND refobjsubid = attnum AND classid = 'pg_class'::regclass AND deptype = 'i'
+		WHERE attidentity <> ''
+	), made AS MATERIALIZED (
+		SELECT f.*, relname, attname, atttypid
+		FROM found AS f
 		JOIN pg_class AS c ON c.oid = tab AND relkind IN ('r', 'p', 'f') AND relpersistence <> 't'
 		JOIN pg_attribute ON attrelid = tab AND attnum = col AND NOT attisdropped
 	)
-	SELECT tab, m.relname, col, attname, atttypid, made_by, sequence, s.relname, expression,
-		row_number() OVER (ORDER BY made_by = 'next_id')
+	SELECT row_number() OVER (ORDER BY made_by = 'next_id'),
+		tab, m.relname, col, attname, atttypid, made_by, sequence, s.relname, expression
 	FROM made AS m LEFT JOIN pg_class AS s ON s.oid = m.sequence
 	WHERE NOT EXISTS (
 		SELECT FROM pg_inherits JOIN made AS parent ON parent.tab = inhparent
@@ -563,14 +591,32 @@ $$;
 COMMENT ON FUNCTION snowflake_admin_keys() IS
 'for snowflake_admin''s functions: keys that a sequence, an identity or next_id() makes';
 
--- Which columns are too small for the numbers of the n-th key: its own, those that
--- refer to it or to one of its partitions, those that refer to such a column, ...
+-- The type that a domain is of in the end
+CREATE FUNCTION snowflake_admin_base_type(type oid)
+RETURNS oid
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH RECURSIVE base (oid, of_type) AS (
+		SELECT oid, typbasetype FROM pg_type WHERE oid = type
+		UNION ALL
+		SELECT t.oid, t.typbasetype FROM base JOIN pg_type AS t ON t.oid = of_type
+	)
+	SELECT oid FROM base WHERE of_type = 0
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_base_type(oid) IS
+'for snowflake_admin''s functions: the type under a domain';
+
+-- Which columns are too small for the IDs of the n-th key: its own, those that refer
+-- to it or to one of its partitions, those that refer to such a column, and so on.
+-- A column that is one of a parent's is not named again.
 CREATE FUNCTION snowflake_admin_too_small(tabs oid[], cols int2[])
-RETURNS TABLE (n bigint, col text)
+RETURNS TABLE (n bigint, obstacle text)
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
 	WITH RECURSIVE links (tab, col, to_tab, to_col) AS MATERIALIZED (
-		SELECT confrelid, f.col, conrelid, to_col FROM pg_constraint, unnest(confkey, conkey) AS f (col, to_col)
+		SELECT confrelid, f.col, conrelid, to_col
+		FROM pg_constraint, unnest(confkey, conkey) AS f (col, to_col)
 		WHERE contype = 'f' AND conparentid = 0
 		UNION ALL
 		SELECT inhparent, parent.attnum, inhrelid, child.attnum FROM pg_inherits
@@ -580,15 +626,87 @@ AS $$
 		SELECT * FROM unnest(tabs, cols) WITH ORDINALITY AS k (tab, col, n)
 		UNION
 		SELECT to_tab, to_col, n FROM takers JOIN links USING (tab, col)
+	), small AS MATERIALIZED (
+		SELECT t.*, atttypid, attname FROM takers AS t JOIN pg_attribute ON attrelid = tab AND attnum = t.col
+		WHERE @extschema@.snowflake_admin_base_type(atttypid) NOT IN (
+			SELECT 'bigint'::regtype
+			UNION ALL
+			SELECT y.oid FROM @extschema@.snowflake_admin_members() JOIN pg_type AS y
+				ON class = 'pg_type'::regclass AND y.oid = object AND typname = 'snowflake')
 	)
-	SELECT t.n, format('%s is %s', (pg_identify_object('pg_class'::regclass, tab, t.col)).identity, format_type(atttypid, NULL))
-	FROM takers AS t JOIN pg_attribute ON attrelid = tab AND attnum = t.col AND attinhcount = 0
-	JOIN pg_type AS y ON y.oid = @extschema@.snowflake_admin_base_type(atttypid)
-	WHERE typname NOT IN ('int8', 'snowflake')
+	SELECT n, format('%s is %s',
+		(pg_identify_object('pg_class'::regclass, tab, col)).identity, format_type(atttypid, NULL))
+	FROM small AS s
+	WHERE NOT EXISTS (
+		SELECT FROM pg_inherits JOIN small AS parent ON parent.tab = inhparent
+		WHERE inhrelid = s.tab AND parent.attname = s.attname AND parent.n = s.n)
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_too_small(oid[], int2[]) IS
 'for snowflake_admin''s functions: columns that take the numbers of keys and are too small for IDs';
+
+-- What depends on a sequence: the defaults of columns, with the column, and others.
+-- A partition or child table that has its parent's default is not a user of its own.
+CREATE FUNCTION snowflake_admin_sequence_users()
+RETURNS TABLE (sequence oid, class oid, object oid, tab oid, col int2)
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH users AS MATERIALIZED (
+		SELECT DISTINCT seqrelid, classid, objid, adrelid, adnum, attname
+		FROM pg_depend JOIN pg_sequence ON seqrelid = refobjid
+		LEFT JOIN (pg_attrdef AS d JOIN pg_attribute AS a ON attrelid = adrelid AND attnum = adnum)
+			ON classid = 'pg_attrdef'::regclass AND objid = d.oid
+		WHERE refclassid = 'pg_class'::regclass AND deptype = 'n'
+	)
+	SELECT seqrelid, classid, objid, adrelid, adnum FROM users AS u
+	WHERE NOT EXISTS (
+		SELECT FROM pg_inherits JOIN users AS parent ON parent.adrelid = inhparent
+		WHERE inhrelid = u.adrelid AND parent.attname = u.attname AND parent.seqrelid = u.seqrelid)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_sequence_users() IS
+'for snowflake_admin''s functions: defaults, views and functions that depend on a sequence';
+
+-- Functions that name the n-th sequence, or that ask for the last number of the n-th
+-- table.  Their code is searched as a reader would: for whole words, in any case.
+-- Nothing finds a name that a function composes.  The condition on the body is for
+-- speed, as it leaves few functions to be searched for each of many names.
+CREATE FUNCTION snowflake_admin_namers(sequence_names text[], table_names text[])
+RETURNS TABLE (n bigint, function oid)
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off
+AS $$
+	WITH functions AS MATERIALIZED (
+		SELECT p.oid, body, body ~ 'lastval|pg_get_serial_sequence' AS asks_for_table
+		FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang, lower(prosrc) AS body
+		WHERE p.oid >= 16384 AND lanname NOT IN ('c', 'internal') AND prosqlbody IS NULL
+		AND body ~ 'seq|(?:next|curr|set|last)val|last_value'
+		AND p.oid NOT IN (
+			SELECT object FROM @extschema@.snowflake_admin_members() WHERE class = 'pg_proc'::regclass)
+	), names (name, n, of_table) AS MATERIALIZED (
+		SELECT lower(s.name), s.n, false FROM unnest(sequence_names) WITH ORDINALITY AS s (name, n)
+		UNION ALL
+		SELECT lower(t.name), t.n, true FROM unnest(table_names) WITH ORDINALITY AS t (name, n)
+	)
+	SELECT DISTINCT n, f.oid
+	FROM functions AS f JOIN names ON strpos(body, name) > 0 AND (asks_for_table OR NOT of_table)
+	WHERE body ~ ('(?<!\w)' || regexp_replace(name, '(\W)', '\\\1', 'g') || '(?!\w)')
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_namers(text[], text[]) IS
+'for snowflake_admin''s functions: functions whose text names sequences, or asks for last numbers of tables';
+
+-- The last value of a sequence, or NULL if it has none or the caller may not read it
+CREATE FUNCTION snowflake_admin_last_value(sequence regclass)
+RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE WHEN has_sequence_privilege(sequence, 'USAGE, SELECT')
+		AND (relpersistence = 'p' OR NOT pg_is_in_recovery()) THEN pg_sequence_last_value(sequence) END
+	FROM pg_class WHERE oid = sequence
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_last_value(regclass) IS
+'for snowflake_admin''s functions: the last value of a sequence that the role may read';
 
 CREATE FUNCTION snowflake_keys()
 RETURNS TABLE (tab regclass, col name, type regtype, made_by text, sequence regclass, obstacle text)
@@ -597,21 +715,20 @@ AS $$
 	WITH keys AS MATERIALIZED (
 		SELECT * FROM @extschema@.snowflake_admin_keys()
 	), movable AS MATERIALIZED (
-		SELECT * FROM keys WHERE made_by <> 'next_id'
+		SELECT * FROM keys WHERE made_by <> 'next_id' ORDER BY n
+	), arrays AS MATERIALIZED (
+		SELECT array_agg(tab ORDER BY n) AS tabs, array_agg(tab_name::text ORDER BY n) AS tab_names,
+			array_agg(col ORDER BY n) AS cols, array_agg(sequence_name::text ORDER BY n) AS sequence_names
+		FROM movable
 	), obstacles (n, obstacle) AS (
-		SELECT *
-		FROM @extschema@.snowflake_admin_too_small(
-			ARRAY(SELECT tab FROM movable ORDER BY n), ARRAY(SELECT col FROM movable ORDER BY n))
+		SELECT s.* FROM arrays, @extschema@.snowflake_admin_too_small(tabs, cols) AS s
 		UNION ALL
-		SELECT DISTINCT n, @extschema@.snowflake_admin_place(classid, objid) || ' uses its sequence'
-		FROM movable JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = sequence AND deptype = 'n'
-		LEFT JOIN (pg_attrdef AS d JOIN pg_attribute AS a ON attrelid = adrelid AND attnum = adnum)
-			ON classid = 'pg_attrdef'::regclass AND objid = d.oid
-		WHERE (attrelid, attnum) IS DISTINCT FROM (tab, col) AND coalesce(a.attinhcount, 0) = 0
+		SELECT n, @extschema@.snowflake_admin_place(class, object) || ' uses its sequence'
+		FROM movable AS m JOIN @extschema@.snowflake_admin_sequence_users() AS u USING (sequence)
+		WHERE (u.tab, u.col) IS DISTINCT FROM (m.tab, m.col)
 		UNION ALL
 		SELECT n, @extschema@.snowflake_admin_place('pg_proc'::regclass, function) || ' names its sequence'
-		FROM @extschema@.snowflake_admin_namers(
-			ARRAY(SELECT sequence_name FROM movable ORDER BY n), ARRAY(SELECT tab_name FROM movable ORDER BY n))
+		FROM arrays, @extschema@.snowflake_admin_namers(sequence_names, tab_names)
 		UNION ALL
 		SELECT n, 'it is not in the primary key' FROM movable
 		WHERE NOT EXISTS (SELECT FROM pg_index WHERE indrelid = tab AND indisprimary AND col = ANY (indkey))
@@ -624,12 +741,13 @@ AS $$
 		FROM movable JOIN pg_sequence ON seqrelid = sequence AND seqincrement <> 1
 		UNION ALL
 		SELECT n, 'its numbers are larger than new IDs'	-- which begin with the milliseconds since 2011
-		FROM movable
-		WHERE @extschema@.snowflake_admin_last_value(sequence) >> 23 >= extract(epoch FROM now()) * 1000 - 1314220021721
+		FROM movable WHERE @extschema@.snowflake_admin_last_value(sequence) >> 23
+			>= extract(epoch FROM now()) * 1000 - 1314220021721
 	)
 	SELECT k.tab::regclass, k.col_name, k.type::regtype, k.made_by, k.sequence::regclass, o.obstacle
 	FROM keys AS k LEFT JOIN obstacles AS o USING (n)
-	ORDER BY k.tab::regclass::text COLLATE "C", k.col_name, k.sequence::regclass::text COLLATE "C", obstacle COLLATE "C"
+	ORDER BY k.tab::regclass::text COLLATE "C", col_name, k.sequence::regclass::text COLLATE "C",
+		obstacle COLLATE "C"
 $$;
 
 COMMENT ON FUNCTION snowflake_keys() IS
