@@ -78,7 +78,7 @@ value('App 1', q{
 	CREATE SEQUENCE free;
 	CREATE TABLE computed (
 		a bigint DEFAULT next_id(pg_backend_pid() % 8192),
-		b bigint DEFAULT next_id(current_setting('snowflake.shard')::bigint, 'free'),
+		b bigint DEFAULT next_id(snowflake_shard(), 'free'),
 		c bigint DEFAULT next_id(layout => 'timestamp:41 shard:13 sequence:10 epoch:0', sequence => 'free', shard => '7'),
 		d bigint DEFAULT next_id(8::smallint, ('fr' || 'ee')::regclass, 'discord'),
 		e bigint DEFAULT snowflake_id(now(), 12, 0));
