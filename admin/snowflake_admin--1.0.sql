@@ -411,8 +411,10 @@ COMMENT ON FUNCTION snowflake_admin_function_code() IS
 'for snowflake_admin''s functions: code of functions that could make IDs or set a shard';
 
 -- All code of this database that could make IDs or set a shard.  Only what depends
--- on our functions is turned into text, since that locks the tables of views.  A
--- partition or child table that has its parent's default is no place of its own.
+-- on our functions is turned into text, since that locks the tables of views.  For
+-- the default of a column, pg_get_expr() need not know, and lock, the table, unless
+-- the column is generated from others.  A partition or child table that has its
+-- parent's default is no place of its own.
 CREATE FUNCTION snowflake_admin_code()
 RETURNS TABLE (class oid, object oid, code text)
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
@@ -420,7 +422,8 @@ AS $$
 	WITH callers AS MATERIALIZED (
 		SELECT * FROM @extschema@.snowflake_admin_callers()
 	), columns AS MATERIALIZED (
-		SELECT class, object, adrelid, attname, ltrim(pg_get_expr(adbin, adrelid), E'\n') AS code
+		SELECT class, object, adrelid, attname,
+			ltrim(pg_get_expr(adbin, CASE attgenerated WHEN '' THEN 0 ELSE adrelid END), E'\n') AS code
 		FROM callers JOIN pg_attrdef AS d ON class = 'pg_attrdef'::regclass AND object = d.oid
 		JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
 	)
@@ -521,7 +524,8 @@ COMMENT ON FUNCTION snowflake_uses() IS
 
 -- Columns that next_id() or nextval() fills by their own default or by that of their
 -- domain.  That a default calls nextval() is not in pg_depend, only in the expression.
--- An old dump may name the sequence as a text, on which nothing depends.
+-- An old dump may name the sequence as a text, on which nothing depends.  Without its
+-- table's OID, pg_get_expr() does not wait for who has locked the table.
 CREATE FUNCTION snowflake_admin_filled()
 RETURNS TABLE (tab oid, col int2, made_by text, sequence oid, expression text)
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
@@ -551,7 +555,7 @@ AS $$
 	)
 	SELECT DISTINCT tab, col, CASE WHEN is_own THEN 'next_id' ELSE 'nextval' END,
 		coalesce(sequence, CASE WHEN is_own THEN (SELECT @extschema@.snowflake_admin_next_id_seq()) END),
-		pg_get_expr(tree, CASE WHEN class = 'pg_attrdef'::regclass THEN tab ELSE 0 END)
+		pg_get_expr(tree, 0)
 	FROM fillers LEFT JOIN sequences USING (class, object)
 $$;
 

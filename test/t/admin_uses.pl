@@ -81,7 +81,9 @@ value('App 1', q{
 		b bigint DEFAULT next_id(snowflake_shard(), 'free'),
 		c bigint DEFAULT next_id(layout => 'timestamp:41 shard:13 sequence:10 epoch:0', sequence => 'free', shard => '7'),
 		d bigint DEFAULT next_id(8::smallint, ('fr' || 'ee')::regclass, 'discord'),
-		e bigint DEFAULT snowflake_id(now(), 12, 0));
+		e bigint DEFAULT snowflake_id(now(), 12, 0),
+		at timestamptz,
+		f bigint GENERATED ALWAYS AS (snowflake_id(at, 34, 0)) STORED);
 	CREATE SEQUENCE one;
 	CREATE SEQUENCE two;
 	SELECT snowflake_alter_sequence('one'), snowflake_alter_sequence('two', 'sonyflake');
@@ -144,6 +146,7 @@ column public.computed.b||free|
 column public.computed.c|7|free|timestamp:41 shard:13 sequence:10 epoch:0
 column public.computed.d|8||discord
 column public.computed.e|12||instagram
+column public.computed.f|34||instagram
 column public.day_2.id|11|"Id's".next_id_seq|instagram
 column public.days.id|10|"Id's".next_id_seq|instagram
 column public.dogs.id|14|"Id's".next_id_seq|instagram
@@ -360,6 +363,14 @@ value('plain', q{
 		END LOOP;
 	END $$;
 	ANALYZE});
+my $locker = $node->background_psql('plain');
+$locker->query_safe('BEGIN; LOCK TABLE t1, t2, t3 IN ACCESS EXCLUSIVE MODE');
+foreach my $function ('uses()', 'keys()')
+{
+	is(value('plain', "SET lock_timeout = '300ms'; SELECT count(*) > 300 FROM snowflake_$function"), 't',
+		"snowflake_$function does not wait for who has locked tables");
+}
+$locker->quit;
 foreach my $function ('uses()', 'keys()')
 {
 	my ($count, $time) = split /\|/, value('plain', qq{
