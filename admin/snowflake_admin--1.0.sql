@@ -1394,3 +1394,356 @@ $$;
 
 COMMENT ON PROCEDURE snowflake_drop_partitions(regclass, interval, snowflake_layout, integer, boolean) IS
 'drop the partitions that are older than an interval, and delete such rows of one without a lower bound';
+
+--
+-- Moving keys to next_id(), and back
+--
+
+CREATE FUNCTION snowflake_admin_own_shard()
+RETURNS bigint
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+	SELECT snowflake_shard();
+END;
+
+COMMENT ON FUNCTION snowflake_admin_own_shard() IS
+'for snowflake_move(): the shard of the setting, or next_id()''s error that it is not set';
+
+CREATE FUNCTION snowflake_admin_check_shard(shard bigint, layout snowflake_layout)
+RETURNS bigint
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+	SELECT snowflake_shard(snowflake_id(now(), shard, 1, layout), layout);
+END;
+
+COMMENT ON FUNCTION snowflake_admin_check_shard(bigint, snowflake_layout) IS
+'for snowflake_move(): the shard, or next_id()''s error that it is out of range';
+
+-- What has to happen before a key can move
+CREATE FUNCTION snowflake_admin_obstacle_hint(obstacle text)
+RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE
+		WHEN obstacle ~ ' is (integer|smallint)$' THEN 'Make this column a bigint first, with CALL snowflake_widen(table, column).'
+		WHEN obstacle ~ ' (uses|names) its sequence$' THEN 'Change this first, for example to INSERT ... RETURNING.'
+		WHEN obstacle ~ '^its sequence advances' THEN 'A program may reserve blocks of numbers and make keys itself. Change it first, and then ALTER SEQUENCE ... INCREMENT 1.'
+		WHEN obstacle ~ '^its numbers are larger' THEN 'An ID could be the number of an old row. If the key was moved back a moment ago, wait for the clock to pass its numbers.'
+		WHEN obstacle ~ '^its default' THEN 'Set the default to nextval() of its sequence alone first.'
+	END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_obstacle_hint(text) IS
+'for snowflake_move(): how to remove what keeps a key from moving';
+
+-- The key of a table, and the parts of its default if that is next_id().  A key
+-- that nextval() or an identity makes must have no obstacle.
+CREATE FUNCTION snowflake_admin_key_to_move(target regclass)
+RETURNS TABLE (col name, type regtype, made_by text, sequence regclass, shard text, layout text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	key record;
+BEGIN
+	SELECT k.*, i.indrelid IS NOT NULL AS is_key INTO key FROM @extschema@.snowflake_keys() AS k
+	JOIN pg_attribute AS a ON a.attrelid = k.tab AND a.attname = k.col
+	LEFT JOIN pg_index AS i ON i.indrelid = k.tab AND i.indisprimary AND a.attnum = ANY (i.indkey)
+	WHERE k.tab = target ORDER BY is_key DESC, k.obstacle NULLS LAST LIMIT 1;
+	IF NOT FOUND THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('table %s has no key that a sequence, an identity or next_id() makes', target),
+			HINT = CASE WHEN EXISTS (SELECT FROM pg_inherits WHERE inhrelid = target)
+				THEN format('Its key may be that of its parent. Move %s instead.', (SELECT inhparent::regclass FROM pg_inherits WHERE inhrelid = target LIMIT 1))
+				ELSE 'SELECT * FROM snowflake_keys() lists the keys of this database.' END;
+	ELSIF key.obstacle IS NOT NULL THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('cannot move column %I of table %s to next_id()', key.col, target),
+			DETAIL = format('Obstacle: %s.', key.obstacle),
+			HINT = @extschema@.snowflake_admin_obstacle_hint(key.obstacle);
+	END IF;
+	RETURN QUERY SELECT key.col, key.type, key.made_by, key.sequence, c.shard, @extschema@.snowflake_admin_literal(c.layout)
+		FROM (VALUES (1)) AS one LEFT JOIN (pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
+			CROSS JOIN LATERAL @extschema@.snowflake_admin_calls(pg_get_expr(adbin, adrelid)) AS c)
+			ON adrelid = target AND attname = key.col AND key.made_by = 'next_id' LIMIT 1;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_key_to_move(regclass) IS
+'for snowflake_move(): the key of a table, or an error that says why it cannot move';
+
+CREATE FUNCTION snowflake_admin_layout_of(named text, sequence regclass)
+RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT coalesce(named, (SELECT name FROM pg_sequence JOIN @extschema@.snowflake_admin_layouts() AS l ON l.max_value = seqmax
+		WHERE seqrelid = sequence), 'instagram')
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_layout_of(text, regclass) IS
+'for snowflake_move(): the layout that a default names, or that its sequence serves';
+
+-- Let everybody who may insert into a table take values of a sequence.
+CREATE FUNCTION snowflake_admin_grants(target regclass, sequence text)
+RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT DISTINCT format('GRANT USAGE ON SEQUENCE %s TO %s', sequence, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
+	FROM pg_class, LATERAL (
+		SELECT relacl UNION ALL SELECT attacl FROM pg_attribute WHERE attrelid = target AND NOT attisdropped) AS given (acl), aclexplode(acl)
+	WHERE pg_class.oid = target AND privilege_type = 'INSERT' AND grantee <> relowner
+		AND CASE WHEN to_regclass(sequence) IS NULL THEN true
+			WHEN grantee = 0 THEN NOT EXISTS (SELECT FROM pg_class AS s, aclexplode(s.relacl) AS a
+				WHERE s.oid = to_regclass(sequence) AND a.grantee = 0 AND a.privilege_type IN ('USAGE', 'UPDATE'))
+			ELSE NOT has_sequence_privilege(grantee, to_regclass(sequence)::oid, 'USAGE, UPDATE') END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_grants(regclass, text) IS
+'for snowflake_move(): commands that let those who insert into a table use a sequence';
+
+-- A qualified name for a new sequence of a column
+CREATE FUNCTION snowflake_admin_new_sequence(target regclass, col name)
+RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT format('%I.%I', nspname, name) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace,
+		generate_series(1, 1000) AS n, LATERAL (
+			SELECT left(relname, 29) || '_' || left(col, 25) || '_seq' || CASE n WHEN 1 THEN '' ELSE n::text END) AS names (name)
+	WHERE pg_class.oid = target AND to_regclass(format('%I.%I', nspname, name)) IS NULL
+	ORDER BY n LIMIT 1
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_new_sequence(regclass, name) IS
+'for snowflake_move(): a name that no relation has';
+
+-- Commands that make a sequence ready for IDs of a layout: a new one, or that of a
+-- former serial.  This one may have whole IDs as its numbers if the key was moved
+-- back before; it begins anew then, beyond the IDs of the table.
+CREATE FUNCTION snowflake_admin_sequence_commands(target regclass, col name, sequence text, is_new boolean, layout text)
+RETURNS text[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE WHEN is_new THEN ARRAY['CREATE SEQUENCE ' || sequence] ELSE '{}' END
+		|| CASE WHEN is_new AND relowner <> current_user::regrole
+			THEN ARRAY[format('ALTER SEQUENCE %s OWNER TO %s', sequence, relowner::regrole)] ELSE '{}' END
+		|| CASE WHEN NOT is_new AND @extschema@.snowflake_admin_last_value(to_regclass(sequence)) >= 1::bigint << 40
+			THEN ARRAY[format('ALTER SEQUENCE %s RESTART', sequence)] ELSE '{}' END
+		|| format('SELECT %s.snowflake_alter_sequence(%L, %L)', @extschema@.snowflake_admin_schema(), sequence, layout)
+		|| format('SELECT %1$s.snowflake_advance(%2$L, max(%3$I)%5$s) FROM %4$s HAVING max(%3$I) >= 1::bigint << 40',
+			@extschema@.snowflake_admin_schema(), sequence, col, target,
+			CASE WHEN layout LIKE '%:%' THEN format(', %L', layout) END)
+		|| ARRAY(SELECT @extschema@.snowflake_admin_grants(target, sequence))
+	FROM pg_class WHERE oid = target
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_sequence_commands(regclass, name, text, boolean, text) IS
+'for snowflake_move(): commands that make a sequence ready for IDs';
+
+-- One transaction: the caller's.  The table is locked before its sequence, as an
+-- INSERT does.
+CREATE PROCEDURE snowflake_move(
+	tab regclass,
+	shard bigint DEFAULT NULL,
+	own_sequence boolean DEFAULT false,
+	dry_run boolean DEFAULT false,
+	tries integer DEFAULT 30)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	key record;
+	layout text;
+	number text := shard;
+	sequence text;
+	is_new boolean := false;
+	commands text[] := '{}';
+	maker text;
+BEGIN
+	SELECT * INTO key FROM @extschema@.snowflake_admin_key_to_move(tab);
+	layout := @extschema@.snowflake_admin_layout_of(key.layout, CASE key.made_by WHEN 'next_id' THEN key.sequence END);
+	IF shard IS NULL THEN
+		PERFORM @extschema@.snowflake_admin_own_shard();
+	ELSIF layout NOT IN ('trace', 'decimal') THEN
+		PERFORM @extschema@.snowflake_admin_check_shard(shard, layout::@extschema@.snowflake_layout);
+	END IF;
+
+	-- Which sequence?  A key of next_id() keeps its own unless it is to have another number.
+	IF key.made_by <> 'next_id' AND own_sequence THEN
+		sequence := key.sequence;
+		is_new := key.made_by <> 'nextval';
+	ELSIF key.made_by = 'next_id' AND own_sequence
+		AND (key.sequence = @extschema@.snowflake_admin_next_id_seq() OR @extschema@.snowflake_admin_literal(key.shard) IS DISTINCT FROM number) THEN
+		sequence := @extschema@.snowflake_admin_new_sequence(tab, key.col);
+		is_new := true;
+	ELSIF key.made_by = 'next_id' AND key.sequence <> @extschema@.snowflake_admin_next_id_seq() THEN
+		sequence := key.sequence;
+	END IF;
+
+	maker := @extschema@.snowflake_admin_schema() || '.';
+	maker := format('%snext_id(%s)', maker, concat_ws(', ',
+		coalesce(number, CASE WHEN sequence IS NOT NULL THEN maker || 'snowflake_shard()' END),
+		quote_literal(sequence), CASE WHEN sequence IS NOT NULL THEN quote_literal(key.layout) END));
+	IF key.made_by LIKE 'GENERATED%' THEN
+		commands := ARRAY[format('ALTER TABLE %s ALTER %I DROP IDENTITY', tab, key.col)];
+		IF key.made_by = 'GENERATED ALWAYS' THEN
+			RAISE NOTICE 'a default does not keep programs from choosing keys, as GENERATED ALWAYS did';
+		END IF;
+	END IF;
+	IF sequence IS NOT NULL AND (is_new OR key.made_by <> 'next_id') THEN
+		commands := commands || @extschema@.snowflake_admin_sequence_commands(tab, key.col, sequence, is_new, layout);
+	END IF;
+	commands := commands || format('ALTER TABLE %s ALTER %I SET DEFAULT %s', tab, key.col, maker);
+	PERFORM @extschema@.snowflake_admin_run(commands, ARRAY[tab, key.sequence], tries, dry_run);
+END
+$$;
+
+COMMENT ON PROCEDURE snowflake_move(regclass, bigint, boolean, boolean, integer) IS
+'let next_id() make the key of a table, in place of nextval(), an identity, or another shard or sequence';
+
+-- The sequence that a former serial still owns, and that nothing uses any more
+CREATE FUNCTION snowflake_admin_serial_sequence(target regclass, col name)
+RETURNS regclass
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT objid::regclass FROM pg_depend AS d JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
+	WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'a'
+		AND attrelid = target AND attname = col AND objid IN (SELECT seqrelid FROM pg_sequence)
+		AND NOT EXISTS (SELECT FROM pg_depend AS used WHERE used.refclassid = 'pg_class'::regclass AND used.refobjid = d.objid)
+	LIMIT 1
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_serial_sequence(regclass, name) IS
+'for snowflake_move_back(): the unused sequence of a former serial';
+
+-- The identity's first number is beyond all IDs of the table, and beyond those that
+-- the sequence has made for rows that are not there.
+CREATE FUNCTION snowflake_admin_identity_commands(target regclass, col name, layout text, old regclass)
+RETURNS text[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	serial regclass := @extschema@.snowflake_admin_serial_sequence(target, col);
+	sequence text := coalesce(serial::text, @extschema@.snowflake_admin_new_sequence(target, col));
+	last_id text := '';
+BEGIN
+	IF layout NOT IN ('trace', 'decimal') THEN
+		last_id := format('(SELECT %1$s.snowflake_max_id(greatest(max(last_timestamp), now() + interval ''1 s''), %2$L) FROM %1$s.snowflake_sequences(%3$L, %2$L)), ',
+			@extschema@.snowflake_admin_schema(), layout, old);
+	END IF;
+	RETURN ARRAY[format('ALTER TABLE %s ALTER %I DROP DEFAULT', target, col)]
+		|| CASE WHEN serial IS NOT NULL THEN ARRAY['DROP SEQUENCE ' || serial] ELSE '{}' END
+		|| format('ALTER TABLE %s ALTER %I ADD GENERATED BY DEFAULT AS IDENTITY (SEQUENCE NAME %s)', target, col, sequence)
+		|| format('SELECT setval(%L, greatest(%s1, (SELECT max(%I) FROM %s)))', sequence, last_id, col, target)
+		-- A child that is no partition gets no identity from its parent.
+		|| ARRAY(
+			WITH RECURSIVE children (oid) AS (
+				SELECT inhrelid FROM pg_inherits WHERE inhparent = target
+				UNION
+				SELECT inhrelid FROM pg_inherits JOIN children ON inhparent = children.oid)
+			SELECT format('ALTER TABLE %s ALTER %I SET DEFAULT nextval(%L)', oid::regclass, col, sequence)
+			FROM children JOIN pg_class USING (oid) WHERE NOT relispartition);
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_identity_commands(regclass, name, text, regclass) IS
+'for snowflake_move_back(): commands that give a column an identity';
+
+CREATE PROCEDURE snowflake_move_back(
+	tab regclass,
+	dry_run boolean DEFAULT false,
+	tries integer DEFAULT 30)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	key record;
+	commands text[] := '{}';
+BEGIN
+	SELECT * INTO key FROM @extschema@.snowflake_admin_key_to_move(tab);
+	IF key.made_by <> 'next_id' THEN
+		RAISE NOTICE 'the key of % does not come from next_id()', tab;
+		RETURN;
+	END IF;
+	-- A view with the column would refuse this, and an identity refuses the type.
+	IF key.type::oid <> 'bigint'::regtype THEN
+		commands := ARRAY[format('ALTER TABLE %s ALTER %I TYPE bigint', tab, key.col)];
+	END IF;
+	commands := commands || @extschema@.snowflake_admin_identity_commands(tab, key.col,
+		@extschema@.snowflake_admin_layout_of(key.layout, key.sequence), key.sequence);
+	PERFORM @extschema@.snowflake_admin_run(commands, ARRAY[tab, key.sequence], tries, dry_run);
+END
+$$;
+
+COMMENT ON PROCEDURE snowflake_move_back(regclass, boolean, integer) IS
+'let an identity make the key of a table, beyond all IDs that next_id() made for it';
+
+-- Call a procedure for each table of a schema whose key it would change, each in a
+-- transaction of its own.  A table that cannot move now is named by a warning.
+CREATE PROCEDURE snowflake_admin_each_table(schema name, to_next_id boolean, command text)
+LANGUAGE plpgsql
+AS $$
+DECLARE
+	tables regclass[];
+	target regclass;
+	failed integer;
+BEGIN
+	SET LOCAL search_path = pg_catalog, pg_temp;
+	IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = schema) THEN
+		RAISE invalid_schema_name USING MESSAGE = format('schema "%s" does not exist', schema);
+	END IF;
+	tables := ARRAY(SELECT DISTINCT k.tab FROM @extschema@.snowflake_keys() AS k JOIN pg_class ON oid = k.tab
+		WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = schema) AND (k.made_by = 'next_id') <> to_next_id);
+	failed := 0;
+	COMMIT;
+	FOREACH target IN ARRAY tables LOOP
+		SET LOCAL search_path = pg_catalog, pg_temp;
+		BEGIN
+			EXECUTE format(command, target::text);
+		EXCEPTION WHEN OTHERS THEN
+			failed := failed + 1;
+			RAISE WARNING '% stays as it is: %', target, SQLERRM;
+		END;
+		COMMIT;
+	END LOOP;
+	SET LOCAL search_path = pg_catalog, pg_temp;
+	RAISE NOTICE '% of % tables done', cardinality(tables) - failed, cardinality(tables);
+END
+$$;
+
+COMMENT ON PROCEDURE snowflake_admin_each_table(name, boolean, text) IS
+'for snowflake_move_schema(): execute a command for each table with a key';
+
+CREATE PROCEDURE snowflake_move_schema(
+	schema name,
+	shard bigint DEFAULT NULL,
+	own_sequence boolean DEFAULT false,
+	dry_run boolean DEFAULT false,
+	tries integer DEFAULT 5)
+LANGUAGE plpgsql
+AS $$
+BEGIN
+	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_move_schema()');
+	SET LOCAL search_path = pg_catalog, pg_temp;
+	IF shard IS NULL THEN
+		PERFORM @extschema@.snowflake_admin_own_shard();
+	END IF;
+	CALL @extschema@.snowflake_admin_each_table(schema, true, format('CALL @extschema@.snowflake_move(%%L, %L, %L, %L, %L)',
+		shard, own_sequence, dry_run, tries));
+END
+$$;
+
+COMMENT ON PROCEDURE snowflake_move_schema(name, bigint, boolean, boolean, integer) IS
+'let next_id() make the keys of all tables of a schema';
+
+CREATE PROCEDURE snowflake_move_back_schema(
+	schema name,
+	dry_run boolean DEFAULT false,
+	tries integer DEFAULT 5)
+LANGUAGE plpgsql
+AS $$
+BEGIN
+	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_move_back_schema()');
+	SET LOCAL search_path = pg_catalog, pg_temp;
+	CALL @extschema@.snowflake_admin_each_table(schema, false, format('CALL @extschema@.snowflake_move_back(%%L, %L, %L)', dry_run, tries));
+END
+$$;
+
+COMMENT ON PROCEDURE snowflake_move_back_schema(name, boolean, integer) IS
+'let identities make the keys of all tables of a schema, beyond all IDs that next_id() made for them';
