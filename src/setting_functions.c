@@ -126,7 +126,7 @@ warn_of_overrides(void)
 static void
 count_other_sessions(void)
 {
-	unsigned long sessions = 0;
+	int			sessions = 0;
 
 	/* The shared entries change while we look, so look at a new copy. */
 	pgstat_clear_backend_activity_snapshot();
@@ -142,8 +142,8 @@ count_other_sessions(void)
 
 	if (sessions > 0)
 		ereport(NOTICE,
-				(errmsg_plural("%lu other session of this database keeps its value of \"snowflake.shard\" until it reconnects",
-							   "%lu other sessions of this database keep their values of \"snowflake.shard\" until they reconnect",
+				(errmsg_plural("%d other session of this database keeps its value of \"snowflake.shard\" until it reconnects",
+							   "%d other sessions of this database keep their values of \"snowflake.shard\" until they reconnect",
 							   sessions, sessions)));
 }
 

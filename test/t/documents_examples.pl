@@ -24,7 +24,7 @@ foreach my $use (@uses)
 		"README.md: this use is accepted: $title");
 }
 is($node->safe_psql('app', q{INSERT INTO albums (title) VALUES ('first') RETURNING snowflake_shard(id)}), 5,
-	'README.md: a shard set by ALTER DATABASE is that of new sessions');
+	'README.md: the shard that is set is that of new sessions');
 
 $ENV{PGUSER} = 'postgres';
 
@@ -33,6 +33,9 @@ $ENV{PGUSER} = 'postgres';
 $node->safe_psql('postgres', 'CREATE DATABASE reference');
 $node->safe_psql('reference', 'CREATE EXTENSION snowflake');
 run_examples($node, 'reference', blocks('doc/reference.md'));
+$node->safe_psql('reference', $_->{code}) foreach blocks_in('doc/performance.md', 'In the long run, and by many sessions');
+is($node->safe_psql('reference', 'INSERT INTO events DEFAULT VALUES RETURNING snowflake_shard(id, $$twitter$$)'), 5,
+	'doc/performance.md: a table has a sequence of a layout with more IDs, and the shard of the setting');
 run_examples($node, 'app', blocks('doc/internals.md'));
 run_examples($node, 'postgres', blocks('doc/layouts.md'));
 

@@ -80,14 +80,14 @@ SKIP:
 
 # --- settings -------------------------------------------------------------
 
-my ($for_database, $for_server, $by_owner, $show, $grant) = map { $_->{code} } blocks_in('doc/administration.md', 'Settings');
+my ($for_database, $for_server, $show, $grant) = map { $_->{code} } blocks_in('doc/administration.md', 'Settings');
 fails_with($node, $show, qr/^42704 unrecognized configuration parameter/, 'a new session cannot show a shard that was never set');
 like(sqlstate_of($node, 'ALTER SYSTEM SET snowflake.shard = 5'), $node->pg_version < 17 ? qr/^42704/ : qr/^no error/,
 	'ALTER SYSTEM without the library fails before PostgreSQL 17');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET ALL');
-foreach my $recipe ($for_database, $for_server)
+foreach my $recipe ([ 'app', $for_database ], [ 'postgres', $for_server ])
 {
-	$node->safe_psql('postgres', $recipe);
+	$node->safe_psql(@$recipe);
 	ok(wait_for(sub { $node->safe_psql('app', 'SELECT snowflake_shard(next_id())') == 5 }), 'new calls have the shard that was set');
 	$node->safe_psql('postgres', 'ALTER DATABASE app RESET ALL; ALTER SYSTEM RESET ALL; SELECT pg_reload_conf()');
 	ok(wait_for(sub { sqlstate_of($node, 'SELECT next_id()', dbname => 'app') =~ /^55000 "snowflake.shard" is not set/ }),
@@ -99,8 +99,8 @@ my @as_owner = (dbname => 'app', extra_params => [ '-U', 'owner' ]);
 my @as_operator = (dbname => 'app', extra_params => [ '-U', 'operator' ]);
 fails_with($node, 'ALTER DATABASE app SET snowflake.shard = 6', qr/^42501/,
 	'ALTER DATABASE by an owner who has not loaded the library fails', @as_owner);
-$node->safe_psql('app', $by_owner, @as_owner);
-is($node->safe_psql('app', 'SELECT snowflake_shard(next_id())'), 5, 'ALTER DATABASE by an owner who has loaded the library sets the shard');
+$node->safe_psql('app', $for_database, @as_owner);
+is($node->safe_psql('app', 'SELECT snowflake_shard(next_id())'), 5, 'snowflake_set_shard() by such an owner sets the shard');
 
 is($node->safe_psql('app', $show, @as_operator), 5, 'a new session shows the shard that applies to it');
 $node->safe_psql('postgres', 'ALTER DATABASE app RESET ALL');
