@@ -107,14 +107,15 @@ is(query("SET snowflake.max_lead = '1s'; $many"), 5000,
 # A clock that stands still shows where a day ends.
 set_clock($node, '2026-01-01 00:00:00');
 foreach my $case (
-	[ '1 day', 'wait for the clock to catch up, or raise', qr/^no error: / ],
-	[ '1 day 1 ms', 'wait for the clock to catch up, or use a new sequence', qr/^22023 ID \d+ is more than a day ahead of the clock/ ])
+	[ '1 day', qr/^no error: / ],
+	[ '1 day 1 ms', qr/^22023 ID \d+ is more than a day ahead of the clock/ ])
 {
-	my ($lead, $hint, $advanced) = @$case;
+	my ($lead, $advanced) = @$case;
 
 	query(setval_ahead('other', $lead));
 	my ($ret, $stdout, $stderr) = $node->psql('postgres', q{SELECT next_id(5, 'other')});
-	like($stderr, qr/ERROR:  sequence "other" is 1 day[ \d:.]* ahead of the clock\n.*\nHINT:  .*$hint/, "the hint for a sequence that is $lead ahead of the clock: $hint");
+	like($stderr, qr/ERROR:  sequence "other" is 1 day[ \d:.]* ahead of the clock\n.*\nHINT:  .*snowflake_check\(\)/,
+		"the hint for a sequence that is $lead ahead of the clock names what finds the way out");
 	like(sqlstate_of($node, "SELECT snowflake_advance('other', snowflake_min_id(clock_timestamp() + interval '$lead'))"), $advanced,
 		'snowflake_advance() ' . ($lead eq '1 day' ? 'takes' : 'refuses') . " an ID that is $lead ahead of the clock");
 }

@@ -13,7 +13,13 @@ use SnowflakeTest;
 my $node = server_in_utc('scaling', "wal_level = logical\nmax_wal_senders = 5\n");
 $node->safe_psql('postgres', 'CREATE DATABASE app; CREATE EXTENSION snowflake');
 
-run_examples($node, 'postgres', grep { $_->{code} !~ /^(--|#) on / } blocks('doc/scaling.md'));
+my @here = grep { $_->{code} !~ /^(--|#) on / } blocks('doc/scaling.md');
+my ($set) = grep { /snowflake_set_shard/ } map { $_->{code} } @here;
+run_examples($node, 'postgres', grep { $_->{code} ne $set } @here);
+
+# The number is set on the new server.
+$node->safe_psql('app', "CREATE EXTENSION snowflake; $set");
+is($node->safe_psql('app', 'SELECT snowflake_shard(next_id())'), 0, 'the number that was given is set');
 
 # How soon two servers with one number collide
 my $text = slurp_file("$top/doc/scaling.md");
