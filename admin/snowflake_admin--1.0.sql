@@ -186,7 +186,7 @@ DECLARE
 	share double precision := least(done::double precision / greatest(total, 1), 1);
 	line text := format('%s: %s of about %s rows, %s %%', step, done, greatest(total, done), floor(100 * share));
 BEGIN
-	PERFORM set_config('application_name', line, true);
+	PERFORM set_config('application_name', line::name::text, true);	-- shortened without a NOTICE
 	IF clock_timestamp() < reported + interval '5 seconds' THEN
 		RETURN reported;
 	END IF;
