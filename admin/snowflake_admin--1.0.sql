@@ -1924,42 +1924,46 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH w AS (SELECT * FROM @extschema@.snowflake_admin_widen_columns(tab, col)),
 	t AS (SELECT DISTINCT w.rel, pg_class.* FROM w JOIN pg_class ON oid = w.rel)
-	SELECT format('column %I of table %s has type %s', attname, c.rel, format_type(atttypid, NULL)),
+	SELECT format('Column %I of table %s has type %s.', attname, c.rel, format_type(atttypid, NULL)),
 		'Give it type integer or bigint first.'
 	FROM @extschema@.snowflake_admin_widen_chain(tab, col) AS c JOIN pg_attribute ON attrelid = c.rel AND attnum = c.num
 		JOIN pg_type ON pg_type.oid = atttypid
 	WHERE typtype = 'd' AND typbasetype <> 'bigint'::regtype OR typtype <> 'd' AND typcategory <> 'N'
-	UNION ALL SELECT format('%s is not a table, or is partitioned, a partition, inherited, temporary or typed', rel),
-		'Its columns cannot be replaced while it is in use.'
+	UNION ALL SELECT format('Table %s is partitioned, a partition, inherited, temporary, typed, or foreign.', rel),
+		'Change the type by ALTER TABLE while the application is stopped.'
 	FROM t WHERE relkind <> 'r' OR reloftype <> 0 OR relpersistence = 't'
 		OR EXISTS (SELECT FROM pg_inherits WHERE rel IN (inhrelid, inhparent))
-	UNION ALL SELECT format('table %s is in publication "%s"', rel, p.pubname),
+	UNION ALL SELECT format('Table %s is in publication "%s".', rel, p.pubname),
 		'Its subscribers would not get the new column. Take it out of the publication first.'
 	FROM t JOIN pg_publication_tables AS p ON quote_ident(schemaname) = relnamespace::regnamespace::text AND tablename = relname
-	UNION ALL SELECT format('table %s is filled by a subscription', rel), 'Take it out of the publication first.'
+	UNION ALL SELECT format('Table %s is filled by a subscription.', rel), 'Take it out of the publication first.'
 	FROM t JOIN pg_subscription_rel ON srrelid = rel
-	UNION ALL SELECT format('table %s has rule "%s"', rel, rulename), 'Drop it first.' FROM t JOIN pg_rewrite ON ev_class = rel
-	UNION ALL SELECT format('row-level security of table %s applies to you', rel), 'Call it as a role with BYPASSRLS, or as the owner without FORCE ROW LEVEL SECURITY.'
+	UNION ALL SELECT format('Table %s has rule "%s".', rel, rulename), 'Drop it first.' FROM t JOIN pg_rewrite ON ev_class = rel
+	UNION ALL SELECT format('Row-level security of table %s applies to you.', rel),
+		'Call it as a role with BYPASSRLS, or as the owner without FORCE ROW LEVEL SECURITY.'
 	FROM t WHERE row_security_active(rel)
-	UNION ALL SELECT format('column %I of table %s is generated', narrow, w.rel), 'Make it an ordinary column first.'
+	UNION ALL SELECT format('Column %I of table %s is generated.', narrow, w.rel), 'Make it an ordinary column first.'
 	FROM w JOIN pg_attribute ON attrelid = rel AND attnum = num WHERE attgenerated <> ''
-	UNION ALL SELECT format('%s depends on column %I of table %s', pg_describe_object(classid, objid, objsubid), narrow, rel),
+	UNION ALL SELECT format('%s depends on column %I of table %s.', upper(left(o.name, 1)) || substr(o.name, 2), narrow, rel),
 		'Drop it first, and create it again afterwards.'
 	FROM w JOIN pg_depend AS d ON refclassid = 'pg_class'::regclass AND refobjid = rel AND refobjsubid = num
+		CROSS JOIN LATERAL (SELECT CASE classid WHEN 'pg_rewrite'::regclass
+			THEN (SELECT pg_describe_object('pg_class'::regclass, ev_class, 0) FROM pg_rewrite WHERE oid = objid)
+			ELSE pg_describe_object(classid, objid, objsubid) END) AS o (name)
 	WHERE NOT CASE classid
 		WHEN 'pg_class'::regclass THEN (SELECT relkind IN ('i', 'S') FROM pg_class WHERE oid = objid)
 		WHEN 'pg_attrdef'::regclass THEN (SELECT adrelid = rel AND adnum = num FROM pg_attrdef WHERE oid = objid)
 		WHEN 'pg_constraint'::regclass THEN (SELECT contype IN ('c', 'f', 'n', 'p', 'u') FROM pg_constraint WHERE oid = objid)
 		ELSE false END
-	UNION ALL SELECT format('constraint "%s" of table %s is deferrable, without overlaps, or not enforced', conname, rel), 'Drop it first.'
+	UNION ALL SELECT format('Constraint "%s" of table %s is deferrable, without overlaps, or not enforced.', conname, rel), 'Drop it first.'
 	FROM pg_constraint AS c JOIN w ON conrelid = rel AND num = ANY (conkey)
 	WHERE contype IN ('p', 'u') AND condeferrable OR 'true' = to_jsonb(c) ->> 'conperiod' OR 'false' = to_jsonb(c) ->> 'conenforced'
-	UNION ALL SELECT format('index "%s" is invalid', name), 'Drop it first, or create it again.'
+	UNION ALL SELECT format('Index "%s" is invalid.', name), 'Drop it first, or create it again.'
 	FROM @extschema@.snowflake_admin_widen_indexes(tab, col) JOIN pg_index ON indexrelid = index WHERE NOT indisvalid
-	UNION ALL SELECT format('trigger "%s" of table %s would fire after "%s"', tgname, rel, trig), 'Rename it first.'
+	UNION ALL SELECT format('Trigger "%s" of table %s would fire after "%s".', tgname, rel, trig), 'Rename it first.'
 	FROM w JOIN pg_trigger ON tgrelid = rel
 	WHERE tgtype & 3 = 3 AND tgname > trig COLLATE "C" AND tgname !~ '^zz_snowflake_widen_' AND NOT tgisinternal
-	UNION ALL SELECT format('triggers of table %s would fire for old rows', rel),
+	UNION ALL SELECT format('Triggers of table %s would fire for old rows.', rel),
 		format('A superuser can prevent it: GRANT SET ON PARAMETER session_replication_role TO %I.', current_user)
 	FROM t WHERE @extschema@.snowflake_admin_widen_fires(rel) AND NOT has_parameter_privilege('session_replication_role', 'SET')
 	LIMIT 1
@@ -2021,7 +2025,7 @@ BEGIN
 	IF FOUND THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('cannot widen column %I of table %s', col, tab),
-			DETAIL = upper(left(first.problem, 1)) || substr(first.problem, 2) || '.', HINT = first.remedy;
+			DETAIL = first.problem, HINT = first.remedy;
 	END IF;
 END
 $$;
@@ -2105,7 +2109,7 @@ AS $$
 		LEFT JOIN pg_stat_progress_create_index AS builder ON builder.index_relid = fresh_oid,
 		LATERAL (SELECT pg_relation_size(rel) <= 8 * 1024 * 1024 AND fresh_oid IS NULL) AS s (small),
 		LATERAL (SELECT coalesce(substring(definition FROM ' WHERE .*$'), '')) AS p (predicate)
-	WHERE fresh_valid IS NOT TRUE ORDER BY rel, index
+	WHERE fresh_valid IS NOT TRUE ORDER BY small DESC, rel, index
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_widen_build(regclass, name) IS
@@ -2387,7 +2391,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
 	RAISE object_not_in_prerequisite_state USING
-		MESSAGE = 'the new columns are filled, and now need indexes that only you can create without blocking writers',
+		MESSAGE = 'the new columns need indexes, which a procedure cannot create concurrently',
 		DETAIL = (SELECT string_agg(command || ';', E'\n') FROM @extschema@.snowflake_widen_indexes(tab, col)),
 		HINT = format('Execute these commands, in psql by SELECT * FROM %s(%L, %L) \gexec, then call snowflake_widen() again.',
 			'@extschema@.snowflake_widen_indexes', tab, col);

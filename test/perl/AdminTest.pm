@@ -104,10 +104,13 @@ sub end_load
 # step is a command that changes the definition of something.  Before each call,
 # the database is made anew by $prepare.  After the kill the same call must end as
 # if never disturbed: what $state returns must be what it is after an undisturbed
-# call.  Returns the number of kills.
+# call.  With once_a_transaction, steps are the transactions that have such commands,
+# which is enough, because what a killed one did is not seen.  Returns the number of
+# kills.
 sub run_killed_at_each_step
 {
-	my ($database, $prepare, $call, $state) = @_;
+	my ($database, $prepare, $call, $state, %options) = @_;
+	my $once = $options{once_a_transaction} ? 'true' : 'false';
 	my $expected;
 
 	for (my $step = 0;; $step++)
@@ -123,6 +126,10 @@ sub run_killed_at_each_step
 				CREATE SEQUENCE killing.step;
 				CREATE FUNCTION killing.kill() RETURNS event_trigger LANGUAGE plpgsql AS \$\$
 				BEGIN
+					IF $once AND current_setting('killing.seen', true) IS NOT DISTINCT FROM pg_current_xact_id()::text THEN
+						RETURN;
+					END IF;
+					PERFORM set_config('killing.seen', pg_current_xact_id()::text, false);
 					IF nextval('killing.step') = $step THEN
 						EXECUTE format('COPY (SELECT) TO PROGRAM ''kill -9 %s''', pg_backend_pid());
 						PERFORM pg_sleep(60);
