@@ -777,7 +777,7 @@ COMMENT ON FUNCTION snowflake_admin_bound(timestamptz, snowflake_layout) IS
 -- A bound need not be an ID that anything has made.
 CREATE FUNCTION snowflake_admin_bound_time(id bigint, layout snowflake_layout)
 RETURNS timestamptz
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
 	SELECT CASE id
 		WHEN '-9223372036854775808' THEN '-infinity'
@@ -1247,13 +1247,14 @@ COMMENT ON FUNCTION snowflake_admin_drop_partition(regclass, regclass, boolean, 
 
 -- Delete rows of a partition, and commit after each slice, so that no lock is held
 -- for long and standbys keep up.  The rows are deleted through the table, for its
--- triggers.
+-- triggers, which need the caller's search_path.
 CREATE PROCEDURE snowflake_admin_delete_slices(
 	parent regclass,
 	partition regclass,
 	key text,
 	first bigint,
-	stop bigint)
+	stop bigint,
+	path text)
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -1263,6 +1264,7 @@ DECLARE
 	done bigint;
 	slice bigint;
 	last bigint;
+	command text;
 BEGIN
 	SET LOCAL search_path = pg_catalog, pg_temp;
 	begun := clock_timestamp();
@@ -1278,8 +1280,12 @@ BEGIN
 		EXECUTE format('SELECT max(id) FROM (SELECT %1$s AS id FROM %2$s WHERE %1$s >= %3$s AND %1$s < %4$s '
 			'ORDER BY %1$s LIMIT 10000) AS slice', key, partition, first, stop) INTO last;
 		EXIT WHEN last IS NULL;
-		EXECUTE format('DELETE FROM %1$s WHERE %2$s >= %3$s AND %2$s <= %4$s', parent, key, first, last);
+		command := format('DELETE FROM %1$s WHERE %2$s OPERATOR(pg_catalog.>=) %3$s '
+			'AND %2$s OPERATOR(pg_catalog.<=) %4$s', parent, key, first, last);
+		PERFORM set_config('search_path', path, true);
+		EXECUTE command;
 		GET DIAGNOSTICS slice = ROW_COUNT;
+		SET LOCAL search_path = pg_catalog, pg_temp;
 		done := done + slice;
 		first := last + 1;
 		COMMIT;
@@ -1288,7 +1294,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON PROCEDURE snowflake_admin_delete_slices(regclass, regclass, text, bigint, bigint) IS
+COMMENT ON PROCEDURE snowflake_admin_delete_slices(regclass, regclass, text, bigint, bigint, text) IS
 'for snowflake_admin''s procedures: delete the rows of a range of IDs, with a commit after each slice';
 
 CREATE FUNCTION snowflake_admin_estimate(query text)
@@ -1315,6 +1321,7 @@ CREATE PROCEDURE snowflake_admin_delete_old_rows(
 	key text,
 	stop bigint,
 	layout snowflake_layout,
+	path text,
 	dry_run boolean)
 LANGUAGE plpgsql
 AS $$
@@ -1343,13 +1350,13 @@ BEGIN
 		RAISE NOTICE '%;', format('DELETE FROM %1$s WHERE %2$s >= %3$s AND %2$s < %4$s',
 			parent, key, first, stop);
 		IF NOT dry_run THEN
-			CALL @extschema@.snowflake_admin_delete_slices(parent, partition, key, first, stop);
+			CALL @extschema@.snowflake_admin_delete_slices(parent, partition, key, first, stop, path);
 		END IF;
 	END IF;
 END
 $$;
 
-COMMENT ON PROCEDURE snowflake_admin_delete_old_rows(regclass, text, bigint, snowflake_layout, boolean) IS
+COMMENT ON PROCEDURE snowflake_admin_delete_old_rows(regclass, text, bigint, snowflake_layout, text, boolean) IS
 'for snowflake_admin''s procedures: delete old rows of the partition that has no lower bound';
 
 CREATE PROCEDURE snowflake_drop_partitions(
@@ -1361,10 +1368,12 @@ CREATE PROCEDURE snowflake_drop_partitions(
 LANGUAGE plpgsql
 AS $$
 DECLARE
+	path text;
 	key text;
 	stop bigint;
 	old record;
 BEGIN
+	path := pg_catalog.current_setting('search_path');
 	SET LOCAL search_path = pg_catalog, pg_temp;
 	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_drop_partitions()');
 	key := @extschema@.snowflake_admin_require_partitions(parent);
@@ -1388,7 +1397,7 @@ BEGIN
 		END IF;
 		COMMIT;
 	END LOOP;
-	CALL @extschema@.snowflake_admin_delete_old_rows(parent, key, stop, layout, dry_run);
+	CALL @extschema@.snowflake_admin_delete_old_rows(parent, key, stop, layout, path, dry_run);
 END
 $$;
 
