@@ -73,7 +73,8 @@ is_lock_of_taker(const LockInstanceData *lock)
 		(lock->holdMask & LOCKBIT_ON(RowExclusiveLock)) == 0)
 		return false;
 
-	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(lock->locktag.locktag_field2));
+	tuple = SearchSysCache1(RELOID,
+							ObjectIdGetDatum(lock->locktag.locktag_field2));
 	if (!HeapTupleIsValid(tuple))
 		return true;
 	is_sequence = ((Form_pg_class) GETSTRUCT(tuple))->relkind == RELKIND_SEQUENCE;
