@@ -101,9 +101,11 @@ CREATE SCHEMA hostile;
 CREATE FUNCTION hostile.format(text, VARIADIC text[]) RETURNS text LANGUAGE plpgsql AS 'BEGIN RAISE ''hostile''; END';
 CREATE FUNCTION hostile.equal(text, text) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RAISE ''hostile''; END';
 CREATE OPERATOR hostile.= (LEFTARG = text, RIGHTARG = text, FUNCTION = hostile.equal);
+ALTER ROUTINE made_elsewhere(int) SET snowflake.shard = 19;
 SET search_path = hostile, pg_catalog, public;
 SELECT snowflake_set_shard(6);
 RESET search_path;
+ALTER ROUTINE made_elsewhere(int) RESET snowflake.shard;
 
 -- -1 and NULL remove it
 SELECT snowflake_set_shard(-1);
