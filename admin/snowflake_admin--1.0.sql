@@ -64,18 +64,23 @@ DECLARE
 		SELECT r::text FROM unnest(relations) WITH ORDINALITY AS u (r, n) JOIN pg_class ON oid = r
 		WHERE relkind IN ('r', 'p', 'v') ORDER BY CASE WHEN backwards THEN -n ELSE n END);
 	deadlock_ms integer := extract(epoch FROM current_setting('deadlock_timeout')::interval) * 1000;
+	wait_ms integer := greatest(10, least(300, deadlock_ms * 9 / 10 / greatest(1, cardinality(relations))));
 	command text;
 BEGIN
 	PERFORM set_config('lock_timeout', (deadlock_ms + 500)::text, true);
 	FOREACH command IN ARRAY tables LOOP
 		EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', command);
 	END LOOP;
-	PERFORM set_config('lock_timeout', greatest(10, least(300,
-		deadlock_ms * 9 / 10 / greatest(1, cardinality(relations))))::text, true);
+	PERFORM set_config('lock_timeout', wait_ms::text, true);
 	IF mode IS NOT NULL THEN
 		FOREACH command IN ARRAY tables LOOP
 			EXECUTE format('LOCK TABLE %s IN %s MODE', command, mode);
+			-- Whoever holds the next lock may already wait for this one, so that more
+			-- waiting is in vain.  Mostly be short, but now and then long enough for a
+			-- transaction that needs its time.
+			PERFORM set_config('lock_timeout', greatest(10, wait_ms * (0.1 + 0.9 * random() ^ 3))::integer::text, true);
 		END LOOP;
+		PERFORM set_config('lock_timeout', wait_ms::text, true);
 	END IF;
 	FOREACH command IN ARRAY commands LOOP
 		EXECUTE command;

@@ -5,7 +5,6 @@ package AdminTest;
 use strict;
 use warnings;
 use Exporter 'import';
-use List::Util qw(max);
 use IPC::Run;
 use PgBouncer;
 use PostgreSQL::Test::Utils;
@@ -94,8 +93,9 @@ sub end_load
 	$load->{pgbench}->signal('TERM');
 	$load->{pgbench}->finish;
 	is($load->{output} =~ s/^progress: .*\n//gmr, '', "no session got an error in database $load->{database}");
-	my $pause = max(map { $_->[2] } _transactions($load)) / 1000;
-	note("the longest transaction of the load took $pause ms");
+	my ($longest) = sort { $b->[2] <=> $a->[2] } _transactions($load);
+	my $pause = $longest->[2] / 1000;
+	note("the longest transaction of the load took $pause ms, until " . gmtime($longest->[4]));
 	return $pause;
 }
 

@@ -48,7 +48,7 @@ INSERT INTO comments (body, photo_id) SELECT 'on ' || n || repeat(' ', 50), n FR
 INSERT INTO likes SELECT 1, n, 'on ' || n FROM generate_series(1, 50000) AS n;
 VACUUM ANALYZE;
 EOS
-my $load = start_load('loaded', <<'EOS');
+my $load = start_load('loaded', <<'EOS', '-R', '60');
 \set old random(1, 120000)
 \set delete random(0, 3)
 BEGIN;
