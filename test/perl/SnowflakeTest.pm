@@ -628,7 +628,7 @@ sub run_examples
 	die 'there are no examples' unless @blocks;
 	foreach my $block (@blocks)
 	{
-		my $clock = $block->{code} =~ /next_ids?\(|\bnow\(|clock_timestamp\(|current_date|snowflake_sequences|snowflake_settled_id|last_value|bench\//;
+		my $clock = $block->{code} =~ /next_ids?\(|\bnow\(|clock_timestamp\(|current_date|snowflake_sequences|snowflake_settled_id|_partitions\(|last_value|bench\//;
 		my ($title) = $block->{code} =~ /^(?!--|BEGIN;|SET |DO \$\$)(.{1,60})/m;
 		my $output = _past_lock_timeouts(sub {
 			my $printed = '';
