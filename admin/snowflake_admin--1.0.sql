@@ -1213,6 +1213,38 @@ $$;
 COMMENT ON FUNCTION snowflake_admin_old(regclass, bigint) IS
 'for snowflake_admin''s procedures: the partitions of which all IDs are below a bound';
 
+-- DETACH PARTITION looks for rows that refer to the partition by a join, and
+-- meanwhile everybody is locked out.  So this looks first, by an index if there is
+-- one, without a lock.  Keys of several columns and those of the table to itself are
+-- left to DETACH.
+CREATE FUNCTION snowflake_admin_require_unreferenced(parent regclass, old regclass)
+RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	referring record;
+	found_id bigint;
+BEGIN
+	FOR referring IN
+		SELECT conrelid::regclass AS tab, quote_ident(attname) AS col, lower_id, upper_id
+		FROM pg_constraint JOIN pg_attribute ON attrelid = conrelid AND attnum = conkey[1],
+			@extschema@.snowflake_admin_ranges(parent)
+		WHERE contype = 'f' AND confrelid = parent AND conparentid = 0 AND conrelid <> confrelid
+			AND cardinality(conkey) = 1 AND partition = old AND has_column_privilege(conrelid, attnum, 'SELECT')
+	LOOP
+		EXECUTE format('SELECT min(%1$s) FROM %2$s WHERE %1$s >= %3$L::bigint AND %1$s < %4$L::bigint',
+			referring.col, referring.tab, referring.lower_id, referring.upper_id) INTO found_id;
+		IF found_id IS NOT NULL THEN
+			RAISE foreign_key_violation USING DETAIL = format('Table %s has a row with %s = %s.',
+				referring.tab, referring.col, found_id);
+		END IF;
+	END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_require_unreferenced(regclass, regclass) IS
+'for snowflake_admin''s procedures: raise an error if rows of other tables refer to a partition';
+
 -- DETACH PARTITION ... CONCURRENTLY cannot be run here.  Without it, everybody is
 -- locked out until the transaction ends, which is soon: the partition's rows are
 -- looked at only where foreign keys refer to them.
@@ -1231,6 +1263,7 @@ DECLARE
 			UNION ALL VALUES (parent, 0), (partition, 0)) AS involved ORDER BY place, tab <> parent, tab);
 	said text;
 BEGIN
+	PERFORM @extschema@.snowflake_admin_require_unreferenced(parent, partition);
 	PERFORM @extschema@.snowflake_admin_run(ARRAY[
 		(SELECT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE',
 				string_agg('ONLY ' || tab::text, ', ' ORDER BY nr))

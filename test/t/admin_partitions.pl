@@ -329,7 +329,16 @@ fails_with($node, q{CALL snowflake_drop_partitions('kept', '5 days')},
 	qr/^23503 cannot drop partition public.kept_3, as rows of another table refer to its rows/, 'a partition with rows to which others refer is named');
 is(query(q{SELECT min(partition::text), count(*), (SELECT count(*) FROM notes) FROM snowflake_partitions('kept')}), 'kept_3|7|1',
 	'older partitions are dropped, and neither that one nor the rows that refer to it');
-query(q{DELETE FROM notes; CALL snowflake_drop_partitions('kept', '5 days')});
+{
+	my $reader = $node->background_psql('postgres');
+	$reader->query_safe('BEGIN; SELECT count(*) FROM kept');
+	fails_with($node, q{CALL snowflake_drop_partitions('kept', '5 days', tries => 1)}, qr/^23503/, 'such a partition is found before anybody is locked out');
+	fails_with($node, q{CALL snowflake_drop_partitions('kept', '5 days', dry_run => true)}, qr/^23503/, 'a dry run finds it, too');
+	$reader->query_safe('COMMIT');
+	$reader->quit;
+}
+query(q{DELETE FROM notes;
+	CALL snowflake_drop_partitions('kept', '5 days')});
 is(query(q{SELECT min(partition::text), count(*) FROM snowflake_partitions('kept')}), 'kept_5|5', 'after those rows are gone, it is dropped');
 query(q{CALL snowflake_make_partitions('kept'); INSERT INTO kept (original) SELECT max(id) FROM kept; INSERT INTO notes SELECT max(id) FROM kept});
 fails_with($node, $_, qr/^23503/, "foreign keys apply in new partitions: $_") foreach 'INSERT INTO kept (original) VALUES (7)', 'INSERT INTO notes VALUES (7)';
