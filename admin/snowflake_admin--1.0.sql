@@ -1155,8 +1155,8 @@ CREATE PROCEDURE snowflake_make_partitions(
 	ahead interval DEFAULT '3 days',
 	unit text DEFAULT NULL,
 	layout snowflake_layout DEFAULT NULL,
-	tries integer DEFAULT 30,
-	dry_run boolean DEFAULT false)
+	dry_run boolean DEFAULT false,
+	tries integer DEFAULT 30)
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -1191,7 +1191,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON PROCEDURE snowflake_make_partitions(regclass, interval, text, snowflake_layout, integer, boolean) IS
+COMMENT ON PROCEDURE snowflake_make_partitions(regclass, interval, text, snowflake_layout, boolean, integer) IS
 'make the partitions that a table lacks, from its last one on, up to a time ahead of now';
 
 --
@@ -1401,8 +1401,8 @@ CREATE PROCEDURE snowflake_drop_partitions(
 	parent regclass,
 	older_than interval,
 	layout snowflake_layout DEFAULT NULL,
-	tries integer DEFAULT 30,
-	dry_run boolean DEFAULT false)
+	dry_run boolean DEFAULT false,
+	tries integer DEFAULT 30)
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -1439,7 +1439,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON PROCEDURE snowflake_drop_partitions(regclass, interval, snowflake_layout, integer, boolean) IS
+COMMENT ON PROCEDURE snowflake_drop_partitions(regclass, interval, snowflake_layout, boolean, integer) IS
 'drop the partitions that are older than an interval, and delete such rows of one without a lower bound';
 
 --
