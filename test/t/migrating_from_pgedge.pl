@@ -49,11 +49,7 @@ $node->safe_psql('app', q{
 	GRANT USAGE ON SEQUENCE shop."Odd 'one'" TO PUBLIC;
 	GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA shop TO "Shop clerk";
 	RESET ROLE;
-	INSERT INTO shop.orders (item) SELECT 'order ' || n FROM generate_series(1, 1000) AS n;
-	-- not to be moved before the function is changed
-	CREATE TABLE shop.called (id bigserial PRIMARY KEY);
-	ALTER TABLE shop.called ALTER id SET DEFAULT snowflake.nextval('shop.called_id_seq');
-	CREATE FUNCTION shop.new_called() RETURNS bigint LANGUAGE sql AS $$ SELECT snowflake.nextval('shop.called_id_seq') $$});
+	INSERT INTO shop.orders (item) SELECT 'order ' || n FROM generate_series(1, 1000) AS n});
 # pgEdge's sequence may be ahead of the clock, and the clock's own progress must not
 # hide an ID that comes again.
 $node->safe_psql('app', q{
@@ -69,44 +65,35 @@ INSERT INTO shop."Lines" (n) VALUES (1) RETURNING "Nr" AS line, 1 / ("Nr" > :las
 \set last_line :line
 EOS
 
-sub sources_are
+# What makes the keys
+sub makers_are
 {
-	my ($source, $name) = @_;
-	is(value('app', q{SELECT string_agg(DISTINCT source, ' ') FROM moving.keys WHERE schema = 'shop'}), $source, $name);
+	my ($maker, $name) = @_;
+	is(value('app', q{SELECT string_agg(DISTINCT substring(pg_get_expr(adbin, adrelid), '[\w.]+'), ' ') FROM pg_attrdef
+		JOIN pg_class ON pg_class.oid = adrelid WHERE relnamespace = 'shop'::regnamespace}), $maker, $name);
 	return;
 }
 
-# The list, the log and the procedure are those of doc/migrating.md for whole schemas.
-my ($list, undef, $steps) = grep { $_->{language} eq 'sql' } recipe('List the keys', 'Move the keys');
-my ($commands, $move, $left, $drop, $create, $again, $none_left, $check, $clean_up, $back, $back_again) = grep { $_->{language} eq 'sql' } blocks('doc/migrating-from-pgedge.md');
-run_examples($node, 'app', $list, $steps, $commands, $move);
-is(value('app', q{SELECT key, obstacle FROM moving.keys WHERE schema = 'shop' AND source = 'snowflake.nextval'}),
-	'shop.called.id|shop.new_called() names its sequence', q{a key whose sequence a function calls stays pgEdge's});
-like(join('', $node->psql('app', $drop->{code})), qr/default value for column id of table shop\.called depends on/,
-	'DROP EXTENSION refuses while a default needs the extension');
-$node->safe_psql('app', 'DROP FUNCTION shop.new_called()');
-run_examples($node, 'app', $move, $left);
-sources_are('next_pgedge_id', 'all keys have the function in SQL');
+my ($create_function, $to_function, $none_left, $drop, $create, $to_next_id, $check) = grep { $_->{language} eq 'sql' } blocks('doc/migrating-from-pgedge.md');
+
+# An open transaction has the lock that one of the keys needs.
+run_examples($node, 'app', $create_function);
+my $open = $node->background_psql('app');
+$open->query_safe('BEGIN; SELECT count(*) FROM shop."Lines"');
+$node->psql('app', $to_function->{code});
+isnt(value('app', $none_left->{code}), '', 'a key that does not get its lock stays as it is');
+$open->quit;
+$node->psql('app', $to_function->{code});
+run_examples($node, 'app', $none_left);
+makers_are('next_pgedge_id', 'all keys have the function in SQL');
 my $last = value('app', 'SELECT max(id) FROM shop.orders');
 run_examples($node, 'app', $drop);
 sessions_go_on($sessions, 'rows are inserted without an extension');
 
 run_examples($node, 'app', $create);
-my ($from_setting) = slurp_file("$top/doc/migrating-from-pgedge.md") =~ /write\s+`([^`]+)`\s+in place of\s+`next_id\(10, %3\$L\)`/
-  or die 'no way to take the node from a setting';
-my $of_setting = $commands->{code} =~ s/.*?(?=CREATE OR REPLACE VIEW)//sr =~ s/next_id\(10, %3\$L\)/$from_setting/r;
-like(value('app', "BEGIN; $of_setting SELECT commands FROM moving.steps WHERE key = 'shop.orders.id'; ROLLBACK"),
-	qr/DEFAULT next_id\(current_setting\('snowflake\.shard'\)::bigint, 'shop\.orders_id_seq_next'\);/,
-	'the node of the default can come from snowflake.shard');
-{
-	local $ENV{PGOPTIONS} = '-c search_path=shop';
-	run_examples($node, 'app', $again);
-	like(value('app', $none_left->{code}), qr/^shop\.orders\.id\|public\.next_pgedge_id\|$/m, 'where the search_path hides next_id(), no key moves');
-}
-run_examples($node, 'app', $again, $none_left, $check);
-$node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('app'), '-c', "BEGIN; $clean_up->{code} ROLLBACK" ],
-	'what is no longer needed can be dropped');
-sources_are('', 'all keys have next_id()');
+$node->psql('app', $to_next_id->{code});
+run_examples($node, 'app', $check);
+makers_are('next_id', 'all keys have next_id()');
 sessions_go_on($sessions, 'rows are inserted with next_id()');
 is(value('app', "SELECT count(*) FROM shop.orders WHERE id > $last AND snowflake_shard(id, 'pgedge') <> 10"), 0, 'IDs keep their node');
 is(value('app', q{
@@ -115,15 +102,24 @@ is(value('app', q{
 	qq{owner|- USAGE\nowner|"Shop clerk" USAGE}, 'the new sequences have the owner, and the roles that may use them, of the old ones');
 like(sqlstate_of($node, q{SELECT snowflake_alter_sequence('shop.orders_id_seq', 'pgedge')}, dbname => 'app'),
 	qr/^55000 cannot make sequence "orders_id_seq" serve layout "pgedge"/, q{pgEdge's own sequence cannot serve the layout});
-run_examples($node, 'app', $back);
-sources_are('next_pgedge_id', 'the way back begins with the function in SQL');
+
+# --- and back --------------------------------------------------------------
+
+my $setval = (slurp_file("$top/doc/migrating-from-pgedge.md") =~ s/\s+/ /gr =~ /`(SELECT setval[^`]+)`/)[0];
+my $back = sub {
+	my ($maker, $after) = @_;
+	$node->safe_psql('app', qq{
+		ALTER TABLE shop.orders ALTER id SET DEFAULT $maker('shop.orders_id_seq$after');
+		ALTER TABLE shop."Lines" ALTER "Nr" SET DEFAULT $maker(\$\$shop."Odd 'one'$after"\$\$)}) };
+$back->('next_pgedge_id', '_next');
 sessions_go_on($sessions, 'rows are inserted by the function again');
 $node->safe_psql('app', "DROP EXTENSION snowflake; $pgedge");
-run_examples($node, 'app', $back_again);
-sources_are('snowflake.nextval', q{all keys are pgEdge's again});
+my $other = $setval =~ s/'shop\.orders_id_seq'/'shop."Odd ''one''"'/r =~ s/shop\.orders_id_seq_next/shop."Odd 'one'_next"/r;
+$node->safe_psql('app', qq{BEGIN; LOCK TABLE shop.orders, shop."Lines"; $setval; $other;
+	ALTER TABLE shop.orders ALTER id SET DEFAULT snowflake.nextval('shop.orders_id_seq');
+	ALTER TABLE shop."Lines" ALTER "Nr" SET DEFAULT snowflake.nextval(\$\$shop."Odd 'one'"\$\$); COMMIT});
+makers_are('snowflake.nextval', q{all keys are pgEdge's again});
 sessions_end_without_error($sessions);
-is(value('app', 'SELECT count(*) FROM moving.log'), 0, 'the log is empty');
-is(value('app', q{SELECT count(*) FROM pg_class WHERE relname LIKE '%next'}), 0, 'the new sequences are gone');
 
 $node->stop;
 done_testing();
