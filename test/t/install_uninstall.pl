@@ -87,7 +87,7 @@ unlike($plan, qr/by_time_old/, 'a table partitioned by RANGE (id) reads no parti
 
 # --- keeping columns of the type snowflake --------------------------------------
 
-my ($to_bigint, $anew, $decoded, $bounds, $strings, $counted) = map { $_->{code} } blocks_in('doc/uninstall.md',
+my ($to_bigint, $anew, $decoded, $bounds, $strings, $identities) = map { $_->{code} } blocks_in('doc/uninstall.md',
 	'Change columns of type snowflake', 'Recreate partitioned tables', 'Replace calls of functions', 'Give the tables other defaults');
 $node->safe_psql('postgres', 'CREATE DATABASE kept');
 $node->safe_psql('kept', q{
@@ -187,27 +187,16 @@ is( $node->safe_psql('kept', q{
 		DROP TABLE decoding}),
 	't|10', 'a generated column is replaced by one that calls no function');
 
-# Other defaults
+# Identities in place of next_id()
 $node->safe_psql('kept', 'CREATE ROLE app LOGIN; GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO app');
 $reader = $node->background_psql('kept');
 $reader->query_safe('BEGIN; SELECT FROM albums');
-(undef, undef, $in_the_way) = $node->psql('kept', $counted, on_error_stop => 0);
-like($in_the_way, qr/canceling statement due to lock timeout/, 'defaults do not wait for an open transaction');
+(undef, undef, $in_the_way) = $node->psql('kept', $identities =~ s/^DROP.*//mr, on_error_stop => 0);
+like($in_the_way, qr/WARNING:  public\.albums stays as it is: could not get the locks/, 'a table that somebody uses is named');
 $reader->quit;
-my ($again) = $counted =~ /^(SELECT format.*\\gexec)$/ms;
-$node->safe_psql('kept', $again);
+$node->safe_psql('kept', $identities);
 is($node->safe_psql('kept', $columns), '', 'no column of the type is left when the recipe has been run again');
 is($node->safe_psql('kept', $files), $files_before, 'the recipe leaves the files of tables and indexes as they are');
-$node->safe_psql('postgres', 'CREATE DATABASE "another one"');
-$node->safe_psql($_, 'CREATE EXTENSION snowflake') foreach 'another one', 'template1';
-my ($find) = map { $_->{code} } blocks_in('doc/uninstall.md', 'Find the databases');
-{
-	local $ENV{PGHOST} = $node->host;
-	local $ENV{PGPORT} = $node->port;
-	local $ENV{PGDATABASE} = 'nowhere';
-	my ($found, $errors) = run_command([ 'sh', '-c', $find ]);
-	is(join(', ', sort split /\n/, $found) . $errors, 'another one, kept, template1', 'all databases with the extension are found');
-}
 (undef, undef, $refusal) = $node->psql('kept', 'DROP EXTENSION snowflake');
 is(join("\n", $refusal =~ /^(?:DETAIL:  )?(.*) depends on /mg), qq{default value for column label of table "Stories"\ntype photo_id},
 	'after these recipes only the domain depends on the extension, and a default that they leave out');
