@@ -1824,15 +1824,18 @@ COMMENT ON FUNCTION snowflake_admin_widen_chain(regclass, name) IS
 
 -- A column that a former call has added is complete: its trigger came with it.
 CREATE FUNCTION snowflake_admin_widen_columns(tab regclass, col name)
-RETURNS TABLE (rel regclass, num smallint, place integer, narrow name, wide name, func text, trig name, added boolean)
+RETURNS TABLE (rel regclass, num smallint, place integer, narrow name, wide name, func text, trig name,
+	added boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT c.rel, c.num, max(c.place) OVER (PARTITION BY c.rel), a.attname, wide.name,
 		format('%s.%I', relnamespace::regnamespace, format('snowflake_widen_%s_%s', c.rel::oid, c.num)),
 		format('zz_snowflake_widen_%s', c.num)::name,
-		EXISTS (SELECT FROM pg_attribute AS b WHERE b.attrelid = c.rel AND b.attname = wide.name AND NOT b.attisdropped)
+		EXISTS (SELECT FROM pg_attribute AS b
+			WHERE b.attrelid = c.rel AND b.attname = wide.name AND NOT b.attisdropped)
 	FROM @extschema@.snowflake_admin_widen_chain(tab, col) AS c
-		JOIN pg_attribute AS a ON a.attrelid = c.rel AND a.attnum = c.num JOIN pg_class ON pg_class.oid = c.rel
+		JOIN pg_attribute AS a ON a.attrelid = c.rel AND a.attnum = c.num
+			JOIN pg_class ON pg_class.oid = c.rel
 		CROSS JOIN LATERAL CAST(format('snowflake_widen_%s', c.num) AS name) AS wide (name)
 	WHERE a.atttypid IN ('smallint'::regtype, 'integer'::regtype)
 $$;
@@ -1841,14 +1844,16 @@ COMMENT ON FUNCTION snowflake_admin_widen_columns(regclass, name) IS
 'for snowflake_widen(): the columns that are too small, and the names of what replaces them';
 
 CREATE FUNCTION snowflake_admin_widen_indexes(tab regclass, col name)
-RETURNS TABLE (rel regclass, index oid, name name, is_unique boolean, tail text, fresh text, fresh_oid oid, fresh_valid boolean)
+RETURNS TABLE (rel regclass, index oid, name name, is_unique boolean, tail text, fresh text, fresh_oid oid,
+	fresh_valid boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT c.rel, i.indexrelid, r.relname, i.indisunique,
 		substr(pg_get_indexdef(i.indexrelid), 1 + length(format('CREATE %sINDEX %I ON %s.%I USING ',
 			CASE WHEN i.indisunique THEN 'UNIQUE ' END, r.relname, r.relnamespace::regnamespace, t.relname))),
 		format('%s.snowflake_widen_%s', r.relnamespace::regnamespace, i.indexrelid), fresh.oid, f.indisvalid
-	FROM (SELECT rel, array_agg(num) AS nums FROM @extschema@.snowflake_admin_widen_columns(tab, col) GROUP BY rel) AS c
+	FROM (SELECT rel, array_agg(num) AS nums FROM @extschema@.snowflake_admin_widen_columns(tab, col)
+		GROUP BY rel) AS c
 		JOIN pg_class AS t ON t.oid = c.rel
 		JOIN pg_index AS i ON i.indrelid = c.rel
 		JOIN pg_class AS r ON r.oid = i.indexrelid
@@ -1857,7 +1862,8 @@ AS $$
 		LEFT JOIN pg_index AS f ON f.indexrelid = fresh.oid
 	WHERE NOT starts_with(r.relname, 'snowflake_widen_')
 		AND (i.indkey::smallint[] && c.nums OR EXISTS (SELECT FROM pg_depend
-			WHERE classid = 'pg_class'::regclass AND objid = i.indexrelid AND refclassid = 'pg_class'::regclass
+			WHERE classid = 'pg_class'::regclass AND objid = i.indexrelid
+				AND refclassid = 'pg_class'::regclass
 				AND refobjid = c.rel AND refobjsubid = ANY (c.nums)))
 $$;
 
@@ -1866,12 +1872,15 @@ COMMENT ON FUNCTION snowflake_admin_widen_indexes(regclass, name) IS
 
 -- Foreign keys consist of columns only, so they are composed anew.
 CREATE FUNCTION snowflake_admin_widen_keys(tab regclass, col name)
-RETURNS TABLE (con oid, name name, child regclass, parent regclass, place integer, definition text, validated boolean, fresh text, fresh_validated boolean)
+RETURNS TABLE (con oid, name name, child regclass, parent regclass, place integer, definition text,
+	validated boolean, fresh text, fresh_validated boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH w AS (SELECT * FROM @extschema@.snowflake_admin_widen_columns(tab, col)),
-	action (code, command) AS (VALUES ('a', ''), ('r', 'RESTRICT'), ('c', 'CASCADE'), ('n', 'SET NULL'), ('d', 'SET DEFAULT'))
-	SELECT c.oid, c.conname, c.conrelid, c.confrelid, coalesce((SELECT max(w.place) FROM w WHERE rel = c.conrelid), 0),
+	action (code, command) AS (VALUES ('a', ''), ('r', 'RESTRICT'), ('c', 'CASCADE'), ('n', 'SET NULL'),
+		('d', 'SET DEFAULT'))
+	SELECT c.oid, c.conname, c.conrelid, c.confrelid,
+		coalesce((SELECT max(w.place) FROM w WHERE rel = c.conrelid), 0),
 		format('FOREIGN KEY (%s) REFERENCES %s (%s)', names.referring, c.confrelid::regclass, names.referred)
 			|| CASE c.confmatchtype WHEN 'f' THEN ' MATCH FULL' ELSE '' END
 			|| coalesce(' ON UPDATE ' || nullif(u.command, ''), '')
@@ -1879,7 +1888,8 @@ AS $$
 			|| CASE WHEN c.condeferrable THEN ' DEFERRABLE' ELSE '' END
 			|| CASE WHEN c.condeferred THEN ' INITIALLY DEFERRED' ELSE '' END,
 		c.convalidated, fresh.name, f.convalidated
-	FROM pg_constraint AS c JOIN action AS u ON u.code = c.confupdtype JOIN action AS d ON d.code = c.confdeltype
+	FROM pg_constraint AS c JOIN action AS u ON u.code = c.confupdtype
+		JOIN action AS d ON d.code = c.confdeltype
 		CROSS JOIN LATERAL format('snowflake_widen_%s', c.oid) AS fresh (name)
 		LEFT JOIN pg_constraint AS f ON f.conrelid = c.conrelid AND f.conname = fresh.name
 		CROSS JOIN LATERAL (SELECT
@@ -1887,12 +1897,16 @@ AS $$
 			string_agg(quote_ident(names.name), ', ' ORDER BY n) FILTER (WHERE which = 2) AS referred,
 			string_agg(quote_ident(names.name), ', ' ORDER BY n) FILTER (WHERE which = 3) AS set
 			FROM (SELECT which, n, coalesce(w.wide, attname) AS name
-				FROM (SELECT 1 AS which, c.conrelid AS of_rel, k, n FROM unnest(c.conkey) WITH ORDINALITY AS x (k, n)
+				FROM (SELECT 1 AS which, c.conrelid AS of_rel, k, n
+					FROM unnest(c.conkey) WITH ORDINALITY AS x (k, n)
 					UNION ALL SELECT 2, c.confrelid, k, n FROM unnest(c.confkey) WITH ORDINALITY AS x (k, n)
-					UNION ALL SELECT 3, c.conrelid, k, n FROM unnest(c.confdelsetcols) WITH ORDINALITY AS x (k, n)) AS k
-				JOIN pg_attribute ON attrelid = of_rel AND attnum = k LEFT JOIN w ON w.rel = of_rel AND w.num = k) AS names) AS names
+					UNION ALL SELECT 3, c.conrelid, k, n
+						FROM unnest(c.confdelsetcols) WITH ORDINALITY AS x (k, n)) AS k
+				JOIN pg_attribute ON attrelid = of_rel AND attnum = k
+					LEFT JOIN w ON w.rel = of_rel AND w.num = k) AS names) AS names
 	WHERE c.contype = 'f' AND c.conparentid = 0 AND NOT starts_with(c.conname, 'snowflake_widen_')
-		AND EXISTS (SELECT FROM w WHERE rel = c.conrelid AND num = ANY (c.conkey) OR rel = c.confrelid AND num = ANY (c.confkey))
+		AND EXISTS (SELECT FROM w WHERE rel = c.conrelid AND num = ANY (c.conkey) OR rel = c.confrelid
+			AND num = ANY (c.confkey))
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_widen_keys(regclass, name) IS
@@ -1931,7 +1945,8 @@ BEGIN
 				RAISE;
 			WHEN syntax_error_or_access_rule_violation OR invalid_text_representation THEN
 				RAISE object_not_in_prerequisite_state USING
-					MESSAGE = format('an index or a constraint of table %s cannot be made for type bigint', copy.rel),
+					MESSAGE = format('an index or a constraint of table %s cannot be made for type bigint',
+						copy.rel),
 					DETAIL = SQLERRM,
 					HINT = 'It calls something that has an argument of type integer, or none for bigint.';
 			END;
@@ -1940,8 +1955,10 @@ BEGIN
 			SELECT substr(relname, 17)::oid, substr(def, 7 + strpos(def, ' USING '))
 			FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid, pg_get_indexdef(indexrelid) AS d (def)
 			WHERE indrelid = 'pg_temp.snowflake_widen'::regclass
-			UNION ALL SELECT old.oid, pg_get_constraintdef(new.oid) FROM pg_constraint AS new JOIN pg_constraint AS old USING (conname)
-			WHERE new.conrelid = 'pg_temp.snowflake_widen'::regclass AND old.conrelid = copy.rel AND old.contype = 'c';
+			UNION ALL SELECT old.oid, pg_get_constraintdef(new.oid) FROM pg_constraint AS new
+				JOIN pg_constraint AS old USING (conname)
+			WHERE new.conrelid = 'pg_temp.snowflake_widen'::regclass AND old.conrelid = copy.rel
+				AND old.contype = 'c';
 		DROP TABLE pg_temp.snowflake_widen;
 	END LOOP;
 END
@@ -1956,7 +1973,8 @@ CREATE FUNCTION snowflake_admin_widen_fires(rel regclass)
 RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = rel AND NOT tgisinternal AND tgenabled = 'O' AND tgtype & 16 <> 0)
+	SELECT EXISTS (SELECT FROM pg_trigger
+		WHERE tgrelid = rel AND NOT tgisinternal AND tgenabled = 'O' AND tgtype & 16 <> 0)
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_widen_fires(regclass) IS
@@ -1973,46 +1991,63 @@ AS $$
 	t AS (SELECT DISTINCT w.rel, pg_class.* FROM w JOIN pg_class ON oid = w.rel)
 	SELECT format('Column %I of table %s has type %s.', attname, c.rel, format_type(atttypid, NULL)),
 		'Give it type integer or bigint first.'
-	FROM @extschema@.snowflake_admin_widen_chain(tab, col) AS c JOIN pg_attribute ON attrelid = c.rel AND attnum = c.num
+	FROM @extschema@.snowflake_admin_widen_chain(tab, col) AS c
+		JOIN pg_attribute ON attrelid = c.rel AND attnum = c.num
 		JOIN pg_type ON pg_type.oid = atttypid
 	WHERE typtype = 'd' AND typbasetype <> 'bigint'::regtype OR typtype <> 'd' AND typcategory <> 'N'
-	UNION ALL SELECT format('Table %s is partitioned, a partition, inherited, temporary, typed, or foreign.', rel),
+	UNION ALL SELECT format('Table %s is partitioned, a partition, inherited, temporary, typed, or foreign.',
+		rel),
 		'Change the type by ALTER TABLE while the application is stopped.'
 	FROM t WHERE relkind <> 'r' OR reloftype <> 0 OR relpersistence = 't'
 		OR EXISTS (SELECT FROM pg_inherits WHERE rel IN (inhrelid, inhparent))
 	UNION ALL SELECT format('Table %s is in publication "%s".', rel, p.pubname),
 		'Its subscribers would not get the new column. Take it out of the publication first.'
-	FROM t JOIN pg_publication_tables AS p ON quote_ident(schemaname) = relnamespace::regnamespace::text AND tablename = relname
-	UNION ALL SELECT format('Table %s is filled by a subscription.', rel), 'Take it out of the publication first.'
+	FROM t JOIN pg_publication_tables AS p ON quote_ident(schemaname) = relnamespace::regnamespace::text
+		AND tablename = relname
+	UNION ALL SELECT format('Table %s is filled by a subscription.', rel),
+		'Take it out of the publication first.'
 	FROM t JOIN pg_subscription_rel ON srrelid = rel
-	UNION ALL SELECT format('Table %s has rule "%s".', rel, rulename), 'Drop it first.' FROM t JOIN pg_rewrite ON ev_class = rel
+	UNION ALL SELECT format('Table %s has rule "%s".', rel, rulename), 'Drop it first.' FROM t
+		JOIN pg_rewrite ON ev_class = rel
 	UNION ALL SELECT format('Row-level security of table %s applies to you.', rel),
 		'Call it as a role with BYPASSRLS, or as the owner without FORCE ROW LEVEL SECURITY.'
 	FROM t WHERE row_security_active(rel)
-	UNION ALL SELECT format('Column %I of table %s is generated.', narrow, w.rel), 'Make it an ordinary column first.'
+	UNION ALL SELECT format('Column %I of table %s is generated.', narrow, w.rel),
+		'Make it an ordinary column first.'
 	FROM w JOIN pg_attribute ON attrelid = rel AND attnum = num WHERE attgenerated <> ''
-	UNION ALL SELECT format('%s depends on column %I of table %s.', upper(left(o.name, 1)) || substr(o.name, 2), narrow, rel),
+	UNION ALL SELECT format('%s depends on column %I of table %s.', upper(left(o.name, 1))
+		|| substr(o.name, 2), narrow, rel),
 		'Drop it first, and create it again afterwards.'
 	FROM w JOIN pg_depend AS d ON refclassid = 'pg_class'::regclass AND refobjid = rel AND refobjsubid = num
 		CROSS JOIN LATERAL (SELECT CASE classid WHEN 'pg_rewrite'::regclass
-			THEN (SELECT pg_describe_object('pg_class'::regclass, ev_class, 0) FROM pg_rewrite WHERE oid = objid)
+			THEN (SELECT pg_describe_object('pg_class'::regclass, ev_class, 0) FROM pg_rewrite
+				WHERE oid = objid)
 			ELSE pg_describe_object(classid, objid, objsubid) END) AS o (name)
 	WHERE NOT CASE classid
 		WHEN 'pg_class'::regclass THEN (SELECT relkind IN ('i', 'S') FROM pg_class WHERE oid = objid)
-		WHEN 'pg_attrdef'::regclass THEN (SELECT adrelid = rel AND adnum = num FROM pg_attrdef WHERE oid = objid)
-		WHEN 'pg_constraint'::regclass THEN (SELECT contype IN ('c', 'f', 'n', 'p', 'u') FROM pg_constraint WHERE oid = objid)
+		WHEN 'pg_attrdef'::regclass THEN (SELECT adrelid = rel AND adnum = num FROM pg_attrdef
+			WHERE oid = objid)
+		WHEN 'pg_constraint'::regclass THEN (SELECT contype IN ('c', 'f', 'n', 'p', 'u') FROM pg_constraint
+			WHERE oid = objid)
 		ELSE false END
-	UNION ALL SELECT format('Constraint "%s" of table %s is deferrable, without overlaps, or not enforced.', conname, rel), 'Drop it first.'
+	UNION ALL SELECT format('Constraint "%s" of table %s is deferrable, without overlaps, or not enforced.',
+		conname, rel), 'Drop it first.'
 	FROM pg_constraint AS c JOIN w ON conrelid = rel AND num = ANY (conkey)
-	WHERE contype IN ('p', 'u') AND condeferrable OR 'true' = to_jsonb(c) ->> 'conperiod' OR 'false' = to_jsonb(c) ->> 'conenforced'
+	WHERE contype IN ('p', 'u') AND condeferrable OR 'true' = to_jsonb(c) ->> 'conperiod'
+		OR 'false' = to_jsonb(c) ->> 'conenforced'
 	UNION ALL SELECT format('Index "%s" is invalid.', name), 'Drop it first, or create it again.'
-	FROM @extschema@.snowflake_admin_widen_indexes(tab, col) JOIN pg_index ON indexrelid = index WHERE NOT indisvalid
-	UNION ALL SELECT format('Trigger "%s" of table %s would fire after "%s".', tgname, rel, trig), 'Rename it first.'
+	FROM @extschema@.snowflake_admin_widen_indexes(tab, col) JOIN pg_index ON indexrelid = index
+		WHERE NOT indisvalid
+	UNION ALL SELECT format('Trigger "%s" of table %s would fire after "%s".', tgname, rel, trig),
+		'Rename it first.'
 	FROM w JOIN pg_trigger ON tgrelid = rel
-	WHERE tgtype & 3 = 3 AND tgname > trig COLLATE "C" AND tgname !~ '^zz_snowflake_widen_' AND NOT tgisinternal
+	WHERE tgtype & 3 = 3 AND tgname > trig COLLATE "C" AND tgname !~ '^zz_snowflake_widen_'
+		AND NOT tgisinternal
 	UNION ALL SELECT format('Triggers of table %s would fire for old rows.', rel),
-		format('A superuser can prevent it: GRANT SET ON PARAMETER session_replication_role TO %I.', current_user)
-	FROM t WHERE @extschema@.snowflake_admin_widen_fires(rel) AND NOT has_parameter_privilege('session_replication_role', 'SET')
+		format('A superuser can prevent it: GRANT SET ON PARAMETER session_replication_role TO %I.',
+			current_user)
+	FROM t WHERE @extschema@.snowflake_admin_widen_fires(rel)
+		AND NOT has_parameter_privilege('session_replication_role', 'SET')
 	LIMIT 1
 $$;
 
@@ -2031,13 +2066,16 @@ DECLARE
 	rel regclass;
 	other integer;
 BEGIN
-	FOR rel IN SELECT DISTINCT c.rel FROM @extschema@.snowflake_admin_widen_chain(tab, col) AS c ORDER BY c.rel LOOP
+	FOR rel IN SELECT DISTINCT c.rel
+		FROM @extschema@.snowflake_admin_widen_chain(tab, col) AS c ORDER BY c.rel LOOP
 		IF NOT pg_try_advisory_xact_lock(class << 32 | rel::oid::bigint) THEN
 			SELECT pid INTO other FROM pg_locks
-			WHERE locktype = 'advisory' AND classid = class::oid AND objid = rel::oid AND objsubid = 1 AND granted
+			WHERE locktype = 'advisory' AND classid = class::oid AND objid = rel::oid AND objsubid = 1
+				AND granted
 				AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
 			RAISE object_not_in_prerequisite_state USING
-				MESSAGE = format('table %s is being widened by process %s', rel, coalesce(other::text, 'that has just ended')),
+				MESSAGE = format('table %s is being widened by process %s', rel,
+					coalesce(other::text, 'that has just ended')),
 				HINT = 'Wait for it to end, then call it again to see that nothing is left to do.';
 		END IF;
 	END LOOP;
@@ -2057,14 +2095,17 @@ BEGIN
 	IF NOT EXISTS (SELECT FROM @extschema@.snowflake_admin_widen_chain(tab, col)) THEN
 		RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', col, tab);
 	END IF;
-	FOR first IN SELECT oid::regclass AS rel, relowner, relnamespace::regnamespace AS schema FROM pg_class WHERE oid IN (
+	FOR first IN SELECT oid::regclass AS rel, relowner, relnamespace::regnamespace AS schema FROM pg_class
+		WHERE oid IN (
 		SELECT rel FROM @extschema@.snowflake_admin_widen_columns(tab, col)
-		UNION SELECT unnest(ARRAY[parent, child]) FROM @extschema@.snowflake_admin_widen_keys(tab, col)) ORDER BY oid
+		UNION SELECT unnest(ARRAY[parent, child])
+			FROM @extschema@.snowflake_admin_widen_keys(tab, col)) ORDER BY oid
 	LOOP
 		IF NOT pg_has_role(first.relowner, 'USAGE') THEN
 			RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', first.rel);
 		ELSIF NOT has_schema_privilege(first.schema::oid, 'CREATE') THEN
-			RAISE insufficient_privilege USING MESSAGE = format('permission denied for schema %s', first.schema),
+			RAISE insufficient_privilege USING MESSAGE = format('permission denied for schema %s',
+				first.schema),
 				HINT = 'CREATE is needed for the function of a trigger and for indexes.';
 		END IF;
 	END LOOP;
@@ -2092,7 +2133,8 @@ AS $$
 		format('ALTER TABLE %s ADD %I bigint', rel, wide),
 		format('CREATE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql AS %L', func,
 			format('BEGIN NEW.%I := NEW.%I; RETURN NEW; END', wide, narrow)),
-		format('CREATE TRIGGER %I BEFORE INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION %s()', trig, rel, func),
+		format('CREATE TRIGGER %I BEFORE INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION %s()', trig,
+			rel, func),
 		format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', rel, trig)]) WITH ORDINALITY AS c (command, n)
 	WHERE NOT added GROUP BY rel, place ORDER BY place, rel)
 	UNION ALL
@@ -2115,7 +2157,8 @@ AS $$
 	WITH w AS (SELECT * FROM @extschema@.snowflake_admin_widen_columns(tab, col)),
 	c AS (
 		SELECT rel, place, wide AS name, true AS validated, format(CASE WHEN attnotnull
-			THEN 'CHECK (%1$I IS NOT NULL AND %1$I = %2$I)' ELSE 'CHECK (%1$I IS NOT DISTINCT FROM %2$I)' END, wide, narrow) AS def
+			THEN 'CHECK (%1$I IS NOT NULL AND %1$I = %2$I)' ELSE 'CHECK (%1$I IS NOT DISTINCT FROM %2$I)' END,
+				wide, narrow) AS def
 		FROM w JOIN pg_attribute ON attrelid = rel AND attnum = num
 		UNION ALL
 		SELECT DISTINCT rel, place, format('snowflake_widen_%s', o.oid), o.convalidated, r.definition
@@ -2123,12 +2166,15 @@ AS $$
 			LEFT JOIN @extschema@.snowflake_admin_widen_rehearse(tab, col) AS r ON r.object = o.oid
 		WHERE NOT starts_with(o.conname, 'snowflake_widen_')
 	),
-	todo AS (SELECT c.*, f.convalidated FROM c LEFT JOIN pg_constraint AS f ON f.conrelid = rel AND f.conname = name)
+	todo AS (SELECT c.*, f.convalidated FROM c
+		LEFT JOIN pg_constraint AS f ON f.conrelid = rel AND f.conname = name)
 	(SELECT 'check', ARRAY[format('ALTER TABLE %s %s', rel,
-		string_agg(format('ADD CONSTRAINT %s %s NOT VALID', name, def), ', '))], ARRAY[rel], 'ACCESS EXCLUSIVE'
+		string_agg(format('ADD CONSTRAINT %s %s NOT VALID', name, def), ', '))], ARRAY[rel],
+			'ACCESS EXCLUSIVE'
 	FROM todo WHERE convalidated IS NULL GROUP BY rel, place ORDER BY place, rel)
 	UNION ALL
-	(SELECT 'validate', ARRAY[format('ALTER TABLE %s %s', rel, string_agg('VALIDATE CONSTRAINT ' || name, ', '))],
+	(SELECT 'validate', ARRAY[format('ALTER TABLE %s %s', rel,
+		string_agg('VALIDATE CONSTRAINT ' || name, ', '))],
 		ARRAY[rel], 'SHARE UPDATE EXCLUSIVE'
 	FROM todo WHERE validated AND NOT coalesce(convalidated, false) GROUP BY rel, place ORDER BY place, rel)
 $$;
@@ -2143,15 +2189,18 @@ RETURNS TABLE (kind text, commands text[], relations regclass[], mode text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT CASE WHEN small THEN 'index' ELSE 'concurrently' END,
-		CASE WHEN builder.pid IS NOT NULL THEN ARRAY[format('-- Index %s is being created by process %s', fresh, builder.pid)]
+		CASE WHEN builder.pid IS NOT NULL
+			THEN ARRAY[format('-- Index %s is being created by process %s', fresh, builder.pid)]
 		ELSE array_remove(ARRAY[
 			CASE WHEN fresh_oid IS NOT NULL THEN format('DROP INDEX CONCURRENTLY %s', fresh) END,
 			format('CREATE %sINDEX %sON %s USING %s', CASE WHEN is_unique THEN 'UNIQUE ' END,
 				CASE WHEN small THEN '' ELSE 'CONCURRENTLY ' END || 'snowflake_widen_' || index || ' ', rel,
 				CASE WHEN spcname IS NULL THEN definition
-				ELSE left(definition, length(definition) - length(predicate)) || format(' TABLESPACE %I', spcname) || predicate END)], NULL)
+				ELSE left(definition, length(definition) - length(predicate))
+					|| format(' TABLESPACE %I', spcname) || predicate END)], NULL)
 		END, ARRAY[rel], 'SHARE'
-	FROM @extschema@.snowflake_admin_widen_indexes(tab, col) JOIN @extschema@.snowflake_admin_widen_rehearse(tab, col) ON object = index
+	FROM @extschema@.snowflake_admin_widen_indexes(tab, col)
+		JOIN @extschema@.snowflake_admin_widen_rehearse(tab, col) ON object = index
 		JOIN pg_class ON oid = index LEFT JOIN pg_tablespace ON pg_tablespace.oid = reltablespace
 		LEFT JOIN pg_stat_progress_create_index AS builder ON builder.index_relid = fresh_oid,
 		LATERAL (SELECT pg_relation_size(rel) <= 8 * 1024 * 1024 AND fresh_oid IS NULL) AS s (small),
@@ -2172,7 +2221,8 @@ AS $$
 		CASE WHEN parent = child THEN ARRAY[child] ELSE ARRAY[parent, child] END, 'SHARE ROW EXCLUSIVE'
 	FROM k WHERE fresh_validated IS NULL ORDER BY place, con)
 	UNION ALL
-	(SELECT 'validate', ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT %s', child, fresh)], ARRAY[child], 'SHARE UPDATE EXCLUSIVE'
+	(SELECT 'validate', ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT %s', child, fresh)], ARRAY[child],
+		'SHARE UPDATE EXCLUSIVE'
 	FROM k WHERE validated AND NOT coalesce(fresh_validated, false) ORDER BY place, con)
 $$;
 
@@ -2200,7 +2250,8 @@ RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT format('GRANT %s%s ON %s TO %s%s', privilege_type, columns, object,
-		CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END, CASE WHEN is_grantable THEN ' WITH GRANT OPTION' END)
+		CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END, CASE WHEN is_grantable
+			THEN ' WITH GRANT OPTION' END)
 	FROM aclexplode(acl)
 $$;
 
@@ -2216,36 +2267,50 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH w AS (SELECT * FROM @extschema@.snowflake_admin_widen_columns(tab, col)
 		JOIN pg_attribute ON attrelid = rel AND attnum = num),
-	s AS (SELECT w.*, objid::regclass AS seq, format('%s.%I', relnamespace::regnamespace, relname) AS seq_name,
+	s AS (SELECT w.*, objid::regclass AS seq,
+		format('%s.%I', relnamespace::regnamespace, relname) AS seq_name,
 			format('snowflake_widen_%s', objid) AS away, relnamespace::regnamespace AS schema, deptype, relacl
-		FROM w JOIN pg_depend ON classid = 'pg_class'::regclass AND refclassid = classid AND refobjid = rel AND refobjsubid = num
+		FROM w JOIN pg_depend ON classid = 'pg_class'::regclass AND refclassid = classid AND refobjid = rel
+			AND refobjsubid = num
 			JOIN pg_class ON pg_class.oid = objid AND relkind = 'S')
 	SELECT 20, format('ALTER TABLE %s ALTER %I SET NOT NULL', rel, wide) FROM w
-	WHERE attnotnull AND NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = rel AND contype = 'n' AND num = ANY (conkey))
-	UNION ALL SELECT 20, format('ALTER TABLE %s ADD CONSTRAINT snowflake_widen_%s NOT NULL %I', rel, c.oid, wide)
+	WHERE attnotnull AND NOT EXISTS (SELECT FROM pg_constraint
+		WHERE conrelid = rel AND contype = 'n' AND num = ANY (conkey))
+	UNION ALL SELECT 20, format('ALTER TABLE %s ADD CONSTRAINT snowflake_widen_%s NOT NULL %I', rel, c.oid,
+		wide)
 	FROM w JOIN pg_constraint AS c ON conrelid = rel AND contype = 'n' AND num = ANY (conkey)
 	UNION ALL SELECT 21, format('ALTER SEQUENCE %s AS bigint', seq) FROM (
 		SELECT seq FROM s WHERE deptype = 'a'
 		UNION SELECT d.refobjid::regclass FROM w JOIN pg_attrdef ON adrelid = rel AND adnum = num
-			JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = pg_attrdef.oid AND d.refclassid = 'pg_class'::regclass) AS u
+			JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = pg_attrdef.oid
+				AND d.refclassid = 'pg_class'::regclass) AS u
 		JOIN pg_sequence ON seqrelid = seq WHERE seqtypid <> 'bigint'::regtype
 	UNION ALL SELECT 22, format('ALTER SEQUENCE %s OWNED BY %s.%I', seq, rel, wide) FROM s WHERE deptype = 'a'
-	UNION ALL SELECT 23, format('ALTER TABLE %s ALTER %I SET DEFAULT %s', rel, wide, pg_get_expr(adbin, adrelid))
+	UNION ALL SELECT 23, format('ALTER TABLE %s ALTER %I SET DEFAULT %s', rel, wide,
+		pg_get_expr(adbin, adrelid))
 	FROM w JOIN pg_attrdef ON adrelid = rel AND adnum = num
 	UNION ALL SELECT 24, format('ALTER SEQUENCE %s RENAME TO %s', seq, away) FROM s WHERE deptype = 'i'
-	UNION ALL SELECT 25, format('ALTER TABLE %s ALTER %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %s %s)', rel, wide,
-		CASE attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END, seq_name, @extschema@.snowflake_admin_widen_options(seq))
+	UNION ALL SELECT 25, format('ALTER TABLE %s ALTER %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %s %s)',
+		rel, wide,
+		CASE attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END, seq_name,
+			@extschema@.snowflake_admin_widen_options(seq))
 	FROM s WHERE deptype = 'i'
-	UNION ALL SELECT 26, format('SELECT pg_catalog.setval(%L, last_value, is_called) FROM %s.%s', seq_name, schema, away)
+	UNION ALL SELECT 26, format('SELECT pg_catalog.setval(%L, last_value, is_called) FROM %s.%s', seq_name,
+		schema, away)
 	FROM s WHERE deptype = 'i'
-	UNION ALL SELECT 27, g FROM s, @extschema@.snowflake_admin_widen_grants(relacl, '', 'SEQUENCE ' || seq_name) AS g WHERE deptype = 'i'
-	UNION ALL SELECT 27, format('COMMENT ON SEQUENCE %s IS %L', seq_name, obj_description(seq, 'pg_class')) FROM s
+	UNION ALL SELECT 27, g FROM s,
+		@extschema@.snowflake_admin_widen_grants(relacl, '', 'SEQUENCE ' || seq_name) AS g WHERE deptype = 'i'
+	UNION ALL SELECT 27, format('COMMENT ON SEQUENCE %s IS %L', seq_name, obj_description(seq, 'pg_class'))
+		FROM s
 	WHERE deptype = 'i' AND obj_description(seq, 'pg_class') IS NOT NULL
-	UNION ALL SELECT 28, g FROM w, @extschema@.snowflake_admin_widen_grants(attacl, format(' (%I)', wide), rel::text) AS g
+	UNION ALL SELECT 28, g FROM w,
+		@extschema@.snowflake_admin_widen_grants(attacl, format(' (%I)', wide), rel::text) AS g
 	UNION ALL SELECT 29, format('COMMENT ON COLUMN %s.%I IS %L', rel, wide, col_description(rel, num)) FROM w
 	WHERE col_description(rel, num) IS NOT NULL
-	UNION ALL SELECT 29, format('ALTER TABLE %s ALTER %I SET STATISTICS %s', rel, wide, attstattarget) FROM w WHERE attstattarget >= 0
-	UNION ALL SELECT 29, format('ALTER TABLE %s ALTER %I SET (%s)', rel, wide, array_to_string(attoptions, ', ')) FROM w
+	UNION ALL SELECT 29, format('ALTER TABLE %s ALTER %I SET STATISTICS %s', rel, wide, attstattarget) FROM w
+		WHERE attstattarget >= 0
+	UNION ALL SELECT 29, format('ALTER TABLE %s ALTER %I SET (%s)', rel, wide,
+		array_to_string(attoptions, ', ')) FROM w
 	WHERE attoptions IS NOT NULL
 $$;
 
@@ -2259,11 +2324,15 @@ RETURNS TABLE (part integer, command text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH w AS (SELECT * FROM @extschema@.snowflake_admin_widen_columns(tab, col)),
-	i AS (SELECT w.rel, index, name, fresh, indisclustered, indisreplident, con.oid AS con, contype, relnamespace::regnamespace AS schema
-		FROM @extschema@.snowflake_admin_widen_indexes(tab, col) AS w JOIN pg_index ON indexrelid = index JOIN pg_class ON pg_class.oid = index
-			LEFT JOIN pg_constraint AS con ON conindid = index AND conrelid = w.rel AND contype IN ('p', 'u')),
+	i AS (SELECT w.rel, index, name, fresh, indisclustered, indisreplident, con.oid AS con, contype,
+		relnamespace::regnamespace AS schema
+		FROM @extschema@.snowflake_admin_widen_indexes(tab, col) AS w JOIN pg_index ON indexrelid = index
+			JOIN pg_class ON pg_class.oid = index
+			LEFT JOIN pg_constraint AS con ON conindid = index AND conrelid = w.rel
+				AND contype IN ('p', 'u')),
 	k AS (SELECT con, name, child AS rel FROM @extschema@.snowflake_admin_widen_keys(tab, col)
-		UNION SELECT oid, conname, rel FROM w JOIN pg_constraint ON conrelid = rel AND contype IN ('c', 'n') AND num = ANY (conkey)
+		UNION SELECT oid, conname, rel FROM w
+			JOIN pg_constraint ON conrelid = rel AND contype IN ('c', 'n') AND num = ANY (conkey)
 		WHERE NOT starts_with(conname, 'snowflake_widen_'))
 	SELECT 30, format('DROP TRIGGER %I ON %s', trig, rel) FROM w
 	UNION ALL SELECT 31, format('DROP FUNCTION %s()', func) FROM w
@@ -2272,15 +2341,21 @@ AS $$
 	UNION ALL SELECT 51, format('ALTER TABLE %1$s ADD CONSTRAINT %2$I %3$s USING INDEX %2$I', rel, name,
 		CASE contype WHEN 'p' THEN 'PRIMARY KEY' ELSE 'UNIQUE' END) FROM i WHERE con IS NOT NULL
 	UNION ALL SELECT 51, format('ALTER TABLE %s RENAME %I TO %I', rel, wide, narrow) FROM w
-	UNION ALL SELECT 52, format('ALTER TABLE %s RENAME CONSTRAINT snowflake_widen_%s TO %I', rel, con, name) FROM k
+	UNION ALL SELECT 52, format('ALTER TABLE %s RENAME CONSTRAINT snowflake_widen_%s TO %I', rel, con, name)
+		FROM k
 	UNION ALL SELECT 53, format('ALTER TABLE %s CLUSTER ON %I', rel, name) FROM i WHERE indisclustered
-	UNION ALL SELECT 53, format('ALTER TABLE %s REPLICA IDENTITY USING INDEX %I', rel, name) FROM i WHERE indisreplident
-	UNION ALL SELECT 53, format('ALTER INDEX %s.%I ALTER %s SET STATISTICS %s', schema, name, attnum, attstattarget)
+	UNION ALL SELECT 53, format('ALTER TABLE %s REPLICA IDENTITY USING INDEX %I', rel, name) FROM i
+		WHERE indisreplident
+	UNION ALL SELECT 53, format('ALTER INDEX %s.%I ALTER %s SET STATISTICS %s', schema, name, attnum,
+		attstattarget)
 	FROM i JOIN pg_attribute ON attrelid = index AND attstattarget >= 0
-	UNION ALL SELECT 54, format('COMMENT ON INDEX %s.%I IS %L', schema, name, obj_description(index, 'pg_class')) FROM i
+	UNION ALL SELECT 54, format('COMMENT ON INDEX %s.%I IS %L', schema, name,
+		obj_description(index, 'pg_class')) FROM i
 	WHERE obj_description(index, 'pg_class') IS NOT NULL
-	UNION ALL SELECT 54, format('COMMENT ON CONSTRAINT %I ON %s IS %L', name, rel, obj_description(con, 'pg_constraint'))
-	FROM (SELECT con, name, rel FROM i UNION SELECT con, name, rel FROM k) AS c WHERE obj_description(con, 'pg_constraint') IS NOT NULL
+	UNION ALL SELECT 54, format('COMMENT ON CONSTRAINT %I ON %s IS %L', name, rel,
+		obj_description(con, 'pg_constraint'))
+	FROM (SELECT con, name, rel FROM i UNION SELECT con, name, rel FROM k) AS c
+		WHERE obj_description(con, 'pg_constraint') IS NOT NULL
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_widen_swap_names(regclass, name) IS
@@ -2295,7 +2370,8 @@ AS $$
 		SELECT rel, max(place) AS place FROM (
 			SELECT rel, place FROM @extschema@.snowflake_admin_widen_columns(tab, col)
 			UNION ALL SELECT parent, 0 FROM @extschema@.snowflake_admin_widen_keys(tab, col)
-			UNION ALL SELECT child, place FROM @extschema@.snowflake_admin_widen_keys(tab, col)) AS t GROUP BY rel) AS t
+			UNION ALL SELECT child, place FROM @extschema@.snowflake_admin_widen_keys(tab, col)) AS t
+				GROUP BY rel) AS t
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_widen_tables(regclass, name) IS
@@ -2315,11 +2391,13 @@ BEGIN
 	RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_widen_checks(tab, col);
 	RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_widen_build(tab, col);
 	RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_widen_refer(tab, col);
-	RETURN QUERY SELECT 'analyze', ARRAY(SELECT DISTINCT format('ANALYZE %s', rel) FROM @extschema@.snowflake_admin_widen_columns(tab, col)),
+	RETURN QUERY SELECT 'analyze', ARRAY(SELECT DISTINCT format('ANALYZE %s', rel)
+		FROM @extschema@.snowflake_admin_widen_columns(tab, col)),
 		'{}'::regclass[], 'SHARE UPDATE EXCLUSIVE';
 	RETURN QUERY SELECT 'swap', array_agg(command ORDER BY part, command),
 		@extschema@.snowflake_admin_widen_tables(tab, col), 'ACCESS EXCLUSIVE'
-	FROM (SELECT 10, format('ALTER TABLE %s DROP CONSTRAINT %I', child, name) FROM @extschema@.snowflake_admin_widen_keys(tab, col)
+	FROM (SELECT 10, format('ALTER TABLE %s DROP CONSTRAINT %I', child, name)
+		FROM @extschema@.snowflake_admin_widen_keys(tab, col)
 		UNION ALL SELECT * FROM @extschema@.snowflake_admin_widen_swap_values(tab, col)
 		UNION ALL SELECT * FROM @extschema@.snowflake_admin_widen_swap_names(tab, col)) AS c (part, command);
 END
@@ -2335,7 +2413,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH w AS (SELECT * FROM @extschema@.snowflake_admin_widen_columns(tab, col) WHERE added)
 	SELECT coalesce(array_agg(command ORDER BY part, command), '{}') FROM (
-		SELECT 1, format('ALTER TABLE %s DROP CONSTRAINT %s', child, fresh) FROM @extschema@.snowflake_admin_widen_keys(tab, col)
+		SELECT 1, format('ALTER TABLE %s DROP CONSTRAINT %s', child, fresh)
+			FROM @extschema@.snowflake_admin_widen_keys(tab, col)
 		WHERE fresh_validated IS NOT NULL
 		UNION ALL SELECT 2, format('DROP TRIGGER %I ON %s', trig, rel) FROM w
 		UNION ALL SELECT 3, format('DROP FUNCTION %s()', func) FROM w
@@ -2385,7 +2464,8 @@ DECLARE
 	left_over boolean;
 BEGIN
 	SET LOCAL search_path = pg_catalog, pg_temp;
-	SELECT string_agg(format('%I = %I', wide, narrow), ', '), string_agg(format('%I IS DISTINCT FROM %I', wide, narrow), ' OR ')
+	SELECT string_agg(format('%I = %I', wide, narrow), ', '),
+		string_agg(format('%I IS DISTINCT FROM %I', wide, narrow), ' OR ')
 	INTO assignments, lacking
 	FROM @extschema@.snowflake_admin_widen_columns(tab, col) WHERE rel = filling;
 	reported := clock_timestamp();
@@ -2439,9 +2519,10 @@ AS $$
 BEGIN
 	RAISE object_not_in_prerequisite_state USING
 		MESSAGE = 'the new columns need indexes, which a procedure cannot create concurrently',
-		DETAIL = (SELECT string_agg(command || ';', E'\n') FROM @extschema@.snowflake_widen_indexes(tab, col)),
-		HINT = format('Execute these commands, in psql by SELECT * FROM %s(%L, %L) \gexec, then call snowflake_widen() again.',
-			'@extschema@.snowflake_widen_indexes', tab, col);
+		DETAIL = (SELECT string_agg(command || ';', E'\n')
+			FROM @extschema@.snowflake_widen_indexes(tab, col)),
+		HINT = format('Execute these commands, in psql by SELECT * FROM %s(%L, %L) \gexec, '
+			'then call snowflake_widen() again.', '@extschema@.snowflake_widen_indexes', tab, col);
 END
 $$;
 
@@ -2494,9 +2575,11 @@ BEGIN
 			PERFORM @extschema@.snowflake_admin_widen_begin(tab, col);
 			PERFORM @extschema@.snowflake_admin_widen_check(tab, col);
 			SELECT * INTO STRICT step FROM @extschema@.snowflake_admin_widen_steps(tab, col)
-			WHERE kind = CASE step.kind WHEN 'fill' THEN 'check' ELSE 'swap' END AND (step.kind = 'analyze' OR relations = step.relations);
+			WHERE kind = CASE step.kind WHEN 'fill' THEN 'check' ELSE 'swap' END
+				AND (step.kind = 'analyze' OR relations = step.relations);
 		END IF;
-		PERFORM set_config('application_name', format('snowflake_widen: %s %s', step.kind, step.relations[1])::name::text, true);
+		PERFORM set_config('application_name',
+			format('snowflake_widen: %s %s', step.kind, step.relations[1])::name::text, true);
 		PERFORM @extschema@.snowflake_admin_run(step.commands, step.relations, tries, false, step.mode);
 		COMMIT;
 	END LOOP;
