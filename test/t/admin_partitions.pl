@@ -479,5 +479,26 @@ foreach my $call ("CALL snowflake_make_partitions('logs', '0')", "CALL snowflake
 note("kills survived: $kills");
 cmp_ok($kills, '>=', 9, 'each step was killed');
 
+# --- across the end of a year -------------------------------------------------------
+
 $node->stop;
+SKIP:
+{
+	skip 'libfaketime is not installed', 4 unless faketime_library();
+	start_with_clock($node, '2027-12-31 23:59:58');
+	query(q{
+		CREATE TABLE eve (id bigint PRIMARY KEY DEFAULT next_id(5)) PARTITION BY RANGE (id);
+		CALL snowflake_make_partitions('eve', '0');
+		INSERT INTO eve DEFAULT VALUES});
+	set_clock($node, '2028-01-01 00:00:01');
+	is(query('INSERT INTO eve DEFAULT VALUES; SELECT tableoid::regclass FROM eve ORDER BY id'), "eve_20271231\neve_20280101",
+		'rows made after midnight have a partition');
+	query(q{CALL snowflake_make_partitions('eve', '0')});
+	is(query(q{SELECT max(partition::text) FROM snowflake_partitions('eve')}), 'eve_20280102', 'and the next midnight, too');
+	set_clock($node, '2033-01-01 00:00:00');
+	fails_with($node, q{CALL snowflake_make_partitions('eve')}, qr/^55000 table public.eve lacks 18\d\d partitions, which is more than 1000/,
+		'a clock that is years ahead makes no partitions');
+	is(query(q{SELECT count(*) FROM snowflake_partitions('eve')}), 3, 'none of them');
+	$node->stop;
+}
 done_testing();
