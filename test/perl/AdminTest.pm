@@ -136,9 +136,12 @@ sub run_killed_at_each_step
 					END IF;
 				END \$\$;
 				CREATE EVENT TRIGGER killing ON ddl_command_end EXECUTE FUNCTION killing.kill()});
+			my $offset = -s $node->logfile;
 			my ($status, $output, $error) = $node->psql($database, $call);
 			my $killed = $status != 0;
-			$node->poll_query_until('postgres', 'SELECT true') or die 'the server did not come back' if $killed;
+			# A query may still get an answer before the server notices the kill.
+			wait_for(sub { slurp_file($node->logfile, $offset) =~ /database system is ready to accept connections/ })
+			  or die "the server did not come back: $error" if $killed;
 			value($database, 'DROP EVENT TRIGGER killing; DROP SCHEMA killing CASCADE');
 			return $step - 1 unless $killed;
 			like($error, qr/server closed the connection|terminat/, "$call: killed at step $step");

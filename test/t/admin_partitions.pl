@@ -365,8 +365,10 @@ like(commands_of(q{CALL snowflake_drop_partitions('photos', '50 days', dry_run =
 is(query('SELECT count(*) FROM photos'), 100010, 'a dry run deletes nothing');
 fails_with($node, q{SET app.stop_after = 3; CALL snowflake_drop_partitions('photos', '50 days')}, qr/^P0001 interrupted/, 'deleting is interrupted');
 is(query('SELECT sum(n), count(*) FROM deleted'), '20000|2', 'the first slices stay deleted');
-like(commands_of("$hostile, public; CALL snowflake_drop_partitions('photos', '50 days')"), qr/^deleted @{[ $older - 20000 ]} rows of public.photos_old$/m,
-	'another call goes on with the others, and says how many they were');
+my $deleting = commands_of("$hostile, public; CALL snowflake_drop_partitions('photos', '50 days')");
+# A row may have become old since it was counted.
+like($deleting, qr/^deleted (@{[ $older - 20000 ]}|@{[ $older - 19999 ]}) rows of public.photos_old$/m, 'another call goes on with the others, and says how many they were');
+unlike($deleting, qr/truncated/, 'the name of its step is no notice');
 is(query('SELECT max(n) FROM deleted'), 10000, 'no slice has more than 10,000 rows');
 is(query(q{SELECT count(*) FILTER (WHERE id <= 10), count(*) FILTER (WHERE id > 10 AND id < snowflake_min_id(now() - interval '50 days 10 minutes')), count(*) > 27000 FROM photos}),
 	'10|0|t', 'newer rows and numbers of a serial stay');
