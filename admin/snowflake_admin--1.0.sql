@@ -2055,34 +2055,46 @@ COMMENT ON FUNCTION snowflake_admin_widen_obstacle(regclass, name) IS
 'for snowflake_widen(): what cannot be carried to the new columns';
 
 -- One session at a time works on a table.  The lock ends with each transaction, so
--- that nothing stays behind in a pooled session.  If another session takes it in
--- between, the first one ends with this error, and that session goes on.
-CREATE FUNCTION snowflake_admin_widen_begin(tab regclass, col name)
+-- that an error leaves nothing behind in a pooled session.  A session that goes on
+-- waits for it.  One that has just been called may get it between two transactions
+-- of another one, so it looks for that one's waiting, and leaves the table to it.
+CREATE FUNCTION snowflake_admin_widen_begin(tab regclass, col name, going_on boolean)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	class bigint := hashtext('snowflake_widen') & 2147483647;
-	rel regclass;
-	other integer;
+	rels oid[] := ARRAY(SELECT DISTINCT rel::oid
+		FROM @extschema@.snowflake_admin_widen_chain(tab, col) ORDER BY 1);
+	rel oid;
+	free boolean := true;
+	other record;
 BEGIN
-	FOR rel IN SELECT DISTINCT c.rel
-		FROM @extschema@.snowflake_admin_widen_chain(tab, col) AS c ORDER BY c.rel LOOP
-		IF NOT pg_try_advisory_xact_lock(class << 32 | rel::oid::bigint) THEN
-			SELECT pid INTO other FROM pg_locks
-			WHERE locktype = 'advisory' AND classid = class::oid AND objid = rel::oid AND objsubid = 1
-				AND granted
-				AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
-			RAISE object_not_in_prerequisite_state USING
-				MESSAGE = format('table %s is being widened by process %s', rel,
-					coalesce(other::text, 'that has just ended')),
-				HINT = 'Wait for it to end, then call it again to see that nothing is left to do.';
+	FOREACH rel IN ARRAY rels LOOP
+		IF going_on THEN
+			PERFORM pg_advisory_xact_lock(class << 32 | rel::bigint);
+		ELSE
+			free := free AND pg_try_advisory_xact_lock(class << 32 | rel::bigint);
 		END IF;
 	END LOOP;
+	IF going_on THEN
+		RETURN;
+	END IF;
+	PERFORM pg_sleep(CASE WHEN free THEN 0.1 ELSE 0 END);
+	SELECT l.pid, l.objid::regclass AS rel INTO other FROM pg_locks AS l
+	WHERE l.locktype = 'advisory' AND l.classid = class::oid AND l.objid = ANY (rels) AND l.objsubid = 1
+		AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+			AND l.pid <> pg_backend_pid();
+	IF FOUND OR NOT free THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('table %s is being widened by process %s', coalesce(other.rel, tab),
+				coalesce(other.pid::text, 'that has just ended')),
+			HINT = 'Wait for it to end, then call it again to see that nothing is left to do.';
+	END IF;
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_widen_begin(regclass, name) IS
+COMMENT ON FUNCTION snowflake_admin_widen_begin(regclass, name, boolean) IS
 'for snowflake_widen(): keep other sessions from the same work until the transaction ends';
 
 CREATE FUNCTION snowflake_admin_widen_check(tab regclass, col name)
@@ -2476,7 +2488,7 @@ BEGIN
 		page := 0;
 		filled := 0;
 		WHILE page < pages LOOP
-			PERFORM @extschema@.snowflake_admin_widen_begin(tab, col);
+			PERFORM @extschema@.snowflake_admin_widen_begin(tab, col, true);
 			IF filled > 0 THEN
 				PERFORM pg_sleep(extract(epoch FROM pause));
 			END IF;
@@ -2540,11 +2552,13 @@ LANGUAGE plpgsql
 AS $$
 DECLARE
 	step record;
+	going_on boolean := false;
 BEGIN
 	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_widen()');
 	LOOP
 		SET LOCAL search_path = pg_catalog, pg_temp;
-		PERFORM @extschema@.snowflake_admin_widen_begin(tab, col);
+		PERFORM @extschema@.snowflake_admin_widen_begin(tab, col, going_on);
+		going_on := true;
 		IF undo THEN
 			PERFORM @extschema@.snowflake_admin_run(@extschema@.snowflake_admin_widen_undo(tab, col),
 				@extschema@.snowflake_admin_widen_tables(tab, col), tries, dry_run);
@@ -2572,7 +2586,7 @@ BEGIN
 			END IF;
 			-- The CHECK, or the swap, marks in the catalogs that this has been done.
 			SET LOCAL search_path = pg_catalog, pg_temp;
-			PERFORM @extschema@.snowflake_admin_widen_begin(tab, col);
+			PERFORM @extschema@.snowflake_admin_widen_begin(tab, col, true);
 			PERFORM @extschema@.snowflake_admin_widen_check(tab, col);
 			SELECT * INTO STRICT step FROM @extschema@.snowflake_admin_widen_steps(tab, col)
 			WHERE kind = CASE step.kind WHEN 'fill' THEN 'check' ELSE 'swap' END

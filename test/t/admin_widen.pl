@@ -74,6 +74,12 @@ my ($status, $output, $error) = $node->psql('loaded', $call);
 like($error, qr/new columns need indexes.*CREATE UNIQUE INDEX CONCURRENTLY snowflake_widen_\d+ ON "My App".photos USING btree \(snowflake_widen_1\);/s,
 	'indexes of large tables are left to the caller');
 like($error, qr/NOTICE:  CREATE INDEX snowflake_widen_\d+ ON "My App".likes/, 'those of small tables are created');
+value('loaded', q{
+	SELECT * FROM snowflake_widen_indexes('"My App".photos', 'id') LIMIT 1 \gexec
+	-- as if it had been cancelled
+	UPDATE pg_index SET indisvalid = false FROM pg_class WHERE pg_class.oid = indexrelid AND relname LIKE 'snowflake\_widen%' AND indisunique});
+like(value('loaded', q{SELECT * FROM snowflake_widen_indexes('"My App".photos', 'id')}),
+	qr/DROP INDEX CONCURRENTLY "My App".(snowflake_widen_\d+)\nCREATE UNIQUE INDEX CONCURRENTLY \1 /, 'an invalid index is to be created again');
 value('loaded', q{SELECT * FROM snowflake_widen_indexes('"My App".photos', 'id') \gexec});
 is(value('loaded', q{SELECT count(*) FROM snowflake_widen_indexes('"My App".photos', 'id')}), 0, 'no index lacks then');
 ($status, $output, $error) = $node->psql('loaded', $call);
@@ -186,6 +192,8 @@ ok(wait_for(sub { $pid = value('undone', q{SELECT pid FROM pg_stat_activity WHER
 	'pg_stat_activity shows what it is at');
 fails_with($node, q{CALL snowflake_widen('app.comments', 'photo_id')}, qr/55000 table app.comments is being widened by process $pid/,
 	'a second session is refused, also for a column of the chain', dbname => 'undone');
+$node->psql('undone', q{CALL snowflake_widen('app.photos', 'id')}) foreach 1 .. 10;
+is(value('undone', "SELECT state FROM pg_stat_activity WHERE pid = $pid"), 'active', '... and however often, the first one goes on');
 value('undone', "SELECT pg_terminate_backend($pid, 60000)");
 $widening->{run}->finish;
 is(value('undone', 'SELECT count(*) BETWEEN 1 AND 9999 FROM app.photos WHERE snowflake_widen_1 = id'), 't', 'some rows are filled when it is ended');
