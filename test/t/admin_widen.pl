@@ -307,5 +307,15 @@ unlike(run_psql('refused', q{SET ROLE owner; SET search_path = evil, pg_catalog,
 	'the owner can call it, with a hostile search_path');
 is(value('refused', 'SELECT pg_typeof(id), n FROM app.t'), 'bigint|1', '... and no trigger fired');
 
+# --- as the document says -------------------------------------------------
+
+new_admin_database('documented');
+{
+	local $ENV{PGOPTIONS} = '-c client_min_messages=warning';
+	run_examples($node, 'documented', blocks_in('doc/migrating.md', 'From serial'));
+}
+is(value('documented', q{SELECT attrelid::regclass, attname FROM pg_attribute WHERE attname IN ('id', 'photo_id') AND attnum > 0
+		AND attrelid IN ('photos'::regclass, 'comments'::regclass) AND atttypid <> 'bigint'::regtype}), '', 'no column is an integer in the end');
+
 $node->stop;
 done_testing();

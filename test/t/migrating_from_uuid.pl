@@ -42,8 +42,7 @@ sub switch_primary_key
 {
 	my ($database) = @_;
 	my ($tables, @steps) = recipe('From UUID keys');
-	my ($procedure) = recipe('Fill the columns');
-	push @steps, $procedure, recipe('Fill the columns of old rows');
+	push @steps, recipe('Fill the columns of old rows');
 
 	new_database($database);
 	run_examples($node, $database, $tables);
@@ -221,8 +220,7 @@ is(tables_of('back'), $before, 'going back restores the tables as they were');
 # --- keys that may be NULL, and triggers of the tables' own -------------------
 
 my ($tables, undef, @steps) = recipe('From UUID keys');
-my ($procedure) = recipe('Fill the columns');
-my ($fill, @constraints) = recipe('Fill the columns of old rows');
+my ($procedure, $fill, @constraints) = recipe('Fill the columns of old rows');
 my $own_triggers = q{
 	CREATE TABLE audit (row text);
 	GRANT ALL ON audit TO PUBLIC;
