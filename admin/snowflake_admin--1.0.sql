@@ -2602,3 +2602,811 @@ $$;
 
 COMMENT ON PROCEDURE snowflake_widen(regclass, name, boolean, integer, boolean, interval) IS
 'replace an integer column, and all that refer to it, by bigint columns while they are in use';
+
+--
+-- A live table becomes the first partition of a new one
+--
+-- Each step is one transaction, and what is still to do is read from the catalogs.
+-- A CHECK constraint, whose name ends with the bound, marks a table that is to
+-- become a partition, and one that has become it while something is left to do.
+-- While a step decides and acts, a SHARE UPDATE EXCLUSIVE lock keeps out other such
+-- calls and all that would change the table's definition.  Only views, functions and
+-- GRANT do not ask for a lock that conflicts with it.
+--
+
+-- The constraint that spares ATTACH PARTITION its scan
+CREATE FUNCTION snowflake_admin_partition_check(target regclass)
+RETURNS TABLE (name name, bound bigint, validated boolean)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT conname, substring(conname, '\d+$')::bigint, convalidated FROM pg_constraint
+	WHERE conrelid = target AND contype = 'c' AND conname ~ '^snowflake_partition_before_\d{10,19}$'
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_check(regclass) IS
+'for snowflake_partition(): the constraint that says which IDs a table may have';
+
+CREATE FUNCTION snowflake_admin_last_time(sequence regclass, layout snowflake_layout)
+RETURNS timestamptz
+LANGUAGE sql VOLATILE
+BEGIN ATOMIC
+	SELECT max(last_timestamp) FROM snowflake_sequences(sequence, layout);
+END;
+
+COMMENT ON FUNCTION snowflake_admin_last_time(regclass, snowflake_layout) IS
+'for snowflake_partition(): the time of the last ID of a sequence';
+
+-- Names that end with _old, for the table, its indexes and the sequences of its
+-- identities.  The new table's get the present ones.
+CREATE FUNCTION snowflake_admin_partition_names(target regclass)
+RETURNS TABLE (object oid, kind "char", qualified text, old_name text, old_qualified text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH relations (rel) AS (
+		SELECT target::oid UNION ALL
+		SELECT indexrelid FROM pg_index WHERE indrelid = target AND indisvalid UNION ALL
+		SELECT objid FROM pg_depend JOIN pg_sequence ON seqrelid = objid
+		WHERE classid = 'pg_class'::regclass AND refclassid = classid AND refobjid = target AND deptype = 'i'
+	), named AS (
+		SELECT rel, relkind, nspname, relname, (
+			SELECT left(relname, n) || '_old' FROM generate_series(1, 59) AS n
+			WHERE octet_length(left(relname, n)) <= 59 ORDER BY n DESC LIMIT 1) AS fitting
+		FROM relations JOIN pg_class AS c ON c.oid = rel JOIN pg_namespace AS s ON s.oid = relnamespace
+	)
+	SELECT n.rel, n.relkind, format('%I.%I', n.nspname, n.relname), name, format('%I.%I', n.nspname, name)
+	FROM named AS n JOIN named AS t ON t.rel = target, LATERAL (
+		SELECT CASE WHEN starts_with(n.relname, t.relname || '_')
+				AND octet_length(t.fitting) + octet_length(n.relname) - octet_length(t.relname) <= 63
+			THEN t.fitting || substr(n.relname, length(t.relname) + 1) ELSE n.fitting END) AS old (name)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_names(regclass) IS
+'for snowflake_partition(): what a table and its indexes are called, and will be';
+
+--
+-- What keeps a table from becoming a partition
+--
+
+-- Whatever depends on the table or on its row type and does not come along.  A view,
+-- for example, would go on without an error, and miss the rows of later partitions.
+CREATE FUNCTION snowflake_admin_partition_dependents(target regclass)
+RETURNS TABLE (class oid, object oid)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT DISTINCT classid, objid
+	FROM pg_class AS t JOIN pg_type AS r ON r.oid = t.reltype
+	JOIN pg_depend AS d ON refclassid = 'pg_class'::regclass AND refobjid = t.oid
+		OR refclassid = 'pg_type'::regclass AND refobjid IN (r.oid, r.typarray)
+	WHERE t.oid = target AND CASE classid
+		WHEN 'pg_class'::regclass THEN NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = objid AND relkind IN ('i', 'S', 't'))
+		WHEN 'pg_type'::regclass THEN objid NOT IN (r.oid, r.typarray)
+		WHEN 'pg_attrdef'::regclass THEN NOT EXISTS (SELECT FROM pg_attrdef AS a WHERE a.oid = objid AND adrelid = target)
+		WHEN 'pg_constraint'::regclass THEN NOT EXISTS (
+			SELECT FROM pg_constraint AS c WHERE c.oid = objid AND (conrelid = target OR confrelid = target))
+		WHEN 'pg_trigger'::regclass THEN NOT EXISTS (
+			SELECT FROM pg_trigger AS g WHERE g.oid = objid AND (tgrelid = target OR tgisinternal))
+		WHEN 'pg_policy'::regclass THEN NOT EXISTS (SELECT FROM pg_policy AS p WHERE p.oid = objid AND polrelid = target)
+		WHEN 'pg_statistic_ext'::regclass THEN NOT EXISTS (SELECT FROM pg_statistic_ext AS s WHERE s.oid = objid AND stxrelid = target)
+		WHEN 'pg_publication_rel'::regclass THEN false
+		ELSE true END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_dependents(regclass) IS
+'for snowflake_partition(): what would stay with the old table';
+
+CREATE FUNCTION snowflake_admin_partition_table_obstacles(target regclass, col name)
+RETURNS TABLE (obstacle text, hint text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT 'it is unlogged', 'ALTER TABLE ... SET LOGGED first.' FROM pg_class WHERE oid = target AND relpersistence = 'u'
+	UNION ALL
+	SELECT format('it is a table of type %s', reloftype::regtype), 'ALTER TABLE ... NOT OF first.'
+	FROM pg_class WHERE oid = target AND reloftype <> 0
+	UNION ALL
+	SELECT format('it inherits from table %s', inhparent::regclass), 'ALTER TABLE ... NO INHERIT first.'
+	FROM pg_inherits WHERE inhrelid = target
+	UNION ALL
+	SELECT format('it belongs to extension %I', extname), NULL
+	FROM pg_depend JOIN pg_extension AS e ON refclassid = 'pg_extension'::regclass AND refobjid = e.oid
+	WHERE classid = 'pg_class'::regclass AND objid = target
+	UNION ALL
+	SELECT format('it has a security label of provider %I', provider), NULL
+	FROM pg_seclabel WHERE classoid = 'pg_class'::regclass AND objoid = target
+	UNION ALL
+	SELECT format('column %I may be NULL', attname), 'ALTER TABLE ... ALTER ... SET NOT NULL first, or make it the primary key.'
+	FROM pg_attribute WHERE attrelid = target AND attname = col
+		AND (NOT attnotnull OR EXISTS (SELECT FROM pg_constraint
+			WHERE conrelid = target AND contype = 'n' AND NOT convalidated AND conkey[1] = attnum))
+	UNION ALL
+	SELECT format('the name %s, which %s would get, is taken', old_qualified, qualified), 'Rename one of them first.'
+	FROM @extschema@.snowflake_admin_partition_names(target) AS n
+	WHERE to_regclass(old_qualified) IS NOT NULL OR kind = 'r' AND to_regtype(old_qualified) IS NOT NULL
+		OR EXISTS (SELECT FROM @extschema@.snowflake_admin_partition_names(target) AS o
+			WHERE o.object <> n.object AND o.old_qualified = n.old_qualified)
+	UNION ALL
+	SELECT format('its replica identity is index %s', indexrelid::regclass), 'ALTER TABLE ... REPLICA IDENTITY DEFAULT or FULL first.'
+	FROM pg_index JOIN pg_class AS t ON t.oid = indrelid WHERE t.oid = target AND relreplident = 'i' AND indisreplident AND NOT indisprimary
+	UNION ALL
+	SELECT format('%s %s does not contain column %I', CASE WHEN indisexclusion THEN 'index of exclusion constraint' ELSE 'unique index' END,
+		indexrelid::regclass, col), 'PostgreSQL would have to look for equal values in all partitions. Drop the index or its constraint if the '
+		'application does not need this check. Otherwise do not partition the table.'
+	FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attname = col
+	WHERE indrelid = target AND indisvalid AND (indisunique OR indisexclusion) AND attnum <> ALL (indkey[0:indnkeyatts - 1])
+	UNION ALL
+	SELECT format('trigger %I is FOR EACH ROW and has transition tables', tgname), 'Make it a trigger FOR EACH STATEMENT first.'
+	FROM pg_trigger WHERE tgrelid = target AND tgtype & 1 <> 0 AND (tgoldtable IS NOT NULL OR tgnewtable IS NOT NULL)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_table_obstacles(regclass, name) IS
+'for snowflake_partition(): why a table cannot become a partition by its own definition';
+
+CREATE FUNCTION snowflake_admin_partition_obstacles(target regclass, col name)
+RETURNS TABLE (obstacle text, hint text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT * FROM @extschema@.snowflake_admin_partition_table_obstacles(target, col)
+	UNION ALL
+	SELECT place || CASE WHEN class = 'pg_rewrite'::regclass AND place LIKE 'rule %' THEN ' would stay with the old table'
+			ELSE ' depends on it' END,
+		CASE WHEN place LIKE 'rule %' THEN 'Replace it by a trigger first.'
+			WHEN place LIKE 'table %' THEN 'ALTER TABLE ... NO INHERIT, or drop its column of that type, first.'
+			ELSE 'Save its definition, drop it, call snowflake_partition() again, and create it again after that.' END
+	FROM @extschema@.snowflake_admin_partition_dependents(target), LATERAL (
+		SELECT @extschema@.snowflake_admin_place(class, object)) AS p (place)
+	UNION ALL
+	SELECT format('constraint %I of table %s is %s', conname, conrelid::regclass, CASE WHEN connoinherit THEN 'NO INHERIT' ELSE 'NOT VALID' END),
+		CASE WHEN connoinherit THEN 'Drop it, or add it without NO INHERIT.'
+			ELSE format('ALTER TABLE %s VALIDATE CONSTRAINT %I first.', conrelid::regclass, conname) END
+	FROM pg_constraint WHERE contype IN ('c', 'f') AND (conrelid = target OR confrelid = target)
+		AND (NOT convalidated OR contype = 'c' AND connoinherit)
+		AND conname NOT IN (SELECT name FROM @extschema@.snowflake_admin_partition_check(target))
+	UNION ALL
+	SELECT format('foreign key %I of partitioned table %s refers to it', conname, conrelid::regclass),
+		'Drop it, call snowflake_partition() again, and add it again after that.'
+	FROM pg_constraint JOIN pg_class AS c ON c.oid = conrelid
+	WHERE contype = 'f' AND confrelid = target AND conparentid = 0 AND relkind = 'p'
+	UNION ALL
+	SELECT format('subscription %I fills it', subname), 'Let it end first. It would not know the new table, and skip all rows.'
+	FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid WHERE srrelid = target
+	UNION ALL
+	SELECT format('publication %I would publish its partitions', pubname),
+		format('ALTER PUBLICATION %I SET (publish_via_partition_root = true) first, unless that changes how tables that are '
+			'partitioned already are published.', pubname)
+	FROM pg_publication AS p WHERE NOT pubviaroot AND (puballtables
+		OR EXISTS (SELECT FROM pg_publication_rel WHERE prpubid = p.oid AND prrelid = target)
+		OR EXISTS (SELECT FROM pg_publication_namespace JOIN pg_class AS c ON relnamespace = pnnspid WHERE pnpubid = p.oid AND c.oid = target))
+	UNION ALL
+	SELECT format('publication %I excepts it', pubname), 'Name the tables of the publication one by one first.'
+	FROM pg_publication_rel AS r JOIN pg_publication AS p ON p.oid = prpubid
+	WHERE prrelid = target AND to_jsonb(r) ->> 'prexcept' = 'true'
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_obstacles(regclass, name) IS
+'for snowflake_partition(): why a table cannot become a partition';
+
+-- What the caller does not own, but would have to
+CREATE FUNCTION snowflake_admin_partition_foreign(target regclass)
+RETURNS TABLE (message text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT format('must be owner of table %s', c.oid::regclass) FROM pg_class AS c
+	WHERE (c.oid = target OR c.oid IN (SELECT conrelid FROM pg_constraint WHERE contype = 'f' AND confrelid = target))
+		AND NOT pg_has_role(relowner, 'USAGE')
+	UNION ALL
+	SELECT format('must be owner of publication %I', pubname) FROM pg_publication AS p JOIN pg_publication_rel ON prpubid = p.oid
+	WHERE prrelid = target AND NOT pg_has_role(pubowner, 'USAGE')
+	UNION ALL
+	SELECT format('must have privilege REFERENCES on table %s', confrelid::regclass) FROM pg_constraint
+	WHERE contype = 'f' AND conrelid = target AND NOT has_any_column_privilege(confrelid, 'REFERENCES')
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_foreign(regclass) IS
+'for snowflake_partition(): which privileges the caller lacks';
+
+-- Create the new table under the old one's later name, and roll it back, so that
+-- whatever PostgreSQL refuses is refused before anything has been done.
+CREATE FUNCTION snowflake_admin_partition_rehearse(target regclass, col name)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning
+AS $$
+DECLARE
+	command text;
+	done boolean := false;
+BEGIN
+	FOR command IN
+		SELECT c FROM @extschema@.snowflake_admin_partition_names(target),
+			@extschema@.snowflake_admin_partition_new(target, col, target::text, old_qualified) AS c WHERE object = target
+		UNION ALL SELECT format('ALTER TABLE %s OWNER TO %s', old_qualified, relowner::regrole)
+		FROM @extschema@.snowflake_admin_partition_names(target) JOIN pg_class ON oid = object WHERE oid = target
+		UNION ALL SELECT create_command FROM @extschema@.snowflake_admin_partition_indexes(target, true)
+	LOOP
+		EXECUTE command;
+	END LOOP;
+	done := true;
+	RAISE 'end of the rehearsal';
+EXCEPTION WHEN insufficient_privilege OR lock_not_available THEN
+	RAISE;
+WHEN OTHERS THEN
+	IF NOT done THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('PostgreSQL cannot make a partitioned table like %s', target),
+			DETAIL = format('%s: %s', command, SQLERRM);
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_rehearse(regclass, name) IS
+'for snowflake_partition(): try whether the new table can be created';
+
+-- Raise an error if the table cannot become a partition.
+CREATE FUNCTION snowflake_admin_partition_require(target regclass, col name)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	lacking text := (SELECT message FROM @extschema@.snowflake_admin_partition_foreign(target) LIMIT 1);
+	obstacles text[];
+	hints text[];
+BEGIN
+	IF lacking IS NOT NULL THEN
+		RAISE insufficient_privilege USING MESSAGE = lacking;
+	END IF;
+	SELECT array_agg(o.obstacle), array_agg(o.hint) INTO obstacles, hints
+	FROM @extschema@.snowflake_admin_partition_obstacles(target, col) AS o;
+	IF obstacles IS NOT NULL THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('cannot partition table %s: %s', target, obstacles[1]),
+			DETAIL = CASE WHEN cardinality(obstacles) > 1
+				THEN format('This, too: %s.', array_to_string(obstacles[2:], '; ')) END,
+			HINT = hints[1];
+	END IF;
+	PERFORM @extschema@.snowflake_admin_partition_rehearse(target, col);
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_require(regclass, name) IS
+'for snowflake_partition(): raise an error that names what keeps a table from becoming a partition';
+
+--
+-- What the new table gets
+--
+
+CREATE FUNCTION snowflake_admin_partition_new(target regclass, col name, source text, new text)
+RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING INDEXES EXCLUDING IDENTITY) PARTITION BY RANGE (%I)', new, source, col)
+		|| CASE WHEN current_setting('server_version_num')::integer >= 170000 THEN ' USING ' || quote_ident(amname) ELSE '' END
+		|| coalesce(' TABLESPACE ' || quote_ident(spcname), '')
+	FROM pg_class AS t LEFT JOIN pg_am ON pg_am.oid = relam LEFT JOIN pg_tablespace AS s ON s.oid = reltablespace
+	WHERE t.oid = target
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_new(regclass, name, text, text) IS
+'for snowflake_partition(): the command that creates the new table';
+
+-- Each index is created without partitions and gets the old table's as its first
+-- one, so that names stay and no index can be built on the old table.
+CREATE FUNCTION snowflake_admin_partition_indexes(target regclass, rehearsal boolean)
+RETURNS TABLE (create_command text, attach_command text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE WHEN c.oid IS NOT NULL THEN
+			format('ALTER TABLE ONLY %s ADD CONSTRAINT %I %s', new_table, new_name, pg_get_constraintdef(c.oid))
+		ELSE format('CREATE %sINDEX %I ON ONLY %s USING %s', CASE WHEN indisunique THEN 'UNIQUE ' END, new_name, new_table,
+			substr(pg_get_indexdef(indexrelid), 1 + length(format('CREATE %sINDEX %I ON %s USING ',
+				CASE WHEN indisunique THEN 'UNIQUE ' END, relname, target)))) END,
+		format('ALTER INDEX %s ATTACH PARTITION %s', n.qualified, n.old_qualified)
+	FROM pg_index JOIN pg_class AS i ON i.oid = indexrelid
+	JOIN @extschema@.snowflake_admin_partition_names(target) AS n ON n.object = indexrelid
+	JOIN @extschema@.snowflake_admin_partition_names(target) AS t ON t.object = target
+	LEFT JOIN pg_constraint AS c ON conindid = indexrelid AND conrelid = target AND contype IN ('p', 'u', 'x'),
+	LATERAL (SELECT CASE WHEN rehearsal THEN t.old_qualified ELSE t.qualified END,
+		CASE WHEN rehearsal THEN n.old_name ELSE relname END) AS names (new_table, new_name)
+	WHERE indrelid = target ORDER BY indexrelid
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_indexes(regclass, boolean) IS
+'for snowflake_partition(): the commands that create the new table''s indexes, and attach the old ones';
+
+-- The creator's default privileges, which the old table need not have, are removed
+-- again.
+CREATE FUNCTION snowflake_admin_partition_privileges(target regclass)
+RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT format('ALTER TABLE %s OWNER TO %s, %s ROW LEVEL SECURITY, %s ROW LEVEL SECURITY', target, relowner::regrole,
+		CASE WHEN relrowsecurity THEN 'ENABLE' ELSE 'DISABLE' END, CASE WHEN relforcerowsecurity THEN 'FORCE' ELSE 'NO FORCE' END)
+	FROM pg_class WHERE oid = target
+	UNION ALL (
+		SELECT DISTINCT format('REVOKE ALL ON %s FROM %s', target, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
+		FROM pg_class, LATERAL (
+			SELECT grantee FROM pg_default_acl, aclexplode(defaclacl)
+			WHERE defaclobjtype = 'r' AND defaclnamespace IN (0, relnamespace) AND grantee <> relowner
+			UNION ALL SELECT relowner WHERE relacl IS NOT NULL) AS g
+		WHERE oid = target)
+	UNION ALL
+	SELECT command FROM pg_class, @extschema@.snowflake_admin_widen_grants(relacl, '', target::text) AS command WHERE oid = target
+	UNION ALL
+	SELECT command FROM pg_attribute, @extschema@.snowflake_admin_widen_grants(attacl, format(' (%I)', attname), target::text) AS command
+	WHERE attrelid = target AND NOT attisdropped
+	UNION ALL
+	SELECT format('CREATE POLICY %I ON %s AS %s FOR %s TO %s%s%s', polname, target,
+		CASE WHEN polpermissive THEN 'PERMISSIVE' ELSE 'RESTRICTIVE' END,
+		CASE polcmd WHEN 'r' THEN 'SELECT' WHEN 'a' THEN 'INSERT' WHEN 'w' THEN 'UPDATE' WHEN 'd' THEN 'DELETE' ELSE 'ALL' END,
+		(SELECT string_agg(CASE role WHEN 0 THEN 'PUBLIC' ELSE role::regrole::text END, ', ') FROM unnest(polroles) AS role),
+		' USING (' || pg_get_expr(polqual, polrelid) || ')', ' WITH CHECK (' || pg_get_expr(polwithcheck, polrelid) || ')')
+	FROM pg_policy WHERE polrelid = target
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_privileges(regclass) IS
+'for snowflake_partition(): the commands that set the new table''s owner, privileges and policies';
+
+-- An identity gets a new sequence, which goes on from the old one's value, because
+-- nobody can give a sequence to another identity.
+CREATE FUNCTION snowflake_admin_partition_columns(target regclass, old text)
+RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT command
+	FROM pg_depend AS d JOIN pg_sequence ON seqrelid = objid JOIN pg_class AS s ON s.oid = objid
+	JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
+	LEFT JOIN @extschema@.snowflake_admin_partition_names(target) AS n ON object = objid,
+	LATERAL (
+		SELECT format('ALTER SEQUENCE %s OWNED BY %s.%I', s.oid::regclass, target, attname) WHERE d.deptype = 'a'
+		UNION ALL
+		SELECT c FROM unnest(ARRAY[
+			format('ALTER TABLE %s ALTER %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %s %s)', target, attname,
+				CASE attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END, n.qualified,
+				@extschema@.snowflake_admin_widen_options(s.oid)),
+			format('SELECT setval(%L, last_value, is_called) FROM %s', n.qualified, n.old_qualified),
+			format('ALTER TABLE %s ALTER %I DROP IDENTITY', old, attname),
+			format('COMMENT ON SEQUENCE %s IS %L', n.qualified, obj_description(s.oid, 'pg_class'))]) AS c
+		WHERE d.deptype = 'i' AND c NOT LIKE 'COMMENT % IS NULL'
+		UNION ALL
+		SELECT c FROM @extschema@.snowflake_admin_widen_grants(s.relacl, '', 'SEQUENCE ' || n.qualified) AS c WHERE d.deptype = 'i'
+	) AS of_sequence (command)
+	WHERE d.classid = 'pg_class'::regclass AND d.refclassid = d.classid AND d.refobjid = target AND d.deptype IN ('a', 'i')
+	UNION ALL
+	SELECT format('ALTER TABLE %s ALTER %I SET STATISTICS %s', target, attname, attstattarget)
+	FROM pg_attribute WHERE attrelid = target AND attnum > 0 AND NOT attisdropped AND attstattarget >= 0
+	UNION ALL
+	SELECT format('ALTER TABLE %s ALTER %I SET (%s)', target, attname, array_to_string(attoptions, ', '))
+	FROM pg_attribute WHERE attrelid = target AND attnum > 0 AND NOT attisdropped AND attoptions IS NOT NULL
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_columns(regclass, text) IS
+'for snowflake_partition(): the commands for identities, sequences and statistics of columns';
+
+-- A trigger of the old table would fire beside that which the partition gets.
+CREATE FUNCTION snowflake_admin_partition_triggers(target regclass, old text)
+RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT c FROM pg_trigger AS g, unnest(ARRAY[
+		format('DROP TRIGGER %I ON %s', tgname, old),
+		pg_get_triggerdef(oid),
+		format('ALTER TABLE %s %s TRIGGER %I', target, CASE tgenabled WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA'
+			WHEN 'A' THEN 'ENABLE ALWAYS' END, tgname),
+		format('COMMENT ON TRIGGER %I ON %s IS %L', tgname, target, obj_description(oid, 'pg_trigger'))]) WITH ORDINALITY AS u (c, n)
+	WHERE tgrelid = target AND NOT tgisinternal
+		AND CASE n WHEN 3 THEN tgenabled <> 'O' WHEN 4 THEN obj_description(oid, 'pg_trigger') IS NOT NULL ELSE true END
+	ORDER BY g.oid, n
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_triggers(regclass, text) IS
+'for snowflake_partition(): the commands that replace triggers of the old table by those of the new one';
+
+-- Foreign keys.  ATTACH PARTITION takes over those of the old table to others, and
+-- checks no row again.  Those that refer to it are added again without a check, which
+-- VALIDATE CONSTRAINT does later.  So is one of the table to itself: the partition
+-- has it first, and the new table takes it over when it is valid.
+CREATE FUNCTION snowflake_admin_partition_keys(target regclass, old text, attached boolean)
+RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE
+		WHEN confrelid <> target THEN format('ALTER TABLE %s ADD CONSTRAINT %I %s', target, conname, pg_get_constraintdef(oid))
+		WHEN attached THEN format('ALTER TABLE %s ADD CONSTRAINT %I %s NOT VALID', referring, conname, pg_get_constraintdef(oid))
+		ELSE format('ALTER TABLE %s DROP CONSTRAINT %I', referring, conname) END
+	FROM pg_constraint, LATERAL (
+		SELECT CASE conrelid WHEN target THEN old ELSE conrelid::regclass::text END) AS r (referring)
+	WHERE contype = 'f' AND conparentid = 0 AND (conrelid = target OR confrelid = target)
+		AND NOT (attached AND confrelid <> target)
+	ORDER BY oid
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_keys(regclass, text, boolean) IS
+'for snowflake_partition(): the commands for foreign keys, before and after the old table is attached';
+
+CREATE FUNCTION snowflake_admin_partition_publications(target regclass, old text)
+RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT c FROM pg_publication AS p JOIN pg_publication_rel ON prpubid = p.oid, unnest(ARRAY[
+		format('ALTER PUBLICATION %I DROP TABLE %s', pubname, old),
+		format('ALTER PUBLICATION %I ADD TABLE %s%s%s', pubname, target,
+			(SELECT format(' (%s)', string_agg(quote_ident(attname), ', ' ORDER BY attnum)) FROM pg_attribute
+				WHERE attrelid = target AND attnum = ANY (prattrs) HAVING count(*) > 0),
+			' WHERE (' || pg_get_expr(prqual, prrelid) || ')')]) WITH ORDINALITY AS u (c, n)
+	WHERE prrelid = target ORDER BY p.oid, n
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_publications(regclass, text) IS
+'for snowflake_partition(): the commands that publish the new table in place of the old one';
+
+-- LIKE copies the comments of columns and CHECK constraints.
+CREATE FUNCTION snowflake_admin_partition_comments(target regclass)
+RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT format('COMMENT ON %s IS %L', object, comment) FROM (
+		SELECT format('TABLE %s', target), obj_description(target, 'pg_class')
+		UNION ALL
+		SELECT format('INDEX %s', indexrelid::regclass), obj_description(indexrelid, 'pg_class')
+		FROM pg_index WHERE indrelid = target AND indisvalid
+		UNION ALL
+		SELECT format('CONSTRAINT %I ON %s', conname, conrelid::regclass), obj_description(oid, 'pg_constraint')
+		FROM pg_constraint WHERE (conrelid = target AND contype <> 'c' OR confrelid = target) AND conrelid <> confrelid AND conparentid = 0
+		UNION ALL
+		SELECT format('POLICY %I ON %s', polname, target), obj_description(oid, 'pg_policy') FROM pg_policy WHERE polrelid = target
+	) AS commented (object, comment)
+	WHERE comment IS NOT NULL
+	UNION ALL
+	SELECT format('ALTER TABLE %s REPLICA IDENTITY %s', target, CASE relreplident WHEN 'f' THEN 'FULL' ELSE 'NOTHING' END)
+	FROM pg_class WHERE oid = target AND relreplident IN ('f', 'n')
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_comments(regclass) IS
+'for snowflake_partition(): the commands that copy comments and the replica identity';
+
+-- All commands that put the new table in the old one's place.  In them, the old
+-- table's name is the new table's but for the first ones.
+CREATE FUNCTION snowflake_admin_partition_swap_commands(target regclass, col name, "check" name, bound bigint)
+RETURNS text[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT ARRAY[format('ALTER TABLE %s RENAME TO %I', target, t.old_name)]
+		|| ARRAY(SELECT format('ALTER %s %s RENAME TO %I', CASE kind WHEN 'S' THEN 'SEQUENCE' ELSE 'INDEX' END, qualified, old_name)
+			FROM @extschema@.snowflake_admin_partition_names(target) WHERE object <> target ORDER BY object)
+		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_new(target, col, old, target::text))
+		|| format('ALTER TABLE %s DROP CONSTRAINT %I', target, "check")
+		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_privileges(target))
+		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_columns(target, old))
+		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_keys(target, old, false))
+		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_triggers(target, old))
+		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_publications(target, old))
+		|| format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (MINVALUE) TO (%s)', target, old, bound)
+		|| ARRAY(SELECT unnest(ARRAY[create_command, attach_command]) FROM @extschema@.snowflake_admin_partition_indexes(target, false))
+		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_keys(target, old, true))
+		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_comments(target))
+	FROM @extschema@.snowflake_admin_partition_names(target) AS t, LATERAL (SELECT t.old_qualified) AS o (old)
+	WHERE t.object = target
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_swap_commands(regclass, name, name, bigint) IS
+'for snowflake_partition(): the commands that put the new table in the old one''s place';
+
+-- What others may have done while the swap waited for its locks
+CREATE FUNCTION snowflake_admin_partition_verify(old regclass, new regclass)
+RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF EXISTS (SELECT FROM @extschema@.snowflake_admin_partition_dependents(old))
+		OR EXISTS (
+			SELECT grantee, privilege_type, is_grantable, attname FROM (
+				SELECT coalesce(relacl, acldefault('r', relowner)), NULL FROM pg_class WHERE oid = old
+				UNION ALL SELECT attacl, attname FROM pg_attribute WHERE attrelid = old) AS o (acl, attname), aclexplode(acl)
+			EXCEPT SELECT grantee, privilege_type, is_grantable, attname FROM (
+				SELECT coalesce(relacl, acldefault('r', relowner)), NULL FROM pg_class WHERE oid = new
+				UNION ALL SELECT attacl, attname FROM pg_attribute WHERE attrelid = new) AS o (acl, attname), aclexplode(acl))
+	THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('somebody has granted a privilege on table %s, or created something that depends on it, in this moment', new),
+			HINT = 'Call snowflake_partition() again.';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_verify(regclass, regclass) IS
+'for snowflake_partition(): raise an error if the new table lacks what the old one has just got';
+
+-- One transaction: the new table, with the old one and the partitions after it, so
+-- that no ID is ever without a partition.
+CREATE FUNCTION snowflake_admin_partition_swap(
+	target regclass,
+	commands text[],
+	unit text,
+	tries integer)
+RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	id record;
+	parent regclass;
+	until timestamptz;
+BEGIN
+	SELECT * INTO id FROM @extschema@.snowflake_admin_partition_id(target);
+	PERFORM @extschema@.snowflake_admin_run(commands, ARRAY(
+		SELECT tab FROM (SELECT tab, place FROM @extschema@.snowflake_admin_related(target)
+			UNION ALL VALUES (target, 0)) AS involved ORDER BY place, tab), tries, false);
+	SELECT inhparent INTO STRICT parent FROM pg_inherits WHERE inhrelid = target;
+	PERFORM @extschema@.snowflake_admin_partition_verify(target, parent);
+	SELECT greatest(@extschema@.snowflake_admin_until('3 days', unit),
+		(@extschema@.snowflake_admin_bound_time(bound, id.layout) AT TIME ZONE 'UTC' + ('1 ' || unit)::interval) AT TIME ZONE 'UTC')
+	INTO STRICT until FROM @extschema@.snowflake_admin_partition_check(target);
+	PERFORM @extschema@.snowflake_admin_make_partition(parent, quote_ident(id.col), low, high, unit, id.layout, tries, false)
+	FROM @extschema@.snowflake_admin_missing(parent, unit, until, id.layout);
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_swap(regclass, text[], text, integer) IS
+'for snowflake_partition(): put the new table in the old one''s place, and make the partitions after it';
+
+--
+-- The steps
+--
+
+-- The column whose default is next_id(), that of the primary key if there are
+-- several, its layout, and the time of the last ID
+CREATE FUNCTION snowflake_admin_partition_id(target regclass, OUT col name, OUT layout snowflake_layout, OUT last_time timestamptz)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	key record;
+BEGIN
+	SELECT f.col AS nr, attname, made_by, @extschema@.snowflake_admin_is_id(atttypid) AS is_id, min(expression) AS expression,
+		array_agg(sequence) AS sequences, bool_or(i.indrelid IS NOT NULL) AS is_key
+	INTO key
+	FROM @extschema@.snowflake_admin_filled() AS f JOIN pg_attribute ON attrelid = tab AND attnum = f.col
+	LEFT JOIN pg_index AS i ON i.indrelid = tab AND indisprimary AND attnum = ANY (indkey[0:indnkeyatts - 1])
+	WHERE tab = target GROUP BY f.col, attname, made_by, atttypid
+	ORDER BY made_by = 'next_id' DESC, is_key DESC, nr LIMIT 1;
+	IF key.made_by IS DISTINCT FROM 'next_id' OR NOT key.is_id THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('table %s has no bigint or snowflake key that next_id() makes', target),
+			HINT = 'CALL snowflake_move(...) first, because the key''s numbers must be times.';
+	END IF;
+	col := key.attname;
+	layout := @extschema@.snowflake_admin_layout_of(
+		(SELECT min(@extschema@.snowflake_admin_literal(c.layout)) FROM @extschema@.snowflake_admin_calls(key.expression) AS c),
+		key.sequences[1]);
+	-- This also loads the library, whose setting is read later.
+	SELECT max(@extschema@.snowflake_admin_last_time(s, snowflake_admin_partition_id.layout)) INTO last_time
+	FROM unnest(key.sequences) AS s;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_id(regclass) IS
+'for snowflake_partition(): the column with the IDs, their layout, and the last one''s time';
+
+-- The first ID that is not to be the old table's.  There must be none of it yet, and
+-- none before the new table is there.
+CREATE FUNCTION snowflake_admin_partition_bound(
+	target regclass,
+	col name,
+	unit text,
+	at timestamptz,
+	layout snowflake_layout,
+	last_time timestamptz)
+RETURNS bigint
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	earliest timestamptz := clock_timestamp() + interval '5 minutes'
+		+ least(current_setting('snowflake.max_lead')::interval, '31 days');
+	since timestamptz := coalesce(at, (date_trunc(unit, clock_timestamp() AT TIME ZONE 'UTC' + interval '24 hours')
+		+ ('1 ' || unit)::interval) AT TIME ZONE 'UTC');
+	bound bigint := @extschema@.snowflake_admin_bound(since, layout);
+	newest bigint;
+BEGIN
+	IF since < earliest THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('at must be later than %s, and not %s', date_trunc('second', earliest), since),
+			DETAIL = 'Until the new table is there, the old one rejects the IDs of that time and later.';
+	ELSIF NOT isfinite(since)
+		OR @extschema@.snowflake_admin_bound_time(bound, layout) NOT BETWEEN since AND since + interval '10 seconds' THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('IDs of table %s cannot have the time %s', target, since),
+			DETAIL = format('Their layout is %s.', layout);
+	END IF;
+	EXECUTE format('SELECT max(%1$I) FROM %2$s WHERE %1$I >= %3$s', col, target, bound) INTO newest;
+	IF newest IS NOT NULL OR last_time > since - interval '5 minutes' THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('table %s would reject IDs that it has, or soon gets', target),
+			DETAIL = format('They reach to %s, and new partitions would begin at %s.',
+				greatest(last_time, @extschema@.snowflake_admin_bound_time(newest, layout)), since),
+			HINT = 'Give a later time as at. SELECT * FROM snowflake_check() says more about IDs that are ahead of the clock.';
+	END IF;
+	RETURN bound;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_bound(regclass, name, text, timestamptz, snowflake_layout, timestamptz) IS
+'for snowflake_partition(): the first ID that is not to be the old table''s';
+
+-- What is left to do after the swap.  Each step is gone from here once it is done.
+-- Before the swap this is only a plan, and old and parent are the same table.
+CREATE FUNCTION snowflake_admin_partition_rest(parent regclass, old regclass, old_name text, planned boolean)
+RETURNS TABLE (kind text, commands text[], relations regclass[], mode text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT 'validate', ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT %I',
+		CASE conrelid WHEN old THEN old_name ELSE conrelid::regclass::text END, conname)], ARRAY[conrelid::regclass], NULL
+	FROM pg_constraint
+	WHERE contype = 'f' AND conparentid = 0 AND confrelid = parent AND (planned OR NOT convalidated)
+	UNION ALL
+	SELECT 'add', ARRAY[format('ALTER TABLE %s ADD CONSTRAINT %I %s', parent, conname, pg_get_constraintdef(oid))]
+		|| CASE WHEN comment IS NULL THEN '{}' ELSE ARRAY[format('COMMENT ON CONSTRAINT %I ON %s IS %L', conname, parent, comment)] END,
+		ARRAY[parent], 'SHARE ROW EXCLUSIVE'
+	FROM pg_constraint, obj_description(oid, 'pg_constraint') AS comment
+	WHERE contype = 'f' AND conparentid = 0 AND conrelid = old AND confrelid = parent
+	UNION ALL
+	-- Autovacuum analyzes partitions, but not the table above them.
+	SELECT 'analyze', ARRAY[format('ANALYZE %s', parent)], ARRAY[parent], NULL
+	FROM pg_class WHERE oid = parent AND (planned OR reltuples < 0)
+	UNION ALL
+	SELECT 'drop', ARRAY[format('ALTER TABLE %s DROP CONSTRAINT %I', old_name, name)], ARRAY[old], 'ACCESS EXCLUSIVE'
+	FROM @extschema@.snowflake_admin_partition_check(old)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_rest(regclass, regclass, text, boolean) IS
+'for snowflake_partition(): the steps after the swap';
+
+-- The table, or the partitioned table that has already taken its name, must be the
+-- caller's.
+CREATE FUNCTION snowflake_admin_partition_target(target regclass, OUT parent regclass, OUT old regclass)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	tab record;
+BEGIN
+	SELECT relkind, relispartition, relpersistence, pg_has_role(relowner, 'USAGE') AS is_own INTO tab FROM pg_class WHERE oid = target;
+	IF target IS NULL THEN
+		RAISE null_value_not_allowed USING MESSAGE = 'tab must not be null';
+	ELSIF tab.relkind IS NULL OR tab.relkind NOT IN ('r', 'p') THEN
+		RAISE wrong_object_type USING MESSAGE = format('%s is not a table', target);
+	ELSIF tab.relpersistence = 't' THEN
+		RAISE object_not_in_prerequisite_state USING MESSAGE = format('table %s is temporary', target);
+	ELSIF NOT tab.is_own THEN
+		RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', target);
+	END IF;
+	IF tab.relispartition THEN
+		SELECT inhparent INTO parent FROM pg_inherits WHERE inhrelid = target;
+	ELSIF tab.relkind = 'p' THEN
+		parent := target;
+	END IF;
+	SELECT r.partition INTO old FROM @extschema@.snowflake_admin_ranges(parent) AS r
+	WHERE lower_id = '-9223372036854775808' AND (tab.relkind = 'p' OR r.partition = target);
+	IF parent IS NOT NULL AND (old IS NULL OR @extschema@.snowflake_admin_partition_key(parent) IS NULL) THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = CASE tab.relkind WHEN 'p' THEN format('table %s is partitioned already', target)
+				ELSE format('table %s is a partition of %s', target, parent) END,
+			HINT = 'CALL snowflake_make_partitions(...) makes the next partitions of a partitioned table.';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_target(regclass) IS
+'for snowflake_partition(): the partitioned table and the former table, if they are already, or an error';
+
+-- The steps that are left.  A CHECK constraint whose time has nearly come, or that
+-- has another bound than the caller asks for, goes first of all.
+CREATE FUNCTION snowflake_admin_partition_steps(target regclass, unit text, at timestamptz)
+RETURNS TABLE (kind text, commands text[], relations regclass[], mode text)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	done record;
+	id record;
+	found record;
+	bound bigint;
+	name name;
+BEGIN
+	SELECT * INTO done FROM @extschema@.snowflake_admin_partition_target(target);
+	IF done.old IS NOT NULL THEN
+		RETURN QUERY SELECT r.* FROM @extschema@.snowflake_admin_partition_rest(done.parent, done.old, done.old::text, false) AS r
+			WHERE EXISTS (SELECT FROM @extschema@.snowflake_admin_partition_check(done.old));
+		RETURN;
+	END IF;
+	SELECT * INTO id FROM @extschema@.snowflake_admin_partition_id(target);
+	PERFORM @extschema@.snowflake_admin_until('3 days', unit);
+	SELECT * INTO found FROM @extschema@.snowflake_admin_partition_check(target);
+	IF @extschema@.snowflake_admin_bound_time(found.bound, id.layout) < clock_timestamp() + interval '1 minute'
+			+ least(current_setting('snowflake.max_lead')::interval, '31 days')
+		OR @extschema@.snowflake_admin_bound(at, id.layout) <> found.bound THEN
+		RETURN QUERY SELECT 'give up', ARRAY[format('ALTER TABLE %s DROP CONSTRAINT %I', target, found.name)], ARRAY[target],
+			'ACCESS EXCLUSIVE';
+		RETURN;
+	END IF;
+	PERFORM @extschema@.snowflake_admin_partition_require(target, id.col);
+	bound := coalesce(found.bound,
+		@extschema@.snowflake_admin_partition_bound(target, id.col, unit, at, id.layout, id.last_time));
+	name := 'snowflake_partition_before_' || bound;
+	RETURN QUERY SELECT s.kind, s.commands, ARRAY[target], s.mode FROM (VALUES
+		('check', ARRAY[format('ALTER TABLE %s ADD CONSTRAINT %I CHECK (%I < %s) NOT VALID', target, name, id.col, bound)], 'ACCESS EXCLUSIVE'),
+		('validate', ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT %I', target, name)], NULL),
+		('swap', @extschema@.snowflake_admin_partition_swap_commands(target, id.col, name, bound), 'ACCESS EXCLUSIVE'),
+		('plan', ARRAY[format('CALL @extschema@.snowflake_make_partitions(%L, unit => %L)', target, unit)], NULL)) AS s (kind, commands, mode)
+		WHERE NOT (s.kind = 'check' AND found.name IS NOT NULL OR s.kind = 'validate' AND found.validated IS TRUE);
+	RETURN QUERY SELECT 'plan', r.commands, r.relations, r.mode
+		FROM @extschema@.snowflake_admin_partition_names(target) AS n,
+			@extschema@.snowflake_admin_partition_rest(target, target, n.old_qualified, true) AS r
+		WHERE n.object = target;
+	IF found.name IS NULL THEN
+		RETURN QUERY SELECT 'plan', ARRAY[format('ALTER TABLE %s DROP CONSTRAINT %I', n.old_qualified, name)], ARRAY[target], NULL
+			FROM @extschema@.snowflake_admin_partition_names(target) AS n WHERE n.object = target;
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_steps(regclass, text, timestamptz) IS
+'for snowflake_partition(): what is left to do';
+
+-- What the caller has to know before the first step
+CREATE FUNCTION snowflake_admin_partition_warn(target regclass, command text)
+RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	name text := substring(command, 'snowflake_partition_before_\d+');
+	trigger record;
+BEGIN
+	FOR trigger IN SELECT tgname, proname FROM pg_trigger JOIN pg_proc AS p ON p.oid = tgfoid
+		WHERE tgrelid = target AND NOT tgisinternal AND tgtype & 1 <> 0 AND prosrc ~* '\mtg_(table_name|relname|relid)\M'
+	LOOP
+		RAISE WARNING 'trigger % of table % will see the name of the partition in TG_TABLE_NAME', quote_ident(trigger.tgname), target;
+	END LOOP;
+	RAISE NOTICE 'table % rejects IDs from % on until all steps are done; to give up: ALTER TABLE % DROP CONSTRAINT %;', target,
+		(SELECT @extschema@.snowflake_admin_bound_time(substring(name, '\d+')::bigint, layout)
+			FROM @extschema@.snowflake_admin_partition_id(target)), target, name;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_warn(regclass, text) IS
+'for snowflake_partition(): tell what the first step means';
+
+CREATE PROCEDURE snowflake_partition(
+	tab regclass,
+	unit text,
+	at timestamptz DEFAULT NULL,
+	dry_run boolean DEFAULT false,
+	tries integer DEFAULT 30)
+LANGUAGE plpgsql
+AS $$
+DECLARE
+	step record;
+BEGIN
+	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_partition()');
+	LOOP
+		SET LOCAL search_path = pg_catalog, pg_temp;
+		PERFORM @extschema@.snowflake_admin_partition_target(tab);
+		IF dry_run THEN
+			PERFORM @extschema@.snowflake_admin_run(commands, relations, tries, true)
+			FROM @extschema@.snowflake_admin_partition_steps(tab, unit, at);
+			EXIT;
+		END IF;
+		PERFORM @extschema@.snowflake_admin_lock_partitions(tab, tries, false);
+		SELECT * INTO step FROM @extschema@.snowflake_admin_partition_steps(tab, unit, at) LIMIT 1;
+		EXIT WHEN NOT FOUND;
+		PERFORM set_config('application_name', format('snowflake_partition: %s %s', step.kind, step.relations[1])::name::text, true);
+		IF step.kind = 'check' THEN
+			PERFORM @extschema@.snowflake_admin_partition_warn(tab, step.commands[1]);
+		END IF;
+		IF step.kind = 'swap' THEN
+			PERFORM @extschema@.snowflake_admin_partition_swap(tab, step.commands, unit, tries);
+		ELSE
+			PERFORM @extschema@.snowflake_admin_run(step.commands, step.relations, tries, false, step.mode);
+		END IF;
+		COMMIT;
+	END LOOP;
+	IF NOT dry_run THEN
+		RAISE NOTICE 'table % is partitioned', (SELECT parent FROM @extschema@.snowflake_admin_partition_target(tab));
+	END IF;
+END
+$$;
+
+COMMENT ON PROCEDURE snowflake_partition(regclass, text, timestamptz, boolean, integer) IS
+'let a table that is in use become the first partition of a new table, by ranges of time of its IDs';
