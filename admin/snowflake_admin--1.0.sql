@@ -3410,3 +3410,671 @@ $$;
 
 COMMENT ON PROCEDURE snowflake_partition(regclass, text, timestamptz, boolean, integer) IS
 'let a table that is in use become the first partition of a new table, by ranges of time of its IDs';
+
+--
+-- Renumbering rows
+--
+
+-- Which column holds the IDs of a table, what makes them, and in which layout?
+-- A column counts if a unique index contains it and an index begins with it, by
+-- which its rows can be found.
+CREATE FUNCTION snowflake_admin_renumber_key(
+	tab regclass,
+	OUT col name,
+	OUT made_by text,
+	OUT layout text,
+	OUT rivals bigint)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	sequence regclass;
+BEGIN
+	SELECT found.attname, CASE WHEN found.attidentity <> '' THEN 'nextval()' ELSE found.made_by END, found.sequence, found.rivals
+	INTO col, made_by, sequence, rivals
+	FROM (
+		SELECT a.attname, a.attnum, a.attidentity, s.sequence, c.calls, i.is_primary,
+			pg_get_expr(coalesce(d.adbin, t.typdefaultbin), coalesce(d.adrelid, 0)) AS made_by,
+			count(*) OVER (PARTITION BY c.calls, i.is_primary) AS rivals
+		FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = atttypid
+		LEFT JOIN pg_attrdef AS d ON adrelid = attrelid AND adnum = attnum
+		CROSS JOIN LATERAL (
+			SELECT bool_or(indisprimary) AS is_primary, bool_or(indisunique) AS is_unique,
+				bool_or(indkey[0] = attnum AND indpred IS NULL AND amname = 'btree') AS is_first
+			FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_am ON pg_am.oid = relam
+			WHERE indrelid = tab AND indisvalid AND attnum = ANY (indkey)) AS i
+		CROSS JOIN LATERAL (
+			SELECT count(*) > 0 AS calls FROM pg_depend JOIN pg_proc ON pg_proc.oid = refobjid
+			WHERE refclassid = 'pg_proc'::regclass AND proname = 'next_id'
+				AND (classid, objid) IN (('pg_attrdef'::regclass, d.oid), ('pg_type'::regclass, t.oid))) AS c
+		CROSS JOIN LATERAL (
+			SELECT min(refobjid) AS sequence FROM pg_depend JOIN pg_class ON pg_class.oid = refobjid AND relkind = 'S'
+			WHERE refclassid = 'pg_class'::regclass
+				AND (classid, objid) IN (('pg_attrdef'::regclass, d.oid), ('pg_type'::regclass, t.oid))) AS s
+		WHERE attrelid = tab AND attnum > 0 AND NOT attisdropped AND attgenerated = '' AND i.is_unique AND i.is_first
+			AND (coalesce(nullif(t.typbasetype, 0), t.oid) = 'bigint'::regtype OR coalesce(nullif(t.typbasetype, 0), t.oid)
+				= to_regtype(@extschema@.snowflake_admin_schema() || '.snowflake'))) AS found
+	ORDER BY found.calls DESC, found.is_primary DESC, found.attnum LIMIT 1;
+	layout := substring(made_by FROM '''([^'']*)''::[^'']*snowflake_layout');
+	IF layout IS NULL AND sequence IS NOT NULL THEN
+		EXECUTE format('SELECT layout FROM %s.snowflake_sequences($1)', @extschema@.snowflake_admin_schema())
+		INTO layout USING sequence;
+	ELSE
+		layout := coalesce(layout, 'instagram');
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_renumber_key(regclass) IS
+'for snowflake_renumber(): the column that holds a table''s IDs, what makes them, and their layout';
+
+-- All columns that hold IDs of a table: its own, those that refer to it by foreign
+-- keys, those that refer to these, and so on.  Of a foreign key with several
+-- columns, only those that stand for the ID count.  A partition stands for its
+-- partitioned table.
+CREATE FUNCTION snowflake_admin_renumber_columns(tab regclass, col name)
+RETURNS TABLE (rel regclass, name name, only_rel text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH RECURSIVE reference AS (
+		SELECT coalesce(pg_partition_root(confrelid), confrelid::regclass) AS parent, p.attname AS parent_name,
+			conrelid::regclass AS child, c.attname AS child_name
+		FROM pg_constraint CROSS JOIN unnest(conkey, confkey) AS u (child_number, parent_number)
+		JOIN pg_attribute AS p ON p.attrelid = confrelid AND p.attnum = parent_number
+		JOIN pg_attribute AS c ON c.attrelid = conrelid AND c.attnum = child_number
+		WHERE contype = 'f' AND conparentid = 0),
+	found AS (
+		SELECT tab AS rel, col COLLATE "C" AS name
+		UNION
+		SELECT child, child_name FROM found JOIN reference ON parent = rel AND parent_name = name)
+	SELECT rel, name, CASE WHEN relkind = 'p' THEN '' ELSE 'ONLY ' END || rel::text
+	FROM found JOIN pg_class ON oid = rel ORDER BY rel <> tab, rel::text, name
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_renumber_columns(regclass, name) IS
+'for snowflake_renumber(): the column that holds a table''s IDs, and all that refer to it';
+
+-- Raise an error if a column that refers to the IDs cannot be changed, or only
+-- by reading its whole table for each batch.
+CREATE FUNCTION snowflake_admin_renumber_require_columns(tab regclass, col name)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	bad record;
+BEGIN
+	SELECT f.rel, f.name, a.attgenerated <> '' OR a.attidentity = 'a' AS generated, c.relispartition, c.relkind,
+		has_table_privilege(f.rel, 'SELECT') AND has_table_privilege(f.rel, 'UPDATE') AS allowed
+	INTO bad
+	FROM @extschema@.snowflake_admin_renumber_columns(tab, col) AS f
+	JOIN pg_class AS c ON c.oid = f.rel JOIN pg_attribute AS a ON attrelid = f.rel AND attname = f.name
+	WHERE a.attgenerated <> '' OR a.attidentity = 'a' OR c.relispartition
+		OR NOT has_table_privilege(f.rel, 'SELECT') OR NOT has_table_privilege(f.rel, 'UPDATE')
+		OR NOT EXISTS (
+			SELECT FROM pg_index JOIN pg_class AS i ON i.oid = indexrelid JOIN pg_am ON pg_am.oid = i.relam
+			WHERE indrelid = f.rel AND indisvalid AND indkey[0] = a.attnum AND amname IN ('btree', 'hash')
+				AND (indpred IS NULL OR pg_get_expr(indpred, indrelid) = format('(%I IS NOT NULL)', f.name)))
+	ORDER BY allowed, f.rel = tab DESC LIMIT 1;
+	IF NOT FOUND THEN
+		RETURN;
+	ELSIF NOT bad.allowed THEN
+		RAISE insufficient_privilege USING
+			MESSAGE = format('permission denied for table %s', bad.rel),
+			HINT = format('Its column "%s" holds IDs that would change, which needs SELECT and UPDATE.', bad.name);
+	ELSIF bad.relispartition THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('%s is a partition', bad.rel),
+			HINT = format(CASE WHEN bad.rel = tab THEN 'Call it for %s.'
+				ELSE 'Its foreign key must be one of %s.' END, pg_partition_root(bad.rel));
+	ELSIF bad.generated THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('column "%s" of table %s refers to the IDs, and is generated', bad.name, bad.rel),
+			HINT = 'Drop its foreign key, and make the column anew afterwards.';
+	END IF;
+	RAISE object_not_in_prerequisite_state USING
+		MESSAGE = format('column "%s" of table %s holds IDs that would change, and has no index', bad.name, bad.rel),
+		HINT = format('Create an index that begins with it: CREATE INDEX %s ON %s (%I)',
+			CASE WHEN bad.relkind = 'p' THEN '' ELSE 'CONCURRENTLY' END, bad.rel, bad.name);
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_renumber_require_columns(regclass, name) IS
+'for snowflake_renumber(): raise an error if a column that refers to IDs cannot change';
+
+-- What is wrong with the arguments alone
+CREATE FUNCTION snowflake_admin_renumber_require_arguments(
+	tab regclass,
+	shard bigint,
+	new_shard bigint,
+	since timestamptz,
+	until timestamptz,
+	batch integer)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF tab IS NULL OR shard IS NULL THEN
+		RAISE null_value_not_allowed USING MESSAGE = CASE WHEN tab IS NULL THEN 'table cannot be NULL' ELSE 'shard cannot be NULL' END;
+	ELSIF NOT EXISTS (SELECT FROM pg_class WHERE oid = tab AND relkind IN ('r', 'p')) THEN
+		RAISE wrong_object_type USING MESSAGE = format('%s is not a table', tab);
+	ELSIF new_shard = shard THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('new shard %s is the old one', new_shard),
+			HINT = 'Give a shard that nobody has ever used, or none for IDs of the present.';
+	ELSIF coalesce(batch, 0) < 1 THEN
+		RAISE invalid_parameter_value USING MESSAGE = format('batch %s is not positive', coalesce(batch::text, 'NULL'));
+	ELSIF since >= until THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('no ID is from %s on and before %s', since, until);
+	ELSIF new_shard IS NULL AND least(since, until) <= now() THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('without new_shard, only rows dated in the future get new IDs, but %s is past', least(since, until)),
+			HINT = 'Give new_shard for new IDs that keep their time, or leave the times out for all rows dated in the future.';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_renumber_require_arguments(regclass, bigint, bigint, timestamptz, timestamptz, integer) IS
+'for snowflake_renumber(): raise an error if its arguments make no sense';
+
+-- The table that keeps old and new IDs, and the command that creates it, unless it
+-- exists.
+--
+-- A subscriber stops at a row of a table that it lacks.  So where a publication or
+-- a slot of another plugin would send the list, it is unlogged, as these send no
+-- unlogged table.  Nothing but the list is lost when a crash empties it: the rows
+-- that still have old IDs show what is left to do.
+CREATE FUNCTION snowflake_admin_renumber_list(tab regclass, OUT list text, OUT command text, OUT sender text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	place name;
+	short name;
+	present record;
+BEGIN
+	SELECT nspname, (SELECT left(relname, max(n)) || '_renumbered' FROM generate_series(1, 63) AS n
+		WHERE octet_length(left(relname, n)) <= 52)
+	INTO place, short
+	FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE pg_class.oid = tab;
+	list := format('%I.%I', place, short);
+	SELECT name INTO sender FROM (
+		SELECT format('publication %I', pubname) FROM pg_publication WHERE puballtables
+		UNION ALL
+		SELECT format('publication %I', pubname) FROM pg_publication JOIN pg_publication_namespace ON pnpubid = pg_publication.oid
+		WHERE pnnspid = (SELECT oid FROM pg_namespace WHERE nspname = place)
+		UNION ALL
+		SELECT format('replication slot %I', slot_name) FROM pg_replication_slots
+		WHERE slot_type = 'logical' AND database = current_database() AND plugin <> 'pgoutput') AS s (name) LIMIT 1;
+	SELECT relkind, relpersistence, array_agg(format('%s %s', attname, atttypid::regtype) ORDER BY attnum) AS columns
+	INTO present
+	FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
+	WHERE relname = short AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = place)
+	GROUP BY relkind, relpersistence;
+	IF NOT FOUND THEN
+		command := format('CREATE %sTABLE %s (old bigint PRIMARY KEY, new bigint NOT NULL)',
+			CASE WHEN sender IS NULL THEN '' ELSE 'UNLOGGED ' END, list);
+	ELSIF present.relkind <> 'r' OR present.columns <> ARRAY['old bigint', 'new bigint'] THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('%s exists, and is not a list of old and new IDs', list),
+			HINT = 'Rename it, because the list has this name.';
+	ELSIF present.relpersistence = 'p' AND sender IS NOT NULL THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('%s would send the rows of %s', sender, list),
+			HINT = format('Rename that list, or make it unlogged: ALTER TABLE %s SET UNLOGGED', list);
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_renumber_list(regclass) IS
+'for snowflake_renumber(): the table that keeps old and new IDs';
+
+-- The statement that changes a batch from old IDs, $1, to new ones, $2: the rows
+-- and all that refer to them, so that foreign keys are satisfied at its end.  One
+-- row may be changed only once in a statement, so each table has one UPDATE.  It
+-- returns how many rows have got new IDs.
+--
+-- The statement runs with the caller's search_path, for the triggers' sake.  So
+-- it names the schema of everything, also of operators.
+CREATE FUNCTION snowflake_admin_renumber_change(tab regclass, col name, list text)
+RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH found AS (
+		SELECT *, count(*) OVER (PARTITION BY rel) = 1 AS alone,
+			format('(SELECT l.new FROM %s AS l WHERE l.old OPERATOR(pg_catalog.=) t.%I)', list, name) AS new
+		FROM @extschema@.snowflake_admin_renumber_columns(tab, col)),
+	changes AS (
+		SELECT row_number() OVER (ORDER BY rel <> tab, rel::text) AS n, format('UPDATE %s AS t SET %s WHERE %s%s', only_rel,
+			string_agg(format(CASE WHEN alone THEN '%1$I = %2$s'
+				ELSE '%1$I = CASE WHEN t.%1$I OPERATOR(pg_catalog.=) ANY ($1) THEN %2$s ELSE t.%1$I END' END, name, new), ', ' ORDER BY name),
+			string_agg(format('t.%I OPERATOR(pg_catalog.=) ANY ($1)', name), ' OR ' ORDER BY name),
+			CASE WHEN rel = tab THEN format(' RETURNING t.%I AS id', col) ELSE '' END) AS command
+		FROM found GROUP BY rel, only_rel)
+	SELECT format('WITH %s SELECT pg_catalog.count(*) FROM change1 WHERE id OPERATOR(pg_catalog.=) ANY ($2)',
+		string_agg(format('change%s AS (%s)', n, command), ', ' ORDER BY n))
+	FROM changes
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_renumber_change(regclass, name, text) IS
+'for snowflake_renumber(): the statement that changes IDs and all that refer to them';
+
+-- The column with the IDs, and its layout, or an error if nothing can make new IDs
+CREATE FUNCTION snowflake_admin_renumber_require_key(
+	tab regclass,
+	new_shard bigint,
+	given_layout text,
+	OUT col name,
+	OUT made_by text,
+	OUT layout text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	rivals bigint;
+BEGIN
+	SELECT k.col, k.made_by, coalesce(given_layout, k.layout), k.rivals INTO col, made_by, layout, rivals
+	FROM @extschema@.snowflake_admin_renumber_key(tab) AS k;
+	IF col IS NULL THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('table %s has no column of IDs', tab),
+			DETAIL = 'It must be of type bigint or snowflake, be in a primary key or unique index, and an index must begin with it.';
+	ELSIF rivals > 1 THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('table %s has %s columns that could be the one with the IDs', tab, rivals),
+			HINT = 'Make one of them the primary key.';
+	ELSIF made_by ~ '\mnextval\(' THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('column "%s" of table %s gets its numbers from nextval(), not from next_id()', col, tab),
+			HINT = 'Such numbers have no shard and no time.';
+	ELSIF new_shard IS NULL AND made_by IS NULL THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('column "%s" of table %s has no default that makes IDs', col, tab),
+			HINT = 'Give it a default with next_id(), or give new_shard for new IDs that keep their time.';
+	ELSIF layout IS NULL THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('the sequence of column "%s" of table %s serves no built-in layout', col, tab),
+			HINT = 'Give the layout, as in layout => ''twitter''.';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_renumber_require_key(regclass, bigint, text) IS
+'for snowflake_renumber(): the column with the IDs, or an error if it cannot get new ones';
+
+-- The new ID of an old one, as an expression.  With new_shard it is computed: the
+-- tick and the sequence number of an ID belong to one row of its shard, so with
+-- a shard that nobody has used they are free.
+CREATE FUNCTION snowflake_admin_renumber_expression(old text, new_shard bigint, made_by text, layout text)
+RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE WHEN new_shard IS NULL THEN made_by
+		ELSE format('%1$s.snowflake_id(%1$s.snowflake_timestamp(%2$s, %3$s), %4$s, %1$s.snowflake_sequence_number(%2$s, %3$s), %3$s)',
+			@extschema@.snowflake_admin_schema(), old, layout, new_shard) END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_renumber_expression(text, bigint, text, text) IS
+'for snowflake_renumber(): how a new ID is made';
+
+-- All that the procedure needs to know from the catalogs: in which tables it
+-- works, and the statements for a batch
+--
+--	find	the smallest ID > $1 and <= $2 of the shard
+--	take	lock up to $3 such rows that nobody else has locked, and return their IDs
+--	make	new IDs for the old ones, $1
+--	change	change old IDs, $1, to new ones, $2
+--	present	the largest ID that is not dated in the future
+CREATE FUNCTION snowflake_admin_renumber_plan(
+	tab regclass,
+	shard bigint,
+	new_shard bigint,
+	given_layout text,
+	OUT relations regclass[], OUT list text, OUT create_list text, OUT sender text,
+	OUT col name, OUT source text, OUT layout text, OUT expression text,
+	OUT find text, OUT take text, OUT make text, OUT change text, OUT present text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	own text := @extschema@.snowflake_admin_schema();
+	made_by text;
+	rows_of_shard text;
+BEGIN
+	SELECT k.col, k.made_by, format('%L::%s.snowflake_layout', k.layout, own) INTO col, made_by, layout
+	FROM @extschema@.snowflake_admin_renumber_require_key(tab, new_shard, given_layout) AS k;
+	PERFORM @extschema@.snowflake_admin_renumber_require_columns(tab, col);
+	SELECT l.list, l.command, l.sender INTO list, create_list, sender
+	FROM @extschema@.snowflake_admin_renumber_list(tab) AS l;
+	SELECT array_agg(DISTINCT c.rel), max(c.only_rel) FILTER (WHERE c.rel = tab) INTO relations, source
+	FROM @extschema@.snowflake_admin_renumber_columns(tab, col) AS c;
+	relations := tab || array_remove(relations, tab);
+
+	rows_of_shard := format('FROM %1$s AS t WHERE t.%2$I > $1 AND t.%2$I <= $2 AND %3$s.snowflake_shard(t.%2$I, %4$s) = %5$s',
+		source, col, own, layout, shard);
+	expression := @extschema@.snowflake_admin_renumber_expression(format('t.%I', col), new_shard, made_by, layout);
+	find := format('SELECT min(t.%I) %s', col, rows_of_shard);
+	take := format('SELECT array_agg(id) FROM (SELECT t.%I::bigint AS id %s ORDER BY t.%1$I LIMIT $3 FOR UPDATE SKIP LOCKED) AS t',
+		col, rows_of_shard);
+	make := format('SELECT ARRAY(SELECT %s FROM unnest($1) WITH ORDINALITY AS u (old, n) ORDER BY n)',
+		@extschema@.snowflake_admin_renumber_expression('old', new_shard, made_by, layout));
+	change := @extschema@.snowflake_admin_renumber_change(tab, col, list);
+	present := format('SELECT %s.snowflake_max_id(clock_timestamp() + interval ''1 s'', %s)', own, layout);
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_renumber_plan(regclass, bigint, bigint, text) IS
+'for snowflake_renumber(): the tables and the statements of its batches';
+
+-- Look at all rows once: between which IDs are they, and how many?  IDs above
+-- "last" come later than this look, and are not followed, so that there is an end.
+CREATE FUNCTION snowflake_admin_renumber_look(
+	tab regclass,
+	plan record,
+	shard bigint,
+	new_shard bigint,
+	since timestamptz,
+	until timestamptz,
+	OUT lowest bigint, OUT last bigint, OUT highest bigint, OUT total bigint)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $$
+DECLARE
+	own text := @extschema@.snowflake_admin_schema();
+	taken bigint;
+BEGIN
+	-- snowflake_id() knows which shards a layout has.
+	EXECUTE format('SELECT count(%s.snowflake_id(now(), s, 0, %s)) FROM unnest($1) AS s', own, plan.layout)
+	USING ARRAY[shard, new_shard];
+	EXECUTE format('SELECT greatest(0, %1$s.snowflake_min_id($1, %2$s) - 1), coalesce(%1$s.snowflake_min_id($2, %2$s) - 1, $3)',
+		own, plan.layout) INTO lowest, highest USING since, until, 9223372036854775807;
+	IF new_shard IS NULL THEN
+		EXECUTE plan.present INTO last;
+		lowest := greatest(lowest, last);
+	END IF;
+	EXECUTE format('SELECT max(t.%I) FROM %s AS t WHERE t.%1$I <= $1', plan.col, plan.source) INTO last USING highest;
+	EXECUTE format('SELECT count(*), min(n.%1$I) FROM %2$s AS t LEFT JOIN %2$s AS n ON n.%1$I = %3$s
+			WHERE t.%1$I > $1 AND t.%1$I <= $2 AND %4$s.snowflake_shard(t.%1$I, %5$s) = $3',
+		plan.col, plan.source, CASE WHEN new_shard IS NULL THEN 'NULL' ELSE plan.expression END, own, plan.layout)
+	INTO total, taken USING lowest, last, shard;
+	IF taken IS NOT NULL THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('table %s has a row with an ID that another row would get: %s', tab, taken),
+			HINT = format('Shard %s has been used at these times. Give a shard that nobody has ever used.', new_shard);
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_renumber_look(regclass, record, bigint, bigint, timestamptz, timestamptz) IS
+'for snowflake_renumber(): count the rows, and see that their new IDs are free';
+
+-- Raise an error if new IDs of the present are dated in the future themselves
+CREATE FUNCTION snowflake_admin_renumber_require_present(tab regclass, new_ids bigint[], present bigint)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF EXISTS (SELECT FROM unnest(new_ids) AS u (new) WHERE new > present) THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('the default of table %s makes IDs dated in the future, too', tab),
+			HINT = 'See SELECT * FROM snowflake_check(). Renumber the rows when the table gets IDs of the present again.';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_renumber_require_present(regclass, bigint[], bigint) IS
+'for snowflake_renumber(): raise an error if new IDs are no better than the old ones';
+
+-- Let one session at a time renumber the rows of a table.  The lock ends with each
+-- transaction, as one of the session would outlast an error.  In the moment
+-- between two transactions another session can get it; then the two take turns,
+-- which does no harm, because a batch needs nothing but the locks of its rows.
+CREATE FUNCTION snowflake_admin_renumber_lock(tab regclass, first_time boolean)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	key bigint := hashtextextended('snowflake_renumber', tab::oid::bigint);
+	other integer;
+BEGIN
+	IF NOT first_time THEN
+		PERFORM pg_advisory_xact_lock(key);
+	ELSIF NOT pg_try_advisory_xact_lock(key) THEN
+		SELECT pid INTO other FROM pg_locks
+		WHERE locktype = 'advisory' AND granted AND (classid::bigint << 32 | objid::bigint) = key
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('rows of table %s are being renumbered by another session', tab),
+			DETAIL = format('It is that of process %s.', other),
+			HINT = 'Its progress is in pg_stat_activity, as its application_name.';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_renumber_lock(regclass, boolean) IS
+'for snowflake_renumber(): let one session at a time renumber the rows of a table';
+
+-- Change one batch, the first rows after an ID that nobody else has locked.
+--
+-- The rows are locked before the statement that changes them begins, so that it
+-- sees every row that refers to them: a foreign key's check needs a lock that
+-- conflicts.  A row elsewhere that somebody holds, or that has come to a row
+-- further down a chain of references, ends the try.  The next one is smaller,
+-- and a row with which even a batch of one fails is left for the next round.
+--
+-- We wait for others so briefly that nobody who waits for us waits long enough
+-- to look for a deadlock.  Nor may they wait for a compiler, or for a scan of a
+-- table that the planner thinks is small.
+CREATE FUNCTION snowflake_admin_renumber_batch(
+	plan record,
+	callers_path text,
+	future boolean,
+	batch integer,
+	last bigint,
+	INOUT after bigint,
+	INOUT size integer,
+	OUT done integer,
+	OUT trouble text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off SET lock_timeout = '20ms'
+	SET jit = off SET enable_seqscan = off
+AS $$
+DECLARE
+	old_ids bigint[];
+	new_ids bigint[];
+	present bigint;
+	changed bigint;
+BEGIN
+	done := 0;
+	IF future THEN
+		EXECUTE plan.present INTO present;
+		after := greatest(after, present);
+	END IF;
+	BEGIN
+		EXECUTE plan.take INTO old_ids USING after, last, size;
+		IF old_ids IS NULL THEN
+			after := NULL;
+			RETURN;
+		END IF;
+		EXECUTE plan.make INTO new_ids USING old_ids;
+		IF future THEN
+			EXECUTE plan.present INTO present;
+			PERFORM @extschema@.snowflake_admin_renumber_require_present(plan.relations[1], new_ids, present);
+		END IF;
+		EXECUTE format('INSERT INTO %s AS l SELECT DISTINCT ON (old) old, new FROM unnest($1, $2) AS u (old, new)
+			ON CONFLICT (old) DO UPDATE SET new = excluded.new', plan.list) USING old_ids, new_ids;
+		-- From here on, no name is looked up but those of triggers and the like.
+		PERFORM set_config('search_path', callers_path, true);
+		SET CONSTRAINTS ALL IMMEDIATE;
+		EXECUTE plan.change INTO changed USING old_ids, new_ids;
+		PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+		IF changed < cardinality(old_ids) THEN
+			RAISE object_not_in_prerequisite_state USING
+				MESSAGE = format('%s of %s rows kept their IDs', cardinality(old_ids) - changed, cardinality(old_ids)),
+				HINT = format('A trigger or a rule of %s must have prevented the UPDATE.', plan.relations[1]);
+		END IF;
+		done := cardinality(old_ids);
+		after := old_ids[cardinality(old_ids)];
+		size := least(batch, size * 2);
+	EXCEPTION WHEN lock_not_available OR deadlock_detected OR foreign_key_violation THEN
+		IF old_ids IS NULL THEN
+			RAISE;
+		END IF;
+		trouble := SQLERRM;
+		IF cardinality(old_ids) = 1 THEN
+			after := old_ids[1];
+		END IF;
+		size := greatest(1, cardinality(old_ids) / 4);
+	END;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_renumber_batch(record, text, boolean, integer, bigint, bigint, integer) IS
+'for snowflake_renumber(): change the IDs of some rows, and of all that refer to them';
+
+-- What the procedure says at its beginning, or all that a dry run does
+CREATE FUNCTION snowflake_admin_renumber_begin(plan record, total bigint, tries integer, dry_run boolean)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF plan.create_list IS NOT NULL AND plan.sender IS NOT NULL THEN
+		RAISE NOTICE '% is unlogged, because % would send it otherwise; a crash of the server empties it', plan.list, plan.sender;
+	END IF;
+	IF plan.create_list IS NOT NULL THEN
+		PERFORM @extschema@.snowflake_admin_run(ARRAY[plan.create_list], '{}', tries, dry_run);
+	END IF;
+	RAISE NOTICE '%; -- for each batch of old IDs, $1, and new ones, $2', plan.change;
+	IF dry_run THEN
+		RAISE NOTICE '% rows of % would get new IDs', total, plan.relations[1];
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_renumber_begin(record, bigint, integer, boolean) IS
+'for snowflake_renumber(): create the list, and show what comes';
+
+-- A round found no row that it could change.  Is one left, which somebody holds?
+-- Then pause, unless this was the last try.  Returns where the next round begins,
+-- or NULL at the end.
+CREATE FUNCTION snowflake_admin_renumber_pause(
+	plan record, lowest bigint, last bigint, future boolean, idle integer, tries integer, trouble text)
+RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $$
+DECLARE
+	blocker record;
+	next_id bigint;
+	present bigint;
+BEGIN
+	EXECUTE plan.present INTO present;
+	EXECUTE plan.find INTO next_id USING CASE WHEN future THEN greatest(lowest, present) ELSE lowest END, last;
+	IF next_id IS NOT NULL AND idle >= tries THEN
+		SELECT * INTO blocker FROM @extschema@.snowflake_admin_blocker(plan.relations);
+		RAISE lock_not_available USING
+			MESSAGE = format('could not renumber all rows of %s in %s tries, such as %s', plan.relations[1], tries, next_id),
+			DETAIL = concat_ws(' ', 'The last error was: ' || trouble || '.', blocker.description),
+			HINT = CASE WHEN blocker.pid IS NULL THEN 'Call it again, perhaps with more tries. It goes on with the rows that are left.'
+				ELSE format('Call it again when that transaction has ended. SELECT pg_terminate_backend(%s) would end its session.', blocker.pid) END;
+	ELSIF next_id IS NOT NULL AND idle > 0 THEN
+		PERFORM pg_sleep(least(0.05 * idle * (0.5 + random()), 2));
+	END IF;
+	RETURN next_id - 1;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_renumber_pause(record, bigint, bigint, boolean, integer, integer, text) IS
+'for snowflake_renumber(): wait for rows that others hold';
+
+-- What the procedure says at its end
+CREATE FUNCTION snowflake_admin_renumber_end(plan record, shard bigint, done bigint, last bigint, highest bigint)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $$
+DECLARE
+	later bigint;
+	child regclass;
+BEGIN
+	RAISE NOTICE '% rows of % have new IDs%', done, plan.relations[1],
+		CASE WHEN done > 0 THEN format('; %s keeps old and new', plan.list) ELSE '' END;
+	EXECUTE plan.find INTO later USING coalesce(last, 0), highest;
+	IF later IS NOT NULL THEN
+		RAISE WARNING 'table % still gets IDs of shard %, such as %', plan.relations[1], shard, later
+			USING HINT = 'SELECT * FROM snowflake_uses() shows what makes them. Then call it again.';
+	END IF;
+	FOR child IN SELECT inhrelid::regclass FROM pg_inherits JOIN pg_class ON oid = inhrelid
+		WHERE inhparent = plan.relations[1] AND NOT relispartition ORDER BY 1 LOOP
+		RAISE WARNING 'table % inherits from %, and its rows have kept their IDs', child, plan.relations[1]
+			USING HINT = 'Call it for that table, too.';
+	END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_renumber_end(record, bigint, bigint, bigint, bigint) IS
+'for snowflake_renumber(): report what was done';
+
+-- Types without a keyword name their schema, because the declarations are
+-- compiled with the caller's search_path.
+CREATE PROCEDURE snowflake_renumber(
+	tab regclass,
+	shard bigint,
+	new_shard bigint DEFAULT NULL,
+	since timestamptz DEFAULT NULL,
+	until timestamptz DEFAULT NULL,
+	layout snowflake_layout DEFAULT NULL,
+	batch integer DEFAULT 1000,
+	tries integer DEFAULT 30,
+	dry_run boolean DEFAULT false)
+LANGUAGE plpgsql
+AS $$
+DECLARE
+	callers_path pg_catalog.text;
+	plan pg_catalog.record;
+	look pg_catalog.record;
+	step pg_catalog.record;
+	begun timestamp with time zone;
+	reported timestamp with time zone;
+	done bigint;
+	done_before bigint;
+	idle integer;
+	trouble pg_catalog.text;
+BEGIN
+	callers_path := pg_catalog.current_setting('search_path');
+	SET LOCAL search_path = pg_catalog, pg_temp;
+	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_renumber()');
+	PERFORM @extschema@.snowflake_admin_renumber_require_arguments(tab, shard, new_shard, since, until, batch);
+	PERFORM @extschema@.snowflake_admin_renumber_lock(tab, true);
+	SELECT * INTO plan FROM @extschema@.snowflake_admin_renumber_plan(tab, shard, new_shard, layout::text);
+	SELECT * INTO look FROM @extschema@.snowflake_admin_renumber_look(tab, plan, shard, new_shard, since, until);
+	IF look.total > 0 THEN
+		PERFORM @extschema@.snowflake_admin_renumber_begin(plan, look.total, tries, dry_run);
+	END IF;
+	IF dry_run THEN
+		RETURN;
+	END IF;
+	done := 0;
+	done_before := 0;
+	idle := 0;
+	begun := clock_timestamp();
+	reported := begun;
+	SELECT look.lowest AS after, batch AS size INTO step;
+	WHILE look.total > 0 AND step.after IS NOT NULL LOOP
+		COMMIT;
+		SET LOCAL search_path = pg_catalog, pg_temp;
+		SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+		PERFORM @extschema@.snowflake_admin_renumber_lock(tab, false);
+		reported := @extschema@.snowflake_admin_progress(format('renumbering %s', tab), done, look.total, begun, reported);
+		PERFORM @extschema@.snowflake_admin_run('{}', plan.relations, tries, false, 'ROW EXCLUSIVE');
+		SELECT * INTO step FROM @extschema@.snowflake_admin_renumber_batch(
+			plan, callers_path, new_shard IS NULL, batch, look.last, step.after, step.size);
+		done := done + step.done;
+		trouble := coalesce(step.trouble, trouble);
+		IF step.after IS NULL THEN
+			COMMIT;
+			SET LOCAL search_path = pg_catalog, pg_temp;
+			idle := CASE WHEN done > done_before THEN 0 ELSE idle + 1 END;
+			done_before := done;
+			step.after := @extschema@.snowflake_admin_renumber_pause(
+				plan, look.lowest, look.last, new_shard IS NULL, idle, tries, trouble);
+		END IF;
+	END LOOP;
+	PERFORM @extschema@.snowflake_admin_renumber_end(plan, shard, done, look.last, look.highest);
+END
+$$;
+
+COMMENT ON PROCEDURE snowflake_renumber(regclass, bigint, bigint, timestamptz, timestamptz, snowflake_layout, integer, integer, boolean) IS
+'give rows that have IDs of a shard new ones, and change all that refer to them: in the present, or with another shard at the same time';
