@@ -7,10 +7,11 @@
 -- asks the extension "snowflake".
 --
 -- No name is looked up in the caller's search_path.  Functions have their own;
--- procedures that commit may not have one, so each of their transactions begins
--- with SET LOCAL.  Functions of "snowflake" may be in any schema: they are called
--- in bodies that are BEGIN ATOMIC, which name them for good, and in commands by
--- the schema's present name.
+-- procedures that commit may not have one.  So each of their transactions begins
+-- with SET LOCAL, and their declarations, which are compiled before that, name the
+-- schema of types that are no keywords.  Functions of "snowflake" may be in any
+-- schema: they are called in bodies that are BEGIN ATOMIC, which name them for
+-- good, and in commands by the schema's present name.
 
 --
 -- What the procedures share
@@ -1160,10 +1161,10 @@ CREATE PROCEDURE snowflake_make_partitions(
 LANGUAGE plpgsql
 AS $$
 DECLARE
-	key text;
-	until timestamptz;
-	pieces record;
-	piece record;
+	key pg_catalog.text;
+	until pg_catalog.timestamptz;
+	pieces pg_catalog.record;
+	piece pg_catalog.record;
 BEGIN
 	SET LOCAL search_path = pg_catalog, pg_temp;
 	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_make_partitions()');
@@ -1296,13 +1297,13 @@ CREATE PROCEDURE snowflake_admin_delete_slices(
 LANGUAGE plpgsql
 AS $$
 DECLARE
-	begun timestamptz;
-	reported timestamptz;
+	begun pg_catalog.timestamptz;
+	reported pg_catalog.timestamptz;
 	total bigint;
 	done bigint;
 	slice bigint;
 	last bigint;
-	command text;
+	command pg_catalog.text;
 BEGIN
 	SET LOCAL search_path = pg_catalog, pg_temp;
 	begun := clock_timestamp();
@@ -1364,7 +1365,7 @@ CREATE PROCEDURE snowflake_admin_delete_old_rows(
 LANGUAGE plpgsql
 AS $$
 DECLARE
-	partition regclass;
+	partition pg_catalog.regclass;
 	first bigint;
 	has_numbers boolean;
 BEGIN
@@ -1406,10 +1407,10 @@ CREATE PROCEDURE snowflake_drop_partitions(
 LANGUAGE plpgsql
 AS $$
 DECLARE
-	path text;
-	key text;
+	path pg_catalog.text;
+	key pg_catalog.text;
 	stop bigint;
-	old record;
+	old pg_catalog.record;
 BEGIN
 	path := pg_catalog.current_setting('search_path');
 	SET LOCAL search_path = pg_catalog, pg_temp;
@@ -1727,8 +1728,8 @@ CREATE PROCEDURE snowflake_admin_each_table(schema name, to_next_id boolean, com
 LANGUAGE plpgsql
 AS $$
 DECLARE
-	tables regclass[];
-	target regclass;
+	tables pg_catalog.regclass[];
+	target pg_catalog.regclass;
 	failed integer;
 BEGIN
 	SET LOCAL search_path = pg_catalog, pg_temp;
@@ -2465,14 +2466,14 @@ CREATE PROCEDURE snowflake_admin_widen_fill(tab regclass, col name, filling regc
 LANGUAGE plpgsql
 AS $$
 DECLARE
-	assignments text;
-	lacking text;
+	assignments pg_catalog.text;
+	lacking pg_catalog.text;
 	total bigint;
 	pages bigint;
 	page bigint;
 	filled bigint;
-	begun timestamptz;
-	reported timestamptz;
+	begun pg_catalog.timestamptz;
+	reported pg_catalog.timestamptz;
 	left_over boolean;
 BEGIN
 	SET LOCAL search_path = pg_catalog, pg_temp;
@@ -2551,7 +2552,7 @@ CREATE PROCEDURE snowflake_widen(
 LANGUAGE plpgsql
 AS $$
 DECLARE
-	step record;
+	step pg_catalog.record;
 	going_on boolean := false;
 BEGIN
 	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_widen()');
@@ -3377,7 +3378,7 @@ CREATE PROCEDURE snowflake_partition(
 LANGUAGE plpgsql
 AS $$
 DECLARE
-	step record;
+	step pg_catalog.record;
 BEGIN
 	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_partition()');
 	LOOP
@@ -4007,8 +4008,6 @@ $$;
 COMMENT ON FUNCTION snowflake_admin_renumber_end(record, bigint, bigint, bigint, bigint) IS
 'for snowflake_renumber(): report what was done';
 
--- Types without a keyword name their schema, because the declarations are
--- compiled with the caller's search_path.
 CREATE PROCEDURE snowflake_renumber(
 	tab regclass,
 	shard bigint,
@@ -4017,8 +4016,8 @@ CREATE PROCEDURE snowflake_renumber(
 	until timestamptz DEFAULT NULL,
 	layout snowflake_layout DEFAULT NULL,
 	batch integer DEFAULT 1000,
-	tries integer DEFAULT 30,
-	dry_run boolean DEFAULT false)
+	dry_run boolean DEFAULT false,
+	tries integer DEFAULT 30)
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -4076,5 +4075,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON PROCEDURE snowflake_renumber(regclass, bigint, bigint, timestamptz, timestamptz, snowflake_layout, integer, integer, boolean) IS
+COMMENT ON PROCEDURE snowflake_renumber(regclass, bigint, bigint, timestamptz, timestamptz, snowflake_layout, integer, boolean, integer) IS
 'give rows that have IDs of a shard new ones, and change all that refer to them: in the present, or with another shard at the same time';
