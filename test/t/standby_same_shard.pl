@@ -157,10 +157,9 @@ foreach my $number (0 .. $#steps)
 	on('s3', "DELETE FROM photos WHERE id = $deleted") if $code =~ /^CREATE TRIGGER/m;
 	on('hub', $code =~ s/\bphotos\b/albums/gr) if $code =~ /^-- on hub\nUPDATE/;
 	on('hub', join '', map { s/\bphotos\b/albums/gr } $code =~ /^((?:CREATE TRIGGER|ALTER TABLE) .*\n)/gm) if $code =~ /^CREATE TRIGGER/m;
-	on('s4', "UPDATE albums SET id = snowflake_id(snowflake_timestamp(id), 6, snowflake_sequence_number(id)) WHERE id = $first")
-	  if $code =~ /^CREATE UNLOGGED TABLE renumbered/m;
+	on('s4', q{CALL snowflake_renumber('albums', 3, 6)}) if $code =~ /CALL snowflake_renumber/;
 }
-isnt(on('s4', 'SELECT count(*) FROM renumbered'), 0, 'the recipe renumbers rows');
+isnt(on('s4', 'SELECT count(*) FROM photos_renumbered'), 0, 'the recipe renumbers rows');
 
 # Both must still be running.
 foreach my $load (@load)
@@ -171,8 +170,8 @@ foreach my $load (@load)
 caught_up('s3', 's4');
 
 is( on('hub', 'SELECT (SELECT count(*) FROM photos WHERE id <= 0) + (SELECT count(*) FROM albums WHERE id <= 0)'), 0, 'no row of the subscriber keeps a negative ID');
-is( on('s4', 'SELECT count(*) FROM renumbered JOIN photos ON id = old'), 0, 'no row has an ID that was renumbered');
-is( on('s4', q{SELECT count(*) FROM renumbered
+is( on('s4', 'SELECT count(*) FROM photos_renumbered JOIN photos ON id = old'), 0, 'no row has an ID that was renumbered');
+is( on('s4', q{SELECT count(*) FROM photos_renumbered
 		WHERE snowflake_timestamp(old) <> snowflake_timestamp(new) OR snowflake_sequence_number(old) <> snowflake_sequence_number(new)
 		   OR snowflake_shard(new) <> 6}),
 	0, 'a new ID has the time and the sequence number of the old one, and the new shard');
@@ -187,7 +186,7 @@ foreach my $table ("SELECT origin, id, title FROM photos", "SELECT nr, photo_id,
 }
 is(on('hub', 'SELECT count(*) FROM comments c LEFT JOIN photos p ON p.id = photo_id WHERE p.id IS NULL'), 0,
 	'each row that refers to another finds it on the subscriber');
-note("$equal equal IDs, " . on('s4', 'SELECT count(*) FROM renumbered') . ' renumbered, '
+note("$equal equal IDs, " . on('s4', 'SELECT count(*) FROM photos_renumbered') . ' renumbered, '
 	  . on('hub', 'SELECT count(*) FROM photos') . ' rows');
 $_->stop for values %node;
 done_testing();
