@@ -15,7 +15,9 @@ sub value { my ($sql) = @_; return $node->safe_psql('postgres', $sql) }
 my ($logs) = blocks_in('doc/ranges.md', 'Partitions');
 $node->safe_psql('postgres', 'CREATE DATABASE documented');
 $node->safe_psql('documented', 'CREATE EXTENSION snowflake');
-run_examples($node, 'documented', blocks_in('doc/ranges.md', 'Partitions'), blocks_in('doc/ranges.md', 'Dropping old ones'));
+run_examples($node, 'documented', map { blocks_in('doc/ranges.md', $_) } 'Partitions', 'Dropping old ones', 'An existing table');
+is($node->safe_psql('documented', q{SELECT string_agg(partition::text, ' ' ORDER BY since) ~ '^photos_old photos_\d{8}', count(*) > 1 FROM snowflake_partitions('photos')}),
+	't|t', 'a table that was in use is the first partition');
 
 # By days
 run_examples($node, 'postgres', blocks_in('doc/ranges.md', 'Time ranges and partitions'), $logs);
