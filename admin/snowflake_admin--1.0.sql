@@ -1457,14 +1457,15 @@ END;
 COMMENT ON FUNCTION snowflake_admin_own_shard() IS
 'for snowflake_move(): the shard of the setting, or next_id()''s error that it is not set';
 
-CREATE FUNCTION snowflake_admin_check_shard(shard bigint, layout snowflake_layout)
+-- The layout is a text, because its type may be in another schema than we are.
+CREATE FUNCTION snowflake_admin_check_shard(shard bigint, layout text)
 RETURNS bigint
 LANGUAGE sql STABLE
 BEGIN ATOMIC
-	SELECT snowflake_shard(snowflake_id(now(), shard, 1, layout), layout);
+	SELECT snowflake_shard(snowflake_id(now(), shard, 1, layout::snowflake_layout), layout::snowflake_layout);
 END;
 
-COMMENT ON FUNCTION snowflake_admin_check_shard(bigint, snowflake_layout) IS
+COMMENT ON FUNCTION snowflake_admin_check_shard(bigint, text) IS
 'for snowflake_move(): the shard, or next_id()''s error that it is out of range';
 
 -- What has to happen before a key can move
@@ -1610,7 +1611,7 @@ BEGIN
 	IF shard IS NULL THEN
 		PERFORM @extschema@.snowflake_admin_own_shard();
 	ELSIF layout NOT IN ('trace', 'decimal') THEN
-		PERFORM @extschema@.snowflake_admin_check_shard(shard, layout::@extschema@.snowflake_layout);
+		PERFORM @extschema@.snowflake_admin_check_shard(shard, layout);
 	END IF;
 
 	-- Which sequence?  A key of next_id() keeps its own unless it is to have another number.
