@@ -1566,8 +1566,10 @@ COMMENT ON FUNCTION snowflake_admin_new_sequence(regclass, name) IS
 
 -- Commands that make a sequence ready for IDs of a layout: a new one, or that of a
 -- former serial.  This one may have whole IDs as its numbers if the key was moved
--- back before; it begins anew then, beyond the IDs of the table.
-CREATE FUNCTION snowflake_admin_sequence_commands(target regclass, col name, sequence text, is_new boolean, layout text)
+-- back before; it begins anew then, beyond the IDs of the table.  With another shard,
+-- new IDs are none of the table's, so that it need not be beyond future-dated ones.
+CREATE FUNCTION snowflake_admin_sequence_commands(
+	target regclass, col name, sequence text, is_new boolean, layout text, to_present boolean)
 RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -1577,14 +1579,16 @@ AS $$
 		|| CASE WHEN NOT is_new AND @extschema@.snowflake_admin_last_value(to_regclass(sequence)) >= 1::bigint << 40
 			THEN ARRAY[format('ALTER SEQUENCE %s RESTART', sequence)] ELSE '{}' END
 		|| format('SELECT %s.snowflake_alter_sequence(%L, %L)', @extschema@.snowflake_admin_schema(), sequence, layout)
-		|| format('SELECT %1$s.snowflake_advance(%2$L, max(%3$I)%5$s) FROM %4$s HAVING max(%3$I) >= 1::bigint << 40',
+		|| format('SELECT %1$s.snowflake_advance(%2$L, max(%3$I)%5$s) FROM %4$s%6$s HAVING max(%3$I) >= 1::bigint << 40',
 			@extschema@.snowflake_admin_schema(), sequence, col, target,
-			CASE WHEN layout LIKE '%:%' THEN format(', %L', layout) END)
+			CASE WHEN layout LIKE '%:%' THEN format(', %L', layout) END,
+			CASE WHEN to_present THEN format(' WHERE %I <= %s.snowflake_max_id(now() + interval ''1 s'', %L)',
+				col, @extschema@.snowflake_admin_schema(), layout) END)
 		|| ARRAY(SELECT @extschema@.snowflake_admin_grants(target, sequence))
 	FROM pg_class WHERE oid = target
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_sequence_commands(regclass, name, text, boolean, text) IS
+COMMENT ON FUNCTION snowflake_admin_sequence_commands(regclass, name, text, boolean, text, boolean) IS
 'for snowflake_move(): commands that make a sequence ready for IDs';
 
 -- One transaction: the caller's.  The table is locked before its sequence, as an
@@ -1637,7 +1641,11 @@ BEGIN
 		END IF;
 	END IF;
 	IF sequence IS NOT NULL AND (is_new OR key.made_by <> 'next_id') THEN
-		commands := commands || @extschema@.snowflake_admin_sequence_commands(tab, key.col, sequence, is_new, layout);
+		commands := commands || @extschema@.snowflake_admin_sequence_commands(tab, key.col, sequence, is_new, layout,
+			layout NOT IN ('trace', 'decimal') AND key.made_by = 'next_id' AND coalesce(
+				coalesce(@extschema@.snowflake_admin_literal(key.shard), CASE WHEN key.shard IS NULL OR key.shard ~ 'snowflake_shard'
+					THEN current_setting('snowflake.shard', true) END)
+				<> coalesce(number, current_setting('snowflake.shard', true)), false));
 	END IF;
 	commands := commands || format('ALTER TABLE %s ALTER %I SET DEFAULT %s', tab, key.col, maker);
 	PERFORM @extschema@.snowflake_admin_run(commands, ARRAY[tab, key.sequence], tries, dry_run);
