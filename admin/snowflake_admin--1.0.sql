@@ -621,7 +621,7 @@ COMMENT ON FUNCTION snowflake_admin_base_type(oid) IS
 -- to it or to one of its partitions, those that refer to such a column, and so on.
 -- A column that is one of a parent's is not named again.
 CREATE FUNCTION snowflake_admin_too_small(tabs oid[], cols int2[])
-RETURNS TABLE (n bigint, obstacle text)
+RETURNS TABLE (n bigint, obstacle text, tab oid, col int2)
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
 	WITH RECURSIVE links (tab, col, to_tab, to_col) AS MATERIALIZED (
@@ -645,7 +645,7 @@ AS $$
 				ON class = 'pg_type'::regclass AND y.oid = object AND typname = 'snowflake')
 	)
 	SELECT n, format('%s is %s',
-		(pg_identify_object('pg_class'::regclass, tab, col)).identity, format_type(atttypid, NULL))
+		(pg_identify_object('pg_class'::regclass, tab, col)).identity, format_type(atttypid, NULL)), tab, col
 	FROM small AS s
 	WHERE NOT EXISTS (
 		SELECT FROM pg_inherits JOIN small AS parent ON parent.tab = inhparent
@@ -731,7 +731,7 @@ AS $$
 			array_agg(col ORDER BY n) AS cols, array_agg(sequence_name::text ORDER BY n) AS sequence_names
 		FROM movable
 	), obstacles (n, obstacle) AS (
-		SELECT s.* FROM arrays, @extschema@.snowflake_admin_too_small(tabs, cols) AS s
+		SELECT s.n, s.obstacle FROM arrays, @extschema@.snowflake_admin_too_small(tabs, cols) AS s
 		UNION ALL
 		SELECT n, @extschema@.snowflake_admin_place(class, object) || ' uses its sequence'
 		FROM movable AS m JOIN @extschema@.snowflake_admin_sequence_users() AS u USING (sequence)
@@ -4086,3 +4086,979 @@ $$;
 
 COMMENT ON PROCEDURE snowflake_renumber(regclass, bigint, bigint, timestamptz, timestamptz, snowflake_layout, integer, boolean, integer) IS
 'give rows that have IDs of a shard new ones, and change all that refer to them: in the present, or with another shard at the same time';
+
+--
+-- Checking
+--
+-- Each snowflake_admin_check_*() looks for one kind of fault.  None of them writes,
+-- so they run on a standby, too.  None waits for locks: what somebody else has
+-- locked is in a note.
+--
+
+CREATE FUNCTION snowflake_admin_states()
+RETURNS TABLE (sequence regclass, layout text, last_timestamp timestamptz, lead interval, expires timestamptz, state text)
+LANGUAGE sql VOLATILE
+BEGIN ATOMIC
+	SELECT * FROM snowflake_sequences();
+END;
+
+COMMENT ON FUNCTION snowflake_admin_states() IS
+'for snowflake_check(): snowflake_sequences()';
+
+CREATE FUNCTION snowflake_admin_state(sequence regclass, layout snowflake_layout)
+RETURNS TABLE (sequence regclass, layout text, last_timestamp timestamptz, lead interval, expires timestamptz, state text)
+LANGUAGE sql VOLATILE
+BEGIN ATOMIC
+	SELECT * FROM snowflake_sequences(sequence, layout);
+END;
+
+COMMENT ON FUNCTION snowflake_admin_state(regclass, snowflake_layout) IS
+'for snowflake_check(): snowflake_sequences() of a sequence';
+
+CREATE FUNCTION snowflake_admin_epochs()
+RETURNS TABLE (layout text, max_value bigint, epoch timestamptz, tick interval, ids_per_tick bigint, largest timestamptz)
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+	SELECT name, max_value, epoch, tick, ids_per_tick, snowflake_timestamp(max_value, name::snowflake_layout)
+	FROM snowflake_layouts() WHERE expires IS NOT NULL;
+END;
+
+COMMENT ON FUNCTION snowflake_admin_epochs() IS
+'for snowflake_check(): built-in layouts with a time, and the time that an ID equal to the MAXVALUE would have';
+
+-- The layout of a text.  In the code of a function it may be none, and is NULL then.
+CREATE FUNCTION snowflake_admin_to_layout(layout text)
+RETURNS snowflake_layout
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	RETURN layout;
+EXCEPTION WHEN OTHERS THEN
+	RETURN NULL;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_to_layout(text) IS
+'for snowflake_check(): the layout of a name or definition, or NULL';
+
+CREATE FUNCTION snowflake_admin_shards_of(ids bigint[], layout snowflake_layout)
+RETURNS integer[]
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+	SELECT array_agg(snowflake_shard(id, layout) ORDER BY n) FROM unnest(ids) WITH ORDINALITY AS i (id, n);
+END;
+
+COMMENT ON FUNCTION snowflake_admin_shards_of(bigint[], snowflake_layout) IS
+'for snowflake_check(): shards of IDs';
+
+-- The shard that sessions of this database begin with, if their role has no own
+-- setting.  What a client brings along counts for this session's client alone, but
+-- nobody can look up what others bring.
+CREATE FUNCTION snowflake_admin_setting(OUT place text, OUT shard integer)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT place, nullif(@extschema@.snowflake_admin_integer(value), -1) FROM (
+		SELECT *, CASE WHEN place LIKE 'setting of database %' THEN 1 WHEN place = 'setting of all roles' THEN 2
+			WHEN place = 'command line' THEN 3 ELSE 4 END AS n
+		FROM @extschema@.snowflake_admin_shard_settings() WHERE place NOT LIKE 'setting of role %'
+		UNION ALL
+		SELECT 'client', reset_val, 0 FROM pg_settings WHERE name = 'snowflake.shard' AND source = 'client'
+	) AS settings
+	ORDER BY n LIMIT 1
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_setting() IS
+'for snowflake_check(): the shard that new sessions of this database have, and where it is set';
+
+CREATE TYPE snowflake_admin_filler AS (
+	tab regclass,
+	col name,
+	root regclass,
+	class oid,
+	object oid,
+	code text,
+	by_setting boolean,
+	shard integer,
+	sequence regclass,
+	layout text,
+	is_built_in boolean
+);
+
+COMMENT ON TYPE snowflake_admin_filler IS
+'for snowflake_check(): what fills a column with IDs';
+
+CREATE TYPE snowflake_admin_generator AS (
+	sequence regclass,
+	layout text,
+	last_timestamp timestamptz,
+	lead interval,
+	expires timestamptz,
+	state text,
+	named text,
+	by_setting boolean,
+	unset boolean,
+	tabs regclass[],
+	cols name[],
+	shards integer[]
+);
+
+COMMENT ON TYPE snowflake_admin_generator IS
+'for snowflake_check(): a sequence that makes IDs, and the tables that it fills';
+
+-- What fills columns with IDs: a column's own default or that of its domain, the
+-- functions that such a default calls, and triggers that assign to the column.  One
+-- row for each call in the code.  "shard" is NULL where it is computed, or comes
+-- from a setting that is missing.  The root is the table's topmost parent.
+CREATE FUNCTION snowflake_admin_fillers()
+RETURNS SETOF snowflake_admin_filler
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off
+AS $$
+	WITH RECURSIVE tops (tab, top) AS (
+		SELECT inhrelid, inhparent FROM pg_inherits
+		UNION
+		SELECT tab, inhparent FROM tops JOIN pg_inherits ON inhrelid = top
+	), callers AS MATERIALIZED (
+		SELECT * FROM @extschema@.snowflake_admin_callers()
+	), functions AS MATERIALIZED (
+		SELECT * FROM @extschema@.snowflake_admin_function_code()
+	), pieces (tab, num, class, object, code) AS (
+		SELECT adrelid, adnum, class, object, ltrim(pg_get_expr(adbin, 0), E'\n')
+		FROM callers JOIN pg_attrdef AS d ON class = 'pg_attrdef'::regclass AND object = d.oid
+		JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum WHERE attgenerated = ''
+		UNION ALL
+		SELECT attrelid, attnum, class, object, ltrim(pg_get_expr(typdefaultbin, 0), E'\n')
+		FROM callers JOIN pg_type AS t ON class = 'pg_type'::regclass AND object = t.oid
+		JOIN pg_attribute ON atttypid = t.oid AND NOT atthasdef AND attnum > 0
+		UNION ALL
+		SELECT adrelid, adnum, 'pg_proc'::regclass, function, f.code
+		FROM functions AS f JOIN pg_depend AS p ON refclassid = 'pg_proc'::regclass AND refobjid = function
+		JOIN pg_attrdef AS d ON classid = 'pg_attrdef'::regclass AND objid = d.oid
+		UNION ALL
+		SELECT tgrelid, attnum, 'pg_proc'::regclass, function, f.code
+		FROM functions AS f JOIN pg_trigger ON tgfoid = function AND tgtype & 7 = 7	-- BEFORE INSERT FOR EACH ROW
+		JOIN pg_attribute ON attrelid = tgrelid AND attnum > 0
+			AND f.code ~* ('\mnew\."?' || regexp_replace(attname, '(\W)', '\\\1', 'g')
+				|| '"?\s*:?=[^;]*' || (SELECT @extschema@.snowflake_admin_call_pattern()))
+	), sequences AS MATERIALIZED (
+		SELECT name, min(oid) AS oid
+		FROM pg_class, unnest(ARRAY[oid::regclass::text, quote_ident(relname)]) AS name
+		WHERE relkind = 'S' GROUP BY name HAVING count(DISTINCT oid) = 1
+	), calls AS MATERIALIZED (
+		SELECT p.*, coalesce(c.shard ~* 'snowflake_shard"?\s*\(\s*\)|current_setting', c.shard IS NULL) AS by_setting,
+			@extschema@.snowflake_admin_integer(@extschema@.snowflake_admin_literal(c.shard)) AS number,
+			CASE WHEN c.sequence IS NULL THEN (SELECT @extschema@.snowflake_admin_next_id_seq()) ELSE s.oid END AS seq,
+			c.layout IS NULL AS unnamed, @extschema@.snowflake_admin_literal(c.layout) AS layout
+		FROM pieces AS p CROSS JOIN LATERAL @extschema@.snowflake_admin_calls(code) AS c
+		LEFT JOIN sequences AS s ON s.name = @extschema@.snowflake_admin_literal(c.sequence)
+		WHERE function IN ('next_id', 'next_ids') AND complete
+	)
+	SELECT c.tab, attname, coalesce(top, c.tab), class, object, code, by_setting,
+		CASE WHEN by_setting THEN (SELECT s.shard FROM @extschema@.snowflake_admin_setting() AS s) ELSE number END,
+		seq, CASE WHEN unnamed THEN l.name ELSE c.layout END,
+		unnamed OR c.layout IN (SELECT name FROM @extschema@.snowflake_admin_layouts())
+	FROM calls AS c JOIN pg_class ON oid = c.tab AND relkind IN ('r', 'p') AND relpersistence <> 't'
+	JOIN pg_attribute ON attrelid = c.tab AND attnum = num AND NOT attisdropped
+	LEFT JOIN (SELECT tab, max(top) AS top FROM tops WHERE top NOT IN (SELECT inhrelid FROM pg_inherits) GROUP BY tab) AS t
+		ON t.tab = c.tab
+	LEFT JOIN pg_sequence ON seqrelid = seq
+	LEFT JOIN @extschema@.snowflake_admin_layouts() AS l ON max_value = seqmax
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_fillers() IS
+'for snowflake_check(): what fills columns with IDs';
+
+-- The largest IDs in a range, most of them first, read by an index that begins with
+-- the column, or why nobody could read them.  Rows of partitions are read
+-- through their table, those of other children are not.  The lock on the
+-- table would last until the caller's transaction ends, and all who come after
+-- somebody who waits for it would wait, too.  So an error ends the subtransaction,
+-- and the lock with it.
+CREATE FUNCTION snowflake_admin_ids(tab regclass, col name, low bigint, high bigint, most integer,
+	OUT ids bigint[], OUT obstacle text)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
+AS $$
+BEGIN
+	IF NOT has_column_privilege(tab, col::text, 'SELECT') THEN
+		obstacle := 'no privilege';
+	ELSIF row_security_active(tab) THEN
+		obstacle := 'policies hide rows';
+	ELSIF NOT EXISTS (
+			SELECT FROM pg_index JOIN pg_class ON oid = indexrelid
+			JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
+			WHERE indrelid = tab AND attname = col AND indisvalid AND indpred IS NULL
+			AND relam = (SELECT oid FROM pg_am WHERE amname = 'btree')) THEN
+		obstacle := 'no index';
+	ELSE
+		EXECUTE format('SELECT array_agg(id::bigint) FROM (SELECT %1$I AS id FROM %2$s %3$s '
+			'WHERE %1$I >= %4$s AND %1$I <= %5$s ORDER BY %1$I DESC LIMIT %6$s) AS found',
+			col, (SELECT CASE relkind WHEN 'p' THEN '' ELSE 'ONLY' END FROM pg_class WHERE oid = tab),
+			tab, low, high, most) INTO ids;
+		RAISE SQLSTATE 'SF000';
+	END IF;
+EXCEPTION
+	WHEN SQLSTATE 'SF000' THEN NULL;
+	WHEN lock_not_available THEN obstacle := 'locked';
+	WHEN OTHERS THEN obstacle := SQLERRM;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_ids(regclass, name, bigint, bigint, integer) IS
+'for snowflake_check(): largest IDs of a column in a range';
+
+-- How many IDs from "low" on do these tables have of these shards, and of others?
+-- Not more than the 10,001 largest of each table are looked at.
+CREATE FUNCTION snowflake_admin_reach(tabs regclass[], cols name[], shards integer[], layout snowflake_layout, low bigint,
+	OUT own bigint, OUT others bigint, OUT more boolean, OUT largest bigint, OUT tab regclass, OUT unseen text)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	found record;
+	counted record;
+	found_shards integer[];
+BEGIN
+	own := 0;
+	others := 0;
+	more := false;
+	FOR n IN 1 .. coalesce(cardinality(tabs), 0) LOOP
+		SELECT * INTO found FROM @extschema@.snowflake_admin_ids(tabs[n], cols[n], low, 9223372036854775807, 10001);
+		IF found.obstacle IS NOT NULL THEN
+			unseen := concat_ws(', ', unseen, format('%s (%s)', tabs[n], found.obstacle));
+		END IF;
+		CONTINUE WHEN found.ids IS NULL;
+		BEGIN
+			found_shards := @extschema@.snowflake_admin_shards_of(found.ids, layout);
+		EXCEPTION WHEN feature_not_supported THEN
+			found_shards := array_fill(shards[n], ARRAY[cardinality(found.ids)]);
+		END;
+		SELECT count(*) FILTER (WHERE s = shards[n] OR shards[n] IS NULL) AS own, count(*) AS total,
+			max(id) FILTER (WHERE s = shards[n] OR shards[n] IS NULL) AS largest
+		INTO counted FROM unnest(found.ids, found_shards) AS i (id, s);
+		own := own + counted.own;
+		others := others + counted.total - counted.own;
+		more := more OR counted.total > 10000;
+		IF counted.largest > largest OR largest IS NULL THEN
+			largest := counted.largest;
+			tab := tabs[n];
+		END IF;
+	END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_reach(regclass[], name[], integer[], snowflake_layout, bigint) IS
+'for snowflake_check(): IDs of tables from a bound on';
+
+-- All sequences that make IDs, with their tables: where their rows are read, and the
+-- shard of the sequence's IDs there, NULL for any.  Those of a custom layout are
+-- known by the defaults that name it.
+CREATE FUNCTION snowflake_admin_generators(fillers snowflake_admin_filler[])
+RETURNS SETOF snowflake_admin_generator
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
+AS $$
+	WITH read AS (
+		SELECT f.sequence, min(f.layout) OVER s AS layout, bool_and(f.is_built_in) OVER s AS is_built_in,
+			bool_and(f.by_setting) OVER s AS by_setting, bool_or(f.by_setting AND f.shard IS NULL) OVER s AS unset,
+			CASE WHEN relispartition THEN f.root ELSE f.tab END AS tab, f.col, f.shard
+		FROM unnest(fillers) AS f JOIN pg_class ON oid = f.tab
+		WHERE f.sequence IS NOT NULL
+		WINDOW s AS (PARTITION BY f.sequence)
+	), counted AS (
+		SELECT DISTINCT sequence, layout, is_built_in, by_setting, unset, tab, col,
+			CASE WHEN count(*) OVER c = count(shard) OVER c THEN shard END AS shard
+		FROM read
+		WINDOW c AS (PARTITION BY sequence, tab, col)
+	), readers AS MATERIALIZED (
+		SELECT sequence, layout, NOT is_built_in AND layout IS NOT NULL AS is_custom, by_setting, unset,
+			array_agg(tab ORDER BY tab, col, shard) AS tabs, array_agg(col ORDER BY tab, col, shard) AS cols,
+			array_agg(shard ORDER BY tab, col, shard) AS shards
+		FROM counted GROUP BY sequence, layout, is_built_in, by_setting, unset
+	)
+	SELECT s.*, r.layout, r.by_setting, r.unset, r.tabs, r.cols, r.shards
+	FROM @extschema@.snowflake_admin_states() AS s LEFT JOIN readers AS r USING (sequence)
+	WHERE r.is_custom IS NOT TRUE
+	UNION ALL
+	SELECT r.sequence, r.layout, s.last_timestamp, s.lead, s.expires, s.state,
+		r.layout, r.by_setting, r.unset, r.tabs, r.cols, r.shards
+	FROM readers AS r CROSS JOIN LATERAL
+		@extschema@.snowflake_admin_state(r.sequence, @extschema@.snowflake_admin_to_layout(r.layout)) AS s
+	WHERE r.is_custom
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_generators(snowflake_admin_filler[]) IS
+'for snowflake_check(): states of sequences, and the tables that they fill';
+
+CREATE FUNCTION snowflake_admin_check_shard(fillers snowflake_admin_filler[])
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	lacking record;
+	seen text;
+BEGIN
+	SELECT count(DISTINCT (f.root, f.col)) AS n, min(format('%s.%I', f.root, f.col)) AS first,
+		array_agg(DISTINCT f.tab) AS tabs INTO lacking
+	FROM unnest(fillers) AS f WHERE f.by_setting AND f.shard IS NULL;
+	IF lacking.n = 0 OR EXISTS (
+			SELECT FROM @extschema@.snowflake_admin_shard_settings() WHERE place LIKE 'setting of role %') THEN
+		RETURN;
+	END IF;
+	-- Rows may tell the number, but those of other servers have theirs.
+	SELECT string_agg(DISTINCT format('%s has rows of shard %s', f.tab, s.shard), ', ') INTO seen
+	FROM (SELECT DISTINCT tab, col, layout FROM unnest(fillers)
+		WHERE tab = ANY (lacking.tabs[1:3]) AND layout <> 'mastodon' AND is_built_in) AS f
+	CROSS JOIN LATERAL @extschema@.snowflake_admin_ids(f.tab, f.col, 1::bigint << 40, 9223372036854775807, 1) AS newest
+	CROSS JOIN LATERAL unnest(@extschema@.snowflake_admin_shards_of(
+		newest.ids, @extschema@.snowflake_admin_to_layout(f.layout))) AS s (shard);
+	RETURN QUERY SELECT 'error', format('database %I', current_database()),
+		concat_ws('. ', format('No shard is set, so that the default of %s fails%s', lacking.first,
+			CASE WHEN lacking.n > 1 THEN format(', and %s more', lacking.n - 1) END),
+			'The newest IDs may tell the number: ' || seen) || '.',
+		format('SELECT %s.snowflake_set_shard(...)', @extschema@.snowflake_admin_schema());
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_check_shard(snowflake_admin_filler[]) IS
+'for snowflake_check(): no shard is set while a default needs one';
+
+-- The default of a topmost parent's column, for a child that has another one
+CREATE FUNCTION snowflake_admin_same_default(tab regclass, col name, root regclass)
+RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT format('ALTER TABLE %s ALTER %I SET DEFAULT %s', tab, col, pg_get_expr(adbin, 0))
+	FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
+	WHERE adrelid = root AND attname = col AND tab <> root
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_same_default(regclass, name, regclass) IS
+'for snowflake_check(): the command that gives a child table its parent''s default';
+
+-- Two makers of one column.  One default may use several sequences on purpose, if each has
+-- its own shard.
+CREATE FUNCTION snowflake_admin_check_makers(fillers snowflake_admin_filler[])
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH makers AS MATERIALIZED (
+		SELECT DISTINCT root, col, tab, shard, sequence, code, CASE class
+			WHEN 'pg_proc'::regclass THEN @extschema@.snowflake_admin_place(class, object)
+			ELSE format('the default of %s', tab) END AS place
+		FROM unnest(fillers) WHERE shard IS NOT NULL AND sequence IS NOT NULL
+	), pairs AS (
+		SELECT DISTINCT ON (a.root, a.col, a.sequence = b.sequence)
+			a.root, a.col, a.shard, a.sequence, a.place, b.tab, b.shard AS other_shard,
+			b.sequence AS other_sequence, b.place AS other_place
+		FROM makers AS a JOIN makers AS b USING (root, col)
+		WHERE CASE WHEN a.sequence = b.sequence THEN a.shard <> b.shard AND a.code <> b.code
+			ELSE a.shard = b.shard AND (a.code <> b.code OR a.sequence < b.sequence) END
+		ORDER BY a.root, a.col, a.sequence = b.sequence, a.place <> format('the default of %s', a.root),
+			b.tab = b.root, a.place, b.place
+	)
+	SELECT CASE WHEN sequence = other_sequence THEN 'warning' ELSE 'error' END, format('%s.%I', root, col),
+		CASE WHEN sequence = other_sequence
+			THEN format('%s makes IDs of shard %s, and %s those of shard %s.', place, shard, other_place, other_shard)
+			ELSE format('Two sequences make IDs of shard %s, so that IDs can come twice: %s in %s, and %s in %s.',
+				shard, sequence, place, other_sequence, other_place) END,
+		coalesce(CASE WHEN place = format('the default of %s', root) AND other_place LIKE 'the default of %'
+			THEN @extschema@.snowflake_admin_same_default(tab, col, root) END,
+			CASE WHEN sequence = other_sequence THEN 'Use one shard in both places.'
+				ELSE 'Give one of these two another free shard, or the sequence of the other.' END)
+	FROM pairs
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_check_makers(snowflake_admin_filler[]) IS
+'for snowflake_check(): two shards, or two sequences of one shard, for one column';
+
+-- The layout that a sequence served: the one in which its last value, or if that has been
+-- lost, the newest ID of its tables, is of a time close to the present.
+CREATE FUNCTION snowflake_admin_guess(sequence regclass, tabs regclass[], cols name[])
+RETURNS text
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE WHEN sequence = @extschema@.snowflake_admin_next_id_seq() THEN 'instagram' ELSE (
+		SELECT layout FROM @extschema@.snowflake_admin_epochs()
+		CROSS JOIN LATERAL (SELECT coalesce(
+			epoch + tick * (nullif(greatest(@extschema@.snowflake_admin_last_value(sequence), (1::bigint << 40) - 1),
+				(1::bigint << 40) - 1) / ids_per_tick)::double precision,
+			(SELECT max(@extschema@.snowflake_admin_bound_time(ids[1], @extschema@.snowflake_admin_to_layout(layout)))
+				FROM unnest(tabs, cols) AS t (tab, col) CROSS JOIN LATERAL
+				@extschema@.snowflake_admin_ids(tab, col, 1::bigint << 40, 9223372036854775807, 1)))) AS last (ts)
+		WHERE ts IS NOT NULL ORDER BY abs(extract(epoch FROM clock_timestamp() - ts)) LIMIT 1) END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_guess(regclass, regclass[], name[]) IS
+'for snowflake_check(): the layout that a sequence served until it lost its MAXVALUE';
+
+CREATE FUNCTION snowflake_admin_check_layout(generators snowflake_admin_generator[])
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE WHEN g.tabs IS NULL AND g.sequence <> @extschema@.snowflake_admin_next_id_seq()
+			THEN 'warning' ELSE 'error' END,
+		format('sequence %s', g.sequence),
+		CASE WHEN relpersistence = 'u' THEN 'It is unlogged, so that next_id() refuses it.'
+			WHEN g.layout IS NULL THEN format(
+				'Its MAXVALUE %s is no layout''s, so that next_id() refuses it. A schema tool may have changed that.', seqmax)
+			ELSE 'Its parameters are not those of its layout, so that next_id() refuses it.' END,
+		CASE WHEN relpersistence = 'u' THEN format('ALTER SEQUENCE %s SET LOGGED', g.sequence)
+			WHEN g.layout IS NOT NULL OR l.name IS NOT NULL AND v.last < 1::bigint << 40
+			THEN format('SELECT %s.snowflake_alter_sequence(%L, %L)',
+				@extschema@.snowflake_admin_schema(), g.sequence, coalesce(g.layout, l.name))
+			ELSE coalesce(format('ALTER SEQUENCE %s MAXVALUE %s', g.sequence, l.max_value),
+				'Give it the MAXVALUE of its layout, which snowflake_layouts() lists.') END
+	FROM unnest(generators) AS g
+	JOIN pg_class ON oid = g.sequence JOIN pg_sequence ON seqrelid = oid
+	CROSS JOIN LATERAL (SELECT coalesce(@extschema@.snowflake_admin_last_value(g.sequence), 0)) AS v (last)
+	LEFT JOIN @extschema@.snowflake_admin_layouts() AS l ON g.layout IS NULL
+		AND l.name = coalesce(g.named, @extschema@.snowflake_admin_guess(g.sequence, g.tabs, g.cols))
+	WHERE g.state = 'refuses' AND (g.layout IS NULL OR relpersistence = 'u' OR seqcycle
+		OR seqincrement <> 1 OR seqcache <> 1 OR seqtypid <> 'bigint'::regtype
+		OR g.layout NOT IN (SELECT name FROM @extschema@.snowflake_admin_layouts())
+			AND seqmax = 9223372036854775807)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_check_layout(snowflake_admin_generator[]) IS
+'for snowflake_check(): sequences that next_id() refuses because of their parameters';
+
+CREATE FUNCTION snowflake_admin_check_end(generators snowflake_admin_generator[])
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE WHEN expires < clock_timestamp() THEN 'error' ELSE 'warning' END, format('sequence %s', sequence),
+		format('Its layout %s %s on %s.', layout,
+			CASE WHEN expires < clock_timestamp() THEN 'ended' ELSE 'ends' END, expires),
+		format('Before that, let another sequence with a layout that ends later, or with new shards of a later epoch, make the IDs of %s, '
+			'as "When a layout ends" in doc/layouts.md says.',
+			coalesce(array_to_string(tabs, ', '), 'its programs'))
+	FROM unnest(generators)
+	WHERE expires < clock_timestamp() + interval '1 year' AND (tabs IS NOT NULL OR last_timestamp IS NOT NULL)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_check_end(snowflake_admin_generator[]) IS
+'for snowflake_check(): layouts that end within a year';
+
+-- Set a sequence back, but beyond the IDs of its tables.  Where the shard has been
+-- changed before, sessions that still have the old one are ended first, because they
+-- would make the future-dated IDs again.
+CREATE FUNCTION snowflake_admin_set_back(sequence regclass, tabs regclass[], cols name[], layout text, end_sessions boolean)
+RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT concat_ws('; ',
+		CASE WHEN end_sessions THEN 'SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity '
+			'WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = ''client backend''' END,
+		'BEGIN', 'SET LOCAL lock_timeout = ''300ms''', format('ALTER SEQUENCE %s RESTART', sequence),
+		(SELECT string_agg(DISTINCT format('SELECT %1$s.snowflake_advance(%2$L, max(%3$I)%5$s) FROM %4$s '
+				'WHERE %3$I <= %1$s.snowflake_max_id(now() + interval ''1 s''%6$s) '
+				'HAVING max(%3$I) >= 1::bigint << 40',
+				@extschema@.snowflake_admin_schema(), sequence, col, tab,
+				CASE WHEN layout LIKE '%:%' THEN format(', %L', layout) END,
+				CASE WHEN layout <> 'instagram' THEN format(', %L', layout) END), '; ')
+			FROM unnest(tabs, cols) AS t (tab, col)),
+		'COMMIT')
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_set_back(regclass, regclass[], name[], text, boolean) IS
+'for snowflake_check(): commands that set a sequence back to the present';
+
+-- Another shard for those who use a sequence, as rows have IDs that it must not make
+-- again.  If the shard comes from the database's setting alone, only that changes.
+CREATE FUNCTION snowflake_admin_new_shard(sequence regclass, tabs regclass[], by_setting boolean)
+RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE WHEN by_setting AND coalesce(place, 'client') LIKE 'setting of database %' AND NOT EXISTS (
+				SELECT FROM @extschema@.snowflake_uses() AS u
+				WHERE u.sequence = new_shard.sequence AND u.shard IS NOT NULL)
+			THEN format('SELECT %s.snowflake_set_shard(...); ', @extschema@.snowflake_admin_schema())
+				|| @extschema@.snowflake_admin_set_back(sequence, '{}', '{}', '', true)
+		ELSE (SELECT string_agg(DISTINCT format(
+				'CALL @extschema@.snowflake_move(%L, shard => ..., own_sequence => true)', tab), '; ')
+			FROM unnest(tabs) AS t (tab)) END
+	FROM (VALUES (sequence)) AS new_shard (sequence) CROSS JOIN @extschema@.snowflake_admin_setting()
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_new_shard(regclass, regclass[], boolean) IS
+'for snowflake_check(): commands that give another shard to the tables of a sequence';
+
+-- Who has future-dated IDs of a sequence that is ahead, and what follows
+CREATE FUNCTION snowflake_admin_who_is_ahead(tabs regclass[], layout text, own bigint, others bigint, more boolean,
+	largest bigint, tab regclass, unseen text)
+RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT concat_ws(' ', CASE
+		WHEN tabs IS NULL THEN 'No default of this database uses it.'
+		WHEN own = 0 AND NOT more AND unseen IS NULL THEN format('No row of %s has an ID of its shard that is future-dated. '
+			'Set it back only if no program has kept such an ID, either, and if this server is neither a restored '
+			'copy nor a promoted asynchronous standby, which may lack IDs that the original made.',
+			(SELECT string_agg(DISTINCT t::text, ', ') FROM unnest(tabs) AS t))
+		WHEN own > 0 THEN format('%s%s future-dated IDs of its shard are in its tables, the latest of %s in %s, '
+			'so that it must not be set back. If nobody outside has seen them, snowflake_renumber() can give their rows new IDs '
+			'once the remedy has been executed.', CASE WHEN more THEN 'More than ' END, own,
+			@extschema@.snowflake_admin_bound_time(largest, @extschema@.snowflake_admin_to_layout(layout)), tab) END,
+		CASE WHEN others > 0 THEN format('%s%s future-dated IDs are of other shards, and do no harm.',
+			CASE WHEN more THEN 'More than ' END, others) END,
+		'Nobody could look at ' || unseen || '.')
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_who_is_ahead(regclass[], text, bigint, bigint, boolean, bigint, regclass, text) IS
+'for snowflake_check(): whether rows have future-dated IDs';
+
+CREATE FUNCTION snowflake_admin_check_ahead(generators snowflake_admin_generator[])
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	g record;
+	reach record;
+	patience interval;
+	until timestamptz;
+BEGIN
+	FOR g IN SELECT s.*, @extschema@.snowflake_admin_to_layout(s.layout) AS lay
+		FROM unnest(generators) AS s WHERE s.lead > '1 s' AND s.layout IS NOT NULL
+	LOOP
+		patience := current_setting('snowflake.max_lead')::interval + current_setting('snowflake.max_wait')::interval;
+		until := date_trunc('second', g.last_timestamp - patience) + interval '1 s';
+		SELECT * INTO reach FROM @extschema@.snowflake_admin_reach(
+			CASE WHEN g.expires IS NOT NULL THEN g.tabs END, g.cols, g.shards, g.lay,
+			CASE WHEN g.expires IS NOT NULL THEN
+				@extschema@.snowflake_admin_bound(clock_timestamp() + interval '1 s', g.lay) END);
+		severity := CASE WHEN g.state <> 'refuses' THEN 'warning' WHEN g.tabs IS NULL
+			AND NOT EXISTS (SELECT FROM @extschema@.snowflake_uses() AS u WHERE u.sequence = g.sequence)
+			AND g.sequence <> @extschema@.snowflake_admin_next_id_seq() THEN 'note' ELSE 'error' END;
+		object := format('sequence %s', g.sequence);
+		problem := concat_ws(' ',
+			format('It is %s ahead of the clock: its last ID has the time %s, and the clock says %s, so that next_id() %s.',
+				g.lead, g.last_timestamp, clock_timestamp(),
+				CASE g.state WHEN 'refuses' THEN 'fails until ' || until WHEN 'waits' THEN 'waits'
+					ELSE 'makes IDs of the future, as max_lead is ' || current_setting('snowflake.max_lead') END),
+			'If the clock is slow, set it right, and do nothing else.',
+			@extschema@.snowflake_admin_who_is_ahead(g.tabs, g.layout, reach.own, reach.others, reach.more, reach.largest,
+				reach.tab, reach.unseen));
+		remedy := CASE
+			WHEN g.state <> 'refuses' THEN format('Wait until %s.', date_trunc('second', g.last_timestamp) + interval '1 s')
+			WHEN severity = 'note' THEN format('DROP SEQUENCE %s', g.sequence)
+			WHEN g.tabs IS NULL OR g.expires IS NULL THEN format(
+				'Wait until %s, or, if no program has kept an ID of the future: ALTER SEQUENCE %s RESTART', until, g.sequence)
+			WHEN reach.unseen IS NOT NULL THEN
+				'Find out whether those tables have future-dated IDs, as a role that may read them.'
+			WHEN reach.own = 0 AND NOT reach.more THEN @extschema@.snowflake_admin_set_back(
+				g.sequence, g.tabs, g.cols, g.layout, g.by_setting AND reach.others > 0)
+			WHEN g.lead < patience + interval '10 min' THEN format('Wait until %s.', until)
+			ELSE @extschema@.snowflake_admin_new_shard(g.sequence, g.tabs, g.by_setting) END;
+		RETURN NEXT;
+	END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_check_ahead(snowflake_admin_generator[]) IS
+'for snowflake_check(): sequences that are ahead of the clock, and who has future-dated IDs';
+
+CREATE FUNCTION snowflake_admin_check_behind(generators snowflake_admin_generator[])
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	g record;
+	reach record;
+	id_time timestamptz;
+BEGIN
+	FOR g IN SELECT s.*, @extschema@.snowflake_admin_to_layout(s.layout) AS lay
+		FROM unnest(generators) AS s
+		WHERE s.tabs IS NOT NULL AND s.layout IS NOT NULL AND s.expires IS NOT NULL
+		AND NOT s.unset AND s.state <> 'no privilege' AND (s.state = 'ok' OR s.last_timestamp IS NOT NULL)
+	LOOP
+		SELECT * INTO reach FROM @extschema@.snowflake_admin_reach(g.tabs, g.cols, g.shards, g.lay,
+			greatest(1::bigint << 40, @extschema@.snowflake_admin_bound(
+				coalesce(g.last_timestamp + interval '1 microsecond', '-infinity'), g.lay)));
+		CONTINUE WHEN reach.own = 0;
+		-- Other sessions have gone on, and the sequence is ahead of all that they have inserted.
+		id_time := @extschema@.snowflake_admin_bound_time(reach.largest, g.lay);
+		CONTINUE WHEN EXISTS (SELECT FROM @extschema@.snowflake_admin_state(g.sequence, g.lay) AS s
+			WHERE s.last_timestamp >= id_time);
+		severity := CASE WHEN id_time > clock_timestamp() THEN 'error' ELSE 'warning' END;
+		object := format('sequence %s', g.sequence);
+		problem := format('Its last ID has the time %s, but %s has the ID %s of %s, with its shard. %s',
+			coalesce(g.last_timestamp::text, '-infinity'), reach.tab, reach.largest, id_time,
+			CASE severity WHEN 'error' THEN 'It will make such IDs again.'
+				ELSE 'If the clock is set back, it makes such IDs again.' END);
+		remedy := CASE WHEN id_time > clock_timestamp() + interval '1 day'
+			THEN @extschema@.snowflake_admin_new_shard(g.sequence, g.tabs, g.by_setting)
+			ELSE format('SELECT %s.snowflake_advance(%L, %s%s)', @extschema@.snowflake_admin_schema(), g.sequence,
+				reach.largest, CASE WHEN g.layout LIKE '%:%' THEN format(', %L', g.layout) END) END;
+		RETURN NEXT;
+	END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_check_behind(snowflake_admin_generator[]) IS
+'for snowflake_check(): sequences that are behind the IDs of their tables';
+
+-- A key of next_id() and what refers to it must hold IDs.
+CREATE FUNCTION snowflake_admin_check_width()
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off
+AS $$
+	WITH keys AS MATERIALIZED (
+		SELECT DISTINCT tab, col FROM @extschema@.snowflake_admin_keys() WHERE made_by = 'next_id'
+	), arrays AS (
+		SELECT array_agg(tab ORDER BY tab, col) AS tabs, array_agg(col ORDER BY tab, col) AS cols FROM keys
+	)
+	SELECT 'error', substring(obstacle, '^(.*) is '), format('It %s, which is too small for IDs of %s.%I.',
+			substring(obstacle, ' (is .*)$'), tabs[s.n]::regclass, attname),
+		format('CALL @extschema@.snowflake_widen(%L, %L)', s.tab::regclass,
+			(SELECT a.attname FROM pg_attribute AS a WHERE a.attrelid = s.tab AND a.attnum = s.col))
+	FROM arrays CROSS JOIN LATERAL @extschema@.snowflake_admin_too_small(tabs, cols) AS s
+	JOIN pg_attribute ON attrelid = tabs[s.n] AND attnum = cols[s.n]
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_check_width() IS
+'for snowflake_check(): columns that are too small for IDs';
+
+-- Who may insert into a table, but not use what its default uses?  Whoever inserts
+-- needs the privileges, except where a trigger's function has its owner's.
+CREATE FUNCTION snowflake_admin_check_privileges(fillers snowflake_admin_filler[])
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH fillers AS MATERIALIZED (
+		SELECT * FROM unnest(fillers)
+		WHERE object NOT IN (SELECT oid FROM pg_proc WHERE prosecdef)
+	), inserters AS MATERIALIZED (
+		SELECT DISTINCT c.oid, grantee, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS role
+		FROM pg_class AS c, LATERAL (
+			SELECT coalesce(relacl, acldefault('r', relowner))
+			UNION ALL SELECT attacl FROM pg_attribute WHERE attrelid = c.oid AND NOT attisdropped) AS given (acl),
+			aclexplode(acl)
+		WHERE privilege_type = 'INSERT' AND c.oid IN (SELECT tab FROM fillers)
+	), lacking AS (
+		SELECT DISTINCT ON (role, sequence, needed) role, f.tab, 'sequence ' || sequence AS thing,
+			format('GRANT %s ON SEQUENCE %s TO %s', needed, sequence, role) AS remedy
+		FROM fillers AS f JOIN inserters AS i ON i.oid = f.tab
+		JOIN pg_class AS s ON s.oid = f.sequence
+		CROSS JOIN LATERAL (SELECT CASE WHEN is_built_in THEN 'USAGE' ELSE 'UPDATE' END) AS n (needed)
+		WHERE sequence <> @extschema@.snowflake_admin_next_id_seq() AND CASE WHEN grantee = 0
+			THEN NOT EXISTS (SELECT FROM aclexplode(s.relacl) AS a
+				WHERE a.grantee = 0 AND (a.privilege_type = 'UPDATE' OR a.privilege_type = needed))
+			ELSE NOT has_sequence_privilege(grantee, s.oid, needed)
+				AND NOT has_sequence_privilege(grantee, s.oid, 'UPDATE') END
+		UNION ALL
+		SELECT DISTINCT ON (role, p.oid) role, f.tab, 'function ' || p.oid::regprocedure,
+			format('GRANT EXECUTE ON FUNCTION %s TO %s', p.oid::regprocedure, role)
+		FROM fillers AS f JOIN inserters AS i ON i.oid = f.tab
+		JOIN pg_depend AS d ON (d.classid, d.objid) = (f.class, f.object) AND d.refclassid = 'pg_proc'::regclass
+		JOIN pg_proc AS p ON p.oid = d.refobjid
+		WHERE f.class <> 'pg_proc'::regclass AND CASE WHEN grantee = 0 THEN proacl IS NOT NULL
+				AND NOT EXISTS (SELECT FROM aclexplode(proacl) AS a WHERE a.grantee = 0)
+			ELSE NOT has_function_privilege(grantee, p.oid, 'EXECUTE') END
+	)
+	SELECT 'error', thing, format('%s may insert into %s, but not use this %s, so that such an INSERT fails.',
+		role, tab, split_part(thing, ' ', 1)), remedy
+	FROM lacking
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_check_privileges(snowflake_admin_filler[]) IS
+'for snowflake_check(): roles that may insert into a table, but not make its IDs';
+
+-- Tables that are partitioned by ranges of IDs must have partitions for the IDs of
+-- now and of soon.  Those within a partition of a range need only that range.
+CREATE FUNCTION snowflake_admin_check_partitions(fillers snowflake_admin_filler[])
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	parent record;
+	gap record;
+BEGIN
+	FOR parent IN
+		SELECT DISTINCT tab, coalesce(layout, 'instagram') AS layout
+		FROM unnest(fillers) AS f JOIN pg_partitioned_table ON partrelid = tab
+		JOIN pg_attribute ON attrelid = tab AND attname = col AND attnum = partattrs[0]
+		WHERE partstrat = 'r' AND partnatts = 1 AND @extschema@.snowflake_admin_is_id(atttypid)
+		AND coalesce(layout, '') NOT IN ('trace', 'decimal')
+		AND NOT EXISTS (SELECT FROM pg_inherits JOIN pg_partitioned_table AS above ON above.partrelid = inhparent
+			WHERE inhrelid = tab AND above.partstrat = 'r')
+	LOOP
+		BEGIN
+			SELECT * INTO gap FROM @extschema@.snowflake_admin_gap(parent.tab,
+				@extschema@.snowflake_admin_to_layout(parent.layout));
+			CONTINUE WHEN NOT FOUND;
+			severity := CASE WHEN gap.is_now AND NOT gap.has_default THEN 'error' ELSE 'warning' END;
+			object := format('table %s', parent.tab);
+			problem := format('It has no partition for IDs of %s, so that %s. Look at the clock first: '
+				'with partitions for the wrong time, it would get future-dated IDs.', gap.missing,
+				CASE WHEN gap.has_default THEN 'such rows go to the DEFAULT partition' ELSE 'an INSERT of such a row fails' END);
+			remedy := format('CALL @extschema@.snowflake_make_partitions(%L)', parent.tab);
+			RETURN NEXT;
+		EXCEPTION WHEN OTHERS THEN
+			RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_note(parent.tab, SQLSTATE, SQLERRM);
+		END;
+	END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_check_partitions(snowflake_admin_filler[]) IS
+'for snowflake_check(): partitions that are missing for the near future';
+
+-- The first time for which a partitioned table lacks a partition.  max_lead can be
+-- set to a hundred years, and then says nothing.
+CREATE FUNCTION snowflake_admin_gap(parent regclass, layout snowflake_layout)
+RETURNS TABLE (missing text, is_now boolean, has_default boolean)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH ranges AS MATERIALIZED (
+		SELECT lower_id, upper_id FROM @extschema@.snowflake_admin_ranges(parent) WHERE NOT pending
+	), times (n, name, ts) AS (
+		VALUES (1, 'now', clock_timestamp()),
+			(2, 'now + max_lead', clock_timestamp()
+				+ least(current_setting('snowflake.max_lead')::interval, '31 days')),
+			(3, 'tomorrow', clock_timestamp() + interval '1 day')
+	)
+	SELECT format('%s (%s)', name, date_trunc('second', ts)), n = 1,
+		EXISTS (SELECT FROM ranges WHERE lower_id IS NULL)
+	FROM times CROSS JOIN LATERAL @extschema@.snowflake_admin_bound(ts, layout) AS id
+	WHERE NOT EXISTS (SELECT FROM ranges WHERE lower_id <= id AND id < upper_id)
+	ORDER BY n LIMIT 1
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_gap(regclass, snowflake_layout) IS
+'for snowflake_check(): the first time that has no partition';
+
+-- Numbers that nextval() made of a sequence that makes IDs.  They are too large for
+-- a counter of rows, and as IDs would be of the layout's first weeks.
+CREATE FUNCTION snowflake_admin_check_nextval(generators snowflake_admin_generator[])
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT 'warning', format('table %s', tab), format('%s%s of its keys were made by nextval() in place of next_id(), '
+			'the last of them %s. Find the program that calls nextval(), and change it first. No ID is equal to such a key, '
+			'so they may stay, but show a wrong time and shard.', CASE WHEN number > 10000 THEN 'More than ' END,
+			least(number, 10000), largest),
+		CASE WHEN EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND confrelid = tab AND confupdtype <> 'c')
+			THEN format('Give these rows, and those that refer to them, new keys: %I from %s to %s.',
+				col, 1::bigint << 40, high)
+			ELSE format('UPDATE %s SET %I = DEFAULT WHERE %2$I BETWEEN %s AND %s', tab, col, 1::bigint << 40, high) END
+	FROM (
+		SELECT DISTINCT t.tab, t.col, max_value
+		FROM unnest(generators) AS r JOIN @extschema@.snowflake_admin_epochs() AS e USING (layout)
+		CROSS JOIN LATERAL unnest(tabs, cols) AS t (tab, col)
+		WHERE largest < epoch + interval '60 days'
+	) AS keys (tab, col, high)
+	CROSS JOIN LATERAL @extschema@.snowflake_admin_ids(tab, col, 1::bigint << 40, high, 10001)
+	CROSS JOIN LATERAL (SELECT cardinality(ids), ids[1]) AS found (number, largest)
+	WHERE number > 0
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_check_nextval(snowflake_admin_generator[]) IS
+'for snowflake_check(): keys that nextval() made of a sequence for IDs';
+
+-- Every commit and every ID waits for the standbys that synchronous_standby_names
+-- asks for.  On a standby, the setting is for later.
+CREATE FUNCTION snowflake_admin_check_standbys()
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH setting AS (
+		SELECT value, coalesce(substring(value, '^\s*(?:[a-zA-Z]+\s+)?(\d+)\s*\(')::integer, 1) AS needed,
+			regexp_replace(value, '^\s*(?:[a-zA-Z]+\s+)?\d+\s*\((.*)\)\s*$', '\1') AS list
+		FROM current_setting('synchronous_standby_names') AS value WHERE value <> '' AND NOT pg_is_in_recovery()
+	), names AS MATERIALIZED (
+		SELECT lower(coalesce(replace(m[1], '""', '"'), m[2])) AS name
+		FROM setting, regexp_matches(list, '"((?:[^"]|"")+)"|([^\s,"]+)', 'g') AS m
+	), streaming AS MATERIALIZED (
+		SELECT application_name AS name, lower(application_name) IN (SELECT name FROM names)
+			OR '*' IN (SELECT name FROM names) AS is_named
+		FROM pg_stat_replication WHERE state = 'streaming'
+	), counted AS MATERIALIZED (
+		SELECT setting.*, (SELECT count(*) FROM streaming WHERE is_named) AS present,
+			(SELECT string_agg(format('"%s"', replace(name, '"', '""')), ', ' ORDER BY name)
+				FROM (SELECT DISTINCT name FROM streaming) AS s) AS others,
+			(SELECT string_agg(name, ', ' ORDER BY name) FROM names
+				WHERE name NOT IN (SELECT lower(name) FROM streaming) AND name <> '*') AS absent
+		FROM setting
+	)
+	SELECT CASE WHEN present < needed THEN 'error' ELSE 'warning' END, 'synchronous_standby_names',
+		CASE WHEN present < needed THEN format(
+				'It is %L, but only %s of these standbys streams, so that commits and next_id() wait.', value, present)
+			ELSE format('No standby that it names %s streams. Others suffice for now.', absent) END,
+		CASE WHEN present < needed AND others IS NOT NULL AND needed = 1
+			THEN format('ALTER SYSTEM SET synchronous_standby_names = %L; SELECT pg_reload_conf()', others)
+			ELSE format('Let %s stream again, or name the standbys that do, in the configuration of Patroni or CloudNativePG '
+				'or by ALTER SYSTEM SET synchronous_standby_names = ''''; SELECT pg_reload_conf()',
+				coalesce(absent, 'a standby')) END
+	FROM counted WHERE (present < needed OR absent IS NOT NULL) AND pg_has_role('pg_read_all_stats', 'USAGE')
+	UNION ALL
+	SELECT 'note', 'synchronous_standby_names', format('%I may not see which standbys stream.', current_user),
+		format('GRANT pg_read_all_stats TO %I', current_user)
+	FROM setting WHERE NOT pg_has_role('pg_read_all_stats', 'USAGE')
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_check_standbys() IS
+'for snowflake_check(): synchronous standbys that are missing';
+
+-- Times that the server has noted, and that the clock has not reached
+CREATE FUNCTION snowflake_admin_later()
+RETURNS TABLE (what text, ts timestamptz)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	RETURN QUERY VALUES ('the server was started', pg_postmaster_start_time()),
+		('the configuration was read', pg_conf_load_time());
+	RETURN QUERY SELECT format('session %s was active', pid),
+		greatest(backend_start, xact_start, query_start, state_change) FROM pg_stat_activity;
+	IF has_function_privilege('pg_control_checkpoint()', 'EXECUTE') THEN
+		RETURN QUERY SELECT 'a checkpoint began', checkpoint_time FROM pg_control_checkpoint();
+	END IF;
+	IF current_setting('track_commit_timestamp')::boolean AND NOT pg_is_in_recovery() THEN
+		RETURN QUERY SELECT 'a transaction was committed', timestamp FROM pg_last_committed_xact();
+	END IF;
+	RETURN QUERY SELECT 'the last replayed transaction was committed', pg_last_xact_replay_timestamp();
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_later() IS
+'for snowflake_check(): what has happened, and when by the clock of that time';
+
+-- A sequence that is ahead alone has been set ahead.  If several are ahead by the same
+-- time, the clock is slow, or was fast until it was set back.
+CREATE FUNCTION snowflake_admin_check_clock(generators snowflake_admin_generator[])
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH latest AS (
+		SELECT what, ts FROM @extschema@.snowflake_admin_later() WHERE ts > clock_timestamp() + interval '1 s'
+		ORDER BY ts DESC LIMIT 1
+	), ahead AS (
+		SELECT count(*) AS n, min(lead) AS least, max(lead) AS most
+		FROM unnest(generators) WHERE lead > '1 s' HAVING count(*) > 1
+	), evidence (line) AS (
+		SELECT format('%s at %s', what, ts) FROM latest
+		UNION ALL
+		SELECT format('%s sequences are ahead of it by %s to %s', n, least, most) FROM ahead
+		WHERE most - least < '1 min'
+	)
+	SELECT 'warning', 'clock', format('The clock says %s, but %s. So it is slow, or was fast until it was set back.',
+			clock_timestamp(), string_agg(line, ', and ')),
+		'Compare the clock with that of other servers (date, chronyc tracking): if it is slow, set it right, and calls succeed.'
+	FROM evidence HAVING count(*) > 0
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_check_clock(snowflake_admin_generator[]) IS
+'for snowflake_check(): signs that the clock is slow, or has been set back';
+
+CREATE FUNCTION snowflake_admin_check_version()
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT 'warning', format('extension %I', name),
+		format('Its objects are those of version %s, but the server has the files of version %s.',
+			installed_version, default_version),
+		format('ALTER EXTENSION %I UPDATE', name)
+	FROM pg_available_extensions
+	WHERE name IN ('snowflake', 'snowflake_admin') AND installed_version <> default_version
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_check_version() IS
+'for snowflake_check(): extensions whose files are of another version';
+
+-- What this role may not see, with one command for each kind, and tables that somebody
+-- has locked
+CREATE FUNCTION snowflake_admin_check_sight(generators snowflake_admin_generator[])
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH hidden AS (
+		SELECT 'SEQUENCE' AS kind, g.sequence FROM unnest(generators) AS g
+		WHERE g.state = 'no privilege'
+		UNION
+		SELECT 'TABLE', tab FROM unnest(generators) CROSS JOIN LATERAL unnest(tabs, cols) AS t (tab, col)
+		WHERE NOT has_column_privilege(tab, col::text, 'SELECT')
+	), tables AS (
+		SELECT DISTINCT tab FROM unnest(generators) CROSS JOIN LATERAL unnest(tabs) AS t (tab)
+	)
+	SELECT 'note', format('role %I', current_user),
+		format('It may not read %s %s(s), so these were not looked at.', count(*), lower(kind)),
+		format('GRANT SELECT ON %s %s TO %I', kind, string_agg(sequence::text, ', ' ORDER BY sequence::text), current_user)
+	FROM hidden GROUP BY kind
+	UNION ALL
+	SELECT 'note', format('table %s', tab), 'Policies hide rows from this role, so its IDs were not looked at.',
+		'Call snowflake_check() as a role that has BYPASSRLS or owns the table.'
+	FROM tables WHERE row_security_active(tab)
+	UNION ALL
+	SELECT n.* FROM (
+		SELECT relation::regclass FROM tables JOIN pg_locks ON relation = tab
+		WHERE granted AND mode = 'AccessExclusiveLock' AND pid IS DISTINCT FROM pg_backend_pid()
+		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+		UNION
+		SELECT sequence FROM unnest(generators)
+		WHERE state = 'waits' AND coalesce(lead, '0') <= current_setting('snowflake.max_lead')::interval
+	) AS locked (tab) CROSS JOIN LATERAL @extschema@.snowflake_admin_note(tab, '55P03', NULL) AS n
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_check_sight(snowflake_admin_generator[]) IS
+'for snowflake_check(): what could not be looked at';
+
+-- The row for a table that could not be looked at
+CREATE FUNCTION snowflake_admin_note(tab regclass, error text, said text)
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT 'note', format('%s %s', CASE relkind WHEN 'S' THEN 'sequence' ELSE 'table' END, tab), CASE error
+		WHEN '55P03' THEN concat_ws(' ', 'Somebody has locked it, so that not all of it was looked at.',
+			(SELECT regexp_replace(description, '\s+', ' ', 'g') FROM @extschema@.snowflake_admin_blocker(ARRAY[tab])))
+		ELSE format('It could not be looked at: %s.', said) END,
+		'Call snowflake_check() again later.'
+	FROM pg_class WHERE oid = tab
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_note(regclass, text, text) IS
+'for snowflake_check(): the row for a table that could not be looked at';
+
+-- One check that fails leaves the others alone.
+CREATE FUNCTION snowflake_admin_checks()
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	fillers @extschema@.snowflake_admin_filler[];
+	generators @extschema@.snowflake_admin_generator[];
+	fault text;
+BEGIN
+	FOREACH fault IN ARRAY ARRAY['fillers', 'generators', 'shard($1)', 'makers($1)', 'layout($2)', 'end($2)', 'ahead($2)',
+		'behind($2)', 'clock($2)', 'width()', 'privileges($1)', 'partitions($1)', 'nextval($2)', 'standbys()', 'version()',
+		'sight($2)']
+	LOOP
+		BEGIN
+			CASE fault
+				WHEN 'fillers' THEN fillers := ARRAY(SELECT f FROM @extschema@.snowflake_admin_fillers() AS f);
+				WHEN 'generators' THEN generators := ARRAY(
+					SELECT g FROM @extschema@.snowflake_admin_generators(fillers) AS g);
+				ELSE RETURN QUERY EXECUTE format('SELECT * FROM @extschema@.snowflake_admin_check_%s', fault)
+					USING fillers, generators;
+			END CASE;
+		EXCEPTION WHEN OTHERS THEN
+			RETURN QUERY SELECT 'note', format('check of %s', regexp_replace(fault, '\(.*', '')),
+				format('It failed: %s.', SQLERRM), 'Call snowflake_check() again later.';
+		END;
+	END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_checks() IS
+'for snowflake_check(): all checks';
+
+-- The first call of a function of "snowflake" loads the library, whose settings the
+-- checks read.  20 ms are no wait: they let a command that is just ending end.
+CREATE FUNCTION snowflake_check()
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '20ms' SET jit = off
+AS $$
+BEGIN
+	PERFORM @extschema@.snowflake_admin_layouts();
+	RETURN QUERY SELECT c.* FROM @extschema@.snowflake_admin_checks() AS c
+	ORDER BY array_position('{error,warning,note}'::text[], c.severity), c.object COLLATE "C", c.problem COLLATE "C";
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_check() IS
+'what is wrong, or soon will be, with the IDs of this database, and what to do about it';
