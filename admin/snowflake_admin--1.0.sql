@@ -4530,7 +4530,8 @@ AS $$
 			'as "When a layout ends" in doc/layouts.md says.',
 			coalesce(array_to_string(tabs, ', '), 'its programs'))
 	FROM unnest(generators)
-	WHERE expires < clock_timestamp() + interval '1 year' AND (tabs IS NOT NULL OR last_timestamp IS NOT NULL)
+	WHERE expires < clock_timestamp() + interval '1 year'
+		AND (tabs IS NOT NULL OR last_timestamp > clock_timestamp() - interval '30 days')
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_check_end(snowflake_admin_generator[]) IS
@@ -4905,7 +4906,8 @@ BEGIN
 	RETURN QUERY VALUES ('the server was started', pg_postmaster_start_time()),
 		('the configuration was read', pg_conf_load_time());
 	RETURN QUERY SELECT format('session %s was active', pid),
-		greatest(backend_start, xact_start, query_start, state_change) FROM pg_stat_activity;
+		greatest(backend_start, xact_start, query_start, state_change) FROM pg_stat_activity
+		WHERE backend_type = 'client backend';
 	IF has_function_privilege('pg_control_checkpoint()', 'EXECUTE') THEN
 		RETURN QUERY SELECT 'a checkpoint began', checkpoint_time FROM pg_control_checkpoint();
 	END IF;
@@ -4953,9 +4955,15 @@ AS $$
 	SELECT 'warning', format('extension %I', name),
 		format('Its objects are those of version %s, but the server has the files of version %s.',
 			installed_version, default_version),
-		format('ALTER EXTENSION %I UPDATE', name)
-	FROM pg_available_extensions
+		CASE WHEN can_update THEN format('ALTER EXTENSION %I UPDATE', name)
+			ELSE format('Install the files of version %s on this server.', installed_version) END
+	FROM pg_available_extensions AS e CROSS JOIN LATERAL (SELECT
+		EXISTS (SELECT FROM pg_extension_update_paths(e.name)
+			WHERE source = installed_version AND target = default_version AND path IS NOT NULL),
+		EXISTS (SELECT FROM pg_available_extension_versions AS v
+			WHERE v.name = e.name AND v.version = installed_version)) AS files (can_update, are_there)
 	WHERE name IN ('snowflake', 'snowflake_admin') AND installed_version <> default_version
+		AND (can_update OR NOT are_there)
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_check_version() IS

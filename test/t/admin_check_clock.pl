@@ -1,0 +1,148 @@
+# What snowflake_check() says when the clock was fast, is slow, or has come close to
+# the end of a layout.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+
+my $node = server_with_clock('check', '@2026-11-20 12:00:00', "track_commit_timestamp = on\nautovacuum = off");
+
+my $database;
+
+sub value { my ($query) = @_; return $node->safe_psql($database, $query) }
+
+sub new_database
+{
+	($database) = @_;
+	$node->safe_psql('postgres', "CREATE DATABASE $database");
+	value(q{
+		CREATE EXTENSION snowflake_admin CASCADE;
+		SELECT snowflake_set_shard(5);
+		CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), title text);
+		CREATE TABLE notes (id bigint PRIMARY KEY DEFAULT next_id(), photo_id bigint REFERENCES photos)});
+	return;
+}
+
+# The rows of the check.  What a clock has noted stays in the future until the clock
+# gets there, so rows of the clock are left out unless they are asked for.
+sub rows
+{
+	my ($columns, $condition) = @_;
+	$condition //= q{object <> 'clock'};
+	return value("SELECT concat_ws('|', $columns) FROM snowflake_check() WHERE $condition");
+}
+
+my $insert = 'INSERT INTO photos (title) VALUES ($$made$$)';
+
+# --- a clock that was three hours fast ------------------------------------------------
+
+new_database('fast');
+# initdb had the true clock, and its checkpoint is on record.
+value("CREATE INDEX ON notes (photo_id); CHECKPOINT; $insert");
+is(rows('object', 'true'), '', 'nothing is wrong while the clock is right');
+set_clock($node, '@2026-11-20 15:00:00');
+value("$insert; $insert; INSERT INTO notes (photo_id) SELECT max(id) FROM photos; CHECKPOINT");
+is(rows('object', 'true'), '', '... or fast, which nobody can know');
+set_clock($node, '@2026-11-20 12:00:10');
+like(rows('severity, object, problem'),
+	qr/\Aerror\|sequence public.next_id_seq\|It is 02:59:.* ahead of the clock: .* fails until 2026-11-20 1[45]:.*3 future-dated IDs of its shard are in its tables, the latest of 2026-11-20 15:00:0/,
+	'after the clock was fast, future-dated IDs are counted');
+like(rows('severity, problem, remedy', q{object = 'clock'}),
+	qr/\Awarning\|The clock says 2026-11-20 12:00:1.*, but .* at 2026-11-20 15:00:0.* So it is slow, or was fast until it was set back\.\|Compare the clock/,
+	'... and what the server has noted shows that the clock was another');
+my $remedy = rows('remedy') =~ s/\.\.\./6/r;
+like($remedy, qr/^SELECT public.snowflake_set_shard\(6\); .*ALTER SEQUENCE public.next_id_seq RESTART; COMMIT$/, '... and the way out is another shard');
+value($remedy);
+value($insert);
+is(value(q{SELECT snowflake_shard(id), snowflake_timestamp(id) < '2026-11-20 13:00Z' FROM photos WHERE id < snowflake_min_id('2026-11-20 13:00Z') ORDER BY id DESC LIMIT 1}),
+	'6|t', 'new rows have it, and the right time');
+is(rows('object'), '', '... and then no sequence is wrong');
+value(q{CALL snowflake_renumber('photos', 5, since => now() + interval '1 s')});
+value(q{CALL snowflake_renumber('notes', 5, since => now() + interval '1 s')});
+is(value(q{SELECT count(*), count(*) FILTER (WHERE id > snowflake_max_id(now())), (SELECT count(*) FROM notes JOIN photos ON photos.id = photo_id) FROM photos}),
+	'4|0|1', 'rows with IDs of the future can get others after that');
+set_clock($node, '@2026-11-20 15:00:20');
+is(rows('object', 'true'), '', 'nothing is wrong when the clock has passed the IDs');
+
+# --- nobody has future-dated IDs --------------------------------------------------------
+
+new_database('failed');
+value("$insert; ALTER TABLE photos ADD CHECK (id < snowflake_min_id('2026-11-20 16:00Z'))");
+set_clock($node, '@2026-11-20 19:00:00');
+isnt($node->psql($database, $insert), 0, 'an INSERT fails while the clock is fast');
+set_clock($node, '@2026-11-20 15:00:30');
+like(rows('severity, problem'), qr/^error\|It is 03:59:.*No row of .*notes, .*photos has an ID of its shard that is future-dated/,
+	'its ID is in no row');
+value(rows('remedy'));
+is(rows('object'), '', 'the sequence can be set back');
+is($node->psql($database, $insert), 0, '... and rows can be inserted');
+
+# --- a few minutes -------------------------------------------------------------------------
+
+new_database('minutes');
+set_clock($node, '@2026-11-20 19:05:00');
+value($insert);
+set_clock($node, '@2026-11-20 19:00:30');
+like(rows('severity, problem, remedy'), qr/^error\|It is 00:04:.*1 future-dated IDs.*\|Wait until 2026-11-20 19:04:5\d\+00\.$/,
+	'minutes can be waited for');
+my ($time) = rows('remedy') =~ /until (.*)\+00/;
+set_clock($node, "\@$time");
+is($node->psql($database, $insert), 0, 'calls succeed at that time');
+set_clock($node, '@2026-11-20 19:05:02');
+is(rows('object', 'true'), '', '... and soon nothing is wrong');
+
+# --- max_lead has been raised ------------------------------------------------------------------
+
+set_clock($node, '@2026-11-20 20:05:00');
+value($insert);
+set_clock($node, '@2026-11-20 19:06:00');
+value(q{LOAD 'snowflake'; ALTER DATABASE minutes SET snowflake.max_lead = '2h'});
+like(rows('severity, problem, remedy'), qr/^warning\|.*makes IDs of the future, as max_lead is 2h\..*\|Wait until 2026-11-20 20:05:0\d/,
+	'with a raised max_lead, a sequence that is ahead is a warning');
+value(q{ALTER DATABASE minutes RESET snowflake.max_lead});
+
+# --- several sequences at once -----------------------------------------------------------------
+
+set_clock($node, '@2026-11-21 12:00:00');
+new_database('several');
+$node->restart;
+value(q{
+	CREATE SEQUENCE tweets_id_seq;
+	SELECT snowflake_alter_sequence('tweets_id_seq', 'twitter');
+	CREATE TABLE tweets (id bigint PRIMARY KEY DEFAULT next_id(snowflake_shard(), 'tweets_id_seq'))});
+is(rows('object', 'true'), '', 'nothing is wrong with two sequences');
+value(q{
+	SELECT setval('next_id_seq', (snowflake_min_id(now() + interval '2 hours') >> 23) * 1024),
+		setval('tweets_id_seq', (snowflake_min_id(now() + interval '2 hours', 'twitter') >> 22) * 4096)});
+like(rows('problem', q{object = 'clock'}), qr/2 sequences are ahead of it by 0[12]:.* to 0[12]:/,
+	'sequences that are ahead by the same time are a sign of the clock');
+value(rows('remedy', q{object = 'sequence public.tweets_id_seq'}));
+is(rows('object', 'true'), 'sequence public.next_id_seq', '... and one of them alone is not');
+value(rows('remedy'));
+is(rows('object', 'true'), '', '... and each can be set back');
+
+# --- the end of a layout --------------------------------------------------------------------------
+
+SKIP:
+{
+	skip 'the clock cannot be set that far', 4 unless far_future($node);
+	value(q{CREATE SEQUENCE notes_id_seq;
+		SELECT snowflake_alter_sequence('notes_id_seq');
+		ALTER TABLE notes ALTER id SET DEFAULT next_id(7, 'notes_id_seq')});
+	set_clock($node, '@2045-06-20 00:00:00');
+	value('INSERT INTO tweets DEFAULT VALUES');
+	is(rows('object', 'true'), '', 'nothing is wrong more than a year before a layout ends');
+	set_clock($node, '@2045-07-01 00:00:00');
+	my $ends = qr/\|Its layout instagram ends on 2046-06-27 17:00:49.496\+00\.\|Before that, let another sequence .* make the IDs of/;
+	like(rows('severity, object, problem, remedy'),
+		qr/\Awarning\|sequence public.next_id_seq$ends .*photos.*\nwarning\|sequence public.notes_id_seq$ends .*notes, as/, '... but in the last year');
+	set_clock($node, '@2046-07-01 00:00:00');
+	like(rows('severity, problem'), qr/\Aerror\|Its layout instagram ended on .*\nerror\|Its layout instagram ended/, '... and after it');
+	value(q{ALTER TABLE notes ALTER id DROP DEFAULT; ALTER TABLE photos ALTER id SET DEFAULT next_id(snowflake_shard(), 'tweets_id_seq')});
+	is(rows('object', 'true'), '', '... until other sequences make the IDs');
+}
+
+$node->stop;
+done_testing();
