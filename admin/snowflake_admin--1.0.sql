@@ -4500,11 +4500,11 @@ AS $$
 				'Its MAXVALUE %s is no layout''s, so that next_id() refuses it. A schema tool may have changed that.', seqmax)
 			ELSE 'Its parameters are not those of its layout, so that next_id() refuses it.' END,
 		CASE WHEN relpersistence = 'u' THEN format('ALTER SEQUENCE %s SET LOGGED', g.sequence)
-			WHEN g.layout IS NOT NULL OR l.name IS NOT NULL AND v.last < 1::bigint << 40
+			WHEN g.layout IS NOT NULL OR v.last < 1::bigint << 40
 			THEN format('SELECT %s.snowflake_alter_sequence(%L, %L)',
-				@extschema@.snowflake_admin_schema(), g.sequence, coalesce(g.layout, l.name))
-			ELSE coalesce(format('ALTER SEQUENCE %s MAXVALUE %s', g.sequence, l.max_value),
-				'Give it the MAXVALUE of its layout, which snowflake_layouts() lists.') END
+				@extschema@.snowflake_admin_schema(), g.sequence, coalesce(g.layout, l.name, 'instagram'))
+			WHEN l.max_value IS NOT NULL THEN format('ALTER SEQUENCE %s MAXVALUE %s', g.sequence, l.max_value)
+			ELSE 'Give it the MAXVALUE of its layout, which snowflake_layouts() lists.' END
 	FROM unnest(generators) AS g
 	JOIN pg_class ON oid = g.sequence JOIN pg_sequence ON seqrelid = oid
 	CROSS JOIN LATERAL (SELECT coalesce(@extschema@.snowflake_admin_last_value(g.sequence), 0)) AS v (last)
