@@ -3457,12 +3457,14 @@ BEGIN
 			WHERE refclassid = 'pg_proc'::regclass AND proname = 'next_id'
 				AND (classid, objid) IN (('pg_attrdef'::regclass, d.oid), ('pg_type'::regclass, t.oid))) AS c
 		CROSS JOIN LATERAL (
-			SELECT min(refobjid) AS sequence FROM pg_depend JOIN pg_class ON pg_class.oid = refobjid AND relkind = 'S'
+			SELECT min(refobjid) AS sequence
+			FROM pg_depend JOIN pg_class ON pg_class.oid = refobjid AND relkind = 'S'
 			WHERE refclassid = 'pg_class'::regclass
 				AND (classid, objid) IN (('pg_attrdef'::regclass, d.oid), ('pg_type'::regclass, t.oid))) AS s
-		WHERE attrelid = tab AND attnum > 0 AND NOT attisdropped AND attgenerated = '' AND i.is_unique AND i.is_first
-			AND (coalesce(nullif(t.typbasetype, 0), t.oid) = 'bigint'::regtype OR coalesce(nullif(t.typbasetype, 0), t.oid)
-				= to_regtype(@extschema@.snowflake_admin_schema() || '.snowflake'))) AS found
+		WHERE attrelid = tab AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
+			AND i.is_unique AND i.is_first
+			AND coalesce(nullif(t.typbasetype, 0), t.oid) IN ('bigint'::regtype,
+				to_regtype(@extschema@.snowflake_admin_schema() || '.snowflake'))) AS found
 	ORDER BY found.calls DESC, found.is_primary DESC, found.attnum LIMIT 1;
 	layout := substring(made_by FROM '''([^'']*)''::[^'']*snowflake_layout');
 	IF layout IS NULL AND sequence IS NOT NULL THEN
@@ -3486,8 +3488,8 @@ RETURNS TABLE (rel regclass, name name, only_rel text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH RECURSIVE reference AS (
-		SELECT coalesce(pg_partition_root(confrelid), confrelid::regclass) AS parent, p.attname AS parent_name,
-			conrelid::regclass AS child, c.attname AS child_name
+		SELECT coalesce(pg_partition_root(confrelid), confrelid::regclass) AS parent,
+			p.attname AS parent_name, conrelid::regclass AS child, c.attname AS child_name
 		FROM pg_constraint CROSS JOIN unnest(conkey, confkey) AS u (child_number, parent_number)
 		JOIN pg_attribute AS p ON p.attrelid = confrelid AND p.attnum = parent_number
 		JOIN pg_attribute AS c ON c.attrelid = conrelid AND c.attnum = child_number
@@ -3512,7 +3514,8 @@ AS $$
 DECLARE
 	bad record;
 BEGIN
-	SELECT f.rel, f.name, a.attgenerated <> '' OR a.attidentity = 'a' AS generated, c.relispartition, c.relkind,
+	SELECT f.rel, f.name, c.relispartition, c.relkind,
+		a.attgenerated <> '' OR a.attidentity = 'a' AS generated,
 		has_table_privilege(f.rel, 'SELECT') AND has_table_privilege(f.rel, 'UPDATE') AS allowed
 	INTO bad
 	FROM @extschema@.snowflake_admin_renumber_columns(tab, col) AS f
@@ -3529,7 +3532,8 @@ BEGIN
 	ELSIF NOT bad.allowed THEN
 		RAISE insufficient_privilege USING
 			MESSAGE = format('permission denied for table %s', bad.rel),
-			HINT = format('Its column "%s" holds IDs that would change, which needs SELECT and UPDATE.', bad.name);
+			HINT = format('SELECT and UPDATE are needed, as its column "%s" holds IDs that would change.',
+				bad.name);
 	ELSIF bad.relispartition THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('%s is a partition', bad.rel),
@@ -3537,11 +3541,13 @@ BEGIN
 				ELSE 'Its foreign key must be one of %s.' END, pg_partition_root(bad.rel));
 	ELSIF bad.generated THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('column "%s" of table %s refers to the IDs, and is generated', bad.name, bad.rel),
+			MESSAGE = format('column "%s" of table %s refers to the IDs, and is generated',
+				bad.name, bad.rel),
 			HINT = 'Drop its foreign key, and make the column anew afterwards.';
 	END IF;
 	RAISE object_not_in_prerequisite_state USING
-		MESSAGE = format('column "%s" of table %s holds IDs that would change, and has no index', bad.name, bad.rel),
+		MESSAGE = format('column "%s" of table %s holds IDs that would change, and has no index',
+			bad.name, bad.rel),
 		HINT = format('Create an index that begins with it: CREATE INDEX %s ON %s (%I)',
 			CASE WHEN bad.relkind = 'p' THEN '' ELSE 'CONCURRENTLY' END, bad.rel, bad.name);
 END
@@ -3563,7 +3569,8 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
 	IF tab IS NULL OR shard IS NULL THEN
-		RAISE null_value_not_allowed USING MESSAGE = CASE WHEN tab IS NULL THEN 'table cannot be NULL' ELSE 'shard cannot be NULL' END;
+		RAISE null_value_not_allowed USING
+			MESSAGE = CASE WHEN tab IS NULL THEN 'table cannot be NULL' ELSE 'shard cannot be NULL' END;
 	ELSIF NOT EXISTS (SELECT FROM pg_class WHERE oid = tab AND relkind IN ('r', 'p')) THEN
 		RAISE wrong_object_type USING MESSAGE = format('%s is not a table', tab);
 	ELSIF new_shard = shard THEN
@@ -3571,19 +3578,22 @@ BEGIN
 			MESSAGE = format('new shard %s is the old one', new_shard),
 			HINT = 'Give a shard that nobody has ever used, or none for IDs of the present.';
 	ELSIF coalesce(batch, 0) < 1 THEN
-		RAISE invalid_parameter_value USING MESSAGE = format('batch %s is not positive', coalesce(batch::text, 'NULL'));
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('batch %s is not positive', coalesce(batch::text, 'NULL'));
 	ELSIF since >= until THEN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('no ID is from %s on and before %s', since, until);
 	ELSIF new_shard IS NULL AND least(since, until) <= now() THEN
 		RAISE invalid_parameter_value USING
-			MESSAGE = format('without new_shard, only rows dated in the future get new IDs, but %s is past', least(since, until)),
-			HINT = 'Give new_shard for new IDs that keep their time, or leave the times out for all rows dated in the future.';
+			MESSAGE = format('without new_shard, only future-dated rows get new IDs, but %s is past',
+				least(since, until)),
+			HINT = 'Give new_shard for IDs that keep their time, or leave the times out for all future-dated rows.';
 	END IF;
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_renumber_require_arguments(regclass, bigint, bigint, timestamptz, timestamptz, integer) IS
+COMMENT ON FUNCTION snowflake_admin_renumber_require_arguments(
+	regclass, bigint, bigint, timestamptz, timestamptz, integer) IS
 'for snowflake_renumber(): raise an error if its arguments make no sense';
 
 -- The table that keeps old and new IDs, and the command that creates it, unless it
@@ -3609,12 +3619,15 @@ BEGIN
 	SELECT name INTO sender FROM (
 		SELECT format('publication %I', pubname) FROM pg_publication WHERE puballtables
 		UNION ALL
-		SELECT format('publication %I', pubname) FROM pg_publication JOIN pg_publication_namespace ON pnpubid = pg_publication.oid
+		SELECT format('publication %I', pubname)
+		FROM pg_publication JOIN pg_publication_namespace ON pnpubid = pg_publication.oid
 		WHERE pnnspid = (SELECT oid FROM pg_namespace WHERE nspname = place)
 		UNION ALL
 		SELECT format('replication slot %I', slot_name) FROM pg_replication_slots
-		WHERE slot_type = 'logical' AND database = current_database() AND plugin <> 'pgoutput') AS s (name) LIMIT 1;
-	SELECT relkind, relpersistence, array_agg(format('%s %s', attname, atttypid::regtype) ORDER BY attnum) AS columns
+		WHERE slot_type = 'logical' AND database = current_database() AND plugin <> 'pgoutput') AS s (name)
+	LIMIT 1;
+	SELECT relkind, relpersistence,
+		array_agg(format('%s %s', attname, atttypid::regtype) ORDER BY attnum) AS columns
 	INTO present
 	FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
 	WHERE relname = short AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = place)
@@ -3653,9 +3666,11 @@ AS $$
 			format('(SELECT l.new FROM %s AS l WHERE l.old OPERATOR(pg_catalog.=) t.%I)', list, name) AS new
 		FROM @extschema@.snowflake_admin_renumber_columns(tab, col)),
 	changes AS (
-		SELECT row_number() OVER (ORDER BY rel <> tab, rel::text) AS n, format('UPDATE %s AS t SET %s WHERE %s%s', only_rel,
+		SELECT row_number() OVER (ORDER BY rel <> tab, rel::text) AS n,
+			format('UPDATE %s AS t SET %s WHERE %s%s', only_rel,
 			string_agg(format(CASE WHEN alone THEN '%1$I = %2$s'
-				ELSE '%1$I = CASE WHEN t.%1$I OPERATOR(pg_catalog.=) ANY ($1) THEN %2$s ELSE t.%1$I END' END, name, new), ', ' ORDER BY name),
+				ELSE '%1$I = CASE WHEN t.%1$I OPERATOR(pg_catalog.=) ANY ($1) THEN %2$s ELSE t.%1$I END' END,
+				name, new), ', ' ORDER BY name),
 			string_agg(format('t.%I OPERATOR(pg_catalog.=) ANY ($1)', name), ' OR ' ORDER BY name),
 			CASE WHEN rel = tab THEN format(' RETURNING t.%I AS id', col) ELSE '' END) AS command
 		FROM found GROUP BY rel, only_rel)
@@ -3685,14 +3700,15 @@ BEGIN
 	IF col IS NULL THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s has no column of IDs', tab),
-			DETAIL = 'It must be of type bigint or snowflake, be in a primary key or unique index, and an index must begin with it.';
+			DETAIL = 'It would be a bigint or snowflake in a unique index, and the first column of an index.';
 	ELSIF rivals > 1 THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s has %s columns that could be the one with the IDs', tab, rivals),
 			HINT = 'Make one of them the primary key.';
 	ELSIF made_by ~ '\mnextval\(' THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('column "%s" of table %s gets its numbers from nextval(), not from next_id()', col, tab),
+			MESSAGE = format('column "%s" of table %s gets its numbers from nextval(), not from next_id()',
+				col, tab),
 			HINT = 'Such numbers have no shard and no time.';
 	ELSIF new_shard IS NULL AND made_by IS NULL THEN
 		RAISE object_not_in_prerequisite_state USING
@@ -3717,7 +3733,8 @@ RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT CASE WHEN new_shard IS NULL THEN made_by
-		ELSE format('%1$s.snowflake_id(%1$s.snowflake_timestamp(%2$s, %3$s), %4$s, %1$s.snowflake_sequence_number(%2$s, %3$s), %3$s)',
+		ELSE format('%1$s.snowflake_id(%1$s.snowflake_timestamp(%2$s, %3$s), %4$s,'
+			' %1$s.snowflake_sequence_number(%2$s, %3$s), %3$s)',
 			@extschema@.snowflake_admin_schema(), old, layout, new_shard) END
 $$;
 
@@ -3731,7 +3748,7 @@ COMMENT ON FUNCTION snowflake_admin_renumber_expression(text, bigint, text, text
 --	take	lock up to $3 such rows that nobody else has locked, and return their IDs
 --	make	new IDs for the old ones, $1
 --	change	change old IDs, $1, to new ones, $2
---	present	the largest ID that is not dated in the future
+--	present	the largest ID that is not future-dated
 CREATE FUNCTION snowflake_admin_renumber_plan(
 	tab regclass,
 	shard bigint,
@@ -3756,12 +3773,14 @@ BEGIN
 	FROM @extschema@.snowflake_admin_renumber_columns(tab, col) AS c;
 	relations := tab || array_remove(relations, tab);
 
-	rows_of_shard := format('FROM %1$s AS t WHERE t.%2$I > $1 AND t.%2$I <= $2 AND %3$s.snowflake_shard(t.%2$I, %4$s) = %5$s',
+	rows_of_shard := format('FROM %1$s AS t WHERE t.%2$I > $1 AND t.%2$I <= $2'
+		' AND %3$s.snowflake_shard(t.%2$I, %4$s) = %5$s',
 		source, col, own, layout, shard);
-	expression := @extschema@.snowflake_admin_renumber_expression(format('t.%I', col), new_shard, made_by, layout);
+	expression := @extschema@.snowflake_admin_renumber_expression(
+		format('t.%I', col), new_shard, made_by, layout);
 	find := format('SELECT min(t.%I) %s', col, rows_of_shard);
-	take := format('SELECT array_agg(id) FROM (SELECT t.%I::bigint AS id %s ORDER BY t.%1$I LIMIT $3 FOR UPDATE SKIP LOCKED) AS t',
-		col, rows_of_shard);
+	take := format('SELECT array_agg(id) FROM (SELECT t.%I::bigint AS id %s'
+		' ORDER BY t.%1$I LIMIT $3 FOR UPDATE SKIP LOCKED) AS t', col, rows_of_shard);
 	make := format('SELECT ARRAY(SELECT %s FROM unnest($1) WITH ORDINALITY AS u (old, n) ORDER BY n)',
 		@extschema@.snowflake_admin_renumber_expression('old', new_shard, made_by, layout));
 	change := @extschema@.snowflake_admin_renumber_change(tab, col, list);
@@ -3791,26 +3810,30 @@ BEGIN
 	-- snowflake_id() knows which shards a layout has.
 	EXECUTE format('SELECT count(%s.snowflake_id(now(), s, 0, %s)) FROM unnest($1) AS s', own, plan.layout)
 	USING ARRAY[shard, new_shard];
-	EXECUTE format('SELECT greatest(0, %1$s.snowflake_min_id($1, %2$s) - 1), coalesce(%1$s.snowflake_min_id($2, %2$s) - 1, $3)',
-		own, plan.layout) INTO lowest, highest USING since, until, 9223372036854775807;
+	EXECUTE format('SELECT greatest(0, %1$s.snowflake_min_id($1, %2$s) - 1),
+			coalesce(%1$s.snowflake_min_id($2, %2$s) - 1, $3)', own, plan.layout)
+	INTO lowest, highest USING since, until, 9223372036854775807;
 	IF new_shard IS NULL THEN
 		EXECUTE plan.present INTO last;
 		lowest := greatest(lowest, last);
 	END IF;
-	EXECUTE format('SELECT max(t.%I) FROM %s AS t WHERE t.%1$I <= $1', plan.col, plan.source) INTO last USING highest;
+	EXECUTE format('SELECT max(t.%I) FROM %s AS t WHERE t.%1$I <= $1', plan.col, plan.source)
+	INTO last USING highest;
 	EXECUTE format('SELECT count(*), min(n.%1$I) FROM %2$s AS t LEFT JOIN %2$s AS n ON n.%1$I = %3$s
 			WHERE t.%1$I > $1 AND t.%1$I <= $2 AND %4$s.snowflake_shard(t.%1$I, %5$s) = $3',
-		plan.col, plan.source, CASE WHEN new_shard IS NULL THEN 'NULL' ELSE plan.expression END, own, plan.layout)
+		plan.col, plan.source, CASE WHEN new_shard IS NULL THEN 'NULL' ELSE plan.expression END,
+		own, plan.layout)
 	INTO total, taken USING lowest, last, shard;
 	IF taken IS NOT NULL THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s has a row with an ID that another row would get: %s', tab, taken),
-			HINT = format('Shard %s has been used at these times. Give a shard that nobody has ever used.', new_shard);
+			HINT = format('Shard %s was used at these times. Give one that nobody has ever used.', new_shard);
 	END IF;
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_renumber_look(regclass, record, bigint, bigint, timestamptz, timestamptz) IS
+COMMENT ON FUNCTION snowflake_admin_renumber_look(
+	regclass, record, bigint, bigint, timestamptz, timestamptz) IS
 'for snowflake_renumber(): count the rows, and see that their new IDs are free';
 
 -- Raise an error if new IDs of the present are dated in the future themselves
@@ -3821,8 +3844,8 @@ AS $$
 BEGIN
 	IF EXISTS (SELECT FROM unnest(new_ids) AS u (new) WHERE new > present) THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('the default of table %s makes IDs dated in the future, too', tab),
-			HINT = 'See SELECT * FROM snowflake_check(). Renumber the rows when the table gets IDs of the present again.';
+			MESSAGE = format('the default of table %s makes future-dated IDs, too', tab),
+			HINT = 'SELECT * FROM snowflake_check() shows how the table gets IDs of the present again.';
 	END IF;
 END
 $$;
@@ -3905,7 +3928,8 @@ BEGIN
 			EXECUTE plan.present INTO present;
 			PERFORM @extschema@.snowflake_admin_renumber_require_present(plan.relations[1], new_ids, present);
 		END IF;
-		EXECUTE format('INSERT INTO %s AS l SELECT DISTINCT ON (old) old, new FROM unnest($1, $2) AS u (old, new)
+		EXECUTE format('INSERT INTO %s AS l
+			SELECT DISTINCT ON (old) old, new FROM unnest($1, $2) AS u (old, new)
 			ON CONFLICT (old) DO UPDATE SET new = excluded.new', plan.list) USING old_ids, new_ids;
 		-- From here on, no name is looked up but those of triggers and the like.
 		PERFORM set_config('search_path', callers_path, true);
@@ -3914,7 +3938,8 @@ BEGIN
 		PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 		IF changed < cardinality(old_ids) THEN
 			RAISE object_not_in_prerequisite_state USING
-				MESSAGE = format('%s of %s rows kept their IDs', cardinality(old_ids) - changed, cardinality(old_ids)),
+				MESSAGE = format('%s of %s rows kept their IDs',
+					cardinality(old_ids) - changed, cardinality(old_ids)),
 				HINT = format('A trigger or a rule of %s must have prevented the UPDATE.', plan.relations[1]);
 		END IF;
 		done := cardinality(old_ids);
@@ -3943,7 +3968,8 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
 	IF plan.create_list IS NOT NULL AND plan.sender IS NOT NULL THEN
-		RAISE NOTICE '% is unlogged, because % would send it otherwise; a crash of the server empties it', plan.list, plan.sender;
+		RAISE NOTICE '% is unlogged, because % would send it otherwise; a crash of the server empties it',
+			plan.list, plan.sender;
 	END IF;
 	IF plan.create_list IS NOT NULL THEN
 		PERFORM @extschema@.snowflake_admin_run(ARRAY[plan.create_list], '{}', tries, dry_run);
@@ -3972,14 +3998,17 @@ DECLARE
 	present bigint;
 BEGIN
 	EXECUTE plan.present INTO present;
-	EXECUTE plan.find INTO next_id USING CASE WHEN future THEN greatest(lowest, present) ELSE lowest END, last;
+	EXECUTE plan.find INTO next_id
+	USING CASE WHEN future THEN greatest(lowest, present) ELSE lowest END, last;
 	IF next_id IS NOT NULL AND idle >= tries THEN
 		SELECT * INTO blocker FROM @extschema@.snowflake_admin_blocker(plan.relations);
 		RAISE lock_not_available USING
-			MESSAGE = format('could not renumber all rows of %s in %s tries, such as %s', plan.relations[1], tries, next_id),
+			MESSAGE = format('could not renumber all rows of %s in %s tries, such as %s',
+				plan.relations[1], tries, next_id),
 			DETAIL = concat_ws(' ', 'The last error was: ' || trouble || '.', blocker.description),
-			HINT = CASE WHEN blocker.pid IS NULL THEN 'Call it again, perhaps with more tries. It goes on with the rows that are left.'
-				ELSE format('Call it again when that transaction has ended. SELECT pg_terminate_backend(%s) would end its session.', blocker.pid) END;
+			HINT = CASE WHEN blocker.pid IS NULL THEN 'Call it again for the rest, perhaps with more tries.'
+				ELSE format('Call it again when that transaction has ended.'
+					' SELECT pg_terminate_backend(%s) would end its session.', blocker.pid) END;
 	ELSIF next_id IS NOT NULL AND idle > 0 THEN
 		PERFORM pg_sleep(least(0.05 * idle * (0.5 + random()), 2));
 	END IF;
@@ -3991,7 +4020,12 @@ COMMENT ON FUNCTION snowflake_admin_renumber_pause(record, bigint, bigint, boole
 'for snowflake_renumber(): wait for rows that others hold';
 
 -- What the procedure says at its end
-CREATE FUNCTION snowflake_admin_renumber_end(plan record, shard bigint, done bigint, last bigint, highest bigint)
+CREATE FUNCTION snowflake_admin_renumber_end(
+	plan record,
+	shard bigint,
+	done bigint,
+	last bigint,
+	highest bigint)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
@@ -4024,7 +4058,7 @@ CREATE PROCEDURE snowflake_renumber(
 	since timestamptz DEFAULT NULL,
 	until timestamptz DEFAULT NULL,
 	layout snowflake_layout DEFAULT NULL,
-	batch integer DEFAULT 1000,
+	batch integer DEFAULT 500,
 	dry_run boolean DEFAULT false,
 	tries integer DEFAULT 30)
 LANGUAGE plpgsql
@@ -4044,10 +4078,12 @@ BEGIN
 	callers_path := pg_catalog.current_setting('search_path');
 	SET LOCAL search_path = pg_catalog, pg_temp;
 	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_renumber()');
-	PERFORM @extschema@.snowflake_admin_renumber_require_arguments(tab, shard, new_shard, since, until, batch);
+	PERFORM @extschema@.snowflake_admin_renumber_require_arguments(
+		tab, shard, new_shard, since, until, batch);
 	PERFORM @extschema@.snowflake_admin_renumber_lock(tab, true);
 	SELECT * INTO plan FROM @extschema@.snowflake_admin_renumber_plan(tab, shard, new_shard, layout::text);
-	SELECT * INTO look FROM @extschema@.snowflake_admin_renumber_look(tab, plan, shard, new_shard, since, until);
+	SELECT * INTO look FROM @extschema@.snowflake_admin_renumber_look(
+		tab, plan, shard, new_shard, since, until);
 	IF look.total > 0 THEN
 		PERFORM @extschema@.snowflake_admin_renumber_begin(plan, look.total, tries, dry_run);
 	END IF;
@@ -4065,7 +4101,8 @@ BEGIN
 		SET LOCAL search_path = pg_catalog, pg_temp;
 		SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 		PERFORM @extschema@.snowflake_admin_renumber_lock(tab, false);
-		reported := @extschema@.snowflake_admin_progress(format('renumbering %s', tab), done, look.total, begun, reported);
+		reported := @extschema@.snowflake_admin_progress(
+			format('renumbering %s', tab), done, look.total, begun, reported);
 		PERFORM @extschema@.snowflake_admin_run('{}', plan.relations, tries, false, 'ROW EXCLUSIVE');
 		SELECT * INTO step FROM @extschema@.snowflake_admin_renumber_batch(
 			plan, callers_path, new_shard IS NULL, batch, look.last, step.after, step.size);
@@ -4074,6 +4111,7 @@ BEGIN
 		IF step.after IS NULL THEN
 			COMMIT;
 			SET LOCAL search_path = pg_catalog, pg_temp;
+			PERFORM @extschema@.snowflake_admin_renumber_lock(tab, false);
 			idle := CASE WHEN done > done_before THEN 0 ELSE idle + 1 END;
 			done_before := done;
 			step.after := @extschema@.snowflake_admin_renumber_pause(
@@ -4084,8 +4122,9 @@ BEGIN
 END
 $$;
 
-COMMENT ON PROCEDURE snowflake_renumber(regclass, bigint, bigint, timestamptz, timestamptz, snowflake_layout, integer, boolean, integer) IS
-'give rows that have IDs of a shard new ones, and change all that refer to them: in the present, or with another shard at the same time';
+COMMENT ON PROCEDURE snowflake_renumber(
+	regclass, bigint, bigint, timestamptz, timestamptz, snowflake_layout, integer, boolean, integer) IS
+'give rows with IDs of a shard new ones, and change all that refer to them';
 
 --
 -- Checking

@@ -1,0 +1,388 @@
+# snowflake_renumber() gives rows new IDs, and changes all that refer to them, while
+# sessions work with these rows.
+#
+# Each row has a title that nobody changes, by which the tests know it again.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::BackgroundPsql;
+use Test::More;
+use AdminTest;
+use SnowflakeTest;
+
+my $node = start_admin_server('renumber', 'load');
+$node->append_conf('postgresql.conf', "wal_level = logical\nmax_wal_senders = 8\nmax_replication_slots = 8");
+$node->restart;
+
+# Photos with shard 3, of which each tenth refers to another one, and rows that refer
+# to photos: one, a chain of two, by two columns.
+my $rows = 100_000;
+my $tables = q{
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(3), parent bigint REFERENCES photos, title text UNIQUE,
+		n integer NOT NULL DEFAULT 0);
+	CREATE INDEX ON photos (parent);
+	CREATE TABLE comments (nr uuid PRIMARY KEY DEFAULT gen_random_uuid(), title text, n integer NOT NULL DEFAULT 0,
+		photo_id bigint NOT NULL REFERENCES photos ON DELETE CASCADE);
+	CREATE INDEX ON comments (photo_id);
+	CREATE INDEX ON comments (title);
+	CREATE TABLE details (photo_id bigint PRIMARY KEY REFERENCES photos ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED, title text);
+	CREATE TABLE notes (nr uuid PRIMARY KEY DEFAULT gen_random_uuid(), title text,
+		photo_id bigint REFERENCES details ON DELETE CASCADE ON UPDATE CASCADE);
+	CREATE INDEX ON notes (photo_id) WHERE photo_id IS NOT NULL;
+	CREATE TABLE pairs (nr uuid PRIMARY KEY DEFAULT gen_random_uuid(), title text, a bigint REFERENCES photos ON DELETE CASCADE,
+		b bigint REFERENCES photos ON DELETE CASCADE ON UPDATE RESTRICT);
+	CREATE INDEX ON pairs (a);
+	CREATE INDEX ON pairs (b);
+	CREATE TABLE deleted (title text PRIMARY KEY)};
+my $fill = qq{
+	INSERT INTO photos (title) SELECT 'old ' || n FROM generate_series(1, $rows) AS n;
+	UPDATE photos AS p SET parent = q.id FROM photos AS q
+	WHERE p.title LIKE '%0' AND q.title = 'old ' || 1 + substr(p.title, 5)::int / 10 % 9;
+	INSERT INTO comments (title, photo_id) SELECT title, id FROM photos;
+	INSERT INTO details (title, photo_id) SELECT title, id FROM photos WHERE title LIKE '%5';
+	INSERT INTO notes (title, photo_id) SELECT title, photo_id FROM details;
+	INSERT INTO pairs (title, a, b) SELECT title, id, coalesce(parent, id) FROM photos WHERE title LIKE '%0';
+	ALTER TABLE photos ALTER id SET DEFAULT next_id(6);
+	ANALYZE};
+
+# How many rows of a table still lead to the row with their own title
+my $leading = q{
+	SELECT 'comments', count(*) FROM comments AS c JOIN photos AS p ON p.id = photo_id AND p.title = c.title
+	UNION ALL SELECT 'details', count(*) FROM details AS c JOIN photos AS p ON p.id = photo_id AND p.title = c.title
+	UNION ALL SELECT 'notes', count(*) FROM notes AS c JOIN photos AS p ON p.id = photo_id AND p.title = c.title
+	UNION ALL SELECT 'pairs', count(*) FROM pairs AS c JOIN photos AS p ON p.id = a AND p.title = c.title
+		JOIN photos AS q ON q.id = b AND q.id = coalesce(p.parent, p.id)
+	UNION ALL SELECT 'photos', count(*) FROM photos AS p JOIN photos AS q ON q.id = p.parent AND q.title ~ '^old \d$' ORDER BY 1};
+my $all = q{
+	SELECT 'comments', count(*) FROM comments UNION ALL SELECT 'details', count(*) FROM details
+	UNION ALL SELECT 'notes', count(*) FROM notes UNION ALL SELECT 'pairs', count(*) FROM pairs
+	UNION ALL SELECT 'photos', count(parent) FROM photos ORDER BY 1};
+my $remaining = 'SELECT count(*) FROM photos WHERE snowflake_shard(id) = 3';
+
+#
+# Sessions insert parents and children, update and delete, and a subscriber gets all
+#
+
+value('load', "$tables; $fill; CREATE PUBLICATION everything FOR ALL TABLES");
+value('load', "SELECT pg_create_logical_replication_slot('hub', 'pgoutput')");
+new_admin_database('hub');
+value('hub', $tables =~ s/DEFAULT next_id\(3\)//r);
+value('hub', sprintf(q{CREATE SUBSCRIPTION hub CONNECTION '%s' PUBLICATION everything WITH (create_slot = false)},
+	$node->connstr('load') =~ s/'/''/gr));
+my $load = start_load('load', <<EOS, '-R', '100');
+\\set old random(1, $rows)
+\\set removed 10 * random(1, $rows / 10) + 7
+BEGIN;
+INSERT INTO photos (title) VALUES (gen_random_uuid()) RETURNING id, title \\gset
+INSERT INTO comments (title, photo_id) VALUES (':title', :id), (':title', :id);
+INSERT INTO details (title, photo_id) VALUES (':title', :id);
+INSERT INTO notes (title, photo_id) VALUES (':title', :id);
+COMMIT;
+BEGIN;
+UPDATE comments SET n = n + 1 WHERE title = 'old ' || :old;
+UPDATE photos SET n = n + 1 WHERE title = 'old ' || :old;
+COMMIT;
+WITH gone AS (DELETE FROM photos WHERE title = 'old ' || :removed RETURNING title)
+INSERT INTO deleted SELECT title FROM gone;
+EOS
+
+# Two calls are ended in their midst.
+foreach my $part (1, 2)
+{
+	my $call = $node->background_psql('load', on_error_stop => 0);
+	my $pid = $call->query_safe('SELECT pg_backend_pid()');
+	my $goal = $rows * (1 - $part / 3);
+	send_sql($call, q{CALL snowflake_renumber('photos', 3, 6, batch => 200)});
+	ok(wait_for(sub { value('load', $remaining) < $goal }), "call $part renumbers rows under load");
+	like(value('load', "SELECT application_name FROM pg_stat_activity WHERE pid = $pid"),
+		qr/^renumbering public.photos: \d+ of about \d+ rows, \d+ %$/, '... and shows its progress in pg_stat_activity');
+	value('load', "SELECT pg_terminate_backend($pid, 10000)");
+	$call->{run}->finish;
+}
+cmp_ok(value('load', $remaining), '>', 0, 'two calls are ended before all rows are renumbered');
+my (undef, undef, $said) = $node->psql('load', q{CALL snowflake_renumber('photos', 3, 6)});
+like($said, qr/NOTICE:  [1-9]\d* rows of public.photos have new IDs; public.photos_renumbered keeps old and new$/m,
+	'the third call ends, and says how many rows it has renumbered');
+unlike($said, qr/ERROR|WARNING/, '... without an error or warning');
+end_load($load);
+
+is(value('load', $remaining), 0, 'no row has the old shard');
+is(value('load', $leading), value('load', $all), 'every row leads to the row that it led to before');
+is(value('load', q{SELECT count(DISTINCT title) FROM (SELECT title FROM photos UNION ALL SELECT title FROM deleted) AS t
+	WHERE title LIKE 'old %'}), $rows, 'every row is there, or deleted by a session');
+is(value('load', q{SELECT count(*) FROM photos JOIN deleted USING (title)}), 0, 'no deleted row is there');
+is(value('load', q{SELECT count(*) FROM photos AS p JOIN comments AS c USING (title) WHERE title LIKE 'old %' AND p.n <> c.n}), 0,
+	'no update is lost');
+cmp_ok(value('load', q{SELECT sum(n) FROM photos}), '>', 0, 'sessions have updated rows');
+is(value('load', q{SELECT relpersistence FROM pg_class WHERE relname = 'photos_renumbered'}), 'u',
+	'a publication of all tables does not send the list');
+is(value('load', q{SELECT count(*) FROM photos_renumbered WHERE snowflake_timestamp(old) <> snowflake_timestamp(new)
+	OR snowflake_sequence_number(old) <> snowflake_sequence_number(new) OR snowflake_shard(old) <> 3 OR snowflake_shard(new) <> 6}),
+	0, 'new IDs keep their times and sequence numbers');
+is(value('load', q{SELECT count(*) FROM photos LEFT JOIN photos_renumbered ON new = id WHERE title LIKE 'old %' AND new IS NULL}), 0,
+	'the list has every row');
+$node->wait_for_catchup('hub', 'replay', $node->lsn('flush'));
+foreach my $table ('photos', 'comments', 'details', 'notes', 'pairs')
+{
+	my $sum = "SELECT count(*), md5(string_agg(t::text, ',' ORDER BY t::text COLLATE \"C\")) FROM $table AS t";
+	is(value('hub', $sum), value('load', $sum), "a subscriber has the same rows in $table");
+}
+value('hub', 'DROP SUBSCRIPTION hub');
+
+#
+# Killed with its server, again and again
+#
+
+new_admin_database('kills');
+value('kills', "$tables; $fill");
+my $kills = 0;
+for my $try (1 .. 6)
+{
+	my $call = $node->background_psql('kills', on_error_stop => 0);
+	my $pid = $call->query_safe('SELECT pg_backend_pid()');
+	my $goal = $rows - $try * $rows / 8;
+	send_sql($call, q{CALL snowflake_renumber('photos', 3, 6, batch => 500)});
+	wait_for(sub { value('kills', $remaining) < $goal }) or last;
+	select(undef, undef, undef, rand(0.1));
+	kill 'KILL', $pid;
+	$call->{run}->finish;
+	$node->poll_query_until('kills', 'SELECT true') or die 'the server did not come back';
+	$kills++ if value('kills', $remaining) > 0;
+	is(value('kills', $leading), value('kills', $all), "killed, every row leads to the row that it led to before ($try)");
+}
+cmp_ok($kills, '>=', 4, 'several calls are killed before their end');
+value('kills', q{CALL snowflake_renumber('photos', 3, 6)});
+is(value('kills', $remaining), 0, 'called again, it renumbers the rows that are left');
+is(value('kills', $leading), value('kills', $all), '... and every row leads to the row that it led to before');
+is(value('kills', 'SELECT count(*), sum(n), count(DISTINCT title) FROM photos'), "$rows|0|$rows", '... and no other column has changed');
+is(value('kills', q{SELECT relpersistence FROM pg_class WHERE relname = 'photos_renumbered'}), 'p',
+	'without a publication, the list is logged');
+is(value('kills', 'SELECT count(*) FROM photos JOIN photos_renumbered ON new = id'), $rows, '... and survives all crashes');
+(undef, undef, $said) = $node->psql('kills', q{CALL snowflake_renumber('photos', 3, 6)});
+is($said, 'psql:<stdin>:1: NOTICE:  0 rows of public.photos have new IDs', 'called again, it has nothing to do');
+
+#
+# Two sessions at once, and a row that somebody holds
+#
+
+value('kills', q{DELETE FROM photos WHERE title !~ '^old \d{1,4}$'});
+my $left = 'SELECT count(*) FROM photos WHERE snowflake_shard(id) = 6';
+my $holder = $node->background_psql('kills');
+my $holders_pid = $holder->query_safe('SELECT pg_backend_pid()');
+$holder->query_safe(q{BEGIN; UPDATE comments SET n = 1 WHERE title = 'old 77'});
+fails_with($node, q{CALL snowflake_renumber('photos', 6, 7, tries => 3)},
+	qr/^55P03 could not renumber all rows of public.photos in 3 tries, such as \d+$/, 'after some tries it gives up', dbname => 'kills');
+is(value('kills', $left), 1, '... when it has renumbered all rows but one that somebody holds');
+(undef, undef, $said) = $node->psql('kills', q{CALL snowflake_renumber('photos', 6, 7, tries => 3)});
+like($said, qr/^DETAIL:  .*Process $holders_pid has used public.(comments|photos).*UPDATE comments/m, '... and names the session in the way');
+
+my $first = $node->background_psql('kills', on_error_stop => 0);
+my $pid = $first->query_safe('SELECT pg_backend_pid()');
+send_sql($first, q{CALL snowflake_renumber('photos', 6, 7, tries => 1000)});
+ok(wait_for(sub { value('kills', "SELECT count(*) FROM pg_stat_activity WHERE pid = $pid AND wait_event = 'PgSleep'") == 1 }),
+	'a session waits for that row');
+(undef, undef, $said) = $node->psql('kills', "\\set VERBOSITY verbose\nCALL snowflake_renumber('photos', 6, 7)");
+like($said, qr/ERROR:  55000: rows of table public.photos are being renumbered by another session\nDETAIL:  .*process $pid\./,
+	'a second session is refused, and learns of the first');
+value('kills', q{INSERT INTO photos (title) VALUES ('late')});
+$holder->query_safe('COMMIT');
+$holder->quit;
+ok(session_prints($first, qr/WARNING:  table public.photos still gets IDs of shard 6, such as \d+/),
+	'it does not follow rows that come while it runs, and warns of them');
+$first->quit;
+value('kills', q{CALL snowflake_renumber('photos', 6, 7)});
+is(value('kills', $left), 0, 'called again, it renumbers these rows, too');
+is(value('kills', q{SELECT n FROM comments WHERE title = 'old 77'}), 1, 'the other session\'s update is not lost');
+is(value('kills', $leading), value('kills', $all), 'every row leads to the row that it led to before');
+
+#
+# Names, schemas, triggers and keys of many kinds
+#
+
+new_admin_database('odd');
+value('odd', q{
+	CREATE SCHEMA "Far away";
+	SET search_path = "Far away", public;
+	CREATE TABLE "Photo's" (tenant int NOT NULL, "the ID" snowflake DEFAULT next_id(3), title text, changes int NOT NULL DEFAULT 0,
+		twice bigint GENERATED ALWAYS AS ("the ID"::bigint / 2) STORED, UNIQUE (tenant, "the ID"));
+	CREATE UNIQUE INDEX ON "Photo's" ("the ID");
+	CREATE DOMAIN photo AS bigint CHECK (value > 0);
+	CREATE TABLE "100% ""new""" (tenant int, "photo's" photo, title text,
+		FOREIGN KEY (tenant, "photo's") REFERENCES "Photo's" (tenant, "the ID") MATCH FULL ON UPDATE SET NULL DEFERRABLE);
+	CREATE INDEX ON "100% ""new""" ("photo's");
+	CREATE TABLE log (title text);
+	CREATE FUNCTION log() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO log VALUES (NEW.title); NEW.changes := OLD.changes + 1; RETURN NEW; END';
+	CREATE TRIGGER log BEFORE UPDATE ON "Photo's" FOR EACH ROW EXECUTE FUNCTION log();
+	INSERT INTO "Photo's" (tenant, title) SELECT n % 3, n FROM generate_series(1, 1000) AS n;
+	INSERT INTO "100% ""new""" SELECT tenant, "the ID", title FROM "Photo's" UNION ALL SELECT NULL, NULL, 'none'});
+my ($dry, $odd) = map { my ($status, $output, $error) = $node->psql('odd', qq{
+	SET search_path = "Far away", public;
+	SET default_transaction_isolation = serializable;
+	CALL snowflake_renumber('"Photo''s"', 3, 6, batch => 100, dry_run => $_)}); $error } 'true', 'false';
+like($dry, qr/NOTICE:  CREATE TABLE "Far away"."Photo's_renumbered" .*NOTICE:  1000 rows of "Far away"."Photo's" would get new IDs$/s,
+	'a dry run shows what it would do');
+like($odd, qr/NOTICE:  1000 rows of "Far away"."Photo's" have new IDs/, 'names that need quotes are no obstacle');
+is(value('odd', q{SELECT count(*) FROM "Far away"."Photo's" AS p JOIN "Far away"."100% ""new""" AS n
+	ON p.title = n.title AND "the ID" = "photo's" AND p.tenant = n.tenant
+	WHERE snowflake_shard("the ID") = 6 AND twice = "the ID" / 2 AND changes = 1}), 1000,
+	'a column of type snowflake, a domain, a foreign key of two columns and a generated column change together');
+is(value('odd', q{SELECT count(DISTINCT title) FROM "Far away".log}), 1000,
+	'triggers run, with the caller\'s search_path');
+
+# A schema in search_path before pg_catalog has functions, operators and types that
+# must not be called.
+value('odd', q{
+	CREATE SCHEMA evil;
+	CREATE FUNCTION evil.fail() RETURNS text LANGUAGE plpgsql AS 'BEGIN RAISE ''hostile function called''; END';
+	CREATE FUNCTION evil.equal(bigint, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT evil.fail() IS NULL';
+	CREATE FUNCTION evil.equal(integer, integer) RETURNS boolean LANGUAGE sql AS 'SELECT evil.fail() IS NULL';
+	CREATE OPERATOR evil.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.equal);
+	CREATE OPERATOR evil.> (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.equal);
+	CREATE OPERATOR evil.>= (LEFTARG = integer, RIGHTARG = integer, FUNCTION = evil.equal);
+	CREATE DOMAIN evil.text AS pg_catalog.text CHECK (evil.fail() IS NULL);
+	CREATE TYPE evil.record AS (x int);
+	CREATE TYPE evil.regclass AS (x int);
+	CREATE TYPE evil.timestamptz AS (x int)});
+foreach my $function ('format(text, text)', 'format(text, regclass)', 'current_setting(text)', 'clock_timestamp()', 'now()',
+	'set_config(text, text, boolean)', 'count(bigint)', 'unnest(bigint[])', 'min(bigint)', 'max(bigint)', 'left(text, integer)',
+	'hashtextextended(text, bigint)', 'pg_try_advisory_xact_lock(bigint)', 'pg_advisory_xact_lock(bigint)', 'next_id(bigint)',
+	'snowflake_shard(bigint)', 'snowflake_max_id(pg_catalog.timestamptz)', 'pg_sleep(double precision)', 'log()')
+{
+	value('odd', "CREATE FUNCTION evil.$function RETURNS pg_catalog.text LANGUAGE sql AS 'SELECT evil.fail()'"
+		=~ s/\b(text|regclass)\b(?=[,)])/pg_catalog.$1/gr);
+}
+(undef, undef, $said) = $node->psql('odd', q{
+	SET search_path = evil, pg_catalog, "Far away";
+	CALL public.snowflake_renumber('"Photo''s"', 6, 7, batch => 100)});
+like($said, qr/NOTICE:  1000 rows of .* have new IDs/, 'a hostile schema in search_path does nothing');
+unlike($said, qr/ERROR/, '... and is no obstacle');
+
+# A trigger that keeps the old IDs
+value('odd', q{
+	SET search_path = "Far away", public;
+	CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+	CREATE TRIGGER keep BEFORE UPDATE ON "Photo's" FOR EACH ROW WHEN (OLD.title = '500') EXECUTE FUNCTION keep();
+	DELETE FROM "100% ""new""" WHERE title = '500'});
+fails_with($node, q{SET search_path = "Far away", public; CALL snowflake_renumber('"Photo''s"', 7, 8, batch => 100)},
+	qr/^55000 1 of 100 rows kept their IDs/, 'a trigger that prevents the change is an error', dbname => 'odd');
+
+#
+# Rows dated in the future
+#
+
+new_admin_database('future');
+value('future', q{
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(4), title text);
+	CREATE TABLE comments (title text, photo_id bigint REFERENCES photos);
+	CREATE INDEX ON comments (photo_id);
+	INSERT INTO photos (title) SELECT 'present ' || n FROM generate_series(1, 100) AS n;
+	INSERT INTO photos (id, title) SELECT snowflake_id(now() + interval '1 hour', shard, n), format('future %s, %s', shard, n)
+	FROM generate_series(3, 4) AS shard, generate_series(1, 500) AS n;
+	INSERT INTO comments SELECT title, id FROM photos;
+	CREATE TABLE before AS TABLE photos});
+value('future', q{CALL snowflake_renumber('photos', 3, batch => 100)});
+my $dated = q{SELECT count(*) FILTER (WHERE id > snowflake_max_id(now() + interval '1 s')) FROM photos};
+is(value('future', $dated), 500, 'rows dated in the future get new IDs, those of another shard do not');
+value('future', q{CALL snowflake_renumber('photos', 4, since => now() + interval '10 minutes', until => now() + interval '1 day')});
+is(value('future', $dated), 0, 'the shard may be the one that the default has');
+is(value('future', q{SELECT count(*) FROM photos JOIN comments ON photo_id = id AND photos.title = comments.title}), 1100,
+	'every row leads to the row that it led to before');
+is(value('future', q{SELECT count(*) FROM photos JOIN before USING (id, title)}), 100, 'no other row has a new ID');
+is(value('future', q{SELECT count(*) FROM before AS b JOIN photos_renumbered ON old = b.id JOIN photos AS p ON new = p.id AND p.title = b.title}),
+	1000, 'the list leads from the old IDs to the rows');
+is(value('future', q{SELECT bool_and(n = lag) FROM (SELECT split_part(title, ', ', 2)::int AS n,
+	row_number() OVER (ORDER BY id) AS lag FROM photos WHERE title LIKE 'future 3%') AS t}), 't', 'the new IDs have the order of the old ones');
+value('future', q{ALTER TABLE photos ALTER id SET DEFAULT snowflake_id(now() + interval '2 hours', 5, 1);
+	INSERT INTO photos DEFAULT VALUES});
+fails_with($node, q{CALL snowflake_renumber('photos', 5)}, qr/^55000 the default of table public.photos makes future-dated IDs, too/,
+	'new IDs that are dated in the future as well are an error', dbname => 'future');
+
+#
+# Partitions
+#
+
+new_admin_database('parts');
+value('parts', q{
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(3), title text) PARTITION BY RANGE (id);
+	DO $$ BEGIN FOR year IN 2024 .. 2030 LOOP
+		EXECUTE format('CREATE TABLE photos_%s PARTITION OF photos FOR VALUES FROM (%s) TO (%s)', year,
+			snowflake_min_id(make_timestamptz(year, 1, 1, 0, 0, 0)), snowflake_min_id(make_timestamptz(year + 1, 1, 1, 0, 0, 0)));
+	END LOOP; END $$;
+	CREATE TABLE comments (title text, photo_id bigint REFERENCES photos) PARTITION BY HASH (photo_id);
+	CREATE TABLE comments_0 PARTITION OF comments FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+	CREATE TABLE comments_1 PARTITION OF comments FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+	CREATE INDEX ON comments (photo_id);
+	INSERT INTO photos (id, title) SELECT snowflake_id(now() - n * interval '5 hours', 3, 1), n FROM generate_series(1, 1000) AS n;
+	INSERT INTO photos (id, title) SELECT snowflake_id(make_timestamptz(2030, 6, 1, 0, 0, 0), 4, n), 'future' FROM generate_series(1, 100) AS n;
+	INSERT INTO comments SELECT title, id FROM photos});
+value('parts', q{CALL snowflake_renumber('photos', 3, 6, batch => 100)});
+value('parts', q{CALL snowflake_renumber('photos', 4)});
+is(value('parts', q{SELECT snowflake_shard(id), p.title = 'future', count(*) FROM photos AS p JOIN comments ON photo_id = id AND comments.title = p.title
+	GROUP BY 1, 2 ORDER BY 1}), "3|t|100\n6|f|1000", 'rows of partitions get new IDs, and move to other partitions');
+value('parts', q{INSERT INTO photos (id) VALUES (snowflake_id(make_timestamptz(2030, 6, 1, 0, 0, 0), 4, 1));
+	DELETE FROM comments;
+	ALTER TABLE photos DETACH PARTITION photos_2026});
+fails_with($node, q{CALL snowflake_renumber('photos', 4)}, qr/^23514 no partition of relation "photos" found for row/,
+	'a missing partition is an error', dbname => 'parts');
+fails_with($node, q{CALL snowflake_renumber('photos_2025', 6, 7)}, qr/^55000 public.photos_2025 is a partition/,
+	'a partition is refused', dbname => 'parts');
+
+#
+# What it refuses
+#
+
+new_admin_database('refusals');
+value('refusals', q{
+	CREATE ROLE nobody LOGIN;
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(3));
+	CREATE TABLE child () INHERITS (photos);
+	INSERT INTO photos SELECT FROM generate_series(1, 10);
+	CREATE TABLE comments (nr serial PRIMARY KEY, photo_id bigint REFERENCES photos);
+	CREATE TABLE serials (id bigserial PRIMARY KEY);
+	CREATE TABLE identities (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY);
+	CREATE TABLE plain (id bigint PRIMARY KEY);
+	CREATE TABLE small (id integer PRIMARY KEY);
+	CREATE TABLE other (id bigint PRIMARY KEY DEFAULT next_id(3), more bigint GENERATED ALWAYS AS (id) STORED REFERENCES photos);
+	CREATE TABLE taken (id bigint PRIMARY KEY DEFAULT next_id(3));
+	INSERT INTO taken VALUES (snowflake_id('2026-01-01Z', 3, 1)), (snowflake_id('2026-01-01Z', 6, 1));
+	CREATE TABLE named (id bigint PRIMARY KEY DEFAULT next_id(3));
+	INSERT INTO named DEFAULT VALUES;
+	CREATE VIEW named_renumbered AS SELECT 1 AS old;
+	CREATE TABLE listed (id bigint PRIMARY KEY DEFAULT next_id(3));
+	CREATE TABLE listed_renumbered (old bigint PRIMARY KEY, new bigint NOT NULL)});
+foreach my $refusal (
+	[ q{'photos', 3, 6}, qr/^55000 column "photo_id" of table public.comments holds IDs that would change, and has no index/, 'no index' ],
+	[ q{'photos', 3, 3}, qr/^22023 new shard 3 is the old one/, 'the same shard' ],
+	[ q{'taken', 3, 8192}, qr/^22023 .*8192/, 'a shard out of range' ],
+	[ q{'photos', NULL}, qr/^22004 shard cannot be NULL/, 'no shard' ],
+	[ q{'photos', 3, 6, since => '2026-01-02Z', until => '2026-01-01Z'}, qr/^22023 no ID is from/, 'times in the wrong order' ],
+	[ q{'photos', 3, since => '2026-01-02Z'}, qr/^22023 without new_shard, only future-dated rows/, 'the past without a new shard' ],
+	[ q{'photos', 3, 6, batch => 0}, qr/^22023 batch 0 is not positive/, 'batches of no row' ],
+	[ q{'serials', 3, 6}, qr/^55000 column "id" of table public.serials gets its numbers from nextval\(\)/, 'serial' ],
+	[ q{'identities', 3, 6}, qr/^55000 column "id" of table public.identities gets its numbers from nextval\(\)/, 'an identity' ],
+	[ q{'plain', 3}, qr/^55000 column "id" of table public.plain has no default that makes IDs/, 'no default, without a new shard' ],
+	[ q{'small', 3, 6}, qr/^55000 table public.small has no column of IDs/, 'an integer' ],
+	[ q{'named_renumbered', 3, 6}, qr/^42809 public.named_renumbered is not a table/, 'a view' ],
+	[ q{'taken', 3, 6}, qr/^55000 table public.taken has a row with an ID that another row would get: \d+/, 'an ID that is not free' ],
+	[ q{'named', 3, 6}, qr/^55000 public.named_renumbered exists, and is not a list of old and new IDs/, 'the list\'s name is taken' ])
+{
+	my ($arguments, $error, $name) = @$refusal;
+	fails_with($node, "CALL snowflake_renumber($arguments)", $error, "refused: $name", dbname => 'refusals');
+}
+value('refusals', 'CREATE INDEX ON comments (photo_id)');
+fails_with($node, q{CALL snowflake_renumber('photos', 3, 6)},
+	qr/^55000 column "more" of table public.other refers to the IDs, and is generated/, 'refused: a generated column', dbname => 'refusals');
+value('refusals', 'DROP TABLE other');
+fails_with($node, q{BEGIN; CALL snowflake_renumber('photos', 3, 6)}, qr/^2D000 snowflake_renumber\(\) cannot run inside a transaction block/,
+	'refused: a transaction block', dbname => 'refusals');
+fails_with($node, q{SET ROLE nobody; CALL snowflake_renumber('photos', 3, 6)}, qr/^42501 permission denied for table public.photos/,
+	'refused: a role without privileges', dbname => 'refusals');
+is(value('refusals', q{SELECT count(*) FROM photos WHERE snowflake_shard(id) = 3}), 10, 'a refusal changes nothing');
+value('refusals', 'CREATE PUBLICATION everything FOR TABLES IN SCHEMA public');
+fails_with($node, q{CALL snowflake_renumber('listed', 3, 6)}, qr/^55000 publication everything would send the rows of public.listed_renumbered/,
+	'refused: a list that a publication would send', dbname => 'refusals');
+(undef, undef, $said) = $node->psql('refusals', q{CALL snowflake_renumber('photos', 3, 6)});
+like($said, qr/WARNING:  table public.child inherits from public.photos, and its rows have kept their IDs/,
+	'tables that inherit keep their IDs, with a warning');
+$node->stop;
+done_testing();
