@@ -4345,45 +4345,56 @@ COMMENT ON FUNCTION snowflake_admin_ids(regclass, name, bigint, bigint, integer)
 'for snowflake_check(): largest IDs of a column in a range';
 
 -- How many IDs from "low" on do these tables have of these shards, and of others?
--- Not more than the 10,001 largest of each table are looked at.
-CREATE FUNCTION snowflake_admin_reach(tabs regclass[], cols name[], shards integer[], layout snowflake_layout, low bigint,
-	OUT own bigint, OUT others bigint, OUT more boolean, OUT largest bigint, OUT tab regclass, OUT unseen text)
+-- The largest 10,001 of each table are looked at, and so many times that number
+-- while all are of other shards.  With "more", there are others.
+CREATE FUNCTION snowflake_admin_reach(
+	tabs regclass[], cols name[], shards integer[], layout snowflake_layout, low bigint, times integer,
+	OUT own bigint, OUT others bigint, OUT more boolean,
+	OUT largest bigint, OUT tab regclass, OUT shard integer, OUT unseen text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+	high bigint;
 	found record;
-	counted record;
 	found_shards integer[];
+	counted record;
 BEGIN
 	own := 0;
 	others := 0;
 	more := false;
 	FOR n IN 1 .. coalesce(cardinality(tabs), 0) LOOP
-		SELECT * INTO found FROM @extschema@.snowflake_admin_ids(tabs[n], cols[n], low, 9223372036854775807, 10001);
-		IF found.obstacle IS NOT NULL THEN
-			unseen := concat_ws(', ', unseen, format('%s (%s)', tabs[n], found.obstacle));
-		END IF;
-		CONTINUE WHEN found.ids IS NULL;
-		BEGIN
-			found_shards := @extschema@.snowflake_admin_shards_of(found.ids, layout);
-		EXCEPTION WHEN feature_not_supported THEN
-			found_shards := array_fill(shards[n], ARRAY[cardinality(found.ids)]);
-		END;
-		SELECT count(*) FILTER (WHERE s = shards[n] OR shards[n] IS NULL) AS own, count(*) AS total,
-			max(id) FILTER (WHERE s = shards[n] OR shards[n] IS NULL) AS largest
-		INTO counted FROM unnest(found.ids, found_shards) AS i (id, s);
-		own := own + counted.own;
-		others := others + counted.total - counted.own;
-		more := more OR counted.total > 10000;
-		IF counted.largest > largest OR largest IS NULL THEN
-			largest := counted.largest;
-			tab := tabs[n];
-		END IF;
+		high := 9223372036854775807;
+		FOR try IN 1 .. times LOOP
+			SELECT * INTO found FROM @extschema@.snowflake_admin_ids(tabs[n], cols[n], low, high, 10001);
+			IF found.obstacle IS NOT NULL THEN
+				unseen := concat_ws(', ', unseen, format('%s (%s)', tabs[n], found.obstacle));
+			END IF;
+			EXIT WHEN found.ids IS NULL;
+			BEGIN
+				found_shards := @extschema@.snowflake_admin_shards_of(found.ids, layout);
+			EXCEPTION WHEN feature_not_supported THEN	-- The layout has no shards.
+				found_shards := array_fill(shards[n], ARRAY[cardinality(found.ids)]);
+			END;
+			SELECT count(*) FILTER (WHERE s = shards[n] OR shards[n] IS NULL) AS own, count(*) AS total,
+				max(id) FILTER (WHERE s = shards[n] OR shards[n] IS NULL) AS largest
+			INTO counted FROM unnest(found.ids, found_shards) AS i (id, s);
+			own := own + counted.own;
+			others := others + counted.total - counted.own;
+			IF counted.largest > largest OR largest IS NULL AND counted.own > 0 THEN
+				largest := counted.largest;
+				tab := tabs[n];
+				shard := found_shards[array_position(found.ids, largest)];
+			END IF;
+			high := found.ids[counted.total] - 1;
+			EXIT WHEN counted.total < 10001;
+			more := more OR own > 0 OR try = times;
+			EXIT WHEN own > 0;
+		END LOOP;
 	END LOOP;
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_reach(regclass[], name[], integer[], snowflake_layout, bigint) IS
+COMMENT ON FUNCTION snowflake_admin_reach(regclass[], name[], integer[], snowflake_layout, bigint, integer) IS
 'for snowflake_check(): IDs of tables from a bound on';
 
 -- All sequences that make IDs, with their tables: where their rows are read, and the
@@ -4602,6 +4613,7 @@ COMMENT ON FUNCTION snowflake_admin_set_back(regclass, regclass[], name[], text,
 
 -- Another shard for those who use a sequence, as rows have IDs that it must not make
 -- again.  If the shard comes from the database's setting alone, only that changes.
+-- The next check then shows how to set the sequence back.
 CREATE FUNCTION snowflake_admin_new_shard(sequence regclass, tabs regclass[], by_setting boolean)
 RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -4609,8 +4621,7 @@ AS $$
 	SELECT CASE WHEN by_setting AND coalesce(place, 'client') LIKE 'setting of database %' AND NOT EXISTS (
 				SELECT FROM @extschema@.snowflake_uses() AS u
 				WHERE u.sequence = new_shard.sequence AND u.shard IS NOT NULL)
-			THEN format('SELECT %s.snowflake_set_shard(...); ', @extschema@.snowflake_admin_schema())
-				|| @extschema@.snowflake_admin_set_back(sequence, '{}', '{}', '', true)
+			THEN format('SELECT %s.snowflake_set_shard(...)', @extschema@.snowflake_admin_schema())
 		ELSE (SELECT string_agg(DISTINCT format(
 				'CALL @extschema@.snowflake_move(%L, shard => ..., own_sequence => true)', tab), '; ')
 			FROM unnest(tabs) AS t (tab)) END
@@ -4622,7 +4633,7 @@ COMMENT ON FUNCTION snowflake_admin_new_shard(regclass, regclass[], boolean) IS
 
 -- Who has future-dated IDs of a sequence that is ahead, and what follows
 CREATE FUNCTION snowflake_admin_who_is_ahead(tabs regclass[], layout text, own bigint, others bigint, more boolean,
-	largest bigint, tab regclass, unseen text)
+	largest bigint, tab regclass, shard integer, unseen text)
 RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -4633,106 +4644,129 @@ AS $$
 			'copy nor a promoted asynchronous standby, which may lack IDs that the original made.',
 			(SELECT string_agg(DISTINCT t::text, ', ') FROM unnest(tabs) AS t))
 		WHEN own > 0 THEN format('%s%s future-dated IDs of its shard are in its tables, the latest of %s in %s, '
-			'so that it must not be set back. If nobody outside has seen them, snowflake_renumber() can give their rows new IDs '
-			'once the remedy has been executed.', CASE WHEN more THEN 'More than ' END, own,
-			@extschema@.snowflake_admin_bound_time(largest, @extschema@.snowflake_admin_to_layout(layout)), tab) END,
+			'so that it must not be set back. When next_id() works again, and if nobody outside has seen these IDs, '
+			'CALL @extschema@.snowflake_renumber(%L, %s, since => now() + interval ''1 s'') gives their rows new ones.',
+			CASE WHEN more THEN 'At least ' END, own,
+			@extschema@.snowflake_admin_bound_time(largest, @extschema@.snowflake_admin_to_layout(layout)),
+			tab, tab, coalesce(shard::text, '...')) END,
 		CASE WHEN others > 0 THEN format('%s%s future-dated IDs are of other shards, and do no harm.',
-			CASE WHEN more THEN 'More than ' END, others) END,
+			CASE WHEN more THEN 'At least ' END, others) END,
 		'Nobody could look at ' || unseen || '.')
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_who_is_ahead(regclass[], text, bigint, bigint, boolean, bigint, regclass, text) IS
+COMMENT ON FUNCTION snowflake_admin_who_is_ahead(regclass[], text, bigint, bigint, boolean, bigint, regclass, integer, text) IS
 'for snowflake_check(): whether rows have future-dated IDs';
 
-CREATE FUNCTION snowflake_admin_check_ahead(generators snowflake_admin_generator[])
+-- The row of a sequence that is ahead of the clock: how far, who has future-dated IDs,
+-- and what therefore can be done
+CREATE FUNCTION snowflake_admin_ahead(g snowflake_admin_generator)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	g record;
 	reach record;
-	patience interval;
-	until timestamptz;
+	patience interval := current_setting('snowflake.max_lead')::interval + current_setting('snowflake.max_wait')::interval;
+	until timestamptz := date_trunc('second', g.last_timestamp - patience) + interval '1 s';
+	present bigint;
 BEGIN
-	FOR g IN SELECT s.*, @extschema@.snowflake_admin_to_layout(s.layout) AS lay
-		FROM unnest(generators) AS s WHERE s.lead > '1 s' AND s.layout IS NOT NULL
-	LOOP
-		patience := current_setting('snowflake.max_lead')::interval + current_setting('snowflake.max_wait')::interval;
-		until := date_trunc('second', g.last_timestamp - patience) + interval '1 s';
-		SELECT * INTO reach FROM @extschema@.snowflake_admin_reach(
-			CASE WHEN g.expires IS NOT NULL THEN g.tabs END, g.cols, g.shards, g.lay,
-			CASE WHEN g.expires IS NOT NULL THEN
-				@extschema@.snowflake_admin_bound(clock_timestamp() + interval '1 s', g.lay) END);
-		severity := CASE WHEN g.state <> 'refuses' THEN 'warning' WHEN g.tabs IS NULL
-			AND NOT EXISTS (SELECT FROM @extschema@.snowflake_uses() AS u WHERE u.sequence = g.sequence)
-			AND g.sequence <> @extschema@.snowflake_admin_next_id_seq() THEN 'note' ELSE 'error' END;
-		object := format('sequence %s', g.sequence);
-		problem := concat_ws(' ',
-			format('It is %s ahead of the clock: its last ID has the time %s, and the clock says %s, so that next_id() %s.',
-				g.lead, g.last_timestamp, clock_timestamp(),
-				CASE g.state WHEN 'refuses' THEN 'fails until ' || until WHEN 'waits' THEN 'waits'
-					ELSE 'makes IDs of the future, as max_lead is ' || current_setting('snowflake.max_lead') END),
-			'If the clock is slow, set it right, and do nothing else.',
-			@extschema@.snowflake_admin_who_is_ahead(g.tabs, g.layout, reach.own, reach.others, reach.more, reach.largest,
-				reach.tab, reach.unseen));
-		remedy := CASE
-			WHEN g.state <> 'refuses' THEN format('Wait until %s.', date_trunc('second', g.last_timestamp) + interval '1 s')
-			WHEN severity = 'note' THEN format('DROP SEQUENCE %s', g.sequence)
-			WHEN g.tabs IS NULL OR g.expires IS NULL THEN format(
-				'Wait until %s, or, if no program has kept an ID of the future: ALTER SEQUENCE %s RESTART', until, g.sequence)
-			WHEN reach.unseen IS NOT NULL THEN
-				'Find out whether those tables have future-dated IDs, as a role that may read them.'
-			WHEN reach.own = 0 AND NOT reach.more THEN @extschema@.snowflake_admin_set_back(
-				g.sequence, g.tabs, g.cols, g.layout, g.by_setting AND reach.others > 0)
-			WHEN g.lead < patience + interval '10 min' THEN format('Wait until %s.', until)
-			ELSE @extschema@.snowflake_admin_new_shard(g.sequence, g.tabs, g.by_setting) END;
-		RETURN NEXT;
-	END LOOP;
+	IF g.expires IS NOT NULL THEN
+		present := @extschema@.snowflake_admin_bound(clock_timestamp() + interval '1 s',
+			@extschema@.snowflake_admin_to_layout(g.layout));
+	END IF;
+	SELECT * INTO reach FROM @extschema@.snowflake_admin_reach(CASE WHEN present IS NOT NULL THEN g.tabs END, g.cols,
+		g.shards, @extschema@.snowflake_admin_to_layout(g.layout), present, 100);
+	severity := CASE WHEN g.state <> 'refuses' THEN 'warning' WHEN g.tabs IS NULL
+		AND NOT EXISTS (SELECT FROM @extschema@.snowflake_uses() AS u WHERE u.sequence = g.sequence)
+		AND g.sequence <> @extschema@.snowflake_admin_next_id_seq() THEN 'note' ELSE 'error' END;
+	object := format('sequence %s', g.sequence);
+	problem := concat_ws(' ',
+		format('It is %s ahead of the clock: its last ID has the time %s, and the clock says %s, so that next_id() %s.',
+			g.lead, g.last_timestamp, clock_timestamp(),
+			CASE g.state WHEN 'refuses' THEN 'fails until ' || until WHEN 'waits' THEN 'waits'
+				ELSE 'makes IDs of the future, as max_lead is ' || current_setting('snowflake.max_lead') END),
+		'If the clock is slow, set it right, and do nothing else.',
+		@extschema@.snowflake_admin_who_is_ahead(g.tabs, g.layout, reach.own, reach.others, reach.more, reach.largest,
+			reach.tab, reach.shard, reach.unseen));
+	remedy := CASE
+		WHEN g.state <> 'refuses' THEN format('Wait until %s.', date_trunc('second', g.last_timestamp) + interval '1 s')
+		WHEN severity = 'note' THEN format('DROP SEQUENCE %s', g.sequence)
+		WHEN g.tabs IS NULL OR present IS NULL THEN format(
+			'Wait until %s, or, if no program has kept an ID of the future: ALTER SEQUENCE %s RESTART', until, g.sequence)
+		WHEN reach.unseen IS NOT NULL THEN
+			'Find out whether those tables have future-dated IDs, as a role that may read them.'
+		WHEN reach.own = 0 AND NOT reach.more THEN @extschema@.snowflake_admin_set_back(
+			g.sequence, g.tabs, g.cols, g.layout, g.by_setting AND reach.others > 0)
+		WHEN g.lead < patience + interval '10 min' THEN format('Wait until %s.', until)
+		ELSE @extschema@.snowflake_admin_new_shard(g.sequence, g.tabs, g.by_setting) END;
+	RETURN NEXT;
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_check_ahead(snowflake_admin_generator[]) IS
-'for snowflake_check(): sequences that are ahead of the clock, and who has future-dated IDs';
+COMMENT ON FUNCTION snowflake_admin_ahead(snowflake_admin_generator) IS
+'for snowflake_check(): the row of a sequence that is ahead of the clock';
 
-CREATE FUNCTION snowflake_admin_check_behind(generators snowflake_admin_generator[])
+-- The row of a sequence that is behind the IDs of its tables, if it is
+CREATE FUNCTION snowflake_admin_behind(g snowflake_admin_generator, layout snowflake_layout)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	g record;
 	reach record;
 	id_time timestamptz;
 BEGIN
-	FOR g IN SELECT s.*, @extschema@.snowflake_admin_to_layout(s.layout) AS lay
-		FROM unnest(generators) AS s
-		WHERE s.tabs IS NOT NULL AND s.layout IS NOT NULL AND s.expires IS NOT NULL
-		AND NOT s.unset AND s.state <> 'no privilege' AND (s.state = 'ok' OR s.last_timestamp IS NOT NULL)
-	LOOP
-		SELECT * INTO reach FROM @extschema@.snowflake_admin_reach(g.tabs, g.cols, g.shards, g.lay,
-			greatest(1::bigint << 40, @extschema@.snowflake_admin_bound(
-				coalesce(g.last_timestamp + interval '1 microsecond', '-infinity'), g.lay)));
-		CONTINUE WHEN reach.own = 0;
-		-- Other sessions have gone on, and the sequence is ahead of all that they have inserted.
-		id_time := @extschema@.snowflake_admin_bound_time(reach.largest, g.lay);
-		CONTINUE WHEN EXISTS (SELECT FROM @extschema@.snowflake_admin_state(g.sequence, g.lay) AS s
-			WHERE s.last_timestamp >= id_time);
-		severity := CASE WHEN id_time > clock_timestamp() THEN 'error' ELSE 'warning' END;
-		object := format('sequence %s', g.sequence);
-		problem := format('Its last ID has the time %s, but %s has the ID %s of %s, with its shard. %s',
-			coalesce(g.last_timestamp::text, '-infinity'), reach.tab, reach.largest, id_time,
-			CASE severity WHEN 'error' THEN 'It will make such IDs again.'
-				ELSE 'If the clock is set back, it makes such IDs again.' END);
-		remedy := CASE WHEN id_time > clock_timestamp() + interval '1 day'
-			THEN @extschema@.snowflake_admin_new_shard(g.sequence, g.tabs, g.by_setting)
-			ELSE format('SELECT %s.snowflake_advance(%L, %s%s)', @extschema@.snowflake_admin_schema(), g.sequence,
-				reach.largest, CASE WHEN g.layout LIKE '%:%' THEN format(', %L', g.layout) END) END;
-		RETURN NEXT;
+	SELECT * INTO reach FROM @extschema@.snowflake_admin_reach(g.tabs, g.cols, g.shards, layout,
+		greatest(1::bigint << 40, @extschema@.snowflake_admin_bound(
+			coalesce(g.last_timestamp + interval '1 microsecond', '-infinity'), layout)), 1);
+	IF reach.own = 0 THEN
+		RETURN;
+	END IF;
+	-- Other sessions have gone on, and the sequence is ahead of all that they have inserted.
+	id_time := @extschema@.snowflake_admin_bound_time(reach.largest, layout);
+	IF EXISTS (SELECT FROM @extschema@.snowflake_admin_state(g.sequence, layout) AS s WHERE s.last_timestamp >= id_time) THEN
+		RETURN;
+	END IF;
+	severity := CASE WHEN id_time > clock_timestamp() THEN 'error' ELSE 'warning' END;
+	object := format('sequence %s', g.sequence);
+	problem := format('%s, but %s has the ID %s of %s, with its shard. %s',
+		coalesce('Its last ID has the time ' || g.last_timestamp, 'It has made no ID'), reach.tab, reach.largest, id_time,
+		CASE severity WHEN 'error' THEN 'It will make such IDs again.'
+			ELSE 'If the clock is set back, it makes such IDs again.' END);
+	remedy := CASE WHEN id_time > clock_timestamp() + interval '1 day'
+		THEN @extschema@.snowflake_admin_new_shard(g.sequence, g.tabs, g.by_setting)
+		ELSE format('SELECT %s.snowflake_advance(%L, %s%s)', @extschema@.snowflake_admin_schema(), g.sequence,
+			reach.largest, CASE WHEN g.layout LIKE '%:%' THEN format(', %L', g.layout) END) END;
+	RETURN NEXT;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_behind(snowflake_admin_generator, snowflake_layout) IS
+'for snowflake_check(): the row of a sequence that is behind the IDs of its tables';
+
+CREATE FUNCTION snowflake_admin_check_position(generators snowflake_admin_generator[])
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	g @extschema@.snowflake_admin_generator;
+BEGIN
+	FOREACH g IN ARRAY generators LOOP
+		BEGIN
+			IF g.lead > '1 s' AND g.layout IS NOT NULL THEN
+				RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_ahead(g);
+			END IF;
+			IF g.tabs IS NOT NULL AND g.layout IS NOT NULL AND g.expires IS NOT NULL AND NOT g.unset
+				AND g.state <> 'no privilege' AND (g.state = 'ok' OR g.last_timestamp IS NOT NULL) THEN
+				RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_behind(g, @extschema@.snowflake_admin_to_layout(g.layout));
+			END IF;
+		EXCEPTION WHEN OTHERS THEN
+			RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_note(g.sequence, SQLSTATE, SQLERRM);
+		END;
 	END LOOP;
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_check_behind(snowflake_admin_generator[]) IS
-'for snowflake_check(): sequences that are behind the IDs of their tables';
+COMMENT ON FUNCTION snowflake_admin_check_position(snowflake_admin_generator[]) IS
+'for snowflake_check(): sequences that are ahead of the clock, or behind their tables';
 
 -- A key of next_id() and what refers to it must hold IDs.
 CREATE FUNCTION snowflake_admin_check_width()
@@ -4811,13 +4845,13 @@ DECLARE
 	gap record;
 BEGIN
 	FOR parent IN
-		SELECT DISTINCT tab, coalesce(layout, 'instagram') AS layout
+		SELECT DISTINCT tab, layout
 		FROM unnest(fillers) AS f JOIN pg_partitioned_table ON partrelid = tab
 		JOIN pg_attribute ON attrelid = tab AND attname = col AND attnum = partattrs[0]
 		WHERE partstrat = 'r' AND partnatts = 1 AND @extschema@.snowflake_admin_is_id(atttypid)
-		AND coalesce(layout, '') NOT IN ('trace', 'decimal')
-		AND NOT EXISTS (SELECT FROM pg_inherits JOIN pg_partitioned_table AS above ON above.partrelid = inhparent
-			WHERE inhrelid = tab AND above.partstrat = 'r')
+		AND layout NOT IN ('trace', 'decimal')
+		AND NOT EXISTS (SELECT FROM pg_partition_ancestors(tab) AS a JOIN pg_partitioned_table AS above
+			ON above.partrelid = a.relid AND a.relid <> tab WHERE above.partstrat = 'r')
 	LOOP
 		BEGIN
 			SELECT * INTO gap FROM @extschema@.snowflake_admin_gap(parent.tab,
@@ -4887,6 +4921,14 @@ AS $$
 	CROSS JOIN LATERAL @extschema@.snowflake_admin_ids(tab, col, 1::bigint << 40, high, 10001)
 	CROSS JOIN LATERAL (SELECT cardinality(ids), ids[1]) AS found (number, largest)
 	WHERE number > 0
+	UNION ALL
+	SELECT 'warning', format('%s.%I', tab::regclass, attname),
+		format('Its default takes nextval() of %s, which makes IDs, so that such keys show a wrong time and shard.', g.sequence),
+		coalesce(@extschema@.snowflake_admin_same_default(tab, attname, (SELECT inhparent FROM pg_inherits WHERE inhrelid = tab LIMIT 1)),
+			format('CALL @extschema@.snowflake_move(%L, own_sequence => true)', tab::regclass))
+	FROM @extschema@.snowflake_admin_filled() AS f JOIN unnest(generators) AS g USING (sequence)
+	JOIN pg_attribute ON attrelid = tab AND attnum = f.col
+	WHERE made_by = 'nextval' AND g.layout IS NOT NULL
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_check_nextval(snowflake_admin_generator[]) IS
@@ -5071,8 +5113,8 @@ DECLARE
 	generators @extschema@.snowflake_admin_generator[];
 	fault text;
 BEGIN
-	FOREACH fault IN ARRAY ARRAY['fillers', 'generators', 'shard($1)', 'makers($1)', 'layout($2)', 'end($2)', 'ahead($2)',
-		'behind($2)', 'clock($2)', 'width()', 'privileges($1)', 'partitions($1)', 'nextval($2)', 'standbys()', 'version()',
+	FOREACH fault IN ARRAY ARRAY['fillers', 'generators', 'shard($1)', 'makers($1)', 'layout($2)', 'end($2)', 'position($2)',
+		'clock($2)', 'width()', 'privileges($1)', 'partitions($1)', 'nextval($2)', 'standbys()', 'version()',
 		'sight($2)']
 	LOOP
 		BEGIN

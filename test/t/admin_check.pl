@@ -54,6 +54,11 @@ sub fault
 	is($row[3], $remedy, '... with a remedy');
 	my $command = $params{by_hand} // $row[3] =~ s/\.\.\./$params{number} \/\/ 6/ger;
 	my $status = $node->psql($database, $command, stderr => \my $error, on_error_stop => 1);
+	if (defined $params{then})
+	{
+		is(my $second = value("SELECT remedy $check"), $params{then}, '... then there is a second one');
+		value($second);
+	}
 	is($status, 0, '... which can be executed') or diag $error;
 	healthy('... and is all there is to do');
 	value($params{clean}) if defined $params{clean};
@@ -192,10 +197,12 @@ fault('a sequence that nothing uses is ahead',
 my $client = q{SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity }
   . q{WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'; };
 value(q{DROP TABLE shop.views; DROP DOMAIN shop.key});
+pop @by_default;
 fault('next_id_seq is ahead, rows have its IDs, and one setting gives the shard',
 	row_of('photos', '1 day', 5) . ';' . ahead(q{'"Id''s".next_id_seq'}, '1 day 1 s'),
 	'error', q{sequence "Id's".next_id_seq}, qr/3 future-dated IDs of its shard/,
-	q{SELECT "Id's".snowflake_set_shard(...); } . $client . sprintf($restart, q{"Id's".next_id_seq}, ''));
+	q{SELECT "Id's".snowflake_set_shard(...)},
+	then => $client . sprintf($restart, q{"Id's".next_id_seq}, join '', map { sprintf $beyond, q{"Id''s".next_id_seq}, $_ } @by_default));
 is(value(q{SELECT "Id's".snowflake_shard("Id's".next_id())}), 6, '... and IDs have the new shard');
 value(ahead(q{'"Id''s".next_id_seq'}, '1 day'));
 like(value("SELECT problem || remedy $check"), qr/3 future-dated IDs are of other shards, and do no harm\.SELECT pg_terminate_backend\(.*RESTART/,
@@ -209,7 +216,7 @@ ok(wait_for(sub { value("SELECT count(*) $check") eq '0' }), '... until the cloc
 my $largest = q{(SELECT max(id) FROM shop.moved)};
 value('INSERT INTO shop.moved DEFAULT VALUES');
 fault('a sequence is behind its table', 'ALTER SEQUENCE shop.moved_id_seq RESTART', 'warning', 'sequence shop.moved_id_seq',
-	qr/Its last ID has the time -infinity, but shop.moved has the ID \d+/,
+	qr/It has made no ID, but shop.moved has the ID \d+/,
 	q{SELECT "Id's".snowflake_advance('shop.moved_id_seq', } . value('SELECT max(id) FROM shop.moved') . ')');
 value(row_of('moved', '500 ms', 6));
 healthy('IDs of another shard may be larger');
@@ -259,6 +266,10 @@ fault('rows go to the DEFAULT partition', qq{
 fault('a program still calls nextval()', q{INSERT INTO shop.moved SELECT nextval('shop.moved_id_seq') FROM generate_series(1, 2)},
 	'warning', 'table shop.moved', qr/^2 of its keys were made by nextval\(\)/,
 	'UPDATE shop.moved SET id = DEFAULT WHERE id BETWEEN 1099511627776 AND 1125899906841599');
+fault('a default still calls nextval()',
+	q{CREATE TABLE shop.later (id bigint PRIMARY KEY DEFAULT nextval('shop.one')); ALTER TABLE shop.spread ALTER id DROP DEFAULT},
+	'warning', 'shop.later.id', qr/nextval\(\) of shop.one, which makes IDs/,
+	q{CALL "The Admin".snowflake_move('shop.later', own_sequence => true)}, clean => 'DROP TABLE shop.later');
 
 # --- what a role may not see, and what others have locked ---------------------------------
 
