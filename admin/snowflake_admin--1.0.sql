@@ -130,7 +130,7 @@ BEGIN
 	RAISE lock_not_available USING
 		MESSAGE = format('could not get the locks in %s, and changed nothing in this step',
 			CASE tries WHEN 1 THEN 'one try' ELSE tries || ' tries' END),
-		DETAIL = blocker.description,
+		DETAIL = coalesce(blocker.description, 'No other transaction has used them in this moment.'),
 		HINT = CASE WHEN blocker.pid IS NULL THEN 'Call it again, perhaps with more tries.'
 			ELSE format('Call it again when that transaction has ended, or with more tries. SELECT pg_terminate_backend(%s) would end its session.', blocker.pid) END;
 END
