@@ -2716,11 +2716,11 @@ AS $$
 	SELECT format('it inherits from table %s', inhparent::regclass), 'ALTER TABLE ... NO INHERIT first.'
 	FROM pg_inherits WHERE inhrelid = target
 	UNION ALL
-	SELECT format('it belongs to extension %I', extname), NULL
+	SELECT format('it belongs to extension %I', extname), format('ALTER EXTENSION %I DROP TABLE ... first.', extname)
 	FROM pg_depend JOIN pg_extension AS e ON refclassid = 'pg_extension'::regclass AND refobjid = e.oid
 	WHERE classid = 'pg_class'::regclass AND objid = target
 	UNION ALL
-	SELECT format('it has a security label of provider %I', provider), NULL
+	SELECT format('it has a security label of provider %I', provider), 'SECURITY LABEL ... IS NULL first, and give the new table its labels.'
 	FROM pg_seclabel WHERE classoid = 'pg_class'::regclass AND objoid = target
 	UNION ALL
 	SELECT format('column %I may be NULL', attname), 'ALTER TABLE ... ALTER ... SET NOT NULL first, or make it the primary key.'
@@ -2764,8 +2764,8 @@ AS $$
 	FROM @extschema@.snowflake_admin_partition_dependents(target), LATERAL (
 		SELECT @extschema@.snowflake_admin_place(class, object)) AS p (place)
 	UNION ALL
-	SELECT format('constraint %I of table %s is %s', conname, conrelid::regclass, CASE WHEN connoinherit THEN 'NO INHERIT' ELSE 'NOT VALID' END),
-		CASE WHEN connoinherit THEN 'Drop it, or add it without NO INHERIT.'
+	SELECT format('constraint %I of table %s is %s', conname, conrelid::regclass, CASE WHEN convalidated THEN 'NO INHERIT' ELSE 'NOT VALID' END),
+		CASE WHEN convalidated THEN 'Drop it, or add it without NO INHERIT.'
 			ELSE format('ALTER TABLE %s VALIDATE CONSTRAINT %I first.', conrelid::regclass, conname) END
 	FROM pg_constraint WHERE contype IN ('c', 'f') AND (conrelid = target OR confrelid = target)
 		AND (NOT convalidated OR contype = 'c' AND connoinherit)
@@ -2866,8 +2866,7 @@ BEGIN
 	IF obstacles IS NOT NULL THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('cannot partition table %s: %s', target, obstacles[1]),
-			DETAIL = CASE WHEN cardinality(obstacles) > 1
-				THEN format('This, too: %s.', array_to_string(obstacles[2:], '; ')) END,
+			DETAIL = format('All obstacles: %s.', array_to_string(obstacles, '; ')),
 			HINT = hints[1];
 	END IF;
 	PERFORM @extschema@.snowflake_admin_partition_rehearse(target, col);
@@ -3046,7 +3045,7 @@ COMMENT ON FUNCTION snowflake_admin_partition_publications(regclass, text) IS
 'for snowflake_partition(): the commands that publish the new table in place of the old one';
 
 -- LIKE copies the comments of columns and CHECK constraints.
-CREATE FUNCTION snowflake_admin_partition_comments(target regclass)
+CREATE FUNCTION snowflake_admin_partition_comments(target regclass, old text)
 RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -3056,8 +3055,9 @@ AS $$
 		SELECT format('INDEX %s', indexrelid::regclass), obj_description(indexrelid, 'pg_class')
 		FROM pg_index WHERE indrelid = target AND indisvalid
 		UNION ALL
-		SELECT format('CONSTRAINT %I ON %s', conname, conrelid::regclass), obj_description(oid, 'pg_constraint')
-		FROM pg_constraint WHERE (conrelid = target AND contype <> 'c' OR confrelid = target) AND conrelid <> confrelid AND conparentid = 0
+		SELECT format('CONSTRAINT %I ON %s', conname, CASE WHEN conrelid = confrelid THEN old ELSE conrelid::regclass::text END),
+			obj_description(oid, 'pg_constraint')
+		FROM pg_constraint WHERE (conrelid = target AND contype <> 'c' OR confrelid = target) AND conparentid = 0
 		UNION ALL
 		SELECT format('POLICY %I ON %s', polname, target), obj_description(oid, 'pg_policy') FROM pg_policy WHERE polrelid = target
 	) AS commented (object, comment)
@@ -3067,7 +3067,7 @@ AS $$
 	FROM pg_class WHERE oid = target AND relreplident IN ('f', 'n')
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_partition_comments(regclass) IS
+COMMENT ON FUNCTION snowflake_admin_partition_comments(regclass, text) IS
 'for snowflake_partition(): the commands that copy comments and the replica identity';
 
 -- All commands that put the new table in the old one's place.  In them, the old
@@ -3089,7 +3089,7 @@ AS $$
 		|| format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (MINVALUE) TO (%s)', target, old, bound)
 		|| ARRAY(SELECT unnest(ARRAY[create_command, attach_command]) FROM @extschema@.snowflake_admin_partition_indexes(target, false))
 		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_keys(target, old, true))
-		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_comments(target))
+		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_comments(target, old))
 	FROM @extschema@.snowflake_admin_partition_names(target) AS t, LATERAL (SELECT t.old_qualified) AS o (old)
 	WHERE t.object = target
 $$;
@@ -3122,8 +3122,31 @@ $$;
 COMMENT ON FUNCTION snowflake_admin_partition_verify(regclass, regclass) IS
 'for snowflake_partition(): raise an error if the new table lacks what the old one has just got';
 
--- One transaction: the new table, with the old one and the partitions after it, so
--- that no ID is ever without a partition.
+-- Make partitions that are missing until a time.
+CREATE FUNCTION snowflake_admin_partition_extend(parent regclass, unit text, until timestamptz, number integer, tries integer)
+RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	key text := @extschema@.snowflake_admin_partition_key(parent);
+	piece record;
+BEGIN
+	FOR piece IN SELECT low, high, layout
+		FROM @extschema@.snowflake_admin_key_layout(parent) AS layout,
+			@extschema@.snowflake_admin_missing(parent, unit, until, layout) LIMIT number
+	LOOP
+		PERFORM @extschema@.snowflake_admin_make_partition(
+			parent, key, piece.low, piece.high, unit, piece.layout, tries, false);
+	END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_partition_extend(regclass, text, timestamptz, integer, integer) IS
+'for snowflake_partition(): make partitions after the old table';
+
+-- One transaction: the new table, with the old one and the partition after it, so
+-- that no ID is without a partition as long as everybody waits, or if nobody calls
+-- again.
 CREATE FUNCTION snowflake_admin_partition_swap(
 	target regclass,
 	commands text[],
@@ -3133,21 +3156,17 @@ RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	id record;
 	parent regclass;
-	until timestamptz;
 BEGIN
-	SELECT * INTO id FROM @extschema@.snowflake_admin_partition_id(target);
 	PERFORM @extschema@.snowflake_admin_run(commands, ARRAY(
 		SELECT tab FROM (SELECT tab, place FROM @extschema@.snowflake_admin_related(target)
 			UNION ALL VALUES (target, 0)) AS involved ORDER BY place, tab), tries, false);
 	SELECT inhparent INTO STRICT parent FROM pg_inherits WHERE inhrelid = target;
 	PERFORM @extschema@.snowflake_admin_partition_verify(target, parent);
-	SELECT greatest(@extschema@.snowflake_admin_until('3 days', unit),
-		(@extschema@.snowflake_admin_bound_time(bound, id.layout) AT TIME ZONE 'UTC' + ('1 ' || unit)::interval) AT TIME ZONE 'UTC')
-	INTO STRICT until FROM @extschema@.snowflake_admin_partition_check(target);
-	PERFORM @extschema@.snowflake_admin_make_partition(parent, quote_ident(id.col), low, high, unit, id.layout, tries, false)
-	FROM @extschema@.snowflake_admin_missing(parent, unit, until, id.layout);
+	PERFORM @extschema@.snowflake_admin_partition_extend(parent, unit,
+		(at AT TIME ZONE 'UTC' + ('1 ' || unit)::interval) AT TIME ZONE 'UTC', 2, tries)
+	FROM @extschema@.snowflake_admin_partition_check(target),
+		@extschema@.snowflake_admin_bound_time(bound, @extschema@.snowflake_admin_key_layout(parent)) AS at;
 END
 $$;
 
@@ -3317,6 +3336,12 @@ DECLARE
 BEGIN
 	SELECT * INTO done FROM @extschema@.snowflake_admin_partition_target(target);
 	IF done.old IS NOT NULL THEN
+		RETURN QUERY SELECT 'partition', '{}'::text[], ARRAY[done.parent::regclass], NULL
+			FROM @extschema@.snowflake_admin_partition_check(done.old), @extschema@.snowflake_admin_key_layout(done.parent) AS layout
+			-- The first call here loads the library, whose setting the second one reads.
+			WHERE @extschema@.snowflake_admin_bound(now(), layout) IS NOT NULL AND EXISTS (
+				SELECT FROM @extschema@.snowflake_admin_until('3 days', unit) AS until,
+					@extschema@.snowflake_admin_missing(done.parent, unit, until, layout));
 		RETURN QUERY SELECT r.* FROM @extschema@.snowflake_admin_partition_rest(done.parent, done.old, done.old::text, false) AS r
 			WHERE EXISTS (SELECT FROM @extschema@.snowflake_admin_partition_check(done.old));
 		RETURN;
@@ -3407,6 +3432,9 @@ BEGIN
 		END IF;
 		IF step.kind = 'swap' THEN
 			PERFORM @extschema@.snowflake_admin_partition_swap(tab, step.commands, unit, tries);
+		ELSIF step.kind = 'partition' THEN
+			PERFORM @extschema@.snowflake_admin_partition_extend(
+				step.relations[1], unit, @extschema@.snowflake_admin_until('3 days', unit), 1, tries);
 		ELSE
 			PERFORM @extschema@.snowflake_admin_run(step.commands, step.relations, tries, false, step.mode);
 		END IF;

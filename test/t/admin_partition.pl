@@ -1,0 +1,445 @@
+# snowflake_partition(): a table becomes the first partition of a new one while
+# sessions insert, change and delete rows of it and of tables beside it, and a
+# subscriber gets them.  The new table has all that the old one had.
+
+use strict;
+use warnings;
+use AdminTest;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+
+my $node = start_admin_server('partition', 'loaded');
+$node->append_conf('postgresql.conf', "wal_level = logical\nmax_wal_senders = 4");
+$node->restart;
+value('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN; CREATE ROLE "the Auditors"');
+
+# All that psql prints on standard error
+sub run_psql
+{
+	my ($database, $sql, @params) = @_;
+	return ($node->psql($database, "\\set VERBOSITY verbose\n$sql", @params))[2];
+}
+
+# The commands that a call shows
+sub commands_of
+{
+	my ($database, $sql) = @_;
+	return grep { /;$/ && !/^table / } run_psql($database, $sql) =~ /NOTICE:  \w+: (.*)/g;
+}
+
+# --- under load -----------------------------------------------------------
+
+value('loaded', <<'EOS');
+CREATE SCHEMA "My App";
+SELECT snowflake_set_shard(5);
+SET search_path = "My App", public;
+CREATE TABLE users (id bigint PRIMARY KEY DEFAULT next_id(5), name text, photos bigint NOT NULL DEFAULT 0);
+CREATE TABLE "Photos" (
+	id bigint PRIMARY KEY DEFAULT next_id(5), user_id bigint NOT NULL REFERENCES users, title text, version int GENERATED ALWAYS AS IDENTITY,
+	"Original" bigint REFERENCES "Photos", length int GENERATED ALWAYS AS (length(title)) STORED, changes int NOT NULL DEFAULT 0);
+CREATE INDEX "by title" ON "Photos" (title);
+CREATE FUNCTION note_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.changes := NEW.changes + 1; RETURN NEW; END $$;
+CREATE TRIGGER note_change BEFORE UPDATE ON "Photos" FOR EACH ROW EXECUTE FUNCTION note_change();
+CREATE TABLE comments (id bigint PRIMARY KEY DEFAULT next_id(5), body text,
+	photo_id bigint NOT NULL REFERENCES "Photos" ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED);
+CREATE INDEX ON comments (photo_id);
+CREATE TABLE likes (photo_id bigint REFERENCES "Photos" ON DELETE CASCADE);
+CREATE INDEX ON likes (photo_id);
+CREATE TABLE ledger (photo bigint, deleted boolean);
+INSERT INTO users SELECT n, 'user ' || n FROM generate_series(1, 100) AS n;
+INSERT INTO "Photos" (id, user_id, title, "Original") SELECT n, 1 + n % 100, 'old', nullif(n / 2, 0) FROM generate_series(1, 120000) AS n;
+INSERT INTO comments (body, photo_id) SELECT 'on ' || n, n FROM generate_series(1, 120000) AS n;
+CREATE PUBLICATION "of Photos" FOR TABLE "Photos" (id, title) WHERE (id > 120000) WITH (publish_via_partition_root = true);
+VACUUM ANALYZE;
+EOS
+# A subscriber that does not know the partitions.  It gets new rows only.
+value('postgres', 'CREATE DATABASE subscriber');
+value('subscriber', 'CREATE SCHEMA "My App"; CREATE TABLE "My App"."Photos" (id bigint PRIMARY KEY, title text)');
+value('loaded', q{SELECT pg_create_logical_replication_slot('photos', 'pgoutput')});
+value('subscriber', q{CREATE SUBSCRIPTION photos CONNECTION '} . $node->connstr('loaded') =~ s/'/''/gr
+	  . q{' PUBLICATION "of Photos" WITH (create_slot = false, copy_data = false, slot_name = photos)});
+
+my $load = start_load('loaded', <<'EOS');
+\set user random(1, 100)
+\set old random(1, 120000)
+\set delete random(0, 3)
+BEGIN;
+INSERT INTO "My App"."Photos" (user_id, title, "Original") VALUES (:user, 'new', :old) RETURNING id AS photo, version \gset
+INSERT INTO "My App".comments (body, photo_id) VALUES ('on ' || :photo, :photo) RETURNING id AS comment \gset
+INSERT INTO "My App".likes VALUES (:photo), (:old);
+INSERT INTO "My App".ledger VALUES (:photo, false);
+UPDATE "My App".users SET photos = photos + 1 WHERE id = :user;
+COMMIT;
+UPDATE "My App"."Photos" SET title = 'changed' WHERE id = :old;
+SELECT 1 / (count(*) = 1)::integer FROM "My App".comments JOIN "My App"."Photos" AS p ON p.id = photo_id
+WHERE comments.id = :comment AND body = 'on ' || p.id AND version = :version;
+\if :delete
+\else
+BEGIN;
+DELETE FROM "My App"."Photos" WHERE id = :photo;
+INSERT INTO "My App".ledger VALUES (:photo, true);
+COMMIT;
+\endif
+EOS
+my $call = q{CALL snowflake_partition('"My App"."Photos"', 'day')};
+my $offset = -s $node->logfile;
+my ($status, $error);
+{
+	local $ENV{PGOPTIONS} = '-c log_min_messages=debug1';
+	($status, undef, $error) = $node->psql('loaded', $call);
+}
+is($status, 0, 'the table becomes a partition while sessions work') or diag $error;
+my $log = slurp_file($node->logfile, $offset);
+like($log, qr/partition constraint for table "Photos_old" is implied by existing constraints/, 'no row is read again for the bound of the partition');
+unlike($log, qr/verifying table "Photos_old"|building index "[^"]*" on table "Photos_old"/, '... nor for an index');
+my $partitions = value('loaded', q{SELECT count(*) - 1 FROM snowflake_partitions('"My App"."Photos"')});
+is(scalar(() = $log =~ /validating foreign key constraint "Photos_user_id_fkey"/g), $partitions, '... nor for a foreign key, which is checked for new partitions only');
+is(scalar(() = $log =~ /validating foreign key constraint "Photos_Original_fkey"/g), $partitions + 1, 'rows of a foreign key to the table itself are checked once');
+like($error, qr/NOTICE:  table "My App"."Photos" rejects IDs from \S+ 00:00:00\+00 on until all steps are done; to give up: ALTER TABLE "My App"."Photos" DROP CONSTRAINT/,
+	'the first step says how to give up');
+load_goes_on($load, 'sessions go on after that');
+note('snowflake_partition(): longest pause ' . end_load($load) . ' ms');
+
+my $expected = q{SELECT generate_series(1, 120000) UNION SELECT photo FROM "My App".ledger EXCEPT SELECT photo FROM "My App".ledger WHERE deleted};
+is(value('loaded', qq{(SELECT id FROM "My App"."Photos" EXCEPT ($expected)) UNION ALL ($expected EXCEPT SELECT id FROM "My App"."Photos")}),
+	'', 'no photo is lost, and none is there twice');
+is(value('loaded', q{SELECT count(*) - count(DISTINCT id) - count(DISTINCT version) + count(*) FROM "My App"."Photos"}), 0, 'no number of the identity repeats');
+is(value('loaded', q{SELECT count(*) FILTER (WHERE body <> 'on ' || photo_id) FROM "My App".comments}), 0, 'comments are on their photos');
+is(value('loaded', q{SELECT (SELECT count(*) FROM "My App".comments) = (SELECT count(*) FROM "My App"."Photos"),
+		(SELECT sum(photos) FROM "My App".users) = (SELECT count(*) FROM "My App".ledger WHERE NOT deleted)}), 't|t', 'no comment and no change of a user is lost');
+is(value('loaded', q{SELECT count(*) FROM "My App"."Photos" WHERE (changes > 0) <> (title = 'changed')}), 0, 'the trigger fired for each change');
+is(value('loaded', q{SELECT count(*) FROM pg_constraint WHERE NOT convalidated AND conparentid = 0}), 0, 'all constraints are valid');
+is(value('loaded', q{SELECT count(*) FROM pg_index WHERE NOT indisvalid OR NOT indisready}), 0, '... and all indexes');
+is(value('loaded', q{SELECT count(*) FROM pg_constraint WHERE conname LIKE 'snowflake_partition%'}), 0, 'the CHECK constraint is gone');
+
+# Rows of later partitions, too, are published as those of one table.
+value('loaded', qq{INSERT INTO "My App"."Photos" (id, user_id, title) VALUES (snowflake_id(now() + interval '3 days', 5, 0), 1, 'later')})
+  if value('loaded', q{SELECT max(until) > now() + interval '3 days 1 hour' FROM snowflake_partitions('"My App"."Photos"')}) eq 't';
+$node->wait_for_catchup('photos', 'replay', $node->lsn('write'));
+my $digest = q{SELECT count(*), sum(id), count(*) FILTER (WHERE title = 'later') FROM "My App"."Photos" WHERE id > 120000};
+is(value('subscriber', $digest), value('loaded', $digest), 'a subscriber that knows no partitions has all new rows');
+value('subscriber', 'DROP SUBSCRIPTION photos');
+
+# --- what comes along -------------------------------------------------------
+
+my $properties = q{
+	SELECT relowner::regrole, relrowsecurity, relforcerowsecurity, relreplident, obj_description(oid, 'pg_class'),
+		(SELECT array_agg(a::text ORDER BY a::text) FROM unnest(coalesce(relacl, acldefault('r', relowner))) AS a)
+	FROM pg_class WHERE oid = 'app.photos'::regclass;
+	SELECT attname, attacl, attidentity, attgenerated, attnotnull, attstattarget, attoptions, attstorage, attcompression,
+		col_description(attrelid, attnum), pg_get_expr(adbin, adrelid), pg_get_serial_sequence('app.photos', attname)
+	FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+	WHERE attrelid = 'app.photos'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum;
+	SELECT policyname, permissive, roles, cmd, qual, with_check FROM pg_policies WHERE tablename = 'photos' ORDER BY 1;
+	SELECT obj_description(oid, 'pg_policy') FROM pg_policy WHERE polrelid = 'app.photos'::regclass ORDER BY polname;
+	SELECT pg_get_triggerdef(oid), tgenabled, obj_description(oid, 'pg_trigger') FROM pg_trigger
+	WHERE tgrelid = 'app.photos'::regclass AND NOT tgisinternal ORDER BY 1;
+	SELECT conname, pg_get_constraintdef(oid), obj_description(oid, 'pg_constraint') FROM pg_constraint
+	WHERE 'app.photos'::regclass IN (conrelid, confrelid) AND conparentid = 0 ORDER BY 1;
+	SELECT replace(pg_get_indexdef(indexrelid), ' ON ONLY ', ' ON '), obj_description(indexrelid, 'pg_class') FROM pg_index
+	WHERE indrelid = 'app.photos'::regclass ORDER BY 1;
+	SELECT pubname, tablename, attnames, rowfilter FROM pg_publication_tables WHERE tablename = 'photos' ORDER BY 1;
+	SELECT pubname, count(*) FROM pg_publication_tables WHERE tablename ~ 'photos' GROUP BY 1 ORDER BY 1;
+	SELECT relname, relowner::regrole, relacl, obj_description(c.oid, 'pg_class'), seqtypid::regtype, seqstart, seqincrement, seqmax, seqcache, seqcycle
+	FROM pg_class AS c JOIN pg_sequence ON seqrelid = c.oid WHERE relnamespace = 'app'::regnamespace ORDER BY 1;
+	SELECT count(DISTINCT photos.id), count(DISTINCT original), max(version) FROM app.photos JOIN app.comments ON photo_id = photos.id};
+my $sums = q{SELECT sum(id), sum(version), sum(original) FROM app.photos};
+my $tables = <<'EOS';
+CREATE SCHEMA app;
+GRANT ALL ON SCHEMA app TO owner; GRANT USAGE ON SCHEMA app TO PUBLIC;
+SELECT snowflake_set_shard(5);
+SET search_path = app, public;
+CREATE TABLE users (id bigint PRIMARY KEY, name text);
+CREATE TABLE photos (
+	dropped int, id bigint DEFAULT next_id(snowflake_shard()), title text NOT NULL COLLATE "C", user_id bigint, changed_by text, n serial,
+	tenant int NOT NULL DEFAULT 1, original bigint, version smallint GENERATED ALWAYS AS IDENTITY (SEQUENCE NAME versions START 7 INCREMENT 3 CACHE 2 CYCLE),
+	rank int GENERATED BY DEFAULT AS IDENTITY, size int GENERATED ALWAYS AS (length(title)) STORED,
+	CONSTRAINT "the Key" PRIMARY KEY (id) INCLUDE (title), CHECK (title <> 'x'), CONSTRAINT "Both" UNIQUE (tenant, id), CONSTRAINT numbers UNIQUE (n, id) DEFERRABLE);
+ALTER TABLE photos DROP dropped;
+ALTER TABLE photos ADD FOREIGN KEY (user_id) REFERENCES users ON DELETE SET NULL;
+ALTER TABLE photos ADD CONSTRAINT self FOREIGN KEY (tenant, original) REFERENCES photos (tenant, id) MATCH SIMPLE;
+CREATE INDEX "ON it USING this" ON photos USING hash (title) WITH (fillfactor = 60) WHERE title <> 'y';
+CREATE UNIQUE INDEX ON photos (lower(title) DESC, id);
+CREATE INDEX copy_of_key ON photos (id) INCLUDE (title);
+CREATE STATISTICS stats ON tenant, user_id FROM photos;
+CREATE TABLE comments (photo_id bigint, tenant int, n int);
+ALTER TABLE comments ADD CONSTRAINT to_both FOREIGN KEY (tenant, photo_id) REFERENCES photos (tenant, id) MATCH FULL ON UPDATE CASCADE ON DELETE CASCADE;
+ALTER TABLE comments ADD FOREIGN KEY (photo_id) REFERENCES photos ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED;
+COMMENT ON CONSTRAINT to_both ON comments IS 'to both';
+COMMENT ON CONSTRAINT self ON photos IS 'to itself';
+COMMENT ON CONSTRAINT photos_user_id_fkey ON photos IS 'to users';
+COMMENT ON CONSTRAINT "the Key" ON photos IS 'the key';
+COMMENT ON CONSTRAINT photos_title_check ON photos IS 'a check';
+COMMENT ON INDEX "ON it USING this" IS 'an index';
+COMMENT ON TABLE photos IS 'everybody''s photos';
+COMMENT ON COLUMN photos.title IS 'as shown';
+COMMENT ON SEQUENCE versions IS 'versions';
+ALTER TABLE photos ALTER title SET STATISTICS 77, ALTER title SET (n_distinct = -0.5), ALTER title SET STORAGE EXTERNAL, REPLICA IDENTITY FULL;
+ALTER TABLE photos SET (fillfactor = 70);
+GRANT SELECT ON users TO app; GRANT REFERENCES, SELECT ON users TO owner;
+ALTER TABLE photos OWNER TO owner;
+ALTER TABLE comments OWNER TO owner, REPLICA IDENTITY FULL;
+REVOKE TRUNCATE ON photos FROM owner;
+GRANT SELECT, UPDATE (title) ON photos TO app;
+GRANT INSERT (title, user_id), REFERENCES (id) ON photos TO app;
+GRANT SELECT ON photos TO "the Auditors" WITH GRANT OPTION;
+GRANT TRIGGER ON photos TO PUBLIC;
+GRANT USAGE ON SEQUENCE versions, photos_n_seq, photos_rank_seq TO app;
+ALTER TABLE photos ENABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY;
+CREATE POLICY own_rows ON photos TO app, "the Auditors" USING (EXISTS (SELECT FROM users WHERE users.id = photos.user_id AND name = current_user));
+CREATE POLICY "All Rows" ON photos FOR SELECT USING (pg_has_role('the Auditors', 'USAGE'));
+CREATE POLICY titles ON photos AS RESTRICTIVE FOR INSERT WITH CHECK (title <> '');
+COMMENT ON POLICY titles ON photos IS 'a policy';
+CREATE FUNCTION note_role() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.changed_by := concat(NEW.changed_by, current_user, tg_argv[0]); RETURN NEW; END $$;
+CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM TG_TABLE_NAME; RETURN NULL; END $$;
+CREATE TRIGGER note_role BEFORE INSERT OR UPDATE OF title ON photos FOR EACH ROW WHEN (NEW.title <> 'z') EXECUTE FUNCTION note_role('');
+CREATE TRIGGER disabled BEFORE INSERT ON photos FOR EACH ROW EXECUTE FUNCTION note_role('disabled');
+CREATE TRIGGER replica BEFORE INSERT ON photos FOR EACH ROW EXECUTE FUNCTION note_role('replica');
+CREATE TRIGGER "Always" AFTER DELETE ON photos FOR EACH ROW EXECUTE FUNCTION nothing();
+CREATE TRIGGER statement AFTER INSERT ON photos REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION nothing();
+CREATE CONSTRAINT TRIGGER late AFTER INSERT ON photos DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION nothing();
+ALTER TABLE photos DISABLE TRIGGER disabled, ENABLE REPLICA TRIGGER replica, ENABLE ALWAYS TRIGGER "Always";
+COMMENT ON TRIGGER late ON photos IS 'late';
+ALTER DEFAULT PRIVILEGES GRANT SELECT, DELETE ON TABLES TO app;
+ALTER DEFAULT PRIVILEGES FOR ROLE owner IN SCHEMA app GRANT SELECT, DELETE ON TABLES TO app, PUBLIC;
+CREATE PUBLICATION columns FOR TABLE photos (id, title, tenant) WHERE (title <> 'secret') WITH (publish_via_partition_root = true, publish = 'insert');
+CREATE PUBLICATION "All" FOR ALL TABLES WITH (publish_via_partition_root = true);
+CREATE PUBLICATION of_schema FOR TABLES IN SCHEMA app WITH (publish_via_partition_root = true);
+ALTER PUBLICATION columns OWNER TO owner;
+INSERT INTO users VALUES (1, 'app'), (2, 'somebody else');
+INSERT INTO photos (title, user_id) SELECT 'photo ' || n, 2 FROM generate_series(1, 1000) AS n;
+UPDATE photos SET original = (SELECT min(id) FROM photos) WHERE title LIKE '%0';
+INSERT INTO comments SELECT id, 1 FROM photos;
+EOS
+foreach my $user ('postgres', 'owner')
+{
+	my $database = "called_by_$user";
+	my $when = "called by $user";
+
+	new_admin_database($database);
+	value($database, "GRANT CREATE ON DATABASE $database TO owner; $tables");
+	my ($before, $sums_before) = map { value($database, $_) } $properties, $sums;
+	{
+		local $ENV{PGUSER} = $user;
+		$error = run_psql($database, q{CALL snowflake_partition('app.photos', 'month')});
+	}
+	unlike($error, qr/ERROR/, "$when: it succeeds");
+	like($error, qr/WARNING:  \w+: trigger "Always" of table app.photos will see the name of the partition in TG_TABLE_NAME/,
+		"$when: a warning names a trigger that depends on the table's name");
+	is(value($database, $properties), $before, "$when: the new table has all that the old one had");
+	is(value($database, $sums), $sums_before, "$when: ... and all rows");
+	is(value($database, q{SELECT (SELECT count(*) FROM pg_index WHERE indrelid = 'app.photos_old'::regclass),
+			(SELECT count(*) FROM pg_inherits JOIN pg_index ON inhrelid = indexrelid WHERE indrelid = 'app.photos_old'::regclass)}),
+		'6|6', "$when: each index of the old table belongs to one of the new table");
+	is(value($database, q{SELECT relname FROM pg_class WHERE relnamespace = 'app'::regnamespace AND relname ~ '_old' ORDER BY 1}) . "\n", <<'EOS',
+Both_old
+ON it USING this_old
+copy_of_key_old
+numbers_old
+photos_old
+photos_old_lower_id_idx
+the Key_old
+EOS
+		"$when: the old ones have other names");
+	my @as_app = (dbname => $database, extra_params => [ '-U', 'app' ]);
+	is($node->safe_psql($database, q{INSERT INTO app.photos (title, user_id) VALUES ('harbour', 1) RETURNING tableoid = 'app.photos_old'::regclass, changed_by, version % 3}, @as_app),
+		't|app|1', "$when: the application's role inserts into the new table, and the right triggers fire once");
+	fails_with($node, "INSERT INTO app.photos (title, user_id) VALUES ('harbour', 2)", qr/^42501 new row violates row-level security/,
+		"$when: a policy still applies", @as_app);
+	fails_with($node, 'INSERT INTO app.photos (id, title) VALUES (1, \'\')', qr/^42501 permission denied/,
+		"$when: the application's role gets no privilege that it did not have", @as_app);
+	my $later = q{snowflake_id((SELECT max(until) - interval '1 hour' FROM snowflake_partitions('app.photos')), 5, 0)};
+	is(value($database, "INSERT INTO app.photos (id, title, user_id, original) SELECT $later, 'later', 1, min(id) FROM app.photos
+			RETURNING tableoid::regclass <> 'app.photos_old'::regclass, changed_by"), 't|postgres', "$when: later rows go to a later partition");
+	is(value($database, q{SELECT (until AT TIME ZONE 'UTC' = date_trunc('month', until AT TIME ZONE 'UTC')),
+			since = '-infinity' OR until AT TIME ZONE 'UTC' = since AT TIME ZONE 'UTC' + interval '1 month' FROM snowflake_partitions('app.photos')
+			GROUP BY 1, 2}), 't|t', "$when: partitions are months");
+	is($node->safe_psql($database, q{SELECT string_agg(title, ' ' ORDER BY id) FROM app.photos}, @as_app), 'harbour later',
+		"$when: the application's role sees its own rows of all partitions, and no others");
+	my $partition = value($database, q{SELECT tableoid::regclass FROM app.photos WHERE title = 'later'});
+	fails_with($node, "UPDATE app.photos SET $_ WHERE title = 'later'", qr/^23503/, "$when: foreign keys apply in later partitions ($_)", dbname => $database)
+	  foreach 'user_id = 3', 'original = 3';
+	fails_with($node, "INSERT INTO app.comments VALUES (3, 1)", qr/^23503/, "$when: foreign keys of other tables apply", dbname => $database);
+	is(value($database, q{INSERT INTO app.comments SELECT id, tenant FROM app.photos WHERE title = 'later'; DELETE FROM app.photos WHERE title = 'later';
+			SELECT count(*) FROM app.comments}), '1000', "... and their actions");
+	is(value($database, q{DROP TABLE app.photos_old CASCADE; SELECT count(*) FROM app.photos}), 0, "$when: the old table can be dropped with nothing of the new one");
+}
+
+# --- killed ---------------------------------------------------------------
+
+my $kills = run_killed_at_each_step('killed', sub { value('killed', $tables) }, q{CALL snowflake_partition('app.photos', 'day')},
+	sub { value('killed', $properties . q{; SELECT partition FROM snowflake_partitions('app.photos'); SELECT conname FROM pg_constraint
+		WHERE conrelid = 'app.photos_old'::regclass OR NOT convalidated ORDER BY 1; SELECT relname, reltuples >= 0 FROM pg_class
+		WHERE relnamespace = 'app'::regnamespace ORDER BY 1}) }, once_a_transaction => 1);
+cmp_ok($kills, '>', 6, "killed $kills times");
+is(value('killed', q{SELECT count(*) FROM pg_constraint WHERE NOT convalidated AND conparentid = 0}), 0, 'all constraints are valid');
+
+# --- called again, at once, or to give up -----------------------------------
+
+new_admin_database('again');
+value('again', q{SELECT snowflake_set_shard(5); CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), title text);
+	INSERT INTO photos (title) SELECT n FROM generate_series(1, 1000) AS n; CREATE TABLE other (LIKE photos INCLUDING ALL)});
+my $state = q{SELECT relname, relkind FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relname !~ 'next_id' ORDER BY 1;
+	SELECT conrelid::regclass, conname, convalidated FROM pg_constraint WHERE conrelid <> 0 ORDER BY 1, 2};
+my $before = value('again', $state);
+my @planned = commands_of('again', q{CALL snowflake_partition('other', 'week', dry_run => true)});
+is(value('again', $state), $before, 'a dry run changes nothing');
+like($planned[0], qr/ALTER TABLE public.other ADD CONSTRAINT snowflake_partition_before_\d+ CHECK \(id < \d+\) NOT VALID;/, '... and shows commands');
+value('again', "@planned");
+is(value('again', q{SELECT count(*) FILTER (WHERE since <> '-infinity' AND until = since + interval '7 days'), count(*) > 1,
+		min(until) > now() + interval '24 hours', extract(isodow FROM min(until)) FROM snowflake_partitions('other')}) =~ /^(\d)\|t\|t\|1$/ ? $1 : 0, 1,
+	'the commands of a dry run can be pasted, and begin partitions with a week');
+
+# A session that has used the table is in the way of the first and of the third step.
+my $open = $node->background_psql('again');
+$open->query_safe('BEGIN; SELECT count(*) FROM photos');
+my $two_tries = q{CALL snowflake_partition('photos', 'day', tries => 2)};
+like(run_psql('again', $two_tries), qr/55P03: could not get the locks in 2 tries.*Process \d+ has used public.photos in a transaction since.*SELECT count/s,
+	'a session in the way is named');
+$open->query_safe('COMMIT');
+
+# The constraint's time has come, because nobody called again in time.
+my $past = value('again', q{SELECT snowflake_min_id(now() + interval '30 s')});
+value('again', "ALTER TABLE photos ADD CONSTRAINT snowflake_partition_before_$past CHECK (id < $past) NOT VALID");
+my $asked = q{CALL snowflake_partition('photos', 'hour', at => date_trunc('hour', now()) + interval '5 hours 30 minutes', tries => 2)};
+$open->query_safe('BEGIN; SELECT FROM photos');
+like(run_psql('again', $asked), qr/NOTICE:  \w+: ALTER TABLE public.photos DROP CONSTRAINT snowflake_partition_before_$past;.*55P03/s,
+	'a constraint that will soon reject all rows is dropped first of all');
+$open->query_safe('COMMIT');
+$open->quit;
+
+# A call that ends after the first step, and one that asks for another time
+value('again', "ALTER TABLE photos DROP CONSTRAINT snowflake_partition_before_$past");
+my @commands = commands_of('again', $asked =~ s/tries => 2/dry_run => true/r);
+value('again', $commands[0] =~ s/snowflake_partition_before_(\d+)(.*) \d+\)/'snowflake_partition_before_' . ($1 + 8388608) . $2 . ' ' . ($1 + 8388608) . ')'/er);
+my @shown = commands_of('again', $asked);
+like(join("\n", @shown), qr/DROP CONSTRAINT snowflake_partition_before_\d+;\n.*\n\Q$commands[0]\E/, 'another time than that of the constraint replaces it');
+is(value('again', q{SELECT min(until) = date_trunc('hour', now()) + interval '5 hours 30 minutes', string_agg(CASE WHEN since + interval '30 minutes' = until THEN 'half' END, ' '),
+		count(*) > 60, max(until) > now() + interval '3 days' FROM snowflake_partitions('photos')}), 't|half|t|t', 'a first partition that begins within an hour ends with it');
+unlike(run_psql('again', $asked), qr/ALTER|ERROR/, 'a further call has nothing to do');
+
+# Two sessions
+value('again', q{CREATE TABLE logs (id bigint PRIMARY KEY DEFAULT next_id()); INSERT INTO logs SELECT next_id() FROM generate_series(1, 1000)});
+my @sessions = map { $node->background_psql('again', on_error_stop => 0) } 1 .. 2;
+$_->{stdin} .= "CALL snowflake_partition('logs', 'day');\n\\echo ended\n" foreach @sessions;
+$_->{run}->pump_nb foreach @sessions;
+ok(session_prints($_, qr/ended/), 'a session of two ends') foreach @sessions;
+unlike(join('', map { $_->{stderr} } @sessions), qr/ERROR/, 'two sessions may call at once');
+$_->quit foreach @sessions;
+is(value('again', q{SELECT count(*), (SELECT count(*) FROM logs), count(DISTINCT since) FROM snowflake_partitions('logs')}), '3|1000|3', '... and partition the table once');
+
+# Others act while the call tries to get its locks.  GRANT and CREATE VIEW do not
+# wait for the lock that keeps out changes of the table.
+foreach my $other ('GRANT DELETE ON visits TO app', 'GRANT UPDATE (title) ON visits TO app', 'CREATE VIEW seen AS SELECT title FROM visits')
+{
+	value('again', 'DROP TABLE IF EXISTS visits CASCADE; CREATE TABLE visits (id bigint PRIMARY KEY DEFAULT next_id(), title text)');
+	value('again', $_) foreach (commands_of('again', q{CALL snowflake_partition('visits', 'day', dry_run => true)}))[ 0, 1 ];
+	my ($reader, $caller) = map { $node->background_psql('again', on_error_stop => 0) } 1 .. 2;
+	$reader->query_safe('BEGIN; SELECT FROM visits');
+	$caller->{stdin} .= "CALL snowflake_partition('visits', 'day', tries => 1000);\n\\echo ended\n";
+	$caller->{run}->pump_nb;
+	ok(wait_for(sub { value('again', q{SELECT count(*) FROM pg_stat_activity WHERE application_name = 'snowflake_partition: swap visits'
+		OR application_name = 'snowflake_partition: swap public.visits'}) }), "a call waits for its locks");
+	value('again', $other);
+	$reader->query_safe('COMMIT');
+	session_prints($caller, qr/ended/);
+	like($caller->{stderr}, qr/ERROR:  somebody has granted a privilege on table public.visits, or created something that depends on it/,
+		"$other at the same time is not lost");
+	is(value('again', q{SELECT relkind FROM pg_class WHERE oid = 'visits'::regclass}), 'r', '... as the table stays as it was');
+	$_->quit foreach $reader, $caller;
+	next if $other =~ /VIEW/;
+	value('again', q{CALL snowflake_partition('visits', 'day')});
+	is(value('again', q{SELECT has_column_privilege('app', 'visits', 'title', 'UPDATE') OR has_table_privilege('app', 'visits', 'DELETE')}), 't',
+		'... until the next call');
+}
+
+# --- kinds of keys, hostile names -------------------------------------------
+
+value('postgres', 'CREATE DATABASE names');
+value('names', q{
+	CREATE SCHEMA ids; CREATE EXTENSION snowflake SCHEMA ids; CREATE SCHEMA "the Admin"; CREATE EXTENSION snowflake_admin SCHEMA "the Admin";
+	ALTER DATABASE names SET search_path = public, ids, "the Admin"; SET search_path = public, ids, "the Admin";
+	SELECT snowflake_set_shard(5);
+	CREATE SCHEMA evil; CREATE SCHEMA "a ""schema""";
+	CREATE FUNCTION evil.format(text, text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
+	CREATE FUNCTION evil.format(text, regclass) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
+	CREATE FUNCTION evil.format(text, regclass, text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
+	CREATE FUNCTION evil.format(text, text, regclass) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
+	CREATE FUNCTION evil.left(text, integer) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
+	CREATE FUNCTION evil.same(regclass, regclass) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
+	CREATE OPERATOR evil.= (LEFTARG = regclass, RIGHTARG = regclass, FUNCTION = evil.same);
+	CREATE FUNCTION evil.differ(text, text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
+	CREATE OPERATOR evil.= (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.differ);
+	CREATE TABLE evil.pg_class (oid oid);
+	CREATE TABLE "a ""schema"""."Tab's %s" ("a %I $ key" bigint PRIMARY KEY DEFAULT next_id(5), "t""t" text CHECK ("t""t" <> ';'));
+	INSERT INTO "a ""schema"""."Tab's %s" DEFAULT VALUES;
+	CREATE TABLE evil.typed (id snowflake PRIMARY KEY DEFAULT next_id(5), day int);
+	INSERT INTO evil.typed DEFAULT VALUES;
+	CREATE SEQUENCE tweets_seq; SELECT snowflake_alter_sequence('tweets_seq', 'twitter');
+	CREATE TABLE tweets (day int, id bigint DEFAULT next_id(33, 'tweets_seq'), other bigint DEFAULT next_id(5) UNIQUE, PRIMARY KEY (day, id));
+	ALTER TABLE tweets DROP CONSTRAINT tweets_other_key;
+	CREATE TABLE own (id bigint PRIMARY KEY DEFAULT next_id(3, 'next_id_seq', 'timestamp:41 worker:10 sequence:12 epoch:1288834974657')) });
+my $long = 'ä' x 31;
+value('names', qq{CREATE TABLE "$long" (id bigint PRIMARY KEY DEFAULT next_id())});
+value('names', "SELECT set_config('search_path', 'evil, pg_catalog, public, ids', false); SET timezone = 'America/New_York'; CALL \"the Admin\".snowflake_partition('$_', 'day')")
+  foreach q{"a ""schema"""."Tab''s %s"}, 'evil.typed', 'public.tweets', qq{public."$long"}, 'public.own';
+is(value('names', q{SELECT partition FROM snowflake_partitions('"a ""schema"""."Tab''s %s"') LIMIT 1}), q{"a ""schema"""."Tab's %s_old"}, 'all names are quoted');
+is(value('names', qq{SELECT partition FROM snowflake_partitions('"$long"') LIMIT 1}), '"' . ('ä' x 29) . '_old"', 'a long name is cut between characters');
+is(value('names', q{SELECT count(*), min(until) = date_trunc('day', now(), 'UTC') + interval '48 hours' FROM snowflake_partitions('evil.typed')}), '3|t', 'a key may be a snowflake');
+is(value('names', qq{SELECT count(*), min(until) = date_trunc('day', now(), 'UTC') + interval '48 hours' FROM snowflake_partitions('$_->[0]', '$_->[1]')}), '3|t', "days are days in the layout of $_->[0]")
+  foreach [ 'tweets', 'twitter' ], [ 'own', 'timestamp:41 worker:10 sequence:12 epoch:1288834974657' ];
+is(value('names', q{SELECT pg_get_partkeydef('tweets'::regclass)}), 'RANGE (id)', 'the column of the primary key is the partition key');
+
+# --- refused ----------------------------------------------------------------
+
+new_admin_database('refused');
+value('refused', q{SELECT snowflake_set_shard(5); CREATE SCHEMA app; GRANT USAGE ON SCHEMA app TO PUBLIC;
+	CREATE TABLE app.users (id bigint PRIMARY KEY); CREATE TABLE app.t (id bigint PRIMARY KEY DEFAULT next_id(), n integer, s text)});
+$before = value('refused', '\d+ app.*');
+my $refuses = q{CALL snowflake_partition('app.t', 'day')};
+foreach my $case (
+	[ 'CREATE VIEW app."V" AS SELECT id FROM app.t', 'DROP VIEW app."V"', qr/view app."V" depends on it/ ],
+	[ 'CREATE MATERIALIZED VIEW app.m AS SELECT count(*) FROM app.t', 'DROP MATERIALIZED VIEW app.m', qr/materialized view app.m depends on it/ ],
+	[ 'CREATE RULE r AS ON DELETE TO app.t DO NOTHING', 'DROP RULE r ON app.t', qr/rule r on app.t would stay with the old table/ ],
+	[ 'CREATE FUNCTION app.f() RETURNS bigint BEGIN ATOMIC SELECT max(id) FROM app.t; END', 'DROP FUNCTION app.f', qr/function app.f\(\) depends on it/ ],
+	[ q{CREATE FUNCTION app.f(app.t) RETURNS text LANGUAGE sql AS 'SELECT $1.s'}, 'DROP FUNCTION app.f', qr/function app.f\(app.t\) depends on it/ ],
+	[ q{CREATE FUNCTION app.f() RETURNS SETOF app.t LANGUAGE sql AS 'SELECT * FROM app.t'}, 'DROP FUNCTION app.f', qr/function app.f\(\) depends on it/ ],
+	[ 'CREATE POLICY p ON app.users USING (id IN (SELECT n FROM app.t))', 'DROP POLICY p ON app.users', qr/policy p on app.users depends on it/ ],
+	[ 'CREATE TABLE app.c (a app.t[])', 'DROP TABLE app.c', qr/app.c\S* depends on it/ ],
+	[ 'CREATE TABLE app.c () INHERITS (app.t)', 'DROP TABLE app.c', qr/table app.c depends on it/ ],
+	[ 'CREATE TABLE app.c (id bigint, n integer, s text); ALTER TABLE app.t INHERIT app.c', 'ALTER TABLE app.t NO INHERIT app.c; DROP TABLE app.c', qr/it inherits from table app.c/ ],
+	[ 'CREATE TABLE app.c (t bigint REFERENCES app.t) PARTITION BY LIST (t)', 'DROP TABLE app.c', qr/foreign key c_t_fkey of partitioned table app.c refers to it/ ],
+	[ 'CREATE TABLE app.c (t bigint); ALTER TABLE app.c ADD FOREIGN KEY (t) REFERENCES app.t NOT VALID', 'DROP TABLE app.c', qr/constraint c_t_fkey of table app.c is NOT VALID/ ],
+	[ 'ALTER TABLE app.t ADD CONSTRAINT f FOREIGN KEY (n) REFERENCES app.users NOT VALID', 'ALTER TABLE app.t DROP CONSTRAINT f', qr/constraint f of table app.t is NOT VALID.*HINT:  ALTER TABLE app.t VALIDATE CONSTRAINT f/s ],
+	[ 'ALTER TABLE app.t ADD CONSTRAINT c CHECK (n > 0) NOT VALID', 'ALTER TABLE app.t DROP CONSTRAINT c', qr/constraint c of table app.t is NOT VALID/ ],
+	[ 'ALTER TABLE app.t ADD CONSTRAINT c CHECK (n > 0) NO INHERIT', 'ALTER TABLE app.t DROP CONSTRAINT c', qr/constraint c of table app.t is NO INHERIT/ ],
+	[ 'ALTER TABLE app.t ADD CONSTRAINT u UNIQUE (s)', 'ALTER TABLE app.t DROP CONSTRAINT u', qr/unique index app.u does not contain column id/ ],
+	[ 'CREATE UNIQUE INDEX u ON app.t (s) INCLUDE (id)', 'DROP INDEX app.u', qr/unique index app.u does not contain column id/ ],
+	[ 'ALTER TABLE app.t ADD CONSTRAINT x EXCLUDE (n WITH =)', 'ALTER TABLE app.t DROP CONSTRAINT x', qr/index of exclusion constraint app.x does not contain column id/ ],
+	[ 'CREATE PUBLICATION "P" FOR TABLE app.t', 'DROP PUBLICATION "P"', qr/publication "P" would publish its partitions/ ],
+	[ 'CREATE PUBLICATION "P" FOR ALL TABLES', 'DROP PUBLICATION "P"', qr/publication "P" would publish its partitions/ ],
+	[ 'CREATE PUBLICATION "P" FOR TABLES IN SCHEMA app', 'DROP PUBLICATION "P"', qr/publication "P" would publish its partitions/ ],
+	[ q{CREATE SUBSCRIPTION "S" CONNECTION '' PUBLICATION p WITH (connect = false); INSERT INTO pg_subscription_rel SELECT oid, 'app.t'::regclass, 'r' FROM pg_subscription},
+		'DELETE FROM pg_subscription_rel; ALTER SUBSCRIPTION "S" SET (slot_name = NONE); DROP SUBSCRIPTION "S"', qr/subscription "S" fills it/ ],
+	[ 'CREATE TRIGGER g AFTER INSERT ON app.t REFERENCING NEW TABLE AS new FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()', 'DROP TRIGGER g ON app.t', qr/trigger g is FOR EACH ROW and has transition tables/ ],
+	[ 'ALTER TABLE app.t SET UNLOGGED', 'ALTER TABLE app.t SET LOGGED', qr/it is unlogged/ ],
+	[ 'CREATE TABLE app.t_old ()', 'DROP TABLE app.t_old', qr/the name app.t_old, which app.t would get, is taken/ ],
+	[ 'CREATE SEQUENCE app.t_old_pkey', 'DROP SEQUENCE app.t_old_pkey', qr/the name app.t_old_pkey, which app.t_pkey would get, is taken/ ],
+	[ 'ALTER TABLE app.t ALTER n SET NOT NULL; CREATE UNIQUE INDEX u ON app.t (n, id); ALTER TABLE app.t REPLICA IDENTITY USING INDEX u',
+		'DROP INDEX app.u; ALTER TABLE app.t ALTER n DROP NOT NULL, REPLICA IDENTITY DEFAULT', qr/its replica identity is index app.u/ ],
+	[ 'ALTER EXTENSION snowflake_admin ADD TABLE app.t', 'ALTER EXTENSION snowflake_admin DROP TABLE app.t', qr/it belongs to extension snowflake_admin/ ],
+	[ 'ALTER TABLE app.t DROP CONSTRAINT t_pkey, ALTER id DROP NOT NULL', 'ALTER TABLE app.t ADD PRIMARY KEY (id)', qr/column id may be NULL/ ],
+	[ 'ALTER TABLE app.t ALTER id SET DEFAULT 7', 'ALTER TABLE app.t ALTER id SET DEFAULT next_id()', qr/table app.t has no bigint or snowflake key that next_id\(\) makes/ ],
+	[ 'INSERT INTO app.t VALUES (snowflake_id(now() + interval \'40 days\', 5, 0))', 'DELETE FROM app.t', qr/table app.t would reject IDs that it has/ ])
+{
+	my ($make, $drop, $expected) = @$case;
+
+	value('refused', $make);
+	my $said = run_psql('refused', $refuses);
+	like($said, qr/ERROR:  55000: .*$expected/s, "refused: $make");
+	value('refused', $drop);
+	is(value('refused', '\d+ app.*'), $before, '... and left as it is');
+}
+$node->stop;
+done_testing();
