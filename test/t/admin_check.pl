@@ -3,6 +3,7 @@
 
 use strict;
 use warnings;
+use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use SnowflakeTest;
@@ -208,6 +209,18 @@ value(ahead(q{'"Id''s".next_id_seq'}, '1 day'));
 like(value("SELECT problem || remedy $check"), qr/3 future-dated IDs are of other shards, and do no harm\.SELECT pg_terminate_backend\(.*RESTART/,
 	'sessions that may have the old shard are ended before the sequence is set back');
 value(value("SELECT remedy $check") . q{; DELETE FROM shop.photos WHERE id > "Id's".snowflake_max_id(now() + '1 s'); SELECT "Id's".snowflake_set_shard(5)});
+
+# More rows than are looked at at once
+value(qq{INSERT INTO shop.photos (id) SELECT "Id's".snowflake_id(clock_timestamp() + interval '1 day', 8, n % 1000) + 8388608 * (n / 1000)
+		FROM generate_series(1, 25000) AS n; } . ahead(q{'"Id''s".next_id_seq'}, '1 day'));
+like(value("SELECT problem || remedy $check"), qr/No row of .* 25000 future-dated IDs are of other shards, .*RESTART/,
+	'a sequence can be set back beside many IDs of other shards');
+value(q{INSERT INTO shop.photos (id) VALUES ("Id's".snowflake_id(clock_timestamp() + interval '10 hours', 5, 1))});
+like(value("SELECT problem || remedy $check"), qr/\b1 future-dated IDs of its shard .*set_shard/, '... but not if one is of its own');
+value(q{DELETE FROM shop.photos WHERE id > "Id's".snowflake_max_id(now() + '1 s')});
+value(value("SELECT remedy $check"));
+healthy('... and in the end it is');
+
 value(ahead(q{'shop.one'}, '5 s'));
 like(value("SELECT concat_ws('|', severity, problem, remedy) $check"), qr/^warning\|.*next_id\(\) waits.*\|Wait until /,
 	'a sequence for which calls wait is a warning');
@@ -269,7 +282,9 @@ fault('a program still calls nextval()', q{INSERT INTO shop.moved SELECT nextval
 fault('a default still calls nextval()',
 	q{CREATE TABLE shop.later (id bigint PRIMARY KEY DEFAULT nextval('shop.one')); ALTER TABLE shop.spread ALTER id DROP DEFAULT},
 	'warning', 'shop.later.id', qr/nextval\(\) of shop.one, which makes IDs/,
-	q{CALL "The Admin".snowflake_move('shop.later', own_sequence => true)}, clean => 'DROP TABLE shop.later');
+	q{CALL "The Admin".snowflake_move('shop.later', own_sequence => true)}, 
+	clean => q{DROP TABLE shop.later; SELECT "Id's".snowflake_advance('shop.one', max(id)) FROM shop.spread;
+		ALTER TABLE shop.spread ALTER id SET DEFAULT "Id's".next_id(1, 'shop.one')});
 
 # --- what a role may not see, and what others have locked ---------------------------------
 
@@ -313,6 +328,19 @@ foreach my $function ('format(text, text)', 'format(text, text, text)', 'concat_
 value(q{CREATE FUNCTION evil.same(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT evil.fail()::boolean';
 	CREATE OPERATOR evil.= (FUNCTION = evil.same, LEFTARG = text, RIGHTARG = text)});
 is(value("SET search_path = evil, pg_catalog; SELECT * $check"), '', 'functions and operators of the search_path are not called');
+
+# --- while the tables are in use ---------------------------------------------------------
+
+append_to_file($node->basedir . '/insert.sql', $insert =~ s/INSERT INTO shop.views[^;]*;//r . ';');
+my $load = IPC::Run::start([ 'pgbench', '-n', '-c', '4', '-T', '300', '-f', $node->basedir . '/insert.sql', '-h', $node->host, '-p', $node->port, $database ],
+	'>', '/dev/null', '2>', \my $said);
+ok(wait_for(sub { value('SELECT count(*) > 2000 FROM shop.photos') eq 't' }), 'sessions insert rows');
+my @found = map { value("SELECT concat_ws('|', severity, object, problem) $check") } 1 .. 20;
+is("@found" =~ s/^ *$//r, '', 'a healthy database that is in use has no faults');
+ok($load->pumpable, 'sessions still insert rows');
+$load->signal('TERM');
+$load->finish;
+is($said =~ s/^(pgbench \(|tps|.*interrupted).*\n//gmr, '', '... without an error');
 
 # --- standbys ----------------------------------------------------------------------------
 
