@@ -2688,15 +2688,19 @@ AS $$
 	JOIN pg_depend AS d ON refclassid = 'pg_class'::regclass AND refobjid = t.oid
 		OR refclassid = 'pg_type'::regclass AND refobjid IN (r.oid, r.typarray)
 	WHERE t.oid = target AND CASE classid
-		WHEN 'pg_class'::regclass THEN NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = objid AND relkind IN ('i', 'S', 't'))
+		WHEN 'pg_class'::regclass THEN NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = objid
+			AND relkind IN ('i', 'S', 't'))
 		WHEN 'pg_type'::regclass THEN objid NOT IN (r.oid, r.typarray)
-		WHEN 'pg_attrdef'::regclass THEN NOT EXISTS (SELECT FROM pg_attrdef AS a WHERE a.oid = objid AND adrelid = target)
+		WHEN 'pg_attrdef'::regclass THEN NOT EXISTS (SELECT FROM pg_attrdef AS a WHERE a.oid = objid
+			AND adrelid = target)
 		WHEN 'pg_constraint'::regclass THEN NOT EXISTS (
 			SELECT FROM pg_constraint AS c WHERE c.oid = objid AND (conrelid = target OR confrelid = target))
 		WHEN 'pg_trigger'::regclass THEN NOT EXISTS (
 			SELECT FROM pg_trigger AS g WHERE g.oid = objid AND (tgrelid = target OR tgisinternal))
-		WHEN 'pg_policy'::regclass THEN NOT EXISTS (SELECT FROM pg_policy AS p WHERE p.oid = objid AND polrelid = target)
-		WHEN 'pg_statistic_ext'::regclass THEN NOT EXISTS (SELECT FROM pg_statistic_ext AS s WHERE s.oid = objid AND stxrelid = target)
+		WHEN 'pg_policy'::regclass THEN NOT EXISTS (SELECT FROM pg_policy AS p WHERE p.oid = objid
+			AND polrelid = target)
+		WHEN 'pg_statistic_ext'::regclass THEN NOT EXISTS (SELECT FROM pg_statistic_ext AS s
+			WHERE s.oid = objid AND stxrelid = target)
 		WHEN 'pg_publication_rel'::regclass THEN false
 		ELSE true END
 $$;
@@ -2708,7 +2712,8 @@ CREATE FUNCTION snowflake_admin_partition_table_obstacles(target regclass, col n
 RETURNS TABLE (obstacle text, hint text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT 'it is unlogged', 'ALTER TABLE ... SET LOGGED first.' FROM pg_class WHERE oid = target AND relpersistence = 'u'
+	SELECT 'it is unlogged', 'ALTER TABLE ... SET LOGGED first.' FROM pg_class WHERE oid = target
+		AND relpersistence = 'u'
 	UNION ALL
 	SELECT format('it is a table of type %s', reloftype::regtype), 'ALTER TABLE ... NOT OF first.'
 	FROM pg_class WHERE oid = target AND reloftype <> 0
@@ -2716,35 +2721,45 @@ AS $$
 	SELECT format('it inherits from table %s', inhparent::regclass), 'ALTER TABLE ... NO INHERIT first.'
 	FROM pg_inherits WHERE inhrelid = target
 	UNION ALL
-	SELECT format('it belongs to extension %I', extname), format('ALTER EXTENSION %I DROP TABLE ... first.', extname)
+	SELECT format('it belongs to extension %I', extname),
+		format('ALTER EXTENSION %I DROP TABLE ... first.', extname)
 	FROM pg_depend JOIN pg_extension AS e ON refclassid = 'pg_extension'::regclass AND refobjid = e.oid
 	WHERE classid = 'pg_class'::regclass AND objid = target
 	UNION ALL
-	SELECT format('it has a security label of provider %I', provider), 'SECURITY LABEL ... IS NULL first, and give the new table its labels.'
+	SELECT format('it has a security label of provider %I', provider),
+		'SECURITY LABEL ... IS NULL first, and give the new table its labels.'
 	FROM pg_seclabel WHERE classoid = 'pg_class'::regclass AND objoid = target
 	UNION ALL
-	SELECT format('column %I may be NULL', attname), 'ALTER TABLE ... ALTER ... SET NOT NULL first, or make it the primary key.'
+	SELECT format('column %I may be NULL', attname),
+		'ALTER TABLE ... ALTER ... SET NOT NULL first, or make it the primary key.'
 	FROM pg_attribute WHERE attrelid = target AND attname = col
 		AND (NOT attnotnull OR EXISTS (SELECT FROM pg_constraint
 			WHERE conrelid = target AND contype = 'n' AND NOT convalidated AND conkey[1] = attnum))
 	UNION ALL
-	SELECT format('the name %s, which %s would get, is taken', old_qualified, qualified), 'Rename one of them first.'
+	SELECT format('the name %s, which %s would get, is taken', old_qualified, qualified),
+		'Rename one of them first.'
 	FROM @extschema@.snowflake_admin_partition_names(target) AS n
 	WHERE to_regclass(old_qualified) IS NOT NULL OR kind = 'r' AND to_regtype(old_qualified) IS NOT NULL
 		OR EXISTS (SELECT FROM @extschema@.snowflake_admin_partition_names(target) AS o
 			WHERE o.object <> n.object AND o.old_qualified = n.old_qualified)
 	UNION ALL
-	SELECT format('its replica identity is index %s', indexrelid::regclass), 'ALTER TABLE ... REPLICA IDENTITY DEFAULT or FULL first.'
-	FROM pg_index JOIN pg_class AS t ON t.oid = indrelid WHERE t.oid = target AND relreplident = 'i' AND indisreplident AND NOT indisprimary
+	SELECT format('its replica identity is index %s', indexrelid::regclass),
+		'ALTER TABLE ... REPLICA IDENTITY DEFAULT or FULL first.'
+	FROM pg_index JOIN pg_class AS t ON t.oid = indrelid WHERE t.oid = target AND relreplident = 'i'
+		AND indisreplident AND NOT indisprimary
 	UNION ALL
-	SELECT format('%s %s does not contain column %I', CASE WHEN indisexclusion THEN 'index of exclusion constraint' ELSE 'unique index' END,
+	SELECT format('%s %s does not contain column %I',
+		CASE WHEN indisexclusion THEN 'index of exclusion constraint' ELSE 'unique index' END,
 		indexrelid::regclass, col), 'PostgreSQL would have to look for equal values in all partitions. Drop the index or its constraint if the '
 		'application does not need this check. Otherwise do not partition the table.'
 	FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attname = col
-	WHERE indrelid = target AND indisvalid AND (indisunique OR indisexclusion) AND attnum <> ALL (indkey[0:indnkeyatts - 1])
+	WHERE indrelid = target AND indisvalid AND (indisunique OR indisexclusion)
+		AND attnum <> ALL (indkey[0:indnkeyatts - 1])
 	UNION ALL
-	SELECT format('trigger %I is FOR EACH ROW and has transition tables', tgname), 'Make it a trigger FOR EACH STATEMENT first.'
-	FROM pg_trigger WHERE tgrelid = target AND tgtype & 1 <> 0 AND (tgoldtable IS NOT NULL OR tgnewtable IS NOT NULL)
+	SELECT format('trigger %I is FOR EACH ROW and has transition tables', tgname),
+		'Make it a trigger FOR EACH STATEMENT first.'
+	FROM pg_trigger WHERE tgrelid = target AND tgtype & 1 <> 0
+		AND (tgoldtable IS NOT NULL OR tgnewtable IS NOT NULL)
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_partition_table_obstacles(regclass, name) IS
@@ -2756,15 +2771,15 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT * FROM @extschema@.snowflake_admin_partition_table_obstacles(target, col)
 	UNION ALL
-	SELECT place || CASE WHEN class = 'pg_rewrite'::regclass AND place LIKE 'rule %' THEN ' would stay with the old table'
-			ELSE ' depends on it' END,
+	SELECT place || CASE WHEN place LIKE 'rule %' THEN ' would stay with the old table' ELSE ' depends on it' END,
 		CASE WHEN place LIKE 'rule %' THEN 'Replace it by a trigger first.'
 			WHEN place LIKE 'table %' THEN 'ALTER TABLE ... NO INHERIT, or drop its column of that type, first.'
 			ELSE 'Save its definition, drop it, call snowflake_partition() again, and create it again after that.' END
 	FROM @extschema@.snowflake_admin_partition_dependents(target), LATERAL (
 		SELECT @extschema@.snowflake_admin_place(class, object)) AS p (place)
 	UNION ALL
-	SELECT format('constraint %I of table %s is %s', conname, conrelid::regclass, CASE WHEN convalidated THEN 'NO INHERIT' ELSE 'NOT VALID' END),
+	SELECT format('constraint %I of table %s is %s', conname, conrelid::regclass,
+			CASE WHEN convalidated THEN 'NO INHERIT' ELSE 'NOT VALID' END),
 		CASE WHEN convalidated THEN 'Drop it, or add it without NO INHERIT.'
 			ELSE format('ALTER TABLE %s VALIDATE CONSTRAINT %I first.', conrelid::regclass, conname) END
 	FROM pg_constraint WHERE contype IN ('c', 'f') AND (conrelid = target OR confrelid = target)
@@ -2776,7 +2791,8 @@ AS $$
 	FROM pg_constraint JOIN pg_class AS c ON c.oid = conrelid
 	WHERE contype = 'f' AND confrelid = target AND conparentid = 0 AND relkind = 'p'
 	UNION ALL
-	SELECT format('subscription %I fills it', subname), 'Let it end first. It would not know the new table, and skip all rows.'
+	SELECT format('subscription %I fills it', subname),
+		'Let it end first. It would not know the new table, and skip all rows.'
 	FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid WHERE srrelid = target
 	UNION ALL
 	SELECT format('publication %I would publish its partitions', pubname),
@@ -2784,9 +2800,11 @@ AS $$
 			'partitioned already are published.', pubname)
 	FROM pg_publication AS p WHERE NOT pubviaroot AND (puballtables
 		OR EXISTS (SELECT FROM pg_publication_rel WHERE prpubid = p.oid AND prrelid = target)
-		OR EXISTS (SELECT FROM pg_publication_namespace JOIN pg_class AS c ON relnamespace = pnnspid WHERE pnpubid = p.oid AND c.oid = target))
+		OR EXISTS (SELECT FROM pg_publication_namespace JOIN pg_class AS c ON relnamespace = pnnspid
+			WHERE pnpubid = p.oid AND c.oid = target))
 	UNION ALL
-	SELECT format('publication %I excepts it', pubname), 'Name the tables of the publication one by one first.'
+	SELECT format('publication %I excepts it', pubname),
+		'Name the tables of the publication one by one first.'
 	FROM pg_publication_rel AS r JOIN pg_publication AS p ON p.oid = prpubid
 	WHERE prrelid = target AND to_jsonb(r) ->> 'prexcept' = 'true'
 $$;
@@ -2800,10 +2818,12 @@ RETURNS TABLE (message text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT format('must be owner of table %s', c.oid::regclass) FROM pg_class AS c
-	WHERE (c.oid = target OR c.oid IN (SELECT conrelid FROM pg_constraint WHERE contype = 'f' AND confrelid = target))
+	WHERE (c.oid = target OR c.oid IN (SELECT conrelid FROM pg_constraint WHERE contype = 'f'
+		AND confrelid = target))
 		AND NOT pg_has_role(relowner, 'USAGE')
 	UNION ALL
-	SELECT format('must be owner of publication %I', pubname) FROM pg_publication AS p JOIN pg_publication_rel ON prpubid = p.oid
+	SELECT format('must be owner of publication %I', pubname) FROM pg_publication AS p
+		JOIN pg_publication_rel ON prpubid = p.oid
 	WHERE prrelid = target AND NOT pg_has_role(pubowner, 'USAGE')
 	UNION ALL
 	SELECT format('must have privilege REFERENCES on table %s', confrelid::regclass) FROM pg_constraint
@@ -2825,9 +2845,11 @@ DECLARE
 BEGIN
 	FOR command IN
 		SELECT c FROM @extschema@.snowflake_admin_partition_names(target),
-			@extschema@.snowflake_admin_partition_new(target, col, target::text, old_qualified) AS c WHERE object = target
+			@extschema@.snowflake_admin_partition_new(target, col, target::text, old_qualified) AS c
+				WHERE object = target
 		UNION ALL SELECT format('ALTER TABLE %s OWNER TO %s', old_qualified, relowner::regrole)
-		FROM @extschema@.snowflake_admin_partition_names(target) JOIN pg_class ON oid = object WHERE oid = target
+		FROM @extschema@.snowflake_admin_partition_names(target) JOIN pg_class ON oid = object
+			WHERE oid = target
 		UNION ALL SELECT create_command FROM @extschema@.snowflake_admin_partition_indexes(target, true)
 	LOOP
 		EXECUTE command;
@@ -2885,9 +2907,11 @@ RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING INDEXES EXCLUDING IDENTITY) PARTITION BY RANGE (%I)', new, source, col)
-		|| CASE WHEN current_setting('server_version_num')::integer >= 170000 THEN ' USING ' || quote_ident(amname) ELSE '' END
+		|| CASE WHEN current_setting('server_version_num')::integer >= 170000
+			THEN ' USING ' || quote_ident(amname) ELSE '' END
 		|| coalesce(' TABLESPACE ' || quote_ident(spcname), '')
-	FROM pg_class AS t LEFT JOIN pg_am ON pg_am.oid = relam LEFT JOIN pg_tablespace AS s ON s.oid = reltablespace
+	FROM pg_class AS t LEFT JOIN pg_am ON pg_am.oid = relam
+	LEFT JOIN pg_tablespace AS s ON s.oid = reltablespace
 	WHERE t.oid = target
 $$;
 
@@ -2901,15 +2925,18 @@ RETURNS TABLE (create_command text, attach_command text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT CASE WHEN c.oid IS NOT NULL THEN
-			format('ALTER TABLE ONLY %s ADD CONSTRAINT %I %s', new_table, new_name, pg_get_constraintdef(c.oid))
-		ELSE format('CREATE %sINDEX %I ON ONLY %s USING %s', CASE WHEN indisunique THEN 'UNIQUE ' END, new_name, new_table,
+			format('ALTER TABLE ONLY %s ADD CONSTRAINT %I %s', new_table, new_name,
+				pg_get_constraintdef(c.oid))
+		ELSE format('CREATE %sINDEX %I ON ONLY %s USING %s', CASE WHEN indisunique THEN 'UNIQUE ' END,
+			new_name, new_table,
 			substr(pg_get_indexdef(indexrelid), 1 + length(format('CREATE %sINDEX %I ON %s USING ',
 				CASE WHEN indisunique THEN 'UNIQUE ' END, relname, target)))) END,
 		format('ALTER INDEX %s ATTACH PARTITION %s', n.qualified, n.old_qualified)
 	FROM pg_index JOIN pg_class AS i ON i.oid = indexrelid
 	JOIN @extschema@.snowflake_admin_partition_names(target) AS n ON n.object = indexrelid
 	JOIN @extschema@.snowflake_admin_partition_names(target) AS t ON t.object = target
-	LEFT JOIN pg_constraint AS c ON conindid = indexrelid AND conrelid = target AND contype IN ('p', 'u', 'x'),
+	LEFT JOIN pg_constraint AS c ON conindid = indexrelid AND conrelid = target
+		AND contype IN ('p', 'u', 'x'),
 	LATERAL (SELECT CASE WHEN rehearsal THEN t.old_qualified ELSE t.qualified END,
 		CASE WHEN rehearsal THEN n.old_name ELSE relname END) AS names (new_table, new_name)
 	WHERE indrelid = target ORDER BY indexrelid
@@ -2924,27 +2951,35 @@ CREATE FUNCTION snowflake_admin_partition_privileges(target regclass)
 RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT format('ALTER TABLE %s OWNER TO %s, %s ROW LEVEL SECURITY, %s ROW LEVEL SECURITY', target, relowner::regrole,
-		CASE WHEN relrowsecurity THEN 'ENABLE' ELSE 'DISABLE' END, CASE WHEN relforcerowsecurity THEN 'FORCE' ELSE 'NO FORCE' END)
+	SELECT format('ALTER TABLE %s OWNER TO %s, %s ROW LEVEL SECURITY, %s ROW LEVEL SECURITY', target,
+		relowner::regrole,
+		CASE WHEN relrowsecurity THEN 'ENABLE' ELSE 'DISABLE' END,
+		CASE WHEN relforcerowsecurity THEN 'FORCE' ELSE 'NO FORCE' END)
 	FROM pg_class WHERE oid = target
 	UNION ALL (
-		SELECT DISTINCT format('REVOKE ALL ON %s FROM %s', target, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
+		SELECT DISTINCT format('REVOKE ALL ON %s FROM %s', target,
+			CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
 		FROM pg_class, LATERAL (
 			SELECT grantee FROM pg_default_acl, aclexplode(defaclacl)
 			WHERE defaclobjtype = 'r' AND defaclnamespace IN (0, relnamespace) AND grantee <> relowner
 			UNION ALL SELECT relowner WHERE relacl IS NOT NULL) AS g
 		WHERE oid = target)
 	UNION ALL
-	SELECT command FROM pg_class, @extschema@.snowflake_admin_widen_grants(relacl, '', target::text) AS command WHERE oid = target
+	SELECT command FROM pg_class, @extschema@.snowflake_admin_widen_grants(relacl, '', target::text) AS command
+	WHERE oid = target
 	UNION ALL
-	SELECT command FROM pg_attribute, @extschema@.snowflake_admin_widen_grants(attacl, format(' (%I)', attname), target::text) AS command
+	SELECT command FROM pg_attribute,
+		@extschema@.snowflake_admin_widen_grants(attacl, format(' (%I)', attname), target::text) AS command
 	WHERE attrelid = target AND NOT attisdropped
 	UNION ALL
 	SELECT format('CREATE POLICY %I ON %s AS %s FOR %s TO %s%s%s', polname, target,
 		CASE WHEN polpermissive THEN 'PERMISSIVE' ELSE 'RESTRICTIVE' END,
-		CASE polcmd WHEN 'r' THEN 'SELECT' WHEN 'a' THEN 'INSERT' WHEN 'w' THEN 'UPDATE' WHEN 'd' THEN 'DELETE' ELSE 'ALL' END,
-		(SELECT string_agg(CASE role WHEN 0 THEN 'PUBLIC' ELSE role::regrole::text END, ', ') FROM unnest(polroles) AS role),
-		' USING (' || pg_get_expr(polqual, polrelid) || ')', ' WITH CHECK (' || pg_get_expr(polwithcheck, polrelid) || ')')
+		CASE polcmd WHEN 'r' THEN 'SELECT' WHEN 'a' THEN 'INSERT' WHEN 'w' THEN 'UPDATE'
+			WHEN 'd' THEN 'DELETE' ELSE 'ALL' END,
+		(SELECT string_agg(CASE role WHEN 0 THEN 'PUBLIC' ELSE role::regrole::text END, ', ')
+			FROM unnest(polroles) AS role),
+		' USING (' || pg_get_expr(polqual, polrelid) || ')',
+		' WITH CHECK (' || pg_get_expr(polwithcheck, polrelid) || ')')
 	FROM pg_policy WHERE polrelid = target
 $$;
 
@@ -2962,10 +2997,12 @@ AS $$
 	JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
 	LEFT JOIN @extschema@.snowflake_admin_partition_names(target) AS n ON object = objid,
 	LATERAL (
-		SELECT format('ALTER SEQUENCE %s OWNED BY %s.%I', s.oid::regclass, target, attname) WHERE d.deptype = 'a'
+		SELECT format('ALTER SEQUENCE %s OWNED BY %s.%I', s.oid::regclass, target, attname)
+			WHERE d.deptype = 'a'
 		UNION ALL
 		SELECT c FROM unnest(ARRAY[
-			format('ALTER TABLE %s ALTER %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %s %s)', target, attname,
+			format('ALTER TABLE %s ALTER %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %s %s)', target,
+				attname,
 				CASE attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END, n.qualified,
 				@extschema@.snowflake_admin_widen_options(s.oid)),
 			format('SELECT setval(%L, last_value, is_called) FROM %s', n.qualified, n.old_qualified),
@@ -2973,9 +3010,11 @@ AS $$
 			format('COMMENT ON SEQUENCE %s IS %L', n.qualified, obj_description(s.oid, 'pg_class'))]) AS c
 		WHERE d.deptype = 'i' AND c NOT LIKE 'COMMENT % IS NULL'
 		UNION ALL
-		SELECT c FROM @extschema@.snowflake_admin_widen_grants(s.relacl, '', 'SEQUENCE ' || n.qualified) AS c WHERE d.deptype = 'i'
+		SELECT c FROM @extschema@.snowflake_admin_widen_grants(s.relacl, '', 'SEQUENCE ' || n.qualified) AS c
+			WHERE d.deptype = 'i'
 	) AS of_sequence (command)
-	WHERE d.classid = 'pg_class'::regclass AND d.refclassid = d.classid AND d.refobjid = target AND d.deptype IN ('a', 'i')
+	WHERE d.classid = 'pg_class'::regclass AND d.refclassid = d.classid AND d.refobjid = target
+		AND d.deptype IN ('a', 'i')
 	UNION ALL
 	SELECT format('ALTER TABLE %s ALTER %I SET STATISTICS %s', target, attname, attstattarget)
 	FROM pg_attribute WHERE attrelid = target AND attnum > 0 AND NOT attisdropped AND attstattarget >= 0
@@ -2995,11 +3034,14 @@ AS $$
 	SELECT c FROM pg_trigger AS g, unnest(ARRAY[
 		format('DROP TRIGGER %I ON %s', tgname, old),
 		pg_get_triggerdef(oid),
-		format('ALTER TABLE %s %s TRIGGER %I', target, CASE tgenabled WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA'
+		format('ALTER TABLE %s %s TRIGGER %I', target, CASE tgenabled WHEN 'D' THEN 'DISABLE'
+			WHEN 'R' THEN 'ENABLE REPLICA'
 			WHEN 'A' THEN 'ENABLE ALWAYS' END, tgname),
-		format('COMMENT ON TRIGGER %I ON %s IS %L', tgname, target, obj_description(oid, 'pg_trigger'))]) WITH ORDINALITY AS u (c, n)
+		format('COMMENT ON TRIGGER %I ON %s IS %L', tgname, target,
+			obj_description(oid, 'pg_trigger'))]) WITH ORDINALITY AS u (c, n)
 	WHERE tgrelid = target AND NOT tgisinternal
-		AND CASE n WHEN 3 THEN tgenabled <> 'O' WHEN 4 THEN obj_description(oid, 'pg_trigger') IS NOT NULL ELSE true END
+		AND CASE n WHEN 3 THEN tgenabled <> 'O' WHEN 4 THEN obj_description(oid, 'pg_trigger') IS NOT NULL
+			ELSE true END
 	ORDER BY g.oid, n
 $$;
 
@@ -3015,8 +3057,10 @@ RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT CASE
-		WHEN confrelid <> target THEN format('ALTER TABLE %s ADD CONSTRAINT %I %s', target, conname, pg_get_constraintdef(oid))
-		WHEN attached THEN format('ALTER TABLE %s ADD CONSTRAINT %I %s NOT VALID', referring, conname, pg_get_constraintdef(oid))
+		WHEN confrelid <> target THEN format('ALTER TABLE %s ADD CONSTRAINT %I %s', target, conname,
+			pg_get_constraintdef(oid))
+		WHEN attached THEN format('ALTER TABLE %s ADD CONSTRAINT %I %s NOT VALID', referring, conname,
+			pg_get_constraintdef(oid))
 		ELSE format('ALTER TABLE %s DROP CONSTRAINT %I', referring, conname) END
 	FROM pg_constraint, LATERAL (
 		SELECT CASE conrelid WHEN target THEN old ELSE conrelid::regclass::text END) AS r (referring)
@@ -3055,15 +3099,19 @@ AS $$
 		SELECT format('INDEX %s', indexrelid::regclass), obj_description(indexrelid, 'pg_class')
 		FROM pg_index WHERE indrelid = target AND indisvalid
 		UNION ALL
-		SELECT format('CONSTRAINT %I ON %s', conname, CASE WHEN conrelid = confrelid THEN old ELSE conrelid::regclass::text END),
+		SELECT format('CONSTRAINT %I ON %s', conname,
+				CASE WHEN conrelid = confrelid THEN old ELSE conrelid::regclass::text END),
 			obj_description(oid, 'pg_constraint')
-		FROM pg_constraint WHERE (conrelid = target AND contype <> 'c' OR confrelid = target) AND conparentid = 0
+		FROM pg_constraint WHERE (conrelid = target AND contype <> 'c' OR confrelid = target)
+			AND conparentid = 0
 		UNION ALL
-		SELECT format('POLICY %I ON %s', polname, target), obj_description(oid, 'pg_policy') FROM pg_policy WHERE polrelid = target
+		SELECT format('POLICY %I ON %s', polname, target), obj_description(oid, 'pg_policy') FROM pg_policy
+			WHERE polrelid = target
 	) AS commented (object, comment)
 	WHERE comment IS NOT NULL
 	UNION ALL
-	SELECT format('ALTER TABLE %s REPLICA IDENTITY %s', target, CASE relreplident WHEN 'f' THEN 'FULL' ELSE 'NOTHING' END)
+	SELECT format('ALTER TABLE %s REPLICA IDENTITY %s', target, CASE relreplident WHEN 'f' THEN 'FULL'
+		ELSE 'NOTHING' END)
 	FROM pg_class WHERE oid = target AND relreplident IN ('f', 'n')
 $$;
 
@@ -3077,7 +3125,8 @@ RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT ARRAY[format('ALTER TABLE %s RENAME TO %I', target, t.old_name)]
-		|| ARRAY(SELECT format('ALTER %s %s RENAME TO %I', CASE kind WHEN 'S' THEN 'SEQUENCE' ELSE 'INDEX' END, qualified, old_name)
+		|| ARRAY(SELECT format('ALTER %s %s RENAME TO %I',
+				CASE kind WHEN 'S' THEN 'SEQUENCE' ELSE 'INDEX' END, qualified, old_name)
 			FROM @extschema@.snowflake_admin_partition_names(target) WHERE object <> target ORDER BY object)
 		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_new(target, col, old, target::text))
 		|| format('ALTER TABLE %s DROP CONSTRAINT %I', target, "check")
@@ -3087,7 +3136,8 @@ AS $$
 		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_triggers(target, old))
 		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_publications(target, old))
 		|| format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (MINVALUE) TO (%s)', target, old, bound)
-		|| ARRAY(SELECT unnest(ARRAY[create_command, attach_command]) FROM @extschema@.snowflake_admin_partition_indexes(target, false))
+		|| ARRAY(SELECT unnest(ARRAY[create_command, attach_command])
+			FROM @extschema@.snowflake_admin_partition_indexes(target, false))
 		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_keys(target, old, true))
 		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_comments(target, old))
 	FROM @extschema@.snowflake_admin_partition_names(target) AS t, LATERAL (SELECT t.old_qualified) AS o (old)
@@ -3107,10 +3157,12 @@ BEGIN
 		OR EXISTS (
 			SELECT grantee, privilege_type, is_grantable, attname FROM (
 				SELECT coalesce(relacl, acldefault('r', relowner)), NULL FROM pg_class WHERE oid = old
-				UNION ALL SELECT attacl, attname FROM pg_attribute WHERE attrelid = old) AS o (acl, attname), aclexplode(acl)
+				UNION ALL SELECT attacl, attname FROM pg_attribute WHERE attrelid = old) AS o (acl, attname),
+					aclexplode(acl)
 			EXCEPT SELECT grantee, privilege_type, is_grantable, attname FROM (
 				SELECT coalesce(relacl, acldefault('r', relowner)), NULL FROM pg_class WHERE oid = new
-				UNION ALL SELECT attacl, attname FROM pg_attribute WHERE attrelid = new) AS o (acl, attname), aclexplode(acl))
+				UNION ALL SELECT attacl, attname FROM pg_attribute WHERE attrelid = new) AS o (acl, attname),
+					aclexplode(acl))
 	THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('somebody has granted a privilege on table %s, or created something that depends on it, in this moment', new),
@@ -3123,7 +3175,12 @@ COMMENT ON FUNCTION snowflake_admin_partition_verify(regclass, regclass) IS
 'for snowflake_partition(): raise an error if the new table lacks what the old one has just got';
 
 -- Make partitions that are missing until a time.
-CREATE FUNCTION snowflake_admin_partition_extend(parent regclass, unit text, until timestamptz, number integer, tries integer)
+CREATE FUNCTION snowflake_admin_partition_extend(
+	parent regclass,
+	unit text,
+	until timestamptz,
+	number integer,
+	tries integer)
 RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -3179,13 +3236,18 @@ COMMENT ON FUNCTION snowflake_admin_partition_swap(regclass, text[], text, integ
 
 -- The column whose default is next_id(), that of the primary key if there are
 -- several, its layout, and the time of the last ID
-CREATE FUNCTION snowflake_admin_partition_id(target regclass, OUT col name, OUT layout snowflake_layout, OUT last_time timestamptz)
+CREATE FUNCTION snowflake_admin_partition_id(
+	target regclass,
+	OUT col name,
+	OUT layout snowflake_layout,
+	OUT last_time timestamptz)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	key record;
 BEGIN
-	SELECT f.col AS nr, attname, made_by, @extschema@.snowflake_admin_is_id(atttypid) AS is_id, min(expression) AS expression,
+	SELECT f.col AS nr, attname, made_by, @extschema@.snowflake_admin_is_id(atttypid) AS is_id,
+		min(expression) AS expression,
 		array_agg(sequence) AS sequences, bool_or(i.indrelid IS NOT NULL) AS is_key
 	INTO key
 	FROM @extschema@.snowflake_admin_filled() AS f JOIN pg_attribute ON attrelid = tab AND attnum = f.col
@@ -3199,7 +3261,8 @@ BEGIN
 	END IF;
 	col := key.attname;
 	layout := @extschema@.snowflake_admin_layout_of(
-		(SELECT min(@extschema@.snowflake_admin_literal(c.layout)) FROM @extschema@.snowflake_admin_calls(key.expression) AS c),
+		(SELECT min(@extschema@.snowflake_admin_literal(c.layout))
+			FROM @extschema@.snowflake_admin_calls(key.expression) AS c),
 		key.sequences[1]);
 	-- This also loads the library, whose setting is read later.
 	SELECT max(@extschema@.snowflake_admin_last_time(s, snowflake_admin_partition_id.layout)) INTO last_time
@@ -3225,8 +3288,8 @@ AS $$
 DECLARE
 	earliest timestamptz := clock_timestamp() + interval '5 minutes'
 		+ least(current_setting('snowflake.max_lead')::interval, '31 days');
-	since timestamptz := coalesce(at, (date_trunc(unit, clock_timestamp() AT TIME ZONE 'UTC' + interval '24 hours')
-		+ ('1 ' || unit)::interval) AT TIME ZONE 'UTC');
+	tomorrow timestamp := clock_timestamp() AT TIME ZONE 'UTC' + interval '24 hours';
+	since timestamptz := coalesce(at, (date_trunc(unit, tomorrow) + ('1 ' || unit)::interval) AT TIME ZONE 'UTC');
 	bound bigint := @extschema@.snowflake_admin_bound(since, layout);
 	newest bigint;
 BEGIN
@@ -3235,7 +3298,8 @@ BEGIN
 			MESSAGE = format('at must be later than %s, and not %s', date_trunc('second', earliest), since),
 			DETAIL = 'Until the new table is there, the old one rejects the IDs of that time and later.';
 	ELSIF NOT isfinite(since)
-		OR @extschema@.snowflake_admin_bound_time(bound, layout) NOT BETWEEN since AND since + interval '10 seconds' THEN
+		OR @extschema@.snowflake_admin_bound_time(bound, layout) 
+			NOT BETWEEN since AND since + interval '10 seconds' THEN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('IDs of table %s cannot have the time %s', target, since),
 			DETAIL = format('Their layout is %s.', layout);
@@ -3262,12 +3326,15 @@ RETURNS TABLE (kind text, commands text[], relations regclass[], mode text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT 'validate', ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT %I',
-		CASE conrelid WHEN old THEN old_name ELSE conrelid::regclass::text END, conname)], ARRAY[conrelid::regclass], NULL
+		CASE conrelid WHEN old THEN old_name ELSE conrelid::regclass::text END, conname)],
+			ARRAY[conrelid::regclass], NULL
 	FROM pg_constraint
 	WHERE contype = 'f' AND conparentid = 0 AND confrelid = parent AND (planned OR NOT convalidated)
 	UNION ALL
-	SELECT 'add', ARRAY[format('ALTER TABLE %s ADD CONSTRAINT %I %s', parent, conname, pg_get_constraintdef(oid))]
-		|| CASE WHEN comment IS NULL THEN '{}' ELSE ARRAY[format('COMMENT ON CONSTRAINT %I ON %s IS %L', conname, parent, comment)] END,
+	SELECT 'add', ARRAY[format('ALTER TABLE %s ADD CONSTRAINT %I %s', parent, conname,
+		pg_get_constraintdef(oid))]
+		|| CASE WHEN comment IS NULL THEN '{}'
+			ELSE ARRAY[format('COMMENT ON CONSTRAINT %I ON %s IS %L', conname, parent, comment)] END,
 		ARRAY[parent], 'SHARE ROW EXCLUSIVE'
 	FROM pg_constraint, obj_description(oid, 'pg_constraint') AS comment
 	WHERE contype = 'f' AND conparentid = 0 AND conrelid = old AND confrelid = parent
@@ -3276,7 +3343,8 @@ AS $$
 	SELECT 'analyze', ARRAY[format('ANALYZE %s', parent)], ARRAY[parent], NULL
 	FROM pg_class WHERE oid = parent AND (planned OR reltuples < 0)
 	UNION ALL
-	SELECT 'drop', ARRAY[format('ALTER TABLE %s DROP CONSTRAINT %I', old_name, name)], ARRAY[old], 'ACCESS EXCLUSIVE'
+	SELECT 'drop', ARRAY[format('ALTER TABLE %s DROP CONSTRAINT %I', old_name, name)], ARRAY[old],
+		'ACCESS EXCLUSIVE'
 	FROM @extschema@.snowflake_admin_partition_check(old)
 $$;
 
@@ -3291,7 +3359,8 @@ AS $$
 DECLARE
 	tab record;
 BEGIN
-	SELECT relkind, relispartition, relpersistence, pg_has_role(relowner, 'USAGE') AS is_own INTO tab FROM pg_class WHERE oid = target;
+	SELECT relkind, relispartition, relpersistence, pg_has_role(relowner, 'USAGE') AS is_own INTO tab
+		FROM pg_class WHERE oid = target;
 	IF target IS NULL THEN
 		RAISE null_value_not_allowed USING MESSAGE = 'tab must not be null';
 	ELSIF tab.relkind IS NULL OR tab.relkind NOT IN ('r', 'p') THEN
@@ -3337,23 +3406,25 @@ BEGIN
 	SELECT * INTO done FROM @extschema@.snowflake_admin_partition_target(target);
 	IF done.old IS NOT NULL THEN
 		RETURN QUERY SELECT 'partition', '{}'::text[], ARRAY[done.parent::regclass], NULL
-			FROM @extschema@.snowflake_admin_partition_check(done.old), @extschema@.snowflake_admin_key_layout(done.parent) AS layout
+			FROM @extschema@.snowflake_admin_partition_check(done.old),
+				@extschema@.snowflake_admin_key_layout(done.parent) AS layout
 			-- The first call here loads the library, whose setting the second one reads.
 			WHERE @extschema@.snowflake_admin_bound(now(), layout) IS NOT NULL AND EXISTS (
 				SELECT FROM @extschema@.snowflake_admin_until('3 days', unit) AS until,
 					@extschema@.snowflake_admin_missing(done.parent, unit, until, layout));
-		RETURN QUERY SELECT r.* FROM @extschema@.snowflake_admin_partition_rest(done.parent, done.old, done.old::text, false) AS r
+		RETURN QUERY SELECT r.* FROM @extschema@.snowflake_admin_partition_rest(done.parent, done.old,
+			done.old::text, false) AS r
 			WHERE EXISTS (SELECT FROM @extschema@.snowflake_admin_partition_check(done.old));
 		RETURN;
 	END IF;
 	SELECT * INTO id FROM @extschema@.snowflake_admin_partition_id(target);
-	PERFORM @extschema@.snowflake_admin_until('3 days', unit);
+	PERFORM @extschema@.snowflake_admin_until('3 days', coalesce(unit, ''));
 	SELECT * INTO found FROM @extschema@.snowflake_admin_partition_check(target);
-	IF @extschema@.snowflake_admin_bound_time(found.bound, id.layout) < clock_timestamp() + interval '1 minute'
-			+ least(current_setting('snowflake.max_lead')::interval, '31 days')
+	IF @extschema@.snowflake_admin_bound_time(found.bound, id.layout)
+			< clock_timestamp() + interval '1 minute' + least(current_setting('snowflake.max_lead')::interval, '31 days')
 		OR @extschema@.snowflake_admin_bound(at, id.layout) <> found.bound THEN
-		RETURN QUERY SELECT 'give up', ARRAY[format('ALTER TABLE %s DROP CONSTRAINT %I', target, found.name)], ARRAY[target],
-			'ACCESS EXCLUSIVE';
+		RETURN QUERY SELECT 'give up', ARRAY[format('ALTER TABLE %s DROP CONSTRAINT %I', target, found.name)],
+			ARRAY[target], 'ACCESS EXCLUSIVE';
 		RETURN;
 	END IF;
 	PERFORM @extschema@.snowflake_admin_partition_require(target, id.col);
@@ -3361,17 +3432,22 @@ BEGIN
 		@extschema@.snowflake_admin_partition_bound(target, id.col, unit, at, id.layout, id.last_time));
 	name := 'snowflake_partition_before_' || bound;
 	RETURN QUERY SELECT s.kind, s.commands, ARRAY[target], s.mode FROM (VALUES
-		('check', ARRAY[format('ALTER TABLE %s ADD CONSTRAINT %I CHECK (%I < %s) NOT VALID', target, name, id.col, bound)], 'ACCESS EXCLUSIVE'),
+		('check', ARRAY[format('ALTER TABLE %s ADD CONSTRAINT %I CHECK (%I < %s) NOT VALID', target, name,
+			id.col, bound)], 'ACCESS EXCLUSIVE'),
 		('validate', ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT %I', target, name)], NULL),
-		('swap', @extschema@.snowflake_admin_partition_swap_commands(target, id.col, name, bound), 'ACCESS EXCLUSIVE'),
-		('plan', ARRAY[format('CALL @extschema@.snowflake_make_partitions(%L, unit => %L)', target, unit)], NULL)) AS s (kind, commands, mode)
-		WHERE NOT (s.kind = 'check' AND found.name IS NOT NULL OR s.kind = 'validate' AND found.validated IS TRUE);
+		('swap', @extschema@.snowflake_admin_partition_swap_commands(target, id.col, name, bound),
+			'ACCESS EXCLUSIVE'),
+		('plan', ARRAY[format('CALL @extschema@.snowflake_make_partitions(%L, unit => %L)', target, unit)],
+			NULL)) AS s (kind, commands, mode)
+		WHERE NOT (s.kind = 'check' AND found.name IS NOT NULL OR s.kind = 'validate'
+			AND found.validated IS TRUE);
 	RETURN QUERY SELECT 'plan', r.commands, r.relations, r.mode
 		FROM @extschema@.snowflake_admin_partition_names(target) AS n,
 			@extschema@.snowflake_admin_partition_rest(target, target, n.old_qualified, true) AS r
 		WHERE n.object = target;
 	IF found.name IS NULL THEN
-		RETURN QUERY SELECT 'plan', ARRAY[format('ALTER TABLE %s DROP CONSTRAINT %I', n.old_qualified, name)], ARRAY[target], NULL
+		RETURN QUERY SELECT 'plan', ARRAY[format('ALTER TABLE %s DROP CONSTRAINT %I', n.old_qualified,
+			name)], ARRAY[target], NULL
 			FROM @extschema@.snowflake_admin_partition_names(target) AS n WHERE n.object = target;
 	END IF;
 END
@@ -3390,9 +3466,11 @@ DECLARE
 	trigger record;
 BEGIN
 	FOR trigger IN SELECT tgname, proname FROM pg_trigger JOIN pg_proc AS p ON p.oid = tgfoid
-		WHERE tgrelid = target AND NOT tgisinternal AND tgtype & 1 <> 0 AND prosrc ~* '\mtg_(table_name|relname|relid)\M'
+		WHERE tgrelid = target AND NOT tgisinternal AND tgtype & 1 <> 0
+			AND prosrc ~* '\mtg_(table_name|relname|relid)\M'
 	LOOP
-		RAISE WARNING 'trigger % of table % will see the name of the partition in TG_TABLE_NAME', quote_ident(trigger.tgname), target;
+		RAISE WARNING 'trigger % of table % will see the name of the partition in TG_TABLE_NAME',
+			quote_ident(trigger.tgname), target;
 	END LOOP;
 	RAISE NOTICE 'table % rejects IDs from % on until all steps are done; to give up: ALTER TABLE % DROP CONSTRAINT %;', target,
 		(SELECT @extschema@.snowflake_admin_bound_time(substring(name, '\d+')::bigint, layout)
@@ -3426,7 +3504,8 @@ BEGIN
 		PERFORM @extschema@.snowflake_admin_lock_partitions(tab, tries, false);
 		SELECT * INTO step FROM @extschema@.snowflake_admin_partition_steps(tab, unit, at) LIMIT 1;
 		EXIT WHEN NOT FOUND;
-		PERFORM set_config('application_name', format('snowflake_partition: %s %s', step.kind, step.relations[1])::name::text, true);
+		PERFORM set_config('application_name',
+			format('snowflake_partition: %s %s', step.kind, step.relations[1])::name::text, true);
 		IF step.kind = 'check' THEN
 			PERFORM @extschema@.snowflake_admin_partition_warn(tab, step.commands[1]);
 		END IF;
@@ -3441,7 +3520,8 @@ BEGIN
 		COMMIT;
 	END LOOP;
 	IF NOT dry_run THEN
-		RAISE NOTICE 'table % is partitioned', (SELECT parent FROM @extschema@.snowflake_admin_partition_target(tab));
+		RAISE NOTICE 'table % is partitioned',
+			(SELECT parent FROM @extschema@.snowflake_admin_partition_target(tab));
 	END IF;
 END
 $$;

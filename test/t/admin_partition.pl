@@ -302,7 +302,7 @@ $open->query_safe('COMMIT');
 # The constraint's time has come, because nobody called again in time.
 my $past = value('again', q{SELECT snowflake_min_id(now() + interval '30 s')});
 value('again', "ALTER TABLE photos ADD CONSTRAINT snowflake_partition_before_$past CHECK (id < $past) NOT VALID");
-my $asked = q{CALL snowflake_partition('photos', 'hour', at => date_trunc('hour', now()) + interval '5 hours 30 minutes', tries => 2)};
+my $asked = q{CALL snowflake_partition('photos', 'day', at => date_trunc('day', now()) + interval '36 hours', tries => 2)};
 $open->query_safe('BEGIN; SELECT FROM photos');
 like(run_psql('again', $asked), qr/NOTICE:  \w+: ALTER TABLE public.photos DROP CONSTRAINT snowflake_partition_before_$past;.*55P03/s,
 	'a constraint that will soon reject all rows is dropped first of all');
@@ -315,8 +315,8 @@ my @commands = commands_of('again', $asked =~ s/tries => 2/dry_run => true/r);
 value('again', $commands[0] =~ s/snowflake_partition_before_(\d+)(.*) \d+\)/'snowflake_partition_before_' . ($1 + 8388608) . $2 . ' ' . ($1 + 8388608) . ')'/er);
 my @shown = commands_of('again', $asked);
 like(join("\n", @shown), qr/DROP CONSTRAINT snowflake_partition_before_\d+;\n.*\n\Q$commands[0]\E/, 'another time than that of the constraint replaces it');
-is(value('again', q{SELECT min(until) = date_trunc('hour', now()) + interval '5 hours 30 minutes', string_agg(CASE WHEN since + interval '30 minutes' = until THEN 'half' END, ' '),
-		count(*) > 60, max(until) > now() + interval '3 days' FROM snowflake_partitions('photos')}), 't|half|t|t', 'a first partition that begins within an hour ends with it');
+is(value('again', q{SELECT min(until) = date_trunc('day', now()) + interval '36 hours', string_agg(CASE WHEN since + interval '12 hours' = until THEN 'half' END, ' '),
+		count(*) > 3, max(until) > now() + interval '3 days' FROM snowflake_partitions('photos')}), 't|half|t|t', 'a first partition that begins within a day ends with it');
 unlike(run_psql('again', $asked), qr/ALTER|ERROR/, 'a further call has nothing to do');
 
 # Two sessions
