@@ -1479,6 +1479,7 @@ AS $$
 		WHEN obstacle ~ '^its sequence advances' THEN 'A program may reserve blocks of numbers and make keys itself. Change it first, and then ALTER SEQUENCE ... INCREMENT 1.'
 		WHEN obstacle ~ '^its numbers are larger' THEN 'An ID could be the number of an old row. If the key was moved back a moment ago, wait for the clock to pass its numbers.'
 		WHEN obstacle ~ '^its default' THEN 'Set the default to nextval() of its sequence alone first.'
+		ELSE 'Create a primary key with this column first.'
 	END
 $$;
 
