@@ -3919,7 +3919,8 @@ BEGIN
 	-- snowflake_id() knows which shards a layout has.
 	EXECUTE format('SELECT count(%s.snowflake_id(now(), s, 0, %s)) FROM unnest($1) AS s', own, plan.layout)
 	USING ARRAY[shard, new_shard];
-	EXECUTE format('SELECT greatest(0, %1$s.snowflake_min_id($1, %2$s) - 1),
+	-- Numbers of a former serial would be IDs of the layout's first day.
+	EXECUTE format('SELECT %1$s.snowflake_min_id(greatest($1, %1$s.snowflake_timestamp(0, %2$s) + interval ''24 hours''), %2$s) - 1,
 			coalesce(%1$s.snowflake_min_id($2, %2$s) - 1, $3)', own, plan.layout)
 	INTO lowest, highest USING since, until, 9223372036854775807;
 	IF new_shard IS NULL THEN
