@@ -3614,6 +3614,45 @@ $$;
 COMMENT ON FUNCTION snowflake_admin_renumber_columns(regclass, name) IS
 'for snowflake_renumber(): the column that holds a table''s IDs, and all that refer to it';
 
+-- Raise an error if a foreign key is in the way: one that would set a column to NULL
+-- or its default where a row comes to an ID in the moment in which it changes, or one
+-- to a table that does not get new IDs.
+CREATE FUNCTION snowflake_admin_renumber_require_foreign_keys(tab regclass, col name)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	bad record;
+BEGIN
+	WITH found AS MATERIALIZED (
+		SELECT * FROM @extschema@.snowflake_admin_renumber_columns(tab, col))
+	SELECT c.conname, conrelid::regclass AS child, confrelid::regclass AS parent, child.attname AS name,
+		EXISTS (SELECT FROM found AS p WHERE p.rel = coalesce(pg_partition_root(confrelid), confrelid::regclass)
+			AND p.name = parent.attname) AS inside
+	INTO bad
+	FROM pg_constraint AS c CROSS JOIN unnest(conkey, confkey) AS u (child_number, parent_number)
+	JOIN pg_attribute AS child ON child.attrelid = conrelid AND child.attnum = child_number
+	JOIN pg_attribute AS parent ON parent.attrelid = confrelid AND parent.attnum = parent_number
+	JOIN found AS f ON f.rel = conrelid AND f.name = child.attname
+	WHERE contype = 'f' AND conparentid = 0 AND (confupdtype IN ('n', 'd') OR NOT EXISTS (
+		SELECT FROM found AS p WHERE p.rel = coalesce(pg_partition_root(confrelid), confrelid::regclass)
+			AND p.name = parent.attname))
+	LIMIT 1;
+	IF FOUND AND NOT bad.inside THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('column "%s" of table %s also refers to table %s', bad.name, bad.child, bad.parent),
+			HINT = format('Perhaps %s is the table to renumber. Otherwise drop foreign key "%s" first.', bad.parent, bad.conname);
+	ELSIF FOUND THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('foreign key "%s" of table %s is ON UPDATE SET NULL or SET DEFAULT', bad.conname, bad.child),
+			HINT = 'Replace it by one without.';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_renumber_require_foreign_keys(regclass, name) IS
+'for snowflake_renumber(): raise an error if a foreign key is in the way';
+
 -- Raise an error if a column that refers to the IDs cannot be changed, or only
 -- by reading its whole table for each batch.
 CREATE FUNCTION snowflake_admin_renumber_require_columns(tab regclass, col name)
@@ -3876,6 +3915,7 @@ BEGIN
 	SELECT k.col, k.made_by, format('%L::%s.snowflake_layout', k.layout, own) INTO col, made_by, layout
 	FROM @extschema@.snowflake_admin_renumber_require_key(tab, new_shard, given_layout) AS k;
 	PERFORM @extschema@.snowflake_admin_renumber_require_columns(tab, col);
+	PERFORM @extschema@.snowflake_admin_renumber_require_foreign_keys(tab, col);
 	SELECT l.list, l.command, l.sender INTO list, create_list, sender
 	FROM @extschema@.snowflake_admin_renumber_list(tab) AS l;
 	SELECT array_agg(DISTINCT c.rel), max(c.only_rel) FILTER (WHERE c.rel = tab) INTO relations, source

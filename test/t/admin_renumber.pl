@@ -208,7 +208,7 @@ value('odd', q{
 	CREATE UNIQUE INDEX ON "Photo's" ("the ID");
 	CREATE DOMAIN photo AS bigint CHECK (value > 0);
 	CREATE TABLE "100% ""new""" (tenant int, "photo's" photo, title text,
-		FOREIGN KEY (tenant, "photo's") REFERENCES "Photo's" (tenant, "the ID") MATCH FULL ON UPDATE SET NULL DEFERRABLE);
+		FOREIGN KEY (tenant, "photo's") REFERENCES "Photo's" (tenant, "the ID") MATCH FULL ON UPDATE CASCADE DEFERRABLE);
 	CREATE INDEX ON "100% ""new""" ("photo's");
 	CREATE TABLE log (title text);
 	CREATE FUNCTION log() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO log VALUES (NEW.title); NEW.changes := OLD.changes + 1; RETURN NEW; END';
