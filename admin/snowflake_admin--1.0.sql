@@ -3202,9 +3202,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin_partition_extend(regclass, text, timestamptz, integer, integer) IS
 'for snowflake_partition(): make partitions after the old table';
 
--- One transaction: the new table, with the old one and the partition after it, so
--- that no ID is without a partition as long as everybody waits, or if nobody calls
--- again.
+-- One transaction: the new table, with the old one and the partitions after it, so
+-- that no ID is without a partition for some time, even if nobody calls again.
 CREATE FUNCTION snowflake_admin_partition_swap(
 	target regclass,
 	commands text[],
@@ -3221,8 +3220,11 @@ BEGIN
 			UNION ALL VALUES (target, 0)) AS involved ORDER BY place, tab), tries, false);
 	SELECT inhparent INTO STRICT parent FROM pg_inherits WHERE inhrelid = target;
 	PERFORM @extschema@.snowflake_admin_partition_verify(target, parent);
+	-- Here all locks are there, while later each partition would have to try for those
+	-- of foreign keys.  Five do not take long.
 	PERFORM @extschema@.snowflake_admin_partition_extend(parent, unit,
-		(at AT TIME ZONE 'UTC' + ('1 ' || unit)::interval) AT TIME ZONE 'UTC', 2, tries)
+		greatest(@extschema@.snowflake_admin_until('3 days', unit),
+			(at AT TIME ZONE 'UTC' + ('1 ' || unit)::interval) AT TIME ZONE 'UTC'), 5, tries)
 	FROM @extschema@.snowflake_admin_partition_check(target),
 		@extschema@.snowflake_admin_bound_time(bound, @extschema@.snowflake_admin_key_layout(parent)) AS at;
 END
