@@ -79,6 +79,8 @@ value('app', q{
 	CREATE TABLE people (id bigserial PRIMARY KEY);
 	CREATE TABLE likes (person integer REFERENCES people);
 	CREATE TABLE none (id bigint PRIMARY KEY);
+	CREATE TABLE bills (id uuid PRIMARY KEY, number bigserial);
+	CREATE TABLE pairs (a bigserial, b bigserial, PRIMARY KEY (b, a));
 	CREATE TABLE days (id bigserial, day int, PRIMARY KEY (id, day)) PARTITION BY RANGE (day);
 	CREATE TABLE day_1 PARTITION OF days FOR VALUES FROM (1) TO (2);
 	CREATE TABLE nights (id bigint GENERATED ALWAYS AS IDENTITY, night int, PRIMARY KEY (id, night)) PARTITION BY RANGE (night);
@@ -102,8 +104,10 @@ is(value('app', q{SELECT attidentity FROM pg_attribute WHERE attrelid = '"My Sho
 my %refused = (
 	'small' => qr/ERROR:  cannot move column id of table "My Shop"\.small to next_id\(\)\nDETAIL:  Obstacle: "My Shop"\.small\.id is integer\.\nHINT: .*snowflake_widen/,
 	'people' => qr/DETAIL:  Obstacle: "My Shop"\.likes\.person is integer\.\nHINT: .*snowflake_widen/,
+	'bills' => qr/DETAIL:  Obstacle: it is not in the primary key\.\nHINT: .*number for people/,
+	'pairs' => qr/ERROR:  table "My Shop"\.pairs has more than one key\nDETAIL: .* each of the columns a, b\./,
 	'none' => qr/ERROR:  table "My Shop"\."?none"? has no key that a sequence, an identity or next_id\(\) makes\nHINT: .*snowflake_keys/,
-	'day_1' => qr/HINT: .*Move "My Shop"\.days instead/);
+	'day_1' => qr/HINT: .*Call this for "My Shop"\.days instead/);
 like(said(qq{CALL snowflake_move('"My Shop"."$_"', 5)}), $refused{$_}, "$_ is refused by name") foreach sort keys %refused;
 like(said(q{CALL snowflake_move('"My Shop".people', 8192)}), qr/ERROR:  shard 8192 is out of range|Obstacle/, 'a shard out of range is refused');
 like(said(q{CALL snowflake_move('photos', 8192)}), qr/ERROR:  shard 8192 is out of range/, 'a shard out of range is refused');
@@ -120,10 +124,17 @@ value('app', q{
 	CREATE FUNCTION evil.cardinality(regclass[]) RETURNS integer LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
 	CREATE FUNCTION evil.same(regclass, regclass) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
 	CREATE OPERATOR evil.= (LEFTARG = regclass, RIGHTARG = regclass, FUNCTION = evil.same);
-	CREATE TABLE evil.pg_class (oid oid)});
+	CREATE TABLE evil.pg_class (oid oid);
+	CREATE DOMAIN evil.text AS integer CHECK (false); CREATE DOMAIN evil.record AS integer CHECK (false);
+	CREATE DOMAIN evil.regclass AS integer CHECK (false);
+	CREATE SCHEMA plain; CREATE TABLE plain.a (id bigserial PRIMARY KEY)});
 my $evil = 'SET search_path = evil, pg_catalog, public;';
-unlike(said("$evil CALL snowflake_move('photos', 5); CALL snowflake_move_back('photos'); CALL snowflake_move_back_schema('none')"), qr/evil|ERROR:  (?!schema)/,
+unlike(said("$evil CALL snowflake_move('photos', 5); CALL snowflake_move_back('photos')"), qr/evil|ERROR/,
 	'a hostile search_path does nothing');
+my $evil_schema = said("$evil CALL snowflake_move_schema('plain', 5, own_sequence => true); CALL snowflake_move_back_schema('plain')");
+unlike($evil_schema, qr/evil|ERROR/, '... nor when a schema moves');
+is(() = $evil_schema =~ /NOTICE:  1 of 1 tables done/g, 2, '... which does so');
+fails_with($node, q{CALL snowflake_move_back_schema('none')}, qr/^3F000 schema "none" does not exist/, 'a schema that does not exist is an error', dbname => 'app');
 
 # In the transaction of a migration tool, when the clock has passed the identity's numbers
 select(undef, undef, undef, 1.5);
@@ -142,15 +153,104 @@ is(default_of('"My Shop".tweets'), q{next_id((34)::bigint, '"My Shop".tweets_id_
 said(q{CALL snowflake_move('"My Shop".tweets', 35)});
 is(default_of('"My Shop".tweets'), q{next_id((35)::bigint, '"My Shop".tweets_id_seq'::regclass)}, 'a new shard alone keeps the sequence');
 
+# Rows that the sequence made when it was ahead, or a clock was, stay where they are.
+value('app', q{
+	CREATE TABLE late (id bigint PRIMARY KEY DEFAULT next_id(5), t text);
+	INSERT INTO late SELECT snowflake_max_id(now() + ahead) FROM unnest('{3 days,12 hours}'::interval[]) AS ahead});
+said(q{CALL snowflake_move('late', 6, own_sequence => true)});
+is(value('app', q{INSERT INTO late (t) VALUES ('new') RETURNING snowflake_shard(id), clock_timestamp() - snowflake_timestamp(id) < '5 s'}), '6|t',
+	'with a new shard, a new sequence need not be beyond future-dated rows');
+is(said(q{CALL snowflake_move('late', 6, own_sequence => true)}), 'NOTICE:  the key of public.late already comes from next_id() with this shard',
+	'... and another call changes nothing');
+value('app', q{CREATE TABLE late_too (id bigint PRIMARY KEY DEFAULT next_id(6, 'late_id_seq'))});
+value('app', q{SELECT snowflake_advance('late_id_seq', snowflake_max_id(now() + '4 s'))});
+said(q{CALL snowflake_move('late_too', 6, own_sequence => true)});
+is(default_of('late_too'), q{next_id((6)::bigint, 'late_too_id_seq'::regclass)}, 'a table gets a sequence of its own in place of one that it shares');
+is(value('app', q{SELECT new.last_timestamp >= old.last_timestamp FROM snowflake_sequences('late_too_id_seq') AS new, snowflake_sequences('late_id_seq') AS old}),
+	't', '... beyond all IDs that this one made with the same shard');
+my $last = value('app', q{SELECT snowflake_max_id(last_timestamp) FROM snowflake_sequences('late_too_id_seq')});
+said(q{CALL snowflake_move_back('late_too')});
+is(value('app', qq{INSERT INTO late_too DEFAULT VALUES RETURNING id > $last}), 't', 'an identity begins beyond IDs of its sequence for which there are no rows');
+is(value('app', q{SELECT string_agg(oid::regclass::text, ', ' ORDER BY relname) FROM pg_class WHERE relkind = 'S' AND relname ~ '^late'}), 'late_id_seq, late_too_id_seq',
+	'... and takes the name of that sequence, which is gone');
+
+# --- nobody gets "permission denied" -----------------------------------------
+
+value('app', q{
+	CREATE TABLE items (id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, t text);
+	CREATE TABLE more_items () INHERITS (items);
+	CREATE VIEW shown_items AS SELECT * FROM items;
+	CREATE VIEW red_items AS SELECT * FROM shown_items WHERE t = 'red';
+	GRANT INSERT ON items, more_items TO clerk;
+	GRANT INSERT (t) ON red_items TO visitor;
+	GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO clerk});
+my $insert_all = q{
+	SET ROLE clerk; INSERT INTO items (t) VALUES ('blue'); INSERT INTO more_items (t) VALUES ('blue');
+	SET ROLE visitor; INSERT INTO red_items (t) VALUES ('red')};
+said(q{CALL snowflake_move('items', 5, own_sequence => true)});
+is(said($insert_all), '', 'everybody can insert after a move, also by a view, and who could use the old sequence');
+said(q{CALL snowflake_move_back('items')});
+is(said($insert_all), '', '... and after a move back, also into a child, whose key is no identity');
+is(value('app', q{SELECT count(*), count(DISTINCT id) FROM items}), '6|6', '... and no key repeats');
+
+value('app', q{
+	CREATE TABLE hidden (id bigint PRIMARY KEY DEFAULT next_id(5), t text);
+	INSERT INTO hidden VALUES (snowflake_max_id(now() + '1 hour'), 'of others');
+	ALTER TABLE hidden ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY, OWNER TO manager;
+	CREATE POLICY own ON hidden USING (t <> 'of others');
+	GRANT CREATE ON SCHEMA public TO manager});
+like(said(q{CALL snowflake_move_back('hidden')}, user => 'manager'), qr/ERROR:  query would be affected by row-level security policy/,
+	'an owner who may not see all rows is told so');
+value('app', q{ALTER TABLE hidden NO FORCE ROW LEVEL SECURITY});
+said(q{CALL snowflake_move_back('hidden')}, user => 'manager');
+is(value('app', q{INSERT INTO hidden DEFAULT VALUES RETURNING id > (SELECT max(id) FROM hidden)}), 't', '... and the identity begins beyond all of them');
+
+# --- extensions in two schemas, names of many bytes, keys beside the key -----
+
+new_admin_database('apart');
+value('apart', q{
+	CREATE SCHEMA "The IDs"; ALTER EXTENSION snowflake SET SCHEMA "The IDs";
+	CREATE SCHEMA ours;
+	CREATE TABLE ours."äöüäöüäöüäöüäöüäöüäöüäöüäöüäöü" (id bigint PRIMARY KEY DEFAULT "The IDs".next_id(5), number bigserial)});
+foreach my $shard (6, 7)
+{
+	said(qq{CALL snowflake_move('ours."äöüäöüäöüäöüäöüäöüäöüäöüäöüäöü"', $shard, own_sequence => true)}, database => 'apart');
+	is(value('apart', q{INSERT INTO ours."äöüäöüäöüäöüäöüäöüäöüäöüäöüäöü" DEFAULT VALUES RETURNING "The IDs".snowflake_shard(id)}), $shard,
+		"a key moves to shard $shard where the extensions are in two schemas, and the name of its table is long");
+}
+is(said(q{CALL snowflake_move_schema('ours', 8)}, database => 'apart') . "\n", <<'EON', 'a column beside the key is named, and the key stays as it is');
+WARNING:  column number of table ours."äöüäöüäöüäöüäöüäöüäöüäöüäöüäöü" stays as it is: it is not the key of its table
+NOTICE:  0 of 0 tables done
+EON
+
+# Nobody waits until a large table has been read.
+value('apart', q{
+	CREATE TABLE tenants (tenant int, id bigint DEFAULT "The IDs".next_id(5), PRIMARY KEY (tenant, id));
+	INSERT INTO tenants SELECT n % 100, n FROM generate_series(1, 200000) AS n});
+my $long = said(q{CALL snowflake_move_back('tenants')}, database => 'apart');
+like($long, qr/SELECT setval\('public.tenants_id_seq', greatest\(.*, 1, 200000\)\);/, 'the largest ID is looked for before the lock where no index begins with the key');
+
+# --- a key that a recipe moved back ------------------------------------------
+
+value('apart', q{
+	CREATE TABLE returned (id bigserial PRIMARY KEY);
+	INSERT INTO returned VALUES ("The IDs".snowflake_max_id(now() - interval '1 hour'));
+	SELECT setval('returned_id_seq', id) FROM returned});
+like(said(q{CALL snowflake_move('returned', 5, own_sequence => true)}, database => 'apart'), qr/ALTER SEQUENCE public.returned_id_seq RESTART;/,
+	'a sequence that has whole IDs as its numbers begins anew');
+is(value('apart', q{INSERT INTO returned DEFAULT VALUES RETURNING id > (SELECT max(id) FROM returned), "The IDs".snowflake_shard(id)}), 't|5', '... beyond all IDs of the table');
+
 # --- a schema --------------------------------------------------------------
 
 my $left = said(q{SELECT snowflake_set_shard(7); CALL snowflake_move_schema('My Shop')});
-like($left, qr/WARNING:  "My Shop"\.small stays as it is: cannot move/, 'a table with an obstacle is named');
-like($left, qr/NOTICE:  4 of 6 tables done/, '... and the others move');
+like($left, qr/WARNING:  "My Shop"\.small stays as it is: cannot move.*\nDETAIL:  Obstacle: "My Shop"\.small\.id is integer\.\nHINT: .*snowflake_widen/,
+	'a table with an obstacle is named, with the obstacle and what to do');
+like($left, qr/NOTICE:  4 of 8 tables done/, '... and the others move');
 is(default_of(qq{"My Shop".$_}), 'next_id()', "$_ has the default of the schema") foreach '"Order Items"', 'days', 'day_1', 'nights', 'animals', 'cats';
 value('app', q{INSERT INTO "My Shop".days (day) VALUES (1); INSERT INTO "My Shop".cats DEFAULT VALUES; INSERT INTO "My Shop".typed DEFAULT VALUES});
 my $back = said(q{CALL snowflake_move_back_schema('My Shop')});
 like($back, qr/NOTICE:  6 of 6 tables done/, 'all tables move back');
+said(q{CALL snowflake_move_back_schema('public')});
 is(value('app', q{SELECT string_agg(tab::text || ' ' || made_by, ', ' ORDER BY tab::text) FROM snowflake_keys() WHERE made_by ~ 'next_id'}), '', '... from next_id()');
 is(value('app', q{INSERT INTO "My Shop".days (day) VALUES (1) RETURNING id > (SELECT max(id) FROM "My Shop".days)}), 't', 'the next number of a partitioned table is beyond all IDs');
 is(value('app', q{INSERT INTO "My Shop".animals DEFAULT VALUES RETURNING id > (SELECT max(id) FROM "My Shop".animals)}), 't', 'the next number of a parent table is beyond all IDs');
@@ -175,6 +275,18 @@ $open->quit;
 my @calls = map { IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('shop'), '-c', q{CALL snowflake_move_schema('public')} ], '<', \'', '>', \my $out, '2>', \my $err) } 1, 2;
 $_->finish foreach @calls;
 is(value('shop', q{SELECT count(*) FILTER (WHERE made_by = 'next_id'), count(*) FROM snowflake_keys()}), '200|200', 'two calls at once move the last one');
+
+@calls = map { IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('shop'), '-c', q{CALL snowflake_move('"t 1"', 9, own_sequence => true)} ], '<', \'', '>', \my $out, '2>', \my $err) } 1, 2;
+is(join(' ', map { $_->finish } @calls), '1 1', 'a table can be moved from two sessions at once');
+is(value('shop', q{SELECT count(*) FROM pg_class WHERE relkind = 'S' AND relname LIKE 't 1\_id\_seq%'}), 1, '... and gets one sequence');
+$open = $node->background_psql('shop');
+$open->query_safe('BEGIN; SELECT FROM "t 17"');
+my $pid = $open->query_safe('SELECT pg_backend_pid()');
+like(said(q{CALL snowflake_move('"t 17"', 9, tries => 2)}, database => 'shop'), qr/ERROR:  could not get the locks in 2 tries.*\nDETAIL:  Process $pid has used public\."t 17"/,
+	'who is in the way is named');
+fails_with($node, q{SELECT snowflake_admin_run(ARRAY['LOCK TABLE public."t 17"'], '{}', 1, false, NULL)},
+	qr/^55P03 could not get the locks in one try/, '... and nobody, if nobody is seen', dbname => 'shop');
+$open->quit;
 
 # --- killed at each step ----------------------------------------------------
 
