@@ -4287,7 +4287,8 @@ COMMENT ON PROCEDURE snowflake_renumber(
 --
 
 CREATE FUNCTION snowflake_admin_states()
-RETURNS TABLE (sequence regclass, layout text, last_timestamp timestamptz, lead interval, expires timestamptz, state text)
+RETURNS TABLE (sequence regclass, layout text, last_timestamp timestamptz, lead interval,
+	expires timestamptz, state text)
 LANGUAGE sql VOLATILE
 BEGIN ATOMIC
 	SELECT * FROM snowflake_sequences();
@@ -4297,7 +4298,8 @@ COMMENT ON FUNCTION snowflake_admin_states() IS
 'for snowflake_check(): snowflake_sequences()';
 
 CREATE FUNCTION snowflake_admin_state(sequence regclass, layout snowflake_layout)
-RETURNS TABLE (sequence regclass, layout text, last_timestamp timestamptz, lead interval, expires timestamptz, state text)
+RETURNS TABLE (sequence regclass, layout text, last_timestamp timestamptz, lead interval,
+	expires timestamptz, state text)
 LANGUAGE sql VOLATILE
 BEGIN ATOMIC
 	SELECT * FROM snowflake_sequences(sequence, layout);
@@ -4307,7 +4309,8 @@ COMMENT ON FUNCTION snowflake_admin_state(regclass, snowflake_layout) IS
 'for snowflake_check(): snowflake_sequences() of a sequence';
 
 CREATE FUNCTION snowflake_admin_epochs()
-RETURNS TABLE (layout text, max_value bigint, epoch timestamptz, tick interval, ids_per_tick bigint, largest timestamptz)
+RETURNS TABLE (layout text, max_value bigint, epoch timestamptz, tick interval, ids_per_tick bigint,
+	largest timestamptz)
 LANGUAGE sql STABLE
 BEGIN ATOMIC
 	SELECT name, max_value, epoch, tick, ids_per_tick, snowflake_timestamp(max_value, name::snowflake_layout)
@@ -4315,7 +4318,7 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION snowflake_admin_epochs() IS
-'for snowflake_check(): built-in layouts with a time, and the time that an ID equal to the MAXVALUE would have';
+'for snowflake_check(): built-in layouts with a time, and the time of an ID equal to MAXVALUE';
 
 -- The layout of a text.  In the code of a function it may be none, and is NULL then.
 CREATE FUNCTION snowflake_admin_to_layout(layout text)
@@ -4349,7 +4352,8 @@ CREATE FUNCTION snowflake_admin_setting(OUT place text, OUT shard integer)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT place, nullif(@extschema@.snowflake_admin_integer(value), -1) FROM (
-		SELECT *, CASE WHEN place LIKE 'setting of database %' THEN 1 WHEN place = 'setting of all roles' THEN 2
+		SELECT *, CASE WHEN place LIKE 'setting of database %' THEN 1
+			WHEN place = 'setting of all roles' THEN 2
 			WHEN place = 'command line' THEN 3 ELSE 4 END AS n
 		FROM @extschema@.snowflake_admin_shard_settings() WHERE place NOT LIKE 'setting of role %'
 		UNION ALL
@@ -4426,7 +4430,8 @@ AS $$
 		JOIN pg_attrdef AS d ON classid = 'pg_attrdef'::regclass AND objid = d.oid
 		UNION ALL
 		SELECT tgrelid, attnum, 'pg_proc'::regclass, function, f.code
-		FROM functions AS f JOIN pg_trigger ON tgfoid = function AND tgtype & 7 = 7	-- BEFORE INSERT FOR EACH ROW
+		FROM functions AS f JOIN pg_trigger ON tgfoid = function
+			AND tgtype & 7 = 7	-- BEFORE INSERT FOR EACH ROW
 		JOIN pg_attribute ON attrelid = tgrelid AND attnum > 0
 			AND f.code ~* ('\mnew\."?' || regexp_replace(attname, '(\W)', '\\\1', 'g')
 				|| '"?\s*:?=[^;]*' || (SELECT @extschema@.snowflake_admin_call_pattern()))
@@ -4435,21 +4440,25 @@ AS $$
 		FROM pg_class, unnest(ARRAY[oid::regclass::text, quote_ident(relname)]) AS name
 		WHERE relkind = 'S' GROUP BY name HAVING count(DISTINCT oid) = 1
 	), calls AS MATERIALIZED (
-		SELECT p.*, coalesce(c.shard ~* 'snowflake_shard"?\s*\(\s*\)|current_setting', c.shard IS NULL) AS by_setting,
+		SELECT p.*, coalesce(c.shard ~* 'snowflake_shard"?\s*\(\s*\)|current_setting',
+			c.shard IS NULL) AS by_setting,
 			@extschema@.snowflake_admin_integer(@extschema@.snowflake_admin_literal(c.shard)) AS number,
-			CASE WHEN c.sequence IS NULL THEN (SELECT @extschema@.snowflake_admin_next_id_seq()) ELSE s.oid END AS seq,
+			CASE WHEN c.sequence IS NULL THEN (SELECT @extschema@.snowflake_admin_next_id_seq())
+				ELSE s.oid END AS seq,
 			c.layout IS NULL AS unnamed, @extschema@.snowflake_admin_literal(c.layout) AS layout
 		FROM pieces AS p CROSS JOIN LATERAL @extschema@.snowflake_admin_calls(code) AS c
 		LEFT JOIN sequences AS s ON s.name = @extschema@.snowflake_admin_literal(c.sequence)
 		WHERE function IN ('next_id', 'next_ids') AND complete
 	)
 	SELECT c.tab, attname, coalesce(top, c.tab), class, object, code, by_setting,
-		CASE WHEN by_setting THEN (SELECT s.shard FROM @extschema@.snowflake_admin_setting() AS s) ELSE number END,
+		CASE WHEN by_setting THEN (SELECT s.shard FROM @extschema@.snowflake_admin_setting() AS s)
+			ELSE number END,
 		seq, CASE WHEN unnamed THEN l.name ELSE c.layout END,
 		unnamed OR c.layout IN (SELECT name FROM @extschema@.snowflake_admin_layouts())
 	FROM calls AS c JOIN pg_class ON oid = c.tab AND relkind IN ('r', 'p') AND relpersistence <> 't'
 	JOIN pg_attribute ON attrelid = c.tab AND attnum = num AND NOT attisdropped
-	LEFT JOIN (SELECT tab, max(top) AS top FROM tops WHERE top NOT IN (SELECT inhrelid FROM pg_inherits) GROUP BY tab) AS t
+	LEFT JOIN (SELECT tab, max(top) AS top FROM tops
+		WHERE top NOT IN (SELECT inhrelid FROM pg_inherits) GROUP BY tab) AS t
 		ON t.tab = c.tab
 	LEFT JOIN pg_sequence ON seqrelid = seq
 	LEFT JOIN @extschema@.snowflake_admin_layouts() AS l ON max_value = seqmax
@@ -4558,7 +4567,8 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
 	WITH read AS (
 		SELECT f.sequence, min(f.layout) OVER s AS layout, bool_and(f.is_built_in) OVER s AS is_built_in,
-			bool_and(f.by_setting) OVER s AS by_setting, bool_or(f.by_setting AND f.shard IS NULL) OVER s AS unset,
+			bool_and(f.by_setting) OVER s AS by_setting,
+			bool_or(f.by_setting AND f.shard IS NULL) OVER s AS unset,
 			CASE WHEN relispartition THEN f.root ELSE f.tab END AS tab, f.col, f.shard
 		FROM unnest(fillers) AS f JOIN pg_class ON oid = f.tab
 		WHERE f.sequence IS NOT NULL
@@ -4600,14 +4610,16 @@ BEGIN
 		array_agg(DISTINCT f.tab) AS tabs INTO lacking
 	FROM unnest(fillers) AS f WHERE f.by_setting AND f.shard IS NULL;
 	IF lacking.n = 0 OR EXISTS (
-			SELECT FROM @extschema@.snowflake_admin_shard_settings() WHERE place LIKE 'setting of role %') THEN
+			SELECT FROM @extschema@.snowflake_admin_shard_settings()
+				WHERE place LIKE 'setting of role %') THEN
 		RETURN;
 	END IF;
 	-- Rows may tell the number, but those of other servers have theirs.
 	SELECT string_agg(DISTINCT format('%s has rows of shard %s', f.tab, s.shard), ', ') INTO seen
 	FROM (SELECT DISTINCT tab, col, layout FROM unnest(fillers)
 		WHERE tab = ANY (lacking.tabs[1:3]) AND layout <> 'mastodon' AND is_built_in) AS f
-	CROSS JOIN LATERAL @extschema@.snowflake_admin_ids(f.tab, f.col, 1::bigint << 40, 9223372036854775807, 1) AS newest
+	CROSS JOIN LATERAL @extschema@.snowflake_admin_ids(
+		f.tab, f.col, 1::bigint << 40, 9223372036854775807, 1) AS newest
 	CROSS JOIN LATERAL unnest(@extschema@.snowflake_admin_shards_of(
 		newest.ids, @extschema@.snowflake_admin_to_layout(f.layout))) AS s (shard);
 	RETURN QUERY SELECT 'error', format('database %I', current_database()),
@@ -4657,8 +4669,10 @@ AS $$
 	)
 	SELECT CASE WHEN sequence = other_sequence THEN 'warning' ELSE 'error' END, format('%s.%I', root, col),
 		CASE WHEN sequence = other_sequence
-			THEN format('%s makes IDs of shard %s, and %s those of shard %s.', place, shard, other_place, other_shard)
-			ELSE format('Two sequences make IDs of shard %s, so that IDs can come twice: %s in %s, and %s in %s.',
+			THEN format('%s makes IDs of shard %s, and %s those of shard %s.',
+				place, shard, other_place, other_shard)
+			ELSE format(
+				'Two sequences make IDs of shard %s, so that IDs can come twice: %s in %s, and %s in %s.',
 				shard, sequence, place, other_sequence, other_place) END,
 		coalesce(CASE WHEN place = format('the default of %s', root) AND other_place LIKE 'the default of %'
 			THEN @extschema@.snowflake_admin_same_default(tab, col, root) END,
@@ -4679,11 +4693,14 @@ AS $$
 	SELECT CASE WHEN sequence = @extschema@.snowflake_admin_next_id_seq() THEN 'instagram' ELSE (
 		SELECT layout FROM @extschema@.snowflake_admin_epochs()
 		CROSS JOIN LATERAL (SELECT coalesce(
-			epoch + tick * (nullif(greatest(@extschema@.snowflake_admin_last_value(sequence), (1::bigint << 40) - 1),
+			epoch + tick * (nullif(greatest(@extschema@.snowflake_admin_last_value(sequence),
+				(1::bigint << 40) - 1),
 				(1::bigint << 40) - 1) / ids_per_tick)::double precision,
-			(SELECT max(@extschema@.snowflake_admin_bound_time(ids[1], @extschema@.snowflake_admin_to_layout(layout)))
+			(SELECT max(@extschema@.snowflake_admin_bound_time(ids[1],
+				@extschema@.snowflake_admin_to_layout(layout)))
 				FROM unnest(tabs, cols) AS t (tab, col) CROSS JOIN LATERAL
-				@extschema@.snowflake_admin_ids(tab, col, 1::bigint << 40, 9223372036854775807, 1)))) AS last (ts)
+				@extschema@.snowflake_admin_ids(tab, col, 1::bigint << 40, 9223372036854775807,
+					1)))) AS last (ts)
 		WHERE ts IS NOT NULL ORDER BY abs(extract(epoch FROM clock_timestamp() - ts)) LIMIT 1) END
 $$;
 
@@ -4699,7 +4716,8 @@ AS $$
 		format('sequence %s', g.sequence),
 		CASE WHEN relpersistence = 'u' THEN 'It is unlogged, so that next_id() refuses it.'
 			WHEN g.layout IS NULL THEN format(
-				'Its MAXVALUE %s is no layout''s, so that next_id() refuses it. A schema tool may have changed that.', seqmax)
+				'Its MAXVALUE %s is no layout''s, so that next_id() refuses it. '
+				'A schema tool may have changed that.', seqmax)
 			ELSE 'Its parameters are not those of its layout, so that next_id() refuses it.' END,
 		CASE WHEN relpersistence = 'u' THEN format('ALTER SEQUENCE %s SET LOGGED', g.sequence)
 			WHEN g.layout IS NOT NULL OR v.last < 1::bigint << 40
@@ -4725,11 +4743,12 @@ CREATE FUNCTION snowflake_admin_check_end(generators snowflake_admin_generator[]
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT CASE WHEN expires < clock_timestamp() THEN 'error' ELSE 'warning' END, format('sequence %s', sequence),
+	SELECT CASE WHEN expires < clock_timestamp() THEN 'error' ELSE 'warning' END,
+		format('sequence %s', sequence),
 		format('Its layout %s %s on %s.', layout,
 			CASE WHEN expires < clock_timestamp() THEN 'ended' ELSE 'ends' END, expires),
-		format('Before that, let another sequence with a layout that ends later, or with new shards of a later epoch, make the IDs of %s, '
-			'as "When a layout ends" in doc/layouts.md says.',
+		format('Before that, let another sequence with a layout that ends later, or with new shards '
+			'of a later epoch, make the IDs of %s, as "When a layout ends" in doc/layouts.md says.',
 			coalesce(array_to_string(tabs, ', '), 'its programs'))
 	FROM unnest(generators)
 	WHERE expires < clock_timestamp() + interval '1 year'
@@ -4742,13 +4761,15 @@ COMMENT ON FUNCTION snowflake_admin_check_end(snowflake_admin_generator[]) IS
 -- Set a sequence back, but beyond the IDs of its tables.  Where the shard has been
 -- changed before, sessions that still have the old one are ended first, because they
 -- would make the future-dated IDs again.
-CREATE FUNCTION snowflake_admin_set_back(sequence regclass, tabs regclass[], cols name[], layout text, end_sessions boolean)
+CREATE FUNCTION snowflake_admin_set_back(sequence regclass, tabs regclass[], cols name[],
+	layout text, end_sessions boolean)
 RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT concat_ws('; ',
 		CASE WHEN end_sessions THEN 'SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity '
-			'WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = ''client backend''' END,
+			'WHERE datname = current_database() AND pid <> pg_backend_pid() '
+			'AND backend_type = ''client backend''' END,
 		'BEGIN', 'SET LOCAL lock_timeout = ''300ms''', format('ALTER SEQUENCE %s RESTART', sequence),
 		(SELECT string_agg(DISTINCT format('SELECT %1$s.snowflake_advance(%2$L, max(%3$I)%5$s) FROM %4$s '
 				'WHERE %3$I <= %1$s.snowflake_max_id(now() + interval ''1 s''%6$s) '
@@ -4784,20 +4805,22 @@ COMMENT ON FUNCTION snowflake_admin_new_shard(regclass, regclass[], boolean) IS
 'for snowflake_check(): commands that give another shard to the tables of a sequence';
 
 -- Who has future-dated IDs of a sequence that is ahead, and what follows
-CREATE FUNCTION snowflake_admin_who_is_ahead(tabs regclass[], layout text, own bigint, others bigint, more boolean,
-	largest bigint, tab regclass, shard integer, unseen text)
+CREATE FUNCTION snowflake_admin_who_is_ahead(tabs regclass[], layout text,
+	own bigint, others bigint, more boolean, largest bigint, tab regclass, shard integer, unseen text)
 RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT concat_ws(' ', CASE
 		WHEN tabs IS NULL THEN 'No default of this database uses it.'
-		WHEN own = 0 AND NOT more AND unseen IS NULL THEN format('No row of %s has an ID of its shard that is future-dated. '
-			'Set it back only if no program has kept such an ID, either, and if this server is neither a restored '
-			'copy nor a promoted asynchronous standby, which may lack IDs that the original made.',
+		WHEN own = 0 AND NOT more AND unseen IS NULL
+			THEN format('No row of %s has an ID of its shard that is future-dated. '
+			'Set it back only if no program has kept such an ID, either, and if this server is neither '
+			'a restored copy nor a promoted asynchronous standby, which may lack IDs that the original made.',
 			(SELECT string_agg(DISTINCT t::text, ', ') FROM unnest(tabs) AS t))
-		WHEN own > 0 THEN format('%s%s future-dated IDs of its shard are in its tables, the latest of %s in %s, '
-			'so that it must not be set back. When next_id() works again, and if nobody outside has seen these IDs, '
-			'CALL @extschema@.snowflake_renumber(%L, %s, since => now() + interval ''1 s'') gives their rows new ones.',
+		WHEN own > 0 THEN format('%s%s future-dated IDs of its shard are in its tables, the latest '
+			'of %s in %s, so that it must not be set back. When next_id() works again, and if nobody outside '
+			'has seen these IDs, CALL @extschema@.snowflake_renumber(%L, %s, '
+			'since => now() + interval ''1 s'') gives their rows new ones.',
 			CASE WHEN more THEN 'At least ' END, own,
 			@extschema@.snowflake_admin_bound_time(largest, @extschema@.snowflake_admin_to_layout(layout)),
 			tab, tab, coalesce(shard::text, '...')) END,
@@ -4806,7 +4829,8 @@ AS $$
 		'Nobody could look at ' || unseen || '.')
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_who_is_ahead(regclass[], text, bigint, bigint, boolean, bigint, regclass, integer, text) IS
+COMMENT ON FUNCTION snowflake_admin_who_is_ahead(regclass[], text, bigint, bigint, boolean, bigint,
+	regclass, integer, text) IS
 'for snowflake_check(): whether rows have future-dated IDs';
 
 -- The row of a sequence that is ahead of the clock: how far, who has future-dated IDs,
@@ -4817,7 +4841,8 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	reach record;
-	patience interval := current_setting('snowflake.max_lead')::interval + current_setting('snowflake.max_wait')::interval;
+	patience interval := current_setting('snowflake.max_lead')::interval
+		+ current_setting('snowflake.max_wait')::interval;
 	until timestamptz := date_trunc('second', g.last_timestamp - patience) + interval '1 s';
 	present bigint;
 BEGIN
@@ -4825,25 +4850,30 @@ BEGIN
 		present := @extschema@.snowflake_admin_bound(clock_timestamp() + interval '1 s',
 			@extschema@.snowflake_admin_to_layout(g.layout));
 	END IF;
-	SELECT * INTO reach FROM @extschema@.snowflake_admin_reach(CASE WHEN present IS NOT NULL THEN g.tabs END, g.cols,
+	SELECT * INTO reach FROM @extschema@.snowflake_admin_reach(
+		CASE WHEN present IS NOT NULL THEN g.tabs END, g.cols,
 		g.shards, @extschema@.snowflake_admin_to_layout(g.layout), present, 100);
 	severity := CASE WHEN g.state <> 'refuses' THEN 'warning' WHEN g.tabs IS NULL
 		AND NOT EXISTS (SELECT FROM @extschema@.snowflake_uses() AS u WHERE u.sequence = g.sequence)
 		AND g.sequence <> @extschema@.snowflake_admin_next_id_seq() THEN 'note' ELSE 'error' END;
 	object := format('sequence %s', g.sequence);
 	problem := concat_ws(' ',
-		format('It is %s ahead of the clock: its last ID has the time %s, and the clock says %s, so that next_id() %s.',
+		format('It is %s ahead of the clock: its last ID has the time %s, and the clock says %s, so that '
+			'next_id() %s.',
 			g.lead, g.last_timestamp, clock_timestamp(),
 			CASE g.state WHEN 'refuses' THEN 'fails until ' || until WHEN 'waits' THEN 'waits'
 				ELSE 'makes IDs of the future, as max_lead is ' || current_setting('snowflake.max_lead') END),
 		'If the clock is slow, set it right, and do nothing else.',
-		@extschema@.snowflake_admin_who_is_ahead(g.tabs, g.layout, reach.own, reach.others, reach.more, reach.largest,
+		@extschema@.snowflake_admin_who_is_ahead(g.tabs, g.layout, reach.own, reach.others, reach.more,
+			reach.largest,
 			reach.tab, reach.shard, reach.unseen));
 	remedy := CASE
-		WHEN g.state <> 'refuses' THEN format('Wait until %s.', date_trunc('second', g.last_timestamp) + interval '1 s')
+		WHEN g.state <> 'refuses' THEN format('Wait until %s.',
+			date_trunc('second', g.last_timestamp) + interval '1 s')
 		WHEN severity = 'note' THEN format('DROP SEQUENCE %s', g.sequence)
 		WHEN g.tabs IS NULL OR present IS NULL THEN format(
-			'Wait until %s, or, if no program has kept an ID of the future: ALTER SEQUENCE %s RESTART', until, g.sequence)
+			'Wait until %s, or, if no program has kept an ID of the future: ALTER SEQUENCE %s RESTART',
+				until, g.sequence)
 		WHEN reach.unseen IS NOT NULL THEN
 			'Find out whether those tables have future-dated IDs, as a role that may read them.'
 		WHEN reach.own = 0 AND NOT reach.more THEN @extschema@.snowflake_admin_set_back(
@@ -4874,13 +4904,15 @@ BEGIN
 	END IF;
 	-- Other sessions have gone on, and the sequence is ahead of all that they have inserted.
 	id_time := @extschema@.snowflake_admin_bound_time(reach.largest, layout);
-	IF EXISTS (SELECT FROM @extschema@.snowflake_admin_state(g.sequence, layout) AS s WHERE s.last_timestamp >= id_time) THEN
+	IF EXISTS (SELECT FROM @extschema@.snowflake_admin_state(g.sequence, layout) AS s
+		WHERE s.last_timestamp >= id_time) THEN
 		RETURN;
 	END IF;
 	severity := CASE WHEN id_time > clock_timestamp() THEN 'error' ELSE 'warning' END;
 	object := format('sequence %s', g.sequence);
 	problem := format('%s, but %s has the ID %s of %s, with its shard. %s',
-		coalesce('Its last ID has the time ' || g.last_timestamp, 'It has made no ID'), reach.tab, reach.largest, id_time,
+		coalesce('Its last ID has the time ' || g.last_timestamp, 'It has made no ID'), reach.tab,
+			reach.largest, id_time,
 		CASE severity WHEN 'error' THEN 'It will make such IDs again.'
 			ELSE 'If the clock is set back, it makes such IDs again.' END);
 	remedy := CASE WHEN id_time > clock_timestamp() + interval '1 day'
@@ -4908,7 +4940,8 @@ BEGIN
 			END IF;
 			IF g.tabs IS NOT NULL AND g.layout IS NOT NULL AND g.expires IS NOT NULL AND NOT g.unset
 				AND g.state <> 'no privilege' AND (g.state = 'ok' OR g.last_timestamp IS NOT NULL) THEN
-				RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_behind(g, @extschema@.snowflake_admin_to_layout(g.layout));
+				RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_behind(g,
+					@extschema@.snowflake_admin_to_layout(g.layout));
 			END IF;
 		EXCEPTION WHEN OTHERS THEN
 			RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_note(g.sequence, SQLSTATE, SQLERRM);
@@ -4951,10 +4984,12 @@ AS $$
 		SELECT * FROM unnest(fillers)
 		WHERE object NOT IN (SELECT oid FROM pg_proc WHERE prosecdef)
 	), inserters AS MATERIALIZED (
-		SELECT DISTINCT c.oid, grantee, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS role
+		SELECT DISTINCT c.oid, grantee, CASE grantee WHEN 0 THEN 'PUBLIC'
+			ELSE grantee::regrole::text END AS role
 		FROM pg_class AS c, LATERAL (
 			SELECT coalesce(relacl, acldefault('r', relowner))
-			UNION ALL SELECT attacl FROM pg_attribute WHERE attrelid = c.oid AND NOT attisdropped) AS given (acl),
+			UNION ALL SELECT attacl FROM pg_attribute WHERE attrelid = c.oid
+				AND NOT attisdropped) AS given (acl),
 			aclexplode(acl)
 		WHERE privilege_type = 'INSERT' AND c.oid IN (SELECT tab FROM fillers)
 	), lacking AS (
@@ -4972,7 +5007,8 @@ AS $$
 		SELECT DISTINCT ON (role, p.oid) role, f.tab, 'function ' || p.oid::regprocedure,
 			format('GRANT EXECUTE ON FUNCTION %s TO %s', p.oid::regprocedure, role)
 		FROM fillers AS f JOIN inserters AS i ON i.oid = f.tab
-		JOIN pg_depend AS d ON (d.classid, d.objid) = (f.class, f.object) AND d.refclassid = 'pg_proc'::regclass
+		JOIN pg_depend AS d ON (d.classid, d.objid) = (f.class, f.object)
+			AND d.refclassid = 'pg_proc'::regclass
 		JOIN pg_proc AS p ON p.oid = d.refobjid
 		WHERE f.class <> 'pg_proc'::regclass AND CASE WHEN grantee = 0 THEN proacl IS NOT NULL
 				AND NOT EXISTS (SELECT FROM aclexplode(proacl) AS a WHERE a.grantee = 0)
@@ -5013,7 +5049,8 @@ BEGIN
 			object := format('table %s', parent.tab);
 			problem := format('It has no partition for IDs of %s, so that %s. Look at the clock first: '
 				'with partitions for the wrong time, it would get future-dated IDs.', gap.missing,
-				CASE WHEN gap.has_default THEN 'such rows go to the DEFAULT partition' ELSE 'an INSERT of such a row fails' END);
+				CASE WHEN gap.has_default THEN 'such rows go to the DEFAULT partition'
+					ELSE 'an INSERT of such a row fails' END);
 			remedy := format('CALL @extschema@.snowflake_make_partitions(%L)', parent.tab);
 			RETURN NEXT;
 		EXCEPTION WHEN OTHERS THEN
@@ -5056,14 +5093,17 @@ CREATE FUNCTION snowflake_admin_check_nextval(generators snowflake_admin_generat
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT 'warning', format('table %s', tab), format('%s%s of its keys were made by nextval() in place of next_id(), '
-			'the last of them %s. Find the program that calls nextval(), and change it first. No ID is equal to such a key, '
-			'so they may stay, but show a wrong time and shard.', CASE WHEN number > 10000 THEN 'More than ' END,
-			least(number, 10000), largest),
-		CASE WHEN EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND confrelid = tab AND confupdtype <> 'c')
+	SELECT 'warning', format('table %s', tab),
+		format('%s%s of its keys were made by nextval() in place of next_id(), the last of them %s. '
+			'Find the program that calls nextval(), and change it first. No ID is equal to such a key, '
+			'so they may stay, but show a wrong time and shard.',
+			CASE WHEN number > 10000 THEN 'More than ' END, least(number, 10000), largest),
+		CASE WHEN EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND confrelid = tab
+			AND confupdtype <> 'c')
 			THEN format('Give these rows, and those that refer to them, new keys: %I from %s to %s.',
 				col, 1::bigint << 40, high)
-			ELSE format('UPDATE %s SET %I = DEFAULT WHERE %2$I BETWEEN %s AND %s', tab, col, 1::bigint << 40, high) END
+			ELSE format('UPDATE %s SET %I = DEFAULT WHERE %2$I BETWEEN %s AND %s', tab, col,
+				1::bigint << 40, high) END
 	FROM (
 		SELECT DISTINCT t.tab, t.col, max_value
 		FROM unnest(generators) AS r JOIN @extschema@.snowflake_admin_epochs() AS e USING (layout)
@@ -5075,8 +5115,10 @@ AS $$
 	WHERE number > 0
 	UNION ALL
 	SELECT 'warning', format('%s.%I', tab::regclass, attname),
-		format('Its default takes nextval() of %s, which makes IDs, so that such keys show a wrong time and shard.', g.sequence),
-		coalesce(@extschema@.snowflake_admin_same_default(tab, attname, (SELECT inhparent FROM pg_inherits WHERE inhrelid = tab LIMIT 1)),
+		format('Its default takes nextval() of %s, which makes IDs, so that such keys '
+			'show a wrong time and shard.', g.sequence),
+		coalesce(@extschema@.snowflake_admin_same_default(tab, attname,
+				(SELECT inhparent FROM pg_inherits WHERE inhrelid = tab LIMIT 1)),
 			format('CALL @extschema@.snowflake_move(%L, own_sequence => true)', tab::regclass))
 	FROM @extschema@.snowflake_admin_filled() AS f JOIN unnest(generators) AS g USING (sequence)
 	JOIN pg_attribute ON attrelid = tab AND attnum = f.col
@@ -5095,7 +5137,8 @@ AS $$
 	WITH setting AS (
 		SELECT value, coalesce(substring(value, '^\s*(?:[a-zA-Z]+\s+)?(\d+)\s*\(')::integer, 1) AS needed,
 			regexp_replace(value, '^\s*(?:[a-zA-Z]+\s+)?\d+\s*\((.*)\)\s*$', '\1') AS list
-		FROM current_setting('synchronous_standby_names') AS value WHERE value <> '' AND NOT pg_is_in_recovery()
+		FROM current_setting('synchronous_standby_names') AS value WHERE value <> ''
+			AND NOT pg_is_in_recovery()
 	), names AS MATERIALIZED (
 		SELECT lower(coalesce(replace(m[1], '""', '"'), m[2])) AS name
 		FROM setting, regexp_matches(list, '"((?:[^"]|"")+)"|([^\s,"]+)', 'g') AS m
@@ -5113,12 +5156,14 @@ AS $$
 	)
 	SELECT CASE WHEN present < needed THEN 'error' ELSE 'warning' END, 'synchronous_standby_names',
 		CASE WHEN present < needed THEN format(
-				'It is %L, but only %s of these standbys streams, so that commits and next_id() wait.', value, present)
+				'It is %L, but only %s of these standbys streams, so that commits and next_id() wait.',
+					value, present)
 			ELSE format('No standby that it names %s streams. Others suffice for now.', absent) END,
 		CASE WHEN present < needed AND others IS NOT NULL AND needed = 1
 			THEN format('ALTER SYSTEM SET synchronous_standby_names = %L; SELECT pg_reload_conf()', others)
-			ELSE format('Let %s stream again, or name the standbys that do, in the configuration of Patroni or CloudNativePG '
-				'or by ALTER SYSTEM SET synchronous_standby_names = ''''; SELECT pg_reload_conf()',
+			ELSE format('Let %s stream again, or name the standbys that do, in the configuration '
+				'of Patroni or CloudNativePG or by ALTER SYSTEM SET synchronous_standby_names = ''''; '
+				'SELECT pg_reload_conf()',
 				coalesce(absent, 'a standby')) END
 	FROM counted WHERE (present < needed OR absent IS NOT NULL) AND pg_has_role('pg_read_all_stats', 'USAGE')
 	UNION ALL
@@ -5172,9 +5217,11 @@ AS $$
 		SELECT format('%s sequences are ahead of it by %s to %s', n, least, most) FROM ahead
 		WHERE most - least < '1 min'
 	)
-	SELECT 'warning', 'clock', format('The clock says %s, but %s. So it is slow, or was fast until it was set back.',
+	SELECT 'warning', 'clock', format('The clock says %s, but %s. '
+			'So it is slow, or was fast until it was set back.',
 			clock_timestamp(), string_agg(line, ', and ')),
-		'Compare the clock with that of other servers (date, chronyc tracking): if it is slow, set it right, and calls succeed.'
+		'Compare the clock with that of other servers (date, chronyc tracking): '
+			'if it is slow, set it right, and calls succeed.'
 	FROM evidence HAVING count(*) > 0
 $$;
 
@@ -5219,10 +5266,12 @@ AS $$
 	)
 	SELECT 'note', format('role %I', current_user),
 		format('It may not read %s %s(s), so these were not looked at.', count(*), lower(kind)),
-		format('GRANT SELECT ON %s %s TO %I', kind, string_agg(sequence::text, ', ' ORDER BY sequence::text), current_user)
+		format('GRANT SELECT ON %s %s TO %I', kind, string_agg(sequence::text, ', ' ORDER BY sequence::text),
+			current_user)
 	FROM hidden GROUP BY kind
 	UNION ALL
-	SELECT 'note', format('table %s', tab), 'Policies hide rows from this role, so its IDs were not looked at.',
+	SELECT 'note', format('table %s', tab),
+		'Policies hide rows from this role, so its IDs were not looked at.',
 		'Call snowflake_check() as a role that has BYPASSRLS or owns the table.'
 	FROM tables WHERE row_security_active(tab)
 	UNION ALL
@@ -5246,7 +5295,8 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT 'note', format('%s %s', CASE relkind WHEN 'S' THEN 'sequence' ELSE 'table' END, tab), CASE error
 		WHEN '55P03' THEN concat_ws(' ', 'Somebody has locked it, so that not all of it was looked at.',
-			(SELECT regexp_replace(description, '\s+', ' ', 'g') FROM @extschema@.snowflake_admin_blocker(ARRAY[tab])))
+			(SELECT regexp_replace(description, '\s+', ' ', 'g')
+				FROM @extschema@.snowflake_admin_blocker(ARRAY[tab])))
 		ELSE format('It could not be looked at: %s.', said) END,
 		'Call snowflake_check() again later.'
 	FROM pg_class WHERE oid = tab
@@ -5265,13 +5315,15 @@ DECLARE
 	generators @extschema@.snowflake_admin_generator[];
 	fault text;
 BEGIN
-	FOREACH fault IN ARRAY ARRAY['fillers', 'generators', 'shard($1)', 'makers($1)', 'layout($2)', 'end($2)', 'position($2)',
+	FOREACH fault IN ARRAY ARRAY['fillers', 'generators', 'shard($1)', 'makers($1)', 'layout($2)',
+		'end($2)', 'position($2)',
 		'clock($2)', 'width()', 'privileges($1)', 'partitions($1)', 'nextval($2)', 'standbys()', 'version()',
 		'sight($2)']
 	LOOP
 		BEGIN
 			CASE fault
-				WHEN 'fillers' THEN fillers := ARRAY(SELECT f FROM @extschema@.snowflake_admin_fillers() AS f);
+				WHEN 'fillers' THEN fillers := ARRAY(SELECT f
+					FROM @extschema@.snowflake_admin_fillers() AS f);
 				WHEN 'generators' THEN generators := ARRAY(
 					SELECT g FROM @extschema@.snowflake_admin_generators(fillers) AS g);
 				ELSE RETURN QUERY EXECUTE format('SELECT * FROM @extschema@.snowflake_admin_check_%s', fault)
@@ -5297,7 +5349,8 @@ AS $$
 BEGIN
 	PERFORM @extschema@.snowflake_admin_layouts();
 	RETURN QUERY SELECT c.* FROM @extschema@.snowflake_admin_checks() AS c
-	ORDER BY array_position('{error,warning,note}'::text[], c.severity), c.object COLLATE "C", c.problem COLLATE "C";
+	ORDER BY array_position('{error,warning,note}'::text[], c.severity), c.object COLLATE "C",
+		c.problem COLLATE "C";
 END
 $$;
 

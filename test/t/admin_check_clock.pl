@@ -111,7 +111,8 @@ value(q{ALTER DATABASE minutes RESET snowflake.max_lead});
 
 set_clock($node, '@2026-11-21 12:00:00');
 new_database('several');
-$node->restart;
+$node->stop;
+start_with_clock($node, '@2026-11-21 12:00:30');
 value(q{
 	CREATE SEQUENCE tweets_id_seq;
 	SELECT snowflake_alter_sequence('tweets_id_seq', 'twitter');
