@@ -1468,97 +1468,194 @@ END;
 COMMENT ON FUNCTION snowflake_admin_check_shard(bigint, text) IS
 'for snowflake_move(): the shard, or next_id()''s error that it is out of range';
 
--- What has to happen before a key can move
-CREATE FUNCTION snowflake_admin_obstacle_hint(obstacle text)
-RETURNS text
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+-- The key of a table is what snowflake_keys() lists of its primary key, or, if that
+-- has nothing of the kind, of its other columns.
+CREATE FUNCTION snowflake_admin_main_keys()
+RETURNS TABLE (tab regclass, col name, type regtype, made_by text, sequence regclass, obstacle text,
+	is_main boolean)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT CASE
-		WHEN obstacle ~ ' is (integer|smallint)$' THEN 'Make this column a bigint first, with CALL snowflake_widen(table, column).'
-		WHEN obstacle ~ ' (uses|names) its sequence$' THEN 'Change this first, for example to INSERT ... RETURNING.'
-		WHEN obstacle ~ '^its sequence advances' THEN 'A program may reserve blocks of numbers and make keys itself. Change it first, and then ALTER SEQUENCE ... INCREMENT 1.'
-		WHEN obstacle ~ '^its numbers are larger' THEN 'An ID could be the number of an old row. If the key was moved back a moment ago, wait for the clock to pass its numbers.'
-		WHEN obstacle ~ '^its default' THEN 'Set the default to nextval() of its sequence alone first.'
-		ELSE 'Create a primary key with this column first.'
-	END
+	SELECT k.*, rank() OVER (PARTITION BY k.tab ORDER BY i.indrelid IS NULL) = 1
+	FROM @extschema@.snowflake_keys() AS k
+	JOIN pg_attribute AS a ON a.attrelid = k.tab AND a.attname = k.col
+	LEFT JOIN pg_index AS i ON i.indrelid = k.tab AND i.indisprimary AND a.attnum = ANY (i.indkey)
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_obstacle_hint(text) IS
-'for snowflake_move(): how to remove what keeps a key from moving';
+COMMENT ON FUNCTION snowflake_admin_main_keys() IS
+'for snowflake_move(): all keys, and whether they are the key of their table';
 
--- The key of a table, and the parts of its default if that is next_id().  A key
--- that nextval() or an identity makes must have no obstacle.
-CREATE FUNCTION snowflake_admin_key_to_move(target regclass)
-RETURNS TABLE (col name, type regtype, made_by text, sequence regclass, shard text, layout text)
+-- The key of a table, an obstacle if it has any, and the parts of its default if that
+-- is next_id().
+CREATE FUNCTION snowflake_admin_key(target regclass)
+RETURNS TABLE (col name, type regtype, made_by text, sequence regclass, obstacle text,
+	shard text, layout text, is_plain boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	key record;
 BEGIN
-	SELECT k.*, i.indrelid IS NOT NULL AS is_key INTO key FROM @extschema@.snowflake_keys() AS k
-	JOIN pg_attribute AS a ON a.attrelid = k.tab AND a.attname = k.col
-	LEFT JOIN pg_index AS i ON i.indrelid = k.tab AND i.indisprimary AND a.attnum = ANY (i.indkey)
-	WHERE k.tab = target ORDER BY is_key DESC, k.obstacle NULLS LAST LIMIT 1;
+	WITH keys AS MATERIALIZED (
+		SELECT * FROM @extschema@.snowflake_admin_main_keys() AS k WHERE k.tab = target AND k.is_main
+	)
+	SELECT k.*, (SELECT count(DISTINCT keys.col) FROM keys) AS columns,
+		(SELECT string_agg(DISTINCT quote_ident(keys.col), ', ') FROM keys) AS names
+	INTO key FROM keys AS k ORDER BY k.obstacle LIMIT 1;
 	IF NOT FOUND THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s has no key that a sequence, an identity or next_id() makes', target),
-			HINT = CASE WHEN EXISTS (SELECT FROM pg_inherits WHERE inhrelid = target)
-				THEN format('Its key may be that of its parent. Move %s instead.', (SELECT inhparent::regclass FROM pg_inherits WHERE inhrelid = target LIMIT 1))
-				ELSE 'SELECT * FROM snowflake_keys() lists the keys of this database.' END;
-	ELSIF key.obstacle IS NOT NULL THEN
+			HINT = coalesce((
+				SELECT format('Its key may be that of its parent. Call this for %s instead.', inhparent::regclass)
+				FROM pg_inherits WHERE inhrelid = target ORDER BY inhseqno LIMIT 1),
+				'SELECT * FROM snowflake_keys() lists the keys of this database.');
+	ELSIF key.columns > 1 THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('cannot move column %I of table %s to next_id()', key.col, target),
-			DETAIL = format('Obstacle: %s.', key.obstacle),
-			HINT = @extschema@.snowflake_admin_obstacle_hint(key.obstacle);
+			MESSAGE = format('table %s has more than one key', target),
+			DETAIL = format('A sequence, an identity or next_id() makes each of the columns %s.', key.names),
+			HINT = 'Use ALTER TABLE ... SET DEFAULT for each column that is to change.';
 	END IF;
-	RETURN QUERY SELECT key.col, key.type, key.made_by, key.sequence, c.shard, @extschema@.snowflake_admin_literal(c.layout)
-		FROM (VALUES (1)) AS one LEFT JOIN (pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
-			CROSS JOIN LATERAL @extschema@.snowflake_admin_calls(pg_get_expr(adbin, adrelid)) AS c)
-			ON adrelid = target AND attname = key.col AND key.made_by = 'next_id' LIMIT 1;
+	RETURN QUERY SELECT key.col, key.type, key.made_by, key.sequence, key.obstacle,
+			c.shard, @extschema@.snowflake_admin_literal(c.layout),
+			c.call = regexp_replace(expression, '^(\w+|"([^"]|"")+")\.', '')
+		FROM (SELECT (SELECT pg_get_expr(adbin, adrelid)
+			FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
+			WHERE adrelid = target AND attname = key.col AND key.made_by = 'next_id')) AS d (expression)
+		LEFT JOIN LATERAL @extschema@.snowflake_admin_calls(expression) AS c ON true
+		LIMIT 1;
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_key_to_move(regclass) IS
-'for snowflake_move(): the key of a table, or an error that says why it cannot move';
+COMMENT ON FUNCTION snowflake_admin_key(regclass) IS
+'for snowflake_move(): the key of a table, or an error if there is none';
+
+CREATE FUNCTION snowflake_admin_require_no_obstacle(target regclass, col name, obstacle text)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF obstacle IS NULL THEN
+		RETURN;
+	END IF;
+	RAISE object_not_in_prerequisite_state USING
+		MESSAGE = format('cannot move column %I of table %s to next_id()', col, target),
+		DETAIL = format('Obstacle: %s.', obstacle),
+		HINT = CASE
+			WHEN obstacle ~ ' is (integer|smallint)$' THEN
+				'Make this column a bigint first, with CALL snowflake_widen(table, column).'
+			WHEN obstacle ~ ' (uses|names) its sequence$' THEN
+				'Change this first, for example to INSERT ... RETURNING.'
+			WHEN obstacle ~ '^its sequence advances' THEN
+				'A program may reserve blocks of numbers and make keys itself. Change it first, and then '
+				'ALTER SEQUENCE ... INCREMENT 1.'
+			WHEN obstacle ~ '^its numbers are larger' THEN
+				'An ID could be the number of an old row. If the key was moved back a moment ago, wait for '
+				'the clock to pass its numbers.'
+			WHEN obstacle ~ '^its default' THEN 'Set the default to nextval() of its sequence alone first.'
+			WHEN obstacle ~ '^it is not in the primary key' THEN
+				'The column may be a number for people, which should stay small. If not, use '
+				'ALTER TABLE ... SET DEFAULT.'
+			ELSE 'Remove this obstacle first.'
+		END;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_require_no_obstacle(regclass, name, text) IS
+'for snowflake_move(): an error that says why a key cannot move, and what has to happen first';
 
 CREATE FUNCTION snowflake_admin_layout_of(named text, sequence regclass)
 RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT coalesce(named, (SELECT name FROM pg_sequence JOIN @extschema@.snowflake_admin_layouts() AS l ON l.max_value = seqmax
+	SELECT coalesce(named, (SELECT name
+		FROM pg_sequence JOIN @extschema@.snowflake_admin_layouts() AS l ON l.max_value = seqmax
 		WHERE seqrelid = sequence), 'instagram')
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_layout_of(text, regclass) IS
 'for snowflake_move(): the layout that a default names, or that its sequence serves';
 
--- Let everybody who may insert into a table take values of a sequence.
-CREATE FUNCTION snowflake_admin_grants(target regclass, sequence text)
+-- A table, its partitions and the tables that inherit from it
+CREATE FUNCTION snowflake_admin_family(target regclass)
+RETURNS SETOF oid
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH RECURSIVE family (oid) AS (
+		SELECT target::oid
+		UNION
+		SELECT inhrelid FROM family JOIN pg_inherits ON inhparent = oid
+	)
+	SELECT oid FROM family
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_family(regclass) IS
+'for snowflake_move(): a table, its partitions and the tables that inherit from it';
+
+-- Can the largest value of a column be found while everybody is locked out?  In each
+-- table that is not small an index must begin with it.
+CREATE FUNCTION snowflake_admin_finds_maximum(target regclass, col name)
+RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT NOT EXISTS (
+		SELECT FROM @extschema@.snowflake_admin_family(target) AS member
+		JOIN pg_attribute ON attrelid = member AND attname = col
+		WHERE pg_relation_size(member) > 8 * 1024 * 1024 AND NOT EXISTS (
+			SELECT FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+			WHERE indrelid = member AND indkey[0] = attnum AND indisvalid AND indpred IS NULL
+			AND relam = (SELECT oid FROM pg_am WHERE amname = 'btree')))
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_finds_maximum(regclass, name) IS
+'for snowflake_move(): whether the largest value of a column is found without a scan';
+
+-- Let everybody take values of a sequence who may insert into a table, into a member
+-- of its family, or into a view of these.  A default is computed with the rights of
+-- the role that inserts, also if it does so by a view.
+CREATE FUNCTION snowflake_admin_grants(target regclass, sequence text, is_new boolean)
 RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT DISTINCT format('GRANT USAGE ON SEQUENCE %s TO %s', sequence, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
-	FROM pg_class, LATERAL (
-		SELECT relacl UNION ALL SELECT attacl FROM pg_attribute WHERE attrelid = target AND NOT attisdropped) AS given (acl), aclexplode(acl)
-	WHERE pg_class.oid = target AND privilege_type = 'INSERT' AND grantee <> relowner
-		AND CASE WHEN to_regclass(sequence) IS NULL THEN true
-			WHEN grantee = 0 THEN NOT EXISTS (SELECT FROM pg_class AS s, aclexplode(s.relacl) AS a
-				WHERE s.oid = to_regclass(sequence) AND a.grantee = 0 AND a.privilege_type IN ('USAGE', 'UPDATE'))
+	WITH RECURSIVE targets (oid) AS (
+		SELECT * FROM @extschema@.snowflake_admin_family(target)
+		UNION
+		SELECT ev_class FROM targets
+		JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = targets.oid
+			AND classid = 'pg_rewrite'::regclass
+		JOIN pg_rewrite AS r ON r.oid = objid AND ev_type = '1'
+	), acls (acl) AS (
+		SELECT coalesce(relacl, acldefault('r', relowner)) FROM targets JOIN pg_class USING (oid)
+		UNION ALL
+		SELECT attacl FROM targets JOIN pg_attribute ON attrelid = oid AND NOT attisdropped
+	)
+	SELECT DISTINCT format('GRANT USAGE ON SEQUENCE %s TO %s', sequence,
+		CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
+	FROM acls, aclexplode(acl)
+	WHERE privilege_type = 'INSERT' AND grantee <> (SELECT relowner FROM pg_class WHERE oid = target)
+		AND CASE
+			WHEN is_new THEN true
+			WHEN grantee = 0 THEN NOT EXISTS (
+				SELECT FROM pg_class AS s, aclexplode(s.relacl) AS a
+				WHERE s.oid = to_regclass(sequence) AND a.grantee = 0
+				AND a.privilege_type IN ('USAGE', 'UPDATE'))
 			ELSE NOT has_sequence_privilege(grantee, to_regclass(sequence)::oid, 'USAGE, UPDATE') END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_grants(regclass, text) IS
+COMMENT ON FUNCTION snowflake_admin_grants(regclass, text, boolean) IS
 'for snowflake_move(): commands that let those who insert into a table use a sequence';
 
--- A qualified name for a new sequence of a column
+-- A qualified name for a new sequence of a column, of as many characters of both
+-- names as fit into 63 bytes
 CREATE FUNCTION snowflake_admin_new_sequence(target regclass, col name)
 RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT format('%I.%I', nspname, name) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace,
-		generate_series(1, 1000) AS n, LATERAL (
-			SELECT left(relname, 29) || '_' || left(col, 25) || '_seq' || CASE n WHEN 1 THEN '' ELSE n::text END) AS names (name)
-	WHERE pg_class.oid = target AND to_regclass(format('%I.%I', nspname, name)) IS NULL
+	SELECT format('%I.%I', nspname, fitting.name)
+	FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace, generate_series(1, 1000) AS n,
+		LATERAL (
+			SELECT names.name FROM generate_series(1, 29) AS width, LATERAL (
+				SELECT left(relname, width) || '_' || left(col, width) || '_seq'
+					|| CASE n WHEN 1 THEN '' ELSE n::text END) AS names (name)
+			WHERE octet_length(names.name) <= 63 ORDER BY width DESC LIMIT 1) AS fitting
+	WHERE pg_class.oid = target AND to_regclass(format('%I.%I', nspname, fitting.name)) IS NULL
 	ORDER BY n LIMIT 1
 $$;
 
@@ -1567,154 +1664,296 @@ COMMENT ON FUNCTION snowflake_admin_new_sequence(regclass, name) IS
 
 -- Commands that make a sequence ready for IDs of a layout: a new one, or that of a
 -- former serial.  This one may have whole IDs as its numbers if the key was moved
--- back before; it begins anew then, beyond the IDs of the table.  With another shard,
--- new IDs are none of the table's, so that it need not be beyond future-dated ones.
+-- back before; it begins anew then.
+--
+-- A number of the table cannot come again.  If nextval() or an identity made it, the
+-- clock has passed what they made, and a row of a later time is found by an index.  If
+-- next_id() made it from another sequence with the same shard, this one begins beyond
+-- that one.  With another shard it need not: this is how to leave a sequence, and
+-- rows, that are ahead of the clock.
 CREATE FUNCTION snowflake_admin_sequence_commands(
-	target regclass, col name, sequence text, is_new boolean, layout text, to_present boolean)
+	target regclass,
+	key_col name,
+	sequence text,
+	is_new boolean,
+	layout text,
+	former regclass)
 RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT CASE WHEN is_new THEN ARRAY['CREATE SEQUENCE ' || sequence] ELSE '{}' END
 		|| CASE WHEN is_new AND relowner <> current_user::regrole
 			THEN ARRAY[format('ALTER SEQUENCE %s OWNER TO %s', sequence, relowner::regrole)] ELSE '{}' END
-		|| CASE WHEN NOT is_new AND @extschema@.snowflake_admin_last_value(to_regclass(sequence)) >= 1::bigint << 40
+		|| CASE WHEN NOT is_new
+				AND @extschema@.snowflake_admin_last_value(to_regclass(sequence)) >= 1::bigint << 40
+				AND NOT EXISTS (
+					SELECT FROM pg_sequence JOIN @extschema@.snowflake_admin_layouts() ON max_value = seqmax
+					WHERE seqrelid = to_regclass(sequence) AND name = layout)
 			THEN ARRAY[format('ALTER SEQUENCE %s RESTART', sequence)] ELSE '{}' END
-		|| format('SELECT %s.snowflake_alter_sequence(%L, %L)', @extschema@.snowflake_admin_schema(), sequence, layout)
-		|| format('SELECT %1$s.snowflake_advance(%2$L, max(%3$I)%5$s) FROM %4$s%6$s HAVING max(%3$I) >= 1::bigint << 40',
-			@extschema@.snowflake_admin_schema(), sequence, col, target,
-			CASE WHEN layout LIKE '%:%' THEN format(', %L', layout) END,
-			CASE WHEN to_present THEN format(' WHERE %I <= %s.snowflake_max_id(now() + interval ''1 s'', %L)',
-				col, @extschema@.snowflake_admin_schema(), layout) END)
-		|| ARRAY(SELECT @extschema@.snowflake_admin_grants(target, sequence))
-	FROM pg_class WHERE oid = target
+		|| format('SELECT %s.snowflake_alter_sequence(%L, %L)', schema, sequence, layout)
+		|| CASE WHEN former IS NOT NULL
+			THEN ARRAY[format(
+				'SELECT %1$s.snowflake_advance(%2$L, %1$s.snowflake_max_id(last_timestamp, %4$L)%5$s) FROM '
+				'%1$s.snowflake_sequences(%3$L, %4$L) WHERE last_timestamp IS NOT NULL',
+				schema, sequence, former, layout, named_layout)]
+			WHEN key_col IS NOT NULL AND @extschema@.snowflake_admin_finds_maximum(target, key_col)
+			THEN ARRAY[format('SELECT %1$s.snowflake_advance(%2$L, max(%3$I)%5$s) FROM %4$s '
+				'HAVING max(%3$I) >= 1::bigint << 40',
+				schema, sequence, key_col, target, named_layout)] ELSE '{}' END
+		|| ARRAY(SELECT @extschema@.snowflake_admin_grants(target, sequence, is_new))
+	FROM pg_class, @extschema@.snowflake_admin_schema() AS schema,
+		LATERAL (SELECT CASE WHEN layout LIKE '%:%' THEN format(', %L', layout) END) AS l (named_layout)
+	WHERE oid = target
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_sequence_commands(regclass, name, text, boolean, text, boolean) IS
+COMMENT ON FUNCTION snowflake_admin_sequence_commands(regclass, name, text, boolean, text, regclass) IS
 'for snowflake_move(): commands that make a sequence ready for IDs';
 
+-- Is a sequence in the defaults of other columns than this one?
+CREATE FUNCTION snowflake_admin_is_shared(sequence regclass, target regclass, col name)
+RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT sequence = @extschema@.snowflake_admin_next_id_seq() OR EXISTS (
+		SELECT FROM @extschema@.snowflake_admin_sequence_users() AS u
+		JOIN pg_attribute AS a ON a.attrelid = u.tab AND a.attnum = u.col
+		WHERE u.sequence = is_shared.sequence AND (u.tab, a.attname) <> (target, is_shared.col))
+	FROM (VALUES (sequence, col)) AS is_shared (sequence, col)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_is_shared(regclass, regclass, name) IS
+'for snowflake_move(): whether a sequence makes other columns, too';
+
+-- The commands of a move, or none if next_id() already makes the key in this way.
+-- Which sequence?  With own_sequence, a key of next_id() keeps the one that it has
+-- for itself, unless it is to have another shard.
+CREATE FUNCTION snowflake_admin_move_commands(
+	target regclass,
+	shard bigint,
+	own_sequence boolean,
+	OUT commands text[],
+	OUT relations regclass[])
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	next_id_seq regclass := @extschema@.snowflake_admin_next_id_seq();
+	setting text := current_setting('snowflake.shard', true);
+	key record;
+	layout text;
+	number text := shard;
+	sequence text;
+	is_moved boolean;
+	is_new boolean := false;
+	same_text boolean;
+	same_shard boolean;
+	maker text := @extschema@.snowflake_admin_schema() || '.';
+BEGIN
+	SELECT * INTO key FROM @extschema@.snowflake_admin_key(target);
+	PERFORM @extschema@.snowflake_admin_require_no_obstacle(target, key.col, key.obstacle);
+	is_moved := key.made_by = 'next_id';
+	commands := '{}';
+	relations := ARRAY[target] || CASE WHEN key.sequence <> next_id_seq THEN key.sequence END;
+	layout := @extschema@.snowflake_admin_layout_of(key.layout, CASE WHEN is_moved THEN key.sequence END);
+	IF number IS NULL THEN
+		setting := @extschema@.snowflake_admin_own_shard();
+	ELSIF layout NOT IN ('trace', 'decimal') THEN
+		PERFORM @extschema@.snowflake_admin_check_shard(shard, layout);
+	END IF;
+	key.shard := coalesce(@extschema@.snowflake_admin_literal(key.shard),
+		CASE WHEN key.shard !~ '\msnowflake_shard\(\)$' THEN 'computed' END);
+	same_text := key.shard IS NOT DISTINCT FROM number;
+	same_shard := coalesce(key.shard, setting) IS NOT DISTINCT FROM coalesce(number, setting);
+
+	IF is_moved THEN
+		is_new := own_sequence AND NOT (same_shard AND layout IN ('trace', 'decimal'))
+			AND (NOT same_text OR @extschema@.snowflake_admin_is_shared(key.sequence, target, key.col));
+		sequence := CASE WHEN is_new THEN @extschema@.snowflake_admin_new_sequence(target, key.col)
+			WHEN key.sequence <> next_id_seq THEN key.sequence::text END;
+	ELSIF own_sequence THEN
+		is_new := key.made_by <> 'nextval';
+		sequence := key.sequence;
+	END IF;
+	IF is_moved AND NOT is_new AND same_text AND key.is_plain THEN
+		RAISE NOTICE 'the key of % already comes from next_id() with this shard', target;
+		RETURN;
+	END IF;
+
+	IF key.made_by LIKE 'GENERATED%' THEN
+		commands := ARRAY[format('ALTER TABLE %s ALTER %I DROP IDENTITY', target, key.col)];
+		IF key.made_by = 'GENERATED ALWAYS' THEN
+			RAISE NOTICE 'a default does not keep programs from choosing keys, as GENERATED ALWAYS did';
+		END IF;
+	END IF;
+	IF is_new OR sequence IS NOT NULL AND NOT is_moved THEN
+		commands := commands || @extschema@.snowflake_admin_sequence_commands(target,
+			CASE WHEN NOT is_moved THEN key.col END, sequence, is_new, layout,
+			CASE WHEN is_moved AND same_shard THEN key.sequence END);
+	END IF;
+	commands := commands || format('ALTER TABLE %s ALTER %I SET DEFAULT %snext_id(%s)', target, key.col, maker,
+		concat_ws(', ', coalesce(number, CASE WHEN sequence IS NOT NULL THEN maker || 'snowflake_shard()' END),
+			quote_literal(sequence), CASE WHEN sequence IS NOT NULL THEN quote_literal(key.layout) END));
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_move_commands(regclass, bigint, boolean, OUT text[], OUT regclass[]) IS
+'for snowflake_move(): the commands that let next_id() make the key of a table, and what they lock';
+
+-- Two sessions must not change the default of the same key.  Nobody who reads or
+-- writes waits for this lock, not even behind us while we wait.  What a command is
+-- to be depends on what the table is then.
+CREATE FUNCTION snowflake_admin_lock_key(target regclass, tries integer, dry_run boolean)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	PERFORM @extschema@.snowflake_admin_run('{}', ARRAY[target], tries, dry_run, NULL);
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_lock_key(regclass, integer, boolean) IS
+'for snowflake_move(): keep other sessions from changing how the key of a table is made';
+
 -- One transaction: the caller's.  The table is locked before its sequence, as an
--- INSERT does.
+-- INSERT does.  Without row_security, a policy that hid the largest ID is an error.
 CREATE PROCEDURE snowflake_move(
 	tab regclass,
 	shard bigint DEFAULT NULL,
 	own_sequence boolean DEFAULT false,
 	dry_run boolean DEFAULT false,
 	tries integer DEFAULT 30)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
 DECLARE
-	key record;
-	layout text;
-	number text := shard;
-	sequence text;
-	is_new boolean := false;
-	commands text[] := '{}';
-	maker text;
+	plan record;
 BEGIN
-	SELECT * INTO key FROM @extschema@.snowflake_admin_key_to_move(tab);
-	layout := @extschema@.snowflake_admin_layout_of(key.layout, CASE key.made_by WHEN 'next_id' THEN key.sequence END);
-	IF shard IS NULL THEN
-		PERFORM @extschema@.snowflake_admin_own_shard();
-	ELSIF layout NOT IN ('trace', 'decimal') THEN
-		PERFORM @extschema@.snowflake_admin_check_shard(shard, layout);
+	PERFORM @extschema@.snowflake_admin_lock_key(tab, tries, dry_run);
+	SELECT * INTO plan FROM @extschema@.snowflake_admin_move_commands(tab, shard, own_sequence);
+	IF cardinality(plan.commands) > 0 THEN
+		PERFORM @extschema@.snowflake_admin_run(plan.commands, plan.relations, tries, dry_run);
 	END IF;
-
-	-- Which sequence?  A key of next_id() keeps its own unless it is to have another number.
-	IF key.made_by <> 'next_id' AND own_sequence THEN
-		sequence := key.sequence;
-		is_new := key.made_by <> 'nextval';
-	ELSIF key.made_by = 'next_id' AND own_sequence
-		AND (key.sequence = @extschema@.snowflake_admin_next_id_seq() OR @extschema@.snowflake_admin_literal(key.shard) IS DISTINCT FROM number) THEN
-		sequence := @extschema@.snowflake_admin_new_sequence(tab, key.col);
-		is_new := true;
-	ELSIF key.made_by = 'next_id' AND key.sequence <> @extschema@.snowflake_admin_next_id_seq() THEN
-		sequence := key.sequence;
-	END IF;
-
-	maker := @extschema@.snowflake_admin_schema() || '.';
-	maker := format('%snext_id(%s)', maker, concat_ws(', ',
-		coalesce(number, CASE WHEN sequence IS NOT NULL THEN maker || 'snowflake_shard()' END),
-		quote_literal(sequence), CASE WHEN sequence IS NOT NULL THEN quote_literal(key.layout) END));
-	IF key.made_by LIKE 'GENERATED%' THEN
-		commands := ARRAY[format('ALTER TABLE %s ALTER %I DROP IDENTITY', tab, key.col)];
-		IF key.made_by = 'GENERATED ALWAYS' THEN
-			RAISE NOTICE 'a default does not keep programs from choosing keys, as GENERATED ALWAYS did';
-		END IF;
-	END IF;
-	IF sequence IS NOT NULL AND (is_new OR key.made_by <> 'next_id') THEN
-		commands := commands || @extschema@.snowflake_admin_sequence_commands(tab, key.col, sequence, is_new, layout,
-			layout NOT IN ('trace', 'decimal') AND key.made_by = 'next_id' AND coalesce(
-				coalesce(@extschema@.snowflake_admin_literal(key.shard), CASE WHEN key.shard IS NULL OR key.shard ~ 'snowflake_shard'
-					THEN current_setting('snowflake.shard', true) END)
-				<> coalesce(number, current_setting('snowflake.shard', true)), false));
-	END IF;
-	commands := commands || format('ALTER TABLE %s ALTER %I SET DEFAULT %s', tab, key.col, maker);
-	PERFORM @extschema@.snowflake_admin_run(commands, ARRAY[tab, key.sequence], tries, dry_run);
 END
 $$;
 
 COMMENT ON PROCEDURE snowflake_move(regclass, bigint, boolean, boolean, integer) IS
 'let next_id() make the key of a table, in place of nextval(), an identity, or another shard or sequence';
 
--- The sequence that a former serial still owns, and that nothing uses any more
-CREATE FUNCTION snowflake_admin_serial_sequence(target regclass, col name)
+-- Does nothing need a sequence once an identity makes a column?  It is that of a former
+-- serial, which the column still owns, or one that next_id() had for this column.
+CREATE FUNCTION snowflake_admin_is_needless(target regclass, key_col name, sequence regclass)
+RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT EXISTS (
+		SELECT FROM pg_class AS s JOIN pg_class AS t ON t.oid = target
+		JOIN pg_attribute AS a ON attrelid = target AND attname = key_col
+		WHERE s.oid = sequence AND s.relowner = t.relowner AND s.relnamespace = t.relnamespace
+		AND NOT EXISTS (SELECT FROM pg_depend
+			WHERE classid = 'pg_class'::regclass AND objid = s.oid AND deptype = 'e')
+		AND NOT EXISTS (SELECT FROM @extschema@.snowflake_admin_sequence_users() AS u
+			WHERE u.sequence = s.oid AND (u.tab, u.col) IS DISTINCT FROM (target::oid, attnum))
+		AND NOT EXISTS (SELECT FROM @extschema@.snowflake_admin_namers(ARRAY[s.relname::text], '{}')))
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_is_needless(regclass, name, regclass) IS
+'for snowflake_move_back(): whether nothing needs a sequence any more';
+
+CREATE FUNCTION snowflake_admin_serial_sequence(target regclass, key_col name)
 RETURNS regclass
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT objid::regclass FROM pg_depend AS d JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
-	WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'a'
-		AND attrelid = target AND attname = col AND objid IN (SELECT seqrelid FROM pg_sequence)
-		AND NOT EXISTS (SELECT FROM pg_depend AS used WHERE used.refclassid = 'pg_class'::regclass AND used.refobjid = d.objid)
+	SELECT objid::regclass
+	FROM pg_depend JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
+	JOIN pg_sequence ON seqrelid = objid
+	WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_class'::regclass AND deptype = 'a'
+		AND attrelid = target AND attname = key_col
+		AND @extschema@.snowflake_admin_is_needless(target, key_col, objid::regclass)
 	LIMIT 1
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_serial_sequence(regclass, name) IS
 'for snowflake_move_back(): the unused sequence of a former serial';
 
--- The identity's first number is beyond all IDs of the table, and beyond those that
--- the sequence has made for rows that are not there.
-CREATE FUNCTION snowflake_admin_identity_commands(target regclass, col name, layout text, old regclass)
-RETURNS text[]
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+-- The number beyond which an identity begins: all IDs of the table, and those that the
+-- sequence has made for rows that are not there.  Where no index finds the table's
+-- largest ID, it is looked for before everybody is locked out; who inserts meanwhile
+-- gets smaller IDs than the second bound.
+CREATE FUNCTION snowflake_admin_last_id(
+	target regclass,
+	key_col name,
+	layout text,
+	used regclass,
+	dry_run boolean)
+RETURNS text
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	serial regclass := @extschema@.snowflake_admin_serial_sequence(target, col);
-	sequence text := coalesce(serial::text, @extschema@.snowflake_admin_new_sequence(target, col));
-	last_id text := '';
+	largest text := format('(SELECT max(%I) FROM %s)', key_col, target);
+	schema text := @extschema@.snowflake_admin_schema();
 BEGIN
-	IF layout NOT IN ('trace', 'decimal') THEN
-		last_id := format('(SELECT %1$s.snowflake_max_id(greatest(max(last_timestamp), now() + interval ''1 s''), %2$L) FROM %1$s.snowflake_sequences(%3$L, %2$L)), ',
-			@extschema@.snowflake_admin_schema(), layout, old);
+	IF NOT dry_run AND NOT @extschema@.snowflake_admin_finds_maximum(target, key_col) THEN
+		EXECUTE 'SELECT ' || largest INTO largest;
 	END IF;
-	RETURN ARRAY[format('ALTER TABLE %s ALTER %I DROP DEFAULT', target, col)]
-		|| CASE WHEN serial IS NOT NULL THEN ARRAY['DROP SEQUENCE ' || serial] ELSE '{}' END
-		|| format('ALTER TABLE %s ALTER %I ADD GENERATED BY DEFAULT AS IDENTITY (SEQUENCE NAME %s)', target, col, sequence)
-		|| format('SELECT setval(%L, greatest(%s1, (SELECT max(%I) FROM %s)))', sequence, last_id, col, target)
-		-- A child that is no partition gets no identity from its parent.
-		|| ARRAY(
-			WITH RECURSIVE children (oid) AS (
-				SELECT inhrelid FROM pg_inherits WHERE inhparent = target
-				UNION
-				SELECT inhrelid FROM pg_inherits JOIN children ON inhparent = children.oid)
-			SELECT format('ALTER TABLE %s ALTER %I SET DEFAULT nextval(%L)', oid::regclass, col, sequence)
-			FROM children JOIN pg_class USING (oid) WHERE NOT relispartition);
+	RETURN format('greatest(%s)', concat_ws(', ', CASE WHEN layout NOT IN ('trace', 'decimal') THEN
+			format('(SELECT %1$s.snowflake_max_id('
+				'greatest(max(last_timestamp), clock_timestamp() + interval ''1 s''), %2$L) FROM %1$s.snowflake_sequences(%3$L, %2$L))', schema, layout, used) END,
+		'1', largest));
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_identity_commands(regclass, name, text, regclass) IS
+COMMENT ON FUNCTION snowflake_admin_last_id(regclass, name, text, regclass, boolean) IS
+'for snowflake_move_back(): an expression that no ID of the table is above';
+
+CREATE FUNCTION snowflake_admin_identity_commands(
+	target regclass,
+	key_col name,
+	layout text,
+	used regclass,
+	dry_run boolean)
+RETURNS text[]
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	serial regclass := @extschema@.snowflake_admin_serial_sequence(target, key_col);
+	sequence text := coalesce(serial::text, @extschema@.snowflake_admin_new_sequence(target, key_col));
+	is_needless boolean := @extschema@.snowflake_admin_is_needless(target, key_col, used);
+	children text[] := ARRAY(
+		SELECT format('ALTER TABLE %s ALTER %I SET DEFAULT nextval(%L)', oid::regclass, key_col, sequence)
+		FROM @extschema@.snowflake_admin_family(target) JOIN pg_class ON oid = snowflake_admin_family
+		WHERE oid <> target AND NOT relispartition);
+BEGIN
+	-- A child that is no partition gets no identity from its parent.
+	IF cardinality(children) > 0 THEN
+		children := children || ARRAY(SELECT @extschema@.snowflake_admin_grants(target, sequence, true));
+	END IF;
+	RETURN ARRAY[format('ALTER TABLE %s ALTER %I DROP DEFAULT', target, key_col)]
+		|| CASE WHEN serial IS NOT NULL THEN ARRAY[format('DROP SEQUENCE %s', serial)] ELSE '{}' END
+		|| format('ALTER TABLE %s ALTER %I ADD GENERATED BY DEFAULT AS IDENTITY (SEQUENCE NAME %s)',
+			target, key_col, sequence)
+		|| format('SELECT setval(%L, %s)', sequence,
+			@extschema@.snowflake_admin_last_id(target, key_col, layout, used, dry_run))
+		|| children
+		|| CASE WHEN is_needless THEN ARRAY[format('DROP SEQUENCE %s', used)] ELSE '{}' END
+		|| CASE WHEN is_needless AND serial IS NULL
+			THEN ARRAY[format('ALTER SEQUENCE %s RENAME TO %I', sequence,
+				(SELECT relname FROM pg_class WHERE oid = used))] ELSE '{}' END;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_identity_commands(regclass, name, text, regclass, boolean) IS
 'for snowflake_move_back(): commands that give a column an identity';
 
 CREATE PROCEDURE snowflake_move_back(
 	tab regclass,
 	dry_run boolean DEFAULT false,
 	tries integer DEFAULT 30)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
 DECLARE
 	key record;
 	commands text[] := '{}';
 BEGIN
-	SELECT * INTO key FROM @extschema@.snowflake_admin_key_to_move(tab);
+	PERFORM @extschema@.snowflake_admin_lock_key(tab, tries, dry_run);
+	SELECT * INTO key FROM @extschema@.snowflake_admin_key(tab);
 	IF key.made_by <> 'next_id' THEN
 		RAISE NOTICE 'the key of % does not come from next_id()', tab;
 		RETURN;
@@ -1724,8 +1963,10 @@ BEGIN
 		commands := ARRAY[format('ALTER TABLE %s ALTER %I TYPE bigint', tab, key.col)];
 	END IF;
 	commands := commands || @extschema@.snowflake_admin_identity_commands(tab, key.col,
-		@extschema@.snowflake_admin_layout_of(key.layout, key.sequence), key.sequence);
-	PERFORM @extschema@.snowflake_admin_run(commands, ARRAY[tab, key.sequence], tries, dry_run);
+		@extschema@.snowflake_admin_layout_of(key.layout, key.sequence), key.sequence, dry_run);
+	PERFORM @extschema@.snowflake_admin_run(commands,
+		ARRAY[tab] || CASE WHEN key.sequence <> @extschema@.snowflake_admin_next_id_seq() THEN key.sequence END,
+		tries, dry_run);
 END
 $$;
 
@@ -1733,21 +1974,30 @@ COMMENT ON PROCEDURE snowflake_move_back(regclass, boolean, integer) IS
 'let an identity make the key of a table, beyond all IDs that next_id() made for it';
 
 -- Call a procedure for each table of a schema whose key it would change, each in a
--- transaction of its own.  A table that cannot move now is named by a warning.
+-- transaction of its own.  What stays as it is, is named by a warning.
 CREATE PROCEDURE snowflake_admin_each_table(schema name, to_next_id boolean, command text)
 LANGUAGE plpgsql
 AS $$
 DECLARE
 	tables pg_catalog.regclass[];
+	others pg_catalog.text[];
 	target pg_catalog.regclass;
+	other pg_catalog.text;
 	failed integer;
+	detail pg_catalog.text;
+	hint pg_catalog.text;
 BEGIN
 	SET LOCAL search_path = pg_catalog, pg_temp;
 	IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = schema) THEN
 		RAISE invalid_schema_name USING MESSAGE = format('schema "%s" does not exist', schema);
 	END IF;
-	tables := ARRAY(SELECT DISTINCT k.tab FROM @extschema@.snowflake_keys() AS k JOIN pg_class ON oid = k.tab
-		WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = schema) AND (k.made_by = 'next_id') <> to_next_id);
+	SELECT coalesce(array_agg(DISTINCT k.tab) FILTER (WHERE k.is_main), '{}'),
+		coalesce(array_agg(DISTINCT format('column %I of table %s', k.col, k.tab))
+			FILTER (WHERE NOT k.is_main), '{}')
+	INTO tables, others
+	FROM @extschema@.snowflake_admin_main_keys() AS k JOIN pg_class ON oid = k.tab
+	WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = schema)
+		AND (k.made_by = 'next_id') <> to_next_id;
 	failed := 0;
 	COMMIT;
 	FOREACH target IN ARRAY tables LOOP
@@ -1756,11 +2006,18 @@ BEGIN
 			EXECUTE format(command, target::text);
 		EXCEPTION WHEN OTHERS THEN
 			failed := failed + 1;
-			RAISE WARNING '% stays as it is: %', target, SQLERRM;
+			GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+			RAISE WARNING USING
+				MESSAGE = format('%s stays as it is: %s', target, SQLERRM),
+				DETAIL = coalesce(nullif(detail, ''), format('The SQLSTATE is %s.', SQLSTATE)),
+				HINT = coalesce(nullif(hint, ''), 'Call this again when the cause is gone.');
 		END;
 		COMMIT;
 	END LOOP;
 	SET LOCAL search_path = pg_catalog, pg_temp;
+	FOREACH other IN ARRAY others LOOP
+		RAISE WARNING '% stays as it is: it is not the key of its table', other;
+	END LOOP;
 	RAISE NOTICE '% of % tables done', cardinality(tables) - failed, cardinality(tables);
 END
 $$;
@@ -1781,9 +2038,11 @@ BEGIN
 	SET LOCAL search_path = pg_catalog, pg_temp;
 	IF shard IS NULL THEN
 		PERFORM @extschema@.snowflake_admin_own_shard();
+	ELSE
+		PERFORM @extschema@.snowflake_admin_check_shard(shard, 'instagram');
 	END IF;
-	CALL @extschema@.snowflake_admin_each_table(schema, true, format('CALL @extschema@.snowflake_move(%%L, %L, %L, %L, %L)',
-		shard, own_sequence, dry_run, tries));
+	CALL @extschema@.snowflake_admin_each_table(schema, true,
+		format('CALL @extschema@.snowflake_move(%%L, %L, %L, %L, %L)', shard, own_sequence, dry_run, tries));
 END
 $$;
 
@@ -1799,13 +2058,15 @@ AS $$
 BEGIN
 	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_move_back_schema()');
 	SET LOCAL search_path = pg_catalog, pg_temp;
-	CALL @extschema@.snowflake_admin_each_table(schema, false, format('CALL @extschema@.snowflake_move_back(%%L, %L, %L)', dry_run, tries));
+	CALL @extschema@.snowflake_admin_each_table(schema, false,
+		format('CALL @extschema@.snowflake_move_back(%%L, %L, %L)', dry_run, tries));
 END
 $$;
 
 COMMENT ON PROCEDURE snowflake_move_back_schema(name, boolean, integer) IS
 'let identities make the keys of all tables of a schema, beyond all IDs that next_id() made for them';
 
+--
 -- Widen an integer column, and all that refer to it
 --
 -- Each column gets a second one of type bigint, which a trigger keeps equal, and
