@@ -5537,13 +5537,14 @@ AS $$
 	FROM tables WHERE row_security_active(tab)
 	UNION ALL
 	SELECT n.* FROM (
-		SELECT relation::regclass FROM tables JOIN pg_locks ON relation = tab
-		WHERE granted AND mode = 'AccessExclusiveLock' AND pid IS DISTINCT FROM pg_backend_pid()
+		SELECT DISTINCT relation::regclass AS locked FROM pg_locks
+		WHERE granted AND pid IS DISTINCT FROM pg_backend_pid()
 		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-		UNION
-		SELECT sequence FROM unnest(generators)
-		WHERE state = 'waits' AND coalesce(lead, '0') <= current_setting('snowflake.max_lead')::interval
-	) AS locked (tab) CROSS JOIN LATERAL @extschema@.snowflake_admin_note(tab, '55P03', NULL) AS n
+		AND (mode = 'AccessExclusiveLock' AND relation IN (SELECT tab FROM tables)
+			-- of ALTER SEQUENCE
+			OR mode IN ('AccessExclusiveLock', 'ShareRowExclusiveLock')
+				AND relation IN (SELECT sequence FROM unnest(generators)))
+	) AS l CROSS JOIN LATERAL @extschema@.snowflake_admin_note(locked, '55P03', NULL) AS n
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_check_sight(snowflake_admin_generator[]) IS
