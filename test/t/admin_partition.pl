@@ -441,5 +441,40 @@ foreach my $case (
 	value('refused', $drop);
 	is(value('refused', '\d+ app.*'), $before, '... and left as it is');
 }
+value('refused', q{
+	CREATE SEQUENCE app.s; CREATE SEQUENCE s; SELECT snowflake_alter_sequence('s', 'decimal');
+	CREATE TABLE app.by_days (id bigint DEFAULT next_id(), PRIMARY KEY (id)) PARTITION BY RANGE (id);
+	CREATE TABLE app.day PARTITION OF app.by_days FOR VALUES FROM (1) TO (2);
+	CREATE TABLE app.mine (id bigint PRIMARY KEY DEFAULT next_id(), n bigint REFERENCES app.t, u bigint);
+	ALTER TABLE app.mine OWNER TO owner; GRANT USAGE, CREATE ON SCHEMA app TO owner;
+	CREATE TABLE app.decimals (id bigint PRIMARY KEY DEFAULT next_id(1, 's', 'decimal'))});
+foreach my $case (
+	[ q{SET ROLE app; CALL snowflake_partition('app.t', 'day')}, qr/^42501 must be owner of table app.t/, 'a role that owns nothing is refused' ],
+	[ q{SET ROLE app; CALL snowflake_partition('app.t', 'day', dry_run => true)}, qr/^42501 must be owner of table app.t/, '... also in a dry run' ],
+	[ q{SET ROLE owner; CALL snowflake_partition('app.mine', 'day')}, qr/^42501 must have privilege REFERENCES on table app.t/, 'a foreign key needs its privilege' ],
+	[ q{GRANT REFERENCES ON app.t TO owner; CREATE TABLE app.others (id bigint REFERENCES app.mine); SET ROLE owner; CALL snowflake_partition('app.mine', 'day')},
+		qr/^42501 must be owner of table app.others/, "another owner's foreign key is refused" ],
+	[ q{DROP TABLE app.others; CREATE PUBLICATION p FOR TABLE app.mine WITH (publish_via_partition_root = true); SET ROLE owner; CALL snowflake_partition('app.mine', 'day')},
+		qr/^42501 must be owner of publication p/, "another owner's publication is refused" ],
+	[ q{DROP PUBLICATION p; REVOKE CREATE ON SCHEMA app FROM owner; SET ROLE owner; CALL snowflake_partition('app.mine', 'day')},
+		qr/^42501 permission denied for schema app/, 'a role that may not create tables is refused before the first step' ],
+	[ q{BEGIN; CALL snowflake_partition('app.t', 'day')}, qr/^2D000 snowflake_partition\(\) cannot run inside a transaction block/, 'a transaction block is refused' ],
+	[ q{CALL snowflake_partition(NULL, 'day')}, qr/^22004/, 'a table must be given' ],
+	[ q{CALL snowflake_partition('app.t', NULL)}, qr/^22023 unit must be/, '... and a unit' ],
+	[ q{CALL snowflake_partition('app.t', 'decade')}, qr/^22023 unit must be/, '... that is known' ],
+	[ q{CALL snowflake_partition('app.s', 'day')}, qr/^42809 app.s is not a table/, 'a sequence is refused' ],
+	[ q{CALL snowflake_partition('app.by_days', 'day')}, qr/^55000 table app.by_days is partitioned already/, 'a partitioned table is refused' ],
+	[ q{CALL snowflake_partition('app.day', 'day')}, qr/^55000 table app.day is a partition of app.by_days/, '... and a partition' ],
+	[ q{CREATE TEMP TABLE x (LIKE app.t INCLUDING ALL); CALL snowflake_partition('x', 'day')}, qr/^55000 table \S*x is temporary/, '... and a temporary table' ],
+	[ q{CALL snowflake_partition('app.decimals', 'day')}, qr/^0A000/, 'a layout without a time is refused' ],
+	[ q{CALL snowflake_partition('app.t', 'day', at => now() + interval '4 minutes')}, qr/^22023 at must be later than/, 'a time that is about to come is refused' ],
+	[ q{SET snowflake.max_lead = '1h'; CALL snowflake_partition('app.t', 'day', at => now() + interval '1 hour')}, qr/^22023 at must be later than/,
+		'... or that IDs may have already' ],
+	[ q{CALL snowflake_partition('app.t', 'day', at => '2050-01-01Z')}, qr/^22023 IDs of table app.t cannot have the time 2050/, 'a time after the end of the layout is refused' ],
+	[ q{CALL snowflake_partition('app.t', 'day', at => 'infinity')}, qr/^22023 IDs of table app.t cannot have the time infinity/, '... and infinity' ])
+{
+	fails_with($node, $case->[0], $case->[1], $case->[2], dbname => 'refused');
+}
+is(value('refused', q{SELECT count(*) FROM pg_constraint WHERE conname LIKE 'snowflake_partition%'}), 0, 'no refused call leaves a constraint');
 $node->stop;
 done_testing();
