@@ -594,7 +594,8 @@ AS $$
 	FROM made AS m LEFT JOIN pg_class AS s ON s.oid = m.sequence
 	WHERE NOT EXISTS (
 		SELECT FROM pg_inherits JOIN made AS parent ON parent.tab = inhparent
-		WHERE inhrelid = m.tab AND parent.attname = m.attname AND parent.made_by = m.made_by
+		WHERE inhrelid = m.tab AND parent.attname = m.attname
+		AND (parent.made_by = m.made_by OR parent.made_by <> 'next_id' AND m.made_by = 'nextval')
 		AND coalesce(parent.sequence, 0) = coalesce(m.sequence, 0))
 $$;
 
@@ -672,6 +673,11 @@ AS $$
 	WHERE NOT EXISTS (
 		SELECT FROM pg_inherits JOIN users AS parent ON parent.adrelid = inhparent
 		WHERE inhrelid = u.adrelid AND parent.attname = u.attname AND parent.seqrelid = u.seqrelid)
+	AND NOT EXISTS (	-- of the parent's identity
+		SELECT FROM pg_inherits JOIN pg_attribute AS a ON attrelid = inhparent AND attidentity <> ''
+		JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = attrelid AND refobjsubid = attnum
+			AND classid = 'pg_class'::regclass AND deptype = 'i'
+		WHERE inhrelid = u.adrelid AND a.attname = u.attname AND pg_depend.objid = u.seqrelid)
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_sequence_users() IS
@@ -1779,7 +1785,12 @@ BEGIN
 	END IF;
 
 	IF key.made_by LIKE 'GENERATED%' THEN
-		commands := ARRAY[format('ALTER TABLE %s ALTER %I DROP IDENTITY', target, key.col)];
+		-- After a move back, the defaults of children take numbers of the identity's sequence.
+		commands := ARRAY(SELECT format('ALTER TABLE %s ALTER %I DROP DEFAULT', member::regclass, key.col)
+				FROM @extschema@.snowflake_admin_family(target) AS member
+				JOIN pg_class ON oid = member AND member <> target AND NOT relispartition
+				JOIN pg_attribute ON attrelid = member AND attname = key.col AND atthasdef)
+			|| format('ALTER TABLE %s ALTER %I DROP IDENTITY', target, key.col);
 		IF key.made_by = 'GENERATED ALWAYS' THEN
 			RAISE NOTICE 'a default does not keep programs from choosing keys, as GENERATED ALWAYS did';
 		END IF;
