@@ -5207,7 +5207,8 @@ DECLARE
 BEGIN
 	FOREACH g IN ARRAY generators LOOP
 		BEGIN
-			IF g.lead > '1 s' AND g.layout IS NOT NULL THEN
+			-- After a crash, and on a standby, it may be what WAL covers for another second.
+			IF g.lead > '2 s' AND g.layout IS NOT NULL THEN
 				RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_ahead(g);
 			END IF;
 			IF g.tabs IS NOT NULL AND g.layout IS NOT NULL AND g.expires IS NOT NULL AND NOT g.unset

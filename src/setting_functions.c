@@ -34,6 +34,7 @@ PG_FUNCTION_INFO_V1(snowflake_set_shard);
 Datum
 snowflake_shard_setting(PG_FUNCTION_ARGS)
 {
+	(void) fcinfo;
 	PG_RETURN_INT32((int32) settings_shard());
 }
 

@@ -12,7 +12,7 @@ use SnowflakeTest;
 use Test::More;
 
 our @EXPORT = qw(start_admin_server new_admin_database value
-  start_load load_goes_on end_load run_killed_at_each_step);
+  start_load load_goes_on end_load wait_for_restart run_killed_at_each_step);
 
 my ($node, $pooler);
 
@@ -99,6 +99,18 @@ sub end_load
 	return $pause;
 }
 
+# Wait until the server accepts connections after a backend was killed.  Its log tells
+# when, from an offset before the kill on: a query may get an answer before the server
+# has noticed, and one that is refused could end the test by a broken pipe.
+sub wait_for_restart
+{
+	my ($offset) = @_;
+
+	wait_for(sub { slurp_file($node->logfile, $offset) =~ /database system is ready to accept connections/ })
+	  or die 'the server did not come back';
+	return;
+}
+
 # Call a procedure again and again.  The first call is killed with its whole server
 # at its first step, the second at its second, and so on, until one succeeds.  A
 # step is a command that changes the definition of something.  Before each call,
@@ -139,9 +151,7 @@ sub run_killed_at_each_step
 			my $offset = -s $node->logfile;
 			my ($status, $output, $error) = $node->psql($database, $call);
 			my $killed = $status != 0;
-			# A query may still get an answer before the server notices the kill.
-			wait_for(sub { slurp_file($node->logfile, $offset) =~ /database system is ready to accept connections/ })
-			  or die "the server did not come back: $error" if $killed;
+			wait_for_restart($offset) if $killed;
 			value($database, 'DROP EVENT TRIGGER killing; DROP SCHEMA killing CASCADE');
 			return $step - 1 unless $killed;
 			like($error, qr/server closed the connection|terminat/, "$call: killed at step $step");
