@@ -2893,8 +2893,8 @@ COMMENT ON PROCEDURE snowflake_widen(regclass, name, boolean, integer, boolean, 
 -- A CHECK constraint, whose name ends with the bound, marks a table that is to
 -- become a partition, and one that has become it while something is left to do.
 -- While a step decides and acts, a SHARE UPDATE EXCLUSIVE lock keeps out other such
--- calls and all that would change the table's definition.  Only views, functions and
--- GRANT do not ask for a lock that conflicts with it.
+-- calls and all that would change the table's definition.  Only views, functions,
+-- publications of all tables and GRANT do not ask for a lock that conflicts with it.
 --
 
 -- The constraint that spares ATTACH PARTITION its scan
@@ -3052,10 +3052,12 @@ AS $$
 		SELECT @extschema@.snowflake_admin_place(class, object)) AS p (place)
 	UNION ALL
 	SELECT format('constraint %I of table %s is %s', conname, conrelid::regclass,
-			CASE WHEN convalidated THEN 'NO INHERIT' ELSE 'NOT VALID' END),
-		CASE WHEN convalidated THEN 'Drop it, or add it without NO INHERIT.'
+			CASE WHEN to_jsonb(n) ->> 'conenforced' = 'false' THEN 'NOT ENFORCED'
+				WHEN convalidated THEN 'NO INHERIT' ELSE 'NOT VALID' END),
+		CASE WHEN to_jsonb(n) ->> 'conenforced' = 'false' THEN 'Drop it, and add it again after that.'
+			WHEN convalidated THEN 'Drop it, or add it without NO INHERIT.'
 			ELSE format('ALTER TABLE %s VALIDATE CONSTRAINT %I first.', conrelid::regclass, conname) END
-	FROM pg_constraint WHERE contype IN ('c', 'f') AND (conrelid = target OR confrelid = target)
+	FROM pg_constraint AS n WHERE contype IN ('c', 'f', 'n') AND (conrelid = target OR confrelid = target)
 		AND (NOT convalidated OR contype = 'c' AND connoinherit)
 		AND conname NOT IN (SELECT name FROM @extschema@.snowflake_admin_partition_check(target))
 	UNION ALL
@@ -3430,11 +3432,11 @@ BEGIN
 		OR EXISTS (
 			SELECT grantee, privilege_type, is_grantable, attname FROM (
 				SELECT coalesce(relacl, acldefault('r', relowner)), NULL FROM pg_class WHERE oid = old
-				UNION ALL SELECT attacl, attname FROM pg_attribute WHERE attrelid = old) AS o (acl, attname),
+				UNION ALL SELECT attacl, attname FROM pg_attribute WHERE attrelid = old AND NOT attisdropped) AS o (acl, attname),
 					aclexplode(acl)
 			EXCEPT SELECT grantee, privilege_type, is_grantable, attname FROM (
 				SELECT coalesce(relacl, acldefault('r', relowner)), NULL FROM pg_class WHERE oid = new
-				UNION ALL SELECT attacl, attname FROM pg_attribute WHERE attrelid = new) AS o (acl, attname),
+				UNION ALL SELECT attacl, attname FROM pg_attribute WHERE attrelid = new AND NOT attisdropped) AS o (acl, attname),
 					aclexplode(acl))
 	THEN
 		RAISE object_not_in_prerequisite_state USING
@@ -3650,9 +3652,13 @@ BEGIN
 	ELSIF tab.relkind = 'p' THEN
 		parent := target;
 	END IF;
+	-- An error unless its bounds are IDs
+	IF parent IS NOT NULL THEN
+		PERFORM @extschema@.snowflake_admin_partition_key(parent);
+	END IF;
 	SELECT r.partition INTO old FROM @extschema@.snowflake_admin_ranges(parent) AS r
 	WHERE lower_id = '-9223372036854775808' AND (tab.relkind = 'p' OR r.partition = target);
-	IF parent IS NOT NULL AND (old IS NULL OR @extschema@.snowflake_admin_partition_key(parent) IS NULL) THEN
+	IF parent IS NOT NULL AND old IS NULL THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = CASE tab.relkind WHEN 'p' THEN format('table %s is partitioned already', target)
 				ELSE format('table %s is a partition of %s', target, parent) END,
@@ -3678,6 +3684,9 @@ DECLARE
 	bound bigint;
 	name name;
 BEGIN
+	IF unit IS NULL THEN
+		RAISE null_value_not_allowed USING MESSAGE = 'unit must not be null';
+	END IF;
 	SELECT * INTO done FROM @extschema@.snowflake_admin_partition_target(target);
 	IF done.old IS NOT NULL THEN
 		RETURN QUERY SELECT 'partition', '{}'::text[], ARRAY[done.parent::regclass], NULL
@@ -3693,7 +3702,7 @@ BEGIN
 		RETURN;
 	END IF;
 	SELECT * INTO id FROM @extschema@.snowflake_admin_partition_id(target);
-	PERFORM @extschema@.snowflake_admin_until('3 days', coalesce(unit, ''));
+	PERFORM @extschema@.snowflake_admin_until('3 days', unit);
 	SELECT * INTO found FROM @extschema@.snowflake_admin_partition_check(target);
 	IF @extschema@.snowflake_admin_bound_time(found.bound, id.layout)
 			< clock_timestamp() + interval '1 minute' + least(current_setting('snowflake.max_lead')::interval, '31 days')
@@ -4280,7 +4289,7 @@ COMMENT ON FUNCTION snowflake_admin_renumber_require_present(regclass, bigint[],
 -- Let one session at a time renumber the rows of a table.  The lock ends with each
 -- transaction, as one of the session would outlast an error.  In the moment
 -- between two transactions another session can get it; then the two take turns,
--- which does no harm, because a batch needs nothing but the locks of its rows.
+-- which does no harm, because each has the other's locks in its way for one batch only.
 CREATE FUNCTION snowflake_admin_renumber_lock(tab regclass, first_time boolean)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -4449,17 +4458,20 @@ CREATE FUNCTION snowflake_admin_renumber_end(
 	shard bigint,
 	done bigint,
 	last bigint,
-	highest bigint)
+	highest bigint,
+	future boolean)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
 DECLARE
+	present bigint;
 	later bigint;
 	child regclass;
 BEGIN
 	RAISE NOTICE '% rows of % have new IDs%', done, plan.relations[1],
 		CASE WHEN done > 0 THEN format('; %s keeps old and new', plan.list) ELSE '' END;
-	EXECUTE plan.find INTO later USING coalesce(last, 0), highest;
+	EXECUTE plan.present INTO present;
+	EXECUTE plan.find INTO later USING greatest(last, 0, CASE WHEN future THEN present END), highest;
 	IF later IS NOT NULL THEN
 		RAISE WARNING 'table % still gets IDs of shard %, such as %', plan.relations[1], shard, later
 			USING HINT = 'SELECT * FROM snowflake_uses() shows what makes them. Then call it again.';
@@ -4472,7 +4484,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_renumber_end(record, bigint, bigint, bigint, bigint) IS
+COMMENT ON FUNCTION snowflake_admin_renumber_end(record, bigint, bigint, bigint, bigint, boolean) IS
 'for snowflake_renumber(): report what was done';
 
 CREATE PROCEDURE snowflake_renumber(
@@ -4542,7 +4554,7 @@ BEGIN
 				plan, look.lowest, look.last, new_shard IS NULL, idle, tries, trouble);
 		END IF;
 	END LOOP;
-	PERFORM @extschema@.snowflake_admin_renumber_end(plan, shard, done, look.last, look.highest);
+	PERFORM @extschema@.snowflake_admin_renumber_end(plan, shard, done, look.last, look.highest, new_shard IS NULL);
 END
 $$;
 
@@ -5087,7 +5099,8 @@ AS $$
 		WHEN own = 0 AND NOT more AND unseen IS NULL
 			THEN format('No row of %s has an ID of its shard that is future-dated. '
 			'Set it back only if no program has kept such an ID, either, and if this server is neither '
-			'a restored copy nor a promoted asynchronous standby, which may lack IDs that the original made.',
+			'a restored copy nor a promoted asynchronous standby, which may lack IDs that the original made. '
+			'Check again directly before, and whenever these commands have failed.',
 			(SELECT string_agg(DISTINCT t::text, ', ') FROM unnest(tabs) AS t))
 		WHEN own > 0 THEN format('%s%s future-dated IDs of its shard are in its tables, the latest '
 			'of %s in %s, so that it must not be set back. When next_id() works again, and if nobody outside '
@@ -5124,7 +5137,11 @@ BEGIN
 	END IF;
 	SELECT * INTO reach FROM @extschema@.snowflake_admin_reach(
 		CASE WHEN present IS NOT NULL THEN g.tabs END, g.cols,
-		g.shards, @extschema@.snowflake_admin_to_layout(g.layout), present, 100);
+		-- A role with a setting of its own may have made IDs of any shard.
+		CASE WHEN EXISTS (SELECT FROM @extschema@.snowflake_admin_shard_settings()
+				WHERE place LIKE 'setting of role %')
+			THEN array_fill(NULL::integer, ARRAY[coalesce(cardinality(g.shards), 0)]) ELSE g.shards END,
+		@extschema@.snowflake_admin_to_layout(g.layout), present, 100);
 	severity := CASE WHEN g.state <> 'refuses' THEN 'warning' WHEN g.tabs IS NULL
 		AND NOT EXISTS (SELECT FROM @extschema@.snowflake_uses() AS u WHERE u.sequence = g.sequence)
 		AND g.sequence <> @extschema@.snowflake_admin_next_id_seq() THEN 'note' ELSE 'error' END;
@@ -5187,8 +5204,13 @@ BEGIN
 			reach.largest, id_time,
 		CASE severity WHEN 'error' THEN 'It will make such IDs again.'
 			ELSE 'If the clock is set back, it makes such IDs again.' END);
+	-- To advance the sequence far beyond the clock would stop all calls.
 	remedy := CASE WHEN id_time > clock_timestamp() + interval '1 day'
 		THEN @extschema@.snowflake_admin_new_shard(g.sequence, g.tabs, g.by_setting)
+		WHEN id_time > clock_timestamp() + current_setting('snowflake.max_lead')::interval
+			+ current_setting('snowflake.max_wait')::interval AND reach.shard IS NOT NULL
+		THEN format('CALL @extschema@.snowflake_renumber(%L, %s, since => now() + interval ''1 s'')',
+			reach.tab, reach.shard)
 		ELSE format('SELECT %s.snowflake_advance(%L, %s%s)', @extschema@.snowflake_admin_schema(), g.sequence,
 			reach.largest, CASE WHEN g.layout LIKE '%:%' THEN format(', %L', g.layout) END) END;
 	RETURN NEXT;
@@ -5392,7 +5414,9 @@ AS $$
 			'show a wrong time and shard.', g.sequence),
 		coalesce(@extschema@.snowflake_admin_same_default(tab, attname,
 				(SELECT inhparent FROM pg_inherits WHERE inhrelid = tab LIMIT 1)),
-			format('CALL @extschema@.snowflake_move(%L, own_sequence => true)', tab::regclass))
+			format('ALTER TABLE %s ALTER %I SET DEFAULT %s.next_id(..., %L%s)', tab::regclass, attname,
+				@extschema@.snowflake_admin_schema(), g.sequence,
+				CASE WHEN g.layout LIKE '%:%' THEN format(', %L', g.layout) END))
 	FROM @extschema@.snowflake_admin_filled() AS f JOIN unnest(generators) AS g USING (sequence)
 	JOIN pg_attribute ON attrelid = tab AND attnum = f.col
 	WHERE made_by = 'nextval' AND g.layout IS NOT NULL
@@ -5422,7 +5446,9 @@ AS $$
 	), counted AS MATERIALIZED (
 		SELECT setting.*, (SELECT count(*) FROM streaming WHERE is_named) AS present,
 			(SELECT string_agg(format('"%s"', replace(name, '"', '""')), ', ' ORDER BY name)
-				FROM (SELECT DISTINCT name FROM streaming) AS s) AS others,
+				FROM (SELECT DISTINCT application_name AS name FROM pg_stat_replication AS r
+					WHERE state = 'streaming' AND replay_lsn IS NOT NULL AND NOT EXISTS (
+						SELECT FROM pg_replication_slots WHERE active_pid = r.pid AND slot_type = 'logical')) AS s) AS others,
 			(SELECT string_agg(name, ', ' ORDER BY name) FROM names
 				WHERE name NOT IN (SELECT lower(name) FROM streaming) AND name <> '*') AS absent
 		FROM setting

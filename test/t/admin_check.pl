@@ -235,7 +235,7 @@ value(row_of('moved', '500 ms', 6));
 healthy('IDs of another shard may be larger');
 value(row_of('moved', '2 days', 5));
 like(value("SELECT concat_ws('|', severity, object, problem, remedy) $check"),
-	qr/^error\|sequence shop.moved_id_seq\|.*It will make such IDs again\.\|CALL "The Admin".snowflake_move\('shop.moved', shard => \.\.\., own_sequence => true\)|SELECT/,
+	qr/^error\|sequence shop.moved_id_seq\|.*It will make such IDs again\.\|SELECT "Id's".snowflake_set_shard\(\.\.\.\)/,
 	'a sequence that will make IDs of its table again is an error');
 value(q{DELETE FROM shop.moved WHERE id > "Id's".snowflake_max_id(now())});
 
@@ -282,7 +282,7 @@ fault('a program still calls nextval()', q{INSERT INTO shop.moved SELECT nextval
 fault('a default still calls nextval()',
 	q{CREATE TABLE shop.later (id bigint PRIMARY KEY DEFAULT nextval('shop.one')); ALTER TABLE shop.spread ALTER id DROP DEFAULT},
 	'warning', 'shop.later.id', qr/nextval\(\) of shop.one, which makes IDs/,
-	q{CALL "The Admin".snowflake_move('shop.later', own_sequence => true)}, 
+	q{ALTER TABLE shop.later ALTER id SET DEFAULT "Id's".next_id(..., 'shop.one')}, number => 1,
 	clean => q{DROP TABLE shop.later; SELECT "Id's".snowflake_advance('shop.one', max(id)) FROM shop.spread;
 		ALTER TABLE shop.spread ALTER id SET DEFAULT "Id's".next_id(1, 'shop.one')});
 

@@ -460,7 +460,7 @@ foreach my $case (
 		qr/^42501 permission denied for schema app/, 'a role that may not create tables is refused before the first step' ],
 	[ q{BEGIN; CALL snowflake_partition('app.t', 'day')}, qr/^2D000 snowflake_partition\(\) cannot run inside a transaction block/, 'a transaction block is refused' ],
 	[ q{CALL snowflake_partition(NULL, 'day')}, qr/^22004/, 'a table must be given' ],
-	[ q{CALL snowflake_partition('app.t', NULL)}, qr/^22023 unit must be/, '... and a unit' ],
+	[ q{CALL snowflake_partition('app.t', NULL)}, qr/^22004 unit must not be null/, '... and a unit' ],
 	[ q{CALL snowflake_partition('app.t', 'decade')}, qr/^22023 unit must be/, '... that is known' ],
 	[ q{CALL snowflake_partition('app.s', 'day')}, qr/^42809 app.s is not a table/, 'a sequence is refused' ],
 	[ q{CALL snowflake_partition('app.by_days', 'day')}, qr/^55000 table app.by_days is partitioned already/, 'a partitioned table is refused' ],

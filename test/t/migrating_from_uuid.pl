@@ -322,7 +322,7 @@ $node->safe_psql('times', q{
 	ALTER TABLE photos ALTER created_at DROP NOT NULL;
 	INSERT INTO photos (id, created_at) VALUES ('017f22e2-79b1-7cc3-98c4-dc0c0c07398f', NULL)});
 run_examples($node, 'times', $add);
-my ($replacements) = slurp_file("$top/doc/migrating.md") =~ /another expression in place of `created_at`:\n(.*?)\nBelow/s or die 'no other times';
+my ($replacements) = slurp_file("$top/doc/migrating.md") =~ /another expression in place of `created_at`:\n(.*?)\n\[`snowflake_backdated/s or die 'no other times';
 my @times = $replacements =~ /`([^`]{20,})`/g;
 my @expected = ("2011-08-25 00:00:00+00\n2011-08-25 00:00:00+00", "2022-02-22 19:22:22+00\n2022-02-22 19:22:22.001+00",
 	"2011-08-25 00:00:00+00\n2011-08-25 00:00:00+00");
