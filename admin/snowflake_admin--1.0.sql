@@ -2772,11 +2772,11 @@ BEGIN
 		filled := 0;
 		WHILE page < pages LOOP
 			PERFORM @extschema@.snowflake_admin_widen_begin(tab, col, true);
+			reported := @extschema@.snowflake_admin_progress(format('snowflake_widen: %s', filling),
+				total * page / pages, total, begun, reported);
 			IF filled > 0 THEN
 				PERFORM pg_sleep(extract(epoch FROM pause));
 			END IF;
-			reported := @extschema@.snowflake_admin_progress(format('snowflake_widen: %s', filling),
-				total * page / pages, total, begun, reported);
 			filled := @extschema@.snowflake_admin_widen_batch(filling, assignments, lacking, page);
 			page := page + 16;
 			COMMIT;

@@ -450,7 +450,7 @@ $node{clone}->init_from_backup($node{s3}, 'clone');
 servers_are(\%node);
 $node{clone}->start;
 is(on('clone', 'SHOW snowflake.shard'), 3, 'a clone has the number of its original');
-my ($places, $change) = map { $_->{code} } grep { $_->{code} =~ /^-- on the clone\n(CREATE|LOAD)/ } blocks_in('doc/administration.md', 'Places that set a shard');
+my ($places, $change) = map { $_->{code} } grep { $_->{code} =~ /^-- on the clone\n(CREATE|SELECT snowflake_set)/ } blocks_in('doc/administration.md', 'Places that set a shard');
 like(on('clone', $places), qr/^setting of database app\|3\|snowflake.shard=3$/m, 'the list of places shows where the clone has its number from');
 on('clone', $change);
 like(on('clone', $places), qr/^setting of database app\|6\|snowflake.shard=6$/m, 'the list of places shows the clone\'s own number');
