@@ -187,7 +187,7 @@ query(q{
 	CREATE TRIGGER noted BEFORE INSERT ON all_kinds FOR EACH ROW EXECUTE FUNCTION noted();
 	ALTER TABLE all_kinds REPLICA IDENTITY FULL, ENABLE ROW LEVEL SECURITY;
 	CREATE POLICY one ON all_kinds USING (tenant = 2);
-	CREATE PUBLICATION all_kinds FOR TABLE all_kinds;
+	CREATE PUBLICATION all_kinds FOR TABLE all_kinds WITH (publish = 'insert');
 	ALTER TABLE all_kinds OWNER TO writer; GRANT CREATE ON SCHEMA public TO writer;
 	ALTER DEFAULT PRIVILEGES FOR ROLE writer GRANT SELECT ON TABLES TO reader;
 	SET ROLE writer; GRANT SELECT ON all_kinds TO reader; CALL snowflake_make_partitions('all_kinds');
