@@ -79,8 +79,7 @@ typedef struct GeneratorSpec
 {
 	uint64		id;				/* identifies the spec in this session */
 	TimestampTz epoch;			/* when tick 0 began */
-	int64		tick_usecs;		/* length of a tick in microseconds; 0 without a
-								 * clock */
+	int64		tick_usecs;		/* microseconds in a tick; 0 without a clock */
 	int64		slots;			/* values per tick */
 	int64		last_tick;
 	int64		max_value;		/* the last value, and the MAXVALUE of the
