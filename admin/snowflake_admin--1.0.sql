@@ -177,6 +177,17 @@ $$;
 COMMENT ON PROCEDURE snowflake_admin_require_no_transaction(text) IS
 'for snowflake_admin''s procedures: raise an error in a transaction block';
 
+-- The options of a column that somebody has set.  Minor releases keep others there.
+CREATE FUNCTION snowflake_admin_attribute_options(options text[])
+RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT string_agg(option, ', ') FROM unnest(options) AS option WHERE option LIKE 'n\_distinct%'
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_attribute_options(text[]) IS
+'for snowflake_admin''s procedures: the options of a column that a copy of it needs';
+
 -- Say how far a long step is, in pg_stat_activity always, and in a NOTICE every
 -- five seconds.  Returns when it last did the latter.
 CREATE FUNCTION snowflake_admin_progress(
@@ -2605,8 +2616,8 @@ AS $$
 	UNION ALL SELECT 29, format('ALTER TABLE %s ALTER %I SET STATISTICS %s', rel, wide, attstattarget) FROM w
 		WHERE attstattarget >= 0
 	UNION ALL SELECT 29, format('ALTER TABLE %s ALTER %I SET (%s)', rel, wide,
-		array_to_string(attoptions, ', ')) FROM w
-	WHERE attoptions IS NOT NULL
+		options) FROM w, @extschema@.snowflake_admin_attribute_options(attoptions) AS options
+	WHERE options IS NOT NULL
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_widen_swap_values(regclass, name) IS
@@ -3294,8 +3305,9 @@ AS $$
 	SELECT format('ALTER TABLE %s ALTER %I SET STATISTICS %s', target, attname, attstattarget)
 	FROM pg_attribute WHERE attrelid = target AND attnum > 0 AND NOT attisdropped AND attstattarget >= 0
 	UNION ALL
-	SELECT format('ALTER TABLE %s ALTER %I SET (%s)', target, attname, array_to_string(attoptions, ', '))
-	FROM pg_attribute WHERE attrelid = target AND attnum > 0 AND NOT attisdropped AND attoptions IS NOT NULL
+	SELECT format('ALTER TABLE %s ALTER %I SET (%s)', target, attname, options)
+	FROM pg_attribute, @extschema@.snowflake_admin_attribute_options(attoptions) AS options
+	WHERE attrelid = target AND attnum > 0 AND NOT attisdropped AND options IS NOT NULL
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_partition_columns(regclass, text) IS

@@ -127,7 +127,7 @@ my $properties = q{
 	SELECT relowner::regrole, relrowsecurity, relforcerowsecurity, relreplident, obj_description(oid, 'pg_class'),
 		(SELECT array_agg(a::text ORDER BY a::text) FROM unnest(coalesce(relacl, acldefault('r', relowner))) AS a)
 	FROM pg_class WHERE oid = 'app.photos'::regclass;
-	SELECT attname, attacl, attidentity, attgenerated, attnotnull, attstattarget, attoptions, attstorage, attcompression,
+	SELECT attname, attacl, attidentity, attgenerated, attnotnull, attstattarget, ARRAY(SELECT option FROM unnest(attoptions) AS option WHERE option LIKE 'n%'), attstorage, attcompression,
 		col_description(attrelid, attnum), pg_get_expr(adbin, adrelid), pg_get_serial_sequence('app.photos', attname)
 	FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
 	WHERE attrelid = 'app.photos'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum;
