@@ -40,7 +40,8 @@ AS $$
 	FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
 	WHERE l.relation = ANY (relations) AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 		AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
-	ORDER BY a.xact_start NULLS FIRST LIMIT 1
+	-- Who only reads or writes rows is not in the way of all commands.
+	ORDER BY l.mode IN ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock'), a.xact_start NULLS FIRST LIMIT 1
 $$;
 
 COMMENT ON FUNCTION snowflake_admin_blocker(regclass[]) IS
@@ -1699,7 +1700,7 @@ RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT CASE WHEN is_new THEN ARRAY['CREATE SEQUENCE ' || sequence] ELSE '{}' END
-		|| CASE WHEN is_new AND relowner <> current_user::regrole
+		|| CASE WHEN is_new AND relowner <> (SELECT r.oid FROM pg_roles AS r WHERE rolname = current_user)
 			THEN ARRAY[format('ALTER SEQUENCE %s OWNER TO %s', sequence, relowner::regrole)] ELSE '{}' END
 		|| CASE WHEN NOT is_new
 				AND @extschema@.snowflake_admin_last_value(to_regclass(sequence)) >= 1::bigint << 40
@@ -1809,7 +1810,7 @@ BEGIN
 	IF is_new OR sequence IS NOT NULL AND NOT is_moved THEN
 		commands := commands || @extschema@.snowflake_admin_sequence_commands(target,
 			CASE WHEN NOT is_moved THEN key.col END, sequence, is_new, layout,
-			CASE WHEN is_moved AND same_shard THEN key.sequence END);
+			CASE WHEN is_moved AND (same_shard OR key.shard = 'computed') THEN key.sequence END);
 	END IF;
 	commands := commands || format('ALTER TABLE %s ALTER %I SET DEFAULT %snext_id(%s)', target, key.col, maker,
 		concat_ws(', ', coalesce(number, CASE WHEN sequence IS NOT NULL THEN maker || 'snowflake_shard()' END),
@@ -1912,7 +1913,8 @@ DECLARE
 	largest text := format('(SELECT max(%I) FROM %s)', key_col, target);
 	schema text := @extschema@.snowflake_admin_schema();
 BEGIN
-	IF NOT dry_run AND NOT @extschema@.snowflake_admin_finds_maximum(target, key_col) THEN
+	IF NOT dry_run AND layout NOT IN ('trace', 'decimal')
+		AND NOT @extschema@.snowflake_admin_finds_maximum(target, key_col) THEN
 		EXECUTE 'SELECT ' || largest INTO largest;
 	END IF;
 	RETURN format('greatest(%s)', concat_ws(', ', CASE WHEN layout NOT IN ('trace', 'decimal') THEN
@@ -1935,7 +1937,7 @@ RETURNS text[]
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	serial regclass := @extschema@.snowflake_admin_serial_sequence(target, key_col);
+	serial regclass := nullif(@extschema@.snowflake_admin_serial_sequence(target, key_col), used);
 	sequence text := coalesce(serial::text, @extschema@.snowflake_admin_new_sequence(target, key_col));
 	is_needless boolean := @extschema@.snowflake_admin_is_needless(target, key_col, used);
 	children text[] := ARRAY(
@@ -2542,8 +2544,8 @@ RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT format('INCREMENT %s %s %s START %s CACHE %s %s', seqincrement,
-		CASE WHEN seqmin IN (-32768, -2147483648) THEN 'NO MINVALUE' ELSE 'MINVALUE ' || seqmin END,
-		CASE WHEN seqmax IN (32767, 2147483647) THEN 'NO MAXVALUE' ELSE 'MAXVALUE ' || seqmax END,
+		CASE WHEN seqincrement < 0 AND seqmin IN (-32768, -2147483648) THEN 'NO MINVALUE' ELSE 'MINVALUE ' || seqmin END,
+		CASE WHEN seqincrement > 0 AND seqmax IN (32767, 2147483647) THEN 'NO MAXVALUE' ELSE 'MAXVALUE ' || seqmax END,
 		seqstart, seqcache, CASE WHEN seqcycle THEN 'CYCLE' ELSE 'NO CYCLE' END)
 	FROM pg_sequence WHERE seqrelid = sequence
 $$;
