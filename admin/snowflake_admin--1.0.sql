@@ -2883,6 +2883,16 @@ BEGIN
 			-- The CHECK, or the swap, marks in the catalogs that this has been done.
 			SET LOCAL search_path = pg_catalog, pg_temp;
 			PERFORM @extschema@.snowflake_admin_widen_begin(tab, col, true);
+			-- From here to the swap, this lock keeps others from creating indexes and
+			-- constraints, which would go with the old columns.
+			IF step.kind = 'analyze' THEN
+				PERFORM @extschema@.snowflake_admin_run('{}'::text[],
+					@extschema@.snowflake_admin_widen_tables(tab, col), tries, false, NULL);
+				IF (SELECT kind FROM @extschema@.snowflake_admin_widen_steps(tab, col) LIMIT 1) <> 'analyze' THEN
+					COMMIT;
+					CONTINUE;
+				END IF;
+			END IF;
 			PERFORM @extschema@.snowflake_admin_widen_check(tab, col);
 			SELECT * INTO STRICT step FROM @extschema@.snowflake_admin_widen_steps(tab, col)
 			WHERE kind = CASE step.kind WHEN 'fill' THEN 'check' ELSE 'swap' END
