@@ -98,21 +98,5 @@ $all->command_fails([ 'pg_restore', '-e', '--no-owner', '--role=pg_monitor', '-d
 is($all->safe_psql('app', q{SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace}), 0,
 	'pg_restore -e stops before anything is made');
 
-# --- the portable version in its place ------------------------------------
-
-# The recipe finds the file in its working directory.
-symlink "$top/portable", "$dir/portable" or die "symlink: $!";
-my ($recipe) = grep { $_->{language} eq 'sh' } blocks_in('doc/administration.md', 'Backup and restore');
-shell($recipe->{code}, 'a dump is restored with the portable version in place of the extension');
-my ($install) = $recipe->{code} =~ /^(psql .*portable.*)$/m;
-command_fails([ 'sh', '-c', "cd '$dir' && $install" ], 'a portable version that cannot be installed stops the recipe');
-is($node->safe_psql('copy', q{SELECT count(*) FROM pg_extension WHERE extname = 'snowflake'}), 0,
-	'a dump restored with the portable version has no extension');
-is($node->safe_psql('copy', $rows), $expected, 'a dump restored with the portable version has all rows');
-is($node->safe_psql('copy', qq{SET snowflake.shard = 5;
-		INSERT INTO photos DEFAULT VALUES RETURNING id > $largest AND snowflake_shard(id) = 5;
-		INSERT INTO albums DEFAULT VALUES RETURNING id > $largest AND snowflake_shard(id) = 7}), "t\nt",
-	'IDs of the portable version go on above those of the dump');
-
 $_->stop foreach $node, $all;
 done_testing();

@@ -32,7 +32,7 @@ foreach my $source (files('*.c', 'src/*.c'))
 	{
 		my $sqlstate = $sqlstates{ $1 // '' } // '';
 		my $message = $2 =~ s/\\"/"/gr =~ s/%(lld|\.\*s|[dsu])/.../gr;
-		like($reference, qr/`\Q$message\E`\s\([^)]*$sqlstate/,
+		like($reference, qr/`\Q$message\E`(?:,\s+`[^`]*`)*\s+\([^)]*$sqlstate/,
 			"doc/reference.md explains the message \"$message\" ($sqlstate) of $source");
 	}
 }
@@ -54,7 +54,7 @@ foreach my $script (files('snowflake--*.sql', 'admin/snowflake_admin--*.sql'))
 		push @columns, split /, /, $1 if $result =~ s/^TABLE \((.*)\)/SETOF record/;
 		my $signature = "$name(" . join(', ', grep { !/^OUT / } @arguments) . ') → ' . $result =~ s/SETOF/setof/r;
 		my ($section) = $reference =~ /^    \Q$signature\E\n(.*?)(?=^#|\z)/ms;
-		is(join(', ', defined $section ? grep { index($section, "- `$_`") < 0 } @columns : 'everything'), '',
+		is(join(', ', defined $section ? grep { index($section, "`$_`") < 0 } @columns : 'everything'), '',
 			"doc/reference.md has all of $signature");
 	}
 }
