@@ -30,7 +30,7 @@ REGRESS = extension shard next_id next_ids copy decode backdated layouts generat
 ISOLATION = changes deadlock locks
 ISOLATION_OPTS = --inputdir=$(srcdir)/test
 PG_CPPFLAGS = -I$(srcdir)/src
-EXTRA_CLEAN = fuzz ledger output_iso tmp_check tmp_check_iso
+EXTRA_CLEAN = fuzz output_iso tmp_check tmp_check_iso
 
 PG_CONFIG = pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
@@ -51,7 +51,7 @@ directory:
 # The TAP tests start servers of their own, which PostgreSQL refuses to do for
 # root.  Hence they are not part of installcheck, which root may run.
 .PHONY: prove_installcheck
-prove_installcheck: ledger
+prove_installcheck:
 	rm -rf '$(CURDIR)'/tmp_check
 	$(MKDIR_P) '$(CURDIR)'/tmp_check
 	cd '$(srcdir)' && \
@@ -61,10 +61,6 @@ prove_installcheck: ledger
 	PG_REGRESS='$(top_builddir)/src/test/regress/pg_regress' \
 	$(PROVE) -I '$(top_srcdir)/src/test/perl' -I test/perl $(PROVE_FLAGS) \
 	$(if $(PROVE_TESTS),$(PROVE_TESTS),test/t/*.pl)
-
-# Clients that keep a ledger of the IDs they received, for test/t/, script/soak and script/power
-ledger: $(addprefix test/ledger/, check.c ledger.h main.c record.c run.c selftest.c session.h turns.c)
-	$(CC) $(CFLAGS) $(CPPFLAGS) -I'$(includedir)' $(filter %.c,$^) $(LDFLAGS) -L'$(libdir)' -lpq -o $@
 
 # The pure functions under LLVM's fuzzer; ./fuzz -max_total_time=60 runs it
 FUZZ_CFLAGS = -g -O1 -fsanitize=fuzzer,address,undefined \

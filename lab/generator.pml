@@ -1,7 +1,7 @@
 /*
  * generator.pml
  *	  A model of generator.c for SPIN, which tries every order of the steps
- *	  below, with a crash after any of them.  script/model runs it.
+ *	  below, with a crash after any of them.  lab/model runs it.
  *
  * Two backends take values from one sequence.  Their steps are those of
  * lock_page_to_change(), put_value() and log_values() in generator.c and of
@@ -41,7 +41,7 @@
 /*
  * -DOMIT= leaves out one of the rules that make the generator safe.  SPIN must
  * then find an error in the given setting: a value is returned "twice" or out
- * of "order", or recovery leaves a "torn" page.  script/model reads the
+ * of "order", or recovery leaves a "torn" page.  lab/model reads the
  * setting and the error from the lines of this list.
  */
 #define NOTHING			0

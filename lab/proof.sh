@@ -1,10 +1,10 @@
-# script/lib/ledger.sh
-#	  What script/soak and script/power share: their arguments, copies of the
+# lab/proof.sh
+#	  What lab/soak and lab/power share: their arguments, copies of the
 #	  extension that lack a rule, and files that are kept after a fault.
 #	  Sourced, not run.
 
 # shellcheck shell=bash disable=SC2034 source-path=SCRIPTDIR/..
-. "$(dirname "$0")/lib/common.sh"
+. "$(dirname "$0")/../script/lib/common.sh"
 
 # Commands of sed that take a rule out of the sources.
 declare -A rules=(

@@ -106,30 +106,13 @@ add(State *sum, const State *state)
 		sum->faults[i] += state->faults[i];
 	for (int i = 0; i < 128; i++)
 		sum->kinds[i] += state->kinds[i];
-	for (int i = 0; i < NEXTVAL_CASES; i++)
-	{
-		sum->nextval_taken[i] += state->nextval_taken[i];
-		sum->nextval_repeated[i] += state->nextval_repeated[i];
-	}
 	sum->ids += state->ids;
 	sum->calls += state->calls;
 	sum->cut_off += state->cut_off;
 	sum->clock_checked += state->clock_checked;
-	if (state->slowest > sum->slowest)
-		sum->slowest = state->slowest;
+	sum->advances += state->advances;
 	for (const Tally *error = state->errors; error->count > 0; error++)
-		tally(sum, sum->errors, error->name, error->count);
-	for (const Tally *errand = state->errands; errand->count > 0; errand++)
-		tally(sum, sum->errands, errand->name, errand->count);
-}
-
-static void
-print_tallies(const char *title, const Tally *tallies)
-{
-	printf("%-30s%s", title, tallies->count == 0 ? " none" : "");
-	for (; tallies->count > 0; tallies++)
-		printf(" %s: %" PRIu64, tallies->name, tallies->count);
-	putchar('\n');
+		tally_error(sum, error->sqlstate, error->count);
 }
 
 /*
@@ -158,7 +141,7 @@ check(int argc, char **argv)
 	{
 		Ledger		ledger;
 
-		open_ledger(&ledger, *argv, 0, false);
+		open_ledger(&ledger, *argv, 0);
 		excused += judge_suspects(&ledger, steps, step_count);
 		add(&sum, ledger.state);
 	}
@@ -173,17 +156,15 @@ check(int argc, char **argv)
 	}
 	printf("%-30s %" PRIu64 " times, %" PRIu64 " excused by %d steps\n",
 		   "compared with the clock", sum.clock_checked, excused, step_count);
-	printf("%-30s %.3f s\n", "slowest call", sum.slowest / 1e9);
 	printf("%-30s", "IDs by kind of call");
 	for (int i = 0; i < 128; i++)
 		if (sum.kinds[i] > 0)
 			printf(" %c: %" PRIu64, i, sum.kinds[i]);
 	putchar('\n');
-	for (int i = 0; i < NEXTVAL_CASES; i++)
-		if (sum.nextval_taken[i] > 0)
-			printf("nextval(), %-19s %" PRIu64 " taken, %" PRIu64 " repeated\n",
-				   nextval_names[i], sum.nextval_taken[i], sum.nextval_repeated[i]);
-	print_tallies("errors by SQLSTATE", sum.errors);
-	print_tallies("carried out", sum.errands);
+	printf("%-30s %" PRIu64 " calls\n", "snowflake_advance()", sum.advances);
+	printf("%-30s%s", "errors by SQLSTATE", sum.errors->count == 0 ? " none" : "");
+	for (const Tally *error = sum.errors; error->count > 0; error++)
+		printf(" %s: %" PRIu64, error->sqlstate, error->count);
+	putchar('\n');
 	return good ? 0 : 1;
 }

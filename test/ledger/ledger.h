@@ -25,6 +25,7 @@
 
 #include <err.h>
 #include <inttypes.h>
+#include <libpq-fe.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -37,31 +38,11 @@
 #define VALUE_MSECS(value)	ID_MSECS((value) << 13)
 
 #define NSECS				INT64_C(1000000000)
-#define MAX_SEQUENCES		16
-#define MAX_NAMES			64
+#define MAX_SEQUENCES		8
+#define MAX_ERRORS			64
 #define MAX_SUSPECTS		100000
 #define RECENT_CALLS		65536
-
-/*
- * Values of nextval(), which may come again.  What can cause that differs from
- * one of these to the next.
- */
-typedef enum NextvalCase
-{
-	NEXTVAL_ON,					/* taken while synchronous_commit is not off,
-								 * half of them in transactions that are
-								 * rolled back */
-	NEXTVAL_OFF,				/* the same while it is off */
-	NEXTVAL_COMMITTED,			/* in rows whose commit was flushed, as all
-								 * that follow */
-	NEXTVAL_REPLICA,			/* of a sequence that is often rewritten, with
-								 * this wal_level */
-	NEXTVAL_MINIMAL,
-	NEXTVAL_COPIED,				/* of a sequence in a copied database */
-	NEXTVAL_CASES
-} NextvalCase;
-
-extern const char *const nextval_names[NEXTVAL_CASES];
+#define MAX_BATCH			10000
 
 /*
  * A request for IDs, or for something that goes with it.
@@ -97,10 +78,9 @@ typedef enum Fault
 
 extern const char *const fault_names[FAULTS];
 
-/* Something that is counted by its name */
 typedef struct Tally
 {
-	char		name[72];
+	char		sqlstate[6];
 	uint64_t	count;
 } Tally;
 
@@ -119,14 +99,11 @@ typedef struct State
 	uint64_t	calls;
 	uint64_t	cut_off;		/* calls with some IDs and an error */
 	uint64_t	clock_checked;
-	int64_t		slowest;
 	uint64_t	kinds[128];		/* IDs by kind of call */
-	uint64_t	nextval_taken[NEXTVAL_CASES];
-	uint64_t	nextval_repeated[NEXTVAL_CASES];
+	uint64_t	advances;		/* calls of snowflake_advance() that returned */
 	volatile int stopping;
 	int			locked;			/* one process at a time adds a tally */
-	Tally		errors[MAX_NAMES];	/* by SQLSTATE */
-	Tally		errands[MAX_NAMES];
+	Tally		errors[MAX_ERRORS];
 
 	/* "ledger check" acquits those during which the clock was stepped */
 	uint64_t	suspect_count;
@@ -143,9 +120,8 @@ typedef struct Ledger
 {
 	State	   *state;
 	Values	   *values[MAX_SEQUENCES];
-	Values	   *nextval_values[NEXTVAL_CASES];	/* NULL if none are taken */
 	int64_t		max_lead;		/* microseconds */
-	bool		silent;
+	bool		silent;			/* shows no faults, as they were planted */
 } Ledger;
 
 /* A time during which a clock was stepped */
@@ -155,21 +131,45 @@ typedef struct Step
 	int64_t		end;
 } Step;
 
+typedef struct Options
+{
+	int			sessions;
+	int			sequence_count;
+	const char *sequences[MAX_SEQUENCES];	/* NAME or NAME=LAYOUT */
+	int			bulk;
+	int			quiet;
+	int			seed;
+} Options;
+
+typedef struct Session
+{
+	const Options *options;
+	Ledger	   *ledger;
+	int			number;
+	unsigned short dice[3];		/* for nrand48() */
+	PGconn	   *conn;
+	int			sequence;		/* of this turn, from 0 */
+	Call		call;
+	uint64_t	target;			/* value of the ID for snowflake_advance() */
+	uint64_t	kept[MAX_BATCH];	/* IDs that count if the call commits */
+	int			kept_count;
+} Session;
+
 #define count_up(counter, n) __atomic_fetch_add(&(counter), n, __ATOMIC_RELAXED)
 
 /* record.c */
 extern int64_t monotonic(void);
-extern void open_ledger(Ledger *ledger, const char *path, int sequences, bool nextval);
+extern void open_ledger(Ledger *ledger, const char *path, int sequences);
 extern void begin_call(const Ledger *ledger, Call *call);
 extern void receive(const Ledger *ledger, Call *call, uint64_t id);
-extern void receive_nextval(const Ledger *ledger, NextvalCase nextval, uint64_t value);
 extern void publish(const Ledger *ledger, const Call *call);
 extern void end_call(const Ledger *ledger, const Call *call);
 extern void blame(const Ledger *ledger, const Call *call, Fault fault, int64_t number);
-extern void tally(State *state, Tally *tallies, const char *name, uint64_t count);
+extern void tally_error(State *state, const char *sqlstate, uint64_t count);
 
-/* run.c */
-extern int	run(int argc, char **argv);
+/* turns.c */
+extern int	random_below(Session *session, int limit);
+extern bool take_turn(Session *session);
 
 /* check.c */
 extern int	step(int argc, char **argv);

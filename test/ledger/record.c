@@ -46,9 +46,6 @@ const char *const fault_names[FAULTS] = {
 	"errors that must not be"
 };
 
-/* Also what the queries of turns.c say of such a value */
-const char *const nextval_names[NEXTVAL_CASES] = {"on", "off", "committed", "replica", "minimal", "copied"};
-
 /*
  * SQLSTATEs, or their first characters, with which a client has to live when
  * servers die, are promoted or shut down.  All others are faults.
@@ -103,11 +100,10 @@ map_file(const char *path, const char *suffix, size_t size, bool make)
 }
 
 /*
- * Open a ledger, for IDs of a number of sequences, and for values of nextval() if
- * it is to have such.  The ledger must exist if that number is 0.
+ * Open a ledger for IDs of a number of sequences.  It must exist if that is 0.
  */
 void
-open_ledger(Ledger *ledger, const char *path, int sequences, bool nextval)
+open_ledger(Ledger *ledger, const char *path, int sequences)
 {
 	char		suffix[16];
 
@@ -118,26 +114,20 @@ open_ledger(Ledger *ledger, const char *path, int sequences, bool nextval)
 		snprintf(suffix, sizeof(suffix), "%d", i);
 		ledger->values[i] = map_file(path, suffix, sizeof(Values), true);
 	}
-	for (int i = 0; i < NEXTVAL_CASES && nextval; i++)
-		ledger->nextval_values[i] = map_file(path, nextval_names[i], sizeof(Values), true);
 }
 
-/*
- * Count something by its name.
- */
 void
-tally(State *state, Tally *tallies, const char *name, uint64_t count)
+tally_error(State *state, const char *sqlstate, uint64_t count)
 {
-	int			i = 0;
+	Tally	   *error = state->errors;
 
 	while (__atomic_exchange_n(&state->locked, 1, __ATOMIC_ACQUIRE) != 0)
 		;
-	while (tallies[i].name[0] != '\0' &&
-		   strncmp(tallies[i].name, name, sizeof(tallies[i].name) - 1) != 0)
-		if (++i == MAX_NAMES - 1)
-			errx(2, "more than %d things to count", i);
-	snprintf(tallies[i].name, sizeof(tallies[i].name), "%s", name);
-	tallies[i].count += count;
+	while (error->count > 0 && strcmp(error->sqlstate, sqlstate) != 0)
+		if (++error == state->errors + MAX_ERRORS - 1)
+			errx(2, "more than %d kinds of errors", MAX_ERRORS);
+	strcpy(error->sqlstate, sqlstate);
+	error->count += count;
 	__atomic_store_n(&state->locked, 0, __ATOMIC_RELEASE);
 }
 
@@ -227,17 +217,6 @@ receive(const Ledger *ledger, Call *call, uint64_t id)
 }
 
 /*
- * Note a value of nextval().  That it comes again is no fault.
- */
-void
-receive_nextval(const Ledger *ledger, NextvalCase nextval, uint64_t value)
-{
-	count_up(ledger->state->nextval_taken[nextval], 1);
-	if (mark(ledger->nextval_values[nextval], value))
-		count_up(ledger->state->nextval_repeated[nextval], 1);
-}
-
-/*
  * Raise the floor of the calls that begin from here on.
  */
 void
@@ -280,7 +259,7 @@ is_expected_error(const Call *call)
 	 * A change of the sequence gives up when it has to wait for its lock.  An ID
 	 * that is more than a day ahead of the clock is refused.
 	 */
-	return (strchr("wN", call->kind) != NULL && strcmp(call->sqlstate, "55P03") == 0) ||
+	return (call->kind == 'w' && strcmp(call->sqlstate, "55P03") == 0) ||
 		(call->kind == 'v' && strcmp(call->sqlstate, "22023") == 0);
 }
 
@@ -294,12 +273,10 @@ end_call(const Ledger *ledger, const Call *call)
 	count_up(state->calls, 1);
 	if (failed)
 	{
-		tally(state, state->errors, call->sqlstate, 1);
+		tally_error(state, call->sqlstate, 1);
 		if (!is_expected_error(call))
 			blame(ledger, call, BAD_ERROR, 0);
 	}
-	else if (call->end - call->begin > state->slowest)
-		state->slowest = call->end - call->begin;
 	if (call->count == 0)
 		return;
 

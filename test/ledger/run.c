@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * run.c
- *	  The processes of "ledger run", each of which is a session.
+ *	  The ledger's command line, and the processes of "ledger run", each of
+ *	  which is a session.
  *
  * A session that loses its connection connects again to where the environment
  * says that the server is, as for every client of libpq.  PGSERVICEFILE lets a
@@ -22,7 +23,23 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "session.h"
+#include "ledger.h"
+
+static const char *const usage =
+"usage: ledger run [OPTION...] LEDGER      load a server until SIGTERM; writes LEDGER.*\n"
+"  The environment says where the server is, as for psql: PGHOST, PGSERVICEFILE...\n"
+"  It needs CREATE TABLE ledger_rows (id bigint), and the sequences.\n"
+"  --sessions N              4 if not given\n"
+"  --sequences NAME[=LAYOUT],...    next_id_seq if not given; a layout with Instagram's fields\n"
+"  --max-lead MS             how far an ID's time may be ahead of the server's clock; 1000\n"
+"  --seed N                  1 if not given\n"
+"  --quiet                   only SELECT, which writes no WAL of its own\n"
+"  --bulk                    also many IDs at a time, COPY, rewrites of tables and sequences,\n"
+"                            and calls of snowflake_advance()\n"
+"       ledger step LOG FILE SETTING       set a clock by writing FILE, and log when\n"
+"       ledger check [--steps LOG] LEDGER...    report what was found; status 1 if there is a fault\n"
+"  --steps LOG               when clocks were set; excuses calls at that time\n"
+"       ledger selftest                    plant faults, and see that they are found\n";
 
 static State *state;
 
@@ -48,104 +65,30 @@ disconnect(Session *session)
 	session->conn = NULL;
 }
 
-static bool
-learn_wal_level(Session *session)
-{
-	PGresult   *result = PQexec(session->conn, "SHOW wal_level");
-	bool		learned = PQresultStatus(result) == PGRES_TUPLES_OK;
-
-	if (learned)
-		snprintf(session->wal_level, sizeof(session->wal_level), "%s", PQgetvalue(result, 0, 0));
-	PQclear(result);
-	return learned;
-}
-
 /*
  * Connect to where the server is now.  Returns false if it is not there.
  */
 static bool
 reconnect(Session *session)
 {
-	/* An errand must not wait for a session that waits for it. */
-	const char *settings = session->number >= session->options->sessions ? "-c lock_timeout=200ms" :
-		session->number % 2 == 0 ? session->options->half_settings : "";
-	const char *keywords[] = {"dbname", "options", "application_name", "connect_timeout", NULL};
-	const char *values[] = {session->database, settings, "ledger", "5", NULL};
+	const char *keywords[] = {"application_name", "connect_timeout", NULL};
+	const char *values[] = {"ledger", "5", NULL};
 
-	disconnect(session);
 	session->conn = PQconnectdbParams(keywords, values, 0);
 	if (PQstatus(session->conn) == CONNECTION_OK)
 		PQsetNoticeProcessor(session->conn, ignore_notice, NULL);
 	else
 		disconnect(session);
-	if (session->conn != NULL && session->options->nextvals > 0 && !learn_wal_level(session))
-		disconnect(session);
 	return session->conn != NULL;
 }
 
 /*
- * Carry out a command that is none of the ledger's calls, and so may fail.
- * Counts it by a name if it did not.
- */
-static bool
-carry_out(Session *session, const char *name, const char *command)
-{
-	bool		done = PQsendQuery(session->conn, command);
-	PGresult   *result;
-
-	while (await_result(session) && (result = PQgetResult(session->conn)) != NULL)
-	{
-		done = done && (PQresultStatus(result) == PGRES_COMMAND_OK ||
-						PQresultStatus(result) == PGRES_TUPLES_OK);
-		PQclear(result);
-	}
-	if (done)
-		tally(state, state->errands, name, 1);
-	else
-		disconnect(session);
-	return done;
-}
-
-/*
- * Copy the session's database, copy_N, so that the session can continue in the
- * copy.  It does not use the original again, so all copies of a sequence are
- * one to the ledger.  Nor does it use a copy unless the server said that it is
- * there; the next try takes the same number.
- */
-static void
-copy_database(Session *session, int *copy)
-{
-	const char *strategy = random_below(session, 2) ? "WAL_LOG" : "FILE_COPY";
-	char		drop_previous[64];
-	char		drop_remains[64];
-	char		name[64];
-	char		create[256];
-
-	snprintf(drop_previous, sizeof(drop_previous), "DROP DATABASE IF EXISTS \"copy_%d\"", *copy - 1);
-	snprintf(drop_remains, sizeof(drop_remains), "DROP DATABASE IF EXISTS copy_%d", *copy + 1);
-	snprintf(name, sizeof(name), "CREATE DATABASE %s", strategy);
-	snprintf(create, sizeof(create), "CREATE DATABASE copy_%d TEMPLATE copy_%d STRATEGY %s",
-			 *copy + 1, *copy, strategy);
-	session->database[0] = '\0';
-	if (reconnect(session) &&
-		carry_out(session, "DROP DATABASE", drop_previous) &&
-		carry_out(session, "DROP DATABASE", drop_remains) &&
-		carry_out(session, name, create))
-		++*copy;
-	disconnect(session);
-}
-
-/*
- * Be a session until told to stop.  The first ones ask for IDs, then there are
- * those with an errand, and one that asks for IDs in a copied database.
+ * Be a session until told to stop.
  */
 static void
 run_session(const Options *options, Ledger *ledger, int number, pid_t parent)
 {
 	static Session session;
-	const char *errand = number >= options->sessions ? options->errands[number - options->sessions] : NULL;
-	bool		in_copies = number == options->sessions + options->errand_count;
-	int			copy = 0;
 
 	session.options = options;
 	session.ledger = ledger;
@@ -155,19 +98,8 @@ run_session(const Options *options, Ledger *ledger, int number, pid_t parent)
 	session.dice[2] = options->seed >> 16;
 	while (!state->stopping && getppid() == parent)
 	{
-		if (in_copies)
-		{
-			if (random_below(&session, 100) < options->copies)
-				copy_database(&session, &copy);
-			snprintf(session.database, sizeof(session.database), "copy_%d", copy);
-		}
 		if (session.conn == NULL && !reconnect(&session))
 			doze(NSECS / 100 + random_below(&session, NSECS / 50));
-		else if (errand != NULL)
-		{
-			doze(random_below(&session, atoi(errand) * 2) * (NSECS / 1000));
-			(void) carry_out(&session, strchr(errand, ':') + 1, strchr(errand, ':') + 1);
-		}
 		else if (!take_turn(&session) || (options->bulk && random_below(&session, 100) == 0))
 		{
 			/* The next turn is that of another session of the server. */
@@ -203,7 +135,7 @@ split_sequences(Options *options, char *list)
 	options->sequence_count = 0;
 	for (char *name = strtok(list, ","); name != NULL; name = strtok(NULL, ","))
 	{
-		if (options->sequence_count == MAX_SEQUENCES / 2 || strlen(name) > 200)
+		if (options->sequence_count == MAX_SEQUENCES || strlen(name) > 200)
 			errx(2, "too many sequences, or too long a name: \"%s\"", name);
 		options->sequences[options->sequence_count++] = name;
 	}
@@ -211,81 +143,68 @@ split_sequences(Options *options, char *list)
 		errx(2, "no sequence is named");
 }
 
-/*
- * run [OPTION...] LEDGER: start the sessions, and wait until they have stopped.
- */
-int
-run(int argc, char **argv)
+static void
+read_options(Options *options, Ledger *ledger, int argc, char **argv)
 {
-	Options		options = {.sessions = 4, .sequences = {"next_id_seq"}, .sequence_count = 1,
-	.half_settings = "", .seed = 1};
 	const struct option long_options[] = {
 		{"sessions", required_argument, NULL, 'n'},
 		{"sequences", required_argument, NULL, 's'},
 		{"max-lead", required_argument, NULL, 'l'},
-		{"half", required_argument, NULL, 'h'},
 		{"seed", required_argument, NULL, 'S'},
-		{"advance", required_argument, NULL, 'a'},
-		{"nextval", required_argument, NULL, 'v'},
-		{"every", required_argument, NULL, 'e'},
-		{"quiet", no_argument, &options.quiet, true},
-		{"bulk", no_argument, &options.bulk, true},
-		{"copies", required_argument, NULL, 'c'},
+		{"quiet", no_argument, &options->quiet, true},
+		{"bulk", no_argument, &options->bulk, true},
 		{NULL, 0, NULL, 0}
 	};
-	struct sigaction action = {.sa_handler = stop};
-	Ledger		ledger;
 	int64_t		max_lead = 1000;
-	pid_t		self = getpid();
-	pid_t		parent = getppid();
 	int			option;
-	int			running;
-	int			child_status;
-	int			status = 0;
 
 	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
 	{
 		if (option == 'n')
-			options.sessions = number_argument(optarg, 1, 1000);
+			options->sessions = number_argument(optarg, 1, 1000);
 		else if (option == 's')
-			split_sequences(&options, optarg);
+			split_sequences(options, optarg);
 		else if (option == 'l')
 			max_lead = number_argument(optarg, 0, INT64_MAX / 1000);
-		else if (option == 'h')
-			options.half_settings = optarg;
-		else if (option == 'a')
-			options.advances = number_argument(optarg, 0, 100);
-		else if (option == 'c')
-			options.copies = number_argument(optarg, 1, 100);
-		else if (option == 'v')
-			options.nextvals = number_argument(optarg, 0, 100);
 		else if (option == 'S')
-			options.seed = number_argument(optarg, 0, INT32_MAX);
-		else if (option == 'e' && options.errand_count < MAX_NAMES - 1 &&
-				 atoi(optarg) > 0 && strchr(optarg, ':') != NULL)
-			options.errands[options.errand_count++] = optarg;
+			options->seed = number_argument(optarg, 0, INT32_MAX);
 		else if (option != 0)
 			errx(2, "\"ledger help\" shows the options");
 	}
 	if (optind != argc - 1)
 		errx(2, "run needs the name of a ledger");
+	open_ledger(ledger, argv[optind], options->sequence_count);
+	ledger->max_lead = max_lead * 1000;
+}
 
-	open_ledger(&ledger, argv[optind], options.sequence_count * (options.copies > 0 ? 2 : 1),
-				options.nextvals > 0);
-	ledger.max_lead = max_lead * 1000;
+/*
+ * run [OPTION...] LEDGER: start the sessions, and wait until they have stopped.
+ */
+static int
+run(int argc, char **argv)
+{
+	Options		options = {.sessions = 4, .sequences = {"next_id_seq"}, .sequence_count = 1, .seed = 1};
+	struct sigaction action = {.sa_handler = stop};
+	Ledger		ledger;
+	pid_t		self = getpid();
+	pid_t		parent = getppid();
+	int			running;
+	int			child_status;
+	int			status = 0;
+
+	read_options(&options, &ledger, argc, argv);
 	state = ledger.state;
 	state->stopping = false;
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 
-	running = options.sessions + options.errand_count + (options.copies > 0);
-	for (int i = 0; i < running; i++)
+	for (running = 0; running < options.sessions; running++)
 	{
 		pid_t		pid = fork();
 
 		if (pid == 0)
-			run_session(&options, &ledger, i, self);
+			run_session(&options, &ledger, running, self);
 		if (pid < 0)
 			err(2, "could not fork");
 	}
@@ -306,4 +225,21 @@ run(int argc, char **argv)
 		}
 	}
 	return status;
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *verb = argc > 1 ? argv[1] : "";
+
+	if (strcmp(verb, "run") == 0)
+		return run(argc - 1, argv + 1);
+	if (strcmp(verb, "step") == 0)
+		return step(argc - 1, argv + 1);
+	if (strcmp(verb, "check") == 0)
+		return check(argc - 1, argv + 1);
+	if (strcmp(verb, "selftest") == 0)
+		return selftest();
+	fputs(usage, stderr);
+	return 2;
 }

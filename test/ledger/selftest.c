@@ -75,7 +75,7 @@ expect(const char *what, const Step *step, unsigned planted)
 	Ledger		ledger;
 	unsigned	found = 0;
 
-	open_ledger(&ledger, NULL, 1, false);
+	open_ledger(&ledger, NULL, 1);
 	ledger.max_lead = LEAD;
 	ledger.silent = true;
 	for (int n = 0; n < CALLS; n++)
@@ -99,27 +99,6 @@ expect(const char *what, const Step *step, unsigned planted)
 			printf("#   %s: %" PRIu64 ", which %s planted\n", fault_names[i],
 				   ledger.state->faults[i], planted >> i & 1 ? "was" : "was not");
 	return found != planted;
-}
-
-/*
- * Values of nextval() are counted, in each case apart, and are no fault.
- */
-static int
-count_nextval(void)
-{
-	Ledger		ledger;
-	bool		good;
-
-	open_ledger(&ledger, NULL, 1, true);
-	receive_nextval(&ledger, NEXTVAL_ON, 33);
-	receive_nextval(&ledger, NEXTVAL_ON, 34);
-	receive_nextval(&ledger, NEXTVAL_OFF, 33);
-	receive_nextval(&ledger, NEXTVAL_ON, 33);
-	good = ledger.state->nextval_taken[NEXTVAL_ON] == 3 && ledger.state->nextval_repeated[NEXTVAL_ON] == 1 &&
-		ledger.state->nextval_taken[NEXTVAL_OFF] == 1 && ledger.state->nextval_repeated[NEXTVAL_OFF] == 0 &&
-		ledger.state->faults[DUPLICATE] == 0;
-	printf("%s - values that nextval() repeats are counted by their case\n", good ? "ok" : "not ok");
-	return !good;
 }
 
 int
@@ -199,8 +178,6 @@ selftest(void)
 	failed += expect("the error of a server that shuts down is no fault", NULL, 0);
 	strcpy(calls[10].sqlstate, "XX000");
 	failed += expect("an internal error is found", NULL, BIT(BAD_ERROR));
-
-	failed += count_nextval();
 
 	printf("%d failed\n", failed);
 	return failed > 0;

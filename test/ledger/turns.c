@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "session.h"
+#include "ledger.h"
 
 /*
  * In every other spell nobody writes anything: a commit flushes everybody's
@@ -29,10 +29,9 @@
 /*
  * What sessions send.  In a query, $S is the shard, $Q the sequence as
  * arguments of next_id(), $R the sequence's name, $L its layout as an argument if
- * it has one of its own, $A the ID to advance beyond, $N the count of IDs, $T a
- * number that no other session has, and $W the server's wal_level.  Each row has
- * the clock, an ID or an array of IDs, and the clock again, if there is anything
- * to compare with it; or the case of a value of nextval(), and the value.
+ * it has one of its own, $A the ID to advance beyond, $N the count of IDs, and $T
+ * a number that no other session has.  Each row has the clock, an ID or an array
+ * of IDs, and the clock again, if there is anything to compare with it.
  */
 typedef struct Query
 {
@@ -75,11 +74,6 @@ static const Query copy_and_rewrite = {500,
 	" SELECT NULL, array_agg(id) || array_agg(again), NULL FROM ledger_copy_$T;"
 	" DROP TABLE ledger_copy_$T; COMMIT"};
 
-static const Query copy_and_roll_back = {500,
-	"BEGIN; CREATE TABLE ledger_copy_$T (n int, id bigint DEFAULT next_id($S, $Q));"
-	" COPY ledger_copy_$T (n) FROM STDIN;"
-	" SELECT NULL, array_agg(id), NULL FROM ledger_copy_$T; ROLLBACK"};
-
 /* A new file for the sequence, with the old one's count of values that are logged */
 #define REWRITE_SEQUENCE \
 	"BEGIN; SET LOCAL lock_timeout = 200;" \
@@ -91,37 +85,6 @@ static const Query rewrite_and_use = {MAX_BATCH,
 	REWRITE_SEQUENCE " SELECT NULL, array_agg(id), NULL FROM next_ids($S, $N, $Q) id; COMMIT"};
 
 static const Query advance = {0, "SELECT snowflake_advance('$R', $A$L)"};
-
-static const Query nextval = {1000,
-	"SELECT commits, nextval('ledger_nextval_' || commits) FROM generate_series(1, $N),"
-	" (SELECT CASE current_setting('synchronous_commit') WHEN 'off' THEN 'off' ELSE 'on' END) s (commits)"};
-
-/* These values count once the commit has been flushed. */
-#define FLUSH_COMMIT "BEGIN; SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = 200;"
-#define INSERT_NEXTVAL(sequence, nextval_case) \
-	" INSERT INTO ledger_rows SELECT nextval('" sequence "') FROM generate_series(1, $N)" \
-	" RETURNING '" nextval_case "', id;"
-#define REWRITE_NEXTVAL \
-	" ALTER SEQUENCE ledger_nextval_$W SET UNLOGGED; ALTER SEQUENCE ledger_nextval_$W SET LOGGED;"
-
-static const Query insert_nextval = {100,
-	FLUSH_COMMIT INSERT_NEXTVAL("ledger_nextval_committed", "committed") " COMMIT"};
-
-static const Query insert_rewritten = {100,
-	FLUSH_COMMIT INSERT_NEXTVAL("ledger_nextval_$W", "$W") " COMMIT"};
-
-static const Query insert_copied = {100,
-	FLUSH_COMMIT INSERT_NEXTVAL("ledger_nextval_committed", "copied") " COMMIT"};
-
-static const Query rewrite_nextval = {0, FLUSH_COMMIT REWRITE_NEXTVAL " COMMIT"};
-
-static const Query rewrite_nextval_and_insert = {100,
-	FLUSH_COMMIT REWRITE_NEXTVAL INSERT_NEXTVAL("ledger_nextval_$W", "$W") " COMMIT"};
-
-/* Reads pages at random, so that others have to go. */
-static const Query churn = {0,
-	"SELECT count(pad) FROM ledger_ballast WHERE n = ANY "
-	"(ARRAY(SELECT 1 + (random() * 9999)::int FROM generate_series(1, 40)))"};
 
 /*
  * What a session does in one turn: a call by itself, or a transaction.
@@ -136,8 +99,7 @@ typedef struct Turn
 
 static const Turn turns[] = {
 	{'s', 25, 25, {&one}},
-	{'b', 30, 30, {&many}},
-	{'x', 2, 0, {&churn}},
+	{'b', 32, 30, {&many}},
 	{'r', 9, 45, {&begin, &one, &many, &rollback}},
 	{'r', 9, 0, {&begin, &one, &insert, &rollback}},
 	{'c', 10, 0, {&begin, &insert, &one, &commit}},
@@ -152,8 +114,7 @@ static const Turn bulk_turns[] = {
 	{'n', 15, 15, {&batch}},
 	{'a', 45, 85, {&array}},
 	{'I', 8, 0, {&insert_batch}},
-	{'C', 8, 0, {&copy_and_rewrite}},
-	{'C', 8, 0, {&copy_and_roll_back}},
+	{'C', 16, 0, {&copy_and_rewrite}},
 	{'w', 8, 0, {&rewrite_sequence}},
 	{'w', 8, 0, {&rewrite_and_use}},
 };
@@ -162,21 +123,6 @@ static const Turn advance_turns[] = {
 	{'v', 70, 70, {&advance}},
 	{'v', 15, 15, {&begin, &advance, &rollback}},
 	{'v', 15, 15, {&begin, &one, &savepoint, &advance, &rollback_to, &one, &rollback}},
-};
-
-/* 'l' counts when a value has come, 'N' when its transaction has committed. */
-static const Turn nextval_turns[] = {
-	{'l', 25, 50, {&nextval}},
-	{'l', 25, 50, {&begin, &nextval, &rollback}},
-	{'N', 15, 0, {&insert_nextval}},
-	{'N', 15, 0, {&insert_rewritten}},
-	{'N', 10, 0, {&rewrite_nextval}},
-	{'N', 10, 0, {&rewrite_nextval_and_insert}},
-};
-
-static const Turn copied_nextval_turns[] = {
-	{'N', 100, 0, {&insert_copied}},
-	{'x', 0, 100, {&churn}},
 };
 
 int
@@ -189,7 +135,7 @@ random_below(Session *session, int limit)
  * Wait for a result as PQgetResult() does, but not forever once the session is
  * to stop.  Returns false if there will be none.
  */
-bool
+static bool
 await_result(Session *session)
 {
 	int64_t		last = 0;
@@ -233,8 +179,6 @@ start_call(Session *session, char kind)
 	call->session = session->number;
 	call->shard = shards[random_below(session, 2)];
 	call->sequence = session->sequence;
-	if (session->database[0] != '\0')	/* where the sequences are other ones */
-		call->sequence += options->sequence_count;
 	call->kind = kind;
 	session->kept_count = 0;
 	begin_call(session->ledger, call);
@@ -289,8 +233,6 @@ send_query(Session *session, const char *text, int count)
 			end += sprintf(end, "%d", count);
 		else if (*text == 'T')
 			end += sprintf(end, "%d", session->number);
-		else if (*text == 'W')
-			end += sprintf(end, "%s", session->wal_level);
 	}
 	*end = '\0';
 
@@ -298,24 +240,6 @@ send_query(Session *session, const char *text, int count)
 	return (strchr(sql, ';') != NULL ? PQsendQuery(session->conn, sql) :
 			PQsendQueryParams(session->conn, sql, 0, NULL, NULL, NULL, NULL, 0)) &&
 		PQsetSingleRowMode(session->conn);
-}
-
-/*
- * Note the value of nextval() in a row, or keep it until its call commits.
- */
-static void
-take_nextval(Session *session, const PGresult *row)
-{
-	uint64_t	value = strtoull(PQgetvalue(row, 0, 1), NULL, 10);
-
-	session->nextval = 0;
-	while (strcmp(PQgetvalue(row, 0, 0), nextval_names[session->nextval]) != 0)
-		if (++session->nextval == NEXTVAL_CASES)
-			errx(2, "\"%s\" is no case of nextval()", PQgetvalue(row, 0, 0));
-	if (session->call.kind == 'l')
-		receive_nextval(session->ledger, session->nextval, value);
-	else
-		session->kept[session->kept_count++] = value;
 }
 
 /*
@@ -362,9 +286,7 @@ take_result(Session *session, const PGresult *result, int count)
 	switch (PQresultStatus(result))
 	{
 		case PGRES_SINGLE_TUPLE:
-			if (strchr("lN", call->kind) != NULL)
-				take_nextval(session, result);
-			else if (count > 0)
+			if (count > 0)
 				take_row(session, result);
 			break;
 		case PGRES_COPY_IN:
@@ -412,12 +334,7 @@ ask(Session *session, char kind, const Query *query)
 		strcpy(call->sqlstate, "08006");
 	if (call->sqlstate[0] == '\0')
 		for (int i = 0; i < session->kept_count; i++)
-		{
-			if (kind == 'N')
-				receive_nextval(session->ledger, session->nextval, session->kept[i]);
-			else
-				receive(session->ledger, call, session->kept[i]);
-		}
+			receive(session->ledger, call, session->kept[i]);
 	call->end = monotonic();
 
 	/*
@@ -428,7 +345,7 @@ ask(Session *session, char kind, const Query *query)
 	{
 		call->last = session->target | 1023;
 		publish(session->ledger, call);
-		tally(session->ledger->state, session->ledger->state->errands, "snowflake_advance()", 1);
+		count_up(session->ledger->state->advances, 1);
 	}
 
 	if (call->count > 0 || call->sqlstate[0] != '\0')
@@ -439,13 +356,11 @@ ask(Session *session, char kind, const Query *query)
 static const Turn *
 choose_turns(Session *session)
 {
-	const Options *options = session->options;
+	int			dice = random_below(session, 100);
 
-	if (random_below(session, 100) < options->advances)
-		return advance_turns;
-	if (random_below(session, 100) < options->nextvals)
-		return session->database[0] == '\0' ? nextval_turns : copied_nextval_turns;
-	return options->bulk && random_below(session, 10) == 0 ? bulk_turns : turns;
+	if (!session->options->bulk || dice >= 20)
+		return turns;
+	return dice < 10 ? advance_turns : bulk_turns;
 }
 
 /*
