@@ -3,8 +3,21 @@
 #	  extension that lack a rule, and files that are kept after a fault.
 #	  Sourced, not run.
 
-# shellcheck shell=bash disable=SC2034 source-path=SCRIPTDIR/..
+# shellcheck shell=bash disable=SC2034 source-path=SCRIPTDIR
 . "$(dirname "$0")/../script/lib/common.sh"
+
+# "ahead" and next_id_seq begin half a day ahead of the clock, whose own progress
+# would hide a fault.  "near" begins at the clock.  "dense" logs a record for
+# every 1,024 IDs.
+sequences='ahead,near,next_id_seq,dense=timestamp:41 shard:13 sequence:10 epoch:1314220021721 tick:1s'
+setup_sql="CREATE EXTENSION snowflake;
+	CREATE TABLE ledger_rows (id bigint);
+	CREATE SEQUENCE ahead MAXVALUE 1125899906841599;
+	CREATE SEQUENCE near MAXVALUE 1125899906841599;
+	CREATE SEQUENCE dense;
+	SELECT snowflake_alter_sequence('dense', '${sequences#*=}');
+	SELECT setval(s, (snowflake_min_id(now() + interval '12 hours') >> 23) * 1024)
+	FROM unnest('{ahead,next_id_seq}'::regclass[]) s"
 
 # Commands of sed that take a rule out of the sources.
 declare -A rules=(
@@ -39,6 +52,19 @@ change_sources()
 	! cat "$root"/src/*.c | cmp -s - <(cat "$work"/src/src/*.c) || die "the sources have no such rule"
 }
 
+# Build the clients as "ledger".
+build_ledger()
+{
+	as_user sh -c 'cc -O2 -Wall -Wextra -I"$1" src/test/ledger/*.c -L"$2" -lpq -o ledger' sh \
+		"$("$PG_CONFIG" --includedir)" "$("$PG_CONFIG" --libdir)"
+}
+
+say_begin()
+{
+	say "$self: $minutes minutes, seed $seed; again with: lab/$self ${without:+--without $without }$minutes $seed"
+	say "$("$bindir/postgres" --version), in $work"
+}
+
 keep=
 finish()
 {
@@ -55,31 +81,28 @@ finish()
 
 fail() { keep=yes; die "$*"; }
 
-# Say the totals in one line.
-#   say_totals NAME COUNT [NAME COUNT...]	what happened during the run
-say_totals()
+# Report what the ledgers show, say the totals in one line, and end with the
+# verdict.  A run without a rule passes if the ledgers show duplicates, and any
+# other run if they show no fault.
+#   judge ENDED EVENTS ARGUMENT...	whether the run came to its end, what happened in it, and
+#									arguments for "ledger check"
+judge()
 {
-	awk -v start="totals${without:+ without $without}: seed $seed minutes $minutes $*" '
+	local ended=$1 good=
+
+	! as_user ./ledger check "${@:3}" >report 2>&1 || good=yes
+	cat report
+	awk -v start="totals${without:+ without $without}: seed $seed minutes $minutes $2" '
 		/^IDs received/ { ids = $3 }
 		/^duplicates  / { duplicates = $2 }
 		/^[a-z].*  [0-9]+$/ { faults += $NF }
-		/^nextval\(\)/ { taken += $3; repeated += $5 }
-		END {
-			print start, "ids", ids + 0, "duplicates", duplicates + 0, "other faults", faults - duplicates \
-				(taken ? " nextval " taken " repeated " repeated : "")
-		}' "$work/report"
-}
-
-# End with the verdict.  A run without a rule passes if the ledger shows
-# duplicates, and any other run if it shows no fault.
-#   judge ENDED GOOD	whether the run came to its end, and found no fault
-judge()
-{
-	if [ -n "$without" ] && { [ -z "$1" ] || ! grep -q '^duplicates  .*[1-9]' "$work/report"; }; then
-		fail "the ledger shows no duplicates without $without"
+		END { print start, "ids", ids + 0, "duplicates", duplicates + 0, "other faults", faults - duplicates }' report
+	if [ -z "$ended" ]; then
+		fail "FAILED, seed $seed: a program or a server failed"
 	elif [ -n "$without" ]; then
+		grep -q '^duplicates  .*[1-9]' report || fail "the ledger shows no duplicates without $without"
 		say "the ledger shows the fault"
-	elif [ -z "$1" ] || [ -z "$2" ]; then
+	elif [ -z "$good" ]; then
 		fail "FAILED, seed $seed"
 	else
 		say "passed"
