@@ -29,9 +29,7 @@
  * - ADVANCE: once, backend 2 calls snowflake_advance() with an ID that the
  *   sequence is beyond already.  Such a call puts the last value on the page
  *   again, and when it returns, it promises that all later values are larger.
- *   A call with an ID that is ahead of the sequence would add nothing to the
- *   model, because it takes a value, and a backend that returns a value
- *   promises the same.
+ *   A call with an ID ahead of the sequence takes a value, as next_id() does.
  */
 #define COPIES		1
 #define MINIMAL		2
@@ -40,9 +38,7 @@
 
 /*
  * -DOMIT= leaves out one of the rules that make the generator safe.  SPIN must
- * then find an error in the given setting: a value is returned "twice" or out
- * of "order", or recovery leaves a "torn" page.  lab/model reads the
- * setting and the error from the lines of this list.
+ * then find the error, in the setting, that lab/model reads from this list.
  */
 #define NOTHING			0
 #define DIRTY_FIRST		1	/* COPIES twice: mark the page dirty before looking at the redo pointer */
@@ -149,10 +145,7 @@ byte returned;
 byte promised;
 bool late[2];
 
-/*
- * The standbys: s1 is the synchronous one while it is connected, and otherwise
- * s2 is.
- */
+/* The standbys: s1 is the synchronous one while it is connected. */
 byte turn = 1;
 #define synchronous			((turn + 1) % 2)
 byte received[2];			/* up to which LSN s1 and s2 have the WAL */
@@ -386,10 +379,7 @@ inline write_page()
 		page.last, page.last + page.count, page.lsn)
 }
 
-/*
- * A backend or the background writer writes the page, and the kernel puts it
- * on disk.
- */
+/* A backend or the background writer writes the page, and the kernel later. */
 active proctype storage()
 {
 end: do
@@ -468,10 +458,7 @@ inline drop_record()
 	inserted--
 }
 
-/*
- * A crash, which keeps any number of records that were not flushed, and
- * recovery, which may crash, too.
- */
+/* A crash keeps any number of records that were not flushed. */
 active proctype startup()
 {
 end: do

@@ -6,15 +6,12 @@
  * A plugin of nbdkit.  What the virtual machine writes stays in memory until
  * the machine flushes it, or asks for that with the write (FUA).  When the
  * connection ends, the power is out: of what was not flushed, some writes,
- * blocks or sectors reach the image and others do not, as the mode says.
+ * or sectors of them reach the image and others do not, as the mode says.
  *
  *	none	nothing that was not flushed
  *	all		everything
  *	first	the first writes; the last of these may be torn
- *	last	the last writes, but not the first
- *	but-one	all writes except one
  *	writes	each write with some probability
- *	blocks	each 4 kB with some probability
  *	sectors	each 512 bytes with some probability
  *
  * A random moment is seldom that of a flush, so once the file "cut" is there,
@@ -44,7 +41,6 @@
 #include <unistd.h>
 
 #define SECTOR	512
-#define BLOCK	4096
 
 /* A write that was not flushed */
 typedef struct Write
@@ -55,7 +51,7 @@ typedef struct Write
 	uint8_t    *data;
 } Write;
 
-static const char *const modes[] = {"none", "all", "first", "last", "but-one", "writes", "blocks", "sectors"};
+static const char *const modes[] = {"none", "all", "first", "writes", "sectors"};
 
 static const char *image;
 static const char *mode = "none";
@@ -253,32 +249,20 @@ disk_flush(void *handle, uint32_t flags)
  * Whether a sector of an unflushed write reaches the medium.
  */
 static bool
-reaches_medium(size_t number, size_t chosen, int percent, uint64_t sector)
+reaches_medium(size_t number, size_t chosen, int percent)
 {
-	static size_t whole_number = -1;
-	static uint64_t whole_block = -1;
-	static bool whole;
-	uint64_t	block = sector / (BLOCK / SECTOR);
+	static size_t decided = -1;
+	static bool reaches;
 
-	if (strcmp(mode, "all") == 0)
-		return true;
+	if (strcmp(mode, "all") == 0 || strcmp(mode, "none") == 0)
+		return strcmp(mode, "all") == 0;
 	if (strcmp(mode, "first") == 0)
 		return number < chosen || (number == chosen && rand() % 2);
-	if (strcmp(mode, "last") == 0)
-		return number > chosen || (number == chosen && rand() % 2);
-	if (strcmp(mode, "but-one") == 0)
-		return number != chosen;
-	if (strcmp(mode, "sectors") == 0)
-		return rand() % 100 < percent;
-	if (strcmp(mode, "none") == 0)
-		return false;
-
-	/* One decision for all of a write, or for all of a write's block */
-	if (number != whole_number || (block != whole_block && strcmp(mode, "blocks") == 0))
-		whole = rand() % 100 < percent;
-	whole_number = number;
-	whole_block = block;
-	return whole;
+	/* One decision for all of a write, or for each of its sectors */
+	if (number != decided || strcmp(mode, "sectors") == 0)
+		reaches = rand() % 100 < percent;
+	decided = number;
+	return reaches;
 }
 
 /*
@@ -299,7 +283,7 @@ disk_close(void *handle)
 			uint64_t	offset = pending[i].offset + at;
 
 			sectors++;
-			if (pending[i].durable || reaches_medium(i, chosen, percent, offset / SECTOR))
+			if (pending[i].durable || reaches_medium(i, chosen, percent))
 				memcpy(medium + offset, pending[i].data + at, SECTOR);
 			else
 				lost++;
