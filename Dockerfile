@@ -8,9 +8,8 @@
 # later that mounts them, as CloudNativePG does (doc/scaling.md).  The library
 # must fit that container: name its image as BASE.
 #
-# script/images builds both on Debian's PostgreSQL 18, and runs them.  Not tried
-# were the official image and CloudNativePG's, which could not be had where this
-# was written.
+# lab/images builds both on Debian's PostgreSQL 18, and runs them.  The official
+# image and CloudNativePG's have not been tried.
 ARG PG_MAJOR=18
 ARG BASE=postgres:${PG_MAJOR}
 

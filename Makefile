@@ -30,7 +30,7 @@ REGRESS = extension shard next_id next_ids copy decode backdated layouts generat
 ISOLATION = changes deadlock locks
 ISOLATION_OPTS = --inputdir=$(srcdir)/test
 PG_CPPFLAGS = -I$(srcdir)/src
-EXTRA_CLEAN = fuzz output_iso tmp_check tmp_check_iso
+EXTRA_CLEAN = output_iso tmp_check tmp_check_iso
 
 PG_CONFIG = pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
@@ -61,22 +61,3 @@ prove_installcheck:
 	PG_REGRESS='$(top_builddir)/src/test/regress/pg_regress' \
 	$(PROVE) -I '$(top_srcdir)/src/test/perl' -I test/perl $(PROVE_FLAGS) \
 	$(if $(PROVE_TESTS),$(PROVE_TESTS),test/t/*.pl)
-
-# The pure functions under LLVM's fuzzer; ./fuzz -max_total_time=60 runs it
-FUZZ_CFLAGS = -g -O1 -fsanitize=fuzzer,address,undefined \
-	-fno-sanitize-recover=undefined -Wno-ignored-attributes
-
-fuzz: test/fuzz.c $(addprefix src/, definition.c definition.h encode.c encode.h layout.c layout.h)
-	$(or $(CLANG),clang) $(FUZZ_CFLAGS) -DFRONTEND $(CPPFLAGS) $(filter %.c,$^) \
-		-L'$(libdir)' -L'$(pkglibdir)' -lpgport -o $@
-
-# What a release is published as, with the version of META.json.  Takes what is
-# committed.
-DISTNAME = $(MODULE_big)-$(shell sed -n 's/^ *"version": "\(.*\)",$$/\1/p' '$(srcdir)/META.json' | head -n 1)
-
-.PHONY: dist
-dist:
-	for format in zip tar.gz; do \
-		git -C '$(srcdir)' archive --format=$$format --prefix=$(DISTNAME)/ \
-			-o '$(CURDIR)'/$(DISTNAME).$$format HEAD || exit; \
-	done

@@ -1,5 +1,5 @@
 # script/lib/common.sh
-#	  What the scripts share.  Sourced, not run.
+#	  What the programs of script/ and lab/ share.  Sourced, not run.
 #
 # Has bash run a script that another shell was told to run.  Counts results, says
 # what takes long, and gives scripts a temporary directory with a copy of the
@@ -28,22 +28,15 @@ die() { printf '%s: %s\n' "$self" "$*" >&2; exit 1; }
 usage() { sed -n '3,/^$/s/^# \{0,1\}//p' "$program"; exit "$1"; }
 unknown() { printf '%s: unknown argument "%s"; try --help\n' "$self" "$1" >&2; exit 2; }
 
-# Say every 15 seconds what takes so long, until standard input is closed.  In a
-# terminal, show it every second.
+# Say every 15 seconds what takes so long, until standard input is closed.
 #   tell WHAT
 tell()
 {
-	local begun=$SECONDS status pause=15
+	local begun=$SECONDS status
 
-	[ ! -t 1 ] || pause=1
-	while status=0; read -rt "$pause" || status=$?; [ "$status" -gt 128 ]; do
-		if [ -t 1 ]; then
-			printf '\r         %s: %s s\e[K' "$1" $((SECONDS - begun))
-		else
-			say "         $1: $((SECONDS - begun)) s"
-		fi
+	while status=0; read -rt 15 || status=$?; [ "$status" -gt 128 ]; do
+		say "         $1: $((SECONDS - begun)) s"
 	done
-	[ ! -t 1 ] || printf '\r\e[K'
 }
 
 # Run a command whose output goes to a log, so that nothing is silent for long.
@@ -126,14 +119,6 @@ else
 	as_user() { env -C "$work" TMPDIR="$work" "$@"; }
 fi
 
-# Fail unless as_root works.
-#   need_root PURPOSE
-need_root()
-{
-	[ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null || { say "$self: sudo is needed $1" >&2 && sudo true; } ||
-		die "root is needed $1: run this as root, or as a user who may use sudo"
-}
-
 # Call "finish STATUS" at the end, also at one by a signal.
 trap_end()
 {
@@ -175,32 +160,32 @@ processes()
 	{ find /proc/[0-9]*/cwd -maxdepth 0 -lname "$work*" 2>/dev/null || true; } | cut -d/ -f3
 }
 
-# End the processes of this run, and remove what killed ones left: files of
-# libfaketime, and the shared memory segments that postmaster.pid names, if that
-# process made it and none uses it.
+# The shared memory segments that these processes made and that none uses
+#   segments_of PID...
+segments_of() { awk -v pids=" $* " 'index(pids, " " $5 " ") && $7 == 0 { print $2 }' /proc/sysvipc/shm; }
+
+# End the processes of this run, and remove what they and killed ones left: files of
+# libfaketime, and shared memory segments.
 end_processes()
 {
-	local pids pid signal=QUIT i
+	local pids pid ours signal=QUIT i
 
+	ours=$({ find "$work" -name postmaster.pid -exec sed -sn 1p {} + || true; } | xargs)
 	for ((i = 0; i < 600; i++)); do
-		pids=$(processes)
+		pids=$(processes | xargs)
 		# A command that has just been started may not be in its directory yet.
 		[ -n "$pids" ] || { [ -n "${job:-}" ] && kill -0 -- "-$job" 2>/dev/null; } || break
 		[ "$i" -lt 300 ] || signal=KILL
+		ours+=" $pids"
 		for pid in $pids; do
-			# initdb would leave shared memory.  It ends soon by itself.
-			if [ $signal = QUIT ] && grep -qaE 'initdb|--(boot|check|single)' "/proc/$pid/cmdline" 2>/dev/null; then
-				continue
-			fi
-			if kill -s $signal "$pid" 2>/dev/null && kill -s CONT "$pid" 2>/dev/null; then
-				rm -f "/dev/shm/faketime_shm_$pid" "/dev/shm/sem.faketime_sem_$pid"
-			fi
-		done
+			kill -s $signal "$pid" && kill -s CONT "$pid"
+		done 2>/dev/null
 		sleep 0.1
 	done
-	{ find "$work" -name postmaster.pid -exec awk 'FNR == 1 { pid = $1 } FNR == 7 { print pid, $2 }' {} + || true; } |
-		awk 'NR == FNR { maker[$2] = $1; next } $5 == maker[$2] && $7 == 0 { print $2 }' - /proc/sysvipc/shm |
-		xargs -r -n 1 ipcrm -m
+	for pid in $ours; do
+		rm -f "/dev/shm/faketime_shm_$pid" "/dev/shm/sem.faketime_sem_$pid"
+	done
+	segments_of "$ours" | xargs -r -n 1 ipcrm -m
 }
 
 clean_up()
@@ -233,15 +218,6 @@ quietly()
 	return "$status"
 }
 
-# Install what was built in $work/src.
-install_build()
-{
-	local as=as_user
-
-	[ -n "$destdir" ] || as=as_root
-	"$as" make -C "$work/src" -s install PG_CONFIG="$PG_CONFIG" DESTDIR="$destdir"
-}
-
 # Copy the sources to $work/src, build them there and install the result: in
 # $destdir, if servers can load an extension from there, and otherwise in the
 # installation of PostgreSQL.  Leaves the settings for that in server.conf.
@@ -249,23 +225,22 @@ install_build()
 #   build [MAKE ARGUMENT...]
 build()
 {
-	local path control
+	local path control install=as_user
 
 	path=$(as_user "$bindir/postgres" --describe-config | grep -oE '^extension_(control_path|destdir)' | head -n 1) || true
 	destdir=${path:+$work/install}
 	if [ -z "$path" ]; then
 		control=$("$PG_CONFIG" --sharedir)/extension/snowflake.control
-		if [ -e "$control" ] && ! grep -q 'time-sortable 64-bit IDs' "$control"; then
+		[ ! -e "$control" ] || grep -q 'time-sortable 64-bit IDs' "$control" ||
 			die "another extension named snowflake is installed in ${control%/*}: it would be overwritten.
 Set PG_CONFIG to a PostgreSQL installation without it."
-		fi
-		need_root "to install the extension, as this server loads extensions from one place only"
+		install=as_root
 	fi
 
 	copy_sources "$work/src" as_user
 	[ "$(type -t change_sources)" != function ] || change_sources
 	quietly "building" as_user make -C src -s PG_CONFIG="$PG_CONFIG" "$@"
-	quietly "installing" install_build
+	quietly "installing" "$install" make -C "$work/src" -s install PG_CONFIG="$PG_CONFIG" DESTDIR="$destdir"
 	{
 		# Where a server that is killed leaves nothing in /dev/shm
 		echo "dynamic_shared_memory_type = mmap"

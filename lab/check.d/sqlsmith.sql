@@ -1,4 +1,4 @@
--- What sqlsmith, of script/check, finds to call.
+-- What sqlsmith, of lab/check, finds to call.
 --
 -- It looks for functions in pg_proc.  Of PostgreSQL's own it finds here only some
 -- that make values for the extension's, which would be one in a hundred otherwise.

@@ -1,0 +1,72 @@
+# lab/roots.sh
+#	  Throw-away roots of Debian, for lab/fresh, lab/images, lab/matrix and
+#	  lab/package: mmdebstrap makes them, and systemd-nspawn runs commands in
+#	  them.  Sourced, not run.
+#
+# $DEBIAN_MIRROR names the package source, if it is not Debian's own.
+
+# shellcheck shell=bash
+. "$(dirname "$0")/../script/lib/common.sh"
+mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+
+# Begin again as root, if sudo allows that, install what makes roots, and make $run,
+# a directory that goes away at the end.
+#   begin [ARGUMENT OF THE SCRIPT...]
+begin()
+{
+	[ "$(id -u)" = 0 ] || exec sudo -- "$program" "$@"
+	trap_end
+	run=$(mktemp -d /var/tmp/snowflake-"$self".XXXXXX)
+	chmod 755 "$run"
+	command -v mmdebstrap systemd-nspawn >/dev/null && [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] ||
+		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -y -qq --no-install-recommends install \
+			mmdebstrap systemd-container debian-archive-keyring; } >"$run/apt.log" 2>&1 || die "$(tail -n 1 "$run/apt.log")"
+}
+
+finish()
+{
+	trap '' HUP INT PIPE TERM
+	# systemd-nspawn kills all that runs in its root.
+	[ -z "${child:-}" ] || { kill -TERM "$child" && wait "$child" || true; } 2>/dev/null
+	[ -z "${run:-}" ] || rm -rf --one-file-system "$run"
+	exit "$1"
+}
+
+# Make a root with packages, of $architecture if that is set.  Packages that are
+# installed there later start no service and make no cluster.
+#   make_root DIRECTORY SUITE PACKAGES [SUITE ON TOP, PACKAGES FROM THERE]
+make_root()
+{
+	local preferences="Package: ${5:-}\nPin: release a=${4:-}\nPin-Priority: 990\n"
+
+	mmdebstrap --quiet --variant=minbase --include="$3" ${architecture:+--architectures="$architecture"} \
+		--keyring=/usr/share/keyrings/debian-archive-keyring.gpg \
+		--setup-hook='mkdir -p "$1/etc/postgresql-common/createcluster.d"' \
+		--setup-hook='echo "create_main_cluster = false" >"$1/etc/postgresql-common/createcluster.d/none.conf"' \
+		${4:+--setup-hook="printf '$preferences' >\"\$1/etc/apt/preferences.d/top\""} \
+		--customize-hook='printf "#!/bin/sh\nexit 101\n" >"$1/usr/sbin/policy-rc.d"; chmod +x "$1/usr/sbin/policy-rc.d"' \
+		"$2" "$1" "deb $mirror $2 main" ${4:+"deb $mirror $4 main"}
+}
+
+# Run a command, or a function of this script, in a root, with options of
+# systemd-nspawn.  With --volatile=overlay the root stays as it is.  In the background,
+# as a signal to this script must be obeyed at once.
+#   in_root DIRECTORY [OPTION...] -- COMMAND [ARGUMENT...]
+in_root()
+{
+	local status=0 options=(--directory="$1")
+
+	shift
+	while [ "$1" != -- ]; do options+=("$1"); shift; done
+	shift
+	[ "$(type -t "$1")" != function ] || set -- bash -euo pipefail -c "$(declare -f); \"\$@\"" "$1" "$@"
+	# Its own errors go apart, as without systemd on this machine it complains in the end.
+	systemd-nspawn --quiet --register=no --keep-unit --as-pid2 --pipe --resolv-conf=copy-host --setenv=TZ=UTC \
+		--setenv=LANG=C.UTF-8 --setenv=DEBIAN_FRONTEND=noninteractive "${options[@]}" \
+		sh -c 'exec "$@" 2>&1' sh "$@" </dev/null 2>"$run/nspawn.log" &
+	child=$!
+	wait "$child" || status=$?
+	child=
+	[ "$status" = 0 ] || grep -v '^Attempted to remove' "$run/nspawn.log" || true
+	return "$status"
+}
