@@ -33,19 +33,34 @@ finish()
 }
 
 # Make a root with packages, of $architecture if that is set.  Packages that are
-# installed there later start no service and make no cluster.
+# installed there later start no service and make no cluster.  The log is $run/log.
 #   make_root DIRECTORY SUITE PACKAGES [SUITE ON TOP, PACKAGES FROM THERE]
 make_root()
 {
 	local preferences="Package: ${5:-}\nPin: release a=${4:-}\nPin-Priority: 990\n"
 
-	mmdebstrap --quiet --variant=minbase --include="$3" ${architecture:+--architectures="$architecture"} \
+	# How this machine's apt gets at its sources: proxies, and whether an old copy will do
+	apt-config dump --format '%f "%v";%n' Acquire | grep -v '^Acquire::IndexTargets' >"$run/acquire"
+	patiently "making a root of Debian's $2 ${4:-}" "$run/log" mmdebstrap --variant=minbase --include="$3" --aptopt="$run/acquire" ${architecture:+--architectures="$architecture"} \
 		--keyring=/usr/share/keyrings/debian-archive-keyring.gpg \
 		--setup-hook='mkdir -p "$1/etc/postgresql-common/createcluster.d"' \
 		--setup-hook='echo "create_main_cluster = false" >"$1/etc/postgresql-common/createcluster.d/none.conf"' \
 		${4:+--setup-hook="printf '$preferences' >\"\$1/etc/apt/preferences.d/top\""} \
 		--customize-hook='printf "#!/bin/sh\nexit 101\n" >"$1/usr/sbin/policy-rc.d"; chmod +x "$1/usr/sbin/policy-rc.d"' \
 		"$2" "$1" "deb $mirror $2 main" ${4:+"deb $mirror $4 main"}
+}
+
+# Say why a root could not be made, and skip what needs it if the reason is that
+# packages could not be fetched.
+#   no_root WHAT
+no_root()
+{
+	tail -n 20 "$run/log"
+	if grep -q 'Failed to fetch' "$run/log"; then
+		skip "$1: $(grep -m 1 'Failed to fetch' "$run/log")"
+	else
+		not_ok "$1: the root could not be made"
+	fi
 }
 
 # Run a command, or a function of this script, in a root, with options of
