@@ -1,5 +1,5 @@
-# Many sessions use the portable version at once, and are cancelled or terminated
-# at any moment.
+# Many sessions use the portable version at once, are cancelled or terminated at
+# any moment, and the server crashes.
 
 use strict;
 use warnings;
@@ -9,7 +9,7 @@ use LedgerTest;
 use PortableTest;
 use SnowflakeTest;
 
-my $node = server_in_utc('portable', "max_connections = 60\n");
+my $node = server_in_utc('portable', NOBODY_FLUSHES . "max_connections = 60\n");
 my $ledger = PostgreSQL::Test::Utils::tempdir() . '/ledger';
 my $locks = q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'};
 new_portable_database($node, 'crowd');
@@ -38,7 +38,7 @@ sub strike
 		SELECT times FROM struck});
 }
 
-# --- sessions that end ----------------------------------------------------
+# --- sessions that end ------------------------------------------------------
 
 my $load = start_clients($ledger, $node->connstr('crowd'), '--max-lead', 1000, '--sessions', 12,
 	'--sequences', 'next_id_seq,own');
@@ -57,7 +57,7 @@ no_client_received_an_error_except('57014|57P01|08006|stop', 'the crowd',
 	no_client_received_a_bad_id('the crowd', $ledger));
 ok($node->poll_query_until('crowd', "SELECT ($locks) = 0"), 'cancelled and terminated sessions leave no lock');
 
-# --- sessions that stay, as a pooler's do ---------------------------------
+# --- sessions that stay, as a pooler's do -----------------------------------
 
 my @sessions = map { $node->background_psql('crowd', on_error_stop => 0) } 1 .. 4;
 my $pids = join(',', map { $_->query_safe('SELECT pg_backend_pid()') } @sessions);
@@ -69,19 +69,21 @@ ok($node->poll_query_until('postgres',
 is($node->safe_psql('crowd', $locks), 0, 'cancelled sessions do not keep the lock');
 $_->quit foreach @sessions;
 
-# --- sessions that advance the sequence -----------------------------------
+# --- a sequence that is ahead of the clock is advanced ----------------------
 
-# It is ahead of the clock, which would hide that it went back.
-$node->safe_psql('crowd', q{ALTER DATABASE crowd SET snowflake.max_lead = '1d';
-	CREATE SEQUENCE advanced MAXVALUE 1125899906841599;} . setval_ahead('advanced', '12 hours'));
-$load = start_clients("$ledger-advanced", $node->connstr('crowd'), '--max-lead', 86_400_000, '--sessions', 8,
+new_portable_database($node, 'ahead', max_lead => 30 * 86_400_000);
+$node->safe_psql('ahead', 'CREATE SEQUENCE advanced MAXVALUE 1125899906841599;'
+	  . setval_ahead('advanced', '12 hours') . ';' . sql_for_clients());
+$load = start_clients("$ledger-advanced", $node->connstr('ahead'), '--max-lead', 86_400_000, '--sessions', 8,
 	'--sequences', 'advanced');
 ok(more_ids("$ledger-advanced", 5_000), 'many sessions make IDs from a sequence that is ahead');
-my @advancing = map { $node->background_psql('crowd', on_error_stop => 0) } 1 .. 3;
-send_sql($_, q{DO $$
+my @advancing = map { $node->background_psql('ahead', on_error_stop => 0) } 1 .. 3;
+send_sql($_, q{SET client_min_messages = notice;
+	DO $$
 	DECLARE
 		id bigint;
 	BEGIN
+		SET client_min_messages = error;
 		FOR i IN 1 .. 2000 LOOP
 			id := next_id(8191, 'advanced');
 			PERFORM snowflake_advance('advanced', id);
@@ -90,15 +92,41 @@ send_sql($_, q{DO $$
 			END IF;
 			COMMIT;
 		END LOOP;
+		RESET client_min_messages;
 		RAISE NOTICE 'advanced';
 	END $$}) foreach @advancing;
-ok(session_prints($_, qr/NOTICE:  advanced|ERROR:/) && $_->{stderr} !~ /ERROR:/, 'every later ID is larger than the one to which the sequence was advanced, whatever its shard')
-  foreach @advancing;
+ok(session_prints($_, qr/NOTICE:  advanced|ERROR:/) && $_->{stderr} !~ /ERROR:/,
+	'every later ID is larger than the one to which the sequence was advanced, whatever its shard') foreach @advancing;
 $_->quit foreach @advancing;
 ok(more_ids("$ledger-advanced", 5_000), 'the other sessions make IDs while the sequence is advanced');
 clients_end_without_error($load, 'a sequence that is advanced');
 no_client_received_an_error_except('stop', 'a sequence that is advanced',
 	no_client_received_a_bad_id('a sequence that is advanced', "$ledger-advanced"));
+
+# --- a crash ----------------------------------------------------------------
+
+# A session has used the sequence in an open transaction, whose WAL nobody
+# flushes.  Another's ID is committed.  nextval() alone would repeat it.
+sub committed_id_is_not_repeated
+{
+	my ($next, $what) = @_;
+	$node->safe_psql('ahead', 'CHECKPOINT');
+	my $open = $node->background_psql('ahead');
+	my $inside = $open->query_safe("BEGIN; SELECT $next");
+	my $committed = $node->safe_psql('ahead', "SELECT $next");
+	cmp_ok($committed, '>', $inside, "$what is committed after one in an open transaction");
+	crash_and_start($node, $open);
+	return $node->safe_psql('ahead', "SELECT $next") > $committed;
+}
+$node->safe_psql('ahead', 'CREATE SEQUENCE plain; SELECT nextval(\'plain\');' . setval_ahead('next_id_seq', '1 day'));
+ok(committed_id_is_not_repeated('next_id(5)', 'an ID'), 'after a crash, the next ID is larger than a committed one');
+nextval_repeats(!committed_id_is_not_repeated(q{nextval('plain')}, 'a value of nextval()'), 'after one in an open transaction');
+
+# An ID to which the sequence was advanced
+my $before = $node->safe_psql('ahead', q{SELECT snowflake_id(now() + interval '23 hours', 5, 3) AS id \gset
+	SET client_min_messages = error; SELECT snowflake_advance('advanced', :id); SELECT :id}) =~ s/\A\n//r;
+crash_and_start($node);
+cmp_ok(next_id($node, 'advanced', 'ahead'), '>', $before, 'after a crash, the sequence is as far as it was advanced');
 
 $node->stop;
 done_testing();
