@@ -1,5 +1,4 @@
-# What the tests of portable/snowflake.sql share: databases with the portable
-# version.
+# What the tests of portable/snowflake.sql share.
 package PortableTest;
 
 use strict;
@@ -8,43 +7,31 @@ use Exporter 'import';
 use PostgreSQL::Test::Utils;
 use SnowflakeTest;
 
-our @EXPORT = qw(install_portable new_portable_database server_with_both_versions);
+our @EXPORT = qw(new_portable_database server_with_both_versions);
 
-# Install the portable version in a database.  With "max_lead", in milliseconds, a
-# copy of the file allows sequences to be that far ahead of the clock, whose own
-# progress would hide an ID that comes again.
-sub install_portable
-{
-	my ($node, $database, %params) = @_;
-	my $sql = slurp_file("$top/portable/snowflake.sql");
-	my $copy = PostgreSQL::Test::Utils::tempdir() . '/snowflake.sql';
-
-	$sql =~ s/max_lead constant bigint := \K1000(?=;)/$params{max_lead}/ or die 'no max_lead' if $params{max_lead};
-	$sql = "SET search_path = $params{schema};\n$sql" if $params{schema};
-	# PostgreSQL warns that it ignores the cast of a domain.
-	write_file($copy, "SET client_min_messages = error;\n$sql");
-	$node->command_ok([ 'psql', '-Xq', '-1', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr($database), '-f', $copy ],
-		"the portable version is installed in database $database");
-	return;
-}
-
+# Make a database with the portable version, in a schema if one is named.  With
+# "max_lead", in milliseconds, sequences may be that far ahead of the clock, whose
+# own progress would hide an ID that comes again.
 sub new_portable_database
 {
 	my ($node, $database, %params) = @_;
+	my $sql = slurp_file("$top/portable/snowflake.sql");
 
+	$sql =~ s/max_lead constant bigint := \K1000(?=;)/$params{max_lead}/ or die 'no max_lead' if $params{max_lead};
+	$sql = "CREATE SCHEMA $params{schema}; SET search_path = $params{schema};\n$sql" if $params{schema};
 	$node->safe_psql('postgres', "CREATE DATABASE $database");
-	return install_portable($node, $database, %params);
+	# PostgreSQL warns that it ignores the cast of a domain.
+	$node->safe_psql($database, "SET client_min_messages = error;\n$sql");
+	return;
 }
 
 # A server whose database "beside" has the extension, and the portable version in
-# the schema "portable".
+# the schema "portable"
 sub server_with_both_versions
 {
 	my $node = server_in_utc('both_versions');
 
-	$node->safe_psql('postgres', 'CREATE DATABASE beside');
-	$node->safe_psql('beside', 'CREATE SCHEMA portable');
-	install_portable($node, 'beside', schema => 'portable');
+	new_portable_database($node, 'beside', schema => 'portable');
 	$node->safe_psql('beside', 'CREATE EXTENSION snowflake');
 	return $node;
 }

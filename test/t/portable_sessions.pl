@@ -43,11 +43,9 @@ sub strike
 my $load = start_clients($ledger, $node->connstr('crowd'), '--max-lead', 1000, '--sessions', 12,
 	'--sequences', 'next_id_seq,own');
 ok(more_ids($ledger, 20_000), 'many sessions make IDs');
-foreach (1 .. 5)
-{
-	is(sqlstate_of($node, 'BEGIN; ALTER SEQUENCE next_id_seq NO CYCLE; SELECT count(next_id(5)) FROM generate_series(1, 10); COMMIT',
-			dbname => 'crowd'), 'no error: 10', 'a transaction that alters and uses a sequence does not deadlock') or last;
-}
+my $alter = 'BEGIN; ALTER SEQUENCE next_id_seq NO CYCLE; SELECT count(next_id(5)) FROM generate_series(1, 10); COMMIT';
+is(join(', ', map { sqlstate_of($node, $alter, dbname => 'crowd') } 1 .. 5), join(', ', ('no error: 10') x 5),
+	'transactions that alter and use a sequence do not deadlock');
 
 # Most of them wait for the lock, some have it.
 cmp_ok(strike(q{application_name = 'ledger'}, 0.05), '>', 50, 'many sessions are cancelled or terminated');
@@ -78,12 +76,11 @@ $load = start_clients("$ledger-advanced", $node->connstr('ahead'), '--max-lead',
 	'--sequences', 'advanced');
 ok(more_ids("$ledger-advanced", 5_000), 'many sessions make IDs from a sequence that is ahead');
 my @advancing = map { $node->background_psql('ahead', on_error_stop => 0) } 1 .. 3;
-send_sql($_, q{SET client_min_messages = notice;
+send_sql($_, q{SET client_min_messages = error;
 	DO $$
 	DECLARE
 		id bigint;
 	BEGIN
-		SET client_min_messages = error;
 		FOR i IN 1 .. 2000 LOOP
 			id := next_id(8191, 'advanced');
 			PERFORM snowflake_advance('advanced', id);
@@ -92,10 +89,9 @@ send_sql($_, q{SET client_min_messages = notice;
 			END IF;
 			COMMIT;
 		END LOOP;
-		RESET client_min_messages;
-		RAISE NOTICE 'advanced';
-	END $$}) foreach @advancing;
-ok(session_prints($_, qr/NOTICE:  advanced|ERROR:/) && $_->{stderr} !~ /ERROR:/,
+	END $$;
+	\echo advanced}) foreach @advancing;
+ok(session_prints($_, qr/advanced/) && $_->{stderr} !~ /ERROR:/,
 	'every later ID is larger than the one to which the sequence was advanced, whatever its shard') foreach @advancing;
 $_->quit foreach @advancing;
 ok(more_ids("$ledger-advanced", 5_000), 'the other sessions make IDs while the sequence is advanced');
@@ -122,11 +118,10 @@ $node->safe_psql('ahead', 'CREATE SEQUENCE plain; SELECT nextval(\'plain\');' . 
 ok(committed_id_is_not_repeated('next_id(5)', 'an ID'), 'after a crash, the next ID is larger than a committed one');
 nextval_repeats(!committed_id_is_not_repeated(q{nextval('plain')}, 'a value of nextval()'), 'after one in an open transaction');
 
-# An ID to which the sequence was advanced
-my $before = $node->safe_psql('ahead', q{SELECT snowflake_id(now() + interval '23 hours', 5, 3) AS id \gset
-	SET client_min_messages = error; SELECT snowflake_advance('advanced', :id); SELECT :id}) =~ s/\A\n//r;
+my $id = $node->safe_psql('ahead', q{SELECT snowflake_id(now() + interval '23 hours', 5, 3)});
+$node->safe_psql('ahead', "SET client_min_messages = error; SELECT snowflake_advance('advanced', $id)");
 crash_and_start($node);
-cmp_ok(next_id($node, 'advanced', 'ahead'), '>', $before, 'after a crash, the sequence is as far as it was advanced');
+cmp_ok(next_id($node, 'advanced', 'ahead'), '>', $id, 'after a crash, the sequence is as far as it was advanced');
 
 $node->stop;
 done_testing();
