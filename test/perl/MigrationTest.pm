@@ -11,12 +11,11 @@ use PostgreSQL::Test::Utils;
 use SnowflakeTest;
 use Test::More;
 
-our @EXPORT = qw(start_server new_database recipe run_without_scan value tables_of
-  start_sessions sessions_go_on sessions_end_without_error);
+our @EXPORT = qw(start_server new_database recipe value start_sessions sessions_go_on sessions_end_without_error);
 
 my $node;
 
-# A backfill that does not end must fail the test, so statements have a timeout.
+# A statement that hangs must fail the test, so statements have a timeout.
 sub start_server
 {
 	my ($name) = @_;
@@ -40,32 +39,10 @@ sub recipe
 	return blocks_in('doc/migrating.md', @_);
 }
 
-# Type steps that must not scan or rewrite a table, because others cannot use it
-# meanwhile.
-sub run_without_scan
-{
-	my ($database, @blocks) = @_;
-	my $offset = -s $node->logfile;
-
-	local $ENV{PGOPTIONS} = '-c log_min_messages=debug1';
-	value($database, 'CREATE TEMPORARY TABLE control (n int); ALTER TABLE control ALTER n SET NOT NULL');
-	run_examples($node, $database, @blocks);
-	my @scanned = slurp_file($node->logfile, $offset) =~ /(?:verifying|rewriting) table "(\w+)"/g;
-	is("@scanned", 'control', "no table is scanned or rewritten in database $database");
-	return;
-}
-
 sub value
 {
 	my ($database, $query) = @_;
 	return $node->safe_psql($database, $query);
-}
-
-# What psql shows of the tables "photos" and "comments"
-sub tables_of
-{
-	my ($database) = @_;
-	return value($database, "\\pset tuples_only off\n\\d photos\n\\d comments") . "\n";
 }
 
 # Start sessions that repeat a script until the test stops them.  A query of the

@@ -1,6 +1,5 @@
-# From Instagram's function to next_id(), and back, by the recipe of
-# doc/migrating.md, again and again while sessions make IDs.  Also with the
-# extension in the schema that doc/reference.md gives it beside another next_id().
+# From Instagram's function to next_id() by doc/migrating.md, while sessions insert
+# rows, and while the clock stands still, where every collision shows.
 
 use strict;
 use warnings;
@@ -15,7 +14,7 @@ my $photos = slurp_file("$top/bench/instagram.sql") . q{
 	CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id(), title text);
 	INSERT INTO insta5.photos (title) SELECT 'photo ' || n FROM generate_series(1, 1000) AS n;};
 $node->safe_psql('app', $photos);
-my ($first) = recipe(q{From Instagram's own function});
+my ($first, $move) = recipe(q{From Instagram's own function});
 my $published = value('app', q{SELECT pg_get_functiondef('insta5.next_id'::regproc)});
 
 # Changed functions, which the recipe is not for
@@ -27,34 +26,38 @@ foreach my $change ([ '1314220021721', '1420070400000', 'epoch', '5\|f' ], [ '<<
 	like(value('app', "BEGIN; $changed; $first->{code} ROLLBACK"), qr/^$shown$/, "the first query shows that a function has another $what");
 }
 
-# IDs from a default, by the dozen, and taken before the row is made
 my $sessions = start_sessions('app', <<'EOS', '-c', '8', '-R', '800');
-INSERT INTO insta5.photos (title) VALUES ('');
+INSERT INTO insta5.photos (title) VALUES ('') RETURNING 1 / (id > :last)::int AS growing, id AS last \gset
 INSERT INTO insta5.photos (title) SELECT '' FROM generate_series(1, 12);
-SELECT insta5.next_id() AS id \gset
-INSERT INTO insta5.photos (id) VALUES (:id);
 EOS
-run_examples($node, 'app', recipe(q{From Instagram's own function})) foreach 1 .. 4;
+run_examples($node, 'app', $first);
+# A second table, which the block does not name
+$node->safe_psql('app', 'CREATE TABLE insta5.albums (id bigint PRIMARY KEY DEFAULT insta5.next_id())');
+my (undef, undef, $refusal) = $node->psql('app', $move->{code} =~ s/'300ms'/'10s'/r, on_error_stop => 0);
+like($refusal, qr/default value for column id of table insta5\.albums depends on function/, 'a table that the block leaves out is named');
+is(value('app', q{SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'insta5.photos'::regclass}), 'insta5.next_id()', '... and nothing changes');
+$node->safe_psql('app', 'DROP TABLE insta5.albums');
+run_examples($node, 'app', $move);
 sessions_end_without_error($sessions);
-
 is(value('app', 'SELECT count(DISTINCT snowflake_shard(id)) FROM insta5.photos'), 1, 'IDs of both functions have one shard');
-is(value('app', q{SELECT pg_get_functiondef('insta5.next_id'::regproc)}), $published, q{Instagram's function is back});
+$node->stop;
 
-# The extension in a schema of its own.  A role that owns nothing inserts after each
-# step, because the new function calls next_id() as the role that inserts.
-my ($own_schema) = slurp_file("$top/doc/reference.md") =~ /^    (CREATE SCHEMA .*)$/m or die 'there is no schema';
-$node->safe_psql('postgres', 'CREATE DATABASE beside; CREATE ROLE web LOGIN');
-$node->safe_psql('beside', "$own_schema; $photos" . q{
-	GRANT USAGE ON SCHEMA insta5 TO web;
-	GRANT USAGE ON SEQUENCE insta5.table_id_seq TO web;
-	GRANT SELECT, INSERT ON insta5.photos TO web});
-foreach my $step (recipe(q{From Instagram's own function}))
+# The clock stands still, and the sequence is at the last slot of a tick.
+my $still = server_with_clock('still', '2026-11-21 12:00:00', "snowflake.max_lead = '1h'\n");
+my ($advance) = $move->{code} =~ /^(SELECT snowflake_advance.*\n)/m or die 'the block does not advance the sequence';
+foreach my $case ([ 'whole', $move->{code}, qr/^no error/ ], [ 'control', $move->{code} =~ s/\Q$advance\E//r, qr/^23505 duplicate key/ ])
 {
-	my $code = $step->{code} =~ s/\bpublic\./ids./gr =~ s/(?<![.\w])(?=snowflake_\w+\(|next_id\()/ids./gr;
-	run_examples($node, 'beside', { %$step, code => $code });
-	like(sqlstate_of($node, q{INSERT INTO insta5.photos (title) VALUES ('')}, dbname => 'beside', extra_params => [ '-U', 'web' ]),
-		qr/^no error/, 'a role that owns nothing inserts after this step');
+	my ($database, $block, $expected) = @$case;
+	$still->safe_psql('postgres', "CREATE DATABASE $database");
+	$still->safe_psql($database, slurp_file("$top/bench/instagram.sql") . q{
+		CREATE EXTENSION snowflake;
+		CREATE TABLE insta5.photos (id bigint PRIMARY KEY DEFAULT insta5.next_id());
+		SELECT setval('insta5.table_id_seq', 999);
+		INSERT INTO insta5.photos SELECT FROM generate_series(1, 100)});
+	$still->safe_psql($database, $block);
+	like(sqlstate_of($still, 'INSERT INTO insta5.photos SELECT FROM generate_series(1, 3000)', dbname => $database), $expected,
+		$database eq 'whole' ? 'IDs of both functions differ within one millisecond' : 'control: without snowflake_advance(), they meet');
 }
 
-$node->stop;
+$still->stop;
 done_testing();
