@@ -53,6 +53,8 @@ is(partitions_read(q{EXECUTE since('2026-11-04 12:00Z', '2026-11-05 12:00Z')}, $
 	'logs_20261104 logs_20261105', 'a prepared statement reads the partitions of its times');
 like(plan_of($node, q{EXECUTE since('2026-11-04 12:00Z', '2026-11-05 12:00Z')}, $generic),
 	qr/Subplans Removed: 4/, 'the executor leaves out the others');
+is(scalar(split / /, partitions_read("EXECUTE these('{$id}')", 'SET plan_cache_mode = force_generic_plan;
+		PREPARE these (bigint[]) AS SELECT * FROM logs WHERE id = ANY ($1);')), 6, '... but one with id = ANY($1) reads all of them');
 is(partitions_read("SELECT * FROM logs WHERE id >= snowflake_min_id($midnight) AND id < snowflake_min_id($midnight + interval '1 day')"),
 	$today, 'a query that depends on now() reads the partition of today');
 is(partitions_read(q{SELECT * FROM shown_logs WHERE id >= snowflake_min_id('2026-11-02Z') AND id < snowflake_min_id('2026-11-03Z')},

@@ -3,6 +3,7 @@
 
 use strict;
 use warnings;
+use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
 
@@ -71,6 +72,12 @@ like(plan_of($node, q{SELECT count(*) FROM visits
 cmp_ok(value(q{SELECT pg_relation_size('visits_brin') / 8192}), '<', 10, 'a BRIN index has a few pages');
 is(value(q{SELECT snowflake_min_id('2026-11-01Z', 'twitter'), snowflake_min_id('2026-11-01Z', 'discord')}),
 	'2116681624581046272|1566240355123200000', 'bounds of other layouts');
+
+# A generated column, as the text writes it
+my ($generated) = slurp_file("$top/doc/ranges.md") =~ /`(created_at timestamptz[^`]+STORED)`/ or die 'no generated column';
+is(value("CREATE TABLE generated (id bigint DEFAULT next_id(6), $generated); INSERT INTO generated DEFAULT VALUES;
+		SELECT created_at = snowflake_timestamp(id) FROM generated"),
+	't', 'a generated column has the time of the ID');
 
 # Days are those of UTC in any session, also in one with a day of 25 hours: New
 # York has one on 2026-11-01, the invented zone on 2026-11-18.
