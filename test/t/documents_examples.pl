@@ -1,6 +1,6 @@
 # The examples of the README, the reference, the internals and the guide to
-# layouts do what they show.  That guide draws the built-in layouts as they are, and
-# says when they end.
+# layouts do what they show.  That guide draws the default layout as it is, says when
+# layouts end, and has definitions of other systems' layouts.
 
 use strict;
 use warnings;
@@ -39,8 +39,8 @@ is($node->safe_psql('reference', 'INSERT INTO events DEFAULT VALUES RETURNING sn
 run_examples($node, 'app', blocks('doc/internals.md'));
 run_examples($node, 'postgres', blocks('doc/layouts.md'));
 
-# in one session, too, by somebody who goes on with the role that a block has set
-$node->safe_psql('postgres', 'CREATE DATABASE layouts; DROP OWNED BY event_writer; DROP ROLE event_writer');
+# in one session, too
+$node->safe_psql('postgres', 'CREATE DATABASE layouts');
 $node->safe_psql('layouts', 'CREATE EXTENSION snowflake');
 is($node->psql('layouts', join "\n", map { $_->{code} } grep { $_->{language} eq 'sql' } blocks('doc/layouts.md')), 0,
 	'doc/layouts.md: all examples can be typed into one session');
@@ -54,50 +54,55 @@ while (my ($expression, $result) = splice @examples, 0, 2)
 	is($node->safe_psql('reference', "SELECT $expression"), $result, "doc/reference.md: $expression has the result that is shown");
 }
 
-# --- the drawings of doc/layouts.md ----------------------------------------
+# --- what doc/layouts.md says of layouts ------------------------------------
 
 my $document = slurp_file("$top/doc/layouts.md");
 
-# The numbers of the bits at either end of each field, from the left.  A field of
-# one bit has one number.
-sub ends_of_fields
+# The drawing of the default layout
+my ($positions, $fields) = $document =~ /^```\n( 63 .*)\n(\|.*)\n```/m or die 'there is no drawing';
+my @fields = $fields =~ /([a-z]\w*) (\d+)/g;
+is("@fields", join(' ', $node->safe_psql('app', q{SELECT definition FROM snowflake_layouts() WHERE name = 'instagram'}) =~ /(\w+):(\d+) (?=.*epoch)/g),
+	'doc/layouts.md: the drawing has the fields of the default layout');
+my ($bit, @ends) = (64);
+foreach my $bits (@fields[ 1, 3, 5 ])
 {
-	my @fields = @_;
-	my ($bit, @ends) = (0);
+	push @ends, $bit - 1, $bit -= $bits;
+}
+# All fields but the last fill up to the sign bit.
+$ends[0] = 63;
+is("@ends", join(' ', $positions =~ /\d+/g), 'doc/layouts.md: the drawing has their bits');
 
-	for (my $i = $#fields; $i > 0; $i -= 2)
+my ($choices) = $document =~ /^## Choose a layout\n(.*?)^## /ms;
+my %year = map { /^\*.*?`(\w+)`.*\buntil\s(\d+)/s ? ($1 => $2) : () } split /^- /m, $choices;
+is(join(' ', map { $_, $node->safe_psql('app', "SELECT extract(year FROM expires) FROM snowflake_layouts() WHERE name = '$_'") } sort keys %year),
+	join(' ', map { $_, $year{$_} } qw(instagram javascript)), 'doc/layouts.md: layouts end in the years that are shown');
+
+# IDs from the documents, tests or issues of other systems, and their times
+my %published = (
+	'bwmarrin/snowflake' => [ 1116766490855473152, '2019-04-12 18:14:14.595' ],
+	'MyBatis-Plus' => [ 1561666810058739714, '2022-08-22 10:49:16.541' ],
+	'Hutool' => [ 1278735254782615552, '2020-07-02 17:00:17.149' ],
+	'FlakeId' => [ 1108047973760811023, '2023-05-16 15:07:03.48' ],
+	'TSID' => [ 501438102971408389, '2023-10-15 16:56:00.017' ],
+	'CockroachDB' => [ 235191684988928001, '2017-04-10 17:26:46.21' ],
+	'baidu/uid-generator' => [ 180363646902239241, '2017-01-19 12:15:46' ],
+	'yitter/IdGenerator' => [ 129053495681099, '2021-02-18 18:20:03.114' ],
+	'RobThree/IdGen' => [ 862817670527975424, '2021-07-08 22:09:23.031' ],
+	'TiDB' => [ 443852055297916932, '2023-08-27 18:33:41.687' ],
+	'AT Protocol' => [ 1728652679052295174, '2023-06-30 15:03:01.887007' ]);
+my ($systems) = $document =~ /^## Other systems\n(.*?)^## /ms;
+foreach my $line (map { s/\s+/ /gr } $systems =~ /^- (.*?)(?=^- |\n\n)/gms)
+{
+	my ($layout) = $line =~ /`([^`]+)` ?$/ or die "no layout: $line";
+	foreach my $system (grep { $published{$_} } $line =~ /\[([^]]+)\]/g)
 	{
-		unshift @ends, $bit + $fields[$i] - 1, $bit;
-		$bit += $fields[$i];
+		my ($id, $time) = @{ delete $published{$system} };
+		is($node->safe_psql('app', "SELECT snowflake_timestamp($id, '$layout')"), "$time+00", "doc/layouts.md: an ID of $system has the time of the layout");
 	}
-	unshift @ends, $bit if $bit < 63;
-	unshift @ends, 63 if $bit < 64;
-	return "@ends";
 }
-
-my %end;
-while ($document =~ /^### (\w+)\n(.*?)(?=^#|\z)/gms)
-{
-	my ($name, $section) = ($1, $2);
-	($end{$name}) = $section =~ /\buntil\s(\d+-\d\d-\d\d)/ if $section =~ /^```\n 63 /m;
-}
-my %expires = split /[|\n]/, $node->safe_psql('app', 'SELECT name, expires::date FROM snowflake_layouts() WHERE expires IS NOT NULL');
-is($end{$_}, $expires{$_}, "doc/layouts.md: $_ ends on the day that its section says") foreach sort keys %expires;
-
-# A drawing is a line of positions and a line of fields.
-my %drawing = $document =~ /^### (\w+)\n\n```\n( 63 .*\n\|.*)\n```/gm;
-is(scalar(keys %drawing), 9, 'doc/layouts.md: all layouts of bits are drawn');
-foreach my $name (sort keys %drawing)
-{
-	my ($positions, $fields) = split /\n/, $drawing{$name};
-	my @fields = $fields =~ /([a-z]\w*) (\d+)/g;
-
-	# The definition of trace is its name, because it is not only a list of fields.
-	my $definition = $node->safe_psql('app', "SELECT definition FROM snowflake_layouts() WHERE name = '$name'");
-	is("@fields", join(' ', $definition =~ /(\w+):(\d+) (?=.*epoch)/g), "doc/layouts.md: the drawing of $name has its fields")
-	  if $name ne 'trace';
-	is(join(' ', $positions =~ /\d+/g), ends_of_fields(@fields), "doc/layouts.md: the drawing of $name has its bits");
-}
+is(join(' ', sort keys %published), '', 'doc/layouts.md has the layouts of these systems');
+my ($base32, $id) = $systems =~ /`(snowflake_from_text[^`]+)`\s+is\s+(\d+)/ or die 'no text of a TSID';
+is($node->safe_psql('app', "SELECT $base32"), $id, 'doc/layouts.md: a TSID is read from its text');
 
 $node->stop;
 done_testing();
