@@ -18,7 +18,7 @@
  * Unlike nextval(), this never repeats a returned value after a crash.
  * Comments say where and why it differs from nextval().  Comments that begin
  * with "Step", such as "Step LOCK", give the name that the place has in the
- * model of this file, test/model/generator.pml.
+ * model of this file, lab/generator.pml.
  *
  * Of settings, IDs and shards this file knows only what its messages say.
  *

@@ -3,10 +3,10 @@
  * fuzz.c
  *	  Give the pure functions whatever a fuzzer comes up with.
  *
- * Built by "make fuzz" with the fuzzer and the sanitizers of LLVM, and without
- * a server: "./fuzz -max_total_time=60" runs it.  The first byte of an input
- * says which functions it is for, the rest is theirs.  What is checked here is
- * worked out in another way than the functions do it.
+ * "lab/check fuzz" builds and runs it with the fuzzer and the sanitizers of LLVM,
+ * and without a server.  The first byte of an input says which functions it is for,
+ * the rest is theirs.  What is checked here is worked out in another way than the
+ * functions do it.
  *
  * Copyright (c) 2026, snowflake contributors
  *

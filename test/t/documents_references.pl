@@ -90,7 +90,7 @@ foreach my $file (files('*.md', 'doc/*.md'))
 		my %anchors = defined $heading && -f $target ? anchors($target) : ();
 		push @broken, "$path#" . ($heading // '') if !-e $target || (defined $heading && !$anchors{$heading});
 	}
-	push @broken, grep { !-e "$top/$_" } $text =~ m{`((?:bench|expected|script|sql|src|test)/[\w./-]+)}g;
+	push @broken, grep { !-e "$top/$_" } $text =~ m{`((?:admin|bench|expected|lab|portable|script|specs|sql|src|test)/[\w./-]+)}g;
 	is("@broken", '', "the links and file names in $file lead somewhere");
 }
 
