@@ -28,23 +28,29 @@ END;
 COMMENT ON FUNCTION snowflake_admin_schema() IS
 'for snowflake_admin''s procedures: the schema of snowflake''s functions, quoted';
 
--- Who holds a lock on one of these relations?  This is asked after a command has
--- given up, so that it may name a session that came later, or none.
-CREATE FUNCTION snowflake_admin_blocker(relations regclass[])
+-- Who holds a lock on one of these relations that is at least as strong as "weakest"?
+-- This is asked after a command has given up, so that it may name a session that came
+-- later, or none.
+CREATE FUNCTION snowflake_admin_blocker(relations regclass[], weakest text)
 RETURNS TABLE (pid integer, description text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT l.pid, CASE WHEN l.pid IS NULL THEN format('A prepared transaction (see pg_prepared_xacts) has used %s.', l.relation::regclass)
-		ELSE format('Process %s has used %s in a transaction since %s; its last query begins: %s', l.pid, l.relation::regclass,
-			coalesce(date_trunc('second', a.xact_start)::text, 'an unknown time'), left(coalesce(a.query, 'unknown'), 60)) END
-	FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
+	SELECT l.pid, CASE WHEN l.pid IS NULL
+		THEN format('A prepared transaction (see pg_prepared_xacts) has used %s.', l.relation::regclass)
+		ELSE format('Process %s has used %s in a transaction since %s; its last query begins: %s',
+			l.pid, l.relation::regclass,
+			coalesce(date_trunc('second', a.xact_start)::text, 'an unknown time'),
+			left(coalesce(a.query, 'unknown'), 60)) END
+	FROM (VALUES ('{AccessShareLock,RowShareLock,RowExclusiveLock,ShareUpdateExclusiveLock,ShareLock,'
+		'ShareRowExclusiveLock,ExclusiveLock,AccessExclusiveLock}'::text[])) AS lock (modes),
+		pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
 	WHERE l.relation = ANY (relations) AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 		AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
-	-- Who only reads or writes rows is not in the way of all commands.
-	ORDER BY l.mode IN ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock'), a.xact_start NULLS FIRST LIMIT 1
+		AND array_position(modes, l.mode) >= array_position(modes, weakest)
+	ORDER BY a.xact_start NULLS FIRST LIMIT 1
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_blocker(regclass[]) IS
+COMMENT ON FUNCTION snowflake_admin_blocker(regclass[], text) IS
 'for snowflake_admin''s procedures: the oldest transaction that holds a lock on a relation';
 
 -- Lock tables in the given order, or the other way round, then execute commands.
@@ -63,7 +69,8 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = 0
 AS $$
 DECLARE
 	tables text[] := ARRAY(
-		SELECT r::text FROM unnest(relations) WITH ORDINALITY AS u (r, n) JOIN pg_class ON oid = r
+		SELECT CASE WHEN relkind = 'p' AND mode IS NULL THEN 'ONLY ' ELSE '' END || r::text
+		FROM unnest(relations) WITH ORDINALITY AS u (r, n) JOIN pg_class ON oid = r
 		WHERE relkind IN ('r', 'p', 'v') ORDER BY CASE WHEN backwards THEN -n ELSE n END);
 	deadlock_ms integer := extract(epoch FROM current_setting('deadlock_timeout')::interval) * 1000;
 	wait_ms integer := greatest(10, least(300, deadlock_ms * 9 / 10 / greatest(1, cardinality(relations))));
@@ -110,7 +117,14 @@ AS $$
 DECLARE
 	blocker record;
 	command text;
+	-- The weakest lock that is in the way of the mode, or of the first locks
+	weakest text := CASE WHEN mode = 'ACCESS EXCLUSIVE' OR mode IS NULL AND commands <> '{}' THEN 'AccessShareLock'
+		WHEN mode IN ('SHARE', 'SHARE ROW EXCLUSIVE') THEN 'RowExclusiveLock' ELSE 'ShareUpdateExclusiveLock' END;
 BEGIN
+	IF coalesce(tries, 0) < 1 THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('tries must be at least 1, not %s', coalesce(tries::text, 'null'));
+	END IF;
 	FOREACH command IN ARRAY commands LOOP
 		RAISE NOTICE '%;', command;
 	END LOOP;
@@ -122,7 +136,7 @@ BEGIN
 			PERFORM @extschema@.snowflake_admin_try(commands, relations, mode, try % 2 = 0);
 			RETURN;
 		EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-			SELECT * INTO blocker FROM @extschema@.snowflake_admin_blocker(relations);
+			SELECT * INTO blocker FROM @extschema@.snowflake_admin_blocker(relations, weakest);
 		END;
 		IF try < tries THEN
 			PERFORM pg_sleep(least(0.05 * try * (0.5 + random()), 2));
@@ -131,7 +145,7 @@ BEGIN
 	RAISE lock_not_available USING
 		MESSAGE = format('could not get the locks in %s, and changed nothing in this step',
 			CASE tries WHEN 1 THEN 'one try' ELSE tries || ' tries' END),
-		DETAIL = coalesce(blocker.description, 'No other transaction has used them in this moment.'),
+		DETAIL = coalesce(blocker.description, 'No other transaction is in the way in this moment.'),
 		HINT = CASE WHEN blocker.pid IS NULL THEN 'Call it again, perhaps with more tries.'
 			ELSE format('Call it again when that transaction has ended, or with more tries. SELECT pg_terminate_backend(%s) would end its session.', blocker.pid) END;
 END
@@ -139,6 +153,21 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin_run(text[], regclass[], integer, boolean, text) IS
 'for snowflake_admin''s procedures: show commands, and execute them as soon as all locks are free';
+
+-- Two sessions must not change the same table, and what a command is to be depends on
+-- what the table is then.  Nobody who reads or writes waits for this lock, not even
+-- behind us while we wait.
+CREATE FUNCTION snowflake_admin_lock(target regclass, tries integer, dry_run boolean)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	PERFORM @extschema@.snowflake_admin_run('{}', ARRAY[target], tries, dry_run, NULL);
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin_lock(regclass, integer, boolean) IS
+'for snowflake_admin''s procedures: keep other sessions from changing a table';
 
 -- The message of an error that a COMMIT raises in every function, in the
 -- session's language
@@ -938,22 +967,6 @@ $$;
 COMMENT ON FUNCTION snowflake_admin_require_partitions(regclass) IS
 'for snowflake_admin''s procedures: the key of a partitioned table of the caller''s, or an error';
 
--- Two sessions must not make or drop the same partition.  Nobody who reads or
--- writes waits for this lock, not even behind us while we wait.
-CREATE FUNCTION snowflake_admin_lock_partitions(parent regclass, tries integer, dry_run boolean)
-RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-	PERFORM @extschema@.snowflake_admin_run(
-		ARRAY[format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent)],
-		ARRAY[parent], tries, dry_run, NULL);
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_admin_lock_partitions(regclass, integer, boolean) IS
-'for snowflake_admin''s procedures: keep other sessions from making or dropping partitions';
-
 -- The tables that foreign keys connect with a partitioned table, and that the
 -- caller may lock.  Those to which it refers have a negative place, as they are to
 -- be locked before it, and those that refer to it a positive one.
@@ -1084,7 +1097,7 @@ CREATE FUNCTION snowflake_admin_partition_commands(parent regclass, partition te
 RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT array_remove(ARRAY[
+	SELECT ARRAY[
 		format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING IDENTITY)', partition, parent)
 			|| coalesce(' USING ' || (SELECT quote_ident(amname) FROM pg_am WHERE pg_am.oid = relam), '')
 			|| coalesce(' TABLESPACE ' || (SELECT quote_ident(spcname)
@@ -1093,11 +1106,8 @@ AS $$
 			CASE WHEN relrowsecurity THEN 'ENABLE' ELSE 'DISABLE' END)
 			|| CASE relreplident WHEN 'f' THEN ', REPLICA IDENTITY FULL' WHEN 'n' THEN ', REPLICA IDENTITY NOTHING'
 				ELSE '' END,
-		(SELECT format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE',
-				string_agg('ONLY ' || tab::text, ', ' ORDER BY place, tab))
-			FROM @extschema@.snowflake_admin_related(parent) HAVING count(*) > 0),
 		format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%s) TO (%s)',
-			parent, partition, low, high)], NULL)
+			parent, partition, low, high)]
 	FROM pg_class WHERE oid = parent
 $$;
 
@@ -1149,7 +1159,7 @@ RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-	PERFORM @extschema@.snowflake_admin_lock_partitions(parent, tries, dry_run);
+	PERFORM @extschema@.snowflake_admin_lock(parent, tries, dry_run);
 	IF EXISTS (SELECT FROM @extschema@.snowflake_admin_ranges(parent)
 			WHERE lower_id < high AND upper_id > low) THEN
 		RETURN;
@@ -1158,9 +1168,9 @@ BEGIN
 	PERFORM @extschema@.snowflake_admin_run(
 		@extschema@.snowflake_admin_partition_commands(parent,
 			@extschema@.snowflake_admin_partition_name(parent, low, unit, layout), low, high),
-		ARRAY(SELECT tab FROM @extschema@.snowflake_admin_related(parent) UNION ALL
-			SELECT partition FROM @extschema@.snowflake_admin_ranges(parent) WHERE lower_id IS NULL),
-		tries, dry_run, NULL);
+		ARRAY(SELECT tab FROM @extschema@.snowflake_admin_related(parent) ORDER BY place, tab)
+			|| ARRAY(SELECT partition FROM @extschema@.snowflake_admin_ranges(parent) WHERE lower_id IS NULL),
+		tries, dry_run, 'SHARE ROW EXCLUSIVE');
 END
 $$;
 
@@ -1445,7 +1455,7 @@ BEGIN
 		(clock_timestamp() AT TIME ZONE 'UTC' - older_than) AT TIME ZONE 'UTC', layout);
 	FOR old IN SELECT * FROM @extschema@.snowflake_admin_old(parent, stop) LOOP
 		SET LOCAL search_path = pg_catalog, pg_temp;
-		PERFORM @extschema@.snowflake_admin_lock_partitions(parent, tries, dry_run);
+		PERFORM @extschema@.snowflake_admin_lock(parent, tries, dry_run);
 		-- Another session may have dropped it meanwhile.
 		IF EXISTS (SELECT FROM @extschema@.snowflake_admin_old(parent, stop) AS still
 				WHERE still.partition = old.partition) THEN
@@ -1821,21 +1831,6 @@ $$;
 COMMENT ON FUNCTION snowflake_admin_move_commands(regclass, bigint, boolean, OUT text[], OUT regclass[]) IS
 'for snowflake_move(): the commands that let next_id() make the key of a table, and what they lock';
 
--- Two sessions must not change the default of the same key.  Nobody who reads or
--- writes waits for this lock, not even behind us while we wait.  What a command is
--- to be depends on what the table is then.
-CREATE FUNCTION snowflake_admin_lock_key(target regclass, tries integer, dry_run boolean)
-RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-	PERFORM @extschema@.snowflake_admin_run('{}', ARRAY[target], tries, dry_run, NULL);
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_admin_lock_key(regclass, integer, boolean) IS
-'for snowflake_move(): keep other sessions from changing how the key of a table is made';
-
 -- One transaction: the caller's.  The table is locked before its sequence, as an
 -- INSERT does.  Without row_security, a policy that hid the largest ID is an error.
 CREATE PROCEDURE snowflake_move(
@@ -1849,7 +1844,7 @@ AS $$
 DECLARE
 	plan record;
 BEGIN
-	PERFORM @extschema@.snowflake_admin_lock_key(tab, tries, dry_run);
+	PERFORM @extschema@.snowflake_admin_lock(tab, tries, dry_run);
 	SELECT * INTO plan FROM @extschema@.snowflake_admin_move_commands(tab, shard, own_sequence);
 	IF cardinality(plan.commands) > 0 THEN
 		PERFORM @extschema@.snowflake_admin_run(plan.commands, plan.relations, tries, dry_run);
@@ -1913,7 +1908,13 @@ DECLARE
 	largest text := format('(SELECT max(%I) FROM %s)', key_col, target);
 	schema text := @extschema@.snowflake_admin_schema();
 BEGIN
-	IF NOT dry_run AND layout NOT IN ('trace', 'decimal')
+	-- Without a time, only rows tell the largest ID, and a snapshot of before the lock lacks some.
+	IF layout IN ('trace', 'decimal') AND current_setting('transaction_isolation') <> 'read committed' THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('cannot move the key of table %s back in a transaction that is %s', target,
+				current_setting('transaction_isolation')),
+			HINT = 'Call it in a transaction that is READ COMMITTED.';
+	ELSIF NOT dry_run AND layout NOT IN ('trace', 'decimal')
 		AND NOT @extschema@.snowflake_admin_finds_maximum(target, key_col) THEN
 		EXECUTE 'SELECT ' || largest INTO largest;
 	END IF;
@@ -1976,7 +1977,7 @@ DECLARE
 	key record;
 	commands text[] := '{}';
 BEGIN
-	PERFORM @extschema@.snowflake_admin_lock_key(tab, tries, dry_run);
+	PERFORM @extschema@.snowflake_admin_lock(tab, tries, dry_run);
 	SELECT * INTO key FROM @extschema@.snowflake_admin_key(tab);
 	IF key.made_by <> 'next_id' THEN
 		RAISE NOTICE 'the key of % does not come from next_id()', tab;
@@ -1999,7 +2000,7 @@ COMMENT ON PROCEDURE snowflake_move_back(regclass, boolean, integer) IS
 
 -- Call a procedure for each table of a schema whose key it would change, each in a
 -- transaction of its own.  What stays as it is, is named by a warning.
-CREATE PROCEDURE snowflake_admin_each_table(schema name, to_next_id boolean, command text)
+CREATE PROCEDURE snowflake_admin_each_table(schema name, to_next_id boolean, command text, tries integer)
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -2023,6 +2024,7 @@ BEGIN
 	WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = schema)
 		AND (k.made_by = 'next_id') <> to_next_id;
 	failed := 0;
+	PERFORM @extschema@.snowflake_admin_run('{}', '{}', tries, true);
 	COMMIT;
 	FOREACH target IN ARRAY tables LOOP
 		SET LOCAL search_path = pg_catalog, pg_temp;
@@ -2046,7 +2048,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON PROCEDURE snowflake_admin_each_table(name, boolean, text) IS
+COMMENT ON PROCEDURE snowflake_admin_each_table(name, boolean, text, integer) IS
 'for snowflake_move_schema(): execute a command for each table with a key';
 
 CREATE PROCEDURE snowflake_move_schema(
@@ -2066,7 +2068,7 @@ BEGIN
 		PERFORM @extschema@.snowflake_admin_check_shard(shard, 'instagram');
 	END IF;
 	CALL @extschema@.snowflake_admin_each_table(schema, true,
-		format('CALL @extschema@.snowflake_move(%%L, %L, %L, %L, %L)', shard, own_sequence, dry_run, tries));
+		format('CALL @extschema@.snowflake_move(%%L, %L, %L, %L, %L)', shard, own_sequence, dry_run, tries), tries);
 END
 $$;
 
@@ -2083,7 +2085,7 @@ BEGIN
 	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_move_back_schema()');
 	SET LOCAL search_path = pg_catalog, pg_temp;
 	CALL @extschema@.snowflake_admin_each_table(schema, false,
-		format('CALL @extschema@.snowflake_move_back(%%L, %L, %L)', dry_run, tries));
+		format('CALL @extschema@.snowflake_move_back(%%L, %L, %L)', dry_run, tries), tries);
 END
 $$;
 
@@ -2153,9 +2155,8 @@ AS $$
 		JOIN pg_class AS t ON t.oid = c.rel
 		JOIN pg_index AS i ON i.indrelid = c.rel
 		JOIN pg_class AS r ON r.oid = i.indexrelid
-		LEFT JOIN pg_class AS fresh ON fresh.relname = format('snowflake_widen_%s', i.indexrelid)
-			AND fresh.relnamespace = r.relnamespace
-		LEFT JOIN pg_index AS f ON f.indexrelid = fresh.oid
+		LEFT JOIN (pg_index AS f JOIN pg_class AS fresh ON fresh.oid = f.indexrelid)
+			ON f.indrelid = c.rel AND fresh.relname = format('snowflake_widen_%s', i.indexrelid)
 	WHERE NOT starts_with(r.relname, 'snowflake_widen_')
 		AND (i.indkey::smallint[] && c.nums OR EXISTS (SELECT FROM pg_depend
 			WHERE classid = 'pg_class'::regclass AND objid = i.indexrelid
@@ -2296,6 +2297,10 @@ AS $$
 		'Change the type by ALTER TABLE while the application is stopped.'
 	FROM t WHERE relkind <> 'r' OR reloftype <> 0 OR relpersistence = 't'
 		OR EXISTS (SELECT FROM pg_inherits WHERE rel IN (inhrelid, inhparent))
+	UNION ALL SELECT format('Foreign key "%s" of partitioned table %s refers to it.', name, child),
+		'Drop it first, and add it again afterwards.'
+	FROM @extschema@.snowflake_admin_widen_keys(tab, col) JOIN pg_class ON oid = child
+	WHERE relkind = 'p' AND current_setting('server_version_num')::integer < 180000
 	UNION ALL SELECT format('Table %s is in publication "%s".', rel, p.pubname),
 		'Its subscribers would not get the new column. Take it out of the publication first.'
 	FROM t JOIN pg_publication_tables AS p ON quote_ident(schemaname) = relnamespace::regnamespace::text
@@ -2311,6 +2316,15 @@ AS $$
 	UNION ALL SELECT format('Column %I of table %s is generated.', narrow, w.rel),
 		'Make it an ordinary column first.'
 	FROM w JOIN pg_attribute ON attrelid = rel AND attnum = num WHERE attgenerated <> ''
+	UNION ALL SELECT format('Column %I of table %s has a security label of provider %I.', narrow, rel, provider),
+		'Remove it first, and set it again afterwards.'
+	FROM w JOIN pg_seclabel ON classoid = 'pg_class'::regclass AND objoid = rel AND objsubid = num
+	UNION ALL SELECT format('The sequence of identity column %I of table %s is used by %s.', narrow, rel,
+		@extschema@.snowflake_admin_place(u.class, u.object)),
+		'Give that a sequence of its own first.'
+	FROM w JOIN pg_depend AS d ON refclassid = 'pg_class'::regclass AND refobjid = rel AND refobjsubid = num
+		AND classid = 'pg_class'::regclass AND deptype = 'i'
+	JOIN @extschema@.snowflake_admin_sequence_users() AS u ON u.sequence = d.objid
 	UNION ALL SELECT format('%s depends on column %I of table %s.', upper(left(o.name, 1))
 		|| substr(o.name, 2), narrow, rel),
 		'Drop it first, and create it again afterwards.'
@@ -2326,11 +2340,23 @@ AS $$
 		WHEN 'pg_constraint'::regclass THEN (SELECT contype IN ('c', 'f', 'n', 'p', 'u') FROM pg_constraint
 			WHERE oid = objid)
 		ELSE false END
-	UNION ALL SELECT format('Constraint "%s" of table %s is deferrable, without overlaps, or not enforced.',
-		conname, rel), 'Drop it first.'
-	FROM pg_constraint AS c JOIN w ON conrelid = rel AND num = ANY (conkey)
-	WHERE contype IN ('p', 'u') AND condeferrable OR 'true' = to_jsonb(c) ->> 'conperiod'
-		OR 'false' = to_jsonb(c) ->> 'conenforced'
+	UNION ALL SELECT format('Constraint "%s" of table %s is deferrable, for periods, not enforced, or not valid.',
+		conname, conrelid::regclass), 'Drop it first.'
+	FROM pg_constraint AS c
+		JOIN w ON conrelid = rel AND num = ANY (conkey) OR confrelid = rel AND num = ANY (confkey)
+	WHERE contype IN ('p', 'u') AND condeferrable OR contype = 'n' AND NOT convalidated
+		OR 'true' = to_jsonb(c) ->> 'conperiod' OR 'false' = to_jsonb(c) ->> 'conenforced'
+	UNION ALL SELECT format('"%s" of table %s replaces something that has been dropped.', fresh.name, fresh.rel),
+		'Drop it first, too, or call snowflake_widen() with undo => true.'
+	FROM (
+		SELECT indrelid::regclass, relname FROM pg_index JOIN pg_class ON oid = indexrelid
+		WHERE indrelid IN (SELECT t.rel FROM t)
+		UNION SELECT conrelid, conname FROM pg_constraint
+		WHERE conparentid = 0 AND (conrelid IN (SELECT t.rel FROM t) OR confrelid IN (SELECT t.rel FROM t))
+	) AS fresh (rel, name)
+	WHERE fresh.name ~ '^snowflake_widen_\d{5,}$' AND fresh.name NOT IN (
+		SELECT 'snowflake_widen_' || indexrelid FROM pg_index
+		UNION SELECT 'snowflake_widen_' || oid FROM pg_constraint)
 	UNION ALL SELECT format('Index "%s" is invalid.', name), 'Drop it first, or create it again.'
 	FROM @extschema@.snowflake_admin_widen_indexes(tab, col) JOIN pg_index ON indexrelid = index
 		WHERE NOT indisvalid
@@ -2721,9 +2747,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH w AS (SELECT * FROM @extschema@.snowflake_admin_widen_columns(tab, col) WHERE added)
 	SELECT coalesce(array_agg(command ORDER BY part, command), '{}') FROM (
-		SELECT 1, format('ALTER TABLE %s DROP CONSTRAINT %s', child, fresh)
-			FROM @extschema@.snowflake_admin_widen_keys(tab, col)
-		WHERE fresh_validated IS NOT NULL
+		SELECT DISTINCT 1, format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname)
+		FROM w JOIN pg_constraint ON confrelid = rel AND contype = 'f' AND conparentid = 0
+		WHERE starts_with(conname, 'snowflake_widen_')
 		UNION ALL SELECT 2, format('DROP TRIGGER %I ON %s', trig, rel) FROM w
 		UNION ALL SELECT 3, format('DROP FUNCTION %s()', func) FROM w
 		UNION ALL SELECT 4, format('ALTER TABLE %s DROP %I', rel, wide) FROM w) AS c (part, command)
@@ -3809,7 +3835,7 @@ BEGIN
 			FROM @extschema@.snowflake_admin_partition_steps(tab, unit, at);
 			EXIT;
 		END IF;
-		PERFORM @extschema@.snowflake_admin_lock_partitions(tab, tries, false);
+		PERFORM @extschema@.snowflake_admin_lock(tab, tries, false);
 		SELECT * INTO step FROM @extschema@.snowflake_admin_partition_steps(tab, unit, at) LIMIT 1;
 		EXIT WHEN NOT FOUND;
 		PERFORM set_config('application_name',
@@ -3879,7 +3905,7 @@ BEGIN
 				AND (classid, objid) IN (('pg_attrdef'::regclass, d.oid), ('pg_type'::regclass, t.oid))) AS s
 		WHERE attrelid = tab AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
 			AND i.is_unique AND i.is_first
-			AND coalesce(nullif(t.typbasetype, 0), t.oid) IN ('bigint'::regtype,
+			AND @extschema@.snowflake_admin_base_type(t.oid) IN ('bigint'::regtype,
 				to_regtype(@extschema@.snowflake_admin_schema() || '.snowflake'))) AS found
 	ORDER BY found.calls DESC, found.is_primary DESC, found.attnum LIMIT 1;
 	layout := substring(made_by FROM '''([^'']*)''::[^'']*snowflake_layout');
@@ -4458,7 +4484,7 @@ BEGIN
 	EXECUTE plan.find INTO next_id
 	USING CASE WHEN future THEN greatest(lowest, present) ELSE lowest END, last;
 	IF next_id IS NOT NULL AND idle >= tries THEN
-		SELECT * INTO blocker FROM @extschema@.snowflake_admin_blocker(plan.relations);
+		SELECT * INTO blocker FROM @extschema@.snowflake_admin_blocker(plan.relations, 'RowShareLock');
 		RAISE lock_not_available USING
 			MESSAGE = format('could not renumber all rows of %s in %s tries, such as %s',
 				plan.relations[1], tries, next_id),
@@ -5620,7 +5646,7 @@ AS $$
 	SELECT 'note', format('%s %s', CASE relkind WHEN 'S' THEN 'sequence' ELSE 'table' END, tab), CASE error
 		WHEN '55P03' THEN concat_ws(' ', 'Somebody has locked it, so that not all of it was looked at.',
 			(SELECT regexp_replace(description, '\s+', ' ', 'g')
-				FROM @extschema@.snowflake_admin_blocker(ARRAY[tab])))
+				FROM @extschema@.snowflake_admin_blocker(ARRAY[tab], 'ShareRowExclusiveLock')))
 		ELSE format('It could not be looked at: %s.', said) END,
 		'Call snowflake_check() again later.'
 	FROM pg_class WHERE oid = tab

@@ -60,6 +60,14 @@ my ($status, $output, $error) = run('ALTER TABLE "My Shop".comments ALTER n SET 
 like($error, qr/ERROR:  could not get the locks in 2 tries, and changed nothing in this step\nDETAIL:  Process $pid has used "My Shop"\.\S+ in a transaction since \d{4}-.*; its last query begins: INSERT.*\nHINT:  .*pg_terminate_backend\($pid\)/,
 	'giving up names the process in the way, since when, and its query');
 like((run('ALTER TABLE "My Shop".comments ALTER n SET DEFAULT 1', 1))[2], qr/the locks in one try, and/, 'one try is one try');
+# Who only reads is not in the way of a lock that lets readers read.
+my $reader = $node->background_psql('app');
+$reader->query_safe('BEGIN; SELECT FROM "My Shop".comments');
+$session->query_safe('COMMIT; BEGIN; INSERT INTO "My Shop".comments DEFAULT VALUES');
+my $weaker = q{SELECT snowflake_admin_run('{}', ARRAY['"My Shop".comments']::regclass[], 1, false, 'SHARE')};
+like(($node->psql('app', $weaker))[2], qr/DETAIL:  Process $pid has used "My Shop"\.comments/, 'a session whose lock conflicts is named, and no reader before it');
+$reader->quit;
+fails_with($node, q{SELECT snowflake_admin_run('{}', '{}', 0, true)}, qr/^22023 tries must be at least 1, not 0/, 'no try at all is an error', dbname => 'app');
 $session->query_safe("PREPARE TRANSACTION 'order'");
 like((run('ALTER TABLE "My Shop".comments ALTER n SET DEFAULT 1', 1))[2],
 	qr/DETAIL:  A prepared transaction \(see pg_prepared_xacts\) has used "My Shop"\./, 'giving up names a prepared transaction in the way');

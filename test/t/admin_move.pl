@@ -142,6 +142,15 @@ is(said(q{BEGIN; CALL snowflake_move('photos', 5, own_sequence => true); ROLLBAC
 is(value('app', q{SELECT attidentity FROM pg_attribute WHERE attrelid = 'photos'::regclass AND attname = 'id'}), 'd', '... that is rolled back');
 like(said(q{BEGIN; CALL snowflake_move_schema('public', 5)}), qr/ERROR:  snowflake_move_schema\(\) cannot run inside a transaction block\nHINT/, 'a schema cannot');
 
+# The largest number of a layout without a time is known by rows alone.
+value('app', q{
+	CREATE SEQUENCE decimals_seq; SELECT snowflake_alter_sequence('decimals_seq', 'decimal');
+	CREATE TABLE decimals (id bigint PRIMARY KEY DEFAULT next_id(1, 'decimals_seq', 'decimal'));
+	INSERT INTO decimals DEFAULT VALUES});
+fails_with($node, q{BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT; CALL snowflake_move_back('decimals')},
+	qr/^55000 cannot move the key of table public.decimals back in a transaction that is repeatable read/, 'a key without a time does not move back by an old snapshot', dbname => 'app');
+is(value('app', q{CALL snowflake_move_back('decimals'); INSERT INTO decimals DEFAULT VALUES RETURNING id > (SELECT max(id) FROM decimals)}), 't', '... but by a new one');
+
 # --- 53400: a new sequence and shard in one command -------------------------
 
 value('app', q{SET search_path = "My Shop", public; SELECT setval('tweets_seq', 9007199254736000)});
