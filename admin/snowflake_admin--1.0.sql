@@ -17,6 +17,7 @@
 -- What the procedures share
 --
 
+-- The schema of snowflake's functions, quoted
 CREATE FUNCTION snowflake_admin_schema()
 RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -24,9 +25,6 @@ BEGIN ATOMIC
 	SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace
 	WHERE extname = 'snowflake';
 END;
-
-COMMENT ON FUNCTION snowflake_admin_schema() IS
-'for snowflake_admin''s procedures: the schema of snowflake''s functions, quoted';
 
 -- Who holds a lock on one of these relations that is at least as strong as "weakest"?
 -- This is asked after a command has given up, so that it may name a session that came
@@ -44,14 +42,12 @@ AS $$
 	FROM (VALUES ('{AccessShareLock,RowShareLock,RowExclusiveLock,ShareUpdateExclusiveLock,ShareLock,'
 		'ShareRowExclusiveLock,ExclusiveLock,AccessExclusiveLock}'::text[])) AS lock (modes),
 		pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
-	WHERE l.relation = ANY (relations) AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+	WHERE l.relation = ANY (relations) AND l.database = (SELECT oid FROM pg_database
+		WHERE datname = current_database())
 		AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
 		AND array_position(modes, l.mode) >= array_position(modes, weakest)
 	ORDER BY a.xact_start NULLS FIRST LIMIT 1
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_blocker(regclass[], text) IS
-'for snowflake_admin''s procedures: the oldest transaction that holds a lock on a relation';
 
 -- Lock tables in the given order, or the other way round, then execute commands.
 -- The caller gives parents before the tables that refer to them.
@@ -87,7 +83,8 @@ BEGIN
 			-- Whoever holds the next lock may already wait for this one, so that more
 			-- waiting is in vain.  Mostly be short, but now and then long enough for a
 			-- transaction that needs its time.
-			PERFORM set_config('lock_timeout', greatest(10, wait_ms * (0.1 + 0.9 * random() ^ 3))::integer::text, true);
+			PERFORM set_config('lock_timeout', greatest(10,
+				wait_ms * (0.1 + 0.9 * random() ^ 3))::integer::text, true);
 		END LOOP;
 		PERFORM set_config('lock_timeout', wait_ms::text, true);
 	END IF;
@@ -96,9 +93,6 @@ BEGIN
 	END LOOP;
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_try(text[], regclass[], text, boolean) IS
-'for snowflake_admin''s procedures: lock tables and execute commands, or give up soon';
 
 -- Show commands, and execute them under locks that are tried for again and again,
 -- with growing pauses in which everybody else goes on.  A failed try is a
@@ -118,8 +112,10 @@ DECLARE
 	blocker record;
 	command text;
 	-- The weakest lock that is in the way of the mode, or of the first locks
-	weakest text := CASE WHEN mode = 'ACCESS EXCLUSIVE' OR mode IS NULL AND commands <> '{}' THEN 'AccessShareLock'
-		WHEN mode IN ('SHARE', 'SHARE ROW EXCLUSIVE') THEN 'RowExclusiveLock' ELSE 'ShareUpdateExclusiveLock' END;
+	weakest text := CASE WHEN mode = 'ACCESS EXCLUSIVE' OR mode IS NULL AND commands <> '{}'
+		THEN 'AccessShareLock'
+		WHEN mode IN ('SHARE', 'SHARE ROW EXCLUSIVE') THEN 'RowExclusiveLock'
+			ELSE 'ShareUpdateExclusiveLock' END;
 BEGIN
 	IF coalesce(tries, 0) < 1 THEN
 		RAISE invalid_parameter_value USING
@@ -151,9 +147,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_run(text[], regclass[], integer, boolean, text) IS
-'for snowflake_admin''s procedures: show commands, and execute them as soon as all locks are free';
-
 -- Two sessions must not change the same table, and what a command is to be depends on
 -- what the table is then.  Nobody who reads or writes waits for this lock, not even
 -- behind us while we wait.
@@ -166,8 +159,44 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_lock(regclass, integer, boolean) IS
-'for snowflake_admin''s procedures: keep other sessions from changing a table';
+-- One session at a time does a work on a table.  The lock ends with each transaction, so
+-- that an error leaves nothing behind in a pooled session.  A session that goes on
+-- waits for it.  One that has just been called may get it between two transactions
+-- of another one, so it looks for that one's waiting, and leaves the table to it.
+CREATE FUNCTION snowflake_admin_take_turn(work text, relations oid[], going_on boolean)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	class bigint := hashtext(work) & 2147483647;
+	relation oid;
+	free boolean := true;
+	other record;
+BEGIN
+	FOREACH relation IN ARRAY relations LOOP
+		IF going_on THEN
+			PERFORM pg_advisory_xact_lock(class << 32 | relation::bigint);
+		ELSE
+			free := free AND pg_try_advisory_xact_lock(class << 32 | relation::bigint);
+		END IF;
+	END LOOP;
+	IF going_on THEN
+		RETURN;
+	END IF;
+	PERFORM pg_sleep(CASE WHEN free THEN 0.1 ELSE 0 END);
+	SELECT l.pid, l.objid::regclass AS tab INTO other FROM pg_locks AS l
+	WHERE l.locktype = 'advisory' AND l.classid = class::oid AND l.objid = ANY (relations) AND l.objsubid = 1
+		AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+		AND l.pid <> pg_backend_pid();
+	IF FOUND OR NOT free THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('%s works on table %s in process %s', work, coalesce(other.tab,
+				relations[1]::regclass),
+				coalesce(other.pid::text, 'that has just ended')),
+			HINT = 'Wait for it to end, then call it again to see that nothing is left to do.';
+	END IF;
+END
+$$;
 
 -- The message of an error that a COMMIT raises in every function, in the
 -- session's language
@@ -181,9 +210,6 @@ EXCEPTION WHEN invalid_transaction_termination THEN
 	RETURN SQLERRM;
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_commit_error() IS
-'for snowflake_admin''s procedures: what PostgreSQL says of a COMMIT that cannot be';
 
 -- Raise an error in a transaction block.  COMMIT fails here in any case, because
 -- of the subtransaction, but in a transaction block with another message.
@@ -204,19 +230,63 @@ BEGIN
 END
 $$;
 
-COMMENT ON PROCEDURE snowflake_admin_require_no_transaction(text) IS
-'for snowflake_admin''s procedures: raise an error in a transaction block';
-
--- The options of a column that somebody has set.  Minor releases keep others there.
-CREATE FUNCTION snowflake_admin_attribute_options(options text[])
-RETURNS text
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+-- The commands that grant the privileges of an ACL
+CREATE FUNCTION snowflake_admin_grant_commands(acl aclitem[], columns text, object text)
+RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT string_agg(option, ', ') FROM unnest(options) AS option WHERE option LIKE 'n\_distinct%'
+	SELECT format('GRANT %s%s ON %s TO %s%s', privilege_type, columns, object,
+		CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END, CASE WHEN is_grantable
+			THEN ' WITH GRANT OPTION' END)
+	FROM aclexplode(acl)
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_attribute_options(text[]) IS
-'for snowflake_admin''s procedures: the options of a column that a copy of it needs';
+-- The commands that give a column the statistics target and the options of another one
+-- that somebody has set.  Minor releases keep others among the options.
+CREATE FUNCTION snowflake_admin_column_commands(rel regclass, num smallint, new_tab text, new_col name)
+RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT format('ALTER TABLE %s ALTER %I SET %s', new_tab, new_col, setting)
+	FROM pg_attribute, LATERAL (
+		SELECT 'STATISTICS ' || attstattarget WHERE attstattarget >= 0
+		UNION ALL
+		SELECT format('(%s)', string_agg(option, ', ')) FROM unnest(attoptions) AS option
+		WHERE option LIKE 'n\_distinct%' HAVING count(*) > 0) AS s (setting)
+	WHERE attrelid = rel AND attnum = num
+$$;
+
+-- The commands that give a column an identity like the one that a sequence serves, which
+-- has been renamed.  The new sequence goes on from its value.  MAXVALUE of a narrower
+-- type becomes that of bigint.
+CREATE FUNCTION snowflake_admin_identity_like(sequence oid, renamed text, new_tab text, new_col name,
+	new_sequence text)
+RETURNS TABLE (n integer, command text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH s AS (
+		SELECT pg_sequence.*, attidentity, relacl, obj_description(seqrelid, 'pg_class') AS comment
+		FROM pg_sequence JOIN pg_class AS c ON c.oid = seqrelid
+		JOIN pg_depend ON classid = 'pg_class'::regclass AND objid = seqrelid AND deptype = 'i'
+		JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
+		WHERE seqrelid = sequence
+	)
+	SELECT 1, format('ALTER TABLE %s ALTER %I ADD GENERATED %s AS IDENTITY '
+		'(SEQUENCE NAME %s INCREMENT %s %s %s START %s CACHE %s %s)', new_tab, new_col,
+		CASE attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END, new_sequence, seqincrement,
+		CASE WHEN seqincrement < 0 AND seqmin IN (-32768, -2147483648) THEN 'NO MINVALUE'
+			ELSE 'MINVALUE ' || seqmin END,
+		CASE WHEN seqincrement > 0 AND seqmax IN (32767, 2147483647) THEN 'NO MAXVALUE'
+			ELSE 'MAXVALUE ' || seqmax END,
+		seqstart, seqcache, CASE WHEN seqcycle THEN 'CYCLE' ELSE 'NO CYCLE' END)
+	FROM s
+	UNION ALL SELECT 2, format('SELECT pg_catalog.setval(%L, last_value, is_called) FROM %s', new_sequence,
+		renamed) FROM s
+	UNION ALL SELECT 3, g FROM s, @extschema@.snowflake_admin_grant_commands(relacl, '',
+		'SEQUENCE ' || new_sequence) AS g
+	UNION ALL SELECT 4, format('COMMENT ON SEQUENCE %s IS %L', new_sequence, comment) FROM s
+		WHERE comment IS NOT NULL
+$$;
 
 -- Say how far a long step is, in pg_stat_activity always, and in a NOTICE every
 -- five seconds.  Returns when it last did the latter.
@@ -231,34 +301,31 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	share double precision := least(done::double precision / greatest(total, 1), 1);
-	line text := format('%s: %s of about %s rows, %s %%', step, done, greatest(total, done), floor(100 * share));
+	line text := format('%s: %s of about %s rows, %s %%', step, done, greatest(total, done),
+		floor(100 * share));
 BEGIN
 	PERFORM set_config('application_name', line::name::text, true);	-- shortened without a NOTICE
 	IF clock_timestamp() < reported + interval '5 seconds' THEN
 		RETURN reported;
 	END IF;
 	RAISE NOTICE '%, % left', line, CASE WHEN share > 0
-		THEN date_trunc('second', (clock_timestamp() - begun) * (1 / share - 1))::text ELSE 'unknown time' END;
+		THEN date_trunc('second', (clock_timestamp() - begun) * (1 / share - 1))::text
+			ELSE 'unknown time' END;
 	RETURN clock_timestamp();
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_progress(text, bigint, bigint, timestamptz, timestamptz) IS
-'for snowflake_admin''s procedures: report how far a long step is';
 
 --
 -- What makes IDs
 --
 
+-- The built-in layouts, and the MAXVALUE of their sequences
 CREATE FUNCTION snowflake_admin_layouts()
 RETURNS TABLE (name text, max_value bigint)
 LANGUAGE sql STABLE PARALLEL RESTRICTED
 BEGIN ATOMIC
 	SELECT name, max_value FROM snowflake_layouts();
 END;
-
-COMMENT ON FUNCTION snowflake_admin_layouts() IS
-'for snowflake_admin''s functions: the built-in layouts, and the MAXVALUE of their sequences';
 
 -- What belongs to the two extensions, of which another schema may have a namesake
 CREATE FUNCTION snowflake_admin_members()
@@ -270,9 +337,7 @@ AS $$
 	WHERE extname IN ('snowflake', 'snowflake_admin')
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_members() IS
-'for snowflake_admin''s functions: members of the extensions snowflake and snowflake_admin';
-
+-- The sequence of next_id() without a sequence
 CREATE FUNCTION snowflake_admin_next_id_seq()
 RETURNS regclass
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -280,9 +345,6 @@ AS $$
 	SELECT oid FROM @extschema@.snowflake_admin_members() JOIN pg_class ON oid = object
 	WHERE extension = 'snowflake' AND class = 'pg_class'::regclass AND relname = 'next_id_seq'
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_next_id_seq() IS
-'for snowflake_admin''s functions: the sequence of next_id() without a sequence';
 
 -- The functions that make IDs or set a shard
 CREATE FUNCTION snowflake_admin_makers()
@@ -296,9 +358,6 @@ AS $$
 		('snowflake_set_shard', '{shard}')
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_makers() IS
-'for snowflake_admin''s functions: functions that make IDs or set a shard, and their parameters';
-
 -- The beginning of a call of one of them, as a regular expression
 CREATE FUNCTION snowflake_admin_call_pattern()
 RETURNS text
@@ -306,9 +365,6 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT '\m(?:' || string_agg(name, '|') || ')"?\s*\(' FROM @extschema@.snowflake_admin_makers()
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_call_pattern() IS
-'for snowflake_admin''s functions: regular expression for a call that makes IDs or sets a shard';
 
 -- An object that has code, in words that do not depend on search_path or on the
 -- language of messages
@@ -329,9 +385,6 @@ AS $$
 	FROM pg_identify_object(class, object, 0) AS o
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_place(oid, oid) IS
-'for snowflake_admin''s functions: kind and name of a default, view, rule or function';
-
 -- The text of a literal, whatever it is cast to, or NULL for everything else.  In
 -- a command that is itself in quotation marks, those of the literal are doubled.
 CREATE FUNCTION snowflake_admin_literal(argument text)
@@ -343,9 +396,7 @@ AS $$
 	WHERE bare ~ '^[\s(]*(?:-?\d+|''(?:[^'']|'''')*''|''''[^'']*'''')[\s)]*$'
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_literal(text) IS
-'for snowflake_admin''s functions: the text of a literal in code';
-
+-- The number in a text, or NULL
 CREATE FUNCTION snowflake_admin_integer(literal text)
 RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -353,9 +404,6 @@ AS $$
 	SELECT CASE WHEN literal ~ '^\s*-?\d{1,10}\s*$' THEN
 		CASE WHEN literal::bigint BETWEEN -2147483648 AND 2147483647 THEN literal::integer END END
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_integer(text) IS
-'for snowflake_admin''s functions: the number in a text, or NULL';
 
 -- The calls in code that make IDs or set a shard, with those of their arguments
 -- that matter here.  The code is SQL or any other language, so this looks for names,
@@ -390,8 +438,19 @@ AS $$
 	GROUP BY n, function, call, excerpt
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_calls(text) IS
-'for snowflake_admin''s functions: calls in a piece of code that make IDs or set a shard';
+-- The layout of the IDs that a default makes: the one that it names, or that of its
+-- sequence, or next_id_seq's.  NULL if the sequence serves none that is built in.
+CREATE FUNCTION snowflake_admin_layout_of(expression text, sequence regclass)
+RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT coalesce(
+		(SELECT min(@extschema@.snowflake_admin_literal(layout))
+			FROM @extschema@.snowflake_admin_calls(expression)),
+		CASE WHEN sequence IS NULL THEN 'instagram' ELSE (
+			SELECT name FROM pg_sequence JOIN @extschema@.snowflake_admin_layouts() ON max_value = seqmax
+			WHERE seqrelid = sequence) END)
+$$;
 
 -- What in code sets snowflake.shard, and to which number if that is there.  Where
 -- the setting is only read or reset, nothing is returned.
@@ -406,9 +465,6 @@ AS $$
 		|| 'snowflake\.shard\M)', 'gi') AS m
 	WHERE m[1] IS NULL
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_sets(text) IS
-'for snowflake_admin''s functions: what in a piece of code sets snowflake.shard';
 
 -- Objects whose expression or parsed body calls something that makes IDs
 CREATE FUNCTION snowflake_admin_callers()
@@ -425,9 +481,6 @@ AS $$
 	WHERE extension = 'snowflake'
 	AND (classid, objid) NOT IN (SELECT own.class, own.object FROM members AS own)
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_callers() IS
-'for snowflake_admin''s functions: objects that depend on functions that make IDs or set a shard';
 
 -- The code of functions that could make IDs or set a shard: their settings, the
 -- defaults of their arguments, and their bodies.  A constant in a parsed body is
@@ -453,9 +506,6 @@ AS $$
 	AND p.oid NOT IN (
 		SELECT object FROM @extschema@.snowflake_admin_members() WHERE class = 'pg_proc'::regclass)
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_function_code() IS
-'for snowflake_admin''s functions: code of functions that could make IDs or set a shard';
 
 -- All code of this database that could make IDs or set a shard.  Only what depends
 -- on our functions is turned into text, since that locks the tables of views.  For
@@ -487,9 +537,6 @@ AS $$
 	SELECT 'pg_proc'::regclass, function, code FROM @extschema@.snowflake_admin_function_code()
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_code() IS
-'for snowflake_admin''s functions: defaults, views, rules and functions that could make IDs or set a shard';
-
 -- Settings of snowflake.shard that sessions in this database begin with.  A role
 -- that may not read pg_file_settings sees what its own session began with, which
 -- pg_settings knows only once the library is loaded: any call of "snowflake" does that.
@@ -519,19 +566,21 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_shard_settings() IS
-'for snowflake_admin''s functions: where snowflake.shard is set for this database';
+-- Sequences by the names that code can give them: without a schema, one is known if no
+-- other has its name.
+CREATE FUNCTION snowflake_admin_sequence_names()
+RETURNS TABLE (name text, oid oid)
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT name, min(oid) FROM pg_class, unnest(ARRAY[oid::regclass::text, quote_ident(relname)]) AS name
+	WHERE relkind = 'S' GROUP BY name HAVING count(DISTINCT oid) = 1
+$$;
 
--- A sequence that code names without a schema is known if no other has its name.
 CREATE FUNCTION snowflake_uses()
 RETURNS TABLE (place text, shard integer, sequence regclass, layout text, code text)
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
-	WITH sequences AS (
-		SELECT name, min(oid) AS oid
-		FROM pg_class, unnest(ARRAY[oid::regclass::text, quote_ident(relname)]) AS name
-		WHERE relkind = 'S' GROUP BY name HAVING count(DISTINCT oid) = 1
-	), pieces AS MATERIALIZED (
+	WITH pieces AS MATERIALIZED (
 		SELECT * FROM @extschema@.snowflake_admin_code()
 	), calls AS MATERIALIZED (
 		SELECT class, object, shard, layout, function,
@@ -540,7 +589,8 @@ AS $$
 				WHEN sequence IS NULL THEN (SELECT @extschema@.snowflake_admin_next_id_seq())
 				ELSE s.oid END AS seq
 		FROM pieces CROSS JOIN LATERAL @extschema@.snowflake_admin_calls(code)
-		LEFT JOIN sequences AS s ON s.name = @extschema@.snowflake_admin_literal(sequence)
+		LEFT JOIN @extschema@.snowflake_admin_sequence_names() AS s
+			ON s.name = @extschema@.snowflake_admin_literal(sequence)
 	), places AS (
 		SELECT @extschema@.snowflake_admin_place(class, object) AS place,
 			@extschema@.snowflake_admin_literal(shard) AS shard, seq::regclass AS sequence, CASE
@@ -606,9 +656,6 @@ AS $$
 	FROM fillers LEFT JOIN sequences USING (class, object)
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_filled() IS
-'for snowflake_admin''s functions: columns that next_id() or nextval() fills by a default';
-
 -- All keys but those that a partition or child table has from its parent, as they
 -- move together with it.  Those that have not moved yet have the first numbers.
 CREATE FUNCTION snowflake_admin_keys()
@@ -619,7 +666,8 @@ AS $$
 	WITH found AS (
 		SELECT * FROM @extschema@.snowflake_admin_filled()
 		UNION ALL
-		SELECT attrelid, attnum, 'GENERATED ' || CASE attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END,
+		SELECT attrelid, attnum, 'GENERATED ' || CASE attidentity WHEN 'a' THEN 'ALWAYS'
+			ELSE 'BY DEFAULT' END,
 			objid, NULL
 		FROM pg_attribute JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = attrelid
 			AND refobjsubid = attnum AND classid = 'pg_class'::regclass AND deptype = 'i'
@@ -640,9 +688,6 @@ AS $$
 		AND coalesce(parent.sequence, 0) = coalesce(m.sequence, 0))
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_keys() IS
-'for snowflake_admin''s functions: keys that a sequence, an identity or next_id() makes';
-
 -- The type that a domain is of in the end
 CREATE FUNCTION snowflake_admin_base_type(type oid)
 RETURNS oid
@@ -655,9 +700,6 @@ AS $$
 	)
 	SELECT oid FROM base WHERE of_type = 0
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_base_type(oid) IS
-'for snowflake_admin''s functions: the type under a domain';
 
 -- Which columns are too small for the IDs of the n-th key: its own, those that refer
 -- to it or to one of its partitions, those that refer to such a column, and so on.
@@ -694,9 +736,6 @@ AS $$
 		WHERE inhrelid = s.tab AND parent.attname = s.attname AND parent.n = s.n)
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_too_small(oid[], int2[]) IS
-'for snowflake_admin''s functions: columns that take the numbers of keys and are too small for IDs';
-
 -- What depends on a sequence: the defaults of columns, with the column, and others.
 -- A partition or child table that has its parent's default is not a user of its own.
 CREATE FUNCTION snowflake_admin_sequence_users()
@@ -720,9 +759,6 @@ AS $$
 			AND classid = 'pg_class'::regclass AND deptype = 'i'
 		WHERE inhrelid = u.adrelid AND a.attname = u.attname AND pg_depend.objid = u.seqrelid)
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_sequence_users() IS
-'for snowflake_admin''s functions: defaults, views and functions that depend on a sequence';
 
 -- Functions that name the n-th sequence, or that ask for the last number of the n-th
 -- table.  Their code is searched as a reader would: for whole words, in any case.
@@ -749,9 +785,6 @@ AS $$
 	WHERE body ~ ('(?<!\w)' || regexp_replace(name, '(\W)', '\\\1', 'g') || '(?!\w)')
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_namers(text[], text[]) IS
-'for snowflake_admin''s functions: functions whose text names sequences, or asks for last numbers of tables';
-
 -- The last value of a sequence, or NULL if it has none or the caller may not read it
 CREATE FUNCTION snowflake_admin_last_value(sequence regclass)
 RETURNS bigint
@@ -761,9 +794,6 @@ AS $$
 		AND (relpersistence = 'p' OR NOT pg_is_in_recovery()) THEN pg_sequence_last_value(sequence) END
 	FROM pg_class WHERE oid = sequence
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_last_value(regclass) IS
-'for snowflake_admin''s functions: the last value of a sequence that the role may read';
 
 CREATE FUNCTION snowflake_keys()
 RETURNS TABLE (tab regclass, col name, type regtype, made_by text, sequence regclass, obstacle text)
@@ -817,15 +847,13 @@ COMMENT ON FUNCTION snowflake_keys() IS
 -- UTC: they are counted in timestamps without time zone.
 --
 
+-- The smallest ID of a time
 CREATE FUNCTION snowflake_admin_bound(ts timestamptz, layout snowflake_layout)
 RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC
 	SELECT snowflake_min_id(ts, layout);
 END;
-
-COMMENT ON FUNCTION snowflake_admin_bound(timestamptz, snowflake_layout) IS
-'for snowflake_admin''s procedures: the smallest ID of a time';
 
 -- A bound need not be an ID that anything has made.
 CREATE FUNCTION snowflake_admin_bound_time(id bigint, layout snowflake_layout)
@@ -838,18 +866,13 @@ BEGIN ATOMIC
 		ELSE snowflake_timestamp(greatest(id, 0), layout) END;
 END;
 
-COMMENT ON FUNCTION snowflake_admin_bound_time(bigint, snowflake_layout) IS
-'for snowflake_admin''s procedures: the time of a partition''s bound';
-
+-- Whether a type can hold IDs
 CREATE FUNCTION snowflake_admin_is_id(type oid)
 RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
 	SELECT type IN ('bigint'::regtype, 'snowflake'::regtype);
 END;
-
-COMMENT ON FUNCTION snowflake_admin_is_id(oid) IS
-'for snowflake_admin''s procedures: whether a type can hold IDs';
 
 -- The column by whose ranges a table is partitioned, quoted
 CREATE FUNCTION snowflake_admin_partition_key(parent regclass)
@@ -877,39 +900,28 @@ BEGIN
 					WHERE extname = 'snowflake_admin'));
 	ELSIF strategy <> 'r' OR suits IS NOT TRUE THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('table %s is not partitioned by ranges of one bigint or snowflake column', parent),
+			MESSAGE = format('table %s is not partitioned by ranges of one bigint or snowflake column',
+				parent),
 			DETAIL = format('It is partitioned by %s.', pg_get_partkeydef(parent));
 	END IF;
 	RETURN key;
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_partition_key(regclass) IS
-'for snowflake_admin''s procedures: the column by whose ranges a table is partitioned, or an error';
-
--- The layout of the IDs that the key's default makes: the one that it names, or
--- its sequence's, or that of next_id_seq.
+-- The layout of the IDs that a partitioned table's key gets by default
 CREATE FUNCTION snowflake_admin_key_layout(parent regclass)
 RETURNS snowflake_layout
-LANGUAGE sql STABLE PARALLEL SAFE
-BEGIN ATOMIC
-	SELECT coalesce(
-		(SELECT substring(pg_get_expr(adbin, adrelid)
-				FROM '''([^'']*)''::("([^"]|"")*"\.|\w+\.)?snowflake_layout\)')
-			FROM pg_partitioned_table JOIN pg_attrdef ON adrelid = partrelid AND adnum = partattrs[0]
-			WHERE partrelid = parent),
-		(SELECT min(name)
-			FROM pg_partitioned_table JOIN pg_attrdef ON adrelid = partrelid AND adnum = partattrs[0]
-			JOIN pg_depend ON classid = 'pg_attrdef'::regclass AND objid = pg_attrdef.oid
-				AND refclassid = 'pg_class'::regclass
-			JOIN pg_sequence ON seqrelid = refobjid
-			JOIN snowflake_layouts() ON max_value = seqmax
-			WHERE partrelid = parent),
-		'instagram')::snowflake_layout;
-END;
-
-COMMENT ON FUNCTION snowflake_admin_key_layout(regclass) IS
-'for snowflake_admin''s procedures: the layout of the IDs that a partitioned table''s key gets by default';
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	RETURN coalesce((
+		SELECT min(@extschema@.snowflake_admin_layout_of(pg_get_expr(adbin, adrelid), seqrelid))
+		FROM pg_partitioned_table JOIN pg_attrdef AS d ON adrelid = partrelid AND adnum = partattrs[0]
+		LEFT JOIN (pg_depend JOIN pg_sequence ON seqrelid = refobjid)
+			ON classid = 'pg_attrdef'::regclass AND objid = d.oid AND refclassid = 'pg_class'::regclass
+		WHERE partrelid = parent), 'instagram');
+END
+$$;
 
 -- All partitions.  Both bounds of the DEFAULT partition are NULL.  One that is
 -- pending detach is none any more, but still occupies its range.
@@ -924,9 +936,6 @@ AS $$
 	FROM pg_inherits JOIN pg_class ON oid = inhrelid, pg_get_expr(relpartbound, oid) AS bound
 	WHERE inhparent = parent
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_ranges(regclass) IS
-'for snowflake_admin''s procedures: the partitions of a table with their bounds';
 
 CREATE FUNCTION snowflake_partitions(parent regclass, layout snowflake_layout DEFAULT NULL)
 RETURNS TABLE (partition regclass, since timestamptz, until timestamptz)
@@ -964,9 +973,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_require_partitions(regclass) IS
-'for snowflake_admin''s procedures: the key of a partitioned table of the caller''s, or an error';
-
 -- The tables that foreign keys connect with a partitioned table, and that the
 -- caller may lock.  Those to which it refers have a negative place, as they are to
 -- be locked before it, and those that refer to it a positive one.
@@ -982,9 +988,6 @@ AS $$
 	GROUP BY other
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_related(regclass) IS
-'for snowflake_admin''s procedures: the tables at the other ends of foreign keys, in the order in which to lock them';
-
 --
 -- Making partitions
 --
@@ -997,13 +1000,11 @@ AS $$
 	SELECT coalesce(
 		(SELECT CASE WHEN span <= '1 hour' THEN 'hour' WHEN span <= '24 hours' THEN 'day'
 				WHEN span <= '7 days' THEN 'week' WHEN span <= '31 days' THEN 'month' ELSE 'year' END
-			FROM @extschema@.snowflake_partitions(parent, layout), LATERAL (SELECT until - since) AS length (span)
+			FROM @extschema@.snowflake_partitions(parent, layout),
+				LATERAL (SELECT until - since) AS length (span)
 			WHERE isfinite(since) AND isfinite(until) ORDER BY since DESC LIMIT 1),
 		'day')
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_unit(regclass, snowflake_layout) IS
-'for snowflake_admin''s procedures: the unit of time of a table''s newest partition';
 
 -- Until when there should be partitions: for the time ahead, and for the unit after
 -- the present one.  IDs may be ahead of the clock by max_lead.  It can be set to a
@@ -1028,12 +1029,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_until(interval, text) IS
-'for snowflake_admin''s procedures: the time up to which a table should have partitions';
-
 -- The ranges without a partition, from the end of the newest one that has begun.
 -- The first may begin at any ID, and each ends with its unit.
-CREATE FUNCTION snowflake_admin_missing(parent regclass, unit text, until timestamptz, layout snowflake_layout)
+CREATE FUNCTION snowflake_admin_missing(parent regclass, unit text, until timestamptz,
+	layout snowflake_layout)
 RETURNS TABLE (low bigint, high bigint)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -1063,12 +1062,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_missing(regclass, text, timestamptz, snowflake_layout) IS
-'for snowflake_admin''s procedures: the ranges for which a table has no partition yet';
-
 -- A free name that says the time at which a partition begins, as short as the unit
 -- allows.  The table's name is shortened where both do not fit.
-CREATE FUNCTION snowflake_admin_partition_name(parent regclass, low bigint, unit text, layout snowflake_layout)
+CREATE FUNCTION snowflake_admin_partition_name(parent regclass, low bigint, unit text,
+	layout snowflake_layout)
 RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -1086,9 +1083,6 @@ AS $$
 	ORDER BY nr LIMIT 1
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_partition_name(regclass, bigint, text, snowflake_layout) IS
-'for snowflake_admin''s procedures: a free name for a partition';
-
 -- CREATE TABLE ... PARTITION OF would lock out everybody.  ATTACH PARTITION does
 -- not, but with foreign keys it locks the other tables against writers.  A role
 -- with privileges on the partition itself must not see there what the table's
@@ -1104,15 +1098,13 @@ AS $$
 				FROM pg_tablespace WHERE pg_tablespace.oid = reltablespace), ''),
 		format('ALTER TABLE %s OWNER TO %s, %s ROW LEVEL SECURITY', partition, relowner::regrole,
 			CASE WHEN relrowsecurity THEN 'ENABLE' ELSE 'DISABLE' END)
-			|| CASE relreplident WHEN 'f' THEN ', REPLICA IDENTITY FULL' WHEN 'n' THEN ', REPLICA IDENTITY NOTHING'
+			|| CASE relreplident WHEN 'f' THEN ', REPLICA IDENTITY FULL' WHEN 'n'
+				THEN ', REPLICA IDENTITY NOTHING'
 				ELSE '' END,
 		format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%s) TO (%s)',
 			parent, partition, low, high)]
 	FROM pg_class WHERE oid = parent
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_partition_commands(regclass, text, bigint, bigint) IS
-'for snowflake_admin''s procedures: the commands that make a partition';
 
 -- ATTACH PARTITION scans the DEFAULT partition while nobody else can use it, and
 -- fails if that has rows of the range.  Such a row is found here by the key's index.
@@ -1142,9 +1134,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_require_free_range(regclass, text, bigint, bigint) IS
-'for snowflake_admin''s procedures: raise an error if the DEFAULT partition has rows of a range';
-
 -- Make one partition, or nothing if another session has just made it.
 CREATE FUNCTION snowflake_admin_make_partition(
 	parent regclass,
@@ -1158,6 +1147,8 @@ CREATE FUNCTION snowflake_admin_make_partition(
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+	commands text[];
 BEGIN
 	PERFORM @extschema@.snowflake_admin_lock(parent, tries, dry_run);
 	IF EXISTS (SELECT FROM @extschema@.snowflake_admin_ranges(parent)
@@ -1165,17 +1156,15 @@ BEGIN
 		RETURN;
 	END IF;
 	PERFORM @extschema@.snowflake_admin_require_free_range(parent, key, low, high);
-	PERFORM @extschema@.snowflake_admin_run(
-		@extschema@.snowflake_admin_partition_commands(parent,
-			@extschema@.snowflake_admin_partition_name(parent, low, unit, layout), low, high),
+	commands := @extschema@.snowflake_admin_partition_commands(parent,
+		@extschema@.snowflake_admin_partition_name(parent, low, unit, layout), low, high);
+	PERFORM @extschema@.snowflake_admin_run(commands[1:2], ARRAY[parent], tries, dry_run, NULL);
+	PERFORM @extschema@.snowflake_admin_run(commands[3:],
 		ARRAY(SELECT tab FROM @extschema@.snowflake_admin_related(parent) ORDER BY place, tab)
 			|| ARRAY(SELECT partition FROM @extschema@.snowflake_admin_ranges(parent) WHERE lower_id IS NULL),
 		tries, dry_run, 'SHARE ROW EXCLUSIVE');
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_make_partition(regclass, text, bigint, bigint, text, snowflake_layout, integer, boolean) IS
-'for snowflake_admin''s procedures: make a partition for a range of IDs';
 
 -- A partition is created and attached in one transaction, so a call that is
 -- interrupted leaves no table behind.
@@ -1220,7 +1209,8 @@ BEGIN
 END
 $$;
 
-COMMENT ON PROCEDURE snowflake_make_partitions(regclass, interval, text, snowflake_layout, boolean, integer) IS
+COMMENT ON PROCEDURE snowflake_make_partitions(regclass, interval, text, snowflake_layout, boolean,
+	integer) IS
 'make the partitions that a table lacks, from its last one on, up to a time ahead of now';
 
 --
@@ -1239,9 +1229,6 @@ AS $$
 	ORDER BY upper_id
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_old(regclass, bigint) IS
-'for snowflake_admin''s procedures: the partitions of which all IDs are below a bound';
-
 -- DETACH PARTITION looks for rows that refer to the partition by a join, and
 -- meanwhile everybody is locked out.  So this looks first, by an index if there is
 -- one, without a lock.  Keys of several columns and those of the table to itself are
@@ -1259,7 +1246,8 @@ BEGIN
 		FROM pg_constraint JOIN pg_attribute ON attrelid = conrelid AND attnum = conkey[1],
 			@extschema@.snowflake_admin_ranges(parent)
 		WHERE contype = 'f' AND confrelid = parent AND conparentid = 0 AND conrelid <> confrelid
-			AND cardinality(conkey) = 1 AND partition = old AND has_column_privilege(conrelid, attnum, 'SELECT')
+			AND cardinality(conkey) = 1 AND partition = old AND has_column_privilege(conrelid, attnum,
+				'SELECT')
 	LOOP
 		EXECUTE format('SELECT min(%1$s) FROM %2$s WHERE %1$s >= %3$L::bigint AND %1$s < %4$L::bigint',
 			referring.col, referring.tab, referring.lower_id, referring.upper_id) INTO found_id;
@@ -1270,9 +1258,6 @@ BEGIN
 	END LOOP;
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_require_unreferenced(regclass, regclass) IS
-'for snowflake_admin''s procedures: raise an error if rows of other tables refer to a partition';
 
 -- DETACH PARTITION ... CONCURRENTLY cannot be run here.  Without it, everybody is
 -- locked out until the transaction ends, which is soon: the partition's rows are
@@ -1308,9 +1293,6 @@ EXCEPTION WHEN foreign_key_violation THEN
 		HINT = 'Delete those rows of the other table first, and call this procedure again.';
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_drop_partition(regclass, regclass, boolean, integer, boolean) IS
-'for snowflake_admin''s procedures: detach and drop a partition';
 
 -- Delete rows of a partition, and commit after each slice, so that no lock is held
 -- for long and standbys keep up.  The rows are deleted through the table, for its
@@ -1361,9 +1343,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON PROCEDURE snowflake_admin_delete_slices(regclass, regclass, text, bigint, bigint, text) IS
-'for snowflake_admin''s procedures: delete the rows of a range of IDs, with a commit after each slice';
-
+-- How many rows the planner expects
 CREATE FUNCTION snowflake_admin_estimate(query text)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -1375,9 +1355,6 @@ BEGIN
 	RETURN plan -> 0 -> 'Plan' ->> 'Plan Rows';
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_estimate(text) IS
-'for snowflake_admin''s procedures: how many rows the planner expects';
 
 -- The oldest partition may be a table that was there before: it has no lower bound,
 -- and ends with the time at which it became a partition.  Until it can be dropped
@@ -1422,9 +1399,6 @@ BEGIN
 	END IF;
 END
 $$;
-
-COMMENT ON PROCEDURE snowflake_admin_delete_old_rows(regclass, text, bigint, snowflake_layout, text, boolean) IS
-'for snowflake_admin''s procedures: delete old rows of the partition that has no lower bound';
 
 CREATE PROCEDURE snowflake_drop_partitions(
 	parent regclass,
@@ -1475,6 +1449,7 @@ COMMENT ON PROCEDURE snowflake_drop_partitions(regclass, interval, snowflake_lay
 -- Moving keys to next_id(), and back
 --
 
+-- The shard of the setting, or next_id()'s error that it is not set
 CREATE FUNCTION snowflake_admin_own_shard()
 RETURNS bigint
 LANGUAGE sql STABLE
@@ -1482,19 +1457,13 @@ BEGIN ATOMIC
 	SELECT snowflake_shard();
 END;
 
-COMMENT ON FUNCTION snowflake_admin_own_shard() IS
-'for snowflake_move(): the shard of the setting, or next_id()''s error that it is not set';
-
 -- The layout is a text, because its type may be in another schema than we are.
-CREATE FUNCTION snowflake_admin_check_shard(shard bigint, layout text)
+CREATE FUNCTION snowflake_admin_require_shard(shard bigint, layout text)
 RETURNS bigint
 LANGUAGE sql STABLE
 BEGIN ATOMIC
 	SELECT snowflake_shard(snowflake_id(now(), shard, 1, layout::snowflake_layout), layout::snowflake_layout);
 END;
-
-COMMENT ON FUNCTION snowflake_admin_check_shard(bigint, text) IS
-'for snowflake_move(): the shard, or next_id()''s error that it is out of range';
 
 -- The key of a table is what snowflake_keys() lists of its primary key, or, if that
 -- has nothing of the kind, of its other columns.
@@ -1509,14 +1478,11 @@ AS $$
 	LEFT JOIN pg_index AS i ON i.indrelid = k.tab AND i.indisprimary AND a.attnum = ANY (i.indkey)
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_main_keys() IS
-'for snowflake_move(): all keys, and whether they are the key of their table';
-
 -- The key of a table, an obstacle if it has any, and the parts of its default if that
 -- is next_id().
 CREATE FUNCTION snowflake_admin_key(target regclass)
 RETURNS TABLE (col name, type regtype, made_by text, sequence regclass, obstacle text,
-	shard text, layout text, is_plain boolean)
+	shard text, named_layout text, layout text, is_plain boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -1532,7 +1498,8 @@ BEGIN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s has no key that a sequence, an identity or next_id() makes', target),
 			HINT = coalesce((
-				SELECT format('Its key may be that of its parent. Call this for %s instead.', inhparent::regclass)
+				SELECT format('Its key may be that of its parent. Call this for %s instead.',
+					inhparent::regclass)
 				FROM pg_inherits WHERE inhrelid = target ORDER BY inhseqno LIMIT 1),
 				'SELECT * FROM snowflake_keys() lists the keys of this database.');
 	ELSIF key.columns > 1 THEN
@@ -1543,6 +1510,8 @@ BEGIN
 	END IF;
 	RETURN QUERY SELECT key.col, key.type, key.made_by, key.sequence, key.obstacle,
 			c.shard, @extschema@.snowflake_admin_literal(c.layout),
+			coalesce(@extschema@.snowflake_admin_layout_of(expression,
+				CASE WHEN key.made_by = 'next_id' THEN key.sequence END), 'instagram'),
 			c.call = regexp_replace(expression, '^(\w+|"([^"]|"")+")\.', '')
 		FROM (SELECT (SELECT pg_get_expr(adbin, adrelid)
 			FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
@@ -1552,9 +1521,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_key(regclass) IS
-'for snowflake_move(): the key of a table, or an error if there is none';
-
+-- An error that says why a key cannot move, and what has to happen first
 CREATE FUNCTION snowflake_admin_require_no_obstacle(target regclass, col name, obstacle text)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -1586,21 +1553,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_require_no_obstacle(regclass, name, text) IS
-'for snowflake_move(): an error that says why a key cannot move, and what has to happen first';
-
-CREATE FUNCTION snowflake_admin_layout_of(named text, sequence regclass)
-RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT coalesce(named, (SELECT name
-		FROM pg_sequence JOIN @extschema@.snowflake_admin_layouts() AS l ON l.max_value = seqmax
-		WHERE seqrelid = sequence), 'instagram')
-$$;
-
-COMMENT ON FUNCTION snowflake_admin_layout_of(text, regclass) IS
-'for snowflake_move(): the layout that a default names, or that its sequence serves';
-
 -- A table, its partitions and the tables that inherit from it
 CREATE FUNCTION snowflake_admin_family(target regclass)
 RETURNS SETOF oid
@@ -1613,9 +1565,6 @@ AS $$
 	)
 	SELECT oid FROM family
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_family(regclass) IS
-'for snowflake_move(): a table, its partitions and the tables that inherit from it';
 
 -- Can the largest value of a column be found while everybody is locked out?  In each
 -- table that is not small an index must begin with it.
@@ -1631,9 +1580,6 @@ AS $$
 			WHERE indrelid = member AND indkey[0] = attnum AND indisvalid AND indpred IS NULL
 			AND relam = (SELECT oid FROM pg_am WHERE amname = 'btree')))
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_finds_maximum(regclass, name) IS
-'for snowflake_move(): whether the largest value of a column is found without a scan';
 
 -- Let everybody take values of a sequence who may insert into a table, into a member
 -- of its family, or into a view of these.  A default is computed with the rights of
@@ -1667,9 +1613,6 @@ AS $$
 			ELSE NOT has_sequence_privilege(grantee, to_regclass(sequence)::oid, 'USAGE, UPDATE') END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_grants(regclass, text, boolean) IS
-'for snowflake_move(): commands that let those who insert into a table use a sequence';
-
 -- A qualified name for a new sequence of a column, of as many characters of both
 -- names as fit into 63 bytes
 CREATE FUNCTION snowflake_admin_new_sequence(target regclass, col name)
@@ -1686,9 +1629,6 @@ AS $$
 	WHERE pg_class.oid = target AND to_regclass(format('%I.%I', nspname, fitting.name)) IS NULL
 	ORDER BY n LIMIT 1
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_new_sequence(regclass, name) IS
-'for snowflake_move(): a name that no relation has';
 
 -- Commands that make a sequence ready for IDs of a layout: a new one, or that of a
 -- former serial.  This one may have whole IDs as its numbers if the key was moved
@@ -1734,9 +1674,6 @@ AS $$
 	WHERE oid = target
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_sequence_commands(regclass, name, text, boolean, text, regclass) IS
-'for snowflake_move(): commands that make a sequence ready for IDs';
-
 -- Is a sequence in the defaults of other columns than this one?
 CREATE FUNCTION snowflake_admin_is_shared(sequence regclass, target regclass, col name)
 RETURNS boolean
@@ -1748,9 +1685,6 @@ AS $$
 		WHERE u.sequence = is_shared.sequence AND (u.tab, a.attname) <> (target, is_shared.col))
 	FROM (VALUES (sequence, col)) AS is_shared (sequence, col)
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_is_shared(regclass, regclass, name) IS
-'for snowflake_move(): whether a sequence makes other columns, too';
 
 -- The commands of a move, or none if next_id() already makes the key in this way.
 -- Which sequence?  With own_sequence, a key of next_id() keeps the one that it has
@@ -1767,7 +1701,6 @@ DECLARE
 	next_id_seq regclass := @extschema@.snowflake_admin_next_id_seq();
 	setting text := current_setting('snowflake.shard', true);
 	key record;
-	layout text;
 	number text := shard;
 	sequence text;
 	is_moved boolean;
@@ -1781,11 +1714,10 @@ BEGIN
 	is_moved := key.made_by = 'next_id';
 	commands := '{}';
 	relations := ARRAY[target] || CASE WHEN key.sequence <> next_id_seq THEN key.sequence END;
-	layout := @extschema@.snowflake_admin_layout_of(key.layout, CASE WHEN is_moved THEN key.sequence END);
 	IF number IS NULL THEN
 		setting := @extschema@.snowflake_admin_own_shard();
-	ELSIF layout NOT IN ('trace', 'decimal') THEN
-		PERFORM @extschema@.snowflake_admin_check_shard(shard, layout);
+	ELSIF key.layout NOT IN ('trace', 'decimal') THEN
+		PERFORM @extschema@.snowflake_admin_require_shard(shard, key.layout);
 	END IF;
 	key.shard := coalesce(@extschema@.snowflake_admin_literal(key.shard),
 		CASE WHEN key.shard !~ '\msnowflake_shard\(\)$' THEN 'computed' END);
@@ -1793,7 +1725,7 @@ BEGIN
 	same_shard := coalesce(key.shard, setting) IS NOT DISTINCT FROM coalesce(number, setting);
 
 	IF is_moved THEN
-		is_new := own_sequence AND NOT (same_shard AND layout IN ('trace', 'decimal'))
+		is_new := own_sequence AND NOT (same_shard AND key.layout IN ('trace', 'decimal'))
 			AND (NOT same_text OR @extschema@.snowflake_admin_is_shared(key.sequence, target, key.col));
 		sequence := CASE WHEN is_new THEN @extschema@.snowflake_admin_new_sequence(target, key.col)
 			WHEN key.sequence <> next_id_seq THEN key.sequence::text END;
@@ -1819,17 +1751,17 @@ BEGIN
 	END IF;
 	IF is_new OR sequence IS NOT NULL AND NOT is_moved THEN
 		commands := commands || @extschema@.snowflake_admin_sequence_commands(target,
-			CASE WHEN NOT is_moved THEN key.col END, sequence, is_new, layout,
+			CASE WHEN NOT is_moved THEN key.col END, sequence, is_new, key.layout,
 			CASE WHEN is_moved AND (same_shard OR key.shard = 'computed') THEN key.sequence END);
 	END IF;
-	commands := commands || format('ALTER TABLE %s ALTER %I SET DEFAULT %snext_id(%s)', target, key.col, maker,
-		concat_ws(', ', coalesce(number, CASE WHEN sequence IS NOT NULL THEN maker || 'snowflake_shard()' END),
-			quote_literal(sequence), CASE WHEN sequence IS NOT NULL THEN quote_literal(key.layout) END));
+	commands := commands || format('ALTER TABLE %s ALTER %I SET DEFAULT %snext_id(%s)', target, key.col,
+		maker,
+		concat_ws(', ', coalesce(number, CASE WHEN sequence IS NOT NULL
+			THEN maker || 'snowflake_shard()' END),
+			quote_literal(sequence), CASE WHEN sequence IS NOT NULL
+				THEN quote_literal(key.named_layout) END));
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_move_commands(regclass, bigint, boolean, OUT text[], OUT regclass[]) IS
-'for snowflake_move(): the commands that let next_id() make the key of a table, and what they lock';
 
 -- One transaction: the caller's.  The table is locked before its sequence, as an
 -- INSERT does.  Without row_security, a policy that hid the largest ID is an error.
@@ -1872,9 +1804,7 @@ AS $$
 		AND NOT EXISTS (SELECT FROM @extschema@.snowflake_admin_namers(ARRAY[s.relname::text], '{}')))
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_is_needless(regclass, name, regclass) IS
-'for snowflake_move_back(): whether nothing needs a sequence any more';
-
+-- The unused sequence of a former serial
 CREATE FUNCTION snowflake_admin_serial_sequence(target regclass, key_col name)
 RETURNS regclass
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -1887,9 +1817,6 @@ AS $$
 		AND @extschema@.snowflake_admin_is_needless(target, key_col, objid::regclass)
 	LIMIT 1
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_serial_sequence(regclass, name) IS
-'for snowflake_move_back(): the unused sequence of a former serial';
 
 -- The number beyond which an identity begins: all IDs of the table, and those that the
 -- sequence has made for rows that are not there.  Where no index finds the table's
@@ -1925,9 +1852,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_last_id(regclass, name, text, regclass, boolean) IS
-'for snowflake_move_back(): an expression that no ID of the table is above';
-
+-- Commands that give a column an identity
 CREATE FUNCTION snowflake_admin_identity_commands(
 	target regclass,
 	key_col name,
@@ -1964,9 +1889,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_identity_commands(regclass, name, text, regclass, boolean) IS
-'for snowflake_move_back(): commands that give a column an identity';
-
 CREATE PROCEDURE snowflake_move_back(
 	tab regclass,
 	dry_run boolean DEFAULT false,
@@ -1988,9 +1910,10 @@ BEGIN
 		commands := ARRAY[format('ALTER TABLE %s ALTER %I TYPE bigint', tab, key.col)];
 	END IF;
 	commands := commands || @extschema@.snowflake_admin_identity_commands(tab, key.col,
-		@extschema@.snowflake_admin_layout_of(key.layout, key.sequence), key.sequence, dry_run);
+		key.layout, key.sequence, dry_run);
 	PERFORM @extschema@.snowflake_admin_run(commands,
-		ARRAY[tab] || CASE WHEN key.sequence <> @extschema@.snowflake_admin_next_id_seq() THEN key.sequence END,
+		ARRAY[tab] || CASE WHEN key.sequence <> @extschema@.snowflake_admin_next_id_seq()
+			THEN key.sequence END,
 		tries, dry_run);
 END
 $$;
@@ -2048,9 +1971,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON PROCEDURE snowflake_admin_each_table(name, boolean, text, integer) IS
-'for snowflake_move_schema(): execute a command for each table with a key';
-
 CREATE PROCEDURE snowflake_move_schema(
 	schema name,
 	shard bigint DEFAULT NULL,
@@ -2065,10 +1985,11 @@ BEGIN
 	IF shard IS NULL THEN
 		PERFORM @extschema@.snowflake_admin_own_shard();
 	ELSE
-		PERFORM @extschema@.snowflake_admin_check_shard(shard, 'instagram');
+		PERFORM @extschema@.snowflake_admin_require_shard(shard, 'instagram');
 	END IF;
 	CALL @extschema@.snowflake_admin_each_table(schema, true,
-		format('CALL @extschema@.snowflake_move(%%L, %L, %L, %L, %L)', shard, own_sequence, dry_run, tries), tries);
+		format('CALL @extschema@.snowflake_move(%%L, %L, %L, %L, %L)', shard, own_sequence, dry_run, tries),
+			tries);
 END
 $$;
 
@@ -2102,6 +2023,7 @@ COMMENT ON PROCEDURE snowflake_move_back_schema(name, boolean, integer) IS
 -- a call goes on where another one ended.
 --
 
+-- A column and all that refer to it; parents have smaller places
 CREATE FUNCTION snowflake_admin_widen_chain(tab regclass, col name)
 RETURNS TABLE (rel regclass, num smallint, place integer)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -2116,9 +2038,6 @@ AS $$
 	) CYCLE rel, num SET again USING path
 	SELECT rel, num, max(cardinality(path)) FROM chain WHERE NOT again GROUP BY rel, num
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_widen_chain(regclass, name) IS
-'for snowflake_widen(): a column and all that refer to it; parents have smaller places';
 
 -- A column that a former call has added is complete: its trigger came with it.
 CREATE FUNCTION snowflake_admin_widen_columns(tab regclass, col name)
@@ -2138,9 +2057,7 @@ AS $$
 	WHERE a.atttypid IN ('smallint'::regtype, 'integer'::regtype)
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_widen_columns(regclass, name) IS
-'for snowflake_widen(): the columns that are too small, and the names of what replaces them';
-
+-- The indexes that contain a column, and those that replace them
 CREATE FUNCTION snowflake_admin_widen_indexes(tab regclass, col name)
 RETURNS TABLE (rel regclass, index oid, name name, is_unique boolean, tail text, fresh text, fresh_oid oid,
 	fresh_valid boolean)
@@ -2163,9 +2080,6 @@ AS $$
 				AND refclassid = 'pg_class'::regclass
 				AND refobjid = c.rel AND refobjsubid = ANY (c.nums)))
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_widen_indexes(regclass, name) IS
-'for snowflake_widen(): the indexes that contain a column, and those that replace them';
 
 -- Foreign keys consist of columns only, so they are composed anew.
 CREATE FUNCTION snowflake_admin_widen_keys(tab regclass, col name)
@@ -2205,9 +2119,6 @@ AS $$
 		AND EXISTS (SELECT FROM w WHERE rel = c.conrelid AND num = ANY (c.conkey) OR rel = c.confrelid
 			AND num = ANY (c.confkey))
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_widen_keys(regclass, name) IS
-'for snowflake_widen(): the foreign keys that contain a column, and those that replace them';
 
 -- How indexes and CHECK constraints read with the new columns, PostgreSQL itself
 -- must say, because they may have expressions.  An empty copy of the table has
@@ -2261,9 +2172,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_widen_rehearse(regclass, name) IS
-'for snowflake_widen(): definitions of indexes and CHECK constraints with the new columns';
-
 -- Would filling a column fire a trigger of the application?  One that is ENABLE
 -- REPLICA or ALWAYS is meant to.
 CREATE FUNCTION snowflake_admin_widen_fires(rel regclass)
@@ -2274,8 +2182,15 @@ AS $$
 		WHERE tgrelid = rel AND NOT tgisinternal AND tgenabled = 'O' AND tgtype & 16 <> 0)
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_widen_fires(regclass) IS
-'for snowflake_widen(): whether an UPDATE fires triggers';
+-- Keep other sessions from the same work until the transaction ends.
+CREATE FUNCTION snowflake_admin_widen_begin(tab regclass, col name, going_on boolean)
+RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT @extschema@.snowflake_admin_take_turn('snowflake_widen()',
+		ARRAY(SELECT DISTINCT rel::oid FROM @extschema@.snowflake_admin_widen_chain(tab, col) ORDER BY 1),
+			going_on)
+$$;
 
 -- The first thing that cannot be carried over.  Whatever depends on a column and
 -- is of no kind that is carried would be lost with it, or keep it from being
@@ -2316,7 +2231,8 @@ AS $$
 	UNION ALL SELECT format('Column %I of table %s is generated.', narrow, w.rel),
 		'Make it an ordinary column first.'
 	FROM w JOIN pg_attribute ON attrelid = rel AND attnum = num WHERE attgenerated <> ''
-	UNION ALL SELECT format('Column %I of table %s has a security label of provider %I.', narrow, rel, provider),
+	UNION ALL SELECT format('Column %I of table %s has a security label of provider %I.', narrow, rel,
+		provider),
 		'Remove it first, and set it again afterwards.'
 	FROM w JOIN pg_seclabel ON classoid = 'pg_class'::regclass AND objoid = rel AND objsubid = num
 	UNION ALL SELECT format('The sequence of identity column %I of table %s is used by %s.', narrow, rel,
@@ -2340,13 +2256,15 @@ AS $$
 		WHEN 'pg_constraint'::regclass THEN (SELECT contype IN ('c', 'f', 'n', 'p', 'u') FROM pg_constraint
 			WHERE oid = objid)
 		ELSE false END
-	UNION ALL SELECT format('Constraint "%s" of table %s is deferrable, for periods, not enforced, or not valid.',
+	UNION ALL SELECT
+		format('Constraint "%s" of table %s is deferrable, for periods, not enforced, or not valid.',
 		conname, conrelid::regclass), 'Drop it first.'
 	FROM pg_constraint AS c
 		JOIN w ON conrelid = rel AND num = ANY (conkey) OR confrelid = rel AND num = ANY (confkey)
 	WHERE contype IN ('p', 'u') AND condeferrable OR contype = 'n' AND NOT convalidated
 		OR 'true' = to_jsonb(c) ->> 'conperiod' OR 'false' = to_jsonb(c) ->> 'conenforced'
-	UNION ALL SELECT format('"%s" of table %s replaces something that has been dropped.', fresh.name, fresh.rel),
+	UNION ALL SELECT format('"%s" of table %s replaces something that has been dropped.', fresh.name,
+		fresh.rel),
 		'Drop it first, too, or call snowflake_widen() with undo => true.'
 	FROM (
 		SELECT indrelid::regclass, relname FROM pg_index JOIN pg_class ON oid = indexrelid
@@ -2373,52 +2291,7 @@ AS $$
 	LIMIT 1
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_widen_obstacle(regclass, name) IS
-'for snowflake_widen(): what cannot be carried to the new columns';
-
--- One session at a time works on a table.  The lock ends with each transaction, so
--- that an error leaves nothing behind in a pooled session.  A session that goes on
--- waits for it.  One that has just been called may get it between two transactions
--- of another one, so it looks for that one's waiting, and leaves the table to it.
-CREATE FUNCTION snowflake_admin_widen_begin(tab regclass, col name, going_on boolean)
-RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	class bigint := hashtext('snowflake_widen') & 2147483647;
-	rels oid[] := ARRAY(SELECT DISTINCT rel::oid
-		FROM @extschema@.snowflake_admin_widen_chain(tab, col) ORDER BY 1);
-	rel oid;
-	free boolean := true;
-	other record;
-BEGIN
-	FOREACH rel IN ARRAY rels LOOP
-		IF going_on THEN
-			PERFORM pg_advisory_xact_lock(class << 32 | rel::bigint);
-		ELSE
-			free := free AND pg_try_advisory_xact_lock(class << 32 | rel::bigint);
-		END IF;
-	END LOOP;
-	IF going_on THEN
-		RETURN;
-	END IF;
-	PERFORM pg_sleep(CASE WHEN free THEN 0.1 ELSE 0 END);
-	SELECT l.pid, l.objid::regclass AS rel INTO other FROM pg_locks AS l
-	WHERE l.locktype = 'advisory' AND l.classid = class::oid AND l.objid = ANY (rels) AND l.objsubid = 1
-		AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-			AND l.pid <> pg_backend_pid();
-	IF FOUND OR NOT free THEN
-		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('table %s is being widened by process %s', coalesce(other.rel, tab),
-				coalesce(other.pid::text, 'that has just ended')),
-			HINT = 'Wait for it to end, then call it again to see that nothing is left to do.';
-	END IF;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_admin_widen_begin(regclass, name, boolean) IS
-'for snowflake_widen(): keep other sessions from the same work until the transaction ends';
-
+-- Raise an error if something cannot be carried over
 CREATE FUNCTION snowflake_admin_widen_check(tab regclass, col name)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -2452,9 +2325,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_widen_check(regclass, name) IS
-'for snowflake_widen(): raise an error if something cannot be carried over';
-
 -- Steps 1 and 2: add columns, each with its trigger, and fill them.  The trigger
 -- fires always, also in a session that replays changes of another server.
 CREATE FUNCTION snowflake_admin_widen_add(tab regclass, col name)
@@ -2478,9 +2348,6 @@ AS $$
 	FROM w WHERE NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = rel AND conname = wide)
 	GROUP BY rel, place ORDER BY place, rel)
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_widen_add(regclass, name) IS
-'for snowflake_widen(): the steps that add and fill columns';
 
 -- Step 3: a CHECK that both columns agree, whose validation is the proof for all
 -- rows, and those of the table.
@@ -2513,9 +2380,6 @@ AS $$
 	FROM todo WHERE validated AND NOT coalesce(convalidated, false) GROUP BY rel, place ORDER BY place, rel)
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_widen_checks(regclass, name) IS
-'for snowflake_widen(): the steps that add and validate CHECK constraints';
-
 -- Step 4: indexes.  Only the caller can create one CONCURRENTLY.  That of a small
 -- table is created here, while writers wait for some tenths of a second.
 CREATE FUNCTION snowflake_admin_widen_build(tab regclass, col name)
@@ -2542,9 +2406,6 @@ AS $$
 	WHERE fresh_valid IS NOT TRUE ORDER BY small DESC, rel, index
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_widen_build(regclass, name) IS
-'for snowflake_widen(): the steps that create indexes';
-
 -- Step 5: foreign keys, in which the parents' new columns need their indexes.
 CREATE FUNCTION snowflake_admin_widen_refer(tab regclass, col name)
 RETURNS TABLE (kind text, commands text[], relations regclass[], mode text)
@@ -2560,38 +2421,6 @@ AS $$
 	FROM k WHERE validated AND NOT coalesce(fresh_validated, false) ORDER BY place, con)
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_widen_refer(regclass, name) IS
-'for snowflake_widen(): the steps that add and validate foreign keys';
-
--- Everything that a sequence knows but its name.  MAXVALUE of a narrower type
--- becomes that of bigint.
-CREATE FUNCTION snowflake_admin_widen_options(sequence regclass)
-RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT format('INCREMENT %s %s %s START %s CACHE %s %s', seqincrement,
-		CASE WHEN seqincrement < 0 AND seqmin IN (-32768, -2147483648) THEN 'NO MINVALUE' ELSE 'MINVALUE ' || seqmin END,
-		CASE WHEN seqincrement > 0 AND seqmax IN (32767, 2147483647) THEN 'NO MAXVALUE' ELSE 'MAXVALUE ' || seqmax END,
-		seqstart, seqcache, CASE WHEN seqcycle THEN 'CYCLE' ELSE 'NO CYCLE' END)
-	FROM pg_sequence WHERE seqrelid = sequence
-$$;
-
-COMMENT ON FUNCTION snowflake_admin_widen_options(regclass) IS
-'for snowflake_widen(): the options of a sequence as bigint';
-
-CREATE FUNCTION snowflake_admin_widen_grants(acl aclitem[], columns text, object text)
-RETURNS SETOF text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT format('GRANT %s%s ON %s TO %s%s', privilege_type, columns, object,
-		CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END, CASE WHEN is_grantable
-			THEN ' WITH GRANT OPTION' END)
-	FROM aclexplode(acl)
-$$;
-
-COMMENT ON FUNCTION snowflake_admin_widen_grants(aclitem[], text, text) IS
-'for snowflake_widen(): the commands that grant the privileges of an ACL';
-
 -- What the new columns get before the old ones go: NOT NULL, which the validated
 -- CHECK proves without a scan, defaults and sequences.  The sequence of an
 -- identity column cannot change its column, so that a new one takes its place.
@@ -2603,7 +2432,7 @@ AS $$
 		JOIN pg_attribute ON attrelid = rel AND attnum = num),
 	s AS (SELECT w.*, objid::regclass AS seq,
 		format('%s.%I', relnamespace::regnamespace, relname) AS seq_name,
-			format('snowflake_widen_%s', objid) AS away, relnamespace::regnamespace AS schema, deptype, relacl
+			format('snowflake_widen_%s', objid) AS away, relnamespace::regnamespace AS schema, deptype
 		FROM w JOIN pg_depend ON classid = 'pg_class'::regclass AND refclassid = classid AND refobjid = rel
 			AND refobjsubid = num
 			JOIN pg_class ON pg_class.oid = objid AND relkind = 'S')
@@ -2624,32 +2453,15 @@ AS $$
 		pg_get_expr(adbin, adrelid))
 	FROM w JOIN pg_attrdef ON adrelid = rel AND adnum = num
 	UNION ALL SELECT 24, format('ALTER SEQUENCE %s RENAME TO %s', seq, away) FROM s WHERE deptype = 'i'
-	UNION ALL SELECT 25, format('ALTER TABLE %s ALTER %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %s %s)',
-		rel, wide,
-		CASE attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END, seq_name,
-			@extschema@.snowflake_admin_widen_options(seq))
-	FROM s WHERE deptype = 'i'
-	UNION ALL SELECT 26, format('SELECT pg_catalog.setval(%L, last_value, is_called) FROM %s.%s', seq_name,
-		schema, away)
-	FROM s WHERE deptype = 'i'
-	UNION ALL SELECT 27, g FROM s,
-		@extschema@.snowflake_admin_widen_grants(relacl, '', 'SEQUENCE ' || seq_name) AS g WHERE deptype = 'i'
-	UNION ALL SELECT 27, format('COMMENT ON SEQUENCE %s IS %L', seq_name, obj_description(seq, 'pg_class'))
-		FROM s
-	WHERE deptype = 'i' AND obj_description(seq, 'pg_class') IS NOT NULL
-	UNION ALL SELECT 28, g FROM w,
-		@extschema@.snowflake_admin_widen_grants(attacl, format(' (%I)', wide), rel::text) AS g
+	UNION ALL SELECT 24 + n, i.command FROM s,
+		@extschema@.snowflake_admin_identity_like(seq, format('%s.%s', schema, away), rel::text, wide,
+			seq_name) AS i
+	UNION ALL SELECT 29, g FROM w,
+		@extschema@.snowflake_admin_grant_commands(attacl, format(' (%I)', wide), rel::text) AS g
 	UNION ALL SELECT 29, format('COMMENT ON COLUMN %s.%I IS %L', rel, wide, col_description(rel, num)) FROM w
 	WHERE col_description(rel, num) IS NOT NULL
-	UNION ALL SELECT 29, format('ALTER TABLE %s ALTER %I SET STATISTICS %s', rel, wide, attstattarget) FROM w
-		WHERE attstattarget >= 0
-	UNION ALL SELECT 29, format('ALTER TABLE %s ALTER %I SET (%s)', rel, wide,
-		options) FROM w, @extschema@.snowflake_admin_attribute_options(attoptions) AS options
-	WHERE options IS NOT NULL
+	UNION ALL SELECT 29, c FROM w, @extschema@.snowflake_admin_column_commands(rel, num, rel::text, wide) AS c
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_widen_swap_values(regclass, name) IS
-'for snowflake_widen(): the commands that give the new columns what the old ones have';
 
 -- The indexes and constraints of the old columns go with them, so that those of
 -- the new ones can then get their names.
@@ -2692,9 +2504,6 @@ AS $$
 		WHERE obj_description(con, 'pg_constraint') IS NOT NULL
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_widen_swap_names(regclass, name) IS
-'for snowflake_widen(): the commands that drop the old columns and name the new ones';
-
 -- All tables, those that a foreign key refers to first
 CREATE FUNCTION snowflake_admin_widen_tables(tab regclass, col name)
 RETURNS regclass[]
@@ -2707,9 +2516,6 @@ AS $$
 			UNION ALL SELECT child, place FROM @extschema@.snowflake_admin_widen_keys(tab, col)) AS t
 				GROUP BY rel) AS t
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_widen_tables(regclass, name) IS
-'for snowflake_widen(): the tables to lock, parents first';
 
 -- What is still to do.  The last step swaps all columns in one transaction.
 -- Without statistics of the new columns, queries would be planned badly after it.
@@ -2737,9 +2543,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_widen_steps(regclass, name) IS
-'for snowflake_widen(): the steps that are left';
-
 -- Until the swap, all can be taken back.
 CREATE FUNCTION snowflake_admin_widen_undo(tab regclass, col name)
 RETURNS text[]
@@ -2754,9 +2557,6 @@ AS $$
 		UNION ALL SELECT 3, format('DROP FUNCTION %s()', func) FROM w
 		UNION ALL SELECT 4, format('ALTER TABLE %s DROP %I', rel, wide) FROM w) AS c (part, command)
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_widen_undo(regclass, name) IS
-'for snowflake_widen(): the commands that take all steps before the swap back';
 
 -- Fill new columns of a table's old rows, 16 pages at a time.  Nobody is waited
 -- for: rows that somebody has locked are left to the next round.
@@ -2777,9 +2577,6 @@ BEGIN
 	RETURN filled;
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_widen_batch(regclass, text, text, bigint) IS
-'for snowflake_widen(): fill the new columns of some pages';
 
 -- The pause gives vacuum and standbys time to keep up.  It is made at the
 -- beginning of a transaction, which holds no lock on rows yet.
@@ -2831,9 +2628,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON PROCEDURE snowflake_admin_widen_fill(regclass, name, regclass, interval) IS
-'for snowflake_widen(): fill the new columns of a table';
-
 CREATE FUNCTION snowflake_widen_indexes(tab regclass, col name)
 RETURNS TABLE (command text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -2844,24 +2638,6 @@ $$;
 
 COMMENT ON FUNCTION snowflake_widen_indexes(regclass, name) IS
 'commands that create the indexes for which snowflake_widen() waits';
-
--- The indexes of large tables are the one thing that the caller has to do.
-CREATE FUNCTION snowflake_admin_widen_wait(tab regclass, col name)
-RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-	RAISE object_not_in_prerequisite_state USING
-		MESSAGE = 'the new columns need indexes, which a procedure cannot create concurrently',
-		DETAIL = (SELECT string_agg(command || ';', E'\n')
-			FROM @extschema@.snowflake_widen_indexes(tab, col)),
-		HINT = format('Execute these commands, in psql by SELECT * FROM %s(%L, %L) \gexec, '
-			'then call snowflake_widen() again.', '@extschema@.snowflake_widen_indexes', tab, col);
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_admin_widen_wait(regclass, name) IS
-'for snowflake_widen(): ask for indexes';
 
 CREATE PROCEDURE snowflake_widen(
 	tab regclass,
@@ -2897,7 +2673,13 @@ BEGIN
 			RAISE NOTICE 'column % of table %, and all that refer to it, are bigint', quote_ident(col), tab;
 			EXIT;
 		ELSIF step.kind = 'concurrently' THEN
-			PERFORM @extschema@.snowflake_admin_widen_wait(tab, col);
+			-- The indexes of large tables are the one thing that the caller has to do.
+			RAISE object_not_in_prerequisite_state USING
+				MESSAGE = 'the new columns need indexes, which a procedure cannot create concurrently',
+				DETAIL = (SELECT string_agg(command || ';', E'\n')
+					FROM @extschema@.snowflake_widen_indexes(tab, col)),
+				HINT = format('Execute these commands, in psql by SELECT * FROM %s(%L, %L) \gexec, '
+					'then call snowflake_widen() again.', '@extschema@.snowflake_widen_indexes', tab, col);
 		ELSIF step.kind IN ('fill', 'analyze') THEN
 			IF step.kind = 'fill' THEN
 				RAISE NOTICE '%;', step.commands[1];
@@ -2914,7 +2696,8 @@ BEGIN
 			IF step.kind = 'analyze' THEN
 				PERFORM @extschema@.snowflake_admin_run('{}'::text[],
 					@extschema@.snowflake_admin_widen_tables(tab, col), tries, false, NULL);
-				IF (SELECT kind FROM @extschema@.snowflake_admin_widen_steps(tab, col) LIMIT 1) <> 'analyze' THEN
+				IF (SELECT kind FROM @extschema@.snowflake_admin_widen_steps(tab, col) LIMIT 1) <> 'analyze'
+					THEN
 					COMMIT;
 					CONTINUE;
 				END IF;
@@ -2955,19 +2738,6 @@ AS $$
 	WHERE conrelid = target AND contype = 'c' AND conname ~ '^snowflake_partition_before_\d{10,19}$'
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_partition_check(regclass) IS
-'for snowflake_partition(): the constraint that says which IDs a table may have';
-
-CREATE FUNCTION snowflake_admin_last_time(sequence regclass, layout snowflake_layout)
-RETURNS timestamptz
-LANGUAGE sql VOLATILE
-BEGIN ATOMIC
-	SELECT max(last_timestamp) FROM snowflake_sequences(sequence, layout);
-END;
-
-COMMENT ON FUNCTION snowflake_admin_last_time(regclass, snowflake_layout) IS
-'for snowflake_partition(): the time of the last ID of a sequence';
-
 -- Names that end with _old, for the table, its indexes and the sequences of its
 -- identities.  The new table's get the present ones.
 CREATE FUNCTION snowflake_admin_partition_names(target regclass)
@@ -2991,9 +2761,6 @@ AS $$
 				AND octet_length(t.fitting) + octet_length(n.relname) - octet_length(t.relname) <= 63
 			THEN t.fitting || substr(n.relname, length(t.relname) + 1) ELSE n.fitting END) AS old (name)
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_partition_names(regclass) IS
-'for snowflake_partition(): what a table and its indexes are called, and will be';
 
 --
 -- What keeps a table from becoming a partition
@@ -3027,10 +2794,8 @@ AS $$
 		ELSE true END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_partition_dependents(regclass) IS
-'for snowflake_partition(): what would stay with the old table';
-
-CREATE FUNCTION snowflake_admin_partition_table_obstacles(target regclass, col name)
+-- Why a table cannot become a partition
+CREATE FUNCTION snowflake_admin_partition_obstacles(target regclass, col name)
 RETURNS TABLE (obstacle text, hint text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -3072,7 +2837,8 @@ AS $$
 	UNION ALL
 	SELECT format('%s %s does not contain column %I',
 		CASE WHEN indisexclusion THEN 'index of exclusion constraint' ELSE 'unique index' END,
-		indexrelid::regclass, col), 'PostgreSQL would have to look for equal values in all partitions. Drop the index or its constraint if the '
+		indexrelid::regclass, col),
+			'PostgreSQL would have to look for equal values in all partitions. Drop the index or its constraint if the '
 		'application does not need this check. Otherwise do not partition the table.'
 	FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attname = col
 	WHERE indrelid = target AND indisvalid AND (indisunique OR indisexclusion)
@@ -3082,20 +2848,12 @@ AS $$
 		'Make it a trigger FOR EACH STATEMENT first.'
 	FROM pg_trigger WHERE tgrelid = target AND tgtype & 1 <> 0
 		AND (tgoldtable IS NOT NULL OR tgnewtable IS NOT NULL)
-$$;
-
-COMMENT ON FUNCTION snowflake_admin_partition_table_obstacles(regclass, name) IS
-'for snowflake_partition(): why a table cannot become a partition by its own definition';
-
-CREATE FUNCTION snowflake_admin_partition_obstacles(target regclass, col name)
-RETURNS TABLE (obstacle text, hint text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT * FROM @extschema@.snowflake_admin_partition_table_obstacles(target, col)
 	UNION ALL
-	SELECT place || CASE WHEN place LIKE 'rule %' THEN ' would stay with the old table' ELSE ' depends on it' END,
+	SELECT place || CASE WHEN place LIKE 'rule %' THEN ' would stay with the old table'
+		ELSE ' depends on it' END,
 		CASE WHEN place LIKE 'rule %' THEN 'Replace it by a trigger first.'
-			WHEN place LIKE 'table %' THEN 'ALTER TABLE ... NO INHERIT, or drop its column of that type, first.'
+			WHEN place LIKE 'table %'
+				THEN 'ALTER TABLE ... NO INHERIT, or drop its column of that type, first.'
 			ELSE 'Save its definition, drop it, call snowflake_partition() again, and create it again after that.' END
 	FROM @extschema@.snowflake_admin_partition_dependents(target), LATERAL (
 		SELECT @extschema@.snowflake_admin_place(class, object)) AS p (place)
@@ -3133,9 +2891,6 @@ AS $$
 	WHERE prrelid = target AND to_jsonb(r) ->> 'prexcept' = 'true'
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_partition_obstacles(regclass, name) IS
-'for snowflake_partition(): why a table cannot become a partition';
-
 -- What the caller does not own, but would have to
 CREATE FUNCTION snowflake_admin_partition_foreign(target regclass)
 RETURNS TABLE (message text)
@@ -3153,9 +2908,6 @@ AS $$
 	SELECT format('must have privilege REFERENCES on table %s', confrelid::regclass) FROM pg_constraint
 	WHERE contype = 'f' AND conrelid = target AND NOT has_any_column_privilege(confrelid, 'REFERENCES')
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_partition_foreign(regclass) IS
-'for snowflake_partition(): which privileges the caller lacks';
 
 -- Create the new table under the old one's later name, and roll it back, so that
 -- whatever PostgreSQL refuses is refused before anything has been done.
@@ -3191,9 +2943,6 @@ WHEN OTHERS THEN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_partition_rehearse(regclass, name) IS
-'for snowflake_partition(): try whether the new table can be created';
-
 -- Raise an error if the table cannot become a partition.
 CREATE FUNCTION snowflake_admin_partition_require(target regclass, col name)
 RETURNS void
@@ -3219,13 +2968,11 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_partition_require(regclass, name) IS
-'for snowflake_partition(): raise an error that names what keeps a table from becoming a partition';
-
 --
 -- What the new table gets
 --
 
+-- The command that creates the new table
 CREATE FUNCTION snowflake_admin_partition_new(target regclass, col name, source text, new text)
 RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -3238,9 +2985,6 @@ AS $$
 	LEFT JOIN pg_tablespace AS s ON s.oid = reltablespace
 	WHERE t.oid = target
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_partition_new(regclass, name, text, text) IS
-'for snowflake_partition(): the command that creates the new table';
 
 -- Each index is created without partitions and gets the old table's as its first
 -- one, so that names stay and no index can be built on the old table.
@@ -3266,9 +3010,6 @@ AS $$
 	WHERE indrelid = target ORDER BY indexrelid
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_partition_indexes(regclass, boolean) IS
-'for snowflake_partition(): the commands that create the new table''s indexes, and attach the old ones';
-
 -- The creator's default privileges, which the old table need not have, are removed
 -- again.
 CREATE FUNCTION snowflake_admin_partition_privileges(target regclass)
@@ -3289,11 +3030,12 @@ AS $$
 			UNION ALL SELECT relowner WHERE relacl IS NOT NULL) AS g
 		WHERE oid = target)
 	UNION ALL
-	SELECT command FROM pg_class, @extschema@.snowflake_admin_widen_grants(relacl, '', target::text) AS command
+	SELECT command FROM pg_class, @extschema@.snowflake_admin_grant_commands(relacl, '',
+		target::text) AS command
 	WHERE oid = target
 	UNION ALL
 	SELECT command FROM pg_attribute,
-		@extschema@.snowflake_admin_widen_grants(attacl, format(' (%I)', attname), target::text) AS command
+		@extschema@.snowflake_admin_grant_commands(attacl, format(' (%I)', attname), target::text) AS command
 	WHERE attrelid = target AND NOT attisdropped
 	UNION ALL
 	SELECT format('CREATE POLICY %I ON %s AS %s FOR %s TO %s%s%s', polname, target,
@@ -3306,9 +3048,6 @@ AS $$
 		' WITH CHECK (' || pg_get_expr(polwithcheck, polrelid) || ')')
 	FROM pg_policy WHERE polrelid = target
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_partition_privileges(regclass) IS
-'for snowflake_partition(): the commands that set the new table''s owner, privileges and policies';
 
 -- An identity gets a new sequence, which goes on from the old one's value, because
 -- nobody can give a sequence to another identity.
@@ -3324,32 +3063,19 @@ AS $$
 		SELECT format('ALTER SEQUENCE %s OWNED BY %s.%I', s.oid::regclass, target, attname)
 			WHERE d.deptype = 'a'
 		UNION ALL
-		SELECT c FROM unnest(ARRAY[
-			format('ALTER TABLE %s ALTER %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %s %s)', target,
-				attname,
-				CASE attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END, n.qualified,
-				@extschema@.snowflake_admin_widen_options(s.oid)),
-			format('SELECT setval(%L, last_value, is_called) FROM %s', n.qualified, n.old_qualified),
-			format('ALTER TABLE %s ALTER %I DROP IDENTITY', old, attname),
-			format('COMMENT ON SEQUENCE %s IS %L', n.qualified, obj_description(s.oid, 'pg_class'))]) AS c
-		WHERE d.deptype = 'i' AND c NOT LIKE 'COMMENT % IS NULL'
-		UNION ALL
-		SELECT c FROM @extschema@.snowflake_admin_widen_grants(s.relacl, '', 'SEQUENCE ' || n.qualified) AS c
+		SELECT i.command FROM @extschema@.snowflake_admin_identity_like(s.oid, n.old_qualified,
+			target::text, attname, n.qualified) AS i
 			WHERE d.deptype = 'i'
+		UNION ALL
+		SELECT format('ALTER TABLE %s ALTER %I DROP IDENTITY', old, attname) WHERE d.deptype = 'i'
 	) AS of_sequence (command)
 	WHERE d.classid = 'pg_class'::regclass AND d.refclassid = d.classid AND d.refobjid = target
 		AND d.deptype IN ('a', 'i')
 	UNION ALL
-	SELECT format('ALTER TABLE %s ALTER %I SET STATISTICS %s', target, attname, attstattarget)
-	FROM pg_attribute WHERE attrelid = target AND attnum > 0 AND NOT attisdropped AND attstattarget >= 0
-	UNION ALL
-	SELECT format('ALTER TABLE %s ALTER %I SET (%s)', target, attname, options)
-	FROM pg_attribute, @extschema@.snowflake_admin_attribute_options(attoptions) AS options
-	WHERE attrelid = target AND attnum > 0 AND NOT attisdropped AND options IS NOT NULL
+	SELECT c FROM pg_attribute, @extschema@.snowflake_admin_column_commands(target, attnum, target::text,
+		attname) AS c
+	WHERE attrelid = target AND attnum > 0 AND NOT attisdropped
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_partition_columns(regclass, text) IS
-'for snowflake_partition(): the commands for identities, sequences and statistics of columns';
 
 -- A trigger of the old table would fire beside that which the partition gets.
 CREATE FUNCTION snowflake_admin_partition_triggers(target regclass, old text)
@@ -3369,9 +3095,6 @@ AS $$
 			ELSE true END
 	ORDER BY g.oid, n
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_partition_triggers(regclass, text) IS
-'for snowflake_partition(): the commands that replace triggers of the old table by those of the new one';
 
 -- Foreign keys.  ATTACH PARTITION takes over those of the old table to others, and
 -- checks no row again.  Those that refer to it are added again without a check, which
@@ -3394,9 +3117,7 @@ AS $$
 	ORDER BY oid
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_partition_keys(regclass, text, boolean) IS
-'for snowflake_partition(): the commands for foreign keys, before and after the old table is attached';
-
+-- The commands that publish the new table in place of the old one
 CREATE FUNCTION snowflake_admin_partition_publications(target regclass, old text)
 RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -3409,9 +3130,6 @@ AS $$
 			' WHERE (' || pg_get_expr(prqual, prrelid) || ')')]) WITH ORDINALITY AS u (c, n)
 	WHERE prrelid = target ORDER BY p.oid, n
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_partition_publications(regclass, text) IS
-'for snowflake_partition(): the commands that publish the new table in place of the old one';
 
 -- LIKE copies the comments of columns and CHECK constraints.
 CREATE FUNCTION snowflake_admin_partition_comments(target regclass, old text)
@@ -3440,9 +3158,6 @@ AS $$
 	FROM pg_class WHERE oid = target AND relreplident IN ('f', 'n')
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_partition_comments(regclass, text) IS
-'for snowflake_partition(): the commands that copy comments and the replica identity';
-
 -- All commands that put the new table in the old one's place.  In them, the old
 -- table's name is the new table's but for the first ones.
 CREATE FUNCTION snowflake_admin_partition_swap_commands(target regclass, col name, "check" name, bound bigint)
@@ -3469,9 +3184,6 @@ AS $$
 	WHERE t.object = target
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_partition_swap_commands(regclass, name, name, bigint) IS
-'for snowflake_partition(): the commands that put the new table in the old one''s place';
-
 -- What others may have done while the swap waited for its locks
 CREATE FUNCTION snowflake_admin_partition_verify(old regclass, new regclass)
 RETURNS void
@@ -3482,11 +3194,13 @@ BEGIN
 		OR EXISTS (
 			SELECT grantee, privilege_type, is_grantable, attname FROM (
 				SELECT coalesce(relacl, acldefault('r', relowner)), NULL FROM pg_class WHERE oid = old
-				UNION ALL SELECT attacl, attname FROM pg_attribute WHERE attrelid = old AND NOT attisdropped) AS o (acl, attname),
+				UNION ALL SELECT attacl, attname FROM pg_attribute WHERE attrelid = old
+					AND NOT attisdropped) AS o (acl, attname),
 					aclexplode(acl)
 			EXCEPT SELECT grantee, privilege_type, is_grantable, attname FROM (
 				SELECT coalesce(relacl, acldefault('r', relowner)), NULL FROM pg_class WHERE oid = new
-				UNION ALL SELECT attacl, attname FROM pg_attribute WHERE attrelid = new AND NOT attisdropped) AS o (acl, attname),
+				UNION ALL SELECT attacl, attname FROM pg_attribute WHERE attrelid = new
+					AND NOT attisdropped) AS o (acl, attname),
 					aclexplode(acl))
 	THEN
 		RAISE object_not_in_prerequisite_state USING
@@ -3495,9 +3209,6 @@ BEGIN
 	END IF;
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_partition_verify(regclass, regclass) IS
-'for snowflake_partition(): raise an error if the new table lacks what the old one has just got';
 
 -- Make partitions that are missing until a time.
 CREATE FUNCTION snowflake_admin_partition_extend(
@@ -3522,9 +3233,6 @@ BEGIN
 	END LOOP;
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_partition_extend(regclass, text, timestamptz, integer, integer) IS
-'for snowflake_partition(): make partitions after the old table';
 
 -- One transaction: the new table, with the old one and the partitions after it, so
 -- that no ID is without a partition for some time, even if nobody calls again.
@@ -3553,9 +3261,6 @@ BEGIN
 		@extschema@.snowflake_admin_bound_time(bound, @extschema@.snowflake_admin_key_layout(parent)) AS at;
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_partition_swap(regclass, text[], text, integer) IS
-'for snowflake_partition(): put the new table in the old one''s place, and make the partitions after it';
 
 --
 -- The steps
@@ -3587,18 +3292,13 @@ BEGIN
 			HINT = 'CALL snowflake_move(...) first, because the key''s numbers must be times.';
 	END IF;
 	col := key.attname;
-	layout := @extschema@.snowflake_admin_layout_of(
-		(SELECT min(@extschema@.snowflake_admin_literal(c.layout))
-			FROM @extschema@.snowflake_admin_calls(key.expression) AS c),
-		key.sequences[1]);
+	layout := coalesce(@extschema@.snowflake_admin_layout_of(key.expression, key.sequences[1]), 'instagram');
 	-- This also loads the library, whose setting is read later.
-	SELECT max(@extschema@.snowflake_admin_last_time(s, snowflake_admin_partition_id.layout)) INTO last_time
-	FROM unnest(key.sequences) AS s;
+	SELECT max(last_timestamp) INTO last_time
+	FROM unnest(key.sequences) AS s, @extschema@.snowflake_admin_state(s,
+		snowflake_admin_partition_id.layout);
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_partition_id(regclass) IS
-'for snowflake_partition(): the column with the IDs, their layout, and the last one''s time';
 
 -- The first ID that is not to be the old table's.  There must be none of it yet, and
 -- none before the new table is there.
@@ -3616,7 +3316,8 @@ DECLARE
 	earliest timestamptz := clock_timestamp() + interval '5 minutes'
 		+ least(current_setting('snowflake.max_lead')::interval, '31 days');
 	tomorrow timestamp := clock_timestamp() AT TIME ZONE 'UTC' + interval '24 hours';
-	since timestamptz := coalesce(at, (date_trunc(unit, tomorrow) + ('1 ' || unit)::interval) AT TIME ZONE 'UTC');
+	since timestamptz := coalesce(at, (date_trunc(unit,
+		tomorrow) + ('1 ' || unit)::interval) AT TIME ZONE 'UTC');
 	bound bigint := @extschema@.snowflake_admin_bound(since, layout);
 	newest bigint;
 BEGIN
@@ -3642,9 +3343,6 @@ BEGIN
 	RETURN bound;
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_partition_bound(regclass, name, text, timestamptz, snowflake_layout, timestamptz) IS
-'for snowflake_partition(): the first ID that is not to be the old table''s';
 
 -- What is left to do after the swap.  Each step is gone from here once it is done.
 -- Before the swap this is only a plan, and old and parent are the same table.
@@ -3674,9 +3372,6 @@ AS $$
 		'ACCESS EXCLUSIVE'
 	FROM @extschema@.snowflake_admin_partition_check(old)
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_partition_rest(regclass, regclass, text, boolean) IS
-'for snowflake_partition(): the steps after the swap';
 
 -- The table, or the partitioned table that has already taken its name, must be the
 -- caller's.
@@ -3717,9 +3412,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_partition_target(regclass) IS
-'for snowflake_partition(): the partitioned table and the former table, if they are already, or an error';
-
 -- The steps that are left.  A CHECK constraint whose time has nearly come, or that
 -- has another bound than the caller asks for, goes first of all.
 CREATE FUNCTION snowflake_admin_partition_steps(target regclass, unit text, at timestamptz)
@@ -3755,7 +3447,8 @@ BEGIN
 	PERFORM @extschema@.snowflake_admin_until('3 days', unit);
 	SELECT * INTO found FROM @extschema@.snowflake_admin_partition_check(target);
 	IF @extschema@.snowflake_admin_bound_time(found.bound, id.layout)
-			< clock_timestamp() + interval '1 minute' + least(current_setting('snowflake.max_lead')::interval, '31 days')
+			< clock_timestamp() + interval '1 minute' +
+				least(current_setting('snowflake.max_lead')::interval, '31 days')
 		OR @extschema@.snowflake_admin_bound(at, id.layout) <> found.bound THEN
 		RETURN QUERY SELECT 'give up', ARRAY[format('ALTER TABLE %s DROP CONSTRAINT %I', target, found.name)],
 			ARRAY[target], 'ACCESS EXCLUSIVE';
@@ -3787,9 +3480,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_partition_steps(regclass, text, timestamptz) IS
-'for snowflake_partition(): what is left to do';
-
 -- What the caller has to know before the first step
 CREATE FUNCTION snowflake_admin_partition_warn(target regclass, command text)
 RETURNS void
@@ -3811,9 +3501,6 @@ BEGIN
 			FROM @extschema@.snowflake_admin_partition_id(target)), target, name;
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_partition_warn(regclass, text) IS
-'for snowflake_partition(): tell what the first step means';
 
 CREATE PROCEDURE snowflake_partition(
 	tab regclass,
@@ -3867,60 +3554,6 @@ COMMENT ON PROCEDURE snowflake_partition(regclass, text, timestamptz, boolean, i
 -- Renumbering rows
 --
 
--- Which column holds the IDs of a table, what makes them, and in which layout?
--- A column counts if a unique index contains it and an index begins with it, by
--- which its rows can be found.
-CREATE FUNCTION snowflake_admin_renumber_key(
-	tab regclass,
-	OUT col name,
-	OUT made_by text,
-	OUT layout text,
-	OUT rivals bigint)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	sequence regclass;
-BEGIN
-	SELECT found.attname, CASE WHEN found.attidentity <> '' THEN 'nextval()' ELSE found.made_by END, found.sequence, found.rivals
-	INTO col, made_by, sequence, rivals
-	FROM (
-		SELECT a.attname, a.attnum, a.attidentity, s.sequence, c.calls, i.is_primary,
-			pg_get_expr(coalesce(d.adbin, t.typdefaultbin), coalesce(d.adrelid, 0)) AS made_by,
-			count(*) OVER (PARTITION BY c.calls, i.is_primary) AS rivals
-		FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = atttypid
-		LEFT JOIN pg_attrdef AS d ON adrelid = attrelid AND adnum = attnum
-		CROSS JOIN LATERAL (
-			SELECT bool_or(indisprimary) AS is_primary, bool_or(indisunique) AS is_unique,
-				bool_or(indkey[0] = attnum AND indpred IS NULL AND amname = 'btree') AS is_first
-			FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_am ON pg_am.oid = relam
-			WHERE indrelid = tab AND indisvalid AND attnum = ANY (indkey)) AS i
-		CROSS JOIN LATERAL (
-			SELECT count(*) > 0 AS calls FROM pg_depend JOIN pg_proc ON pg_proc.oid = refobjid
-			WHERE refclassid = 'pg_proc'::regclass AND proname = 'next_id'
-				AND (classid, objid) IN (('pg_attrdef'::regclass, d.oid), ('pg_type'::regclass, t.oid))) AS c
-		CROSS JOIN LATERAL (
-			SELECT min(refobjid) AS sequence
-			FROM pg_depend JOIN pg_class ON pg_class.oid = refobjid AND relkind = 'S'
-			WHERE refclassid = 'pg_class'::regclass
-				AND (classid, objid) IN (('pg_attrdef'::regclass, d.oid), ('pg_type'::regclass, t.oid))) AS s
-		WHERE attrelid = tab AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
-			AND i.is_unique AND i.is_first
-			AND @extschema@.snowflake_admin_base_type(t.oid) IN ('bigint'::regtype,
-				to_regtype(@extschema@.snowflake_admin_schema() || '.snowflake'))) AS found
-	ORDER BY found.calls DESC, found.is_primary DESC, found.attnum LIMIT 1;
-	layout := substring(made_by FROM '''([^'']*)''::[^'']*snowflake_layout');
-	IF layout IS NULL AND sequence IS NOT NULL THEN
-		EXECUTE format('SELECT layout FROM %s.snowflake_sequences($1)', @extschema@.snowflake_admin_schema())
-		INTO layout USING sequence;
-	ELSE
-		layout := coalesce(layout, 'instagram');
-	END IF;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_admin_renumber_key(regclass) IS
-'for snowflake_renumber(): the column that holds a table''s IDs, what makes them, and their layout';
-
 -- All columns that hold IDs of a table: its own, those that refer to it by foreign
 -- keys, those that refer to these, and so on.  Of a foreign key with several
 -- columns, only those that stand for the ID count.  A partition stands for its
@@ -3944,98 +3577,53 @@ AS $$
 	FROM found JOIN pg_class ON oid = rel ORDER BY rel <> tab, rel::text, name
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_renumber_columns(regclass, name) IS
-'for snowflake_renumber(): the column that holds a table''s IDs, and all that refer to it';
-
--- Raise an error if a foreign key is in the way: one that would set a column to NULL
--- or its default where a row comes to an ID in the moment in which it changes, or one
--- to a table that does not get new IDs.
-CREATE FUNCTION snowflake_admin_renumber_require_foreign_keys(tab regclass, col name)
-RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+-- What is in the way of new IDs: a column that cannot be changed, or only by reading its
+-- whole table for each batch; a foreign key that would set a column to NULL or its
+-- default where a row comes to an ID in the moment in which it changes, or one to a
+-- table that does not get new IDs.
+CREATE FUNCTION snowflake_admin_renumber_obstacle(tab regclass, col name)
+RETURNS TABLE (problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-	bad record;
-BEGIN
 	WITH found AS MATERIALIZED (
-		SELECT * FROM @extschema@.snowflake_admin_renumber_columns(tab, col))
-	SELECT c.conname, conrelid::regclass AS child, confrelid::regclass AS parent, child.attname AS name,
-		EXISTS (SELECT FROM found AS p WHERE p.rel = coalesce(pg_partition_root(confrelid), confrelid::regclass)
-			AND p.name = parent.attname) AS inside
-	INTO bad
-	FROM pg_constraint AS c CROSS JOIN unnest(conkey, confkey) AS u (child_number, parent_number)
-	JOIN pg_attribute AS child ON child.attrelid = conrelid AND child.attnum = child_number
-	JOIN pg_attribute AS parent ON parent.attrelid = confrelid AND parent.attnum = parent_number
-	JOIN found AS f ON f.rel = conrelid AND f.name = child.attname
-	WHERE contype = 'f' AND conparentid = 0 AND (confupdtype IN ('n', 'd') OR NOT EXISTS (
-		SELECT FROM found AS p WHERE p.rel = coalesce(pg_partition_root(confrelid), confrelid::regclass)
-			AND p.name = parent.attname))
-	LIMIT 1;
-	IF FOUND AND NOT bad.inside THEN
-		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('column "%s" of table %s also refers to table %s', bad.name, bad.child, bad.parent),
-			HINT = format('Perhaps %s is the table to renumber. Otherwise drop foreign key "%s" first.', bad.parent, bad.conname);
-	ELSIF FOUND THEN
-		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('foreign key "%s" of table %s is ON UPDATE SET NULL or SET DEFAULT', bad.conname, bad.child),
-			HINT = 'Replace it by one without.';
-	END IF;
-END
+		SELECT f.*, relkind, relispartition, attnum, attgenerated <> '' OR attidentity = 'a' AS is_generated
+		FROM @extschema@.snowflake_admin_renumber_columns(tab, col) AS f
+		JOIN pg_class ON oid = f.rel JOIN pg_attribute ON attrelid = f.rel AND attname = f.name
+	), keys AS (
+		SELECT conname, f.name, conrelid::regclass AS child, confrelid::regclass AS parent, confupdtype,
+			EXISTS (SELECT FROM found AS p WHERE p.rel = coalesce(pg_partition_root(confrelid),
+				confrelid::regclass)
+				AND p.name = parent.attname) AS is_inside
+		FROM pg_constraint CROSS JOIN unnest(conkey, confkey) AS u (child_number, parent_number)
+		JOIN found AS f ON f.rel = conrelid AND f.attnum = child_number
+		JOIN pg_attribute AS parent ON parent.attrelid = confrelid AND parent.attnum = parent_number
+		WHERE contype = 'f' AND conparentid = 0
+	)
+	SELECT format('%s is a partition', rel), format(CASE WHEN rel = tab THEN 'Call it for %s.'
+		ELSE 'Its foreign key must be one of %s.' END, pg_partition_root(rel))
+	FROM found WHERE relispartition
+	UNION ALL
+	SELECT format('column "%s" of table %s holds IDs that would change, and has no index', name, rel),
+		format('Create an index that begins with it: CREATE INDEX %s ON %s (%I)',
+			CASE WHEN relkind = 'p' THEN '' ELSE 'CONCURRENTLY' END, rel, name)
+	FROM found WHERE NOT is_generated AND NOT EXISTS (
+		SELECT FROM pg_index JOIN pg_class AS i ON i.oid = indexrelid JOIN pg_am ON pg_am.oid = i.relam
+		WHERE indrelid = rel AND indisvalid AND indkey[0] = attnum AND amname IN ('btree', 'hash')
+			AND (indpred IS NULL OR pg_get_expr(indpred, indrelid) = format('(%I IS NOT NULL)', name)))
+	UNION ALL
+	SELECT format('column "%s" of table %s refers to the IDs, and is generated', name, rel),
+		'Drop its foreign key, and make the column anew afterwards.'
+	FROM found WHERE is_generated
+	UNION ALL
+	SELECT format('column "%s" of table %s also refers to table %s', name, child, parent),
+		format('Perhaps %s is the table to renumber. Otherwise drop foreign key "%s" first.', parent, conname)
+	FROM keys WHERE NOT is_inside
+	UNION ALL
+	SELECT format('foreign key "%s" of table %s is ON UPDATE SET NULL or SET DEFAULT', conname, child),
+		'Replace it by one without.'
+	FROM keys WHERE confupdtype IN ('n', 'd')
+	LIMIT 1
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_renumber_require_foreign_keys(regclass, name) IS
-'for snowflake_renumber(): raise an error if a foreign key is in the way';
-
--- Raise an error if a column that refers to the IDs cannot be changed, or only
--- by reading its whole table for each batch.
-CREATE FUNCTION snowflake_admin_renumber_require_columns(tab regclass, col name)
-RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	bad record;
-BEGIN
-	SELECT f.rel, f.name, c.relispartition, c.relkind,
-		a.attgenerated <> '' OR a.attidentity = 'a' AS generated,
-		has_table_privilege(f.rel, 'SELECT') AND has_table_privilege(f.rel, 'UPDATE') AS allowed
-	INTO bad
-	FROM @extschema@.snowflake_admin_renumber_columns(tab, col) AS f
-	JOIN pg_class AS c ON c.oid = f.rel JOIN pg_attribute AS a ON attrelid = f.rel AND attname = f.name
-	WHERE a.attgenerated <> '' OR a.attidentity = 'a' OR c.relispartition
-		OR NOT has_table_privilege(f.rel, 'SELECT') OR NOT has_table_privilege(f.rel, 'UPDATE')
-		OR NOT EXISTS (
-			SELECT FROM pg_index JOIN pg_class AS i ON i.oid = indexrelid JOIN pg_am ON pg_am.oid = i.relam
-			WHERE indrelid = f.rel AND indisvalid AND indkey[0] = a.attnum AND amname IN ('btree', 'hash')
-				AND (indpred IS NULL OR pg_get_expr(indpred, indrelid) = format('(%I IS NOT NULL)', f.name)))
-	ORDER BY allowed, f.rel = tab DESC LIMIT 1;
-	IF NOT FOUND THEN
-		RETURN;
-	ELSIF NOT bad.allowed THEN
-		RAISE insufficient_privilege USING
-			MESSAGE = format('permission denied for table %s', bad.rel),
-			HINT = format('SELECT and UPDATE are needed, as its column "%s" holds IDs that would change.',
-				bad.name);
-	ELSIF bad.relispartition THEN
-		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('%s is a partition', bad.rel),
-			HINT = format(CASE WHEN bad.rel = tab THEN 'Call it for %s.'
-				ELSE 'Its foreign key must be one of %s.' END, pg_partition_root(bad.rel));
-	ELSIF bad.generated THEN
-		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('column "%s" of table %s refers to the IDs, and is generated',
-				bad.name, bad.rel),
-			HINT = 'Drop its foreign key, and make the column anew afterwards.';
-	END IF;
-	RAISE object_not_in_prerequisite_state USING
-		MESSAGE = format('column "%s" of table %s holds IDs that would change, and has no index',
-			bad.name, bad.rel),
-		HINT = format('Create an index that begins with it: CREATE INDEX %s ON %s (%I)',
-			CASE WHEN bad.relkind = 'p' THEN '' ELSE 'CONCURRENTLY' END, bad.rel, bad.name);
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_admin_renumber_require_columns(regclass, name) IS
-'for snowflake_renumber(): raise an error if a column that refers to IDs cannot change';
 
 -- What is wrong with the arguments alone
 CREATE FUNCTION snowflake_admin_renumber_require_arguments(
@@ -4072,10 +3660,6 @@ BEGIN
 	END IF;
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_renumber_require_arguments(
-	regclass, bigint, bigint, timestamptz, timestamptz, integer) IS
-'for snowflake_renumber(): raise an error if its arguments make no sense';
 
 -- The table that keeps old and new IDs, and the command that creates it, unless it
 -- exists.
@@ -4128,9 +3712,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_renumber_list(regclass) IS
-'for snowflake_renumber(): the table that keeps old and new IDs';
-
 -- The statement that changes a batch from old IDs, $1, to new ones, $2: the rows
 -- and all that refer to them, so that foreign keys are satisfied at its end.  One
 -- row may be changed only once in a statement, so each table has one UPDATE.  It
@@ -4160,11 +3741,10 @@ AS $$
 	FROM changes
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_renumber_change(regclass, name, text) IS
-'for snowflake_renumber(): the statement that changes IDs and all that refer to them';
-
--- The column with the IDs, and its layout, or an error if nothing can make new IDs
-CREATE FUNCTION snowflake_admin_renumber_require_key(
+-- The column that holds the IDs of a table, what makes them, and their layout, or an
+-- error if they cannot get new ones.  A column counts if a unique index contains it and
+-- an index begins with it, by which its rows can be found.
+CREATE FUNCTION snowflake_admin_renumber_key(
 	tab regclass,
 	new_shard bigint,
 	given_layout text,
@@ -4174,19 +3754,44 @@ CREATE FUNCTION snowflake_admin_renumber_require_key(
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	rivals bigint;
+	key record;
 BEGIN
-	SELECT k.col, k.made_by, coalesce(given_layout, k.layout), k.rivals INTO col, made_by, layout, rivals
-	FROM @extschema@.snowflake_admin_renumber_key(tab) AS k;
+	SELECT *, count(*) OVER (PARTITION BY calls, is_primary) AS rivals INTO key
+	FROM (
+		SELECT a.attname, a.attnum, a.attidentity <> '' AS is_identity, s.sequence, c.calls, i.is_primary,
+			pg_get_expr(coalesce(d.adbin, t.typdefaultbin), coalesce(d.adrelid, 0)) AS expression
+		FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = atttypid
+		LEFT JOIN pg_attrdef AS d ON adrelid = attrelid AND adnum = attnum
+		CROSS JOIN LATERAL (
+			SELECT bool_or(indisprimary) AS is_primary, bool_or(indisunique) AS is_unique,
+				bool_or(indkey[0] = attnum AND indpred IS NULL AND amname = 'btree') AS is_first
+			FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_am ON pg_am.oid = relam
+			WHERE indrelid = tab AND indisvalid AND attnum = ANY (indkey)) AS i
+		CROSS JOIN LATERAL (
+			SELECT bool_or(proname = 'next_id') IS TRUE AS calls
+			FROM pg_depend JOIN pg_proc ON pg_proc.oid = refobjid
+			WHERE refclassid = 'pg_proc'::regclass
+				AND (classid, objid) IN (('pg_attrdef'::regclass, d.oid), ('pg_type'::regclass, t.oid))) AS c
+		CROSS JOIN LATERAL (
+			SELECT min(refobjid) AS sequence FROM pg_depend JOIN pg_sequence ON seqrelid = refobjid
+			WHERE refclassid = 'pg_class'::regclass
+				AND (classid, objid) IN (('pg_attrdef'::regclass, d.oid), ('pg_type'::regclass, t.oid))) AS s
+		WHERE attrelid = tab AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
+			AND i.is_unique AND i.is_first
+			AND @extschema@.snowflake_admin_is_id(@extschema@.snowflake_admin_base_type(t.oid))) AS found
+	ORDER BY calls DESC, is_primary DESC, attnum LIMIT 1;
+	col := key.attname;
+	made_by := key.expression;
+	layout := coalesce(given_layout, @extschema@.snowflake_admin_layout_of(made_by, key.sequence));
 	IF col IS NULL THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s has no column of IDs', tab),
 			DETAIL = 'It would be a bigint or snowflake in a unique index, and the first column of an index.';
-	ELSIF rivals > 1 THEN
+	ELSIF key.rivals > 1 THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('table %s has %s columns that could be the one with the IDs', tab, rivals),
+			MESSAGE = format('table %s has %s columns that could be the one with the IDs', tab, key.rivals),
 			HINT = 'Make one of them the primary key.';
-	ELSIF made_by ~ '\mnextval\(' THEN
+	ELSIF key.is_identity OR made_by ~ '\mnextval\(' THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('column "%s" of table %s gets its numbers from nextval(), not from next_id()',
 				col, tab),
@@ -4203,9 +3808,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_renumber_require_key(regclass, bigint, text) IS
-'for snowflake_renumber(): the column with the IDs, or an error if it cannot get new ones';
-
 -- The new ID of an old one, as an expression.  With new_shard it is computed: the
 -- tick and the sequence number of an ID belong to one row of its shard, so with
 -- a shard that nobody has used they are free.
@@ -4218,9 +3820,6 @@ AS $$
 			' %1$s.snowflake_sequence_number(%2$s, %3$s), %3$s)',
 			@extschema@.snowflake_admin_schema(), old, layout, new_shard) END
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_renumber_expression(text, bigint, text, text) IS
-'for snowflake_renumber(): how a new ID is made';
 
 -- All that the procedure needs to know from the catalogs: in which tables it
 -- works, and the statements for a batch
@@ -4242,13 +3841,23 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	own text := @extschema@.snowflake_admin_schema();
+	bad record;
 	made_by text;
 	rows_of_shard text;
 BEGIN
 	SELECT k.col, k.made_by, format('%L::%s.snowflake_layout', k.layout, own) INTO col, made_by, layout
-	FROM @extschema@.snowflake_admin_renumber_require_key(tab, new_shard, given_layout) AS k;
-	PERFORM @extschema@.snowflake_admin_renumber_require_columns(tab, col);
-	PERFORM @extschema@.snowflake_admin_renumber_require_foreign_keys(tab, col);
+	FROM @extschema@.snowflake_admin_renumber_key(tab, new_shard, given_layout) AS k;
+	SELECT c.rel, c.name INTO bad FROM @extschema@.snowflake_admin_renumber_columns(tab, col) AS c
+	WHERE NOT has_table_privilege(c.rel, 'SELECT') OR NOT has_table_privilege(c.rel, 'UPDATE') LIMIT 1;
+	IF FOUND THEN
+		RAISE insufficient_privilege USING MESSAGE = format('permission denied for table %s', bad.rel),
+			HINT = format('SELECT and UPDATE are needed, as its column "%s" holds IDs that would change.',
+				bad.name);
+	END IF;
+	SELECT * INTO bad FROM @extschema@.snowflake_admin_renumber_obstacle(tab, col);
+	IF FOUND THEN
+		RAISE object_not_in_prerequisite_state USING MESSAGE = bad.problem, HINT = bad.remedy;
+	END IF;
 	SELECT l.list, l.command, l.sender INTO list, create_list, sender
 	FROM @extschema@.snowflake_admin_renumber_list(tab) AS l;
 	SELECT array_agg(DISTINCT c.rel), max(c.only_rel) FILTER (WHERE c.rel = tab) INTO relations, source
@@ -4269,9 +3878,6 @@ BEGIN
 	present := format('SELECT %s.snowflake_max_id(clock_timestamp() + interval ''1 s'', %s)', own, layout);
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_renumber_plan(regclass, bigint, bigint, text) IS
-'for snowflake_renumber(): the tables and the statements of its batches';
 
 -- Look at all rows once: between which IDs are they, and how many?  IDs above
 -- "last" come later than this look, and are not followed, so that there is an end.
@@ -4314,56 +3920,6 @@ BEGIN
 	END IF;
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_renumber_look(
-	regclass, record, bigint, bigint, timestamptz, timestamptz) IS
-'for snowflake_renumber(): count the rows, and see that their new IDs are free';
-
--- Raise an error if new IDs of the present are dated in the future themselves
-CREATE FUNCTION snowflake_admin_renumber_require_present(tab regclass, new_ids bigint[], present bigint)
-RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-	IF EXISTS (SELECT FROM unnest(new_ids) AS u (new) WHERE new > present) THEN
-		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('the default of table %s makes future-dated IDs, too', tab),
-			HINT = 'SELECT * FROM snowflake_check() shows how the table gets IDs of the present again.';
-	END IF;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_admin_renumber_require_present(regclass, bigint[], bigint) IS
-'for snowflake_renumber(): raise an error if new IDs are no better than the old ones';
-
--- Let one session at a time renumber the rows of a table.  The lock ends with each
--- transaction, as one of the session would outlast an error.  In the moment
--- between two transactions another session can get it; then the two take turns,
--- which does no harm, because each has the other's locks in its way for one batch only.
-CREATE FUNCTION snowflake_admin_renumber_lock(tab regclass, first_time boolean)
-RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	key bigint := hashtextextended('snowflake_renumber', tab::oid::bigint);
-	other integer;
-BEGIN
-	IF NOT first_time THEN
-		PERFORM pg_advisory_xact_lock(key);
-	ELSIF NOT pg_try_advisory_xact_lock(key) THEN
-		SELECT pid INTO other FROM pg_locks
-		WHERE locktype = 'advisory' AND granted AND (classid::bigint << 32 | objid::bigint) = key
-			AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
-		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('rows of table %s are being renumbered by another session', tab),
-			DETAIL = format('It is that of process %s.', other),
-			HINT = 'Its progress is in pg_stat_activity, as its application_name.';
-	END IF;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_admin_renumber_lock(regclass, boolean) IS
-'for snowflake_renumber(): let one session at a time renumber the rows of a table';
 
 -- Change one batch, the first rows after an ID that nobody else has locked.
 --
@@ -4409,7 +3965,12 @@ BEGIN
 		EXECUTE plan.make INTO new_ids USING old_ids;
 		IF future THEN
 			EXECUTE plan.present INTO present;
-			PERFORM @extschema@.snowflake_admin_renumber_require_present(plan.relations[1], new_ids, present);
+			IF present < (SELECT max(new) FROM unnest(new_ids) AS u (new)) THEN
+				RAISE object_not_in_prerequisite_state USING
+					MESSAGE = format('the default of table %s makes future-dated IDs, too',
+						plan.relations[1]),
+					HINT = 'SELECT * FROM snowflake_check() shows how the table gets IDs of the present again.';
+			END IF;
 		END IF;
 		EXECUTE format('INSERT INTO %s AS l
 			SELECT DISTINCT ON (old) old, new FROM unnest($1, $2) AS u (old, new)
@@ -4441,9 +4002,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_renumber_batch(record, text, boolean, integer, bigint, bigint, integer) IS
-'for snowflake_renumber(): change the IDs of some rows, and of all that refer to them';
-
 -- What the procedure says at its beginning, or all that a dry run does
 CREATE FUNCTION snowflake_admin_renumber_begin(plan record, total bigint, tries integer, dry_run boolean)
 RETURNS void
@@ -4463,9 +4021,6 @@ BEGIN
 	END IF;
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_renumber_begin(record, bigint, integer, boolean) IS
-'for snowflake_renumber(): create the list, and show what comes';
 
 -- A round found no row that it could change.  Is one left, which somebody holds?
 -- Then pause, unless this was the last try.  Returns where the next round begins,
@@ -4499,9 +4054,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_renumber_pause(record, bigint, bigint, boolean, integer, integer, text) IS
-'for snowflake_renumber(): wait for rows that others hold';
-
 -- What the procedure says at its end
 CREATE FUNCTION snowflake_admin_renumber_end(
 	plan record,
@@ -4534,9 +4086,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_renumber_end(record, bigint, bigint, bigint, bigint, boolean) IS
-'for snowflake_renumber(): report what was done';
-
 CREATE PROCEDURE snowflake_renumber(
 	tab regclass,
 	shard bigint,
@@ -4566,7 +4115,7 @@ BEGIN
 	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_renumber()');
 	PERFORM @extschema@.snowflake_admin_renumber_require_arguments(
 		tab, shard, new_shard, since, until, batch);
-	PERFORM @extschema@.snowflake_admin_renumber_lock(tab, true);
+	PERFORM @extschema@.snowflake_admin_take_turn('snowflake_renumber()', ARRAY[tab], false);
 	SELECT * INTO plan FROM @extschema@.snowflake_admin_renumber_plan(tab, shard, new_shard, layout::text);
 	SELECT * INTO look FROM @extschema@.snowflake_admin_renumber_look(
 		tab, plan, shard, new_shard, since, until);
@@ -4586,7 +4135,7 @@ BEGIN
 		COMMIT;
 		SET LOCAL search_path = pg_catalog, pg_temp;
 		SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-		PERFORM @extschema@.snowflake_admin_renumber_lock(tab, false);
+		PERFORM @extschema@.snowflake_admin_take_turn('snowflake_renumber()', ARRAY[tab], true);
 		reported := @extschema@.snowflake_admin_progress(
 			format('renumbering %s', tab), done, look.total, begun, reported);
 		PERFORM @extschema@.snowflake_admin_run('{}', plan.relations, tries, false, 'ROW EXCLUSIVE');
@@ -4597,14 +4146,15 @@ BEGIN
 		IF step.after IS NULL THEN
 			COMMIT;
 			SET LOCAL search_path = pg_catalog, pg_temp;
-			PERFORM @extschema@.snowflake_admin_renumber_lock(tab, false);
+			PERFORM @extschema@.snowflake_admin_take_turn('snowflake_renumber()', ARRAY[tab], true);
 			idle := CASE WHEN done > done_before THEN 0 ELSE idle + 1 END;
 			done_before := done;
 			step.after := @extschema@.snowflake_admin_renumber_pause(
 				plan, look.lowest, look.last, new_shard IS NULL, idle, tries, trouble);
 		END IF;
 	END LOOP;
-	PERFORM @extschema@.snowflake_admin_renumber_end(plan, shard, done, look.last, look.highest, new_shard IS NULL);
+	PERFORM @extschema@.snowflake_admin_renumber_end(plan, shard, done, look.last, look.highest,
+		new_shard IS NULL);
 END
 $$;
 
@@ -4620,6 +4170,7 @@ COMMENT ON PROCEDURE snowflake_renumber(
 -- locked is in a note.
 --
 
+-- snowflake_sequences(), whatever schema it is in
 CREATE FUNCTION snowflake_admin_states()
 RETURNS TABLE (sequence regclass, layout text, last_timestamp timestamptz, lead interval,
 	expires timestamptz, state text)
@@ -4628,9 +4179,7 @@ BEGIN ATOMIC
 	SELECT * FROM snowflake_sequences();
 END;
 
-COMMENT ON FUNCTION snowflake_admin_states() IS
-'for snowflake_check(): snowflake_sequences()';
-
+-- ... of one sequence
 CREATE FUNCTION snowflake_admin_state(sequence regclass, layout snowflake_layout)
 RETURNS TABLE (sequence regclass, layout text, last_timestamp timestamptz, lead interval,
 	expires timestamptz, state text)
@@ -4639,9 +4188,7 @@ BEGIN ATOMIC
 	SELECT * FROM snowflake_sequences(sequence, layout);
 END;
 
-COMMENT ON FUNCTION snowflake_admin_state(regclass, snowflake_layout) IS
-'for snowflake_check(): snowflake_sequences() of a sequence';
-
+-- Built-in layouts with a time, and the time of an ID equal to MAXVALUE
 CREATE FUNCTION snowflake_admin_epochs()
 RETURNS TABLE (layout text, max_value bigint, epoch timestamptz, tick interval, ids_per_tick bigint,
 	largest timestamptz)
@@ -4650,9 +4197,6 @@ BEGIN ATOMIC
 	SELECT name, max_value, epoch, tick, ids_per_tick, snowflake_timestamp(max_value, name::snowflake_layout)
 	FROM snowflake_layouts() WHERE expires IS NOT NULL;
 END;
-
-COMMENT ON FUNCTION snowflake_admin_epochs() IS
-'for snowflake_check(): built-in layouts with a time, and the time of an ID equal to MAXVALUE';
 
 -- The layout of a text.  In the code of a function it may be none, and is NULL then.
 CREATE FUNCTION snowflake_admin_to_layout(layout text)
@@ -4666,18 +4210,13 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_to_layout(text) IS
-'for snowflake_check(): the layout of a name or definition, or NULL';
-
+-- Shards of IDs
 CREATE FUNCTION snowflake_admin_shards_of(ids bigint[], layout snowflake_layout)
 RETURNS integer[]
 LANGUAGE sql STABLE
 BEGIN ATOMIC
 	SELECT array_agg(snowflake_shard(id, layout) ORDER BY n) FROM unnest(ids) WITH ORDINALITY AS i (id, n);
 END;
-
-COMMENT ON FUNCTION snowflake_admin_shards_of(bigint[], snowflake_layout) IS
-'for snowflake_check(): shards of IDs';
 
 -- The shard that sessions of this database begin with, if their role has no own
 -- setting.  What a client brings along counts for this session's client alone, but
@@ -4695,9 +4234,6 @@ AS $$
 	) AS settings
 	ORDER BY n LIMIT 1
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_setting() IS
-'for snowflake_check(): the shard that new sessions of this database have, and where it is set';
 
 CREATE TYPE snowflake_admin_filler AS (
 	tab regclass,
@@ -4769,10 +4305,6 @@ AS $$
 		JOIN pg_attribute ON attrelid = tgrelid AND attnum > 0
 			AND f.code ~* ('\mnew\."?' || regexp_replace(attname, '(\W)', '\\\1', 'g')
 				|| '"?\s*:?=[^;]*' || (SELECT @extschema@.snowflake_admin_call_pattern()))
-	), sequences AS MATERIALIZED (
-		SELECT name, min(oid) AS oid
-		FROM pg_class, unnest(ARRAY[oid::regclass::text, quote_ident(relname)]) AS name
-		WHERE relkind = 'S' GROUP BY name HAVING count(DISTINCT oid) = 1
 	), calls AS MATERIALIZED (
 		SELECT p.*, coalesce(c.shard ~* 'snowflake_shard"?\s*\(\s*\)|current_setting',
 			c.shard IS NULL) AS by_setting,
@@ -4781,7 +4313,8 @@ AS $$
 				ELSE s.oid END AS seq,
 			c.layout IS NULL AS unnamed, @extschema@.snowflake_admin_literal(c.layout) AS layout
 		FROM pieces AS p CROSS JOIN LATERAL @extschema@.snowflake_admin_calls(code) AS c
-		LEFT JOIN sequences AS s ON s.name = @extschema@.snowflake_admin_literal(c.sequence)
+		LEFT JOIN @extschema@.snowflake_admin_sequence_names() AS s
+			ON s.name = @extschema@.snowflake_admin_literal(c.sequence)
 		WHERE function IN ('next_id', 'next_ids') AND complete
 	)
 	SELECT c.tab, attname, coalesce(top, c.tab), class, object, code, by_setting,
@@ -4797,9 +4330,6 @@ AS $$
 	LEFT JOIN pg_sequence ON seqrelid = seq
 	LEFT JOIN @extschema@.snowflake_admin_layouts() AS l ON max_value = seqmax
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_fillers() IS
-'for snowflake_check(): what fills columns with IDs';
 
 -- The largest IDs in a range, most of them first, read by an index that begins with
 -- the column, or why nobody could read them.  Rows of partitions are read
@@ -4835,9 +4365,6 @@ EXCEPTION
 	WHEN OTHERS THEN obstacle := SQLERRM;
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_ids(regclass, name, bigint, bigint, integer) IS
-'for snowflake_check(): largest IDs of a column in a range';
 
 -- How many IDs from "low" on do these tables have of these shards, and of others?
 -- The largest 10,001 of each table are looked at, and so many times that number
@@ -4889,9 +4416,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_reach(regclass[], name[], integer[], snowflake_layout, bigint, integer) IS
-'for snowflake_check(): IDs of tables from a bound on';
-
 -- All sequences that make IDs, with their tables: where their rows are read, and the
 -- shard of the sequence's IDs there, NULL for any.  Those of a custom layout are
 -- known by the defaults that name it.
@@ -4929,9 +4453,7 @@ AS $$
 	WHERE r.is_custom
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_generators(snowflake_admin_filler[]) IS
-'for snowflake_check(): states of sequences, and the tables that they fill';
-
+-- No shard is set while a default needs one
 CREATE FUNCTION snowflake_admin_check_shard(fillers snowflake_admin_filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -4964,9 +4486,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_check_shard(snowflake_admin_filler[]) IS
-'for snowflake_check(): no shard is set while a default needs one';
-
 -- The default of a topmost parent's column, for a child that has another one
 CREATE FUNCTION snowflake_admin_same_default(tab regclass, col name, root regclass)
 RETURNS text
@@ -4976,9 +4495,6 @@ AS $$
 	FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
 	WHERE adrelid = root AND attname = col AND tab <> root
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_same_default(regclass, name, regclass) IS
-'for snowflake_check(): the command that gives a child table its parent''s default';
 
 -- Two makers of one column.  One default may use several sequences on purpose, if each has
 -- its own shard.
@@ -5015,9 +4531,6 @@ AS $$
 	FROM pairs
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_check_makers(snowflake_admin_filler[]) IS
-'for snowflake_check(): two shards, or two sequences of one shard, for one column';
-
 -- The layout that a sequence served: the one in which its last value, or if that has been
 -- lost, the newest ID of its tables, is of a time close to the present.
 CREATE FUNCTION snowflake_admin_guess(sequence regclass, tabs regclass[], cols name[])
@@ -5038,9 +4551,7 @@ AS $$
 		WHERE ts IS NOT NULL ORDER BY abs(extract(epoch FROM clock_timestamp() - ts)) LIMIT 1) END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_guess(regclass, regclass[], name[]) IS
-'for snowflake_check(): the layout that a sequence served until it lost its MAXVALUE';
-
+-- Sequences that next_id() refuses because of their parameters
 CREATE FUNCTION snowflake_admin_check_layout(generators snowflake_admin_generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -5070,9 +4581,7 @@ AS $$
 			AND seqmax = 9223372036854775807)
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_check_layout(snowflake_admin_generator[]) IS
-'for snowflake_check(): sequences that next_id() refuses because of their parameters';
-
+-- Layouts that end within a year
 CREATE FUNCTION snowflake_admin_check_end(generators snowflake_admin_generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -5088,9 +4597,6 @@ AS $$
 	WHERE expires < clock_timestamp() + interval '1 year'
 		AND (tabs IS NOT NULL OR last_timestamp > clock_timestamp() - interval '30 days')
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_check_end(snowflake_admin_generator[]) IS
-'for snowflake_check(): layouts that end within a year';
 
 -- Set a sequence back, but beyond the IDs of its tables.  Where the shard has been
 -- changed before, sessions that still have the old one are ended first, because they
@@ -5115,9 +4621,6 @@ AS $$
 		'COMMIT')
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_set_back(regclass, regclass[], name[], text, boolean) IS
-'for snowflake_check(): commands that set a sequence back to the present';
-
 -- Another shard for those who use a sequence, as rows have IDs that it must not make
 -- again.  If the shard comes from the database's setting alone, only that changes.
 -- The next check then shows how to set the sequence back.
@@ -5134,9 +4637,6 @@ AS $$
 			FROM unnest(tabs) AS t (tab)) END
 	FROM (VALUES (sequence)) AS new_shard (sequence) CROSS JOIN @extschema@.snowflake_admin_setting()
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_new_shard(regclass, regclass[], boolean) IS
-'for snowflake_check(): commands that give another shard to the tables of a sequence';
 
 -- Who has future-dated IDs of a sequence that is ahead, and what follows
 CREATE FUNCTION snowflake_admin_who_is_ahead(tabs regclass[], layout text,
@@ -5163,10 +4663,6 @@ AS $$
 			CASE WHEN more THEN 'At least ' END, others) END,
 		'Nobody could look at ' || unseen || '.')
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_who_is_ahead(regclass[], text, bigint, bigint, boolean, bigint,
-	regclass, integer, text) IS
-'for snowflake_check(): whether rows have future-dated IDs';
 
 -- The row of a sequence that is ahead of the clock: how far, who has future-dated IDs,
 -- and what therefore can be done
@@ -5223,9 +4719,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_ahead(snowflake_admin_generator) IS
-'for snowflake_check(): the row of a sequence that is ahead of the clock';
-
 -- The row of a sequence that is behind the IDs of its tables, if it is
 CREATE FUNCTION snowflake_admin_behind(g snowflake_admin_generator, layout snowflake_layout)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
@@ -5267,9 +4760,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_behind(snowflake_admin_generator, snowflake_layout) IS
-'for snowflake_check(): the row of a sequence that is behind the IDs of its tables';
-
+-- Sequences that are ahead of the clock, or behind their tables
 CREATE FUNCTION snowflake_admin_check_position(generators snowflake_admin_generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -5295,9 +4786,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_check_position(snowflake_admin_generator[]) IS
-'for snowflake_check(): sequences that are ahead of the clock, or behind their tables';
-
 -- A key of next_id() and what refers to it must hold IDs.
 CREATE FUNCTION snowflake_admin_check_width()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
@@ -5315,9 +4803,6 @@ AS $$
 	FROM arrays CROSS JOIN LATERAL @extschema@.snowflake_admin_too_small(tabs, cols) AS s
 	JOIN pg_attribute ON attrelid = tabs[s.n] AND attnum = cols[s.n]
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_check_width() IS
-'for snowflake_check(): columns that are too small for IDs';
 
 -- Who may insert into a table, but not use what its default uses?  Whoever inserts
 -- needs the privileges, except where a trigger's function has its owner's.
@@ -5364,9 +4849,6 @@ AS $$
 	FROM lacking
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_check_privileges(snowflake_admin_filler[]) IS
-'for snowflake_check(): roles that may insert into a table, but not make its IDs';
-
 -- Tables that are partitioned by ranges of IDs must have partitions for the IDs of
 -- now and of soon.  Those within a partition of a range need only that range.
 CREATE FUNCTION snowflake_admin_check_partitions(fillers snowflake_admin_filler[])
@@ -5405,9 +4887,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_check_partitions(snowflake_admin_filler[]) IS
-'for snowflake_check(): partitions that are missing for the near future';
-
 -- The first time for which a partitioned table lacks a partition.  max_lead can be
 -- set to a hundred years, and then says nothing.
 CREATE FUNCTION snowflake_admin_gap(parent regclass, layout snowflake_layout)
@@ -5428,9 +4907,6 @@ AS $$
 	WHERE NOT EXISTS (SELECT FROM ranges WHERE lower_id <= id AND id < upper_id)
 	ORDER BY n LIMIT 1
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_gap(regclass, snowflake_layout) IS
-'for snowflake_check(): the first time that has no partition';
 
 -- Numbers that nextval() made of a sequence that makes IDs.  They are too large for
 -- a counter of rows, and as IDs would be of the layout's first weeks.
@@ -5472,9 +4948,6 @@ AS $$
 	WHERE made_by = 'nextval' AND g.layout IS NOT NULL
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_check_nextval(snowflake_admin_generator[]) IS
-'for snowflake_check(): keys that nextval() made of a sequence for IDs';
-
 -- Every commit and every ID waits for the standbys that synchronous_standby_names
 -- asks for.  On a standby, the setting is for later.
 CREATE FUNCTION snowflake_admin_check_standbys()
@@ -5498,7 +4971,8 @@ AS $$
 			(SELECT string_agg(format('"%s"', replace(name, '"', '""')), ', ' ORDER BY name)
 				FROM (SELECT DISTINCT application_name AS name FROM pg_stat_replication AS r
 					WHERE state = 'streaming' AND replay_lsn IS NOT NULL AND NOT EXISTS (
-						SELECT FROM pg_replication_slots WHERE active_pid = r.pid AND slot_type = 'logical')) AS s) AS others,
+						SELECT FROM pg_replication_slots WHERE active_pid = r.pid
+							AND slot_type = 'logical')) AS s) AS others,
 			(SELECT string_agg(name, ', ' ORDER BY name) FROM names
 				WHERE name NOT IN (SELECT lower(name) FROM streaming) AND name <> '*') AS absent
 		FROM setting
@@ -5521,9 +4995,6 @@ AS $$
 	FROM setting WHERE NOT pg_has_role('pg_read_all_stats', 'USAGE')
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_check_standbys() IS
-'for snowflake_check(): synchronous standbys that are missing';
-
 -- Times that the server has noted, and that the clock has not reached
 CREATE FUNCTION snowflake_admin_later()
 RETURNS TABLE (what text, ts timestamptz)
@@ -5544,9 +5015,6 @@ BEGIN
 	RETURN QUERY SELECT 'the last replayed transaction was committed', pg_last_xact_replay_timestamp();
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_later() IS
-'for snowflake_check(): what has happened, and when by the clock of that time';
 
 -- A sequence that is ahead alone has been set ahead.  If several are ahead by the same
 -- time, the clock is slow, or was fast until it was set back.
@@ -5574,9 +5042,7 @@ AS $$
 	FROM evidence HAVING count(*) > 0
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_check_clock(snowflake_admin_generator[]) IS
-'for snowflake_check(): signs that the clock is slow, or has been set back';
-
+-- Extensions whose files are of another version
 CREATE FUNCTION snowflake_admin_check_version()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -5594,9 +5060,6 @@ AS $$
 	WHERE name IN ('snowflake', 'snowflake_admin') AND installed_version <> default_version
 		AND (can_update OR NOT are_there)
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_check_version() IS
-'for snowflake_check(): extensions whose files are of another version';
 
 -- What this role may not see, with one command for each kind, and tables that somebody
 -- has locked
@@ -5635,9 +5098,6 @@ AS $$
 	) AS l CROSS JOIN LATERAL @extschema@.snowflake_admin_note(locked, '55P03', NULL) AS n
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_check_sight(snowflake_admin_generator[]) IS
-'for snowflake_check(): what could not be looked at';
-
 -- The row for a table that could not be looked at
 CREATE FUNCTION snowflake_admin_note(tab regclass, error text, said text)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
@@ -5651,9 +5111,6 @@ AS $$
 		'Call snowflake_check() again later.'
 	FROM pg_class WHERE oid = tab
 $$;
-
-COMMENT ON FUNCTION snowflake_admin_note(regclass, text, text) IS
-'for snowflake_check(): the row for a table that could not be looked at';
 
 -- One check that fails leaves the others alone.
 CREATE FUNCTION snowflake_admin_checks()
@@ -5687,9 +5144,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin_checks() IS
-'for snowflake_check(): all checks';
-
 -- The first call of a function of "snowflake" loads the library, whose settings the
 -- checks read.  20 ms are no wait: they let a command that is just ending end.
 CREATE FUNCTION snowflake_check()
@@ -5706,3 +5160,18 @@ $$;
 
 COMMENT ON FUNCTION snowflake_check() IS
 'what is wrong, or soon will be, with the IDs of this database, and what to do about it';
+
+-- What is named snowflake_admin_ is described above, where it is created.
+DO $$
+DECLARE
+	name regprocedure;
+BEGIN
+	FOR name IN SELECT object FROM @extschema@.snowflake_admin_members()
+		WHERE extension = 'snowflake_admin' AND class = 'pg_proc'::regclass AND obj_description(object,
+			'pg_proc') IS NULL
+	LOOP
+		EXECUTE format('COMMENT ON ROUTINE %s IS %L', name,
+			'for other functions and procedures of snowflake_admin');
+	END LOOP;
+END
+$$;

@@ -124,6 +124,7 @@ sub run_killed_at_each_step
 	my $kills = 0;
 	my $step = 1;
 
+	value('postgres', "DROP DATABASE IF EXISTS $database WITH (FORCE)");
 	new_admin_database($database);
 	$prepare->($database);
 	my ($status, undef, $error) = $node->psql($database, $call);

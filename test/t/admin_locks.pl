@@ -67,6 +67,8 @@ $session->query_safe('COMMIT; BEGIN; INSERT INTO "My Shop".comments DEFAULT VALU
 my $weaker = q{SELECT snowflake_admin_run('{}', ARRAY['"My Shop".comments']::regclass[], 1, false, 'SHARE')};
 like(($node->psql('app', $weaker))[2], qr/DETAIL:  Process $pid has used "My Shop"\.comments/, 'a session whose lock conflicts is named, and no reader before it');
 $reader->quit;
+like(($node->psql('app', q{SELECT snowflake_admin_run(ARRAY['LOCK TABLE "My Shop".comments'], '{}', 1, false, NULL)}))[2],
+	qr/DETAIL:  No other transaction is in the way/, 'nobody is named where nobody is seen');
 fails_with($node, q{SELECT snowflake_admin_run('{}', '{}', 0, true)}, qr/^22023 tries must be at least 1, not 0/, 'no try at all is an error', dbname => 'app');
 $session->query_safe("PREPARE TRANSACTION 'order'");
 like((run('ALTER TABLE "My Shop".comments ALTER n SET DEFAULT 1', 1))[2],

@@ -270,35 +270,25 @@ is(value('app', q{INSERT INTO "My Shop".cats DEFAULT VALUES RETURNING id > (SELE
 is(value('app', q{DROP EXTENSION snowflake_admin; DROP EXTENSION snowflake; SELECT count(*) FROM pg_extension WHERE extname ~ 'snowflake'}), 0,
 	'nothing needs the extensions any more');
 
-# --- 200 tables, locks, two sessions ----------------------------------------
+# --- many tables, locks, two sessions ----------------------------------------
 
 value('shop', q{
 	SELECT snowflake_set_shard(7) IS NULL;
-	DO $$ BEGIN FOR n IN 1..200 LOOP
+	DO $$ BEGIN FOR n IN 1..50 LOOP
 		EXECUTE format('CREATE TABLE "t %s" (id %s PRIMARY KEY)', n, CASE n % 2 WHEN 0 THEN 'bigserial' ELSE 'bigint GENERATED ALWAYS AS IDENTITY' END);
 	END LOOP; END $$});
 my $open = $node->background_psql('shop');
 $open->query_safe('BEGIN; SELECT FROM "t 17"');
-my $begun = time;
-like(said(q{CALL snowflake_move_schema('public')}, database => 'shop'), qr/WARNING:  public\."t 17" stays as it is: could not get the locks in 5 tries.*NOTICE:  199 of 200 tables done/s,
-	'199 tables move although somebody uses one');
-note('200 tables took ' . (time - $begun) . ' s');
+like(said(q{CALL snowflake_move_schema('public')}, database => 'shop'), qr/WARNING:  public\."t 17" stays as it is: could not get the locks in 5 tries.*NOTICE:  49 of 50 tables done/s,
+	'49 tables move although somebody uses one');
 $open->quit;
 my @calls = map { IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('shop'), '-c', q{CALL snowflake_move_schema('public')} ], '<', \'', '>', \my $out, '2>', \my $err) } 1, 2;
 $_->finish foreach @calls;
-is(value('shop', q{SELECT count(*) FILTER (WHERE made_by = 'next_id'), count(*) FROM snowflake_keys()}), '200|200', 'two calls at once move the last one');
+is(value('shop', q{SELECT count(*) FILTER (WHERE made_by = 'next_id'), count(*) FROM snowflake_keys()}), '50|50', 'two calls at once move the last one');
 
 @calls = map { IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('shop'), '-c', q{CALL snowflake_move('"t 1"', 9, own_sequence => true)} ], '<', \'', '>', \my $out, '2>', \my $err) } 1, 2;
 is(join(' ', map { $_->finish } @calls), '1 1', 'a table can be moved from two sessions at once');
 is(value('shop', q{SELECT count(*) FROM pg_class WHERE relkind = 'S' AND relname LIKE 't 1\_id\_seq%'}), 1, '... and gets one sequence');
-$open = $node->background_psql('shop');
-$open->query_safe('BEGIN; SELECT FROM "t 17"');
-my $pid = $open->query_safe('SELECT pg_backend_pid()');
-like(said(q{CALL snowflake_move('"t 17"', 9, tries => 2)}, database => 'shop'), qr/ERROR:  could not get the locks in 2 tries.*\nDETAIL:  Process $pid has used public\."t 17"/,
-	'who is in the way is named');
-fails_with($node, q{SELECT snowflake_admin_run(ARRAY['LOCK TABLE public."t 17"'], '{}', 1, false, NULL)},
-	qr/^55P03 could not get the locks in one try/, '... and nobody, if nobody is seen', dbname => 'shop');
-$open->quit;
 
 # --- killed at each step ----------------------------------------------------
 

@@ -314,7 +314,7 @@ value('again', "ALTER TABLE photos DROP CONSTRAINT snowflake_partition_before_$p
 my @commands = commands_of('again', $asked =~ s/tries => 2/dry_run => true/r);
 value('again', $commands[0] =~ s/snowflake_partition_before_(\d+)(.*) \d+\)/'snowflake_partition_before_' . ($1 + 8388608) . $2 . ' ' . ($1 + 8388608) . ')'/er);
 my @shown = commands_of('again', $asked);
-like(join("\n", @shown), qr/DROP CONSTRAINT snowflake_partition_before_\d+;\n.*\n\Q$commands[0]\E/, 'another time than that of the constraint replaces it');
+like(join("\n", @shown), qr/DROP CONSTRAINT snowflake_partition_before_\d+;\n\Q$commands[0]\E/, 'another time than that of the constraint replaces it');
 is(value('again', q{SELECT min(until) = date_trunc('day', now()) + interval '36 hours', string_agg(CASE WHEN since + interval '12 hours' = until THEN 'half' END, ' '),
 		count(*) > 3, max(until) > now() + interval '3 days' FROM snowflake_partitions('photos')}), 't|half|t|t', 'a first partition that begins within a day ends with it');
 unlike(run_psql('again', $asked), qr/ALTER|ERROR/, 'a further call has nothing to do');

@@ -46,13 +46,13 @@ CREATE TABLE likes (
 	FOREIGN KEY (tenant, photo_id) REFERENCES photos (tenant, id) MATCH FULL ON UPDATE CASCADE ON DELETE CASCADE);
 CREATE INDEX "by photo" ON likes (photo_id);
 CREATE TABLE ledger (photo bigint, deleted boolean);
-INSERT INTO photos (title, "Parent Id") SELECT repeat('old', 20), nullif(n / 2, 0) FROM generate_series(1, 120000) AS n;
-INSERT INTO comments (body, photo_id) SELECT 'on ' || n || repeat(' ', 50), n FROM generate_series(1, 120000) AS n;
-INSERT INTO likes SELECT 1, n, 'on ' || n FROM generate_series(1, 50000) AS n;
+INSERT INTO photos (title, "Parent Id") SELECT repeat('old', 200), nullif(n / 2, 0) FROM generate_series(1, 20000) AS n;
+INSERT INTO comments (body, photo_id) SELECT 'on ' || n || repeat(' ', 500), n FROM generate_series(1, 20000) AS n;
+INSERT INTO likes SELECT 1, n, 'on ' || n FROM generate_series(1, 10000) AS n;
 VACUUM ANALYZE;
 EOS
 my $load = start_load('loaded', <<'EOS', '-R', '60');
-\set old random(1, 120000)
+\set old random(1, 20000)
 \set delete random(0, 3)
 BEGIN;
 INSERT INTO "My App".photos (title, "Parent Id") VALUES ('new', :old) RETURNING id AS photo \gset
@@ -96,16 +96,16 @@ is(value('loaded', q{
 	qq{"My App".comments.photo_id bigint\n"My App".likes.photo_id bigint\n"My App".photos."Parent Id" bigint\n"My App".photos.id bigint} =~ s/"Parent Id"/Parent Id/r,
 	'all columns are bigint, and no other column came');
 is(value('loaded', q{
-		(SELECT id FROM "My App".photos EXCEPT (SELECT generate_series(1, 120000) UNION SELECT photo FROM "My App".ledger))
-		UNION ALL (SELECT generate_series(1, 120000) UNION SELECT photo FROM "My App".ledger
+		(SELECT id FROM "My App".photos EXCEPT (SELECT generate_series(1, 20000) UNION SELECT photo FROM "My App".ledger))
+		UNION ALL (SELECT generate_series(1, 20000) UNION SELECT photo FROM "My App".ledger
 			EXCEPT SELECT photo FROM "My App".ledger WHERE deleted EXCEPT SELECT id FROM "My App".photos)}), '', 'no photo is lost');
 is(value('loaded', q{SELECT count(*) FROM "My App".comments WHERE rtrim(body) <> 'on ' || photo_id}), 0, 'comments are on their photos');
-is(value('loaded', q{SELECT count(*) FROM "My App".comments} ), value('loaded', q{SELECT 120000 + count(*) FROM "My App".ledger WHERE NOT deleted}),
+is(value('loaded', q{SELECT count(*) FROM "My App".comments} ), value('loaded', q{SELECT 20000 + count(*) FROM "My App".ledger WHERE NOT deleted}),
 	'no comment is lost, as all of them were on old photos in the end');
 is(value('loaded', q{SELECT count(*) FILTER (WHERE name <> 'on ' || photo_id), count(*) FILTER (WHERE name IS NULL AND photo_id IS NOT NULL),
-		count(photo_id) - 50000 - (SELECT sum(CASE WHEN deleted THEN -1 ELSE 1 END) FROM "My App".ledger) FROM "My App".likes}),
+		count(photo_id) - 10000 - (SELECT sum(CASE WHEN deleted THEN -1 ELSE 1 END) FROM "My App".ledger) FROM "My App".likes}),
 	'0|0|0', 'likes are on their photos, and none is lost');
-is(value('loaded', q{SELECT count(*) FROM "My App".photos WHERE "Parent Id" IS DISTINCT FROM nullif(id / 2, 0) AND id <= 120000}), 0,
+is(value('loaded', q{SELECT count(*) FROM "My App".photos WHERE "Parent Id" IS DISTINCT FROM nullif(id / 2, 0) AND id <= 20000}), 0,
 	'photos have their parents');
 is(value('loaded', q{SELECT count(*) FROM "My App".photos WHERE (title = 'changed') <> (updated_at > '2000-01-01Z')}), 0,
 	'no trigger of the application fired but for its own changes');
@@ -189,11 +189,12 @@ new_admin_database('undone');
 value('undone', $tables . 'INSERT INTO photos (title) SELECT n FROM generate_series(1, 10000) AS n');
 my $before = tables_of('undone', 'app.photos', 'app.comments');
 my $widening = $node->background_psql('undone', on_error_stop => 0);
-$widening->query_until(qr/begun/, "\\echo begun\nCALL snowflake_widen('app.photos', 'id', pause => '1 s');\n");
+$widening->query_until(qr/begun/, "\\echo begun\nCALL snowflake_widen('app.photos', 'id', pause => '1 h');\n");
 my $pid;
 ok(wait_for(sub { $pid = value('undone', q{SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'snowflake\_widen: app.photos: %'}) }),
 	'pg_stat_activity shows what it is at');
-fails_with($node, q{CALL snowflake_widen('app.comments', 'photo_id')}, qr/55000 table app.comments is being widened by process $pid/,
+ok(wait_for(sub { value('undone', 'SELECT count(*) > 0 FROM app.photos WHERE snowflake_widen_1 = id') eq 't' }), '... and it fills rows');
+fails_with($node, q{CALL snowflake_widen('app.comments', 'photo_id')}, qr/55000 snowflake_widen\(\) works on table app.comments in process $pid/,
 	'a second session is refused, also for a column of the chain', dbname => 'undone');
 $node->psql('undone', q{CALL snowflake_widen('app.photos', 'id')}) foreach 1 .. 10;
 is(value('undone', "SELECT state FROM pg_stat_activity WHERE pid = $pid"), 'active', '... and however often, the first one goes on');
