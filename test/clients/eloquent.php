@@ -1,6 +1,5 @@
 <?php
-// Eloquent, without the rest of Laravel.  test/external/clients.pl compares what this prints
-// with the tables.
+// Eloquent without the rest of Laravel, and PDO, which it uses: lastInsertId() does not know of next_id().
 
 use Illuminate\Database\Capsule\Manager as DB;
 use Illuminate\Database\Eloquent\Model;
@@ -15,110 +14,73 @@ $capsule->addConnection(['driver' => 'pgsql', 'host' => getenv('PGHOST'), 'port'
     'username' => getenv('PGUSER'), 'database' => getenv('PGDATABASE'), 'charset' => 'utf8']);
 $capsule->setAsGlobal();
 $capsule->bootEloquent();
+$pdo = DB::connection()->getPdo();
 
-// bigInteger() and not id(), which makes a bigserial
-DB::schema()->create('albums', function (Blueprint $table) {
-    $table->bigInteger('id')->primary()->default(new Expression('next_id(5)'));
-    $table->text('title');
-    $table->bigInteger('cover_id')->nullable();
-});
 DB::schema()->create('photos', function (Blueprint $table) {
     $table->bigInteger('id')->primary()->default(new Expression('next_id(5)'));
     $table->text('title');
-    $table->foreignId('album_id')->nullable()->constrained();
+    $table->foreignId('original_id')->nullable();
 });
-DB::schema()->table('albums', function (Blueprint $table) {
-    $table->foreign('cover_id')->references('id')->on('photos')->deferrable()->initiallyImmediate(false);
-});
-DB::statement("INSERT INTO photos (id, title) VALUES (snowflake_id('2020-01-01Z', 5, 1), 'old')");
+DB::statement('CREATE TABLE tags (id snowflake PRIMARY KEY DEFAULT next_id(5))');
+DB::schema()->create('plain', fn (Blueprint $table) => $table->id());
 
-// The default of $incrementing, true: create() leaves the column out and reads it
-// back with RETURNING.
-class Album extends Model
-{
-    public $timestamps = false;
-    protected $guarded = [];
-}
-
+// $incrementing is true: create() leaves the key out, and reads it back.
 class Photo extends Model
 {
     public $timestamps = false;
     protected $guarded = [];
 }
 
-// The column's default makes the ID.
-$photo = Photo::create(['title' => 'draft']);
-
-// Insert or update by ID.
-Photo::upsert([['id' => $photo->id, 'title' => 'first']], ['id'], ['title']);
-
-// IDs taken first, for rows that refer to each other.
-DB::transaction(function () use (&$albumId, &$coverId) {
-    [$albumId, $coverId] = array_column(DB::select('SELECT next_ids(5, 2) AS id'), 'id');
-    Album::create(['id' => $albumId, 'title' => 'album', 'cover_id' => $coverId]);
-    Photo::create(['id' => $coverId, 'title' => 'cover', 'album_id' => $albumId]);
-});
-
-// Many rows: their IDs in one call, then INSERTs of a thousand.
-$bulk = array_column(DB::select('SELECT next_ids(5, 10000) AS id'), 'id');
-$rows = array_map(fn ($n, $id) => ['id' => $id, 'title' => "bulk $n"], array_keys($bulk), $bulk);
-foreach (array_chunk($rows, 1000) as $chunk) {
-    Photo::insert($chunk);
-}
-
-// A page of the newest, and the one that follows it.
-$page = Photo::orderByDesc('id')->limit(20)->get();
-$nextPage = Photo::where('id', '<', $page->last()->id)->orderByDesc('id')->limit(20)->get();
-
-// When a row was made, and the rows of the last hour: as text with the zone, which
-// a bound DateTime loses.
-$madeAt = new DateTimeImmutable(DB::selectOne('SELECT snowflake_timestamp(?) AS at', [$photo->id])->at);
-$hourAgo = new DateTimeImmutable('-1 hour');
-$since = fn ($time) => Photo::whereRaw('id >= snowflake_min_id(?)', [$time])->orderBy('id')->get();
-$recent = $since($hourAgo->format(DATE_RFC3339_EXTENDED));
-
-// An ID of the type snowflake: Eloquent makes an int of a key, unless the model says that it is a string.
-DB::statement('CREATE TABLE tags (id snowflake PRIMARY KEY DEFAULT next_id(5))');
 class Tag extends Model
 {
     public $timestamps = false;
 }
+
 class TextTag extends Tag
 {
     protected $table = 'tags';
     protected $keyType = 'string';
 }
+
 // A column that refers to a key is no key.
 class TextPhoto extends Photo
 {
     protected $table = 'photos';
-    protected $casts = ['album_id' => 'string'];
+    protected $casts = ['original_id' => 'string'];
 }
+
+$photo = Photo::create(['title' => 'one']);
+$copy = Photo::create(['title' => 'copy', 'original_id' => $photo->id]);
+$many = array_column(DB::select('SELECT next_ids(5, 1000) AS id'), 'id');
+Photo::insert(array_map(fn ($n, $id) => ['id' => $id, 'title' => "many $n"], array_keys($many), $many));
 $tag = Tag::create();
-$textTag = TextTag::find($tag->id);
+$found = TextTag::find($tag->id);
+$hourAgo = new DateTimeImmutable('-1 hour');
+$bound = fn ($time) => DB::selectOne('SELECT snowflake_min_id(?) AS id', [$time])->id;
+$withZone = $hourAgo->format(DATE_RFC3339_EXTENDED);
+$madeAt = DB::selectOne('SELECT snowflake_timestamp(?) AS at', [$photo->id])->at;
+$read = fn ($table) => get_debug_type($pdo->query("SELECT id FROM $table LIMIT 1")->fetchColumn());
 
-$ids = fn ($rows) => implode(' ', $rows->pluck('id')->all());
-echo 'one ', $photo->id, "\n";
-echo 'pair ', $albumId, ' ', $coverId, "\n";
-echo 'bulk ', implode(' ', $bulk), "\n";
-echo 'pages ', $ids($page), ' ', $ids($nextPage), "\n";
-echo 'made ', $madeAt->format('Uv'), "\n";
-echo 'recent ', $ids($recent), "\n";
+echo 'version PDO ', phpversion('pdo_pgsql'), "\n";
+echo 'types PDO: ', $read('photos'), ' ', $read('tags'), "\n";
 echo 'types Eloquent: ', get_debug_type($photo->id), ' ', get_debug_type($tag->id), "\n";
-echo 'tags ', $tag->id, ' ', $textTag->id, "\n";
-echo 'json ', $tag->toJson(), ' ', $textTag->toJson(), "\n";
-echo 'refers ', Photo::find($coverId)->setVisible(['album_id'])->toJson(), ' ',
-    TextPhoto::find($coverId)->setVisible(['album_id'])->toJson(), "\n";
-echo 'without_zone ', count($since($hourAgo)), "\n";
+echo 'tags ', $tag->id, ' ', $found->id, "\n";
+echo 'one ', $photo->id, "\n";
+echo 'many ', implode(' ', $many), "\n";
+echo 'made ', (new DateTimeImmutable($madeAt))->format('Uv'), "\n";
+echo 'bound ', $bound($withZone), "\n";
+echo 'hours_off_without_zone ', round(($bound($hourAgo) - $bound($withZone)) / 2 ** 23 / 3600000), "\n";
+echo 'json ', $tag->toJson(), ' ', $found->toJson(), "\n";
+echo 'json_of_reference ', Photo::find($copy->id)->setVisible(['original_id'])->toJson(), ' ',
+    TextPhoto::find($copy->id)->setVisible(['original_id'])->toJson(), "\n";
 
-// What id() makes
-DB::schema()->create('plains', fn (Blueprint $table) => $table->id());
-echo 'plain ', DB::table('plains')->insertGetId([]), "\n";
-// lastInsertId() of the connection
 try {
-    DB::table('photos')->insert(['title' => 'other']);
-    echo 'last_insert_id ', DB::connection()->getPdo()->lastInsertId(), "\n";
+    $lastId = $pdo->lastInsertId();
 } catch (PDOException $error) {
-    echo 'last_insert_id ', $error->getCode(), "\n";
+    $lastId = $error->getCode();
 }
-DB::table('photos')->where('title', 'other')->delete();
+echo 'last_insert_id ', $lastId, "\n";
+echo 'id_of_plain ', DB::table('plain')->insertGetId([]), "\n";
+DB::table('tags')->insert(['id' => $photo->id]);
+echo 'last_insert_id_after_plain ', $pdo->lastInsertId(), "\n";
+DB::table('tags')->delete($photo->id);

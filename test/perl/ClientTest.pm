@@ -2,11 +2,19 @@
 # what a program printed held against its tables, and the tables of
 # doc/clients.md held against what ran.
 #
-# A program prints a word and values on each line: "version NAME VERSION" of
-# itself and its libraries, the IDs that check() lists, and "types NAME: BIGINT
-# SNOWFLAKE", which are the client's types for IDs of columns of these types, or
-# "error".  A third type is what a snowflake becomes if the program tells the
-# client of it.
+# A program takes an ID of the table photos by its default, for the title "one",
+# and a thousand in its client's way to make many rows, of titles from "many 0" to
+# "many 999".  It makes a row of the table tags, whose key is a snowflake.  It prints
+# a word and values on each line:
+#   version NAME VERSION			of itself and its libraries
+#   types NAME: BIGINT SNOWFLAKE [REGISTERED]	the client's types for an ID of a bigint
+#			and a snowflake, or "error", and what the latter becomes if the client is
+#			told of the type
+#   one ID, many ID..., tags ID...	the IDs as the client returned them, that of the tag in
+#			each way to read it
+#   made N			snowflake_timestamp() of the first, in milliseconds
+#   bound ID		snowflake_min_id() of an hour ago, bound as a time
+# All other lines are facts that its test names.
 package ClientTest;
 
 use strict;
@@ -19,12 +27,12 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
 
-our @EXPORT = qw($clients $document start_server stop_server sql prepare run_client check test_client run_printed ran check_rows);
+our @EXPORT = qw($clients $document start_server sql test_client run_client ran check_rows);
 
 our $clients = "$top/test/clients";
 our $document = 'doc/clients.md';
 
-my ($node, $user, $tables, %prepared, %ran, %types);
+my ($node, $tables, %ran, %types);
 
 # Server and clients are in different time zones, so that a time that loses its
 # zone changes.
@@ -34,19 +42,12 @@ sub start_server
 	$node->init;
 	$node->append_conf('postgresql.conf', <<EOC);
 listen_addresses = '127.0.0.1'
-timezone = 'America/Los_Angeles'
+timezone = 'Etc/GMT+8'
 log_parameter_max_length = 100
 EOC
 	$node->start;
-	$user = $node->safe_psql('postgres', 'SELECT current_user');
-	$tables = join '', map { $_->{code} } grep { $_->{code} =~ /^CREATE (TABLE|SEQUENCE)/ } blocks($document);
+	$tables = join '', map { $_->{code} } grep { $_->{code} =~ /^CREATE TABLE/ } blocks($document);
 	return $node;
-}
-
-sub stop_server
-{
-	$node->stop;
-	return;
 }
 
 # The result of a query on one line, or its error, as a failed client may have
@@ -58,33 +59,22 @@ sub sql
 	return $status == 0 ? $output : $errors;
 }
 
-# Make a database, with the document's tables and an old row unless the client
-# makes its own.
-sub prepare
-{
-	my ($name, $own) = @_;
-
-	sql('postgres', "CREATE DATABASE $name");
-	sql($name, 'CREATE EXTENSION snowflake');
-	sql($name, "$tables INSERT INTO photos (id, title) VALUES (snowflake_id('2020-01-01Z', 5, 1), 'old')") unless $own;
-	$prepared{$name} = 1;
-	return;
-}
-
-# Run a client; return what it prints, by the first word of each line.
+# Run a client in a new database, with these tables; return what it prints, by the
+# first word of each line.
 sub run_client
 {
-	my ($name, @command) = @_;
+	my ($name, $tables, @command) = @_;
 	my ($output, $errors, %said) = ('', '');
 	local %ENV = (
 		%ENV,
 		PGHOST => '127.0.0.1',
 		PGPORT => $node->port,
 		PGDATABASE => $name,
-		PGUSER => $user,
 		PGSSLMODE => 'disable',
 		TZ => 'Asia/Tokyo');
 
+	sql('postgres', "CREATE DATABASE $name");
+	sql($name, "CREATE EXTENSION snowflake; $tables");
 	ok(IPC::Run::run(\@command, '<', \undef, '>', \$output, '2>', \$errors), "$name: $command[0] succeeds")
 	  or diag("@command\n", $output =~ s/^(.{200}).*$/$1.../gmr, $errors);
 	foreach (split /\n/, $output)
@@ -115,63 +105,30 @@ sub same_ids
 	return;
 }
 
-# Hold what a client printed against its tables.
-sub check
-{
-	my ($name, $photos, $albums, %said) = @_;
-	my $first = "FROM $photos WHERE title = 'first'";
-	my $bulk = "FROM $photos WHERE title LIKE 'bulk %'";
-	my $both = "(SELECT id FROM $photos UNION ALL SELECT id FROM $albums) AS rows";
-
-	is($said{one}, sql($name, "SELECT id $first"), "$name: the ID that the default made");
-	is($said{pair},
-		sql($name, "SELECT a.id, p.id FROM $albums a JOIN $photos p ON p.id = a.cover_id AND a.id = p.album_id"),
-		"$name: two rows that refer to each other");
-	same_ids($said{bulk}, sql($name, "SELECT id $bulk ORDER BY substr(title, 6)::integer"),
-		"$name: each of many rows has its ID");
-	same_ids($said{bulk}, sql($name, "SELECT id $bulk ORDER BY id"), "$name: their IDs are in order");
-	is(join(' ', uniq split / /, $said{tags} // ''), sql($name, 'SELECT id FROM tags'),
-		"$name: a row whose ID is a snowflake");
-	is($said{pages}, sql($name, "SELECT id FROM $photos ORDER BY id DESC LIMIT 40"),
-		"$name: two pages of the newest rows");
-	is($said{made}, sql($name, "SELECT (extract(epoch FROM snowflake_timestamp(id)) * 1000)::bigint $first"),
-		"$name: the time at which a row was made");
-	same_ids($said{recent}, sql($name, "SELECT id FROM $photos WHERE title <> 'old' ORDER BY id"),
-		"$name: the rows of the last hour");
-	is(sql($name, "SELECT count(*), count(DISTINCT id), min(snowflake_shard(id)), max(snowflake_shard(id)) FROM $both"),
-		'10004 10004 5 5', "$name: all IDs differ and have the default's shard");
-	is(sql($name, "SELECT DISTINCT pg_get_expr(adbin, adrelid) FROM pg_attrdef
-			WHERE adrelid IN ('$photos'::regclass, '$albums'::regclass)"),
-		'next_id((5)::bigint)', "$name: the default as PostgreSQL stores it");
-	return;
-}
-
-# Run a client and check it, in a database with the document's tables unless another
-# one was prepared for it.
+# Run a client, in a database with the document's tables or others, and hold what it
+# prints against its tables and the facts.  A fact that is a query is its result.
 sub test_client
 {
-	my ($name, @command) = @_;
+	my ($name, $command, %params) = @_;
+	my %facts = %{ $params{facts} // {} };
+	my %said = run_client($name, $params{tables} // $tables, @$command);
+	my $many = "FROM photos WHERE title LIKE 'many %'";
 
-	prepare($name) unless $prepared{$name};
-	my %said = run_client($name, @command);
-	check($name, 'photos', 'albums', %said);
+	is($said{one}, sql($name, "SELECT id FROM photos WHERE title = 'one'"), "$name: the ID that the default made");
+	same_ids($said{many}, sql($name, "SELECT id $many ORDER BY substr(title, 6)::integer"), "$name: each of many rows has its ID");
+	same_ids($said{many}, sql($name, "SELECT id $many ORDER BY id"), "$name: their IDs are in order");
+	is(join(' ', uniq split / /, $said{tags} // ''), sql($name, 'SELECT id FROM tags'), "$name: a row whose ID is a snowflake");
+	is(sql($name, "SELECT count(*) $many"), 1000, "$name: a thousand rows");
+	is($said{made}, sql($name, "SELECT (extract(epoch FROM snowflake_timestamp(id)) * 1000)::bigint FROM photos WHERE title = 'one'"),
+		"$name: the time at which a row was made");
+	is(sql($name, "SELECT abs(extract(epoch FROM now() - snowflake_timestamp(" . ($said{bound} // 0) . "))) BETWEEN 3600 AND 7000"), 't',
+		"$name: the bound of an hour ago");
+	is(sql($name, 'SELECT DISTINCT snowflake_shard(id) FROM (SELECT id FROM photos UNION SELECT id FROM tags) AS rows'), 5,
+		"$name: all IDs have the default's shard");
+	is(sql($name, "SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'photos'::regclass"),
+		'next_id((5)::bigint)', "$name: the default as PostgreSQL stores it");
+	is($said{$_}, $facts{$_} =~ /^SELECT / ? sql($name, $facts{$_}) : $facts{$_}, "$name: $_") foreach sort keys %facts;
 	return %said;
-}
-
-# Run the document's program in a language.  It makes a row, prints it as JSON, and
-# finds it again.
-sub run_printed
-{
-	my ($language, $file, @command) = @_;
-	my ($program) = map { $_->{code} } grep { $_->{language} eq $language } blocks($document);
-
-	append_to_file($file, $program // die "$document has no program in $language");
-	prepare($language);
-	my $printed = join '', run_client($language, @command, $file);
-	my $id = sql($language, "SELECT id FROM photos WHERE title = 'sunset'");
-	is($printed =~ s/ //gr, qq({"id":"$id","title":"sunset"}sunset),
-		"the program in $language of $document sends the ID as text, and finds the row by it");
-	return;
 }
 
 # Note that a client ran.
