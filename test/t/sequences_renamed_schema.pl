@@ -5,10 +5,11 @@
 use strict;
 use warnings;
 use Test::More;
-use PortableTest;
 use SnowflakeTest;
 
-my $node = server_with_both_versions();
+my $node = server_in_utc('renamed');
+$node->safe_psql('postgres', 'CREATE DATABASE beside');
+$node->safe_psql('beside', 'CREATE EXTENSION snowflake');
 
 # Each ALTER SEQUENCE of a session waits for the lock on the table of its number,
 # after the statement has been read and before it looks for the sequence.
@@ -29,9 +30,8 @@ $node->safe_psql('beside', q{
 # it, so that it has to be altered nevertheless.
 sub is_refused
 {
-	my ($version, $number, $served) = @_;
-	my $what = ($version eq 'public' ? 'the extension' : 'the portable version')
-	  . ' refuses to alter another sequence'
+	my ($number, $served) = @_;
+	my $what = 'the extension refuses to alter another sequence'
 	  . ($number > 1 ? ', also later on' : '')
 	  . ($served ? ' where the sequence serves already' : '');
 	my $caller = $node->background_psql('beside', on_error_stop => 0);
@@ -42,10 +42,10 @@ sub is_refused
 		WHERE relname = 'items_id_seq'};
 
 	$other->query_safe('CREATE SCHEMA a CREATE TABLE items (id serial); CREATE SCHEMA b CREATE TABLE items (id serial)');
-	$other->query_safe("SELECT $version.snowflake_alter_sequence('a.items_id_seq'); ALTER SEQUENCE a.items_id_seq OWNED BY a.items.id") if $served;
+	$other->query_safe("SELECT snowflake_alter_sequence('a.items_id_seq'); ALTER SEQUENCE a.items_id_seq OWNED BY a.items.id") if $served;
 	my $before = $other->query_safe($sequences);
 	$other->query_safe("BEGIN; LOCK TABLE before_$number");
-	send_sql($caller, "\\set VERBOSITY verbose\nSELECT $version.snowflake_alter_sequence('a.items_id_seq');\n\\echo done");
+	send_sql($caller, "\\set VERBOSITY verbose\nSELECT snowflake_alter_sequence('a.items_id_seq');\n\\echo done");
 	$node->poll_query_until('beside', q{SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)})
 	  or die 'the call does not wait';
 	$other->query_safe('ALTER SCHEMA a RENAME TO c; ALTER SCHEMA b RENAME TO a; COMMIT');
@@ -58,10 +58,8 @@ sub is_refused
 	return;
 }
 
-is_refused('public', 1);
-is_refused('public', 1, 'served');
-is_refused('portable', $_) foreach 1, 2;
-is_refused('portable', 1, 'served');
+is_refused(1);
+is_refused(1, 'served');
 
 $node->stop;
 done_testing();
