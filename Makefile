@@ -26,9 +26,28 @@ EXTENSION = snowflake admin/snowflake_admin
 DATA = snowflake--1.0.sql admin/snowflake_admin--1.0.sql
 
 # make installcheck: against a running server
-REGRESS = extension shard next_id next_ids copy decode backdated layouts generators sequences advance encode snowflake_type errors privileges settings transactions
-ISOLATION = changes deadlock locks
-ISOLATION_OPTS = --inputdir=$(srcdir)/test
+REGRESS = \
+	advance \
+	backdated \
+	copy \
+	decode \
+	encode \
+	errors \
+	extension \
+	generators \
+	layouts \
+	next_id \
+	next_ids \
+	privileges \
+	sequences \
+	settings \
+	shard \
+	snowflake_type \
+	transactions
+ISOLATION = \
+	changes \
+	deadlock \
+	locks
 PG_CPPFLAGS = -I$(srcdir)/src
 EXTRA_CLEAN = output_iso tmp_check tmp_check_iso
 

@@ -1,6 +1,9 @@
 --
 -- snowflake_advance(): IDs beyond a given one
 --
+\getenv srcdir PG_ABS_SRCDIR
+\set setup :srcdir '/sql/setup.sql'
+\i :setup
 \pset format unaligned
 \pset tuples_only on
 CREATE SEQUENCE used;
@@ -90,10 +93,10 @@ BEGIN READ ONLY;
 SELECT sqlstate_, message FROM error_of('SELECT snowflake_advance(''used'', 17)');
 COMMIT;
 -- it needs what setval() needs, also for the extension's own sequence, and says nothing of a sequence without it
-CREATE ROLE regress_sf_user;
+CREATE ROLE regress_sf_app;
 SET snowflake.max_lead = '2 min';
-GRANT USAGE, SELECT ON SEQUENCE used, twitter TO regress_sf_user;
-SET ROLE regress_sf_user;
+GRANT USAGE, SELECT ON SEQUENCE used, twitter TO regress_sf_app;
+SET ROLE regress_sf_app;
 SELECT * FROM error_of('SELECT snowflake_advance(''next_id_seq'', 17)');
 BEGIN;
 SELECT next_id(0, 'twitter') IS NULL;
@@ -101,11 +104,11 @@ SELECT * FROM error_of('SELECT snowflake_advance(''twitter'', 17)');
 COMMIT;
 SELECT sqlstate_ FROM error_of('SELECT snowflake_advance(''serves_none'', -17)');
 RESET ROLE;
-GRANT UPDATE ON SEQUENCE twitter TO regress_sf_user;
-SET ROLE regress_sf_user;
+GRANT UPDATE ON SEQUENCE twitter TO regress_sf_app;
+SET ROLE regress_sf_app;
 SELECT snowflake_advance('twitter', 17);
 RESET ROLE;
 
 DROP TABLE advanced;
 DROP SEQUENCE used, unused, serves_none, instagram, twitter, discord, shardingsphere, sonyflake, mastodon, pgedge, javascript, own;
-DROP ROLE regress_sf_user;
+DROP ROLE regress_sf_app;

@@ -1,9 +1,11 @@
 --
 -- IDs for rows of earlier times: snowflake_backdated_id()
 --
+\getenv srcdir PG_ABS_SRCDIR
+\set setup :srcdir '/sql/setup.sql'
+\i :setup
 \pset format unaligned
 \pset tuples_only on
-SET timezone = 'UTC';
 
 -- rows of one moment, in order and at most as late as they must be
 CREATE TABLE old_photos AS

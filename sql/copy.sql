@@ -1,6 +1,9 @@
 --
 -- Defaults in COPY, and other expressions that are planned without a query
 --
+\getenv srcdir PG_ABS_SRCDIR
+\set setup :srcdir '/sql/setup.sql'
+\i :setup
 \pset format unaligned
 \pset tuples_only on
 CREATE SEQUENCE copied MAXVALUE 9007199254736895;
@@ -101,9 +104,6 @@ COPY parts (n) FROM stdin;
 SELECT count(DISTINCT id) FROM parts;
 
 -- who may not call next_id() may not do so in COPY
-SET client_min_messages = warning;
-DROP ROLE IF EXISTS regress_sf_app;
-RESET client_min_messages;
 CREATE ROLE regress_sf_app;
 CREATE TABLE held (id bigint DEFAULT next_id(5), n int);
 CREATE TABLE held_setting (id bigint DEFAULT next_id(), n int);

@@ -1,8 +1,9 @@
 --
 -- Taking IDs apart and putting them together; ranges of time
 --
-SET timezone = 'UTC';
-SET datestyle = 'ISO';
+\getenv srcdir PG_ABS_SRCDIR
+\set setup :srcdir '/sql/setup.sql'
+\i :setup
 \pset format unaligned
 \pset tuples_only on
 

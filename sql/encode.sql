@@ -1,7 +1,9 @@
 --
 -- IDs as text, and IDs that do not show their order
 --
-
+\getenv srcdir PG_ABS_SRCDIR
+\set setup :srcdir '/sql/setup.sql'
+\i :setup
 -- The texts and images in this file are kept by users, in links and in other
 -- databases: they must be the same for ever.  All inputs are fixed, so that
 -- the statistics are the same at every run, too.

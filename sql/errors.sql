@@ -1,9 +1,9 @@
 --
 -- Every error: its SQLSTATE, its message, and what it tells to do
 --
-SET timezone = 'UTC';
-SET datestyle = 'ISO';
-SET intervalstyle = 'postgres';
+\getenv srcdir PG_ABS_SRCDIR
+\set setup :srcdir '/sql/setup.sql'
+\i :setup
 \pset format unaligned
 \pset tuples_only on
 

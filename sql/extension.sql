@@ -1,10 +1,11 @@
 --
 -- Installing, moving and removing the extension, and what it is made of
 --
+\getenv srcdir PG_ABS_SRCDIR
+\set setup :srcdir '/sql/setup.sql'
+\i :setup
 \pset format unaligned
 \pset tuples_only on
-
-CREATE EXTENSION snowflake;
 
 -- every object has a comment (types of arrays and views, members since 17, are made by the server)
 SELECT pg_describe_object(classid, objid, objsubid) AS object
@@ -44,19 +45,3 @@ CREATE EXTENSION snowflake SCHEMA ids;
 SELECT ids.snowflake_shard(ids.next_id(7));
 DROP EXTENSION snowflake;
 DROP SCHEMA ids;
-
--- for the tests that follow
-CREATE EXTENSION snowflake;
-
-CREATE FUNCTION error_of(command text)
-RETURNS TABLE (sqlstate_ text, message text, detail text, hint text)
-LANGUAGE plpgsql AS $$
-BEGIN
-    EXECUTE command;
-    RETURN QUERY SELECT 'none'::text, 'no error'::text, NULL::text, NULL::text;
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS sqlstate_ = RETURNED_SQLSTATE,
-        message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
-        hint = PG_EXCEPTION_HINT;
-    RETURN NEXT;
-END $$;

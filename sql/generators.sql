@@ -1,9 +1,9 @@
 --
 -- Making IDs in every layout
 --
-SET timezone = 'UTC';
-SET datestyle = 'ISO';
-SET intervalstyle = 'postgres';
+\getenv srcdir PG_ABS_SRCDIR
+\set setup :srcdir '/sql/setup.sql'
+\i :setup
 \pset format unaligned
 \pset tuples_only on
 
@@ -158,9 +158,9 @@ SELECT sqlstate_, message FROM error_of('SELECT next_id(5, ''twitter_seq'')');
 ROLLBACK;
 
 -- nobody with only EXECUTE or USAGE pushes a sequence out of its time
-CREATE ROLE regress_sf_user;
-GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO regress_sf_user;
-REVOKE ALL ON SEQUENCE next_id_seq FROM regress_sf_user;
+CREATE ROLE regress_sf_app;
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO regress_sf_app;
+REVOKE ALL ON SEQUENCE next_id_seq FROM regress_sf_app;
 CREATE FUNCTION attempts() RETURNS TABLE (sequence text, layout text, result text) LANGUAGE plpgsql AS $$
 DECLARE
     target text;
@@ -180,9 +180,9 @@ BEGIN
         END LOOP;
     END LOOP;
 END $$;
-GRANT SELECT ON systems TO regress_sf_user;
+GRANT SELECT ON systems TO regress_sf_app;
 SET client_min_messages = error;
-SET ROLE regress_sf_user;
+SET ROLE regress_sf_app;
 SELECT * FROM attempts() WHERE result NOT IN ('55000', '42501');
 SELECT result, count(*) FROM attempts() GROUP BY result ORDER BY result;
 RESET ROLE;
@@ -191,11 +191,11 @@ DROP FUNCTION attempts;
 SELECT count(lead) AS shown, count(*) FILTER (WHERE lead > '2 minutes') AS ahead
 FROM systems AS s, snowflake_sequences((name || '_seq')::regclass, s.layout);
 -- a layout of one's own needs UPDATE
-SET ROLE regress_sf_user;
+SET ROLE regress_sf_app;
 SELECT * FROM error_of('SELECT next_id(5, ''idgen_seq'', ''timestamp:41 generator:10 sequence:12 epoch:1420070400000'')');
 RESET ROLE;
-GRANT UPDATE ON SEQUENCE idgen_seq, twitter_seq TO regress_sf_user;
-SET ROLE regress_sf_user;
+GRANT UPDATE ON SEQUENCE idgen_seq, twitter_seq TO regress_sf_app;
+SET ROLE regress_sf_app;
 SELECT next_id(5, 'idgen_seq', 'timestamp:41 generator:10 sequence:12 epoch:1420070400000') > 0;
 -- also if a built-in one was used in the same transaction, with less
 BEGIN;
@@ -257,8 +257,8 @@ COMMIT;
 DROP SEQUENCE seconds;
 
 DROP TABLE tweets, systems, made;
-DROP OWNED BY regress_sf_user;
-DROP ROLE regress_sf_user;
+DROP OWNED BY regress_sf_app;
+DROP ROLE regress_sf_app;
 DROP SEQUENCE instagram_seq, twitter_seq, discord_seq, shardingsphere_seq, sonyflake_seq, mastodon_seq, pgedge_seq, javascript_seq,
     trace_seq, decimal_seq, cockroachdb_seq, baidu_seq, yitter_seq, idgen_seq, tidb_seq, atproto_seq, instagram2020_seq,
     seconds_seq, hundredths_seq, counter_seq, zero;

@@ -1,8 +1,9 @@
 --
 -- The type of layouts, and IDs of other systems
 --
-SET timezone = 'UTC';
-SET datestyle = 'ISO';
+\getenv srcdir PG_ABS_SRCDIR
+\set setup :srcdir '/sql/setup.sql'
+\i :setup
 \pset format unaligned
 \pset tuples_only on
 

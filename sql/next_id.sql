@@ -1,6 +1,9 @@
 --
 -- IDs in INSERT, exact slots, and the sequence beneath
 --
+\getenv srcdir PG_ABS_SRCDIR
+\set setup :srcdir '/sql/setup.sql'
+\i :setup
 \pset format unaligned
 \pset tuples_only on
 

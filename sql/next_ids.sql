@@ -1,7 +1,9 @@
 --
 -- Many IDs at once
 --
-SET intervalstyle = 'postgres';
+\getenv srcdir PG_ABS_SRCDIR
+\set setup :srcdir '/sql/setup.sql'
+\i :setup
 \pset format unaligned
 \pset tuples_only on
 
@@ -95,10 +97,10 @@ ROLLBACK;
 -- what was taken before the error is not taken again
 SELECT setval('many', (snowflake_min_id(clock_timestamp() + interval '1 hour') >> 23) * 1024) > 0;
 SELECT sqlstate_ FROM error_of('SELECT next_ids(5, 3, ''many'')');
-CREATE ROLE regress_sf_user;
-SET ROLE regress_sf_user;
+CREATE ROLE regress_sf_app;
+SET ROLE regress_sf_app;
 SELECT sqlstate_, message FROM error_of('SELECT next_ids(5, 3, ''many'')');
 SELECT count(*) FROM next_ids(5, 3);
 RESET ROLE;
-DROP ROLE regress_sf_user;
+DROP ROLE regress_sf_app;
 DROP SEQUENCE many, tweets, chunks, rows_, orders, short;

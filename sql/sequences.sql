@@ -2,13 +2,11 @@
 -- Which sequences serve a layout: snowflake_alter_sequence() and
 -- snowflake_sequences()
 --
-SET timezone = 'UTC';
-SET datestyle = 'ISO';
+\getenv srcdir PG_ABS_SRCDIR
+\set setup :srcdir '/sql/setup.sql'
+\i :setup
 \pset format unaligned
 \pset tuples_only on
-SET client_min_messages = warning;
-DROP ROLE IF EXISTS regress_sf_app, regress_sf_owner;
-RESET client_min_messages;
 CREATE ROLE regress_sf_app;
 CREATE ROLE regress_sf_owner;
 

@@ -1,6 +1,9 @@
 --
 -- The settings, and a library that is loaded late
 --
+\getenv srcdir PG_ABS_SRCDIR
+\set setup :srcdir '/sql/setup.sql'
+\i :setup
 \pset format unaligned
 \pset tuples_only on
 

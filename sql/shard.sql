@@ -1,6 +1,9 @@
 --
 -- This server's shard: snowflake_shard() and snowflake_set_shard()
 --
+\getenv srcdir PG_ABS_SRCDIR
+\set setup :srcdir '/sql/setup.sql'
+\i :setup
 \pset format unaligned
 \pset tuples_only on
 -- A session that has just ended may still count as one that keeps its value.
@@ -72,15 +75,15 @@ EXPLAIN (COSTS OFF) SELECT count(*) FROM many WHERE n % 8192 < late();
 SELECT count(*) FROM many WHERE n % 8192 < late();
 
 -- what overrides it, and what is refused
-CREATE ROLE regress_sf_shard;
+CREATE ROLE regress_sf_app;
 CREATE ROLE "regress sf second";
-ALTER ROLE regress_sf_shard SET snowflake.shard = 17;
+ALTER ROLE regress_sf_app SET snowflake.shard = 17;
 DO $$ BEGIN
 	EXECUTE format('ALTER ROLE "regress sf second" IN DATABASE %I SET snowflake.shard = 18', current_database());
 END $$;
 CREATE FUNCTION made_elsewhere(photo int) RETURNS bigint LANGUAGE sql SET snowflake.shard = 19 RETURN next_id();
 SELECT snowflake_set_shard(5);
-ALTER ROLE regress_sf_shard RESET snowflake.shard;
+ALTER ROLE regress_sf_app RESET snowflake.shard;
 DO $$ BEGIN
 	EXECUTE format('ALTER ROLE "regress sf second" IN DATABASE %I RESET snowflake.shard', current_database());
 END $$;
@@ -88,7 +91,7 @@ ALTER ROUTINE made_elsewhere(int) RESET snowflake.shard;
 SELECT snowflake_set_shard(5);
 SELECT * FROM error_of('SELECT snowflake_set_shard(-2)');
 SELECT * FROM error_of('SELECT snowflake_set_shard(8192)');
-SET ROLE regress_sf_shard;
+SET ROLE regress_sf_app;
 SELECT sqlstate_ FROM error_of('SELECT snowflake_set_shard(8192)');
 SELECT snowflake_shard();
 RESET ROLE;
@@ -123,4 +126,4 @@ DROP FUNCTION late(), made_elsewhere(int);
 \set VERBOSITY terse
 SET client_min_messages = error;
 DROP SCHEMA hostile CASCADE;
-DROP ROLE regress_sf_shard, "regress sf second";
+DROP ROLE regress_sf_app, "regress sf second";

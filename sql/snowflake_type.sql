@@ -1,10 +1,12 @@
 --
 -- Type snowflake: bigint in all but its JSON
 --
+\getenv srcdir PG_ABS_SRCDIR
+\set setup :srcdir '/sql/setup.sql'
+\i :setup
 \pset format unaligned
 \pset tuples_only on
 \pset null NULL
-SET timezone = 'UTC';
 SET jit = off;
 
 -- Statements are run twice: where ID is bigint, and where ID is snowflake.  There is

@@ -1,6 +1,9 @@
 --
 -- Rollback, savepoints, and a sequence that changes while it is in use
 --
+\getenv srcdir PG_ABS_SRCDIR
+\set setup :srcdir '/sql/setup.sql'
+\i :setup
 \pset format unaligned
 \pset tuples_only on
 
