@@ -4,54 +4,51 @@
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
-\pset format unaligned
-\pset tuples_only on
 
+-- The sequence is far ahead of the clock, which would hide what is forgotten.
+SET snowflake.max_lead = '30d';
 CREATE TABLE taken (n serial, id bigint);
 CREATE SEQUENCE changing MAXVALUE 1125899906841599;
--- far ahead of the clock, which would hide what is forgotten
-SET snowflake.max_lead = '30d';
-SELECT setval('changing', (snowflake_min_id(now() + interval '1 day') >> 23) * 1024) > 0;
+SELECT setval('changing', (snowflake_min_id(now() + interval '1 day') >> 23) * 1024) AS start \gset
 
--- a rollback takes no ID back
-SELECT next_id(5, 'changing') AS before \gset
+-- A rollback takes no ID back: each ID is larger by 1 than the one before.
+SELECT next_id(5, 'changing') AS first \gset
 BEGIN;
-SELECT next_id(5, 'changing') - :before;
+SELECT next_id(5, 'changing') - :first AS in_transaction;
 ROLLBACK;
-SELECT next_id(5, 'changing') - :before;
+SELECT next_id(5, 'changing') - :first AS after_rollback;
 BEGIN;
 SAVEPOINT s;
-SELECT next_id(5, 'changing') - :before;
+SELECT next_id(5, 'changing') - :first AS after_savepoint;
 ROLLBACK TO s;
-SELECT next_id(5, 'changing') - :before;
+SELECT next_id(5, 'changing') - :first AS after_rollback_to_savepoint;
 RELEASE s;
-SELECT next_id(5, 'changing') - :before;
+SELECT next_id(5, 'changing') - :first AS after_release;
 COMMIT;
-SELECT next_id(5, 'changing') - :before;
+SELECT next_id(5, 'changing') - :first AS after_commit;
 
--- the file is replaced in a subtransaction that fails
+-- RESTART in a subtransaction that is rolled back: the sequence goes on after its last ID.
 BEGIN;
-SELECT next_id(5, 'changing') - :before;
+SELECT next_id(5, 'changing') - :first AS before_restart;
 SAVEPOINT s;
 ALTER SEQUENCE changing RESTART;
 SELECT snowflake_timestamp(next_id(5, 'changing')) < now() + interval '1 minute' AS restarted;
-SELECT snowflake_timestamp(next_id(5, 'changing')) < now() + interval '1 minute' AS restarted;
+SELECT snowflake_timestamp(next_id(5, 'changing')) < now() + interval '1 minute' AS still_restarted;
 ROLLBACK TO s;
-SELECT next_id(5, 'changing') - :before;
+SELECT next_id(5, 'changing') - :first AS after_rollback_to_savepoint;
 COMMIT;
-SELECT next_id(5, 'changing') - :before;
-
--- in one that succeeds within a transaction that fails
+SELECT next_id(5, 'changing') - :first AS after_commit;
+-- So it does where the subtransaction succeeds and the transaction is rolled back.
 BEGIN;
 SAVEPOINT s;
 ALTER SEQUENCE changing RESTART;
 SELECT snowflake_timestamp(next_id(5, 'changing')) < now() + interval '1 minute' AS restarted;
 RELEASE s;
-SELECT snowflake_timestamp(next_id(5, 'changing')) < now() + interval '1 minute' AS restarted;
+SELECT snowflake_timestamp(next_id(5, 'changing')) < now() + interval '1 minute' AS still_restarted;
 ROLLBACK;
-SELECT next_id(5, 'changing') - :before;
+SELECT next_id(5, 'changing') - :first AS after_rollback;
 
--- made and dropped in subtransactions, again and again
+-- Subtransactions create, restart and drop another sequence, and fail: the IDs of this one grow.
 DO $$
 DECLARE
     last bigint := 0;
@@ -75,55 +72,53 @@ BEGIN
         END;
         id := next_id(5, 'changing');
         IF id <= last THEN
-            RAISE 'not growing';
+            RAISE 'an ID is not larger than the one before';
         END IF;
         last := id;
     END LOOP;
 END $$;
 
--- made, used and dropped, in one transaction
+-- A sequence is created, used and dropped in one transaction.
 BEGIN;
 CREATE SEQUENCE passing MAXVALUE 1125899906841599;
-SELECT next_id(5, 'passing') > 0;
+SELECT next_id(5, 'passing') > 0 AS taken;
 DROP SEQUENCE passing;
-SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''passing'')');
+SELECT sqlstate_ AS after_drop FROM error_of('SELECT next_id(5, ''passing'')');
 COMMIT;
--- dropped after use by OID, and another of the same name
+-- One that was used by its OID is dropped, and another of the same name is created.
 CREATE SEQUENCE passing MAXVALUE 1125899906841599;
 SELECT 'passing'::regclass::oid AS old \gset
-SELECT next_id(5, :old) > 0;
+SELECT next_id(5, :old) > 0 AS taken_by_oid;
 DROP SEQUENCE passing;
 CREATE SEQUENCE passing MAXVALUE 1125899906841599;
-SELECT sqlstate_, regexp_replace(message, '\d+', 'N') FROM error_of('SELECT next_id(5, ' || :old || ')');
-SELECT next_id(5, 'passing') > 0;
+SELECT sqlstate_, regexp_replace(message, '\d+', 'N') AS message FROM error_of('SELECT next_id(5, ' || :old || ')');
+SELECT next_id(5, 'passing') > 0 AS taken_by_name;
 DROP SEQUENCE passing;
 
--- TRUNCATE ... RESTART IDENTITY
+-- TRUNCATE ... RESTART IDENTITY begins with the first sequence number, and goes on after the second one if it is rolled back.
 CREATE TABLE owned (id bigserial);
 ALTER SEQUENCE owned_id_seq MAXVALUE 1125899906841599;
-INSERT INTO owned VALUES (next_id(5, 'owned_id_seq'));
+INSERT INTO owned VALUES (next_id(5, 'owned_id_seq')) RETURNING snowflake_sequence_number(id) AS before;
 BEGIN;
 TRUNCATE owned RESTART IDENTITY;
-INSERT INTO owned VALUES (next_id(5, 'owned_id_seq'));
-SELECT last_value % 1024 FROM owned_id_seq;
+INSERT INTO owned VALUES (next_id(5, 'owned_id_seq')) RETURNING snowflake_sequence_number(id) AS restarted;
 ROLLBACK;
-INSERT INTO owned VALUES (next_id(5, 'owned_id_seq'));
-SELECT count(DISTINCT id), max(id % 1024) FROM owned;
+INSERT INTO owned VALUES (next_id(5, 'owned_id_seq')) RETURNING snowflake_sequence_number(id) AS after_rollback;
 DROP TABLE owned;
 
--- SET UNLOGGED and back, in the same session
+-- SET UNLOGGED is noticed in the session that used the sequence, and SET LOGGED, too.
 BEGIN;
-SELECT next_id(5, 'changing') > 0;
+SELECT next_id(5, 'changing') > 0 AS taken;
 ALTER SEQUENCE changing SET UNLOGGED;
-SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''changing'')');
+CALL show_error('SELECT next_id(5, ''changing'')');
 ALTER SEQUENCE changing SET LOGGED;
-SELECT next_id(5, 'changing') > 0;
+SELECT next_id(5, 'changing') > 0 AS taken_when_logged;
 COMMIT;
-SELECT next_id(5, 'changing') > 0;
+SELECT next_id(5, 'changing') > 0 AS taken_after_commit;
 
--- a procedure that commits, cursors, exceptions, several sequences by turns
+-- A procedure that commits and rolls back, cursors and exceptions take IDs of two sequences by turns.
 CREATE SEQUENCE other MAXVALUE 1125899906841599;
-SELECT setval('other', (snowflake_min_id(now() + interval '2 days') >> 23) * 1024) > 0;
+SELECT setval('other', (snowflake_min_id(now() + interval '2 days') >> 23) * 1024) AS start \gset
 CREATE PROCEDURE in_pieces() LANGUAGE plpgsql AS $$
 DECLARE
     c refcursor;
@@ -146,34 +141,34 @@ BEGIN
     END LOOP;
 END $$;
 CALL in_pieces();
-SELECT count(*) > 50, count(*) = count(DISTINCT id) FROM taken;
-SELECT bool_and(id > before)
-FROM (SELECT id, lag(id) OVER (PARTITION BY snowflake_timestamp(id) > now() + interval '36 hours' ORDER BY n) AS before
-      FROM taken) t;
+SELECT sequence, count(*) AS ids, count(*) FILTER (WHERE id <= before) AS not_larger_than_the_one_before
+FROM (SELECT sequence, id, lag(id) OVER (PARTITION BY sequence ORDER BY n) AS before
+      FROM taken, LATERAL (SELECT CASE WHEN snowflake_timestamp(id) > now() + interval '36 hours' THEN 'other' ELSE 'changing' END) AS s (sequence)) AS t
+GROUP BY sequence ORDER BY sequence;
 
--- a holdable cursor and a portal that outlives a savepoint
+-- A cursor WITH HOLD takes the rest of its IDs at COMMIT, and a savepoint does not end it.
 BEGIN;
-DECLARE held CURSOR WITH HOLD FOR SELECT next_id(5, 'changing') > 0 FROM generate_series(1, 3);
+DECLARE held CURSOR WITH HOLD FOR SELECT next_id(5, 'changing') > 0 AS taken FROM generate_series(1, 3);
 FETCH held;
 SAVEPOINT s;
 FETCH held;
-SELECT next_id(5, 'other') > 0;
+SELECT next_id(5, 'other') > 0 AS taken_of_other;
 ROLLBACK TO s;
 FETCH held;
 COMMIT;
 FETCH held;
 CLOSE held;
 
--- in a deferred trigger, at commit
+-- A deferred trigger takes one ID at COMMIT.
 CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS
 $$ BEGIN PERFORM next_id(5, 'changing'); RETURN NULL; END $$;
 CREATE CONSTRAINT TRIGGER late AFTER INSERT ON taken DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION late();
-SELECT last_value AS value FROM changing \gset
+SELECT last_value AS before FROM changing \gset
 INSERT INTO taken (id) VALUES (1);
-SELECT last_value - :value FROM changing;
+SELECT last_value - :before AS taken_by_trigger FROM changing;
 
--- next_id() finds its sequence once, and not for each statement of a transaction that has changed something
+-- next_id() looks for its sequence once, and not for each statement of a transaction that has changed something, ...
 CREATE FUNCTION scans_of_catalogs() RETURNS bigint LANGUAGE sql AS
 $$ SELECT sum(idx_scan)::bigint FROM pg_stat_xact_sys_tables WHERE relname IN ('pg_depend', 'pg_extension') $$;
 SET snowflake.shard = 5;
@@ -185,9 +180,9 @@ SELECT scans_of_catalogs() AS before \gset
 INSERT INTO taken (id) VALUES (next_id());
 INSERT INTO taken (id) VALUES (next_id());
 INSERT INTO taken (id) VALUES (next_id());
-SELECT scans_of_catalogs() - :before AS scans;
+SELECT scans_of_catalogs() - :before AS scans_for_three_statements;
 COMMIT;
--- nor for each row that COPY writes, if a trigger calls it, too
+-- ... nor for each row that COPY writes where a trigger calls it, too.
 CREATE TABLE copied (n int, id bigint DEFAULT next_id(), by_trigger bigint);
 CREATE FUNCTION take() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.by_trigger := next_id(); RETURN NEW; END $$;
 CREATE TRIGGER take BEFORE INSERT ON copied FOR EACH ROW EXECUTE FUNCTION take();
@@ -216,35 +211,36 @@ COPY copied (n) FROM stdin;
 19
 20
 \.
-SELECT scans_of_catalogs() - :before < 20 AS few_scans;
+SELECT scans_of_catalogs() - :before < 20 AS fewer_scans_than_rows;
 COMMIT;
-SELECT count(DISTINCT i) FROM copied, LATERAL (VALUES (id), (by_trigger)) AS made (i);
+SELECT count(*) AS ids, count(DISTINCT made) AS different_ids FROM copied, LATERAL (VALUES (id), (by_trigger)) AS m (made);
 DROP TABLE copied;
-DROP FUNCTION take();
--- it notices at once when the sequence gets another name, or the function another schema, in its own transaction and after
+DROP FUNCTION take(), scans_of_catalogs();
+
+-- next_id() notices at once that its sequence is renamed, or that one of the two is in another schema, ...
 BEGIN;
 ALTER SEQUENCE next_id_seq RENAME TO renamed;
-SELECT sqlstate_ FROM error_of('SELECT next_id()');
+CALL show_error('SELECT next_id()');
 ALTER SEQUENCE renamed RENAME TO next_id_seq;
-SELECT next_id() > 0;
+SELECT next_id() > 0 AS taken_with_the_old_name;
 CREATE SCHEMA elsewhere;
 ALTER FUNCTION next_id() SET SCHEMA elsewhere;
-SELECT elsewhere.next_id() > 0;
+SELECT elsewhere.next_id() > 0 AS taken_by_moved_function;
 ALTER FUNCTION elsewhere.next_id() SET SCHEMA public;
 ALTER SEQUENCE next_id_seq SET SCHEMA elsewhere;
-SELECT next_id() > 0;
+SELECT next_id() > 0 AS taken_of_moved_sequence;
 ALTER SEQUENCE elsewhere.next_id_seq SET SCHEMA public;
-SELECT next_id() > 0;
+SELECT next_id() > 0 AS taken_of_returned_sequence;
 ALTER SEQUENCE next_id_seq RENAME TO renamed;
 COMMIT;
-SELECT sqlstate_ FROM error_of('SELECT next_id()');
+-- ... in the transaction and after it.
+CALL show_error('SELECT next_id()');
 ALTER SEQUENCE renamed RENAME TO next_id_seq;
-SELECT next_id() > 0;
+SELECT next_id() > 0 AS taken_with_the_old_name;
 DROP SCHEMA elsewhere;
 RESET snowflake.shard;
 
 RESET snowflake.max_lead;
-DROP FUNCTION scans_of_catalogs();
 DROP TABLE taken;
 DROP FUNCTION late();
 DROP PROCEDURE in_pieces();
