@@ -4,109 +4,107 @@
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
-\pset format unaligned
-\pset tuples_only on
 CREATE SEQUENCE used;
-SELECT snowflake_alter_sequence('used');
-SELECT setval('used', (snowflake_min_id('2020-01-01Z') >> 23) * 1024) > 0;
+SELECT snowflake_alter_sequence('used') \gset
+SELECT setval('used', (snowflake_min_id('2020-01-01Z') >> 23) * 1024) \gset
 
--- the last sequence number of the ID's time counts as used, so that the next ID of each shard is larger
-SELECT snowflake_advance('used', snowflake_id('2021-01-01Z', 5, 31));
-SELECT snowflake_timestamp(last_value / 1024 << 23), last_value % 1024, log_cnt, is_called FROM used;
--- a smaller ID changes nothing, nor does the same one
-SELECT snowflake_advance('used', snowflake_id('2021-01-01Z', 0, 0)), snowflake_advance('used', 1), snowflake_advance('used', snowflake_id('2021-01-01Z', 5, 31));
-SELECT snowflake_timestamp(last_value / 1024 << 23), last_value % 1024, log_cnt, is_called FROM used;
--- it is not undone
+-- The last sequence number of the ID's time counts as used, so that the next ID of each shard is larger.
+SELECT snowflake_advance('used', snowflake_id('2021-01-01Z', 5, 31)) \gset
+SELECT snowflake_timestamp(last_value / 1024 << 23) AS time, last_value % 1024 AS slot, log_cnt, is_called FROM used;
+-- The same ID, or a smaller one, changes nothing.
+SELECT snowflake_advance('used', snowflake_id('2021-01-01Z', 5, 31)), snowflake_advance('used', snowflake_id('2021-01-01Z', 0, 0)), snowflake_advance('used', 1) \gset
+SELECT snowflake_timestamp(last_value / 1024 << 23) AS time, last_value % 1024 AS slot, log_cnt, is_called FROM used;
+-- A rollback does not undo it.
 BEGIN;
-SELECT snowflake_advance('used', snowflake_id('2022-01-01Z', 8191, 1023));
+SELECT snowflake_advance('used', snowflake_id('2022-01-01Z', 8191, 1023)) \gset
 ROLLBACK;
-SELECT snowflake_timestamp(last_value / 1024 << 23), last_value % 1024, log_cnt, is_called FROM used;
--- an unused sequence
+SELECT snowflake_timestamp(last_value / 1024 << 23) AS time, last_value % 1024 AS slot, log_cnt, is_called FROM used;
+-- An unused sequence counts as used then.
 CREATE SEQUENCE unused;
-SELECT snowflake_alter_sequence('unused');
-SELECT snowflake_advance('unused', 17);
+SELECT snowflake_alter_sequence('unused') \gset
+SELECT snowflake_advance('unused', 17) \gset
 SELECT last_value, is_called FROM unused;
--- in the transaction that made the sequence, and after it was rewritten
+-- It works in the transaction that has created the sequence, also after a RESTART.
 BEGIN;
 CREATE SEQUENCE fresh MAXVALUE 1125899906841599;
-SELECT snowflake_advance('fresh', snowflake_id('2021-01-01Z', 5, 31));
-SELECT snowflake_shard(next_id(7, 'fresh'));
+SELECT snowflake_advance('fresh', snowflake_id('2021-01-01Z', 5, 31)) \gset
+SELECT snowflake_shard(next_id(7, 'fresh')) AS shard;
 ALTER SEQUENCE fresh RESTART;
-SELECT snowflake_advance('fresh', snowflake_id('2021-01-01Z', 5, 31));
-SELECT snowflake_timestamp(last_value / 1024 << 23) FROM fresh;
+SELECT snowflake_advance('fresh', snowflake_id('2021-01-01Z', 5, 31)) \gset
+SELECT snowflake_timestamp(last_value / 1024 << 23) AS time FROM fresh;
 COMMIT;
 DROP SEQUENCE fresh;
 
--- every layout that tells an ID's time: with the clock set back, the next ID of shard 0 is larger
+-- In each layout that tells an ID's time, the next ID of shard 0 is in the next tick, although the clock is behind.
 SET snowflake.max_lead = '2 min';
-CREATE TABLE advanced (name text, layout snowflake_layout, beyond bigint);
-INSERT INTO advanced SELECT name, name::snowflake_layout, snowflake_id(clock_timestamp() + interval '1 min', shards - 1, 0, name::snowflake_layout)
+CREATE TABLE advanced AS
+SELECT name, name::snowflake_layout AS layout, snowflake_id(clock_timestamp() + interval '1 min', shards - 1, 0, name::snowflake_layout) AS beyond
 FROM snowflake_layouts() WHERE name NOT IN ('trace', 'decimal');
-INSERT INTO advanced VALUES ('own', 'timestamp:42 region:4 worker:6 sequence:11 epoch:2024-01-01T00:00:00Z', snowflake_id(clock_timestamp() + interval '1 min',
-    1023, 2047, 'timestamp:42 region:4 worker:6 sequence:11 epoch:2024-01-01T00:00:00Z'));
-DO $$ DECLARE a record; next bigint; ahead interval; BEGIN
-    FOR a IN SELECT * FROM advanced LOOP
-        EXECUTE format('CREATE SEQUENCE %I', a.name);
-        PERFORM snowflake_alter_sequence(a.name::regclass, a.layout);
-        IF a.name = 'own' THEN
-            PERFORM snowflake_advance(a.name::regclass, a.beyond, a.layout);
-        ELSE
-            PERFORM snowflake_advance(a.name::regclass, a.beyond);
-        END IF;
-        next := next_id(0, a.name::regclass, a.layout);
-        ahead := snowflake_timestamp(next, a.layout) - snowflake_timestamp(a.beyond, a.layout);
-        RAISE NOTICE '%: %, by %', a.name, next > a.beyond, ahead;
-    END LOOP;
+INSERT INTO advanced SELECT 'own', layout, snowflake_id(clock_timestamp() + interval '1 min', 1023, 2047, layout)
+FROM CAST('timestamp:42 region:4 worker:6 sequence:11 epoch:2024-01-01T00:00:00Z' AS snowflake_layout) AS layout;
+CREATE FUNCTION next_after(name text, layout snowflake_layout, beyond bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('CREATE SEQUENCE %I', name);
+    PERFORM snowflake_alter_sequence(name::regclass, layout);
+    IF name = 'own' THEN
+        PERFORM snowflake_advance(name::regclass, beyond, layout);
+    ELSE
+        PERFORM snowflake_advance(name::regclass, beyond);
+    END IF;
+    RETURN next_id(0, name::regclass, layout);
 END $$;
--- what waits, or fails, is announced
+SELECT name, id > beyond AS larger, snowflake_timestamp(id, layout) - snowflake_timestamp(beyond, layout) AS later_by
+FROM advanced, next_after(name, layout, beyond) AS id;
+DROP FUNCTION next_after(text, snowflake_layout, bigint);
 RESET snowflake.max_lead;
+-- A warning says that calls will wait or fail, also if the sequence was there before.
 \set VERBOSITY sqlstate
-SELECT snowflake_advance('used', snowflake_max_id(clock_timestamp()));
-SELECT snowflake_advance('used', snowflake_max_id(clock_timestamp() + interval '1 h'));
-SELECT snowflake_advance('used', 17);
+SELECT snowflake_advance('used', snowflake_max_id(clock_timestamp())) \gset
+SELECT snowflake_advance('used', snowflake_max_id(clock_timestamp() + interval '1 h')) \gset
+SELECT snowflake_advance('used', 17) \gset
 \set VERBOSITY default
-SELECT sqlstate_, message ~ 'ahead of the clock' FROM error_of('SELECT next_id(5, ''used'')');
+SELECT sqlstate_, message ~ 'ahead of the clock' AS ahead FROM error_of('SELECT next_id(5, ''used'')');
 
--- errors
-SELECT * FROM error_of('SELECT snowflake_advance(NULL, 17)');
-SELECT * FROM error_of('SELECT snowflake_advance(''used'', max(oid::bigint)) FROM pg_class WHERE false');
-SELECT * FROM error_of('SELECT snowflake_advance(''used'', 17, NULL)');
-SELECT * FROM error_of('SELECT snowflake_advance(''used'', 0)');
-SELECT * FROM error_of('SELECT snowflake_advance(''used'', -4034545001605108739)');
-SELECT sqlstate_, message, hint FROM error_of('SELECT snowflake_advance(''used'', snowflake_id(''2040-01-01Z'', 5, 31))');
-SELECT * FROM error_of('SELECT snowflake_advance(''used'', 9223372036854775807)');
-SELECT * FROM error_of('SELECT snowflake_advance(''javascript'', 4034545001605108739)');
-SELECT * FROM error_of('SELECT snowflake_advance(''used'', 17, ''twitter'')');
-SELECT * FROM error_of('SELECT snowflake_advance(''next_id_seq'', 17, ''twitter'')');
+-- Errors
+CALL show_error('SELECT snowflake_advance(NULL, 17)');
+CALL show_error('SELECT snowflake_advance(''used'', max(oid::bigint)) FROM pg_class WHERE false');
+CALL show_error('SELECT snowflake_advance(''used'', 17, NULL)');
+CALL show_error('SELECT snowflake_advance(''used'', 0)');
+CALL show_error('SELECT snowflake_advance(''used'', -4034545001605108739)');
+CALL show_error('SELECT snowflake_advance(''used'', snowflake_id(''2040-01-01Z'', 5, 31))', '(?<=clock says )[^\n]*');
+CALL show_error('SELECT snowflake_advance(''used'', 9223372036854775807)');
+CALL show_error('SELECT snowflake_advance(''javascript'', 4034545001605108739)');
+CALL show_error('SELECT snowflake_advance(''used'', 17, ''twitter'')');
+CALL show_error('SELECT snowflake_advance(''next_id_seq'', 17, ''twitter'')');
 CREATE SEQUENCE serves_none;
-SELECT * FROM error_of('SELECT snowflake_advance(''serves_none'', 17)');
-SELECT snowflake_alter_sequence('serves_none', 'decimal');
-SELECT * FROM error_of('SELECT snowflake_advance(''serves_none'', 17)');
-SELECT * FROM error_of('SELECT snowflake_advance(''advanced'', 17)');
-SELECT * FROM error_of('SELECT snowflake_advance(1, 17)');
+CALL show_error('SELECT snowflake_advance(''serves_none'', 17)');
+SELECT snowflake_alter_sequence('serves_none', 'decimal') \gset
+CALL show_error('SELECT snowflake_advance(''serves_none'', 17)');
+CALL show_error('SELECT snowflake_advance(''advanced'', 17)');
+CALL show_error('SELECT snowflake_advance(1, 17)');
 ALTER SEQUENCE unused MINVALUE -10;
-SELECT setval('unused', -5);
-SELECT * FROM error_of('SELECT snowflake_advance(''unused'', 17)');
-SELECT setval('unused', 0);
-SELECT snowflake_advance('unused', 17);
+SELECT setval('unused', -5) \gset
+CALL show_error('SELECT snowflake_advance(''unused'', 17)');
+SELECT setval('unused', 0) \gset
+SELECT snowflake_advance('unused', 17) \gset
 BEGIN READ ONLY;
-SELECT sqlstate_, message FROM error_of('SELECT snowflake_advance(''used'', 17)');
+CALL show_error('SELECT snowflake_advance(''used'', 17)');
 COMMIT;
--- it needs what setval() needs, also for the extension's own sequence, and says nothing of a sequence without it
+-- It needs UPDATE, as setval() does, also for the default sequence, and tells nothing of a sequence without it.
 CREATE ROLE regress_sf_app;
 SET snowflake.max_lead = '2 min';
 GRANT USAGE, SELECT ON SEQUENCE used, twitter TO regress_sf_app;
 SET ROLE regress_sf_app;
-SELECT * FROM error_of('SELECT snowflake_advance(''next_id_seq'', 17)');
+CALL show_error('SELECT snowflake_advance(''next_id_seq'', 17)');
 BEGIN;
-SELECT next_id(0, 'twitter') IS NULL;
-SELECT * FROM error_of('SELECT snowflake_advance(''twitter'', 17)');
+SELECT next_id(0, 'twitter') > 0 AS taken_with_usage;
+CALL show_error('SELECT snowflake_advance(''twitter'', 17)');
 COMMIT;
-SELECT sqlstate_ FROM error_of('SELECT snowflake_advance(''serves_none'', -17)');
+CALL show_error('SELECT snowflake_advance(''serves_none'', -17)');
 RESET ROLE;
 GRANT UPDATE ON SEQUENCE twitter TO regress_sf_app;
 SET ROLE regress_sf_app;
-SELECT snowflake_advance('twitter', 17);
+CALL show_error('SELECT snowflake_advance(''twitter'', 17)');
 RESET ROLE;
 
 DROP TABLE advanced;

@@ -4,60 +4,56 @@
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
-\pset format unaligned
-\pset tuples_only on
 
--- known IDs of Instagram's
+-- IDs that Instagram has made, or described
 CREATE TABLE known (id bigint, time timestamptz, shard int, sequence int);
 INSERT INTO known VALUES
     (1671372309237077023, '2017-12-16T22:25:27.280Z', 5, 31),
     (11637205501278089, '2011-09-09T22:28:04.721Z', 1341, 905);
-SELECT id, snowflake_timestamp(id), snowflake_timestamp(id) = time AS time,
-       snowflake_shard(id) = shard AS shard, snowflake_sequence_number(id) = sequence AS sequence,
-       snowflake_id(time, shard, sequence) = id AS composed
+SELECT id, snowflake_timestamp(id), snowflake_timestamp(id) = time AS time_is_right,
+       snowflake_shard(id) = shard AS shard_is_right, snowflake_sequence_number(id) = sequence AS sequence_number_is_right,
+       snowflake_id(time, shard, sequence) = id AS composed_again
 FROM known;
 SELECT * FROM snowflake_fields(11637205501278089);
 DROP TABLE known;
 
--- the ends of the layout
+-- The first ID and the last
 SELECT snowflake_timestamp(1), snowflake_shard(1), snowflake_sequence_number(1);
 SELECT snowflake_timestamp(9223372036854775807), snowflake_shard(9223372036854775807),
        snowflake_sequence_number(9223372036854775807);
 -- IDs that others made with the sign bit
 SELECT snowflake_timestamp(-1), snowflake_shard(-1), snowflake_sequence_number(-1);
 SELECT * FROM snowflake_fields(-9223372036854775808);
--- NULL
+-- NULL gives NULL.
 SELECT snowflake_timestamp(NULL) IS NULL AND snowflake_shard(NULL) IS NULL AND
        snowflake_sequence_number(NULL) IS NULL AND snowflake_min_id(NULL) IS NULL AND
        snowflake_max_id(NULL) IS NULL AND snowflake_id(NULL, 1, 1) IS NULL AND
        snowflake_id(now(), NULL, 1) IS NULL AND snowflake_id(now(), 1, NULL) IS NULL AS strict;
 
--- compose
+-- snowflake_id() composes the first ID and the last, ...
 SELECT snowflake_id('2011-08-24 21:07:01.721Z', 0, 1) AS first_id,
        snowflake_id('2046-06-27 17:00:49.495999Z', 8191, 1023) AS last_id;
--- fractions of a tick count as the tick
-SELECT snowflake_id('2020-01-01 00:00:00.123999Z', 1, 2) = snowflake_id('2020-01-01 00:00:00.123Z', 1, 2) AS same;
--- it is the inverse of the three decoders
+-- ... takes fractions of a tick for the tick, ...
+SELECT snowflake_id('2020-01-01 00:00:00.123999Z', 1, 2) = snowflake_id('2020-01-01 00:00:00.123Z', 1, 2) AS same_as_without_the_fraction;
+-- ... and is the inverse of the three decoders.
 SELECT count(*) AS wrong
 FROM (SELECT (random() * 1099511627775)::bigint << 23 | (random() * 8388607)::bigint AS id
       FROM generate_series(1, 10000)) r
 WHERE id > 0 AND id < 9223372036846387200
   AND snowflake_id(snowflake_timestamp(id), snowflake_shard(id), snowflake_sequence_number(id)) <> id;
 
--- ranges
-SELECT snowflake_min_id('2017-12-16T22:25:27.280Z') AS min_id,
-       snowflake_max_id('2017-12-16T22:25:27.280Z') AS max_id;
+-- The bounds of ranges: within the layout, at its ends, and outside of it
 SELECT t AS time, snowflake_min_id(t), snowflake_max_id(t)
-FROM unnest(ARRAY['-infinity', '4713-11-24 00:00:00Z BC', '1970-01-01Z',
+FROM unnest(ARRAY['2017-12-16T22:25:27.280Z', '-infinity', '4713-11-24 00:00:00Z BC', '1970-01-01Z',
                   '2011-08-24 21:07:01.720999Z', '2011-08-24 21:07:01.721Z',
                   '2011-08-24 21:07:01.721001Z', '2011-08-24 21:07:01.722Z',
                   '2046-06-27 17:00:49.494Z', '2046-06-27 17:00:49.494001Z',
                   '2046-06-27 17:00:49.495Z', '2046-06-27 17:00:49.496Z', '2100-01-01Z',
                   '294276-12-31 23:59:59.999999Z', 'infinity']::timestamptz[]) t;
 
--- id >= snowflake_min_id(t)  <=>  snowflake_timestamp(id) >= t, and likewise
--- id <= snowflake_max_id(t)  <=>  snowflake_timestamp(id) <= t,
--- for every ID that next_id() can make and every t
+-- For every ID that next_id() can make and every time t:
+-- id >= snowflake_min_id(t) exactly if snowflake_timestamp(id) >= t, and
+-- id <= snowflake_max_id(t) exactly if snowflake_timestamp(id) <= t.
 CREATE TABLE ids AS
 SELECT (random() * 1099511627774)::bigint << 23 | (random() * 8388607)::bigint AS id
 FROM generate_series(1, 1000)
@@ -73,18 +69,18 @@ UNION SELECT unnest(ARRAY['-infinity', 'infinity', '4713-11-24 00:00:00Z BC',
                           '0044-03-15 12:00:00Z BC', '1970-01-01Z',
                           '294276-12-31 23:59:59.999999Z', '2011-08-24 21:07:01.721Z',
                           '2011-08-24 21:07:01.720999Z', '2046-06-27 17:00:49.496Z']::timestamptz[]);
-SELECT count(*) > 5000000 AS pairs,
-       count(*) FILTER (WHERE (id >= min_id) <> (time >= t)) AS min_wrong,
-       count(*) FILTER (WHERE (id <= max_id) <> (time <= t)) AS max_wrong
+SELECT count(*) > 5000000 AS over_five_million_pairs,
+       count(*) FILTER (WHERE (id >= min_id) <> (time >= t)) AS wrong_with_min_id,
+       count(*) FILTER (WHERE (id <= max_id) <> (time <= t)) AS wrong_with_max_id
 FROM (SELECT id, snowflake_timestamp(id) AS time FROM ids OFFSET 0) i,
      (SELECT t, snowflake_min_id(t) AS min_id, snowflake_max_id(t) AS max_id FROM times OFFSET 0) x;
 DROP TABLE ids, times;
 
--- true one-argument functions, which indexes and partitions can use
+-- Indexes and partitions can use the functions.
 CREATE TABLE events (id bigint, note text) PARTITION BY RANGE (id);
 CREATE TABLE events_2024 PARTITION OF events
     FOR VALUES FROM (snowflake_min_id('2024-01-01Z')) TO (snowflake_min_id('2025-01-01Z'));
 CREATE INDEX ON events_2024 (snowflake_timestamp(id));
 INSERT INTO events VALUES (snowflake_id('2024-02-29 12:00Z', 1, 1), 'leap');
-SELECT tableoid::regclass, snowflake_timestamp(id) FROM events;
+SELECT tableoid::regclass AS partition, snowflake_timestamp(id) FROM events;
 DROP TABLE events;

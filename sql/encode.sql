@@ -4,13 +4,12 @@
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
+
 -- The texts and images in this file are kept by users, in links and in other
 -- databases: they must be the same for ever.  All inputs are fixed, so that
 -- the statistics are the same at every run, too.
-\pset format unaligned
-\pset tuples_only on
 
--- known texts
+-- Known texts
 CREATE TABLE known (id bigint, base62 text, base32 text, base64url text);
 INSERT INTO known VALUES
     (0, '00000000000', '0000000000000', 'A'),
@@ -31,7 +30,7 @@ WHERE snowflake_to_text(id, encoding) <> encoded OR snowflake_from_text(encoded,
 SELECT snowflake_from_text('1zStymKCBR9') AS "default",
        snowflake_from_text(encoding => 'base32', encoded => '1ECF88A5R050Z') AS named;
 
--- the neighbours of powers, and numbers all over the range
+-- The neighbours of powers, and numbers all over the range
 CREATE TABLE numbers AS
 SELECT n::bigint AS id
 FROM (SELECT base ^ e + d AS n
@@ -39,32 +38,30 @@ FROM (SELECT base ^ e + d AS n
       UNION SELECT (g * 6364136223846793005::numeric % 9223372036854775808)::bigint >> g % 63
       FROM generate_series(1, 20000) g) x
 WHERE n BETWEEN 0 AND 9223372036854775807;
-SELECT count(*), min(id), max(id) FROM numbers;
+SELECT count(*) AS numbers, min(id), max(id) FROM numbers;
 SELECT encoding, count(*) FILTER (WHERE snowflake_from_text(encoded, encoding) <> id) AS wrong,
-       count(*) - count(DISTINCT encoded) AS repeated, min(length(encoded)), max(length(encoded))
+       count(*) - count(DISTINCT encoded) AS repeated, min(length(encoded)) AS shortest, max(length(encoded)) AS longest
 FROM (SELECT id, encoding, snowflake_to_text(id, encoding) AS encoded
       FROM numbers, unnest(ARRAY['base62', 'base32', 'base64url']) encoding OFFSET 0) n
 GROUP BY encoding ORDER BY encoding;
 
--- in the collation "C", texts of a fixed width sort as IDs do
-SELECT encoding, count(*) AS wrong
+-- In the collation "C", texts of a fixed width sort as IDs do.
+SELECT encoding, count(*) AS texts, count(*) FILTER (WHERE by_id <> by_text) AS in_another_order
 FROM (SELECT encoding, row_number() OVER (PARTITION BY encoding ORDER BY id) AS by_id,
              row_number() OVER (PARTITION BY encoding
                                 ORDER BY snowflake_to_text(id, encoding) COLLATE "C") AS by_text
       FROM numbers, unnest(ARRAY['base62', 'base32']) encoding) n
-WHERE by_id <> by_text
-GROUP BY encoding;
+GROUP BY encoding ORDER BY encoding;
 
--- base32 is read from what people make of it
-SELECT count(*) AS wrong
+-- base32 is read from what people make of it.
+SELECT count(*) AS texts, count(*) FILTER (WHERE snowflake_from_text(typed, 'base32') <> id) AS wrong
 FROM (SELECT id, snowflake_to_text(id, 'base32') AS encoded FROM numbers) n,
      LATERAL unnest(ARRAY[lower(encoded), translate(encoded, '01', 'OI'), translate(encoded, '01', 'oi'),
-                          translate(encoded, '1', 'L'), translate(encoded, '1', 'l')]) typed
-WHERE snowflake_from_text(typed, 'base32') <> id;
+                          translate(encoded, '1', 'L'), translate(encoded, '1', 'l')]) typed;
 
--- an ID has one text: put every ASCII character in every place, and what is
+-- An ID has one text: put every ASCII character in every place, and what is
 -- read is written the same way, but for the letters that base32 also reads:
--- 28 in 12 places, and 6 in the first
+-- 28 in 12 places, and 6 in the first.
 CREATE FUNCTION read_or_null(encoded text, encoding text) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
     RETURN snowflake_from_text(encoded, encoding);
@@ -72,7 +69,7 @@ EXCEPTION WHEN invalid_text_representation THEN
     RETURN NULL;
 END $$;
 SELECT encoding, count(*) AS texts, count(id) AS read,
-       count(*) FILTER (WHERE snowflake_to_text(id, encoding) <> typed) AS others
+       count(*) FILTER (WHERE snowflake_to_text(id, encoding) <> typed) AS written_differently
 FROM (SELECT encoding, typed, read_or_null(typed, encoding) AS id
       FROM (VALUES ('base62', '1zStymKCBR9'), ('base32', '1ECF88A5R050Z'),
                    ('base64url', 'Bcx6EKLgBQf')) e (encoding, encoded),
@@ -82,20 +79,20 @@ FROM (SELECT encoding, typed, read_or_null(typed, encoding) AS id
 GROUP BY encoding ORDER BY encoding;
 DROP FUNCTION read_or_null(text, text);
 
--- NULL
+-- NULL gives NULL.
 SELECT snowflake_to_text(NULL) IS NULL AND snowflake_to_text(1, NULL) IS NULL AND
        snowflake_from_text(NULL) IS NULL AND snowflake_from_text('', NULL) IS NULL AND
        snowflake_obfuscate(NULL, 1) IS NULL AND snowflake_obfuscate(1, NULL) IS NULL AND
        snowflake_reveal(NULL, 1) IS NULL AND snowflake_reveal(1, NULL) IS NULL AS strict;
 
--- what is refused
-SELECT * FROM error_of('SELECT snowflake_to_text(-1)');
-SELECT * FROM error_of('SELECT snowflake_to_text(-9223372036854775808, ''base32'')');
-SELECT * FROM error_of('SELECT snowflake_to_text(1, ''base58'')');
-SELECT * FROM error_of('SELECT snowflake_to_text(1, ''base'')');
-SELECT * FROM error_of('SELECT snowflake_from_text(''1'', ''BASE62'')');
-SELECT * FROM error_of('SELECT snowflake_from_text(''1'', '''')');
-SELECT encoding, e.*
+-- Errors
+CALL show_error('SELECT snowflake_to_text(-1)');
+CALL show_error('SELECT snowflake_to_text(-9223372036854775808, ''base32'')');
+CALL show_error('SELECT snowflake_to_text(1, ''base58'')');
+CALL show_error('SELECT snowflake_to_text(1, ''base'')');
+CALL show_error('SELECT snowflake_from_text(''1'', ''BASE62'')');
+CALL show_error('SELECT snowflake_from_text(''1'', '''')');
+SELECT e.sqlstate_, e.message, e.hint
 FROM (VALUES ('base62', ''), ('base62', '1zStymKCBR'), ('base62', '1zStymKCBR99'), ('base62', '1zSty!KCBR9'),
              ('base62', '1zStymKCB 9'), ('base62', ' 1zStymKCBR9'), ('base62', '1zSty-KCBR9'), ('base62', '1zS"'),
              ('base62', 'AzL8n0Y58m8'), ('base62', 'AzL8n0Y6000'), ('base62', 'B0000000000'), ('base62', 'zzzzzzzzzzz'),
@@ -106,16 +103,16 @@ FROM (VALUES ('base62', ''), ('base62', '1zStymKCBR'), ('base62', '1zStymKCBR99'
              ('base64url', 'Bcx6EKLgBQfA'), ('base64url', 'ABcx6EKLgBQf'), ('base64url', 'Bcx6+'), ('base64url', '/'),
              ('base64url', 'IAAAAAAAAAA'), ('base64url', '___________')) t (encoding, encoded),
      error_of(format('SELECT snowflake_from_text(%L, %L)', encoded, encoding)) e;
--- an ID that is not encoded, and a text that is too short for one
-SELECT encoding, e.*
+-- An ID that is not encoded, and a text that is too short for one
+SELECT e.sqlstate_, e.message, e.hint
 FROM unnest(ARRAY['base62', 'base32', 'base64url']) encoding, unnest(ARRAY['4035711191333476115', '01234567']) encoded,
      error_of(format('SELECT snowflake_from_text(%L, %L)', encoded, encoding)) e;
-SELECT * FROM error_of('SELECT snowflake_obfuscate(0, 1)');
-SELECT * FROM error_of('SELECT snowflake_obfuscate(-9223372036854775808, 1)');
-SELECT * FROM error_of('SELECT snowflake_reveal(0, 1)');
-SELECT * FROM error_of('SELECT snowflake_reveal(-1, 1)');
+CALL show_error('SELECT snowflake_obfuscate(0, 1)');
+CALL show_error('SELECT snowflake_obfuscate(-9223372036854775808, 1)');
+CALL show_error('SELECT snowflake_reveal(0, 1)');
+CALL show_error('SELECT snowflake_reveal(-1, 1)');
 
--- positions count characters
+-- Positions count characters, which a database in UTF-8 shows.
 \set count 45
 \set right t
 SELECT getdatabaseencoding() = 'UTF8' AS utf8 \gset
@@ -129,9 +126,9 @@ FROM unnest(ARRAY[chr(228), chr(8364), chr(128247), chr(770), chr(65313)]) chara
      LATERAL concat(start, character, chr(228), 'B') encoded,
      error_of(format('SELECT snowflake_from_text(%L, %L)', encoded, encoding)) \gset
 \endif
-\echo :count :right
+\echo texts: :count, right: :right
 
--- known images
+-- Known images
 CREATE TABLE images (key bigint, id bigint, image bigint);
 INSERT INTO images VALUES
     (0, 1, 2208708720089303324),
@@ -158,38 +155,37 @@ INSERT INTO images VALUES
     (81985529216486895, 2, 6270423127754771811),
     (81985529216486895, 1671372309237077023, 4139834991017238967),
     (81985529216486895, 9223372036854775807, 8088204872235144019);
-SELECT key, id, snowflake_obfuscate(id, key) FROM images
-WHERE snowflake_obfuscate(id, key) <> image OR snowflake_reveal(image, key) <> id;
+SELECT count(*) AS images, count(*) FILTER (WHERE snowflake_obfuscate(id, key) <> image) AS obfuscated_differently,
+       count(*) FILTER (WHERE snowflake_reveal(image, key) <> id) AS revealed_differently
+FROM images;
 
--- revealing is the inverse of obfuscating, and the other way round
-SELECT count(*) > 100000 AS many,
-       count(*) FILTER (WHERE snowflake_reveal(snowflake_obfuscate(id, key), key) <> id) AS wrong,
-       count(*) FILTER (WHERE snowflake_obfuscate(snowflake_reveal(id, key), key) <> id) AS wrong_too
+-- Revealing is the inverse of obfuscating, and the other way round.
+SELECT count(*) AS pairs,
+       count(*) FILTER (WHERE snowflake_reveal(snowflake_obfuscate(id, key), key) <> id) AS wrongly_revealed,
+       count(*) FILTER (WHERE snowflake_obfuscate(snowflake_reveal(id, key), key) <> id) AS wrongly_obfuscated
 FROM numbers, (SELECT DISTINCT key FROM images) k
 WHERE id > 0;
 
--- the images of consecutive IDs
+-- The images of consecutive IDs are IDs, and none comes twice.
 CREATE TABLE consecutive AS
 SELECT id, snowflake_obfuscate(id, 42) AS image
 FROM generate_series(1671372309237077023, 1671372309237077023 + 199999) id;
--- are IDs, and none comes twice
-SELECT count(*), count(DISTINCT image) AS images, min(image) > 0 AS positive FROM consecutive;
--- do not show which came first: half of them are larger than the one before,
--- within six standard deviations
-SELECT count(*) FILTER (WHERE image > before) BETWEEN 99225 AND 100775 AS half
+SELECT count(*) AS ids, count(DISTINCT image) AS images, min(image) > 0 AS all_positive FROM consecutive;
+-- They do not show which came first: half of them are larger than the one before,
+-- within six standard deviations.
+SELECT count(*) FILTER (WHERE image > before) BETWEEN 99225 AND 100775 AS half_are_larger
 FROM (SELECT image, lag(image) OVER (ORDER BY id) AS before FROM consecutive) c;
--- fall evenly into 256 classes by their low bits, and by their high bits:
+-- They fall evenly into 256 classes by their low bits, and by their high bits:
 -- chi-square has 255 degrees of freedom, and is outside of these bounds less
--- than once in ten million cases
+-- than once in ten million cases.
 SELECT bits, count(*) AS classes, sum((n - 781.25) ^ 2 / 781.25) BETWEEN 150 AND 400 AS even
 FROM (SELECT bits, count(*) AS n
       FROM consecutive, LATERAL (VALUES ('low', image & 255), ('high', image >> 55)) b (bits, class)
       GROUP BY bits, class) c
 GROUP BY bits ORDER BY bits;
 
--- avalanche: if one bit of the ID or of the key changes, so do 31.5 of the
--- image's 63 on average, each of them in half of all cases; again within six
--- standard deviations
+-- If one bit of the ID or of the key changes, so do 31.5 of the image's 63 on
+-- average, again within six standard deviations.
 CREATE TABLE flips AS
 SELECT 'id' AS input, bit, image # snowflake_obfuscate(id # (1::bigint << bit), 42) AS flipped
 FROM consecutive, generate_series(0, 62) bit
@@ -198,17 +194,18 @@ UNION ALL
 SELECT 'key', bit, image # snowflake_obfuscate(id, 42 # (1::bigint << bit))
 FROM consecutive, generate_series(0, 63) bit
 WHERE id < 1671372309237077023 + 1000;
-SELECT input, count(*) AS bits, count(*) FILTER (WHERE mean NOT BETWEEN 30.75 AND 32.25) AS wrong
+SELECT input, count(*) AS bits_of_input, count(*) FILTER (WHERE mean NOT BETWEEN 30.75 AND 32.25) AS wrong
 FROM (SELECT input, bit, avg(bit_count(flipped::bit(64))) AS mean FROM flips GROUP BY input, bit) f
 GROUP BY input ORDER BY input;
-SELECT input, count(*) AS bits, count(*) FILTER (WHERE rate NOT BETWEEN 0.488 AND 0.512) AS wrong
+-- Each bit of the image changes in half of all cases.
+SELECT input, count(*) AS bits_of_image, count(*) FILTER (WHERE rate NOT BETWEEN 0.488 AND 0.512) AS wrong
 FROM (SELECT input, out, avg(flipped >> out & 1)
       FROM flips, generate_series(0, 62) out GROUP BY input, out) f (input, bit, rate)
 GROUP BY input ORDER BY input;
 
 DROP TABLE known, numbers, images, consecutive, flips;
 
--- true functions of their arguments, which columns and indexes can use
+-- Columns and indexes can use the functions.
 CREATE TABLE photos (id bigint PRIMARY KEY,
                      code text COLLATE "C" GENERATED ALWAYS AS (snowflake_to_text(id, 'base64url')) STORED);
 CREATE UNIQUE INDEX ON photos (snowflake_obfuscate(id, 42));

@@ -4,43 +4,37 @@
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
-\pset format unaligned
-\pset tuples_only on
 
--- the main job
+-- The main job: a default makes an ID of its shard for each row.
+SELECT clock_timestamp() AS start \gset
 CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text);
 INSERT INTO photos (title) SELECT 'photo ' || g FROM generate_series(1, 3000) g;
-INSERT INTO photos (title) VALUES ('the last') RETURNING snowflake_shard(id);
-SELECT count(*), count(DISTINCT id) AS ids, min(snowflake_shard(id)) AS min_shard,
-       max(snowflake_shard(id)) AS max_shard
-FROM photos;
--- in the order of insertion
-SELECT bool_and(id > before) AS growing
+INSERT INTO photos (title) VALUES ('the last') RETURNING snowflake_shard(id) AS shard;
+SELECT snowflake_shard(id) AS shard, count(*) AS rows, count(DISTINCT id) AS ids FROM photos GROUP BY shard;
+-- IDs are in the order of insertion.
+SELECT bool_and(id > before) AS in_order
 FROM (SELECT id, lag(id) OVER (ORDER BY ctid) AS before FROM photos) p;
 SELECT title FROM photos ORDER BY id DESC LIMIT 1;
--- of the present, at most a lead ahead
-SELECT bool_and(snowflake_timestamp(id) BETWEEN now() - interval '1 minute'
-                                        AND clock_timestamp() + interval '1 second') AS present
+-- Their times are those of the calls, or at most a second ahead.
+SELECT bool_and(snowflake_timestamp(id) BETWEEN :'start'::timestamptz - interval '1 ms' AND clock_timestamp() + interval '1 second') AS of_the_present
 FROM photos;
--- with the arithmetic that is published for these IDs
-SELECT bool_and((id >> 23) + 1314220021721 =
-                (extract(epoch FROM snowflake_timestamp(id)) * 1000)::bigint) AS time,
+-- Published arithmetic finds the parts that Instagram's IDs have.
+SELECT bool_and((id >> 23) + 1314220021721 = (extract(epoch FROM snowflake_timestamp(id)) * 1000)::bigint) AS time,
        bool_and((id & 8388607) >> 10 = snowflake_shard(id)) AS shard,
-       bool_and(id & 1023 = snowflake_sequence_number(id)) AS sequence
+       bool_and(id & 1023 = snowflake_sequence_number(id)) AS sequence_number
 FROM photos;
+DROP TABLE photos;
 
--- all shards; an integer, and an expression of bigint
-SELECT snowflake_shard(next_id(0)), snowflake_shard(next_id(8191)),
-       snowflake_shard(next_id(1000000005::bigint % 8192));
--- names and notations
-SELECT snowflake_shard(next_id(shard => 3)), snowflake_shard(next_id(4, sequence => 'next_id_seq'));
-
--- shard from the setting
+-- The shard can be any, and an expression; arguments have names.
+SELECT snowflake_shard(next_id(0)) AS first, snowflake_shard(next_id(8191)) AS last,
+       snowflake_shard(next_id(1000000005::bigint % 8192)) AS of_a_key,
+       snowflake_shard(next_id(shard => 3)) AS by_name, snowflake_shard(next_id(4, sequence => 'next_id_seq')) AS of_a_named_sequence;
+-- Without one, it is that of the setting.
 SET snowflake.shard = 42;
-SELECT snowflake_shard(next_id()) FROM generate_series(1, 2);
+SELECT snowflake_shard(next_id()) AS shard FROM generate_series(1, 2);
 RESET snowflake.shard;
 
--- a sequence modulo 1024, literally: the slot goes on by one, whatever the time
+-- The slot is a sequence modulo 1024: it goes on by one, however much time passes between two calls.
 CREATE TABLE slow (n serial, id bigint);
 DO $$
 BEGIN
@@ -49,110 +43,107 @@ BEGIN
         PERFORM pg_sleep(0.002);
     END LOOP;
 END $$;
-SELECT count(*) AS numbers, min(c) AS at_least, max(c) AS at_most
+SELECT count(*) AS residues_modulo_8, min(c) AS at_least, max(c) AS at_most
 FROM (SELECT count(*) AS c FROM slow GROUP BY id % 8) s;
 SELECT bool_and((snowflake_sequence_number(id) - snowflake_sequence_number(before) + 1024) % 1024 = 1) AS by_one,
        bool_and(snowflake_timestamp(id) > snowflake_timestamp(before)) AS later
 FROM (SELECT id, lag(id) OVER (ORDER BY n) AS before FROM slow) s;
+DROP TABLE slow;
 
--- exact slots: far enough ahead that the clock does not matter
+-- An hour ahead of the clock, where it does not matter, values are exact.
 SET snowflake.max_lead = '2h';
 CREATE SEQUENCE exact MAXVALUE 1125899906841599;
 SELECT (snowflake_min_id(date_trunc('second', now()) + interval '1 hour') >> 23) AS tick \gset
-SELECT setval('exact', :tick * 1024 + 1021) = :tick * 1024 + 1021 AS set;
+SELECT setval('exact', :tick * 1024 + 1021) \gset
 SELECT (id >> 23) - :tick AS tick, (id >> 10) & 8191 AS shard, id & 1023 AS slot
 FROM (SELECT next_id(77, 'exact') AS id FROM generate_series(1, 4)) i;
 SELECT last_value - :tick * 1024 AS value, is_called FROM exact;
-
--- not called yet: the first value is the sequence's own
-SELECT setval('exact', :tick * 1024 + 7, false) IS NOT NULL AS set;
+-- The first value of a sequence that has not been called is its own.
+SELECT setval('exact', :tick * 1024 + 7, false) \gset
 SELECT (id >> 23) - :tick AS tick, id & 1023 AS slot
 FROM (SELECT next_id(77, 'exact') AS id FROM generate_series(1, 2)) i;
-
--- nextval() takes a slot, setval() is obeyed
-SELECT nextval('exact') - :tick * 1024 AS value;
+-- nextval() takes a slot, and setval() is obeyed.
+SELECT nextval('exact') - :tick * 1024 AS value_of_nextval;
 SELECT (id >> 23) - :tick AS tick, id & 1023 AS slot FROM (SELECT next_id(77, 'exact') AS id) i;
-SELECT setval('exact', (:tick + 60000) * 1024) IS NOT NULL AS set;
+SELECT setval('exact', (:tick + 60000) * 1024) \gset
 SELECT (id >> 23) - :tick AS tick, id & 1023 AS slot FROM (SELECT next_id(77, 'exact') AS id) i;
-SELECT nextval('exact') - :tick * 1024 AS value;
--- currval() and lastval() do not follow next_id()
-SELECT currval('exact') = last_value AS current FROM exact;
-SELECT next_id(77, 'exact') IS NOT NULL AS taken;
-SELECT currval('exact') = last_value AS current FROM exact;
-
--- behind the clock: the slot goes on, the tick is the clock's
-SELECT setval('exact', (:tick - 7200000) * 1024 + 500) IS NOT NULL AS set;
-SELECT snowflake_timestamp(id) BETWEEN now() - interval '1 second'
-                               AND clock_timestamp() AS present, id & 1023 AS slot
+SELECT nextval('exact') - (:tick + 60000) * 1024 AS value_of_nextval;
+-- currval() does not follow next_id().
+SELECT currval('exact') = last_value AS current_after_nextval FROM exact;
+SELECT next_id(77, 'exact') > 0 AS taken;
+SELECT currval('exact') = last_value AS current_after_next_id FROM exact;
+-- Behind the clock, the slot goes on, and the tick is the clock's.
+SELECT setval('exact', (:tick - 7200000) * 1024 + 500) \gset
+SELECT snowflake_timestamp(id) BETWEEN now() - interval '1 second' AND clock_timestamp() AS of_the_present, id & 1023 AS slot
 FROM (SELECT next_id(77, 'exact') AS id) i;
-SELECT setval('exact', (:tick - 7200000) * 1024 + 1023) IS NOT NULL AS set;
-SELECT snowflake_timestamp(id) BETWEEN now() - interval '1 second'
-                               AND clock_timestamp() AS present, id & 1023 AS slot
+SELECT setval('exact', (:tick - 7200000) * 1024 + 1023) \gset
+SELECT snowflake_timestamp(id) BETWEEN now() - interval '1 second' AND clock_timestamp() AS of_the_present, id & 1023 AS slot
 FROM (SELECT next_id(77, 'exact') AS id) i;
 
--- what is logged ahead is in nextval()'s units, and a second's worth
-SELECT setval('exact', :tick * 1024) IS NOT NULL AS set;
-SELECT next_id(77, 'exact') IS NOT NULL AS taken;
-SELECT log_cnt FROM exact;
-SELECT next_id(77, 'exact') IS NOT NULL AS taken;
-SELECT log_cnt FROM exact;
-SELECT nextval('exact') - :tick * 1024 AS value;
-SELECT log_cnt FROM exact;
+-- A second's worth of values is logged ahead, in nextval()'s units.
+SELECT setval('exact', :tick * 1024) \gset
+SELECT next_id(77, 'exact') > 0 AS taken;
+SELECT log_cnt AS after_one FROM exact;
+SELECT next_id(77, 'exact') > 0 AS taken;
+SELECT log_cnt AS after_two FROM exact;
+SELECT nextval('exact') - :tick * 1024 AS value_of_nextval;
+SELECT log_cnt AS after_nextval FROM exact;
+-- IDs go on by one where the values that have been logged are used up.
+SELECT count(*) AS ids, max(value) - min(value) + 1 AS values, bool_and(value = :tick * 1024 + n + 3) AS by_one
+FROM (SELECT n, (id >> 23) * 1024 + (id & 1023) AS value
+      FROM (SELECT n, next_id(77, 'exact') AS id FROM generate_series(1, 1100000) AS n OFFSET 0) AS i) AS v;
+SELECT log_cnt > 0 AS logged_again FROM exact;
 RESET snowflake.max_lead;
+DROP SEQUENCE exact;
 
--- what is shown of a sequence
+-- What snowflake_sequences() shows of a sequence: unused, used, and ahead
 CREATE SEQUENCE fresh MAXVALUE 1125899906841599;
-SELECT last_timestamp, lead, expires AT TIME ZONE 'UTC' AS expires, state
-FROM snowflake_sequences('fresh');
+SELECT last_timestamp, lead, expires, state FROM snowflake_sequences('fresh');
 SELECT next_id(1, 'fresh') AS id \gset
-SELECT last_timestamp = snowflake_timestamp(:id) AS last, lead <= interval '1 ms' AS lead
+SELECT last_timestamp = snowflake_timestamp(:id) AS last_timestamp, lead <= interval '1 ms' AS no_lead
 FROM snowflake_sequences('fresh');
-SELECT setval('fresh', :tick * 1024) IS NOT NULL AS set;
-SELECT lead > interval '50 minutes' AND lead <= interval '1 hour' AS lead, state
+SELECT setval('fresh', :tick * 1024) \gset
+SELECT lead > interval '50 minutes' AND lead <= interval '1 hour' AS an_hour_ahead, state
 FROM snowflake_sequences('fresh');
-SELECT last_timestamp > now() - interval '1 hour' AS default_sequence FROM snowflake_sequences('next_id_seq');
 
--- a bigserial's own sequence, and an identity column's
+-- A bigserial's sequence serves, and an identity column's.
 CREATE TABLE albums (id bigserial PRIMARY KEY, n int);
 INSERT INTO albums (n) VALUES (1), (2);
-SELECT snowflake_alter_sequence('albums_id_seq');
+SELECT snowflake_alter_sequence('albums_id_seq') \gset
 ALTER TABLE albums ALTER id SET DEFAULT next_id(6, 'albums_id_seq');
 INSERT INTO albums (n) VALUES (3), (4);
-SELECT n, CASE WHEN id < 1000 THEN id END AS old, snowflake_shard(id) AS shard,
-       snowflake_sequence_number(id) AS slot
+SELECT n, CASE WHEN id < 1000 THEN id END AS old_id, snowflake_shard(id) AS shard,
+       snowflake_sequence_number(id) AS sequence_number
 FROM albums ORDER BY id;
 CREATE TABLE tags (id bigint GENERATED BY DEFAULT AS IDENTITY (MAXVALUE 1125899906841599) PRIMARY KEY, n int);
 INSERT INTO tags (n) VALUES (1);
 INSERT INTO tags (id, n) VALUES (next_id(6, 'tags_id_seq'), 2);
 SELECT n, id < 1000 AS old FROM tags ORDER BY id;
 
--- many rows in one statement, into a primary key
+-- Many rows in one statement, into a primary key
 CREATE TABLE bulk (id bigint PRIMARY KEY DEFAULT next_id(9), n int);
-INSERT INTO bulk (n) SELECT g FROM generate_series(1, 2000000) g;
-SELECT count(*) = 2000000 AS complete FROM bulk;
-SELECT bool_and(n = before + 1) AS in_order
-FROM (SELECT n, lag(n) OVER (ORDER BY id) AS before FROM bulk) b WHERE before IS NOT NULL;
+INSERT INTO bulk (n) SELECT g FROM generate_series(1, 200000) g;
+SELECT count(*) AS rows, bool_and(n = before + 1) AS in_order
+FROM (SELECT n, lag(n, 1, 0) OVER (ORDER BY id) AS before FROM bulk) b;
 
--- no ID is more than a second ahead of the clock when it is made, even if the
--- sequence is
-SELECT setval('fresh', (snowflake_min_id(clock_timestamp() + interval '3 seconds') >> 23) * 1024) IS NOT NULL AS set;
-SELECT count(*), bool_and(snowflake_timestamp(id) <= time + interval '1 second') AS bounded
+-- No ID is more than a second ahead of the clock when it is made, even if the sequence was.
+SELECT setval('fresh', (snowflake_min_id(clock_timestamp() + interval '3 seconds') >> 23) * 1024) \gset
+SELECT count(*) AS ids, bool_and(snowflake_timestamp(id) <= time + interval '1 second') AS within_a_second
 FROM (SELECT next_id(5, 'fresh') AS id, clock_timestamp() AS time
       FROM generate_series(1, 20000) OFFSET 0) i;
-
--- never ahead of the clock
+-- None is ahead of it at all with max_lead = 0, ...
 SET snowflake.max_lead = 0;
 CREATE SEQUENCE punctual MAXVALUE 1125899906841599;
-SELECT count(*), bool_and(snowflake_timestamp(id) <= time) AS never_ahead
+SELECT count(*) AS ids, bool_and(snowflake_timestamp(id) <= time) AS never_ahead
 FROM (SELECT next_id(5, 'punctual') AS id, clock_timestamp() AS time
       FROM generate_series(1, 20000) OFFSET 0) i;
--- waiting for the next tick is no error, however short the patience
+-- ... and to wait for the next tick is no error, however short max_wait is.
 SET snowflake.max_wait = 0;
-SELECT count(DISTINCT next_id(5, 'punctual')) FROM generate_series(1, 20000);
+SELECT count(DISTINCT next_id(5, 'punctual')) AS ids FROM generate_series(1, 20000);
 RESET snowflake.max_wait;
 RESET snowflake.max_lead;
 
--- a time range through the primary key
+-- A range of times uses the primary key.
 ANALYZE bulk;
 SET enable_seqscan = off;
 EXPLAIN (COSTS OFF)
@@ -162,5 +153,5 @@ EXPLAIN (COSTS OFF)
 SELECT * FROM bulk WHERE id < 4000000000000000000 ORDER BY id DESC LIMIT 10;
 RESET enable_seqscan;
 
-DROP TABLE photos, slow, albums, tags, bulk;
-DROP SEQUENCE exact, fresh, punctual, albums_id_seq;
+DROP TABLE albums, tags, bulk;
+DROP SEQUENCE fresh, punctual, albums_id_seq;

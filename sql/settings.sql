@@ -4,61 +4,53 @@
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
-\pset format unaligned
-\pset tuples_only on
 
-SELECT next_id(5) > 0;
-SHOW snowflake.shard;
-SHOW snowflake.max_lead;
-SHOW snowflake.max_wait;
-SELECT name, context, vartype, unit, min_val FROM pg_settings WHERE name LIKE 'snowflake.%' ORDER BY name;
-SELECT name FROM pg_settings WHERE name LIKE 'snowflake.%' AND (short_desc = '') IS NOT FALSE;
+-- The settings, each with a description, are there when the library has been loaded.
+SELECT next_id(5) > 0 AS taken;
+SELECT name, current_setting(name) AS value, context, vartype, unit, min_val, max_val, short_desc <> '' AS described
+FROM pg_settings WHERE name LIKE 'snowflake.%' ORDER BY name;
 
--- units
-SET snowflake.max_lead = '2min';
-SHOW snowflake.max_lead;
-SET snowflake.max_lead = '250us';
-SHOW snowflake.max_lead;
-SET snowflake.max_lead = 1500;
-SHOW snowflake.max_lead;
-SET snowflake.max_lead = '400d';
-SHOW snowflake.max_lead;
-SET snowflake.max_wait = '1min';
-SHOW snowflake.max_wait;
+-- Times have units, and the lead may be shorter than a millisecond.
+CREATE FUNCTION shown(name text, value text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config(name, value, true);
+    RETURN current_setting(name);
+END $$;
+SELECT name, value, shown(name, value) FROM (VALUES
+    ('snowflake.max_lead', '2min'), ('snowflake.max_lead', '250us'), ('snowflake.max_lead', '1500'),
+    ('snowflake.max_lead', '400d'), ('snowflake.max_wait', '1min')) AS settings (name, value);
+DROP FUNCTION shown(text, text);
 
--- ranges
-\set VERBOSITY terse
-SET snowflake.shard = -2;
-SET snowflake.shard = 8192;
-SET snowflake.shard = 2147483648;
-SELECT sqlstate_ FROM error_of('SET snowflake.max_lead = -1');
-SET snowflake.max_lead = 'soon';
-SELECT sqlstate_ FROM error_of('SET snowflake.max_wait = -1');
-SET snowflake.no_such_setting = 1;
-\set VERBOSITY default
+-- Values that are out of range, of another type, or of no setting.  PostgreSQL's messages change.
+SELECT sqlstate_, statement FROM unnest(ARRAY[
+    'SET snowflake.shard = -2',
+    'SET snowflake.shard = 8192',
+    'SET snowflake.shard = 2147483648',
+    'SET snowflake.max_lead = -1',
+    'SET snowflake.max_lead = ''soon''',
+    'SET snowflake.max_wait = -1',
+    'SET snowflake.no_such_setting = 1']) AS statement, error_of(statement);
 
--- values given before the library is loaded
+-- Values that were given before the library is loaded count when it is loaded by a call, ...
 CREATE FUNCTION set_for_database(setting text, val text) RETURNS void LANGUAGE plpgsql AS
 $$ BEGIN EXECUTE format('ALTER DATABASE %I SET %s = %L', current_database(), setting, val); END $$;
-SELECT set_for_database('snowflake.shard', '77');
-SELECT set_for_database('snowflake.max_lead', '3s');
+SELECT set_for_database('snowflake.shard', '77'), set_for_database('snowflake.max_lead', '3s') \gset
 \c -
-SELECT snowflake_shard(next_id());
-SHOW snowflake.max_lead;
+SELECT snowflake_shard(next_id()) AS shard, current_setting('snowflake.max_lead') AS max_lead;
+-- ... and a session's own value overrides them, ...
 \c -
 SHOW snowflake.shard;
 SET snowflake.shard = 78;
-SELECT snowflake_shard(next_id());
+SELECT snowflake_shard(next_id()) AS shard;
 RESET snowflake.shard;
-SELECT snowflake_shard(next_id());
-
--- the same when it is loaded in the middle of a parallel query
+SELECT snowflake_shard(next_id()) AS shard_after_reset;
+-- ... when it is loaded in the middle of a parallel query, ...
 CREATE TABLE known AS
 SELECT snowflake_id('2020-01-01Z'::timestamptz + g * interval '1 s', 6, 1) AS id
 FROM generate_series(1, 20000) g;
 ALTER TABLE known SET (parallel_workers = 2);
 ANALYZE known;
--- (a plain call would load it before the workers start)
+-- (A plain call would load it before the workers start.)
 CREATE FUNCTION late(id bigint) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE
 AS 'BEGIN RETURN snowflake_shard(id); END';
 \c -
@@ -68,38 +60,35 @@ SET min_parallel_table_scan_size = 0;
 SET snowflake.max_wait = '4s';
 EXPLAIN (COSTS OFF) SELECT sum(late(id)) FROM known;
 SELECT sum(late(id)) FROM known;
-SELECT snowflake_shard(next_id());
-SHOW snowflake.max_lead;
-SHOW snowflake.max_wait;
+SELECT snowflake_shard(next_id()) AS shard, current_setting('snowflake.max_lead') AS max_lead, current_setting('snowflake.max_wait') AS max_wait;
 SELECT sum(late(id)) FROM known;
 SHOW snowflake.shard;
--- and by the leader alone
+-- ... and when it is loaded by the leader alone.
 \c -
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
 SET max_parallel_workers = 0;
 SELECT sum(late(id)) FROM known;
-SELECT snowflake_shard(next_id());
-SHOW snowflake.max_lead;
+SELECT snowflake_shard(next_id()) AS shard, current_setting('snowflake.max_lead') AS max_lead;
+DROP FUNCTION late(bigint);
+DROP TABLE known;
 
--- a value that is no good: refused, or, by a session that cannot know yet,
--- ignored with a warning when the library is loaded
-SELECT set_for_database('snowflake.shard', 'five');
+-- A value that is no number is refused, ...
+SELECT sqlstate_ FROM error_of('SELECT set_for_database(''snowflake.shard'', ''five'')');
+-- ... or, by a session that has not loaded the library, accepted, and ignored with a warning when it is loaded.
 \c -
-SELECT set_for_database('snowflake.shard', 'five');
+SELECT set_for_database('snowflake.shard', 'five') \gset
 \c -
-SELECT snowflake_shard(next_id(9));
+SELECT snowflake_shard(next_id(9)) AS shard;
 SHOW snowflake.shard;
-SELECT * FROM error_of('SELECT next_id()');
--- a setting for the database is not one for this session yet
-SELECT set_for_database('snowflake.shard', '8191');
-SELECT sqlstate_, hint FROM error_of('SELECT next_id()');
+CALL show_error('SELECT next_id()');
+-- A database's setting does not count in sessions that are there already.
+SELECT set_for_database('snowflake.shard', '8191') \gset
+CALL show_error('SELECT next_id()');
 \c -
-SELECT snowflake_shard(next_id());
+SELECT snowflake_shard(next_id()) AS shard_of_a_new_session;
 
 DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET snowflake.shard', current_database()); END $$;
 DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET snowflake.max_lead', current_database()); END $$;
-DROP FUNCTION late(bigint);
-DROP TABLE known;
 DROP FUNCTION set_for_database(text, text);

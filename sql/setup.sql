@@ -11,7 +11,7 @@ SET timezone = 'UTC';
 SET datestyle = 'ISO';
 SET intervalstyle = 'postgres';
 
--- a statement's error as a row
+-- A statement's error as a row
 CREATE OR REPLACE FUNCTION error_of(statement text)
 RETURNS TABLE (sqlstate_ text, message text, detail text, hint text)
 LANGUAGE plpgsql AS $$
@@ -26,13 +26,14 @@ EXCEPTION WHEN OTHERS THEN
     RETURN NEXT;
 END $$;
 
--- a statement's error as a person reads it, with its SQLSTATE
-CREATE OR REPLACE PROCEDURE show_error(statement text) LANGUAGE plpgsql AS $$
+-- A statement's error as psql prints it, with its SQLSTATE.  What matches the regular expression "changing" differs
+-- from run to run and is left out.
+CREATE OR REPLACE PROCEDURE show_error(statement text, changing text DEFAULT '$.') LANGUAGE plpgsql AS $$
 DECLARE
     error record;
 BEGIN
     SELECT * INTO error FROM error_of(statement);
-    RAISE INFO '%', concat_ws(E'\n', error.sqlstate_ || ': ' || error.message,
-        'DETAIL:  ' || nullif(error.detail, ''), 'HINT:  ' || nullif(error.hint, ''));
+    RAISE INFO '%', regexp_replace(concat_ws(E'\n', error.sqlstate_ || ': ' || error.message,
+        'DETAIL:  ' || nullif(error.detail, ''), 'HINT:  ' || nullif(error.hint, '')), changing, '...', 'g');
 END $$;
 \set ECHO all

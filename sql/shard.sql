@@ -4,19 +4,17 @@
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
-\pset format unaligned
-\pset tuples_only on
+
 -- A session that has just ended may still count as one that keeps its value.
 SET client_min_messages = warning;
 
-SELECT * FROM error_of('SELECT snowflake_shard()');
-SELECT snowflake_set_shard(5);
-SELECT snowflake_shard();
-SELECT snowflake_shard(next_id());
+CALL show_error('SELECT snowflake_shard()');
+SELECT snowflake_set_shard(5) \gset
+SELECT snowflake_shard() AS shard, snowflake_shard(next_id()) AS shard_of_id;
 
--- in the default of a table with its own sequence
+-- It serves in the default of a table with its own sequence, and follows a change, also in a generic plan.
 CREATE SEQUENCE views_id_seq;
-SELECT snowflake_alter_sequence('views_id_seq');
+SELECT snowflake_alter_sequence('views_id_seq') \gset
 CREATE TABLE views (id bigint PRIMARY KEY DEFAULT next_id(snowflake_shard(), 'views_id_seq'), photo int);
 INSERT INTO views (photo) VALUES (1);
 COPY views (photo) FROM stdin;
@@ -24,41 +22,41 @@ COPY views (photo) FROM stdin;
 3
 \.
 EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO views (photo) VALUES (1);
-PREPARE view AS INSERT INTO views (photo) SELECT 10 RETURNING snowflake_shard(id);
+PREPARE view AS INSERT INTO views (photo) SELECT 10 RETURNING snowflake_shard(id) AS shard;
 SET plan_cache_mode = force_generic_plan;
 EXECUTE view;
-SELECT snowflake_set_shard(8191);
+SELECT snowflake_set_shard(8191) \gset
 EXECUTE view;
 RESET plan_cache_mode;
-SELECT snowflake_shard(id) AS shard, count(*) FROM views GROUP BY shard ORDER BY shard;
+SELECT snowflake_shard(id) AS shard, count(*) AS rows FROM views GROUP BY shard ORDER BY shard;
 
--- new sessions have it, too, before they load the library
+-- New sessions have it before they load the library.
 \c -
 SET client_min_messages = warning;
 SHOW snowflake.shard;
 SELECT snowflake_shard();
 
--- a rollback undoes it, in the session and for new ones
+-- A rollback undoes it, in the session and for new ones.
 BEGIN;
-SELECT snowflake_set_shard(6);
-SELECT snowflake_shard();
+SELECT snowflake_set_shard(6) \gset
+SELECT snowflake_shard() AS shard;
 ROLLBACK;
-SELECT snowflake_shard();
+SELECT snowflake_shard() AS shard_after_rollback;
 BEGIN;
 SAVEPOINT before;
-SELECT snowflake_set_shard(6);
+SELECT snowflake_set_shard(6) \gset
 ROLLBACK TO before;
-SELECT snowflake_set_shard(7);
+SELECT snowflake_set_shard(7) \gset
 COMMIT;
-SELECT snowflake_shard();
-SELECT setting FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase, unnest(setconfig) AS setting
+SELECT snowflake_shard() AS shard_after_commit;
+SELECT setting AS setting_of_the_database FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase, unnest(setconfig) AS setting
 WHERE datname = current_database() AND setting LIKE 'snowflake%';
 
--- in parallel workers
+-- Parallel workers have it, whether the library is loaded before them or by them.
 CREATE TABLE many AS SELECT generate_series(1, 20000) AS n;
 ALTER TABLE many SET (parallel_workers = 2);
 ANALYZE many;
--- (a plain call would load the library before the workers start)
+-- (A plain call would load the library before the workers start.)
 CREATE FUNCTION late() RETURNS integer LANGUAGE plpgsql STABLE PARALLEL SAFE
 AS 'BEGIN RETURN snowflake_shard(); END';
 SET parallel_setup_cost = 0;
@@ -74,7 +72,7 @@ SET min_parallel_table_scan_size = 0;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM many WHERE n % 8192 < late();
 SELECT count(*) FROM many WHERE n % 8192 < late();
 
--- what overrides it, and what is refused
+-- A warning says what overrides it, as long as it does.
 CREATE ROLE regress_sf_app;
 CREATE ROLE "regress sf second";
 ALTER ROLE regress_sf_app SET snowflake.shard = 17;
@@ -82,43 +80,44 @@ DO $$ BEGIN
 	EXECUTE format('ALTER ROLE "regress sf second" IN DATABASE %I SET snowflake.shard = 18', current_database());
 END $$;
 CREATE FUNCTION made_elsewhere(photo int) RETURNS bigint LANGUAGE sql SET snowflake.shard = 19 RETURN next_id();
-SELECT snowflake_set_shard(5);
+SELECT snowflake_set_shard(5) \gset
 ALTER ROLE regress_sf_app RESET snowflake.shard;
 DO $$ BEGIN
 	EXECUTE format('ALTER ROLE "regress sf second" IN DATABASE %I RESET snowflake.shard', current_database());
 END $$;
 ALTER ROUTINE made_elsewhere(int) RESET snowflake.shard;
-SELECT snowflake_set_shard(5);
-SELECT * FROM error_of('SELECT snowflake_set_shard(-2)');
-SELECT * FROM error_of('SELECT snowflake_set_shard(8192)');
+SELECT snowflake_set_shard(5) \gset
+-- Errors
+CALL show_error('SELECT snowflake_set_shard(-2)');
+CALL show_error('SELECT snowflake_set_shard(8192)');
 SET ROLE regress_sf_app;
 SELECT sqlstate_ FROM error_of('SELECT snowflake_set_shard(8192)');
-SELECT snowflake_shard();
+SELECT snowflake_shard() AS unchanged;
 RESET ROLE;
 BEGIN READ ONLY;
-SELECT sqlstate_, message FROM error_of('SELECT snowflake_set_shard(5)');
+CALL show_error('SELECT snowflake_set_shard(5)');
 COMMIT;
 
--- the caller's search path finds nothing
+-- The caller's search path leads it to no other function or operator.
 CREATE SCHEMA hostile;
 CREATE FUNCTION hostile.format(text, VARIADIC text[]) RETURNS text LANGUAGE plpgsql AS 'BEGIN RAISE ''hostile''; END';
 CREATE FUNCTION hostile.equal(text, text) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RAISE ''hostile''; END';
 CREATE OPERATOR hostile.= (LEFTARG = text, RIGHTARG = text, FUNCTION = hostile.equal);
 ALTER ROUTINE made_elsewhere(int) SET snowflake.shard = 19;
 SET search_path = hostile, pg_catalog, public;
-SELECT snowflake_set_shard(6);
+SELECT snowflake_set_shard(6) \gset
 RESET search_path;
 ALTER ROUTINE made_elsewhere(int) RESET snowflake.shard;
 
--- -1 and NULL remove it
-SELECT snowflake_set_shard(-1);
-SELECT sqlstate_ FROM error_of('SELECT snowflake_shard()');
-SELECT snowflake_set_shard(5);
-SELECT snowflake_set_shard(NULL);
-SELECT * FROM error_of('COPY (SELECT next_id(snowflake_shard(), ''views_id_seq'')) TO ''/dev/null''');
+-- -1 and NULL remove it, also for new sessions.
+SELECT snowflake_set_shard(-1) \gset
+CALL show_error('SELECT snowflake_shard()');
+SELECT snowflake_set_shard(5) \gset
+SELECT snowflake_set_shard(NULL) \gset
+CALL show_error('COPY (SELECT next_id(snowflake_shard(), ''views_id_seq'')) TO ''/dev/null''');
 \c -
-SELECT sqlstate_ FROM error_of('SELECT snowflake_shard()');
-SELECT * FROM error_of('INSERT INTO views DEFAULT VALUES');
+CALL show_error('SELECT snowflake_shard()');
+CALL show_error('INSERT INTO views DEFAULT VALUES');
 
 DROP TABLE views, many;
 DROP SEQUENCE views_id_seq;
