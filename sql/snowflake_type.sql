@@ -4,8 +4,7 @@
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
-\pset format unaligned
-\pset tuples_only on
+
 \pset null NULL
 SET jit = off;
 
@@ -13,12 +12,13 @@ SET jit = off;
 -- a schema for each.  The rows must be the same, and so must the plans with the
 -- numbers of rows that the planner expects.
 
--- Statements are in the output if they differ, and so they are not echoed.
+-- A statement is in the output if its rows or its plans differ, or if it fails.
+-- So statements are not echoed.
 \set ECHO none
 CREATE SCHEMA as_bigint;
 CREATE SCHEMA as_snowflake;
 
--- the rows that a statement returns, a line a row, or its error
+-- The rows that a statement returns, a line a row, or its error
 CREATE FUNCTION outcome(statement text, kind text) RETURNS text
 SET search_path FROM CURRENT LANGUAGE plpgsql AS $$
 DECLARE
@@ -46,32 +46,46 @@ CREATE FUNCTION plan(statement text, kind text) RETURNS text LANGUAGE sql AS $$
                                          '::(bigint|snowflake)\M|[][()"]|cost=\S+|width=\d+', '', 'g'),
                           '\n *Index Cond: id IS NOT NULL(?=\n)|id IS NOT NULL AND ', '', 'g') $$;
 
--- the statements that differ, or that fail in both schemas
-CREATE FUNCTION differences(VARIADIC statements text[])
-RETURNS TABLE (statement text, for_bigint text, for_snowflake text) LANGUAGE plpgsql AS $$
+-- Show how many statements have the same rows and plans in both schemas, and each that has not, or that fails.
+CREATE PROCEDURE compare(subject text, VARIADIC statements text[]) LANGUAGE plpgsql AS $$
+DECLARE
+    statement text;
+    rows_of_bigint text;
+    rows_of_snowflake text;
+    plan_of_snowflake text;
+    others text := '';
+    same int := 0;
 BEGIN
     FOREACH statement IN ARRAY statements LOOP
+        plan_of_snowflake := '';
         IF statement ~ '^(SELECT|WITH|VALUES|INSERT|UPDATE|DELETE|MERGE|EXECUTE)' THEN
-            for_bigint := plan(statement, 'bigint');
-            for_snowflake := plan(statement, 'snowflake');
-            IF for_bigint <> for_snowflake AND for_snowflake !~ '^\w{5} ' THEN
-                for_bigint := 'a plan';
-                for_snowflake := 'another plan';
-                RETURN NEXT;
+            plan_of_snowflake := plan(statement, 'snowflake');
+            IF plan_of_snowflake = plan(statement, 'bigint') THEN
+                plan_of_snowflake := '';
             END IF;
         END IF;
-        for_bigint := outcome(statement, 'bigint');
-        for_snowflake := outcome(statement, 'snowflake');
-        IF for_bigint <> for_snowflake OR for_bigint ~ '^\w{5} ' THEN
-            for_bigint := split_part(for_bigint, E'\n', 1);
-            for_snowflake := split_part(for_snowflake, E'\n', 1);
-            RETURN NEXT;
+        rows_of_bigint := outcome(statement, 'bigint');
+        rows_of_snowflake := outcome(statement, 'snowflake');
+        IF rows_of_bigint = rows_of_snowflake AND rows_of_bigint !~ '^\w{5} ' AND plan_of_snowflake = '' THEN
+            same := same + 1;
+            CONTINUE;
+        END IF;
+        others := others || E'\n' || regexp_replace(statement, '\s+', ' ', 'g');
+        IF plan_of_snowflake !~ '^(\w{5} |$)' THEN
+            others := others || E'\n    has other plans';
+        END IF;
+        IF rows_of_bigint <> rows_of_snowflake THEN
+            others := others || E'\n    bigint:    ' || split_part(rows_of_bigint, E'\n', 1)
+                || E'\n    snowflake: ' || split_part(rows_of_snowflake, E'\n', 1);
+        ELSIF rows_of_bigint ~ '^\w{5} ' THEN
+            others := others || E'\n    both:      ' || rows_of_bigint;
         END IF;
     END LOOP;
+    RAISE INFO '%: % of % statements alike%', subject, same, cardinality(statements), others;
 END $$;
 
--- photos: half of the IDs are small, parent refers to the key by its own type and copy by bigint
-SELECT * FROM differences(
+-- Half of the IDs are small.  parent refers to the key by its own type, and copy by bigint.
+CALL compare('Tables and indexes',
     'CREATE TABLE photos (id ID PRIMARY KEY, album int, n int, parent ID REFERENCES photos, copy bigint REFERENCES photos)
         WITH (autovacuum_enabled = off)',
     'INSERT INTO photos SELECT i, i % 7, i FROM generate_series(1, 2000) i',
@@ -94,8 +108,7 @@ SELECT * FROM differences(
     'ANALYZE photos, brin, hashed');
 VACUUM as_bigint.photos, as_snowflake.photos;
 
--- the key, and constants of other types
-SELECT * FROM differences(
+CALL compare('The key, and constants of other types',
     'SELECT * FROM photos WHERE id = 17',
     'SELECT * FROM photos WHERE id = ''17''',
     'SELECT * FROM photos WHERE id = 17::smallint',
@@ -131,8 +144,7 @@ SELECT * FROM differences(
     'SELECT count(*) FROM brin WHERE id BETWEEN 17 AND 4000083886080000000',
     'SELECT count(*) FROM hashed WHERE id = 17');
 
--- parameters: of a type, and without one
-SELECT * FROM differences(
+CALL compare('Parameters: of a type, and without one',
     'PREPARE of_bigint_for_ID (bigint) AS SELECT * FROM photos WHERE id = $1',
     'PREPARE of_integer_for_ID (integer) AS SELECT * FROM photos WHERE id = $1',
     'PREPARE of_unknown_for_ID AS SELECT * FROM photos WHERE id = $1',
@@ -161,8 +173,7 @@ SELECT * FROM differences(
     'RESET plan_cache_mode',
     'DELETE FROM photos WHERE id = 4000000000000000001');
 
--- joins
-SELECT * FROM differences(
+CALL compare('Joins',
     'SELECT * FROM photos a JOIN photos b ON a.id = b.parent WHERE a.id < 20',
     'SELECT * FROM photos a JOIN photos b ON a.id = b.copy WHERE a.id < 20',
     'SELECT count(*) FROM photos a JOIN photos b ON a.id = b.n',
@@ -198,8 +209,7 @@ SELECT * FROM differences(
     'RESET parallel_tuple_cost',
     'RESET min_parallel_table_scan_size');
 
--- groups, order, windows, sets and recursion
-SELECT * FROM differences(
+CALL compare('Groups, order, windows, sets and recursion',
     'SELECT max(id) FROM photos',
     'SELECT min(id), max(id) FROM photos WHERE id > 50',
     'SELECT album, count(*), max(id), min(id) FROM photos GROUP BY album ORDER BY album',
@@ -222,13 +232,12 @@ SELECT * FROM differences(
     'WITH RECURSIVE t AS (SELECT id, parent, ARRAY[id] AS path FROM photos WHERE id = 4000083886080000000
         UNION ALL SELECT p.id, p.parent, path || p.id FROM photos p JOIN t ON p.id = t.parent) SELECT * FROM t');
 
--- from 18 on the planner uses indexes here, but only those of columns that it need not cast, so compare the rows alone
-SELECT * FROM differences(
+-- From 18 on the planner uses indexes here, but only those of columns that it need not cast, so only the rows are compared.
+CALL compare('INTERSECT and EXCEPT',
     '(SELECT id FROM photos) INTERSECT (SELECT parent FROM photos) ORDER BY id',
     '(SELECT id FROM photos) EXCEPT (SELECT copy FROM photos) ORDER BY id');
 
--- expressions
-SELECT * FROM differences(
+CALL compare('Expressions',
     'SELECT id + 1, id - 1, 1 + id, id * 2, id / 2, id % 10, -id, @ id, id & 1023, id | 1, id # 1, ~id, id >> 23, id << 3 FROM photos WHERE n < 9',
     'SELECT id + id, id - parent, id + n, id > parent, id <= copy FROM photos WHERE n < 30',
     'SELECT (id >> 23) + 1314220021721, (id >> 10) & 8191 FROM photos WHERE n < 9',
@@ -250,8 +259,7 @@ SELECT * FROM differences(
     'SELECT array_agg(id ORDER BY id), string_agg(id::text, '','' ORDER BY id) FROM photos WHERE id < 9',
     'SELECT * FROM photos ORDER BY id LIMIT (SELECT id FROM photos WHERE id = 3)');
 
--- changes
-SELECT * FROM differences(
+CALL compare('Changes',
     'INSERT INTO photos (id, n) VALUES (5001, 1), (''5002'', 2), (5003, 3) RETURNING id',
     'INSERT INTO photos (id) SELECT 5004::smallint RETURNING id',
     'INSERT INTO photos (id) SELECT i FROM generate_series(5005, 5009) i RETURNING id',
@@ -271,8 +279,7 @@ SELECT * FROM differences(
     'UPDATE photos SET parent = 7777777 WHERE id = 17',
     'UPDATE photos SET copy = 7777777 WHERE id = 17');
 
--- a column of type numeric
-SELECT * FROM differences(
+CALL compare('A column of type numeric',
     'CREATE TABLE counted (id numeric PRIMARY KEY, n int) WITH (autovacuum_enabled = off)',
     'INSERT INTO counted SELECT id::numeric, n FROM photos',
     'ALTER TABLE counted ALTER id TYPE ID USING id::ID',
@@ -280,8 +287,7 @@ SELECT * FROM differences(
     'SELECT * FROM counted WHERE id = 4000083886080000000',
     'ALTER TABLE counted ALTER id TYPE numeric USING id::numeric');
 
--- foreign keys, checks, generated columns, domains, views, exclusion
-SELECT * FROM differences(
+CALL compare('Foreign keys, checks, generated columns, domains, views, exclusion',
     'CREATE TABLE tags (photo ID REFERENCES photos ON DELETE CASCADE ON UPDATE CASCADE, tag text,
         small int REFERENCES photos, seen snowflake REFERENCES photos, PRIMARY KEY (photo, tag)) WITH (autovacuum_enabled = off)',
     'INSERT INTO tags SELECT id, ''x'', n, id FROM photos WHERE id > 5000 AND id < 6000 AND n IS NULL',
@@ -316,8 +322,7 @@ SELECT * FROM differences(
     'INSERT INTO apart VALUES (1)',
     'ALTER TABLE photos REPLICA IDENTITY USING INDEX photos_pkey');
 
--- partitions
-SELECT * FROM differences(
+CALL compare('Partitions',
     'CREATE TABLE daily (id ID PRIMARY KEY, n int) PARTITION BY RANGE (id)',
     'CREATE TABLE daily_1 PARTITION OF daily FOR VALUES FROM (0) TO (''4000000000000000000'') WITH (autovacuum_enabled = off)',
     'CREATE TABLE daily_2 PARTITION OF daily FOR VALUES FROM (4000000000000000000) TO (snowflake_min_id(''2026-10-15''))
@@ -350,8 +355,7 @@ SELECT * FROM differences(
     'SELECT *, tableoid::regclass FROM spread WHERE id = 17',
     'SELECT tableoid::regclass, count(*) FROM spread GROUP BY 1 ORDER BY 1');
 
--- arrays
-SELECT * FROM differences(
+CALL compare('Arrays',
     'CREATE TABLE lists (id ID PRIMARY KEY, ids ID[]) WITH (autovacuum_enabled = off)',
     'INSERT INTO lists SELECT i, ARRAY[i, i + 1, i + 2] FROM generate_series(1, 2000) i',
     'INSERT INTO lists VALUES (3001, ''{1,2}''), (3002, ARRAY[1, 2]), (3003, ARRAY[1, 2]::bigint[])',
@@ -368,8 +372,7 @@ SELECT * FROM differences(
         id || ids, ids || ids, ids || 18::bigint, cardinality(ids), ids[1], ids[1] + 1, array_to_string(ids, '','') FROM lists WHERE id = 17',
     'SELECT ids::bigint[], ids::text[]::ID[], ''{1}''::int[]::ID[] FROM lists WHERE ids @> ''{17}''');
 
--- functions
-SELECT * FROM differences(
+CALL compare('Functions',
     'CREATE FUNCTION of_bigint(bigint) RETURNS bigint LANGUAGE sql AS ''SELECT $1 + 1''',
     'CREATE FUNCTION of_array(bigint[]) RETURNS bigint LANGUAGE sql AS ''SELECT $1[1]''',
     'CREATE FUNCTION of_many(VARIADIC bigint[]) RETURNS bigint LANGUAGE sql AS ''SELECT $1[2]''',
@@ -388,8 +391,7 @@ SELECT * FROM differences(
     'CREATE TYPE pair AS (a bigint, b int)',
     'SELECT ROW(id, n)::pair FROM photos WHERE id = 3');
 
--- differences: numbers that are not integers
-SELECT * FROM differences(
+CALL compare('Numbers that are not integers',
     'SELECT n FROM photos WHERE id = 5.0',
     'SELECT n FROM photos WHERE id = 5::numeric',
     'SELECT n FROM photos WHERE id = 5::float8',
@@ -398,8 +400,7 @@ SELECT * FROM differences(
     'SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY id) FROM photos WHERE id = 5',
     'INSERT INTO photos (id) VALUES (8000.0) RETURNING id',
     'INSERT INTO photos (id) SELECT 8001::numeric RETURNING id');
--- differences: where two types must be the same, or an expression becomes bigint
-SELECT * FROM differences(
+CALL compare('Where two types must be the same, or an expression becomes bigint',
     'SELECT id FROM lists WHERE ids @> ARRAY[17::bigint]',
     'SELECT id FROM photos WHERE ARRAY[id] = ARRAY[5::bigint]',
     'SELECT id FROM photos WHERE int8range(5, 6) @> id',
@@ -423,16 +424,16 @@ SELECT * FROM differences(
     'CREATE TABLE other (id bigint PRIMARY KEY, n int)',
     'ALTER TABLE daily DETACH PARTITION daily_3',
     'ALTER TABLE daily ATTACH PARTITION other FOR VALUES FROM (snowflake_min_id(''2026-10-15'')) TO (MAXVALUE)');
--- differences: other plans for the same rows.  A set of rows of both types is made before a condition on it is looked at.
-SELECT * FROM differences(
+-- A set of rows of both types is made before a condition on it is looked at.
+CALL compare('Other plans for the same rows',
     'SELECT * FROM (SELECT id FROM photos UNION ALL SELECT parent FROM photos) u WHERE id = 17',
     'SELECT * FROM (SELECT id FROM photos UNION ALL SELECT copy FROM photos) u WHERE id = 17',
     'SELECT * FROM (SELECT id FROM photos UNION ALL SELECT copy::ID FROM photos) u WHERE id = 17',
     'SELECT id FROM photos WHERE id < 3 UNION SELECT copy FROM photos WHERE n = 17',
     'SELECT max(id), min(id) FROM daily');
 
--- errors of input name the type, but comparisons read a constant as bigint
-SELECT * FROM differences(
+-- Errors of input name the type, but comparisons read a constant as bigint.
+CALL compare('Errors of input',
     'UPDATE photos SET parent = ''x'' WHERE id = 17',
     'SELECT ''''::ID',
     'SELECT ''5.0''::ID',
@@ -452,7 +453,7 @@ COPY as_snowflake.photos (id, n) FROM stdin;
 \.
 COPY (SELECT id, n FROM as_snowflake.photos WHERE id BETWEEN 6001 AND 6002) TO stdout;
 
--- types of expressions: what is still a snowflake is a string in JSON
+-- Types of expressions: what is still a snowflake is a string in JSON
 CREATE FUNCTION types_of(VARIADIC expressions text[]) RETURNS TABLE (type text, expression text) LANGUAGE plpgsql AS $$
 BEGIN
     FOREACH expression IN ARRAY expressions LOOP
@@ -468,11 +469,11 @@ SELECT pg_typeof(id) FROM (SELECT id FROM as_snowflake.photos UNION ALL SELECT p
 SELECT pg_typeof(id) FROM (SELECT id FROM as_snowflake.photos UNION ALL SELECT copy FROM as_snowflake.photos LIMIT 1) u;
 SELECT pg_typeof(id) FROM as_snowflake.photos JOIN as_snowflake.lists USING (id) LIMIT 1;
 SELECT pg_typeof(id) FROM as_snowflake.photos JOIN as_bigint.lists USING (id) LIMIT 1;
--- of a parameter whose type the client leaves to the server
+-- Types of parameters whose type the client leaves to the server
 SELECT name, parameter_types FROM pg_prepared_statements WHERE name ~ '^of_(unknown|page|insert|update)' ORDER BY name;
 DEALLOCATE ALL;
 
--- JSON
+-- JSON has strings of digits.
 SET search_path = as_snowflake, public;
 SELECT to_json(id), to_jsonb(parent), to_json(copy) FROM photos WHERE n = 10 AND id > 100;
 SELECT row_to_json(p), to_jsonb(p) FROM photos p WHERE id = 17;
@@ -481,17 +482,18 @@ SELECT jsonb_agg(id), json_agg(id::bigint), array_to_json(array_agg(id)), json_o
 SELECT json_build_object('id', id, 'ids', ARRAY[id]), jsonb_build_array(id, n) FROM photos WHERE id = 4000083886080000000;
 SELECT to_json(l), to_json(m), to_json(d) FROM lists l, made m, of_domain d WHERE l.id = 17 AND d.id = 17;
 SELECT json_build_object('max', max(id), 'cast', max(id)::snowflake, 'next', id + 1) FROM photos WHERE id = 4000083886080000000 GROUP BY id;
--- and back, from strings and from numbers
+-- It is read back from strings and from numbers.
 SELECT * FROM jsonb_populate_record(NULL::photos, '{"id": "4000083886080000000", "parent": 17, "n": null}');
 SELECT count(*) FROM photos p WHERE (json_populate_record(NULL::photos, to_json(p))).id = p.id AND p = jsonb_populate_record(NULL::photos, to_jsonb(p));
 SELECT * FROM json_populate_recordset(NULL::lists, '[{"id": "17", "ids": ["1", 2]}, {"id": 18, "ids": []}]');
 SELECT * FROM json_to_recordset('[{"id": "4000083886080000000"}, {"id": 4000083886080000000}]') AS r (id snowflake);
-SELECT * FROM differences('SELECT (to_jsonb(p) ->> ''id'')::ID FROM photos p WHERE id = 17',
+CALL compare('JSON that is read',
+    'SELECT (to_jsonb(p) ->> ''id'')::ID FROM photos p WHERE id = 17',
     'SELECT (to_jsonb(p) -> ''id'')::bigint FROM photos p WHERE id = 17',
     'SELECT to_jsonb(p) @> ''{"id": 17}'' FROM photos p WHERE id = 17',
     'SELECT to_jsonb(p) @> jsonb_build_object(''id'', id) FROM photos p WHERE id = 17');
 
--- ALTER TABLE: the files of the table and of its indexes stay, with constraints, data and order
+-- ALTER TABLE leaves the files of the table and of its indexes as they are, with constraints, data and order.
 CREATE TABLE albums (id bigint PRIMARY KEY DEFAULT next_id(5));
 CREATE TABLE moved (id bigint PRIMARY KEY DEFAULT next_id(5), album bigint REFERENCES albums, n int);
 CREATE INDEX ON moved (album, id);
@@ -513,7 +515,7 @@ ALTER TABLE moved ALTER id TYPE bigint, ALTER album TYPE bigint;
 ALTER TABLE albums ALTER id TYPE bigint;
 SELECT relname FROM (TABLE files EXCEPT TABLE files_before) f;
 SELECT count(*), sum(moved.id), min(to_json(moved.id)::text) FROM moved JOIN albums ON album = albums.id;
--- but conditions on the column are looked at again, statistics of the column go, and arrays are rewritten
+-- It builds indexes with conditions on the column again, drops the column's statistics, and rewrites arrays.
 CREATE TABLE checked (id bigint, ids bigint[], n int, CONSTRAINT positive CHECK (id > 0));
 CREATE INDEX ON checked (n) WHERE id > 5;
 INSERT INTO checked SELECT i, ARRAY[i], i FROM generate_series(1, 100) i;
@@ -530,4 +532,5 @@ SELECT relname FROM (TABLE more_files EXCEPT TABLE files_before) f ORDER BY reln
 RESET search_path;
 SET client_min_messages = warning;
 DROP SCHEMA as_bigint, as_snowflake CASCADE;
-DROP FUNCTION outcome(text, text), plan(text, text), differences(text[]), types_of(text[]);
+DROP PROCEDURE compare(text, text[]);
+DROP FUNCTION outcome(text, text), plan(text, text), types_of(text[]);
