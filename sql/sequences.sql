@@ -129,14 +129,11 @@ DROP TABLE views, tweets, owned, counted;
 DROP DOMAIN regress_sf_id;
 DROP SEQUENCE views_id_seq, tweets_id_seq, in_domain_seq;
 
--- An identity column keeps its sequence.  The hint's way works.
+-- An identity column keeps its sequence.  What the hint offers is tested with
+-- snowflake_admin.
 CREATE TABLE tags ("Id" bigint GENERATED ALWAYS AS IDENTITY, n int);
 INSERT INTO tags (n) VALUES (1);
 CALL show_error('SELECT snowflake_alter_sequence(''"tags_Id_seq"'')');
-ALTER TABLE public.tags ALTER COLUMN "Id" DROP IDENTITY;
-ALTER TABLE tags ALTER "Id" SET DEFAULT next_id(5);
-INSERT INTO tags (n) VALUES (2);
-SELECT n FROM tags ORDER BY "Id";
 
 -- A session that has used the sequence notices each change of its parameters.
 CREATE SEQUENCE watched MAXVALUE 1125899906841599;

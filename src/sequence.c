@@ -683,8 +683,8 @@ sequence_lock_to_alter(Oid relid, int64 *max_value)
 						RelationGetRelationName(rel)),
 				 errdetail("The sequence belongs to identity column \"%s\" of table \"%s\".",
 						   column_name, get_rel_name(table)),
-				 errhint("Use ALTER TABLE %s ALTER COLUMN %s DROP IDENTITY, which drops the sequence as well, then set a default of next_id() with another sequence.",
-						 table_name, quote_identifier(column_name))));
+				 errhint("CALL snowflake_move(%s), of extension snowflake_admin, replaces the identity by a default of next_id().",
+						 quote_literal_cstr(table_name))));
 	}
 
 	*max_value = sequence_read_max_value(relid);
