@@ -15,7 +15,8 @@ CREATE TABLE lines (
     setting bigint DEFAULT next_id(),
     txt text DEFAULT 'p' || next_id(6)::text,
     spread bigint DEFAULT next_id((random() * 0)::bigint + 8),
-    served bigint DEFAULT next_id(34, 'copied'));
+    served bigint DEFAULT next_id(34, 'copied'),
+    typed snowflake DEFAULT next_id(35));
 SET snowflake.shard = 7;
 COPY lines (n) FROM stdin;
 1
@@ -28,10 +29,10 @@ COPY lines (n) FROM stdin WHERE next_id(5) > 0;
 \.
 SELECT n, id > lag(id, 1, 0::bigint) OVER (ORDER BY n) AS in_order, snowflake_shard(id) AS shard_5, snowflake_shard(tweet, 'twitter') AS shard_33,
        snowflake_shard(setting) AS shard_7, snowflake_shard(substr(txt, 2)::bigint) AS shard_6, snowflake_shard(spread) AS shard_8,
-       snowflake_shard(served, 'twitter') AS shard_34
+       snowflake_shard(served, 'twitter') AS shard_34, snowflake_shard(typed) AS shard_35
 FROM lines ORDER BY n;
 SELECT count(*) AS ids, count(DISTINCT made) AS different_ids
-FROM lines, LATERAL (VALUES (id), (tweet), (setting), (substr(txt, 2)::bigint), (spread), (served)) AS m (made);
+FROM lines, LATERAL (VALUES (id), (tweet), (setting), (substr(txt, 2)::bigint), (spread), (served), (typed)) AS m (made);
 -- IDs that the file has are taken as they are.
 COPY lines (id, n) FROM stdin;
 1	6

