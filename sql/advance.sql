@@ -10,15 +10,19 @@ SELECT setval('used', (snowflake_min_id('2020-01-01Z') >> 23) * 1024) \gset
 
 -- The last sequence number of the ID's time counts as used, so that the next ID of each shard is larger.
 SELECT snowflake_advance('used', snowflake_id('2021-01-01Z', 5, 31)) \gset
-SELECT snowflake_timestamp(last_value / 1024 << 23) AS time, last_value % 1024 AS slot, log_cnt, is_called FROM used;
+SELECT snowflake_timestamp(last_value / 1024 << 23) AS time, last_value % 1024 AS slot, log_cnt, is_called
+FROM used;
 -- The same ID, or a smaller one, changes nothing.
-SELECT snowflake_advance('used', snowflake_id('2021-01-01Z', 5, 31)), snowflake_advance('used', snowflake_id('2021-01-01Z', 0, 0)), snowflake_advance('used', 1) \gset
-SELECT snowflake_timestamp(last_value / 1024 << 23) AS time, last_value % 1024 AS slot, log_cnt, is_called FROM used;
+SELECT snowflake_advance('used', snowflake_id('2021-01-01Z', 5, 31)),
+       snowflake_advance('used', snowflake_id('2021-01-01Z', 0, 0)), snowflake_advance('used', 1) \gset
+SELECT snowflake_timestamp(last_value / 1024 << 23) AS time, last_value % 1024 AS slot, log_cnt, is_called
+FROM used;
 -- A rollback does not undo it.
 BEGIN;
 SELECT snowflake_advance('used', snowflake_id('2022-01-01Z', 8191, 1023)) \gset
 ROLLBACK;
-SELECT snowflake_timestamp(last_value / 1024 << 23) AS time, last_value % 1024 AS slot, log_cnt, is_called FROM used;
+SELECT snowflake_timestamp(last_value / 1024 << 23) AS time, last_value % 1024 AS slot, log_cnt, is_called
+FROM used;
 -- An unused sequence counts as used then.
 CREATE SEQUENCE unused;
 SELECT snowflake_alter_sequence('unused') \gset
@@ -35,14 +39,18 @@ SELECT snowflake_timestamp(last_value / 1024 << 23) AS time FROM fresh;
 COMMIT;
 DROP SEQUENCE fresh;
 
--- In each layout that tells an ID's time, the next ID of shard 0 is in the next tick, although the clock is behind.
+-- In each layout that tells an ID's time, the next ID of shard 0 is in the next tick, although the
+-- clock is behind.
 SET snowflake.max_lead = '2 min';
 CREATE TABLE advanced AS
-SELECT name, name::snowflake_layout AS layout, snowflake_id(clock_timestamp() + interval '1 min', shards - 1, 0, name::snowflake_layout) AS beyond
+SELECT name, name::snowflake_layout AS layout,
+       snowflake_id(clock_timestamp() + interval '1 min', shards - 1, 0, name::snowflake_layout) AS beyond
 FROM snowflake_layouts() WHERE name NOT IN ('trace', 'decimal');
-INSERT INTO advanced SELECT 'own', layout, snowflake_id(clock_timestamp() + interval '1 min', 1023, 2047, layout)
+INSERT INTO advanced SELECT 'own', layout,
+    snowflake_id(clock_timestamp() + interval '1 min', 1023, 2047, layout)
 FROM CAST('timestamp:42 region:4 worker:6 sequence:11 epoch:2024-01-01T00:00:00Z' AS snowflake_layout) AS layout;
-CREATE FUNCTION next_after(name text, layout snowflake_layout, beyond bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+CREATE FUNCTION next_after(name text, layout snowflake_layout, beyond bigint) RETURNS bigint
+LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE format('CREATE SEQUENCE %I', name);
     PERFORM snowflake_alter_sequence(name::regclass, layout);
@@ -53,7 +61,8 @@ BEGIN
     END IF;
     RETURN next_id(0, name::regclass, layout);
 END $$;
-SELECT name, id > beyond AS larger, snowflake_timestamp(id, layout) - snowflake_timestamp(beyond, layout) AS later_by
+SELECT name, id > beyond AS larger,
+       snowflake_timestamp(id, layout) - snowflake_timestamp(beyond, layout) AS later_by
 FROM advanced, next_after(name, layout, beyond) AS id;
 DROP FUNCTION next_after(text, snowflake_layout, bigint);
 RESET snowflake.max_lead;
@@ -90,7 +99,8 @@ SELECT snowflake_advance('unused', 17) \gset
 BEGIN READ ONLY;
 CALL show_error('SELECT snowflake_advance(''used'', 17)');
 COMMIT;
--- It needs UPDATE, as setval() does, also for the default sequence, and tells nothing of a sequence without it.
+-- It needs UPDATE, as setval() does, also for the default sequence, and tells nothing of a sequence
+-- without it.
 CREATE ROLE regress_sf_app;
 SET snowflake.max_lead = '2 min';
 GRANT USAGE, SELECT ON SEQUENCE used, twitter TO regress_sf_app;
@@ -108,5 +118,6 @@ CALL show_error('SELECT snowflake_advance(''twitter'', 17)');
 RESET ROLE;
 
 DROP TABLE advanced;
-DROP SEQUENCE used, unused, serves_none, instagram, twitter, discord, shardingsphere, sonyflake, mastodon, pgedge, javascript, own;
+DROP SEQUENCE used, unused, serves_none, instagram, twitter, discord, shardingsphere, sonyflake, mastodon,
+    pgedge, javascript, own;
 DROP ROLE regress_sf_app;

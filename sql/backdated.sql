@@ -7,14 +7,19 @@
 
 -- Rows of one moment get IDs that are in order and as early as they can be: a millisecond has 1,024.
 CREATE TABLE old_photos AS
-SELECT n AS id, '2019-05-01Z'::timestamptz + n / 3000 * interval '1 ms' AS created_at FROM generate_series(1, 3010) AS n;
+SELECT n AS id, '2019-05-01Z'::timestamptz + n / 3000 * interval '1 ms' AS created_at
+FROM generate_series(1, 3010) AS n;
 CREATE TABLE photo_ids AS
-SELECT id AS old_id, created_at, snowflake_backdated_id(created_at, 4) OVER (ORDER BY created_at, id) AS id FROM old_photos;
-SELECT count(*) AS rows, count(DISTINCT id) AS ids, min(snowflake_shard(id)) AS shard, min(snowflake_timestamp(id) - created_at) AS earliest,
+SELECT id AS old_id, created_at, snowflake_backdated_id(created_at, 4) OVER (ORDER BY created_at, id) AS id
+FROM old_photos;
+SELECT count(*) AS rows, count(DISTINCT id) AS ids, min(snowflake_shard(id)) AS shard,
+       min(snowflake_timestamp(id) - created_at) AS earliest,
        max(snowflake_timestamp(id) - created_at) AS latest
 FROM photo_ids;
-SELECT count(*) AS out_of_order FROM (SELECT id <= lag(id) OVER (ORDER BY old_id) AS wrong FROM photo_ids) AS t WHERE wrong;
-SELECT old_id, snowflake_timestamp(id), snowflake_sequence_number(id) FROM photo_ids WHERE old_id IN (1, 1024, 1025, 3010) ORDER BY old_id;
+SELECT count(*) AS out_of_order
+FROM (SELECT id <= lag(id) OVER (ORDER BY old_id) AS wrong FROM photo_ids) AS t WHERE wrong;
+SELECT old_id, snowflake_timestamp(id), snowflake_sequence_number(id) FROM photo_ids
+WHERE old_id IN (1, 1024, 1025, 3010) ORDER BY old_id;
 
 -- A row that is alone in its millisecond gets the first ID of it.
 SELECT count(*) AS rows, count(*) FILTER (WHERE id = snowflake_id(ts, 7, 0)) AS with_the_first_id
@@ -23,12 +28,15 @@ FROM (SELECT ts, snowflake_backdated_id(ts, 7) OVER (ORDER BY ts) AS id
 -- An untyped time is one with a time zone.
 SELECT snowflake_timestamp(snowflake_backdated_id('2020-01-01 12:00+01', 4) OVER ());
 -- Rows that come out of order get their own IDs all the same, of later times.
-SELECT count(*) AS rows, count(DISTINCT id) AS ids, min(snowflake_timestamp(id) - ts) >= '0' AS none_earlier_than_its_row
+SELECT count(*) AS rows, count(DISTINCT id) AS ids,
+       min(snowflake_timestamp(id) - ts) >= '0' AS none_earlier_than_its_row
 FROM (SELECT ts, snowflake_backdated_id(ts, 4) OVER (ORDER BY ts DESC) AS id
 	  FROM generate_series('2020-01-01Z'::timestamptz, '2020-01-02Z', '1 min') AS ts) AS t;
 -- Shards may change from row to row: IDs differ in more than the shard.
-SELECT count(*) AS rows, count(DISTINCT id) AS ids, count(DISTINCT id & ~(8191 << 10)) AS ids_without_the_shard
-FROM (SELECT snowflake_backdated_id('2020-01-01Z', n % 3) OVER () AS id FROM generate_series(1, 3000) AS n) AS t;
+SELECT count(*) AS rows, count(DISTINCT id) AS ids,
+       count(DISTINCT id & ~(8191 << 10)) AS ids_without_the_shard
+FROM (SELECT snowflake_backdated_id('2020-01-01Z', n % 3) OVER () AS id
+      FROM generate_series(1, 3000) AS n) AS t;
 -- Each window partition begins anew.
 SELECT shard, count(DISTINCT id) AS ids, min(snowflake_sequence_number(id)) AS first_sequence_number
 FROM (SELECT shard, snowflake_backdated_id('2020-01-01Z', shard) OVER (PARTITION BY shard) AS id
@@ -46,7 +54,8 @@ FROM (SELECT name, layout, ts, snowflake_backdated_id(ts, 1 % shards, layout) OV
 	  FROM (SELECT name, name::snowflake_layout AS layout, shards FROM snowflake_layouts()
 			WHERE expires IS NOT NULL
 			UNION ALL SELECT 'own', 'timestamp:32 sequence:5 epoch:2020-01-01T00:00:00Z tick:1s', 1) AS l,
-		   LATERAL (SELECT '2024-01-01Z'::timestamptz + n / 100 * interval '1 s' AS ts FROM generate_series(0, 299) AS n) AS t) AS t
+		   LATERAL (SELECT '2024-01-01Z'::timestamptz + n / 100 * interval '1 s' AS ts
+              FROM generate_series(0, 299) AS n) AS t) AS t
 GROUP BY name ORDER BY name;
 -- The first ID is 1, not 0.
 SELECT snowflake_backdated_id('2011-08-24 21:07:01.721Z', 0) OVER () AS first;
@@ -56,7 +65,9 @@ CALL show_error('SELECT snowflake_backdated_id(now(), 4)');
 CALL show_error('SELECT snowflake_backdated_id(''2011-08-24 21:07:01.720Z'', 4) OVER ()');
 CALL show_error('SELECT snowflake_backdated_id(''infinity'', 4) OVER ()');
 -- The last millisecond has 1,024 IDs.
-SELECT count(DISTINCT id) AS ids FROM (SELECT snowflake_backdated_id('2046-06-27 17:00:49.495Z', 4) OVER () AS id FROM generate_series(1, 1024)) AS t;
+SELECT count(DISTINCT id) AS ids
+FROM (SELECT snowflake_backdated_id('2046-06-27 17:00:49.495Z', 4) OVER () AS id
+      FROM generate_series(1, 1024)) AS t;
 CALL show_error('SELECT snowflake_backdated_id(''2046-06-27 17:00:49.495Z'', 4) OVER () FROM generate_series(1, 1025)');
 CALL show_error('SELECT snowflake_backdated_id(now(), 8192) OVER ()');
 CALL show_error('SELECT snowflake_backdated_id(now(), -1) OVER ()');

@@ -27,8 +27,10 @@ COPY lines (n) FROM stdin WHERE next_id(5) > 0;
 4
 5
 \.
-SELECT n, id > lag(id, 1, 0::bigint) OVER (ORDER BY n) AS in_order, snowflake_shard(id) AS shard_5, snowflake_shard(tweet, 'twitter') AS shard_33,
-       snowflake_shard(setting) AS shard_7, snowflake_shard(substr(txt, 2)::bigint) AS shard_6, snowflake_shard(spread) AS shard_8,
+SELECT n, id > lag(id, 1, 0::bigint) OVER (ORDER BY n) AS in_order, snowflake_shard(id) AS shard_5,
+       snowflake_shard(tweet, 'twitter') AS shard_33,
+       snowflake_shard(setting) AS shard_7, snowflake_shard(substr(txt, 2)::bigint) AS shard_6,
+       snowflake_shard(spread) AS shard_8,
        snowflake_shard(served, 'twitter') AS shard_34, snowflake_shard(typed) AS shard_35
 FROM lines ORDER BY n;
 SELECT count(*) AS ids, count(DISTINCT made) AS different_ids
@@ -63,11 +65,14 @@ SET snowflake.shard = 10;
 ALTER TABLE lines ADD COLUMN added_setting bigint NOT NULL DEFAULT next_id();
 RESET snowflake.shard;
 ALTER TABLE lines ALTER n TYPE bigint USING next_id(11);
-SELECT name, count(*) AS rows, count(DISTINCT made) AS different_ids, min(snowflake_shard(made)) AS shard, max(snowflake_shard(made)) AS same_shard
-FROM lines, LATERAL (VALUES ('added', added), ('added_setting', added_setting), ('n', n)) AS m (name, made) GROUP BY name ORDER BY name;
+SELECT name, count(*) AS rows, count(DISTINCT made) AS different_ids, min(snowflake_shard(made)) AS shard,
+       max(snowflake_shard(made)) AS same_shard
+FROM lines, LATERAL (VALUES ('added', added), ('added_setting', added_setting), ('n', n)) AS m (name, made)
+GROUP BY name ORDER BY name;
 -- The stored default is what was typed.
 SELECT attname, pg_get_expr(adbin, adrelid) AS stored_default
-FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum WHERE adrelid = 'lines'::regclass ORDER BY attnum;
+FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum WHERE adrelid = 'lines'::regclass
+ORDER BY attnum;
 DROP TABLE lines;
 
 -- A domain's default and CHECK
@@ -79,7 +84,8 @@ COPY stamps (n) FROM stdin;
 3
 \.
 INSERT INTO stamps (n) VALUES (4);
-SELECT snowflake_shard(id) AS shard, count(*) AS rows, count(DISTINCT id) AS different_ids FROM stamps GROUP BY shard;
+SELECT snowflake_shard(id) AS shard, count(*) AS rows, count(DISTINCT id) AS different_ids FROM stamps
+GROUP BY shard;
 CALL show_error('INSERT INTO stamps VALUES (5, 9223372036854775807)');
 DROP TABLE stamps;
 DROP DOMAIN stamped;
@@ -100,7 +106,8 @@ CREATE TABLE made (id bigint);
 SELECT sqlstate_, statement FROM unnest(ARRAY[
     'CREATE INDEX ON made ((next_id(5)))',
     'ALTER TABLE made ADD COLUMN g bigint GENERATED ALWAYS AS (next_id(5)) STORED',
-    'CREATE TABLE parts (id bigint) PARTITION BY RANGE ((id + next_id(5)))']) AS statement, error_of(statement);
+    'CREATE TABLE parts (id bigint) PARTITION BY RANGE ((id + next_id(5)))']) AS statement,
+    error_of(statement);
 DROP TABLE made;
 -- Partitions
 CREATE TABLE parts (id bigint DEFAULT next_id(5), n int) PARTITION BY LIST (n);
@@ -239,7 +246,8 @@ CREATE SEQUENCE planned MAXVALUE 1125899906841599;
 CREATE TABLE places (id bigint PRIMARY KEY, n int) PARTITION BY RANGE (id);
 CREATE TABLE places_old PARTITION OF places FOR VALUES FROM (MINVALUE) TO (snowflake_min_id('2020-01-01Z'));
 CREATE TABLE places_new PARTITION OF places FOR VALUES FROM (snowflake_min_id('2020-01-01Z')) TO (MAXVALUE);
-INSERT INTO places SELECT snowflake_id('2019-01-01Z'::timestamptz + g * interval '1 day', 5, 0), g % 7 FROM generate_series(1, 1000) g;
+INSERT INTO places SELECT snowflake_id('2019-01-01Z'::timestamptz + g * interval '1 day', 5, 0), g % 7
+FROM generate_series(1, 1000) g;
 ANALYZE places;
 CREATE FUNCTION outcome_of_planning(command text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE

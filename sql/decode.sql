@@ -11,7 +11,8 @@ INSERT INTO known VALUES
     (1671372309237077023, '2017-12-16T22:25:27.280Z', 5, 31),
     (11637205501278089, '2011-09-09T22:28:04.721Z', 1341, 905);
 SELECT id, snowflake_timestamp(id), snowflake_timestamp(id) = time AS time_is_right,
-       snowflake_shard(id) = shard AS shard_is_right, snowflake_sequence_number(id) = sequence AS sequence_number_is_right,
+       snowflake_shard(id) = shard AS shard_is_right,
+       snowflake_sequence_number(id) = sequence AS sequence_number_is_right,
        snowflake_id(time, shard, sequence) = id AS composed_again
 FROM known;
 SELECT * FROM snowflake_fields(11637205501278089);

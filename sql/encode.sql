@@ -40,7 +40,8 @@ FROM (SELECT base ^ e + d AS n
 WHERE n BETWEEN 0 AND 9223372036854775807;
 SELECT count(*) AS numbers, min(id), max(id) FROM numbers;
 SELECT encoding, count(*) FILTER (WHERE snowflake_from_text(encoded, encoding) <> id) AS wrong,
-       count(*) - count(DISTINCT encoded) AS repeated, min(length(encoded)) AS shortest, max(length(encoded)) AS longest
+       count(*) - count(DISTINCT encoded) AS repeated, min(length(encoded)) AS shortest,
+       max(length(encoded)) AS longest
 FROM (SELECT id, encoding, snowflake_to_text(id, encoding) AS encoded
       FROM numbers, unnest(ARRAY['base62', 'base32', 'base64url']) encoding OFFSET 0) n
 GROUP BY encoding ORDER BY encoding;
@@ -94,18 +95,23 @@ CALL show_error('SELECT snowflake_from_text(''1'', ''BASE62'')');
 CALL show_error('SELECT snowflake_from_text(''1'', '''')');
 SELECT e.sqlstate_, e.message, e.hint
 FROM (VALUES ('base62', ''), ('base62', '1zStymKCBR'), ('base62', '1zStymKCBR99'), ('base62', '1zSty!KCBR9'),
-             ('base62', '1zStymKCB 9'), ('base62', ' 1zStymKCBR9'), ('base62', '1zSty-KCBR9'), ('base62', '1zS"'),
-             ('base62', 'AzL8n0Y58m8'), ('base62', 'AzL8n0Y6000'), ('base62', 'B0000000000'), ('base62', 'zzzzzzzzzzz'),
-             ('base32', ''), ('base32', '1ECF88A5R050'), ('base32', '1ECF88A5R050Z0'), ('base32', '1ECF88A5R05UZ'),
+             ('base62', '1zStymKCB 9'), ('base62', ' 1zStymKCBR9'), ('base62', '1zSty-KCBR9'),
+             ('base62', '1zS"'),
+             ('base62', 'AzL8n0Y58m8'), ('base62', 'AzL8n0Y6000'), ('base62', 'B0000000000'),
+             ('base62', 'zzzzzzzzzzz'),
+             ('base32', ''), ('base32', '1ECF88A5R050'), ('base32', '1ECF88A5R050Z0'),
+             ('base32', '1ECF88A5R05UZ'),
              ('base32', '1ecf88a5r05uz'), ('base32', '1ECF-88A5-R05'), ('base32', '8000000000000'),
              ('base32', 'zzzzzzzzzzzzz'),
              ('base64url', ''), ('base64url', 'AB'), ('base64url', 'AA'), ('base64url', 'Bcx6EKLgBQf='),
-             ('base64url', 'Bcx6EKLgBQfA'), ('base64url', 'ABcx6EKLgBQf'), ('base64url', 'Bcx6+'), ('base64url', '/'),
+             ('base64url', 'Bcx6EKLgBQfA'), ('base64url', 'ABcx6EKLgBQf'), ('base64url', 'Bcx6+'),
+             ('base64url', '/'),
              ('base64url', 'IAAAAAAAAAA'), ('base64url', '___________')) t (encoding, encoded),
      error_of(format('SELECT snowflake_from_text(%L, %L)', encoded, encoding)) e;
 -- An ID that is not encoded, and a text that is too short for one
 SELECT e.sqlstate_, e.message, e.hint
-FROM unnest(ARRAY['base62', 'base32', 'base64url']) encoding, unnest(ARRAY['4035711191333476115', '01234567']) encoded,
+FROM unnest(ARRAY['base62', 'base32', 'base64url']) encoding,
+     unnest(ARRAY['4035711191333476115', '01234567']) encoded,
      error_of(format('SELECT snowflake_from_text(%L, %L)', encoded, encoding)) e;
 CALL show_error('SELECT snowflake_obfuscate(0, 1)');
 CALL show_error('SELECT snowflake_obfuscate(-9223372036854775808, 1)');
@@ -155,7 +161,8 @@ INSERT INTO images VALUES
     (81985529216486895, 2, 6270423127754771811),
     (81985529216486895, 1671372309237077023, 4139834991017238967),
     (81985529216486895, 9223372036854775807, 8088204872235144019);
-SELECT count(*) AS images, count(*) FILTER (WHERE snowflake_obfuscate(id, key) <> image) AS obfuscated_differently,
+SELECT count(*) AS images,
+       count(*) FILTER (WHERE snowflake_obfuscate(id, key) <> image) AS obfuscated_differently,
        count(*) FILTER (WHERE snowflake_reveal(image, key) <> id) AS revealed_differently
 FROM images;
 

@@ -90,7 +90,8 @@ CREATE SEQUENCE another;
 SELECT snowflake_alter_sequence('another') \gset
 ALTER TABLE serials ALTER big SET DEFAULT next_id(5, 'another');
 INSERT INTO serials DEFAULT VALUES RETURNING snowflake_shard(big) AS shard;
-SELECT snowflake_shard(next_id(abs(-8197 % 8192))) AS shard_5, snowflake_shard(next_id(abs((-9223372036854775807 - 1) % 8192))) AS shard_0;
+SELECT snowflake_shard(next_id(abs(-8197 % 8192))) AS shard_5,
+       snowflake_shard(next_id(abs((-9223372036854775807 - 1) % 8192))) AS shard_0;
 SELECT snowflake_alter_sequence('public.by_two', 'instagram') \gset
 SELECT snowflake_alter_sequence('public.cached', 'instagram') \gset
 SELECT snowflake_alter_sequence('public.cycling', 'instagram') \gset
@@ -177,4 +178,5 @@ SELECT sqlstate_, message, statement FROM unnest(ARRAY[
 
 DROP TABLE serials, narrow, with_identity;
 DROP DOMAIN regress_sf_key, regress_sf_small;
-DROP SEQUENCE another, unlogged_seq, by_two, backwards, cached, cycling, "Short", narrow_counter, ahead, negative;
+DROP SEQUENCE another, unlogged_seq, by_two, backwards, cached, cycling, "Short", narrow_counter, ahead,
+    negative;

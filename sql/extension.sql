@@ -5,7 +5,8 @@
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
 
--- Every object has a comment, but for types of arrays and views, which the server makes and since 17 makes members.
+-- Every object has a comment, but for types of arrays and views, which the server makes and since 17
+-- makes members.
 SELECT pg_describe_object(classid, objid, objsubid) AS object_without_comment
 FROM pg_depend
 WHERE refclassid = 'pg_extension'::regclass

@@ -5,7 +5,8 @@
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
 
-CREATE TABLE systems AS SELECT name, name::snowflake_layout AS layout, shards - 1 AS shard FROM snowflake_layouts();
+CREATE TABLE systems AS SELECT name, name::snowflake_layout AS layout, shards - 1 AS shard
+FROM snowflake_layouts();
 INSERT INTO systems VALUES
     ('cockroachdb', 'timestamp:48 node:15 epoch:1420070400000 tick:10us', 32767),
     ('baidu', 'timestamp:29 worker:21 sequence:13 epoch:2020-01-01T00:00:00Z tick:1s', 2097151),
@@ -18,7 +19,8 @@ INSERT INTO systems VALUES
     ('hundredths', 'timestamp:39 shard:10 sequence:10 epoch:2020-01-01T00:00:00Z tick:10ms', 1023),
     ('counter', 'shard:13 sequence:31', 8191);
 
--- A sequence serves a layout by its MAXVALUE.  Users' sequences keep it, so that of a custom layout never changes, either.
+-- A sequence serves a layout by its MAXVALUE.  Users' sequences keep it, so that of a custom layout
+-- never changes, either.
 CREATE FUNCTION serve(name text, layout snowflake_layout, OUT error_before text, OUT max_value bigint, OUT max_value_of_error boolean) LANGUAGE plpgsql AS $$
 DECLARE
     error record;
@@ -53,7 +55,8 @@ JOIN systems USING (name) GROUP BY name ORDER BY name;
 -- javascript's are no larger than a number of JavaScript can be
 SELECT max(id) < 2::numeric ^ 53 AS safe_in_javascript FROM made WHERE name = 'javascript';
 -- trace counts from 1, and its time is that of the clock, modulo 2^25 seconds
-SELECT min(snowflake_sequence_number(id, 'trace')) AS first, max(snowflake_sequence_number(id, 'trace')) AS last FROM made WHERE name = 'trace';
+SELECT min(snowflake_sequence_number(id, 'trace')) AS first,
+       max(snowflake_sequence_number(id, 'trace')) AS last FROM made WHERE name = 'trace';
 SELECT (value - extract(epoch FROM :'start'::timestamptz)::bigint) % 33554432 BETWEEN -1 AND 1 AS time_of_trace
 FROM made, snowflake_fields(id, 'trace') WHERE name = 'trace' AND n = 1 AND field = 'timestamp';
 -- snowflake_sequences() shows times as far as a layout has any
@@ -69,7 +72,8 @@ ALTER SEQUENCE decimal_seq START 84855022584 RESTART;
 SELECT next_id(65, 'decimal_seq', 'decimal') AS counter_1, next_id(65, 'decimal_seq', 'decimal') AS counter_2;
 -- after the last counter comes the next generator
 SELECT setval('decimal_seq', 93::bigint * 922337202 - 2) AS value;
-SELECT next_id(65, 'decimal_seq', 'decimal') AS last_of_92, next_id(65, 'decimal_seq', 'decimal') AS first_of_93,
+SELECT next_id(65, 'decimal_seq', 'decimal') AS last_of_92,
+       next_id(65, 'decimal_seq', 'decimal') AS first_of_93,
        next_id(65, 'decimal_seq', 'decimal') AS second_of_93;
 -- the largest ID, and the end
 SELECT setval('decimal_seq', 92233720199998) AS value;
@@ -102,7 +106,8 @@ CREATE SEQUENCE zero MINVALUE 0 START 0 MAXVALUE 1023;
 SELECT next_id(0, 'zero', 'sequence:10') AS first, next_id(0, 'zero', 'sequence:10') AS second;
 
 -- A shard has the parts that the layout's fields have, and is refused where it has none.
-SELECT * FROM snowflake_fields(next_id(3 * 32 + 7, 'twitter_seq', 'twitter'), 'twitter') WHERE field IN ('datacenter', 'worker');
+SELECT * FROM snowflake_fields(next_id(3 * 32 + 7, 'twitter_seq', 'twitter'), 'twitter')
+WHERE field IN ('datacenter', 'worker');
 CALL show_error('SELECT next_id(1, ''mastodon_seq'', ''mastodon'')');
 CALL show_error('SELECT next_id(1024, ''twitter_seq'', ''twitter'')');
 
@@ -120,14 +125,19 @@ FROM unnest('{twitter,pgedge,twitter,instagram,decimal,twitter}'::text[]) AS l;
 -- a definition that is a built-in layout's is that layout
 SELECT next_id(5, 'twitter_seq', 'timestamp:41 datacenter:5 worker:5 sequence:12 epoch:2010-11-04T01:42:54.657Z') > 0 AS taken;
 
--- A call without a layout uses the built-in one that the sequence serves: IDs with and without it are in order.
+-- A call without a layout uses the built-in one that the sequence serves: IDs with and without it are
+-- in order.
 SELECT name, ids[1] < ids[2] AND ids[2] < ids[3] AND ids[3] < ids[4] AND ids[4] < ids[5] AS in_order
 FROM (SELECT name, ARRAY[next_id(shard, seq, layout), next_id(shard, seq)] || ARRAY(SELECT next_ids(shard, 2, seq)) || next_id(shard, seq, layout) AS ids
-      FROM systems, CAST(name || '_seq' AS regclass) AS seq WHERE name IN (SELECT name FROM snowflake_layouts())) AS t ORDER BY name;
-SELECT count(*) AS layouts, count(*) FILTER (WHERE (a.layout, a.last_timestamp, a.expires, a.state) IS DISTINCT FROM (b.layout, b.last_timestamp, b.expires, b.state))
+      FROM systems, CAST(name || '_seq' AS regclass) AS seq
+      WHERE name IN (SELECT name FROM snowflake_layouts())) AS t ORDER BY name;
+SELECT count(*) AS layouts,
+       count(*) FILTER (WHERE (a.layout, a.last_timestamp, a.expires, a.state) IS DISTINCT FROM (b.layout, b.last_timestamp, b.expires, b.state))
            AS shown_differently
-FROM snowflake_layouts() AS l, CAST(l.name || '_seq' AS regclass) AS seq, snowflake_sequences(seq) AS a, snowflake_sequences(seq, l.name::snowflake_layout) AS b;
-SELECT count(DISTINCT next_id(5, (l || '_seq')::regclass)) AS ids FROM unnest('{twitter,pgedge,twitter,instagram,decimal,twitter}'::text[]) AS l;
+FROM snowflake_layouts() AS l, CAST(l.name || '_seq' AS regclass) AS seq, snowflake_sequences(seq) AS a,
+     snowflake_sequences(seq, l.name::snowflake_layout) AS b;
+SELECT count(DISTINCT next_id(5, (l || '_seq')::regclass)) AS ids
+FROM unnest('{twitter,pgedge,twitter,instagram,decimal,twitter}'::text[]) AS l;
 -- a custom layout must be named: neither message nor hint names one
 CALL show_error('SELECT next_id(5, ''idgen_seq'')');
 CALL show_error('SELECT next_ids(5, 3, ''idgen_seq'')');
@@ -145,8 +155,9 @@ ROLLBACK;
 CALL show_error('SELECT next_id(5, ''changing'')');
 DROP SEQUENCE changing;
 
--- Nobody who has only EXECUTE and USAGE pushes a sequence out of its time: try each sequence with each layout, with
--- old epochs and with short ticks.  Only a sequence's own layout makes an ID, and no sequence is ahead.
+-- Nobody who has only EXECUTE and USAGE pushes a sequence out of its time: try each sequence with
+-- each layout, with old epochs and with short ticks.  Only a sequence's own layout makes an ID, and no
+-- sequence is ahead.
 CREATE ROLE regress_sf_app;
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO regress_sf_app;
 REVOKE ALL ON SEQUENCE next_id_seq FROM regress_sf_app;
@@ -157,10 +168,13 @@ CREATE TEMPORARY TABLE attempts AS
 SELECT sequence, layout, sqlstate_
 FROM (SELECT name FROM systems UNION SELECT 'next_id') AS s, CAST(name || '_seq' AS regclass) AS sequence,
      (SELECT name FROM snowflake_layouts() UNION SELECT unnest(ARRAY[
-          'timestamp:41 shard:13 sequence:10 epoch:0', 'timestamp:41 datacenter:5 worker:5 sequence:12 epoch:0',
-          'timestamp:42 worker:5 process:5 sequence:12 epoch:0', 'timestamp:41 worker:10 sequence:12 epoch:0 tick:10us',
+          'timestamp:41 shard:13 sequence:10 epoch:0',
+          'timestamp:41 datacenter:5 worker:5 sequence:12 epoch:0',
+          'timestamp:42 worker:5 process:5 sequence:12 epoch:0',
+          'timestamp:41 worker:10 sequence:12 epoch:0 tick:10us',
           'timestamp:39 sequence:8 machine:16 epoch:0', 'timestamp:41 shard:5 sequence:7 epoch:0',
-          'timestamp:48 sequence:16 epoch:1900-01-01T00:00:00Z', 'timestamp:48 node:15 epoch:0 tick:10us'])) AS l (layout),
+          'timestamp:48 sequence:16 epoch:1900-01-01T00:00:00Z',
+          'timestamp:48 node:15 epoch:0 tick:10us'])) AS l (layout),
      error_of(format('SELECT next_id(0, %L, %L)', sequence, layout));
 SELECT sqlstate_, count(*) AS attempts FROM attempts GROUP BY sqlstate_ ORDER BY sqlstate_;
 SELECT sequence, layout FROM attempts WHERE sqlstate_ = 'none' ORDER BY sequence::text COLLATE "C";
@@ -230,8 +244,10 @@ FROM error_of('SELECT CASE n WHEN 2 THEN set_config(''snowflake.max_lead'', ''0'
 COMMIT;
 
 DROP TABLE tweets, systems, made;
-DROP SEQUENCE instagram_seq, twitter_seq, discord_seq, shardingsphere_seq, sonyflake_seq, mastodon_seq, pgedge_seq, javascript_seq,
-    trace_seq, decimal_seq, cockroachdb_seq, baidu_seq, yitter_seq, idgen_seq, tidb_seq, atproto_seq, instagram2020_seq,
+DROP SEQUENCE instagram_seq, twitter_seq, discord_seq, shardingsphere_seq, sonyflake_seq, mastodon_seq,
+    pgedge_seq, javascript_seq,
+    trace_seq, decimal_seq, cockroachdb_seq, baidu_seq, yitter_seq, idgen_seq, tidb_seq, atproto_seq,
+    instagram2020_seq,
     seconds_seq, hundredths_seq, counter_seq, zero, ticks;
 DROP OWNED BY regress_sf_app;
 DROP ROLE regress_sf_app;

@@ -15,7 +15,8 @@ SELECT count(*) AS layouts, count(DISTINCT max_value) AS max_values,
 FROM snowflake_layouts();
 
 -- Text that is read, and what is written
-SELECT layout::snowflake_layout, layout::snowflake_layout::text::snowflake_layout::text = layout::snowflake_layout::text AS same_when_read_again
+SELECT layout::snowflake_layout,
+       layout::snowflake_layout::text::snowflake_layout::text = layout::snowflake_layout::text AS same_when_read_again
 FROM unnest(ARRAY[
     'twitter', E' \t\n twitter \n', 'Twitter', 'INSTAGRAM',
     'timestamp:41 datacenter:5 worker:5 sequence:12 epoch:1288834974657',
@@ -41,11 +42,14 @@ FROM unnest(ARRAY[
     'timestamp:4x epoch:0', 'timestamp:99999999999999999999 epoch:0', 'timestamp:41:2 epoch:0',
     'shard:13 timestamp:41 epoch:0', 'timestamp:20 timestamp:21 epoch:0',
     'timestamp:41 node:5 node:5 epoch:0', 'timestamp:41 sequence:5 sequence:5 epoch:0',
-    'timestamp:30 sequence:32 epoch:0', 'timestamp:30 a:16 b:16 epoch:0', 'timestamp:41 shard:13 sequence:11 epoch:0',
+    'timestamp:30 sequence:32 epoch:0', 'timestamp:30 a:16 b:16 epoch:0',
+    'timestamp:41 shard:13 sequence:11 epoch:0',
     'timestamp:41 sixteen_letters_:5 epoch:0', 'timestamp:41 no-de:5 epoch:0',
-    'timestamp:1 a:1 b:1 c:1 d:1 e:1 f:1 g:1 h:1 epoch:0', 'timestamp:1 epoch:0', 'timestamp:1 sequence:1 epoch:0', 'sequence:1',
+    'timestamp:1 a:1 b:1 c:1 d:1 e:1 f:1 g:1 h:1 epoch:0', 'timestamp:1 epoch:0',
+    'timestamp:1 sequence:1 epoch:0', 'sequence:1',
     'shard:5', 'shard:5 sequence:5 epoch:0', 'sequence:5 tick:1ms', 'epoch:0', 'tick:1ms',
-    'timestamp:41 epoch:0 epoch:0', 'timestamp:41 epoch:0 tick:1ms tick:1ms', 'epoch:0 epoch:0', 'tick:1s tick:1s',
+    'timestamp:41 epoch:0 epoch:0', 'timestamp:41 epoch:0 tick:1ms tick:1ms', 'epoch:0 epoch:0',
+    'tick:1s tick:1s',
     'timestamp:41 shard:13 Sequence:10 epoch:0', 'Timestamp:41 epoch:0', 'timestamp:41 EPOCH:9',
     'timestamp:41 epoch:0 tick:2ms', 'timestamp:41 epoch:0 tick:', 'timestamp:41 epoch:0 tick:1MS'
 ]) WITH ORDINALITY AS l (layout, n),
@@ -66,7 +70,8 @@ FROM unnest(ARRAY[
      error_of(format('SELECT %L::snowflake_layout', 'timestamp:41 epoch:' || epoch)) AS error
 WHERE error.sqlstate_ = '22P02' ORDER BY n;
 -- A long word is not repeated in full.
-SELECT length(detail) < 200 AS is_short FROM error_of(format('SELECT %L::snowflake_layout', repeat('ö', 1000)));
+SELECT length(detail) < 200 AS is_short
+FROM error_of(format('SELECT %L::snowflake_layout', repeat('ö', 1000)));
 
 -- A column can be of the type.
 CREATE TABLE systems (name text PRIMARY KEY, layout snowflake_layout);
@@ -84,7 +89,8 @@ SELECT layout::text, count(*) FROM systems GROUP BY layout::text HAVING count(*)
 SELECT sqlstate_, message FROM unnest(ARRAY[
     'SELECT name FROM systems WHERE layout = ''twitter''',
     'SELECT DISTINCT layout FROM systems']) AS statement, error_of(statement);
-SELECT (SELECT count(*) FROM pg_operator WHERE 'snowflake_layout'::regtype IN (oprleft, oprright)) AS operators,
+SELECT (SELECT count(*) FROM pg_operator
+       WHERE 'snowflake_layout'::regtype IN (oprleft, oprright)) AS operators,
        (SELECT count(*) FROM pg_opclass WHERE opcintype = 'snowflake_layout'::regtype) AS operator_classes;
 -- The binary form is the version and the text.
 SELECT snowflake_layout_send('twitter') = '\x01'::bytea || 'twitter'::bytea AS is_version_and_text;
@@ -110,7 +116,8 @@ SELECT name, id,
        CASE WHEN time IS NULL THEN NULL ELSE snowflake_timestamp(id, layout) = time END AS time_is_right,
        CASE WHEN shard IS NULL THEN NULL ELSE snowflake_shard(id, layout) = shard END AS shard_is_right,
        CASE WHEN sequence IS NULL THEN NULL ELSE snowflake_sequence_number(id, layout) = sequence END AS sequence_number_is_right,
-       (SELECT string_agg(field || '=' || value, ' ') FROM snowflake_fields(id, layout)) = fields AS fields_are_right,
+       (SELECT string_agg(field || '=' || value, ' ')
+       FROM snowflake_fields(id, layout)) = fields AS fields_are_right,
        CASE WHEN time IS NULL THEN NULL
             ELSE snowflake_id(time, coalesce(shard, 0), coalesce(sequence, 0), layout) = id END AS composed_again
 FROM known JOIN systems USING (name) ORDER BY name, id;
@@ -146,14 +153,16 @@ CALL show_error('SELECT snowflake_timestamp(9224318016000, ''timestamp:44 epoch:
 
 -- A layout can be NULL, or come from a column.
 SELECT snowflake_timestamp(1, NULL) IS NULL AND snowflake_shard(1, NULL) IS NULL AS strict;
-SELECT bool_and(snowflake_shard(id, layout) = shard) AS shards_are_right FROM known JOIN systems USING (name), generate_series(1, 3) WHERE shard IS NOT NULL;
+SELECT bool_and(snowflake_shard(id, layout) = shard) AS shards_are_right FROM known JOIN systems USING (name),
+       generate_series(1, 3) WHERE shard IS NOT NULL;
 CALL show_error('SELECT next_id(5, ''next_id_seq'', NULL)');
 
 -- The bounds of ranges keep the promise that sql/decode.sql shows for the default layout.
 CREATE TABLE moments AS
 SELECT epoch + (tick * n) + micro * interval '1 microsecond' AS t
 FROM (VALUES ('2010-11-04 01:42:54.657Z'::timestamptz, interval '1 ms'), ('2014-09-01Z', '10 ms'), ('2015-01-01Z', '10 microseconds'),
-             ('1970-01-01Z', '1 s'), ('2080-07-10 17:30:30.208Z', '1 ms'), ('2188-11-16 03:28:58.87Z', '10 ms')) e (epoch, tick),
+             ('1970-01-01Z', '1 s'), ('2080-07-10 17:30:30.208Z', '1 ms'),
+             ('2188-11-16 03:28:58.87Z', '10 ms')) e (epoch, tick),
      generate_series(-2, 2) n, generate_series(-1, 1) micro
 UNION SELECT unnest(ARRAY['-infinity', 'infinity', '2026-06-01 12:00:00.123456Z', '4714-11-24 00:00:00Z BC', '294276-12-31 23:59:59.999999Z'])::timestamptz;
 SELECT name, count(*) AS pairs,
@@ -168,19 +177,23 @@ WHERE name NOT IN ('trace', 'decimal', 'none') GROUP BY name ORDER BY name;
 
 -- A session keeps any number of layouts that it has used, in less than 2 kB each.
 CREATE FUNCTION kept() RETURNS bigint LANGUAGE sql AS $$ SELECT sum(total_bytes)::bigint FROM pg_backend_memory_contexts $$;
-CREATE TABLE many AS SELECT n, ('timestamp:41 shard:13 sequence:10 epoch:' || 1500000000000 + n)::snowflake_layout AS layout FROM generate_series(1, 3000) n;
+CREATE TABLE many AS SELECT n,
+    ('timestamp:41 shard:13 sequence:10 epoch:' || 1500000000000 + n)::snowflake_layout AS layout
+    FROM generate_series(1, 3000) n;
 SELECT kept() AS before \gset
 SELECT count(DISTINCT layout::text) AS layouts FROM many;
 SELECT kept() - :before < 100000 AS none_kept;
 SELECT count(*) AS layouts, count(DISTINCT snowflake_timestamp(1::bigint << 23, layout)) AS times,
-       bool_and(snowflake_shard(snowflake_id('2020-01-01Z', 77, 5, layout), layout) = 77) AS shards_are_right FROM many;
+       bool_and(snowflake_shard(snowflake_id('2020-01-01Z', 77, 5, layout), layout) = 77) AS shards_are_right
+       FROM many;
 SELECT kept() - :before < 3000 * 2048 AS less_than_2_kb_each;
 -- The last of many layouts makes IDs, and another is named in an error.
 CREATE SEQUENCE late;
 SELECT snowflake_alter_sequence('late', 'timestamp:41 shard:13 sequence:10 epoch:1500000002999') \gset
 SELECT snowflake_shard(next_id(77, 'late', 'timestamp:41 shard:13 sequence:10 epoch:1500000002999'),
                        'timestamp:41 shard:13 sequence:10 epoch:1500000002999') AS shard;
-SELECT count(DISTINCT id) AS ids FROM next_ids(77, 3000, 'late', 'timestamp:41 shard:13 sequence:10 epoch:1500000002999') id;
+SELECT count(DISTINCT id) AS ids
+FROM next_ids(77, 3000, 'late', 'timestamp:41 shard:13 sequence:10 epoch:1500000002999') id;
 CALL show_error('SELECT next_id(77, ''late'', ''timestamp:41 shard:10 sequence:12 epoch:1500000000000'')');
 
 DROP SEQUENCE late;

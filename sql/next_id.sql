@@ -28,7 +28,8 @@ DROP TABLE photos;
 -- The shard can be any, and an expression; arguments have names.
 SELECT snowflake_shard(next_id(0)) AS first, snowflake_shard(next_id(8191)) AS last,
        snowflake_shard(next_id(1000000005::bigint % 8192)) AS of_a_key,
-       snowflake_shard(next_id(shard => 3)) AS by_name, snowflake_shard(next_id(4, sequence => 'next_id_seq')) AS of_a_named_sequence;
+       snowflake_shard(next_id(shard => 3)) AS by_name,
+       snowflake_shard(next_id(4, sequence => 'next_id_seq')) AS of_a_named_sequence;
 -- Without one, it is that of the setting.
 SET snowflake.shard = 42;
 SELECT snowflake_shard(next_id()) AS shard FROM generate_series(1, 2);
@@ -74,10 +75,12 @@ SELECT next_id(77, 'exact') > 0 AS taken;
 SELECT currval('exact') = last_value AS current_after_next_id FROM exact;
 -- Behind the clock, the slot goes on, and the tick is the clock's.
 SELECT setval('exact', (:tick - 7200000) * 1024 + 500) \gset
-SELECT snowflake_timestamp(id) BETWEEN now() - interval '1 second' AND clock_timestamp() AS of_the_present, id & 1023 AS slot
+SELECT snowflake_timestamp(id) BETWEEN now() - interval '1 second' AND clock_timestamp() AS of_the_present,
+       id & 1023 AS slot
 FROM (SELECT next_id(77, 'exact') AS id) i;
 SELECT setval('exact', (:tick - 7200000) * 1024 + 1023) \gset
-SELECT snowflake_timestamp(id) BETWEEN now() - interval '1 second' AND clock_timestamp() AS of_the_present, id & 1023 AS slot
+SELECT snowflake_timestamp(id) BETWEEN now() - interval '1 second' AND clock_timestamp() AS of_the_present,
+       id & 1023 AS slot
 FROM (SELECT next_id(77, 'exact') AS id) i;
 
 -- A second's worth of values is logged ahead, in nextval()'s units.
@@ -89,7 +92,8 @@ SELECT log_cnt AS after_two FROM exact;
 SELECT nextval('exact') - :tick * 1024 AS value_of_nextval;
 SELECT log_cnt AS after_nextval FROM exact;
 -- IDs go on by one where the values that have been logged are used up.
-SELECT count(*) AS ids, max(value) - min(value) + 1 AS values, bool_and(value = :tick * 1024 + n + 3) AS by_one
+SELECT count(*) AS ids, max(value) - min(value) + 1 AS values,
+       bool_and(value = :tick * 1024 + n + 3) AS by_one
 FROM (SELECT n, (id >> 23) * 1024 + (id & 1023) AS value
       FROM (SELECT n, next_id(77, 'exact') AS id FROM generate_series(1, 1100000) AS n OFFSET 0) AS i) AS v;
 SELECT log_cnt > 0 AS logged_again FROM exact;

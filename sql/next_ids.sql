@@ -11,14 +11,18 @@ CREATE SEQUENCE many MAXVALUE 1125899906841599;
 SELECT count(*) AS ids, bool_and(id > before) AS in_order, bool_and(snowflake_shard(id) = 8191) AS shard,
        bool_and(snowflake_sequence_number(id) = (snowflake_sequence_number(before) + 1) % 1024) AS slots_run_on,
        max(snowflake_timestamp(id)) - min(snowflake_timestamp(id)) < '1 s' AS within_a_second
-FROM (SELECT id, lag(id) OVER (ORDER BY n) AS before FROM next_ids(8191, 10000, 'many') WITH ORDINALITY AS t (id, n)) t;
+FROM (SELECT id, lag(id) OVER (ORDER BY n) AS before
+      FROM next_ids(8191, 10000, 'many') WITH ORDINALITY AS t (id, n)) t;
 SELECT next_id(5, 'many') > max(id) AS the_next_is_larger FROM next_ids(5, 10, 'many') id;
 -- They are different in each place that a query has for them.
-SELECT 'lateral' AS place, count(*), count(DISTINCT id) AS different FROM generate_series(1, 3) g, LATERAL next_ids(g, 1500) id
-UNION ALL SELECT 'union', count(*), count(DISTINCT id) FROM (SELECT next_ids(5, 3000) AS id UNION ALL SELECT next_ids(6, 2000)) t
+SELECT 'lateral' AS place, count(*), count(DISTINCT id) AS different FROM generate_series(1, 3) g,
+       LATERAL next_ids(g, 1500) id
+UNION ALL SELECT 'union', count(*), count(DISTINCT id)
+FROM (SELECT next_ids(5, 3000) AS id UNION ALL SELECT next_ids(6, 2000)) t
 UNION ALL SELECT 'two columns', count(*), count(DISTINCT id)
           FROM (SELECT next_ids(5, 2000) AS a, next_ids(5, 2000) AS b) t, LATERAL (VALUES (a), (b)) AS v (id)
-UNION ALL SELECT 'select list', count(*), count(DISTINCT id) FROM (SELECT next_ids(5, 2) AS id FROM generate_series(1, 2)) t;
+UNION ALL SELECT 'select list', count(*), count(DISTINCT id)
+FROM (SELECT next_ids(5, 2) AS id FROM generate_series(1, 2)) t;
 
 -- In the select list, IDs that are not fetched are not taken, except for one batch.
 -- (An hour ahead of the clock, it does not move the values.)
@@ -28,7 +32,8 @@ SELECT setval('exact', (snowflake_min_id(now() + interval '1 hour') >> 23) * 102
 SELECT count(*) AS fetched FROM (SELECT next_ids(5, 1000000, 'exact') LIMIT 3) t;
 SELECT last_value - :before AS taken, log_cnt > 0 AS logged_ahead FROM exact;
 BEGIN;
-DECLARE few CURSOR FOR SELECT (id >> 23) * 1024 + (id & 1023) - :before AS value FROM (SELECT next_ids(5, 1000000, 'exact') AS id) t;
+DECLARE few CURSOR FOR SELECT (id >> 23) * 1024 + (id & 1023) - :before AS value
+FROM (SELECT next_ids(5, 1000000, 'exact') AS id) t;
 FETCH 2 FROM few;
 MOVE 2000 FROM few;
 FETCH 2 FROM few;
@@ -48,18 +53,22 @@ SELECT count(DISTINCT id) AS ids, bool_and(snowflake_timestamp(id) <= time) AS n
 SET snowflake.max_lead = '20ms';
 TRUNCATE made;
 INSERT INTO made SELECT clock_timestamp(), id FROM (SELECT next_ids(5, 60000, 'many') AS id) t;
-SELECT count(DISTINCT id) AS ids, bool_and(snowflake_timestamp(id) <= time + interval '20 ms') AS within_20_ms FROM made;
+SELECT count(DISTINCT id) AS ids, bool_and(snowflake_timestamp(id) <= time + interval '20 ms') AS within_20_ms
+FROM made;
 RESET snowflake.max_lead;
 DROP TABLE made;
 
 -- Other layouts: with another number of slots, a first slot of 1, none, and no clock.
 CREATE SEQUENCE tweets MAXVALUE 9007199254736895;
-SELECT count(DISTINCT id) AS ids, bool_and(snowflake_shard(id, 'twitter') = 1023) AS shard FROM next_ids(1023, 10000, 'tweets', 'twitter') id;
+SELECT count(DISTINCT id) AS ids, bool_and(snowflake_shard(id, 'twitter') = 1023) AS shard
+FROM next_ids(1023, 10000, 'tweets', 'twitter') id;
 CREATE SEQUENCE chunks MAXVALUE 9435509593701641;
-SELECT count(DISTINCT id) AS ids, min(snowflake_sequence_number(id, 'trace')) AS first, max(snowflake_sequence_number(id, 'trace')) AS last
+SELECT count(DISTINCT id) AS ids, min(snowflake_sequence_number(id, 'trace')) AS first,
+       max(snowflake_sequence_number(id, 'trace')) AS last
 FROM next_ids(5, 2500, 'chunks', 'trace') id;
 CREATE SEQUENCE rows_ MAXVALUE 281474976710654;
-SELECT count(DISTINCT id) AS ids, count(DISTINCT snowflake_timestamp(id, 'timestamp:48 node:15 epoch:0 tick:10us')) AS times
+SELECT count(DISTINCT id) AS ids,
+       count(DISTINCT snowflake_timestamp(id, 'timestamp:48 node:15 epoch:0 tick:10us')) AS times
 FROM next_ids(7, 5000, 'rows_', 'timestamp:48 node:15 epoch:0 tick:10us') id;
 CREATE SEQUENCE orders MAXVALUE 92233720199999 START 922337200;
 SELECT id FROM next_ids(7, 4, 'orders', 'decimal') id;
@@ -74,7 +83,8 @@ CALL show_error('SELECT count(*) FROM next_ids(0, 1, ''short'', ''sequence:10'')
 -- An ORM reserves IDs for rows that refer to each other.
 CREATE TABLE parents (id bigint PRIMARY KEY);
 CREATE TABLE children (id bigint PRIMARY KEY, parent bigint REFERENCES parents);
-WITH ids AS MATERIALIZED (SELECT array_agg(id ORDER BY n) AS ids FROM next_ids(5, 3) WITH ORDINALITY AS t (id, n)),
+WITH ids AS MATERIALIZED (SELECT array_agg(id ORDER BY n) AS ids
+    FROM next_ids(5, 3) WITH ORDINALITY AS t (id, n)),
      parent AS (INSERT INTO parents SELECT ids[1] FROM ids)
 INSERT INTO children SELECT unnest(ids[2:]), ids[1] FROM ids;
 SELECT count(*) AS children, bool_and(id > parent) AS after_their_parent FROM children;
@@ -88,7 +98,8 @@ CALL show_error('SELECT next_ids(5, 1, ''many'', NULL)');
 CALL show_error('SELECT next_ids(5, 0)');
 CALL show_error('SELECT * FROM next_ids(5, -3)');
 CALL show_error('SELECT next_ids(8192, 3)');
-SELECT count(*) AS ids, bool_and(snowflake_shard(id, 'twitter') = 5) AS of_the_served_layout FROM next_ids(5, 3, 'tweets') AS id;
+SELECT count(*) AS ids, bool_and(snowflake_shard(id, 'twitter') = 5) AS of_the_served_layout
+FROM next_ids(5, 3, 'tweets') AS id;
 CALL show_error('SELECT next_ids(5, 3, ''tweets'', ''instagram'')');
 CALL show_error('SELECT next_ids(5, 3, ''next_id_seq'', ''twitter'')');
 CALL show_error('SELECT next_ids(5, 3, ''pg_class'')');

@@ -14,7 +14,8 @@ SELECT next_id(5, 'guarded') > 0 AS superuser_takes_id;
 -- The default sequence needs no privilege but EXECUTE on next_id(), ...
 SET ROLE regress_sf_app;
 SELECT next_id(5) > 0 AS app_takes_id;
-SELECT last_timestamp IS NOT NULL AS time_is_shown, state <> 'no privilege' AS permitted FROM snowflake_sequences('next_id_seq');
+SELECT last_timestamp IS NOT NULL AS time_is_shown, state <> 'no privilege' AS permitted
+FROM snowflake_sequences('next_id_seq');
 -- ... which gives no other.
 CALL show_error('SELECT nextval(''next_id_seq'')');
 CALL show_error('SELECT setval(''next_id_seq'', 1)');
@@ -23,12 +24,14 @@ CALL show_error('ALTER SEQUENCE next_id_seq RESTART');
 RESET ROLE;
 
 -- Any other sequence needs USAGE or UPDATE, as with nextval(), and any privilege to be shown.
-CREATE FUNCTION calls_with(privilege text, OUT next_id text, OUT state text, OUT time_is_shown boolean) LANGUAGE plpgsql AS $$
+CREATE FUNCTION calls_with(privilege text, OUT next_id text, OUT state text, OUT time_is_shown boolean)
+LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE format('GRANT %s ON SEQUENCE guarded TO regress_sf_app', privilege);
     SET LOCAL ROLE regress_sf_app;
     SELECT sqlstate_ INTO next_id FROM error_of('SELECT next_id(5, ''guarded'')');
-    SELECT s.state, s.last_timestamp IS NOT NULL INTO state, time_is_shown FROM snowflake_sequences('guarded') AS s;
+    SELECT s.state, s.last_timestamp IS NOT NULL INTO state, time_is_shown
+    FROM snowflake_sequences('guarded') AS s;
     RESET ROLE;
     EXECUTE format('REVOKE %s ON SEQUENCE guarded FROM regress_sf_app', privilege);
 END $$;
@@ -49,14 +52,19 @@ SELECT seq FROM unnest(ARRAY['hidden', 'hidden_cached', 'hidden_unlogged', 'hidd
 GRANT SELECT ON hidden_sequences TO regress_sf_app;
 SELECT count(nextval(seq::regclass)) AS used FROM hidden_sequences;
 SET ROLE regress_sf_app;
-SELECT count(*) AS calls, count(*) FILTER (WHERE sqlstate_ = '42501' AND message = 'permission denied for sequence ' || seq) AS denied,
+SELECT count(*) AS calls,
+       count(*) FILTER (WHERE sqlstate_ = '42501' AND message = 'permission denied for sequence ' || seq) AS denied,
        string_agg(format(call, seq), ', ') FILTER (WHERE sqlstate_ <> '42501') AS others
 FROM unnest(ARRAY['next_id(1, %L)', 'next_id(1, %L, ''twitter'')', 'next_id(1, %L, ''timestamp:41 shard:22 epoch:0'')',
-                  'next_id(99999, %L)', 'next_id(-1, %L, ''twitter'')', 'next_ids(1, 2, %L)', 'next_ids(99999, 2, %L)',
-                  'next_ids(-1, 2, %L, ''twitter'')', 'snowflake_advance(%L, 1)', 'snowflake_advance(%L, 9223372036854775807)']) AS call,
+                  'next_id(99999, %L)', 'next_id(-1, %L, ''twitter'')', 'next_ids(1, 2, %L)',
+                  'next_ids(99999, 2, %L)',
+                  'next_ids(-1, 2, %L, ''twitter'')', 'snowflake_advance(%L, 1)',
+                  'snowflake_advance(%L, 9223372036854775807)']) AS call,
      hidden_sequences, error_of('SELECT ' || format(call, seq));
-SELECT sequence, shown.layout, last_timestamp, lead, state FROM hidden_sequences, snowflake_sequences(seq::regclass) AS shown;
-SELECT sequence, shown.layout, last_timestamp, lead, state FROM hidden_sequences, snowflake_sequences(seq::regclass, 'twitter') AS shown;
+SELECT sequence, shown.layout, last_timestamp, lead, state FROM hidden_sequences,
+       snowflake_sequences(seq::regclass) AS shown;
+SELECT sequence, shown.layout, last_timestamp, lead, state FROM hidden_sequences,
+       snowflake_sequences(seq::regclass, 'twitter') AS shown;
 -- A relation that is no sequence is reported as such, also before the shard.
 CALL show_error('SELECT next_id(1, ''pg_class'')');
 CALL show_error('SELECT next_id(99999, ''pg_class'')');
@@ -84,7 +92,8 @@ SET LOCAL ROLE regress_sf_app;
 CALL show_error('SELECT next_id(5, ''guarded'')');
 SELECT guarded_id() > 0 AS app_takes_id_by_owners_function;
 CALL show_error('SELECT next_id(5, ''guarded'')');
-SELECT guarded_id() > 0 AS by_owners_function, (SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''guarded'')')) AS by_itself;
+SELECT guarded_id() > 0 AS by_owners_function,
+       (SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''guarded'')')) AS by_itself;
 RESET ROLE;
 SELECT next_id(5, 'guarded') > 0 AS superuser_takes_id;
 COMMIT;

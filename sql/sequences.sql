@@ -25,7 +25,8 @@ SELECT nextval('orders_id_seq');
 -- Its owner makes it serve one, and then no column owns it.
 ALTER SEQUENCE orders_id_seq CACHE 20 CYCLE INCREMENT 3;
 SELECT snowflake_alter_sequence('orders_id_seq') \gset
-SELECT seqtypid::regtype AS type, seqincrement AS increment, seqmax AS max_value, seqcache AS cache, seqcycle AS cycle,
+SELECT seqtypid::regtype AS type, seqincrement AS increment, seqmax AS max_value, seqcache AS cache,
+       seqcycle AS cycle,
        pg_get_serial_sequence('orders', 'id') AS serial_sequence, last_value
 FROM pg_sequence, orders_id_seq WHERE seqrelid = 'orders_id_seq'::regclass;
 ALTER TABLE orders ALTER id SET DEFAULT next_id(7, 'orders_id_seq');
@@ -69,9 +70,11 @@ DECLARE
     result boolean;
 BEGIN
     EXECUTE 'CREATE SEQUENCE passing';
-    PERFORM setval('passing', ((SELECT extract(epoch FROM now() - epoch) / extract(epoch FROM tick) FROM snowflake_layouts() WHERE name = serves)
+    PERFORM setval('passing', ((SELECT extract(epoch FROM now() - epoch) / extract(epoch FROM tick)
+        FROM snowflake_layouts() WHERE name = serves)
                                * (SELECT ids_per_tick FROM snowflake_layouts() WHERE name = serves))::bigint);
-    SELECT sqlstate_ = 'none' INTO result FROM error_of(format('SELECT snowflake_alter_sequence(''passing'', %L)', other));
+    SELECT sqlstate_ = 'none' INTO result
+    FROM error_of(format('SELECT snowflake_alter_sequence(''passing'', %L)', other));
     EXECUTE 'DROP SEQUENCE passing';
     RETURN result;
 END $$;
@@ -103,7 +106,8 @@ SELECT next_id(5) AS last_of_default, next_id(5, 'views_id_seq') AS last \gset
 ALTER SEQUENCE views_id_seq NO MAXVALUE;
 ALTER SEQUENCE tweets_id_seq NO MAXVALUE;
 ALTER SEQUENCE next_id_seq NO MAXVALUE;
-SELECT sequence, layout, last_timestamp, expires, state FROM snowflake_sequences() WHERE layout IS NULL ORDER BY sequence::text COLLATE "C";
+SELECT sequence, layout, last_timestamp, expires, state FROM snowflake_sequences() WHERE layout IS NULL
+ORDER BY sequence::text COLLATE "C";
 -- ... and the hints of errors lead to the way back.
 CALL show_error('SELECT next_id(5, ''views_id_seq'')');
 CALL show_error('SELECT snowflake_alter_sequence(''views_id_seq'')', '(?<=last value )\d+');
@@ -114,15 +118,19 @@ CALL show_error('SELECT next_id(5)');
 ALTER SEQUENCE public.views_id_seq MAXVALUE 1125899906841599;
 ALTER SEQUENCE public.tweets_id_seq MAXVALUE 9007199254736895;
 ALTER SEQUENCE public.next_id_seq MAXVALUE 1125899906841599;
-SELECT next_id(5) > :last_of_default AS default_is_repaired, next_id(5, 'views_id_seq') > :last AS views_is_repaired;
+SELECT next_id(5) > :last_of_default AS default_is_repaired,
+       next_id(5, 'views_id_seq') > :last AS views_is_repaired;
 SELECT sequence, layout, state FROM snowflake_sequences()
-WHERE sequence IN ('views_id_seq'::regclass, 'tweets_id_seq', 'next_id_seq', 'in_domain_seq') ORDER BY sequence::text COLLATE "C";
+WHERE sequence IN ('views_id_seq'::regclass, 'tweets_id_seq', 'next_id_seq', 'in_domain_seq')
+ORDER BY sequence::text COLLATE "C";
 -- Any sequence can be looked at by its name, with a layout and without, and also one that does not exist.
 SELECT layout, last_timestamp IS NOT NULL AS has_time, expires, state FROM snowflake_sequences('own');
 SELECT layout, last_timestamp IS NOT NULL AS has_time, expires, state
 FROM snowflake_sequences('own', 'timestamp:41 node:11 sequence:11 epoch:2020-01-01T00:00:00Z');
-SELECT layout, last_timestamp IS NOT NULL AS has_time, expires, state FROM snowflake_sequences('views_id_seq');
-SELECT layout, last_timestamp IS NOT NULL AS has_time, state FROM snowflake_sequences('views_id_seq', 'twitter');
+SELECT layout, last_timestamp IS NOT NULL AS has_time, expires, state
+FROM snowflake_sequences('views_id_seq');
+SELECT layout, last_timestamp IS NOT NULL AS has_time, state
+FROM snowflake_sequences('views_id_seq', 'twitter');
 SELECT layout, state FROM snowflake_sequences('counted');
 SELECT layout, state FROM snowflake_sequences(4294967295::oid);
 DROP TABLE views, tweets, owned, counted;
@@ -205,11 +213,13 @@ FROM snowflake_sequences() ORDER BY sequence::text COLLATE "C";
 -- A role without privileges sees them, too.
 SET ROLE regress_sf_app;
 SELECT sequence, last_timestamp IS NOT NULL AS has_time, expires IS NOT NULL AS has_end, state
-FROM snowflake_sequences() WHERE sequence IN ('ended'::regclass, 'cached', 'next_id_seq', 'orders_id_seq') ORDER BY sequence::text COLLATE "C";
+FROM snowflake_sequences() WHERE sequence IN ('ended'::regclass, 'cached', 'next_id_seq', 'orders_id_seq')
+ORDER BY sequence::text COLLATE "C";
 RESET ROLE;
 -- What it says is what happens: calls that would wait fail here.
 SET snowflake.max_wait = '1ms';
-SELECT sequence, state, (SELECT sqlstate_ FROM error_of(format('SELECT next_id(1, %L, %L)', sequence, layout))) AS next_id
+SELECT sequence, state,
+       (SELECT sqlstate_ FROM error_of(format('SELECT next_id(1, %L, %L)', sequence, layout))) AS next_id
 FROM snowflake_sequences() ORDER BY sequence::text COLLATE "C";
 RESET snowflake.max_lead;
 RESET snowflake.max_wait;
@@ -222,6 +232,7 @@ DROP TABLE small, tags, regress_sf_trap.pg_sequence;
 DROP OPERATOR regress_sf_trap.= (oid, bigint);
 DROP FUNCTION regress_sf_trap.equal(oid, bigint);
 DROP SCHEMA regress_sf_trap;
-DROP SEQUENCE orders_id_seq, own, numbers, large, beyond, kept, waiting, ahead, ended, ended_counter, cached, impossible, careless, watched,
+DROP SEQUENCE orders_id_seq, own, numbers, large, beyond, kept, waiting, ahead, ended, ended_counter, cached,
+    impossible, careless, watched,
     temporary_seq, unlogged_seq, hidden;
 DROP ROLE regress_sf_app, regress_sf_owner;

@@ -7,7 +7,8 @@
 
 -- The settings, each with a description, are there when the library has been loaded.
 SELECT next_id(5) > 0 AS taken;
-SELECT name, current_setting(name) AS value, context, vartype, unit, min_val, max_val, short_desc <> '' AS described
+SELECT name, current_setting(name) AS value, context, vartype, unit, min_val, max_val,
+       short_desc <> '' AS described
 FROM pg_settings WHERE name LIKE 'snowflake.%' ORDER BY name;
 
 -- Times have units, and the lead may be shorter than a millisecond.
@@ -60,7 +61,8 @@ SET min_parallel_table_scan_size = 0;
 SET snowflake.max_wait = '4s';
 EXPLAIN (COSTS OFF) SELECT sum(late(id)) FROM known;
 SELECT sum(late(id)) FROM known;
-SELECT snowflake_shard(next_id()) AS shard, current_setting('snowflake.max_lead') AS max_lead, current_setting('snowflake.max_wait') AS max_wait;
+SELECT snowflake_shard(next_id()) AS shard, current_setting('snowflake.max_lead') AS max_lead,
+       current_setting('snowflake.max_wait') AS max_wait;
 SELECT sum(late(id)) FROM known;
 SHOW snowflake.shard;
 -- ... and when it is loaded by the leader alone.
@@ -76,7 +78,8 @@ DROP TABLE known;
 
 -- A value that is no number is refused, ...
 SELECT sqlstate_ FROM error_of('SELECT set_for_database(''snowflake.shard'', ''five'')');
--- ... or, by a session that has not loaded the library, accepted, and ignored with a warning when it is loaded.
+-- ... or, by a session that has not loaded the library, accepted, and ignored with a warning when it
+-- is loaded.
 \c -
 SELECT set_for_database('snowflake.shard', 'five') \gset
 \c -

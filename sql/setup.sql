@@ -26,9 +26,10 @@ EXCEPTION WHEN OTHERS THEN
     RETURN NEXT;
 END $$;
 
--- A statement's error as psql prints it, with its SQLSTATE.  What matches the regular expression "changing" differs
--- from run to run and is left out.
-CREATE OR REPLACE PROCEDURE show_error(statement text, changing text DEFAULT '$.') LANGUAGE plpgsql AS $$
+-- A statement's error as psql prints it, with its SQLSTATE.  What matches the regular expression
+-- "changing" differs from run to run and is left out.
+CREATE OR REPLACE PROCEDURE show_error(statement text, changing text DEFAULT '$.')
+LANGUAGE plpgsql AS $$
 DECLARE
     error record;
 BEGIN

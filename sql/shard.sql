@@ -49,7 +49,8 @@ ROLLBACK TO before;
 SELECT snowflake_set_shard(7) \gset
 COMMIT;
 SELECT snowflake_shard() AS shard_after_commit;
-SELECT setting AS setting_of_the_database FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase, unnest(setconfig) AS setting
+SELECT setting AS setting_of_the_database
+FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase, unnest(setconfig) AS setting
 WHERE datname = current_database() AND setting LIKE 'snowflake%';
 
 -- Parallel workers have it, whether the library is loaded before them or by them.
@@ -79,7 +80,8 @@ ALTER ROLE regress_sf_app SET snowflake.shard = 17;
 DO $$ BEGIN
 	EXECUTE format('ALTER ROLE "regress sf second" IN DATABASE %I SET snowflake.shard = 18', current_database());
 END $$;
-CREATE FUNCTION made_elsewhere(photo int) RETURNS bigint LANGUAGE sql SET snowflake.shard = 19 RETURN next_id();
+CREATE FUNCTION made_elsewhere(photo int) RETURNS bigint
+LANGUAGE sql SET snowflake.shard = 19 RETURN next_id();
 SELECT snowflake_set_shard(5) \gset
 ALTER ROLE regress_sf_app RESET snowflake.shard;
 DO $$ BEGIN
@@ -100,7 +102,8 @@ COMMIT;
 
 -- The caller's search path leads it to no other function or operator.
 CREATE SCHEMA hostile;
-CREATE FUNCTION hostile.format(text, VARIADIC text[]) RETURNS text LANGUAGE plpgsql AS 'BEGIN RAISE ''hostile''; END';
+CREATE FUNCTION hostile.format(text, VARIADIC text[]) RETURNS text
+LANGUAGE plpgsql AS 'BEGIN RAISE ''hostile''; END';
 CREATE FUNCTION hostile.equal(text, text) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RAISE ''hostile''; END';
 CREATE OPERATOR hostile.= (LEFTARG = text, RIGHTARG = text, FUNCTION = hostile.equal);
 ALTER ROUTINE made_elsewhere(int) SET snowflake.shard = 19;

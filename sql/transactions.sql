@@ -91,11 +91,13 @@ SELECT 'passing'::regclass::oid AS old \gset
 SELECT next_id(5, :old) > 0 AS taken_by_oid;
 DROP SEQUENCE passing;
 CREATE SEQUENCE passing MAXVALUE 1125899906841599;
-SELECT sqlstate_, regexp_replace(message, '\d+', 'N') AS message FROM error_of('SELECT next_id(5, ' || :old || ')');
+SELECT sqlstate_, regexp_replace(message, '\d+', 'N') AS message
+FROM error_of('SELECT next_id(5, ' || :old || ')');
 SELECT next_id(5, 'passing') > 0 AS taken_by_name;
 DROP SEQUENCE passing;
 
--- TRUNCATE ... RESTART IDENTITY begins with the first sequence number, and goes on after the second one if it is rolled back.
+-- TRUNCATE ... RESTART IDENTITY begins with the first sequence number, and goes on after the second
+-- one if it is rolled back.
 CREATE TABLE owned (id bigserial);
 ALTER SEQUENCE owned_id_seq MAXVALUE 1125899906841599;
 INSERT INTO owned VALUES (next_id(5, 'owned_id_seq')) RETURNING snowflake_sequence_number(id) AS before;
@@ -168,7 +170,8 @@ SELECT last_value AS before FROM changing \gset
 INSERT INTO taken (id) VALUES (1);
 SELECT last_value - :before AS taken_by_trigger FROM changing;
 
--- next_id() looks for its sequence once, and not for each statement of a transaction that has changed something, ...
+-- next_id() looks for its sequence once, and not for each statement of a transaction that has changed
+-- something, ...
 CREATE FUNCTION scans_of_catalogs() RETURNS bigint LANGUAGE sql AS
 $$ SELECT sum(idx_scan)::bigint FROM pg_stat_xact_sys_tables WHERE relname IN ('pg_depend', 'pg_extension') $$;
 SET snowflake.shard = 5;
@@ -213,7 +216,8 @@ COPY copied (n) FROM stdin;
 \.
 SELECT scans_of_catalogs() - :before < 20 AS fewer_scans_than_rows;
 COMMIT;
-SELECT count(*) AS ids, count(DISTINCT made) AS different_ids FROM copied, LATERAL (VALUES (id), (by_trigger)) AS m (made);
+SELECT count(*) AS ids, count(DISTINCT made) AS different_ids FROM copied,
+       LATERAL (VALUES (id), (by_trigger)) AS m (made);
 DROP TABLE copied;
 DROP FUNCTION take(), scans_of_catalogs();
 
