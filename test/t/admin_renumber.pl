@@ -180,6 +180,8 @@ like($said, qr/^DETAIL:  .*Process $holders_pid has used public.(comments|photos
 my $first = $node->background_psql('kills', on_error_stop => 0);
 my $pid = $first->query_safe('SELECT pg_backend_pid()');
 send_sql($first, q{CALL snowflake_renumber('photos', 6, 7, tries => 1000)});
+# It says this when it has counted its rows.
+session_prints($first, qr/for each batch of old IDs/);
 ok(wait_for(sub { value('kills', "SELECT count(*) FROM pg_stat_activity WHERE pid = $pid AND wait_event = 'PgSleep'") == 1 }),
 	'a session waits for that row');
 (undef, undef, $said) = $node->psql('kills', "\\set VERBOSITY verbose\nCALL snowflake_renumber('photos', 6, 7)");
