@@ -26,7 +26,7 @@ our @EXPORT = qw($top
   server_in_utc server_with_clock server_ahead_of_clock ahead_of_clock setval_ahead value_of
   next_id last_result next_id_is_larger_after_crash nextval_repeats
   crash crash_and_start faketime_library start_with_clock set_clock far_future
-  times_asleep send_sql session_prints fails_with sqlstate_of error_of_step plan_of catalog_of wait_for
+  times_asleep send_sql session_prints fails_with sqlstate_of plan_of catalog_of wait_for
   gdb_is_installed hold_at let_go
   file_of write_file copied_installation get_extension unpack_packages
   blocks blocks_in run_examples wal_records NOBODY_FLUSHES WAITS_FOR_PAGE);
@@ -68,30 +68,6 @@ my $superuser = $ENV{PGUSER} = 'postgres';
 	*PostgreSQL::Test::Cluster::init = sub {
 		my ($self, %params) = @_;
 		return $init->($self, %params, extra => [ '-U', $superuser, @{ $params{extra} // [] } ]);
-	};
-}
-
-# BackgroundPsql of older minor releases, such as 16.2, does not wait for what a
-# query writes to standard error, and leaves the newline before its separator in
-# the output.
-{
-	my $query = \&PostgreSQL::Test::BackgroundPsql::query;
-	my $end = 'SnowflakeTest: end of the query';
-
-	no warnings 'redefine';
-	*PostgreSQL::Test::BackgroundPsql::query = sub {
-		my ($self, $sql) = @_;
-
-		# Releases that number their separators need no help.
-		return $query->($self, $sql) if exists $self->{query_cnt};
-
-		$self->{timeout}->start() if defined $self->{query_timer_restart};
-		$self->{stdin} .= "$sql\n;\n\\echo $end\n\\warn $end\n";
-		pump_until($self->{run}, $self->{timeout}, \$self->{$_}, qr/$end\n/) foreach 'stdout', 'stderr';
-		die 'psql query timed out' if $self->{timeout}->is_expired;
-		$self->{$_} =~ s/\n?$end\n// foreach 'stdout', 'stderr';
-		(my $output, $self->{stdout}) = ($self->{stdout}, '');
-		return wantarray ? ($output, $self->{stderr} eq '' ? 0 : 1) : $output;
 	};
 }
 
@@ -361,15 +337,6 @@ sub sqlstate_of
 		"\\set VERBOSITY verbose\n$sql", %params);
 
 	return $stderr =~ /ERROR:  (\w{5}): (.*)/ ? "$1 $2" : "no error: $stdout$stderr";
-}
-
-# What a document's step, which is to fail, prints as its error.  One that ends
-# with a lock timeout has changed nothing, and is typed again.
-sub error_of_step
-{
-	my ($node, $database, $sql) = @_;
-
-	return _past_lock_timeouts(sub { $node->psql($database, $sql, stderr => \my $error); return $error });
 }
 
 # Call a function until what it returns, which is what a step of a document has
