@@ -4676,17 +4676,30 @@ DECLARE
 		+ current_setting('snowflake.max_wait')::interval;
 	until timestamptz := date_trunc('second', g.last_timestamp - patience) + interval '1 s';
 	present bigint;
+	tabs regclass[];
+	cols name[];
+	shards integer[];
 BEGIN
 	IF g.expires IS NOT NULL THEN
 		present := @extschema@.snowflake_admin_bound(clock_timestamp() + interval '1 s',
 			@extschema@.snowflake_admin_to_layout(g.layout));
 	END IF;
+	-- Tables that have moved to another sequence may still have IDs of this one.
+	IF g.tabs IS NOT NULL THEN
+		SELECT g.tabs || coalesce(array_agg(k.tab), '{}'), g.cols || coalesce(array_agg(k.col), '{}'),
+			g.shards || coalesce(array_agg(s.shard), '{}')
+		INTO tabs, cols, shards
+		FROM (SELECT DISTINCT u.tab, u.col FROM @extschema@.snowflake_keys() AS u
+				JOIN @extschema@.snowflake_admin_states() AS o ON o.sequence = u.sequence AND o.layout = g.layout
+				WHERE u.made_by = 'next_id' AND u.sequence <> g.sequence) AS k
+			CROSS JOIN (SELECT DISTINCT unnest(g.shards)) AS s (shard);
+	END IF;
 	SELECT * INTO reach FROM @extschema@.snowflake_admin_reach(
-		CASE WHEN present IS NOT NULL THEN g.tabs END, g.cols,
+		CASE WHEN present IS NOT NULL THEN tabs END, cols,
 		-- A role with a setting of its own may have made IDs of any shard.
 		CASE WHEN EXISTS (SELECT FROM @extschema@.snowflake_admin_shard_settings()
 				WHERE place LIKE 'setting of role %')
-			THEN array_fill(NULL::integer, ARRAY[coalesce(cardinality(g.shards), 0)]) ELSE g.shards END,
+			THEN array_fill(NULL::integer, ARRAY[coalesce(cardinality(shards), 0)]) ELSE shards END,
 		@extschema@.snowflake_admin_to_layout(g.layout), present, 100);
 	severity := CASE WHEN g.state <> 'refuses' THEN 'warning' WHEN g.tabs IS NULL
 		AND NOT EXISTS (SELECT FROM @extschema@.snowflake_uses() AS u WHERE u.sequence = g.sequence)

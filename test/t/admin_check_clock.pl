@@ -128,11 +128,24 @@ is(rows('object', 'true'), 'sequence public.next_id_seq', '... and one of them a
 value(rows('remedy'));
 is(rows('object', 'true'), '', '... and each can be set back');
 
+# --- a table with future-dated IDs has moved to another sequence -------------------------------------
+
+new_database('moved');
+value(q{SET snowflake.max_lead = '1d';
+	SELECT setval('next_id_seq', (snowflake_min_id(clock_timestamp() + interval '5 hours') >> 23) << 10);
+	INSERT INTO photos (title) VALUES ('of the future')});
+value(q{CALL snowflake_move('photos', 6, own_sequence => true)});
+my $ahead = rows('problem, remedy', q{object = 'sequence public.next_id_seq'});
+like($ahead, qr/^It is 0[45]:.* 1 future-dated IDs of its shard .* in public.photos, so that it must not be set back/,
+	'the future-dated IDs of a table that has moved count for the sequence that made them');
+unlike($ahead, qr/RESTART/, '... so that its remedy does not make them again');
+
 # --- the end of a layout --------------------------------------------------------------------------
 
 SKIP:
 {
 	skip 'the clock cannot be set that far', 4 unless far_future($node);
+	$database = 'several';
 	value(q{CREATE SEQUENCE notes_id_seq;
 		SELECT snowflake_alter_sequence('notes_id_seq');
 		ALTER TABLE notes ALTER id SET DEFAULT next_id(7, 'notes_id_seq')});
