@@ -3612,7 +3612,7 @@ AS $$
 			AND (indpred IS NULL OR pg_get_expr(indpred, indrelid) = format('(%I IS NOT NULL)', name)))
 	UNION ALL
 	SELECT format('column "%s" of table %s refers to the IDs, and is generated', name, rel),
-		'Drop its foreign key, and make the column anew afterwards.'
+		'Drop its foreign key, and add the column again afterwards.'
 	FROM found WHERE is_generated
 	UNION ALL
 	SELECT format('column "%s" of table %s also refers to table %s', name, child, parent),
@@ -4690,7 +4690,8 @@ BEGIN
 			g.shards || coalesce(array_agg(s.shard), '{}')
 		INTO tabs, cols, shards
 		FROM (SELECT DISTINCT u.tab, u.col FROM @extschema@.snowflake_keys() AS u
-				JOIN @extschema@.snowflake_admin_states() AS o ON o.sequence = u.sequence AND o.layout = g.layout
+				JOIN @extschema@.snowflake_admin_states() AS o
+					ON o.sequence = u.sequence AND o.layout = g.layout
 				WHERE u.made_by = 'next_id' AND u.sequence <> g.sequence) AS k
 			CROSS JOIN (SELECT DISTINCT unnest(g.shards)) AS s (shard);
 	END IF;
