@@ -155,7 +155,6 @@ like(type($see), qr/^2$/m, 'the recipe shows the shard that two servers have use
 my $old = start_load('s3', [ 1, 9 ]);
 @load = (start_load('s2', [ 1, 9 ]));
 type($number);
-on('s3', q{SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'});
 $old->{run}->finish;
 push @load, start_load('s3', [ 1, 9 ]);
 type($renumber);
