@@ -9,7 +9,6 @@ use warnings;
 use Exporter 'import';
 use Cwd qw(realpath);
 use File::Basename;
-use File::Copy;
 use File::Path qw(make_path);
 use File::Spec;
 use IPC::Run;
@@ -28,7 +27,7 @@ our @EXPORT = qw($top
   crash crash_and_start faketime_library start_with_clock set_clock far_future
   times_asleep send_sql session_prints fails_with sqlstate_of plan_of catalog_of wait_for
   gdb_is_installed hold_at let_go
-  file_of write_file copied_installation get_extension unpack_packages
+  start_load end_load file_of write_file copied_installation get_extension unpack_packages
   blocks blocks_in run_examples wal_records NOBODY_FLUSHES WAITS_FOR_PAGE);
 
 # Settings of a server where nobody but the test flushes WAL or pages, and where
@@ -141,6 +140,21 @@ sub server_with_clock
 	return $node;
 }
 
+# A server whose sequence "used" is a day ahead of the clock.  The clock's own
+# progress would hide a value that comes again.
+sub server_ahead_of_clock
+{
+	my ($name, $conf, %init) = @_;
+	my $node = server_in_utc($name, "snowflake.max_lead = '30d'\n$conf", %init);
+
+	$node->safe_psql('postgres', q{
+		CREATE EXTENSION snowflake;
+		CREATE SEQUENCE used MAXVALUE 1125899906841599;
+		CREATE SEQUENCE plain});
+	ahead_of_clock($node, 'used', '1 day');
+	return $node;
+}
+
 sub _initialized
 {
 	my ($name, $conf, %init) = @_;
@@ -148,24 +162,6 @@ sub _initialized
 
 	$node->init(%init);
 	$node->append_conf('postgresql.conf', "timezone = 'UTC'\n" . ($conf // ''));
-	return $node;
-}
-
-# A server whose sequence "used" is a day ahead of the clock.  The clock's own
-# progress would hide a value that comes again.
-sub server_ahead_of_clock
-{
-	my ($name, $conf, %init) = @_;
-	my $node = PostgreSQL::Test::Cluster->new($name);
-
-	$node->init(%init);
-	$node->append_conf('postgresql.conf', "snowflake.max_lead = '30d'\n$conf");
-	$node->start;
-	$node->safe_psql('postgres', q{
-		CREATE EXTENSION snowflake;
-		CREATE SEQUENCE used MAXVALUE 1125899906841599;
-		CREATE SEQUENCE plain});
-	ahead_of_clock($node, 'used', '1 day');
 	return $node;
 }
 
@@ -332,22 +328,9 @@ sub fails_with
 sub sqlstate_of
 {
 	my ($node, $sql, %params) = @_;
-	my ($ret, $stdout, $stderr) =
-	  $node->psql($params{dbname} // 'postgres',
-		"\\set VERBOSITY verbose\n$sql", %params);
+	my ($ret, $stdout, $stderr) = $node->psql($params{dbname} // 'postgres', "\\set VERBOSITY verbose\n$sql", %params);
 
 	return $stderr =~ /ERROR:  (\w{5}): (.*)/ ? "$1 $2" : "no error: $stdout$stderr";
-}
-
-# Call a function until what it returns, which is what a step of a document has
-# printed, is no lock timeout.  Returns that.
-sub _past_lock_timeouts
-{
-	my ($type) = @_;
-	my $output;
-
-	wait_for(sub { $output = $type->(); return $output !~ /canceling statement due to lock timeout/ });
-	return $output;
 }
 
 # The plan of a query, after settings if there are any
@@ -427,7 +410,8 @@ sub hold_at
 	$held{run} = IPC::Run::start(
 		[ 'gdb', '-nx', '-batch', '-iex', 'set debuginfod enabled off', $program // ('-p', $process),
 			(map { ('-ex', $_) } 'set confirm off', 'set pagination off', 'set follow-fork-mode child',
-				'handle all nostop noprint pass', "break $function", 'echo attached\n', $program ? "run @arguments >$name.out 2>&1 </dev/null" : 'continue',
+				'handle all nostop noprint pass', "break $function", 'echo attached\n',
+				$program ? "run @arguments >$name.out 2>&1 </dev/null" : 'continue',
 				$return ? 'finish' : (),
 				"shell touch $held{reached}; while kill -0 $$ && [ ! -e $held{go} ]; do sleep 0.02; done",
 				'delete', 'detach') ],
@@ -448,6 +432,35 @@ sub let_go
 	return;
 }
 
+# Sessions that repeat a script of pgbench until end_load().  A query of the script that
+# divides by zero, or has no row for \gset, is an error.
+sub start_load
+{
+	my ($connstr, $script, @options) = @_;
+	my %load = (output => '');
+	my $file = PostgreSQL::Test::Utils::tempdir() . '/script.sql';
+
+	append_to_file($file, $script);
+	$load{run} = IPC::Run::start(
+		[ 'pgbench', '-n', '-c', '4', '-R', '150', '-T', '3600', '--verbose-errors', '-D', 'last=0', @options,
+			'-f', $file, $connstr ],
+		'<', \undef, '>', '/dev/null', '2>', \$load{output});
+	return \%load;
+}
+
+# All sessions still work.  Stop them.
+sub end_load
+{
+	my ($load, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	ok($load->{run}->pumpable, "$name: sessions work to the end");
+	$load->{run}->signal('TERM');
+	$load->{run}->finish;
+	is($load->{output}, '', "$name: no session got an error");
+	return;
+}
+
 # A server cannot stop while gdb holds one of its processes.
 END { let_go($_) foreach @held }
 
@@ -458,40 +471,28 @@ END { let_go($_) foreach @held }
 sub copied_installation
 {
 	my ($copy, $other) = @_;
-	my @names = ('bindir', 'pkglibdir', 'sharedir');
-	my (%from, %to);
-
-	chomp($from{$_} = `pg_config --$_`) foreach @names;
+	my %from = map { my ($path) = run_command([ 'pg_config', "--$_" ]); ($_ => $path) } qw(bindir pkglibdir sharedir);
 
 	# PostgreSQL finds its other directories from where its programs are, if they
 	# are as far apart as ever.  So only the programs need to be copies.
-	my @parts = map { [ File::Spec->splitdir($from{$_}) ] } @names;
-	my $common = 0;
-	$common++ until grep { !defined $_->[$common] || $_->[$common] ne $parts[0][$common] } @parts;
-	@to{@names} = map { File::Spec->catdir($copy, @$_[ $common .. $#$_ ]) } @parts;
-	return unless basename($to{bindir}) eq 'bin';
-
-	make_path($to{bindir});
-	foreach my $program (glob "\Q$from{bindir}\E/*")
+	my %to = map { $_ => "$copy$from{$_}" } keys %from;
+	foreach my $name (keys %to)
 	{
-		copy($program, $to{bindir}) or die "copy: $!";
+		make_path($to{$name});
+		system_or_bail('cp', $name eq 'bindir' ? '-RL' : '-Rs', "$from{$name}/.", $to{$name});
 	}
-	chmod 0755, glob "\Q$to{bindir}\E/*";
-
-	# make install DESTDIR=... may have put the extension elsewhere.
+	# The test may change the extension's files.
+	unlink glob "\Q$to{sharedir}\E/extension/snowflake*";
 	my $installed = $ENV{DESTDIR} // '';
-	_link_all($from{pkglibdir}, $to{pkglibdir}, qr/^snowflake\b/);
-	_link_all("$installed$from{pkglibdir}", $to{pkglibdir}, qr/^(?!snowflake\b)/);
-	_link_all($from{sharedir}, $to{sharedir}, qr/^extension$/);
-	_link_all("$from{sharedir}/extension", "$to{sharedir}/extension", qr/^snowflake\b/);
-	copy($_, "$to{sharedir}/extension") foreach glob "\Q$installed$from{sharedir}\E/extension/snowflake*";
-	if (defined $other)
+	foreach my $place ([ 'pkglibdir', '' ], [ 'sharedir', '/extension' ])
 	{
-		_link_all("$other$from{pkglibdir}", $to{pkglibdir}, qr/^(bitcode|pgxs)$/);
-		_link_all("$other$from{sharedir}/extension", "$to{sharedir}/extension", qr/^snowflake\b/);
+		my ($name, $folder) = @$place;
+		my @files = glob "\Q$installed$from{$name}\E$folder/snowflake*";
+		push @files, grep { basename($_) !~ /^(bitcode|pgxs)$/ } glob "\Q$other$from{$name}\E$folder/*" if defined $other;
+		system_or_bail('cp', '-RL', '--remove-destination', @files, "$to{$name}$folder");
 	}
 
-	chomp(my $found = `'$to{bindir}/pg_config' --sharedir 2>&1`);
+	my ($found) = run_command([ "$to{bindir}/pg_config", '--sharedir' ]);
 	return unless -d $found && realpath($found) eq realpath($to{sharedir});
 	return ($to{bindir}, "$to{sharedir}/extension");
 }
@@ -516,19 +517,6 @@ sub get_extension
 		delete $ENV{TEMP_CONFIG};
 	}
 	return 1;
-}
-
-# Link to all files of a directory but some.
-sub _link_all
-{
-	my ($from, $to, $except) = @_;
-
-	make_path($to);
-	foreach my $path (grep { basename($_) !~ $except } glob "\Q$from\E/*")
-	{
-		symlink $path, "$to/" . basename($path) or die "symlink: $!";
-	}
-	return;
 }
 
 # Unpack Debian packages without installing them.  Returns the directory, or
@@ -558,12 +546,8 @@ sub blocks
 
 	while ($text =~ /^#+ ([^\n]*)\n|^```(\w*)\n(.*?)^```\n(?:```\n(.*?)^```\n)?/gms)
 	{
-		if (defined $1)
-		{
-			$section = $1;
-			next;
-		}
-		push @blocks, { document => $document, language => $2, code => $3, shown => $4, section => $section };
+		$section = $1 // $section;
+		push @blocks, { document => $document, language => $2, code => $3, shown => $4, section => $section } unless defined $1;
 	}
 	return @blocks;
 }
@@ -572,11 +556,10 @@ sub blocks
 sub blocks_in
 {
 	my ($document, @sections) = @_;
-	my @all = blocks($document);
 
 	return map {
 		my $section = $_;
-		my @found = grep { $_->{section} eq $section } @all;
+		my @found = grep { $_->{section} eq $section } blocks($document);
 		die "$document has no block in \"$section\"" unless @found;
 		@found;
 	} @sections;
@@ -584,41 +567,39 @@ sub blocks_in
 
 # Type a document's blocks of SQL into psql, as a newcomer would, each into a
 # session of its own.  psql must print what the document shows below the block,
-# or nothing if it shows nothing; notices may be left out.  The comparison leaves out numbers and layout
-# where they depend on the clock.  A block that ends with a lock timeout has
-# changed nothing, and is typed again.
+# or nothing if it shows nothing; notices may be left out.  The comparison leaves
+# out numbers and layout where they depend on the clock.  A block that ends with a
+# lock timeout has changed nothing, and is typed again.
 sub run_examples
 {
 	my ($node, $database, @blocks) = @_;
+	my $of_clock = join '|', 'next_ids?\(', '\bnow\(', 'clock_timestamp\(', 'current_date', 'snowflake_sequences',
+	  'snowflake_settled_id', '_partitions\(', 'last_value', 'bench/';
 
 	@blocks = grep { $_->{language} eq 'sql' } @blocks;
 	die 'there are no examples' unless @blocks;
 	foreach my $block (@blocks)
 	{
-		my $clock = $block->{code} =~ /next_ids?\(|\bnow\(|clock_timestamp\(|current_date|snowflake_sequences|snowflake_settled_id|_partitions\(|last_value|bench\//;
 		my ($title) = $block->{code} =~ /^(?!--|BEGIN;|SET |DO \$\$)(.{1,60})/m;
-		my $output = _past_lock_timeouts(sub {
-			my $printed = '';
+		my $shown = $block->{shown} // '';
+		my $printed;
+
+		wait_for(sub {
+			$printed = '';
 			IPC::Run::run([ 'psql', '-Xq', '-P', 'footer=off', '-d', $node->connstr($database) ],
 				'<', \$block->{code}, '>&', \$printed);
-			# Documents may leave out notices.
-			return ($block->{shown} // '') =~ /NOTICE:/ ? $printed : $printed =~ s/^NOTICE:  .*\n//mgr });
-		is(_normalised($output, $clock), _normalised($block->{shown} // '', $clock),
-			"$block->{document}: this example prints " . (defined $block->{shown} ? 'what is shown' : 'nothing') . ": $title");
+			return $printed !~ /canceling statement due to lock timeout/ });
+		$printed =~ s/^NOTICE:  .*\n//mg unless $shown =~ /NOTICE:/;
+		foreach ($printed, $shown)
+		{
+			s/\d+(\.\d+)?/0/g, s/-+/-/g, s/ +/ /g if $block->{code} =~ /$of_clock/;
+			s/\s*\n\s*/\n/g;
+			s/\s+$//;
+		}
+		is($printed, $shown,
+			"$block->{document}: this example prints " . ($shown eq '' ? 'nothing' : 'what is shown') . ": $title");
 	}
 	return;
-}
-
-sub _normalised
-{
-	my ($text, $clock) = @_;
-
-	$text =~ s/\d+(\.\d+)?/0/g if $clock;
-	$text =~ s/-+/-/g if $clock;
-	$text =~ s/ +/ /g if $clock;
-	$text =~ s/\s*\n\s*/\n/g;
-	$text =~ s/\s+$//;
-	return $text;
 }
 
 1;
