@@ -70,7 +70,8 @@ $target->safe_psql('owned', q{
 	CREATE EXTENSION snowflake;
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5))}, @as_alice);
 $target->safe_psql('owned', setval_ahead('next_id_seq', '1 day') . '; INSERT INTO photos SELECT FROM generate_series(1, 1000)', @as_alice);
-$target->command_ok([ 'pg_dump', '-U', 'alice', '-f', "$dir/owned", 'owned' ], 'an owner who is no superuser dumps the database');
+$target->command_ok([ 'pg_dump', '-U', 'alice', '-f', "$dir/owned", 'owned' ],
+	'an owner who is no superuser dumps the database');
 $target->command_ok([ 'psql', '-Xq', '-U', 'alice', '-v', 'ON_ERROR_STOP=1', '-f', "$dir/owned", 'owned_again' ],
 	'an owner who is no superuser restores the dump');
 is( $target->safe_psql('owned_again', q{

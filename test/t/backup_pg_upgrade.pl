@@ -35,7 +35,8 @@ command_ok(
 $new->start;
 my %next = map { $_ => next_id($new, $_) } sort keys %last;
 cmp_ok($next{$_}, '>', $last{$_}, "the next ID of $_ is larger after pg_upgrade") foreach sort keys %last;
-is($new->safe_psql('postgres', $rows), $photos, 'a table of type snowflake and its index have the same rows after pg_upgrade');
+is($new->safe_psql('postgres', $rows), $photos,
+	'a table of type snowflake and its index have the same rows after pg_upgrade');
 next_id_is_larger_after_crash($new, $next{used}, 'one taken after pg_upgrade');
 
 $new->stop;

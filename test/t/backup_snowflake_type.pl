@@ -46,7 +46,8 @@ my $dir = PostgreSQL::Test::Utils::tempdir;
 my %dump;
 foreach my $format ('plain', 'custom')
 {
-	$node->command_ok([ 'pg_dump', '-U', 'app', '-F', $format, '-f', "$dir/$format", 'app' ], "a role without superuser dumps the tables: $format");
+	$node->command_ok([ 'pg_dump', '-U', 'app', '-F', $format, '-f', "$dir/$format", 'app' ],
+		"a role without superuser dumps the tables: $format");
 	$node->safe_psql('postgres', "CREATE DATABASE copy_$format", @as_app);
 	$node->command_ok(
 		$format eq 'plain' ? [ 'psql', '-Xq', '-U', 'app', '-v', 'ON_ERROR_STOP=1', '-f', "$dir/$format", "copy_$format" ] :
@@ -84,7 +85,8 @@ sub changes
 }
 my $all = join ' UNION ALL ', map { qq{SELECT '$_', t::text FROM "$_" t} } 'same', 'from', 'to';
 changes(0);
-$node->safe_psql('publisher', q{CREATE PUBLICATION p FOR ALL TABLES; SELECT pg_create_logical_replication_slot('s', 'pgoutput')});
+$node->safe_psql('publisher',
+	q{CREATE PUBLICATION p FOR ALL TABLES; SELECT pg_create_logical_replication_slot('s', 'pgoutput')});
 $node->safe_psql('subscriber', "CREATE SUBSCRIPTION s CONNECTION 'host=$host port=$port dbname=publisher user=postgres'
 	PUBLICATION p WITH (create_slot = false)");
 $node->wait_for_subscription_sync($node, 's', 'subscriber');
@@ -131,8 +133,10 @@ foreach my $table (sort keys %filter)
 	foreach my $condition ("id = $id", "id IN (17, $id)", "id BETWEEN $id AND '$id'", "id = ANY ('{17, $id}')")
 	{
 		my $plan = $node->safe_psql('app', "EXPLAIN (VERBOSE, COSTS OFF) SELECT n FROM $table WHERE $condition");
-		like($plan, $filter{$table} eq 'here' ? qr/Filter:/ : qr/Remote SQL: .* WHERE /, "$table: looks $filter{$table} at $condition");
-		is($node->safe_psql('app', "SELECT n FROM $table WHERE $condition"), 2017, "$table: finds the row where $condition");
+		like($plan, $filter{$table} eq 'here' ? qr/Filter:/ : qr/Remote SQL: .* WHERE /,
+			"$table: looks $filter{$table} at $condition");
+		is($node->safe_psql('app', "SELECT n FROM $table WHERE $condition"), 2017,
+			"$table: finds the row where $condition");
 	}
 }
 is($node->safe_psql('app', qq{SELECT to_json(f.id) FROM shipping.same f JOIN shipping."to" t USING (n) WHERE f.id = $id}), qq{"$id"},
@@ -148,9 +152,11 @@ SKIP:
 	skip 'input errors cannot be asked for before PostgreSQL 16', 6 if $major < 16;
 	foreach my $text ('x', '', '5.0', '9223372036854775808')
 	{
-		is($node->safe_psql('app', "SELECT pg_input_is_valid('$text', 'snowflake')"), 'f', "pg_input_is_valid() says that this is no ID: '$text'");
+		is($node->safe_psql('app', "SELECT pg_input_is_valid('$text', 'snowflake')"), 'f',
+			"pg_input_is_valid() says that this is no ID: '$text'");
 	}
-	is($node->safe_psql('app', q{SELECT pg_input_is_valid('17', 'snowflake')}), 't', 'pg_input_is_valid() says that 17 is an ID');
+	is($node->safe_psql('app', q{SELECT pg_input_is_valid('17', 'snowflake')}), 't',
+		'pg_input_is_valid() says that 17 is an ID');
 	is($node->safe_psql('app', q{SELECT JSON_OBJECT('id': 17::snowflake), JSON_ARRAY(17::snowflake, 17)}),
 		'{"id" : "17"}|["17", 17]', 'the constructors of SQL/JSON quote IDs');
 }

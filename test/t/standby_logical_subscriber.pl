@@ -50,10 +50,12 @@ my ($options, $drop) = map { $_->{code} } blocks_in('doc/administration.md', 'Cl
 $clone->append_conf('postgresql.conf', join '', map { "$_\n" } $options =~ /-c (\w+=\S+?)"?(?= )/g);
 $clone->start;
 $clone->safe_psql('postgres', $drop =~ s/\bs3\b/s/gr);
-is($clone->safe_psql('postgres', 'SELECT count(*) FROM pg_subscription'), 0, 'a clone of a subscriber drops its subscription');
+is($clone->safe_psql('postgres', 'SELECT count(*) FROM pg_subscription'), 0,
+	'a clone of a subscriber drops its subscription');
 $publisher->safe_psql('postgres', 'INSERT INTO notes VALUES (201)');
 $publisher->wait_for_catchup('s');
-is($subscriber->safe_psql('postgres', 'SELECT count(*) FROM notes'), 201, 'the subscriber that was cloned has its slot and gets rows');
+is($subscriber->safe_psql('postgres', 'SELECT count(*) FROM notes'), 201,
+	'the subscriber that was cloned has its slot and gets rows');
 $clone->stop;
 
 $subscriber->safe_psql('postgres', 'DROP SUBSCRIPTION s');

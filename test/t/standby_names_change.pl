@@ -72,7 +72,8 @@ send_interrupted(q{RAISE NOTICE 'ID %', next_id(5, 'used');});
 set_names($primary, 'nosuch', 1);
 let_go_on();
 waits($session, 'a statement waits for a standby that is asked for since it began');
-canceled_wait_is_error($session, 'a canceled wait for a standby that is asked for since the statement began is an error');
+canceled_wait_is_error($session,
+	'a canceled wait for a standby that is asked for since the statement began is an error');
 unlike($session->{stderr}, qr/NOTICE:  ID/,
 	'a canceled wait for a standby that is asked for since the statement began returns no ID');
 
@@ -138,7 +139,8 @@ send_interrupted(q{PERFORM next_id(5, 'used'); RAISE NOTICE 'written'; SET LOCAL
 set_names($primary, 'writer', 1);
 say_lsns($writer, 'F/0', '0/1');
 let_go_on();
-ok(wait_for(sub { $session->{run}->pump_nb; $session->{stderr} =~ s/.*written\n// }), 'a call waits until a standby has written');
+ok(wait_for(sub { $session->{run}->pump_nb; $session->{stderr} =~ s/.*written\n// }),
+	'a call waits until a standby has written');
 waits($session, 'the next call in the statement waits until the standby has flushed');
 cancel($session);
 close $writer;

@@ -61,8 +61,8 @@ sub page
 	substr($page, $offset + 24, 16) = '';
 	substr($page, 32, 32) = '';
 	substr($page, 0, 10) = '';
-	return { lsn => $high << 32 | $low, covered => $last + $log_cnt, log_cnt => $log_cnt, noted_lsn => $noted_lsn, note => $note,
-		rest => unpack('H*', $page) };
+	return { lsn => $high << 32 | $low, covered => $last + $log_cnt, log_cnt => $log_cnt,
+		noted_lsn => $noted_lsn, note => $note, rest => unpack('H*', $page) };
 }
 
 # The last record may be one of setval(), of which there is no note.
@@ -75,7 +75,8 @@ ok( wait_for(sub {
 foreach my $sequence ('used', 'next_id_seq')
 {
 	my ($ours, $theirs) = map { page($_, $sequence) } $node, $standby;
-	is($theirs->{rest}, $ours->{rest}, "the page of $sequence differs on the standby in its values and in the note only");
+	is($theirs->{rest}, $ours->{rest},
+		"the page of $sequence differs on the standby in its values and in the note only");
 	is($ours->{noted_lsn}, $ours->{lsn}, "the note on the page of $sequence has the page's LSN");
 	is($theirs->{note}, '0' x 64, "the standby's page of $sequence has no note");
 	is($theirs->{covered}, $ours->{covered}, "the WAL of $sequence covers the same values on the standby");
@@ -89,10 +90,12 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE albums (id bigint PRIMARY KEY DEFAULT next_id(5, 'used'));
 	INSERT INTO albums DEFAULT VALUES});
 $node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
-foreach my $call (q{next_id(5, 'used')}, q{snowflake_alter_sequence('used')}, q{snowflake_advance('used', 1)})
+foreach my $call ("next_id(5, 'used')", "snowflake_alter_sequence('used')", "snowflake_advance('used', 1)",
+	'snowflake_settled_id()')
 {
 	my ($function) = $call =~ /^(\w+)/;
-	fails_with($standby, "SELECT $call", qr/^25006 cannot execute $function\(\) during recovery/, "a standby refuses $function()");
+	fails_with($standby, "SELECT $call", qr/^25006 cannot execute $function\(\) during recovery/,
+		"a standby refuses $function()");
 }
 is($standby->safe_psql('postgres', 'SELECT snowflake_shard(id) FROM albums'), 5, 'a standby reads IDs');
 my ($last, $covered) = split /\|/, $node->safe_psql('postgres', q{
@@ -112,7 +115,8 @@ $session->query_safe('BEGIN');
 like($session->query_safe($unused), qr/^t\|t$/, 'a standby\'s transaction sees a sequence that has not been used');
 $node->safe_psql('postgres', q{ALTER SEQUENCE unused RESTART; SELECT next_id(5, 'unused')});
 $node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
-like($session->query($unused), qr/^f\|t$/, 'a standby\'s open transaction sees that a sequence has a new file and was used');
+like($session->query($unused), qr/^f\|t$/,
+	'a standby\'s open transaction sees that a sequence has a new file and was used');
 $session->query_safe('COMMIT');
 
 # Replay gives the sequence another file when the session has locked the sequence and
@@ -124,13 +128,15 @@ SKIP:
 	skip 'gdb cannot attach to a server process or finds no functions', 2 unless $gdb->{attached};
 
 	send_sql($session, $unused);
-	ok(wait_for(sub { $session->{run}->pump_nb; $gdb->{run}->pump_nb; -e $gdb->{reached} }), 'a session is held before it reads a sequence\'s page');
+	ok(wait_for(sub { $session->{run}->pump_nb; $gdb->{run}->pump_nb; -e $gdb->{reached} }),
+		'a session is held before it reads a sequence\'s page');
 	$node->safe_psql('postgres', 'ALTER SEQUENCE unused RESTART');
 	$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
 	let_go($gdb);
 	$gdb->{run}->finish;
 	session_prints($session, qr/\n/) or die 'the session does not go on';
-	is("$session->{stdout}$session->{stderr}", "t|t\n", 'a session reads the new file of a sequence that has got one meanwhile');
+	is("$session->{stdout}$session->{stderr}", "t|t\n",
+		'a session reads the new file of a sequence that has got one meanwhile');
 }
 $session->quit;
 

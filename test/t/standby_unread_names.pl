@@ -28,7 +28,8 @@ plan skip_all => 'gdb cannot start a server or finds no functions' unless $gdb->
 wait_for(sub { $gdb->{run}->pump_nb; -e $gdb->{reached} }) or die "the setting was not read: ${$gdb->{log}}";
 # gdb goes on, too, if it could not run the program.
 plan skip_all => 'gdb cannot run a server here' unless ${$gdb->{log}} =~ /\bBreakpoint 1, /;
-ok($node->poll_query_until('postgres', 'SELECT true'), 'the server takes sessions before its checkpointer has read synchronous_standby_names');
+ok($node->poll_query_until('postgres', 'SELECT true'),
+	'the server takes sessions before its checkpointer has read synchronous_standby_names');
 $node->_update_pid(1);
 
 my ($session, $interrupted, $locker) = map { session($node) } 1 .. 3;

@@ -41,7 +41,8 @@ is($session->{stdout} . $other->{stdout}, '', 'sessions whose wait for the stand
 $other->{stderr} = '';
 send_sql($other, "SET statement_timeout = '100ms'; $next");
 result($other);
-like($other->{stderr}, qr/ERROR:  canceling statement due to statement timeout/, 'statement_timeout ends a wait for the standby');
+like($other->{stderr}, qr/ERROR:  canceling statement due to statement timeout/,
+	'statement_timeout ends a wait for the standby');
 $other->{stderr} = '';
 $other->query_safe('RESET statement_timeout');
 like($primary->safe_psql('postgres', "SET synchronous_commit = local; $next"), qr/^\d+$/,
@@ -79,9 +80,26 @@ foreach my $case (
 	$other->{stderr} = '';
 	$other->query_safe('RESET synchronous_commit');
 	close $unreading;
-	$primary->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_replication WHERE application_name = 'unreading'})
+	$primary->poll_query_until('postgres',
+		q{SELECT count(*) = 0 FROM pg_stat_replication WHERE application_name = 'unreading'})
 	  or die 'the WAL sender does not end';
 }
+
+# A standby that has written the record and not flushed it
+my $writer = unreading_standby($primary, 'writer', $end, 'F/0', '0/1');
+set_names($primary, 'writer', 1);
+say_lsns($writer, 'F/0', '0/1');
+need_record($primary);
+$other->query_safe('SET synchronous_commit = remote_write');
+send_sql($other, $next);
+like(result($other), qr/^\d+$/,
+	'a record that is written, not flushed, is enough for synchronous_commit = remote_write');
+$other->query_safe('RESET synchronous_commit');
+send_sql($other, $next);
+waits($other, 'a record that is written, not flushed, is not enough for synchronous_commit = on in the same session');
+say_lsns($writer, 'F/0', $primary->lsn('flush'));
+like(result($other), qr/^\d+$/, 'a session gets its ID when the standby flushes the record');
+close $writer;
 make_synchronous($primary) or die 'the standby is not synchronous again';
 
 # --- snowflake_advance() ------------------------------------------------------------
@@ -94,7 +112,8 @@ $session->query_safe('ROLLBACK');
 sub id_after
 {
 	my ($seconds) = @_;
-	return $primary->safe_psql('postgres', "SELECT (last_value / 1024 + 1000 * $seconds << 23) | (8191 << 10) | 1023 FROM used");
+	return $primary->safe_psql('postgres',
+		"SELECT (last_value / 1024 + 1000 * $seconds << 23) | (8191 << 10) | 1023 FROM used");
 }
 
 sub advance
@@ -111,7 +130,8 @@ $standby->stop;
 send_sql($session, 'BEGIN; ' . advance($advanced));
 ok(sessions_wait_for_standby($primary, 1), 'a session that advances a sequence waits for the standby');
 send_sql($other, advance($smaller));
-ok(sessions_wait_for_standby($primary, 2), 'a session that finds the sequence advanced by another waits for the standby');
+ok(sessions_wait_for_standby($primary, 2),
+	'a session that finds the sequence advanced by another waits for the standby');
 cancel($_) foreach $session, $other;
 like($_->{stderr}, qr/ERROR:  canceling statement due to user request/, 'a canceled wait to advance a sequence is an error')
   foreach $session, $other;
@@ -141,14 +161,16 @@ my @children = split ' ', `ps -o pid= --ppid $postmaster`;
 kill 'KILL', $postmaster;
 ok(wait_for(sub { !grep { kill 0, $_ } @children }), 'all server processes end when the postmaster is killed');
 eval { $orphan->{run}->finish };
-unlike($orphan->{stdout}, qr/\d{15}/, 'a session that waited for the standby when the postmaster was killed gets no ID');
+unlike($orphan->{stdout}, qr/\d{15}/,
+	'a session that waited for the standby when the postmaster was killed gets no ID');
 $primary->{_pid} = undef;
 
 fail_over($primary, $standby);
 is($standby->safe_psql('postgres', 'SELECT max(id) FROM photos'), $last, 'the promoted standby has the last row');
 my $after = $standby->safe_psql('postgres', q{SELECT next_id(0, 'used')});
 cmp_ok($after, '>', $last, 'the next ID of the promoted standby is larger');
-cmp_ok($after, '>', $advanced, 'the next ID of the promoted standby is larger than the one beyond which the sequence was advanced');
+cmp_ok($after, '>', $advanced,
+	'the next ID of the promoted standby is larger than the one beyond which the sequence was advanced');
 $standby->stop;
 
 # A server removes the shared memory of its last life when it starts.
