@@ -1,6 +1,5 @@
-# pg_dump in its formats and parts, and by an owner who is no superuser, restored
-# where the clock is behind the last IDs.  Sequences a day ahead of the clock stand
-# for a clock set back by a day.
+# pg_dump in its formats and parts, restored where the clock is behind the last IDs.
+# Sequences a day ahead of the clock stand for a clock set back by a day.
 
 use strict;
 use warnings;
@@ -58,28 +57,6 @@ foreach my $dumps ([ 'plain' ], [ 'custom' ], [ 'directory' ], [ 'schema', 'data
 is( $target->safe_psql(restore('schema'), q{
 		SELECT abs(extract(epoch FROM snowflake_timestamp(next_id(5)) - clock_timestamp())) < 3600}),
 	't', 'IDs begin with the clock after a restore of the schema only');
-
-# --- by an owner who is no superuser -------------------------------------------
-
-$target->safe_psql('postgres', q{
-	CREATE ROLE alice LOGIN;
-	CREATE DATABASE owned OWNER alice;
-	CREATE DATABASE owned_again OWNER alice});
-my @as_alice = (extra_params => [ '-U', 'alice' ]);
-$target->safe_psql('owned', q{
-	CREATE EXTENSION snowflake;
-	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5))}, @as_alice);
-$target->safe_psql('owned', setval_ahead('next_id_seq', '1 day') . '; INSERT INTO photos SELECT FROM generate_series(1, 1000)', @as_alice);
-$target->command_ok([ 'pg_dump', '-U', 'alice', '-f', "$dir/owned", 'owned' ],
-	'an owner who is no superuser dumps the database');
-$target->command_ok([ 'psql', '-Xq', '-U', 'alice', '-v', 'ON_ERROR_STOP=1', '-f', "$dir/owned", 'owned_again' ],
-	'an owner who is no superuser restores the dump');
-is( $target->safe_psql('owned_again', q{
-		SELECT max(id) AS last FROM photos \gset
-		INSERT INTO photos DEFAULT VALUES RETURNING id > :last}, @as_alice),
-	't', 'the next ID after the owner has restored the dump is larger than all in it');
-is($target->safe_psql('owned_again', q{SELECT pg_get_userbyid(relowner) FROM pg_class WHERE relname = 'next_id_seq'}),
-	'alice', 'the owner who restores a dump owns its next_id_seq');
 
 $target->stop;
 done_testing();

@@ -35,28 +35,40 @@ $node->safe_psql('app', q{
 	INSERT INTO photos (album, seen) SELECT id, ARRAY[id, 17] FROM albums;
 	INSERT INTO events SELECT FROM generate_series(1, 10);
 	INSERT INTO events VALUES (17)}, @as_app);
-my $rows = q{SELECT 'photo', p::text FROM photos p UNION ALL SELECT 'album', a::text FROM albums a
-	UNION ALL SELECT tableoid::regclass::text, id::text FROM events UNION ALL SELECT 'newest', to_json(id)::text FROM newest ORDER BY 1, 2};
+my $rows = q{
+	SELECT 'photo', p::text FROM photos p
+	UNION ALL SELECT 'album', a::text FROM albums a
+	UNION ALL SELECT tableoid::regclass::text, id::text FROM events
+	UNION ALL SELECT 'newest', to_json(id)::text FROM newest ORDER BY 1, 2};
 my $before = $node->safe_psql('app', $rows, @as_app);
 is(() = $before =~ /\n/g, 31, 'a role without superuser has tables, views and partitions with the type');
 
 # --- dumps ------------------------------------------------------------------
 
+# A sequence that is ahead of the clock stands for a clock that was set back.
+$node->safe_psql('app', setval_ahead('next_id_seq', '1 day'), @as_app);
+my $last = $node->safe_psql('app', q{SELECT last_value FROM next_id_seq}, @as_app);
 my $dir = PostgreSQL::Test::Utils::tempdir;
 my %dump;
 foreach my $format ('plain', 'custom')
 {
+	my $copy = "copy_$format";
+	my @restore = $format eq 'plain' ? ('psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f') : ('pg_restore', '-e');
+
 	$node->command_ok([ 'pg_dump', '-U', 'app', '-F', $format, '-f', "$dir/$format", 'app' ],
 		"a role without superuser dumps the tables: $format");
-	$node->safe_psql('postgres', "CREATE DATABASE copy_$format", @as_app);
-	$node->command_ok(
-		$format eq 'plain' ? [ 'psql', '-Xq', '-U', 'app', '-v', 'ON_ERROR_STOP=1', '-f', "$dir/$format", "copy_$format" ] :
-		  [ 'pg_restore', '-U', 'app', '-e', '-d', "copy_$format", "$dir/$format" ],
+	$node->safe_psql('postgres', "CREATE DATABASE $copy", @as_app);
+	$node->command_ok([ @restore, "$dir/$format", '-U', 'app', '-d', $copy ],
 		"a role without superuser restores the tables: $format");
-	is($node->safe_psql("copy_$format", $rows, @as_app), $before, "a restored database has the same rows: $format");
-	# \restrict has a random word
-	($dump{$_}) = map { s/^\\(un)?restrict.*//mgr } run_command([ 'pg_dump', '-U', 'app', $_ ]) foreach 'app', "copy_$format";
-	is($dump{"copy_$format"}, $dump{app}, "a restored database has the same definitions: $format");
+	is($node->safe_psql($copy, $rows, @as_app), $before, "a restored database has the same rows: $format");
+	is($node->safe_psql($copy, 'SELECT last_value FROM next_id_seq', @as_app), $last,
+		"a role without superuser restores next_id_seq: $format");
+	foreach my $database ('app', $copy)
+	{
+		# \restrict has a random word
+		($dump{$database}) = map { s/^\\(un)?restrict.*//mgr } run_command([ 'pg_dump', '-U', 'app', $database ]);
+	}
+	is($dump{$copy}, $dump{app}, "a restored database has the same definitions: $format");
 }
 
 # --- logical replication, between the type, itself and bigint ----------------
@@ -77,7 +89,8 @@ sub changes
 {
 	my ($first) = @_;
 	$node->safe_psql('publisher', join '', map { my $table = $_; qq{
-		INSERT INTO "$table" SELECT 4000000000000000000 + i, ARRAY[i], i FROM generate_series(${first}::bigint, $first + 99) i;
+		INSERT INTO "$table" SELECT 4000000000000000000 + i, ARRAY[i], i
+			FROM generate_series(${first}::bigint, $first + 99) i;
 		UPDATE "$table" SET n = -n WHERE id = 4000000000000000002 + $first;
 		UPDATE "$table" SET id = id + 100000 WHERE id = 4000000000000000003 + $first;
 		DELETE FROM "$table" WHERE id = 4000000000000000004 + $first;} } 'same', 'from', 'to');
@@ -99,8 +112,9 @@ foreach my $binary ('false', 'true')
 		"a subscription with binary = $binary carries IDs between snowflake and bigint");
 }
 $node->safe_psql('subscriber', 'DROP SUBSCRIPTION s');
-fails_with($node, 'CREATE PUBLICATION selected FOR TABLE same WHERE (id > 17)', qr/^0A000 invalid publication WHERE expression/,
-	'a publication cannot select rows by a column of the type', dbname => 'publisher');
+fails_with($node, 'CREATE PUBLICATION selected FOR TABLE same WHERE (id > 17)',
+	qr/^0A000 invalid publication WHERE expression/, 'a publication cannot select rows by a column of the type',
+	dbname => 'publisher');
 
 # --- binary copies ------------------------------------------------------------
 
@@ -125,12 +139,13 @@ $node->safe_psql('app', qq{
 	CREATE USER MAPPING FOR postgres SERVER shipping OPTIONS (user 'postgres');
 	IMPORT FOREIGN SCHEMA public LIMIT TO (same) FROM SERVER plain INTO plain;
 	IMPORT FOREIGN SCHEMA public LIMIT TO (same, "to") FROM SERVER shipping INTO shipping;
-	CREATE FOREIGN TABLE plain.as_bigint (id bigint, n int) SERVER plain OPTIONS (schema_name 'public', table_name 'same')});
+	CREATE FOREIGN TABLE plain.as_bigint (id bigint, n int) SERVER plain
+		OPTIONS (schema_name 'public', table_name 'same')});
 my %filter = ('plain.same' => 'here', 'plain.as_bigint' => 'there', 'shipping.same' => 'there');
 my $id = '4000000000000002017';
 foreach my $table (sort keys %filter)
 {
-	foreach my $condition ("id = $id", "id IN (17, $id)", "id BETWEEN $id AND '$id'", "id = ANY ('{17, $id}')")
+	foreach my $condition ("id = $id", "id BETWEEN $id AND '$id'", "id = ANY ('{17, $id}')")
 	{
 		my $plan = $node->safe_psql('app', "EXPLAIN (VERBOSE, COSTS OFF) SELECT n FROM $table WHERE $condition");
 		like($plan, $filter{$table} eq 'here' ? qr/Filter:/ : qr/Remote SQL: .* WHERE /,
@@ -139,43 +154,25 @@ foreach my $table (sort keys %filter)
 			"$table: finds the row where $condition");
 	}
 }
-is($node->safe_psql('app', qq{SELECT to_json(f.id) FROM shipping.same f JOIN shipping."to" t USING (n) WHERE f.id = $id}), qq{"$id"},
-	'a foreign table has the type');
-is($node->safe_psql('app', qq{
+is($node->safe_psql('app', q{
 		INSERT INTO shipping.same VALUES (5, '{5}', 5); UPDATE shipping.same SET id = 6 WHERE id = 5;
-		DELETE FROM plain.same WHERE id = 6 RETURNING id, ids}), '6|{5}', 'rows are written through foreign tables');
+		DELETE FROM plain.same WHERE id = 6 RETURNING to_json(id), ids}), '"6"|{5}',
+			'rows are written through foreign tables');
 
 # --- versions of PostgreSQL ---------------------------------------------------
 
 SKIP:
 {
-	skip 'input errors cannot be asked for before PostgreSQL 16', 6 if $major < 16;
-	foreach my $text ('x', '', '5.0', '9223372036854775808')
-	{
-		is($node->safe_psql('app', "SELECT pg_input_is_valid('$text', 'snowflake')"), 'f',
-			"pg_input_is_valid() says that this is no ID: '$text'");
-	}
-	is($node->safe_psql('app', q{SELECT pg_input_is_valid('17', 'snowflake')}), 't',
-		'pg_input_is_valid() says that 17 is an ID');
+	skip 'input errors cannot be asked for before PostgreSQL 16', 3 if $major < 16;
+	is($node->safe_psql('app', q{SELECT text FROM unnest('{x, "", 5.0, 9223372036854775808, 17}'::text[]) AS text
+			WHERE pg_input_is_valid(text, 'snowflake')}), '17', 'pg_input_is_valid() knows what is an ID');
 	is($node->safe_psql('app', q{SELECT JSON_OBJECT('id': 17::snowflake), JSON_ARRAY(17::snowflake, 17)}),
 		'{"id" : "17"}|["17", 17]', 'the constructors of SQL/JSON quote IDs');
-}
-SKIP:
-{
-	skip 'COPY skips no rows before PostgreSQL 17', 2 if $major < 17;
-	is($node->safe_psql('app', "CREATE TABLE skipped (id snowflake);\nCOPY skipped FROM stdin (ON_ERROR ignore);\n17\nx\n18\n99999999999999999999\n\\.\n"
-		  . 'TABLE skipped'), "17\n18", 'COPY with ON_ERROR skips lines that have no ID');
-	is($node->safe_psql('app', q{SELECT JSON_VALUE('{"id": "17"}', '$.id' RETURNING snowflake), id, JSON_SCALAR(id), JSON_SERIALIZE(JSON_SCALAR(id))
-		FROM JSON_TABLE('[17, "18"]', '$[*]' COLUMNS (id snowflake PATH '$'))}),
+	skip 'SQL/JSON reads no columns before PostgreSQL 17', 1 if $major < 17;
+	is($node->safe_psql('app', q{
+			SELECT JSON_VALUE('{"id": "17"}', '$.id' RETURNING snowflake), id, JSON_SCALAR(id), JSON_SERIALIZE(JSON_SCALAR(id))
+			FROM JSON_TABLE('[17, "18"]', '$[*]' COLUMNS (id snowflake PATH '$'))}),
 		"17|17|\"17\"|\"17\"\n17|18|\"18\"|\"18\"", 'SQL/JSON reads IDs from numbers and strings');
-}
-SKIP:
-{
-	skip 'there are no virtual columns before PostgreSQL 18', 2 if $major < 18;
-	fails_with($node, 'CREATE TABLE virtual (id snowflake, n bigint GENERATED ALWAYS AS (id % 8) VIRTUAL)', qr/^0A000/,
-		'a virtual column cannot be made of a column of the type', dbname => 'app');
-	like(sqlstate_of($node, 'CREATE TABLE stored (id snowflake, n bigint GENERATED ALWAYS AS (id % 8) STORED)', dbname => 'app'),
-		qr/^no error/, 'a stored column can be made of a column of the type');
 }
 
 $node->stop;
