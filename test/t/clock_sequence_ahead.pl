@@ -27,7 +27,8 @@ foreach my $case (
 
 $node->safe_psql('postgres', q{LOAD 'snowflake'; ALTER SYSTEM SET snowflake.max_lead = '4h'});
 $node->reload;
-ok(wait_for(sub { $node->safe_psql('postgres', q{LOAD 'snowflake'; SHOW snowflake.max_lead}) eq '4h' }), 'max_lead is 4h by the way out');
+ok(wait_for(sub { $node->safe_psql('postgres', q{LOAD 'snowflake'; SHOW snowflake.max_lead}) eq '4h' }),
+	'max_lead is 4h by the way out');
 ok($node->safe_psql('postgres', 'SELECT next_id(5) > 0'), 'IDs go on ahead of the clock');
 
 # The clock stands still, so that nothing but the sequence tells IDs apart.

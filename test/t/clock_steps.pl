@@ -95,7 +95,8 @@ SKIP:
 {
 	skip 'there is no /proc here', 1 unless -e "/proc/$$/status";
 	$session = $node->background_psql('postgres', on_error_stop => 0);
-	my $pid = $session->query_safe(q{SET snowflake.max_lead = 0; SET snowflake.max_wait = '1s'; SELECT pg_backend_pid()});
+	my $pid = $session->query_safe(
+		q{SET snowflake.max_lead = 0; SET snowflake.max_wait = '1s'; SELECT pg_backend_pid()});
 	my $asleep = times_asleep($pid);
 	$session->query($many);
 	cmp_ok(times_asleep($pid) - $asleep, '<', 25, 'a session that waits for a tick that is 10 us away does not sleep');
@@ -116,7 +117,8 @@ foreach my $case (
 	my ($ret, $stdout, $stderr) = $node->psql('postgres', q{SELECT next_id(5, 'other')});
 	like($stderr, qr/ERROR:  sequence "other" is 1 day[ \d:.]* ahead of the clock\n.*\nHINT:  .*snowflake_check\(\)/,
 		"the hint for a sequence that is $lead ahead of the clock names what finds the way out");
-	like(sqlstate_of($node, "SELECT snowflake_advance('other', snowflake_min_id(clock_timestamp() + interval '$lead'))"), $advanced,
+	like(sqlstate_of($node, "SELECT snowflake_advance('other', snowflake_min_id(clock_timestamp() + interval '$lead'))"),
+		$advanced,
 		'snowflake_advance() ' . ($lead eq '1 day' ? 'takes' : 'refuses') . " an ID that is $lead ahead of the clock");
 }
 

@@ -46,7 +46,8 @@ is(query(q{SELECT nextval('ahead') IS NOT NULL}), 't', 'nextval() succeeds while
 is(query(q{SET snowflake.max_lead = '1h'; SELECT count(next_id(5, 'ahead')) FROM generate_series(1, 10)}), 10,
 	'next_id() with a longer lead succeeds while another call waits for the clock');
 query("SELECT pg_cancel_backend($pid)");
-ok(session_prints($session, qr/canceling statement due to user request/), 'pg_cancel_backend() ends a wait for the clock');
+ok(session_prints($session, qr/canceling statement due to user request/),
+	'pg_cancel_backend() ends a wait for the clock');
 
 # Try again if the machine is so slow that the clock gets there before the call.
 my ($waited, $early);
@@ -82,7 +83,8 @@ SKIP:
 # Ticks of a second, so that the session waits most of the time even if it gets little of a
 # processor, and few rows, because generate_series() makes all of them first.
 my $slow = q{next_id(5, 'slow', 'timestamp:33 shard:13 sequence:2 epoch:0 tick:1s')};
-query(q{CREATE SEQUENCE slow; SELECT snowflake_alter_sequence('slow', 'timestamp:33 shard:13 sequence:2 epoch:0 tick:1s')});
+query(q{CREATE SEQUENCE slow;
+	SELECT snowflake_alter_sequence('slow', 'timestamp:33 shard:13 sequence:2 epoch:0 tick:1s')});
 send_sql($session, "SELECT count($slow) FROM generate_series(1, 10000)");
 ok($node->poll_query_until('postgres', "SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $pid"),
 	'a session that waits for the next tick shows a wait event');
@@ -102,7 +104,8 @@ $session->quit;
 my $sessions = 100;
 append_to_file($node->basedir . '/wait.sql', "$next;\n");
 my $crowd = IPC::Run::start(
-	[ 'pgbench', '-n', '-c', $sessions, '-f', $node->basedir . '/wait.sql', $node->connstr('postgres') . ' application_name=crowd' ],
+	[ 'pgbench', '-n', '-c', $sessions, '-f', $node->basedir . '/wait.sql',
+		$node->connstr('postgres') . ' application_name=crowd' ],
 	'>', \my $out, '2>', \my $err);
 my $waiting = q{pg_stat_activity WHERE application_name = 'crowd' AND wait_event_type = 'Extension'};
 ok($node->poll_query_until('postgres', "SELECT count(*) = $sessions FROM $waiting"), 'a crowd waits for the clock');
@@ -133,7 +136,8 @@ SKIP:
 	my @after = used();
 	my ($share, $rate) = map { ($after[$_] - $before[$_]) / (time() - $start) } 0, 1;
 
-	note(sprintf '%d waiting sessions take %.1f %% of a processor and go to sleep %.0f times a second', $sessions, 100 * $share, $rate);
+	note(sprintf '%d waiting sessions take %.1f %% of a processor and go to sleep %.0f times a second',
+		$sessions, 100 * $share, $rate);
 	cmp_ok($rate, '>', 0, 'waiting sessions go to sleep (control)');
 	cmp_ok($rate / $sessions, '<', 20, 'a waiting session goes to sleep fewer than 20 times a second');
 	cmp_ok($share, '<', 0.5, 'a waiting crowd takes less than half a processor');
