@@ -1,9 +1,13 @@
-# A crowd of clients behind a connection pooler shares few server connections.
+# A crowd of clients behind a connection pooler shares few server connections.  When the
+# server is killed, the ledger's clients connect again, and an idle client keeps its
+# connection to the pooler.
 
 use strict;
 use warnings;
+use File::Spec;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use LedgerTest;
 use PgBouncer;
 use SnowflakeTest;
 
@@ -17,7 +21,7 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE taken (run int, client int, n int, i int, id bigint,
 		-- what an ID has of the sequence, which all shards share
 		value bigint GENERATED ALWAYS AS ((id >> 23) * 1024 + (id & 1023)) STORED,
-		backend int DEFAULT pg_backend_pid())});
+		backend int DEFAULT pg_backend_pid())} . ';' . sql_for_clients());
 ahead_of_clock($node, 'next_id_seq', '1 day');
 my $pooler = start_pgbouncer($node, { map { $_ => "pool_mode=$_" } qw(transaction statement session) });
 
@@ -81,6 +85,27 @@ crowd_makes_ids('transaction', 'extended', [ 'single', 'many', 'transaction' ]);
 crowd_makes_ids('statement', 'extended', [ 'single', 'many' ]);
 # With session pooling a client keeps its connection until it leaves.
 crowd_makes_ids('session', 'simple', [ 'single', 'many', 'transaction' ], '-C');
+
+# --- the server is killed ------------------------------------------------------------
+
+my $received = File::Spec->rel2abs($dir) . '/ledger';
+my $ledger = start_clients($received, $pooler->connstr('transaction'), '--sessions', $clients,
+	'--sequences', 'used,next_id_seq', '--max-lead', 30 * 86_400_000);
+my $idle = $pooler->background_psql('transaction');
+my $id = $idle->query_safe(q{SELECT next_id(5, 'used')});
+ok(more_ids($received, 5000), 'clients receive IDs through the pooler');
+foreach my $round (1 .. 3)
+{
+	crash_and_start($node);
+	ok(more_ids($received, 5000), "clients receive IDs through the same pooler after crash $round");
+	my $after = $idle->query_safe(q{SELECT next_id(5, 'used')});
+	cmp_ok($after, '>', $id, "an idle client receives a larger ID in its old connection after crash $round");
+	$id = $after;
+}
+$idle->quit;
+clients_end_without_error($ledger, 'the pooler');
+command_ok([ ledger_program(), 'check', $received ],
+	'no client received an ID twice, out of order or of a wrong shard through the pooler');
 
 $node->stop;
 done_testing();

@@ -23,7 +23,8 @@ sub on { my ($name, $sql) = @_; return $node{$name}->safe_psql('postgres', $sql)
 sub type
 {
 	my ($block) = @_;
-	my ($names, $until) = $block->{code} =~ /^-- on ([\w, ]+?)(, until it is true)?\n/ or die "where to type this?\n$block->{code}";
+	my ($names, $until) = $block->{code} =~ /^-- on ([\w, ]+?)(, until it is true)?\n/
+	  or die "where to type this?\n$block->{code}";
 	my $code = $block->{code} =~ s/ \\watch 1$/;/mr;
 	my ($result, $succeeded);
 
@@ -46,33 +47,18 @@ sub type
 
 sub recipe { type($_) foreach blocks_in($document, @_); return }
 
-# Writers of a server, who insert, update and delete rows of the tenants named
-sub start_load
+# Writers of a server, who insert, update and delete rows of tenants
+sub start_writers
 {
-	my ($name, $tenants) = @_;
-	my $load = { output => '' };
+	my ($name, $first, $last) = @_;
 
-	append_to_file("$dir/$name-$tenants->[0].sql", <<EOS);
-\\set tenant random($tenants->[0], $tenants->[-1])
+	return start_load($node{$name}->connstr('postgres'), <<EOS, '-c', '2', '-R', '50');
+\\set tenant random($first, $last)
 INSERT INTO photos (tenant, title) VALUES (:tenant, 'new') RETURNING id AS photo \\gset
 UPDATE photos SET title = title || '.' WHERE id = :photo;
 INSERT INTO photos (tenant, title) SELECT :tenant, 'many' FROM generate_series(1, 5);
 DELETE FROM photos WHERE id = (SELECT id FROM photos WHERE tenant = :tenant AND title = 'many' LIMIT 1);
 EOS
-	$load->{run} = IPC::Run::start(
-		[ 'pgbench', '-n', '-c', '2', '-T', '600', '-R', '50', '-f', "$dir/$name-$tenants->[0].sql",
-			'-h', $node{$name}->host, '-p', $node{$name}->port, 'postgres' ],
-		'<', \undef, '>', \$load->{output}, '2>', \$load->{output});
-	return $load;
-}
-
-sub end_load
-{
-	my ($load, $what) = @_;
-	ok($load->{run}->pumpable, "$what, and no statement of the load failed") or diag($load->{output});
-	$load->{run}->signal('TERM');
-	$load->{run}->finish;
-	return;
 }
 
 # The hub has every row of the servers as it is there, and nothing else.
@@ -103,15 +89,17 @@ max_logical_replication_workers = 10
 wal_retrieve_retry_interval = 100ms
 EOC
 	start_with_clock($node, $name eq 's3' ? '+3' : '+0');
-	append_to_file($ENV{PGSERVICEFILE}, sprintf "[%s]\nhost=%s\nport=%d\ndbname=postgres\n", $name, $node->host, $node->port);
+	append_to_file($ENV{PGSERVICEFILE},
+		sprintf "[%s]\nhost=%s\nport=%d\ndbname=postgres\n", $name, $node->host, $node->port);
 }
 recipe('Logical replication into one table');
 on($_, 'SELECT snowflake_set_shard(' . substr($_, 1) . ')') foreach 's1', 's2', 's3';
-my @load = map { start_load($_, [ 1, 9 ]) } 's1', 's2', 's3';
+my @load = map { start_writers($_, 1, 9) } 's1', 's2', 's3';
 sleep 2;
 end_load($_, 'a server was written to') foreach @load;
 hub_has_all('after the load', 's1', 's2', 's3');
-is(on('hub', 'SELECT string_agg(DISTINCT snowflake_shard(id)::text, \' \') FROM photos'), '1 2 3', 'each server made IDs of its own shard');
+is(on('hub', 'SELECT string_agg(DISTINCT snowflake_shard(id)::text, \' \') FROM photos'), '1 2 3',
+	'each server made IDs of its own shard');
 
 # --- a publisher fails over to a standby that lacks its last rows ----------
 
@@ -122,14 +110,16 @@ start_with_clock($standby, '+3');
 $node{s3}->wait_for_catchup($standby, 'replay', $node{s3}->lsn('insert'));
 $standby->stop;
 on('s3', q{INSERT INTO photos (tenant, title) SELECT 1, 'lost' FROM generate_series(1, 50)});
-ok($node{hub}->poll_query_until('postgres', q{SELECT count(*) = 50 FROM photos WHERE title = 'lost'}), 'the hub has rows that the standby lacks');
+ok($node{hub}->poll_query_until('postgres', q{SELECT count(*) = 50 FROM photos WHERE title = 'lost'}),
+	'the hub has rows that the standby lacks');
 my $dead = $node{s3};
 crash($dead);
 $node{s3} = $standby;
 start_with_clock($standby, '+3');
 $standby->promote;
-write_file($ENV{PGSERVICEFILE}, slurp_file($ENV{PGSERVICEFILE}) =~ s/(\[s3\]\n)host=.*\nport=.*/sprintf "%shost=%s\nport=%d", $1, $standby->host, $standby->port/er);
-@load = (start_load('s3', [ 1, 9 ]));
+write_file($ENV{PGSERVICEFILE}, slurp_file($ENV{PGSERVICEFILE}) =~
+	  s/(\[s3\]\n)host=.*\nport=.*/sprintf "%shost=%s\nport=%d", $1, $standby->host, $standby->port/er);
+@load = (start_writers('s3', 1, 9));
 recipe('After a failover of a publisher');
 end_load($_, 'the new primary was written to') foreach @load;
 hub_has_all('after the failover', 's1', 's2', 's3');
@@ -141,7 +131,8 @@ my $burst = q{INSERT INTO photos (tenant, title) SELECT 1, 'burst' FROM generate
 set_clock($node{s3}, '+0');
 my $equal = 0;
 ok(wait_for(sub {
-	my @sessions = map { IPC::Run::start([ 'psql', '-XqAt', '-d', $node{$_}->connstr('postgres'), '-c', $burst ]) } 's2', 's3';
+	my @sessions = map { IPC::Run::start([ 'psql', '-XqAt', '-d', $node{$_}->connstr('postgres'), '-c', $burst ]) }
+	  's2', 's3';
 	$_->finish foreach @sessions;
 	my %seen = map { $_ => 1 } split /\n/, on('s2', 'SELECT id FROM photos WHERE snowflake_shard(id) = 2');
 	return $equal = grep { $seen{$_} } split /\n/, on('s3', 'SELECT id FROM photos WHERE snowflake_shard(id) = 2') }),
@@ -152,11 +143,11 @@ ok(wait_for(sub { slurp_file($node{hub}->logfile) =~ /duplicate key value violat
 set_clock($node{s3}, '+3');
 my ($see, $number, $renumber, $again) = blocks_in($document, 'Two servers had one shard');
 like(type($see), qr/^2$/m, 'the recipe shows the shard that two servers have used');
-my $old = start_load('s3', [ 1, 9 ]);
-@load = (start_load('s2', [ 1, 9 ]));
+my $old = start_writers('s3', 1, 9);
+@load = (start_writers('s2', 1, 9));
 type($number);
 $old->{run}->finish;
-push @load, start_load('s3', [ 1, 9 ]);
+push @load, start_writers('s3', 1, 9);
 type($renumber);
 is(on('s3', 'SELECT count(*) FROM photos WHERE snowflake_shard(id) = 2'), 0, 'no row keeps an ID of the shard');
 # Rows of s3 from before the mistake have a third number.
@@ -169,12 +160,13 @@ hub_has_all('after the repair', 's1', 's2', 's3');
 
 on('hub', "DROP SUBSCRIPTION $_") foreach 's1', 's2', 's3';
 on('s3', q{INSERT INTO photos (tenant, title) SELECT 42, 'old' FROM generate_series(1, 1000)});
-my $tenant = start_load('s3', [ 42, 42 ]);
-@load = (start_load('s3', [ 1, 9 ]), start_load('s1', [ 1, 9 ]));
+my $tenant = start_writers('s3', 42, 42);
+@load = (start_writers('s3', 1, 9), start_writers('s1', 1, 9));
 my @steps = blocks_in($document, 'Move a tenant');
 type($_) foreach splice @steps, 0, 4;
 is($steps[0]{code} =~ /snowflake_advance/, 1, 'the next step is that of the new server');
-ok(wait_for(sub { $tenant->{run}->pump_nb; return !$tenant->{run}->pumpable }), 'the old server refuses writes for the tenant');
+ok(wait_for(sub { $tenant->{run}->pump_nb; return !$tenant->{run}->pumpable }),
+	'the old server refuses writes for the tenant');
 $tenant->{run}->finish;
 like($tenant->{output}, qr/violates check constraint "tenant42_has_moved"/, 'the error names the constraint');
 my $all = 'SELECT id, title FROM photos WHERE tenant = 42 ORDER BY id';
@@ -187,14 +179,17 @@ type(shift @steps);
 cmp_ok(on('s1', q{INSERT INTO photos (tenant, title) VALUES (42, 'moved') RETURNING id}), '>', $last,
 	'the tenant\'s next ID is larger than its last, though the new server\'s clock is behind');
 type(shift @steps);
-is(on('s3', 'SELECT count(*) FROM photos WHERE tenant = 42') . on('s1', 'SELECT count(*) > 1000 FROM photos WHERE tenant = 42'), '0t',
-	'the rows of the tenant are on the new server only');
+is(on('s3', $all), '', 'the rows of the tenant are no longer on the old server');
+is(on('s1', 'SELECT count(*) > 1000 FROM photos WHERE tenant = 42'), 't', '... and on the new one');
 end_load($_, 'both servers were written to during the move') foreach @load;
 
 # --- the rest --------------------------------------------------------------
 
 run_examples($node{hub}, 'postgres', blocks_in($document, 'Give out numbers'));
-like(slurp_file("$top/$document"), qr/100 rows a second each make about 840 equal IDs a day; with one row a second, one in twelve days/, 'the text says how soon IDs are equal');
-is(on('hub', 'SELECT round(86400 * 100 * 100 / (1000 * 1024.0), -1), round(1000 * 1024 / 86400.0)'), '840|12', 'IDs of one shard are equal as soon as the text says');
+like(slurp_file("$top/$document"),
+	qr/100 rows a second each make about 840 equal IDs a day; with one row a second, one in twelve days/,
+	'the text says how soon IDs are equal');
+is(on('hub', 'SELECT round(86400 * 100 * 100 / (1000 * 1024.0), -1), round(1000 * 1024 / 86400.0)'), '840|12',
+	'IDs of one shard are equal as soon as the text says');
 $_->stop foreach values %node;
 done_testing();
