@@ -38,7 +38,8 @@ sub evict
 		$node->safe_psql('postgres', q{
 			SELECT count(*) FROM pg_class, LATERAL pg_relation_size(oid);
 			SET enable_seqscan = off;
-			SELECT count(*) FROM pg_proc p JOIN pg_type t ON t.oid = p.prorettype JOIN pg_operator o ON o.oprcode = p.oid});
+			SELECT count(*) FROM pg_proc p JOIN pg_type t ON t.oid = p.prorettype
+				JOIN pg_operator o ON o.oprcode = p.oid});
 		return on_disk($sequence) == $last }) || die 'the page was not written';
 }
 

@@ -30,7 +30,8 @@ foreach my $round (1 .. 3)
 			$node->connstr('postgres') ],
 		'>', \my $out, '2>', \my $err);
 	ok(more_ids("$dir/ledger", 1000), "clients receive 1,000 IDs amid evictions and checkpoints before crash $round");
-	ok( $node->poll_query_until('postgres', q{SELECT blks_read > 10 FROM pg_statio_all_sequences WHERE relname = 'used'}),
+	ok( $node->poll_query_until('postgres',
+			q{SELECT blks_read > 10 FROM pg_statio_all_sequences WHERE relname = 'used'}),
 		"the sequence's page is evicted and read again before crash $round");
 	crash($node);
 	$others->finish;

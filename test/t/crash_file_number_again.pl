@@ -32,8 +32,10 @@ sub begin_again_at
 	# A checkpoint removes the files that were dropped before it began.
 	$session->query_safe('CHECKPOINT') for 1 .. 2;
 	# The counter is the first member of a structure, which 17 renamed.
-	my @counters = map { "set var *(unsigned int *) *(char **) &$_ = $number" } 'ShmemVariableCache', 'TransamVariables';
-	my ($out, $err) = run_command([ 'gdb', '-nx', '-batch', '-iex', 'set debuginfod enabled off', '-p', $pid, map { ('-ex', $_) } @counters ]);
+	my @counters = map { ('-ex', "set var *(unsigned int *) *(char **) &$_ = $number") }
+	  'ShmemVariableCache', 'TransamVariables';
+	my ($out, $err) = run_command(
+		[ 'gdb', '-nx', '-batch', '-iex', 'set debuginfod enabled off', '-p', $pid, @counters ]);
 	$session->quit;
 	if ($err =~ /^(Could not attach|ptrace:)/m)
 	{
@@ -63,7 +65,8 @@ sub is_safe
 	  or return;
 	my $last;
 	$last = $user->query_safe($next) for 1 .. 5;
-	next_id_is_larger_after_crash($node, $last, "one taken from the file that $what made", sessions => [ $user, $owner ]);
+	next_id_is_larger_after_crash($node, $last, "one taken from the file that $what made",
+		sessions => [ $user, $owner ]);
 	return;
 }
 
@@ -99,7 +102,8 @@ foreach my $wal_level ('replica', 'minimal')
 	# The server drops messages about changes that a session has not read when there
 	# are thousands of later ones, and tells the session only that it missed some.
 	is_safe('ALTER SEQUENCE before many other changes', 'ALTER SEQUENCE used AS bigint',
-		q{ALTER SEQUENCE used AS bigint; SELECT format('CREATE TEMP TABLE many_%s ()', n) FROM generate_series(1, 1500) n \gexec});
+		q{ALTER SEQUENCE used AS bigint;
+			SELECT format('CREATE TEMP TABLE many_%s ()', n) FROM generate_series(1, 1500) n \gexec});
   SKIP:
 	{
 		skip 'PostgreSQL asserts that no file number comes twice in a transaction', 2

@@ -30,7 +30,8 @@ EOS
 append_to_file("$dir/fill.sql", "SELECT pg_logical_emit_message(false, 'x', repeat('x', 500));\n" x 50000);
 my %script = (ids1 => 'ids', ids2 => 'ids', ids3 => 'ids', filler => 'fill');
 my @sessions = map {
-	IPC::Run::start([ 'psql', '-XAtq', '-f', "$dir/$script{$_}.sql", '-o', "$dir/$_", '-d', $node->connstr('postgres') ],
+	IPC::Run::start(
+		[ 'psql', '-XAtq', '-f', "$dir/$script{$_}.sql", '-o', "$dir/$_", '-d', $node->connstr('postgres') ],
 		'2>', \my $err)
 } sort keys %script;
 wait_for(sub { !grep { !-s "$dir/$_" } keys %script }) or die 'a session does not begin';

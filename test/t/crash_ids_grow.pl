@@ -114,7 +114,8 @@ my ($inside, $outside) = split /\n/, $node->safe_psql('postgres', qq{
 	ROLLBACK TO s;
 	$next;
 	COMMIT});
-is($outside, $inside, 'an ID is repeated after a rewrite of the sequence was rolled back to a savepoint (as documented)');
+is($outside, $inside,
+	'an ID is repeated after a rewrite of the sequence was rolled back to a savepoint (as documented)');
 
 # IDs of transactions that roll back count as well.
 my $load = PostgreSQL::Test::Utils::tempdir . '/load.sql';
@@ -122,7 +123,8 @@ write_file($load, "BEGIN;\n$next AS id \\gset\nROLLBACK;\n");
 foreach my $round (1 .. 3)
 {
 	my $log = '';
-	my $busy = IPC::Run::start([ 'pgbench', '-n', '-c', '8', '-T', '30', '-f', $load, '-d', $node->connstr('postgres') ],
+	my $busy = IPC::Run::start(
+		[ 'pgbench', '-n', '-c', '8', '-T', '30', '-f', $load, '-d', $node->connstr('postgres') ],
 		'>', \$log, '2>', \$log);
 	my $session = $node->background_psql('postgres');
 

@@ -82,7 +82,8 @@ sub no_client_saw_a_fault
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	my $report = no_client_received_a_bad_id($whose, -e "$dir/steps" ? ('--steps', "$dir/steps") : (), $ledger);
 
-	like($report, qr/^errors that must not be +0$/m, "no client of $whose received an error that a crash does not explain");
+	like($report, qr/^errors that must not be +0$/m,
+		"no client of $whose received an error that a crash does not explain");
 	return $report;
 }
 
@@ -113,7 +114,8 @@ SKIP:
 
 	# Nobody writes anything, as a commit would flush everybody's WAL.  Crashes
 	# follow soon on each other, as one loses only what its life has logged.
-	my $clients = start_clients($ledger, $node->connstr('postgres'), @ten_days, '--quiet', '--sessions', 16, '--sequences', 'ahead');
+	my $clients = start_clients($ledger, $node->connstr('postgres'), @ten_days, '--quiet', '--sessions', 16,
+		'--sequences', 'ahead');
 	foreach (1 .. 4)
 	{
 		$times += more_ids($ledger, 2000);
