@@ -25,7 +25,8 @@ foreach my $script (glob "$top/snowflake--*.sql $top/admin/snowflake_admin--*.sq
 	is(scalar(split /\n/, slurp_file($made)), $node->safe_psql($what, qq{
 			SELECT count(*) FROM pg_depend d WHERE deptype = 'e'
 			AND refobjid = (SELECT oid FROM pg_extension WHERE extname = '$extension')
-			AND NOT EXISTS (SELECT FROM pg_depend i WHERE i.classid = d.classid AND i.objid = d.objid AND i.deptype = 'i')}),
+			AND NOT EXISTS (SELECT FROM pg_depend i
+				WHERE i.classid = d.classid AND i.objid = d.objid AND i.deptype = 'i')}),
 		"test/catalog.sql lists every object of $what");
 	is("$error$difference", '', "$what consists of what $record says") or diag <<EOM;
 If $what is released, do not change it: write an upgrade script to a new version, and

@@ -20,7 +20,8 @@ sub printed_by_make
 	return $printed =~ s/^Makefile:\K\d+/LINE/r;
 }
 
-my $advice = q{install the headers of PostgreSQL's server (in Debian, the package postgresql-server-dev-NN for major version NN), }
+my $advice = q{install the headers of PostgreSQL's server }
+  . '(in Debian, the package postgresql-server-dev-NN for major version NN), '
   . "or set PG_CONFIG to the pg_config of an installation that has them.  Stop.\n";
 is(printed_by_make('/nonexistent/pg_config'), qq{Makefile:LINE: *** "/nonexistent/pg_config --pgxs" failed: $advice},
 	'make without pg_config prints one message');

@@ -29,7 +29,8 @@ my ($release, $script) = $version =~ /^((\d+\.\d+)\.\d+)(?:-[a-z]\w*)?$/
 is($_->{version}, $version, "$_->{file} has the version of the distribution in META.json") foreach @extensions;
 foreach my $extension ('snowflake', 'admin/snowflake_admin')
 {
-	is(found("$extension.control", qr/^default_version = '(.*)'$/m), $script, "$extension.control has the version of META.json");
+	is(found("$extension.control", qr/^default_version = '(.*)'$/m), $script,
+		"$extension.control has the version of META.json");
 	like(found('Makefile', qr/^DATA = (.*(?:\\\n.*)*)/m), qr/(?:^|\s)\Q$extension\E--(?:\S+--)?\Q$script\E\.sql\b/,
 		"the Makefile installs a script that leads to the version of $extension.control");
 }
@@ -51,10 +52,12 @@ foreach my $file (map { s/^\Q$top\E\///r } glob("$top/.github/workflows/*.yml"))
 	{
 		my ($script, @arguments) = split / /, $command;
 		my ($usage) = -x "$top/$script" ? run_command([ "$top/$script", '--help' ]) : '';
-		is(join(' ', grep { $usage !~ /^usage: .*\Q$_\E\b/m } grep { /^-/ } @arguments), '', "$file: $script explains the options of $command");
+		is(join(' ', grep { $usage !~ /^usage: .*\Q$_\E\b/m } grep { /^-/ } @arguments), '',
+			"$file: $script explains the options of $command");
 		isnt($usage, '', "$file: $script is there");
 	}
-	is(join(' ', grep { !m{^\./|[@]v\d} } $workflow =~ /uses: (\S+)/g), '', "$file names the versions of the actions that it uses");
+	is(join(' ', grep { !m{^\./|[@]v\d} } $workflow =~ /uses: (\S+)/g), '',
+		"$file names the versions of the actions that it uses");
 	like($workflow, qr/^permissions:\n  contents: read\n\n/m, "$file may not write, unless a job says so");
 	is(join(' ', $workflow =~ /\bsecrets\.(?!GITHUB_TOKEN\b)(\w+)/g), '', "$file needs no secret of its own");
 }
