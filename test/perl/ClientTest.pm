@@ -115,15 +115,20 @@ sub test_client
 	my $many = "FROM photos WHERE title LIKE 'many %'";
 
 	is($said{one}, sql($name, "SELECT id FROM photos WHERE title = 'one'"), "$name: the ID that the default made");
-	same_ids($said{many}, sql($name, "SELECT id $many ORDER BY substr(title, 6)::integer"), "$name: each of many rows has its ID");
+	same_ids($said{many}, sql($name, "SELECT id $many ORDER BY substr(title, 6)::integer"),
+		"$name: each of many rows has its ID");
 	same_ids($said{many}, sql($name, "SELECT id $many ORDER BY id"), "$name: their IDs are in order");
-	is(join(' ', uniq split / /, $said{tags} // ''), sql($name, 'SELECT id FROM tags'), "$name: a row whose ID is a snowflake");
+	is(join(' ', uniq split / /, $said{tags} // ''), sql($name, 'SELECT id FROM tags'),
+		"$name: a row whose ID is a snowflake");
 	is(sql($name, "SELECT count(*) $many"), 1000, "$name: a thousand rows");
-	is($said{made}, sql($name, "SELECT (extract(epoch FROM snowflake_timestamp(id)) * 1000)::bigint FROM photos WHERE title = 'one'"),
+	is($said{made}, sql($name,
+		"SELECT (extract(epoch FROM snowflake_timestamp(id)) * 1000)::bigint FROM photos WHERE title = 'one'"),
 		"$name: the time at which a row was made");
-	is(sql($name, "SELECT abs(extract(epoch FROM now() - snowflake_timestamp(" . ($said{bound} // 0) . "))) BETWEEN 3600 AND 7000"), 't',
+	is(sql($name, "SELECT abs(extract(epoch FROM now() - snowflake_timestamp("
+			  . ($said{bound} // 0) . "))) BETWEEN 3600 AND 7000"), 't',
 		"$name: the bound of an hour ago");
-	is(sql($name, 'SELECT DISTINCT snowflake_shard(id) FROM (SELECT id FROM photos UNION SELECT id FROM tags) AS rows'), 5,
+	is(sql($name, 'SELECT DISTINCT snowflake_shard(id) FROM (SELECT id FROM photos UNION SELECT id FROM tags) AS rows'),
+		5,
 		"$name: all IDs have the default's shard");
 	is(sql($name, "SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'photos'::regclass"),
 		'next_id((5)::bigint)', "$name: the default as PostgreSQL stores it");
@@ -165,7 +170,8 @@ sub check_rows
 		ok($ran{$client}, "$client ran");
 		like("$ran{$client}.", qr/^\Q$row->[$nr]\E\./, "$client ran in the version that $document shows")
 		  if $ran{$client} && defined $nr && ($row->[$nr] // '') ne '';
-		is($row->[$nr{"`$_`"}] =~ s/`//gr, $types{$client}{$_} // '', "$client has the type for a $_ that $document shows")
+		is($row->[$nr{"`$_`"}] =~ s/`//gr, $types{$client}{$_} // '',
+			"$client has the type for a $_ that $document shows")
 		  foreach qw(bigint snowflake);
 	}
 	is(join(', ', grep { !$shown{$_} } sort keys %ran), '', "$document shows all clients that ran");

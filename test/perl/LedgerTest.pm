@@ -24,7 +24,8 @@ sub ledger_program
 
 	my ($flags) = map { "-I$_" } run_command([ 'pg_config', '--includedir' ]);
 	my ($libraries) = map { "-L$_" } run_command([ 'pg_config', '--libdir' ]);
-	system_or_bail($ENV{CC} // 'cc', '-O2', '-Wall', '-Wextra', $flags, glob("$top/test/ledger/*.c"), $libraries, '-lpq', '-o', "$program.$$");
+	system_or_bail($ENV{CC} // 'cc', '-O2', '-Wall', '-Wextra', $flags, glob("$top/test/ledger/*.c"), $libraries,
+		'-lpq', '-o', "$program.$$");
 	rename "$program.$$", $program or die "rename: $!";
 	return $program;
 }
@@ -113,7 +114,8 @@ sub no_client_received_an_error_except
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	my ($seen) = $report =~ /^errors by SQLSTATE +(.*)$/m;
 
-	is(join(' ', grep { !/^($allowed)$/ } $seen =~ /(\w{5}):/g), '', "no client of $whose received an error except $allowed");
+	is(join(' ', grep { !/^($allowed)$/ } $seen =~ /(\w{5}):/g), '',
+		"no client of $whose received an error except $allowed");
 	return;
 }
 

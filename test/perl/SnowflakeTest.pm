@@ -488,7 +488,8 @@ sub copied_installation
 	{
 		my ($name, $folder) = @$place;
 		my @files = glob "\Q$installed$from{$name}\E$folder/snowflake*";
-		push @files, grep { basename($_) !~ /^(bitcode|pgxs)$/ } glob "\Q$other$from{$name}\E$folder/*" if defined $other;
+		push @files, grep { basename($_) !~ /^(bitcode|pgxs)$/ } glob "\Q$other$from{$name}\E$folder/*"
+		  if defined $other;
 		system_or_bail('cp', '-RL', '--remove-destination', @files, "$to{$name}$folder");
 	}
 
@@ -547,7 +548,8 @@ sub blocks
 	while ($text =~ /^#+ ([^\n]*)\n|^```(\w*)\n(.*?)^```\n(?:```\n(.*?)^```\n)?/gms)
 	{
 		$section = $1 // $section;
-		push @blocks, { document => $document, language => $2, code => $3, shown => $4, section => $section } unless defined $1;
+		push @blocks,
+			{ document => $document, language => $2, code => $3, shown => $4, section => $section } unless defined $1;
 	}
 	return @blocks;
 }

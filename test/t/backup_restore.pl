@@ -30,7 +30,8 @@ $node->safe_psql('app', q{
 
 shell('pg_dump -f plain.sql app; pg_dump --create -f create.sql app; pg_dumpall -f all.sql',
 	'pg_dump and pg_dumpall dump a database whose shard is set');
-is(join(' ', grep { slurp_file("$dir/$_.sql") =~ /^ALTER DATABASE app SET "?snowflake\.shard"? TO '5';/m } qw(plain create all)),
+is(join(' ',
+	grep { slurp_file("$dir/$_.sql") =~ /^ALTER DATABASE app SET "?snowflake\.shard"? TO '5';/m } qw(plain create all)),
 	'create all', 'of dumps as SQL, those with --create and of pg_dumpall have the shard');
 shell('pg_dump -Fc -f archive.dump app', 'pg_dump writes an archive');
 foreach (

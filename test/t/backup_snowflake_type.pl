@@ -170,7 +170,8 @@ SKIP:
 		'{"id" : "17"}|["17", 17]', 'the constructors of SQL/JSON quote IDs');
 	skip 'SQL/JSON reads no columns before PostgreSQL 17', 1 if $major < 17;
 	is($node->safe_psql('app', q{
-			SELECT JSON_VALUE('{"id": "17"}', '$.id' RETURNING snowflake), id, JSON_SCALAR(id), JSON_SERIALIZE(JSON_SCALAR(id))
+			SELECT JSON_VALUE('{"id": "17"}', '$.id' RETURNING snowflake), id, JSON_SCALAR(id),
+				JSON_SERIALIZE(JSON_SCALAR(id))
 			FROM JSON_TABLE('[17, "18"]', '$[*]' COLUMNS (id snowflake PATH '$'))}),
 		"17|17|\"17\"|\"17\"\n17|18|\"18\"|\"18\"", 'SQL/JSON reads IDs from numbers and strings');
 }

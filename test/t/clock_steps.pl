@@ -117,7 +117,8 @@ foreach my $case (
 	my ($ret, $stdout, $stderr) = $node->psql('postgres', q{SELECT next_id(5, 'other')});
 	like($stderr, qr/ERROR:  sequence "other" is 1 day[ \d:.]* ahead of the clock\n.*\nHINT:  .*snowflake_check\(\)/,
 		"the hint for a sequence that is $lead ahead of the clock names what finds the way out");
-	like(sqlstate_of($node, "SELECT snowflake_advance('other', snowflake_min_id(clock_timestamp() + interval '$lead'))"),
+	like(sqlstate_of($node,
+		"SELECT snowflake_advance('other', snowflake_min_id(clock_timestamp() + interval '$lead'))"),
 		$advanced,
 		'snowflake_advance() ' . ($lead eq '1 day' ? 'takes' : 'refuses') . " an ID that is $lead ahead of the clock");
 }

@@ -33,7 +33,8 @@ $ENV{PGUSER} = 'postgres';
 $node->safe_psql('postgres', 'CREATE DATABASE reference');
 $node->safe_psql('reference', 'CREATE EXTENSION snowflake');
 run_examples($node, 'reference', blocks('doc/reference.md'));
-$node->safe_psql('reference', $_->{code}) foreach blocks_in('doc/performance.md', 'In the long run, and by many sessions');
+$node->safe_psql('reference', $_->{code}) foreach blocks_in('doc/performance.md',
+	'In the long run, and by many sessions');
 is($node->safe_psql('reference', 'INSERT INTO events DEFAULT VALUES RETURNING snowflake_shard(id, $$twitter$$)'), 5,
 	'doc/performance.md: a table has a sequence of a layout with more IDs, and the shard of the setting');
 run_examples($node, 'app', blocks('doc/internals.md'));
@@ -51,7 +52,8 @@ my @examples = $reference =~ /`([^`\n]+)` →\s`([^`\n]+)`/g;
 is(@examples / 2, scalar(() = $reference =~ /` →/g), 'doc/reference.md: each arrow belongs to an example');
 while (my ($expression, $result) = splice @examples, 0, 2)
 {
-	is($node->safe_psql('reference', "SELECT $expression"), $result, "doc/reference.md: $expression has the result that is shown");
+	is($node->safe_psql('reference', "SELECT $expression"), $result,
+		"doc/reference.md: $expression has the result that is shown");
 }
 
 # --- what doc/layouts.md says of layouts ------------------------------------
@@ -61,7 +63,8 @@ my $document = slurp_file("$top/doc/layouts.md");
 # The drawing of the default layout
 my ($positions, $fields) = $document =~ /^```\n( 63 .*)\n(\|.*)\n```/m or die 'there is no drawing';
 my @fields = $fields =~ /([a-z]\w*) (\d+)/g;
-is("@fields", join(' ', $node->safe_psql('app', q{SELECT definition FROM snowflake_layouts() WHERE name = 'instagram'}) =~ /(\w+):(\d+) (?=.*epoch)/g),
+is("@fields", join(' ', $node->safe_psql('app', q{SELECT definition FROM snowflake_layouts()
+		WHERE name = 'instagram'}) =~ /(\w+):(\d+) (?=.*epoch)/g),
 	'doc/layouts.md: the drawing has the fields of the default layout');
 my ($bit, @ends) = (64);
 foreach my $bits (@fields[ 1, 3, 5 ])
@@ -74,8 +77,10 @@ is("@ends", join(' ', $positions =~ /\d+/g), 'doc/layouts.md: the drawing has th
 
 my ($choices) = $document =~ /^## Choose a layout\n(.*?)^## /ms;
 my %year = map { /^\*.*?`(\w+)`.*\buntil\s(\d+)/s ? ($1 => $2) : () } split /^- /m, $choices;
-is(join(' ', map { $_, $node->safe_psql('app', "SELECT extract(year FROM expires) FROM snowflake_layouts() WHERE name = '$_'") } sort keys %year),
-	join(' ', map { $_, $year{$_} } qw(instagram javascript)), 'doc/layouts.md: layouts end in the years that are shown');
+is(join(' ', map { $_, $node->safe_psql('app',
+	"SELECT extract(year FROM expires) FROM snowflake_layouts() WHERE name = '$_'") } sort keys %year),
+	join(' ', map { $_, $year{$_} } qw(instagram javascript)),
+		'doc/layouts.md: layouts end in the years that are shown');
 
 # IDs from the documents, tests or issues of other systems, and their times
 my %published = (
@@ -97,7 +102,8 @@ foreach my $line (map { s/\s+/ /gr } $systems =~ /^- (.*?)(?=^- |\n\n)/gms)
 	foreach my $system (grep { $published{$_} } $line =~ /\[([^]]+)\]/g)
 	{
 		my ($id, $time) = @{ delete $published{$system} };
-		is($node->safe_psql('app', "SELECT snowflake_timestamp($id, '$layout')"), "$time+00", "doc/layouts.md: an ID of $system has the time of the layout");
+		is($node->safe_psql('app', "SELECT snowflake_timestamp($id, '$layout')"), "$time+00",
+			"doc/layouts.md: an ID of $system has the time of the layout");
 	}
 }
 is(join(' ', sort keys %published), '', 'doc/layouts.md has the layouts of these systems');

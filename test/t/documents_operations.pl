@@ -59,7 +59,8 @@ foreach my $recipe ([ 'app', $for_database ], [ 'postgres', $for_server ])
 	ok(wait_for(sub { $node->safe_psql('app', 'SELECT snowflake_shard(next_id())') == 5 }),
 		'new calls have the shard that was set');
 	$node->safe_psql('postgres', 'ALTER DATABASE app RESET ALL; ALTER SYSTEM RESET ALL; SELECT pg_reload_conf()');
-	ok(wait_for(sub { sqlstate_of($node, 'SELECT next_id()', dbname => 'app') =~ /^55000 "snowflake.shard" is not set/ }),
+	ok(wait_for(sub { sqlstate_of($node, 'SELECT next_id()',
+		dbname => 'app') =~ /^55000 "snowflake.shard" is not set/ }),
 		'new calls have no shard after it was reset');
 }
 
@@ -117,7 +118,8 @@ $node->safe_psql('app', q{
 	AS $$SELECT public.next_id(33, 'public.tweets_id_seq')$$;
 	CREATE TABLE replies (id bigint PRIMARY KEY DEFAULT tweet_id(), body text);
 	GRANT SELECT, INSERT ON replies TO operator});
-is($node->safe_psql('app', q{INSERT INTO replies (body) VALUES ('yes') RETURNING snowflake_shard(id, 'twitter')}, @as_operator), 33,
+is($node->safe_psql('app', q{INSERT INTO replies (body) VALUES ('yes') RETURNING snowflake_shard(id, 'twitter')},
+	@as_operator), 33,
 	'a role without privileges on next_id() and the sequence inserts through a function');
 
 $node->stop;

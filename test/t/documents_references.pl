@@ -24,7 +24,8 @@ my $reference = slurp_file("$top/doc/reference.md");
 
 # The messages of the sources, with their SQLSTATEs
 my ($headers) = run_command([ 'pg_config', '--includedir-server' ]);
-my %sqlstates = map { tr/', //dr } slurp_file("$headers/utils/errcodes.h") =~ /^#define (ERRCODE_\w+) MAKE_SQLSTATE\((.*)\)$/mg;
+my %sqlstates = map { tr/', //dr }
+  slurp_file("$headers/utils/errcodes.h") =~ /^#define (ERRCODE_\w+) MAKE_SQLSTATE\((.*)\)$/mg;
 foreach my $source (files('*.c', 'src/*.c'))
 {
 	my $code = slurp_file("$top/$source");
@@ -64,7 +65,8 @@ sub ratios
 {
 	my ($file, $table, $column) = @_;
 	my ($rows) = slurp_file("$top/$file") =~ /^<!-- bench\/report: $table -->\n(.*?)^<!-- end -->$/ms;
-	return map { my @cells = split / \| /; $cells[$column] =~ /^([\d.]+)/ ? "$cells[0] $1" : () } $rows =~ /^\| (\S.*) \|$/gm;
+	return map { my @cells = split / \| /; $cells[$column] =~ /^([\d.]+)/ ? "$cells[0] $1" : () }
+	  $rows =~ /^\| (\S.*) \|$/gm;
 }
 my @bulk = ratios('README.md', 'bulk', 2);
 cmp_ok(scalar @bulk, '>', 1, 'README.md compares the candidates of the benchmark');
@@ -90,7 +92,8 @@ foreach my $file (files('*.md', 'doc/*.md'))
 		my %anchors = defined $heading && -f $target ? anchors($target) : ();
 		push @broken, "$path#" . ($heading // '') if !-e $target || (defined $heading && !$anchors{$heading});
 	}
-	push @broken, grep { !-e "$top/$_" } $text =~ m{`((?:admin|bench|expected|lab|portable|script|specs|sql|src|test)/[\w./-]+)}g;
+	push @broken,
+		grep { !-e "$top/$_" } $text =~ m{`((?:admin|bench|expected|lab|portable|script|specs|sql|src|test)/[\w./-]+)}g;
 	is("@broken", '', "the links and file names in $file lead somewhere");
 }
 

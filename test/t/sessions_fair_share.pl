@@ -41,7 +41,8 @@ foreach my $max_lead ('0', '1s')
 			'-f', "$dir/take.sql", $node->connstr('postgres') . ' application_name=crowd' ],
 		'>', \my $out, '2>', \my $err);
 	ok( $node->poll_query_until('postgres', qq{
-			SELECT count(*) >= $sessions FROM pg_stat_activity WHERE application_name = 'crowd' AND query LIKE '%next_id%'}),
+			SELECT count(*) >= $sessions FROM pg_stat_activity
+			WHERE application_name = 'crowd' AND query LIKE '%next_id%'}),
 		"max_lead = $max_lead: all sessions of a crowd ask for IDs");
 	my $start = time();
 
@@ -55,7 +56,8 @@ foreach my $max_lead ('0', '1s')
 	my @timed_out = ends_with($session, 'canceling statement due to statement timeout',
 		"SET statement_timeout = '100ms'; $many", sub { });
 	is(scalar(grep { !defined } @canceled), 0, "max_lead = $max_lead: a cancel ends a statement amid a crowd");
-	is(scalar(grep { !defined } @timed_out), 0, "max_lead = $max_lead: statement_timeout ends a statement amid a crowd");
+	is(scalar(grep { !defined } @timed_out), 0,
+		"max_lead = $max_lead: statement_timeout ends a statement amid a crowd");
 	note(sprintf 'canceled after %s ms, timed out after %s ms, 100 of which were granted',
 		map { join ', ', map { sprintf '%.0f', 1000 * ($_ // -1) } @$_ } \@canceled, \@timed_out);
 	$session->quit;
@@ -63,7 +65,8 @@ foreach my $max_lead ('0', '1s')
 	# pgbench writes its log to the end if the server ends its sessions.
 	sleep(max(0, $start + 4 - time()));
 	my $seconds = time() - $start;
-	$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'crowd'});
+	$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			WHERE application_name = 'crowd'});
 	$crowd->finish;
 
 	# A line has the client, the number of its transaction, microseconds and more.
@@ -74,13 +77,15 @@ foreach my $max_lead ('0', '1s')
 		$count{$client}++;
 		push @times, $time / 1000;
 	}
-	note(sprintf '%d sessions, %.0f IDs a second; a session got %d to %d thousand; 1000 IDs took %.0f ms on average, %.0f ms at worst',
+	note(sprintf '%d sessions, %.0f IDs a second; a session got %d to %d thousand; '
+		  . '1000 IDs took %.0f ms on average, %.0f ms at worst',
 		scalar keys %count, 1000 * @times / $seconds, min(values %count), max(values %count),
 		sum(@times) / @times, max(@times));
 	is(scalar keys %count, $sessions, "max_lead = $max_lead: every session of a crowd gets IDs");
 	cmp_ok(min(values %count), '>', max(values %count) / 10,
 		"max_lead = $max_lead: no session of a crowd gets less than a tenth of what another one gets");
-	is($node->safe_psql('postgres', q{SELECT lead <= '} . ($max_lead eq '0' ? '0' : '1 s') . q{' FROM snowflake_sequences('next_id_seq')}),
+	is($node->safe_psql('postgres', q{SELECT lead <= '} . ($max_lead eq '0' ? '0' : '1 s') . q{'
+			FROM snowflake_sequences('next_id_seq')}),
 		't', "max_lead = $max_lead: a crowd leaves the sequence no further ahead");
 }
 

@@ -30,7 +30,8 @@ sub settled
 sub refuses
 {
 	my ($error, $name) = @_;
-	return fails_with($node, 'SELECT snowflake_settled_id()', qr/^55000 cannot tell which IDs are settled while $error/, $name);
+	return fails_with($node, 'SELECT snowflake_settled_id()', qr/^55000 cannot tell which IDs are settled while $error/,
+		$name);
 }
 
 # --- transactions that hold the bound back, and those that do not -----------
@@ -64,7 +65,8 @@ foreach my $way (
 	[ 'COPY' => q{COPY events (kind) FROM PROGRAM 'echo copied'; SELECT max(id) FROM events} ],
 	[ 'a savepoint that was rolled back to' => "SAVEPOINT s; $insert; ROLLBACK TO s" ],
 	[ 'a savepoint that was released' => "SAVEPOINT s; $insert; RELEASE s" ],
-	[ 'a sequence that it made' => q{CREATE SEQUENCE made; SELECT snowflake_alter_sequence('made'); SELECT next_id(5, 'made')} ],
+	[ 'a sequence that it made' => q{CREATE SEQUENCE made; SELECT snowflake_alter_sequence('made');
+			SELECT next_id(5, 'made')} ],
 	[ 'a sequence that it renamed' => q{ALTER SEQUENCE own RENAME TO renamed; SELECT next_id(5, 'renamed')} ])
 {
 	my ($name, $sql) = @$way;
@@ -221,7 +223,8 @@ my %missed = map { split /\|/ } split /\n/, $node->safe_psql('postgres', q{
 		EXCEPT SELECT id FROM read WHERE read.reader = readers.reader) AS missing ON true GROUP BY reader});
 note($node->safe_psql('postgres', 'SELECT reader, rounds, refused FROM readers ORDER BY 1'));
 note("missed: $missed{settled}, by the clock: $missed{clock}");
-is($node->safe_psql('postgres', q{SELECT rounds - refused > 1000 AND refused > 0 FROM readers WHERE reader = 'settled'}), 't',
+is($node->safe_psql('postgres', q{SELECT rounds - refused > 1000 AND refused > 0 FROM readers
+		WHERE reader = 'settled'}), 't',
 	'the reader has had more than 1,000 bounds, and was refused at times');
 is($node->safe_psql('postgres', q{SELECT count(*) > 5000 FROM read WHERE reader = 'settled'}), 't',
 	'the reader has read more than 5,000 rows');

@@ -24,7 +24,8 @@ sub writes_wal
 ok(writes_wal(), 'the first session after setval() writes a record');
 ok(!(grep { writes_wal() } 1 .. 20), 'none of the twenty sessions that come after it writes WAL');
 $node->restart;
-cmp_ok(scalar(grep { writes_wal() } 1 .. 10), '<=', 1, 'ten new sessions that take an ID each write one record at most in all');
+cmp_ok(scalar(grep { writes_wal() } 1 .. 10), '<=', 1,
+	'ten new sessions that take an ID each write one record at most in all');
 $node->safe_psql('postgres', 'CHECKPOINT');
 ok(writes_wal(), 'the first session after a checkpoint writes a record');
 ok(!writes_wal(), 'a session that comes after the first one since a checkpoint writes no record');
@@ -34,7 +35,8 @@ next_id_is_larger_after_crash($node, next_id($node), 'one taken after a restart'
 # Sessions find each other's records for many sequences at once.
 # They are ahead of the clock, so that the time that a record covers is never over.
 $node->safe_psql('postgres', q{
-	SELECT format('CREATE SEQUENCE many_%s MAXVALUE 1125899906841599 START %s', n, (snowflake_min_id(now() + interval '1 day') >> 23) * 1024)
+	SELECT format('CREATE SEQUENCE many_%s MAXVALUE 1125899906841599 START %s', n,
+		(snowflake_min_id(now() + interval '1 day') >> 23) * 1024)
 	FROM generate_series(1, 500) n \gexec});
 my $all = q{SELECT count(next_id(5, oid)) FROM pg_class WHERE relname LIKE 'many\_%'};
 $node->safe_psql('postgres', $all);
@@ -46,7 +48,8 @@ is($node->lsn('insert'), $lsn, 'and writes no record for any of them');
 # has no note of it.
 my ($from, $ids, $to) = split /\n/, $node->safe_psql('postgres', q{
 	BEGIN;
-	SELECT format('CREATE SEQUENCE new MAXVALUE 1125899906841599 START %s', (snowflake_min_id(now() + interval '1 day') >> 23) * 1024) \gexec
+	SELECT format('CREATE SEQUENCE new MAXVALUE 1125899906841599 START %s',
+		(snowflake_min_id(now() + interval '1 day') >> 23) * 1024) \gexec
 	SELECT pg_current_wal_insert_lsn();
 	SELECT count(next_id(5, 'new')) FROM generate_series(1, 1000);
 	SELECT pg_current_wal_insert_lsn();
@@ -84,7 +87,8 @@ my $file = $node->safe_psql('again', q{SELECT pg_relation_filepath('used')});
 $node->safe_psql('template1', 'DROP DATABASE again');
 next_id($node) for 1 .. 2;
 $node->safe_psql('template1', $create);
-is($node->safe_psql('again', q{SELECT pg_relation_filepath('used')}), $file, 'a sequence has a file of the same name as one that was dropped');
+is($node->safe_psql('again', q{SELECT pg_relation_filepath('used')}), $file,
+	'a sequence has a file of the same name as one that was dropped');
 next_id_is_larger_after_crash($node, next_id($node, 'used', 'again'),
 	'one taken from a file with the name of a dropped one', database => 'again');
 

@@ -39,9 +39,11 @@ ok($node->poll_query_until('postgres', $waits), 'a session waits while the holde
 # nextval() cannot be canceled here either.
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($waiter_pid)");
 sleep(0.2);
-is($node->safe_psql('postgres', $waits), 't', 'a session that waits for the page\'s lock goes on waiting when it is canceled');
+is($node->safe_psql('postgres', $waits), 't',
+	'a session that waits for the page\'s lock goes on waiting when it is canceled');
 $waiter->{run}->pump_nb;
-is($waiter->{stdout} . $waiter->{stderr}, '', 'a session that waits for the page\'s lock gets no ID when it is canceled');
+is($waiter->{stdout} . $waiter->{stderr}, '',
+	'a session that waits for the page\'s lock gets no ID when it is canceled');
 let_go($held);
 ok(session_prints($waiter, qr/\n/), 'a session goes on when the holder of the page\'s lock goes on');
 $held->{run}->finish;
@@ -51,12 +53,14 @@ my $taken = $waiter->query_safe($next);
 # The holder is killed when it has inserted a record.
 $node->safe_psql('postgres', q{SELECT setval('used', last_value + 2000000) FROM used});
 $held = stop_holder('XLogInsert', 1);
-ok($node->poll_query_until('postgres', $waits), 'a session waits while the holder of the page\'s lock is stopped again');
+ok($node->poll_query_until('postgres', $waits),
+	'a session waits while the holder of the page\'s lock is stopped again');
 kill 'KILL', $holder_pid;
 let_go($held);
 $held->{run}->finish;
 eval { $_->quit } foreach $holder, $waiter;
-ok($node->poll_query_until('postgres', 'SELECT true'), 'the server recovers when the holder of the page\'s lock is killed');
+ok($node->poll_query_until('postgres', 'SELECT true'),
+	'the server recovers when the holder of the page\'s lock is killed');
 cmp_ok(next_id($node), '>', $taken, 'the next ID is larger after the holder of the page\'s lock was killed');
 
 $node->stop;

@@ -125,7 +125,8 @@ SKIP:
 	my $repeated = sub {
 		my ($later) = @_;
 		set_clock($standby, $standby->safe_psql('postgres',
-			"SELECT to_char(snowflake_timestamp($lost[-1], 'sonyflake') + interval '$later', 'YYYY-MM-DD HH24:MI:SS.US')"));
+			"SELECT to_char(snowflake_timestamp($lost[-1], 'sonyflake') + interval '$later',
+				'YYYY-MM-DD HH24:MI:SS.US')"));
 		my %made = map { $_ => 1 } split /\n/, $standby->safe_psql('postgres', $many);
 		return scalar grep { $made{$_} } @lost;
 	};

@@ -135,7 +135,8 @@ my $writer = unreading_standby($primary, 'writer', $primary->lsn('flush'), 'F/0'
 set_names($primary, 'writer', 1);
 $session->{stderr} = '';
 $session->query_safe('SET synchronous_commit = remote_write');
-send_interrupted(q{PERFORM next_id(5, 'used'); RAISE NOTICE 'written'; SET LOCAL synchronous_commit = on; PERFORM next_id(5, 'used');});
+send_interrupted(q{PERFORM next_id(5, 'used'); RAISE NOTICE 'written';
+		SET LOCAL synchronous_commit = on; PERFORM next_id(5, 'used');});
 set_names($primary, 'writer', 1);
 say_lsns($writer, 'F/0', '0/1');
 let_go_on();

@@ -53,7 +53,8 @@ waits_for_standby($session, 'a session waits for the standby of its own copy of 
 # A session in mid-statement does not know yet what the new configuration says.
 $locker->query_safe('SELECT pg_advisory_lock(1)');
 send_sql($interrupted, q{DO $$ BEGIN PERFORM pg_advisory_lock(1); RAISE NOTICE 'ID %', next_id(5, 'used'); END $$});
-$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE pid = $interrupted->{backend} AND NOT granted")
+$node->poll_query_until('postgres',
+	"SELECT count(*) = 1 FROM pg_locks WHERE pid = $interrupted->{backend} AND NOT granted")
   or die 'the statement does not wait for the lock';
 $node->safe_psql('postgres', 'SELECT pg_reload_conf()');
 $locker->query_safe('SELECT pg_advisory_unlock(1)');
@@ -61,9 +62,11 @@ waits_for_standby($interrupted, 'so does a session that has not read a new confi
 
 let_go($gdb);
 $gdb->{run}->finish;
-waits_for_standby($_, 'when the checkpointer has read it, the session waits for the standby') foreach $session, $interrupted;
+waits_for_standby($_, 'when the checkpointer has read it, the session waits for the standby') foreach $session,
+	$interrupted;
 $node->safe_psql('postgres', q{ALTER SYSTEM SET synchronous_standby_names = ''; SELECT pg_reload_conf()});
-ok(session_prints($_, qr/\d{15}/), 'the session has its ID once no standby is asked for') foreach $session, $interrupted;
+ok(session_prints($_, qr/\d{15}/), 'the session has its ID once no standby is asked for') foreach $session,
+	$interrupted;
 
 $node->stop;
 done_testing();

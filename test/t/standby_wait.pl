@@ -71,7 +71,8 @@ foreach my $case (
 
 	set_names($primary, 'unreading', 1);
 	ok( $primary->poll_query_until('postgres', qq{
-			SELECT state = '$state' AND write_lsn >= '$end' FROM pg_stat_replication WHERE application_name = 'unreading'}),
+			SELECT state = '$state' AND write_lsn >= '$end' FROM pg_stat_replication
+			WHERE application_name = 'unreading'}),
 		"a standby $what, and has written the record");
 	$other->query_safe("SET synchronous_commit = $level");
 	send_sql($other, $next);
@@ -133,7 +134,8 @@ send_sql($other, advance($smaller));
 ok(sessions_wait_for_standby($primary, 2),
 	'a session that finds the sequence advanced by another waits for the standby');
 cancel($_) foreach $session, $other;
-like($_->{stderr}, qr/ERROR:  canceling statement due to user request/, 'a canceled wait to advance a sequence is an error')
+like($_->{stderr}, qr/ERROR:  canceling statement due to user request/,
+	'a canceled wait to advance a sequence is an error')
   foreach $session, $other;
 is($session->{stdout} . $other->{stdout}, '', 'no canceled call to advance a sequence returns');
 
