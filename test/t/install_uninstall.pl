@@ -32,7 +32,7 @@ $node->safe_psql('postgres', q{
 
 my $rows = 'SELECT count(*), sum(id) FROM by_time UNION ALL SELECT count(*), sum(id) FROM photos';
 my $before = $node->safe_psql('postgres', $rows);
-my @drops = sort (
+my @drops = sort { $a cmp $b } (
 	'table by_function',
 	'table by_snowflake',
 	'default value for column id of table by_time',

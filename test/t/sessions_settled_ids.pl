@@ -161,48 +161,20 @@ $node->safe_psql('postgres', q{
 			COMMIT;
 		END LOOP;
 	END $$});
+my $sleep = "\n\\sleep :pause us\n";
 my %script = (
-	one => "INSERT INTO events (kind) VALUES ('one');\n",
-	many => "INSERT INTO own_events (kind) SELECT 'many' FROM generate_series(1, 20);\n",
-	late => q{
-		BEGIN;
-		SELECT 1;
-		\sleep :pause us
-		INSERT INTO events (kind) VALUES ('late');
-		\sleep :pause us
-		COMMIT;
-	},
-	two => q{
-		BEGIN;
-		INSERT INTO events (kind) VALUES ('two');
-		\sleep :pause us
-		INSERT INTO own_events (kind) VALUES ('two');
-		COMMIT;
-	},
-	undone => q{
-		BEGIN;
-		SAVEPOINT s;
-		INSERT INTO own_events (kind) VALUES ('undone');
-		\sleep :pause us
-		ROLLBACK TO s;
-		INSERT INTO events (kind) VALUES ('after');
-		COMMIT;
-	},
-	rolled => q{
-		BEGIN;
-		INSERT INTO events (kind) VALUES ('rolled');
-		ROLLBACK;
-	},
-	prepared => q{
-		BEGIN;
-		INSERT INTO events (kind) VALUES ('prepared');
-		\sleep :pause us
-		PREPARE TRANSACTION 'p:client_id';
-		COMMIT PREPARED 'p:client_id';
-		\sleep 30 ms
-	});
+	one => "INSERT INTO events (kind) VALUES ('one');",
+	many => "INSERT INTO own_events (kind) SELECT 'many' FROM generate_series(1, 20);",
+	late => "BEGIN; SELECT 1; $sleep INSERT INTO events (kind) VALUES ('late'); $sleep COMMIT;",
+	two => "BEGIN; INSERT INTO events (kind) VALUES ('two'); $sleep
+		INSERT INTO own_events (kind) VALUES ('two'); COMMIT;",
+	undone => "BEGIN; SAVEPOINT s; INSERT INTO own_events (kind) VALUES ('undone'); $sleep
+		ROLLBACK TO s; INSERT INTO events (kind) VALUES ('after'); COMMIT;",
+	rolled => "BEGIN; INSERT INTO events (kind) VALUES ('rolled'); ROLLBACK;",
+	prepared => "BEGIN; INSERT INTO events (kind) VALUES ('prepared'); $sleep
+		PREPARE TRANSACTION 'p:client_id'; COMMIT PREPARED 'p:client_id';\n\\sleep 30 ms");
 my $dir = $node->basedir;
-write_file("$dir/$_.sql", "\\set pause random(0, 3000)\n$script{$_}") foreach keys %script;
+write_file("$dir/$_.sql", "\\set pause random(0, 3000)\n$script{$_}\n") foreach keys %script;
 my $seconds = 8;
 my @writers = map {
 	IPC::Run::start([ 'pgbench', '-n', '-c', $_->[0], '-R', 3000, '-T', $seconds + 1,

@@ -2,8 +2,7 @@
 # not the library is preloaded.
 #
 # A session that finds another's record writes none, so it neither waits for the
-# disk nor lengthens the WAL.  It must not rely on that for a file whose page is a
-# copy.
+# disk nor lengthens the WAL.  crash_stale_note.pl has pages on whose note it must not rely.
 
 use strict;
 use warnings;
@@ -71,26 +70,6 @@ next_id($node);
 $session->query_safe(q{SELECT next_id(5, 'used')});
 is($node->lsn('insert'), $lsn, 'and sessions then rely on that');
 $session->quit;
-
-# SET UNLOGGED and SET LOGGED copy the page, with a count that no record of the new
-# file covers.
-next_id($node) for 1 .. 2;
-$node->safe_psql('postgres', 'ALTER SEQUENCE used SET UNLOGGED; ALTER SEQUENCE used SET LOGGED');
-next_id_is_larger_after_crash($node, next_id($node), 'one taken from another file of the sequence');
-
-# A new database with the OID of a dropped one also has the names of its files.
-my $create = 'CREATE DATABASE again TEMPLATE postgres OID 99999 STRATEGY wal_log';
-next_id($node) for 1 .. 2;
-$node->safe_psql('template1', $create);
-next_id($node, 'used', 'again') for 1 .. 2;
-my $file = $node->safe_psql('again', q{SELECT pg_relation_filepath('used')});
-$node->safe_psql('template1', 'DROP DATABASE again');
-next_id($node) for 1 .. 2;
-$node->safe_psql('template1', $create);
-is($node->safe_psql('again', q{SELECT pg_relation_filepath('used')}), $file,
-	'a sequence has a file of the same name as one that was dropped');
-next_id_is_larger_after_crash($node, next_id($node, 'used', 'again'),
-	'one taken from a file with the name of a dropped one', database => 'again');
 
 $node->stop;
 done_testing();
