@@ -29,24 +29,24 @@ my @as_owner = (extra_params => [ '-U', 'owner' ]);
 
 # The owner is no superuser, and nothing has loaded the library in the new session.
 $node->safe_psql('app', 'CREATE EXTENSION snowflake', @as_owner);
-is(said('SELECT snowflake_set_shard(5)', @as_owner), '', 'an owner sets the shard in the first statement of a session');
+is(said('SELECT snowflake_set_shard(-1)', @as_owner), '', 'an owner can call it in the first statement of a session');
+my $first = $node->background_psql('app', on_error_stop => 0);
+$first->query_safe('SELECT 1');
+like(said('SELECT snowflake_set_shard(5)'), qr/^NOTICE:  1 other session of this database keeps its value of "snowflake.shard" until it reconnects\z/,
+	'one session that keeps its value is counted');
 is($node->safe_psql('app', 'SHOW snowflake.shard; SELECT snowflake_shard(), snowflake_shard(next_id())'), "5\n5|5",
 	'new sessions have the shard');
+$first->query('SELECT next_id()');
+like($first->{stderr}, qr/ERROR:  "snowflake.shard" is not set\nHINT: .* Sessions that began before that must reconnect\./,
+	'a session that began before the shard was set has none, and is told to reconnect');
 fails_with($node, 'SELECT snowflake_set_shard(6)', qr/^42501 must be owner of database app/,
 	'others may not set it', dbname => 'app', extra_params => [ '-U', 'app' ]);
-
-# Sessions that are connected already keep what they have.
-my $first = $node->background_psql('app');
-$first->query_safe('SELECT 1');
-like(said('SELECT snowflake_set_shard(6)'), qr/^NOTICE:  1 other session of this database keeps its value of "snowflake.shard" until it reconnects\z/,
-	'one session that keeps its value is counted');
 my $second = $node->background_psql('app');
 my $elsewhere = $node->background_psql('other');
 $_->query_safe('SELECT 1') foreach $second, $elsewhere;
 like(said('SELECT snowflake_set_shard(7)', @as_owner),
 	qr/^NOTICE:  2 other sessions of this database keep their values of "snowflake.shard" until they reconnect\z/,
 	'two sessions that keep their values are counted, also by a role that may not see them');
-is($first->query_safe('SELECT snowflake_shard()'), 5, 'a session that was counted goes on with its value');
 $_->quit foreach $first, $second, $elsewhere;
 
 # What is in a file and on the command line gives way to the database's; roles do not.
