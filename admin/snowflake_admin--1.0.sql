@@ -1763,14 +1763,33 @@ BEGIN
 END
 $$;
 
+-- No catalog says since when the database has its shard.  So this counts all other
+-- sessions.
+CREATE FUNCTION snowflake_admin_count_other_sessions()
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	others bigint := count(*) FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid() AND usesysid IS NOT NULL
+			AND coalesce(backend_type, 'client backend') = 'client backend';
+BEGIN
+	IF others > 0 THEN
+		RAISE NOTICE USING MESSAGE = format('sessions that began before the shard was set must reconnect '
+			'before their next INSERT (other sessions: %s)', others);
+	END IF;
+END
+$$;
+
 -- One transaction: the caller's.  The table is locked before its sequence, as an
 -- INSERT does.  Without row_security, a policy that hid the largest ID is an error.
-CREATE PROCEDURE snowflake_move(
+CREATE PROCEDURE snowflake_admin_move_table(
 	tab regclass,
-	shard bigint DEFAULT NULL,
-	own_sequence boolean DEFAULT false,
-	dry_run boolean DEFAULT false,
-	tries integer DEFAULT 30)
+	shard bigint,
+	own_sequence boolean,
+	dry_run boolean,
+	tries integer,
+	in_schema boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
 DECLARE
@@ -1779,8 +1798,24 @@ BEGIN
 	PERFORM @extschema@.snowflake_admin_lock(tab, tries, dry_run);
 	SELECT * INTO plan FROM @extschema@.snowflake_admin_move_commands(tab, shard, own_sequence);
 	IF cardinality(plan.commands) > 0 THEN
+		IF shard IS NULL AND NOT in_schema THEN
+			PERFORM @extschema@.snowflake_admin_count_other_sessions();
+		END IF;
 		PERFORM @extschema@.snowflake_admin_run(plan.commands, plan.relations, tries, dry_run);
 	END IF;
+END
+$$;
+
+CREATE PROCEDURE snowflake_move(
+	tab regclass,
+	shard bigint DEFAULT NULL,
+	own_sequence boolean DEFAULT false,
+	dry_run boolean DEFAULT false,
+	tries integer DEFAULT 30)
+LANGUAGE plpgsql
+AS $$
+BEGIN
+	CALL @extschema@.snowflake_admin_move_table(tab, shard, own_sequence, dry_run, tries, false);
 END
 $$;
 
@@ -1984,12 +2019,14 @@ BEGIN
 	SET LOCAL search_path = pg_catalog, pg_temp;
 	IF shard IS NULL THEN
 		PERFORM @extschema@.snowflake_admin_own_shard();
+		PERFORM @extschema@.snowflake_admin_count_other_sessions();
 	ELSE
 		PERFORM @extschema@.snowflake_admin_require_shard(shard, 'instagram');
 	END IF;
 	CALL @extschema@.snowflake_admin_each_table(schema, true,
-		format('CALL @extschema@.snowflake_move(%%L, %L, %L, %L, %L)', shard, own_sequence, dry_run, tries),
-			tries);
+		format('CALL @extschema@.snowflake_admin_move_table(%%L, %L, %L, %L, %L, true)',
+			shard, own_sequence, dry_run, tries),
+		tries);
 END
 $$;
 

@@ -254,7 +254,16 @@ is(value('apart', q{INSERT INTO returned DEFAULT VALUES RETURNING id > (SELECT m
 
 # --- a schema --------------------------------------------------------------
 
-my $left = said(q{SELECT snowflake_set_shard(7); CALL snowflake_move_schema('My Shop')});
+my $older = $node->background_psql('app');
+$older->query_safe('SELECT 1');
+my $may_be_older = qr/NOTICE:  sessions that began before the shard was set must reconnect before their next INSERT \(other sessions: [1-9]\)\n/;
+value('app', 'SELECT snowflake_set_shard(7)');
+like(said(q{CALL snowflake_move('"My Shop".days', dry_run => true)}), qr/^${may_be_older}NOTICE:  ALTER TABLE/,
+	'a move to the shard of the setting counts the sessions that may not have it');
+unlike(said(q{CALL snowflake_move('"My Shop".days', 7, dry_run => true)}), $may_be_older, '... and one with a number does not');
+my $left = said(q{CALL snowflake_move_schema('My Shop')});
+is(() = $left =~ /$may_be_older/g, 1, '... and that of a schema counts once');
+$older->quit;
 like($left, qr/WARNING:  "My Shop"\.small stays as it is: cannot move.*\nDETAIL:  Obstacle: "My Shop"\.small\.id is integer\.\nHINT: .*snowflake_widen/,
 	'a table with an obstacle is named, with the obstacle and what to do');
 like($left, qr/NOTICE:  4 of 8 tables done/, '... and the others move');
