@@ -62,6 +62,25 @@ store_shard(int64 shard)
 }
 
 /*
+ * Execute a query that reads catalogs.  It finds no object by the caller's
+ * search path.
+ */
+static void
+read_catalogs(const char *query)
+{
+	int			result;
+	int			nest_level = NewGUCNestLevel();
+
+	(void) set_config_option("search_path", "pg_catalog, pg_temp",
+							 PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+	result = SPI_execute(query, true, 0);
+	AtEOXact_GUC(true, nest_level);
+	if (result != SPI_OK_SELECT)
+		elog(ERROR, "unexpected result %d of \"%s\"", result, query);
+}
+
+/*
  * Warn of each setting that new sessions of this database use in place of the
  * database's.
  *
@@ -70,13 +89,11 @@ store_shard(int64 shard)
  * the database what is in a configuration file, on the command line of the
  * server, and from ALTER ROLE ALL.  What a client asks for when it connects
  * (PGOPTIONS) or later (SET) overrides all these, but nobody can look it up.
- *
- * The query finds no object by the caller's search path.
  */
 static void
 warn_of_overrides(void)
 {
-	static const char *const query =
+	read_catalogs(
 		"SELECT format('role %I', rolname),"
 		"       substr(setting, strpos(setting, '=') + 1),"
 		"       format('ALTER ROLE %I%s RESET snowflake.shard', rolname,"
@@ -93,17 +110,7 @@ warn_of_overrides(void)
 		" FROM pg_proc"
 		" CROSS JOIN unnest(proconfig) AS setting"
 		" WHERE lower(split_part(setting, '=', 1)) = 'snowflake.shard'"
-		" ORDER BY 1, 3";
-	int			result;
-	int			nest_level = NewGUCNestLevel();
-
-	(void) set_config_option("search_path", "pg_catalog, pg_temp",
-							 PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
-	result = SPI_execute(query, true, 0);
-	AtEOXact_GUC(true, nest_level);
-	if (result != SPI_OK_SELECT)
-		elog(ERROR, "unexpected result %d of \"%s\"", result, query);
+		" ORDER BY 1, 3");
 
 	for (uint64 i = 0; i < SPI_processed; i++)
 	{
@@ -118,6 +125,31 @@ warn_of_overrides(void)
 				 errhint("To remove it, use %s.",
 						 SPI_getvalue(tuple, desc, 3))));
 	}
+}
+
+/*
+ * Name the other databases of this server that have this shard.
+ */
+static void
+name_databases_with(int64 shard)
+{
+	char	   *names;
+
+	read_catalogs(psprintf(
+		"SELECT string_agg(DISTINCT quote_ident(datname), ', ')"
+		" FROM pg_db_role_setting"
+		" JOIN pg_database ON pg_database.oid = setdatabase"
+		" CROSS JOIN unnest(setconfig) AS setting"
+		" WHERE lower(setting) = 'snowflake.shard=%lld' AND"
+		"       datname <> current_database()",
+		(long long) shard));
+	names = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+
+	if (names != NULL)
+		ereport(NOTICE,
+				(errmsg("other databases of this server have the same \"snowflake.shard\": %s",
+						names),
+				 errhint("Each database needs its own number, unless its rows and theirs never meet.")));
 }
 
 /*
@@ -178,6 +210,8 @@ snowflake_set_shard(PG_FUNCTION_ARGS)
 	SPI_connect();
 	store_shard(shard);
 	warn_of_overrides();
+	if (shard != SHARD_UNSET)
+		name_databases_with(shard);
 	SPI_finish();
 
 	/*

@@ -67,6 +67,16 @@ like(said('SELECT snowflake_set_shard(5)'),
 $node->safe_psql('postgres', 'ALTER ROLE app IN DATABASE other SET snowflake.shard = 12; ALTER ROLE app RESET snowflake.shard');
 is(said('SELECT snowflake_set_shard(5)'), '', 'the setting of a role in another database is not reported');
 
+# Other databases of the server
+$node->safe_psql('postgres', q{
+	CREATE DATABASE "new app";
+	ALTER DATABASE "new app" SET snowflake.shard = 12;
+	ALTER ROLE app IN DATABASE "new app" SET snowflake.shard = 12});
+like(said('SELECT snowflake_set_shard(12)', @as_owner),
+	qr/^NOTICE:  other databases of this server have the same "snowflake.shard": "new app", other\nHINT: .*\z/,
+	'databases that have the same shard are named');
+is(said('SELECT snowflake_set_shard(-1); SELECT snowflake_set_shard(5)'), '', '... and others are not');
+
 # On a standby
 $node->backup('backup');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
