@@ -8,10 +8,11 @@
 SELECT name, epoch, tick, shards, ids_per_tick, expires, max_value FROM snowflake_layouts();
 SELECT name, definition FROM snowflake_layouts();
 
--- A name and its definition are the same layout, and each has its own MAXVALUE.
+-- Each layout has its own MAXVALUE.  In version 1.0, a name and its definition are the same layout.
 SELECT count(*) AS layouts, count(DISTINCT max_value) AS max_values,
-       bool_and(snowflake_layout_send(name::snowflake_layout) = snowflake_layout_send(definition::snowflake_layout)) AS same_in_binary,
-       bool_and(definition::snowflake_layout::text = name) AS shown_by_name
+       count(*) FILTER (WHERE snowflake_layout_send(name::snowflake_layout) = snowflake_layout_send(definition::snowflake_layout)) AS same_in_binary,
+       count(*) FILTER (WHERE definition::snowflake_layout::text = name) AS shown_by_name,
+       bool_and(name::snowflake_layout::text = name) AS read_and_shown_again
 FROM snowflake_layouts();
 
 -- Text that is read, and what is written

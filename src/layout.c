@@ -52,11 +52,11 @@
  * which are never used.
  *
  * Names and reserved values must never change, because sequences and values of
- * type snowflake_layout depend on them.  When a layout is added after version
- * 1.0, users may already have a custom layout with the same definition, whose
- * text and MAXVALUE must not change.  So find_builtin() and the loop in
- * layout_init() must tell a later layout by something other than its
- * definition, for example by a mark in ParsedLayout that only its name sets.
+ * type snowflake_layout depend on them.
+ *
+ * Layouts of later versions follow those of version 1.0.  Users may already
+ * have a custom layout with the same definition, whose text and MAXVALUE must
+ * not change.  So only the name of such a layout means it.
  */
 static const struct
 {
@@ -87,9 +87,11 @@ static const struct
 	{"decimal", LAYOUT_DECIMAL, 0, NULL}
 };
 
+#define LAYOUTS_OF_1_0	10
+
 /*
- * The number of values that a custom layout reserves if a built-in one has the
- * same room
+ * The number of values that a custom layout reserves if a layout of version
+ * 1.0 has the same room
  */
 #define UNNAMED_RESERVED_VALUES	8
 
@@ -159,6 +161,7 @@ load_builtins(void)
 			strcpy(parsed->fields[2].name, "launch");
 		}
 		parsed->kind = builtins[i].kind;
+		parsed->added_later = i < LAYOUTS_OF_1_0 ? 0 : i;
 		derive(&layout, parsed);
 		loaded[i].room = layout.spec.max_value;
 	}
@@ -468,7 +471,7 @@ layout_init(Layout *layout, const ParsedLayout *parsed)
 		spec->max_value -= builtins[builtin].reserved_values;
 	else
 	{
-		for (int i = 0; i < (int) lengthof(builtins); i++)
+		for (int i = 0; i < LAYOUTS_OF_1_0; i++)
 		{
 			if (loaded[i].room == spec->max_value)
 			{

@@ -56,7 +56,8 @@ typedef struct ParsedLayout
 {
 	uint8		kind;
 	uint8		nfields;
-	uint16		unused;
+	uint16		added_later;	/* the index of a built-in layout of a version
+								 * after 1.0, which only its name sets, or 0 */
 	int32		tick_usecs;		/* 0 without a timestamp */
 	int64		epoch;			/* milliseconds since 1970-01-01 */
 	struct

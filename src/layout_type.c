@@ -66,7 +66,8 @@ report_damaged_layout(void)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("damaged value of type %s", "snowflake_layout")));
+			 errmsg("damaged value of type %s", "snowflake_layout"),
+			 errhint("If a later release of the extension's library wrote it, install that release.")));
 }
 
 /*
