@@ -1,7 +1,7 @@
 # lab/proof.sh
-#	  What lab/soak and lab/power share: their arguments, copies of the
-#	  extension that lack a rule, and files that are kept after a fault.
-#	  Sourced, not run.
+#	  What lab/soak, lab/power and lab/patroni share: their arguments, copies of
+#	  the extension that lack a rule, the verdict, and files that are kept after a
+#	  fault.  Sourced, not run.
 
 # shellcheck shell=bash disable=SC2034 source-path=SCRIPTDIR
 . "$(dirname "$0")/../script/lib/common.sh"
@@ -25,21 +25,27 @@ declare -A rules=(
 	[flush]='s/XLogFlush(lsn);/(void) lsn;/'
 	[standbys]='s/if (unlikely(StandbysDefined()) && SyncRepRequested())/if (false)/')
 
-# Set "without", "minutes" and "seed".
-#   read_arguments RULES [ARGUMENT...]		RULES is what --without takes, a regular expression
+# Set "without", "mode", "minutes" and "seed".
+#   read_arguments MINUTES RULES MODES [ARGUMENT...]
+#		MINUTES		unless told
+#		RULES		what --without takes, and
+#		MODES		what may stand in its place, as regular expressions
 read_arguments()
 {
-	local arguments=${*:2} known=$1
+	local arguments=${*:4} rules=$2 modes=$3
 
-	shift
-	without=
+	minutes=$1 without='' mode=''
+	shift 3
 	[[ ${1:-} != -h && ${1:-} != --help ]] || usage 0
 	if [ "${1:-}" = --without ]; then
 		without=${2:-}
-		[[ $without =~ ^($known)$ ]] || unknown "$arguments"
+		[[ $without =~ ^($rules)$ ]] || unknown "$arguments"
 		shift 2
+	elif [[ -n $modes && ${1:-} =~ ^($modes)$ ]]; then
+		mode=$1
+		shift
 	fi
-	minutes=${1:-10}
+	minutes=${1:-$minutes}
 	seed=${2:-$RANDOM}
 	[[ $# -le 2 && $minutes =~ ^[1-9][0-9]{0,4}$ && $seed =~ ^[0-9]{1,9}$ ]] || unknown "$arguments"
 }
@@ -61,7 +67,7 @@ build_ledger()
 
 say_begin()
 {
-	say "$self: $minutes minutes, seed $seed; again with: lab/$self ${without:+--without $without }$minutes $seed"
+	say "$self: $minutes minutes, seed $seed; again with: lab/$self ${without:+--without $without }${mode:+$mode }$minutes $seed"
 	say "$("$bindir/postgres" --version), in $work"
 }
 
@@ -93,7 +99,7 @@ judge()
 
 	! as_user ./ledger check "${@:3}" >report 2>&1 || good=yes
 	cat report
-	awk -v start="totals${without:+ without $without}: seed $seed minutes $minutes $2" '
+	awk -v start="totals${without:+ without $without}${mode:+ $mode}: seed $seed minutes $minutes $2" '
 		/^IDs received/ { ids = $3 }
 		/^duplicates  / { duplicates = $2 }
 		/^[a-z].*  [0-9]+$/ { faults += $NF }
