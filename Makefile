@@ -1,53 +1,16 @@
 # Makefile of the snowflake extension
 
 MODULE_big = snowflake
-OBJS = \
-	$(WIN32RES) \
-	snowflake.o \
-	src/definition.o \
-	src/durable.o \
-	src/encode.o \
-	src/encode_functions.o \
-	src/generator.o \
-	src/layout.o \
-	src/layout_type.o \
-	src/page.o \
-	src/planner.o \
-	src/sequence.o \
-	src/sequence_functions.o \
-	src/setting_functions.o \
-	src/settings.o \
-	src/settled.o \
-	src/wait.o
+OBJS = $(WIN32RES) $(patsubst $(srcdir)/%.c,%.o,$(wildcard $(srcdir)/*.c $(srcdir)/src/*.c))
 PGFILEDESC = "snowflake - time-sortable 64-bit IDs"
 
 # The second extension, in admin/, is SQL and PL/pgSQL alone.
 EXTENSION = snowflake admin/snowflake_admin
 DATA = snowflake--1.0.sql admin/snowflake_admin--1.0.sql
 
-# make installcheck: against a running server
-REGRESS = \
-	advance \
-	backdated \
-	copy \
-	decode \
-	encode \
-	errors \
-	extension \
-	generators \
-	layouts \
-	next_id \
-	next_ids \
-	privileges \
-	sequences \
-	settings \
-	shard \
-	snowflake_type \
-	transactions
-ISOLATION = \
-	changes \
-	deadlock \
-	locks
+# make installcheck: against a running server; other tests read sql/setup.sql
+REGRESS = $(filter-out setup, $(patsubst $(srcdir)/sql/%.sql,%,$(sort $(wildcard $(srcdir)/sql/*.sql))))
+ISOLATION = $(patsubst $(srcdir)/specs/%.spec,%,$(sort $(wildcard $(srcdir)/specs/*.spec)))
 PG_CPPFLAGS = -I$(srcdir)/src
 EXTRA_CLEAN = output_iso tmp_check tmp_check_iso
 
