@@ -9,18 +9,18 @@
 . "$(dirname "$0")/../script/lib/common.sh"
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 
-# Begin again as root, if sudo allows that, install what makes roots, and make $run,
+# Begin again as root, if sudo allows that, install what makes roots, and make $work,
 # a directory that goes away at the end.
 #   begin [ARGUMENT OF THE SCRIPT...]
 begin()
 {
 	[ "$(id -u)" = 0 ] || exec sudo -- "$program" "$@"
 	trap_end
-	run=$(mktemp -d /var/tmp/snowflake-"$self".XXXXXX)
-	chmod 755 "$run"
+	work=$(mktemp -d /var/tmp/snowflake-"$self".XXXXXX)
+	chmod 755 "$work"
 	command -v mmdebstrap systemd-nspawn >/dev/null && [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] ||
 		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -y -qq --no-install-recommends install \
-			mmdebstrap systemd-container debian-archive-keyring; } >"$run/apt.log" 2>&1 || die "$(tail -n 1 "$run/apt.log")"
+			mmdebstrap systemd-container debian-archive-keyring; } >"$work/apt.log" 2>&1 || die "$(tail -n 1 "$work/apt.log")"
 }
 
 finish()
@@ -28,20 +28,20 @@ finish()
 	trap '' HUP INT PIPE TERM
 	# systemd-nspawn kills all that runs in its root.
 	[ -z "${child:-}" ] || { kill -TERM "$child" && wait "$child" || true; } 2>/dev/null
-	[ -z "${run:-}" ] || rm -rf --one-file-system "$run"
+	[ -z "${work:-}" ] || rm -rf --one-file-system "$work"
 	exit "$1"
 }
 
 # Make a root with packages, of $architecture if that is set.  Packages that are
-# installed there later start no service and make no cluster.  The log is $run/log.
+# installed there later start no service and make no cluster.  The log is $work/log.
 #   make_root DIRECTORY SUITE PACKAGES [SUITE ON TOP, PACKAGES FROM THERE]
 make_root()
 {
 	local preferences="Package: ${5:-}\nPin: release a=${4:-}\nPin-Priority: 990\n"
 
 	# How this machine's apt gets at its sources: proxies, and whether an old copy will do
-	apt-config dump --format '%f "%v";%n' Acquire | grep -v '^Acquire::IndexTargets' >"$run/acquire"
-	patiently "making a root of Debian's $2 ${4:-}" "$run/log" mmdebstrap --variant=minbase --include="$3" --aptopt="$run/acquire" ${architecture:+--architectures="$architecture"} \
+	apt-config dump --format '%f "%v";%n' Acquire | grep -v '^Acquire::IndexTargets' >"$work/acquire"
+	patiently "making a root of Debian's $2 ${4:-}" "$work/log" mmdebstrap --variant=minbase --include="$3" --aptopt="$work/acquire" ${architecture:+--architectures="$architecture"} \
 		--keyring=/usr/share/keyrings/debian-archive-keyring.gpg \
 		--setup-hook='mkdir -p "$1/etc/postgresql-common/createcluster.d"' \
 		--setup-hook='echo "create_main_cluster = false" >"$1/etc/postgresql-common/createcluster.d/none.conf"' \
@@ -55,9 +55,9 @@ make_root()
 #   no_root WHAT
 no_root()
 {
-	tail -n 20 "$run/log"
-	if grep -q 'Failed to fetch' "$run/log"; then
-		skip "$1: $(grep -m 1 'Failed to fetch' "$run/log")"
+	tail -n 20 "$work/log"
+	if grep -q 'Failed to fetch' "$work/log"; then
+		skip "$1: $(grep -m 1 'Failed to fetch' "$work/log")"
 	else
 		not_ok "$1: the root could not be made"
 	fi
@@ -78,10 +78,10 @@ in_root()
 	# Its own errors go apart, as without systemd on this machine it complains in the end.
 	systemd-nspawn --quiet --register=no --keep-unit --as-pid2 --pipe --resolv-conf=copy-host --setenv=TZ=UTC \
 		--setenv=LANG=C.UTF-8 --setenv=DEBIAN_FRONTEND=noninteractive "${options[@]}" \
-		sh -c 'exec "$@" 2>&1' sh "$@" </dev/null 2>"$run/nspawn.log" &
+		sh -c 'exec "$@" 2>&1' sh "$@" </dev/null 2>"$work/nspawn.log" &
 	child=$!
 	wait "$child" || status=$?
 	child=
-	[ "$status" = 0 ] || grep -v '^Attempted to remove' "$run/nspawn.log" || true
+	[ "$status" = 0 ] || grep -v '^Attempted to remove' "$work/nspawn.log" || true
 	return "$status"
 }

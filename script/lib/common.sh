@@ -72,7 +72,7 @@ try()
 		ok "$1$(sed -n "$2" "$work/try.log" | sed '1s/^/: /; 2,$s/^/, /' | tr -d '\n')"
 	else
 		not_ok "$1"
-		cat "$work/try.log"
+		tail -n 100 "$work/try.log"
 		keep_logs "$1" "$work/try.log"
 	fi
 }
