@@ -7,7 +7,7 @@
  * send an invalidation.  A role's right to take values is checked once in a
  * transaction, and its right to look or to set in each call.
  *
- * This file does not read a sequence's page.
+ * This file reads a sequence's page for the hint of an error only.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -39,7 +39,7 @@
 #include "compat.h"
 
 #include "layout_type.h"
-#include "sequence.h"
+#include "page.h"
 
 /*
  * A number that grows whenever a sequence in "sequences" is invalidated.  What
@@ -245,7 +245,9 @@ qualified_name(Oid relid)
  *
  * If the sequence serves no layout, this names none, because the table may
  * have IDs of any layout already.  For example, a schema tool may have copied
- * a sequence without its MAXVALUE, or have set it back.
+ * a sequence without its MAXVALUE, or have set it back.  In the latter case
+ * the last value tells that the sequence has made IDs, and snowflake_check()
+ * finds out of which layout.
  */
 static char *
 hint_to_alter(KnownSequence *seq, const char *layout)
@@ -253,6 +255,9 @@ hint_to_alter(KnownSequence *seq, const char *layout)
 	Oid			table;
 	int32		column;
 	char	   *name = quote_literal_cstr(qualified_name(seq->relid));
+	bool		called;
+	const char *otherwise = seq->max_value == PG_INT64_MAX ? "" :
+		"If it serves a custom layout, name that layout in this call, as its last argument. Otherwise, ";
 
 	if (sequenceIsOwned(seq->relid, DEPENDENCY_AUTO, &table, &column) ||
 		sequenceIsOwned(seq->relid, DEPENDENCY_INTERNAL, &table, &column))
@@ -262,10 +267,11 @@ hint_to_alter(KnownSequence *seq, const char *layout)
 	if (layout != NULL)
 		return psprintf("If nothing else takes numbers from it, its owner can use SELECT snowflake_alter_sequence(%s, %s).",
 						name, quote_literal_cstr(layout));
-	return psprintf("%s nothing else takes numbers from it, its owner can call snowflake_alter_sequence(%s, ...) with the layout of the table's IDs.",
-					seq->max_value == PG_INT64_MAX ? "If" :
-					"If it serves a custom layout, name that layout in this call, as its last argument. Otherwise, if",
-					name);
+	if (page_last_value(seq->relid, &called) >= SEQUENCE_COUNTER_LIMIT && called)
+		return psprintf("%sSELECT * FROM snowflake_check(), of extension snowflake_admin, shows the layout of the IDs that it made.",
+						otherwise);
+	return psprintf("%s%s nothing else takes numbers from it, its owner can call snowflake_alter_sequence(%s, ...) with the layout of the table's IDs.",
+					otherwise, otherwise[0] == '\0' ? "If" : "if", name);
 }
 
 /*

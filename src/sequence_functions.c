@@ -187,16 +187,6 @@ snowflake_sequences(PG_FUNCTION_ARGS)
  */
 
 /*
- * A last value below this limit, 2^40, is taken for that of a counter of rows.
- * A counter may be beyond it, for example after a large START, and is refused
- * then.  The last value of a sequence that has followed the clock in a
- * built-in layout is above the limit: even in the one with the smallest
- * values, "trace", the clock passed it in 2004.  The values of a custom layout
- * with long ticks may be below.
- */
-#define COUNTER_LIMIT		(INT64CONST(1) << 40)
-
-/*
  * Raise an error unless values of the layout may follow the sequence's last
  * value.  They may if the sequence has the layout's MAXVALUE already.  They
  * may also follow a counter of rows, because that is a small number, which the
@@ -214,16 +204,19 @@ check_last_value(Oid sequence, const char *qualified_name,
 	if (max_value == layout->spec.max_value)
 		return;
 
-	if (called && last >= COUNTER_LIMIT)
+	if (called && last >= SEQUENCE_COUNTER_LIMIT)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
 						get_rel_name(sequence), layout->text),
 				 errdetail("Its last value %lld is too large for a counter of rows, so the sequence may have been used for another layout.",
 						   (long long) last),
-				 errhint("Use a new sequence, with a new shard if the table has IDs already. But if this sequence made IDs of layout \"%s\" until something changed its MAXVALUE, use ALTER SEQUENCE %s MAXVALUE %lld.",
-						 layout->text, qualified_name,
-						 (long long) layout->spec.max_value)));
+				 errhint("Use a new sequence, with a new shard if the table has IDs already. If this one made IDs until something changed its MAXVALUE, SELECT * FROM snowflake_check(), of extension snowflake_admin, shows their layout. Use ALTER SEQUENCE %s MAXVALUE %lld only if %s.",
+						 qualified_name, (long long) layout->spec.max_value,
+						 layout->has_time ?
+						 psprintf("snowflake_timestamp(max(id), %s) of its tables shows when the last one was made",
+								  quote_literal_cstr(layout->text)) :
+						 psprintf("they are of layout \"%s\"", layout->text))));
 
 	if (last < 0 || last > layout->spec.max_value)
 		ereport(ERROR,

@@ -151,7 +151,7 @@ fault('the MAXVALUE of a custom layout is lost', q{ALTER SEQUENCE shop.own NO MA
 	q{SELECT "Id's".snowflake_alter_sequence('shop.own', 'timestamp:41 shard:13 sequence:10 epoch:1577836800000')},
 	by_hand => q{DO $$ BEGIN PERFORM "Id's".snowflake_alter_sequence('shop.own', 'timestamp:41 shard:13 sequence:10 epoch:1577836800000');
 		EXCEPTION WHEN OTHERS THEN DECLARE hint text; BEGIN GET STACKED DIAGNOSTICS hint = PG_EXCEPTION_HINT;
-		EXECUTE substring(hint, 'ALTER SEQUENCE.*\d'); END; END $$});
+		EXECUTE substring(hint, 'ALTER SEQUENCE \S+ MAXVALUE \d+'); END; END $$});
 value(q{ALTER SEQUENCE shop."Tweets' seq" NO MAXVALUE RESTART});
 like(value("SELECT remedy $check"), qr/^SELECT "Id's".snowflake_alter_sequence\('shop."Tweets'' seq"', 'twitter'\)$/,
 	'the rows tell the layout of a sequence that has begun anew');
