@@ -4228,10 +4228,11 @@ END;
 -- Built-in layouts with a time, and the time of an ID equal to MAXVALUE
 CREATE FUNCTION snowflake_admin_epochs()
 RETURNS TABLE (layout text, max_value bigint, epoch timestamptz, tick interval, ids_per_tick bigint,
-	largest timestamptz)
+	expires timestamptz, largest timestamptz)
 LANGUAGE sql STABLE
 BEGIN ATOMIC
-	SELECT name, max_value, epoch, tick, ids_per_tick, snowflake_timestamp(max_value, name::snowflake_layout)
+	SELECT name, max_value, epoch, tick, ids_per_tick, expires,
+		snowflake_timestamp(max_value, name::snowflake_layout)
 	FROM snowflake_layouts() WHERE expires IS NOT NULL;
 END;
 
@@ -4568,24 +4569,26 @@ AS $$
 	FROM pairs
 $$;
 
--- The layout that a sequence served: the one in which its last value, or if that has been
--- lost, the newest ID of its tables, is of a time close to the present.
-CREATE FUNCTION snowflake_admin_guess(sequence regclass, tabs regclass[], cols name[])
-RETURNS text
+-- The largest ID of tables, from "low" on
+CREATE FUNCTION snowflake_admin_largest(tabs regclass[], cols name[], low bigint)
+RETURNS TABLE (tab regclass, id bigint)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT CASE WHEN sequence = @extschema@.snowflake_admin_next_id_seq() THEN 'instagram' ELSE (
-		SELECT layout FROM @extschema@.snowflake_admin_epochs()
-		CROSS JOIN LATERAL (SELECT coalesce(
-			epoch + tick * (nullif(greatest(@extschema@.snowflake_admin_last_value(sequence),
-				(1::bigint << 40) - 1),
-				(1::bigint << 40) - 1) / ids_per_tick)::double precision,
-			(SELECT max(@extschema@.snowflake_admin_bound_time(ids[1],
-				@extschema@.snowflake_admin_to_layout(layout)))
-				FROM unnest(tabs, cols) AS t (tab, col) CROSS JOIN LATERAL
-				@extschema@.snowflake_admin_ids(tab, col, 1::bigint << 40, 9223372036854775807,
-					1)))) AS last (ts)
-		WHERE ts IS NOT NULL ORDER BY abs(extract(epoch FROM clock_timestamp() - ts)) LIMIT 1) END
+	SELECT tab, ids[1] FROM unnest(tabs, cols) AS t (tab, col)
+	CROSS JOIN LATERAL @extschema@.snowflake_admin_ids(tab, col, low, 9223372036854775807, 1)
+	WHERE ids IS NOT NULL ORDER BY ids[1] DESC LIMIT 1
+$$;
+
+-- The built-in layout in which a sequence's value, or without one an ID, has the time
+-- closest to the present
+CREATE FUNCTION snowflake_admin_nearest(value bigint, id bigint)
+RETURNS TABLE (layout text, max_value bigint, expires timestamptz, ts timestamptz)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT layout, max_value, expires, ts FROM @extschema@.snowflake_admin_epochs()
+	CROSS JOIN LATERAL (SELECT coalesce(epoch + tick * (value / ids_per_tick)::double precision,
+		@extschema@.snowflake_admin_bound_time(id, @extschema@.snowflake_admin_to_layout(layout)))) AS t (ts)
+	WHERE ts IS NOT NULL ORDER BY abs(extract(epoch FROM clock_timestamp() - ts)) LIMIT 1
 $$;
 
 -- Sequences that next_id() refuses because of their parameters
@@ -4611,7 +4614,11 @@ AS $$
 	JOIN pg_class ON oid = g.sequence JOIN pg_sequence ON seqrelid = oid
 	CROSS JOIN LATERAL (SELECT coalesce(@extschema@.snowflake_admin_last_value(g.sequence), 0)) AS v (last)
 	LEFT JOIN @extschema@.snowflake_admin_layouts() AS l ON g.layout IS NULL
-		AND l.name = coalesce(g.named, @extschema@.snowflake_admin_guess(g.sequence, g.tabs, g.cols))
+		AND l.name = coalesce(g.named,
+			CASE g.sequence WHEN @extschema@.snowflake_admin_next_id_seq() THEN 'instagram' END,
+			(SELECT layout FROM @extschema@.snowflake_admin_nearest(
+				CASE WHEN v.last >= 1::bigint << 40 THEN v.last END,
+				(SELECT id FROM @extschema@.snowflake_admin_largest(g.tabs, g.cols, 1::bigint << 40)))))
 	WHERE g.state = 'refuses' AND (g.layout IS NULL OR relpersistence = 'u' OR seqcycle
 		OR seqincrement <> 1 OR seqcache <> 1 OR seqtypid <> 'bigint'::regtype
 		OR g.layout NOT IN (SELECT name FROM @extschema@.snowflake_admin_layouts())
@@ -4635,11 +4642,12 @@ AS $$
 		AND (tabs IS NOT NULL OR last_timestamp > clock_timestamp() - interval '30 days')
 $$;
 
--- Set a sequence back, but beyond the IDs of its tables.  Where the shard has been
+-- Set a sequence back, but beyond the IDs of its tables, and to another MAXVALUE if one
+-- is given.  Where the shard has been
 -- changed before, sessions that still have the old one are ended first, because they
 -- would make the future-dated IDs again.
 CREATE FUNCTION snowflake_admin_set_back(sequence regclass, tabs regclass[], cols name[],
-	layout text, end_sessions boolean)
+	layout text, max_value bigint, end_sessions boolean)
 RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -4647,7 +4655,8 @@ AS $$
 		CASE WHEN end_sessions THEN 'SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity '
 			'WHERE datname = current_database() AND pid <> pg_backend_pid() '
 			'AND backend_type = ''client backend''' END,
-		'BEGIN', 'SET LOCAL lock_timeout = ''300ms''', format('ALTER SEQUENCE %s RESTART', sequence),
+		'BEGIN', 'SET LOCAL lock_timeout = ''300ms''',
+		format('ALTER SEQUENCE %s RESTART', sequence) || coalesce(' MAXVALUE ' || max_value, ''),
 		(SELECT string_agg(DISTINCT format('SELECT %1$s.snowflake_advance(%2$L, max(%3$I)%5$s) FROM %4$s '
 				'WHERE %3$I <= %1$s.snowflake_max_id(now() + interval ''1 s''%6$s) '
 				'HAVING max(%3$I) >= 1::bigint << 40',
@@ -4763,7 +4772,7 @@ BEGIN
 		WHEN reach.unseen IS NOT NULL THEN
 			'Find out whether those tables have future-dated IDs, as a role that may read them.'
 		WHEN reach.own = 0 AND NOT reach.more THEN @extschema@.snowflake_admin_set_back(
-			g.sequence, g.tabs, g.cols, g.layout, g.by_setting AND reach.others > 0)
+			g.sequence, g.tabs, g.cols, g.layout, NULL, g.by_setting AND reach.others > 0)
 		WHEN g.lead < patience + interval '10 min' THEN format('Wait until %s.', until)
 		ELSE @extschema@.snowflake_admin_new_shard(g.sequence, g.tabs, g.by_setting) END;
 	RETURN NEXT;
@@ -4811,6 +4820,26 @@ BEGIN
 END
 $$;
 
+-- The row of a sequence that served another layout before, and whose IDs go back by that.
+-- In the layout that it serves now, the largest ID of its tables is far ahead of the
+-- clock; in the one that made it, it is of the past and closer.  The IDs of a layout that
+-- ends may be larger than those of the next one.
+CREATE FUNCTION snowflake_admin_misread(g snowflake_admin_generator, served snowflake_layout)
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT 'error', format('sequence %s', g.sequence),
+		format('It serves layout %s, but %s has IDs of layout %s, the last of them %s of %s, and its next IDs '
+			'are smaller. If it made those until something changed its MAXVALUE, set that back. '
+			'IDs that it has made since stay as they are.', g.layout, l.tab, n.layout, l.id, n.ts),
+		@extschema@.snowflake_admin_set_back(g.sequence, g.tabs, g.cols, n.layout, n.max_value, false)
+	FROM @extschema@.snowflake_admin_largest(g.tabs, g.cols,
+		@extschema@.snowflake_admin_bound(clock_timestamp() + interval '1 day', served)) AS l
+	CROSS JOIN LATERAL @extschema@.snowflake_admin_nearest(NULL, l.id) AS n
+	WHERE n.ts <= clock_timestamp() AND n.expires > clock_timestamp() + interval '1 year'
+		AND clock_timestamp() - n.ts < @extschema@.snowflake_admin_bound_time(l.id, served) - clock_timestamp()
+$$;
+
 -- Sequences that are ahead of the clock, or behind their tables
 CREATE FUNCTION snowflake_admin_check_position(generators snowflake_admin_generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
@@ -4821,6 +4850,11 @@ DECLARE
 BEGIN
 	FOREACH g IN ARRAY generators LOOP
 		BEGIN
+			IF g.tabs IS NOT NULL AND g.expires IS NOT NULL THEN
+				RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_misread(g,
+					@extschema@.snowflake_admin_to_layout(g.layout));
+				CONTINUE WHEN FOUND;
+			END IF;
 			-- After a crash, and on a standby, it may be what WAL covers for another second.
 			IF g.lead > '2 s' AND g.layout IS NOT NULL THEN
 				RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_ahead(g);

@@ -239,6 +239,20 @@ like(value("SELECT concat_ws('|', severity, object, problem, remedy) $check"),
 	'a sequence that will make IDs of its table again is an error');
 value(q{DELETE FROM shop.moved WHERE id > "Id's".snowflake_max_id(now())});
 
+# Something takes the MAXVALUE of a layout, and somebody gives the sequence that of another.
+fault('a sequence goes on in another layout, with smaller IDs',
+	'ALTER SEQUENCE shop.moved_id_seq MAXVALUE 9007199254736895; INSERT INTO shop.moved DEFAULT VALUES',
+	'error', 'sequence shop.moved_id_seq',
+	qr/^It serves layout twitter, but shop.moved has IDs of layout instagram, the last of them \d+ of .* its next IDs are smaller/,
+	sprintf($restart =~ s/RESTART/$& MAXVALUE 1125899906841599/r, 'shop.moved_id_seq', sprintf $beyond, 'shop.moved_id_seq', 'shop.moved'));
+fault('... or years ahead', q{ALTER SEQUENCE shop."Tweets' seq" MAXVALUE 9007199254736894},
+	'error', q{sequence shop."Tweets' seq"}, qr/^It serves layout discord, but shop."Tweets" has IDs of layout twitter/,
+	sprintf($restart =~ s/RESTART/$& MAXVALUE 9007199254736895/r, q{shop."Tweets' seq"},
+		sprintf($beyond, q{shop."Tweets'' seq"}, 'shop."Tweets"') =~ s/(interval '1 s')/$1, 'twitter'/r));
+value(q{INSERT INTO shop."Tweets" SELECT "Id's".snowflake_id(now() + n * interval '1 day', 9, 1, 'twitter') FROM unnest('{2,400}'::integer[]) AS n});
+is(value("SELECT count(*) $check WHERE severity <> 'note'"), 0, 'future-dated IDs of another server are not of another layout');
+value('DELETE FROM shop."Tweets" WHERE "Id\'s".snowflake_timestamp(id, \'twitter\') > now()');
+
 # --- columns, privileges, partitions, keys of nextval() -----------------------------------
 
 fault('a column that refers to a key is too small', 'ALTER TABLE shop.notes ALTER photo_id TYPE integer USING NULL',
