@@ -4248,12 +4248,13 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
--- Shards of IDs
+-- Shards of IDs, or NULL if the layout has none
 CREATE FUNCTION snowflake_admin_shards_of(ids bigint[], layout snowflake_layout)
 RETURNS integer[]
 LANGUAGE sql STABLE
 BEGIN ATOMIC
-	SELECT array_agg(snowflake_shard(id, layout) ORDER BY n) FROM unnest(ids) WITH ORDINALITY AS i (id, n);
+	SELECT array_agg(snowflake_shard(id, layout) ORDER BY n) FROM unnest(ids) WITH ORDINALITY AS i (id, n)
+	WHERE EXISTS (SELECT FROM snowflake_fields(ids[1], layout) WHERE field NOT IN ('timestamp', 'sequence'));
 END;
 
 -- The shard that sessions of this database begin with, if their role has no own
@@ -4404,13 +4405,22 @@ EXCEPTION
 END
 $$;
 
+CREATE FUNCTION snowflake_admin_renumber_command(tab regclass, shard integer)
+RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT format('CALL @extschema@.snowflake_renumber(%L, %s, since => now() + interval ''1 s'');',
+		tab, coalesce(shard::text, '...'))
+$$;
+
 -- How many IDs from "low" on do these tables have of these shards, and of others?
 -- The largest 10,001 of each table are looked at, and so many times that number
--- while all are of other shards.  With "more", there are others.
+-- while all are of other shards.  With "more", there are others.  "renumber" is a command
+-- for each table that has some of these shards.
 CREATE FUNCTION snowflake_admin_reach(
 	tabs regclass[], cols name[], shards integer[], layout snowflake_layout, low bigint, times integer,
 	OUT own bigint, OUT others bigint, OUT more boolean,
-	OUT largest bigint, OUT tab regclass, OUT shard integer, OUT unseen text)
+	OUT largest bigint, OUT tab regclass, OUT shard integer, OUT renumber text, OUT unseen text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -4430,16 +4440,17 @@ BEGIN
 				unseen := concat_ws(', ', unseen, format('%s (%s)', tabs[n], found.obstacle));
 			END IF;
 			EXIT WHEN found.ids IS NULL;
-			BEGIN
-				found_shards := @extschema@.snowflake_admin_shards_of(found.ids, layout);
-			EXCEPTION WHEN feature_not_supported THEN	-- The layout has no shards.
-				found_shards := array_fill(shards[n], ARRAY[cardinality(found.ids)]);
-			END;
+			found_shards := coalesce(@extschema@.snowflake_admin_shards_of(found.ids, layout),
+				array_fill(shards[n], ARRAY[cardinality(found.ids)]));
 			SELECT count(*) FILTER (WHERE s = shards[n] OR shards[n] IS NULL) AS own, count(*) AS total,
 				max(id) FILTER (WHERE s = shards[n] OR shards[n] IS NULL) AS largest
 			INTO counted FROM unnest(found.ids, found_shards) AS i (id, s);
 			own := own + counted.own;
 			others := others + counted.total - counted.own;
+			IF counted.own > 0 THEN
+				renumber := concat_ws(' ', renumber, @extschema@.snowflake_admin_renumber_command(tabs[n],
+					found_shards[array_position(found.ids, counted.largest)]));
+			END IF;
 			IF counted.largest > largest OR largest IS NULL AND counted.own > 0 THEN
 				largest := counted.largest;
 				tab := tabs[n];
@@ -4511,7 +4522,7 @@ BEGIN
 	-- Rows may tell the number, but those of other servers have theirs.
 	SELECT string_agg(DISTINCT format('%s has rows of shard %s', f.tab, s.shard), ', ') INTO seen
 	FROM (SELECT DISTINCT tab, col, layout FROM unnest(fillers)
-		WHERE tab = ANY (lacking.tabs[1:3]) AND layout <> 'mastodon' AND is_built_in) AS f
+		WHERE tab = ANY (lacking.tabs[1:3]) AND is_built_in) AS f
 	CROSS JOIN LATERAL @extschema@.snowflake_admin_ids(
 		f.tab, f.col, 1::bigint << 40, 9223372036854775807, 1) AS newest
 	CROSS JOIN LATERAL unnest(@extschema@.snowflake_admin_shards_of(
@@ -4685,28 +4696,27 @@ AS $$
 $$;
 
 -- Who has future-dated IDs of a sequence that is ahead, and what follows
-CREATE FUNCTION snowflake_admin_who_is_ahead(tabs regclass[], layout text,
-	own bigint, others bigint, more boolean, largest bigint, tab regclass, shard integer, unseen text)
+CREATE FUNCTION snowflake_admin_who_is_ahead(g snowflake_admin_generator,
+	own bigint, others bigint, more boolean, latest timestamptz, tab regclass, unseen text)
 RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT concat_ws(' ', CASE
-		WHEN tabs IS NULL THEN 'No default of this database uses it.'
-		WHEN own = 0 AND NOT more AND unseen IS NULL
-			THEN format('No row of %s has an ID of its shard that is future-dated. '
+		WHEN g.tabs IS NULL THEN 'No default of this database uses it.'
+		WHEN own = 0 AND NOT more AND unseen IS NULL AND g.expires IS NOT NULL
+			THEN format('No row of %s has a future-dated ID of its shard. '
 			'Set it back only if no program has kept such an ID, either, and if this server is neither '
 			'a restored copy nor a promoted asynchronous standby, which may lack IDs that the original made. '
 			'Check again directly before, and whenever these commands have failed.',
-			(SELECT string_agg(DISTINCT t::text, ', ') FROM unnest(tabs) AS t))
-		WHEN own > 0 THEN format('%s%s future-dated IDs of its shard are in its tables, the latest '
-			'of %s in %s, so that it must not be set back. When next_id() works again, and if nobody outside '
-			'has seen these IDs, CALL @extschema@.snowflake_renumber(%L, %s, '
-			'since => now() + interval ''1 s'') gives their rows new ones.',
-			CASE WHEN more THEN 'At least ' END, own,
-			@extschema@.snowflake_admin_bound_time(largest, @extschema@.snowflake_admin_to_layout(layout)),
-			tab, tab, coalesce(shard::text, '...')) END,
-		CASE WHEN others > 0 THEN format('%s%s future-dated IDs are of other shards, and do no harm.',
-			CASE WHEN more THEN 'At least ' END, others) END,
+			(SELECT string_agg(DISTINCT t::text, ', ') FROM unnest(g.tabs) AS t))
+		WHEN own > 0 THEN format('Future-dated IDs of its shard: %s%s, the latest of %s in %s. '
+			'So it must not be set back. When another shard is in use, '
+			'check again to see how their rows get new ones.',
+			CASE WHEN more THEN 'at least ' END, own, latest, tab) END,
+		CASE WHEN g.tabs IS NULL OR g.expires IS NULL
+			THEN 'Wait, or set it back if no program has kept a future-dated ID.' END,
+		CASE WHEN others > 0 THEN format('Future-dated IDs of other shards, which do no harm: %s%s.',
+			CASE WHEN more THEN 'at least ' END, others) END,
 		'Nobody could look at ' || unseen || '.')
 $$;
 
@@ -4753,22 +4763,20 @@ BEGIN
 		AND g.sequence <> @extschema@.snowflake_admin_next_id_seq() THEN 'note' ELSE 'error' END;
 	object := format('sequence %s', g.sequence);
 	problem := concat_ws(' ',
-		format('It is %s ahead of the clock: its last ID has the time %s, and the clock says %s, so that '
+		format('It is %s ahead of the clock: its last ID has the time %s, and the clock says %s, so '
 			'next_id() %s.',
-			g.lead, g.last_timestamp, clock_timestamp(),
+			justify_hours(g.lead), g.last_timestamp, clock_timestamp(),
 			CASE g.state WHEN 'refuses' THEN 'fails until ' || until WHEN 'waits' THEN 'waits'
-				ELSE 'makes IDs of the future, as max_lead is ' || current_setting('snowflake.max_lead') END),
+				ELSE 'makes future-dated IDs, as max_lead is ' || current_setting('snowflake.max_lead') END),
 		'If the clock is slow, set it right, and do nothing else.',
-		@extschema@.snowflake_admin_who_is_ahead(g.tabs, g.layout, reach.own, reach.others, reach.more,
-			reach.largest,
-			reach.tab, reach.shard, reach.unseen));
+		@extschema@.snowflake_admin_who_is_ahead(g, reach.own, reach.others, reach.more,
+			@extschema@.snowflake_admin_bound_time(reach.largest,
+				@extschema@.snowflake_admin_to_layout(g.layout)), reach.tab, reach.unseen));
 	remedy := CASE
 		WHEN g.state <> 'refuses' THEN format('Wait until %s.',
 			date_trunc('second', g.last_timestamp) + interval '1 s')
-		WHEN severity = 'note' THEN format('DROP SEQUENCE %s', g.sequence)
-		WHEN g.tabs IS NULL OR present IS NULL THEN format(
-			'Wait until %s, or, if no program has kept an ID of the future: ALTER SEQUENCE %s RESTART',
-				until, g.sequence)
+		WHEN severity = 'note' THEN format('DROP SEQUENCE %s;', g.sequence)
+		WHEN g.tabs IS NULL OR present IS NULL THEN format('ALTER SEQUENCE %s RESTART;', g.sequence)
 		WHEN reach.unseen IS NOT NULL THEN
 			'Find out whether those tables have future-dated IDs, as a role that may read them.'
 		WHEN reach.own = 0 AND NOT reach.more THEN @extschema@.snowflake_admin_set_back(
@@ -4812,8 +4820,7 @@ BEGIN
 		THEN @extschema@.snowflake_admin_new_shard(g.sequence, g.tabs, g.by_setting)
 		WHEN id_time > clock_timestamp() + current_setting('snowflake.max_lead')::interval
 			+ current_setting('snowflake.max_wait')::interval AND reach.shard IS NOT NULL
-		THEN format('CALL @extschema@.snowflake_renumber(%L, %s, since => now() + interval ''1 s'')',
-			reach.tab, reach.shard)
+		THEN reach.renumber
 		ELSE format('SELECT %s.snowflake_advance(%L, %s%s)', @extschema@.snowflake_admin_schema(), g.sequence,
 			reach.largest, CASE WHEN g.layout LIKE '%:%' THEN format(', %L', g.layout) END) END;
 	RETURN NEXT;
@@ -4821,23 +4828,72 @@ END
 $$;
 
 -- The row of a sequence that served another layout before, and whose IDs go back by that.
--- In the layout that it serves now, the largest ID of its tables is far ahead of the
--- clock; in the one that made it, it is of the past and closer.  The IDs of a layout that
--- ends may be larger than those of the next one.
-CREATE FUNCTION snowflake_admin_misread(g snowflake_admin_generator, served snowflake_layout)
+-- In the layout that it serves now, the largest ID of its tables is ahead of the clock;
+-- in the one that made it, it is of the past and closer.  The IDs of a layout that ends
+-- may be larger than those of the next one.
+CREATE FUNCTION snowflake_admin_misread(g snowflake_admin_generator, served snowflake_layout,
+	tab regclass, id bigint)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT 'error', format('sequence %s', g.sequence),
 		format('It serves layout %s, but %s has IDs of layout %s, the last of them %s of %s, and its next IDs '
 			'are smaller. If it made those until something changed its MAXVALUE, set that back. '
-			'IDs that it has made since stay as they are.', g.layout, l.tab, n.layout, l.id, n.ts),
+			'IDs that it has made since stay as they are.', g.layout, tab, n.layout, id, n.ts),
 		@extschema@.snowflake_admin_set_back(g.sequence, g.tabs, g.cols, n.layout, n.max_value, false)
-	FROM @extschema@.snowflake_admin_largest(g.tabs, g.cols,
-		@extschema@.snowflake_admin_bound(clock_timestamp() + interval '1 day', served)) AS l
-	CROSS JOIN LATERAL @extschema@.snowflake_admin_nearest(NULL, l.id) AS n
+	FROM @extschema@.snowflake_admin_nearest(NULL, id) AS n
 	WHERE n.ts <= clock_timestamp() AND n.expires > clock_timestamp() + interval '1 year'
-		AND clock_timestamp() - n.ts < @extschema@.snowflake_admin_bound_time(l.id, served) - clock_timestamp()
+		AND clock_timestamp() - n.ts < @extschema@.snowflake_admin_bound_time(id, served) - clock_timestamp()
+$$;
+
+-- Future-dated IDs that a sequence cannot make again, as it makes those of another shard
+CREATE FUNCTION snowflake_admin_left(g snowflake_admin_generator, layout snowflake_layout, low bigint)
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT 'note', format('table %s', t.tab), format(
+			'Future-dated IDs of shard %s, while new rows get those of shard %s: %s%s, the latest of %s. '
+			'If this server made them, and nobody outside has seen them, give their rows new ones.', i.shard,
+			t.shard, CASE WHEN cardinality(f.ids) > 10000 THEN 'at least ' END, count(*),
+			@extschema@.snowflake_admin_bound_time(max(i.id), layout)),
+		@extschema@.snowflake_admin_renumber_command(t.tab, i.shard)
+	FROM unnest(g.tabs, g.cols, g.shards) AS t (tab, col, shard)
+	CROSS JOIN LATERAL @extschema@.snowflake_admin_ids(t.tab, t.col, low, 9223372036854775807, 10001) AS f
+	CROSS JOIN LATERAL unnest(f.ids, @extschema@.snowflake_admin_shards_of(f.ids, layout)) AS i (id, shard)
+	WHERE i.shard <> t.shard
+	GROUP BY t.tab, t.shard, i.shard, cardinality(f.ids)
+$$;
+
+-- The rows of one sequence
+CREATE FUNCTION snowflake_admin_position(g snowflake_admin_generator, layout snowflake_layout)
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	low bigint;
+	latest bigint;
+	holder regclass;
+BEGIN
+	IF g.tabs IS NOT NULL AND g.expires IS NOT NULL THEN
+		-- Clocks of other servers may differ a little.
+		low := @extschema@.snowflake_admin_bound(clock_timestamp() + interval '1 min', layout);
+		SELECT id, tab INTO latest, holder FROM @extschema@.snowflake_admin_largest(g.tabs, g.cols, low);
+		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_misread(g, layout, holder, latest);
+		IF FOUND THEN
+			RETURN;
+		END IF;
+	END IF;
+	-- After a crash, and on a standby, it may be what WAL covers for another second.
+	IF g.lead > '2 s' THEN
+		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_ahead(g);
+	ELSIF latest IS NOT NULL THEN
+		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_left(g, layout, low);
+	END IF;
+	IF low IS NOT NULL AND NOT g.unset AND g.state <> 'no privilege'
+		AND (g.state = 'ok' OR g.last_timestamp IS NOT NULL) THEN
+		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_behind(g, layout);
+	END IF;
+END
 $$;
 
 -- Sequences that are ahead of the clock, or behind their tables
@@ -4849,21 +4905,10 @@ DECLARE
 	g @extschema@.snowflake_admin_generator;
 BEGIN
 	FOREACH g IN ARRAY generators LOOP
+		CONTINUE WHEN g.layout IS NULL;
 		BEGIN
-			IF g.tabs IS NOT NULL AND g.expires IS NOT NULL THEN
-				RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_misread(g,
-					@extschema@.snowflake_admin_to_layout(g.layout));
-				CONTINUE WHEN FOUND;
-			END IF;
-			-- After a crash, and on a standby, it may be what WAL covers for another second.
-			IF g.lead > '2 s' AND g.layout IS NOT NULL THEN
-				RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_ahead(g);
-			END IF;
-			IF g.tabs IS NOT NULL AND g.layout IS NOT NULL AND g.expires IS NOT NULL AND NOT g.unset
-				AND g.state <> 'no privilege' AND (g.state = 'ok' OR g.last_timestamp IS NOT NULL) THEN
-				RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_behind(g,
-					@extschema@.snowflake_admin_to_layout(g.layout));
-			END IF;
+			RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_position(g,
+				@extschema@.snowflake_admin_to_layout(g.layout));
 		EXCEPTION WHEN OTHERS THEN
 			RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_note(g.sequence, SQLSTATE, SQLERRM);
 		END;

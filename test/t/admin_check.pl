@@ -55,10 +55,10 @@ sub fault
 	is($row[3], $remedy, '... with a remedy');
 	my $command = $params{by_hand} // $row[3] =~ s/\.\.\./$params{number} \/\/ 6/ger;
 	my $status = $node->psql($database, $command, stderr => \my $error, on_error_stop => 1);
-	if (defined $params{then})
+	foreach my $next (@{ $params{then} // [] })
 	{
-		is(my $second = value("SELECT remedy $check"), $params{then}, '... then there is a second one');
-		value($second);
+		is(my $remedies = value("SELECT remedy $check"), $next, '... then there is another one');
+		value($remedies);
 	}
 	is($status, 0, '... which can be executed') or diag $error;
 	healthy('... and is all there is to do');
@@ -73,6 +73,7 @@ value(q{
 	CREATE SCHEMA shop;
 	CREATE TABLE shop.photos (id bigint PRIMARY KEY DEFAULT "Id's".next_id(), title text);
 	CREATE TABLE shop.notes (id bigint PRIMARY KEY DEFAULT "Id's".next_id(), photo_id bigint REFERENCES shop.photos);
+	CREATE INDEX ON shop.notes (photo_id);
 	CREATE SEQUENCE shop."Tweets' seq";
 	SELECT "Id's".snowflake_alter_sequence('shop."Tweets'' seq"', 'twitter');
 	CREATE TABLE shop."Tweets" (id "Id's".snowflake PRIMARY KEY
@@ -181,6 +182,7 @@ my $beyond = q{SELECT "Id's".snowflake_advance('%s', max(id)) FROM %s }
 fault('a sequence is ahead, and no row has its IDs', ahead(q{'shop.moved_id_seq'}, '1 day'), 'error', 'sequence shop.moved_id_seq',
 	qr/ahead of the clock.* fails until .*No row of shop.moved has/,
 	sprintf($restart, 'shop.moved_id_seq', sprintf $beyond, 'shop.moved_id_seq', 'shop.moved'));
+my $renumber = sub { return join "\n", map { qq{CALL "The Admin".snowflake_renumber('shop.$_', $_[-1], since => now() + interval '1 s');} } @_[0 .. $#_ - 1] };
 my @by_default = qw(shop.events shop.notes shop.photos shop.views);
 fault('next_id_seq is ahead, and no row has its IDs', ahead(q{'"Id''s".next_id_seq'}, '1 day'),
 	'error', q{sequence "Id's".next_id_seq}, qr/No row of shop.events, shop.notes, shop.photos, shop.views has/,
@@ -188,35 +190,37 @@ fault('next_id_seq is ahead, and no row has its IDs', ahead(q{'"Id''s".next_id_s
 fault('a sequence is ahead, and rows have its IDs',
 	'CREATE TABLE shop.shots (id bigint PRIMARY KEY); ' . row_of('shots', '1 day', 8)
 	  . q{; ALTER TABLE shop.shots ALTER id SET DEFAULT "Id's".next_id(8, 'shop.two'); } . ahead(q{'shop.two'}, '1 day 1 s'),
-	'error', 'sequence shop.two', qr/ 3 future-dated IDs of its shard .* in shop.shots, so that it must not be set back.*snowflake_renumber/,
+	'error', 'sequence shop.two', qr/Future-dated IDs of its shard: 3, the latest of .* in shop.shots. So it must not be set back/,
 	q{CALL "The Admin".snowflake_move('shop.shots', shard => ..., own_sequence => true)}, number => 9,
 	by_hand => q{CALL "The Admin".snowflake_move('shop.shots', shard => 9, own_sequence => true); DROP SEQUENCE shop.two},
+	then => [ $renumber->('shots', 8) ],
 	clean => 'DROP TABLE shop.shots; DROP SEQUENCE shop.shots_id_seq');
 fault('a sequence that nothing uses is ahead',
 	q{CREATE SEQUENCE shop.unused; SELECT "Id's".snowflake_alter_sequence('shop.unused'); } . ahead(q{'shop.unused'}, '1 day'),
-	'note', 'sequence shop.unused', qr/No default of this database uses it/, 'DROP SEQUENCE shop.unused');
+	'note', 'sequence shop.unused', qr/No default of this database uses it/, 'DROP SEQUENCE shop.unused;');
 my $client = q{SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity }
   . q{WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'; };
 value(q{DROP TABLE shop.views; DROP DOMAIN shop.key});
 pop @by_default;
 fault('next_id_seq is ahead, rows have its IDs, and one setting gives the shard',
-	row_of('photos', '1 day', 5) . ';' . ahead(q{'"Id''s".next_id_seq'}, '1 day 1 s'),
-	'error', q{sequence "Id's".next_id_seq}, qr/3 future-dated IDs of its shard/,
+	row_of('photos', '1 day', 5) . ';' . row_of('notes', '1 day', 5) . ';' . ahead(q{'"Id''s".next_id_seq'}, '1 day 1 s'),
+	'error', q{sequence "Id's".next_id_seq}, qr/^It is 1 day 00:00:0.*Future-dated IDs of its shard: 6/,
 	q{SELECT "Id's".snowflake_set_shard(...)},
-	then => $client . sprintf($restart, q{"Id's".next_id_seq}, join '', map { sprintf $beyond, q{"Id''s".next_id_seq}, $_ } @by_default));
+	then => [ $client . sprintf($restart, q{"Id's".next_id_seq}, join '', map { sprintf $beyond, q{"Id''s".next_id_seq}, $_ } @by_default),
+		$renumber->('notes', 'photos', 5) ]);
 is(value(q{SELECT "Id's".snowflake_shard("Id's".next_id())}), 6, '... and IDs have the new shard');
-value(ahead(q{'"Id''s".next_id_seq'}, '1 day'));
-like(value("SELECT problem || remedy $check"), qr/3 future-dated IDs are of other shards, and do no harm\.SELECT pg_terminate_backend\(.*RESTART/,
+value(row_of('photos', '1 day', 5) . ';' . ahead(q{'"Id''s".next_id_seq'}, '1 day'));
+like(value("SELECT problem || remedy $check"), qr/Future-dated IDs of other shards, which do no harm: 3\.SELECT pg_terminate_backend\(.*RESTART/,
 	'sessions that may have the old shard are ended before the sequence is set back');
 value(value("SELECT remedy $check") . q{; DELETE FROM shop.photos WHERE id > "Id's".snowflake_max_id(now() + '1 s'); SELECT "Id's".snowflake_set_shard(5)});
 
 # More rows than are looked at at once
 value(qq{INSERT INTO shop.photos (id) SELECT "Id's".snowflake_id(clock_timestamp() + interval '1 day', 8, n % 1000) + 8388608 * (n / 1000)
 		FROM generate_series(1, 25000) AS n; } . ahead(q{'"Id''s".next_id_seq'}, '1 day'));
-like(value("SELECT problem || remedy $check"), qr/No row of .* 25000 future-dated IDs are of other shards, .*RESTART/,
+like(value("SELECT problem || remedy $check"), qr/No row of .* Future-dated IDs of other shards, which do no harm: 25000\..*RESTART/,
 	'a sequence can be set back beside many IDs of other shards');
 value(q{INSERT INTO shop.photos (id) VALUES ("Id's".snowflake_id(clock_timestamp() + interval '10 hours', 5, 1))});
-like(value("SELECT problem || remedy $check"), qr/\b1 future-dated IDs of its shard .*set_shard/, '... but not if one is of its own');
+like(value("SELECT problem || remedy $check"), qr/Future-dated IDs of its shard: 1, .*set_shard/, '... but not if one is of its own');
 value(q{DELETE FROM shop.photos WHERE id > "Id's".snowflake_max_id(now() + '1 s')});
 value(value("SELECT remedy $check"));
 healthy('... and in the end it is');

@@ -47,7 +47,7 @@ value("$insert; $insert; INSERT INTO notes (photo_id) SELECT max(id) FROM photos
 is(rows('object', 'true'), '', '... or fast, which nobody can know');
 set_clock($node, '@2026-11-20 12:00:10');
 like(rows('severity, object, problem'),
-	qr/\Aerror\|sequence public.next_id_seq\|It is 02:59:.* ahead of the clock: .* fails until 2026-11-20 1[45]:.*3 future-dated IDs of its shard are in its tables, the latest of 2026-11-20 15:00:0/,
+	qr/\Aerror\|sequence public.next_id_seq\|It is 02:59:.* ahead of the clock: .* fails until 2026-11-20 1[45]:.*Future-dated IDs of its shard: 3, the latest of 2026-11-20 15:00:0.* in public\.(photos|notes)\. So/,
 	'after the clock was fast, future-dated IDs are counted');
 like(rows('severity, problem, remedy', q{object = 'clock'}),
 	qr/\Awarning\|The clock says 2026-11-20 12:00:1.*, but .* at 2026-11-20 15:00:0.* So it is slow, or was fast until it was set back\.\|Compare the clock/,
@@ -62,9 +62,11 @@ value($remedy);
 value($insert);
 is(value(q{SELECT snowflake_shard(id), snowflake_timestamp(id) < '2026-11-20 13:00Z' FROM photos WHERE id < snowflake_min_id('2026-11-20 13:00Z') ORDER BY id DESC LIMIT 1}),
 	'6|t', 'new rows have it, and the right time');
-is(rows('object'), '', '... and then no sequence is wrong');
-value(q{CALL snowflake_renumber('photos', 5, since => now() + interval '1 s')});
-value(q{CALL snowflake_renumber('notes', 5, since => now() + interval '1 s')});
+like($remedy = rows('severity, object, problem, remedy'),
+	qr/\Anote\|table public.notes\|Future-dated IDs of shard 5, while new rows get those of shard 6: 1, the latest of 2026-11-20 15:00:0.*\nnote\|table public.photos\|.*: 2, /,
+	'... and then only rows with future-dated IDs are left');
+value($remedy =~ s/.*\|//gr);
+is(rows('object'), '', '... which can be renumbered, each table by a command');
 is(value(q{SELECT count(*), count(*) FILTER (WHERE id > snowflake_max_id(now())), (SELECT count(*) FROM notes JOIN photos ON photos.id = photo_id) FROM photos}),
 	'4|0|1', 'rows with IDs of the future can get others after that');
 set_clock($node, '@2026-11-20 15:00:20');
@@ -77,7 +79,7 @@ value("$insert; ALTER TABLE photos ADD CHECK (id < snowflake_min_id('2026-11-20 
 set_clock($node, '@2026-11-20 19:00:00');
 isnt($node->psql($database, $insert), 0, 'an INSERT fails while the clock is fast');
 set_clock($node, '@2026-11-20 15:00:30');
-like(rows('severity, problem'), qr/^error\|It is 03:59:.*No row of .*notes, .*photos has an ID of its shard that is future-dated/,
+like(rows('severity, problem'), qr/^error\|It is 03:59:.*No row of .*notes, .*photos has a future-dated ID of its shard/,
 	'its ID is in no row');
 value(rows('remedy'));
 is(rows('object'), '', 'the sequence can be set back');
@@ -89,7 +91,7 @@ new_database('minutes');
 set_clock($node, '@2026-11-20 19:05:00');
 value($insert);
 set_clock($node, '@2026-11-20 19:00:30');
-like(rows('severity, problem, remedy'), qr/^error\|It is 00:04:.*1 future-dated IDs.*\|Wait until 2026-11-20 19:04:5\d\+00\.$/,
+like(rows('severity, problem, remedy'), qr/^error\|It is 00:04:.*Future-dated IDs of its shard: 1, .*\|Wait until 2026-11-20 19:04:5\d\+00\.$/,
 	'minutes can be waited for');
 my ($time) = rows('remedy') =~ /until (.*)\+00/;
 set_clock($node, "\@$time");
@@ -103,7 +105,7 @@ set_clock($node, '@2026-11-20 20:05:00');
 value($insert);
 set_clock($node, '@2026-11-20 19:06:00');
 value(q{LOAD 'snowflake'; ALTER DATABASE minutes SET snowflake.max_lead = '2h'});
-like(rows('severity, problem, remedy'), qr/^warning\|.*makes IDs of the future, as max_lead is 2h\..*\|Wait until 2026-11-20 20:05:0\d/,
+like(rows('severity, problem, remedy'), qr/^warning\|.*makes future-dated IDs, as max_lead is 2h\..*\|Wait until 2026-11-20 20:05:0\d/,
 	'with a raised max_lead, a sequence that is ahead is a warning');
 value(q{ALTER DATABASE minutes RESET snowflake.max_lead});
 
@@ -136,7 +138,7 @@ value(q{SET snowflake.max_lead = '1d';
 	INSERT INTO photos (title) VALUES ('of the future')});
 value(q{CALL snowflake_move('photos', 6, own_sequence => true)});
 my $ahead = rows('problem, remedy', q{object = 'sequence public.next_id_seq'});
-like($ahead, qr/^It is 0[45]:.* 1 future-dated IDs of its shard .* in public.photos, so that it must not be set back/,
+like($ahead, qr/^It is 0[45]:.* Future-dated IDs of its shard: 1, the latest of .* in public.photos\. So it must not be set back/,
 	'the future-dated IDs of a table that has moved count for the sequence that made them');
 unlike($ahead, qr/RESTART/, '... so that its remedy does not make them again');
 
