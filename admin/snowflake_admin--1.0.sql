@@ -4409,7 +4409,7 @@ CREATE FUNCTION snowflake_admin_renumber_command(tab regclass, shard integer)
 RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT format('CALL @extschema@.snowflake_renumber(%L, %s, since => now() + interval ''1 s'');',
+	SELECT format('CALL @extschema@.snowflake_renumber(%L, %s, since => now() + interval ''1 s'')',
 		tab, coalesce(shard::text, '...'))
 $$;
 
@@ -4448,7 +4448,7 @@ BEGIN
 			own := own + counted.own;
 			others := others + counted.total - counted.own;
 			IF counted.own > 0 THEN
-				renumber := concat_ws(' ', renumber, @extschema@.snowflake_admin_renumber_command(tabs[n],
+				renumber := concat_ws('; ', renumber, @extschema@.snowflake_admin_renumber_command(tabs[n],
 					found_shards[array_position(found.ids, counted.largest)]));
 			END IF;
 			IF counted.largest > largest OR largest IS NULL AND counted.own > 0 THEN
@@ -4491,11 +4491,12 @@ AS $$
 			array_agg(shard ORDER BY tab, col, shard) AS shards
 		FROM counted GROUP BY sequence, layout, is_built_in, by_setting, unset
 	)
-	SELECT s.*, r.layout, r.by_setting, r.unset, r.tabs, r.cols, r.shards
+	SELECT s.sequence, s.layout, s.last_timestamp, justify_hours(s.lead), s.expires, s.state,
+		r.layout, r.by_setting, r.unset, r.tabs, r.cols, r.shards
 	FROM @extschema@.snowflake_admin_states() AS s LEFT JOIN readers AS r USING (sequence)
 	WHERE r.is_custom IS NOT TRUE
 	UNION ALL
-	SELECT r.sequence, r.layout, s.last_timestamp, s.lead, s.expires, s.state,
+	SELECT r.sequence, r.layout, s.last_timestamp, justify_hours(s.lead), s.expires, s.state,
 		r.layout, r.by_setting, r.unset, r.tabs, r.cols, r.shards
 	FROM readers AS r CROSS JOIN LATERAL
 		@extschema@.snowflake_admin_state(r.sequence, @extschema@.snowflake_admin_to_layout(r.layout)) AS s
@@ -4528,7 +4529,7 @@ BEGIN
 	CROSS JOIN LATERAL unnest(@extschema@.snowflake_admin_shards_of(
 		newest.ids, @extschema@.snowflake_admin_to_layout(f.layout))) AS s (shard);
 	RETURN QUERY SELECT 'error', format('database %I', current_database()),
-		concat_ws('. ', format('No shard is set, so that the default of %s fails%s', lacking.first,
+		concat_ws('. ', format('No shard is set, so the default of %s fails%s', lacking.first,
 			CASE WHEN lacking.n > 1 THEN format(', and %s more', lacking.n - 1) END),
 			'The newest IDs may tell the number: ' || seen) || '.',
 		format('SELECT %s.snowflake_set_shard(...)', @extschema@.snowflake_admin_schema());
@@ -4571,7 +4572,7 @@ AS $$
 			THEN format('%s makes IDs of shard %s, and %s those of shard %s.',
 				place, shard, other_place, other_shard)
 			ELSE format(
-				'Two sequences make IDs of shard %s, so that IDs can come twice: %s in %s, and %s in %s.',
+				'Two sequences make IDs of shard %s, so IDs can come twice: %s in %s, and %s in %s.',
 				shard, sequence, place, other_sequence, other_place) END,
 		coalesce(CASE WHEN place = format('the default of %s', root) AND other_place LIKE 'the default of %'
 			THEN @extschema@.snowflake_admin_same_default(tab, col, root) END,
@@ -4610,11 +4611,11 @@ AS $$
 	SELECT CASE WHEN g.tabs IS NULL AND g.sequence <> @extschema@.snowflake_admin_next_id_seq()
 			THEN 'warning' ELSE 'error' END,
 		format('sequence %s', g.sequence),
-		CASE WHEN relpersistence = 'u' THEN 'It is unlogged, so that next_id() refuses it.'
+		CASE WHEN relpersistence = 'u' THEN 'It is unlogged, so next_id() refuses it.'
 			WHEN g.layout IS NULL THEN format(
-				'Its MAXVALUE %s is no layout''s, so that next_id() refuses it. '
-				'A schema tool may have changed that.', seqmax)
-			ELSE 'Its parameters are not those of its layout, so that next_id() refuses it.' END,
+				'Its MAXVALUE %s belongs to no layout, so next_id() refuses it. '
+				'A schema tool may have changed it.', seqmax)
+			ELSE 'Its parameters are not those of its layout, so next_id() refuses it.' END,
 		CASE WHEN relpersistence = 'u' THEN format('ALTER SEQUENCE %s SET LOGGED', g.sequence)
 			WHEN g.layout IS NOT NULL OR v.last < 1::bigint << 40
 			THEN format('SELECT %s.snowflake_alter_sequence(%L, %L)',
@@ -4765,7 +4766,7 @@ BEGIN
 	problem := concat_ws(' ',
 		format('It is %s ahead of the clock: its last ID has the time %s, and the clock says %s, so '
 			'next_id() %s.',
-			justify_hours(g.lead), g.last_timestamp, clock_timestamp(),
+			g.lead, g.last_timestamp, clock_timestamp(),
 			CASE g.state WHEN 'refuses' THEN 'fails until ' || until WHEN 'waits' THEN 'waits'
 				ELSE 'makes future-dated IDs, as max_lead is ' || current_setting('snowflake.max_lead') END),
 		'If the clock is slow, set it right, and do nothing else.',
@@ -4775,8 +4776,8 @@ BEGIN
 	remedy := CASE
 		WHEN g.state <> 'refuses' THEN format('Wait until %s.',
 			date_trunc('second', g.last_timestamp) + interval '1 s')
-		WHEN severity = 'note' THEN format('DROP SEQUENCE %s;', g.sequence)
-		WHEN g.tabs IS NULL OR present IS NULL THEN format('ALTER SEQUENCE %s RESTART;', g.sequence)
+		WHEN severity = 'note' THEN format('DROP SEQUENCE %s', g.sequence)
+		WHEN g.tabs IS NULL OR present IS NULL THEN format('ALTER SEQUENCE %s RESTART', g.sequence)
 		WHEN reach.unseen IS NOT NULL THEN
 			'Find out whether those tables have future-dated IDs, as a role that may read them.'
 		WHEN reach.own = 0 AND NOT reach.more THEN @extschema@.snowflake_admin_set_back(
@@ -4837,8 +4838,8 @@ RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT 'error', format('sequence %s', g.sequence),
-		format('It serves layout %s, but %s has IDs of layout %s, the last of them %s of %s, and its next IDs '
-			'are smaller. If it made those until something changed its MAXVALUE, set that back. '
+		format('It serves layout %s, but %s has IDs of layout %s, the last of them %s of %s, and its next '
+			'IDs are smaller. If it made those until something changed its MAXVALUE, set that back. '
 			'IDs that it has made since stay as they are.', g.layout, tab, n.layout, id, n.ts),
 		@extschema@.snowflake_admin_set_back(g.sequence, g.tabs, g.cols, n.layout, n.max_value, false)
 	FROM @extschema@.snowflake_admin_nearest(NULL, id) AS n
@@ -4974,7 +4975,7 @@ AS $$
 				AND NOT EXISTS (SELECT FROM aclexplode(proacl) AS a WHERE a.grantee = 0)
 			ELSE NOT has_function_privilege(grantee, p.oid, 'EXECUTE') END
 	)
-	SELECT 'error', thing, format('%s may insert into %s, but not use this %s, so that such an INSERT fails.',
+	SELECT 'error', thing, format('%s may insert into %s, but not use this %s, so such an INSERT fails.',
 		role, tab, split_part(thing, ' ', 1)), remedy
 	FROM lacking
 $$;
@@ -5004,7 +5005,7 @@ BEGIN
 			CONTINUE WHEN NOT FOUND;
 			severity := CASE WHEN gap.is_now AND NOT gap.has_default THEN 'error' ELSE 'warning' END;
 			object := format('table %s', parent.tab);
-			problem := format('It has no partition for IDs of %s, so that %s. Look at the clock first: '
+			problem := format('It has no partition for IDs of %s, so %s. Look at the clock first: '
 				'with partitions for the wrong time, it would get future-dated IDs.', gap.missing,
 				CASE WHEN gap.has_default THEN 'such rows go to the DEFAULT partition'
 					ELSE 'an INSERT of such a row fails' END);
@@ -5045,10 +5046,10 @@ RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT 'warning', format('table %s', tab),
-		format('%s%s of its keys were made by nextval() in place of next_id(), the last of them %s. '
+		format('Keys that nextval() made in place of next_id(): %s%s, the last of them %s. '
 			'Find the program that calls nextval(), and change it first. No ID is equal to such a key, '
 			'so they may stay, but show a wrong time and shard.',
-			CASE WHEN number > 10000 THEN 'More than ' END, least(number, 10000), largest),
+			CASE WHEN number > 10000 THEN 'more than ' END, least(number, 10000), largest),
 		CASE WHEN EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND confrelid = tab
 			AND confupdtype <> 'c')
 			THEN format('Give these rows, and those that refer to them, new keys: %I from %s to %s.',
@@ -5066,7 +5067,7 @@ AS $$
 	WHERE number > 0
 	UNION ALL
 	SELECT 'warning', format('%s.%I', tab::regclass, attname),
-		format('Its default takes nextval() of %s, which makes IDs, so that such keys '
+		format('Its default takes nextval() of %s, which makes IDs, so such keys '
 			'show a wrong time and shard.', g.sequence),
 		coalesce(@extschema@.snowflake_admin_same_default(tab, attname,
 				(SELECT inhparent FROM pg_inherits WHERE inhrelid = tab LIMIT 1)),
@@ -5093,34 +5094,39 @@ AS $$
 		SELECT lower(coalesce(replace(m[1], '""', '"'), m[2])) AS name
 		FROM setting, regexp_matches(list, '"((?:[^"]|"")+)"|([^\s,"]+)', 'g') AS m
 	), streaming AS MATERIALIZED (
-		SELECT application_name AS name, lower(application_name) IN (SELECT name FROM names)
-			OR '*' IN (SELECT name FROM names) AS is_named
+		SELECT application_name AS name,
+			EXISTS (SELECT FROM names WHERE name IN ('*', lower(application_name))) AS is_named,
+			replay_lsn IS NOT NULL AND NOT EXISTS (SELECT FROM pg_replication_slots
+				WHERE active_pid = pid AND slot_type = 'logical') AS is_standby
 		FROM pg_stat_replication WHERE state = 'streaming'
 	), counted AS MATERIALIZED (
-		SELECT setting.*, (SELECT count(*) FROM streaming WHERE is_named) AS present,
-			(SELECT string_agg(format('"%s"', replace(name, '"', '""')), ', ' ORDER BY name)
-				FROM (SELECT DISTINCT application_name AS name FROM pg_stat_replication AS r
-					WHERE state = 'streaming' AND replay_lsn IS NOT NULL AND NOT EXISTS (
-						SELECT FROM pg_replication_slots WHERE active_pid = r.pid
-							AND slot_type = 'logical')) AS s) AS others,
-			(SELECT string_agg(name, ', ' ORDER BY name) FROM names
-				WHERE name NOT IN (SELECT lower(name) FROM streaming) AND name <> '*') AS absent
-		FROM setting
+		SELECT setting.*, s.*, (SELECT string_agg(name, ', ' ORDER BY name) FROM names
+			WHERE name NOT IN (SELECT lower(name) FROM streaming) AND name <> '*') AS absent
+		FROM setting CROSS JOIN (
+			SELECT count(*) FILTER (WHERE is_named) AS present,
+				count(DISTINCT name) FILTER (WHERE is_standby) AS others,
+				string_agg(DISTINCT format('"%s"', replace(name, '"', '""')), ', ') FILTER (WHERE is_standby)
+					AS streamers
+			FROM streaming) AS s
 	)
 	SELECT CASE WHEN present < needed THEN 'error' ELSE 'warning' END, 'synchronous_standby_names',
-		CASE WHEN present < needed THEN format(
-				'It is %L, but only %s of these standbys streams, so that commits and next_id() wait.',
-					value, present)
-			ELSE format('No standby that it names %s streams. Others suffice for now.', absent) END,
-		CASE WHEN present < needed AND others IS NOT NULL AND needed = 1
-			THEN format('ALTER SYSTEM SET synchronous_standby_names = %L; SELECT pg_reload_conf()', others)
-			ELSE format('Let %s stream again, or name the standbys that do, in the configuration '
-				'of Patroni or CloudNativePG or by ALTER SYSTEM SET synchronous_standby_names = ''''; '
-				'SELECT pg_reload_conf()',
-				coalesce(absent, 'a standby')) END
+		CASE WHEN present >= needed
+			THEN format('It names standbys that are not streaming: %s. Others suffice for now.', absent)
+			ELSE format('It is %L, but %s, so commits and next_id() wait. Repair %s; or else, unless Patroni '
+				'or CloudNativePG manages this setting, %s.', value,
+				CASE present WHEN 0 THEN 'none of these standbys is streaming'
+					ELSE format('%s of the %s standbys that it needs are streaming', present, needed) END,
+				coalesce(absent, 'a standby'), CASE others WHEN 0
+				THEN 'continue without one: then a failover can lose commits and repeat IDs'
+				ELSE 'name the standbys that are streaming' END) END,
+		CASE WHEN present >= needed THEN 'Repair them, or remove them from the setting.'
+			ELSE format('ALTER SYSTEM SET synchronous_standby_names = %L; SELECT pg_reload_conf()',
+				CASE WHEN others > 0 THEN format('%s %s (%s)',
+					CASE WHEN value ~* '^\s*any\M' THEN 'ANY' ELSE 'FIRST' END,
+					least(needed, others), streamers) ELSE '' END) END
 	FROM counted WHERE (present < needed OR absent IS NOT NULL) AND pg_has_role('pg_read_all_stats', 'USAGE')
 	UNION ALL
-	SELECT 'note', 'synchronous_standby_names', format('%I may not see which standbys stream.', current_user),
+	SELECT 'note', 'synchronous_standby_names', format('%I may not see which standbys are streaming.', current_user),
 		format('GRANT pg_read_all_stats TO %I', current_user)
 	FROM setting WHERE NOT pg_has_role('pg_read_all_stats', 'USAGE')
 $$;
@@ -5207,7 +5213,8 @@ AS $$
 		SELECT DISTINCT tab FROM unnest(generators) CROSS JOIN LATERAL unnest(tabs) AS t (tab)
 	)
 	SELECT 'note', format('role %I', current_user),
-		format('It may not read %s %s(s), so these were not looked at.', count(*), lower(kind)),
+		format('It may not read %s %s%s, so this check is incomplete.', count(*), lower(kind),
+			CASE WHEN count(*) > 1 THEN 's' END),
 		format('GRANT SELECT ON %s %s TO %I', kind, string_agg(sequence::text, ', ' ORDER BY sequence::text),
 			current_user)
 	FROM hidden GROUP BY kind
@@ -5234,7 +5241,7 @@ RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT 'note', format('%s %s', CASE relkind WHEN 'S' THEN 'sequence' ELSE 'table' END, tab), CASE error
-		WHEN '55P03' THEN concat_ws(' ', 'Somebody has locked it, so that not all of it was looked at.',
+		WHEN '55P03' THEN concat_ws(' ', 'Somebody has locked it, so not all of it was looked at.',
 			(SELECT regexp_replace(description, '\s+', ' ', 'g')
 				FROM @extschema@.snowflake_admin_blocker(ARRAY[tab], 'ShareRowExclusiveLock')))
 		ELSE format('It could not be looked at: %s.', said) END,
@@ -5282,7 +5289,9 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout
 AS $$
 BEGIN
 	PERFORM @extschema@.snowflake_admin_layouts();
-	RETURN QUERY SELECT c.* FROM @extschema@.snowflake_admin_checks() AS c
+	-- A remedy that is no sentence is a command, or several.
+	RETURN QUERY SELECT c.severity, c.object, c.problem, regexp_replace(c.remedy, '([^.])$', '\1;')
+	FROM @extschema@.snowflake_admin_checks() AS c
 	ORDER BY array_position('{error,warning,note}'::text[], c.severity), c.object COLLATE "C",
 		c.problem COLLATE "C";
 END

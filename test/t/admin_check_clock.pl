@@ -53,10 +53,10 @@ like(rows('severity, problem, remedy', q{object = 'clock'}),
 	qr/\Awarning\|The clock says 2026-11-20 12:00:1.*, but .* at 2026-11-20 15:00:0.* So it is slow, or was fast until it was set back\.\|Compare the clock/,
 	'... and what the server has noted shows that the clock was another');
 my $remedy = rows('remedy') =~ s/\.\.\./6/r;
-is($remedy, 'SELECT public.snowflake_set_shard(6)', '... and the way out is another shard');
+is($remedy, 'SELECT public.snowflake_set_shard(6);', '... and the way out is another shard');
 value($remedy);
 $remedy = rows('remedy');
-like($remedy, qr/^SELECT pg_terminate_backend\(pid, 5000\) .*; BEGIN; .*; ALTER SEQUENCE public.next_id_seq RESTART; .*COMMIT$/,
+like($remedy, qr/^SELECT pg_terminate_backend\(pid, 5000\) .*; BEGIN; .*; ALTER SEQUENCE public.next_id_seq RESTART; .*COMMIT;$/,
 	'... after which the sequence can be set back');
 value($remedy);
 value($insert);

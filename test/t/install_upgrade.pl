@@ -174,8 +174,8 @@ my $control = "$extensions/snowflake.control";
 write_file($control, slurp_file($control) =~ s/^default_version = .*$/default_version = '$next'/mr);
 my $old = database('owner', "CREATE EXTENSION snowflake VERSION '$newest'", 'CREATE EXTENSION snowflake_admin');
 my $remedy = $node->safe_psql($old, 'SELECT remedy FROM snowflake_check()');
-is($remedy, 'ALTER EXTENSION snowflake UPDATE', 'snowflake_check() shows that the files are of another version');
-is($node->safe_psql($old, "$remedy; SELECT count(*) FROM snowflake_check()"), 0, '... until the extension is updated');
+is($remedy, 'ALTER EXTENSION snowflake UPDATE;', 'snowflake_check() shows that the files are of another version');
+is($node->safe_psql($old, "$remedy SELECT count(*) FROM snowflake_check()"), 0, '... until the extension is updated');
 $node->safe_psql($old, q{UPDATE pg_extension SET extversion = '1001.0' WHERE extname = 'snowflake'});
 is($node->safe_psql($old, 'SELECT remedy FROM snowflake_check()'),
 	'Install the files of version 1001.0 on this server.', '... and that the files of a version are missing');
