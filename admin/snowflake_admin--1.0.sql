@@ -4536,6 +4536,23 @@ BEGIN
 END
 $$;
 
+-- Other databases of the server with the same shard
+CREATE FUNCTION snowflake_admin_check_databases()
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT 'note', format('database %I', current_database()),
+		format('Other databases of this server with its shard %s: %s. Their IDs can be equal, which matters '
+			'only where rows of both come together.', own.shard,
+			string_agg(DISTINCT quote_ident(datname), ', ')),
+		format('SELECT %s.snowflake_set_shard(...)', @extschema@.snowflake_admin_schema())
+	FROM @extschema@.snowflake_admin_setting() AS own, pg_database AS d
+	JOIN pg_db_role_setting ON setdatabase = d.oid, unnest(setconfig) AS setting
+	WHERE datname <> current_database() AND setting ILIKE 'snowflake.shard=%'
+		AND @extschema@.snowflake_admin_integer(split_part(setting, '=', 2)) = own.shard
+	GROUP BY own.shard
+$$;
+
 -- The default of a topmost parent's column, for a child that has another one
 CREATE FUNCTION snowflake_admin_same_default(tab regclass, col name, root regclass)
 RETURNS text
@@ -5259,9 +5276,8 @@ DECLARE
 	generators @extschema@.snowflake_admin_generator[];
 	fault text;
 BEGIN
-	FOREACH fault IN ARRAY ARRAY['fillers', 'generators', 'shard($1)', 'makers($1)', 'layout($2)',
-		'end($2)', 'position($2)',
-		'clock($2)', 'width()', 'privileges($1)', 'partitions($1)', 'nextval($2)', 'standbys()', 'version()',
+	FOREACH fault IN ARRAY ARRAY['fillers', 'generators', 'shard($1)', 'databases()', 'makers($1)',
+		'layout($2)', 'end($2)', 'position($2)', 'clock($2)', 'width()', 'privileges($1)', 'partitions($1)', 'nextval($2)', 'standbys()', 'version()',
 		'sight($2)']
 	LOOP
 		BEGIN

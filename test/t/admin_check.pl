@@ -112,6 +112,10 @@ value(q{SELECT "Id's".snowflake_set_shard(NULL); CREATE ROLE service; ALTER ROLE
 healthy('each role may have its own shard');
 value(q{SELECT "Id's".snowflake_set_shard(5); ALTER ROLE service RESET ALL});
 
+fault('another database has the same shard', 'CREATE DATABASE "Other"; ALTER DATABASE "Other" SET snowflake.shard = 5',
+	'note', 'database "faults 1"', qr/^Other databases of this server with its shard 5: "Other"\. /, q{SELECT "Id's".snowflake_set_shard(...)},
+	clean => q{DROP DATABASE "Other"; SELECT "Id's".snowflake_set_shard(5)});
+
 fault('two shards in one table', q{
 		CREATE TABLE shop.old (id bigint PRIMARY KEY DEFAULT "Id's".next_id(8));
 		ALTER TABLE shop.old ADD kind text;
@@ -406,7 +410,7 @@ $standby->stop;
 
 # --- many tables ---------------------------------------------------------------------------
 
-new_database('many', 5);
+new_database('many', 7);
 value(q{DO $$ BEGIN FOR n IN 1 .. 300 LOOP
 	IF n % 3 = 0 THEN
 		EXECUTE format('CREATE TABLE public.t%s (id bigint PRIMARY KEY DEFAULT "Id''s".next_id())', n);

@@ -10,16 +10,18 @@ use Test::More;
 my $node = server_with_clock('check', '@2026-11-20 12:00:00', "track_commit_timestamp = on\nautovacuum = off");
 
 my $database;
+my $shard = 3;
 
 sub value { my ($query) = @_; return $node->safe_psql($database, $query) }
 
 sub new_database
 {
 	($database) = @_;
+	$shard += 2;
 	$node->safe_psql('postgres', "CREATE DATABASE $database");
-	value(q{
+	value(qq{
 		CREATE EXTENSION snowflake_admin CASCADE;
-		SELECT snowflake_set_shard(5);
+		SELECT snowflake_set_shard($shard);
 		CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), title text);
 		CREATE TABLE notes (id bigint PRIMARY KEY DEFAULT next_id(), photo_id bigint REFERENCES photos)});
 	return;
