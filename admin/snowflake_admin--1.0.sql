@@ -4225,14 +4225,13 @@ BEGIN ATOMIC
 	SELECT * FROM snowflake_sequences(sequence, layout);
 END;
 
--- Built-in layouts with a time, and the time of an ID equal to MAXVALUE
+-- Built-in layouts with a time
 CREATE FUNCTION snowflake_admin_epochs()
 RETURNS TABLE (layout text, max_value bigint, epoch timestamptz, tick interval, ids_per_tick bigint,
-	expires timestamptz, largest timestamptz)
+	expires timestamptz)
 LANGUAGE sql STABLE
 BEGIN ATOMIC
-	SELECT name, max_value, epoch, tick, ids_per_tick, expires,
-		snowflake_timestamp(max_value, name::snowflake_layout)
+	SELECT name, max_value, epoch, tick, ids_per_tick, expires
 	FROM snowflake_layouts() WHERE expires IS NOT NULL;
 END;
 
@@ -4264,14 +4263,13 @@ CREATE FUNCTION snowflake_admin_setting(OUT place text, OUT shard integer)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT place, nullif(@extschema@.snowflake_admin_integer(value), -1) FROM (
-		SELECT *, CASE WHEN place LIKE 'setting of database %' THEN 1
-			WHEN place = 'setting of all roles' THEN 2
-			WHEN place = 'command line' THEN 3 ELSE 4 END AS n
-		FROM @extschema@.snowflake_admin_shard_settings() WHERE place NOT LIKE 'setting of role %'
+		SELECT * FROM @extschema@.snowflake_admin_shard_settings() WHERE place NOT LIKE 'setting of role %'
 		UNION ALL
-		SELECT 'client', reset_val, 0 FROM pg_settings WHERE name = 'snowflake.shard' AND source = 'client'
+		SELECT 'client', reset_val FROM pg_settings WHERE name = 'snowflake.shard' AND source = 'client'
 	) AS settings
-	ORDER BY n LIMIT 1
+	ORDER BY place <> 'client', place NOT LIKE 'setting of database %', place <> 'setting of all roles',
+		place <> 'command line'
+	LIMIT 1
 $$;
 
 CREATE TYPE snowflake_admin_filler AS (
@@ -4413,56 +4411,40 @@ AS $$
 		tab, coalesce(shard::text, '...'))
 $$;
 
--- How many IDs from "low" on do these tables have of these shards, and of others?
--- The largest 10,001 of each table are looked at, and so many times that number
--- while all are of other shards.  With "more", there are others.  "renumber" is a command
--- for each table that has some of these shards.
-CREATE FUNCTION snowflake_admin_reach(
-	tabs regclass[], cols name[], shards integer[], layout snowflake_layout, low bigint, times integer,
-	OUT own bigint, OUT others bigint, OUT more boolean,
-	OUT largest bigint, OUT tab regclass, OUT shard integer, OUT renumber text, OUT unseen text)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+-- The IDs of tables from "low" on: a row for each table and shard, or for why nobody
+-- could look.  The largest of each table are looked at, "most" of them; with "more", there
+-- may be others.  A sequence's own are those of its shard for the table, NULL for any.
+CREATE FUNCTION snowflake_admin_counts(tabs regclass[], cols name[], shards integer[],
+	layout snowflake_layout, low bigint, most integer)
+RETURNS TABLE (tab regclass, own_shard integer, shard integer, is_own boolean, number bigint, more boolean,
+	largest bigint, obstacle text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-	high bigint;
-	found record;
-	found_shards integer[];
-	counted record;
-BEGIN
-	own := 0;
-	others := 0;
-	more := false;
-	FOR n IN 1 .. coalesce(cardinality(tabs), 0) LOOP
-		high := 9223372036854775807;
-		FOR try IN 1 .. times LOOP
-			SELECT * INTO found FROM @extschema@.snowflake_admin_ids(tabs[n], cols[n], low, high, 10001);
-			IF found.obstacle IS NOT NULL THEN
-				unseen := concat_ws(', ', unseen, format('%s (%s)', tabs[n], found.obstacle));
-			END IF;
-			EXIT WHEN found.ids IS NULL;
-			found_shards := coalesce(@extschema@.snowflake_admin_shards_of(found.ids, layout),
-				array_fill(shards[n], ARRAY[cardinality(found.ids)]));
-			SELECT count(*) FILTER (WHERE s = shards[n] OR shards[n] IS NULL) AS own, count(*) AS total,
-				max(id) FILTER (WHERE s = shards[n] OR shards[n] IS NULL) AS largest
-			INTO counted FROM unnest(found.ids, found_shards) AS i (id, s);
-			own := own + counted.own;
-			others := others + counted.total - counted.own;
-			IF counted.own > 0 THEN
-				renumber := concat_ws('; ', renumber, @extschema@.snowflake_admin_renumber_command(tabs[n],
-					found_shards[array_position(found.ids, counted.largest)]));
-			END IF;
-			IF counted.largest > largest OR largest IS NULL AND counted.own > 0 THEN
-				largest := counted.largest;
-				tab := tabs[n];
-				shard := found_shards[array_position(found.ids, largest)];
-			END IF;
-			high := found.ids[counted.total] - 1;
-			EXIT WHEN counted.total < 10001;
-			more := more OR own > 0 OR try = times;
-			EXIT WHEN own > 0;
-		END LOOP;
-	END LOOP;
-END
+	SELECT t.tab, t.shard, i.shard, t.shard IS NULL OR t.shard = i.shard, count(id),
+		cardinality(f.ids) = most, max(id), f.obstacle
+	FROM unnest(tabs, cols, shards) AS t (tab, col, shard)
+	CROSS JOIN LATERAL @extschema@.snowflake_admin_ids(t.tab, t.col, low, 9223372036854775807, most) AS f
+	LEFT JOIN LATERAL unnest(f.ids, coalesce(@extschema@.snowflake_admin_shards_of(f.ids, layout),
+		array_fill(t.shard, ARRAY[coalesce(cardinality(f.ids), 0)]))) AS i (id, shard) ON true
+	WHERE id IS NOT NULL OR f.obstacle IS NOT NULL
+	GROUP BY t.tab, t.col, t.shard, i.shard, cardinality(f.ids), f.obstacle
+$$;
+
+-- ... all together, and a command for each table that has a sequence's own
+CREATE FUNCTION snowflake_admin_reach(tabs regclass[], cols name[], shards integer[],
+	layout snowflake_layout, low bigint, most integer,
+	OUT own bigint, OUT others bigint, OUT more boolean, OUT largest bigint, OUT tab regclass,
+	OUT renumber text, OUT unseen text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT coalesce(sum(number) FILTER (WHERE is_own), 0)::bigint,
+		coalesce(sum(number) FILTER (WHERE NOT is_own), 0)::bigint, coalesce(bool_or(more), false),
+		max(largest) FILTER (WHERE is_own),
+		(array_agg(tab ORDER BY largest DESC) FILTER (WHERE is_own AND obstacle IS NULL))[1],
+		string_agg(DISTINCT @extschema@.snowflake_admin_renumber_command(tab, shard), '; ')
+			FILTER (WHERE is_own AND obstacle IS NULL),
+		string_agg(DISTINCT format('%s (%s)', tab, obstacle), ', ') FILTER (WHERE obstacle IS NOT NULL)
+	FROM @extschema@.snowflake_admin_counts(tabs, cols, shards, layout, low, most)
 $$;
 
 -- All sequences that make IDs, with their tables: where their rows are read, and the
@@ -4503,37 +4485,31 @@ AS $$
 	WHERE r.is_custom
 $$;
 
--- No shard is set while a default needs one
+-- No shard is set while a default needs one.  Rows may tell the number, but those of other
+-- servers have theirs.
 CREATE FUNCTION snowflake_admin_check_shard(fillers snowflake_admin_filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-	lacking record;
-	seen text;
-BEGIN
-	SELECT count(DISTINCT (f.root, f.col)) AS n, min(format('%s.%I', f.root, f.col)) AS first,
-		array_agg(DISTINCT f.tab) AS tabs INTO lacking
-	FROM unnest(fillers) AS f WHERE f.by_setting AND f.shard IS NULL;
-	IF lacking.n = 0 OR EXISTS (
-			SELECT FROM @extschema@.snowflake_admin_shard_settings()
-				WHERE place LIKE 'setting of role %') THEN
-		RETURN;
-	END IF;
-	-- Rows may tell the number, but those of other servers have theirs.
-	SELECT string_agg(DISTINCT format('%s has rows of shard %s', f.tab, s.shard), ', ') INTO seen
-	FROM (SELECT DISTINCT tab, col, layout FROM unnest(fillers)
-		WHERE tab = ANY (lacking.tabs[1:3]) AND is_built_in) AS f
-	CROSS JOIN LATERAL @extschema@.snowflake_admin_ids(
-		f.tab, f.col, 1::bigint << 40, 9223372036854775807, 1) AS newest
-	CROSS JOIN LATERAL unnest(@extschema@.snowflake_admin_shards_of(
-		newest.ids, @extschema@.snowflake_admin_to_layout(f.layout))) AS s (shard);
-	RETURN QUERY SELECT 'error', format('database %I', current_database()),
-		concat_ws('. ', format('No shard is set, so the default of %s fails%s', lacking.first,
-			CASE WHEN lacking.n > 1 THEN format(', and %s more', lacking.n - 1) END),
-			'The newest IDs may tell the number: ' || seen) || '.',
-		format('SELECT %s.snowflake_set_shard(...)', @extschema@.snowflake_admin_schema());
-END
+	WITH lacking AS MATERIALIZED (
+		SELECT count(DISTINCT (f.root, f.col)) AS n, min(format('%s.%I', f.root, f.col)) AS first,
+			array_agg(DISTINCT f.tab) AS tabs
+		FROM unnest(fillers) AS f WHERE f.by_setting AND f.shard IS NULL
+	)
+	SELECT 'error', format('database %I', current_database()),
+		concat_ws('. ', format('No shard is set, so the default of %s fails%s', first,
+			CASE WHEN n > 1 THEN format(', and %s more', n - 1) END),
+			'The newest IDs may tell the number: ' || (
+				SELECT string_agg(DISTINCT format('%s has rows of shard %s', f.tab, s.shard), ', ')
+				FROM (SELECT DISTINCT tab, col, layout FROM unnest(fillers)
+					WHERE tab = ANY (tabs[1:3]) AND is_built_in) AS f
+				CROSS JOIN LATERAL @extschema@.snowflake_admin_ids(
+					f.tab, f.col, 1::bigint << 40, 9223372036854775807, 1) AS newest
+				CROSS JOIN LATERAL unnest(@extschema@.snowflake_admin_shards_of(
+					newest.ids, @extschema@.snowflake_admin_to_layout(f.layout))) AS s (shard))) || '.',
+		format('SELECT %s.snowflake_set_shard(...)', @extschema@.snowflake_admin_schema())
+	FROM lacking WHERE n > 0 AND NOT EXISTS (
+		SELECT FROM @extschema@.snowflake_admin_shard_settings() WHERE place LIKE 'setting of role %')
 $$;
 
 -- Other databases of the server with the same shard
@@ -4731,8 +4707,6 @@ AS $$
 			'So it must not be set back. When another shard is in use, '
 			'check again to see how their rows get new ones.',
 			CASE WHEN more THEN 'at least ' END, own, latest, tab) END,
-		CASE WHEN g.tabs IS NULL OR g.expires IS NULL
-			THEN 'Wait, or set it back if no program has kept a future-dated ID.' END,
 		CASE WHEN others > 0 THEN format('Future-dated IDs of other shards, which do no harm: %s%s.',
 			CASE WHEN more THEN 'at least ' END, others) END,
 		'Nobody could look at ' || unseen || '.')
@@ -4775,7 +4749,7 @@ BEGIN
 		CASE WHEN EXISTS (SELECT FROM @extschema@.snowflake_admin_shard_settings()
 				WHERE place LIKE 'setting of role %')
 			THEN array_fill(NULL::integer, ARRAY[coalesce(cardinality(shards), 0)]) ELSE shards END,
-		@extschema@.snowflake_admin_to_layout(g.layout), present, 100);
+		@extschema@.snowflake_admin_to_layout(g.layout), present, 1000001);
 	severity := CASE WHEN g.state <> 'refuses' THEN 'warning' WHEN g.tabs IS NULL
 		AND NOT EXISTS (SELECT FROM @extschema@.snowflake_uses() AS u WHERE u.sequence = g.sequence)
 		AND g.sequence <> @extschema@.snowflake_admin_next_id_seq() THEN 'note' ELSE 'error' END;
@@ -4794,7 +4768,8 @@ BEGIN
 		WHEN g.state <> 'refuses' THEN format('Wait until %s.',
 			date_trunc('second', g.last_timestamp) + interval '1 s')
 		WHEN severity = 'note' THEN format('DROP SEQUENCE %s', g.sequence)
-		WHEN g.tabs IS NULL OR present IS NULL THEN format('ALTER SEQUENCE %s RESTART', g.sequence)
+		WHEN g.tabs IS NULL OR present IS NULL THEN format('Wait until %s. If neither rows nor programs have '
+			'future-dated IDs of it, ALTER SEQUENCE %s RESTART sets it back.', until, g.sequence)
 		WHEN reach.unseen IS NOT NULL THEN
 			'Find out whether those tables have future-dated IDs, as a role that may read them.'
 		WHEN reach.own = 0 AND NOT reach.more THEN @extschema@.snowflake_admin_set_back(
@@ -4816,7 +4791,7 @@ DECLARE
 BEGIN
 	SELECT * INTO reach FROM @extschema@.snowflake_admin_reach(g.tabs, g.cols, g.shards, layout,
 		greatest(1::bigint << 40, @extschema@.snowflake_admin_bound(
-			coalesce(g.last_timestamp + interval '1 microsecond', '-infinity'), layout)), 1);
+			coalesce(g.last_timestamp + interval '1 microsecond', '-infinity'), layout)), 10001);
 	IF reach.own = 0 THEN
 		RETURN;
 	END IF;
@@ -4837,7 +4812,7 @@ BEGIN
 	remedy := CASE WHEN id_time > clock_timestamp() + interval '1 day'
 		THEN @extschema@.snowflake_admin_new_shard(g.sequence, g.tabs, g.by_setting)
 		WHEN id_time > clock_timestamp() + current_setting('snowflake.max_lead')::interval
-			+ current_setting('snowflake.max_wait')::interval AND reach.shard IS NOT NULL
+			+ current_setting('snowflake.max_wait')::interval
 		THEN reach.renumber
 		ELSE format('SELECT %s.snowflake_advance(%L, %s%s)', @extschema@.snowflake_admin_schema(), g.sequence,
 			reach.largest, CASE WHEN g.layout LIKE '%:%' THEN format(', %L', g.layout) END) END;
@@ -4869,17 +4844,14 @@ CREATE FUNCTION snowflake_admin_left(g snowflake_admin_generator, layout snowfla
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT 'note', format('table %s', t.tab), format(
+	SELECT 'note', format('table %s', tab), format(
 			'Future-dated IDs of shard %s, while new rows get those of shard %s: %s%s, the latest of %s. '
-			'If this server made them, and nobody outside has seen them, give their rows new ones.', i.shard,
-			t.shard, CASE WHEN cardinality(f.ids) > 10000 THEN 'at least ' END, count(*),
-			@extschema@.snowflake_admin_bound_time(max(i.id), layout)),
-		@extschema@.snowflake_admin_renumber_command(t.tab, i.shard)
-	FROM unnest(g.tabs, g.cols, g.shards) AS t (tab, col, shard)
-	CROSS JOIN LATERAL @extschema@.snowflake_admin_ids(t.tab, t.col, low, 9223372036854775807, 10001) AS f
-	CROSS JOIN LATERAL unnest(f.ids, @extschema@.snowflake_admin_shards_of(f.ids, layout)) AS i (id, shard)
-	WHERE i.shard <> t.shard
-	GROUP BY t.tab, t.shard, i.shard, cardinality(f.ids)
+			'If this server made them, and nobody outside has seen them, give their rows new ones.', shard,
+			own_shard, CASE WHEN more THEN 'at least ' END, number,
+			@extschema@.snowflake_admin_bound_time(largest, layout)),
+		@extschema@.snowflake_admin_renumber_command(tab, shard)
+	FROM @extschema@.snowflake_admin_counts(g.tabs, g.cols, g.shards, layout, low, 10001)
+	WHERE NOT is_own
 $$;
 
 -- The rows of one sequence
@@ -4998,62 +4970,43 @@ AS $$
 $$;
 
 -- Tables that are partitioned by ranges of IDs must have partitions for the IDs of
--- now and of soon.  Those within a partition of a range need only that range.
+-- now and of soon: the first time that lacks one is named.  Those within a partition of a
+-- range need only that range.  max_lead can be set to a hundred years, and then says
+-- nothing.
 CREATE FUNCTION snowflake_admin_check_partitions(fillers snowflake_admin_filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-	parent record;
-	gap record;
-BEGIN
-	FOR parent IN
-		SELECT DISTINCT tab, layout
-		FROM unnest(fillers) AS f JOIN pg_partitioned_table ON partrelid = tab
+	WITH parents AS MATERIALIZED (
+		SELECT DISTINCT tab, layout FROM unnest(fillers) JOIN pg_partitioned_table ON partrelid = tab
 		JOIN pg_attribute ON attrelid = tab AND attname = col AND attnum = partattrs[0]
 		WHERE partstrat = 'r' AND partnatts = 1 AND @extschema@.snowflake_admin_is_id(atttypid)
 		AND layout NOT IN ('trace', 'decimal')
 		AND NOT EXISTS (SELECT FROM pg_partition_ancestors(tab) AS a JOIN pg_partitioned_table AS above
 			ON above.partrelid = a.relid AND a.relid <> tab WHERE above.partstrat = 'r')
-	LOOP
-		BEGIN
-			SELECT * INTO gap FROM @extschema@.snowflake_admin_gap(parent.tab,
-				@extschema@.snowflake_admin_to_layout(parent.layout));
-			CONTINUE WHEN NOT FOUND;
-			severity := CASE WHEN gap.is_now AND NOT gap.has_default THEN 'error' ELSE 'warning' END;
-			object := format('table %s', parent.tab);
-			problem := format('It has no partition for IDs of %s, so %s. Look at the clock first: '
-				'with partitions for the wrong time, it would get future-dated IDs.', gap.missing,
-				CASE WHEN gap.has_default THEN 'such rows go to the DEFAULT partition'
-					ELSE 'an INSERT of such a row fails' END);
-			remedy := format('CALL @extschema@.snowflake_make_partitions(%L)', parent.tab);
-			RETURN NEXT;
-		EXCEPTION WHEN OTHERS THEN
-			RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_note(parent.tab, SQLSTATE, SQLERRM);
-		END;
-	END LOOP;
-END
-$$;
-
--- The first time for which a partitioned table lacks a partition.  max_lead can be
--- set to a hundred years, and then says nothing.
-CREATE FUNCTION snowflake_admin_gap(parent regclass, layout snowflake_layout)
-RETURNS TABLE (missing text, is_now boolean, has_default boolean)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
-	WITH ranges AS MATERIALIZED (
-		SELECT lower_id, upper_id FROM @extschema@.snowflake_admin_ranges(parent) WHERE NOT pending
+	), ranges AS MATERIALIZED (
+		SELECT tab, lower_id, upper_id
+		FROM parents CROSS JOIN LATERAL @extschema@.snowflake_admin_ranges(tab) WHERE NOT pending
 	), times (n, name, ts) AS (
 		VALUES (1, 'now', clock_timestamp()),
 			(2, 'now + max_lead', clock_timestamp()
 				+ least(current_setting('snowflake.max_lead')::interval, '31 days')),
 			(3, 'tomorrow', clock_timestamp() + interval '1 day')
+	), gaps AS (
+		SELECT DISTINCT ON (p.tab) p.tab, n, format('%s (%s)', name, date_trunc('second', ts)) AS missing,
+			EXISTS (SELECT FROM ranges AS r WHERE r.tab = p.tab AND lower_id IS NULL) AS has_default
+		FROM parents AS p CROSS JOIN times CROSS JOIN LATERAL
+			@extschema@.snowflake_admin_bound(ts, @extschema@.snowflake_admin_to_layout(layout)) AS id
+		WHERE NOT EXISTS (SELECT FROM ranges AS r WHERE r.tab = p.tab AND lower_id <= id AND id < upper_id)
+		ORDER BY p.tab, n
 	)
-	SELECT format('%s (%s)', name, date_trunc('second', ts)), n = 1,
-		EXISTS (SELECT FROM ranges WHERE lower_id IS NULL)
-	FROM times CROSS JOIN LATERAL @extschema@.snowflake_admin_bound(ts, layout) AS id
-	WHERE NOT EXISTS (SELECT FROM ranges WHERE lower_id <= id AND id < upper_id)
-	ORDER BY n LIMIT 1
+	SELECT CASE WHEN n = 1 AND NOT has_default THEN 'error' ELSE 'warning' END, format('table %s', tab),
+		format('It has no partition for IDs of %s, so %s. Look at the clock first: '
+			'with partitions for the wrong time, it would get future-dated IDs.', missing,
+			CASE WHEN has_default THEN 'such rows go to the DEFAULT partition'
+				ELSE 'an INSERT of such a row fails' END),
+		format('CALL @extschema@.snowflake_make_partitions(%L)', tab)
+	FROM gaps
 $$;
 
 -- Numbers that nextval() made of a sequence that makes IDs.  They are too large for
@@ -5077,7 +5030,8 @@ AS $$
 		SELECT DISTINCT t.tab, t.col, max_value
 		FROM unnest(generators) AS r JOIN @extschema@.snowflake_admin_epochs() AS e USING (layout)
 		CROSS JOIN LATERAL unnest(tabs, cols) AS t (tab, col)
-		WHERE largest < epoch + interval '60 days'
+		WHERE @extschema@.snowflake_admin_bound_time(max_value,
+			@extschema@.snowflake_admin_to_layout(layout)) < epoch + interval '60 days'
 	) AS keys (tab, col, high)
 	CROSS JOIN LATERAL @extschema@.snowflake_admin_ids(tab, col, 1::bigint << 40, high, 10001)
 	CROSS JOIN LATERAL (SELECT cardinality(ids), ids[1]) AS found (number, largest)
@@ -5143,7 +5097,8 @@ AS $$
 					least(needed, others), streamers) ELSE '' END) END
 	FROM counted WHERE (present < needed OR absent IS NOT NULL) AND pg_has_role('pg_read_all_stats', 'USAGE')
 	UNION ALL
-	SELECT 'note', 'synchronous_standby_names', format('%I may not see which standbys are streaming.', current_user),
+	SELECT 'note', 'synchronous_standby_names',
+		format('%I may not see which standbys are streaming.', current_user),
 		format('GRANT pg_read_all_stats TO %I', current_user)
 	FROM setting WHERE NOT pg_has_role('pg_read_all_stats', 'USAGE')
 $$;
@@ -5277,8 +5232,8 @@ DECLARE
 	fault text;
 BEGIN
 	FOREACH fault IN ARRAY ARRAY['fillers', 'generators', 'shard($1)', 'databases()', 'makers($1)',
-		'layout($2)', 'end($2)', 'position($2)', 'clock($2)', 'width()', 'privileges($1)', 'partitions($1)', 'nextval($2)', 'standbys()', 'version()',
-		'sight($2)']
+		'layout($2)', 'end($2)', 'position($2)', 'clock($2)', 'width()', 'privileges($1)', 'partitions($1)',
+		'nextval($2)', 'standbys()', 'version()', 'sight($2)']
 	LOOP
 		BEGIN
 			CASE fault
