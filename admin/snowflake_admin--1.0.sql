@@ -143,7 +143,8 @@ BEGIN
 			CASE tries WHEN 1 THEN 'one try' ELSE tries || ' tries' END),
 		DETAIL = coalesce(blocker.description, 'No other transaction is in the way in this moment.'),
 		HINT = CASE WHEN blocker.pid IS NULL THEN 'Call it again, perhaps with more tries.'
-			ELSE format('Call it again when that transaction has ended, or with more tries. SELECT pg_terminate_backend(%s) would end its session.', blocker.pid) END;
+			ELSE format('Call it again when that transaction has ended, or with more tries. '
+				'SELECT pg_terminate_backend(%s) would end its session.', blocker.pid) END;
 END
 $$;
 
@@ -1126,7 +1127,7 @@ BEGIN
 	IF found_id IS NOT NULL THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('default partition %s has rows of the partition that is missing', partition),
-			DETAIL = format('The first of them has the ID %s; the partition would have the IDs from %s to %s.',
+			DETAIL = format('The first of them has the ID %s; the partition would have those from %s to %s.',
 				found_id, low, high - 1),
 			HINT = format('Detach %s, call this procedure again, and move those rows into %s.',
 				partition, parent);
@@ -1387,8 +1388,8 @@ BEGIN
 		AT TIME ZONE 'UTC', layout);
 	EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE %s < %s)', partition, key, first) INTO has_numbers;
 	IF has_numbers THEN
-		RAISE NOTICE 'rows of % with % below % stay until it is dropped, as such numbers do not tell their age',
-			partition, key, first;
+		RAISE NOTICE '%', format('rows of %s with %s below %s stay until it is dropped, as such numbers '
+			'do not tell their age', partition, key, first);
 	END IF;
 	IF first < stop THEN
 		RAISE NOTICE '%;', format('DELETE FROM %1$s WHERE %2$s >= %3$s AND %2$s < %4$s',
@@ -2244,11 +2245,13 @@ AS $$
 		JOIN pg_attribute ON attrelid = c.rel AND attnum = c.num
 		JOIN pg_type ON pg_type.oid = atttypid
 	WHERE typtype = 'd' AND typbasetype <> 'bigint'::regtype OR typtype <> 'd' AND typcategory <> 'N'
-	UNION ALL SELECT format('Table %s is partitioned, a partition, inherited, temporary, typed, or foreign.',
-		rel),
-		'Change the type by ALTER TABLE while the application is stopped.'
+	UNION ALL SELECT format('Table %s is partitioned, a partition, inherited, temporary, typed, foreign, '
+		'filled by a subscription, or has a rule.', rel),
+		'Change this first, or the type by ALTER TABLE while the application is stopped.'
 	FROM t WHERE relkind <> 'r' OR reloftype <> 0 OR relpersistence = 't'
 		OR EXISTS (SELECT FROM pg_inherits WHERE rel IN (inhrelid, inhparent))
+		OR EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = rel)
+		OR EXISTS (SELECT FROM pg_rewrite WHERE ev_class = rel)
 	UNION ALL SELECT format('Foreign key "%s" of partitioned table %s refers to it.', name, child),
 		'Drop it first, and add it again afterwards.'
 	FROM @extschema@.snowflake_admin_widen_keys(tab, col) JOIN pg_class ON oid = child
@@ -2257,21 +2260,14 @@ AS $$
 		'Its subscribers would not get the new column. Take it out of the publication first.'
 	FROM t JOIN pg_publication_tables AS p ON quote_ident(schemaname) = relnamespace::regnamespace::text
 		AND tablename = relname
-	UNION ALL SELECT format('Table %s is filled by a subscription.', rel),
-		'Take it out of the publication first.'
-	FROM t JOIN pg_subscription_rel ON srrelid = rel
-	UNION ALL SELECT format('Table %s has rule "%s".', rel, rulename), 'Drop it first.' FROM t
-		JOIN pg_rewrite ON ev_class = rel
 	UNION ALL SELECT format('Row-level security of table %s applies to you.', rel),
 		'Call it as a role with BYPASSRLS, or as the owner without FORCE ROW LEVEL SECURITY.'
 	FROM t WHERE row_security_active(rel)
-	UNION ALL SELECT format('Column %I of table %s is generated.', narrow, w.rel),
+	UNION ALL SELECT format('Column %I of table %s is generated, or has a security label.', narrow, w.rel),
 		'Make it an ordinary column first.'
-	FROM w JOIN pg_attribute ON attrelid = rel AND attnum = num WHERE attgenerated <> ''
-	UNION ALL SELECT format('Column %I of table %s has a security label of provider %I.', narrow, rel,
-		provider),
-		'Remove it first, and set it again afterwards.'
-	FROM w JOIN pg_seclabel ON classoid = 'pg_class'::regclass AND objoid = rel AND objsubid = num
+	FROM w JOIN pg_attribute ON attrelid = rel AND attnum = num
+	WHERE attgenerated <> '' OR EXISTS (SELECT FROM pg_seclabel
+		WHERE classoid = 'pg_class'::regclass AND objoid = rel AND objsubid = num)
 	UNION ALL SELECT format('The sequence of identity column %I of table %s is used by %s.', narrow, rel,
 		@extschema@.snowflake_admin_place(u.class, u.object)),
 		'Give that a sequence of its own first.'
@@ -2836,23 +2832,16 @@ CREATE FUNCTION snowflake_admin_partition_obstacles(target regclass, col name)
 RETURNS TABLE (obstacle text, hint text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT 'it is unlogged', 'ALTER TABLE ... SET LOGGED first.' FROM pg_class WHERE oid = target
-		AND relpersistence = 'u'
-	UNION ALL
-	SELECT format('it is a table of type %s', reloftype::regtype), 'ALTER TABLE ... NOT OF first.'
-	FROM pg_class WHERE oid = target AND reloftype <> 0
-	UNION ALL
-	SELECT format('it inherits from table %s', inhparent::regclass), 'ALTER TABLE ... NO INHERIT first.'
-	FROM pg_inherits WHERE inhrelid = target
-	UNION ALL
-	SELECT format('it belongs to extension %I', extname),
-		format('ALTER EXTENSION %I DROP TABLE ... first.', extname)
-	FROM pg_depend JOIN pg_extension AS e ON refclassid = 'pg_extension'::regclass AND refobjid = e.oid
-	WHERE classid = 'pg_class'::regclass AND objid = target
-	UNION ALL
-	SELECT format('it has a security label of provider %I', provider),
-		'SECURITY LABEL ... IS NULL first, and give the new table its labels.'
-	FROM pg_seclabel WHERE classoid = 'pg_class'::regclass AND objoid = target
+	SELECT 'it is unlogged, typed, inherited, of an extension, excepted from a publication, '
+		'or has a security label',
+		'Change this first, or do not partition the table.'
+	FROM pg_class WHERE oid = target AND (relpersistence = 'u' OR reloftype <> 0
+		OR EXISTS (SELECT FROM pg_inherits WHERE inhrelid = target)
+		OR EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = target
+			AND deptype = 'e')
+		OR EXISTS (SELECT FROM pg_publication_rel AS r WHERE prrelid = target
+			AND to_jsonb(r) ->> 'prexcept' = 'true')
+		OR EXISTS (SELECT FROM pg_seclabel WHERE classoid = 'pg_class'::regclass AND objoid = target))
 	UNION ALL
 	SELECT format('column %I may be NULL', attname),
 		'ALTER TABLE ... ALTER ... SET NOT NULL first, or make it the primary key.'
@@ -2875,8 +2864,8 @@ AS $$
 	SELECT format('%s %s does not contain column %I',
 		CASE WHEN indisexclusion THEN 'index of exclusion constraint' ELSE 'unique index' END,
 		indexrelid::regclass, col),
-			'PostgreSQL would have to look for equal values in all partitions. Drop the index or its constraint if the '
-		'application does not need this check. Otherwise do not partition the table.'
+		'PostgreSQL would have to look for equal values in all partitions. Drop the index or its '
+		'constraint if the application does not need this check. Otherwise do not partition the table.'
 	FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attname = col
 	WHERE indrelid = target AND indisvalid AND (indisunique OR indisexclusion)
 		AND attnum <> ALL (indkey[0:indnkeyatts - 1])
@@ -2891,7 +2880,8 @@ AS $$
 		CASE WHEN place LIKE 'rule %' THEN 'Replace it by a trigger first.'
 			WHEN place LIKE 'table %'
 				THEN 'ALTER TABLE ... NO INHERIT, or drop its column of that type, first.'
-			ELSE 'Save its definition, drop it, call snowflake_partition() again, and create it again after that.' END
+			ELSE 'Save its definition, drop it, call snowflake_partition() again, and create it again '
+				'after that.' END
 	FROM @extschema@.snowflake_admin_partition_dependents(target), LATERAL (
 		SELECT @extschema@.snowflake_admin_place(class, object)) AS p (place)
 	UNION ALL
@@ -2915,35 +2905,12 @@ AS $$
 	FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid WHERE srrelid = target
 	UNION ALL
 	SELECT format('publication %I would publish its partitions', pubname),
-		format('ALTER PUBLICATION %I SET (publish_via_partition_root = true) first, unless that changes how tables that are '
-			'partitioned already are published.', pubname)
+		format('ALTER PUBLICATION %I SET (publish_via_partition_root = true) first, unless that changes how '
+			'tables that are partitioned already are published.', pubname)
 	FROM pg_publication AS p WHERE NOT pubviaroot AND (puballtables
 		OR EXISTS (SELECT FROM pg_publication_rel WHERE prpubid = p.oid AND prrelid = target)
 		OR EXISTS (SELECT FROM pg_publication_namespace JOIN pg_class AS c ON relnamespace = pnnspid
 			WHERE pnpubid = p.oid AND c.oid = target))
-	UNION ALL
-	SELECT format('publication %I excepts it', pubname),
-		'Name the tables of the publication one by one first.'
-	FROM pg_publication_rel AS r JOIN pg_publication AS p ON p.oid = prpubid
-	WHERE prrelid = target AND to_jsonb(r) ->> 'prexcept' = 'true'
-$$;
-
--- What the caller does not own, but would have to
-CREATE FUNCTION snowflake_admin_partition_foreign(target regclass)
-RETURNS TABLE (message text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT format('must be owner of table %s', c.oid::regclass) FROM pg_class AS c
-	WHERE (c.oid = target OR c.oid IN (SELECT conrelid FROM pg_constraint WHERE contype = 'f'
-		AND confrelid = target))
-		AND NOT pg_has_role(relowner, 'USAGE')
-	UNION ALL
-	SELECT format('must be owner of publication %I', pubname) FROM pg_publication AS p
-		JOIN pg_publication_rel ON prpubid = p.oid
-	WHERE prrelid = target AND NOT pg_has_role(pubowner, 'USAGE')
-	UNION ALL
-	SELECT format('must have privilege REFERENCES on table %s', confrelid::regclass) FROM pg_constraint
-	WHERE contype = 'f' AND conrelid = target AND NOT has_any_column_privilege(confrelid, 'REFERENCES')
 $$;
 
 -- Create the new table under the old one's later name, and roll it back, so that
@@ -2986,10 +2953,21 @@ RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	lacking text := (SELECT message FROM @extschema@.snowflake_admin_partition_foreign(target) LIMIT 1);
+	lacking text;
 	obstacles text[];
 	hints text[];
 BEGIN
+	SELECT format('must be owner of table %s', c.oid::regclass) INTO lacking FROM pg_class AS c
+	WHERE (c.oid = target OR c.oid IN (SELECT conrelid FROM pg_constraint WHERE contype = 'f'
+		AND confrelid = target))
+		AND NOT pg_has_role(relowner, 'USAGE')
+	UNION ALL
+	SELECT format('must be owner of publication %I', pubname) FROM pg_publication AS p
+		JOIN pg_publication_rel ON prpubid = p.oid
+	WHERE prrelid = target AND NOT pg_has_role(pubowner, 'USAGE')
+	UNION ALL
+	SELECT format('must have privilege REFERENCES on table %s', confrelid::regclass) FROM pg_constraint
+	WHERE contype = 'f' AND conrelid = target AND NOT has_any_column_privilege(confrelid, 'REFERENCES');
 	IF lacking IS NOT NULL THEN
 		RAISE insufficient_privilege USING MESSAGE = lacking;
 	END IF;
@@ -3014,7 +2992,8 @@ CREATE FUNCTION snowflake_admin_partition_new(target regclass, col name, source 
 RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING INDEXES EXCLUDING IDENTITY) PARTITION BY RANGE (%I)', new, source, col)
+	SELECT format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING INDEXES EXCLUDING IDENTITY) '
+			'PARTITION BY RANGE (%I)', new, source, col)
 		|| CASE WHEN current_setting('server_version_num')::integer >= 170000
 			THEN ' USING ' || quote_ident(amname) ELSE '' END
 		|| coalesce(' TABLESPACE ' || quote_ident(spcname), '')
@@ -3241,7 +3220,8 @@ BEGIN
 					aclexplode(acl))
 	THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('somebody has granted a privilege on table %s, or created something that depends on it, in this moment', new),
+			MESSAGE = format('somebody has granted a privilege on table %s, or created something that '
+				'depends on it, in this moment', new),
 			HINT = 'Call snowflake_partition() again.';
 	END IF;
 END
@@ -3375,7 +3355,8 @@ BEGIN
 			MESSAGE = format('table %s would reject IDs that it has, or soon gets', target),
 			DETAIL = format('They reach to %s, and new partitions would begin at %s.',
 				greatest(last_time, @extschema@.snowflake_admin_bound_time(newest, layout)), since),
-			HINT = 'Give a later time as at. SELECT * FROM snowflake_check() says more about IDs that are ahead of the clock.';
+			HINT = 'Give a later time as at. SELECT * FROM snowflake_check() says more about IDs that are '
+				'ahead of the clock.';
 	END IF;
 	RETURN bound;
 END
@@ -3533,9 +3514,10 @@ BEGIN
 		RAISE WARNING 'trigger % of table % will see the name of the partition in TG_TABLE_NAME',
 			quote_ident(trigger.tgname), target;
 	END LOOP;
-	RAISE NOTICE 'table % rejects IDs from % on until all steps are done; to give up: ALTER TABLE % DROP CONSTRAINT %;', target,
+	RAISE NOTICE '%', format('table %1$s rejects IDs from %2$s on until all steps are done; to give up: '
+		'ALTER TABLE %1$s DROP CONSTRAINT %3$s;', target,
 		(SELECT @extschema@.snowflake_admin_bound_time(substring(name, '\d+')::bigint, layout)
-			FROM @extschema@.snowflake_admin_partition_id(target)), target, name;
+			FROM @extschema@.snowflake_admin_partition_id(target)), name);
 END
 $$;
 
@@ -3693,7 +3675,8 @@ BEGIN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('without new_shard, only future-dated rows get new IDs, but %s is past',
 				least(since, until)),
-			HINT = 'Give new_shard for IDs that keep their time, or leave the times out for all future-dated rows.';
+			HINT = 'Give new_shard for IDs that keep their time, or leave the times out for all '
+				'future-dated rows.';
 	END IF;
 END
 $$;
@@ -3936,8 +3919,9 @@ BEGIN
 	EXECUTE format('SELECT count(%s.snowflake_id(now(), s, 0, %s)) FROM unnest($1) AS s', own, plan.layout)
 	USING ARRAY[shard, new_shard];
 	-- Numbers of a former serial would be IDs of the layout's first day.
-	EXECUTE format('SELECT %1$s.snowflake_min_id(greatest($1, %1$s.snowflake_timestamp(0, %2$s) + interval ''24 hours''), %2$s) - 1,
-			coalesce(%1$s.snowflake_min_id($2, %2$s) - 1, $3)', own, plan.layout)
+	EXECUTE format('SELECT %1$s.snowflake_min_id('
+			'greatest($1, %1$s.snowflake_timestamp(0, %2$s) + interval ''24 hours''), %2$s) - 1, '
+			'coalesce(%1$s.snowflake_min_id($2, %2$s) - 1, $3)', own, plan.layout)
 	INTO lowest, highest USING since, until, 9223372036854775807;
 	IF new_shard IS NULL THEN
 		EXECUTE plan.present INTO last;
@@ -4006,7 +3990,7 @@ BEGIN
 				RAISE object_not_in_prerequisite_state USING
 					MESSAGE = format('the default of table %s makes future-dated IDs, too',
 						plan.relations[1]),
-					HINT = 'SELECT * FROM snowflake_check() shows how the table gets IDs of the present again.';
+					HINT = 'SELECT * FROM snowflake_check() shows how it gets IDs of the present again.';
 			END IF;
 		END IF;
 		EXECUTE format('INSERT INTO %s AS l

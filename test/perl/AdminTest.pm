@@ -11,12 +11,13 @@ use PostgreSQL::Test::Utils;
 use SnowflakeTest;
 use Test::More;
 
-our @EXPORT = qw(start_admin_server new_admin_database value
-  start_load load_goes_on end_load wait_for_restart run_killed_at_each_step);
+our @EXPORT = qw(start_admin_server new_admin_database value run_psql
+  start_load load_goes_on end_load hostile_schema wait_for_restart run_killed_at_each_step);
 
 my ($node, $pooler);
 
-# Databases that the load uses must be named here, for the pooler.
+# Start a server that has databases, and the roles owner, app and nobody.  Databases
+# that a load uses must be named here, for the pooler.
 sub start_admin_server
 {
 	my ($name, @databases) = @_;
@@ -27,6 +28,7 @@ statement_timeout = '${PostgreSQL::Test::Utils::timeout_default}s'
 restart_after_crash = on
 EOC
 	$pooler = start_pgbouncer($node, { map { ($_ => "dbname=$_ pool_mode=transaction pool_size=8") } @databases });
+	value('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN; CREATE ROLE nobody LOGIN');
 	new_admin_database($_) foreach @databases;
 	return $node;
 }
@@ -46,9 +48,16 @@ sub value
 	return $node->safe_psql($database, $query);
 }
 
+# All that psql prints on standard error
+sub run_psql
+{
+	my ($database, $sql, @params) = @_;
+	return ($node->psql($database, "\\set VERBOSITY verbose\n$sql", @params))[2];
+}
+
 # Start sessions that repeat a script of pgbench through the pooler until
 # end_load().  A query of the script that divides by zero, or has no row for \gset,
-# is an error.
+# is an error.  A sequence counts the transactions.
 my $started = 0;
 
 sub start_load
@@ -57,46 +66,75 @@ sub start_load
 	my $prefix = PostgreSQL::Test::Utils::tempdir() . '/load' . ++$started;
 	my %load = (prefix => $prefix, database => $database, output => '');
 
-	append_to_file("$prefix.sql", $script);
+	append_to_file("$prefix.sql", "$script\nSELECT nextval('load.transactions');\n");
+	value($database, 'CREATE SCHEMA IF NOT EXISTS load; CREATE SEQUENCE IF NOT EXISTS load.transactions');
 	$load{pgbench} = IPC::Run::start(
-		[ 'pgbench', '-n', '-c', '6', '-R', '150', '-T', '3600', '-P', '1', '--verbose-errors', '-l', "--log-prefix=$prefix",
+		[ 'pgbench', '-n', '-c', '6', '-R', '150', '-T', '3600', '--verbose-errors', '-l', "--log-prefix=$prefix",
 			@options, '-f', "$prefix.sql", '-h', $pooler->host, '-p', $pooler->port, $database ],
 		'>', '/dev/null', '2>', \$load{output});
 	load_goes_on(\%load, "sessions begin to work in database $database");
 	return \%load;
 }
 
-# Each session's log has a line for each of its transactions.
-sub _transactions
-{
-	my ($load) = @_;
-	return grep { @$_ >= 6 } map { [ split ] } map { split /\n/, slurp_file($_) } glob "$load->{prefix}.[0-9]*";
-}
-
 # The sessions carry out many more transactions from now on.
 sub load_goes_on
 {
 	my ($load, $name) = @_;
-	my $begun = time;
+	my $count = sub { value($load->{database}, 'SELECT last_value FROM load.transactions') };
+	my $begun = $count->();
 
-	ok(wait_for(sub { (grep { defined $_->[4] && $_->[4] > $begun } _transactions($load)) > 50 }), $name);
+	ok(wait_for(sub { $count->() > $begun + 50 }), $name);
 	return;
 }
 
-# The sessions still work; stop them, look for errors of any of them, and return
-# the longest time that a transaction took, in milliseconds.
+# The sessions still work; end them as when their time is over, look for errors of any
+# of them, and note the longest time that a transaction took.
 sub end_load
 {
 	my ($load) = @_;
 
 	load_goes_on($load, "sessions still work at the end in database $load->{database}");
-	$load->{pgbench}->signal('TERM');
+	$load->{pgbench}->signal('ALRM');
 	$load->{pgbench}->finish;
-	is($load->{output} =~ s/^progress: .*\n//gmr, '', "no session got an error in database $load->{database}");
-	my ($longest) = sort { $b->[2] <=> $a->[2] } _transactions($load);
-	my $pause = $longest->[2] / 1000;
-	note("the longest transaction of the load took $pause ms, until " . gmtime($longest->[4]));
-	return $pause;
+	is($load->{output}, '', "no session got an error in database $load->{database}");
+	my ($longest) = sort { $b <=> $a } map { /^\d+ \d+ (\d+)/mg } map { slurp_file($_) } glob "$load->{prefix}.[0-9]*";
+	note('the longest transaction of the load took ' . $longest / 1000 . ' ms');
+	return;
+}
+
+# A schema with functions, operators, types and tables that a search_path finds before
+# those that are meant.  Each call of them is an error.
+sub hostile_schema
+{
+	my ($server, $database) = @_;
+	my $fails = q{LANGUAGE plpgsql AS 'BEGIN RAISE ''hostile''; END'};
+	my $functions = join '', map { "CREATE FUNCTION evil.$_ RETURNS text $fails;" } split ' ', q{
+		format(text,text) format(text,name) format(text,regclass) format(text,text,text) format(text,name,name)
+		format(text,text,regclass) format(text,regclass,text) format(text,regclass,name) left(text,integer) lower(text)
+		upper(text) substr(text,integer) substring(text,text) strpos(text,text) ltrim(text,text) btrim(text,text)
+		replace(text,text,text) split_part(text,text,integer) regexp_replace(text,text,text) regexp_replace(text,text,text,text)
+		quote_ident(text) quote_ident(name) concat_ws(text,text,text) textcat(text,text) length(name) octet_length(text)
+		to_char(timestamp,text) date_trunc(text,timestamp) date_trunc(text,timestamptz) now() clock_timestamp() pg_sleep(float8)
+		current_setting(text) set_config(text,text,boolean) count(bigint) min(bigint) min(text) max(bigint) unnest(bigint[])
+		cardinality(regclass[]) nextval(regclass) setval(regclass,bigint,boolean) pg_get_expr(pg_node_tree,oid)
+		pg_get_ruledef(oid) pg_relation_size(regclass) hashtextextended(text,bigint) pg_try_advisory_xact_lock(bigint)
+		pg_advisory_xact_lock(bigint) next_id(bigint) snowflake_shard(bigint) snowflake_min_id(timestamptz)
+		snowflake_max_id(timestamptz) snowflake_partitions(regclass) snowflake_admin_integer(text) snowflake_admin_literal(text)};
+	my $number = 0;
+	my $operators = join '', map {
+		my ($operator, $left, $right, $result) = split;
+		$number++;
+		"CREATE FUNCTION evil.operator$number($left, $right) RETURNS " . ($result // 'boolean') . " $fails;"
+		  . "CREATE OPERATOR evil.$operator (FUNCTION = evil.operator$number, LEFTARG = $left, RIGHTARG = $right);"
+	} (map { "= $_ $_" } qw(oid text name regclass bigint)), (map { "$_ bigint bigint" } qw(< <= > >=)),
+	  (map { "$_ interval interval" } qw(< <=)), (map { "$_ text text" } qw(~ ~*)), '= bigint integer', '> bigint integer',
+	  '>= integer integer', '+ bigint bigint bigint', '+ bigint integer bigint', '+ timestamp interval timestamp',
+	  '- timestamp interval timestamp', '|| text text text';
+
+	$server->safe_psql($database, "CREATE SCHEMA evil; GRANT USAGE ON SCHEMA evil TO PUBLIC; $functions $operators"
+		  . join(';', (map { "CREATE TABLE evil.$_ ()" } qw(pg_attrdef pg_attribute pg_class pg_constraint pg_depend pg_extension pg_proc
+			pg_type pg_sequence)), map { "CREATE DOMAIN evil.$_ AS integer CHECK (false)" } qw(text record regclass timestamptz)));
+	return;
 }
 
 # Wait until the server accepts connections after a backend was killed.  Its log tells

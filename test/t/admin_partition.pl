@@ -12,14 +12,7 @@ use Test::More;
 my $node = start_admin_server('partition', 'loaded');
 $node->append_conf('postgresql.conf', "wal_level = logical\nmax_wal_senders = 4");
 $node->restart;
-value('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN; CREATE ROLE "the Auditors"');
-
-# All that psql prints on standard error
-sub run_psql
-{
-	my ($database, $sql, @params) = @_;
-	return ($node->psql($database, "\\set VERBOSITY verbose\n$sql", @params))[2];
-}
+value('postgres', 'CREATE ROLE "the Auditors"');
 
 # The commands that a call shows
 sub commands_of
@@ -99,7 +92,7 @@ is(scalar(() = $log =~ /validating foreign key constraint "Photos_Original_fkey"
 like($error, qr/NOTICE:  table "My App"."Photos" rejects IDs from \S+ 00:00:00\+00 on until all steps are done; to give up: ALTER TABLE "My App"."Photos" DROP CONSTRAINT/,
 	'the first step says how to give up');
 load_goes_on($load, 'sessions go on after that');
-note('snowflake_partition(): longest pause ' . end_load($load) . ' ms');
+end_load($load);
 
 my $expected = q{SELECT generate_series(1, 120000) UNION SELECT photo FROM "My App".ledger EXCEPT SELECT photo FROM "My App".ledger WHERE deleted};
 is(value('loaded', qq{(SELECT id FROM "My App"."Photos" EXCEPT ($expected)) UNION ALL ($expected EXCEPT SELECT id FROM "My App"."Photos")}),
@@ -212,27 +205,22 @@ INSERT INTO photos (title, user_id) SELECT 'photo ' || n, 2 FROM generate_series
 UPDATE photos SET original = (SELECT min(id) FROM photos) WHERE title LIKE '%0';
 INSERT INTO comments SELECT id, 1 FROM photos;
 EOS
-foreach my $user ('postgres', 'owner')
+new_admin_database('owned');
+value('owned', "GRANT CREATE ON DATABASE owned TO owner; $tables");
+my ($before, $sums_before) = map { value('owned', $_) } $properties, $sums;
 {
-	my $database = "called_by_$user";
-	my $when = "called by $user";
-
-	new_admin_database($database);
-	value($database, "GRANT CREATE ON DATABASE $database TO owner; $tables");
-	my ($before, $sums_before) = map { value($database, $_) } $properties, $sums;
-	{
-		local $ENV{PGUSER} = $user;
-		$error = run_psql($database, q{CALL snowflake_partition('app.photos', 'month')});
-	}
-	unlike($error, qr/ERROR/, "$when: it succeeds");
-	like($error, qr/WARNING:  \w+: trigger "Always" of table app.photos will see the name of the partition in TG_TABLE_NAME/,
-		"$when: a warning names a trigger that depends on the table's name");
-	is(value($database, $properties), $before, "$when: the new table has all that the old one had");
-	is(value($database, $sums), $sums_before, "$when: ... and all rows");
-	is(value($database, q{SELECT (SELECT count(*) FROM pg_index WHERE indrelid = 'app.photos_old'::regclass),
-			(SELECT count(*) FROM pg_inherits JOIN pg_index ON inhrelid = indexrelid WHERE indrelid = 'app.photos_old'::regclass)}),
-		'6|6', "$when: each index of the old table belongs to one of the new table");
-	is(value($database, q{SELECT relname FROM pg_class WHERE relnamespace = 'app'::regnamespace AND relname ~ '_old' ORDER BY 1}) . "\n", <<'EOS',
+	local $ENV{PGUSER} = 'owner';
+	$error = run_psql('owned', q{CALL snowflake_partition('app.photos', 'month')});
+}
+unlike($error, qr/ERROR/, 'the owner may call it');
+like($error, qr/WARNING:  \w+: trigger "Always" of table app.photos will see the name of the partition in TG_TABLE_NAME/,
+	"a warning names a trigger that depends on the table's name");
+is(value('owned', $properties), $before, "the new table has all that the old one had");
+is(value('owned', $sums), $sums_before, "... and all rows");
+is(value('owned', q{SELECT (SELECT count(*) FROM pg_index WHERE indrelid = 'app.photos_old'::regclass),
+		(SELECT count(*) FROM pg_inherits JOIN pg_index ON inhrelid = indexrelid WHERE indrelid = 'app.photos_old'::regclass)}),
+	'6|6', "each index of the old table belongs to one of the new table");
+is(value('owned', q{SELECT relname FROM pg_class WHERE relnamespace = 'app'::regnamespace AND relname ~ '_old' ORDER BY 1}) . "\n", <<'EOS',
 Both_old
 ON it USING this_old
 copy_of_key_old
@@ -241,30 +229,29 @@ photos_old
 photos_old_lower_id_idx
 the Key_old
 EOS
-		"$when: the old ones have other names");
-	my @as_app = (dbname => $database, extra_params => [ '-U', 'app' ]);
-	is($node->safe_psql($database, q{INSERT INTO app.photos (title, user_id) VALUES ('harbour', 1) RETURNING tableoid = 'app.photos_old'::regclass, changed_by, version % 3}, @as_app),
-		't|app|1', "$when: the application's role inserts into the new table, and the right triggers fire once");
-	fails_with($node, "INSERT INTO app.photos (title, user_id) VALUES ('harbour', 2)", qr/^42501 new row violates row-level security/,
-		"$when: a policy still applies", @as_app);
-	fails_with($node, 'INSERT INTO app.photos (id, title) VALUES (1, \'\')', qr/^42501 permission denied/,
-		"$when: the application's role gets no privilege that it did not have", @as_app);
-	my $later = q{snowflake_id((SELECT max(until) - interval '1 hour' FROM snowflake_partitions('app.photos')), 5, 0)};
-	is(value($database, "INSERT INTO app.photos (id, title, user_id, original) SELECT $later, 'later', 1, min(id) FROM app.photos
-			RETURNING tableoid::regclass <> 'app.photos_old'::regclass, changed_by"), 't|postgres', "$when: later rows go to a later partition");
-	is(value($database, q{SELECT (until AT TIME ZONE 'UTC' = date_trunc('month', until AT TIME ZONE 'UTC')),
-			since = '-infinity' OR until AT TIME ZONE 'UTC' = since AT TIME ZONE 'UTC' + interval '1 month' FROM snowflake_partitions('app.photos')
-			GROUP BY 1, 2}), 't|t', "$when: partitions are months");
-	is($node->safe_psql($database, q{SELECT string_agg(title, ' ' ORDER BY id) FROM app.photos}, @as_app), 'harbour later',
-		"$when: the application's role sees its own rows of all partitions, and no others");
-	my $partition = value($database, q{SELECT tableoid::regclass FROM app.photos WHERE title = 'later'});
-	fails_with($node, "UPDATE app.photos SET $_ WHERE title = 'later'", qr/^23503/, "$when: foreign keys apply in later partitions ($_)", dbname => $database)
-	  foreach 'user_id = 3', 'original = 3';
-	fails_with($node, "INSERT INTO app.comments VALUES (3, 1)", qr/^23503/, "$when: foreign keys of other tables apply", dbname => $database);
-	is(value($database, q{INSERT INTO app.comments SELECT id, tenant FROM app.photos WHERE title = 'later'; DELETE FROM app.photos WHERE title = 'later';
-			SELECT count(*) FROM app.comments}), '1000', "... and their actions");
-	is(value($database, q{DROP TABLE app.photos_old CASCADE; SELECT count(*) FROM app.photos}), 0, "$when: the old table can be dropped with nothing of the new one");
-}
+	"the old ones have other names");
+my @as_app = (dbname => 'owned', extra_params => [ '-U', 'app' ]);
+is($node->safe_psql('owned', q{INSERT INTO app.photos (title, user_id) VALUES ('harbour', 1) RETURNING tableoid = 'app.photos_old'::regclass, changed_by, version % 3}, @as_app),
+	't|app|1', "the application's role inserts into the new table, and the right triggers fire once");
+fails_with($node, "INSERT INTO app.photos (title, user_id) VALUES ('harbour', 2)", qr/^42501 new row violates row-level security/,
+	"a policy still applies", @as_app);
+fails_with($node, 'INSERT INTO app.photos (id, title) VALUES (1, \'\')', qr/^42501 permission denied/,
+	"the application's role gets no privilege that it did not have", @as_app);
+my $later = q{snowflake_id((SELECT max(until) - interval '1 hour' FROM snowflake_partitions('app.photos')), 5, 0)};
+is(value('owned', "INSERT INTO app.photos (id, title, user_id, original) SELECT $later, 'later', 1, min(id) FROM app.photos
+		RETURNING tableoid::regclass <> 'app.photos_old'::regclass, changed_by"), 't|postgres', "later rows go to a later partition");
+is(value('owned', q{SELECT (until AT TIME ZONE 'UTC' = date_trunc('month', until AT TIME ZONE 'UTC')),
+		since = '-infinity' OR until AT TIME ZONE 'UTC' = since AT TIME ZONE 'UTC' + interval '1 month' FROM snowflake_partitions('app.photos')
+		GROUP BY 1, 2}), 't|t', "partitions are months");
+is($node->safe_psql('owned', q{SELECT string_agg(title, ' ' ORDER BY id) FROM app.photos}, @as_app), 'harbour later',
+	"the application's role sees its own rows of all partitions, and no others");
+my $partition = value('owned', q{SELECT tableoid::regclass FROM app.photos WHERE title = 'later'});
+fails_with($node, "UPDATE app.photos SET $_ WHERE title = 'later'", qr/^23503/, "foreign keys apply in later partitions ($_)", dbname => 'owned')
+  foreach 'user_id = 3', 'original = 3';
+fails_with($node, "INSERT INTO app.comments VALUES (3, 1)", qr/^23503/, "foreign keys of other tables apply", dbname => 'owned');
+is(value('owned', q{INSERT INTO app.comments SELECT id, tenant FROM app.photos WHERE title = 'later'; DELETE FROM app.photos WHERE title = 'later';
+		SELECT count(*) FROM app.comments}), '1000', "... and their actions");
+is(value('owned', q{DROP TABLE app.photos_old CASCADE; SELECT count(*) FROM app.photos}), 0, "the old table can be dropped with nothing of the new one");
 
 # --- killed ---------------------------------------------------------------
 
@@ -273,7 +260,7 @@ my $kills = run_killed_at_each_step('killed', sub { value('killed', $tables) }, 
 		WHERE conrelid = 'app.photos_old'::regclass OR NOT convalidated ORDER BY 1; SELECT relname, reltuples >= 0 FROM pg_class
 		WHERE relnamespace = 'app'::regnamespace ORDER BY 1}) }, once_a_transaction => 1);
 cmp_ok($kills, '>', 6, "killed $kills times");
-is(value('killed', q{SELECT count(*) FROM pg_constraint WHERE NOT convalidated AND conparentid = 0}), 0, 'all constraints are valid');
+is(value('killed', $properties), $before, 'called by a superuser, the new table has all that the old one had, too');
 
 # --- called again, at once, or to give up -----------------------------------
 
@@ -282,7 +269,7 @@ value('again', q{SELECT snowflake_set_shard(5); CREATE TABLE photos (id bigint P
 	INSERT INTO photos (title) SELECT n FROM generate_series(1, 1000) AS n; CREATE TABLE other (LIKE photos INCLUDING ALL)});
 my $state = q{SELECT relname, relkind FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relname !~ 'next_id' ORDER BY 1;
 	SELECT conrelid::regclass, conname, convalidated FROM pg_constraint WHERE conrelid <> 0 ORDER BY 1, 2};
-my $before = value('again', $state);
+$before = value('again', $state);
 my @planned = commands_of('again', q{CALL snowflake_partition('other', 'week', dry_run => true)});
 is(value('again', $state), $before, 'a dry run changes nothing');
 like($planned[0], qr/ALTER TABLE public.other ADD CONSTRAINT snowflake_partition_before_\d+ CHECK \(id < \d+\) NOT VALID;/, '... and shows commands');
@@ -357,21 +344,12 @@ foreach my $other ('GRANT DELETE ON visits TO app', 'GRANT UPDATE (title) ON vis
 # --- kinds of keys, hostile names -------------------------------------------
 
 value('postgres', 'CREATE DATABASE names');
+hostile_schema($node, 'names');
 value('names', q{
 	CREATE SCHEMA ids; CREATE EXTENSION snowflake SCHEMA ids; CREATE SCHEMA "the Admin"; CREATE EXTENSION snowflake_admin SCHEMA "the Admin";
 	ALTER DATABASE names SET search_path = public, ids, "the Admin"; SET search_path = public, ids, "the Admin";
 	SELECT snowflake_set_shard(5);
-	CREATE SCHEMA evil; CREATE SCHEMA "a ""schema""";
-	CREATE FUNCTION evil.format(text, text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
-	CREATE FUNCTION evil.format(text, regclass) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
-	CREATE FUNCTION evil.format(text, regclass, text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
-	CREATE FUNCTION evil.format(text, text, regclass) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
-	CREATE FUNCTION evil.left(text, integer) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
-	CREATE FUNCTION evil.same(regclass, regclass) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
-	CREATE OPERATOR evil.= (LEFTARG = regclass, RIGHTARG = regclass, FUNCTION = evil.same);
-	CREATE FUNCTION evil.differ(text, text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
-	CREATE OPERATOR evil.= (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.differ);
-	CREATE TABLE evil.pg_class (oid oid);
+	CREATE SCHEMA "a ""schema""";
 	CREATE TABLE "a ""schema"""."Tab's %s" ("a %I $ key" bigint PRIMARY KEY DEFAULT next_id(5), "t""t" text CHECK ("t""t" <> ';'));
 	INSERT INTO "a ""schema"""."Tab's %s" DEFAULT VALUES;
 	CREATE TABLE evil.typed (id snowflake PRIMARY KEY DEFAULT next_id(5), day int);
@@ -408,7 +386,6 @@ foreach my $case (
 	[ 'CREATE POLICY p ON app.users USING (id IN (SELECT n FROM app.t))', 'DROP POLICY p ON app.users', qr/policy p on app.users depends on it/ ],
 	[ 'CREATE TABLE app.c (a app.t[])', 'DROP TABLE app.c', qr/app.c\S* depends on it/ ],
 	[ 'CREATE TABLE app.c () INHERITS (app.t)', 'DROP TABLE app.c', qr/table app.c depends on it/ ],
-	[ 'CREATE TABLE app.c (id bigint, n integer, s text); ALTER TABLE app.t INHERIT app.c', 'ALTER TABLE app.t NO INHERIT app.c; DROP TABLE app.c', qr/it inherits from table app.c/ ],
 	[ 'CREATE TABLE app.c (t bigint REFERENCES app.t) PARTITION BY LIST (t)', 'DROP TABLE app.c', qr/foreign key c_t_fkey of partitioned table app.c refers to it/ ],
 	[ 'CREATE TABLE app.c (t bigint); ALTER TABLE app.c ADD FOREIGN KEY (t) REFERENCES app.t NOT VALID', 'DROP TABLE app.c', qr/constraint c_t_fkey of table app.c is NOT VALID/ ],
 	[ 'ALTER TABLE app.t ADD CONSTRAINT f FOREIGN KEY (n) REFERENCES app.users NOT VALID', 'ALTER TABLE app.t DROP CONSTRAINT f', qr/constraint f of table app.t is NOT VALID.*HINT:  ALTER TABLE app.t VALIDATE CONSTRAINT f/s ],
@@ -423,24 +400,21 @@ foreach my $case (
 	[ q{CREATE SUBSCRIPTION "S" CONNECTION '' PUBLICATION p WITH (connect = false); INSERT INTO pg_subscription_rel SELECT oid, 'app.t'::regclass, 'r' FROM pg_subscription},
 		'DELETE FROM pg_subscription_rel; ALTER SUBSCRIPTION "S" SET (slot_name = NONE); DROP SUBSCRIPTION "S"', qr/subscription "S" fills it/ ],
 	[ 'CREATE TRIGGER g AFTER INSERT ON app.t REFERENCING NEW TABLE AS new FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()', 'DROP TRIGGER g ON app.t', qr/trigger g is FOR EACH ROW and has transition tables/ ],
-	[ 'ALTER TABLE app.t SET UNLOGGED', 'ALTER TABLE app.t SET LOGGED', qr/it is unlogged/ ],
+	[ 'ALTER TABLE app.t SET UNLOGGED', 'ALTER TABLE app.t SET LOGGED', qr/it is unlogged, typed, inherited/ ],
 	[ 'CREATE TABLE app.t_old ()', 'DROP TABLE app.t_old', qr/the name app.t_old, which app.t would get, is taken/ ],
 	[ 'CREATE SEQUENCE app.t_old_pkey', 'DROP SEQUENCE app.t_old_pkey', qr/the name app.t_old_pkey, which app.t_pkey would get, is taken/ ],
 	[ 'ALTER TABLE app.t ALTER n SET NOT NULL; CREATE UNIQUE INDEX u ON app.t (n, id); ALTER TABLE app.t REPLICA IDENTITY USING INDEX u',
 		'DROP INDEX app.u; ALTER TABLE app.t ALTER n DROP NOT NULL, REPLICA IDENTITY DEFAULT', qr/its replica identity is index app.u/ ],
-	[ 'ALTER EXTENSION snowflake_admin ADD TABLE app.t', 'ALTER EXTENSION snowflake_admin DROP TABLE app.t', qr/it belongs to extension snowflake_admin/ ],
 	[ 'ALTER TABLE app.t DROP CONSTRAINT t_pkey, ALTER id DROP NOT NULL', 'ALTER TABLE app.t ADD PRIMARY KEY (id)', qr/column id may be NULL/ ],
 	[ 'ALTER TABLE app.t ALTER id SET DEFAULT 7', 'ALTER TABLE app.t ALTER id SET DEFAULT next_id()', qr/table app.t has no bigint or snowflake key that next_id\(\) makes/ ],
 	[ 'INSERT INTO app.t VALUES (snowflake_id(now() + interval \'40 days\', 5, 0))', 'DELETE FROM app.t', qr/table app.t would reject IDs that it has/ ])
 {
 	my ($make, $drop, $expected) = @$case;
+	my @errors = split /(?=ERROR:)/, run_psql('refused', "$make;\n$refuses;\n$drop;", on_error_stop => 0);
 
-	value('refused', $make);
-	my $said = run_psql('refused', $refuses);
-	like($said, qr/ERROR:  55000: .*$expected/s, "refused: $make");
-	value('refused', $drop);
-	is(value('refused', '\d+ app.*'), $before, '... and left as it is');
+	is(@errors, 2, "refused: $make") && like($errors[1], qr/^ERROR:  55000: .*$expected/s, '... by name');
 }
+is(value('refused', '\d+ app.*'), $before, 'a table that is refused is left as it is');
 value('refused', q{
 	CREATE SEQUENCE app.s; CREATE SEQUENCE s; SELECT snowflake_alter_sequence('s', 'decimal');
 	CREATE TABLE app.by_days (id bigint DEFAULT next_id(), PRIMARY KEY (id)) PARTITION BY RANGE (id);

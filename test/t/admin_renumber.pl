@@ -232,28 +232,7 @@ is(value('odd', q{SELECT count(*) FROM "Far away"."Photo's" AS p JOIN "Far away"
 is(value('odd', q{SELECT count(DISTINCT title) FROM "Far away".log}), 1000,
 	'triggers run, with the caller\'s search_path');
 
-# A schema in search_path before pg_catalog has functions, operators and types that
-# must not be called.
-value('odd', q{
-	CREATE SCHEMA evil;
-	CREATE FUNCTION evil.fail() RETURNS text LANGUAGE plpgsql AS 'BEGIN RAISE ''hostile function called''; END';
-	CREATE FUNCTION evil.equal(bigint, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT evil.fail() IS NULL';
-	CREATE FUNCTION evil.equal(integer, integer) RETURNS boolean LANGUAGE sql AS 'SELECT evil.fail() IS NULL';
-	CREATE OPERATOR evil.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.equal);
-	CREATE OPERATOR evil.> (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.equal);
-	CREATE OPERATOR evil.>= (LEFTARG = integer, RIGHTARG = integer, FUNCTION = evil.equal);
-	CREATE DOMAIN evil.text AS pg_catalog.text CHECK (evil.fail() IS NULL);
-	CREATE TYPE evil.record AS (x int);
-	CREATE TYPE evil.regclass AS (x int);
-	CREATE TYPE evil.timestamptz AS (x int)});
-foreach my $function ('format(text, text)', 'format(text, regclass)', 'current_setting(text)', 'clock_timestamp()', 'now()',
-	'set_config(text, text, boolean)', 'count(bigint)', 'unnest(bigint[])', 'min(bigint)', 'max(bigint)', 'left(text, integer)',
-	'hashtextextended(text, bigint)', 'pg_try_advisory_xact_lock(bigint)', 'pg_advisory_xact_lock(bigint)', 'next_id(bigint)',
-	'snowflake_shard(bigint)', 'snowflake_max_id(pg_catalog.timestamptz)', 'pg_sleep(double precision)', 'log()')
-{
-	value('odd', "CREATE FUNCTION evil.$function RETURNS pg_catalog.text LANGUAGE sql AS 'SELECT evil.fail()'"
-		=~ s/\b(text|regclass)\b(?=[,)])/pg_catalog.$1/gr);
-}
+hostile_schema($node, 'odd');
 (undef, undef, $said) = $node->psql('odd', q{
 	SET search_path = evil, pg_catalog, "Far away";
 	CALL public.snowflake_renumber('"Photo''s"', 6, 7, batch => 100)});
@@ -342,7 +321,6 @@ fails_with($node, q{CALL snowflake_renumber('photos_2025', 6, 7)}, qr/^55000 pub
 
 new_admin_database('refusals');
 value('refusals', q{
-	CREATE ROLE nobody LOGIN;
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(3));
 	CREATE TABLE child () INHERITS (photos);
 	INSERT INTO photos SELECT FROM generate_series(1, 10);

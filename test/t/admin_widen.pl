@@ -19,13 +19,6 @@ sub tables_of
 	return $shown =~ s/^Not-null constraints:\n(?: +".*\n)+//mgr =~ s/^List of sequences$/List of relations/mgr;
 }
 
-# All that psql prints on standard error
-sub run_psql
-{
-	my ($database, $sql) = @_;
-	return ($node->psql($database, "\\set VERBOSITY verbose\n$sql"))[2];
-}
-
 # --- under load -----------------------------------------------------------
 
 # One key has it all: a chain of foreign keys, one to itself, a composite one, options.
@@ -46,13 +39,13 @@ CREATE TABLE likes (
 	FOREIGN KEY (tenant, photo_id) REFERENCES photos (tenant, id) MATCH FULL ON UPDATE CASCADE ON DELETE CASCADE);
 CREATE INDEX "by photo" ON likes (photo_id);
 CREATE TABLE ledger (photo bigint, deleted boolean);
-INSERT INTO photos (title, "Parent Id") SELECT repeat('old', 200), nullif(n / 2, 0) FROM generate_series(1, 20000) AS n;
-INSERT INTO comments (body, photo_id) SELECT 'on ' || n || repeat(' ', 500), n FROM generate_series(1, 20000) AS n;
-INSERT INTO likes SELECT 1, n, 'on ' || n FROM generate_series(1, 10000) AS n;
+INSERT INTO photos (title, "Parent Id") SELECT repeat('old', 300), nullif(n / 2, 0) FROM generate_series(1, 10000) AS n;
+INSERT INTO comments (body, photo_id) SELECT 'on ' || n || repeat(' ', 500), n FROM generate_series(1, 10000) AS n;
+INSERT INTO likes SELECT 1, n, 'on ' || n FROM generate_series(1, 5000) AS n;
 VACUUM ANALYZE;
 EOS
 my $load = start_load('loaded', <<'EOS', '-R', '60');
-\set old random(1, 20000)
+\set old random(1, 10000)
 \set delete random(0, 3)
 BEGIN;
 INSERT INTO "My App".photos (title, "Parent Id") VALUES ('new', :old) RETURNING id AS photo \gset
@@ -88,7 +81,7 @@ is(value('loaded', q{SELECT count(*) FROM snowflake_widen_indexes('"My App".phot
 ($status, $output, $error) = $node->psql('loaded', $call);
 is($status, 0, 'the second call goes on and swaps the columns') or diag $error;
 load_goes_on($load, 'sessions go on after the swap');
-note('snowflake_widen(): longest pause ' . end_load($load) . ' ms');
+end_load($load);
 is(value('loaded', q{
 		SELECT format('%s.%s %s', attrelid::regclass, attname, format_type(atttypid, NULL)) FROM pg_attribute
 		WHERE attrelid IN ('"My App".photos'::regclass, '"My App".comments'::regclass, '"My App".likes'::regclass)
@@ -96,16 +89,16 @@ is(value('loaded', q{
 	qq{"My App".comments.photo_id bigint\n"My App".likes.photo_id bigint\n"My App".photos."Parent Id" bigint\n"My App".photos.id bigint} =~ s/"Parent Id"/Parent Id/r,
 	'all columns are bigint, and no other column came');
 is(value('loaded', q{
-		(SELECT id FROM "My App".photos EXCEPT (SELECT generate_series(1, 20000) UNION SELECT photo FROM "My App".ledger))
-		UNION ALL (SELECT generate_series(1, 20000) UNION SELECT photo FROM "My App".ledger
+		(SELECT id FROM "My App".photos EXCEPT (SELECT generate_series(1, 10000) UNION SELECT photo FROM "My App".ledger))
+		UNION ALL (SELECT generate_series(1, 10000) UNION SELECT photo FROM "My App".ledger
 			EXCEPT SELECT photo FROM "My App".ledger WHERE deleted EXCEPT SELECT id FROM "My App".photos)}), '', 'no photo is lost');
 is(value('loaded', q{SELECT count(*) FROM "My App".comments WHERE rtrim(body) <> 'on ' || photo_id}), 0, 'comments are on their photos');
-is(value('loaded', q{SELECT count(*) FROM "My App".comments} ), value('loaded', q{SELECT 20000 + count(*) FROM "My App".ledger WHERE NOT deleted}),
+is(value('loaded', q{SELECT count(*) FROM "My App".comments} ), value('loaded', q{SELECT 10000 + count(*) FROM "My App".ledger WHERE NOT deleted}),
 	'no comment is lost, as all of them were on old photos in the end');
 is(value('loaded', q{SELECT count(*) FILTER (WHERE name <> 'on ' || photo_id), count(*) FILTER (WHERE name IS NULL AND photo_id IS NOT NULL),
-		count(photo_id) - 10000 - (SELECT sum(CASE WHEN deleted THEN -1 ELSE 1 END) FROM "My App".ledger) FROM "My App".likes}),
+		count(photo_id) - 5000 - (SELECT sum(CASE WHEN deleted THEN -1 ELSE 1 END) FROM "My App".ledger) FROM "My App".likes}),
 	'0|0|0', 'likes are on their photos, and none is lost');
-is(value('loaded', q{SELECT count(*) FROM "My App".photos WHERE "Parent Id" IS DISTINCT FROM nullif(id / 2, 0) AND id <= 20000}), 0,
+is(value('loaded', q{SELECT count(*) FROM "My App".photos WHERE "Parent Id" IS DISTINCT FROM nullif(id / 2, 0) AND id <= 10000}), 0,
 	'photos have their parents');
 is(value('loaded', q{SELECT count(*) FROM "My App".photos WHERE (title = 'changed') <> (updated_at > '2000-01-01Z')}), 0,
 	'no trigger of the application fired but for its own changes');
@@ -186,7 +179,7 @@ EOS
 # --- two at once, interrupted, undone -------------------------------------
 
 new_admin_database('undone');
-value('undone', $tables . 'INSERT INTO photos (title) SELECT n FROM generate_series(1, 10000) AS n');
+value('undone', $tables . 'INSERT INTO photos (title) SELECT n FROM generate_series(1, 5000) AS n');
 my $before = tables_of('undone', 'app.photos', 'app.comments');
 my $widening = $node->background_psql('undone', on_error_stop => 0);
 $widening->query_until(qr/begun/, "\\echo begun\nCALL snowflake_widen('app.photos', 'id', pause => '1 h');\n");
@@ -200,7 +193,7 @@ $node->psql('undone', q{CALL snowflake_widen('app.photos', 'id')}) foreach 1 .. 
 is(value('undone', "SELECT state FROM pg_stat_activity WHERE pid = $pid"), 'active', '... and however often, the first one goes on');
 value('undone', "SELECT pg_terminate_backend($pid, 60000)");
 $widening->{run}->finish;
-is(value('undone', 'SELECT count(*) BETWEEN 1 AND 9999 FROM app.photos WHERE snowflake_widen_1 = id'), 't', 'some rows are filled when it is ended');
+is(value('undone', 'SELECT count(*) BETWEEN 1 AND 4999 FROM app.photos WHERE snowflake_widen_1 = id'), 't', 'some rows are filled when it is ended');
 my $half = tables_of('undone', 'app.photos', 'app.comments');
 value('undone', q{CALL snowflake_widen('app.photos', 'id', dry_run => true, undo => true)});
 is(tables_of('undone', 'app.photos', 'app.comments'), $half, 'a dry run of undo changes nothing');
@@ -249,36 +242,30 @@ value('refused', 'CREATE SCHEMA app; CREATE TABLE app.t (id serial PRIMARY KEY, 
 $before = tables_of('refused', 'app.t');
 foreach my $case (
 	[ 'CREATE VIEW app."V" AS SELECT id FROM app.t', 'DROP VIEW app."V"', qr/View app."V" depends on column id of table app.t/ ],
-	[ 'CREATE RULE r AS ON DELETE TO app.t DO NOTHING', 'DROP RULE r ON app.t', qr/has rule "r"/ ],
+	[ 'CREATE RULE r AS ON DELETE TO app.t DO NOTHING', 'DROP RULE r ON app.t', qr/or has a rule/ ],
 	[ 'CREATE POLICY p ON app.t USING (id > 0)', 'DROP POLICY p ON app.t', qr/Policy p on table app.t depends/ ],
 	[ 'CREATE TRIGGER t BEFORE UPDATE OF id ON app.t FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()', 'DROP TRIGGER t ON app.t', qr/Trigger t on table app.t depends/ ],
 	[ 'CREATE TRIGGER zzz BEFORE INSERT ON app.t FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()', 'DROP TRIGGER zzz ON app.t', qr/Trigger "zzz" .* would fire after/ ],
 	[ 'CREATE FUNCTION app.f() RETURNS integer BEGIN ATOMIC SELECT max(id) FROM app.t; END', 'DROP FUNCTION app.f', qr/Function app.f\(\) depends/ ],
 	[ 'ALTER TABLE app.t ADD g integer GENERATED ALWAYS AS (id + 1) STORED', 'ALTER TABLE app.t DROP g', qr/column g of table app.t depends/i ],
-	[ 'CREATE STATISTICS app.s ON id, n FROM app.t', 'DROP STATISTICS app.s', qr/Statistics object app.s depends/ ],
 	[ 'ALTER TABLE app.t ADD EXCLUDE USING btree (id WITH =)', 'ALTER TABLE app.t DROP CONSTRAINT t_id_excl', qr/Constraint t_id_excl on table app.t depends/ ],
 	[ 'ALTER TABLE app.t ADD CONSTRAINT late UNIQUE (n, id) DEFERRABLE', 'ALTER TABLE app.t DROP CONSTRAINT late', qr/Constraint "late" of table app.t is deferrable/ ],
 	[ 'CREATE PUBLICATION "P" FOR TABLE app.t', 'DROP PUBLICATION "P"', qr/in publication "P"/ ],
-	[ 'CREATE PUBLICATION a FOR ALL TABLES', 'DROP PUBLICATION a', qr/in publication "a"/ ],
 	[ 'CREATE TABLE app.child () INHERITS (app.t)', 'DROP TABLE app.child', qr/Table app.t is partitioned/ ],
 	[ 'CREATE TABLE app.p (t integer REFERENCES app.t) PARTITION BY LIST (t); CREATE TABLE app.p1 PARTITION OF app.p DEFAULT', 'DROP TABLE app.p', qr/Table app.p1? is partitioned/ ],
 	[ 'CREATE TABLE app.p (t bigint REFERENCES app.t) PARTITION BY LIST (t)', 'DROP TABLE app.p', qr/Foreign key "p_t_fkey" of partitioned table app.p refers to it/ ],
 	[ 'CREATE INDEX snowflake_widen_99999 ON app.t (n)', 'DROP INDEX app.snowflake_widen_99999', qr/"snowflake_widen_99999" of table app.t replaces something that has been dropped/ ],
-	[ 'CREATE TABLE app.c (t bigint CONSTRAINT snowflake_widen_99999 REFERENCES app.t)', 'DROP TABLE app.c', qr/"snowflake_widen_99999" of table app.c replaces something that has been dropped/ ],
-	[ q{INSERT INTO pg_seclabel VALUES ('app.t'::regclass, 'pg_class'::regclass, 1, 'p', 'secret')}, 'DELETE FROM pg_seclabel', qr/Column id of table app.t has a security label of provider p/ ],
 	[ q{CREATE TABLE app.i (id int NOT NULL GENERATED ALWAYS AS IDENTITY REFERENCES app.t); CREATE TABLE app.u (id int DEFAULT nextval('app.i_id_seq'))}, 'DROP TABLE app.u, app.i', qr/The sequence of identity column id of table app.i is used by column app.u.id/ ],
 	[ 'CREATE DOMAIN app.d AS integer; CREATE TABLE app.of_d (t app.d REFERENCES app.t)', 'DROP TABLE app.of_d; DROP DOMAIN app.d', qr/Column t of table app.of_d has type app.d/ ],
 	[ 'CREATE FUNCTION app.half(integer) RETURNS integer IMMUTABLE RETURN $1 / 2; CREATE INDEX ON app.t (app.half(id))', 'DROP FUNCTION app.half CASCADE', qr/index or a constraint of table app.t.*app.half\(bigint\) does not exist/s ])
 {
 	my ($make, $drop, $message) = @$case;
 	next if $make =~ /PARTITION BY LIST \(t\)$/ && $node->pg_version >= 18;	# which can carry it
-	value('refused', $make);
-	my $error = run_psql('refused', q{CALL snowflake_widen('app.t', 'id')});
-	like($error, $message, "refused: $make");
-	like($error, qr/ERROR:  55000/, '... with SQLSTATE 55000');
-	value('refused', $drop);
-	is(tables_of('refused', 'app.t'), $before, '... and nothing has changed');
+	my @errors = split /(?=ERROR:)/, run_psql('refused', "$make;\nCALL snowflake_widen('app.t', 'id');\n$drop;", on_error_stop => 0);
+
+	is(@errors, 2, "refused: $make") && like($errors[1], qr/^ERROR:  55000.*$message/s, '... by name');
 }
+is(tables_of('refused', 'app.t'), $before, 'a table that is refused is left as it is');
 value('refused', q{SELECT format('CREATE TABLE app.snowflake_widen_%s ()', 'app.t_pkey'::regclass::oid) \gexec});
 like(run_psql('refused', q{CALL snowflake_widen('app.t', 'id')}), qr/42P07: relation "snowflake_widen_\d+" already exists/, 'another relation with the name of an index is not taken for it');
 value('refused', q{SELECT format('DROP TABLE app.snowflake_widen_%s', 'app.t_pkey'::regclass::oid) \gexec
@@ -286,7 +273,6 @@ value('refused', q{SELECT format('DROP TABLE app.snowflake_widen_%s', 'app.t_pke
 like(run_psql('refused', q{BEGIN; CALL snowflake_widen('app.t', 'id')}), qr/2D000: snowflake_widen\(\) cannot run inside a transaction block/, 'refused in a transaction block');
 like(run_psql('refused', q{CALL snowflake_widen('app.t', 'none')}), qr/42703: column "none" of table app.t does not exist/, 'a column must exist');
 value('refused', <<'EOS');
-CREATE ROLE nobody; CREATE ROLE owner;
 GRANT USAGE ON SCHEMA app TO nobody, owner;
 CREATE FUNCTION app.touch() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.n := 5; RETURN NEW; END';
 CREATE TRIGGER touch BEFORE UPDATE ON app.t FOR EACH ROW EXECUTE FUNCTION app.touch();
@@ -302,21 +288,7 @@ value('refused', 'GRANT SET ON PARAMETER session_replication_role TO owner; ALTE
 like(run_psql('refused', q{SET ROLE owner; CALL snowflake_widen('app.t', 'id')}), qr/55000.*Row-level security of table app.t applies to you/s, 'row-level security must not hide rows');
 value('refused', 'ALTER TABLE app.t NO FORCE ROW LEVEL SECURITY');
 
-# Whatever the search_path finds first raises an error.
-value('refused', <<'EOS');
-CREATE SCHEMA evil;
-SELECT format('CREATE FUNCTION evil.%I(%s) RETURNS %s LANGUAGE plpgsql AS %L', name, arguments, result, 'BEGIN RAISE ''evil''; END') FROM (VALUES
-	('format', 'text, text', 'text'), ('format', 'text, name', 'text'), ('format', 'text, text, text', 'text'), ('format', 'text, name, name', 'text'),
-	('format', 'text, text, regclass', 'text'), ('quote_ident', 'text', 'text'), ('left', 'text, integer', 'text'), ('upper', 'text', 'text'), ('substr', 'text, integer', 'text'),
-	('clock_timestamp', '', 'timestamptz'), ('pg_sleep', 'double precision', 'void'), ('set_config', 'text, text, boolean', 'text'), ('greatest_', '', 'text'),
-	('equal', 'bigint, integer', 'boolean'), ('concat', 'text, text', 'text'), ('pg_relation_size', 'regclass', 'bigint'), ('setval', 'regclass, bigint, boolean', 'bigint'),
-	('nextval', 'regclass', 'bigint'), ('int', 'integer', 'bigint')) AS f (name, arguments, result) \gexec
-CREATE OPERATOR evil.= (FUNCTION = evil.equal, LEFTARG = bigint, RIGHTARG = integer);
-CREATE OPERATOR evil.|| (FUNCTION = evil.concat, LEFTARG = text, RIGHTARG = text);
-CREATE TABLE evil.pg_class (oid oid);
-CREATE TABLE evil.pg_constraint (oid oid);
-GRANT USAGE ON SCHEMA evil TO owner;
-EOS
+hostile_schema($node, 'refused');
 unlike(run_psql('refused', q{SET ROLE owner; SET search_path = evil, pg_catalog, public; CALL snowflake_widen('app.t', 'id')}), qr/ERROR/,
 	'the owner can call it, with a hostile search_path');
 is(value('refused', 'SELECT pg_typeof(id), n FROM app.t'), 'bigint|1', '... and no trigger fired');
