@@ -958,22 +958,6 @@ $$;
 COMMENT ON FUNCTION snowflake_partitions(regclass, snowflake_layout) IS
 'partitions of a table that is partitioned by its IDs, oldest first, with the times of their bounds';
 
--- What the procedures ask first.  PostgreSQL would refuse another role, too, but
--- not before it has waited for locks, and not in a dry run.
-CREATE FUNCTION snowflake_admin_require_partitions(parent regclass)
-RETURNS text
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	key text := @extschema@.snowflake_admin_partition_key(parent);
-BEGIN
-	IF NOT (SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = parent) THEN
-		RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', parent);
-	END IF;
-	RETURN key;
-END
-$$;
-
 -- The tables that foreign keys connect with a partitioned table, and that the
 -- caller may lock.  Those to which it refers have a negative place, as they are to
 -- be locked before it, and those that refer to it a positive one.
@@ -1186,7 +1170,7 @@ DECLARE
 BEGIN
 	SET LOCAL search_path = pg_catalog, pg_temp;
 	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_make_partitions()');
-	key := @extschema@.snowflake_admin_require_partitions(parent);
+	key := @extschema@.snowflake_admin_partition_key(parent);
 	layout := coalesce(layout, @extschema@.snowflake_admin_key_layout(parent));
 	unit := coalesce(unit, @extschema@.snowflake_admin_unit(parent, layout));
 	-- This loads the library, whose setting the next function reads.
@@ -1230,36 +1214,6 @@ AS $$
 	ORDER BY upper_id
 $$;
 
--- DETACH PARTITION looks for rows that refer to the partition by a join, and
--- meanwhile everybody is locked out.  So this looks first, by an index if there is
--- one, without a lock.  Keys of several columns and those of the table to itself are
--- left to DETACH.
-CREATE FUNCTION snowflake_admin_require_unreferenced(parent regclass, old regclass)
-RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	referring record;
-	found_id bigint;
-BEGIN
-	FOR referring IN
-		SELECT conrelid::regclass AS tab, quote_ident(attname) AS col, lower_id, upper_id
-		FROM pg_constraint JOIN pg_attribute ON attrelid = conrelid AND attnum = conkey[1],
-			@extschema@.snowflake_admin_ranges(parent)
-		WHERE contype = 'f' AND confrelid = parent AND conparentid = 0 AND conrelid <> confrelid
-			AND cardinality(conkey) = 1 AND partition = old AND has_column_privilege(conrelid, attnum,
-				'SELECT')
-	LOOP
-		EXECUTE format('SELECT min(%1$s) FROM %2$s WHERE %1$s >= %3$L::bigint AND %1$s < %4$L::bigint',
-			referring.col, referring.tab, referring.lower_id, referring.upper_id) INTO found_id;
-		IF found_id IS NOT NULL THEN
-			RAISE foreign_key_violation USING DETAIL = format('Table %s has a row with %s = %s.',
-				referring.tab, referring.col, found_id);
-		END IF;
-	END LOOP;
-END
-$$;
-
 -- DETACH PARTITION ... CONCURRENTLY cannot be run here.  Without it, everybody is
 -- locked out until the transaction ends, which is soon: the partition's rows are
 -- looked at only where foreign keys refer to them.
@@ -1276,9 +1230,7 @@ DECLARE
 	tables regclass[] := ARRAY(
 		SELECT tab FROM (SELECT tab, place FROM @extschema@.snowflake_admin_related(parent)
 			UNION ALL VALUES (parent, 0), (partition, 0)) AS involved ORDER BY place, tab <> parent, tab);
-	said text;
 BEGIN
-	PERFORM @extschema@.snowflake_admin_require_unreferenced(parent, partition);
 	PERFORM @extschema@.snowflake_admin_run(ARRAY[
 		(SELECT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE',
 				string_agg('ONLY ' || tab::text, ', ' ORDER BY nr))
@@ -1286,74 +1238,6 @@ BEGIN
 		format('ALTER TABLE %s DETACH PARTITION %s', parent, partition)
 			|| CASE WHEN pending THEN ' FINALIZE' ELSE '' END,
 		format('DROP TABLE %s', partition)], tables, tries, dry_run, NULL);
-EXCEPTION WHEN foreign_key_violation THEN
-	GET STACKED DIAGNOSTICS said = PG_EXCEPTION_DETAIL;
-	RAISE foreign_key_violation USING
-		MESSAGE = format('cannot drop partition %s, as rows of another table refer to its rows', partition),
-		DETAIL = said,
-		HINT = 'Delete those rows of the other table first, and call this procedure again.';
-END
-$$;
-
--- Delete rows of a partition, and commit after each slice, so that no lock is held
--- for long and standbys keep up.  The rows are deleted through the table, for its
--- triggers, which need the caller's search_path.
-CREATE PROCEDURE snowflake_admin_delete_slices(
-	parent regclass,
-	partition regclass,
-	key text,
-	first bigint,
-	stop bigint,
-	path text)
-LANGUAGE plpgsql
-AS $$
-DECLARE
-	begun pg_catalog.timestamptz;
-	reported pg_catalog.timestamptz;
-	total bigint;
-	done bigint;
-	slice bigint;
-	last bigint;
-	command pg_catalog.text;
-BEGIN
-	SET LOCAL search_path = pg_catalog, pg_temp;
-	begun := clock_timestamp();
-	reported := begun;
-	done := 0;
-	-- About that many rows: the planner's statistics know how the IDs are spread.
-	total := @extschema@.snowflake_admin_estimate(
-		format('SELECT FROM %1$s WHERE %2$s >= %3$s AND %2$s < %4$s', partition, key, first, stop));
-	LOOP
-		SET LOCAL search_path = pg_catalog, pg_temp;
-		reported := @extschema@.snowflake_admin_progress(
-			format('delete old rows of %s', partition), done, total, begun, reported);
-		EXECUTE format('SELECT max(id) FROM (SELECT %1$s AS id FROM %2$s WHERE %1$s >= %3$s AND %1$s < %4$s '
-			'ORDER BY %1$s LIMIT 10000) AS slice', key, partition, first, stop) INTO last;
-		EXIT WHEN last IS NULL;
-		command := format('DELETE FROM %1$s WHERE %2$s OPERATOR(pg_catalog.>=) %3$s '
-			'AND %2$s OPERATOR(pg_catalog.<=) %4$s', parent, key, first, last);
-		PERFORM set_config('search_path', path, true);
-		EXECUTE command;
-		GET DIAGNOSTICS slice = ROW_COUNT;
-		SET LOCAL search_path = pg_catalog, pg_temp;
-		done := done + slice;
-		first := last + 1;
-		COMMIT;
-	END LOOP;
-	RAISE NOTICE 'deleted % rows of %', done, partition;
-END
-$$;
-
--- How many rows the planner expects
-CREATE FUNCTION snowflake_admin_estimate(query text)
-RETURNS bigint
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	plan json;
-BEGIN
-	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-	RETURN plan -> 0 -> 'Plan' ->> 'Plan Rows';
 END
 $$;
 
@@ -1361,6 +1245,10 @@ $$;
 -- and ends with the time at which it became a partition.  Until it can be dropped
 -- as a whole, its old rows are deleted.  Numbers of a serial that it once had count
 -- as made on the layout's first day; as nobody knows their age, they are kept.
+--
+-- A commit after each slice makes sure that no lock is held for long and standbys keep
+-- up.  The rows are deleted through the table, for its triggers, which need the
+-- caller's search_path.
 CREATE PROCEDURE snowflake_admin_delete_old_rows(
 	parent regclass,
 	key text,
@@ -1373,31 +1261,53 @@ AS $$
 DECLARE
 	partition pg_catalog.regclass;
 	first bigint;
+	last bigint;
+	slice bigint;
+	done bigint := 0;
 	has_numbers boolean;
+	plan pg_catalog.json;
+	begun pg_catalog.timestamptz := pg_catalog.clock_timestamp();
+	reported pg_catalog.timestamptz := begun;
 BEGIN
 	SET LOCAL search_path = pg_catalog, pg_temp;
 	SELECT r.partition INTO partition FROM @extschema@.snowflake_admin_ranges(parent) AS r
 	WHERE lower_id = '-9223372036854775808' AND NOT pending
 		AND r.partition NOT IN (
 			SELECT old.partition FROM @extschema@.snowflake_admin_old(parent, stop) AS old);
-	IF NOT FOUND THEN
-		RETURN;
-	END IF;
 	first := @extschema@.snowflake_admin_bound((date_trunc('day',
 		@extschema@.snowflake_admin_bound_time(0, layout) AT TIME ZONE 'UTC') + interval '1 day')
 		AT TIME ZONE 'UTC', layout);
+	IF partition IS NULL OR first >= stop THEN
+		RETURN;
+	END IF;
 	EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE %s < %s)', partition, key, first) INTO has_numbers;
 	IF has_numbers THEN
 		RAISE NOTICE '%', format('rows of %s with %s below %s stay until it is dropped, as such numbers '
 			'do not tell their age', partition, key, first);
 	END IF;
-	IF first < stop THEN
-		RAISE NOTICE '%;', format('DELETE FROM %1$s WHERE %2$s >= %3$s AND %2$s < %4$s',
-			parent, key, first, stop);
-		IF NOT dry_run THEN
-			CALL @extschema@.snowflake_admin_delete_slices(parent, partition, key, first, stop, path);
-		END IF;
+	RAISE NOTICE '%;', format('DELETE FROM %1$s WHERE %2$s >= %3$s AND %2$s < %4$s', parent, key, first, stop);
+	IF dry_run THEN
+		RETURN;
 	END IF;
+	-- The planner's statistics know how the IDs are spread, and thus about how many rows these are.
+	EXECUTE format('EXPLAIN (FORMAT JSON) SELECT FROM %1$s WHERE %2$s >= %3$s AND %2$s < %4$s',
+		partition, key, first, stop) INTO plan;
+	LOOP
+		reported := @extschema@.snowflake_admin_progress(format('delete old rows of %s', partition),
+			done, (plan #>> '{0,Plan,Plan Rows}')::bigint, begun, reported);
+		EXECUTE format('SELECT max(id) FROM (SELECT %1$s AS id FROM %2$s WHERE %1$s >= %3$s AND %1$s < %4$s '
+			'ORDER BY %1$s LIMIT 10000) AS slice', key, partition, first, stop) INTO last;
+		EXIT WHEN last IS NULL;
+		PERFORM set_config('search_path', path, true);
+		EXECUTE pg_catalog.format('DELETE FROM %1$s WHERE %2$s OPERATOR(pg_catalog.>=) %3$s '
+			'AND %2$s OPERATOR(pg_catalog.<=) %4$s', parent, key, first, last);
+		GET DIAGNOSTICS slice = ROW_COUNT;
+		COMMIT;
+		SET LOCAL search_path = pg_catalog, pg_temp;
+		done := done + slice;
+		first := last + 1;
+	END LOOP;
+	RAISE NOTICE 'deleted % rows of %', done, partition;
 END
 $$;
 
@@ -1418,7 +1328,7 @@ BEGIN
 	path := pg_catalog.current_setting('search_path');
 	SET LOCAL search_path = pg_catalog, pg_temp;
 	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_drop_partitions()');
-	key := @extschema@.snowflake_admin_require_partitions(parent);
+	key := @extschema@.snowflake_admin_partition_key(parent);
 	IF older_than IS NULL THEN
 		RAISE null_value_not_allowed USING MESSAGE = 'older_than must not be null';
 	ELSIF older_than < interval '0' THEN
