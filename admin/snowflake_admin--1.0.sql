@@ -285,8 +285,7 @@ AS $$
 		renamed) FROM s
 	UNION ALL SELECT 3, g FROM s, @extschema@.snowflake_admin_grant_commands(relacl, '',
 		'SEQUENCE ' || new_sequence) AS g
-	UNION ALL SELECT 4, format('COMMENT ON SEQUENCE %s IS %L', new_sequence, comment) FROM s
-		WHERE comment IS NOT NULL
+	UNION ALL SELECT 4, format('COMMENT ON SEQUENCE %s IS ', new_sequence) || quote_literal(comment) FROM s
 $$;
 
 -- Say how far a long step is, in pg_stat_activity always, and in a NOTICE every
@@ -2178,12 +2177,6 @@ AS $$
 	FROM w JOIN pg_attribute ON attrelid = rel AND attnum = num
 	WHERE attgenerated <> '' OR EXISTS (SELECT FROM pg_seclabel
 		WHERE classoid = 'pg_class'::regclass AND objoid = rel AND objsubid = num)
-	UNION ALL SELECT format('The sequence of identity column %I of table %s is used by %s.', narrow, rel,
-		@extschema@.snowflake_admin_place(u.class, u.object)),
-		'Give that a sequence of its own first.'
-	FROM w JOIN pg_depend AS d ON refclassid = 'pg_class'::regclass AND refobjid = rel AND refobjsubid = num
-		AND classid = 'pg_class'::regclass AND deptype = 'i'
-	JOIN @extschema@.snowflake_admin_sequence_users() AS u ON u.sequence = d.objid
 	UNION ALL SELECT format('%s depends on column %I of table %s.', upper(left(o.name, 1))
 		|| substr(o.name, 2), narrow, rel),
 		'Drop it first, and create it again afterwards.'
@@ -2401,8 +2394,8 @@ AS $$
 			seq_name) AS i
 	UNION ALL SELECT 29, g FROM w,
 		@extschema@.snowflake_admin_grant_commands(attacl, format(' (%I)', wide), rel::text) AS g
-	UNION ALL SELECT 29, format('COMMENT ON COLUMN %s.%I IS %L', rel, wide, col_description(rel, num)) FROM w
-	WHERE col_description(rel, num) IS NOT NULL
+	UNION ALL SELECT 29, format('COMMENT ON COLUMN %s.%I IS ', rel, wide)
+		|| quote_literal(col_description(rel, num)) FROM w
 	UNION ALL SELECT 29, c FROM w, @extschema@.snowflake_admin_column_commands(rel, num, rel::text, wide) AS c
 $$;
 
@@ -2438,13 +2431,11 @@ AS $$
 	UNION ALL SELECT 53, format('ALTER INDEX %s.%I ALTER %s SET STATISTICS %s', schema, name, attnum,
 		attstattarget)
 	FROM i JOIN pg_attribute ON attrelid = index AND attstattarget >= 0
-	UNION ALL SELECT 54, format('COMMENT ON INDEX %s.%I IS %L', schema, name,
-		obj_description(index, 'pg_class')) FROM i
-	WHERE obj_description(index, 'pg_class') IS NOT NULL
-	UNION ALL SELECT 54, format('COMMENT ON CONSTRAINT %I ON %s IS %L', name, rel,
-		obj_description(con, 'pg_constraint'))
+	UNION ALL SELECT 54, format('COMMENT ON INDEX %s.%I IS ', schema, name)
+		|| quote_literal(obj_description(index, 'pg_class')) FROM i
+	UNION ALL SELECT 54, format('COMMENT ON CONSTRAINT %I ON %s IS ', name, rel)
+		|| quote_literal(obj_description(con, 'pg_constraint'))
 	FROM (SELECT con, name, rel FROM i UNION SELECT con, name, rel FROM k) AS c
-		WHERE obj_description(con, 'pg_constraint') IS NOT NULL
 $$;
 
 -- All tables, those that a foreign key refers to first
@@ -2477,7 +2468,7 @@ BEGIN
 	RETURN QUERY SELECT 'analyze', ARRAY(SELECT DISTINCT format('ANALYZE %s', rel)
 		FROM @extschema@.snowflake_admin_widen_columns(tab, col)),
 		'{}'::regclass[], 'SHARE UPDATE EXCLUSIVE';
-	RETURN QUERY SELECT 'swap', array_agg(command ORDER BY part, command),
+	RETURN QUERY SELECT 'swap', array_agg(command ORDER BY part, command) FILTER (WHERE command IS NOT NULL),
 		@extschema@.snowflake_admin_widen_tables(tab, col), 'ACCESS EXCLUSIVE'
 	FROM (SELECT 10, format('ALTER TABLE %s DROP CONSTRAINT %I', child, name)
 		FROM @extschema@.snowflake_admin_widen_keys(tab, col)
@@ -2785,23 +2776,17 @@ AS $$
 	FROM pg_trigger WHERE tgrelid = target AND tgtype & 1 <> 0
 		AND (tgoldtable IS NOT NULL OR tgnewtable IS NOT NULL)
 	UNION ALL
-	SELECT place || CASE WHEN place LIKE 'rule %' THEN ' would stay with the old table'
-		ELSE ' depends on it' END,
-		CASE WHEN place LIKE 'rule %' THEN 'Replace it by a trigger first.'
-			WHEN place LIKE 'table %'
-				THEN 'ALTER TABLE ... NO INHERIT, or drop its column of that type, first.'
+	SELECT place || ' depends on it', CASE WHEN place LIKE 'table %'
+			THEN 'ALTER TABLE ... NO INHERIT, or drop its column of that type, first.'
 			ELSE 'Save its definition, drop it, call snowflake_partition() again, and create it again '
 				'after that.' END
 	FROM @extschema@.snowflake_admin_partition_dependents(target), LATERAL (
 		SELECT @extschema@.snowflake_admin_place(class, object)) AS p (place)
 	UNION ALL
-	SELECT format('constraint %I of table %s is %s', conname, conrelid::regclass,
-			CASE WHEN to_jsonb(n) ->> 'conenforced' = 'false' THEN 'NOT ENFORCED'
-				WHEN convalidated THEN 'NO INHERIT' ELSE 'NOT VALID' END),
-		CASE WHEN to_jsonb(n) ->> 'conenforced' = 'false' THEN 'Drop it, and add it again after that.'
-			WHEN convalidated THEN 'Drop it, or add it without NO INHERIT.'
-			ELSE format('ALTER TABLE %s VALIDATE CONSTRAINT %I first.', conrelid::regclass, conname) END
-	FROM pg_constraint AS n WHERE contype IN ('c', 'f', 'n') AND (conrelid = target OR confrelid = target)
+	SELECT format('constraint %I of table %s is NOT VALID, NOT ENFORCED or NO INHERIT', conname,
+			conrelid::regclass),
+		format('ALTER TABLE %s VALIDATE CONSTRAINT %I first, or drop it.', conrelid::regclass, conname)
+	FROM pg_constraint WHERE contype IN ('c', 'f', 'n') AND (conrelid = target OR confrelid = target)
 		AND (NOT convalidated OR contype = 'c' AND connoinherit)
 		AND conname NOT IN (SELECT name FROM @extschema@.snowflake_admin_partition_check(target))
 	UNION ALL
@@ -2936,6 +2921,18 @@ AS $$
 	WHERE indrelid = target ORDER BY indexrelid
 $$;
 
+-- The commands that grant the privileges of a table and its columns on another one
+CREATE FUNCTION snowflake_admin_table_grants(rel regclass, new_tab text)
+RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT g FROM (
+		SELECT relacl, '' FROM pg_class WHERE oid = rel
+		UNION ALL
+		SELECT attacl, format(' (%I)', attname) FROM pg_attribute WHERE attrelid = rel AND NOT attisdropped
+	) AS granted (acl, columns), @extschema@.snowflake_admin_grant_commands(acl, columns, new_tab) AS g
+$$;
+
 -- The creator's default privileges, which the old table need not have, are removed
 -- again.
 CREATE FUNCTION snowflake_admin_partition_privileges(target regclass)
@@ -2956,13 +2953,7 @@ AS $$
 			UNION ALL SELECT relowner WHERE relacl IS NOT NULL) AS g
 		WHERE oid = target)
 	UNION ALL
-	SELECT command FROM pg_class, @extschema@.snowflake_admin_grant_commands(relacl, '',
-		target::text) AS command
-	WHERE oid = target
-	UNION ALL
-	SELECT command FROM pg_attribute,
-		@extschema@.snowflake_admin_grant_commands(attacl, format(' (%I)', attname), target::text) AS command
-	WHERE attrelid = target AND NOT attisdropped
+	SELECT @extschema@.snowflake_admin_table_grants(target, target::text)
 	UNION ALL
 	SELECT format('CREATE POLICY %I ON %s AS %s FOR %s TO %s%s%s', polname, target,
 		CASE WHEN polpermissive THEN 'PERMISSIVE' ELSE 'RESTRICTIVE' END,
@@ -3011,15 +3002,11 @@ AS $$
 	SELECT c FROM pg_trigger AS g, unnest(ARRAY[
 		format('DROP TRIGGER %I ON %s', tgname, old),
 		pg_get_triggerdef(oid),
-		format('ALTER TABLE %s %s TRIGGER %I', target, CASE tgenabled WHEN 'D' THEN 'DISABLE'
-			WHEN 'R' THEN 'ENABLE REPLICA'
-			WHEN 'A' THEN 'ENABLE ALWAYS' END, tgname),
-		format('COMMENT ON TRIGGER %I ON %s IS %L', tgname, target,
-			obj_description(oid, 'pg_trigger'))]) WITH ORDINALITY AS u (c, n)
-	WHERE tgrelid = target AND NOT tgisinternal
-		AND CASE n WHEN 3 THEN tgenabled <> 'O' WHEN 4 THEN obj_description(oid, 'pg_trigger') IS NOT NULL
-			ELSE true END
-	ORDER BY g.oid, n
+		'ALTER TABLE ' || target || CASE tgenabled WHEN 'D' THEN ' DISABLE' WHEN 'R' THEN ' ENABLE REPLICA'
+			WHEN 'A' THEN ' ENABLE ALWAYS' END || format(' TRIGGER %I', tgname),
+		format('COMMENT ON TRIGGER %I ON %s IS ', tgname, target)
+			|| quote_literal(obj_description(oid, 'pg_trigger'))]) WITH ORDINALITY AS u (c, n)
+	WHERE tgrelid = target AND NOT tgisinternal ORDER BY g.oid, n
 $$;
 
 -- Foreign keys.  ATTACH PARTITION takes over those of the old table to others, and
@@ -3062,35 +3049,34 @@ CREATE FUNCTION snowflake_admin_partition_comments(target regclass, old text)
 RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT format('COMMENT ON %s IS %L', object, comment) FROM (
-		SELECT format('TABLE %s', target), obj_description(target, 'pg_class')
-		UNION ALL
-		SELECT format('INDEX %s', indexrelid::regclass), obj_description(indexrelid, 'pg_class')
-		FROM pg_index WHERE indrelid = target AND indisvalid
-		UNION ALL
-		SELECT format('CONSTRAINT %I ON %s', conname,
-				CASE WHEN conrelid = confrelid THEN old ELSE conrelid::regclass::text END),
-			obj_description(oid, 'pg_constraint')
-		FROM pg_constraint WHERE (conrelid = target AND contype <> 'c' OR confrelid = target)
-			AND conparentid = 0
-		UNION ALL
-		SELECT format('POLICY %I ON %s', polname, target), obj_description(oid, 'pg_policy') FROM pg_policy
-			WHERE polrelid = target
-	) AS commented (object, comment)
-	WHERE comment IS NOT NULL
+	SELECT format('COMMENT ON TABLE %s IS ', target) || quote_literal(obj_description(target, 'pg_class'))
 	UNION ALL
-	SELECT format('ALTER TABLE %s REPLICA IDENTITY %s', target, CASE relreplident WHEN 'f' THEN 'FULL'
-		ELSE 'NOTHING' END)
-	FROM pg_class WHERE oid = target AND relreplident IN ('f', 'n')
+	SELECT format('COMMENT ON INDEX %s IS ', indexrelid::regclass)
+		|| quote_literal(obj_description(indexrelid, 'pg_class'))
+	FROM pg_index WHERE indrelid = target AND indisvalid
+	UNION ALL
+	SELECT format('COMMENT ON CONSTRAINT %I ON %s IS ', conname,
+			CASE WHEN conrelid = confrelid THEN old ELSE conrelid::regclass::text END)
+		|| quote_literal(obj_description(oid, 'pg_constraint'))
+	FROM pg_constraint WHERE (conrelid = target AND contype <> 'c' OR confrelid = target)
+		AND conparentid = 0
+	UNION ALL
+	SELECT format('COMMENT ON POLICY %I ON %s IS ', polname, target)
+		|| quote_literal(obj_description(oid, 'pg_policy')) FROM pg_policy WHERE polrelid = target
+	UNION ALL
+	SELECT format('ALTER TABLE %s REPLICA IDENTITY ', target)
+		|| CASE relreplident WHEN 'f' THEN 'FULL' WHEN 'n' THEN 'NOTHING' END
+	FROM pg_class WHERE oid = target
 $$;
 
 -- All commands that put the new table in the old one's place.  In them, the old
--- table's name is the new table's but for the first ones.
+-- table's name is the new table's but for the first ones.  What the old table lacks,
+-- such as a comment, is a NULL.
 CREATE FUNCTION snowflake_admin_partition_swap_commands(target regclass, col name, "check" name, bound bigint)
 RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT ARRAY[format('ALTER TABLE %s RENAME TO %I', target, t.old_name)]
+	SELECT array_remove(ARRAY[format('ALTER TABLE %s RENAME TO %I', target, t.old_name)]
 		|| ARRAY(SELECT format('ALTER %s %s RENAME TO %I',
 				CASE kind WHEN 'S' THEN 'SEQUENCE' ELSE 'INDEX' END, qualified, old_name)
 			FROM @extschema@.snowflake_admin_partition_names(target) WHERE object <> target ORDER BY object)
@@ -3105,7 +3091,7 @@ AS $$
 		|| ARRAY(SELECT unnest(ARRAY[create_command, attach_command])
 			FROM @extschema@.snowflake_admin_partition_indexes(target, false))
 		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_keys(target, old, true))
-		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_comments(target, old))
+		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_comments(target, old)), NULL)
 	FROM @extschema@.snowflake_admin_partition_names(target) AS t, LATERAL (SELECT t.old_qualified) AS o (old)
 	WHERE t.object = target
 $$;
@@ -3117,17 +3103,8 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
 	IF EXISTS (SELECT FROM @extschema@.snowflake_admin_partition_dependents(old))
-		OR EXISTS (
-			SELECT grantee, privilege_type, is_grantable, attname FROM (
-				SELECT coalesce(relacl, acldefault('r', relowner)), NULL FROM pg_class WHERE oid = old
-				UNION ALL SELECT attacl, attname FROM pg_attribute WHERE attrelid = old
-					AND NOT attisdropped) AS o (acl, attname),
-					aclexplode(acl)
-			EXCEPT SELECT grantee, privilege_type, is_grantable, attname FROM (
-				SELECT coalesce(relacl, acldefault('r', relowner)), NULL FROM pg_class WHERE oid = new
-				UNION ALL SELECT attacl, attname FROM pg_attribute WHERE attrelid = new
-					AND NOT attisdropped) AS o (acl, attname),
-					aclexplode(acl))
+		OR EXISTS (SELECT @extschema@.snowflake_admin_table_grants(old, new::text)
+			EXCEPT SELECT @extschema@.snowflake_admin_table_grants(new, new::text))
 	THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('somebody has granted a privilege on table %s, or created something that '
@@ -3284,12 +3261,12 @@ AS $$
 	FROM pg_constraint
 	WHERE contype = 'f' AND conparentid = 0 AND confrelid = parent AND (planned OR NOT convalidated)
 	UNION ALL
-	SELECT 'add', ARRAY[format('ALTER TABLE %s ADD CONSTRAINT %I %s', parent, conname,
-		pg_get_constraintdef(oid))]
-		|| CASE WHEN comment IS NULL THEN '{}'
-			ELSE ARRAY[format('COMMENT ON CONSTRAINT %I ON %s IS %L', conname, parent, comment)] END,
+	SELECT 'add', array_remove(ARRAY[
+			format('ALTER TABLE %s ADD CONSTRAINT %I %s', parent, conname, pg_get_constraintdef(oid)),
+			format('COMMENT ON CONSTRAINT %I ON %s IS ', conname, parent)
+				|| quote_literal(obj_description(oid, 'pg_constraint'))], NULL),
 		ARRAY[parent], 'SHARE ROW EXCLUSIVE'
-	FROM pg_constraint, obj_description(oid, 'pg_constraint') AS comment
+	FROM pg_constraint
 	WHERE contype = 'f' AND conparentid = 0 AND conrelid = old AND confrelid = parent
 	UNION ALL
 	-- Autovacuum analyzes partitions, but not the table above them.
