@@ -2451,8 +2451,8 @@ AS $$
 				GROUP BY rel) AS t
 $$;
 
--- What is still to do.  The last step swaps all columns in one transaction.
--- Without statistics of the new columns, queries would be planned badly after it.
+-- What is still to do.  The last transaction analyzes and swaps all columns: without
+-- statistics of the new columns, queries would be planned badly after it.
 CREATE FUNCTION snowflake_admin_widen_steps(tab regclass, col name)
 RETURNS TABLE (kind text, commands text[], relations regclass[], mode text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -2467,7 +2467,7 @@ BEGIN
 	RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_widen_refer(tab, col);
 	RETURN QUERY SELECT 'analyze', ARRAY(SELECT DISTINCT format('ANALYZE %s', rel)
 		FROM @extschema@.snowflake_admin_widen_columns(tab, col)),
-		'{}'::regclass[], 'SHARE UPDATE EXCLUSIVE';
+		@extschema@.snowflake_admin_widen_tables(tab, col), NULL;
 	RETURN QUERY SELECT 'swap', array_agg(command ORDER BY part, command) FILTER (WHERE command IS NOT NULL),
 		@extschema@.snowflake_admin_widen_tables(tab, col), 'ACCESS EXCLUSIVE'
 	FROM (SELECT 10, format('ALTER TABLE %s DROP CONSTRAINT %I', child, name)
@@ -2614,35 +2614,30 @@ BEGIN
 					FROM @extschema@.snowflake_widen_indexes(tab, col)),
 				HINT = format('Execute these commands, in psql by SELECT * FROM %s(%L, %L) \gexec, '
 					'then call snowflake_widen() again.', '@extschema@.snowflake_widen_indexes', tab, col);
-		ELSIF step.kind IN ('fill', 'analyze') THEN
-			IF step.kind = 'fill' THEN
-				RAISE NOTICE '%;', step.commands[1];
-				CALL @extschema@.snowflake_admin_widen_fill(tab, col, step.relations[1], pause);
-			ELSE
-				PERFORM @extschema@.snowflake_admin_run(step.commands, step.relations, tries, false);
-				COMMIT;
-			END IF;
-			-- The CHECK, or the swap, marks in the catalogs that this has been done.
-			SET LOCAL search_path = pg_catalog, pg_temp;
-			PERFORM @extschema@.snowflake_admin_widen_begin(tab, col, true);
-			-- From here to the swap, this lock keeps others from creating indexes and
-			-- constraints, which would go with the old columns.
-			IF step.kind = 'analyze' THEN
-				PERFORM @extschema@.snowflake_admin_run('{}'::text[],
-					@extschema@.snowflake_admin_widen_tables(tab, col), tries, false, NULL);
-				IF (SELECT kind FROM @extschema@.snowflake_admin_widen_steps(tab, col) LIMIT 1) <> 'analyze'
-					THEN
-					COMMIT;
-					CONTINUE;
-				END IF;
-			END IF;
-			PERFORM @extschema@.snowflake_admin_widen_check(tab, col);
-			SELECT * INTO STRICT step FROM @extschema@.snowflake_admin_widen_steps(tab, col)
-			WHERE kind = CASE step.kind WHEN 'fill' THEN 'check' ELSE 'swap' END
-				AND (step.kind = 'analyze' OR relations = step.relations);
 		END IF;
 		PERFORM set_config('application_name',
 			format('snowflake_widen: %s %s', step.kind, step.relations[1])::name::text, true);
+		IF step.kind = 'fill' THEN
+			RAISE NOTICE '%;', step.commands[1];
+			CALL @extschema@.snowflake_admin_widen_fill(tab, col, step.relations[1], pause);
+			-- The CHECK marks in the catalogs that this has been done.
+			SET LOCAL search_path = pg_catalog, pg_temp;
+			PERFORM @extschema@.snowflake_admin_widen_begin(tab, col, true);
+			PERFORM @extschema@.snowflake_admin_widen_check(tab, col);
+			SELECT * INTO STRICT step FROM @extschema@.snowflake_admin_widen_steps(tab, col)
+			WHERE kind = 'check' AND relations = step.relations;
+		ELSIF step.kind = 'analyze' THEN
+			-- From here to the swap, this lock keeps others from creating indexes and
+			-- constraints, which would go with the old columns.
+			PERFORM @extschema@.snowflake_admin_run('{}', step.relations, tries, false, NULL);
+			PERFORM @extschema@.snowflake_admin_widen_check(tab, col);
+			FOR step IN SELECT * FROM @extschema@.snowflake_admin_widen_steps(tab, col) LOOP
+				EXIT WHEN step.kind NOT IN ('analyze', 'swap');
+				PERFORM @extschema@.snowflake_admin_run(step.commands, step.relations, tries, false, step.mode);
+			END LOOP;
+			COMMIT;
+			CONTINUE;
+		END IF;
 		PERFORM @extschema@.snowflake_admin_run(step.commands, step.relations, tries, false, step.mode);
 		COMMIT;
 	END LOOP;
@@ -3665,7 +3660,7 @@ DECLARE
 BEGIN
 	SELECT *, count(*) OVER (PARTITION BY calls, is_primary) AS rivals INTO key
 	FROM (
-		SELECT a.attname, a.attnum, a.attidentity <> '' AS is_identity, s.sequence, c.calls, i.is_primary,
+		SELECT a.attname, a.attnum, a.attidentity <> '' AS is_identity, f.sequence, f.calls, i.is_primary,
 			pg_get_expr(coalesce(d.adbin, t.typdefaultbin), coalesce(d.adrelid, 0)) AS expression
 		FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = atttypid
 		LEFT JOIN pg_attrdef AS d ON adrelid = attrelid AND adnum = attnum
@@ -3675,14 +3670,8 @@ BEGIN
 			FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_am ON pg_am.oid = relam
 			WHERE indrelid = tab AND indisvalid AND attnum = ANY (indkey)) AS i
 		CROSS JOIN LATERAL (
-			SELECT bool_or(proname = 'next_id') IS TRUE AS calls
-			FROM pg_depend JOIN pg_proc ON pg_proc.oid = refobjid
-			WHERE refclassid = 'pg_proc'::regclass
-				AND (classid, objid) IN (('pg_attrdef'::regclass, d.oid), ('pg_type'::regclass, t.oid))) AS c
-		CROSS JOIN LATERAL (
-			SELECT min(refobjid) AS sequence FROM pg_depend JOIN pg_sequence ON seqrelid = refobjid
-			WHERE refclassid = 'pg_class'::regclass
-				AND (classid, objid) IN (('pg_attrdef'::regclass, d.oid), ('pg_type'::regclass, t.oid))) AS s
+			SELECT bool_or(f.made_by = 'next_id') IS TRUE AS calls, min(f.sequence) AS sequence
+			FROM @extschema@.snowflake_admin_filled() AS f WHERE f.tab = attrelid AND f.col = attnum) AS f
 		WHERE attrelid = tab AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
 			AND i.is_unique AND i.is_first
 			AND @extschema@.snowflake_admin_is_id(@extschema@.snowflake_admin_base_type(t.oid))) AS found
@@ -3713,19 +3702,6 @@ BEGIN
 			HINT = 'Give the layout, as in layout => ''twitter''.';
 	END IF;
 END
-$$;
-
--- The new ID of an old one, as an expression.  With new_shard it is computed: the
--- tick and the sequence number of an ID belong to one row of its shard, so with
--- a shard that nobody has used they are free.
-CREATE FUNCTION snowflake_admin_renumber_expression(old text, new_shard bigint, made_by text, layout text)
-RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT CASE WHEN new_shard IS NULL THEN made_by
-		ELSE format('%1$s.snowflake_id(%1$s.snowflake_timestamp(%2$s, %3$s), %4$s,'
-			' %1$s.snowflake_sequence_number(%2$s, %3$s), %3$s)',
-			@extschema@.snowflake_admin_schema(), old, layout, new_shard) END
 $$;
 
 -- All that the procedure needs to know from the catalogs: in which tables it
@@ -3774,13 +3750,16 @@ BEGIN
 	rows_of_shard := format('FROM %1$s AS t WHERE t.%2$I > $1 AND t.%2$I <= $2'
 		' AND %3$s.snowflake_shard(t.%2$I, %4$s) = %5$s',
 		source, col, own, layout, shard);
-	expression := @extschema@.snowflake_admin_renumber_expression(
-		format('t.%I', col), new_shard, made_by, layout);
+	-- The tick and the sequence number of an ID belong to one row of its shard, so with a
+	-- shard that nobody has used they are free.
+	expression := CASE WHEN new_shard IS NULL THEN made_by
+		ELSE format('%1$s.snowflake_id(%1$s.snowflake_timestamp(t.%2$I, %3$s), %4$s,'
+			' %1$s.snowflake_sequence_number(t.%2$I, %3$s), %3$s)', own, col, layout, new_shard) END;
 	find := format('SELECT min(t.%I) %s', col, rows_of_shard);
 	take := format('SELECT array_agg(id) FROM (SELECT t.%I::bigint AS id %s'
 		' ORDER BY t.%1$I LIMIT $3 FOR UPDATE SKIP LOCKED) AS t', col, rows_of_shard);
-	make := format('SELECT ARRAY(SELECT %s FROM unnest($1) WITH ORDINALITY AS u (old, n) ORDER BY n)',
-		@extschema@.snowflake_admin_renumber_expression('old', new_shard, made_by, layout));
+	make := format('SELECT ARRAY(SELECT %s FROM (SELECT old AS %I FROM unnest($1) WITH ORDINALITY AS u (old, n)'
+		' ORDER BY n) AS t)', expression, col);
 	change := @extschema@.snowflake_admin_renumber_change(tab, col, list);
 	present := format('SELECT %s.snowflake_max_id(clock_timestamp() + interval ''1 s'', %s)', own, layout);
 END
