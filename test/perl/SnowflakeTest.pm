@@ -448,14 +448,14 @@ sub start_load
 	return \%load;
 }
 
-# All sessions still work.  Stop them.
+# All sessions still work.  End them as when their time is over.
 sub end_load
 {
 	my ($load, $name) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
 	ok($load->{run}->pumpable, "$name: sessions work to the end");
-	$load->{run}->signal('TERM');
+	$load->{run}->signal('ALRM');
 	$load->{run}->finish;
 	is($load->{output}, '', "$name: no session got an error");
 	return;

@@ -46,10 +46,10 @@ my $child_first = q{
 my %script = ('parent before child' => $parent_first, 'child before parent' => $child_first);
 foreach my $order (sort keys %script)
 {
-	my $load = start_load('app', $script{$order});
+	my $load = start_sessions('app', $script{$order});
 	my @status = map { (run('ALTER TABLE "My Shop".comments ALTER n SET DEFAULT 0', 30))[0] } 1 .. 15;
 	is("@status", join(' ', (0) x 15), "both tables are locked 15 times of 15 while transactions lock $order");
-	end_load($load);
+	end_sessions($load);
 }
 
 # The session in the way is named.

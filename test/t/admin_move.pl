@@ -37,7 +37,7 @@ value('app', q{
 	GRANT INSERT ON photos TO clerk;
 	GRANT INSERT (photo) ON albums TO clerk;
 	GRANT USAGE ON photos_id_seq TO clerk});
-my $load = start_load('app', <<'EOS');
+my $load = start_sessions('app', <<'EOS');
 \set old random(1, 100000)
 BEGIN;
 SET LOCAL ROLE clerk;
@@ -55,13 +55,13 @@ foreach my $round (1 .. 3)
 	my $own = $round == 2 ? 'true' : 'false';
 	is(said("CALL snowflake_move('$_', 5, own_sequence => $own)") =~ /ERROR/, '', "round $round: $_ moves to next_id()") foreach 'photos', 'albums';
 	like(default_of($_), qr/next_id\(\(5\)::bigint/, "... $_ has the shard") foreach 'photos', 'albums';
-	load_goes_on($load, '... and the sessions go on');
+	sessions_go_on($load, '... and the sessions go on');
 	is(said("CALL snowflake_move_back('$_')") =~ /ERROR/, '', "... $_ moves back") foreach 'photos', 'albums';
-	load_goes_on($load, '... and the sessions go on');
+	sessions_go_on($load, '... and the sessions go on');
 	# the lead of an identity over the clock
 	select(undef, undef, undef, 1.5);
 }
-end_load($load);
+end_sessions($load);
 is(value('app', q{SELECT count(*) FILTER (WHERE title = 'old'), count(*) FILTER (WHERE title = 'deleted'), count(*) - count(DISTINCT id) FROM photos}),
 	'100000|0|0', 'no row is lost and no key repeats');
 is(value('app', q{SELECT count(*) FROM photos WHERE title = 'new' AND (n <> 1 OR 2 <> (SELECT count(*) FROM albums WHERE photo = photos.id))}),

@@ -53,7 +53,7 @@ value('loaded', q{SELECT pg_create_logical_replication_slot('photos', 'pgoutput'
 value('subscriber', q{CREATE SUBSCRIPTION photos CONNECTION '} . $node->connstr('loaded') =~ s/'/''/gr
 	  . q{' PUBLICATION "of Photos" WITH (create_slot = false, copy_data = false, slot_name = photos)});
 
-my $load = start_load('loaded', <<'EOS');
+my $load = start_sessions('loaded', <<'EOS');
 \set user random(1, 100)
 \set old random(1, 120000)
 \set delete random(0, 3)
@@ -91,8 +91,8 @@ is(scalar(() = $log =~ /validating foreign key constraint "Photos_user_id_fkey"/
 is(scalar(() = $log =~ /validating foreign key constraint "Photos_Original_fkey"/g), $partitions + 1, 'rows of a foreign key to the table itself are checked once');
 like($error, qr/NOTICE:  table "My App"."Photos" rejects IDs from \S+ 00:00:00\+00 on until all steps are done; to give up: ALTER TABLE "My App"."Photos" DROP CONSTRAINT/,
 	'the first step says how to give up');
-load_goes_on($load, 'sessions go on after that');
-end_load($load);
+sessions_go_on($load, 'sessions go on after that');
+end_sessions($load);
 
 my $expected = q{SELECT generate_series(1, 120000) UNION SELECT photo FROM "My App".ledger EXCEPT SELECT photo FROM "My App".ledger WHERE deleted};
 is(value('loaded', qq{(SELECT id FROM "My App"."Photos" EXCEPT ($expected)) UNION ALL ($expected EXCEPT SELECT id FROM "My App"."Photos")}),

@@ -382,7 +382,7 @@ value('load', q{
 	END LOOP; END $$;
 	INSERT INTO logs SELECT snowflake_id(date_trunc('hour', now()) - interval '40 hours' + n * interval '7 second', 6, 0), n % 1000 + 1, 0 FROM generate_series(0, 19999) AS n;
 	VACUUM ANALYZE});
-my $load = start_load('load', <<'EOS');
+my $load = start_sessions('load', <<'EOS');
 \set user random(1, 1000)
 BEGIN;
 UPDATE users SET made = made + 1 WHERE id = :user;
@@ -403,8 +403,8 @@ foreach my $call (@calls)
 	my $status = $node->psql('load', $call, stderr => \my $error);
 	is($status, 0, "$call: while sessions write") or diag($error =~ /((?:ERROR|DETAIL):.*)/g);
 }
-load_goes_on($load, 'sessions go on afterwards');
-end_load($load);
+sessions_go_on($load, 'sessions go on afterwards');
+end_sessions($load);
 is(value('load', q{SELECT count(*), sum(changes) = count(*) FROM logs WHERE id NOT IN (SELECT id FROM logs WHERE snowflake_shard(id) = 6)}),
 	value('load', q{SELECT sum(made), true FROM users}), 'no row of the load is lost or changed');
 is(value('load', q{SELECT count(*) FROM notes}), value('load', q{SELECT sum(made) FROM users}), 'nor one that refers to them');

@@ -69,7 +69,7 @@ new_admin_database('hub');
 value('hub', $tables =~ s/DEFAULT next_id\(3\)//r);
 value('hub', sprintf(q{CREATE SUBSCRIPTION hub CONNECTION '%s' PUBLICATION everything WITH (create_slot = false)},
 	$node->connstr('load') =~ s/'/''/gr));
-my $load = start_load('load', <<EOS, '-R', '100');
+my $load = start_sessions('load', <<EOS, '-R', '100');
 \\set old random(1, $rows)
 \\set removed 10 * random(1, $rows / 10) + 7
 BEGIN;
@@ -104,7 +104,7 @@ my (undef, undef, $said) = $node->psql('load', q{CALL snowflake_renumber('photos
 like($said, qr/NOTICE:  [1-9]\d* rows of public.photos have new IDs; public.photos_renumbered keeps old and new$/m,
 	'the third call ends, and says how many rows it has renumbered');
 unlike($said, qr/ERROR|WARNING/, '... without an error or warning');
-end_load($load);
+end_sessions($load);
 
 is(value('load', $remaining), 0, 'no row has the old shard');
 is(value('load', $leading), value('load', $all), 'every row leads to the row that it led to before');

@@ -44,7 +44,7 @@ INSERT INTO comments (body, photo_id) SELECT 'on ' || n || repeat(' ', 500), n F
 INSERT INTO likes SELECT 1, n, 'on ' || n FROM generate_series(1, 5000) AS n;
 VACUUM ANALYZE;
 EOS
-my $load = start_load('loaded', <<'EOS', '-R', '60');
+my $load = start_sessions('loaded', <<'EOS', '-R', '60');
 \set old random(1, 10000)
 \set delete random(0, 3)
 BEGIN;
@@ -80,8 +80,8 @@ value('loaded', q{SELECT * FROM snowflake_widen_indexes('"My App".photos', 'id')
 is(value('loaded', q{SELECT count(*) FROM snowflake_widen_indexes('"My App".photos', 'id')}), 0, 'no index lacks then');
 ($status, $output, $error) = $node->psql('loaded', $call);
 is($status, 0, 'the second call goes on and swaps the columns') or diag $error;
-load_goes_on($load, 'sessions go on after the swap');
-end_load($load);
+sessions_go_on($load, 'sessions go on after the swap');
+end_sessions($load);
 is(value('loaded', q{
 		SELECT format('%s.%s %s', attrelid::regclass, attname, format_type(atttypid, NULL)) FROM pg_attribute
 		WHERE attrelid IN ('"My App".photos'::regclass, '"My App".comments'::regclass, '"My App".likes'::regclass)
