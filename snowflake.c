@@ -87,7 +87,7 @@ report_shard(const Layout *layout, int64 shard)
 			 errdetail("The shards of the layout \"%s\" are 0 to %lld.",
 					   layout->text, (long long) layout->shards - 1),
 			 shard == -1 ?
-			 errhint("If this is the value of \"snowflake.shard\", no shard is set. Set it with ALTER DATABASE, which takes effect in new sessions. To compute a shard from a key, which may be negative, use abs(key %% %lld).",
+			 errhint("If this is the value of \"snowflake.shard\", no shard is set: SELECT snowflake_set_shard(...) sets it. To compute a shard from a key, which may be negative, use abs(key %% %lld).",
 					 (long long) layout->shards) :
 			 errhint("Use a shard that no other server uses. To compute it from a key, which may be negative, use abs(key %% %lld).",
 					 (long long) layout->shards)));

@@ -122,7 +122,7 @@ settings_shard(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("\"snowflake.shard\" is not set"),
-				 errhint("The database's owner sets it with SELECT snowflake_set_shard(...), to a number that no other database has. Sessions that began before that must reconnect.")));
+				 errhint("The database's owner sets it with SELECT snowflake_set_shard(...), to a number that no other database has. Sessions that began before that must reconnect. SELECT * FROM snowflake_check(), of extension snowflake_admin, lists what needs it.")));
 	return shard;
 }
 

@@ -30,7 +30,7 @@ $ENV{PGUSER} = 'postgres';
 
 # --- the other documents --------------------------------------------------
 
-$node->safe_psql('postgres', 'CREATE DATABASE reference');
+$node->safe_psql('postgres', 'ALTER DATABASE app RESET snowflake.shard; CREATE DATABASE reference');
 $node->safe_psql('reference', 'CREATE EXTENSION snowflake');
 run_examples($node, 'reference', blocks('doc/reference.md'));
 $node->safe_psql('reference', $_->{code}) foreach blocks_in('doc/performance.md',
