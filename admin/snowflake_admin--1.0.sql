@@ -4631,7 +4631,7 @@ END
 $$;
 
 -- The row of a sequence that is behind the IDs of its tables, if it is
-CREATE FUNCTION snowflake_admin_behind(g snowflake_admin_generator, layout snowflake_layout)
+CREATE FUNCTION snowflake_admin_behind(g snowflake_admin_generator, layout snowflake_layout, low bigint)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -4639,9 +4639,7 @@ DECLARE
 	reach record;
 	id_time timestamptz;
 BEGIN
-	SELECT * INTO reach FROM @extschema@.snowflake_admin_reach(g.tabs, g.cols, g.shards, layout,
-		greatest(1::bigint << 40, @extschema@.snowflake_admin_bound(
-			coalesce(g.last_timestamp + interval '1 microsecond', '-infinity'), layout)), 10001);
+	SELECT * INTO reach FROM @extschema@.snowflake_admin_reach(g.tabs, g.cols, g.shards, layout, low, 10001);
 	IF reach.own = 0 THEN
 		RETURN;
 	END IF;
@@ -4710,15 +4708,20 @@ RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	low bigint;
-	latest bigint;
-	holder regclass;
+	beyond bigint;
+	future bigint;
+	latest record;
 BEGIN
-	IF g.tabs IS NOT NULL AND g.expires IS NOT NULL THEN
+	IF g.expires IS NOT NULL THEN
+		beyond := greatest(1::bigint << 40, @extschema@.snowflake_admin_bound(
+			coalesce(g.last_timestamp + interval '1 microsecond', '-infinity'), layout));
 		-- Clocks of other servers may differ a little.
-		low := @extschema@.snowflake_admin_bound(clock_timestamp() + interval '1 min', layout);
-		SELECT id, tab INTO latest, holder FROM @extschema@.snowflake_admin_largest(g.tabs, g.cols, low);
-		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_misread(g, layout, holder, latest);
+		future := @extschema@.snowflake_admin_bound(clock_timestamp() + interval '1 min', layout);
+	END IF;
+	SELECT * INTO latest FROM @extschema@.snowflake_admin_largest(
+		CASE WHEN future IS NOT NULL THEN g.tabs END, g.cols, least(beyond, future));
+	IF latest.id >= future THEN
+		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_misread(g, layout, latest.tab, latest.id);
 		IF FOUND THEN
 			RETURN;
 		END IF;
@@ -4726,12 +4729,11 @@ BEGIN
 	-- After a crash, and on a standby, it may be what WAL covers for another second.
 	IF g.lead > '2 s' THEN
 		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_ahead(g);
-	ELSIF latest IS NOT NULL THEN
-		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_left(g, layout, low);
+	ELSIF latest.id >= future THEN
+		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_left(g, layout, future);
 	END IF;
-	IF low IS NOT NULL AND NOT g.unset AND g.state <> 'no privilege'
-		AND (g.state = 'ok' OR g.last_timestamp IS NOT NULL) THEN
-		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_behind(g, layout);
+	IF latest.id >= beyond AND NOT g.unset AND (g.state = 'ok' OR g.last_timestamp IS NOT NULL) THEN
+		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_behind(g, layout, beyond);
 	END IF;
 END
 $$;
@@ -4878,10 +4880,12 @@ AS $$
 				1::bigint << 40, high) END
 	FROM (
 		SELECT DISTINCT t.tab, t.col, max_value
-		FROM unnest(generators) AS r JOIN @extschema@.snowflake_admin_epochs() AS e USING (layout)
+		FROM unnest(generators) JOIN (
+			SELECT layout, max_value FROM @extschema@.snowflake_admin_epochs()
+			WHERE @extschema@.snowflake_admin_bound_time(max_value,
+				@extschema@.snowflake_admin_to_layout(layout)) < epoch + interval '60 days' OFFSET 0) AS e
+			USING (layout)
 		CROSS JOIN LATERAL unnest(tabs, cols) AS t (tab, col)
-		WHERE @extschema@.snowflake_admin_bound_time(max_value,
-			@extschema@.snowflake_admin_to_layout(layout)) < epoch + interval '60 days'
 	) AS keys (tab, col, high)
 	CROSS JOIN LATERAL @extschema@.snowflake_admin_ids(tab, col, 1::bigint << 40, high, 10001)
 	CROSS JOIN LATERAL (SELECT cardinality(ids), ids[1]) AS found (number, largest)
