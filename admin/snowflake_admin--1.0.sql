@@ -4219,14 +4219,14 @@ AS $$
 $$;
 
 -- The largest IDs in a range, most of them first, read by an index that begins with
--- the column, or why nobody could read them.  Rows of partitions are read
--- through their table, those of other children are not.  The lock on the
--- table would last until the caller's transaction ends, and all who come after
--- somebody who waits for it would wait, too.  So an error ends the subtransaction,
--- and the lock with it.
+-- the column, or why nobody could read them.  A layout without a time has no range.
+-- Rows of partitions are read through their table, those of other children are not.
+-- The lock on the table would last until the caller's transaction ends, and all who come
+-- after somebody who waits for it would wait, too.  So an error ends the
+-- subtransaction, and the lock with it.
 CREATE FUNCTION snowflake_admin_ids(tab regclass, col name, low bigint, high bigint, most integer,
 	OUT ids bigint[], OUT obstacle text)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
+LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
 AS $$
 BEGIN
 	IF NOT has_column_privilege(tab, col::text, 'SELECT') THEN
@@ -4498,9 +4498,8 @@ AS $$
 $$;
 
 -- Set a sequence back, but beyond the IDs of its tables, and to another MAXVALUE if one
--- is given.  Where the shard has been
--- changed before, sessions that still have the old one are ended first, because they
--- would make the future-dated IDs again.
+-- is given.  Where the shard has been changed before, sessions that still have the old
+-- one are ended first, because they would make the future-dated IDs again.
 CREATE FUNCTION snowflake_admin_set_back(sequence regclass, tabs regclass[], cols name[],
 	layout text, max_value bigint, end_sessions boolean)
 RETURNS text
@@ -4593,8 +4592,7 @@ BEGIN
 				WHERE u.made_by = 'next_id' AND u.sequence <> g.sequence) AS k
 			CROSS JOIN (SELECT DISTINCT unnest(g.shards)) AS s (shard);
 	END IF;
-	SELECT * INTO reach FROM @extschema@.snowflake_admin_reach(
-		CASE WHEN present IS NOT NULL THEN tabs END, cols,
+	SELECT * INTO reach FROM @extschema@.snowflake_admin_reach(tabs, cols,
 		-- A role with a setting of its own may have made IDs of any shard.
 		CASE WHEN EXISTS (SELECT FROM @extschema@.snowflake_admin_shard_settings()
 				WHERE place LIKE 'setting of role %')
@@ -4611,9 +4609,9 @@ BEGIN
 			CASE g.state WHEN 'refuses' THEN 'fails until ' || until WHEN 'waits' THEN 'waits'
 				ELSE 'makes future-dated IDs, as max_lead is ' || current_setting('snowflake.max_lead') END),
 		'If the clock is slow, set it right, and do nothing else.',
-		@extschema@.snowflake_admin_who_is_ahead(g, reach.own, reach.others, reach.more,
+		nullif(@extschema@.snowflake_admin_who_is_ahead(g, reach.own, reach.others, reach.more,
 			@extschema@.snowflake_admin_bound_time(reach.largest,
-				@extschema@.snowflake_admin_to_layout(g.layout)), reach.tab, reach.unseen));
+				@extschema@.snowflake_admin_to_layout(g.layout)), reach.tab, reach.unseen), ''));
 	remedy := CASE
 		WHEN g.state <> 'refuses' THEN format('Wait until %s.',
 			date_trunc('second', g.last_timestamp) + interval '1 s')
@@ -4718,8 +4716,7 @@ BEGIN
 		-- Clocks of other servers may differ a little.
 		future := @extschema@.snowflake_admin_bound(clock_timestamp() + interval '1 min', layout);
 	END IF;
-	SELECT * INTO latest FROM @extschema@.snowflake_admin_largest(
-		CASE WHEN future IS NOT NULL THEN g.tabs END, g.cols, least(beyond, future));
+	SELECT * INTO latest FROM @extschema@.snowflake_admin_largest(g.tabs, g.cols, least(beyond, future));
 	IF latest.id >= future THEN
 		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_misread(g, layout, latest.tab, latest.id);
 		IF FOUND THEN
