@@ -4563,7 +4563,7 @@ $$;
 
 -- The row of a sequence that is ahead of the clock: how far, who has future-dated IDs,
 -- and what therefore can be done
-CREATE FUNCTION snowflake_admin_ahead(g snowflake_admin_generator)
+CREATE FUNCTION snowflake_admin_ahead(g snowflake_admin_generator, layout snowflake_layout)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -4572,15 +4572,12 @@ DECLARE
 	patience interval := current_setting('snowflake.max_lead')::interval
 		+ current_setting('snowflake.max_wait')::interval;
 	until timestamptz := date_trunc('second', g.last_timestamp - patience) + interval '1 s';
-	present bigint;
+	present bigint := CASE WHEN g.expires IS NOT NULL
+		THEN @extschema@.snowflake_admin_bound(clock_timestamp() + interval '1 s', layout) END;
 	tabs regclass[];
 	cols name[];
 	shards integer[];
 BEGIN
-	IF g.expires IS NOT NULL THEN
-		present := @extschema@.snowflake_admin_bound(clock_timestamp() + interval '1 s',
-			@extschema@.snowflake_admin_to_layout(g.layout));
-	END IF;
 	-- Tables that have moved to another sequence may still have IDs of this one.
 	IF g.tabs IS NOT NULL THEN
 		SELECT g.tabs || coalesce(array_agg(k.tab), '{}'), g.cols || coalesce(array_agg(k.col), '{}'),
@@ -4597,7 +4594,7 @@ BEGIN
 		CASE WHEN EXISTS (SELECT FROM @extschema@.snowflake_admin_shard_settings()
 				WHERE place LIKE 'setting of role %')
 			THEN array_fill(NULL::integer, ARRAY[coalesce(cardinality(shards), 0)]) ELSE shards END,
-		@extschema@.snowflake_admin_to_layout(g.layout), present, 1000001);
+		layout, present, 1000001);
 	severity := CASE WHEN g.state <> 'refuses' THEN 'warning' WHEN g.tabs IS NULL
 		AND NOT EXISTS (SELECT FROM @extschema@.snowflake_uses() AS u WHERE u.sequence = g.sequence)
 		AND g.sequence <> @extschema@.snowflake_admin_next_id_seq() THEN 'note' ELSE 'error' END;
@@ -4610,8 +4607,7 @@ BEGIN
 				ELSE 'makes future-dated IDs, as max_lead is ' || current_setting('snowflake.max_lead') END),
 		'If the clock is slow, set it right, and do nothing else.',
 		nullif(@extschema@.snowflake_admin_who_is_ahead(g, reach.own, reach.others, reach.more,
-			@extschema@.snowflake_admin_bound_time(reach.largest,
-				@extschema@.snowflake_admin_to_layout(g.layout)), reach.tab, reach.unseen), ''));
+			@extschema@.snowflake_admin_bound_time(reach.largest, layout), reach.tab, reach.unseen), ''));
 	remedy := CASE
 		WHEN g.state <> 'refuses' THEN format('Wait until %s.',
 			date_trunc('second', g.last_timestamp) + interval '1 s')
@@ -4681,7 +4677,7 @@ AS $$
 			'IDs that it has made since stay as they are.', g.layout, tab, n.layout, id, n.ts),
 		@extschema@.snowflake_admin_set_back(g.sequence, g.tabs, g.cols, n.layout, n.max_value, false)
 	FROM @extschema@.snowflake_admin_nearest(NULL, id) AS n
-	WHERE n.ts <= clock_timestamp() AND n.expires > clock_timestamp() + interval '1 year'
+	WHERE n.ts < clock_timestamp() + interval '1 min' AND n.expires > clock_timestamp() + interval '1 year'
 		AND clock_timestamp() - n.ts < @extschema@.snowflake_admin_bound_time(id, served) - clock_timestamp()
 $$;
 
@@ -4725,34 +4721,26 @@ BEGIN
 	END IF;
 	-- After a crash, and on a standby, it may be what WAL covers for another second.
 	IF g.lead > '2 s' THEN
-		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_ahead(g);
+		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_ahead(g, layout);
 	ELSIF latest.id >= future THEN
 		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_left(g, layout, future);
 	END IF;
 	IF latest.id >= beyond AND NOT g.unset AND (g.state = 'ok' OR g.last_timestamp IS NOT NULL) THEN
 		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_behind(g, layout, beyond);
 	END IF;
+EXCEPTION WHEN OTHERS THEN
+	RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_note(g.sequence, SQLSTATE, SQLERRM);
 END
 $$;
 
 -- Sequences that are ahead of the clock, or behind their tables
 CREATE FUNCTION snowflake_admin_check_position(generators snowflake_admin_generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-	g @extschema@.snowflake_admin_generator;
-BEGIN
-	FOREACH g IN ARRAY generators LOOP
-		CONTINUE WHEN g.layout IS NULL;
-		BEGIN
-			RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_position(g,
-				@extschema@.snowflake_admin_to_layout(g.layout));
-		EXCEPTION WHEN OTHERS THEN
-			RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_note(g.sequence, SQLSTATE, SQLERRM);
-		END;
-	END LOOP;
-END
+	SELECT p.* FROM unnest(generators) AS g CROSS JOIN LATERAL
+		@extschema@.snowflake_admin_position(g, @extschema@.snowflake_admin_to_layout(g.layout)) AS p
+	WHERE g.layout IS NOT NULL
 $$;
 
 -- A key of next_id() and what refers to it must hold IDs.
