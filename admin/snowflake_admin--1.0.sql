@@ -2238,20 +2238,11 @@ BEGIN
 	IF NOT EXISTS (SELECT FROM @extschema@.snowflake_admin_widen_chain(tab, col)) THEN
 		RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', col, tab);
 	END IF;
-	FOR first IN SELECT oid::regclass AS rel, relowner, relnamespace::regnamespace AS schema FROM pg_class
-		WHERE oid IN (
-		SELECT rel FROM @extschema@.snowflake_admin_widen_columns(tab, col)
-		UNION SELECT unnest(ARRAY[parent, child])
-			FROM @extschema@.snowflake_admin_widen_keys(tab, col)) ORDER BY oid
-	LOOP
-		IF NOT pg_has_role(first.relowner, 'USAGE') THEN
-			RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', first.rel);
-		ELSIF NOT has_schema_privilege(first.schema::oid, 'CREATE') THEN
-			RAISE insufficient_privilege USING MESSAGE = format('permission denied for schema %s',
-				first.schema),
-				HINT = 'CREATE is needed for the function of a trigger and for indexes.';
-		END IF;
-	END LOOP;
+	SELECT oid::regclass AS rel INTO first FROM pg_class
+	WHERE NOT pg_has_role(relowner, 'USAGE') AND oid = ANY (@extschema@.snowflake_admin_widen_tables(tab, col));
+	IF FOUND THEN
+		RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', first.rel);
+	END IF;
 	SELECT * INTO first FROM @extschema@.snowflake_admin_widen_obstacle(tab, col);
 	IF FOUND THEN
 		RAISE object_not_in_prerequisite_state USING
@@ -2428,9 +2419,6 @@ AS $$
 	UNION ALL SELECT 53, format('ALTER TABLE %s CLUSTER ON %I', rel, name) FROM i WHERE indisclustered
 	UNION ALL SELECT 53, format('ALTER TABLE %s REPLICA IDENTITY USING INDEX %I', rel, name) FROM i
 		WHERE indisreplident
-	UNION ALL SELECT 53, format('ALTER INDEX %s.%I ALTER %s SET STATISTICS %s', schema, name, attnum,
-		attstattarget)
-	FROM i JOIN pg_attribute ON attrelid = index AND attstattarget >= 0
 	UNION ALL SELECT 54, format('COMMENT ON INDEX %s.%I IS ', schema, name)
 		|| quote_literal(obj_description(index, 'pg_class')) FROM i
 	UNION ALL SELECT 54, format('COMMENT ON CONSTRAINT %I ON %s IS ', name, rel)
@@ -2678,17 +2666,11 @@ AS $$
 		SELECT indexrelid FROM pg_index WHERE indrelid = target AND indisvalid UNION ALL
 		SELECT objid FROM pg_depend JOIN pg_sequence ON seqrelid = objid
 		WHERE classid = 'pg_class'::regclass AND refclassid = classid AND refobjid = target AND deptype = 'i'
-	), named AS (
-		SELECT rel, relkind, nspname, relname, (
-			SELECT left(relname, n) || '_old' FROM generate_series(1, 59) AS n
-			WHERE octet_length(left(relname, n)) <= 59 ORDER BY n DESC LIMIT 1) AS fitting
-		FROM relations JOIN pg_class AS c ON c.oid = rel JOIN pg_namespace AS s ON s.oid = relnamespace
 	)
-	SELECT n.rel, n.relkind, format('%I.%I', n.nspname, n.relname), name, format('%I.%I', n.nspname, name)
-	FROM named AS n JOIN named AS t ON t.rel = target, LATERAL (
-		SELECT CASE WHEN starts_with(n.relname, t.relname || '_')
-				AND octet_length(t.fitting) + octet_length(n.relname) - octet_length(t.relname) <= 63
-			THEN t.fitting || substr(n.relname, length(t.relname) + 1) ELSE n.fitting END) AS old (name)
+	SELECT rel, relkind, format('%I.%I', nspname, relname), old_name, format('%I.%I', nspname, old_name)
+	FROM relations JOIN pg_class AS c ON c.oid = rel JOIN pg_namespace AS s ON s.oid = relnamespace, LATERAL (
+		SELECT left(relname, n) || '_old' FROM generate_series(1, 59) AS n
+		WHERE octet_length(left(relname, n)) <= 59 ORDER BY n DESC LIMIT 1) AS fitting (old_name)
 $$;
 
 --
@@ -2744,13 +2726,6 @@ AS $$
 	FROM pg_attribute WHERE attrelid = target AND attname = col
 		AND (NOT attnotnull OR EXISTS (SELECT FROM pg_constraint
 			WHERE conrelid = target AND contype = 'n' AND NOT convalidated AND conkey[1] = attnum))
-	UNION ALL
-	SELECT format('the name %s, which %s would get, is taken', old_qualified, qualified),
-		'Rename one of them first.'
-	FROM @extschema@.snowflake_admin_partition_names(target) AS n
-	WHERE to_regclass(old_qualified) IS NOT NULL OR kind = 'r' AND to_regtype(old_qualified) IS NOT NULL
-		OR EXISTS (SELECT FROM @extschema@.snowflake_admin_partition_names(target) AS o
-			WHERE o.object <> n.object AND o.old_qualified = n.old_qualified)
 	UNION ALL
 	SELECT format('its replica identity is index %s', indexrelid::regclass),
 		'ALTER TABLE ... REPLICA IDENTITY DEFAULT or FULL first.'
@@ -3109,30 +3084,6 @@ BEGIN
 END
 $$;
 
--- Make partitions that are missing until a time.
-CREATE FUNCTION snowflake_admin_partition_extend(
-	parent regclass,
-	unit text,
-	until timestamptz,
-	number integer,
-	tries integer)
-RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	key text := @extschema@.snowflake_admin_partition_key(parent);
-	piece record;
-BEGIN
-	FOR piece IN SELECT low, high, layout
-		FROM @extschema@.snowflake_admin_key_layout(parent) AS layout,
-			@extschema@.snowflake_admin_missing(parent, unit, until, layout) LIMIT number
-	LOOP
-		PERFORM @extschema@.snowflake_admin_make_partition(
-			parent, key, piece.low, piece.high, unit, piece.layout, tries, false);
-	END LOOP;
-END
-$$;
-
 -- One transaction: the new table, with the old one and the partitions after it, so
 -- that no ID is without a partition for some time, even if nobody calls again.
 CREATE FUNCTION snowflake_admin_partition_swap(
@@ -3145,6 +3096,7 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	parent regclass;
+	piece record;
 BEGIN
 	PERFORM @extschema@.snowflake_admin_run(commands, ARRAY(
 		SELECT tab FROM (SELECT tab, place FROM @extschema@.snowflake_admin_related(target)
@@ -3153,11 +3105,18 @@ BEGIN
 	PERFORM @extschema@.snowflake_admin_partition_verify(target, parent);
 	-- Here all locks are there, while later each partition would have to try for those
 	-- of foreign keys.  Five do not take long.
-	PERFORM @extschema@.snowflake_admin_partition_extend(parent, unit,
-		greatest(@extschema@.snowflake_admin_until('3 days', unit),
-			(at AT TIME ZONE 'UTC' + ('1 ' || unit)::interval) AT TIME ZONE 'UTC'), 5, tries)
-	FROM @extschema@.snowflake_admin_partition_check(target),
-		@extschema@.snowflake_admin_bound_time(bound, @extschema@.snowflake_admin_key_layout(parent)) AS at;
+	FOR piece IN SELECT low, high, layout
+		FROM @extschema@.snowflake_admin_key_layout(parent) AS layout,
+			@extschema@.snowflake_admin_partition_check(target),
+			@extschema@.snowflake_admin_bound_time(bound, layout) AS at,
+			@extschema@.snowflake_admin_missing(parent, unit,
+				greatest(@extschema@.snowflake_admin_until('3 days', unit),
+					(at AT TIME ZONE 'UTC' + ('1 ' || unit)::interval) AT TIME ZONE 'UTC'), layout) LIMIT 5
+	LOOP
+		PERFORM @extschema@.snowflake_admin_make_partition(parent,
+			@extschema@.snowflake_admin_partition_key(parent), piece.low, piece.high, unit, piece.layout, tries,
+			false);
+	END LOOP;
 END
 $$;
 
@@ -3434,8 +3393,7 @@ BEGIN
 		IF step.kind = 'swap' THEN
 			PERFORM @extschema@.snowflake_admin_partition_swap(tab, step.commands, unit, tries);
 		ELSIF step.kind = 'partition' THEN
-			PERFORM @extschema@.snowflake_admin_partition_extend(
-				step.relations[1], unit, @extschema@.snowflake_admin_until('3 days', unit), 1, tries);
+			CALL @extschema@.snowflake_make_partitions(step.relations[1], unit => unit, tries => tries);
 		ELSE
 			PERFORM @extschema@.snowflake_admin_run(step.commands, step.relations, tries, false, step.mode);
 		END IF;
