@@ -2903,9 +2903,12 @@ AS $$
 	) AS granted (acl, columns), @extschema@.snowflake_admin_grant_commands(acl, columns, new_tab) AS g
 $$;
 
--- The creator's default privileges, which the old table need not have, are removed
--- again.
-CREATE FUNCTION snowflake_admin_partition_privileges(target regclass)
+-- What the new table gets before the old one is attached.  The creator's default
+-- privileges, which the old table need not have, are removed again.  An identity gets a
+-- new sequence, which goes on from the old one's value, because nobody can give a
+-- sequence to another identity.  A trigger of the old table would fire beside that which
+-- the partition gets.
+CREATE FUNCTION snowflake_admin_partition_before(target regclass, old text)
 RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -2934,14 +2937,7 @@ AS $$
 		' USING (' || pg_get_expr(polqual, polrelid) || ')',
 		' WITH CHECK (' || pg_get_expr(polwithcheck, polrelid) || ')')
 	FROM pg_policy WHERE polrelid = target
-$$;
-
--- An identity gets a new sequence, which goes on from the old one's value, because
--- nobody can give a sequence to another identity.
-CREATE FUNCTION snowflake_admin_partition_columns(target regclass, old text)
-RETURNS SETOF text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+	UNION ALL
 	SELECT command
 	FROM pg_depend AS d JOIN pg_sequence ON seqrelid = objid JOIN pg_class AS s ON s.oid = objid
 	JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
@@ -2962,21 +2958,17 @@ AS $$
 	SELECT c FROM pg_attribute, @extschema@.snowflake_admin_column_commands(target, attnum, target::text,
 		attname) AS c
 	WHERE attrelid = target AND attnum > 0 AND NOT attisdropped
-$$;
-
--- A trigger of the old table would fire beside that which the partition gets.
-CREATE FUNCTION snowflake_admin_partition_triggers(target regclass, old text)
-RETURNS SETOF text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT c FROM pg_trigger AS g, unnest(ARRAY[
-		format('DROP TRIGGER %I ON %s', tgname, old),
-		pg_get_triggerdef(oid),
-		'ALTER TABLE ' || target || CASE tgenabled WHEN 'D' THEN ' DISABLE' WHEN 'R' THEN ' ENABLE REPLICA'
-			WHEN 'A' THEN ' ENABLE ALWAYS' END || format(' TRIGGER %I', tgname),
-		format('COMMENT ON TRIGGER %I ON %s IS ', tgname, target)
-			|| quote_literal(obj_description(oid, 'pg_trigger'))]) WITH ORDINALITY AS u (c, n)
-	WHERE tgrelid = target AND NOT tgisinternal ORDER BY g.oid, n
+	UNION ALL
+	(
+		SELECT c FROM pg_trigger AS g, unnest(ARRAY[
+			format('DROP TRIGGER %I ON %s', tgname, old),
+			pg_get_triggerdef(oid),
+			'ALTER TABLE ' || target || CASE tgenabled WHEN 'D' THEN ' DISABLE' WHEN 'R' THEN ' ENABLE REPLICA'
+				WHEN 'A' THEN ' ENABLE ALWAYS' END || format(' TRIGGER %I', tgname),
+			format('COMMENT ON TRIGGER %I ON %s IS ', tgname, target)
+				|| quote_literal(obj_description(oid, 'pg_trigger'))]) WITH ORDINALITY AS u (c, n)
+		WHERE tgrelid = target AND NOT tgisinternal ORDER BY g.oid, n
+	)
 $$;
 
 -- Foreign keys.  ATTACH PARTITION takes over those of the old table to others, and
@@ -3000,25 +2992,22 @@ AS $$
 	ORDER BY oid
 $$;
 
--- The commands that publish the new table in place of the old one
-CREATE FUNCTION snowflake_admin_partition_publications(target regclass, old text)
+-- What the new table gets in the end: its place in publications, comments, of which
+-- LIKE copies those of columns and CHECK constraints, and its replica identity
+CREATE FUNCTION snowflake_admin_partition_after(target regclass, old text)
 RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT c FROM pg_publication AS p JOIN pg_publication_rel ON prpubid = p.oid, unnest(ARRAY[
-		format('ALTER PUBLICATION %I DROP TABLE %s', pubname, old),
-		format('ALTER PUBLICATION %I ADD TABLE %s%s%s', pubname, target,
-			(SELECT format(' (%s)', string_agg(quote_ident(attname), ', ' ORDER BY attnum)) FROM pg_attribute
-				WHERE attrelid = target AND attnum = ANY (prattrs) HAVING count(*) > 0),
-			' WHERE (' || pg_get_expr(prqual, prrelid) || ')')]) WITH ORDINALITY AS u (c, n)
-	WHERE prrelid = target ORDER BY p.oid, n
-$$;
-
--- LIKE copies the comments of columns and CHECK constraints.
-CREATE FUNCTION snowflake_admin_partition_comments(target regclass, old text)
-RETURNS SETOF text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+	(
+		SELECT c FROM pg_publication AS p JOIN pg_publication_rel ON prpubid = p.oid, unnest(ARRAY[
+			format('ALTER PUBLICATION %I DROP TABLE %s', pubname, old),
+			format('ALTER PUBLICATION %I ADD TABLE %s%s%s', pubname, target,
+				(SELECT format(' (%s)', string_agg(quote_ident(attname), ', ' ORDER BY attnum)) FROM pg_attribute
+					WHERE attrelid = target AND attnum = ANY (prattrs) HAVING count(*) > 0),
+				' WHERE (' || pg_get_expr(prqual, prrelid) || ')')]) WITH ORDINALITY AS u (c, n)
+		WHERE prrelid = target ORDER BY p.oid, n
+	)
+	UNION ALL
 	SELECT format('COMMENT ON TABLE %s IS ', target) || quote_literal(obj_description(target, 'pg_class'))
 	UNION ALL
 	SELECT format('COMMENT ON INDEX %s IS ', indexrelid::regclass)
@@ -3052,16 +3041,13 @@ AS $$
 			FROM @extschema@.snowflake_admin_partition_names(target) WHERE object <> target ORDER BY object)
 		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_new(target, col, old, target::text))
 		|| format('ALTER TABLE %s DROP CONSTRAINT %I', target, "check")
-		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_privileges(target))
-		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_columns(target, old))
+		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_before(target, old))
 		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_keys(target, old, false))
-		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_triggers(target, old))
-		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_publications(target, old))
 		|| format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (MINVALUE) TO (%s)', target, old, bound)
 		|| ARRAY(SELECT unnest(ARRAY[create_command, attach_command])
 			FROM @extschema@.snowflake_admin_partition_indexes(target, false))
 		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_keys(target, old, true))
-		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_comments(target, old)), NULL)
+		|| ARRAY(SELECT @extschema@.snowflake_admin_partition_after(target, old)), NULL)
 	FROM @extschema@.snowflake_admin_partition_names(target) AS t, LATERAL (SELECT t.old_qualified) AS o (old)
 	WHERE t.object = target
 $$;
@@ -3205,7 +3191,8 @@ $$;
 
 -- What is left to do after the swap.  Each step is gone from here once it is done.
 -- Before the swap this is only a plan, and old and parent are the same table.
-CREATE FUNCTION snowflake_admin_partition_rest(parent regclass, old regclass, old_name text, planned boolean)
+CREATE FUNCTION snowflake_admin_partition_rest(parent regclass, old regclass, old_name text, "check" name,
+	planned boolean)
 RETURNS TABLE (kind text, commands text[], relations regclass[], mode text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -3227,9 +3214,8 @@ AS $$
 	SELECT 'analyze', ARRAY[format('ANALYZE %s', parent)], ARRAY[parent], NULL
 	FROM pg_class WHERE oid = parent AND (planned OR reltuples < 0)
 	UNION ALL
-	SELECT 'drop', ARRAY[format('ALTER TABLE %s DROP CONSTRAINT %I', old_name, name)], ARRAY[old],
+	SELECT 'drop', ARRAY[format('ALTER TABLE %s DROP CONSTRAINT %I', old_name, "check")], ARRAY[old],
 		'ACCESS EXCLUSIVE'
-	FROM @extschema@.snowflake_admin_partition_check(old)
 $$;
 
 -- The table, or the partitioned table that has already taken its name, must be the
@@ -3297,9 +3283,8 @@ BEGIN
 			WHERE @extschema@.snowflake_admin_bound(now(), layout) IS NOT NULL AND EXISTS (
 				SELECT FROM @extschema@.snowflake_admin_until('3 days', unit) AS until,
 					@extschema@.snowflake_admin_missing(done.parent, unit, until, layout));
-		RETURN QUERY SELECT r.* FROM @extschema@.snowflake_admin_partition_rest(done.parent, done.old,
-			done.old::text, false) AS r
-			WHERE EXISTS (SELECT FROM @extschema@.snowflake_admin_partition_check(done.old));
+		RETURN QUERY SELECT r.* FROM @extschema@.snowflake_admin_partition_check(done.old) AS c,
+			@extschema@.snowflake_admin_partition_rest(done.parent, done.old, done.old::text, c.name, false) AS r;
 		RETURN;
 	END IF;
 	SELECT * INTO id FROM @extschema@.snowflake_admin_partition_id(target);
@@ -3329,13 +3314,8 @@ BEGIN
 			AND found.validated IS TRUE);
 	RETURN QUERY SELECT 'plan', r.commands, r.relations, r.mode
 		FROM @extschema@.snowflake_admin_partition_names(target) AS n,
-			@extschema@.snowflake_admin_partition_rest(target, target, n.old_qualified, true) AS r
+			@extschema@.snowflake_admin_partition_rest(target, target, n.old_qualified, name, true) AS r
 		WHERE n.object = target;
-	IF found.name IS NULL THEN
-		RETURN QUERY SELECT 'plan', ARRAY[format('ALTER TABLE %s DROP CONSTRAINT %I', n.old_qualified,
-			name)], ARRAY[target], NULL
-			FROM @extschema@.snowflake_admin_partition_names(target) AS n WHERE n.object = target;
-	END IF;
 END
 $$;
 
