@@ -9,7 +9,7 @@ use Exporter qw(import);
 use POSIX qw(setsid);
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(contents one_of start wait_until write_file);
+our @EXPORT = qw(contents file_in_the_way one_of start wait_until write_file);
 
 sub one_of { return $_[ rand @_ ] }
 
@@ -31,6 +31,15 @@ sub write_file
 	close $file;
 	rename "$path.new", $path or die "$path: $!";
 	return;
+}
+
+# PostgreSQL 15 does not start again if it crashed just after it rolled back a new
+# unlogged relation, whose empty main file waits for a checkpoint to remove it.
+# Returns the name of that file, if a server's log has its end in such a case.
+sub file_in_the_way
+{
+	my ($log) = @_;
+	return contents($log) =~ /.*FATAL: +could not create file "(base\/\d+\/\d+)": File exists/s ? $1 : '';
 }
 
 # Start a program in a directory and in a session of its own, with a log.  Returns its
