@@ -268,7 +268,7 @@ hint_to_alter(KnownSequence *seq, const char *layout)
 		return psprintf("If nothing else takes numbers from it, its owner can use SELECT snowflake_alter_sequence(%s, %s).",
 						name, quote_literal_cstr(layout));
 	if (page_last_value(seq->relid, &called) >= SEQUENCE_COUNTER_LIMIT && called)
-		return psprintf("%sSELECT * FROM snowflake_check(), of extension snowflake_admin, shows the layout of the IDs that it made.",
+		return psprintf("%sSELECT * FROM snowflake_check(), of extension snowflake_admin, shows the layout of the IDs that it made if a column's default names it.",
 						otherwise);
 	return psprintf("%s%s nothing else takes numbers from it, its owner can call snowflake_alter_sequence(%s, ...) with the layout of the table's IDs.",
 					otherwise, otherwise[0] == '\0' ? "If" : "if", name);
