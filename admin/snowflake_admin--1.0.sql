@@ -1090,35 +1090,9 @@ AS $$
 	FROM pg_class WHERE oid = parent
 $$;
 
--- ATTACH PARTITION scans the DEFAULT partition while nobody else can use it, and
--- fails if that has rows of the range.  Such a row is found here by the key's index.
-CREATE FUNCTION snowflake_admin_require_free_range(parent regclass, key text, low bigint, high bigint)
-RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	partition regclass;
-	found_id bigint;
-BEGIN
-	SELECT r.partition INTO partition FROM @extschema@.snowflake_admin_ranges(parent) AS r
-	WHERE lower_id IS NULL;
-	IF NOT FOUND THEN
-		RETURN;
-	END IF;
-	EXECUTE format('SELECT min(%1$s) FROM %2$s WHERE %1$s >= %3$s AND %1$s < %4$s', key, partition, low, high)
-	INTO found_id;
-	IF found_id IS NOT NULL THEN
-		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('default partition %s has rows of the partition that is missing', partition),
-			DETAIL = format('The first of them has the ID %s; the partition would have those from %s to %s.',
-				found_id, low, high - 1),
-			HINT = format('Detach %s, call this procedure again, and move those rows into %s.',
-				partition, parent);
-	END IF;
-END
-$$;
-
--- Make one partition, or nothing if another session has just made it.
+-- Make one partition, or nothing if another session has just made it.  ATTACH PARTITION
+-- scans the DEFAULT partition while nobody else can use it, and fails if that has rows
+-- of the range.  Such a row is found here by the key's index.
 CREATE FUNCTION snowflake_admin_make_partition(
 	parent regclass,
 	key text,
@@ -1133,19 +1107,34 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	commands text[];
+	default_partition regclass;
+	found_id bigint;
 BEGIN
 	PERFORM @extschema@.snowflake_admin_lock(parent, tries, dry_run);
 	IF EXISTS (SELECT FROM @extschema@.snowflake_admin_ranges(parent)
 			WHERE lower_id < high AND upper_id > low) THEN
 		RETURN;
 	END IF;
-	PERFORM @extschema@.snowflake_admin_require_free_range(parent, key, low, high);
+	SELECT partition INTO default_partition FROM @extschema@.snowflake_admin_ranges(parent)
+	WHERE lower_id IS NULL;
+	IF FOUND THEN
+		EXECUTE format('SELECT min(%1$s) FROM %2$s WHERE %1$s >= %3$s AND %1$s < %4$s',
+			key, default_partition, low, high) INTO found_id;
+	END IF;
+	IF found_id IS NOT NULL THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('default partition %s has rows of the partition that is missing', default_partition),
+			DETAIL = format('The first of them has the ID %s; the partition would have those from %s to %s.',
+				found_id, low, high - 1),
+			HINT = format('Detach %s, call this procedure again, and move those rows into %s.',
+				default_partition, parent);
+	END IF;
 	commands := @extschema@.snowflake_admin_partition_commands(parent,
 		@extschema@.snowflake_admin_partition_name(parent, low, unit, layout), low, high);
 	PERFORM @extschema@.snowflake_admin_run(commands[1:2], ARRAY[parent], tries, dry_run, NULL);
 	PERFORM @extschema@.snowflake_admin_run(commands[3:],
 		ARRAY(SELECT tab FROM @extschema@.snowflake_admin_related(parent) ORDER BY place, tab)
-			|| ARRAY(SELECT partition FROM @extschema@.snowflake_admin_ranges(parent) WHERE lower_id IS NULL),
+			|| array_remove(ARRAY[default_partition], NULL),
 		tries, dry_run, 'SHARE ROW EXCLUSIVE');
 END
 $$;
@@ -2129,16 +2118,6 @@ AS $$
 		WHERE tgrelid = rel AND NOT tgisinternal AND tgenabled = 'O' AND tgtype & 16 <> 0)
 $$;
 
--- Keep other sessions from the same work until the transaction ends.
-CREATE FUNCTION snowflake_admin_widen_begin(tab regclass, col name, going_on boolean)
-RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT @extschema@.snowflake_admin_take_turn('snowflake_widen()',
-		ARRAY(SELECT DISTINCT rel::oid FROM @extschema@.snowflake_admin_widen_chain(tab, col) ORDER BY 1),
-			going_on)
-$$;
-
 -- The first thing that cannot be carried over.  Whatever depends on a column and
 -- is of no kind that is carried would be lost with it, or keep it from being
 -- dropped.
@@ -2502,7 +2481,8 @@ $$;
 
 -- The pause gives vacuum and standbys time to keep up.  It is made at the
 -- beginning of a transaction, which holds no lock on rows yet.
-CREATE PROCEDURE snowflake_admin_widen_fill(tab regclass, col name, filling regclass, pause interval)
+CREATE PROCEDURE snowflake_admin_widen_fill(tab regclass, col name, filling regclass, chain oid[],
+	pause interval)
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -2529,7 +2509,7 @@ BEGIN
 		page := 0;
 		filled := 0;
 		WHILE page < pages LOOP
-			PERFORM @extschema@.snowflake_admin_widen_begin(tab, col, true);
+			PERFORM @extschema@.snowflake_admin_take_turn('snowflake_widen()', chain, true);
 			reported := @extschema@.snowflake_admin_progress(format('snowflake_widen: %s', filling),
 				total * page / pages, total, begun, reported);
 			IF filled > 0 THEN
@@ -2572,12 +2552,15 @@ LANGUAGE plpgsql
 AS $$
 DECLARE
 	step pg_catalog.record;
+	chain pg_catalog.oid[];
 	going_on boolean := false;
 BEGIN
 	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_widen()');
+	SET LOCAL search_path = pg_catalog, pg_temp;
+	chain := ARRAY(SELECT DISTINCT rel FROM @extschema@.snowflake_admin_widen_chain(tab, col) ORDER BY 1);
 	LOOP
 		SET LOCAL search_path = pg_catalog, pg_temp;
-		PERFORM @extschema@.snowflake_admin_widen_begin(tab, col, going_on);
+		PERFORM @extschema@.snowflake_admin_take_turn('snowflake_widen()', chain, going_on);
 		going_on := true;
 		IF undo THEN
 			PERFORM @extschema@.snowflake_admin_run(@extschema@.snowflake_admin_widen_undo(tab, col),
@@ -2607,10 +2590,10 @@ BEGIN
 			format('snowflake_widen: %s %s', step.kind, step.relations[1])::name::text, true);
 		IF step.kind = 'fill' THEN
 			RAISE NOTICE '%;', step.commands[1];
-			CALL @extschema@.snowflake_admin_widen_fill(tab, col, step.relations[1], pause);
+			CALL @extschema@.snowflake_admin_widen_fill(tab, col, step.relations[1], chain, pause);
 			-- The CHECK marks in the catalogs that this has been done.
 			SET LOCAL search_path = pg_catalog, pg_temp;
-			PERFORM @extschema@.snowflake_admin_widen_begin(tab, col, true);
+			PERFORM @extschema@.snowflake_admin_take_turn('snowflake_widen()', chain, true);
 			PERFORM @extschema@.snowflake_admin_widen_check(tab, col);
 			SELECT * INTO STRICT step FROM @extschema@.snowflake_admin_widen_steps(tab, col)
 			WHERE kind = 'check' AND relations = step.relations;
@@ -3479,8 +3462,6 @@ BEGIN
 	IF tab IS NULL OR shard IS NULL THEN
 		RAISE null_value_not_allowed USING
 			MESSAGE = CASE WHEN tab IS NULL THEN 'table cannot be NULL' ELSE 'shard cannot be NULL' END;
-	ELSIF NOT EXISTS (SELECT FROM pg_class WHERE oid = tab AND relkind IN ('r', 'p')) THEN
-		RAISE wrong_object_type USING MESSAGE = format('%s is not a table', tab);
 	ELSIF new_shard = shard THEN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('new shard %s is the old one', new_shard),
@@ -3512,35 +3493,30 @@ CREATE FUNCTION snowflake_admin_renumber_list(tab regclass, OUT list text, OUT c
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	place name;
-	short name;
+	schema oid;
 	present record;
 BEGIN
-	SELECT nspname, (SELECT left(relname, max(n)) || '_renumbered' FROM generate_series(1, 63) AS n
-		WHERE octet_length(left(relname, n)) <= 52)
-	INTO place, short
-	FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE pg_class.oid = tab;
-	list := format('%I.%I', place, short);
+	SELECT relnamespace, format('%s.%I', relnamespace::regnamespace, (
+			SELECT left(relname, max(n)) || '_renumbered' FROM generate_series(1, 63) AS n
+			WHERE octet_length(left(relname, n)) <= 52))
+	INTO schema, list FROM pg_class WHERE oid = tab;
 	SELECT name INTO sender FROM (
 		SELECT format('publication %I', pubname) FROM pg_publication WHERE puballtables
 		UNION ALL
 		SELECT format('publication %I', pubname)
 		FROM pg_publication JOIN pg_publication_namespace ON pnpubid = pg_publication.oid
-		WHERE pnnspid = (SELECT oid FROM pg_namespace WHERE nspname = place)
+		WHERE pnnspid = schema
 		UNION ALL
 		SELECT format('replication slot %I', slot_name) FROM pg_replication_slots
 		WHERE slot_type = 'logical' AND database = current_database() AND plugin <> 'pgoutput') AS s (name)
 	LIMIT 1;
-	SELECT relkind, relpersistence,
-		array_agg(format('%s %s', attname, atttypid::regtype) ORDER BY attnum) AS columns
-	INTO present
-	FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
-	WHERE relname = short AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = place)
-	GROUP BY relkind, relpersistence;
+	SELECT relkind, relpersistence, ARRAY(SELECT attname FROM pg_attribute
+		WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped ORDER BY attnum) AS columns
+	INTO present FROM pg_class AS c WHERE c.oid = to_regclass(list);
 	IF NOT FOUND THEN
 		command := format('CREATE %sTABLE %s (old bigint PRIMARY KEY, new bigint NOT NULL)',
 			CASE WHEN sender IS NULL THEN '' ELSE 'UNLOGGED ' END, list);
-	ELSIF present.relkind <> 'r' OR present.columns <> ARRAY['old bigint', 'new bigint'] THEN
+	ELSIF present.relkind <> 'r' OR present.columns <> '{old,new}' THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('%s exists, and is not a list of old and new IDs', list),
 			HINT = 'Rename it, because the list has this name.';
