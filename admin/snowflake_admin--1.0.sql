@@ -908,6 +908,31 @@ BEGIN
 END
 $$;
 
+-- By the numbers of an identity or nextval(), new rows would be old.  Without any default,
+-- programs may take the IDs themselves.  Rows come by the tables above, if there are any.
+CREATE FUNCTION snowflake_admin_require_times(parent regclass)
+RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	key text := @extschema@.snowflake_admin_partition_key(parent);
+	made record;
+BEGIN
+	SELECT tab::regclass, made_by INTO made FROM @extschema@.snowflake_admin_keys()
+	WHERE tab IN (SELECT relid FROM pg_partition_ancestors(parent)) AND quote_ident(col_name) = key
+		AND made_by <> 'next_id';
+	IF FOUND THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('the key of table %s does not tell the time', parent),
+			DETAIL = format('Column %s is %s. Its new rows look older than they are.', key, CASE made.made_by
+				WHEN 'nextval' THEN 'filled by nextval()' ELSE made.made_by || ' AS IDENTITY' END),
+			HINT = format('CALL @extschema@.snowflake_move(%L) first. If programs supply all keys, drop '
+				'the identity or default.', made.tab);
+	END IF;
+	RETURN key;
+END
+$$;
+
 -- The layout of the IDs that a partitioned table's key gets by default
 CREATE FUNCTION snowflake_admin_key_layout(parent regclass)
 RETURNS snowflake_layout
@@ -1158,7 +1183,7 @@ DECLARE
 BEGIN
 	SET LOCAL search_path = pg_catalog, pg_temp;
 	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_make_partitions()');
-	key := @extschema@.snowflake_admin_partition_key(parent);
+	key := @extschema@.snowflake_admin_require_times(parent);
 	layout := coalesce(layout, @extschema@.snowflake_admin_key_layout(parent));
 	unit := coalesce(unit, @extschema@.snowflake_admin_unit(parent, layout));
 	-- This loads the library, whose setting the next function reads.
@@ -1316,7 +1341,7 @@ BEGIN
 	path := pg_catalog.current_setting('search_path');
 	SET LOCAL search_path = pg_catalog, pg_temp;
 	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_drop_partitions()');
-	key := @extschema@.snowflake_admin_partition_key(parent);
+	key := @extschema@.snowflake_admin_require_times(parent);
 	IF older_than IS NULL THEN
 		RAISE null_value_not_allowed USING MESSAGE = 'older_than must not be null';
 	ELSIF older_than < interval '0' THEN
@@ -1823,6 +1848,32 @@ BEGIN
 END
 $$;
 
+-- An identity begins a second ahead of the clock, and hardly gets on from there.
+CREATE FUNCTION snowflake_admin_warn_partitions(target regclass, key_col name, layout text)
+RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	partitions text;
+BEGIN
+	SELECT string_agg(r.partition::text, ', ') INTO partitions
+	FROM @extschema@.snowflake_admin_family(target) AS member JOIN pg_partitioned_table ON partrelid = member
+	JOIN pg_attribute ON attrelid = member AND attnum = partattrs[0] AND attname = key_col,
+		@extschema@.snowflake_admin_bound(clock_timestamp() + interval '1 s',
+			@extschema@.snowflake_admin_to_layout(layout)) AS next
+		LEFT JOIN LATERAL @extschema@.snowflake_admin_ranges(member) AS r ON lower_id <= next AND next < upper_id
+	WHERE partstrat = 'r' AND partnatts = 1 AND layout NOT IN ('trace', 'decimal')
+	HAVING count(*) > 0;
+	IF FOUND THEN
+		RAISE WARNING USING
+			MESSAGE = format('new keys of table %s will not tell the time', target),
+			DETAIL = coalesce('Their rows will all go into ' || partitions || '.',
+				'There is no partition for them.'),
+			HINT = 'Stop jobs that call snowflake_make_partitions() and snowflake_drop_partitions().';
+	END IF;
+END
+$$;
+
 CREATE PROCEDURE snowflake_move_back(
 	tab regclass,
 	dry_run boolean DEFAULT false,
@@ -1845,6 +1896,7 @@ BEGIN
 	END IF;
 	commands := commands || @extschema@.snowflake_admin_identity_commands(tab, key.col,
 		key.layout, key.sequence, dry_run);
+	PERFORM @extschema@.snowflake_admin_warn_partitions(tab, key.col, key.layout);
 	PERFORM @extschema@.snowflake_admin_run(commands,
 		ARRAY[tab] || CASE WHEN key.sequence <> @extschema@.snowflake_admin_next_id_seq()
 			THEN key.sequence END,

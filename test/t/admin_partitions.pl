@@ -233,6 +233,27 @@ foreach my $case (
 query(q{CALL snowflake_make_partitions('forgotten', unit => 'month')});
 like(whole_units('forgotten', 'month'), qr/^(\d+)\|(?!\1)/, 'a longer unit can be given instead');
 
+# A key that tells no time, as it was moved back or never came from next_id()
+query(q{
+	CREATE TABLE returned (id bigint PRIMARY KEY DEFAULT next_id(5)) PARTITION BY RANGE (id);
+	CREATE TABLE numbered (id bigserial PRIMARY KEY) PARTITION BY RANGE (id);
+	CALL snowflake_make_partitions('returned');
+	INSERT INTO returned DEFAULT VALUES});
+$today = query('SELECT tableoid::regclass FROM returned');
+foreach my $dry_run ('true', 'false')
+{
+	$node->psql('postgres', "CALL snowflake_move_back('returned', dry_run => $dry_run)", stderr => \my $said);
+	like($said, qr/^[^\n]*WARNING:  new keys of table public.returned will not tell the time\nDETAIL:  Their rows will all go into public.$today\.\nHINT:  Stop jobs that call snowflake_make_partitions\(\) and snowflake_drop_partitions\(\)\.\n.*NOTICE:  ALTER TABLE/s,
+		"moving back a partition key warns, dry_run => $dry_run");
+}
+foreach my $table ('returned', 'numbered')
+{
+	fails_with($node, $_, qr/^55000 the key of table public.$table does not tell the time/, $_)
+	  foreach "CALL snowflake_make_partitions('$table')", "CALL snowflake_drop_partitions('$table', '4 seconds')";
+}
+query(q{ALTER TABLE returned ALTER id DROP IDENTITY; CALL snowflake_make_partitions('returned', '5 days')});
+is(query(q{SELECT max(until) >= now() + interval '5 days' FROM snowflake_partitions('returned')}), 't', 'programs may supply the key themselves');
+
 # A DEFAULT partition
 query(q{
 	CREATE TABLE caught (id bigint PRIMARY KEY DEFAULT next_id(5)) PARTITION BY RANGE (id);
