@@ -1218,13 +1218,53 @@ COMMENT ON PROCEDURE snowflake_make_partitions(regclass, interval, text, snowfla
 -- The partitions of which all IDs are below a bound, oldest first, but never the
 -- newest of all.
 CREATE FUNCTION snowflake_admin_old(parent regclass, stop bigint)
-RETURNS TABLE (partition regclass, pending boolean)
+RETURNS TABLE (partition regclass, upper_id bigint, pending boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT r.partition, r.pending FROM @extschema@.snowflake_admin_ranges(parent) AS r
+	SELECT r.partition, r.upper_id, r.pending FROM @extschema@.snowflake_admin_ranges(parent) AS r
 	WHERE upper_id <= stop
 		AND upper_id < (SELECT max(upper_id) FROM @extschema@.snowflake_admin_ranges(parent))
 	ORDER BY upper_id
+$$;
+
+-- Say which rows of other tables refer to IDs in a range, and have to be deleted first: by a
+-- warning, or by the hint of an error of PostgreSQL.  With a lower bound, the IDs' rows are
+-- to be deleted, so that a foreign key with an action takes care of its own.
+CREATE FUNCTION snowflake_admin_say_references(
+	parent regclass,
+	low bigint,
+	high bigint,
+	error text,
+	detail text)
+RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	rows text;
+	is_there boolean;
+	hint text;
+BEGIN
+	FOR rows IN
+		SELECT format('FROM %s WHERE %s', conrelid::regclass, concat_ws(' AND ',
+			quote_ident(attname) || ' >= ' || low, quote_ident(attname) || ' < ' || high))
+		FROM pg_constraint JOIN pg_partitioned_table ON partrelid = confrelid
+		JOIN pg_attribute ON attrelid = conrelid AND attnum = conkey[array_position(confkey, partattrs[0])]
+		WHERE contype = 'f' AND confrelid = parent AND conparentid = 0 AND conrelid <> confrelid
+			AND (low IS NULL OR confdeltype IN ('a', 'r')) AND has_column_privilege(conrelid, attnum, 'SELECT')
+		ORDER BY conrelid::regclass::text COLLATE "C"
+	LOOP
+		EXECUTE format('SELECT EXISTS (SELECT %s)', rows) INTO is_there;
+		IF is_there THEN
+			hint := concat_ws(' ', coalesce(hint, 'Delete such rows first:'), format('DELETE %s;', rows));
+		END IF;
+	END LOOP;
+	IF error IS NOT NULL THEN
+		RAISE foreign_key_violation USING MESSAGE = error, DETAIL = detail,
+			HINT = coalesce(hint, 'Delete the rows that refer to it first.');
+	ELSIF hint IS NOT NULL THEN
+		RAISE WARNING USING MESSAGE = format('rows refer to old rows of table %s', parent), HINT = hint;
+	END IF;
+END
 $$;
 
 -- DETACH PARTITION ... CONCURRENTLY cannot be run here.  Without it, everybody is
@@ -1234,6 +1274,7 @@ CREATE FUNCTION snowflake_admin_drop_partition(
 	parent regclass,
 	partition regclass,
 	pending boolean,
+	high bigint,
 	tries integer,
 	dry_run boolean)
 RETURNS void
@@ -1243,6 +1284,7 @@ DECLARE
 	tables regclass[] := ARRAY(
 		SELECT tab FROM (SELECT tab, place FROM @extschema@.snowflake_admin_related(parent)
 			UNION ALL VALUES (parent, 0), (partition, 0)) AS involved ORDER BY place, tab <> parent, tab);
+	detail text;
 BEGIN
 	PERFORM @extschema@.snowflake_admin_run(ARRAY[
 		(SELECT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE',
@@ -1251,6 +1293,9 @@ BEGIN
 		format('ALTER TABLE %s DETACH PARTITION %s', parent, partition)
 			|| CASE WHEN pending THEN ' FINALIZE' ELSE '' END,
 		format('DROP TABLE %s', partition)], tables, tries, dry_run, NULL);
+EXCEPTION WHEN foreign_key_violation THEN
+	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+	PERFORM @extschema@.snowflake_admin_say_references(parent, NULL, high, SQLERRM, detail);
 END
 $$;
 
@@ -1261,7 +1306,8 @@ $$;
 --
 -- A commit after each slice makes sure that no lock is held for long and standbys keep
 -- up.  The rows are deleted through the table, for its triggers, which need the
--- caller's search_path.
+-- caller's search_path.  What is old is the same all day, so that rows that refer to it
+-- can be deleted before another call.
 CREATE PROCEDURE snowflake_admin_delete_old_rows(
 	parent regclass,
 	key text,
@@ -1279,6 +1325,7 @@ DECLARE
 	done bigint := 0;
 	has_numbers boolean;
 	plan pg_catalog.json;
+	detail pg_catalog.text;
 	begun pg_catalog.timestamptz := pg_catalog.clock_timestamp();
 	reported pg_catalog.timestamptz := begun;
 BEGIN
@@ -1287,6 +1334,9 @@ BEGIN
 	WHERE lower_id = '-9223372036854775808' AND NOT pending
 		AND r.partition NOT IN (
 			SELECT old.partition FROM @extschema@.snowflake_admin_old(parent, stop) AS old);
+	stop := @extschema@.snowflake_admin_bound(date_trunc(
+		CASE @extschema@.snowflake_admin_unit(parent, layout) WHEN 'hour' THEN 'hour' ELSE 'day' END,
+		@extschema@.snowflake_admin_bound_time(stop, layout) AT TIME ZONE 'UTC') AT TIME ZONE 'UTC', layout);
 	first := @extschema@.snowflake_admin_bound((date_trunc('day',
 		@extschema@.snowflake_admin_bound_time(0, layout) AT TIME ZONE 'UTC') + interval '1 day')
 		AT TIME ZONE 'UTC', layout);
@@ -1300,6 +1350,7 @@ BEGIN
 	END IF;
 	RAISE NOTICE '%;', format('DELETE FROM %1$s WHERE %2$s >= %3$s AND %2$s < %4$s', parent, key, first, stop);
 	IF dry_run THEN
+		PERFORM @extschema@.snowflake_admin_say_references(parent, first, stop, NULL, NULL);
 		RETURN;
 	END IF;
 	-- The planner's statistics know how the IDs are spread, and thus about how many rows these are.
@@ -1312,9 +1363,14 @@ BEGIN
 			'ORDER BY %1$s LIMIT 10000) AS slice', key, partition, first, stop) INTO last;
 		EXIT WHEN last IS NULL;
 		PERFORM set_config('search_path', path, true);
-		EXECUTE pg_catalog.format('DELETE FROM %1$s WHERE %2$s OPERATOR(pg_catalog.>=) %3$s '
-			'AND %2$s OPERATOR(pg_catalog.<=) %4$s', parent, key, first, last);
-		GET DIAGNOSTICS slice = ROW_COUNT;
+		BEGIN
+			EXECUTE pg_catalog.format('DELETE FROM %1$s WHERE %2$s OPERATOR(pg_catalog.>=) %3$s '
+				'AND %2$s OPERATOR(pg_catalog.<=) %4$s', parent, key, first, last);
+			GET DIAGNOSTICS slice = ROW_COUNT;
+		EXCEPTION WHEN foreign_key_violation THEN
+			GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+			PERFORM @extschema@.snowflake_admin_say_references(parent, first, stop, SQLERRM, detail);
+		END;
 		COMMIT;
 		SET LOCAL search_path = pg_catalog, pg_temp;
 		done := done + slice;
@@ -1336,6 +1392,7 @@ DECLARE
 	path pg_catalog.text;
 	key pg_catalog.text;
 	stop bigint;
+	high bigint;
 	old pg_catalog.record;
 BEGIN
 	path := pg_catalog.current_setting('search_path');
@@ -1351,6 +1408,10 @@ BEGIN
 	layout := coalesce(layout, @extschema@.snowflake_admin_key_layout(parent));
 	stop := @extschema@.snowflake_admin_bound(
 		(clock_timestamp() AT TIME ZONE 'UTC' - older_than) AT TIME ZONE 'UTC', layout);
+	SELECT max(upper_id) INTO high FROM @extschema@.snowflake_admin_old(parent, stop);
+	IF dry_run AND high IS NOT NULL THEN
+		PERFORM @extschema@.snowflake_admin_say_references(parent, NULL, high, NULL, NULL);
+	END IF;
 	FOR old IN SELECT * FROM @extschema@.snowflake_admin_old(parent, stop) LOOP
 		SET LOCAL search_path = pg_catalog, pg_temp;
 		PERFORM @extschema@.snowflake_admin_lock(parent, tries, dry_run);
@@ -1358,7 +1419,7 @@ BEGIN
 		IF EXISTS (SELECT FROM @extschema@.snowflake_admin_old(parent, stop) AS still
 				WHERE still.partition = old.partition) THEN
 			PERFORM @extschema@.snowflake_admin_drop_partition(
-				parent, old.partition, old.pending, tries, dry_run);
+				parent, old.partition, old.pending, high, tries, dry_run);
 		END IF;
 		COMMIT;
 	END LOOP;

@@ -15,14 +15,13 @@ $node->safe_psql('postgres', 'CREATE EXTENSION snowflake_admin CASCADE');
 
 sub query { my ($sql) = @_; return $node->safe_psql('postgres', $sql) }
 
-# The NOTICEs of a call, which are commands
-sub commands_of
+# What a call says, and its NOTICEs, which are commands
+sub said_by
 {
 	my ($sql) = @_;
-
-	$node->psql('postgres', $sql, stderr => \my $said, on_error_stop => 1);
-	return join "\n", $said =~ /NOTICE:  (.*)/g;
+	return ($node->psql('postgres', $sql, on_error_stop => 1))[2];
 }
+sub commands_of { return join "\n", said_by(@_) =~ /NOTICE:  (.*)/g }
 
 # Times of a table's partitions without what is 0
 sub partitions
@@ -242,8 +241,7 @@ query(q{
 $today = query('SELECT tableoid::regclass FROM returned');
 foreach my $dry_run ('true', 'false')
 {
-	$node->psql('postgres', "CALL snowflake_move_back('returned', dry_run => $dry_run)", stderr => \my $said);
-	like($said, qr/^[^\n]*WARNING:  new keys of table public.returned will not tell the time\nDETAIL:  Their rows will all go into public.$today\.\nHINT:  Stop jobs that call snowflake_make_partitions\(\) and snowflake_drop_partitions\(\)\.\n.*NOTICE:  ALTER TABLE/s,
+	like(said_by("CALL snowflake_move_back('returned', dry_run => $dry_run)"), qr/^[^\n]*WARNING:  new keys of table public.returned will not tell the time\nDETAIL:  Their rows will all go into public.$today\.\nHINT:  Stop jobs that call snowflake_make_partitions\(\) and snowflake_drop_partitions\(\)\.\n.*NOTICE:  ALTER TABLE/s,
 		"moving back a partition key warns, dry_run => $dry_run");
 }
 foreach my $table ('returned', 'numbered')
@@ -316,16 +314,25 @@ is(query(q{SELECT to_regclass('pended_2') IS NULL}), 't', 'it is gone');
 
 # Foreign keys
 days_of('kept', ', original bigint REFERENCES kept DEFERRABLE INITIALLY DEFERRED');
-query(q{CREATE TABLE notes (kept_id bigint REFERENCES kept ON DELETE CASCADE); INSERT INTO notes SELECT min(id) FROM kept_3});
+query(q{
+	CREATE TABLE notes (nr int, kept_id bigint REFERENCES kept ON DELETE CASCADE);
+	CREATE TABLE "no notes" (kept_id bigint REFERENCES kept);
+	INSERT INTO notes SELECT 1, min(id) FROM kept_3 UNION SELECT 2, min(id) FROM kept_5; INSERT INTO "no notes" SELECT max(id) FROM kept});
+my $bound = query(q{SELECT snowflake_min_id(date_trunc('day', now(), 'UTC') - interval '120 hours')});
+my $delete = "DELETE FROM public.notes WHERE kept_id < $bound;";
+my $hint = qr/HINT:  Delete such rows first: \Q$delete\E$/m;
+like(said_by(q{CALL snowflake_drop_partitions('kept', '5 days', dry_run => true)}), qr/WARNING:  rows refer to old rows of table public.kept\n$hint/,
+	'a dry run warns of rows that refer to old ones, and shows what deletes them');
 fails_with($node, q{CALL snowflake_drop_partitions('kept', '5 days')},
 	qr/^23503 removing partition "kept_3" violates foreign key constraint/, 'a partition with rows to which others refer is named');
-is(query(q{SELECT min(partition::text), count(*), (SELECT count(*) FROM notes) FROM snowflake_partitions('kept')}), 'kept_3|7|1',
+like(said_by(q{CALL snowflake_drop_partitions('kept', '5 days')}), qr/ERROR: .*DETAIL: .*$hint/s, 'what deletes the rows that refer to them is shown again');
+is(query(q{SELECT min(partition::text), count(*), (SELECT count(*) FROM notes) FROM snowflake_partitions('kept')}), 'kept_3|7|2',
 	'older partitions are dropped, and neither that one nor the rows that refer to it');
-query(q{DELETE FROM notes;
-	CALL snowflake_drop_partitions('kept', '5 days')});
-is(query(q{SELECT min(partition::text), count(*) FROM snowflake_partitions('kept')}), 'kept_5|5', 'after those rows are gone, it is dropped');
-query(q{CALL snowflake_make_partitions('kept'); INSERT INTO kept (original) SELECT max(id) FROM kept; INSERT INTO notes SELECT max(id) FROM kept});
-fails_with($node, $_, qr/^23503/, "foreign keys apply in new partitions: $_") foreach 'INSERT INTO kept (original) VALUES (7)', 'INSERT INTO notes VALUES (7)';
+query("$delete CALL snowflake_drop_partitions('kept', '5 days')");
+is(query(q{SELECT min(partition::text), count(*), (SELECT string_agg(nr::text, ' ') FROM notes) FROM snowflake_partitions('kept')}), 'kept_5|5|2',
+	'after this it is dropped, and newer rows stay');
+query(q{CALL snowflake_make_partitions('kept'); INSERT INTO kept (original) SELECT max(id) FROM kept; INSERT INTO notes SELECT 3, max(id) FROM kept});
+fails_with($node, $_, qr/^23503/, "foreign keys apply in new partitions: $_") foreach 'INSERT INTO kept (original) VALUES (7)', 'INSERT INTO notes VALUES (4, 7)';
 
 # A former table
 query(q{
@@ -342,21 +349,29 @@ query(q{
 	INSERT INTO photos SELECT snowflake_id(now() - interval '130 days' + n * interval '5 minutes', 6, 0) FROM generate_series(1, 30000) AS n;
 	ANALYZE photos_old;
 	CALL snowflake_make_partitions('photos', unit => 'month')});
-my $older = query(q{SELECT count(*) FROM photos WHERE id > 10 AND id < snowflake_min_id(now() - interval '50 days')});
+my $first = query(q{SELECT snowflake_min_id('2011-08-25Z')});
+$bound = query(q{SELECT snowflake_min_id(date_trunc('day', now() - interval '50 days', 'UTC'))});
+my $older = query("SELECT count(*) FROM photos WHERE id > 10 AND id < $bound");
 like(commands_of(q{CALL snowflake_drop_partitions('photos', '50 days', dry_run => true)}),
-	qr/^rows of public.photos_old with id below \d+ stay until it is dropped.*\nDELETE FROM public.photos WHERE id >= \d+ AND id < \d+;$/,
-	'a dry run says which rows of a former table would be deleted, and which stay');
+	qr/^rows of public.photos_old with id below \d+ stay until it is dropped.*\nDELETE FROM public.photos WHERE id >= $first AND id < $bound;$/,
+	'a dry run says which rows of a former table would be deleted, up to the beginning of a day, and which stay');
 is(query('SELECT count(*) FROM photos'), 30010, 'a dry run deletes nothing');
+query(qq{CREATE TABLE frames (photo_id snowflake REFERENCES photos); CREATE TABLE gone (photo_id bigint REFERENCES photos ON DELETE CASCADE);
+	INSERT INTO frames SELECT unnest(ARRAY[7, min(id) FILTER (WHERE id > $first), max(id)]) FROM photos; INSERT INTO gone TABLE frames});
+$delete = "DELETE FROM public.frames WHERE photo_id >= $first AND photo_id < $bound;";
+like(said_by("$hostile, public; CALL snowflake_drop_partitions('photos', '50 days'$_)"), qr/HINT:  Delete such rows first: \Q$delete\E$/m, "foreign keys to a former table$_")
+  foreach ', dry_run => true', '';
+query("$delete TRUNCATE deleted");
+is(query('SELECT count(*) FROM frames'), 2, 'only the row that refers to an old one is deleted');
 fails_with($node, q{SET app.stop_after = 3; CALL snowflake_drop_partitions('photos', '50 days')}, qr/^P0001 interrupted/, 'deleting is interrupted');
 is(query('SELECT sum(n), count(*) FROM deleted'), '20000|2', 'the first slices stay deleted');
 my $deleting = commands_of("$hostile, public; CALL snowflake_drop_partitions('photos', '50 days')");
-# A row may have become old since it was counted.
-like($deleting, qr/^deleted (@{[ $older - 20000 ]}|@{[ $older - 19999 ]}) rows of public.photos_old$/m, 'another call goes on with the others, and says how many they were');
+like($deleting, qr/^deleted @{[ $older - 20000 ]} rows of public.photos_old$/m, 'another call goes on with the others, and says how many they were');
 unlike($deleting, qr/truncated/, 'the name of its step is no notice');
 is(query('SELECT max(n) FROM deleted'), 10000, 'no slice has more than 10,000 rows');
-is(query(q{SELECT count(*) FILTER (WHERE id <= 10), count(*) FILTER (WHERE id > 10 AND id < snowflake_min_id(now() - interval '50 days 10 minutes')), count(*) > 6000 FROM photos}),
-	'10|0|t', 'newer rows and numbers of a serial stay');
-query(q{CALL snowflake_drop_partitions('photos', '0')});
+is(query("SELECT count(*) FILTER (WHERE id <= 10), count(*) FILTER (WHERE id > 10 AND id < $bound), count(*) FROM photos"), "10|0|@{[ 30010 - $older ]}",
+	'newer rows and numbers of a serial stay');
+query(q{DROP TABLE frames, gone; CALL snowflake_drop_partitions('photos', '0')});
 is(query(q{SELECT to_regclass('photos_old') IS NULL, count(*) FROM photos}), 't|0', 'when all of it is old, the former table is dropped as a whole');
 
 # --- beside others -----------------------------------------------------------------
