@@ -1679,7 +1679,8 @@ CREATE FUNCTION snowflake_admin_move_commands(
 	shard bigint,
 	own_sequence boolean,
 	OUT commands text[],
-	OUT relations regclass[])
+	OUT relations regclass[],
+	OUT was_always boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -1697,6 +1698,7 @@ BEGIN
 	SELECT * INTO key FROM @extschema@.snowflake_admin_key(target);
 	PERFORM @extschema@.snowflake_admin_require_no_obstacle(target, key.col, key.obstacle);
 	is_moved := key.made_by = 'next_id';
+	was_always := key.made_by = 'GENERATED ALWAYS';
 	commands := '{}';
 	relations := ARRAY[target] || CASE WHEN key.sequence <> next_id_seq THEN key.sequence END;
 	IF number IS NULL THEN
@@ -1730,9 +1732,6 @@ BEGIN
 				JOIN pg_class ON oid = member AND member <> target AND NOT relispartition
 				JOIN pg_attribute ON attrelid = member AND attname = key.col AND atthasdef)
 			|| format('ALTER TABLE %s ALTER %I DROP IDENTITY', target, key.col);
-		IF key.made_by = 'GENERATED ALWAYS' THEN
-			RAISE NOTICE 'a default does not keep programs from choosing keys, as GENERATED ALWAYS did';
-		END IF;
 	END IF;
 	IF is_new OR sequence IS NOT NULL AND NOT is_moved THEN
 		commands := commands || @extschema@.snowflake_admin_sequence_commands(target,
@@ -1783,6 +1782,9 @@ BEGIN
 	PERFORM @extschema@.snowflake_admin_lock(tab, tries, dry_run);
 	SELECT * INTO plan FROM @extschema@.snowflake_admin_move_commands(tab, shard, own_sequence);
 	IF cardinality(plan.commands) > 0 THEN
+		IF plan.was_always AND NOT in_schema THEN
+			RAISE NOTICE 'a default does not keep programs from choosing keys, as GENERATED ALWAYS did: %', tab;
+		END IF;
 		IF shard IS NULL AND NOT in_schema THEN
 			PERFORM @extschema@.snowflake_admin_count_other_sessions();
 		END IF;
@@ -1976,6 +1978,7 @@ AS $$
 DECLARE
 	tables pg_catalog.regclass[];
 	others pg_catalog.text[];
+	always pg_catalog.text;
 	target pg_catalog.regclass;
 	other pg_catalog.text;
 	failed integer;
@@ -1988,11 +1991,15 @@ BEGIN
 	END IF;
 	SELECT coalesce(array_agg(DISTINCT k.tab) FILTER (WHERE k.is_main), '{}'),
 		coalesce(array_agg(DISTINCT format('column %I of table %s', k.col, k.tab))
-			FILTER (WHERE NOT k.is_main), '{}')
-	INTO tables, others
+			FILTER (WHERE NOT k.is_main), '{}'),
+		string_agg(DISTINCT k.tab::text, ', ') FILTER (WHERE k.is_main AND k.made_by = 'GENERATED ALWAYS')
+	INTO tables, others, always
 	FROM @extschema@.snowflake_admin_main_keys() AS k JOIN pg_class ON oid = k.tab
 	WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = schema)
 		AND (k.made_by = 'next_id') <> to_next_id;
+	IF always IS NOT NULL THEN
+		RAISE NOTICE 'a default does not keep programs from choosing keys, as GENERATED ALWAYS did: %', always;
+	END IF;
 	failed := 0;
 	PERFORM @extschema@.snowflake_admin_run('{}', '{}', tries, true);
 	COMMIT;
