@@ -203,14 +203,7 @@ my $shown = run_psql('undone', q{CALL snowflake_widen('app.photos', 'id', dry_ru
 like($shown, qr/ALTER TABLE app.photos ADD snowflake_widen_1 bigint;.*ALTER TABLE app.comments DROP photo_id;/s, 'a dry run shows the commands');
 is(tables_of('undone', 'app.photos', 'app.comments'), $before, '... and changes nothing');
 
-# An open transaction is in the way of the lock.
-my $open = $node->background_psql('undone');
-$open->query_safe('BEGIN; INSERT INTO app.comments VALUES (1, 7)');
-like(run_psql('undone', q{CALL snowflake_widen('app.photos', 'id', tries => 2)}),
-	qr/could not get the locks in 2 tries.*Process \d+ has used app.\w+ in a transaction since/s, 'the session in the way is named');
-$open->query_safe('COMMIT');
-$open->quit;
-unlike(run_psql('undone', q{CALL snowflake_widen('app.photos', 'id')}), qr/ERROR/, 'it ends when that session has ended');
+unlike(run_psql('undone', q{CALL snowflake_widen('app.photos', 'id')}), qr/ERROR/, 'called again, it ends');
 like(run_psql('undone', q{CALL snowflake_widen('app.photos', 'id')}), qr/are bigint/, 'a further call has nothing to do');
 unlike(run_psql('undone', q{CALL snowflake_widen('app.photos', 'id')}), qr/ALTER/, '... and does nothing');
 
