@@ -3225,15 +3225,12 @@ AS $$
 DECLARE
 	key record;
 BEGIN
-	SELECT f.col AS nr, attname, made_by, @extschema@.snowflake_admin_is_id(atttypid) AS is_id,
-		min(expression) AS expression,
-		array_agg(sequence) AS sequences, bool_or(i.indrelid IS NOT NULL) AS is_key
-	INTO key
+	SELECT attname, min(expression) AS expression, array_agg(sequence) AS sequences INTO key
 	FROM @extschema@.snowflake_admin_filled() AS f JOIN pg_attribute ON attrelid = tab AND attnum = f.col
 	LEFT JOIN pg_index AS i ON i.indrelid = tab AND indisprimary AND attnum = ANY (indkey[0:indnkeyatts - 1])
-	WHERE tab = target GROUP BY f.col, attname, made_by, atttypid
-	ORDER BY made_by = 'next_id' DESC, is_key DESC, nr LIMIT 1;
-	IF key.made_by IS DISTINCT FROM 'next_id' OR NOT key.is_id THEN
+	WHERE tab = target AND made_by = 'next_id' AND @extschema@.snowflake_admin_is_id(atttypid)
+	GROUP BY attname, attnum ORDER BY bool_or(i.indrelid IS NOT NULL) DESC, attnum LIMIT 1;
+	IF NOT FOUND THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s has no bigint or snowflake key that next_id() makes', target),
 			HINT = 'CALL snowflake_move(...) first, because the key''s numbers must be times.';
