@@ -1667,8 +1667,8 @@ AS $$
 	SELECT sequence = @extschema@.snowflake_admin_next_id_seq() OR EXISTS (
 		SELECT FROM @extschema@.snowflake_admin_sequence_users() AS u
 		JOIN pg_attribute AS a ON a.attrelid = u.tab AND a.attnum = u.col
-		WHERE u.sequence = is_shared.sequence AND (u.tab, a.attname) <> (target, is_shared.col))
-	FROM (VALUES (sequence, col)) AS is_shared (sequence, col)
+		WHERE u.sequence = snowflake_admin_is_shared.sequence
+			AND (u.tab, a.attname) <> (target, snowflake_admin_is_shared.col))
 $$;
 
 -- The commands of a move, or none if next_id() already makes the key in this way.
@@ -1826,20 +1826,6 @@ AS $$
 		AND NOT EXISTS (SELECT FROM @extschema@.snowflake_admin_namers(ARRAY[s.relname::text], '{}')))
 $$;
 
--- The unused sequence of a former serial
-CREATE FUNCTION snowflake_admin_serial_sequence(target regclass, key_col name)
-RETURNS regclass
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT objid::regclass
-	FROM pg_depend JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
-	JOIN pg_sequence ON seqrelid = objid
-	WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_class'::regclass AND deptype = 'a'
-		AND attrelid = target AND attname = key_col
-		AND @extschema@.snowflake_admin_is_needless(target, key_col, objid::regclass)
-	LIMIT 1
-$$;
-
 -- The number beyond which an identity begins: all IDs of the table, and those that the
 -- sequence has made for rows that are not there.  Where no index finds the table's
 -- largest ID, it is looked for before everybody is locked out; who inserts meanwhile
@@ -1869,7 +1855,8 @@ BEGIN
 	END IF;
 	RETURN format('greatest(%s)', concat_ws(', ', CASE WHEN layout NOT IN ('trace', 'decimal') THEN
 			format('(SELECT %1$s.snowflake_max_id('
-				'greatest(max(last_timestamp), clock_timestamp() + interval ''1 s''), %2$L) FROM %1$s.snowflake_sequences(%3$L, %2$L))', schema, layout, used) END,
+				'greatest(max(last_timestamp), clock_timestamp() + interval ''1 s''), %2$L) '
+				'FROM %1$s.snowflake_sequences(%3$L, %2$L))', schema, layout, used) END,
 		'1', largest));
 END
 $$;
@@ -1885,7 +1872,14 @@ RETURNS text[]
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	serial regclass := nullif(@extschema@.snowflake_admin_serial_sequence(target, key_col), used);
+	-- The unused sequence of a former serial
+	serial regclass := (
+		SELECT objid FROM pg_depend JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
+		JOIN pg_sequence ON seqrelid = objid
+		WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_class'::regclass AND deptype = 'a'
+			AND attrelid = target AND attname = key_col AND objid <> used
+			AND @extschema@.snowflake_admin_is_needless(target, key_col, objid::regclass)
+		LIMIT 1);
 	sequence text := coalesce(serial::text, @extschema@.snowflake_admin_new_sequence(target, key_col));
 	is_needless boolean := @extschema@.snowflake_admin_is_needless(target, key_col, used);
 	children text[] := ARRAY(
