@@ -2270,6 +2270,12 @@ AS $$
 	FROM w JOIN pg_attribute ON attrelid = rel AND attnum = num
 	WHERE attgenerated <> '' OR EXISTS (SELECT FROM pg_seclabel
 		WHERE classoid = 'pg_class'::regclass AND objoid = rel AND objsubid = num)
+	UNION ALL SELECT format('The sequence of identity column %I of table %s is used by %s.', narrow, rel,
+		@extschema@.snowflake_admin_place(u.class, u.object)),
+		'Give that its own sequence first.'
+	FROM w JOIN pg_depend AS d ON refclassid = 'pg_class'::regclass AND refobjid = rel AND refobjsubid = num
+		AND classid = 'pg_class'::regclass AND deptype = 'i'
+	JOIN @extschema@.snowflake_admin_sequence_users() AS u ON u.sequence = d.objid
 	UNION ALL SELECT format('%s depends on column %I of table %s.', upper(left(o.name, 1))
 		|| substr(o.name, 2), narrow, rel),
 		'Drop it first, and create it again afterwards.'

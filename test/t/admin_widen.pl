@@ -246,6 +246,7 @@ foreach my $case (
 	[ 'CREATE TABLE app.p (t integer REFERENCES app.t) PARTITION BY LIST (t); CREATE TABLE app.p1 PARTITION OF app.p DEFAULT', 'DROP TABLE app.p', qr/Table app.p1? is partitioned/ ],
 	[ 'CREATE TABLE app.p (t bigint REFERENCES app.t) PARTITION BY LIST (t)', 'DROP TABLE app.p', qr/Foreign key "p_t_fkey" of partitioned table app.p refers to it/ ],
 	[ 'CREATE INDEX snowflake_widen_99999 ON app.t (n)', 'DROP INDEX app.snowflake_widen_99999', qr/"snowflake_widen_99999" of table app.t replaces something that has been dropped/ ],
+	[ q{CREATE TABLE app.i (id int NOT NULL GENERATED ALWAYS AS IDENTITY REFERENCES app.t); CREATE TABLE app.u (id int DEFAULT nextval('app.i_id_seq'))}, 'DROP TABLE app.u, app.i', qr/The sequence of identity column id of table app.i is used by column app.u.id/ ],
 	[ 'CREATE DOMAIN app.d AS integer; CREATE TABLE app.of_d (t app.d REFERENCES app.t)', 'DROP TABLE app.of_d; DROP DOMAIN app.d', qr/Column t of table app.of_d has type app.d/ ],
 	[ 'CREATE FUNCTION app.half(integer) RETURNS integer IMMUTABLE RETURN $1 / 2; CREATE INDEX ON app.t (app.half(id))', 'DROP FUNCTION app.half CASCADE', qr/index or a constraint of table app.t.*app.half\(bigint\) does not exist/s ])
 {
