@@ -4366,8 +4366,8 @@ AS $$
 	WHERE r.is_custom
 $$;
 
--- No shard is set while a default needs one.  Rows may tell the number, but those of other
--- servers have theirs.
+-- No shard is set while a default needs one, or a default came from a database with
+-- another one.  Rows may tell the number, but those of other servers have theirs.
 CREATE FUNCTION snowflake_admin_check_shard(fillers snowflake_admin_filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -4391,6 +4391,18 @@ AS $$
 		format('SELECT %s.snowflake_set_shard(...)', @extschema@.snowflake_admin_schema())
 	FROM lacking WHERE n > 0 AND NOT EXISTS (
 		SELECT FROM @extschema@.snowflake_admin_shard_settings() WHERE place LIKE 'setting of role %')
+	UNION
+	SELECT 'warning', format('%s.%I', root, col),
+		format('The default makes IDs of shard %s, but the database has number %s. If the table was copied from '
+			'a database that still makes IDs, they can come twice.', f.shard, s.shard),
+		format('ALTER TABLE %s ALTER %I SET DEFAULT %s.next_id()', root, col,
+			@extschema@.snowflake_admin_schema())
+	FROM unnest(fillers) AS f, @extschema@.snowflake_admin_setting() AS s
+	WHERE NOT by_setting AND f.shard <> s.shard AND class = 'pg_attrdef'::regclass
+		AND sequence = @extschema@.snowflake_admin_next_id_seq()
+		-- snowflake_admin_check_makers() compares several.
+		AND NOT EXISTS (SELECT FROM unnest(fillers) AS o WHERE o.root = f.root AND o.col = f.col
+			AND o.code <> f.code)
 $$;
 
 -- Other databases of the server with the same shard

@@ -116,20 +116,26 @@ fault('another database has the same shard', 'CREATE DATABASE "Other"; ALTER DAT
 	'note', 'database "faults 1"', qr/^Other databases of this server with its shard 5: "Other"\. /, q{SELECT "Id's".snowflake_set_shard(...)},
 	clean => q{DROP DATABASE "Other"; SELECT "Id's".snowflake_set_shard(5)});
 
+fault('a table has the default of another database', q{
+		CREATE TABLE shop.copied (id bigint PRIMARY KEY DEFAULT "Id's".next_id(8));
+		INSERT INTO shop.copied DEFAULT VALUES},
+	'warning', 'shop.copied.id', qr/^The default makes IDs of shard 8, but the database has number 5\. /,
+	q{ALTER TABLE shop.copied ALTER id SET DEFAULT "Id's".next_id()}, clean => 'DROP TABLE shop.copied');
+
 fault('two shards in one table', q{
-		CREATE TABLE shop.old (id bigint PRIMARY KEY DEFAULT "Id's".next_id(8));
+		CREATE TABLE shop.old (id bigint PRIMARY KEY DEFAULT "Id's".next_id(5));
 		ALTER TABLE shop.old ADD kind text;
 		CREATE TABLE shop.older (id bigint DEFAULT "Id's".next_id(9)) INHERITS (shop.old)},
-	'warning', 'shop.old.id', qr/default of shop.old makes IDs of shard 8, and the default of shop.older those of shard 9/,
-	q{ALTER TABLE shop.older ALTER id SET DEFAULT "Id's".next_id((8)::bigint)});
+	'warning', 'shop.old.id', qr/default of shop.old makes IDs of shard 5, and the default of shop.older those of shard 9/,
+	q{ALTER TABLE shop.older ALTER id SET DEFAULT "Id's".next_id((5)::bigint)});
 fault('two sequences with one shard in one table',
-	q{ALTER TABLE shop.older ALTER id SET DEFAULT "Id's".next_id(8, 'shop.one')},
-	'error', 'shop.old.id', qr/Two sequences make IDs of shard 8, .*"Id's".next_id_seq in .* shop.old, and shop.one in .* shop.older/,
-	q{ALTER TABLE shop.older ALTER id SET DEFAULT "Id's".next_id((8)::bigint)});
+	q{ALTER TABLE shop.older ALTER id SET DEFAULT "Id's".next_id(5, 'shop.one')},
+	'error', 'shop.old.id', qr/Two sequences make IDs of shard 5, .*"Id's".next_id_seq in .* shop.old, and shop.one in .* shop.older/,
+	q{ALTER TABLE shop.older ALTER id SET DEFAULT "Id's".next_id((5)::bigint)});
 fault('two sequences with one shard, which a trigger has', q{
 		CREATE FUNCTION shop.fill() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN
-			NEW.id := "Id's".next_id(8, 'shop.one');
+			NEW.id := "Id's".next_id(5, 'shop.one');
 			RETURN NEW;
 		END $$;
 		CREATE TRIGGER fill BEFORE INSERT ON shop.old FOR EACH ROW EXECUTE FUNCTION shop.fill()},
