@@ -4289,7 +4289,7 @@ RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT format('CALL @extschema@.snowflake_renumber(%L, %s, since => now() + interval ''1 s'')',
-		tab, coalesce(shard::text, '...'))
+		tab, coalesce(shard, 0))
 $$;
 
 -- The IDs of tables from "low" on: a row for each table and shard, or for why nobody
@@ -4388,7 +4388,8 @@ AS $$
 					f.tab, f.col, 1::bigint << 40, 9223372036854775807, 1) AS newest
 				CROSS JOIN LATERAL unnest(@extschema@.snowflake_admin_shards_of(
 					newest.ids, @extschema@.snowflake_admin_to_layout(f.layout))) AS s (shard))) || '.',
-		format('SELECT %s.snowflake_set_shard(...)', @extschema@.snowflake_admin_schema())
+		format('SELECT %s.snowflake_set_shard(N); -- N is this server''s number in your list.',
+			@extschema@.snowflake_admin_schema())
 	FROM lacking WHERE n > 0 AND NOT EXISTS (
 		SELECT FROM @extschema@.snowflake_admin_shard_settings() WHERE place LIKE 'setting of role %')
 	UNION
@@ -4414,7 +4415,8 @@ AS $$
 		format('Other databases of this server with its shard %s: %s. Their IDs can be equal, which matters '
 			'only where rows of both come together.', own.shard,
 			string_agg(DISTINCT quote_ident(datname), ', ')),
-		format('SELECT %s.snowflake_set_shard(...)', @extschema@.snowflake_admin_schema())
+		format('SELECT %s.snowflake_set_shard(N); -- N is a number from your list that no server uses.',
+			@extschema@.snowflake_admin_schema())
 	FROM @extschema@.snowflake_admin_setting() AS own, pg_database AS d
 	JOIN pg_db_role_setting ON setdatabase = d.oid, unnest(setconfig) AS setting
 	WHERE datname <> current_database() AND setting ILIKE 'snowflake.shard=%'
@@ -4574,10 +4576,10 @@ AS $$
 	SELECT CASE WHEN by_setting AND coalesce(place, 'client') LIKE 'setting of database %' AND NOT EXISTS (
 				SELECT FROM @extschema@.snowflake_uses() AS u
 				WHERE u.sequence = new_shard.sequence AND u.shard IS NOT NULL)
-			THEN format('SELECT %s.snowflake_set_shard(...)', @extschema@.snowflake_admin_schema())
+			THEN format('SELECT %s.snowflake_set_shard(N)', @extschema@.snowflake_admin_schema())
 		ELSE (SELECT string_agg(DISTINCT format(
-				'CALL @extschema@.snowflake_move(%L, shard => ..., own_sequence => true)', tab), '; ')
-			FROM unnest(tabs) AS t (tab)) END
+				'CALL @extschema@.snowflake_move(%L, shard => N, own_sequence => true)', tab), '; ')
+			FROM unnest(tabs) AS t (tab)) END || '; -- N is a number from your list that no server uses.'
 	FROM (VALUES (sequence)) AS new_shard (sequence) CROSS JOIN @extschema@.snowflake_admin_setting()
 $$;
 
@@ -4588,18 +4590,19 @@ RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT concat_ws(' ', CASE
-		WHEN g.tabs IS NULL THEN 'No default of this database uses it.'
+		WHEN g.tabs IS NULL THEN 'No default of this database uses it, but programs may.' END, CASE
 		WHEN own = 0 AND NOT more AND unseen IS NULL AND g.expires IS NOT NULL
-			THEN format('No row of %s has a future-dated ID of its shard. '
+			THEN format('No row of %s has a future-dated ID of its %s. '
 			'Set it back only if no program has kept such an ID, either, and if this server is neither '
 			'a restored copy nor a promoted asynchronous standby, which may lack IDs that the original made. '
 			'Check again directly before, and whenever these commands have failed.',
-			(SELECT string_agg(DISTINCT t::text, ', ') FROM unnest(g.tabs) AS t))
-		WHEN own > 0 THEN format('Future-dated IDs of its shard: %s%s, the latest of %s in %s. '
-			'So it must not be set back. When another shard is in use, '
-			'check again to see how their rows get new ones.',
-			CASE WHEN more THEN 'at least ' END, own, latest, tab) END,
-		CASE WHEN others > 0 THEN format('Future-dated IDs of other shards, which do no harm: %s%s.',
+			coalesce((SELECT string_agg(DISTINCT t::text, ', ') FROM unnest(g.tabs) AS t), 'a table'),
+			CASE WHEN g.tabs IS NULL THEN 'layout' ELSE 'shard' END)
+		WHEN own > 0 THEN format('Future-dated IDs of its %s: %s%s, the latest of %s in %s. '
+			'So it must not be set back.%s', CASE WHEN g.tabs IS NULL THEN 'layout' ELSE 'shard' END,
+			CASE WHEN more THEN 'at least ' END, own, latest, tab, CASE WHEN g.tabs IS NOT NULL
+			THEN ' When another shard is in use, check again to see how their rows get new ones.' END) END,
+		CASE WHEN others > 0 THEN format('Future-dated IDs of other shards, which it cannot make again: %s%s.',
 			CASE WHEN more THEN 'at least ' END, others) END,
 		'Nobody could look at ' || unseen || '.')
 $$;
@@ -4621,26 +4624,25 @@ DECLARE
 	cols name[];
 	shards integer[];
 BEGIN
-	-- Tables that have moved to another sequence may still have IDs of this one.
-	IF g.tabs IS NOT NULL THEN
-		SELECT g.tabs || coalesce(array_agg(k.tab), '{}'), g.cols || coalesce(array_agg(k.col), '{}'),
-			g.shards || coalesce(array_agg(s.shard), '{}')
-		INTO tabs, cols, shards
-		FROM (SELECT DISTINCT u.tab, u.col FROM @extschema@.snowflake_keys() AS u
-				JOIN @extschema@.snowflake_admin_states() AS o
-					ON o.sequence = u.sequence AND o.layout = g.layout
-				WHERE u.made_by = 'next_id' AND u.sequence <> g.sequence) AS k
-			CROSS JOIN (SELECT DISTINCT unnest(g.shards)) AS s (shard);
-	END IF;
+	-- Tables that have moved to another sequence may still have IDs of this one, of any
+	-- shard if nobody is left to tell.
+	SELECT g.tabs || coalesce(array_agg(k.tab), '{}'), g.cols || coalesce(array_agg(k.col), '{}'),
+		g.shards || coalesce(array_agg(s.shard), '{}')
+	INTO tabs, cols, shards
+	FROM (SELECT DISTINCT u.tab, u.col FROM @extschema@.snowflake_keys() AS u
+			JOIN @extschema@.snowflake_admin_states() AS o
+				ON o.sequence = u.sequence AND o.layout = g.layout
+			WHERE u.made_by = 'next_id' AND u.sequence <> g.sequence) AS k
+		CROSS JOIN (SELECT DISTINCT unnest(coalesce(g.shards, '{NULL}'))) AS s (shard);
 	SELECT * INTO reach FROM @extschema@.snowflake_admin_reach(tabs, cols,
 		-- A role with a setting of its own may have made IDs of any shard.
 		CASE WHEN EXISTS (SELECT FROM @extschema@.snowflake_admin_shard_settings()
 				WHERE place LIKE 'setting of role %')
 			THEN array_fill(NULL::integer, ARRAY[coalesce(cardinality(shards), 0)]) ELSE shards END,
 		layout, present, 1000001);
-	severity := CASE WHEN g.state <> 'refuses' THEN 'warning' WHEN g.tabs IS NULL
+	severity := CASE WHEN g.tabs IS NULL
 		AND NOT EXISTS (SELECT FROM @extschema@.snowflake_uses() AS u WHERE u.sequence = g.sequence)
-		AND g.sequence <> @extschema@.snowflake_admin_next_id_seq() THEN 'note' ELSE 'error' END;
+		THEN 'note' WHEN g.state <> 'refuses' THEN 'warning' ELSE 'error' END;
 	object := format('sequence %s', g.sequence);
 	problem := concat_ws(' ',
 		format('It is %s ahead of the clock: its last ID has the time %s, and the clock says %s, so '
@@ -4654,13 +4656,16 @@ BEGIN
 	remedy := CASE
 		WHEN g.state <> 'refuses' THEN format('Wait until %s.',
 			date_trunc('second', g.last_timestamp) + interval '1 s')
-		WHEN severity = 'note' THEN format('DROP SEQUENCE %s', g.sequence)
-		WHEN g.tabs IS NULL OR present IS NULL THEN format('Wait until %s. If neither rows nor programs have '
+		WHEN severity = 'note' AND g.sequence <> @extschema@.snowflake_admin_next_id_seq()
+			THEN format('DROP SEQUENCE %s', g.sequence)
+		WHEN present IS NULL THEN format('Wait until %s. If neither rows nor programs have '
 			'future-dated IDs of it, ALTER SEQUENCE %s RESTART sets it back.', until, g.sequence)
 		WHEN reach.unseen IS NOT NULL THEN
 			'Find out whether those tables have future-dated IDs, as a role that may read them.'
 		WHEN reach.own = 0 AND NOT reach.more THEN @extschema@.snowflake_admin_set_back(
 			g.sequence, g.tabs, g.cols, g.layout, NULL, g.by_setting AND reach.others > 0)
+		WHEN g.tabs IS NULL
+			THEN format('Wait until %s, or check again when these rows have new IDs.', until)
 		WHEN g.lead < patience + interval '10 min' THEN format('Wait until %s.', until)
 		ELSE @extschema@.snowflake_admin_new_shard(g.sequence, g.tabs, g.by_setting) END;
 	RETURN NEXT;
@@ -4729,12 +4734,13 @@ CREATE FUNCTION snowflake_admin_left(g snowflake_admin_generator, layout snowfla
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT 'note', format('table %s', tab), format(
+	SELECT 'warning', format('table %s', tab), format(
 			'Future-dated IDs of shard %s, while new rows get those of shard %s: %s%s, the latest of %s. '
 			'If this server made them, and nobody outside has seen them, give their rows new ones.', shard,
 			own_shard, CASE WHEN more THEN 'at least ' END, number,
 			@extschema@.snowflake_admin_bound_time(largest, layout)),
-		@extschema@.snowflake_admin_renumber_command(tab, shard)
+		CASE WHEN g.lead > '2 s' THEN format('Do what the row of sequence %s says, and check again.', g.sequence)
+			ELSE @extschema@.snowflake_admin_renumber_command(tab, shard) END
 	FROM @extschema@.snowflake_admin_counts(g.tabs, g.cols, g.shards, layout, low, 10001)
 	WHERE NOT is_own
 $$;
@@ -4765,7 +4771,8 @@ BEGIN
 	-- After a crash, and on a standby, it may be what WAL covers for another second.
 	IF g.lead > '2 s' THEN
 		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_ahead(g, layout);
-	ELSIF latest.id >= future THEN
+	END IF;
+	IF latest.id >= future THEN
 		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_left(g, layout, future);
 	END IF;
 	IF latest.id >= beyond AND NOT g.unset AND (g.state = 'ok' OR g.last_timestamp IS NOT NULL) THEN
@@ -4924,7 +4931,8 @@ AS $$
 			'show a wrong time and shard.', g.sequence),
 		coalesce(@extschema@.snowflake_admin_same_default(tab, attname,
 				(SELECT inhparent FROM pg_inherits WHERE inhrelid = tab LIMIT 1)),
-			format('ALTER TABLE %s ALTER %I SET DEFAULT %s.next_id(..., %L%s)', tab::regclass, attname,
+			format('ALTER TABLE %s ALTER %I SET DEFAULT %s.next_id(N, %L%s); '
+				'-- N is this server''s number in your list.', tab::regclass, attname,
 				@extschema@.snowflake_admin_schema(), g.sequence,
 				CASE WHEN g.layout LIKE '%:%' THEN format(', %L', g.layout) END))
 	FROM @extschema@.snowflake_admin_filled() AS f JOIN unnest(generators) AS g USING (sequence)
@@ -5145,8 +5153,13 @@ BEGIN
 	-- A remedy that is no sentence is a command, or several.
 	RETURN QUERY SELECT c.severity, c.object, c.problem, regexp_replace(c.remedy, '([^.])$', '\1;')
 	FROM @extschema@.snowflake_admin_checks() AS c
-	ORDER BY array_position('{error,warning,note}'::text[], c.severity), c.object COLLATE "C",
-		c.problem COLLATE "C";
+	ORDER BY array_position('{error,warning,note}'::text[], c.severity), (
+			-- a table after those that it refers to
+			WITH RECURSIVE referred (tab) AS (
+				SELECT to_regclass(substring(c.object, '^table (.*)'))::oid
+				UNION SELECT confrelid FROM referred JOIN pg_constraint ON conrelid = tab AND contype = 'f')
+			SELECT count(*) FROM referred),
+		c.object COLLATE "C", c.problem COLLATE "C";
 END
 $$;
 
