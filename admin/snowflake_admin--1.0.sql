@@ -2691,11 +2691,13 @@ BEGIN
 		IF dry_run THEN
 			PERFORM @extschema@.snowflake_admin_run(commands, relations, tries, true)
 			FROM @extschema@.snowflake_admin_widen_steps(tab, col);
-			EXIT;
 		END IF;
 		SELECT * INTO step FROM @extschema@.snowflake_admin_widen_steps(tab, col) LIMIT 1;
-		IF NOT FOUND THEN
-			RAISE NOTICE 'column % of table %, and all that refer to it, are bigint', quote_ident(col), tab;
+		IF NOT FOUND OR dry_run THEN
+			RAISE NOTICE 'column % of table %, and all that refer to it, % bigint', quote_ident(col), tab,
+				CASE WHEN FOUND THEN 'would be' ELSE 'are' END USING HINT = 'A session with a prepared statement '
+				'that returns such a column fails once with "cached plan must not change result type" after the '
+				'swap, and should reconnect.';
 			EXIT;
 		ELSIF step.kind = 'concurrently' THEN
 			-- The indexes of large tables are the one thing that the caller has to do.
@@ -3994,7 +3996,8 @@ BEGIN
 	EXECUTE plan.find INTO later USING greatest(last, 0, CASE WHEN future THEN present END), highest;
 	IF later IS NOT NULL THEN
 		RAISE WARNING 'table % still gets IDs of shard %, such as %', plan.relations[1], shard, later
-			USING HINT = 'SELECT * FROM snowflake_uses() shows what makes them. Then call it again.';
+			USING HINT = 'SELECT * FROM snowflake_uses() shows what makes them. If that has another shard, '
+				'older sessions make them: end those. Then call it again.';
 	END IF;
 	FOR child IN SELECT inhrelid::regclass FROM pg_inherits JOIN pg_class ON oid = inhrelid
 		WHERE inhparent = plan.relations[1] AND NOT relispartition ORDER BY 1 LOOP

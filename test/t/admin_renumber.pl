@@ -192,6 +192,7 @@ $holder->query_safe('COMMIT');
 $holder->quit;
 ok(session_prints($first, qr/WARNING:  table public.photos still gets IDs of shard 6, such as \d+/),
 	'it does not follow rows that come while it runs, and warns of them');
+ok(session_prints($first, qr/HINT:  .*snowflake_uses\(\) .*older sessions make them: end those/), '... and says where they may come from');
 $first->quit;
 value('kills', q{CALL snowflake_renumber('photos', 6, 7)});
 is(value('kills', $left), 0, 'called again, it renumbers these rows, too');

@@ -80,6 +80,8 @@ value('loaded', q{SELECT * FROM snowflake_widen_indexes('"My App".photos', 'id')
 is(value('loaded', q{SELECT count(*) FROM snowflake_widen_indexes('"My App".photos', 'id')}), 0, 'no index lacks then');
 ($status, $output, $error) = $node->psql('loaded', $call);
 is($status, 0, 'the second call goes on and swaps the columns') or diag $error;
+my $prepared = qr/bigint\nHINT:  A session with a prepared statement .* fails once/;
+like($error, $prepared, '... and says what it does to prepared statements');
 sessions_go_on($load, 'sessions go on after the swap');
 end_sessions($load);
 is(value('loaded', q{
@@ -201,6 +203,7 @@ value('undone', q{CALL snowflake_widen('app.photos', 'id', undo => true)});
 is(tables_of('undone', 'app.photos', 'app.comments'), $before, 'undo has nothing to do then');
 my $shown = run_psql('undone', q{CALL snowflake_widen('app.photos', 'id', dry_run => true)});
 like($shown, qr/ALTER TABLE app.photos ADD snowflake_widen_1 bigint;.*ALTER TABLE app.comments DROP photo_id;/s, 'a dry run shows the commands');
+like($shown, $prepared, '... and says that, too');
 is(tables_of('undone', 'app.photos', 'app.comments'), $before, '... and changes nothing');
 
 unlike(run_psql('undone', q{CALL snowflake_widen('app.photos', 'id')}), qr/ERROR/, 'called again, it ends');
