@@ -4996,6 +4996,21 @@ AS $$
 	FROM setting WHERE NOT pg_has_role('pg_read_all_stats', 'USAGE')
 $$;
 
+-- Subscriptions that stopped with an error, such as an ID that exists.  A worker that is
+-- about to start again has no process.
+CREATE FUNCTION snowflake_admin_check_subscriptions()
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT 'warning', format('subscription %I', o.subname),
+		format('It is not running, and has had %s errors.', apply_error_count),
+		'The server log names the last one; of 23505, "IDs came twice" in doc/operations.md names the causes.'
+	FROM pg_stat_subscription_stats JOIN pg_subscription AS o ON o.oid = subid
+	JOIN pg_database AS d ON d.oid = subdbid AND datname = current_database()
+	WHERE apply_error_count > 0 AND NOT EXISTS (
+		SELECT FROM pg_stat_subscription AS s WHERE s.subid = o.oid AND pid IS NOT NULL)
+$$;
+
 -- Times that the server has noted, and that the clock has not reached
 CREATE FUNCTION snowflake_admin_later()
 RETURNS TABLE (what text, ts timestamptz)
@@ -5126,7 +5141,7 @@ DECLARE
 BEGIN
 	FOREACH fault IN ARRAY ARRAY['fillers', 'generators', 'shard($1)', 'databases()', 'makers($1)',
 		'layout($2)', 'end($2)', 'position($2)', 'clock($2)', 'width()', 'privileges($1)', 'partitions($1)',
-		'nextval($2)', 'standbys()', 'version()', 'sight($2)']
+		'nextval($2)', 'standbys()', 'subscriptions()', 'version()', 'sight($2)']
 	LOOP
 		BEGIN
 			CASE fault

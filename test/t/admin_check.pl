@@ -10,7 +10,7 @@ use SnowflakeTest;
 use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('primary');
-$node->init(allows_streaming => 1);
+$node->init(allows_streaming => 'logical');
 $node->append_conf('postgresql.conf', "timezone = 'UTC'\nmax_locks_per_transaction = 256");
 $node->start;
 
@@ -414,6 +414,23 @@ ok(wait_for(sub { value("SELECT count(*) $check") eq '0' }), '... and then nothi
 value(q{ALTER SYSTEM SET synchronous_standby_names = ''});
 $node->reload;
 $standby->stop;
+
+# --- a subscription that stops at an ID that exists ---------------------------------------------
+
+new_database('sender', 8);
+value('CREATE TABLE public.sent (id bigint PRIMARY KEY); CREATE PUBLICATION everything FOR ALL TABLES; SELECT pg_create_logical_replication_slot($$s1$$, $$pgoutput$$)');
+new_database('receiver', 6);
+value('CREATE TABLE public.sent (id bigint PRIMARY KEY); INSERT INTO public.sent VALUES (1); CREATE SUBSCRIPTION s1 CONNECTION '
+	  . q{'} . $node->connstr('sender') =~ s/'/''/gr . q{' PUBLICATION everything WITH (create_slot = false, copy_data = false)});
+healthy('a subscription that runs is no problem');
+$node->safe_psql('sender', 'INSERT INTO public.sent VALUES (1)');
+my $stopped = qr/^warning\|subscription s1\|It is not running, and has had \d+ errors\.\|The server log .*"IDs came twice" in/;
+ok(wait_for(sub { value("SELECT * $check") =~ $stopped }), 'one that stops with an error is a warning');
+is($node->safe_psql('sender', "SELECT * $check"), '', '... in its own database');
+value('DELETE FROM public.sent');
+ok(wait_for(sub { value('SELECT count(*) FROM public.sent') eq '1' }), '... until it runs again');
+healthy('... and then it is none');
+value('ALTER SUBSCRIPTION s1 DISABLE');
 
 # --- many tables ---------------------------------------------------------------------------
 
