@@ -2695,9 +2695,9 @@ BEGIN
 		SELECT * INTO step FROM @extschema@.snowflake_admin_widen_steps(tab, col) LIMIT 1;
 		IF NOT FOUND OR dry_run THEN
 			RAISE NOTICE 'column % of table %, and all that refer to it, % bigint', quote_ident(col), tab,
-				CASE WHEN FOUND THEN 'would be' ELSE 'are' END USING HINT = 'A session with a prepared statement '
-				'that returns such a column fails once with "cached plan must not change result type" after the '
-				'swap, and should reconnect.';
+				CASE WHEN FOUND THEN 'would be' ELSE 'are' END
+				USING HINT = 'A session with a prepared statement that returns such a column fails once with '
+				'"cached plan must not change result type" after the swap, and should reconnect.';
 			EXIT;
 		ELSIF step.kind = 'concurrently' THEN
 			-- The indexes of large tables are the one thing that the caller has to do.
@@ -4605,7 +4605,8 @@ AS $$
 			'So it must not be set back.%s', CASE WHEN g.tabs IS NULL THEN 'layout' ELSE 'shard' END,
 			CASE WHEN more THEN 'at least ' END, own, latest, tab, CASE WHEN g.tabs IS NOT NULL
 			THEN ' When another shard is in use, check again to see how their rows get new ones.' END) END,
-		CASE WHEN others > 0 THEN format('Future-dated IDs of other shards, which it cannot make again: %s%s.',
+		CASE WHEN others > 0 THEN format(
+			'Future-dated IDs of other shards, which it cannot make again: %s%s.',
 			CASE WHEN more THEN 'at least ' END, others) END,
 		'Nobody could look at ' || unseen || '.')
 $$;
@@ -4742,7 +4743,8 @@ AS $$
 			'If this server made them, and nobody outside has seen them, give their rows new ones.', shard,
 			own_shard, CASE WHEN more THEN 'at least ' END, number,
 			@extschema@.snowflake_admin_bound_time(largest, layout)),
-		CASE WHEN g.lead > '2 s' THEN format('Do what the row of sequence %s says, and check again.', g.sequence)
+		CASE WHEN g.lead > '2 s'
+			THEN format('Do what the row of sequence %s says, and check again.', g.sequence)
 			ELSE @extschema@.snowflake_admin_renumber_command(tab, shard) END
 	FROM @extschema@.snowflake_admin_counts(g.tabs, g.cols, g.shards, layout, low, 10001)
 	WHERE NOT is_own
