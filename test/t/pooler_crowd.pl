@@ -1,6 +1,7 @@
-# A crowd of clients behind a connection pooler shares few server connections.  When the
-# server is killed, the ledger's clients connect again, and an idle client keeps its
-# connection to the pooler.
+# A crowd of clients behind a connection pooler shares few server connections.  Each has its
+# shard from an argument, its role, SET LOCAL or the pooler.  When the server is killed, the
+# ledger's clients connect again, and an idle client keeps its connection to the pooler.
+# sql/privileges.sql shows that roles which take turns in a connection have their own privileges.
 
 use strict;
 use warnings;
@@ -23,7 +24,13 @@ $node->safe_psql('postgres', q{
 		value bigint GENERATED ALWAYS AS ((id >> 23) * 1024 + (id & 1023)) STORED,
 		backend int DEFAULT pg_backend_pid())} . ';' . sql_for_clients());
 ahead_of_clock($node, 'next_id_seq', '1 day');
-my $pooler = start_pgbouncer($node, { map { $_ => "pool_mode=$_" } qw(transaction statement session) });
+$node->safe_psql('postgres', 'CREATE ROLE web LOGIN; ALTER ROLE web SET snowflake.shard = 7');
+my $by_query = q{pool_size=1 connect_query='SET snowflake.shard = 11'};
+my $pooler = start_pgbouncer($node, {
+		(map { $_ => "pool_mode=$_" } qw(transaction statement session)),
+		one => 'pool_mode=transaction pool_size=1',
+		by_query => "pool_mode=transaction $by_query",
+		by_query_in_session => "pool_mode=session $by_query" }, 'web');
 
 # Each client has a shard of its own, and counts its transactions.
 my %script = (
@@ -85,6 +92,44 @@ crowd_makes_ids('transaction', 'extended', [ 'single', 'many', 'transaction' ]);
 crowd_makes_ids('statement', 'extended', [ 'single', 'many' ]);
 # With session pooling a client keeps its connection until it leaves.
 crowd_makes_ids('session', 'simple', [ 'single', 'many', 'transaction' ], '-C');
+
+# --- the shard of each client --------------------------------------------------------
+
+my @web = map { $pooler->background_psql('one', extra_params => [ '-U', 'web' ]) } 1, 2;
+my $shard = 'SELECT snowflake_shard(next_id())';
+
+is($web[$_]->query_safe($shard), 7, "client $_ has the shard of its role") foreach 0, 1;
+foreach my $end ('COMMIT', 'ROLLBACK')
+{
+	is($web[0]->query_safe("BEGIN; SET LOCAL snowflake.shard = 9; $shard; $end"), 9,
+		"SET LOCAL sets the shard until $end");
+	is($web[$_]->query_safe($shard), 7, "client $_ has the shard of its role after SET LOCAL and $end") foreach 1, 0;
+}
+is($web[0]->query_safe('SELECT snowflake_shard(next_id(9))'), 9, 'an argument gives the shard');
+is($web[1]->query_safe($shard), 7, 'an argument gives the shard for one call only');
+$web[0]->query_safe('SET snowflake.shard = 9');
+is($web[1]->query_safe($shard), 9, 'SET without LOCAL sets the shard of the next client, too (control)');
+$_->quit foreach @web;
+
+# The pooler runs connect_query when it connects.  At the end of a session its
+# server_reset_query (DISCARD ALL) resets the shard.
+my @shards = map { $pooler->safe_psql('by_query', $shard) } 1, 2;
+is("@shards", '11 11', 'connect_query sets the shard for all clients of a connection in transaction mode');
+my $show = 'SELECT snowflake_shard(1) \g /dev/null' . "\nSHOW snowflake.shard";
+@shards = map { $pooler->safe_psql('by_query_in_session', $show) } 1, 2;
+is("@shards", '11 -1', 'connect_query sets the shard for the first client alone in session mode');
+
+sub shard_from_options
+{
+	return join '', run_command([ 'psql', '-XAt', '-c', 'SELECT snowflake_shard(1)', '-c', 'SHOW snowflake.shard',
+			'-d', $pooler->connstr('one') . q{ options='-csnowflake.shard=12'} ]);
+}
+
+like(shard_from_options(), qr/-1$/,
+	'a shard in the options of a connection string is lost if the pooler ignores options');
+$pooler->safe_psql('pgbouncer', q{SET ignore_startup_parameters = 'extra_float_digits'});
+like(shard_from_options(), qr/unsupported startup parameter/,
+	'a shard in the options of a connection string is refused if the pooler does not ignore options');
 
 # --- the server is killed ------------------------------------------------------------
 

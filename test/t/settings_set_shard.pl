@@ -2,15 +2,10 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
 
-my $node = PostgreSQL::Test::Cluster->new('shard');
-$node->init(allows_streaming => 1);
-$node->append_conf('postgresql.conf', "timezone = 'UTC'\n");
-$node->start;
+my $node = server_in_utc('shard');
 $node->safe_psql('postgres', q{
 	CREATE ROLE owner LOGIN;
 	CREATE ROLE app LOGIN;
@@ -77,15 +72,5 @@ like(said('SELECT snowflake_set_shard(12)', @as_owner),
 	'databases that have the same shard are named');
 is(said('SELECT snowflake_set_shard(-1); SELECT snowflake_set_shard(5)'), '', '... and others are not');
 
-# On a standby
-$node->backup('backup');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($node, 'backup', has_streaming => 1);
-$standby->start;
-fails_with($standby, 'SELECT snowflake_set_shard(6)', qr/^25006 cannot execute snowflake_set_shard\(\) during recovery/,
-	'a standby refuses', dbname => 'app');
-is($standby->safe_psql('app', 'SELECT snowflake_shard()'), 5, 'a standby shows the shard of its primary');
-
-$standby->stop;
 $node->stop;
 done_testing();

@@ -91,7 +91,7 @@ $node->safe_psql('postgres', q{
 	INSERT INTO albums DEFAULT VALUES});
 $node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
 foreach my $call ("next_id(5, 'used')", "snowflake_alter_sequence('used')", "snowflake_advance('used', 1)",
-	'snowflake_settled_id()')
+	'snowflake_settled_id()', 'snowflake_set_shard(5)')
 {
 	my ($function) = $call =~ /^(\w+)/;
 	fails_with($standby, "SELECT $call", qr/^25006 cannot execute $function\(\) during recovery/,
