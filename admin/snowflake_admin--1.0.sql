@@ -2232,6 +2232,41 @@ AS $$
 		WHERE tgrelid = rel AND NOT tgisinternal AND tgenabled = 'O' AND tgtype & 16 <> 0)
 $$;
 
+-- Constraints, indexes and triggers that cannot be carried over, or that a former call left
+CREATE FUNCTION snowflake_admin_widen_unfit(tab regclass, col name)
+RETURNS TABLE (problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH w AS (SELECT * FROM @extschema@.snowflake_admin_widen_columns(tab, col))
+	SELECT
+		format('Constraint "%s" of table %s is deferrable, for periods, not enforced, or not valid.',
+		conname, conrelid::regclass), 'Drop it first.'
+	FROM pg_constraint AS c
+		JOIN w ON conrelid = rel AND num = ANY (conkey) OR confrelid = rel AND num = ANY (confkey)
+	WHERE contype IN ('p', 'u') AND condeferrable OR contype = 'n' AND NOT convalidated
+		OR 'true' = to_jsonb(c) ->> 'conperiod' OR 'false' = to_jsonb(c) ->> 'conenforced'
+	UNION ALL SELECT format('"%s" of table %s replaces something that has been dropped.', fresh.name,
+		fresh.rel),
+		'Drop it first, too, or call snowflake_widen() with undo => true.'
+	FROM (
+		SELECT indrelid::regclass, relname FROM pg_index JOIN pg_class ON oid = indexrelid
+		WHERE indrelid IN (SELECT rel FROM w)
+		UNION SELECT conrelid, conname FROM pg_constraint
+		WHERE conparentid = 0 AND (conrelid IN (SELECT rel FROM w) OR confrelid IN (SELECT rel FROM w))
+	) AS fresh (rel, name)
+	WHERE fresh.name ~ '^snowflake_widen_\d{5,}$' AND fresh.name NOT IN (
+		SELECT 'snowflake_widen_' || indexrelid FROM pg_index
+		UNION SELECT 'snowflake_widen_' || oid FROM pg_constraint)
+	UNION ALL SELECT format('Index "%s" is invalid.', name), 'Drop it first, or create it again.'
+	FROM @extschema@.snowflake_admin_widen_indexes(tab, col) JOIN pg_index ON indexrelid = index
+		WHERE NOT indisvalid
+	UNION ALL SELECT format('Trigger "%s" of table %s would fire after "%s".', tgname, rel, trig),
+		'Rename it first.'
+	FROM w JOIN pg_trigger ON tgrelid = rel
+	WHERE tgtype & 3 = 3 AND tgname > trig COLLATE "C" AND tgname !~ '^zz_snowflake_widen_'
+		AND NOT tgisinternal
+$$;
+
 -- The first thing that cannot be carried over.  Whatever depends on a column and
 -- is of no kind that is carried would be lost with it, or keep it from being
 -- dropped.
@@ -2291,33 +2326,7 @@ AS $$
 		WHEN 'pg_constraint'::regclass THEN (SELECT contype IN ('c', 'f', 'n', 'p', 'u') FROM pg_constraint
 			WHERE oid = objid)
 		ELSE false END
-	UNION ALL SELECT
-		format('Constraint "%s" of table %s is deferrable, for periods, not enforced, or not valid.',
-		conname, conrelid::regclass), 'Drop it first.'
-	FROM pg_constraint AS c
-		JOIN w ON conrelid = rel AND num = ANY (conkey) OR confrelid = rel AND num = ANY (confkey)
-	WHERE contype IN ('p', 'u') AND condeferrable OR contype = 'n' AND NOT convalidated
-		OR 'true' = to_jsonb(c) ->> 'conperiod' OR 'false' = to_jsonb(c) ->> 'conenforced'
-	UNION ALL SELECT format('"%s" of table %s replaces something that has been dropped.', fresh.name,
-		fresh.rel),
-		'Drop it first, too, or call snowflake_widen() with undo => true.'
-	FROM (
-		SELECT indrelid::regclass, relname FROM pg_index JOIN pg_class ON oid = indexrelid
-		WHERE indrelid IN (SELECT t.rel FROM t)
-		UNION SELECT conrelid, conname FROM pg_constraint
-		WHERE conparentid = 0 AND (conrelid IN (SELECT t.rel FROM t) OR confrelid IN (SELECT t.rel FROM t))
-	) AS fresh (rel, name)
-	WHERE fresh.name ~ '^snowflake_widen_\d{5,}$' AND fresh.name NOT IN (
-		SELECT 'snowflake_widen_' || indexrelid FROM pg_index
-		UNION SELECT 'snowflake_widen_' || oid FROM pg_constraint)
-	UNION ALL SELECT format('Index "%s" is invalid.', name), 'Drop it first, or create it again.'
-	FROM @extschema@.snowflake_admin_widen_indexes(tab, col) JOIN pg_index ON indexrelid = index
-		WHERE NOT indisvalid
-	UNION ALL SELECT format('Trigger "%s" of table %s would fire after "%s".', tgname, rel, trig),
-		'Rename it first.'
-	FROM w JOIN pg_trigger ON tgrelid = rel
-	WHERE tgtype & 3 = 3 AND tgname > trig COLLATE "C" AND tgname !~ '^zz_snowflake_widen_'
-		AND NOT tgisinternal
+	UNION ALL SELECT * FROM @extschema@.snowflake_admin_widen_unfit(tab, col)
 	UNION ALL SELECT format('Triggers of table %s would fire for old rows.', rel),
 		format('A superuser can prevent it: GRANT SET ON PARAMETER session_replication_role TO %I.',
 			current_user)
