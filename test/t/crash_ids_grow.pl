@@ -56,6 +56,14 @@ foreach my $batches (2, 3, 4, 7)
 		query => q{SELECT next_id(0, 'counter', 'sequence:31')});
 }
 
+# A layout without a clock skips what the WAL covered, and no more.
+$node->safe_psql('postgres', 'CREATE SEQUENCE decimal MAXVALUE 92233720199999');
+my $next_decimal = q{SELECT next_id(9, 'decimal', 'decimal')};
+my $decimal = $node->safe_psql('postgres', "SELECT max(id) FROM ($next_decimal AS id FROM generate_series(1, 5000)) t");
+next_id_is_larger_after_crash($node, $decimal, 'one of the layout decimal', query => $next_decimal);
+cmp_ok(($node->safe_psql('postgres', $next_decimal) - $decimal) / 10**10, '<=', 1026,
+	'a crash skips no more than the 1,024 numbers that the WAL covered');
+
 # setval() logs a value that is yet to be taken, and nothing beyond it.
 next_id_is_larger_after_crash($node,
 	last_result($node, $next, q{SELECT setval('used', last_value + 100, false) FROM used}, $next),

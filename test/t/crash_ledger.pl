@@ -106,16 +106,36 @@ SKIP:
 
 {
 	my $ledger = "$dir/killed";
-	my $node = new_server('killed', '10d', "shared_buffers = 1MB\nsynchronous_commit = off");
+	my $node = new_server('killed', '10d', "shared_buffers = 128kB\nbgwriter_delay = 10ms\nsynchronous_commit = off");
 	my $times = 0;
 
 	ahead_of_clock($node, $_, '12 hours') foreach 'ahead', 'next_id_seq';
 	$node->safe_psql('postgres', 'CHECKPOINT');
 
-	# Nobody writes anything, as a commit would flush everybody's WAL.  Crashes
-	# follow soon on each other, as one loses only what its life has logged.
-	my $clients = start_clients($ledger, $node->connstr('postgres'), @ten_days, '--quiet', '--sessions', 16,
-		'--sequences', 'ahead');
+	# Nobody writes anything, as a commit would flush everybody's WAL.  The tiny cache evicts
+	# the sequence's page again and again, amid checkpoints, if few clients keep it pinned.
+	my @quiet = ($ledger, $node->connstr('postgres'), @ten_days, '--quiet', '--sequences', 'ahead');
+	my $clients = start_clients(@quiet);
+	append_to_file("$dir/evict.sql", "SELECT FROM pg_attribute WHERE attrelid = (random() * 5000)::int;\n");
+	append_to_file("$dir/checkpoint.sql", "\\sleep 50 ms\nCHECKPOINT;\n");
+	foreach my $round (1 .. 3)
+	{
+		my $others = IPC::Run::start(
+			[ 'pgbench', '-n', '-c', 3, '-T', 3600, '-f', "$dir/evict.sql\@20", '-f', "$dir/checkpoint.sql",
+				$node->connstr('postgres') ],
+			'>', \my $out, '2>', \my $err);
+		$times += more_ids($ledger, 1000);
+		ok( $node->poll_query_until('postgres',
+				q{SELECT blks_read > 10 FROM pg_statio_all_sequences WHERE relname = 'ahead'}),
+			"the sequence's page is evicted and read again before crash $round");
+		restart_after_crash($node);
+		$others->finish;
+	}
+	clients_end_without_error($clients, 'a server with evictions that crashes');
+
+	# Crashes follow soon on each other, as one loses only what its life has logged.
+	$clients = start_clients(@quiet, '--sessions', 16);
+	$node->append_conf('postgresql.conf', "shared_buffers = 1MB\n");
 	foreach (1 .. 4)
 	{
 		$times += more_ids($ledger, 2000);
@@ -140,7 +160,7 @@ SKIP:
 	}
 	$times += more_ids($ledger, 1000);
 	clients_end_without_error($clients, 'a server with writes that crashes');
-	is($times, 20, 'clients receive IDs again after each crash, clock step and new file of a sequence');
+	is($times, 23, 'clients receive IDs again after each crash, clock step and new file of a sequence');
 	like(no_client_saw_a_fault('a server that crashes', $ledger), qr/^snowflake_advance\(\) +\d{2}/m,
 		'clients of a server that crashes advance sequences');
 	$node->stop;

@@ -1,5 +1,5 @@
-# Sessions find each other's WAL records by the note on the sequence's page, whether or
-# not the library is preloaded.
+# Sessions find each other's WAL records by the note on the sequence's page, and COPY writes
+# a record for many rows whose IDs come from a default.
 #
 # A session that finds another's record writes none, so it neither waits for the
 # disk nor lengthens the WAL.  crash_stale_note.pl has pages on whose note it must not rely.
@@ -70,6 +70,44 @@ next_id($node);
 $session->query_safe(q{SELECT next_id(5, 'used')});
 is($node->lsn('insert'), $lsn, 'and sessions then rely on that');
 $session->quit;
+
+# --- COPY, as with nextval() -------------------------------------------------------------
+
+$node->append_conf('postgresql.conf', "snowflake.shard = 7\n");
+$node->reload;
+
+# Count the WAL records of a COPY of 1,000 rows: those of many rows and of one row.
+sub records_of_copy
+{
+	my ($table) = @_;
+	my $from = $node->lsn('insert');
+	$node->safe_psql('postgres', "COPY $table (n) FROM stdin;\n" . join("\n", 1 .. 1000) . "\n\\.\n");
+	my $to = $node->safe_psql('postgres', 'SELECT pg_switch_wal()');
+	my $records = wal_records($node, $from, $to);
+	my $many = () = $records =~ /desc: MULTI_INSERT/g;
+	my $one = () = $records =~ /desc: INSERT(?:\+INIT)? off/g;
+	return ($many, $one);
+}
+
+foreach my $column (
+	'bigint GENERATED ALWAYS AS IDENTITY',
+	'bigint DEFAULT next_id(5)',
+	'bigint DEFAULT next_id()',
+	q{bigint DEFAULT next_id(5, 'used')},
+	q{bigint DEFAULT next_id(5, 'used', 'instagram')},
+	q{bigint DEFAULT next_id(snowflake_shard(), 'used')},
+	'snowflake DEFAULT next_id(5)',
+	'snowflake DEFAULT next_id()',
+	'text DEFAULT snowflake_to_text(next_id(5))')
+{
+	$node->safe_psql('postgres', "DROP TABLE IF EXISTS photos; CREATE TABLE photos (id $column, n int)");
+	my ($many, $one) = records_of_copy('photos');
+	ok($many > 0 && $many < 50, "COPY into a table with $column writes many rows in one record");
+	is($one, 0, "COPY into a table with $column writes no record of one row");
+}
+$node->safe_psql('postgres', 'CREATE TABLE volatile (id bigint DEFAULT next_id((random() * 8)::bigint), n int)');
+is(join(' ', records_of_copy('volatile')), '0 1000',
+	'COPY into a table whose default calls another volatile function writes a record for each row');
 
 $node->stop;
 done_testing();
