@@ -1759,8 +1759,8 @@ DECLARE
 			AND coalesce(backend_type, 'client backend') = 'client backend';
 BEGIN
 	IF others > 0 THEN
-		RAISE NOTICE USING MESSAGE = format('sessions that began before the shard was set must reconnect '
-			'before their next INSERT (other sessions: %s)', others);
+		RAISE NOTICE USING MESSAGE = format('other sessions: %s. Those that began before the shard was set '
+			'must reconnect before their next INSERT', others);
 	END IF;
 END
 $$;
@@ -2705,8 +2705,8 @@ BEGIN
 		IF NOT FOUND OR dry_run THEN
 			RAISE NOTICE 'column % of table %, and all that refer to it, % bigint', quote_ident(col), tab,
 				CASE WHEN FOUND THEN 'would be' ELSE 'are' END
-				USING HINT = 'A session with a prepared statement that returns such a column fails once with '
-				'"cached plan must not change result type" after the swap, and should reconnect.';
+				USING HINT = 'A session with a prepared statement that returns such a column fails after the swap with '
+				'"cached plan must not change result type" until it reconnects or prepares it again.';
 			EXIT;
 		ELSIF step.kind = 'concurrently' THEN
 			-- The indexes of large tables are the one thing that the caller has to do.
@@ -4399,7 +4399,8 @@ AS $$
 				CROSS JOIN LATERAL @extschema@.snowflake_admin_ids(
 					f.tab, f.col, 1::bigint << 40, 9223372036854775807, 1) AS newest
 				CROSS JOIN LATERAL unnest(@extschema@.snowflake_admin_shards_of(
-					newest.ids, @extschema@.snowflake_admin_to_layout(f.layout))) AS s (shard))) || '.',
+					newest.ids, @extschema@.snowflake_admin_to_layout(f.layout))) AS s (shard))
+			|| '. A copy needs another number while its original makes IDs.'),
 		format('SELECT %s.snowflake_set_shard(N); -- N is this server''s number in your list.',
 			@extschema@.snowflake_admin_schema())
 	FROM lacking WHERE n > 0 AND NOT EXISTS (
@@ -4605,9 +4606,10 @@ AS $$
 		WHEN g.tabs IS NULL THEN 'No default of this database uses it, but programs may.' END, CASE
 		WHEN own = 0 AND NOT more AND unseen IS NULL AND g.expires IS NOT NULL
 			THEN format('No row of %s has a future-dated ID of its %s. '
-			'Set it back only if no program has kept such an ID, either, and if this server is neither '
-			'a restored copy nor a promoted asynchronous standby, which may lack IDs that the original made. '
-			'Check again directly before, and whenever these commands have failed.',
+			'Set it back only if no program has kept one of this %2$s (if unsure, wait or take a new shard), '
+			'and if this server is neither a restored copy nor a promoted asynchronous standby, which may lack '
+			'IDs that the original made. Check again directly before. After a lock timeout, wait for '
+			'the transaction that uses the sequence to end, and check again.',
 			coalesce((SELECT string_agg(DISTINCT t::text, ', ') FROM unnest(g.tabs) AS t), 'a table'),
 			CASE WHEN g.tabs IS NULL THEN 'layout' ELSE 'shard' END)
 		WHEN own > 0 THEN format('Future-dated IDs of its %s: %s%s, the latest of %s in %s. '

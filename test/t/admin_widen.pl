@@ -80,7 +80,7 @@ value('loaded', q{SELECT * FROM snowflake_widen_indexes('"My App".photos', 'id')
 is(value('loaded', q{SELECT count(*) FROM snowflake_widen_indexes('"My App".photos', 'id')}), 0, 'no index lacks then');
 ($status, $output, $error) = $node->psql('loaded', $call);
 is($status, 0, 'the second call goes on and swaps the columns') or diag $error;
-my $prepared = qr/bigint\nHINT:  A session with a prepared statement .* fails once/;
+my $prepared = qr/bigint\nHINT:  A session with a prepared statement .* fails after the swap/;
 like($error, $prepared, '... and says what it does to prepared statements');
 sessions_go_on($load, 'sessions go on after the swap');
 end_sessions($load);
