@@ -4926,19 +4926,22 @@ AS $$
 		CASE WHEN EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND confrelid = tab
 			AND confupdtype <> 'c')
 			THEN format('Give these rows, and those that refer to them, new keys: %I from %s to %s.',
-				col, 1::bigint << 40, high)
+				col, low, high)
 			ELSE format('UPDATE %s SET %I = DEFAULT WHERE %2$I BETWEEN %s AND %s', tab, col,
-				1::bigint << 40, high) END
+				low, high) END
 	FROM (
-		SELECT DISTINCT t.tab, t.col, max_value
+		SELECT DISTINCT t.tab, t.col, low, max_value
 		FROM unnest(generators) JOIN (
-			SELECT layout, max_value FROM @extschema@.snowflake_admin_epochs()
+			-- No sequence had a smaller value when the extension was published.
+			SELECT layout, max_value, ids_per_tick * (extract(epoch FROM '2026-01-01Z' - epoch)
+				/ extract(epoch FROM tick))::bigint AS low
+			FROM @extschema@.snowflake_admin_epochs()
 			WHERE @extschema@.snowflake_admin_bound_time(max_value,
 				@extschema@.snowflake_admin_to_layout(layout)) < epoch + interval '60 days' OFFSET 0) AS e
 			USING (layout)
 		CROSS JOIN LATERAL unnest(tabs, cols) AS t (tab, col)
-	) AS keys (tab, col, high)
-	CROSS JOIN LATERAL @extschema@.snowflake_admin_ids(tab, col, 1::bigint << 40, high, 10001)
+	) AS keys (tab, col, low, high)
+	CROSS JOIN LATERAL @extschema@.snowflake_admin_ids(tab, col, low, high, 10001)
 	CROSS JOIN LATERAL (SELECT cardinality(ids), ids[1]) AS found (number, largest)
 	WHERE number > 0
 	UNION ALL
