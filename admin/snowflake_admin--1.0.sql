@@ -1520,7 +1520,8 @@ BEGIN
 		DETAIL = format('Obstacle: %s.', obstacle),
 		HINT = CASE
 			WHEN obstacle ~ ' is (integer|smallint)$' THEN
-				'Make this column a bigint first, with CALL snowflake_widen(table, column).'
+				format('CALL %s.snowflake_widen(%L, %L) makes the key and all columns that refer to it bigint.',
+					@extschema@.snowflake_admin_schema(), target, col)
 			WHEN obstacle ~ ' (uses|names) its sequence$' THEN
 				'Change this first, for example to INSERT ... RETURNING.'
 			WHEN obstacle ~ '^its sequence advances' THEN

@@ -103,7 +103,7 @@ EON
 is(value('app', q{SELECT attidentity FROM pg_attribute WHERE attrelid = '"My Shop"."Order Items"'::regclass AND attname = 'Key'}), 'd', '... and changes nothing');
 my %refused = (
 	'small' => qr/ERROR:  cannot move column id of table "My Shop"\.small to next_id\(\)\nDETAIL:  Obstacle: "My Shop"\.small\.id is integer\.\nHINT: .*snowflake_widen/,
-	'people' => qr/DETAIL:  Obstacle: "My Shop"\.likes\.person is integer\.\nHINT: .*snowflake_widen/,
+	'people' => qr/DETAIL:  Obstacle: "My Shop"\.likes\.person is integer\.\nHINT:  CALL .*snowflake_widen\('"My Shop"\.people', 'id'\) makes/,
 	'bills' => qr/DETAIL:  Obstacle: it is not in the primary key\.\nHINT: .*number for people/,
 	'pairs' => qr/ERROR:  table "My Shop"\.pairs has more than one key\nDETAIL: .* each of the columns a, b\./,
 	'none' => qr/ERROR:  table "My Shop"\."?none"? has no key that a sequence, an identity or next_id\(\) makes\nHINT: .*snowflake_keys/,
