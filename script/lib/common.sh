@@ -19,6 +19,7 @@ export LC_ALL=C.UTF-8
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 program=$(realpath "$0")
 self=${program##*/}
+started=$EPOCHSECONDS
 
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "$self" "$*" >&2; exit 1; }
@@ -164,9 +165,14 @@ processes()
 	{ find /proc/[0-9]*/cwd -maxdepth 0 -lname "$work*" 2>/dev/null || true; } | cut -d/ -f3
 }
 
-# The shared memory segments that these processes made and that none uses
+# The shared memory segments that these processes made and that none uses.  An older
+# segment is of a process that had the same number.
 #   segments_of PID...
-segments_of() { awk -v pids=" $* " 'index(pids, " " $5 " ") && $7 == 0 { print $2 }' /proc/sysvipc/shm; }
+segments_of()
+{
+	awk -v pids=" $* " -v started="$started" \
+		'index(pids, " " $5 " ") && $7 == 0 && $14 >= started { print $2 }' /proc/sysvipc/shm
+}
 
 # End the processes of this run, and remove what they and killed ones left: files of
 # libfaketime, and shared memory segments.
