@@ -1,5 +1,6 @@
-# pg_dump in its formats and parts, restored where the clock is behind the last IDs.
-# Sequences a day ahead of the clock stand for a clock set back by a day.
+# Dumps and restores.  IDs go on above the last ones, also where the clock is behind them.
+# A dump can lack the shard, and its target can have IDs of its own.  What "Backup and
+# restore" in doc/administration.md says of both is so.
 
 use strict;
 use warnings;
@@ -7,56 +8,88 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
 
+# Sequences a day ahead of the clock stand for a clock set back by a day.
 my $dir = PostgreSQL::Test::Utils::tempdir;
-my $node = server_ahead_of_clock('original', '');
-ahead_of_clock($node, 'next_id_seq', '1 day');
-$node->safe_psql('postgres', q{
-	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), n int);
-	INSERT INTO photos SELECT FROM generate_series(1, 100);
-	ALTER SEQUENCE used OWNED BY photos.id});
-my %last = map { $_ => next_id($node, $_) } 'used', 'next_id_seq';
+my $node = server_in_utc('dumped', "snowflake.max_lead = '30d'\n");
+$ENV{PGHOST} = $node->host;
+$ENV{PGPORT} = $node->port;
+delete $ENV{PGDATABASE};
 
-my %options = (
-	plain => ['-Fp'], custom => ['-Fc'], directory => [ '-Fd', '-j2' ],
-	schema => [ '-Fc', '-s' ], data => [ '-Fc', '-a' ]);
-foreach my $dump (sort keys %options)
+sub shell
 {
-	$node->command_ok(
-		[ 'pg_dump', @{ $options{$dump} }, '-f', "$dir/$dump", '-d', $node->connstr('postgres') ],
-		"pg_dump writes a dump: $dump");
+	my ($command, $name) = @_;
+	command_ok([ 'sh', '-ec', "cd '$dir'\n$command" ], $name);
+	return;
 }
+
+$node->safe_psql('postgres', 'CREATE DATABASE app; ALTER DATABASE app SET snowflake.shard = 5');
+$node->safe_psql('app', q{
+	CREATE EXTENSION snowflake;
+	CREATE SEQUENCE used MAXVALUE 1125899906841599;
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), title text);
+	ALTER SEQUENCE used OWNED BY photos.id;
+	INSERT INTO photos (title) VALUES ('sunrise'), ('noon'), ('harbour');} . join ';',
+	map { setval_ahead($_, '1 day') } 'used', 'next_id_seq');
+my %last = map { $_ => next_id($node, $_, 'app') } 'used', 'next_id_seq';
+shell(<<'EOS', 'pg_dump and pg_dumpall dump a database whose shard is set');
+pg_dump -f plain app
+pg_dump --create -f create app
+pg_dumpall -f all
+pg_dump -t photos -f single app
+pg_dump -Fc -f app.dump app
+pg_dump -Fc -s -f schema app
+pg_dump -Fc -a -f data app
+EOS
+
+# --- IDs, and the shard ----------------------------------------------------
+
+is(join(' ', grep { slurp_file("$dir/$_") =~ /^ALTER DATABASE app SET "?snowflake\.shard"? TO '5';/m } qw(plain create all)),
+	'create all', 'of dumps as SQL, those with --create and of pg_dumpall have the shard');
+foreach my $case (
+	[ 'a plain dump', 'psql -Xq -v ON_ERROR_STOP=1 -f plain restored' ],
+	[ 'an archive', 'pg_restore -e -d restored app.dump' ],
+	[ 'the schema and then the data', 'pg_restore -e -d restored schema; pg_restore -e -d restored data' ])
+{
+	my ($what, $restore) = @$case;
+	shell("dropdb --if-exists restored; createdb restored; $restore", "a database is restored from $what");
+	cmp_ok(next_id($node, $_, 'restored'), '>', $last{$_}, "the next ID of $_ is larger after a restore of $what")
+	  foreach sort keys %last;
+	fails_with($node, 'INSERT INTO photos DEFAULT VALUES', qr/^55000 "snowflake.shard" is not set/,
+		"a database restored from $what has no shard", dbname => 'restored');
+}
+shell('createdb schema; pg_restore -e -d schema schema', 'a database is restored from the schema alone');
+is($node->safe_psql('schema', q{SELECT abs(extract(epoch FROM snowflake_timestamp(next_id(5)) - clock_timestamp())) < 3600}),
+	't', 'IDs begin with the clock after a restore of the schema alone');
+
+$node->safe_psql('postgres', 'ALTER DATABASE app RENAME TO original');
+foreach my $case (
+	[ 'a dump made with --create', 'psql -Xq -v ON_ERROR_STOP=1 -f create postgres' ],
+	[ 'an archive with --create', 'pg_restore --create -d postgres app.dump' ])
+{
+	my ($what, $restore) = @$case;
+	shell($restore, "a database is restored from $what");
+	is($node->safe_psql('app', 'INSERT INTO photos DEFAULT VALUES RETURNING snowflake_shard(id)'), 5,
+		"a database restored from $what has its shard");
+	$node->safe_psql('postgres', 'DROP DATABASE app');
+}
+
+# --- a target that makes IDs already ---------------------------------------
+
+my ($leave_out) = slurp_file("$top/doc/administration.md") =~ /`(pg_restore -l app\.dump\s+\|\s+grep -v [^`]*)`/;
+foreach my $case (
+	[ 'whole', 'pg_restore -d whole app.dump', 't' ],
+	[ 'filtered', "$leave_out; pg_restore -L list -d filtered app.dump", 'f' ],
+	[ 'single', 'psql -Xq -v ON_ERROR_STOP=1 -f single single', 'f' ])
+{
+	my ($name, $restore, $set_back) = @$case;
+	$node->safe_psql('postgres', "CREATE DATABASE $name");
+	# A sequence that is far ahead shows best whether it was set back.
+	$node->safe_psql($name, q{CREATE EXTENSION snowflake; SELECT setval('next_id_seq', 1::bigint << 49)});
+	shell($restore, "a dump is restored into a database that makes IDs: $name");
+	is($node->safe_psql($name, 'SELECT count(*) FROM photos'), 3, "the rows are restored: $name");
+	is($node->safe_psql($name, 'SELECT last_value < (1::bigint << 49) FROM next_id_seq'), $set_back,
+		"whether this restore sets the target's sequence back: $name");
+}
+
 $node->stop;
-
-my $target = server_in_utc('target', "snowflake.max_lead = '30d'\n");
-
-# Restore dumps into a new database that is named after them.
-sub restore
-{
-	my (@dumps) = @_;
-	my $database = join '_', @dumps;
-
-	$target->safe_psql('postgres', "CREATE DATABASE $database");
-	foreach my $dump (@dumps)
-	{
-		my @program = $dump eq 'plain' ? ('psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f') : ('pg_restore', '-e');
-		$target->command_ok([ @program, "$dir/$dump", '-d', $target->connstr($database) ],
-			"a dump is restored into database $database: $dump");
-	}
-	return $database;
-}
-
-foreach my $dumps ([ 'plain' ], [ 'custom' ], [ 'directory' ], [ 'schema', 'data' ])
-{
-	my $database = restore(@$dumps);
-	foreach my $sequence (sort keys %last)
-	{
-		cmp_ok(next_id($target, $sequence, $database), '>', $last{$sequence},
-			"the next ID of $sequence is larger after a restore: $database");
-	}
-}
-is( $target->safe_psql(restore('schema'), q{
-		SELECT abs(extract(epoch FROM snowflake_timestamp(next_id(5)) - clock_timestamp())) < 3600}),
-	't', 'IDs begin with the clock after a restore of the schema only');
-
-$target->stop;
 done_testing();

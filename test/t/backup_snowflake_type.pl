@@ -1,9 +1,11 @@
 # Tables with the type snowflake belong to a role without superuser.  Dumps, logical
 # replication, binary copies and postgres_fdw carry the type, and what PostgreSQL has
-# learned of types since 16 works with it.
+# learned of types since 16 works with it.  A clone of a subscriber lets go of the
+# subscription as doc/administration.md says.
 
 use strict;
 use warnings;
+use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
@@ -84,7 +86,10 @@ foreach my $database ('publisher', 'subscriber')
 		my $type = $column{$database}->{$table};
 		$node->safe_psql($database, qq{CREATE TABLE "$table" (id $type PRIMARY KEY, ids $type\[], n int)});
 	}
+	$node->safe_psql($database, 'CREATE TABLE notes (n int PRIMARY KEY)');
 }
+$node->safe_psql('subscriber', 'ALTER TABLE notes ADD id snowflake DEFAULT next_id(6)');
+$node->safe_psql('publisher', 'INSERT INTO notes SELECT generate_series(1, 100)');
 sub changes
 {
 	my ($first) = @_;
@@ -111,6 +116,22 @@ foreach my $binary ('false', 'true')
 	is($node->safe_psql('subscriber', "$all ORDER BY 1, 2"), $node->safe_psql('publisher', "$all ORDER BY 1, 2"),
 		"a subscription with binary = $binary carries IDs between snowflake and bigint");
 }
+my $notes = 'SELECT count(DISTINCT id), bool_and(snowflake_shard(id) = 6) FROM notes';
+is($node->safe_psql('subscriber', $notes), '100|t', 'a subscriber makes an ID for each row if the publisher has none');
+
+$node->backup('base');
+my $clone = PostgreSQL::Test::Cluster->new('clone');
+$clone->init_from_backup($node, 'base');
+my ($options, $drop) = map { $_->{code} } blocks_in('doc/administration.md', 'Clones');
+$clone->append_conf('postgresql.conf', join '', map { "$_\n" } $options =~ /-c (\w+=\S+?)"?(?= )/g);
+$clone->start;
+$clone->safe_psql('subscriber', $drop =~ s/\bs3\b/s/gr);
+is($clone->safe_psql('postgres', 'SELECT count(*) FROM pg_subscription'), 0,
+	'a clone of a subscriber drops its subscription');
+$node->safe_psql('publisher', 'INSERT INTO notes VALUES (101)');
+$node->wait_for_catchup('s');
+is($node->safe_psql('subscriber', $notes), '101|t', 'the subscriber that was cloned has its slot and gets rows');
+$clone->stop;
 $node->safe_psql('subscriber', 'DROP SUBSCRIPTION s');
 fails_with($node, 'CREATE PUBLICATION selected FOR TABLE same WHERE (id > 17)',
 	qr/^0A000 invalid publication WHERE expression/, 'a publication cannot select rows by a column of the type',
