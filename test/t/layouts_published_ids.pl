@@ -39,9 +39,6 @@ SKIP:
 
 my %definition = (
 	cockroachdb => 'timestamp:48 node:15 epoch:1420070400000 tick:10us',
-	baidu => 'timestamp:29 worker:21 sequence:13 epoch:1474329600000 tick:1s',
-	yitter => 'timestamp:51 worker:6 sequence:6 epoch:1582165202020',
-	idgen => 'timestamp:41 generator:10 sequence:12 epoch:1420070400000',
 	hundredths => 'timestamp:42 shard:10 sequence:10 epoch:0 tick:10ms',
 	seconds => 'timestamp:35 shard:10 sequence:8 epoch:0 tick:1s');
 
@@ -75,16 +72,12 @@ remake('mastodon', '101767036616676231', '2019-03-17 16:55:45.249005', 0, 65536,
 remake('pgedge', '136169504773242881', '2024-01-11 18:08:59.845005', 0, 4096, 1);
 remake('sonyflake', '282372624875847938', '2020-01-01 00:00:00.000005', 258, 256, 5);
 remake('shardingsphere', '624998537125429249', '2021-07-22 16:01:03.162005', 0, 4096, 1);
-remake('cockroachdb', '235191684988928001', '2017-04-10 17:26:46.210005', 1, 1, 0);
-remake('baidu', '180363646902239241', '2017-01-19 12:15:46.5', 4, 8192, 9);
-remake('yitter', '129053495681099', '2021-02-18 18:20:03.114005', 1, 64, 11);
-remake('idgen', '862817670527975424', '2021-07-08 22:09:23.031005', 0, 4096, 0);
 
 # The last hour of each layout whose last year has four digits, and the second after
-prepare($_) foreach qw(twitter javascript hundredths seconds);
+prepare($_) foreach qw(twitter javascript cockroachdb hundredths seconds);
 my $format = 'YYYY-MM-DD HH24:MI:SS.US';
 foreach my $name (qw(instagram twitter discord shardingsphere sonyflake mastodon pgedge javascript
-	cockroachdb baidu hundredths seconds))
+	cockroachdb hundredths seconds))
 {
 	SKIP:
 	{

@@ -3,7 +3,6 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
@@ -38,10 +37,8 @@ is($node->safe_psql('postgres', 'SELECT count(*) FROM used'), 1, 'next_id() make
 
 # --- a damaged page ---------------------------------------------------------------
 
-next_id($node);
-$node->stop;
-$page = slurp_file($path);
-(my $lower, $upper, my $special) = unpack 'SSS', substr($page, 12, 6);
+# Each damages the page of a separate sequence.
+my ($lower, $special);
 my $length = 41;
 my $set_line_pointer = sub {
 	my (undef, $offset, $flags, $size) = @_;
@@ -51,12 +48,6 @@ my $set_line_pointer = sub {
 	  : $offset << 17 | $flags << 15 | $size;
 };
 my $set_header_size = sub { substr($_[0], $_[1] + 22, 1) = "\x18" };
-{
-	my $same = $page;
-	$set_line_pointer->($same, $upper, 1, $length);
-	$set_header_size->($same, $upper);
-	ok($same eq $page, 'a sequence\'s page has the form that the damaged ones start from');
-}
 # Each of these but the zeroes damages one thing only.
 my %damage = (
 	'magic number' => sub { substr($_[0], $special, 4) = "\0\0\0\0" },
@@ -80,23 +71,36 @@ my %damage = (
 		substr($_[0], $special - 8, 4) = substr($_[0], $special, 4);
 		substr($_[0], 14, 4) = pack 'SS', $upper - 8, $special - 8;
 		$set_line_pointer->($_[0], $upper - 8, 1, $length) });
+my %path;
 foreach my $what (sort keys %damage)
 {
-	my $bad = $page;
-	$damage{$what}->($bad);
-	write_file($path, $bad);
-	$node->start;
-	fails_with($node, q{SELECT next_id(5, 'used')}, qr/^XX001 page of sequence "used" is damaged/,
-		"next_id() reports a damaged page: $what");
-	is($node->safe_psql('postgres', q{SELECT layout, last_timestamp, lead, state FROM snowflake_sequences('used')}), 'instagram|||refuses',
-		"snowflake_sequences() tells nothing of a damaged page but that calls fail: $what");
-	$node->stop;
+	$node->safe_psql('postgres', qq{CREATE SEQUENCE "$what" MAXVALUE 1125899906841599; SELECT next_id(5, '"$what"')});
+	$path{$what} = file_of($node, qq{"$what"});
 }
+$node->stop;
+foreach my $what (sort keys %damage)
+{
+	my $page = slurp_file($path{$what});
+	($lower, $upper, $special) = unpack 'SSS', substr($page, 12, 6);
+	my $same = $page;
+	$set_line_pointer->($same, $upper, 1, $length);
+	$set_header_size->($same, $upper);
+	ok($same eq $page, "a sequence's page has the form that the damage starts from: $what");
+	$damage{$what}->($page);
+	write_file($path{$what}, $page);
+}
+$node->start;
+foreach my $what (sort keys %damage)
+{
+	fails_with($node, qq{SELECT next_id(5, '"$what"')}, qr/^XX001 page of sequence "$what" is damaged/,
+		"next_id() reports a damaged page: $what");
+	is($node->safe_psql('postgres', qq{SELECT layout, last_timestamp, lead, state FROM snowflake_sequences('"$what"')}),
+		'instagram|||refuses', "snowflake_sequences() tells nothing of a damaged page but that calls fail: $what");
+}
+$node->stop;
 
 # A page that cannot be read at all
-$node = PostgreSQL::Test::Cluster->new('checksums');
-$node->init(extra => ['--data-checksums']);
-$node->start;
+$node = server_in_utc('checksums', '', extra => ['--data-checksums']);
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake; SELECT next_id(5)');
 my $file = $node->safe_psql('postgres', q{SELECT pg_relation_filepath('next_id_seq')});
 $node->stop;

@@ -1,5 +1,5 @@
 # A promoted standby repeats no ID that the old primary gave out and that it or
-# its clock knows of.
+# its clock knows of.  standby_wait.pl has a synchronous standby that does not answer.
 
 use strict;
 use warnings;
@@ -10,50 +10,6 @@ use SnowflakeTest;
 use StandbyTest;
 
 my $next = q{SELECT next_id(5, 'used')};
-my $nextval = q{SELECT nextval('plain')};
-
-# A synchronous standby that does not answer.  Session A writes the record that
-# covers B's ID in an open transaction, and B has nothing to commit.
-{
-	my $primary = primary('unanswered');
-	my $standby = standby_of($primary, 'silent');
-	make_synchronous($primary) or die 'the standby is not synchronous';
-	my @session = map { session($primary) } 1, 2;
-	$_->query_safe("$next; $nextval") foreach @session;
-	my $last = $session[0]->query_safe($next);
-
-	all_flushed($primary, $standby);
-	$primary->safe_psql('postgres', 'CHECKPOINT');
-	need_record($primary);
-	$primary->safe_psql('postgres', q{
-		SET synchronous_commit = local;
-		SELECT setval('plain', last_value + 100) FROM plain});
-	all_flushed($primary, $standby);
-	$standby->stop;
-
-	$session[0]->query_safe("BEGIN; $nextval");
-	my $value = $session[1]->query_safe($nextval);
-	send_sql($_, $next) foreach @session;
-	ok(sessions_wait_for_standby($primary, 2), 'two sessions wait for a standby that does not answer');
-	my $taken = sub { $_->{run}->pump_nb foreach @session; return map { $_->{stdout} =~ /(\d+)\n/ } @session };
-	is(scalar(() = $taken->()), 0, 'sessions that wait for a standby get no ID');
-	my $local = $primary->safe_psql('postgres', "SET synchronous_commit = local; $next");
-	my @taken = $taken->();
-
-	fail_over($primary, $standby);
-	my $after = $standby->safe_psql('postgres', $next);
-	cmp_ok($after, '<=', $local,
-		'the promoted standby repeats an ID that was taken with synchronous_commit = local (control)');
-	is(scalar(grep { $_ >= $after } $last, @taken), 0,
-		'the promoted standby repeats no ID of sessions that waited for it');
-  SKIP:
-	{
-		skip 'nextval() does not repeat a value here', 1
-		  if $standby->safe_psql('postgres', $nextval) > $value;
-		pass('nextval() on the promoted standby repeats a value (control)');
-	}
-	$standby->stop;
-}
 
 # A synchronous standby that has all WAL and replays none.
 {

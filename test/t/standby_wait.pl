@@ -154,10 +154,12 @@ $primary->safe_psql('postgres', q{
 	SET synchronous_commit = local;
 	ALTER SEQUENCE used SET UNLOGGED;
 	ALTER SEQUENCE used SET LOGGED});
+all_flushed($primary, $standby);
 $standby->stop;
 my $orphan = $primary->background_psql('postgres', on_error_stop => 0);
 send_sql($orphan, "COPY ($next FROM generate_series(1, 100000)) TO STDOUT");
 ok(sessions_wait_for_standby($primary, 1), 'COPY of IDs waits for the standby');
+my $local = $primary->safe_psql('postgres', "SET synchronous_commit = local; $next");
 my ($postmaster) = split /\n/, slurp_file($primary->data_dir . '/postmaster.pid');
 my @children = split ' ', `ps -o pid= --ppid $postmaster`;
 kill 'KILL', $postmaster;
@@ -173,6 +175,8 @@ my $after = $standby->safe_psql('postgres', q{SELECT next_id(0, 'used')});
 cmp_ok($after, '>', $last, 'the next ID of the promoted standby is larger');
 cmp_ok($after, '>', $advanced,
 	'the next ID of the promoted standby is larger than the one beyond which the sequence was advanced');
+cmp_ok(value_of($after), '<=', value_of($local),
+	'the promoted standby repeats a value that was taken with synchronous_commit = local (control)');
 $standby->stop;
 
 # A server removes the shared memory of its last life when it starts.
