@@ -3,7 +3,6 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
 
@@ -124,23 +123,6 @@ my ($inside, $outside) = split /\n/, $node->safe_psql('postgres', qq{
 	COMMIT});
 is($outside, $inside,
 	'an ID is repeated after a rewrite of the sequence was rolled back to a savepoint (as documented)');
-
-# IDs of transactions that roll back count as well.
-my $load = PostgreSQL::Test::Utils::tempdir . '/load.sql';
-write_file($load, "BEGIN;\n$next AS id \\gset\nROLLBACK;\n");
-foreach my $round (1 .. 3)
-{
-	my $log = '';
-	my $busy = IPC::Run::start(
-		[ 'pgbench', '-n', '-c', '8', '-T', '30', '-f', $load, '-d', $node->connstr('postgres') ],
-		'>', \$log, '2>', \$log);
-	my $session = $node->background_psql('postgres');
-
-	$session->query_safe($next) for 2 .. 300;
-	next_id_is_larger_after_crash($node, $session->query_safe($next),
-		"one taken beside eight busy sessions, round $round", sessions => [$session]);
-	$busy->finish;
-}
 
 # The gap that a crash leaves is what was logged.  The clock would hide a value
 # that was lost, so compare the values of the sequence.

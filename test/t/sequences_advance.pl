@@ -1,21 +1,17 @@
 # After snowflake_advance() has returned, every later ID of the sequence is larger
-# than the given one, also after a crash, and while other sessions make IDs.
-# sql/advance.sql shows what it does in one session.
+# than the given one, also after a crash.  sql/advance.sql shows what it does in one
+# session, and the ledger's clients in crash_ledger.pl advance sequences all at once.
 #
 # The sequences are hours ahead of the clock, whose own progress would hide a
 # smaller ID.  snowflake_advance() refuses IDs more than a day ahead.
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Utils;
 use Test::More;
 use SnowflakeTest;
 
-my $node = server_ahead_of_clock('advance', NOBODY_FLUSHES . "snowflake.shard = 5\n");
+my $node = server_ahead_of_clock('advance', NOBODY_FLUSHES);
 ahead_of_clock($node, 'used', '6 hours');
-$node->safe_psql('postgres', q{
-	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5, 'used'), title text);
-	CREATE TABLE other_photos (id bigint PRIMARY KEY DEFAULT next_id(8191))});
 
 # The last but one ID of a shard in the millisecond so long after the sequence's last
 # value.  A WAL record covers one second of it.
@@ -134,34 +130,6 @@ SKIP:
 	}
 }
 
-# --- sessions that advance the same sequence at once --------------------------
-
-my $dir = PostgreSQL::Test::Utils::tempdir;
-write_file("$dir/advance.sql", <<'EOS');
-\set msecs random(-2000, 2500)
-\set shard random(0, 8191)
-\set slot random(0, 1023)
-SELECT (last_value / 1024 + :msecs << 23) | (:shard << 10) | :slot AS id FROM used \gset
-SELECT snowflake_advance('used', :id);
-SELECT 1 / (next_id(0, 'used') > :id)::int;
-EOS
-write_file("$dir/roll_back.sql", "BEGIN;\n" . slurp_file("$dir/advance.sql") . "ROLLBACK;\n");
-write_file("$dir/insert.sql", "INSERT INTO photos DEFAULT VALUES;\n");
-
-sub pgbench
-{
-	my ($scripts, $err, @options) = @_;
-	return IPC::Run::start(
-		[ 'pgbench', '-n', @options, map({ ('-f', "$dir/$_.sql") } @$scripts), $node->connstr('postgres') ], '>', \my $out, '2>', $err);
-}
-
-{
-	my $load = pgbench([ 'advance', 'roll_back', 'insert' ], \my $errors, '-c', 8, '-t', 500);
-
-	ok($load->finish, 'each of eight sessions that advance a sequence at once gets a larger ID from it') or note($errors);
-	is($node->safe_psql('postgres', q{SELECT lead < '1 day' FROM snowflake_sequences('used')}), 't', 'their IDs were within a day of the clock');
-}
-
 # --- a sequence that was rewritten in the same transaction ---------------------
 
 foreach my $end ('COMMIT', 'ROLLBACK')
@@ -177,61 +145,6 @@ foreach my $end ('COMMIT', 'ROLLBACK')
 		$end eq 'COMMIT' ? 'one beyond which its sequence was advanced when it had been rewritten' :
 		  'the last one before a transaction that rewrote and advanced its sequence, and was rolled back', $session);
 }
-
-# --- a sequence that is set back ----------------------------------------------
-
-# Somebody has set the sequence ten hours ahead, and no ID came from it.  This is what
-# snowflake_check() offers then, without its timeout and its last command.
-my $set_back = q{
-	BEGIN;
-	ALTER SEQUENCE next_id_seq RESTART;
-	SELECT snowflake_advance('next_id_seq', max(id)) FROM other_photos HAVING max(id) IS NOT NULL;
-};
-my $insert = 'INSERT INTO other_photos DEFAULT VALUES';
-
-$node->safe_psql('postgres', "$insert; " . setval_ahead('next_id_seq', '10 hours'));
-$node->append_conf('postgresql.conf', "snowflake.max_lead = '1s'\n");
-$node->reload;
-
-# Sessions insert all the time, and try again after an error.  Their errors would fill
-# a pipe.
-write_file("$dir/other.sh", <<'EOS');
-for i in 1 2 3 4; do
-	while [ ! -e "$2" ] && kill -0 "$3"; do psql -XAtq -d "$1" -c 'INSERT INTO other_photos DEFAULT VALUES' 2>>"$4"; sleep 0.01; done &
-done
-wait
-EOS
-my $load = IPC::Run::start([ 'sh', "$dir/other.sh", $node->connstr('postgres'), "$dir/stop", $$, "$dir/errors" ]);
-
-# A row from elsewhere has an ID that the clock does not cover.
-my $last = $node->safe_psql('postgres', q{
-	INSERT INTO other_photos VALUES (snowflake_id(clock_timestamp() + interval '10 min', 8191, 500)) RETURNING id});
-fails_with($node, $insert, qr/^53400/, 'a session gets no ID from a sequence that was set ahead');
-
-$node->safe_psql('postgres', "$set_back ROLLBACK");
-fails_with($node, $insert, qr/^53400/, 'a session gets no ID when setting the sequence back was rolled back');
-
-my $session = $node->background_psql('postgres');
-# It warns of the ten minutes.
-$session->query_safe("SET client_min_messages = error; $set_back");
-crash_and_start($node, $session);
-fails_with($node, $insert, qr/^53400/, 'a session gets no ID when the server was killed before the commit that sets the sequence back');
-is($node->safe_psql('postgres', "SELECT max(id) = $last FROM other_photos"), 't', 'no session has got an ID until the sequence is set back');
-
-$node->safe_psql('postgres', "$set_back COMMIT");
-crash_and_start($node);
-is($node->safe_psql('postgres', q{SELECT lead < '11 min' FROM snowflake_sequences('next_id_seq')}), 't',
-	'a crash after the commit does not undo that the sequence was set back');
-my $count = $node->safe_psql('postgres', 'SELECT count(*) FROM other_photos');
-$node->append_conf('postgresql.conf', "snowflake.max_lead = '1h'\n");
-$node->reload;
-ok($node->poll_query_until('postgres', "SELECT count(*) > $count + 40 FROM other_photos"), 'sessions insert again when the sequence was set back');
-is($node->safe_psql('postgres', "SELECT count(*) FROM other_photos WHERE id <= $last"), $count, 'their IDs are larger than all before');
-write_file("$dir/stop", '');
-$load->finish;
-my $errors = slurp_file("$dir/errors");
-like($errors, qr/sequence "next_id_seq" is 09:\d\d:\S+ ahead of the clock/, 'the sessions got errors before');
-unlike($errors, qr/duplicate key/, 'no ID came twice');
 
 $node->stop;
 done_testing();
