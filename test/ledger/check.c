@@ -16,37 +16,8 @@
 #include "ledger.h"
 
 /*
- * step LOG FILE SETTING: replace the one line of a file, which holds a clock's
- * setting, and log between which moments that happened.
- */
-int
-step(int argc, char **argv)
-{
-	char		new_name[1024];
-	FILE	   *file;
-	int64_t		begin;
-
-	if (argc != 4)
-		errx(2, "usage: ledger step LOG FILE SETTING");
-	snprintf(new_name, sizeof(new_name), "%s.new", argv[2]);
-	file = fopen(new_name, "w");
-	if (file == NULL || fprintf(file, "%s\n", argv[3]) < 0 || fclose(file) != 0)
-		err(2, "could not write \"%s\"", new_name);
-
-	begin = monotonic();
-	if (rename(new_name, argv[2]) != 0)
-		err(2, "could not rename \"%s\"", new_name);
-
-	file = fopen(argv[1], "a");
-	if (file == NULL ||
-		fprintf(file, "%" PRId64 " %" PRId64 " %s %s\n", begin, monotonic(), argv[2], argv[3]) < 0 ||
-		fclose(file) != 0)
-		err(2, "could not write \"%s\"", argv[1]);
-	return 0;
-}
-
-/*
- * Read the log of steps, and return how many there are.
+ * Read the log of steps, each with the moments between which a clock was set, and
+ * return how many there are.
  */
 static int
 read_steps(const char *name, Step **steps)

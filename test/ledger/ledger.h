@@ -41,7 +41,6 @@
 #define MAX_SEQUENCES		8
 #define MAX_ERRORS			64
 #define MAX_SUSPECTS		100000
-#define RECENT_CALLS		65536
 #define MAX_BATCH			10000
 
 /*
@@ -108,10 +107,6 @@ typedef struct State
 	/* "ledger check" acquits those during which the clock was stepped */
 	uint64_t	suspect_count;
 	Suspect		suspects[MAX_SUSPECTS];
-
-	/* The last calls with IDs, to show who received a duplicate before */
-	uint64_t	recent_count;
-	Call		recent[RECENT_CALLS];
 } State;
 
 typedef struct Values Values;
@@ -172,7 +167,6 @@ extern int	random_below(Session *session, int limit);
 extern bool take_turn(Session *session);
 
 /* check.c */
-extern int	step(int argc, char **argv);
 extern int	check(int argc, char **argv);
 extern uint64_t judge_suspects(const Ledger *ledger, const Step *steps, int count);
 

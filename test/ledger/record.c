@@ -131,15 +131,6 @@ tally_error(State *state, const char *sqlstate, uint64_t count)
 	__atomic_store_n(&state->locked, 0, __ATOMIC_RELEASE);
 }
 
-static void
-show(const Call *call, const char *what, int64_t number)
-{
-	fprintf(stderr, "%s: %" PRId64 ", session %u, sequence %u, shard %u, call %c %" PRId64 " .. %" PRId64
-			" with %u IDs of values %" PRIu64 " .. %" PRIu64 ", floor %" PRIu64 ", SQLSTATE \"%s\"\n",
-			what, number, call->session, call->sequence, call->shard, call->kind, call->begin, call->end,
-			call->count, call->first, call->last, call->floor, call->sqlstate);
-}
-
 /*
  * Count a fault, and show the first ones, with the ID at fault or the
  * microseconds between an ID's time and the clock.
@@ -147,20 +138,12 @@ show(const Call *call, const char *what, int64_t number)
 void
 blame(const Ledger *ledger, const Call *call, Fault fault, int64_t number)
 {
-	const State *state = ledger->state;
-	uint64_t	value = ID_VALUE((uint64_t) number);
-
 	if (count_up(ledger->state->faults[fault], 1) >= MAX_EXAMPLES || ledger->silent)
 		return;
-	show(call, fault_names[fault], number);
-	for (int i = 0; fault == DUPLICATE && i < RECENT_CALLS; i++)
-	{
-		const Call *other = &state->recent[i];
-
-		if (other->count > 0 && other->sequence == call->sequence &&
-			other->first <= value && value <= other->last)
-			show(other, "may have come before", number);
-	}
+	fprintf(stderr, "%s: %" PRId64 ", session %u, sequence %u, shard %u, call %c %" PRId64 " .. %" PRId64
+			" with %u IDs of values %" PRIu64 " .. %" PRIu64 ", floor %" PRIu64 ", SQLSTATE \"%s\"\n",
+			fault_names[fault], number, call->session, call->sequence, call->shard, call->kind, call->begin,
+			call->end, call->count, call->first, call->last, call->floor, call->sqlstate);
 }
 
 void
@@ -283,7 +266,6 @@ end_call(const Ledger *ledger, const Call *call)
 	count_up(state->ids, call->count);
 	count_up(state->kinds[(int) call->kind], call->count);
 	count_up(state->cut_off, failed);
-	state->recent[count_up(state->recent_count, 1) % RECENT_CALLS] = *call;
 
 	/*
 	 * The server took the first ID after it read the clock for the first time,

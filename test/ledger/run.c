@@ -36,9 +36,8 @@ static const char *const usage =
 "  --quiet                   only SELECT, which writes no WAL of its own\n"
 "  --bulk                    also many IDs at a time, COPY, rewrites of tables and sequences,\n"
 "                            and calls of snowflake_advance()\n"
-"       ledger step LOG FILE SETTING       set a clock by writing FILE, and log when\n"
 "       ledger check [--steps LOG] LEDGER...    report what was found; status 1 if there is a fault\n"
-"  --steps LOG               when clocks were set; excuses calls at that time\n"
+"  --steps LOG               when clocks were set, as lines of two times; excuses calls at that time\n"
 "       ledger selftest                    plant faults, and see that they are found\n";
 
 static State *state;
@@ -234,8 +233,6 @@ main(int argc, char **argv)
 
 	if (strcmp(verb, "run") == 0)
 		return run(argc - 1, argv + 1);
-	if (strcmp(verb, "step") == 0)
-		return step(argc - 1, argv + 1);
 	if (strcmp(verb, "check") == 0)
 		return check(argc - 1, argv + 1);
 	if (strcmp(verb, "selftest") == 0)
