@@ -145,6 +145,9 @@ my ($see, $number, $renumber, $again) = blocks_in($document, 'Two servers had on
 like(type($see), qr/^2$/m, 'the recipe shows the shard that two servers have used');
 my $old = start_writers('s3', 1, 9);
 @load = (start_writers('s2', 1, 9));
+ok($node{s3}->poll_query_until('postgres',
+	q{SELECT count(*) = 2 FROM pg_stat_activity WHERE query LIKE '% photos %' AND pid <> pg_backend_pid()}),
+	'two sessions have the old number');
 type($number);
 $old->{run}->finish;
 push @load, start_writers('s3', 1, 9);
