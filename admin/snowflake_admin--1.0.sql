@@ -3143,9 +3143,9 @@ AS $$
 	FROM pg_class WHERE oid = target
 $$;
 
--- All commands that put the new table in the old one's place.  In them, the old
--- table's name is the new table's but for the first ones.  What the old table lacks,
--- such as a comment, is a NULL.
+-- All commands that put the new table in the old one's place.  After the first ones,
+-- which rename both, the old table's former name is the new table's.  What the old
+-- table lacks, such as a comment, is left out.
 CREATE FUNCTION snowflake_admin_partition_swap_commands(target regclass, col name, "check" name, bound bigint)
 RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -4263,7 +4263,7 @@ AS $$
 $$;
 
 -- The largest IDs in a range, most of them first, read by an index that begins with
--- the column, or why nobody could read them.  A layout without a time has no range.
+-- the column, or why they could not be read.  A layout without a time has no range.
 -- Rows of partitions are read through their table, those of other children are not.
 -- The lock on the table would last until the caller's transaction ends, and all who come
 -- after somebody who waits for it would wait, too.  So an error ends the
@@ -4305,9 +4305,9 @@ AS $$
 		tab, coalesce(shard, 0))
 $$;
 
--- The IDs of tables from "low" on: a row for each table and shard, or for why nobody
--- could look.  The largest of each table are looked at, "most" of them; with "more", there
--- may be others.  A sequence's own are those of its shard for the table, NULL for any.
+-- The IDs of tables from "low" on: a row for each table and shard, or one that says why a
+-- table could not be read.  The largest of each table are read, "most" of them; with
+-- "more", there may be others.  A sequence's own are those of its shard for the table, NULL for any.
 CREATE FUNCTION snowflake_admin_counts(tabs regclass[], cols name[], shards integer[],
 	layout snowflake_layout, low bigint, most integer)
 RETURNS TABLE (tab regclass, own_shard integer, shard integer, is_own boolean, number bigint, more boolean,
@@ -4640,8 +4640,8 @@ DECLARE
 	cols name[];
 	shards integer[];
 BEGIN
-	-- Tables that have moved to another sequence may still have IDs of this one, of any
-	-- shard if nobody is left to tell.
+	-- Tables that have moved to another sequence may still have IDs of this one: of any
+	-- shard, if no default names this sequence and its shard any more.
 	SELECT g.tabs || coalesce(array_agg(k.tab), '{}'), g.cols || coalesce(array_agg(k.col), '{}'),
 		g.shards || coalesce(array_agg(s.shard), '{}')
 	INTO tabs, cols, shards
