@@ -1,13 +1,15 @@
 # lab/roots.sh
-#	  Throw-away roots of Debian, for lab/fresh, lab/images, lab/matrix and
-#	  lab/package: mmdebstrap makes them, and systemd-nspawn runs commands in
-#	  them.  Sourced, not run.
+#	  Throw-away roots of Debian and Ubuntu, for lab/fresh, lab/images,
+#	  lab/matrix and lab/package: mmdebstrap makes them, and systemd-nspawn runs
+#	  commands in them.  Sourced, not run.
 #
-# $DEBIAN_MIRROR names the package source, if it is not Debian's own.
+# $DEBIAN_MIRROR and $UBUNTU_MIRROR name package sources other than their own.
 
 # shellcheck shell=bash
 . "$(dirname "$0")/../script/lib/common.sh"
-mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+debian=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+ubuntu=${UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}
+keyrings=/usr/share/keyrings
 
 # Begin again as root, if sudo allows that, install what makes roots, and make $work,
 # a directory that goes away at the end.
@@ -18,7 +20,7 @@ begin()
 	trap_end
 	work=$(mktemp -d /var/tmp/snowflake-"$self".XXXXXX)
 	chmod 755 "$work"
-	command -v mmdebstrap systemd-nspawn >/dev/null && [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] ||
+	command -v mmdebstrap systemd-nspawn >/dev/null && [ -e $keyrings/debian-archive-keyring.gpg ] ||
 		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -y -qq --no-install-recommends install \
 			mmdebstrap systemd-container debian-archive-keyring; } >"$work/apt.log" 2>&1 || die "$(tail -n 1 "$work/apt.log")"
 }
@@ -38,16 +40,23 @@ finish()
 make_root()
 {
 	local preferences="Package: ${5:-}\nPin: release a=${4:-}\nPin-Priority: 990\n"
+	local keyring=$keyrings/debian-archive-keyring.gpg sources=("deb $debian $2 main" ${4:+"deb $debian $4 main"})
 
 	# How this machine's apt gets at its sources: proxies, and whether an old copy will do
 	apt-config dump --format '%f "%v";%n' Acquire | grep -v '^Acquire::IndexTargets' >"$work/acquire"
-	patiently "making a root of Debian's $2 ${4:-}" "$work/log" mmdebstrap --variant=minbase --include="$3" --aptopt="$work/acquire" ${architecture:+--architectures="$architecture"} \
-		--keyring=/usr/share/keyrings/debian-archive-keyring.gpg \
+	if [ "$2" = noble ]; then
+		mmdebstrap --quiet --variant=extract --include=ubuntu-archive-keyring --aptopt="$work/acquire" --keyring="$keyring" \
+			sid "$work/keys" "deb $debian sid main" >"$work/log" 2>&1 || return
+		keyring=$work/keys$keyrings/ubuntu-archive-keyring.gpg
+		sources=("deb $ubuntu noble main universe" "deb $ubuntu noble-updates main universe")
+	fi
+	patiently "making a root of $2 ${4:-}" "$work/log" mmdebstrap --variant=minbase --include="$3" --aptopt="$work/acquire" ${architecture:+--architectures="$architecture"} \
+		--keyring="$keyring" \
 		--setup-hook='mkdir -p "$1/etc/postgresql-common/createcluster.d"' \
 		--setup-hook='echo "create_main_cluster = false" >"$1/etc/postgresql-common/createcluster.d/none.conf"' \
 		${4:+--setup-hook="printf '$preferences' >\"\$1/etc/apt/preferences.d/top\""} \
 		--customize-hook='printf "#!/bin/sh\nexit 101\n" >"$1/usr/sbin/policy-rc.d"; chmod +x "$1/usr/sbin/policy-rc.d"' \
-		"$2" "$1" "deb $mirror $2 main" ${4:+"deb $mirror $4 main"}
+		"$2" "$1" "${sources[@]}"
 }
 
 # Say why a root could not be made, and skip what needs it if the reason is that
@@ -76,7 +85,7 @@ in_root()
 	shift
 	[ "$(type -t "$1")" != function ] || set -- bash -euo pipefail -c "$(declare -f); \"\$@\"" "$1" "$@"
 	# Its own errors go apart, as without systemd on this machine it complains in the end.
-	systemd-nspawn --quiet --register=no --keep-unit --as-pid2 --pipe --resolv-conf=copy-host --setenv=TZ=UTC \
+	systemd-nspawn --quiet --register=no --keep-unit --as-pid2 --pipe --resolv-conf=copy-host --timezone=off --setenv=TZ=UTC \
 		--setenv=LANG=C.UTF-8 --setenv=DEBIAN_FRONTEND=noninteractive "${options[@]}" \
 		sh -c 'exec "$@" 2>&1' sh "$@" </dev/null 2>"$work/nspawn.log" &
 	child=$!
