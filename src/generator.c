@@ -46,7 +46,6 @@
 
 #include "durable.h"
 #include "generator.h"
-#include "interval.h"
 #include "page.h"
 #include "wait.h"
 
@@ -436,9 +435,11 @@ take_values(KnownSequence *seq, const GeneratorSpec *spec, int64 max_lead,
 static char *
 interval_string(int64 usecs)
 {
+	/* The difference of two timestamps has days, and hours below 24. */
 	return DatumGetCString(DirectFunctionCall1(interval_out,
-											   DirectFunctionCall1(interval_justify_hours,
-																   interval_datum(usecs))));
+											   DirectFunctionCall2(timestamp_mi,
+																   TimestampTzGetDatum(usecs),
+																   TimestampTzGetDatum(0))));
 }
 
 /* timestamptz_to_str() has only one buffer. */

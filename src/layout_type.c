@@ -25,7 +25,6 @@
 
 #include "compat.h"
 
-#include "interval.h"
 #include "layout_type.h"
 
 PG_FUNCTION_INFO_V1(snowflake_layouts);
@@ -263,7 +262,9 @@ snowflake_layouts(PG_FUNCTION_ARGS)
 
 		values[0] = CStringGetTextDatum(layout.text);
 		values[2] = TimestampTzGetDatum(layout.spec.epoch);
-		values[3] = interval_datum(layout.spec.tick_usecs);
+		values[3] = DirectFunctionCall2(timestamp_mi,
+										TimestampTzGetDatum(layout.spec.tick_usecs),
+										TimestampTzGetDatum(0));
 		values[4] = Int64GetDatum(layout.shards);
 		values[5] = Int64GetDatum(layout.spec.slots);
 		nulls[2] = nulls[3] = nulls[5] = !layout.has_clock;

@@ -28,7 +28,6 @@
 #include "compat.h"
 
 #include "generator.h"
-#include "interval.h"
 #include "layout_type.h"
 #include "page.h"
 #include "settings.h"
@@ -36,29 +35,6 @@
 PG_FUNCTION_INFO_V1(snowflake_sequences);
 PG_FUNCTION_INFO_V1(snowflake_alter_sequence);
 PG_FUNCTION_INFO_V1(snowflake_advance);
-
-/*
- * The time of the last value that was taken from a sequence.  The caller has
- * checked that there is one.
- */
-static TimestampTz
-last_time(const Layout *layout, const SequenceStatus *status)
-{
-	const GeneratorSpec *spec = &layout->spec;
-
-	return spec->epoch + status->value / spec->slots * spec->tick_usecs;
-}
-
-/*
- * How far that time is ahead of the clock, as an interval; 0 if it is behind.
- */
-static Datum
-lead_datum(const Layout *layout, const SequenceStatus *status)
-{
-	int64		lead = last_time(layout, status) - GetCurrentTimestamp();
-
-	return interval_datum(Max(lead, 0));
-}
 
 /*
  * Is an error the fault of the sequence that was looked at?  Others come from
@@ -167,8 +143,13 @@ snowflake_sequences(PG_FUNCTION_ARGS)
 	}
 	if (status.called && layout->has_clock)
 	{
-		values[2] = TimestampTzGetDatum(last_time(layout, &status));
-		values[3] = lead_datum(layout, &status);
+		const GeneratorSpec *spec = &layout->spec;
+		TimestampTz last = spec->epoch + status.value / spec->slots * spec->tick_usecs;
+		TimestampTz now = GetCurrentTimestamp();
+
+		values[2] = TimestampTzGetDatum(last);
+		values[3] = DirectFunctionCall2(timestamp_mi, TimestampTzGetDatum(Max(last, now)),
+										TimestampTzGetDatum(now));
 		nulls[2] = nulls[3] = false;
 	}
 	if (layout->has_time)
