@@ -63,12 +63,11 @@ static const Encoding encodings[] = {
  * The encoding with this name, or NULL.
  */
 const Encoding *
-encode_find(const char *name, size_t length)
+encode_find(const char *name)
 {
 	for (size_t i = 0; i < lengthof(encodings); i++)
 	{
-		if (strlen(encodings[i].name) == length &&
-			memcmp(encodings[i].name, name, length) == 0)
+		if (strcmp(encodings[i].name, name) == 0)
 			return &encodings[i];
 	}
 
@@ -230,15 +229,15 @@ feistel(uint64 block, const uint64 keys[ROUNDS])
 
 /*
  * The permutation of the IDs, 1 to 2^63 - 1, that "key" selects, or its
- * inverse.
+ * inverse.  The caller has checked that the argument is positive.
  *
  * feistel() permutes all 64-bit numbers.  Apply it until the result is an ID.
  * This ends, because a permutation consists of cycles: at the latest it comes
  * back to the ID where it began.  Half of all numbers are IDs, so it takes two
  * steps on average.  With the keys in reverse order, the same steps lead back.
  */
-static int64
-permute(int64 id, int64 key, bool inverse)
+int64
+encode_permute(int64 id, int64 key, bool inverse)
 {
 	uint64		state = (uint64) key;
 	uint64		keys[ROUNDS];
@@ -253,21 +252,4 @@ permute(int64 id, int64 key, bool inverse)
 	} while (block == 0 || block > (uint64) PG_INT64_MAX);
 
 	return (int64) block;
-}
-
-/*
- * encode_obfuscate(): the number that takes an ID's place under "key".
- * encode_reveal(): the ID whose place a number has taken.  The caller has
- * checked that the argument is positive.
- */
-int64
-encode_obfuscate(int64 id, int64 key)
-{
-	return permute(id, key, false);
-}
-
-int64
-encode_reveal(int64 id, int64 key)
-{
-	return permute(id, key, true);
 }

@@ -3,9 +3,6 @@
  * encode.h
  *	  IDs as text, and IDs that do not show their order.
  *
- * The functions here are pure: they read no setting and no catalog, and they
- * raise no error.  Nothing here knows what the bits of an ID mean.
- *
  * Texts are bytes with a length, without a terminator.
  *
  * Copyright (c) 2026, snowflake contributors
@@ -29,15 +26,14 @@ typedef struct Encoding
 } Encoding;
 
 #pragma GCC visibility push(hidden)
-extern const Encoding *encode_find(const char *name, size_t length);
+extern const Encoding *encode_find(const char *name);
 
 extern int	encode_write(const Encoding *encoding, int64 id,
 						 char text[ENCODE_MAX_WIDTH]);
 extern int	encode_read(const Encoding *encoding, const char *text, int length,
 						int64 *id);
 
-extern int64 encode_obfuscate(int64 id, int64 key);
-extern int64 encode_reveal(int64 id, int64 key);
+extern int64 encode_permute(int64 id, int64 key, bool inverse);
 #pragma GCC visibility pop
 
 #endif							/* SNOWFLAKE_ENCODE_H */

@@ -25,22 +25,17 @@ PG_FUNCTION_INFO_V1(snowflake_obfuscate);
 PG_FUNCTION_INFO_V1(snowflake_reveal);
 
 /*
- * IDs as text, and IDs that do not show their order
- */
-
-/*
  * Find an encoding by its name, or raise an error.
  */
 static const Encoding *
-get_encoding(text *name)
+get_encoding(const char *name)
 {
-	const Encoding *encoding = encode_find(VARDATA_ANY(name),
-											  VARSIZE_ANY_EXHDR(name));
+	const Encoding *encoding = encode_find(name);
 
 	if (encoding == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("unrecognized encoding: \"%s\"", text_to_cstring(name)),
+				 errmsg("unrecognized encoding: \"%s\"", name),
 				 errhint("The encodings are base62, base32 and base64url.")));
 
 	return encoding;
@@ -50,7 +45,7 @@ Datum
 snowflake_to_text(PG_FUNCTION_ARGS)
 {
 	int64		id = PG_GETARG_INT64(0);
-	const Encoding *encoding = get_encoding(PG_GETARG_TEXT_PP(1));
+	const Encoding *encoding = get_encoding(text_to_cstring(PG_GETARG_TEXT_PP(1)));
 	char		string[ENCODE_MAX_WIDTH];
 	int			length;
 
@@ -70,7 +65,7 @@ Datum
 snowflake_from_text(PG_FUNCTION_ARGS)
 {
 	text	   *encoded = PG_GETARG_TEXT_PP(0);
-	const Encoding *encoding = get_encoding(PG_GETARG_TEXT_PP(1));
+	const Encoding *encoding = get_encoding(text_to_cstring(PG_GETARG_TEXT_PP(1)));
 	int			length = VARSIZE_ANY_EXHDR(encoded);
 	int64		id;
 	int			position = encode_read(encoding, VARDATA_ANY(encoded), length, &id);
@@ -97,7 +92,7 @@ snowflake_obfuscate(PG_FUNCTION_ARGS)
 	int64		id = PG_GETARG_INT64(0);
 
 	argument_check_id(id);
-	PG_RETURN_INT64(encode_obfuscate(id, PG_GETARG_INT64(1)));
+	PG_RETURN_INT64(encode_permute(id, PG_GETARG_INT64(1), false));
 }
 
 Datum
@@ -106,5 +101,5 @@ snowflake_reveal(PG_FUNCTION_ARGS)
 	int64		id = PG_GETARG_INT64(0);
 
 	argument_check_id(id);
-	PG_RETURN_INT64(encode_reveal(id, PG_GETARG_INT64(1)));
+	PG_RETURN_INT64(encode_permute(id, PG_GETARG_INT64(1), true));
 }
