@@ -30,7 +30,6 @@
 
 #include "compat.h"
 
-#include "durable.h"
 #include "wait.h"
 
 /*

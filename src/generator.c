@@ -44,7 +44,6 @@
 
 #include "compat.h"
 
-#include "durable.h"
 #include "generator.h"
 #include "page.h"
 #include "wait.h"

@@ -20,7 +20,6 @@
 #endif
 
 #include "datatype/timestamp.h"
-#include "definition.h"
 #include "layout.h"
 #include "port/pg_bitutils.h"
 

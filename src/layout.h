@@ -10,10 +10,7 @@
  *	- a Layout, which has all that is needed to compose IDs and to read them
  *	- a GeneratorSpec, the part of the Layout that the generator is told
  *
- * The results of the functions depend on the arguments alone: they read no
- * setting, no clock and no catalog, and they raise no error.  If a function
- * returns false, its caller raises the error.  Nothing here knows where values
- * come from.
+ * If a function returns false, its caller raises the error.
  *
  * Times are microseconds since 2000-01-01 00:00:00 UTC, as in a timestamptz,
  * except for the epoch of a ParsedLayout.
@@ -166,6 +163,10 @@ typedef struct LayoutError
 } LayoutError;
 
 #pragma GCC visibility push(hidden)
+extern bool definition_parse(const char *string, ParsedLayout *parsed,
+							 LayoutError *error);
+extern void definition_print(const ParsedLayout *parsed, char *string);
+
 extern bool layout_parse(const char *string, ParsedLayout *parsed,
 						 LayoutError *error);
 extern void layout_print(const ParsedLayout *parsed, char *string);
@@ -188,6 +189,24 @@ extern bool layout_time_tick(const Layout *layout, int64 ts, int64 *tick);
 extern int64 layout_min_id(const Layout *layout, int64 ts);
 extern int64 layout_max_id(const Layout *layout, int64 ts);
 #pragma GCC visibility pop
+
+/*
+ * Does this character separate words of a definition?
+ */
+static inline bool
+definition_is_space(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/*
+ * Does a field have this name?
+ */
+static inline bool
+definition_field_is(const ParsedLayout *parsed, int field, const char *name)
+{
+	return strncmp(parsed->fields[field].name, name, LAYOUT_NAME_LENGTH) == 0;
+}
 
 /*
  * The first moment after the layout's IDs.  This is for layouts with a clock.

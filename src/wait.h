@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * wait.h
- *	  Waiting a moment, and a monotonic clock, which nobody can set.
+ *	  Waiting: a moment (wait.c), or until WAL is safe (durable.c).
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -10,9 +10,11 @@
 #ifndef SNOWFLAKE_WAIT_H
 #define SNOWFLAKE_WAIT_H
 
+#include "access/xlogdefs.h"
 #include "utils/wait_event.h"
 
 #pragma GCC visibility push(hidden)
+extern void durable_wait(XLogRecPtr lsn);
 extern int64 wait_monotonic_time(void);
 extern void wait_usecs(int64 usecs, uint32 wait_event);
 #pragma GCC visibility pop
