@@ -75,7 +75,7 @@ has_room_for_shard(const Layout *layout, int64 shard)
 pg_noreturn static void
 report_shard(const Layout *layout, int64 shard)
 {
-	if (!layout->has_shard)
+	if (layout->shards == 1)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("shard %lld is out of range", (long long) shard),
@@ -374,7 +374,7 @@ snowflake_shard(PG_FUNCTION_ARGS)
 	uint64		id = (uint64) PG_GETARG_INT64(0);
 	const Layout *layout = layout_type_argument(fcinfo, 1);
 
-	if (!layout->has_shard)
+	if (layout->shards == 1)
 		layout_type_report_missing(layout, "shard");
 	PG_RETURN_INT32((int32) layout_shard(layout, id));
 }
@@ -385,7 +385,7 @@ snowflake_sequence_number(PG_FUNCTION_ARGS)
 	uint64		id = (uint64) PG_GETARG_INT64(0);
 	const Layout *layout = layout_type_argument(fcinfo, 1);
 
-	if (!layout->has_sequence)
+	if (layout->spec.slots == 1)
 		layout_type_report_missing(layout, "sequence");
 	PG_RETURN_INT32((int32) layout_number(layout, id));
 }
@@ -474,7 +474,7 @@ snowflake_id(PG_FUNCTION_ARGS)
 	if (!has_room_for_shard(layout, shard))
 		report_shard(layout, shard);
 
-	if (!layout->has_sequence && number != 0)
+	if (layout->spec.slots == 1 && number != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("sequence number %lld is out of range", (long long) number),
@@ -494,9 +494,11 @@ snowflake_id(PG_FUNCTION_ARGS)
 						 psprintf("%lld ms", (long long) tick_usecs / 1000),
 						 (long long) layout->first_number,
 						 (long long) last_number,
-						 layout->has_shard ? " or another shard" : "")));
+						 layout->shards > 1 ? " or another shard" : "")));
 
-	id = layout_compose(layout, tick, shard, number);
+	id = layout_id(layout,
+				   tick * layout->spec.slots + number - layout->first_number,
+				   shard);
 	if (id == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

@@ -244,22 +244,15 @@ layout_print(const ParsedLayout *parsed, char *string)
 }
 
 /*
- * The number of built-in layouts, for layout_get_builtin().
- */
-int
-layout_count_builtins(void)
-{
-	return lengthof(builtins);
-}
-
-/*
  * Set *parsed to what a built-in layout's definition says, and return its
  * text, or the layout's name if it cannot be written as fields.
- * layout_parse() reads both.
+ * layout_parse() reads both.  Returns NULL if there are no more.
  */
 const char *
 layout_get_builtin(int index, ParsedLayout *parsed)
 {
+	if (index == lengthof(builtins))
+		return NULL;
 	load_builtins();
 	*parsed = loaded[index].parsed;
 	return builtins[index].kind == LAYOUT_BITS ?
@@ -300,7 +293,7 @@ layout_of_max_value(int64 max_value)
 static void
 derive_from_bits(Layout *layout, const ParsedLayout *parsed)
 {
-	GeneratorSpec   *spec = &layout->spec;
+	GeneratorSpec *spec = &layout->spec;
 	int			shift = 0;
 
 	for (int i = layout->nfields - 1; i >= 0; i--)
@@ -329,12 +322,10 @@ derive_from_bits(Layout *layout, const ParsedLayout *parsed)
 				break;
 			case LAYOUT_SHARD:
 				/* 0 if the layout has another shard field already */
-				layout->shard_unit = layout->has_shard ? 0 : field->unit;
-				layout->has_shard = true;
+				layout->shard_unit = layout->shards > 1 ? 0 : field->unit;
 				layout->shards <<= field->bits;
 				break;
 			case LAYOUT_SEQUENCE:
-				layout->has_sequence = true;
 				layout->number_unit = field->unit;
 				spec->slots <<= field->bits;
 				break;
@@ -408,8 +399,6 @@ derive_decimal(Layout *layout)
 	set_decimal_field(&layout->fields[2], "launch", LAYOUT_SHARD,
 					  layout->shard_unit, DECIMAL_LAUNCHES);
 
-	layout->has_shard = true;
-	layout->has_sequence = true;
 	layout->first_number = 1;
 	layout->spec.slots = DECIMAL_COUNTERS;
 	layout->spec.last_tick = DECIMAL_GENERATORS - 1;
@@ -423,7 +412,7 @@ derive_decimal(Layout *layout)
 static void
 derive(Layout *layout, const ParsedLayout *parsed)
 {
-	GeneratorSpec   *spec = &layout->spec;
+	GeneratorSpec *spec = &layout->spec;
 
 	memset(layout, 0, sizeof(Layout));
 	layout->parsed = *parsed;
@@ -456,8 +445,7 @@ void
 layout_init(Layout *layout, const ParsedLayout *parsed)
 {
 	int			builtin = find_builtin(parsed);
-
-	GeneratorSpec   *spec = &layout->spec;
+	GeneratorSpec *spec = &layout->spec;
 
 	derive(layout, parsed);
 
@@ -495,15 +483,31 @@ layout_init(Layout *layout, const ParsedLayout *parsed)
 /* ---------- IDs ---------- */
 
 /*
- * Put an ID together.  The caller has checked that every part fits.
+ * The ID that a shard makes of a sequence's value.  The caller has checked
+ * that both fit.
  */
-static inline uint64
-compose(const Layout *layout, int64 tick, int64 shard, int64 number)
+uint64
+layout_id(const Layout *layout, int64 value, int64 shard)
 {
-	uint64		id = ((uint64) tick & layout->tick_mask) * layout->tick_unit +
-		(uint64) number * layout->number_unit;
+	int64		tick;
+	int64		slot;
+	uint64		id;
 	uint64		rest = (uint64) shard;
 
+	/* Avoid a division if possible: it would take longer than all the rest. */
+	if (likely(layout->slot_bits >= 0))
+	{
+		tick = value >> layout->slot_bits;
+		slot = value & (layout->spec.slots - 1);
+	}
+	else
+	{
+		tick = value / layout->spec.slots;
+		slot = value % layout->spec.slots;
+	}
+
+	id = ((uint64) tick & layout->tick_mask) * layout->tick_unit +
+		(uint64) (slot + layout->first_number) * layout->number_unit;
 	if (likely(layout->shard_unit != 0 || rest == 0))
 		return id + rest * layout->shard_unit;
 
@@ -526,56 +530,19 @@ compose(const Layout *layout, int64 tick, int64 shard, int64 number)
 }
 
 /*
- * The ID with these parts.  The caller has checked that every part fits.
- */
-uint64
-layout_compose(const Layout *layout, int64 tick, int64 shard, int64 number)
-{
-	return compose(layout, tick, shard, number);
-}
-
-/*
- * The ID that a shard makes of a sequence's value.
- */
-uint64
-layout_id(const Layout *layout, int64 value, int64 shard)
-{
-	int64		tick;
-	int64		slot;
-
-	/* Avoid a division if possible: it would take longer than all the rest. */
-	if (likely(layout->slot_bits >= 0))
-	{
-		tick = value >> layout->slot_bits;
-		slot = value & (layout->spec.slots - 1);
-	}
-	else
-	{
-		tick = value / layout->spec.slots;
-		slot = value % layout->spec.slots;
-	}
-
-	return compose(layout, tick, shard, slot + layout->first_number);
-}
-
-/*
  * The value of a field in an ID.  If the ID has bits above the timestamp, they
  * count as part of the timestamp.
  */
-static uint64
-field_value(const Layout *layout, const LayoutField *field, uint64 id)
-{
-	if (layout->parsed.kind == LAYOUT_DECIMAL)
-		return id / field->unit % field->count;
-	if (field->role == LAYOUT_TICK)
-		return id >> field->shift;
-	return id >> field->shift & low_bits(field->bits);
-}
-
 int64
-layout_field(const Layout *layout, uint64 id, int field)
+layout_field(const Layout *layout, uint64 id, int index)
 {
-	return (int64) field_value(layout, &layout->fields[field], id);
+	const LayoutField *field = &layout->fields[index];
+
+	if (layout->parsed.kind == LAYOUT_DECIMAL)
+		return (int64) (id / field->unit % field->count);
+	if (field->role == LAYOUT_TICK)
+		return (int64) (id >> field->shift);
+	return (int64) (id >> field->shift & low_bits(field->bits));
 }
 
 /*
@@ -595,18 +562,15 @@ layout_tick(const Layout *layout, uint64 id)
 int64
 layout_shard(const Layout *layout, uint64 id)
 {
-	uint64		shard = 0;
+	int64		shard = 0;
 
 	for (int i = 0; i < layout->nfields; i++)
 	{
-		const LayoutField *field = &layout->fields[i];
-
 		/* A layout of decimal digits has one such field, and no bits. */
-		if (field->role == LAYOUT_SHARD)
-			shard = shard << field->bits | field_value(layout, field, id);
+		if (layout->fields[i].role == LAYOUT_SHARD)
+			shard = shard << layout->fields[i].bits | layout_field(layout, id, i);
 	}
-
-	return (int64) shard;
+	return shard;
 }
 
 /*
@@ -618,7 +582,7 @@ layout_number(const Layout *layout, uint64 id)
 	for (int i = layout->nfields - 1; i >= 0; i--)
 	{
 		if (layout->fields[i].role == LAYOUT_SEQUENCE)
-			return (int64) field_value(layout, &layout->fields[i], id);
+			return layout_field(layout, id, i);
 	}
 	return 0;
 }

@@ -78,7 +78,8 @@ typedef struct GeneratorSpec
 	uint64		id;				/* identifies the spec in this session */
 	TimestampTz epoch;			/* when tick 0 began */
 	int64		tick_usecs;		/* microseconds in a tick; 0 without a clock */
-	int64		slots;			/* values per tick */
+	int64		slots;			/* values per tick; 1 without a sequence
+								 * number */
 	int64		last_tick;
 	int64		max_value;		/* the last value, and the MAXVALUE of the
 								 * spec's sequences; may be some values before
@@ -131,14 +132,13 @@ typedef struct Layout
 
 	bool		has_clock;		/* do ticks follow the clock? */
 	bool		has_time;		/* does an ID tell its time? */
-	bool		has_shard;
-	bool		has_sequence;
 
 	uint64		last_decodable; /* the last tick that a timestamptz can hold */
 	int			slot_bits;		/* logarithm of spec.slots, or -1 if that is
 								 * no power of two */
 	int64		first_number;	/* sequence number of slot 0 */
-	int64		shards;			/* values of all shard fields together */
+	int64		shards;			/* values of all shard fields together; 1 if
+								 * there is none */
 
 	uint64		tick_mask;		/* bits of a tick that are in the ID: all,
 								 * unless the timestamp wraps around */
@@ -172,14 +172,11 @@ extern bool layout_parse(const char *string, ParsedLayout *parsed,
 extern void layout_print(const ParsedLayout *parsed, char *string);
 extern void layout_init(Layout *layout, const ParsedLayout *parsed);
 
-extern int	layout_count_builtins(void);
 extern const char *layout_get_builtin(int index, ParsedLayout *parsed);
 extern const char *layout_of_max_value(int64 max_value);
 
-extern uint64 layout_compose(const Layout *layout, int64 tick, int64 shard,
-							 int64 number);
 extern uint64 layout_id(const Layout *layout, int64 value, int64 shard);
-extern int64 layout_field(const Layout *layout, uint64 id, int field);
+extern int64 layout_field(const Layout *layout, uint64 id, int index);
 extern uint64 layout_tick(const Layout *layout, uint64 id);
 extern int64 layout_shard(const Layout *layout, uint64 id);
 extern int64 layout_number(const Layout *layout, uint64 id);

@@ -248,19 +248,21 @@ snowflake_layouts(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 
+	ParsedLayout parsed;
+	const char *definition;
+
 	InitMaterializedSRF(fcinfo, 0);
 
-	for (int i = 0; i < layout_count_builtins(); i++)
+	for (int i = 0; (definition = layout_get_builtin(i, &parsed)) != NULL; i++)
 	{
-		ParsedLayout parsed;
 		Layout		layout;
 		Datum		values[8] = {0};
 		bool		nulls[8] = {false};
 
-		values[1] = CStringGetTextDatum(layout_get_builtin(i, &parsed));
 		layout_init(&layout, &parsed);
 
 		values[0] = CStringGetTextDatum(layout.text);
+		values[1] = CStringGetTextDatum(definition);
 		values[2] = TimestampTzGetDatum(layout.spec.epoch);
 		values[3] = DirectFunctionCall2(timestamp_mi,
 										TimestampTzGetDatum(layout.spec.tick_usecs),
