@@ -104,17 +104,6 @@ typedef struct Attempt
 
 
 /*
- * Prepare this backend to take values of a sequence.  Raises an error unless
- * the current role may use the sequence for this spec.
- */
-static void
-prepare_to_take(KnownSequence *seq, const GeneratorSpec *spec)
-{
-	sequence_lock_and_check(seq, spec, SEQUENCE_TAKE);
-	page_unpin_old_file(seq);
-}
-
-/*
  * The last value that can be taken while the clock is at "now".
  */
 static int64
@@ -605,7 +594,10 @@ find_to_take(Oid relid, const GeneratorSpec *spec, const char *caller)
 	}
 
 	if (unlikely(!sequence_is_checked(seq, spec)))
-		prepare_to_take(seq, spec);
+	{
+		sequence_lock_and_check(seq, spec, SEQUENCE_TAKE);
+		page_unpin_old_file(seq);
+	}
 	return seq;
 }
 
@@ -705,16 +697,19 @@ generator_advance(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *l
 }
 
 /*
- * Read a sequence's state without changing it.  Returns false if another
- * session has a lock on the sequence that conflicts with ours, as ALTER
- * SEQUENCE takes.  A value that is out of range for "spec" is an error.
+ * Read a sequence's data without changing them, and return what the next call
+ * would do now: "ok" is to return a value, "ahead" is to return one whose time
+ * is ahead of the clock, "waits" is to wait for the clock, and "refuses" is to
+ * fail.  If another session has a lock on the sequence that conflicts with
+ * ours, as ALTER SEQUENCE takes, the next call would wait, and *data is left
+ * alone.  A value that is out of range for "spec" is an error.
  */
-bool
-generator_status(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *limits,
-				 SequenceStatus *status)
+const char *
+generator_state(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *limits,
+				FormData_pg_sequence_data *data)
 {
 	KnownSequence *seq = sequence_find(relid);
-	FormData_pg_sequence_data data;
+	FormData_pg_sequence_data found;
 	Attempt		attempt;
 	TakeResult	result;
 
@@ -727,24 +722,21 @@ generator_status(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *li
 	 */
 	AcceptInvalidationMessages();
 	if (!sequence_lock_to_look(seq, spec))
-		return false;
+		return "waits";
 	page_unpin_old_file(seq);
-	data = page_read(seq);
+	found = page_read(seq);
 	sequence_unlock_after_look(seq);
 
 	attempt.now = GetCurrentTimestamp();
-	result = next_value(&data, spec, limits->max_lead, 1, &attempt);
+	result = next_value(&found, spec, limits->max_lead, 1, &attempt);
 	if (result == REFUSED_OUT_OF_RANGE)
 		report_refusal(seq, spec, limits, &attempt, result);
 
-	status->called = data.is_called;
-	status->value = data.last_value;
+	*data = found;
 	if (result == VALUE_AVAILABLE)
-		status->state = attempt.lead > 0 ? NEXT_CALL_AHEAD : NEXT_CALL_OK;
-	else if (result == REFUSED_AHEAD &&
-			 attempt.lead - limits->max_lead <= Max(limits->max_wait, spec->tick_usecs))
-		status->state = NEXT_CALL_WAITS;
-	else
-		status->state = NEXT_CALL_REFUSES;
-	return true;
+		return attempt.lead > 0 ? "ahead" : "ok";
+	if (result == REFUSED_AHEAD &&
+		attempt.lead - limits->max_lead <= Max(limits->max_wait, spec->tick_usecs))
+		return "waits";
+	return "refuses";
 }

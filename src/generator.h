@@ -34,6 +34,8 @@
 #ifndef SNOWFLAKE_GENERATOR_H
 #define SNOWFLAKE_GENERATOR_H
 
+#include "commands/sequence.h"
+
 #include "sequence.h"
 
 /*
@@ -50,28 +52,6 @@ typedef struct GeneratorLimits
 								 * the clock has stopped. */
 } GeneratorLimits;
 
-/*
- * What the next call would do now
- */
-typedef enum NextCall
-{
-	NEXT_CALL_OK,				/* return a value */
-	NEXT_CALL_AHEAD,			/* return one whose time is ahead of the
-								 * clock */
-	NEXT_CALL_WAITS,			/* wait for the clock */
-	NEXT_CALL_REFUSES			/* fail */
-} NextCall;
-
-/*
- * The state of a sequence
- */
-typedef struct SequenceStatus
-{
-	NextCall	state;
-	bool		called;			/* is_called on the page */
-	int64		value;			/* last_value on the page */
-} SequenceStatus;
-
 #pragma GCC visibility push(hidden)
 extern void generator_check(Oid relid, const GeneratorSpec *spec,
 							const char *caller);
@@ -80,9 +60,9 @@ extern int64 generator_next(Oid relid, const GeneratorSpec *spec,
 							const char *caller);
 extern void generator_advance(Oid relid, const GeneratorSpec *spec,
 							  const GeneratorLimits *limits, int64 value);
-extern bool generator_status(Oid relid, const GeneratorSpec *spec,
-							 const GeneratorLimits *limits,
-							 SequenceStatus *status);
+extern const char *generator_state(Oid relid, const GeneratorSpec *spec,
+								   const GeneratorLimits *limits,
+								   FormData_pg_sequence_data *data);
 #pragma GCC visibility pop
 
 #endif							/* SNOWFLAKE_GENERATOR_H */

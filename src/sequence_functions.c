@@ -59,20 +59,16 @@ is_error_of_sequence(int sqlerrcode)
 }
 
 /*
- * Read a sequence's status, and say in a word what would happen to a call of
- * next_id() by a role that may take values.  Returns NULL if the sequence has
- * been dropped.
+ * generator_state(), or NULL if the sequence has been dropped.
  *
  * An error that is the fault of one sequence must not make
  * snowflake_sequences() fail.  So the error becomes a state, and a
- * subtransaction cleans up after it.  If another session is altering the
- * sequence, a caller of next_id() would wait, so the state is "waits".
+ * subtransaction cleans up after it.
  */
 static const char *
-state_without_error(Oid sequence, const GeneratorSpec *spec, SequenceStatus *status)
+state_without_error(Oid sequence, const GeneratorSpec *spec,
+					FormData_pg_sequence_data *data)
 {
-	/* In the order of NextCall */
-	static const char *const states[] = {"ok", "ahead", "waits", "refuses"};
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
 	GeneratorLimits limits = settings_limits();
@@ -83,9 +79,7 @@ state_without_error(Oid sequence, const GeneratorSpec *spec, SequenceStatus *sta
 
 	PG_TRY();
 	{
-		if (!generator_status(sequence, spec, &limits, status))
-			status->state = NEXT_CALL_WAITS;
-		state = states[status->state];
+		state = generator_state(sequence, spec, &limits, data);
 		ReleaseCurrentSubTransaction();
 	}
 	PG_CATCH();
@@ -124,14 +118,14 @@ snowflake_sequences(PG_FUNCTION_ARGS)
 	const Layout *layout = PG_NARGS() > 1 ?
 		layout_type_argument(fcinfo, 1) :
 		layout_type_find_served(sequence_read_max_value(sequence));
-	SequenceStatus status = {0};
+	FormData_pg_sequence_data data = {0};
 	const char *state;
 	Datum		values[6];
 	bool		nulls[6] = {false, true, true, true, true, false};
 
 	InitMaterializedSRF(fcinfo, 0);
 
-	state = state_without_error(sequence, &layout->spec, &status);
+	state = state_without_error(sequence, &layout->spec, &data);
 	if (state == NULL)
 		return (Datum) 0;
 
@@ -141,10 +135,10 @@ snowflake_sequences(PG_FUNCTION_ARGS)
 		values[1] = CStringGetTextDatum(layout->text);
 		nulls[1] = false;
 	}
-	if (status.called && layout->has_clock)
+	if (data.is_called && layout->has_clock)
 	{
 		const GeneratorSpec *spec = &layout->spec;
-		TimestampTz last = spec->epoch + status.value / spec->slots * spec->tick_usecs;
+		TimestampTz last = spec->epoch + data.last_value / spec->slots * spec->tick_usecs;
 		TimestampTz now = GetCurrentTimestamp();
 
 		values[2] = TimestampTzGetDatum(last);
