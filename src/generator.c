@@ -700,9 +700,9 @@ generator_advance(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *l
  * Read a sequence's data without changing them, and return what the next call
  * would do now: "ok" is to return a value, "ahead" is to return one whose time
  * is ahead of the clock, "waits" is to wait for the clock, and "refuses" is to
- * fail.  If another session has a lock on the sequence that conflicts with
- * ours, as ALTER SEQUENCE takes, the next call would wait, and *data is left
- * alone.  A value that is out of range for "spec" is an error.
+ * fail.  *data is left alone if the value is out of range for the spec, and if
+ * the next call would wait because another session has a lock on the sequence
+ * that conflicts with ours, as ALTER SEQUENCE takes.
  */
 const char *
 generator_state(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *limits,
@@ -730,7 +730,7 @@ generator_state(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *lim
 	attempt.now = GetCurrentTimestamp();
 	result = next_value(&found, spec, limits->max_lead, 1, &attempt);
 	if (result == REFUSED_OUT_OF_RANGE)
-		report_refusal(seq, spec, limits, &attempt, result);
+		return "refuses";
 
 	*data = found;
 	if (result == VALUE_AVAILABLE)
