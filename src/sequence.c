@@ -275,71 +275,61 @@ hint_to_alter(KnownSequence *seq, const char *layout)
 }
 
 /*
- * Report that a sequence does not serve this spec: it has another MAXVALUE.
- */
-pg_noreturn static void
-refuse_spec(KnownSequence *seq, const GeneratorSpec *spec)
-{
-	char	   *name = get_rel_name(seq->relid);
-	const char *served = layout_of_max_value(seq->max_value);
-	bool		owned = sequence_owned_by_extension(seq->relid);
-	char	   *hint;
-
-	/*
-	 * The extension's own sequence was made for one layout, so something has
-	 * changed its MAXVALUE.
-	 */
-	if (owned)
-		hint = psprintf("Use ALTER SEQUENCE %s MAXVALUE %lld.",
-						qualified_name(seq->relid),
-						(long long) layout_type_default->spec.max_value);
-	else
-		hint = hint_to_alter(seq, NULL);
-
-	/* The caller named no layout, and the sequence does not tell one. */
-	if (spec->layout == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("sequence \"%s\" serves no built-in layout", name),
-				 errdetail("It has MAXVALUE %lld.", (long long) seq->max_value),
-				 errhint("%s", hint)));
-
-	if (served != NULL && !owned)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("cannot make IDs of layout \"%s\" from sequence \"%s\"",
-						spec->layout, name),
-				 errdetail("The sequence serves layout \"%s\".", served),
-				 errhint("Name layout \"%s\" in the call, or use another sequence.",
-						 served)));
-
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("cannot make IDs of layout \"%s\" from sequence \"%s\"",
-					spec->layout, name),
-			 errdetail("The sequence has MAXVALUE %lld, but a sequence for this layout has MAXVALUE %lld.",
-					   (long long) seq->max_value,
-					   (long long) spec->max_value),
-			 errhint("%s", hint)));
-}
-
-/*
  * Check that a sequence serves this spec.
  */
 static void
 check_spec(KnownSequence *seq, const GeneratorSpec *spec)
 {
-	if (spec->layout != NULL && !spec->is_default &&
-		sequence_owned_by_extension(seq->relid))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("cannot make IDs of layout \"%s\" from sequence \"%s\"",
-						spec->layout, get_rel_name(seq->relid)),
-				 errdetail("The extension's own sequence serves layout \"instagram\" only."),
-				 errhint("Use CREATE SEQUENCE and snowflake_alter_sequence() to make a sequence for this layout, and name it in the call.")));
+	const char *served;
+	const char *detail;
+	const char *hint;
+	bool		owned;
 
-	if (seq->max_value != spec->max_value)
-		refuse_spec(seq, spec);
+	if (seq->max_value == spec->max_value &&
+		(spec->is_default || !sequence_owned_by_extension(seq->relid)))
+		return;
+
+	served = layout_of_max_value(seq->max_value);
+	owned = sequence_owned_by_extension(seq->relid);
+	if (owned && spec->layout != NULL && !spec->is_default)
+	{
+		detail = "The extension's own sequence serves layout \"instagram\" only.";
+		hint = "Use CREATE SEQUENCE and snowflake_alter_sequence() to make a sequence for this layout, and name it in the call.";
+	}
+	else if (!owned && spec->layout != NULL && served != NULL)
+	{
+		detail = psprintf("The sequence serves layout \"%s\".", served);
+		hint = psprintf("Name layout \"%s\" in the call, or use another sequence.", served);
+	}
+	else
+	{
+		/*
+		 * The extension's own sequence was made for one layout, so something
+		 * has changed its MAXVALUE.
+		 */
+		hint = !owned ? hint_to_alter(seq, NULL) :
+			psprintf("Use ALTER SEQUENCE %s MAXVALUE %lld.",
+					 qualified_name(seq->relid),
+					 (long long) layout_type_default->spec.max_value);
+
+		/* The caller named no layout, and the sequence does not tell one. */
+		if (spec->layout == NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("sequence \"%s\" serves no built-in layout",
+							get_rel_name(seq->relid)),
+					 errdetail("It has MAXVALUE %lld.", (long long) seq->max_value),
+					 errhint("%s", hint)));
+		detail = psprintf("The sequence has MAXVALUE %lld, but a sequence for this layout has MAXVALUE %lld.",
+						  (long long) seq->max_value, (long long) spec->max_value);
+	}
+
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("cannot make IDs of layout \"%s\" from sequence \"%s\"",
+					spec->layout, get_rel_name(seq->relid)),
+			 errdetail_internal("%s", detail),
+			 errhint("%s", hint)));
 }
 
 /*
@@ -403,38 +393,26 @@ fault_of_parameters(Form_pg_sequence form)
 	return NULL;
 }
 
-static void
-check_parameters(KnownSequence *seq, Relation rel, Form_pg_sequence form,
-				 const GeneratorSpec *spec)
-{
-	char	   *detail = fault_of_parameters(form);
-
-	if (detail != NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("cannot make IDs from sequence \"%s\"",
-						RelationGetRelationName(rel)),
-				 errdetail_internal("%s", detail),
-				 errhint("%s", hint_to_alter(seq, spec->layout))));
-}
-
 /*
- * Does a sequence serve the spec, and do its parameters give values one by
- * one, in order and once?  The caller has locked the sequence.
+ * Does a locked sequence have all that snowflake_alter_sequence() would set?
  */
 bool
-sequence_is_fit(Oid relid, const GeneratorSpec *spec)
+sequence_is_altered(Oid relid, const GeneratorSpec *spec)
 {
 	HeapTuple	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(relid));
 	Form_pg_sequence form;
-	bool		serves;
+	Oid			table;
+	int32		column;
+	bool		altered;
 
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for sequence %u", relid);
 	form = (Form_pg_sequence) GETSTRUCT(tuple);
-	serves = form->seqmax == spec->max_value && fault_of_parameters(form) == NULL;
+	altered = form->seqmax == spec->max_value &&
+		fault_of_parameters(form) == NULL &&
+		!sequenceIsOwned(relid, DEPENDENCY_AUTO, &table, &column);
 	ReleaseSysCache(tuple);
-	return serves;
+	return altered;
 }
 
 /*
@@ -449,6 +427,7 @@ load_sequence(KnownSequence *seq, Relation rel, const GeneratorSpec *spec,
 {
 	HeapTuple	tuple;
 	Form_pg_sequence form;
+	char	   *fault;
 
 	check_persistence(rel);
 
@@ -464,7 +443,14 @@ load_sequence(KnownSequence *seq, Relation rel, const GeneratorSpec *spec,
 	seq->max_value = form->seqmax;
 
 	check_spec(seq, spec);
-	check_parameters(seq, rel, form, spec);
+	fault = fault_of_parameters(form);
+	if (fault != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot make IDs from sequence \"%s\"",
+						RelationGetRelationName(rel)),
+				 errdetail_internal("%s", fault),
+				 errhint("%s", hint_to_alter(seq, spec->layout))));
 	seq->spec = *spec;
 	seq->valid_at = invalidations;
 
@@ -485,20 +471,15 @@ static void
 check_privileges(KnownSequence *seq, const GeneratorSpec *spec, SequenceUse use)
 {
 	bool		for_custom = use == SEQUENCE_TAKE && spec->needs_update;
-	AclMode		enough;			/* the role needs any one of these */
-	const char *to_grant;
+	AclMode		enough = ACL_UPDATE;	/* the role needs any one of these */
+	const char *to_grant = "UPDATE";
 
-	if (use == SEQUENCE_SET || for_custom)
-	{
-		enough = ACL_UPDATE;
-		to_grant = "UPDATE";
-	}
-	else if (use == SEQUENCE_TAKE)
+	if (use == SEQUENCE_TAKE && !for_custom)
 	{
 		enough = ACL_USAGE | ACL_UPDATE;
 		to_grant = "USAGE";
 	}
-	else
+	else if (use == SEQUENCE_LOOK)
 	{
 		enough = ACL_USAGE | ACL_UPDATE | ACL_SELECT;
 		to_grant = "SELECT";
@@ -679,22 +660,17 @@ sequence_lock_to_alter(Oid relid, int64 *max_value)
 	check_persistence(rel);
 
 	if (sequenceIsOwned(relid, DEPENDENCY_INTERNAL, &table, &column))
-	{
-		char	   *column_name = get_attname(table, column, false);
-		char	   *table_name = qualified_name(table);
-
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot make IDs from sequence \"%s\"",
 						RelationGetRelationName(rel)),
 				 errdetail("The sequence belongs to identity column \"%s\" of table \"%s\".",
-						   column_name, get_rel_name(table)),
+						   get_attname(table, column, false), get_rel_name(table)),
 				 errhint("CALL snowflake_move(%s), of extension snowflake_admin, replaces the identity by a default of next_id().",
-						 quote_literal_cstr(table_name))));
-	}
+						 quote_literal_cstr(qualified_name(table)))));
 
 	*max_value = sequence_read_max_value(relid);
-	name = qualified_name(RelationGetRelid(rel));
+	name = qualified_name(relid);
 	relation_close(rel, NoLock);
 	return name;
 }

@@ -13,7 +13,6 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "catalog/dependency.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -204,19 +203,6 @@ check_last_value(Oid sequence, const char *qualified_name,
 }
 
 /*
- * Does a locked sequence have all that snowflake_alter_sequence() would set?
- */
-static bool
-is_altered(Oid sequence, const GeneratorSpec *spec)
-{
-	Oid			table;
-	int32		column;
-
-	return sequence_is_fit(sequence, spec) &&
-		!sequenceIsOwned(sequence, DEPENDENCY_AUTO, &table, &column);
-}
-
-/*
  * snowflake_alter_sequence(sequence, layout)
  *
  * Like next_id(), this function is not strict, because a call with a NULL
@@ -255,7 +241,7 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 				 errhint("Use a new sequence.")));
 
 	check_last_value(sequence, name, layout, max_value);
-	if (is_altered(sequence, &layout->spec))
+	if (sequence_is_altered(sequence, &layout->spec))
 		PG_RETURN_VOID();
 
 	SPI_connect();
@@ -272,7 +258,7 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	 * mean another sequence, the command has altered that one, and the error
 	 * undoes the change.
 	 */
-	if (!is_altered(sequence, &layout->spec))
+	if (!sequence_is_altered(sequence, &layout->spec))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 				 errmsg("could not alter sequence \"%s\" because of a concurrent change",
