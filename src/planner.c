@@ -48,6 +48,7 @@
 #include "nodes/supportnodes.h"
 #include "utils/acl.h"
 #include "utils/catcache.h"
+#include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
 #include "compat.h"
@@ -56,27 +57,25 @@ PG_FUNCTION_INFO_V1(snowflake_support);
 
 /*
  * Find snowflake_next_id_in_copy() in the extension that "function" belongs
- * to.  Returns NULL, or a tuple of pg_proc that the caller releases.
+ * to.  Returns InvalidOid if there is none.
  *
  * The extension matters, because others may create functions of this name,
  * also in the same schema.
  */
-static HeapTuple
+static Oid
 find_copy_function(Oid function)
 {
 	Oid			extension = getExtensionOfObject(ProcedureRelationId, function);
 	CatCList   *list = SearchSysCacheList1(PROCNAMEARGSNSP,
 										   CStringGetDatum("snowflake_next_id_in_copy"));
-	HeapTuple	found = NULL;
+	Oid			found = InvalidOid;
 
-	for (int i = 0; i < list->n_members && found == NULL; i++)
+	for (int i = 0; i < list->n_members && OidIsValid(extension); i++)
 	{
-		HeapTuple	tuple = &list->members[i]->tuple;
-		Oid			oid = ((Form_pg_proc) GETSTRUCT(tuple))->oid;
+		Oid			oid = ((Form_pg_proc) GETSTRUCT(&list->members[i]->tuple))->oid;
 
-		if (OidIsValid(extension) &&
-			getExtensionOfObject(ProcedureRelationId, oid) == extension)
-			found = SearchSysCache1(PROCOID, ObjectIdGetDatum(oid));
+		if (getExtensionOfObject(ProcedureRelationId, oid) == extension)
+			found = oid;
 	}
 	ReleaseSysCacheList(list);
 	return found;
@@ -89,57 +88,24 @@ find_copy_function(Oid function)
  * PostgreSQL's inline_function() looks for the same three.
  */
 static bool
-runs_unchanged(HeapTuple tuple)
+runs_unchanged(Oid function)
 {
-	Form_pg_proc form = (Form_pg_proc) GETSTRUCT(tuple);
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	bool		unchanged;
 
-	return !form->prosecdef &&
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	unchanged = !((Form_pg_proc) GETSTRUCT(tuple))->prosecdef &&
 		heap_attisnull(tuple, Anum_pg_proc_proconfig, NULL) &&
-		!FmgrHookIsNeeded(form->oid);
+		!FmgrHookIsNeeded(function);
+	ReleaseSysCache(tuple);
+	return unchanged;
 }
 
 /*
  * COALESCE(snowflake_next_id_in_copy(VALUE, next_id, ...), nextval(...)), with
  * the arguments of the call in place of the dots, and NULL for those that it
- * has not.
- */
-static Node *
-make_replacement(const FuncExpr *call, Form_pg_proc copy_function)
-{
-	CoerceToDomainValue *value = makeNode(CoerceToDomainValue);
-	NextValueExpr *next_value = makeNode(NextValueExpr);
-	CoalesceExpr *replacement = makeNode(CoalesceExpr);
-	List	   *args;
-
-	value->typeId = INTERNALOID;
-	value->typeMod = -1;
-	value->location = -1;
-	args = list_make2(value,
-					  makeConst(OIDOID, -1, InvalidOid, sizeof(Oid),
-								ObjectIdGetDatum(call->funcid), false, true));
-	args = list_concat(args, call->args);
-	while (list_length(args) < copy_function->pronargs)
-		args = lappend(args,
-					   makeNullConst(copy_function->proargtypes.values[list_length(args)],
-									 -1, InvalidOid));
-
-	/* No sequence has this OID, and COALESCE never asks for its next value. */
-	next_value->seqid = InvalidOid;
-	next_value->typeId = INT8OID;
-
-	replacement->coalescetype = INT8OID;
-	replacement->coalescecollid = InvalidOid;
-	replacement->args = list_make2(makeFuncExpr(copy_function->oid, INT8OID, args,
-												InvalidOid, InvalidOid,
-												COERCE_EXPLICIT_CALL),
-								   next_value);
-	replacement->location = -1;
-	return (Node *) replacement;
-}
-
-/*
- * The expression that replaces a call of next_id() in COPY, or NULL if the
- * call must be left as it is.
+ * has not.  Or NULL, if the call must be left as it is.
  *
  * All roles must be allowed to call snowflake_next_id_in_copy(), because an
  * expression may be planned for one role and be evaluated for another, as the
@@ -149,23 +115,41 @@ make_replacement(const FuncExpr *call, Form_pg_proc copy_function)
 static Node *
 replacement_for_copy(const FuncExpr *call)
 {
-	HeapTuple	next_id = SearchSysCache1(PROCOID, ObjectIdGetDatum(call->funcid));
-	HeapTuple	copy_function = find_copy_function(call->funcid);
-	Node	   *replacement = NULL;
+	Oid			copy_function = find_copy_function(call->funcid);
+	CoerceToDomainValue *value = makeNode(CoerceToDomainValue);
+	NextValueExpr *next_value = makeNode(NextValueExpr);
+	CoalesceExpr *replacement = makeNode(CoalesceExpr);
+	Oid		   *types;
+	int			count;
+	List	   *args;
 
-	if (HeapTupleIsValid(next_id) && runs_unchanged(next_id) &&
-		HeapTupleIsValid(copy_function) && runs_unchanged(copy_function))
-	{
-		Form_pg_proc form = (Form_pg_proc) GETSTRUCT(copy_function);
+	if (!runs_unchanged(call->funcid) || !runs_unchanged(copy_function) ||
+		!MayExecute(copy_function, ACL_ID_PUBLIC))
+		return NULL;
 
-		if (MayExecute(form->oid, ACL_ID_PUBLIC))
-			replacement = make_replacement(call, form);
-	}
-	if (HeapTupleIsValid(next_id))
-		ReleaseSysCache(next_id);
-	if (HeapTupleIsValid(copy_function))
-		ReleaseSysCache(copy_function);
-	return replacement;
+	value->typeId = INTERNALOID;
+	value->typeMod = -1;
+	value->location = -1;
+	args = list_make2(value,
+					  makeConst(OIDOID, -1, InvalidOid, sizeof(Oid),
+								ObjectIdGetDatum(call->funcid), false, true));
+	args = list_concat(args, call->args);
+	(void) get_func_signature(copy_function, &types, &count);
+	while (list_length(args) < count)
+		args = lappend(args, makeNullConst(types[list_length(args)], -1, InvalidOid));
+
+	/* No sequence has this OID, and COALESCE never asks for its next value. */
+	next_value->seqid = InvalidOid;
+	next_value->typeId = INT8OID;
+
+	replacement->coalescetype = INT8OID;
+	replacement->coalescecollid = InvalidOid;
+	replacement->args = list_make2(makeFuncExpr(copy_function, INT8OID, args,
+												InvalidOid, InvalidOid,
+												COERCE_EXPLICIT_CALL),
+								   next_value);
+	replacement->location = -1;
+	return (Node *) replacement;
 }
 
 /*
