@@ -162,10 +162,32 @@ next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count,
 }
 
 /*
- * Make an ID.  A call without a shard takes that of the setting, a call
+ * The arguments "sequence" and "layout" of next_id() and next_ids(): "nargs"
+ * arguments of the call, beginning with the one numbered "first".  A call
  * without a sequence takes next_id_seq, and a call without a layout takes the
- * built-in one that the sequence serves.  The arguments of next_id() are
- * "nargs" arguments of the call, beginning with the one numbered "first".
+ * built-in one that the sequence serves.  If fn_extra is free, it is for
+ * layout_type_argument().
+ */
+static pg_attribute_always_inline const Layout *
+sequence_and_layout(FunctionCallInfo fcinfo, int first, int nargs,
+					bool extra_is_free, Oid *sequence)
+{
+	if (nargs < 1)
+	{
+		*sequence = sequence_default();
+		return layout_type_default;
+	}
+	*sequence = PG_GETARG_OID(first);
+	if (nargs < 2)
+		return layout_type_find_served(sequence_lock_and_get_max_value(*sequence));
+	return extra_is_free ? layout_type_argument(fcinfo, first + 1) :
+		layout_type_find(PG_GETARG_DATUM(first + 1));
+}
+
+/*
+ * Make an ID.  A call without a shard takes that of the setting.  The
+ * arguments of next_id() are "nargs" arguments of the call, beginning with the
+ * one numbered "first".
  *
  * The SQL functions are not strict, because a NULL shard must raise an error
  * rather than give a NULL ID.
@@ -187,23 +209,9 @@ make_id(FunctionCallInfo fcinfo, const int first, int nargs)
 	}
 
 	shard = nargs > 0 ? PG_GETARG_INT64(first) : settings_shard();
-	if (nargs < 2)
-	{
-		sequence = sequence_default();
-		layout = layout_type_default;
-	}
-	else
-	{
-		sequence = PG_GETARG_OID(first + 1);
-		if (nargs < 3)
-			layout = layout_type_find_served(sequence_lock_and_get_max_value(sequence));
-		else if (first == 0)
-			layout = layout_type_argument(fcinfo, 2);
-		else
-			/* snowflake_next_id_in_copy() keeps something else in fn_extra */
-			layout = layout_type_find(PG_GETARG_DATUM(first + 2));
-	}
 
+	/* snowflake_next_id_in_copy() keeps something else in fn_extra. */
+	layout = sequence_and_layout(fcinfo, first + 1, nargs - 1, first == 0, &sequence);
 	value = next_values(shard, sequence, layout, &count, "next_id()");
 	PG_RETURN_INT64((int64) layout_id(layout, value, shard));
 }
@@ -251,13 +259,11 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 
 	if (SRF_IS_FIRSTCALL())
 	{
+		static const char *const names[] = {"shard", "count", "sequence", "layout"};
 		int64		count;
 
-			for (int i = 0; i < PG_NARGS(); i++)
+		for (int i = 0; i < PG_NARGS(); i++)
 		{
-			static const char *const names[] =
-			{"shard", "count", "sequence", "layout"};
-
 			if (PG_ARGISNULL(i))
 				argument_refuse_null(names[i], NULL);
 		}
@@ -272,24 +278,8 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 		ids = MemoryContextAllocZero(funcctx->multi_call_memory_ctx,
 									 sizeof(NextIds));
 		ids->shard = PG_GETARG_INT64(0);
-		if (PG_NARGS() < 3)
-		{
-			ids->sequence = sequence_default();
-			ids->layout = layout_type_default;
-		}
-		else
-		{
-			ids->sequence = PG_GETARG_OID(2);
-
-			/*
-			 * Not layout_type_argument(), which would use fn_extra, as
-			 * SRF_FIRSTCALL_INIT() does.
-			 */
-			if (PG_NARGS() > 3)
-				ids->layout = layout_type_find(PG_GETARG_DATUM(3));
-			else
-				ids->layout = layout_type_find_served(sequence_lock_and_get_max_value(ids->sequence));
-		}
+		/* SRF_FIRSTCALL_INIT() uses fn_extra. */
+		ids->layout = sequence_and_layout(fcinfo, 2, PG_NARGS() - 2, false, &ids->sequence);
 		ids->wanted = count;
 		funcctx->user_fctx = ids;
 	}
