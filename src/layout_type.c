@@ -157,9 +157,6 @@ output_text(Datum value)
 	return pstrdup(text);
 }
 
-/*
- * Called once, when the library is loaded.
- */
 void
 layout_type_init(void)
 {
@@ -279,10 +276,6 @@ snowflake_layouts(PG_FUNCTION_ARGS)
 
 	return (Datum) 0;
 }
-
-/*
- * Type snowflake_layout
- */
 
 Datum
 snowflake_layout_in(PG_FUNCTION_ARGS)

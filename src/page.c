@@ -77,9 +77,6 @@ end_subtransaction(SubXactEvent event,
 		page_unpin();
 }
 
-/*
- * Called once, when the library is loaded.
- */
 void
 page_init(void)
 {

@@ -3,9 +3,7 @@
  * sequence.c
  *	  Find, lock and check sequences.
  *
- * A sequence's catalog entries are read once and remembered until the catalogs
- * send an invalidation.  A role's right to take values is checked once in a
- * transaction, and its right to look or to set in each call.
+ * sequence.h says what is remembered of a sequence, and for how long.
  *
  * This file reads a sequence's page for the hint of an error only.
  *
@@ -71,9 +69,6 @@ invalidate_relation(Datum arg pg_attribute_unused(), Oid relid)
 		sequence_invalidations++;
 }
 
-/*
- * Called once, when the library is loaded.
- */
 void
 sequence_init(void)
 {

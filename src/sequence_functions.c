@@ -157,10 +157,6 @@ snowflake_sequences(PG_FUNCTION_ARGS)
 }
 
 /*
- * Making a sequence serve a layout
- */
-
-/*
  * Raise an error unless values of the layout may follow the sequence's last
  * value.  They may if the sequence has the layout's MAXVALUE already.  They
  * may also follow a counter of rows, because that is a small number, which the
@@ -316,10 +312,8 @@ value_of_id(const Layout *layout, int64 id)
 }
 
 /*
- * snowflake_advance(sequence, id) and snowflake_advance(sequence, id, layout)
- *
- * Like next_id(), this function is not strict, because a call with a NULL
- * would look as if it had succeeded.
+ * snowflake_advance(sequence, id) and snowflake_advance(sequence, id, layout),
+ * not strict for the same reason
  */
 Datum
 snowflake_advance(PG_FUNCTION_ARGS)
