@@ -17,8 +17,6 @@
 #include "miscadmin.h"
 #include "storage/buf.h"
 #include "storage/proc.h"
-#include "utils/acl.h"
-#include "utils/rel.h"
 
 #include "layout.h"
 

@@ -16,7 +16,6 @@
 
 #include "access/xact.h"
 #include "utils/guc.h"
-#include "utils/timestamp.h"
 
 #include "compat.h"
 
