@@ -42,6 +42,15 @@
 #define DECIMAL_GENERATORS	100000
 #define DECIMAL_COUNTERS	922337202
 
+/* The counter 0 is never made, but it can be read. */
+static const LayoutField decimal_fields[] = {
+	{.name = "counter", .role = LAYOUT_SEQUENCE, .count = DECIMAL_COUNTERS + 1,
+	.unit = UINT64CONST(1) * DECIMAL_LAUNCHES * DECIMAL_GENERATORS},
+	{.name = "generator", .role = LAYOUT_TICK, .count = DECIMAL_GENERATORS,
+	.unit = DECIMAL_LAUNCHES},
+	{.name = "launch", .role = LAYOUT_SHARD, .count = DECIMAL_LAUNCHES, .unit = 1}
+};
+
 /*
  * The built-in layouts; the first is the default.
  *
@@ -154,10 +163,9 @@ load_builtins(void)
 		}
 		else
 		{
-			parsed->nfields = 3;
-			strcpy(parsed->fields[0].name, "counter");
-			strcpy(parsed->fields[1].name, "generator");
-			strcpy(parsed->fields[2].name, "launch");
+			parsed->nfields = lengthof(decimal_fields);
+			for (int j = 0; j < parsed->nfields; j++)
+				strcpy(parsed->fields[j].name, decimal_fields[j].name);
 		}
 		parsed->kind = builtins[i].kind;
 		parsed->added_later = i < LAYOUTS_OF_1_0 ? 0 : i;
@@ -366,16 +374,6 @@ derive_from_bits(Layout *layout, const ParsedLayout *parsed)
 	}
 }
 
-static void
-set_decimal_field(LayoutField *field, const char *name, LayoutRole role,
-				  uint64 unit, uint64 count)
-{
-	strcpy(field->name, name);
-	field->role = role;
-	field->unit = unit;
-	field->count = count;
-}
-
 /*
  * The layout "decimal"
  *
@@ -387,18 +385,10 @@ set_decimal_field(LayoutField *field, const char *name, LayoutRole role,
 static void
 derive_decimal(Layout *layout)
 {
-	layout->tick_unit = DECIMAL_LAUNCHES;
-	layout->number_unit = UINT64CONST(1) * DECIMAL_LAUNCHES * DECIMAL_GENERATORS;
-	layout->shard_unit = 1;
-
-	/* The counter 0 is never made, but it can be read. */
-	set_decimal_field(&layout->fields[0], "counter", LAYOUT_SEQUENCE,
-					  layout->number_unit, DECIMAL_COUNTERS + 1);
-	set_decimal_field(&layout->fields[1], "generator", LAYOUT_TICK,
-					  layout->tick_unit, DECIMAL_GENERATORS);
-	set_decimal_field(&layout->fields[2], "launch", LAYOUT_SHARD,
-					  layout->shard_unit, DECIMAL_LAUNCHES);
-
+	memcpy(layout->fields, decimal_fields, sizeof(decimal_fields));
+	layout->number_unit = decimal_fields[0].unit;
+	layout->tick_unit = decimal_fields[1].unit;
+	layout->shard_unit = decimal_fields[2].unit;
 	layout->first_number = 1;
 	layout->spec.slots = DECIMAL_COUNTERS;
 	layout->spec.last_tick = DECIMAL_GENERATORS - 1;
