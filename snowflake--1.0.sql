@@ -11,29 +11,25 @@ CREATE TYPE snowflake_layout;
 
 CREATE FUNCTION snowflake_layout_in(cstring)
 RETURNS snowflake_layout
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_layout_in(cstring) IS 'I/O';
 
 CREATE FUNCTION snowflake_layout_out(snowflake_layout)
 RETURNS cstring
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_layout_out(snowflake_layout) IS 'I/O';
 
 CREATE FUNCTION snowflake_layout_recv(internal)
 RETURNS snowflake_layout
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_layout_recv(internal) IS 'I/O';
 
 CREATE FUNCTION snowflake_layout_send(snowflake_layout)
 RETURNS bytea
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_layout_send(snowflake_layout) IS 'I/O';
 
@@ -49,17 +45,10 @@ COMMENT ON TYPE snowflake_layout IS
 'which bits of an ID are its time, shard and sequence: a built-in layout''s name or a definition';
 
 CREATE FUNCTION snowflake_layouts(
-	OUT name text,
-	OUT definition text,
-	OUT epoch timestamptz,
-	OUT tick interval,
-	OUT shards bigint,
-	OUT ids_per_tick bigint,
-	OUT expires timestamptz,
-	OUT max_value bigint)
+	OUT name text, OUT definition text, OUT epoch timestamptz, OUT tick interval,
+	OUT shards bigint, OUT ids_per_tick bigint, OUT expires timestamptz, OUT max_value bigint)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE ROWS 10;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE ROWS 10;
 
 COMMENT ON FUNCTION snowflake_layouts() IS
 'the built-in layouts: fields, limits, end, and the MAXVALUE of a sequence for each';
@@ -96,16 +85,14 @@ COMMENT ON SEQUENCE next_id_seq IS
 
 CREATE FUNCTION snowflake_shard()
 RETURNS integer
-AS 'MODULE_PATHNAME', 'snowflake_shard_setting'
-LANGUAGE C STABLE PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'snowflake_shard_setting' LANGUAGE C STABLE PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_shard() IS
 'this server''s shard, from the setting snowflake.shard';
 
 CREATE FUNCTION snowflake_set_shard(shard bigint)
 RETURNS void
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION snowflake_set_shard(bigint) IS
 'set the shard of this database, for new sessions and this one; -1 or NULL removes it';
@@ -116,16 +103,14 @@ COMMENT ON FUNCTION snowflake_set_shard(bigint) IS
 
 CREATE FUNCTION snowflake_support(internal)
 RETURNS internal
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_support(internal) IS
 'for the planner: support function of next_id() and next_ids()';
 
 CREATE FUNCTION next_id()
 RETURNS bigint
-AS 'MODULE_PATHNAME', 'snowflake_next_id'
-LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
+AS 'MODULE_PATHNAME', 'snowflake_next_id' LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
 
 COMMENT ON FUNCTION next_id() IS
 'next ID for the shard in the setting snowflake.shard';
@@ -135,48 +120,42 @@ COMMENT ON FUNCTION next_id() IS
 
 CREATE FUNCTION next_id(shard bigint)
 RETURNS bigint
-AS 'MODULE_PATHNAME', 'snowflake_next_id'
-LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
+AS 'MODULE_PATHNAME', 'snowflake_next_id' LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
 
 COMMENT ON FUNCTION next_id(bigint) IS
 'next ID for a shard, unique and larger than all earlier ones of this shard';
 
 CREATE FUNCTION next_id(shard bigint, sequence regclass)
 RETURNS bigint
-AS 'MODULE_PATHNAME', 'snowflake_next_id'
-LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
+AS 'MODULE_PATHNAME', 'snowflake_next_id' LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
 
 COMMENT ON FUNCTION next_id(bigint, regclass) IS
 'next ID for a shard from a sequence, in the built-in layout that the sequence serves';
 
 CREATE FUNCTION next_id(shard bigint, sequence regclass, layout snowflake_layout)
 RETURNS bigint
-AS 'MODULE_PATHNAME', 'snowflake_next_id'
-LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
+AS 'MODULE_PATHNAME', 'snowflake_next_id' LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
 
 COMMENT ON FUNCTION next_id(bigint, regclass, snowflake_layout) IS
 'next ID for a shard from a sequence, in a given layout';
 
 CREATE FUNCTION next_ids(shard bigint, count bigint)
 RETURNS SETOF bigint
-AS 'MODULE_PATHNAME', 'snowflake_next_ids'
-LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
+AS 'MODULE_PATHNAME', 'snowflake_next_ids' LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
 
 COMMENT ON FUNCTION next_ids(bigint, bigint) IS
 'next IDs for a shard, in order; quicker than as many calls of next_id()';
 
 CREATE FUNCTION next_ids(shard bigint, count bigint, sequence regclass)
 RETURNS SETOF bigint
-AS 'MODULE_PATHNAME', 'snowflake_next_ids'
-LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
+AS 'MODULE_PATHNAME', 'snowflake_next_ids' LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
 
 COMMENT ON FUNCTION next_ids(bigint, bigint, regclass) IS
 'next IDs for a shard from a sequence, in the built-in layout that the sequence serves';
 
 CREATE FUNCTION next_ids(shard bigint, count bigint, sequence regclass, layout snowflake_layout)
 RETURNS SETOF bigint
-AS 'MODULE_PATHNAME', 'snowflake_next_ids'
-LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
+AS 'MODULE_PATHNAME', 'snowflake_next_ids' LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
 
 COMMENT ON FUNCTION next_ids(bigint, bigint, regclass, snowflake_layout) IS
 'next IDs for a shard from a sequence, in a given layout';
@@ -185,40 +164,35 @@ COMMENT ON FUNCTION next_ids(bigint, bigint, regclass, snowflake_layout) IS
 
 CREATE FUNCTION snowflake_next_id_in_copy(value internal, replaced oid, shard bigint, sequence regclass, layout snowflake_layout)
 RETURNS bigint
-AS 'MODULE_PATHNAME'
-LANGUAGE C STABLE PARALLEL UNSAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION snowflake_next_id_in_copy(internal, oid, bigint, regclass, snowflake_layout) IS
 'for the planner: stands for next_id() while COPY evaluates a column default';
 
 CREATE FUNCTION snowflake_id(ts timestamptz, shard bigint, sequence_number bigint)
 RETURNS bigint
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_id(timestamptz, bigint, bigint) IS
 'compose an ID from a time, a shard and a sequence number, as for rows of earlier times';
 
 CREATE FUNCTION snowflake_id(ts timestamptz, shard bigint, sequence_number bigint, layout snowflake_layout)
 RETURNS bigint
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_id(timestamptz, bigint, bigint, snowflake_layout) IS
 'compose an ID from a time, a shard and a sequence number, as for rows of earlier times, in a given layout';
 
 CREATE FUNCTION snowflake_backdated_id(ts timestamptz, shard bigint)
 RETURNS bigint
-AS 'MODULE_PATHNAME'
-LANGUAGE C WINDOW IMMUTABLE PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C WINDOW IMMUTABLE PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_backdated_id(timestamptz, bigint) IS
 'first ID at or after a time that no earlier row of the window partition has';
 
 CREATE FUNCTION snowflake_backdated_id(ts timestamptz, shard bigint, layout snowflake_layout)
 RETURNS bigint
-AS 'MODULE_PATHNAME'
-LANGUAGE C WINDOW IMMUTABLE PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C WINDOW IMMUTABLE PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_backdated_id(timestamptz, bigint, snowflake_layout) IS
 'first ID at or after a time that no earlier row of the window partition has, in a given layout';
@@ -228,16 +202,14 @@ COMMENT ON FUNCTION snowflake_backdated_id(timestamptz, bigint, snowflake_layout
 
 CREATE FUNCTION snowflake_backdated_id(ts timestamp, shard bigint)
 RETURNS bigint
-AS 'MODULE_PATHNAME', 'snowflake_backdated_id_without_zone'
-LANGUAGE C WINDOW IMMUTABLE PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'snowflake_backdated_id_without_zone' LANGUAGE C WINDOW IMMUTABLE PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_backdated_id(timestamp, bigint) IS
 'error that asks for a timestamp with time zone';
 
 CREATE FUNCTION snowflake_backdated_id(ts timestamp, shard bigint, layout snowflake_layout)
 RETURNS bigint
-AS 'MODULE_PATHNAME', 'snowflake_backdated_id_without_zone'
-LANGUAGE C WINDOW IMMUTABLE PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'snowflake_backdated_id_without_zone' LANGUAGE C WINDOW IMMUTABLE PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_backdated_id(timestamp, bigint, snowflake_layout) IS
 'error that asks for a timestamp with time zone';
@@ -248,64 +220,56 @@ COMMENT ON FUNCTION snowflake_backdated_id(timestamp, bigint, snowflake_layout) 
 
 CREATE FUNCTION snowflake_timestamp(id bigint)
 RETURNS timestamptz
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_timestamp(bigint) IS
 'time at which an ID was made';
 
 CREATE FUNCTION snowflake_timestamp(id bigint, layout snowflake_layout)
 RETURNS timestamptz
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_timestamp(bigint, snowflake_layout) IS
 'time at which an ID was made, in a given layout';
 
 CREATE FUNCTION snowflake_shard(id bigint)
 RETURNS integer
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_shard(bigint) IS
 'shard for which an ID was made';
 
 CREATE FUNCTION snowflake_shard(id bigint, layout snowflake_layout)
 RETURNS integer
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_shard(bigint, snowflake_layout) IS
 'shard for which an ID was made, in a given layout';
 
 CREATE FUNCTION snowflake_sequence_number(id bigint)
 RETURNS integer
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_sequence_number(bigint) IS
 'sequence number of an ID within its time';
 
 CREATE FUNCTION snowflake_sequence_number(id bigint, layout snowflake_layout)
 RETURNS integer
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_sequence_number(bigint, snowflake_layout) IS
 'sequence number of an ID within its time, in a given layout';
 
 CREATE FUNCTION snowflake_fields(id bigint)
 RETURNS TABLE (field text, value bigint)
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE ROWS 3;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE ROWS 3;
 
 COMMENT ON FUNCTION snowflake_fields(bigint) IS
 'fields of an ID as numbers, most significant first';
 
 CREATE FUNCTION snowflake_fields(id bigint, layout snowflake_layout)
 RETURNS TABLE (field text, value bigint)
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE ROWS 3;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE ROWS 3;
 
 COMMENT ON FUNCTION snowflake_fields(bigint, snowflake_layout) IS
 'fields of an ID as numbers, most significant first, in a given layout';
@@ -316,32 +280,28 @@ COMMENT ON FUNCTION snowflake_fields(bigint, snowflake_layout) IS
 
 CREATE FUNCTION snowflake_min_id(ts timestamptz)
 RETURNS bigint
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS
 'smallest ID of a time: id >= snowflake_min_id(t) selects the IDs made at t or later';
 
 CREATE FUNCTION snowflake_min_id(ts timestamptz, layout snowflake_layout)
 RETURNS bigint
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_min_id(timestamptz, snowflake_layout) IS
 'smallest ID of a time: id >= snowflake_min_id(t) selects the IDs made at t or later; in a given layout';
 
 CREATE FUNCTION snowflake_max_id(ts timestamptz)
 RETURNS bigint
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS
 'largest ID of a time: id <= snowflake_max_id(t) selects the IDs made at t or earlier';
 
 CREATE FUNCTION snowflake_max_id(ts timestamptz, layout snowflake_layout)
 RETURNS bigint
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_max_id(timestamptz, snowflake_layout) IS
 'largest ID of a time: id <= snowflake_max_id(t) selects the IDs made at t or earlier; in a given layout';
@@ -352,16 +312,14 @@ COMMENT ON FUNCTION snowflake_max_id(timestamptz, snowflake_layout) IS
 
 CREATE FUNCTION snowflake_settled_id()
 RETURNS bigint
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION snowflake_settled_id() IS
 'bound of the IDs that are settled: every one below it is committed, or will never be';
 
 CREATE FUNCTION snowflake_settled_id(layout snowflake_layout)
 RETURNS bigint
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION snowflake_settled_id(snowflake_layout) IS
 'bound of the IDs that are settled: every one below it is committed, or will never be; in a given layout';
@@ -372,31 +330,20 @@ COMMENT ON FUNCTION snowflake_settled_id(snowflake_layout) IS
 
 CREATE FUNCTION snowflake_sequences(
 	sequence regclass,
-	OUT sequence regclass,
-	OUT layout text,
-	OUT last_timestamp timestamptz,
-	OUT lead interval,
-	OUT expires timestamptz,
-	OUT state text)
+	OUT sequence regclass, OUT layout text, OUT last_timestamp timestamptz,
+	OUT lead interval, OUT expires timestamptz, OUT state text)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE ROWS 1;
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE ROWS 1;
 
 COMMENT ON FUNCTION snowflake_sequences(regclass) IS
 'layout of a sequence, last ID''s time, its lead over the clock, the layout''s end, and ok, ahead, waits, refuses or no privilege';
 
 CREATE FUNCTION snowflake_sequences(
-	sequence regclass,
-	layout snowflake_layout,
-	OUT sequence regclass,
-	OUT layout text,
-	OUT last_timestamp timestamptz,
-	OUT lead interval,
-	OUT expires timestamptz,
-	OUT state text)
+	sequence regclass, layout snowflake_layout,
+	OUT sequence regclass, OUT layout text, OUT last_timestamp timestamptz,
+	OUT lead interval, OUT expires timestamptz, OUT state text)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE ROWS 1;
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE ROWS 1;
 
 COMMENT ON FUNCTION snowflake_sequences(regclass, snowflake_layout) IS
 'last ID''s time of a sequence, its lead over the clock, the layout''s end, and ok, ahead, waits, refuses or no privilege, in a given layout';
@@ -407,12 +354,8 @@ COMMENT ON FUNCTION snowflake_sequences(regclass, snowflake_layout) IS
 -- which bigint's own MAXVALUE is never of.
 
 CREATE FUNCTION snowflake_sequences(
-	OUT sequence regclass,
-	OUT layout text,
-	OUT last_timestamp timestamptz,
-	OUT lead interval,
-	OUT expires timestamptz,
-	OUT state text)
+	OUT sequence regclass, OUT layout text, OUT last_timestamp timestamptz,
+	OUT lead interval, OUT expires timestamptz, OUT state text)
 RETURNS SETOF record
 LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 10
 BEGIN ATOMIC
@@ -438,28 +381,23 @@ END;
 COMMENT ON FUNCTION snowflake_sequences() IS
 'sequences that make IDs, by their MAXVALUE or a default: layout, last ID''s time, its lead over the clock, the layout''s end, and ok, ahead, waits, refuses or no privilege';
 
-CREATE FUNCTION snowflake_alter_sequence(
-	sequence regclass,
-	layout snowflake_layout DEFAULT 'instagram')
+CREATE FUNCTION snowflake_alter_sequence(sequence regclass, layout snowflake_layout DEFAULT 'instagram')
 RETURNS void
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION snowflake_alter_sequence(regclass, snowflake_layout) IS
 'make an existing sequence serve a layout: set its type, MAXVALUE and other parameters, and detach it from its column';
 
 CREATE FUNCTION snowflake_advance(sequence regclass, id bigint)
 RETURNS void
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION snowflake_advance(regclass, bigint) IS
 'let every later ID of a sequence be larger than an ID, in the built-in layout that the sequence serves';
 
 CREATE FUNCTION snowflake_advance(sequence regclass, id bigint, layout snowflake_layout)
 RETURNS void
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION snowflake_advance(regclass, bigint, snowflake_layout) IS
 'let every later ID of a sequence be larger than an ID, in a given layout';
@@ -470,32 +408,28 @@ COMMENT ON FUNCTION snowflake_advance(regclass, bigint, snowflake_layout) IS
 
 CREATE FUNCTION snowflake_to_text(id bigint, encoding text DEFAULT 'base62')
 RETURNS text
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_to_text(bigint, text) IS
 'ID as text: base62, base32 or base64url';
 
 CREATE FUNCTION snowflake_from_text(encoded text, encoding text DEFAULT 'base62')
 RETURNS bigint
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_from_text(text, text) IS
 'ID from its text: base62, base32 or base64url';
 
 CREATE FUNCTION snowflake_obfuscate(id bigint, key bigint)
 RETURNS bigint
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_obfuscate(bigint, bigint) IS
 'number that shows neither time nor order of an ID: obscured, not encrypted';
 
 CREATE FUNCTION snowflake_reveal(id bigint, key bigint)
 RETURNS bigint
-AS 'MODULE_PATHNAME'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_reveal(bigint, bigint) IS
 'ID from what snowflake_obfuscate() made of it with the same key';
@@ -511,29 +445,25 @@ CREATE TYPE snowflake;
 
 CREATE FUNCTION snowflake_in(cstring)
 RETURNS snowflake
-AS 'int8in'
-LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+AS 'int8in' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_in(cstring) IS 'I/O';
 
 CREATE FUNCTION snowflake_out(snowflake)
 RETURNS cstring
-AS 'int8out'
-LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+AS 'int8out' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_out(snowflake) IS 'I/O';
 
 CREATE FUNCTION snowflake_recv(internal)
 RETURNS snowflake
-AS 'int8recv'
-LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+AS 'int8recv' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_recv(internal) IS 'I/O';
 
 CREATE FUNCTION snowflake_send(snowflake)
 RETURNS bytea
-AS 'int8send'
-LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+AS 'int8send' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_send(snowflake) IS 'I/O';
 
@@ -551,29 +481,25 @@ COMMENT ON TYPE snowflake IS
 
 CREATE FUNCTION snowflake(integer)
 RETURNS snowflake
-AS 'int48'
-LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+AS 'int48' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake(integer) IS 'convert integer to snowflake';
 
 CREATE FUNCTION snowflake(smallint)
 RETURNS snowflake
-AS 'int28'
-LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+AS 'int28' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake(smallint) IS 'convert smallint to snowflake';
 
 CREATE FUNCTION snowflake(numeric)
 RETURNS snowflake
-AS 'numeric_int8'
-LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+AS 'numeric_int8' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake(numeric) IS 'convert numeric to snowflake';
 
 CREATE FUNCTION snowflake(double precision)
 RETURNS snowflake
-AS 'dtoi8'
-LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+AS 'dtoi8' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake(double precision) IS 'convert double precision to snowflake';
 
@@ -615,8 +541,7 @@ COMMENT ON CAST (double precision AS snowflake) IS
 
 CREATE FUNCTION snowflake_to_integer(snowflake)
 RETURNS integer
-AS 'int84'
-LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+AS 'int84' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_to_integer(snowflake) IS 'convert snowflake to integer';
 
@@ -627,8 +552,7 @@ COMMENT ON CAST (snowflake AS integer) IS
 
 CREATE FUNCTION snowflake_to_numeric(snowflake)
 RETURNS numeric
-AS 'int8_numeric'
-LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+AS 'int8_numeric' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_to_numeric(snowflake) IS 'convert snowflake to numeric';
 
@@ -639,8 +563,7 @@ COMMENT ON CAST (snowflake AS numeric) IS
 
 CREATE FUNCTION snowflake_to_float8(snowflake)
 RETURNS double precision
-AS 'i8tod'
-LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+AS 'i8tod' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_to_float8(snowflake) IS 'convert snowflake to double precision';
 
