@@ -23,20 +23,18 @@ static int
 read_steps(const char *name, Step **steps)
 {
 	FILE	   *file = fopen(name, "r");
-	char		line[1024];
+	Step		step;
 	int			count = 0;
 
 	if (file == NULL)
 		err(2, "could not open \"%s\"", name);
-	while (fgets(line, sizeof(line), file) != NULL)
+	while (fscanf(file, "%" SCNd64 " %" SCNd64, &step.begin, &step.end) == 2)
 	{
 		*steps = realloc(*steps, (count + 1) * sizeof(Step));
-		if (*steps == NULL)
-			err(2, "could not read \"%s\"", name);
-		if (sscanf(line, "%" SCNd64 " %" SCNd64, &(*steps)[count].begin, &(*steps)[count].end) != 2)
-			errx(2, "\"%s\" is not a log of clock steps", name);
-		count++;
+		(*steps)[count++] = step;
 	}
+	if (!feof(file))
+		errx(2, "\"%s\" is not a log of clock steps", name);
 	fclose(file);
 	return count;
 }

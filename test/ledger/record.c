@@ -70,29 +70,24 @@ monotonic(void)
 }
 
 /*
- * Map a file of the ledger, or a temporary file if the ledger has no path.
+ * Map a file of the ledger, or memory alone if the ledger has no path.
  */
 static void *
 map_file(const char *path, const char *suffix, size_t size, bool make)
 {
-	char		name[1024];
+	char		name[1024] = "";
 	void	   *memory;
-	int			file;
+	int			file = -1;
 
 	if (path != NULL)
 	{
 		snprintf(name, sizeof(name), "%s.%s", path, suffix);
 		file = open(name, make ? O_RDWR | O_CREAT : O_RDWR, 0666);
+		if (file < 0 || (make && ftruncate(file, size) != 0))
+			err(2, "could not open \"%s\"", name);
 	}
-	else
-	{
-		strcpy(name, "/tmp/ledger.XXXXXX");
-		file = mkstemp(name);
-		unlink(name);
-	}
-	if (file < 0 || (make && ftruncate(file, size) != 0))
-		err(2, "could not open \"%s\"", name);
-	memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+	memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+				  MAP_NORESERVE | MAP_SHARED | (path == NULL ? MAP_ANONYMOUS : 0), file, 0);
 	if (memory == MAP_FAILED)
 		err(2, "could not map \"%s\"", name);
 	close(file);

@@ -57,37 +57,14 @@ ignore_notice(void *arg, const char *message)
 	(void) message;
 }
 
-static void
-disconnect(Session *session)
-{
-	PQfinish(session->conn);
-	session->conn = NULL;
-}
-
 /*
- * Connect to where the server is now.  Returns false if it is not there.
- */
-static bool
-reconnect(Session *session)
-{
-	const char *keywords[] = {"application_name", "connect_timeout", NULL};
-	const char *values[] = {"ledger", "5", NULL};
-
-	session->conn = PQconnectdbParams(keywords, values, 0);
-	if (PQstatus(session->conn) == CONNECTION_OK)
-		PQsetNoticeProcessor(session->conn, ignore_notice, NULL);
-	else
-		disconnect(session);
-	return session->conn != NULL;
-}
-
-/*
- * Be a session until told to stop.
+ * Be a session until told to stop.  It connects to where the server is now.
  */
 static void
 run_session(const Options *options, Ledger *ledger, int number, pid_t parent)
 {
 	static Session session;
+	int64_t		pause;
 
 	session.options = options;
 	session.ledger = ledger;
@@ -97,16 +74,20 @@ run_session(const Options *options, Ledger *ledger, int number, pid_t parent)
 	session.dice[2] = options->seed >> 16;
 	while (!state->stopping && getppid() == parent)
 	{
-		if (session.conn == NULL && !reconnect(&session))
-			doze(NSECS / 100 + random_below(&session, NSECS / 50));
-		else if (!take_turn(&session) || (options->bulk && random_below(&session, 100) == 0))
+		session.conn = PQconnectdb("application_name=ledger connect_timeout=5");
+		PQsetNoticeProcessor(session.conn, ignore_notice, NULL);
+		pause = NSECS / 100 + random_below(&session, NSECS / 50);
+		if (PQstatus(session.conn) == CONNECTION_OK)
 		{
-			/* The next turn is that of another session of the server. */
-			disconnect(&session);
-			doze(random_below(&session, NSECS / 100));
+			/* The next turn may be that of another session of the server. */
+			while (take_turn(&session) && !state->stopping && getppid() == parent &&
+				   !(options->bulk && random_below(&session, 100) == 0))
+				;
+			pause = random_below(&session, NSECS / 100);
 		}
+		PQfinish(session.conn);
+		doze(pause);
 	}
-	disconnect(&session);
 	exit(0);
 }
 
@@ -115,17 +96,6 @@ stop(int signal)
 {
 	(void) signal;
 	state->stopping = true;
-}
-
-static int64_t
-number_argument(const char *text, int64_t min, int64_t max)
-{
-	char	   *end;
-	long long	number = strtoll(text, &end, 10);
-
-	if (end == text || *end != '\0' || number < min || number > max)
-		errx(2, "\"%s\" is not a number from %" PRId64 " to %" PRId64, text, min, max);
-	return number;
 }
 
 static void
@@ -138,8 +108,6 @@ split_sequences(Options *options, char *list)
 			errx(2, "too many sequences, or too long a name: \"%s\"", name);
 		options->sequences[options->sequence_count++] = name;
 	}
-	if (options->sequence_count == 0)
-		errx(2, "no sequence is named");
 }
 
 static void
@@ -160,18 +128,18 @@ read_options(Options *options, Ledger *ledger, int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
 	{
 		if (option == 'n')
-			options->sessions = number_argument(optarg, 1, 1000);
+			options->sessions = atoi(optarg);
 		else if (option == 's')
 			split_sequences(options, optarg);
 		else if (option == 'l')
-			max_lead = number_argument(optarg, 0, INT64_MAX / 1000);
+			max_lead = atoll(optarg);
 		else if (option == 'S')
-			options->seed = number_argument(optarg, 0, INT32_MAX);
+			options->seed = atoi(optarg);
 		else if (option != 0)
 			errx(2, "\"ledger help\" shows the options");
 	}
-	if (optind != argc - 1)
-		errx(2, "run needs the name of a ledger");
+	if (optind != argc - 1 || options->sessions < 1 || options->sequence_count == 0)
+		errx(2, "run needs sessions, sequences and the name of a ledger");
 	open_ledger(ledger, argv[optind], options->sequence_count);
 	ledger->max_lead = max_lead * 1000;
 }

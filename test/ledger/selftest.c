@@ -47,13 +47,6 @@ reset(void)
 	}
 }
 
-/* The ID of the same value in a call's shard */
-static uint64_t
-in_shard_of(const Call *call, uint64_t id)
-{
-	return (id & ~(UINT64_C(8191) << 10)) | (uint64_t) call->shard << 10;
-}
-
 /* A call returns. */
 static void
 finish(const Ledger *ledger, int n)
@@ -89,7 +82,7 @@ expect(const char *what, const Step *step, unsigned planted)
 			finish(&ledger, n - 1);
 	}
 	finish(&ledger, CALLS - 1);
-	(void) judge_suspects(&ledger, step, step != NULL);
+	judge_suspects(&ledger, step, step != NULL);
 
 	for (int i = 0; i < FAULTS; i++)
 		found |= (ledger.state->faults[i] > 0) << i;
@@ -109,11 +102,12 @@ selftest(void)
 	int			failed = 0;
 
 #define BIT(fault) (1u << (fault))
+#define IN_SHARD(id, shard) VALUE_ID(ID_VALUE(id), shard)	/* the same value */
 	reset();
 	failed += expect("calls without a fault have none", NULL, 0);
 
 	reset();
-	ids[22][0] = in_shard_of(&calls[22], ids[21][IDS - 1]);
+	ids[22][0] = IN_SHARD(ids[21][IDS - 1], calls[22].shard);
 	calls[22].clock_before = 0;
 	failed += expect("a value that two overlapping calls received is found", NULL, BIT(DUPLICATE));
 
@@ -130,7 +124,7 @@ selftest(void)
 					 BIT(DUPLICATE) | BIT(DISORDER_IN_CALL) | BIT(DISORDER_IN_TIME));
 
 	reset();
-	ids[39][IDS - 1] = in_shard_of(&calls[39], ids[38][IDS - 1]);
+	ids[39][IDS - 1] = IN_SHARD(ids[38][IDS - 1], calls[39].shard);
 	failed += expect("a value that came for two shards is found", NULL,
 					 BIT(DUPLICATE) | BIT(DISORDER_IN_CALL));
 
@@ -144,7 +138,7 @@ selftest(void)
 	reset();
 	calls[21].clock_before = calls[21].clock_after = calls[22].clock_before = 0;
 	for (int i = 0; i < IDS; i++)
-		ids[21][i] = in_shard_of(&calls[21], ids[22][i]) + 3;
+		ids[21][i] = IN_SHARD(ids[22][i], calls[21].shard) + 3;
 	failed += expect("disorder between calls that overlap is no fault", NULL, 0);
 	calls[21].end = calls[22].begin - 1;
 	failed += expect("disorder between calls that do not overlap is found", NULL, BIT(DISORDER_IN_TIME));

@@ -190,13 +190,14 @@ start_call(Session *session, char kind)
  * largest ID that any client has.  Small steps are frequent, because the sequence
  * is often beyond them already, by IDs that no client has received yet.
  */
-static void
+static uint64_t
 choose_target(Session *session, bool coarse)
 {
 	uint64_t	greatest = session->call.floor;
 
-	session->target = random_below(session, 4) == 0 ? greatest / 2 :
-		greatest + random_below(session, 1 << random_below(session, coarse ? 12 : 22));
+	if (random_below(session, 4) == 0)
+		return greatest / 2;
+	return greatest + random_below(session, 1 << random_below(session, coarse ? 12 : 22));
 }
 
 /*
@@ -226,7 +227,7 @@ send_query(Session *session, const char *text, int count)
 			end += sprintf(end, ", '%s'", name + length + 1);
 		else if (*text == 'A')
 		{
-			choose_target(session, name[length] == '=');
+			session->target = choose_target(session, name[length] == '=');
 			end += sprintf(end, "%" PRIu64, VALUE_ID(session->target, session->call.shard));
 		}
 		else if (*text == 'N')
@@ -283,27 +284,18 @@ take_result(Session *session, const PGresult *result, int count)
 	Call	   *call = &session->call;
 	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 
-	switch (PQresultStatus(result))
+	if (PQresultStatus(result) == PGRES_SINGLE_TUPLE && count > 0)
+		take_row(session, result);
+	else if (PQresultStatus(result) == PGRES_COPY_IN)
 	{
-		case PGRES_SINGLE_TUPLE:
-			if (count > 0)
-				take_row(session, result);
-			break;
-		case PGRES_COPY_IN:
-			/* The server tells its errors in the next result. */
-			for (int i = 0; i < count && PQputCopyData(session->conn, "1\n", 2) == 1; i++)
-				;
-			(void) PQputCopyEnd(session->conn, NULL);
-			break;
-		case PGRES_FATAL_ERROR:
-			/* The error of a lost connection follows the server's own. */
-			if (sqlstate != NULL || call->sqlstate[0] == '\0')
-				snprintf(call->sqlstate, sizeof(call->sqlstate), "%s",
-						 sqlstate != NULL ? sqlstate : "08006");
-			break;
-		default:
-			break;
+		/* The server tells its errors in the next result. */
+		for (int i = 0; i < count && PQputCopyData(session->conn, "1\n", 2) == 1; i++)
+			;
+		PQputCopyEnd(session->conn, NULL);
 	}
+	/* The error of a lost connection follows the server's own. */
+	else if (PQresultStatus(result) == PGRES_FATAL_ERROR && (sqlstate != NULL || call->sqlstate[0] == '\0'))
+		snprintf(call->sqlstate, sizeof(call->sqlstate), "%s", sqlstate != NULL ? sqlstate : "08006");
 }
 
 /*
@@ -353,16 +345,6 @@ ask(Session *session, char kind, const Query *query)
 	return call->sqlstate[0] == '\0';
 }
 
-static const Turn *
-choose_turns(Session *session)
-{
-	int			dice = random_below(session, 100);
-
-	if (!session->options->bulk || dice >= 20)
-		return turns;
-	return dice < 10 ? advance_turns : bulk_turns;
-}
-
 /*
  * Take a turn at random.
  */
@@ -371,7 +353,8 @@ take_turn(Session *session)
 {
 	const Options *options = session->options;
 	bool		write_nothing = options->quiet || monotonic() / SPELL % 2 != 0;
-	const Turn *turn = choose_turns(session);
+	int			table = options->bulk ? random_below(session, 10) : 9;
+	const Turn *turn = table == 0 ? advance_turns : table == 1 ? bulk_turns : turns;
 	int			left = random_below(session, 100);
 
 	session->sequence = random_below(session, options->sequence_count);
