@@ -97,7 +97,7 @@ typedef Page
 	byte note;				/* the LSN in the page's RecordNote, or 0 */
 	bool foreign			/* and whether it names another file */
 };
-#define TORN	255			/* LSN of a page that is half written */
+#define TORN	255			/* LSN of a page of which half is written */
 Page page, file, disk;
 bool dirty, locked;
 bool needs_wal = (SETTING != MINIMAL);
@@ -211,10 +211,7 @@ inline unlock()
 {
 	value[me] = page.last;
 	lsn[me] = page.lsn;
-	if
-	:: advances[me] -> printf("backend %d: is beyond value %d, which needs the WAL up to LSN %d\n", me + 1, value[me], lsn[me])
-	:: else -> printf("backend %d: takes value %d, which needs the WAL up to LSN %d\n", me + 1, value[me], lsn[me])
-	fi;
+	printf("backend %d: unlocks the page with value %d, which needs the WAL up to LSN %d\n", me + 1, value[me], lsn[me]);
 	locked = false
 }
 
@@ -276,14 +273,9 @@ end: do
 
 	/* put_value() */
 	:: atomic {
-		step[me] == LOOK && must_log ->
-		step[me] = INSERT;
-		printf("backend %d: logs, with the redo pointer at LSN %d\n", me + 1, redo_seen)
-		}
-	:: atomic {
-		step[me] == LOOK && !must_log ->
-		step[me] = TAKE;
-		printf("backend %d: need not log, with the redo pointer at LSN %d\n", me + 1, redo_seen)
+		step[me] == LOOK ->
+		step[me] = (must_log -> INSERT : TAKE);
+		printf("backend %d: looks at the redo pointer, which is at LSN %d\n", me + 1, redo_seen)
 		}
 	:: atomic {
 		step[me] == INSERT ->
@@ -419,19 +411,15 @@ end: do
 	:: atomic {
 		checkpoint == SCAN ->
 		needed = dirty;
-		checkpoint = WRITE;
+		checkpoint = (needed -> WRITE : COMPLETE);
+		printf("checkpointer: looks whether the page is dirty: %d\n", needed)
+		}
+	:: atomic {
+		checkpoint == WRITE && !(needed && locked) ->
 		if
-		:: needed -> printf("checkpointer: finds the page dirty\n")
-		:: else -> printf("checkpointer: finds the page clean\n")
-		fi
-		}
-	:: atomic {
-		checkpoint == WRITE && needed && !locked ->
-		write_page();
-		checkpoint = COMPLETE
-		}
-	:: atomic {
-		checkpoint == WRITE && !needed ->
+		:: needed -> write_page()
+		:: else
+		fi;
 		checkpoint = COMPLETE
 		}
 	:: atomic {
@@ -447,11 +435,6 @@ end: do
 	od
 }
 
-inline end_backend(who)
-{
-	forget(who); acknowledged[who] = 0
-}
-
 inline drop_record()
 {
 	wal_last[inserted] = 0; wal_count[inserted] = 0;
@@ -464,14 +447,10 @@ active proctype startup()
 end: do
 	:: atomic {
 		server != CRASHED && needs_wal ->
-		if
-		:: disk.lsn == TORN ->
-			printf("crash: on disk are the WAL up to LSN %d, and half of the page\n", flushed)
-		:: else ->
-			printf("crash: on disk are the WAL up to LSN %d, and the page with last value %d, LSN %d\n",
-				flushed, disk.last, disk.lsn)
-		fi;
-		end_backend(0); end_backend(1);
+		printf("crash: on disk are the WAL up to LSN %d, and the page with last value %d, LSN %d\n",
+			flushed, disk.last, disk.lsn);
+		forget(0); forget(1);
+		acknowledged[0] = 0; acknowledged[1] = 0;
 		set(page, 0, 0, 0);
 		copy(file, disk);
 		dirty = false; needed = false; locked = false;
