@@ -29,6 +29,16 @@ die() { printf '%s: %s\n' "$self" "$*" >&2; exit 1; }
 usage() { sed -n '3,/^$/s/^# \{0,1\}//p' "$program"; exit "$1"; }
 unknown() { printf '%s: unknown argument "%s"; try --help\n' "$self" "$1" >&2; exit 2; }
 
+# Take no option but --help.
+#   no_options [ARGUMENT...]
+no_options()
+{
+	case "${1:-}" in
+		-h|--help) usage 0 ;;
+		-*) unknown "$1" ;;
+	esac
+}
+
 # Say every 15 seconds what takes so long, until standard input is closed.
 #   tell WHAT
 tell()
