@@ -1,5 +1,5 @@
 -- Instagram's function, as published, for shard 5
-CREATE SCHEMA insta5;
+CREATE SCHEMA IF NOT EXISTS insta5;
 CREATE SEQUENCE insta5.table_id_seq;
 CREATE FUNCTION insta5.next_id(OUT result bigint) AS $$
 DECLARE

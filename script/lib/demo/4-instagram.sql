@@ -1,22 +1,7 @@
 \echo :bold'4. Instagram\'s own function beside it':plain
 \echo
-CREATE SEQUENCE insta5.table_id_seq;
-CREATE FUNCTION insta5.next_id(OUT result bigint) AS $$
-  DECLARE
-    our_epoch bigint := 1314220021721;
-    seq_id bigint;
-    now_millis bigint;
-    shard_id int := 5;
-  BEGIN
-    SELECT nextval('insta5.table_id_seq') % 1024 INTO seq_id;
-    SELECT FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)
-      INTO now_millis;
-    result := (now_millis - our_epoch) << 23;
-    result := result | (shard_id << 10);
-    result := result | (seq_id);
-  END;
-$$ LANGUAGE plpgsql;
-
+SET client_min_messages = warning;
+\ir ../../../bench/instagram.sql
 \echo
 \echo 'It takes the number and the time in two steps, and another session may come in'
 \echo 'between. 32 sessions take 800,000 IDs from each function:'
