@@ -161,6 +161,11 @@ bool promoted;
 #ifndef CHECK
 #define CHECK (twice | order | torn)
 #endif
+#define fails(error, condition, ...) \
+	if \
+	:: (CHECK & error) && (condition) -> printf(__VA_ARGS__); assert(false) \
+	:: else \
+	fi
 
 /*
  * -DWITNESS asks for a schedule in which all of these happen, in this order.
@@ -178,15 +183,8 @@ mtype witness[8] = { RETURN, CHECKPOINT, LOSS, SWITCH, RETURN, PROMOTION, RECOVE
 #endif
 byte seen;
 #define reached(event) \
-	if \
-	:: witness[seen] == event -> \
-		seen++; \
-		if \
-		:: seen == 8 -> printf("error: none, but all of it was reached\n"); assert(false) \
-		:: else \
-		fi \
-	:: else \
-	fi
+	seen = (witness[seen] == event -> seen + 1 : seen); \
+	fails(CHECK, seen == 8, "error: none, but all of it was reached\n")
 #else
 #define reached(event) skip
 #endif
@@ -194,13 +192,7 @@ byte seen;
 #define inserts(l, c) \
 	inserted++; wal_last[inserted] = l; wal_count[inserted] = c
 
-inline flush(upto)
-{
-	if
-	:: upto > flushed -> flushed = upto
-	:: else
-	fi
-}
+#define flush(upto)			flushed = (upto > flushed -> upto : flushed)
 
 inline forget(who)
 {
@@ -236,8 +228,7 @@ active [2] proctype backend()
 {
 end: do
 	/* take_values(): a call counts as begun when it has the lock. */
-	:: atomic {
-		may_lock ->
+	:: atomic { may_lock ->
 		locked = true;
 		late[me] = (returned >> (page.last + 1)) != 0 || page.last < promised;
 #if SETTING == STANDBYS
@@ -252,8 +243,7 @@ end: do
 		}
 #if SETTING == ADVANCE
 	/* generator_advance() */
-	:: atomic {
-		may_lock && me == 1 && page.last > 0 && !advanced ->
+	:: atomic { may_lock && me == 1 && page.last > 0 && !advanced ->
 		locked = true;
 		advances[me] = true;
 		advanced = true;
@@ -262,8 +252,7 @@ end: do
 		printf("backend %d: locks the page to advance: last value %d, covered up to %d, LSN %d\n",
 			me + 1, page.last, page.last + page.count, page.lsn)
 		}
-	:: atomic {
-		step[me] == RETURN && advances[me] ->
+	:: atomic { step[me] == RETURN && advances[me] ->
 		printf("backend %d: promises that later values are larger than %d\n", me + 1, value[me]);
 		promised = (returned >> value[me] -> 0 : value[me]);
 		forget(me);
@@ -272,13 +261,11 @@ end: do
 #endif
 
 	/* put_value() */
-	:: atomic {
-		step[me] == LOOK ->
+	:: atomic { step[me] == LOOK ->
 		step[me] = (must_log -> INSERT : TAKE);
 		printf("backend %d: looks at the redo pointer, which is at LSN %d\n", me + 1, redo_seen)
 		}
-	:: atomic {
-		step[me] == INSERT ->
+	:: atomic { step[me] == INSERT ->
 #if !keeps(DIRTY_FIRST)
 		dirty = true;
 #endif
@@ -289,8 +276,7 @@ end: do
 #endif
 		step[me] = RESTORE
 		}
-	:: atomic {
-		step[me] == RESTORE ->
+	:: atomic { step[me] == RESTORE ->
 #if keeps(LOG_COVERED)
 		page.lsn = inserted;
 		page.note = inserted;
@@ -301,8 +287,7 @@ end: do
 		unlock();
 		step[me] = (keeps(FLUSH_FIRST) -> FLUSH : RETURN)
 		}
-	:: atomic {
-		step[me] == TAKE ->
+	:: atomic { step[me] == TAKE ->
 #if !keeps(DIRTY_FIRST)
 		dirty = true;
 #endif
@@ -313,15 +298,13 @@ end: do
 		}
 
 	/* durable_wait() */
-	:: atomic {
-		step[me] == FLUSH ->
+	:: atomic { step[me] == FLUSH ->
 		flush(lsn[me]);
 		step[me] = (SETTING == STANDBYS && !promoted && keeps(STANDBY_WAIT) -> WAIT : RETURN);
 		printf("backend %d: has the WAL flushed up to LSN %d\n", me + 1, flushed)
 		}
 #if SETTING == STANDBYS
-	:: atomic {
-		step[me] == WAIT && may_return ->
+	:: atomic { step[me] == WAIT && may_return ->
 #if !keeps(ASK_AGAIN)
 		acknowledged[me] = lsn[me];
 #endif
@@ -329,31 +312,20 @@ end: do
 		printf("backend %d: stops waiting for LSN %d; s%d, which is synchronous, has the WAL up to LSN %d\n",
 			me + 1, lsn[me], synchronous + 1, received[synchronous])
 		}
-	:: atomic {
-		step[me] == WAIT && !may_return ->
+	:: atomic { step[me] == WAIT && !may_return ->
 		printf("backend %d: is cancelled while it waits for a standby\n", me + 1);
 		forget(me)
 		}
 #endif
-	:: atomic {
-		step[me] == RETURN && !advances[me] ->
+	:: atomic { step[me] == RETURN && !advances[me] ->
 		printf("backend %d: returns value %d\n", me + 1, value[me]);
-		if
-		:: (returned & (1 << value[me])) && (CHECK & twice) ->
-			printf("error: value %d is returned twice\n", value[me]);
-			assert(false)
-		:: late[me] && (CHECK & order) ->
-			printf("error: value %d is out of order: the call began after one as large had been returned or promised\n", value[me]);
-			assert(false)
-		:: else
-		fi;
+		fails(twice, returned & (1 << value[me]), "error: value %d is returned twice\n", value[me]);
+		fails(order, late[me],
+			"error: value %d is out of order: the call began after one as large had been returned or promised\n", value[me]);
 		returned = returned | (1 << value[me]);
 		promised = (returned >> promised -> 0 : promised);
 #if SETTING == STANDBYS
-		if
-		:: in_turn[me] -> owed = owed | (1 << value[me])
-		:: else
-		fi;
+		owed = (in_turn[me] -> owed | (1 << value[me]) : owed);
 #endif
 		forget(me);
 		reached(RETURN)
@@ -375,17 +347,12 @@ inline write_page()
 active proctype storage()
 {
 end: do
-	:: atomic {
-		dirty && !locked ->
-		write_page()
-		}
-	:: atomic {
-		disk.lsn != TORN && differ(disk, file) ->
+	:: atomic { dirty && !locked -> write_page() }
+	:: atomic { disk.lsn != TORN && differ(disk, file) ->
 		set(disk, 0, 0, TORN);
 		printf("kernel: begins to put the page on disk\n")
 		}
-	:: atomic {
-		disk.lsn == TORN && file.lsn != TORN ->
+	:: atomic { disk.lsn == TORN && file.lsn != TORN ->
 		copy(disk, file);
 		printf("kernel: has put the page on disk\n")
 		}
@@ -396,34 +363,29 @@ end: do
 active proctype checkpointer()
 {
 end: do
-	:: atomic {
-		checkpoint == BEGIN && server == RUNNING ->
+	:: atomic { checkpoint == BEGIN && server == RUNNING ->
 		redo = inserted;
 		checkpoint = PUBLISH;
 		printf("checkpointer: begins a checkpoint, with the redo pointer at LSN %d\n", redo)
 		}
-	:: atomic {
-		checkpoint == PUBLISH ->
+	:: atomic { checkpoint == PUBLISH ->
 		redo_seen = redo;
 		checkpoint = SCAN;
 		printf("checkpointer: shows the redo pointer to the backends\n")
 		}
-	:: atomic {
-		checkpoint == SCAN ->
+	:: atomic { checkpoint == SCAN ->
 		needed = dirty;
 		checkpoint = (needed -> WRITE : COMPLETE);
 		printf("checkpointer: looks whether the page is dirty: %d\n", needed)
 		}
-	:: atomic {
-		checkpoint == WRITE && !(needed && locked) ->
+	:: atomic { checkpoint == WRITE && !(needed && locked) ->
 		if
 		:: needed -> write_page()
 		:: else
 		fi;
 		checkpoint = COMPLETE
 		}
-	:: atomic {
-		checkpoint == COMPLETE ->
+	:: atomic { checkpoint == COMPLETE ->
 		copy(disk, file);
 		flushed = inserted;
 		redo_on_disk = redo;
@@ -445,8 +407,7 @@ inline drop_record()
 active proctype startup()
 {
 end: do
-	:: atomic {
-		server != CRASHED && needs_wal ->
+	:: atomic { server != CRASHED && needs_wal ->
 		printf("crash: on disk are the WAL up to LSN %d, and the page with last value %d, LSN %d\n",
 			flushed, disk.last, disk.lsn);
 		forget(0); forget(1);
@@ -457,14 +418,12 @@ end: do
 		checkpoint = BEGIN; redo = 0; redo_seen = 0; replayed = 0; released = 0;
 		server = CRASHED
 		}
-	:: atomic {
-		server == CRASHED && inserted > flushed ->
+	:: atomic { server == CRASHED && inserted > flushed ->
 		printf("crash: the record at LSN %d is lost\n", inserted);
 		drop_record();
 		reached(LOSS)
 		}
-	:: atomic {
-		server == CRASHED ->
+	:: atomic { server == CRASHED ->
 		flushed = inserted;
 		copy(page, disk);
 		redo_seen = redo_on_disk;
@@ -472,8 +431,7 @@ end: do
 		server = RECOVERING;
 		printf("recovery: starts at LSN %d\n", replayed)
 		}
-	:: atomic {
-		server == RECOVERING && replayed < inserted && replayed >= others ->
+	:: atomic { server == RECOVERING && replayed < inserted && replayed >= others ->
 		replayed++;
 		set(page, wal_last[replayed], wal_count[replayed], replayed);
 #if SETTING == COPIES
@@ -483,23 +441,16 @@ end: do
 		printf("recovery: replays the record at LSN %d: last value %d\n", replayed, page.last)
 		}
 #if SETTING == COPIES
-	:: atomic {
-		server == RECOVERING && replayed < others ->
+	:: atomic { server == RECOVERING && replayed < others ->
 		replayed++;
 		printf("recovery: replays the record at LSN %d, which is of another file\n", replayed)
 		}
 #endif
-	:: atomic {
-		server == RECOVERING && replayed == inserted ->
+	:: atomic { server == RECOVERING && replayed == inserted ->
 		replayed = 0;
 		server = (page.lsn == TORN -> DAMAGED : RUNNING);
 		printf("recovery: ends with last value %d\n", page.last);
-		if
-		:: page.lsn == TORN && (CHECK & torn) ->
-			printf("error: recovery leaves a torn page\n");
-			assert(false)
-		:: else
-		fi;
+		fails(torn, page.lsn == TORN, "error: recovery leaves a torn page\n");
 		reached(RECOVERY)
 		}
 	od
@@ -517,8 +468,7 @@ end: do
 active proctype owner()
 {
 end: do
-	:: atomic {
-		no_call && !copied ->
+	:: atomic { no_call && !copied ->
 		copied = true;
 		inserts(page.last, page.count);
 		set(page, page.last, page.count, inserted);
@@ -527,8 +477,7 @@ end: do
 			inserted, page.last, page.last + page.count);
 		reached(COPY)
 		}
-	:: atomic {
-		no_call && !copied ->
+	:: atomic { no_call && !copied ->
 		copied = true;
 		others = inserted; flushed = inserted;
 		page.foreign = true;
@@ -537,8 +486,7 @@ end: do
 		printf("owner: copies the page to another file on disk, without WAL: last value %d, as if covered up to %d, LSN %d\n",
 			page.last, page.last + page.count, page.lsn)
 		}
-	:: atomic {
-		no_call && !copied ->
+	:: atomic { no_call && !copied ->
 		copied = true;
 		inserts(page.last, page.count);
 		image = inserted; image_note = page.note;
@@ -553,8 +501,7 @@ end: do
 active proctype owner()
 {
 end: do
-	:: atomic {
-		no_call && !needs_wal ->
+	:: atomic { no_call && !needs_wal ->
 		needs_wal = true;
 		inserts(page.last, page.count);
 		page.lsn = inserted; flushed = inserted; dirty = true;
@@ -562,8 +509,7 @@ end: do
 			inserted, page.last, page.last + page.count);
 		reached(COMMIT)
 		}
-	:: atomic {
-		no_call && !needs_wal ->
+	:: atomic { no_call && !needs_wal ->
 		needs_wal = true;
 		write_page();
 		copy(disk, file);
@@ -573,27 +519,23 @@ end: do
 	od
 }
 #elif SETTING == STANDBYS
+#define receives(s)	(server == RUNNING && !promoted && received[s] < flushed)
+
+inline receive(s)
+{
+	received[s]++;
+#if !keeps(SYNC_NOW)
+	released = (received[s] > released && synchronous == s -> received[s] : released);
+#endif
+	printf("s%d: has the WAL up to LSN %d\n", s + 1, received[s])
+}
+
 active proctype standbys()
 {
 end: do
-	:: atomic {
-		server == RUNNING && !promoted && received[0] < flushed && synchronous == 0 ->
-		received[0]++;
-#if !keeps(SYNC_NOW)
-		released = (received[0] > released -> received[0] : released);
-#endif
-		printf("s1: has the WAL up to LSN %d\n", received[0])
-		}
-	:: atomic {
-		server == RUNNING && !promoted && received[1] < flushed ->
-		received[1]++;
-#if !keeps(SYNC_NOW)
-		released = (received[1] > released && synchronous == 1 -> received[1] : released);
-#endif
-		printf("s2: has the WAL up to LSN %d\n", received[1])
-		}
-	:: atomic {
-		server == RUNNING && !promoted && turn < TURNS ->
+	:: atomic { receives(0) && synchronous == 0 -> receive(0) }
+	:: atomic { receives(1) -> receive(1) }
+	:: atomic { server == RUNNING && !promoted && turn < TURNS ->
 		turn++;
 		in_turn[0] = false; in_turn[1] = false; owed = 0;
 		printf("s%d: becomes the synchronous standby, with the WAL up to LSN %d\n",
@@ -601,14 +543,12 @@ end: do
 		reached(SWITCH)
 		}
 #if TURNS > 2
-	:: atomic {
-		server == RUNNING && !promoted && received[0] > 0 && synchronous == 1 ->
+	:: atomic { server == RUNNING && !promoted && received[0] > 0 && synchronous == 1 ->
 		received[0]--;
 		printf("s1: is restored from an older copy, with the WAL up to LSN %d\n", received[0])
 		}
 #endif
-	:: atomic {
-		server == CRASHED && !promoted ->
+	:: atomic { server == CRASHED && !promoted ->
 		printf("promotion: s%d takes over, with the WAL up to LSN %d\n",
 			synchronous + 1, received[synchronous]);
 		do
