@@ -28,9 +28,7 @@
 static Call calls[CALLS];
 static uint64_t ids[CALLS][IDS];
 
-/*
- * Fill the calls with what is right.
- */
+/* Fill the calls with what is right. */
 static void
 reset(void)
 {
@@ -60,7 +58,7 @@ finish(const Ledger *ledger, int n)
 
 /*
  * Play the calls, and compare the faults that the ledger finds with those that
- * were planted, a bit for each.
+ * were planted, a bit for each.  Afterwards, the calls are right again.
  */
 static int
 expect(const char *what, const Step *step, unsigned planted)
@@ -91,13 +89,13 @@ expect(const char *what, const Step *step, unsigned planted)
 		if ((found ^ planted) >> i & 1)
 			printf("#   %s: %" PRIu64 ", which %s planted\n", fault_names[i],
 				   ledger.state->faults[i], planted >> i & 1 ? "was" : "was not");
+	reset();
 	return found != planted;
 }
 
 int
 selftest(void)
 {
-	Step		step;
 	uint64_t	swap;
 	int			failed = 0;
 
@@ -106,68 +104,62 @@ selftest(void)
 	reset();
 	failed += expect("calls without a fault have none", NULL, 0);
 
-	reset();
 	ids[22][0] = IN_SHARD(ids[21][IDS - 1], calls[22].shard);
 	calls[22].clock_before = 0;
 	failed += expect("a value that two overlapping calls received is found", NULL, BIT(DUPLICATE));
 
-	reset();
 	ids[30][3] = ids[2][3];
 	failed += expect("an ID that a session received twice is found", NULL,
 					 BIT(DUPLICATE) | BIT(DISORDER_IN_CALL) | BIT(DISORDER_IN_TIME));
 
-	reset();
 	ids[30][3] = ids[4][3];
 	strcpy(calls[30].sqlstate, "08006");
 	calls[30].clock_after = 0;
 	failed += expect("an ID that came again in a call that was cut off is found", NULL,
 					 BIT(DUPLICATE) | BIT(DISORDER_IN_CALL) | BIT(DISORDER_IN_TIME));
 
-	reset();
 	ids[39][IDS - 1] = IN_SHARD(ids[38][IDS - 1], calls[39].shard);
 	failed += expect("a value that came for two shards is found", NULL,
 					 BIT(DUPLICATE) | BIT(DISORDER_IN_CALL));
 
-	reset();
 	swap = ids[21][4];
 	ids[21][4] = ids[21][5];
 	ids[21][5] = swap;
 	failed += expect("IDs that came out of order within a call are found", NULL, BIT(DISORDER_IN_CALL));
 
 	/* The IDs of call 21 are those of call 22, plus 3. */
-	reset();
 	calls[21].clock_before = calls[21].clock_after = calls[22].clock_before = 0;
 	for (int i = 0; i < IDS; i++)
 		ids[21][i] = IN_SHARD(ids[22][i], calls[21].shard) + 3;
 	failed += expect("disorder between calls that overlap is no fault", NULL, 0);
+	calls[21].clock_before = calls[21].clock_after = calls[22].clock_before = 0;
+	for (int i = 0; i < IDS; i++)
+		ids[21][i] = IN_SHARD(ids[22][i], calls[21].shard) + 3;
 	calls[21].end = calls[22].begin - 1;
 	failed += expect("disorder between calls that do not overlap is found", NULL, BIT(DISORDER_IN_TIME));
 
-	reset();
 	ids[7][9] ^= UINT64_C(1) << 12;
 	failed += expect("an ID of another shard is found", NULL, BIT(WRONG_SHARD));
 
-	reset();
 	calls[20].clock_after -= LEAD;
 	failed += expect("an ID whose time is ahead of the clock by the largest lead is no fault", NULL, 0);
-	calls[20].clock_after--;
+	calls[20].clock_after -= LEAD + 1;
 	failed += expect("an ID whose time is ahead by a microsecond more is found", NULL, BIT(AHEAD_OF_CLOCK));
-	step.begin = calls[20].end;
-	step.end = step.begin + 100;
-	failed += expect("a step of the clock during a call excuses it", &step, 0);
-	step.begin++;
-	failed += expect("a step of the clock after a call does not excuse it", &step, BIT(AHEAD_OF_CLOCK));
-	step.end = calls[20].begin - 1;
-	step.begin = step.end - 100;
-	failed += expect("a step of the clock before a call does not excuse it", &step, BIT(AHEAD_OF_CLOCK));
+	calls[20].clock_after -= LEAD + 1;
+	failed += expect("a step of the clock during a call excuses it",
+					 &(Step) {calls[20].end, calls[20].end + 100}, 0);
+	calls[20].clock_after -= LEAD + 1;
+	failed += expect("a step of the clock after a call does not excuse it",
+					 &(Step) {calls[20].end + 1, calls[20].end + 100}, BIT(AHEAD_OF_CLOCK));
+	calls[20].clock_after -= LEAD + 1;
+	failed += expect("a step of the clock before a call does not excuse it",
+					 &(Step) {calls[20].begin - 100, calls[20].begin - 1}, BIT(AHEAD_OF_CLOCK));
 
-	reset();
 	calls[20].clock_before += 999;
 	failed += expect("an ID of the clock's millisecond is no fault", NULL, 0);
-	calls[20].clock_before++;
+	calls[20].clock_before += 1000;
 	failed += expect("an ID of the millisecond before is found", NULL, BIT(BEHIND_CLOCK));
 
-	reset();
 	strcpy(calls[10].sqlstate, "57P01");
 	failed += expect("the error of a server that shuts down is no fault", NULL, 0);
 	strcpy(calls[10].sqlstate, "XX000");

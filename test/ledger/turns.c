@@ -312,18 +312,16 @@ ask(Session *session, char kind, const Query *query)
 
 	start_call(session, kind);
 	answered = send_query(session, query->sql, count);
-	if (!answered)
-		strcpy(call->sqlstate, "08006");
 	while (answered && (answered = await_result(session)) &&
 		   (result = PQgetResult(session->conn)) != NULL)
 	{
 		take_result(session, result, count);
 		PQclear(result);
 	}
-	if (!answered && call->sqlstate[0] == '\0')
-		strcpy(call->sqlstate, "stop");
-	if (PQstatus(session->conn) != CONNECTION_OK && call->sqlstate[0] == '\0')
+	if (call->sqlstate[0] == '\0' && PQstatus(session->conn) != CONNECTION_OK)
 		strcpy(call->sqlstate, "08006");
+	else if (call->sqlstate[0] == '\0' && !answered)
+		strcpy(call->sqlstate, "stop");
 	if (call->sqlstate[0] == '\0')
 		for (int i = 0; i < session->kept_count; i++)
 			receive(session->ledger, call, session->kept[i]);
