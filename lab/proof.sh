@@ -75,9 +75,7 @@ keep=
 finish()
 {
 	trap '' HUP INT PIPE TERM
-	set +e
 	if [ -n "$keep" ]; then
-		cd /	# so that this script is not one of the processes that work there
 		end_processes
 		say "The files are in $work"
 	else
