@@ -1737,7 +1737,9 @@ BEGIN
 	IF is_new OR sequence IS NOT NULL AND NOT is_moved THEN
 		commands := commands || @extschema@.snowflake_admin_sequence_commands(target,
 			CASE WHEN NOT is_moved THEN key.col END, sequence, is_new, key.layout,
-			CASE WHEN is_moved AND (same_shard OR key.shard = 'computed') THEN key.sequence END);
+			CASE WHEN is_moved AND (same_shard OR key.shard = 'computed') THEN key.sequence END)
+			|| ARRAY(SELECT @extschema@.snowflake_admin_grant_commands(relacl, '', 'SEQUENCE ' || sequence)
+				FROM pg_class WHERE oid = key.sequence AND is_new AND NOT is_moved);
 	END IF;
 	commands := commands || format('ALTER TABLE %s ALTER %I SET DEFAULT %snext_id(%s)', target, key.col,
 		maker,
@@ -1898,6 +1900,8 @@ BEGIN
 			target, key_col, sequence)
 		|| format('SELECT setval(%L, %s)', sequence,
 			@extschema@.snowflake_admin_last_id(target, key_col, layout, used, dry_run))
+		|| ARRAY(SELECT DISTINCT @extschema@.snowflake_admin_grant_commands(relacl, '', 'SEQUENCE ' || sequence)
+			FROM pg_class WHERE oid = serial OR oid = used AND is_needless)
 		|| children
 		|| CASE WHEN is_needless THEN ARRAY[format('DROP SEQUENCE %s', used)] ELSE '{}' END
 		|| CASE WHEN is_needless AND serial IS NULL
