@@ -3532,8 +3532,23 @@ AS $$
 	FROM found JOIN pg_class ON oid = rel ORDER BY rel <> tab, rel::text, name
 $$;
 
--- What is in the way of new IDs: a column that cannot be changed, or only by reading its
--- whole table for each batch; a foreign key that would set a column to NULL or its
+-- Indexes without which each batch would read a whole table
+CREATE FUNCTION snowflake_admin_renumber_indexes(tab regclass, col name)
+RETURNS TABLE (rel regclass, name name, command text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT rel, name, format('CREATE INDEX %sON %s (%I)',
+		CASE WHEN relkind <> 'p' THEN 'CONCURRENTLY ' END, rel, name)
+	FROM @extschema@.snowflake_admin_renumber_columns(tab, col) JOIN pg_class AS t ON t.oid = rel
+	JOIN pg_attribute ON attrelid = rel AND attname = name
+	WHERE attgenerated = '' AND attidentity <> 'a' AND NOT EXISTS (
+		SELECT FROM pg_index JOIN pg_class AS i ON i.oid = indexrelid JOIN pg_am ON pg_am.oid = i.relam
+		WHERE indrelid = rel AND indisvalid AND indkey[0] = attnum AND amname IN ('btree', 'hash')
+			AND (indpred IS NULL OR pg_get_expr(indpred, indrelid) = format('(%I IS NOT NULL)', name)))
+$$;
+
+-- What is in the way of new IDs: a column that cannot be changed, or that has no
+-- index; a foreign key that would set a column to NULL or its
 -- default where a row comes to an ID in the moment in which it changes, or one to a
 -- table that does not get new IDs.
 CREATE FUNCTION snowflake_admin_renumber_obstacle(tab regclass, col name)
@@ -3541,7 +3556,7 @@ RETURNS TABLE (problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH found AS MATERIALIZED (
-		SELECT f.*, relkind, relispartition, attnum, attgenerated <> '' OR attidentity = 'a' AS is_generated
+		SELECT f.*, relispartition, attnum, attgenerated <> '' OR attidentity = 'a' AS is_generated
 		FROM @extschema@.snowflake_admin_renumber_columns(tab, col) AS f
 		JOIN pg_class ON oid = f.rel JOIN pg_attribute ON attrelid = f.rel AND attname = f.name
 	), keys AS (
@@ -3559,12 +3574,8 @@ AS $$
 	FROM found WHERE relispartition
 	UNION ALL
 	SELECT format('column "%s" of table %s holds IDs that would change, and has no index', name, rel),
-		format('Create an index that begins with it: CREATE INDEX %s ON %s (%I)',
-			CASE WHEN relkind = 'p' THEN '' ELSE 'CONCURRENTLY' END, rel, name)
-	FROM found WHERE NOT is_generated AND NOT EXISTS (
-		SELECT FROM pg_index JOIN pg_class AS i ON i.oid = indexrelid JOIN pg_am ON pg_am.oid = i.relam
-		WHERE indrelid = rel AND indisvalid AND indkey[0] = attnum AND amname IN ('btree', 'hash')
-			AND (indpred IS NULL OR pg_get_expr(indpred, indrelid) = format('(%I IS NOT NULL)', name)))
+		'Create an index that begins with it: ' || command
+	FROM @extschema@.snowflake_admin_renumber_indexes(tab, col)
 	UNION ALL
 	SELECT format('column "%s" of table %s refers to the IDs, and is generated', name, rel),
 		'Drop its foreign key, and add the column again afterwards.'
@@ -4301,12 +4312,14 @@ EXCEPTION
 END
 $$;
 
-CREATE FUNCTION snowflake_admin_renumber_command(tab regclass, shard integer)
+CREATE FUNCTION snowflake_admin_renumber_command(tab regclass, col name, shard integer)
 RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT format('CALL @extschema@.snowflake_renumber(%L, %s, since => now() + interval ''1 s'')',
-		tab, coalesce(shard, 0))
+	SELECT concat_ws('; ', string_agg(command, '; ' ORDER BY command),
+		format('CALL @extschema@.snowflake_renumber(%L, %s, since => now() + interval ''1 s'')',
+			tab, coalesce(shard, 0)))
+	FROM @extschema@.snowflake_admin_renumber_indexes(tab, col)
 $$;
 
 -- The IDs of tables from "low" on: a row for each table and shard, or one that says why a
@@ -4314,11 +4327,11 @@ $$;
 -- "more", there may be others.  A sequence's own are those of its shard for the table, NULL for any.
 CREATE FUNCTION snowflake_admin_counts(tabs regclass[], cols name[], shards integer[],
 	layout snowflake_layout, low bigint, most integer)
-RETURNS TABLE (tab regclass, own_shard integer, shard integer, is_own boolean, number bigint, more boolean,
-	largest bigint, obstacle text)
+RETURNS TABLE (tab regclass, col name, own_shard integer, shard integer, is_own boolean, number bigint,
+	more boolean, largest bigint, obstacle text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT t.tab, t.shard, i.shard, t.shard IS NULL OR t.shard = i.shard, count(id),
+	SELECT t.tab, t.col, t.shard, i.shard, t.shard IS NULL OR t.shard = i.shard, count(id),
 		cardinality(f.ids) = most, max(id), f.obstacle
 	FROM unnest(tabs, cols, shards) AS t (tab, col, shard)
 	CROSS JOIN LATERAL @extschema@.snowflake_admin_ids(t.tab, t.col, low, 9223372036854775807, most) AS f
@@ -4339,7 +4352,7 @@ AS $$
 		coalesce(sum(number) FILTER (WHERE NOT is_own), 0)::bigint, coalesce(bool_or(more), false),
 		max(largest) FILTER (WHERE is_own),
 		(array_agg(tab ORDER BY largest DESC) FILTER (WHERE is_own AND obstacle IS NULL))[1],
-		string_agg(DISTINCT @extschema@.snowflake_admin_renumber_command(tab, shard), '; ')
+		string_agg(DISTINCT @extschema@.snowflake_admin_renumber_command(tab, col, shard), '; ')
 			FILTER (WHERE is_own AND obstacle IS NULL),
 		string_agg(DISTINCT format('%s (%s)', tab, obstacle), ', ') FILTER (WHERE obstacle IS NOT NULL)
 	FROM @extschema@.snowflake_admin_counts(tabs, cols, shards, layout, low, most)
@@ -4761,7 +4774,7 @@ AS $$
 			@extschema@.snowflake_admin_bound_time(largest, layout)),
 		CASE WHEN g.lead > '2 s'
 			THEN format('Do what the row of sequence %s says, and check again.', g.sequence)
-			ELSE @extschema@.snowflake_admin_renumber_command(tab, shard) END
+			ELSE @extschema@.snowflake_admin_renumber_command(tab, col, shard) END
 	FROM @extschema@.snowflake_admin_counts(g.tabs, g.cols, g.shards, layout, low, 10001)
 	WHERE NOT is_own
 $$;

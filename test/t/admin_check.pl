@@ -452,5 +452,16 @@ my ($time) = value("SELECT * $check;\n\\timing on\nSELECT * $check;") =~ /Time: 
 healthy('a database of 300 tables is healthy');
 note("to check a database of 300 tables took $time ms");
 
+# --- a renumbering that needs an index -------------------------------------------------------
+
+new_database('without index', 11);
+fault('the rows that refer to a future-dated ID have no index', q{
+		CREATE TABLE public.photos (id bigint PRIMARY KEY DEFAULT "Id's".next_id());
+		CREATE TABLE public.notes (photo bigint REFERENCES public.photos);
+		INSERT INTO public.photos VALUES ("Id's".snowflake_id(clock_timestamp() + interval '1 day', 5, 1));
+		INSERT INTO public.notes SELECT id FROM public.photos},
+	'warning', 'table public.photos', qr/^Future-dated IDs of shard 5, while new rows get those of shard 11: 1, /,
+	q{CREATE INDEX CONCURRENTLY ON public.notes (photo); CALL "The Admin".snowflake_renumber('public.photos', 5, since => now() + interval '1 s')});
+
 $node->stop;
 done_testing();
