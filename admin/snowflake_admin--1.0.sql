@@ -4620,24 +4620,24 @@ CREATE FUNCTION snowflake_admin_who_is_ahead(g snowflake_admin_generator,
 RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT concat_ws(' ', CASE
-		WHEN g.tabs IS NULL THEN 'No default of this database uses it, but programs may.' END, CASE
+	SELECT concat_ws(' ',
+		CASE WHEN g.tabs IS NULL THEN 'No default of this database uses it, but programs may.' END, CASE
 		WHEN own = 0 AND NOT more AND unseen IS NULL AND g.expires IS NOT NULL
 			THEN format('No row of %s has a future-dated ID of its %s. '
 			'Set it back only if no program has kept one of this %2$s (if unsure, wait or take a new shard), '
 			'and if this server is neither a restored copy nor a promoted asynchronous standby, which may lack '
 			'IDs that the original made. Check again directly before. After a lock timeout, wait for '
 			'the transaction that uses the sequence to end, and check again.',
-			coalesce((SELECT string_agg(DISTINCT t::text, ', ') FROM unnest(g.tabs) AS t), 'a table'),
-			CASE WHEN g.tabs IS NULL THEN 'layout' ELSE 'shard' END)
+			coalesce((SELECT string_agg(DISTINCT t::text, ', ') FROM unnest(g.tabs) AS t), 'a table'), kind)
 		WHEN own > 0 THEN format('Future-dated IDs of its %s: %s%s, the latest of %s in %s. '
-			'So it must not be set back.%s', CASE WHEN g.tabs IS NULL THEN 'layout' ELSE 'shard' END,
-			CASE WHEN more THEN 'at least ' END, own, latest, tab, CASE WHEN g.tabs IS NOT NULL
+			'So it must not be set back.%s', kind, CASE WHEN more THEN 'at least ' END, own, latest, tab,
+			CASE kind WHEN 'shard'
 			THEN ' When another shard is in use, check again to see how their rows get new ones.' END) END,
 		CASE WHEN others > 0 THEN format(
 			'Future-dated IDs of other shards, which it cannot make again: %s%s.',
 			CASE WHEN more THEN 'at least ' END, others) END,
 		'Nobody could look at ' || unseen || '.')
+	FROM (VALUES (CASE WHEN g.tabs IS NULL THEN 'layout' ELSE 'shard' END)) AS k (kind)
 $$;
 
 -- The row of a sequence that is ahead of the clock: how far, who has future-dated IDs,
