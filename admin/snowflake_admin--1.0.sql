@@ -99,11 +99,7 @@ $$;
 -- subtransaction, so that nothing of it stays.  The locks last until the caller's
 -- transaction ends.  Without a mode, the commands themselves lock what they need,
 -- and the relations only say whose sessions may be in the way.
-CREATE FUNCTION snowflake_admin_run(
-	commands text[],
-	relations regclass[],
-	tries integer,
-	dry_run boolean,
+CREATE FUNCTION snowflake_admin_run(commands text[], relations regclass[], tries integer, dry_run boolean,
 	mode text DEFAULT 'ACCESS EXCLUSIVE')
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -290,11 +286,7 @@ $$;
 
 -- Say how far a long step is, in pg_stat_activity always, and in a NOTICE every
 -- five seconds.  Returns when it last did the latter.
-CREATE FUNCTION snowflake_admin_progress(
-	step text,
-	done bigint,
-	total bigint,
-	begun timestamptz,
+CREATE FUNCTION snowflake_admin_progress(step text, done bigint, total bigint, begun timestamptz,
 	reported timestamptz)
 RETURNS timestamptz
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -1118,15 +1110,8 @@ $$;
 -- Make one partition, or nothing if another session has just made it.  ATTACH PARTITION
 -- scans the DEFAULT partition while nobody else can use it, and fails if that has rows
 -- of the range.  Such a row is found here by the key's index.
-CREATE FUNCTION snowflake_admin_make_partition(
-	parent regclass,
-	key text,
-	low bigint,
-	high bigint,
-	unit text,
-	layout snowflake_layout,
-	tries integer,
-	dry_run boolean)
+CREATE FUNCTION snowflake_admin_make_partition(parent regclass, key text, low bigint, high bigint,
+	unit text, layout snowflake_layout, tries integer, dry_run boolean)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
@@ -1230,11 +1215,7 @@ $$;
 -- Say which rows of other tables refer to IDs in a range, and have to be deleted first: by a
 -- warning, or by the hint of an error of PostgreSQL.  With a lower bound, the IDs' rows are
 -- to be deleted, so that a foreign key with an action takes care of its own.
-CREATE FUNCTION snowflake_admin_say_references(
-	parent regclass,
-	low bigint,
-	high bigint,
-	error text,
+CREATE FUNCTION snowflake_admin_say_references(parent regclass, low bigint, high bigint, error text,
 	detail text)
 RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -1270,13 +1251,8 @@ $$;
 -- DETACH PARTITION ... CONCURRENTLY cannot be run here.  Without it, everybody is
 -- locked out until the transaction ends, which is soon: the partition's rows are
 -- looked at only where foreign keys refer to them.
-CREATE FUNCTION snowflake_admin_drop_partition(
-	parent regclass,
-	partition regclass,
-	pending boolean,
-	high bigint,
-	tries integer,
-	dry_run boolean)
+CREATE FUNCTION snowflake_admin_drop_partition(parent regclass, partition regclass, pending boolean,
+	high bigint, tries integer, dry_run boolean)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
@@ -1308,13 +1284,8 @@ $$;
 -- up.  The rows are deleted through the table, for its triggers, which need the
 -- caller's search_path.  What is old is the same all day, so that rows that refer to it
 -- can be deleted before another call.
-CREATE PROCEDURE snowflake_admin_delete_old_rows(
-	parent regclass,
-	key text,
-	stop bigint,
-	layout snowflake_layout,
-	path text,
-	dry_run boolean)
+CREATE PROCEDURE snowflake_admin_delete_old_rows(parent regclass, key text, stop bigint,
+	layout snowflake_layout, path text, dry_run boolean)
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -1625,13 +1596,8 @@ $$;
 -- next_id() made it from another sequence with the same shard, this one begins beyond
 -- that one.  With another shard it need not: this is how to leave a sequence, and
 -- rows, that are ahead of the clock.
-CREATE FUNCTION snowflake_admin_sequence_commands(
-	target regclass,
-	key_col name,
-	sequence text,
-	is_new boolean,
-	layout text,
-	former regclass)
+CREATE FUNCTION snowflake_admin_sequence_commands(target regclass, key_col name, sequence text,
+	is_new boolean, layout text, former regclass)
 RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -1675,13 +1641,8 @@ $$;
 -- The commands of a move, or none if next_id() already makes the key in this way.
 -- Which sequence?  With own_sequence, a key of next_id() keeps the one that it has
 -- for itself, unless it is to have another shard.
-CREATE FUNCTION snowflake_admin_move_commands(
-	target regclass,
-	shard bigint,
-	own_sequence boolean,
-	OUT commands text[],
-	OUT relations regclass[],
-	OUT was_always boolean)
+CREATE FUNCTION snowflake_admin_move_commands(target regclass, shard bigint, own_sequence boolean,
+	OUT commands text[], OUT relations regclass[], OUT was_always boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -1770,13 +1731,8 @@ $$;
 
 -- One transaction: the caller's.  The table is locked before its sequence, as an
 -- INSERT does.  Without row_security, a policy that hid the largest ID is an error.
-CREATE PROCEDURE snowflake_admin_move_table(
-	tab regclass,
-	shard bigint,
-	own_sequence boolean,
-	dry_run boolean,
-	tries integer,
-	in_schema boolean)
+CREATE PROCEDURE snowflake_admin_move_table(tab regclass, shard bigint, own_sequence boolean,
+	dry_run boolean, tries integer, in_schema boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
 DECLARE
@@ -1833,11 +1789,7 @@ $$;
 -- sequence has made for rows that are not there.  Where no index finds the table's
 -- largest ID, it is looked for before everybody is locked out; who inserts meanwhile
 -- gets smaller IDs than the second bound.
-CREATE FUNCTION snowflake_admin_last_id(
-	target regclass,
-	key_col name,
-	layout text,
-	used regclass,
+CREATE FUNCTION snowflake_admin_last_id(target regclass, key_col name, layout text, used regclass,
 	dry_run boolean)
 RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -1865,11 +1817,7 @@ END
 $$;
 
 -- Commands that give a column an identity
-CREATE FUNCTION snowflake_admin_identity_commands(
-	target regclass,
-	key_col name,
-	layout text,
-	used regclass,
+CREATE FUNCTION snowflake_admin_identity_commands(target regclass, key_col name, layout text, used regclass,
 	dry_run boolean)
 RETURNS text[]
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -3191,11 +3139,7 @@ $$;
 
 -- One transaction: the new table, with the old one and the partitions after it, so
 -- that no ID is without a partition for some time, even if nobody calls again.
-CREATE FUNCTION snowflake_admin_partition_swap(
-	target regclass,
-	commands text[],
-	unit text,
-	tries integer)
+CREATE FUNCTION snowflake_admin_partition_swap(target regclass, commands text[], unit text, tries integer)
 RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -3231,10 +3175,7 @@ $$;
 
 -- The column whose default is next_id(), that of the primary key if there are
 -- several, its layout, and the time of the last ID
-CREATE FUNCTION snowflake_admin_partition_id(
-	target regclass,
-	OUT col name,
-	OUT layout snowflake_layout,
+CREATE FUNCTION snowflake_admin_partition_id(target regclass, OUT col name, OUT layout snowflake_layout,
 	OUT last_time timestamptz)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -3262,13 +3203,8 @@ $$;
 
 -- The first ID that is not to be the old table's.  There must be none of it yet, and
 -- none before the new table is there.
-CREATE FUNCTION snowflake_admin_partition_bound(
-	target regclass,
-	col name,
-	unit text,
-	at timestamptz,
-	layout snowflake_layout,
-	last_time timestamptz)
+CREATE FUNCTION snowflake_admin_partition_bound(target regclass, col name, unit text, at timestamptz,
+	layout snowflake_layout, last_time timestamptz)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -3592,13 +3528,8 @@ AS $$
 $$;
 
 -- What is wrong with the arguments alone
-CREATE FUNCTION snowflake_admin_renumber_require_arguments(
-	tab regclass,
-	shard bigint,
-	new_shard bigint,
-	since timestamptz,
-	until timestamptz,
-	batch integer)
+CREATE FUNCTION snowflake_admin_renumber_require_arguments(tab regclass, shard bigint, new_shard bigint,
+	since timestamptz, until timestamptz, batch integer)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
@@ -3704,13 +3635,8 @@ $$;
 -- The column that holds the IDs of a table, what makes them, and their layout, or an
 -- error if they cannot get new ones.  A column counts if a unique index contains it and
 -- an index begins with it, by which its rows can be found.
-CREATE FUNCTION snowflake_admin_renumber_key(
-	tab regclass,
-	new_shard bigint,
-	given_layout text,
-	OUT col name,
-	OUT made_by text,
-	OUT layout text)
+CREATE FUNCTION snowflake_admin_renumber_key(tab regclass, new_shard bigint, given_layout text,
+	OUT col name, OUT made_by text, OUT layout text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -3770,14 +3696,10 @@ $$;
 --	make	new IDs for the old ones, $1
 --	change	change old IDs, $1, to new ones, $2
 --	present	the largest ID that is not future-dated
-CREATE FUNCTION snowflake_admin_renumber_plan(
-	tab regclass,
-	shard bigint,
-	new_shard bigint,
-	given_layout text,
-	OUT relations regclass[], OUT list text, OUT create_list text, OUT sender text,
-	OUT col name, OUT source text, OUT layout text, OUT expression text,
-	OUT find text, OUT take text, OUT make text, OUT change text, OUT present text)
+CREATE FUNCTION snowflake_admin_renumber_plan(tab regclass, shard bigint, new_shard bigint,
+	given_layout text, OUT relations regclass[], OUT list text, OUT create_list text, OUT sender text,
+	OUT col name, OUT source text, OUT layout text, OUT expression text, OUT find text, OUT take text,
+	OUT make text, OUT change text, OUT present text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -3825,14 +3747,9 @@ $$;
 
 -- Look at all rows once: between which IDs are they, and how many?  IDs above
 -- "last" come later than this look, and are not followed, so that there is an end.
-CREATE FUNCTION snowflake_admin_renumber_look(
-	tab regclass,
-	plan record,
-	shard bigint,
-	new_shard bigint,
-	since timestamptz,
-	until timestamptz,
-	OUT lowest bigint, OUT last bigint, OUT highest bigint, OUT total bigint)
+CREATE FUNCTION snowflake_admin_renumber_look(tab regclass, plan record, shard bigint, new_shard bigint,
+	since timestamptz, until timestamptz, OUT lowest bigint, OUT last bigint, OUT highest bigint,
+	OUT total bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
 DECLARE
@@ -3877,16 +3794,8 @@ $$;
 -- We wait for others so briefly that nobody who waits for us waits long enough
 -- to look for a deadlock.  Nor may they wait for a compiler, or for a scan of a
 -- table that the planner thinks is small.
-CREATE FUNCTION snowflake_admin_renumber_batch(
-	plan record,
-	callers_path text,
-	future boolean,
-	batch integer,
-	last bigint,
-	INOUT after bigint,
-	INOUT size integer,
-	OUT done integer,
-	OUT trouble text)
+CREATE FUNCTION snowflake_admin_renumber_batch(plan record, callers_path text, future boolean,
+	batch integer, last bigint, INOUT after bigint, INOUT size integer, OUT done integer, OUT trouble text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off SET lock_timeout = '20ms'
 	SET jit = off SET enable_seqscan = off
 AS $$
@@ -3970,8 +3879,8 @@ $$;
 -- A round found no row that it could change.  Is one left, which somebody holds?
 -- Then pause, unless this was the last try.  Returns where the next round begins,
 -- or NULL at the end.
-CREATE FUNCTION snowflake_admin_renumber_pause(
-	plan record, lowest bigint, last bigint, future boolean, idle integer, tries integer, trouble text)
+CREATE FUNCTION snowflake_admin_renumber_pause(plan record, lowest bigint, last bigint, future boolean,
+	idle integer, tries integer, trouble text)
 RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
@@ -4000,13 +3909,8 @@ END
 $$;
 
 -- What the procedure says at its end
-CREATE FUNCTION snowflake_admin_renumber_end(
-	plan record,
-	shard bigint,
-	done bigint,
-	last bigint,
-	highest bigint,
-	future boolean)
+CREATE FUNCTION snowflake_admin_renumber_end(plan record, shard bigint, done bigint, last bigint,
+	highest bigint, future boolean)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
