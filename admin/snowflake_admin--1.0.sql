@@ -99,6 +99,9 @@ $$;
 -- subtransaction, so that nothing of it stays.  The locks last until the caller's
 -- transaction ends.  Without a mode, the commands themselves lock what they need,
 -- and the relations only say whose sessions may be in the way.
+--
+-- Without commands, too, it keeps others from changing the tables, on which depends what
+-- the next commands are to be.  Nobody who reads or writes waits for that.
 CREATE FUNCTION snowflake_admin_run(commands text[], relations regclass[], tries integer, dry_run boolean,
 	mode text DEFAULT 'ACCESS EXCLUSIVE')
 RETURNS void
@@ -141,18 +144,6 @@ BEGIN
 		HINT = CASE WHEN blocker.pid IS NULL THEN 'Call it again, perhaps with more tries.'
 			ELSE format('Call it again when that transaction has ended, or with more tries. '
 				'SELECT pg_terminate_backend(%s) would end its session.', blocker.pid) END;
-END
-$$;
-
--- Two sessions must not change the same table, and what a command is to be depends on
--- what the table is then.  Nobody who reads or writes waits for this lock, not even
--- behind us while we wait.
-CREATE FUNCTION snowflake_admin_lock(target regclass, tries integer, dry_run boolean)
-RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-	PERFORM @extschema@.snowflake_admin_run('{}', ARRAY[target], tries, dry_run, NULL);
 END
 $$;
 
@@ -311,12 +302,13 @@ $$;
 -- What makes IDs
 --
 
--- The built-in layouts, and the MAXVALUE of their sequences
+-- The built-in layouts, and the MAXVALUE of their sequences.  Some have no time.
 CREATE FUNCTION snowflake_admin_layouts()
-RETURNS TABLE (name text, max_value bigint)
+RETURNS TABLE (name text, max_value bigint, epoch timestamptz, tick interval, ids_per_tick bigint,
+	expires timestamptz)
 LANGUAGE sql STABLE PARALLEL RESTRICTED
 BEGIN ATOMIC
-	SELECT name, max_value FROM snowflake_layouts();
+	SELECT name, max_value, epoch, tick, ids_per_tick, expires FROM snowflake_layouts();
 END;
 
 -- What belongs to the two extensions, of which another schema may have a namesake
@@ -499,36 +491,6 @@ AS $$
 		SELECT object FROM @extschema@.snowflake_admin_members() WHERE class = 'pg_proc'::regclass)
 $$;
 
--- All code of this database that could make IDs or set a shard.  Only what depends
--- on our functions is turned into text, since that locks the tables of views.  For
--- the default of a column, pg_get_expr() need not know, and lock, the table, unless
--- the column is generated from others.  A partition or child table that has its
--- parent's default is no place of its own.
-CREATE FUNCTION snowflake_admin_code()
-RETURNS TABLE (class oid, object oid, code text)
-LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-AS $$
-	WITH callers AS MATERIALIZED (
-		SELECT * FROM @extschema@.snowflake_admin_callers()
-	), columns AS MATERIALIZED (
-		SELECT class, object, adrelid, attname,
-			ltrim(pg_get_expr(adbin, CASE attgenerated WHEN '' THEN 0 ELSE adrelid END), E'\n') AS code
-		FROM callers JOIN pg_attrdef AS d ON class = 'pg_attrdef'::regclass AND object = d.oid
-		JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
-	)
-	SELECT class, object, code FROM columns AS c
-	WHERE NOT EXISTS (
-		SELECT FROM pg_inherits JOIN columns AS parent ON parent.adrelid = inhparent
-		WHERE inhrelid = c.adrelid AND parent.attname = c.attname AND parent.code = c.code)
-	UNION ALL
-	SELECT class, object, ltrim(pg_get_expr(typdefaultbin, 0), E'\n')
-	FROM callers JOIN pg_type AS t ON class = 'pg_type'::regclass AND object = t.oid
-	UNION ALL
-	SELECT class, object, pg_get_ruledef(object) FROM callers WHERE class = 'pg_rewrite'::regclass
-	UNION ALL
-	SELECT 'pg_proc'::regclass, function, code FROM @extschema@.snowflake_admin_function_code()
-$$;
-
 -- Settings of snowflake.shard that sessions in this database begin with.  A role
 -- that may not read pg_file_settings sees what its own session began with, which
 -- pg_settings knows only once the library is loaded: any call of "snowflake" does that.
@@ -568,12 +530,34 @@ AS $$
 	WHERE relkind = 'S' GROUP BY name HAVING count(DISTINCT oid) = 1
 $$;
 
+-- All code of this database that could make IDs or set a shard.  Only what depends
+-- on our functions is turned into text, since that locks the tables of views.  For
+-- the default of a column, pg_get_expr() need not know, and lock, the table, unless
+-- the column is generated from others.  A partition or child table that has its
+-- parent's default is no place of its own.
 CREATE FUNCTION snowflake_uses()
 RETURNS TABLE (place text, shard integer, sequence regclass, layout text, code text)
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
-	WITH pieces AS MATERIALIZED (
-		SELECT * FROM @extschema@.snowflake_admin_code()
+	WITH callers AS MATERIALIZED (
+		SELECT * FROM @extschema@.snowflake_admin_callers()
+	), columns AS MATERIALIZED (
+		SELECT class, object, adrelid, attname,
+			ltrim(pg_get_expr(adbin, CASE attgenerated WHEN '' THEN 0 ELSE adrelid END), E'\n') AS code
+		FROM callers JOIN pg_attrdef AS d ON class = 'pg_attrdef'::regclass AND object = d.oid
+		JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
+	), pieces AS MATERIALIZED (
+		SELECT class, object, code FROM columns AS c
+		WHERE NOT EXISTS (
+			SELECT FROM pg_inherits JOIN columns AS parent ON parent.adrelid = inhparent
+			WHERE inhrelid = c.adrelid AND parent.attname = c.attname AND parent.code = c.code)
+		UNION ALL
+		SELECT class, object, ltrim(pg_get_expr(typdefaultbin, 0), E'\n')
+		FROM callers JOIN pg_type AS t ON class = 'pg_type'::regclass AND object = t.oid
+		UNION ALL
+		SELECT class, object, pg_get_ruledef(object) FROM callers WHERE class = 'pg_rewrite'::regclass
+		UNION ALL
+		SELECT 'pg_proc'::regclass, function, code FROM @extschema@.snowflake_admin_function_code()
 	), calls AS MATERIALIZED (
 		SELECT class, object, shard, layout, function,
 			CASE WHEN class IN ('pg_attrdef'::regclass, 'pg_type'::regclass) THEN code ELSE call END AS code,
@@ -1084,29 +1068,6 @@ AS $$
 	ORDER BY nr LIMIT 1
 $$;
 
--- CREATE TABLE ... PARTITION OF would lock out everybody.  ATTACH PARTITION does
--- not, but with foreign keys it locks the other tables against writers.  A role
--- with privileges on the partition itself must not see there what the table's
--- policies hide.
-CREATE FUNCTION snowflake_admin_partition_commands(parent regclass, partition text, low bigint, high bigint)
-RETURNS text[]
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT ARRAY[
-		format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING IDENTITY)', partition, parent)
-			|| coalesce(' USING ' || (SELECT quote_ident(amname) FROM pg_am WHERE pg_am.oid = relam), '')
-			|| coalesce(' TABLESPACE ' || (SELECT quote_ident(spcname)
-				FROM pg_tablespace WHERE pg_tablespace.oid = reltablespace), ''),
-		format('ALTER TABLE %s OWNER TO %s, %s ROW LEVEL SECURITY', partition, relowner::regrole,
-			CASE WHEN relrowsecurity THEN 'ENABLE' ELSE 'DISABLE' END)
-			|| CASE relreplident WHEN 'f' THEN ', REPLICA IDENTITY FULL' WHEN 'n'
-				THEN ', REPLICA IDENTITY NOTHING'
-				ELSE '' END,
-		format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%s) TO (%s)',
-			parent, partition, low, high)]
-	FROM pg_class WHERE oid = parent
-$$;
-
 -- Make one partition, or nothing if another session has just made it.  ATTACH PARTITION
 -- scans the DEFAULT partition while nobody else can use it, and fails if that has rows
 -- of the range.  Such a row is found here by the key's index.
@@ -1120,7 +1081,7 @@ DECLARE
 	default_partition regclass;
 	found_id bigint;
 BEGIN
-	PERFORM @extschema@.snowflake_admin_lock(parent, tries, dry_run);
+	PERFORM @extschema@.snowflake_admin_run('{}', ARRAY[parent], tries, dry_run, NULL);
 	IF EXISTS (SELECT FROM @extschema@.snowflake_admin_ranges(parent)
 			WHERE lower_id < high AND upper_id > low) THEN
 		RETURN;
@@ -1139,8 +1100,25 @@ BEGIN
 			HINT = format('Detach %s, call this procedure again, and move those rows into %s.',
 				default_partition, parent);
 	END IF;
-	commands := @extschema@.snowflake_admin_partition_commands(parent,
-		@extschema@.snowflake_admin_partition_name(parent, low, unit, layout), low, high);
+	-- CREATE TABLE ... PARTITION OF would lock out everybody.  ATTACH PARTITION does
+	-- not, but with foreign keys it locks the other tables against writers.  A role
+	-- with privileges on the partition itself must not see there what the table's
+	-- policies hide.
+	SELECT ARRAY[
+		format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING IDENTITY)', partition, parent)
+			|| coalesce(' USING ' || (SELECT quote_ident(amname) FROM pg_am WHERE pg_am.oid = relam), '')
+			|| coalesce(' TABLESPACE ' || (SELECT quote_ident(spcname)
+				FROM pg_tablespace WHERE pg_tablespace.oid = reltablespace), ''),
+		format('ALTER TABLE %s OWNER TO %s, %s ROW LEVEL SECURITY', partition, relowner::regrole,
+			CASE WHEN relrowsecurity THEN 'ENABLE' ELSE 'DISABLE' END)
+			|| CASE relreplident WHEN 'f' THEN ', REPLICA IDENTITY FULL' WHEN 'n'
+				THEN ', REPLICA IDENTITY NOTHING'
+				ELSE '' END,
+		format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%s) TO (%s)',
+			parent, partition, low, high)]
+	INTO commands
+	FROM pg_class, @extschema@.snowflake_admin_partition_name(parent, low, unit, layout) AS partition
+	WHERE oid = parent;
 	PERFORM @extschema@.snowflake_admin_run(commands[1:2], ARRAY[parent], tries, dry_run, NULL);
 	PERFORM @extschema@.snowflake_admin_run(commands[3:],
 		ARRAY(SELECT tab FROM @extschema@.snowflake_admin_related(parent) ORDER BY place, tab)
@@ -1248,33 +1226,6 @@ BEGIN
 END
 $$;
 
--- DETACH PARTITION ... CONCURRENTLY cannot be run here.  Without it, everybody is
--- locked out until the transaction ends, which is soon: the partition's rows are
--- looked at only where foreign keys refer to them.
-CREATE FUNCTION snowflake_admin_drop_partition(parent regclass, partition regclass, pending boolean,
-	high bigint, tries integer, dry_run boolean)
-RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	tables regclass[] := ARRAY(
-		SELECT tab FROM (SELECT tab, place FROM @extschema@.snowflake_admin_related(parent)
-			UNION ALL VALUES (parent, 0), (partition, 0)) AS involved ORDER BY place, tab <> parent, tab);
-	detail text;
-BEGIN
-	PERFORM @extschema@.snowflake_admin_run(ARRAY[
-		(SELECT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE',
-				string_agg('ONLY ' || tab::text, ', ' ORDER BY nr))
-			FROM unnest(tables) WITH ORDINALITY AS involved (tab, nr)),
-		format('ALTER TABLE %s DETACH PARTITION %s', parent, partition)
-			|| CASE WHEN pending THEN ' FINALIZE' ELSE '' END,
-		format('DROP TABLE %s', partition)], tables, tries, dry_run, NULL);
-EXCEPTION WHEN foreign_key_violation THEN
-	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
-	PERFORM @extschema@.snowflake_admin_say_references(parent, NULL, high, SQLERRM, detail);
-END
-$$;
-
 -- The oldest partition may be a table that was there before: it has no lower bound,
 -- and ends with the time at which it became a partition.  Until it can be dropped
 -- as a whole, its old rows are deleted.  Numbers of a serial that it once had count
@@ -1365,6 +1316,8 @@ DECLARE
 	stop bigint;
 	high bigint;
 	old pg_catalog.record;
+	tables pg_catalog.regclass[];
+	detail pg_catalog.text;
 BEGIN
 	path := pg_catalog.current_setting('search_path');
 	SET LOCAL search_path = pg_catalog, pg_temp;
@@ -1385,12 +1338,29 @@ BEGIN
 	END IF;
 	FOR old IN SELECT * FROM @extschema@.snowflake_admin_old(parent, stop) LOOP
 		SET LOCAL search_path = pg_catalog, pg_temp;
-		PERFORM @extschema@.snowflake_admin_lock(parent, tries, dry_run);
+		PERFORM @extschema@.snowflake_admin_run('{}', ARRAY[parent], tries, dry_run, NULL);
 		-- Another session may have dropped it meanwhile.
 		IF EXISTS (SELECT FROM @extschema@.snowflake_admin_old(parent, stop) AS still
 				WHERE still.partition = old.partition) THEN
-			PERFORM @extschema@.snowflake_admin_drop_partition(
-				parent, old.partition, old.pending, high, tries, dry_run);
+			-- DETACH PARTITION ... CONCURRENTLY cannot be run here.  Without it, everybody is
+			-- locked out until the transaction ends, which is soon: the partition's rows are
+			-- looked at only where foreign keys refer to them.
+			tables := ARRAY(
+				SELECT tab FROM (SELECT tab, place FROM @extschema@.snowflake_admin_related(parent)
+					UNION ALL VALUES (parent, 0), (old.partition, 0)) AS involved
+				ORDER BY place, tab <> parent, tab);
+			BEGIN
+				PERFORM @extschema@.snowflake_admin_run(ARRAY[
+					(SELECT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE',
+							string_agg('ONLY ' || tab::text, ', ' ORDER BY nr))
+						FROM unnest(tables) WITH ORDINALITY AS involved (tab, nr)),
+					format('ALTER TABLE %s DETACH PARTITION %s', parent, old.partition)
+						|| CASE WHEN old.pending THEN ' FINALIZE' ELSE '' END,
+					format('DROP TABLE %s', old.partition)], tables, tries, dry_run, NULL);
+			EXCEPTION WHEN foreign_key_violation THEN
+				GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+				PERFORM @extschema@.snowflake_admin_say_references(parent, NULL, high, SQLERRM, detail);
+			END;
 		END IF;
 		COMMIT;
 	END LOOP;
@@ -1405,20 +1375,14 @@ COMMENT ON PROCEDURE snowflake_drop_partitions(regclass, interval, snowflake_lay
 -- Moving keys to next_id(), and back
 --
 
--- The shard of the setting, or next_id()'s error that it is not set
-CREATE FUNCTION snowflake_admin_own_shard()
-RETURNS bigint
-LANGUAGE sql STABLE
-BEGIN ATOMIC
-	SELECT snowflake_shard();
-END;
-
--- The layout is a text, because its type may be in another schema than we are.
+-- A shard that the layout has, or that of the setting, or next_id()'s errors.  The
+-- layout is a text, because its type may be in another schema than we are.
 CREATE FUNCTION snowflake_admin_require_shard(shard bigint, layout text)
 RETURNS bigint
 LANGUAGE sql STABLE
 BEGIN ATOMIC
-	SELECT snowflake_shard(snowflake_id(now(), shard, 1, layout::snowflake_layout), layout::snowflake_layout);
+	SELECT CASE WHEN shard IS NULL THEN snowflake_shard()
+		ELSE snowflake_shard(snowflake_id(now(), shard, 1, layout::snowflake_layout), layout::snowflake_layout) END;
 END;
 
 -- The key of a table is what snowflake_keys() lists of its primary key, or, if that
@@ -1664,7 +1628,7 @@ BEGIN
 	commands := '{}';
 	relations := ARRAY[target] || CASE WHEN key.sequence <> next_id_seq THEN key.sequence END;
 	IF number IS NULL THEN
-		setting := @extschema@.snowflake_admin_own_shard();
+		setting := @extschema@.snowflake_admin_require_shard(NULL, NULL);
 	ELSIF key.layout NOT IN ('trace', 'decimal') THEN
 		PERFORM @extschema@.snowflake_admin_require_shard(shard, key.layout);
 	END IF;
@@ -1738,7 +1702,7 @@ AS $$
 DECLARE
 	plan record;
 BEGIN
-	PERFORM @extschema@.snowflake_admin_lock(tab, tries, dry_run);
+	PERFORM @extschema@.snowflake_admin_run('{}', ARRAY[tab], tries, dry_run, NULL);
 	SELECT * INTO plan FROM @extschema@.snowflake_admin_move_commands(tab, shard, own_sequence);
 	IF cardinality(plan.commands) > 0 THEN
 		IF plan.was_always AND NOT in_schema THEN
@@ -1785,38 +1749,10 @@ AS $$
 		AND NOT EXISTS (SELECT FROM @extschema@.snowflake_admin_namers(ARRAY[s.relname::text], '{}')))
 $$;
 
--- The number beyond which an identity begins: all IDs of the table, and those that the
--- sequence has made for rows that are not there.  Where no index finds the table's
--- largest ID, it is looked for before everybody is locked out; who inserts meanwhile
--- gets smaller IDs than the second bound.
-CREATE FUNCTION snowflake_admin_last_id(target regclass, key_col name, layout text, used regclass,
-	dry_run boolean)
-RETURNS text
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	largest text := format('(SELECT max(%I) FROM %s)', key_col, target);
-	schema text := @extschema@.snowflake_admin_schema();
-BEGIN
-	-- Without a time, only rows tell the largest ID, and a snapshot of before the lock lacks some.
-	IF layout IN ('trace', 'decimal') AND current_setting('transaction_isolation') <> 'read committed' THEN
-		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('cannot move the key of table %s back in a transaction that is %s', target,
-				current_setting('transaction_isolation')),
-			HINT = 'Call it in a transaction that is READ COMMITTED.';
-	ELSIF NOT dry_run AND layout NOT IN ('trace', 'decimal')
-		AND NOT @extschema@.snowflake_admin_finds_maximum(target, key_col) THEN
-		EXECUTE 'SELECT ' || largest INTO largest;
-	END IF;
-	RETURN format('greatest(%s)', concat_ws(', ', CASE WHEN layout NOT IN ('trace', 'decimal') THEN
-			format('(SELECT %1$s.snowflake_max_id('
-				'greatest(max(last_timestamp), clock_timestamp() + interval ''1 s''), %2$L) '
-				'FROM %1$s.snowflake_sequences(%3$L, %2$L))', schema, layout, used) END,
-		'1', largest));
-END
-$$;
-
--- Commands that give a column an identity
+-- Commands that give a column an identity, which begins beyond all IDs of the table, and
+-- those that the sequence has made for rows that are not there.  Where no index finds the
+-- table's largest ID, it is looked for before everybody is locked out; who inserts
+-- meanwhile gets smaller IDs than the second bound.
 CREATE FUNCTION snowflake_admin_identity_commands(target regclass, key_col name, layout text, used regclass,
 	dry_run boolean)
 RETURNS text[]
@@ -1837,17 +1773,32 @@ DECLARE
 		SELECT format('ALTER TABLE %s ALTER %I SET DEFAULT nextval(%L)', oid::regclass, key_col, sequence)
 		FROM @extschema@.snowflake_admin_family(target) JOIN pg_class ON oid = snowflake_admin_family
 		WHERE oid <> target AND NOT relispartition);
+	largest text := format('(SELECT max(%I) FROM %s)', key_col, target);
 BEGIN
 	-- A child that is no partition gets no identity from its parent.
 	IF cardinality(children) > 0 THEN
 		children := children || ARRAY(SELECT @extschema@.snowflake_admin_grants(target, sequence, true));
 	END IF;
+	-- Without a time, only rows tell the largest ID, and a snapshot of before the lock lacks some.
+	IF layout IN ('trace', 'decimal') AND current_setting('transaction_isolation') <> 'read committed' THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('cannot move the key of table %s back in a transaction that is %s', target,
+				current_setting('transaction_isolation')),
+			HINT = 'Call it in a transaction that is READ COMMITTED.';
+	ELSIF NOT dry_run AND layout NOT IN ('trace', 'decimal')
+		AND NOT @extschema@.snowflake_admin_finds_maximum(target, key_col) THEN
+		EXECUTE 'SELECT ' || largest INTO largest;
+	END IF;
 	RETURN ARRAY[format('ALTER TABLE %s ALTER %I DROP DEFAULT', target, key_col)]
 		|| CASE WHEN serial IS NOT NULL THEN ARRAY[format('DROP SEQUENCE %s', serial)] ELSE '{}' END
 		|| format('ALTER TABLE %s ALTER %I ADD GENERATED BY DEFAULT AS IDENTITY (SEQUENCE NAME %s)',
 			target, key_col, sequence)
-		|| format('SELECT setval(%L, %s)', sequence,
-			@extschema@.snowflake_admin_last_id(target, key_col, layout, used, dry_run))
+		|| format('SELECT setval(%L, greatest(%s))', sequence,
+			concat_ws(', ', CASE WHEN layout NOT IN ('trace', 'decimal') THEN
+				format('(SELECT %1$s.snowflake_max_id('
+					'greatest(max(last_timestamp), clock_timestamp() + interval ''1 s''), %2$L) '
+					'FROM %1$s.snowflake_sequences(%3$L, %2$L))',
+					@extschema@.snowflake_admin_schema(), layout, used) END, '1', largest))
 		|| ARRAY(SELECT DISTINCT @extschema@.snowflake_admin_grant_commands(relacl, '', 'SEQUENCE ' || sequence)
 			FROM pg_class WHERE oid = serial OR oid = used AND is_needless)
 		|| children
@@ -1855,32 +1806,6 @@ BEGIN
 		|| CASE WHEN is_needless AND serial IS NULL
 			THEN ARRAY[format('ALTER SEQUENCE %s RENAME TO %I', sequence,
 				(SELECT relname FROM pg_class WHERE oid = used))] ELSE '{}' END;
-END
-$$;
-
--- An identity begins a second ahead of the clock, and hardly gets on from there.
-CREATE FUNCTION snowflake_admin_warn_partitions(target regclass, key_col name, layout text)
-RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	partitions text;
-BEGIN
-	SELECT string_agg(r.partition::text, ', ') INTO partitions
-	FROM @extschema@.snowflake_admin_family(target) AS member JOIN pg_partitioned_table ON partrelid = member
-	JOIN pg_attribute ON attrelid = member AND attnum = partattrs[0] AND attname = key_col,
-		@extschema@.snowflake_admin_bound(clock_timestamp() + interval '1 s',
-			@extschema@.snowflake_admin_to_layout(layout)) AS next
-		LEFT JOIN LATERAL @extschema@.snowflake_admin_ranges(member) AS r ON lower_id <= next AND next < upper_id
-	WHERE partstrat = 'r' AND partnatts = 1 AND layout NOT IN ('trace', 'decimal')
-	HAVING count(*) > 0;
-	IF FOUND THEN
-		RAISE WARNING USING
-			MESSAGE = format('new keys of table %s will not tell the time', target),
-			DETAIL = coalesce('Their rows will all go into ' || partitions || '.',
-				'There is no partition for them.'),
-			HINT = 'Stop jobs that call snowflake_make_partitions() and snowflake_drop_partitions().';
-	END IF;
 END
 $$;
 
@@ -1893,8 +1818,9 @@ AS $$
 DECLARE
 	key record;
 	commands text[] := '{}';
+	partitions text;
 BEGIN
-	PERFORM @extschema@.snowflake_admin_lock(tab, tries, dry_run);
+	PERFORM @extschema@.snowflake_admin_run('{}', ARRAY[tab], tries, dry_run, NULL);
 	SELECT * INTO key FROM @extschema@.snowflake_admin_key(tab);
 	IF key.made_by <> 'next_id' THEN
 		RAISE NOTICE 'the key of % does not come from next_id()', tab;
@@ -1906,7 +1832,22 @@ BEGIN
 	END IF;
 	commands := commands || @extschema@.snowflake_admin_identity_commands(tab, key.col,
 		key.layout, key.sequence, dry_run);
-	PERFORM @extschema@.snowflake_admin_warn_partitions(tab, key.col, key.layout);
+	-- An identity begins a second ahead of the clock, and hardly gets on from there.
+	SELECT string_agg(r.partition::text, ', ') INTO partitions
+	FROM @extschema@.snowflake_admin_family(tab) AS member JOIN pg_partitioned_table ON partrelid = member
+	JOIN pg_attribute ON attrelid = member AND attnum = partattrs[0] AND attname = key.col,
+		@extschema@.snowflake_admin_bound(clock_timestamp() + interval '1 s',
+			@extschema@.snowflake_admin_to_layout(key.layout)) AS next
+		LEFT JOIN LATERAL @extschema@.snowflake_admin_ranges(member) AS r ON lower_id <= next AND next < upper_id
+	WHERE partstrat = 'r' AND partnatts = 1 AND key.layout NOT IN ('trace', 'decimal')
+	HAVING count(*) > 0;
+	IF FOUND THEN
+		RAISE WARNING USING
+			MESSAGE = format('new keys of table %s will not tell the time', tab),
+			DETAIL = coalesce('Their rows will all go into ' || partitions || '.',
+				'There is no partition for them.'),
+			HINT = 'Stop jobs that call snowflake_make_partitions() and snowflake_drop_partitions().';
+	END IF;
 	PERFORM @extschema@.snowflake_admin_run(commands,
 		ARRAY[tab] || CASE WHEN key.sequence <> @extschema@.snowflake_admin_next_id_seq()
 			THEN key.sequence END,
@@ -1983,11 +1924,9 @@ AS $$
 BEGIN
 	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_move_schema()');
 	SET LOCAL search_path = pg_catalog, pg_temp;
+	PERFORM @extschema@.snowflake_admin_require_shard(shard, 'instagram');
 	IF shard IS NULL THEN
-		PERFORM @extschema@.snowflake_admin_own_shard();
 		PERFORM @extschema@.snowflake_admin_count_other_sessions();
-	ELSE
-		PERFORM @extschema@.snowflake_admin_require_shard(shard, 'instagram');
 	END IF;
 	CALL @extschema@.snowflake_admin_each_table(schema, true,
 		format('CALL @extschema@.snowflake_admin_move_table(%%L, %L, %L, %L, %L, true)',
@@ -2368,47 +2307,6 @@ AS $$
 	FROM todo WHERE validated AND NOT coalesce(convalidated, false) GROUP BY rel, place ORDER BY place, rel)
 $$;
 
--- Step 4: indexes.  Only the caller can create one CONCURRENTLY.  That of a small
--- table is created here, while writers wait for some tenths of a second.
-CREATE FUNCTION snowflake_admin_widen_build(tab regclass, col name)
-RETURNS TABLE (kind text, commands text[], relations regclass[], mode text)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT CASE WHEN small THEN 'index' ELSE 'concurrently' END,
-		CASE WHEN builder.pid IS NOT NULL
-			THEN ARRAY[format('-- Index %s is being created by process %s', fresh, builder.pid)]
-		ELSE array_remove(ARRAY[
-			CASE WHEN fresh_oid IS NOT NULL THEN format('DROP INDEX CONCURRENTLY %s', fresh) END,
-			format('CREATE %sINDEX %sON %s USING %s', CASE WHEN is_unique THEN 'UNIQUE ' END,
-				CASE WHEN small THEN '' ELSE 'CONCURRENTLY ' END || 'snowflake_widen_' || index || ' ', rel,
-				CASE WHEN spcname IS NULL THEN definition
-				ELSE left(definition, length(definition) - length(predicate))
-					|| format(' TABLESPACE %I', spcname) || predicate END)], NULL)
-		END, ARRAY[rel], 'SHARE'
-	FROM @extschema@.snowflake_admin_widen_indexes(tab, col)
-		JOIN @extschema@.snowflake_admin_widen_rehearse(tab, col) ON object = index
-		JOIN pg_class ON oid = index LEFT JOIN pg_tablespace ON pg_tablespace.oid = reltablespace
-		LEFT JOIN pg_stat_progress_create_index AS builder ON builder.index_relid = fresh_oid,
-		LATERAL (SELECT pg_relation_size(rel) <= 8 * 1024 * 1024 AND fresh_oid IS NULL) AS s (small),
-		LATERAL (SELECT coalesce(substring(definition FROM ' WHERE .*$'), '')) AS p (predicate)
-	WHERE fresh_valid IS NOT TRUE ORDER BY small DESC, rel, index
-$$;
-
--- Step 5: foreign keys, in which the parents' new columns need their indexes.
-CREATE FUNCTION snowflake_admin_widen_refer(tab regclass, col name)
-RETURNS TABLE (kind text, commands text[], relations regclass[], mode text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-	WITH k AS (SELECT * FROM @extschema@.snowflake_admin_widen_keys(tab, col))
-	(SELECT 'key', ARRAY[format('ALTER TABLE %s ADD CONSTRAINT %s %s NOT VALID', child, fresh, definition)],
-		CASE WHEN parent = child THEN ARRAY[child] ELSE ARRAY[parent, child] END, 'SHARE ROW EXCLUSIVE'
-	FROM k WHERE fresh_validated IS NULL ORDER BY place, con)
-	UNION ALL
-	(SELECT 'validate', ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT %s', child, fresh)], ARRAY[child],
-		'SHARE UPDATE EXCLUSIVE'
-	FROM k WHERE validated AND NOT coalesce(fresh_validated, false) ORDER BY place, con)
-$$;
-
 -- What the new columns get before the old ones go: NOT NULL, which the validated
 -- CHECK proves without a scan, defaults and sequences.  The sequence of an
 -- identity column cannot change its column, so that a new one takes its place.
@@ -2512,8 +2410,37 @@ BEGIN
 	END IF;
 	RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_widen_add(tab, col);
 	RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_widen_checks(tab, col);
-	RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_widen_build(tab, col);
-	RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_widen_refer(tab, col);
+	-- Step 4: indexes.  Only the caller can create one CONCURRENTLY.  That of a small
+	-- table is created here, while writers wait for some tenths of a second.
+	RETURN QUERY
+		SELECT CASE WHEN small THEN 'index' ELSE 'concurrently' END,
+			CASE WHEN builder.pid IS NOT NULL
+				THEN ARRAY[format('-- Index %s is being created by process %s', fresh, builder.pid)]
+			ELSE array_remove(ARRAY[
+				CASE WHEN fresh_oid IS NOT NULL THEN format('DROP INDEX CONCURRENTLY %s', fresh) END,
+				format('CREATE %sINDEX %sON %s USING %s', CASE WHEN is_unique THEN 'UNIQUE ' END,
+					CASE WHEN small THEN '' ELSE 'CONCURRENTLY ' END || 'snowflake_widen_' || index || ' ', rel,
+					CASE WHEN spcname IS NULL THEN definition
+					ELSE left(definition, length(definition) - length(predicate))
+						|| format(' TABLESPACE %I', spcname) || predicate END)], NULL)
+			END, ARRAY[rel], 'SHARE'
+		FROM @extschema@.snowflake_admin_widen_indexes(tab, col)
+			JOIN @extschema@.snowflake_admin_widen_rehearse(tab, col) ON object = index
+			JOIN pg_class ON oid = index LEFT JOIN pg_tablespace ON pg_tablespace.oid = reltablespace
+			LEFT JOIN pg_stat_progress_create_index AS builder ON builder.index_relid = fresh_oid,
+			LATERAL (SELECT pg_relation_size(rel) <= 8 * 1024 * 1024 AND fresh_oid IS NULL) AS s (small),
+			LATERAL (SELECT coalesce(substring(definition FROM ' WHERE .*$'), '')) AS p (predicate)
+		WHERE fresh_valid IS NOT TRUE ORDER BY small DESC, rel, index;
+	-- Step 5: foreign keys, in which the parents' new columns need their indexes.
+	RETURN QUERY
+		WITH k AS (SELECT * FROM @extschema@.snowflake_admin_widen_keys(tab, col))
+		(SELECT 'key', ARRAY[format('ALTER TABLE %s ADD CONSTRAINT %s %s NOT VALID', child, fresh, definition)],
+			CASE WHEN parent = child THEN ARRAY[child] ELSE ARRAY[parent, child] END, 'SHARE ROW EXCLUSIVE'
+		FROM k WHERE fresh_validated IS NULL ORDER BY place, con)
+		UNION ALL
+		(SELECT 'validate', ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT %s', child, fresh)], ARRAY[child],
+			'SHARE UPDATE EXCLUSIVE'
+		FROM k WHERE validated AND NOT coalesce(fresh_validated, false) ORDER BY place, con);
 	RETURN QUERY SELECT 'analyze', ARRAY(SELECT DISTINCT format('ANALYZE %s', rel)
 		FROM @extschema@.snowflake_admin_widen_columns(tab, col)),
 		@extschema@.snowflake_admin_widen_tables(tab, col), NULL;
@@ -2542,27 +2469,9 @@ AS $$
 $$;
 
 -- Fill new columns of a table's old rows, 16 pages at a time.  Nobody is waited
--- for: rows that somebody has locked are left to the next round.
-CREATE FUNCTION snowflake_admin_widen_batch(rel regclass, assignments text, lacking text, page bigint)
-RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	filled bigint;
-BEGIN
-	IF @extschema@.snowflake_admin_widen_fires(rel) THEN
-		SET LOCAL session_replication_role = replica;
-	END IF;
-	EXECUTE format('UPDATE %1$s SET %2$s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %1$s '
-		'WHERE ctid >= ''(%3$s,0)'' AND ctid < ''(%4$s,0)'' AND (%5$s) FOR NO KEY UPDATE SKIP LOCKED))',
-		rel, assignments, page, page + 16, lacking);
-	GET DIAGNOSTICS filled = ROW_COUNT;
-	RETURN filled;
-END
-$$;
-
--- The pause gives vacuum and standbys time to keep up.  It is made at the
--- beginning of a transaction, which holds no lock on rows yet.
+-- for: rows that somebody has locked are left to the next round.  The pause gives
+-- vacuum and standbys time to keep up.  It is made at the beginning of a transaction,
+-- which holds no lock on rows yet.
 CREATE PROCEDURE snowflake_admin_widen_fill(tab regclass, col name, filling regclass, chain oid[],
 	pause interval)
 LANGUAGE plpgsql
@@ -2597,7 +2506,13 @@ BEGIN
 			IF filled > 0 THEN
 				PERFORM pg_sleep(extract(epoch FROM pause));
 			END IF;
-			filled := @extschema@.snowflake_admin_widen_batch(filling, assignments, lacking, page);
+			IF @extschema@.snowflake_admin_widen_fires(filling) THEN
+				SET LOCAL session_replication_role = replica;
+			END IF;
+			EXECUTE format('UPDATE %1$s SET %2$s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %1$s '
+				'WHERE ctid >= ''(%3$s,0)'' AND ctid < ''(%4$s,0)'' AND (%5$s) FOR NO KEY UPDATE SKIP LOCKED))',
+				filling, assignments, page, page + 16, lacking);
+			GET DIAGNOSTICS filled = ROW_COUNT;
 			page := page + 16;
 			COMMIT;
 			SET LOCAL search_path = pg_catalog, pg_temp;
@@ -3119,24 +3034,6 @@ AS $$
 	WHERE t.object = target
 $$;
 
--- What others may have done while the swap waited for its locks
-CREATE FUNCTION snowflake_admin_partition_verify(old regclass, new regclass)
-RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-	IF EXISTS (SELECT FROM @extschema@.snowflake_admin_partition_dependents(old))
-		OR EXISTS (SELECT @extschema@.snowflake_admin_table_grants(old, new::text)
-			EXCEPT SELECT @extschema@.snowflake_admin_table_grants(new, new::text))
-	THEN
-		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('somebody has granted a privilege on table %s, or created something that '
-				'depends on it, in this moment', new),
-			HINT = 'Call snowflake_partition() again.';
-	END IF;
-END
-$$;
-
 -- One transaction: the new table, with the old one and the partitions after it, so
 -- that no ID is without a partition for some time, even if nobody calls again.
 CREATE FUNCTION snowflake_admin_partition_swap(target regclass, commands text[], unit text, tries integer)
@@ -3151,7 +3048,16 @@ BEGIN
 		SELECT tab FROM (SELECT tab, place FROM @extschema@.snowflake_admin_related(target)
 			UNION ALL VALUES (target, 0)) AS involved ORDER BY place, tab), tries, false);
 	SELECT inhparent INTO STRICT parent FROM pg_inherits WHERE inhrelid = target;
-	PERFORM @extschema@.snowflake_admin_partition_verify(target, parent);
+	-- Others may have done this while the swap waited for its locks.
+	IF EXISTS (SELECT FROM @extschema@.snowflake_admin_partition_dependents(target))
+		OR EXISTS (SELECT @extschema@.snowflake_admin_table_grants(target, parent::text)
+			EXCEPT SELECT @extschema@.snowflake_admin_table_grants(parent, parent::text))
+	THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('somebody has granted a privilege on table %s, or created something that '
+				'depends on it, in this moment', parent),
+			HINT = 'Call snowflake_partition() again.';
+	END IF;
 	-- Here all locks are there, while later each partition would have to try for those
 	-- of foreign keys.  Five do not take long.
 	FOR piece IN SELECT low, high, layout
@@ -3371,29 +3277,6 @@ BEGIN
 END
 $$;
 
--- What the caller has to know before the first step
-CREATE FUNCTION snowflake_admin_partition_warn(target regclass, command text)
-RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	name text := substring(command, 'snowflake_partition_before_\d+');
-	trigger record;
-BEGIN
-	FOR trigger IN SELECT tgname, proname FROM pg_trigger JOIN pg_proc AS p ON p.oid = tgfoid
-		WHERE tgrelid = target AND NOT tgisinternal AND tgtype & 1 <> 0
-			AND prosrc ~* '\mtg_(table_name|relname|relid)\M'
-	LOOP
-		RAISE WARNING 'trigger % of table % will see the name of the partition in TG_TABLE_NAME',
-			quote_ident(trigger.tgname), target;
-	END LOOP;
-	RAISE NOTICE '%', format('table %1$s rejects IDs from %2$s on until all steps are done; to give up: '
-		'ALTER TABLE %1$s DROP CONSTRAINT %3$s;', target,
-		(SELECT @extschema@.snowflake_admin_bound_time(substring(name, '\d+')::bigint, layout)
-			FROM @extschema@.snowflake_admin_partition_id(target)), name);
-END
-$$;
-
 CREATE PROCEDURE snowflake_partition(
 	tab regclass,
 	unit text,
@@ -3404,6 +3287,7 @@ LANGUAGE plpgsql
 AS $$
 DECLARE
 	step pg_catalog.record;
+	trigger pg_catalog.record;
 BEGIN
 	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_partition()');
 	LOOP
@@ -3414,13 +3298,25 @@ BEGIN
 			FROM @extschema@.snowflake_admin_partition_steps(tab, unit, at);
 			EXIT;
 		END IF;
-		PERFORM @extschema@.snowflake_admin_lock(tab, tries, false);
+		PERFORM @extschema@.snowflake_admin_run('{}', ARRAY[tab], tries, false, NULL);
 		SELECT * INTO step FROM @extschema@.snowflake_admin_partition_steps(tab, unit, at) LIMIT 1;
 		EXIT WHEN NOT FOUND;
 		PERFORM set_config('application_name',
 			format('snowflake_partition: %s %s', step.kind, step.relations[1])::name::text, true);
 		IF step.kind = 'check' THEN
-			PERFORM @extschema@.snowflake_admin_partition_warn(tab, step.commands[1]);
+			FOR trigger IN SELECT tgname, proname FROM pg_trigger JOIN pg_proc AS p ON p.oid = tgfoid
+				WHERE tgrelid = tab AND NOT tgisinternal AND tgtype & 1 <> 0
+					AND prosrc ~* '\mtg_(table_name|relname|relid)\M'
+			LOOP
+				RAISE WARNING 'trigger % of table % will see the name of the partition in TG_TABLE_NAME',
+					quote_ident(trigger.tgname), tab;
+			END LOOP;
+			RAISE NOTICE '%', (
+				SELECT format('table %1$s rejects IDs from %2$s on until all steps are done; to give up: '
+					'ALTER TABLE %1$s DROP CONSTRAINT %3$s;', tab,
+					@extschema@.snowflake_admin_bound_time(substring(name, '\d+')::bigint, layout), name)
+				FROM @extschema@.snowflake_admin_partition_id(tab),
+					substring(step.commands[1], 'snowflake_partition_before_\d+') AS name);
 		END IF;
 		IF step.kind = 'swap' THEN
 			PERFORM @extschema@.snowflake_admin_partition_swap(tab, step.commands, unit, tries);
@@ -3603,35 +3499,6 @@ BEGIN
 END
 $$;
 
--- The statement that changes a batch from old IDs, $1, to new ones, $2: the rows
--- and all that refer to them, so that foreign keys are satisfied at its end.  One
--- row may be changed only once in a statement, so each table has one UPDATE.  It
--- returns how many rows have got new IDs.
---
--- The statement runs with the caller's search_path, for the triggers' sake.  So
--- it names the schema of everything, also of operators.
-CREATE FUNCTION snowflake_admin_renumber_change(tab regclass, col name, list text)
-RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-	WITH found AS (
-		SELECT *, count(*) OVER (PARTITION BY rel) = 1 AS alone,
-			format('(SELECT l.new FROM %s AS l WHERE l.old OPERATOR(pg_catalog.=) t.%I)', list, name) AS new
-		FROM @extschema@.snowflake_admin_renumber_columns(tab, col)),
-	changes AS (
-		SELECT row_number() OVER (ORDER BY rel <> tab, rel::text) AS n,
-			format('UPDATE %s AS t SET %s WHERE %s%s', only_rel,
-			string_agg(format(CASE WHEN alone THEN '%1$I = %2$s'
-				ELSE '%1$I = CASE WHEN t.%1$I OPERATOR(pg_catalog.=) ANY ($1) THEN %2$s ELSE t.%1$I END' END,
-				name, new), ', ' ORDER BY name),
-			string_agg(format('t.%I OPERATOR(pg_catalog.=) ANY ($1)', name), ' OR ' ORDER BY name),
-			CASE WHEN rel = tab THEN format(' RETURNING t.%I AS id', col) ELSE '' END) AS command
-		FROM found GROUP BY rel, only_rel)
-	SELECT format('WITH %s SELECT pg_catalog.count(*) FROM change1 WHERE id OPERATOR(pg_catalog.=) ANY ($2)',
-		string_agg(format('change%s AS (%s)', n, command), ', ' ORDER BY n))
-	FROM changes
-$$;
-
 -- The column that holds the IDs of a table, what makes them, and their layout, or an
 -- error if they cannot get new ones.  A column counts if a unique index contains it and
 -- an index begins with it, by which its rows can be found.
@@ -3740,7 +3607,27 @@ BEGIN
 		' ORDER BY t.%1$I LIMIT $3 FOR UPDATE SKIP LOCKED) AS t', col, rows_of_shard);
 	make := format('SELECT ARRAY(SELECT %s FROM (SELECT old AS %I FROM unnest($1) WITH ORDINALITY AS u (old, n)'
 		' ORDER BY n) AS t)', expression, col);
-	change := @extschema@.snowflake_admin_renumber_change(tab, col, list);
+	-- The rows change with all that refer to them, so that foreign keys are satisfied at
+	-- the statement's end.  One row may be changed only once in a statement, so each table
+	-- has one UPDATE.  It returns how many rows have got new IDs.  It runs with the caller's
+	-- search_path, for the triggers' sake, and names the schema of everything, also of
+	-- operators.
+	WITH found AS (
+		SELECT *, count(*) OVER (PARTITION BY rel) = 1 AS alone,
+			format('(SELECT l.new FROM %s AS l WHERE l.old OPERATOR(pg_catalog.=) t.%I)', list, name) AS new
+		FROM @extschema@.snowflake_admin_renumber_columns(tab, col)),
+	changes AS (
+		SELECT row_number() OVER (ORDER BY rel <> tab, rel::text) AS n,
+			format('UPDATE %s AS t SET %s WHERE %s%s', only_rel,
+			string_agg(format(CASE WHEN alone THEN '%1$I = %2$s'
+				ELSE '%1$I = CASE WHEN t.%1$I OPERATOR(pg_catalog.=) ANY ($1) THEN %2$s ELSE t.%1$I END' END,
+				name, new), ', ' ORDER BY name),
+			string_agg(format('t.%I OPERATOR(pg_catalog.=) ANY ($1)', name), ' OR ' ORDER BY name),
+			CASE WHEN rel = tab THEN format(' RETURNING t.%I AS id', col) ELSE '' END) AS command
+		FROM found GROUP BY rel, only_rel)
+	SELECT format('WITH %s SELECT pg_catalog.count(*) FROM change1 WHERE id OPERATOR(pg_catalog.=) ANY ($2)',
+		string_agg(format('change%s AS (%s)', n, command), ', ' ORDER BY n))
+	INTO change FROM changes;
 	present := format('SELECT %s.snowflake_max_id(clock_timestamp() + interval ''1 s'', %s)', own, layout);
 END
 $$;
@@ -4038,16 +3925,6 @@ BEGIN ATOMIC
 	SELECT * FROM snowflake_sequences(sequence, layout);
 END;
 
--- Built-in layouts with a time
-CREATE FUNCTION snowflake_admin_epochs()
-RETURNS TABLE (layout text, max_value bigint, epoch timestamptz, tick interval, ids_per_tick bigint,
-	expires timestamptz)
-LANGUAGE sql STABLE
-BEGIN ATOMIC
-	SELECT name, max_value, epoch, tick, ids_per_tick, expires
-	FROM snowflake_layouts() WHERE expires IS NOT NULL;
-END;
-
 -- The layout of a text.  In the code of a function it may be none, and is NULL then.
 CREATE FUNCTION snowflake_admin_to_layout(layout text)
 RETURNS snowflake_layout
@@ -4085,37 +3962,15 @@ AS $$
 	LIMIT 1
 $$;
 
-CREATE TYPE snowflake_admin_filler AS (
-	tab regclass,
-	col name,
-	root regclass,
-	class oid,
-	object oid,
-	code text,
-	by_setting boolean,
-	shard integer,
-	sequence regclass,
-	layout text,
-	is_built_in boolean
-);
+CREATE TYPE snowflake_admin_filler AS (tab regclass, col name, root regclass, class oid, object oid,
+	code text, by_setting boolean, shard integer, sequence regclass, layout text, is_built_in boolean);
 
 COMMENT ON TYPE snowflake_admin_filler IS
 'for snowflake_check(): what fills a column with IDs';
 
-CREATE TYPE snowflake_admin_generator AS (
-	sequence regclass,
-	layout text,
-	last_timestamp timestamptz,
-	lead interval,
-	expires timestamptz,
-	state text,
-	named text,
-	by_setting boolean,
-	unset boolean,
-	tabs regclass[],
-	cols name[],
-	shards integer[]
-);
+CREATE TYPE snowflake_admin_generator AS (sequence regclass, layout text, last_timestamp timestamptz,
+	lead interval, expires timestamptz, state text, named text, by_setting boolean, unset boolean,
+	tabs regclass[], cols name[], shards integer[]);
 
 COMMENT ON TYPE snowflake_admin_generator IS
 'for snowflake_check(): a sequence that makes IDs, and the tables that it fills';
@@ -4420,10 +4275,11 @@ CREATE FUNCTION snowflake_admin_nearest(value bigint, id bigint)
 RETURNS TABLE (layout text, max_value bigint, expires timestamptz, ts timestamptz)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT layout, max_value, expires, ts FROM @extschema@.snowflake_admin_epochs()
+	SELECT name, max_value, expires, ts FROM @extschema@.snowflake_admin_layouts()
 	CROSS JOIN LATERAL (SELECT coalesce(epoch + tick * (value / ids_per_tick)::double precision,
-		@extschema@.snowflake_admin_bound_time(id, @extschema@.snowflake_admin_to_layout(layout)))) AS t (ts)
-	WHERE ts IS NOT NULL ORDER BY abs(extract(epoch FROM clock_timestamp() - ts)) LIMIT 1
+		@extschema@.snowflake_admin_bound_time(id, @extschema@.snowflake_admin_to_layout(name)))) AS t (ts)
+	WHERE expires IS NOT NULL AND ts IS NOT NULL
+	ORDER BY abs(extract(epoch FROM clock_timestamp() - ts)) LIMIT 1
 $$;
 
 -- Sequences that next_id() refuses because of their parameters
@@ -4647,44 +4503,8 @@ BEGIN
 END
 $$;
 
--- The row of a sequence that served another layout before, and whose IDs go back by that.
--- In the layout that it serves now, the largest ID of its tables is ahead of the clock;
--- in the one that made it, it is of the past and closer.  The IDs of a layout that ends
--- may be larger than those of the next one.
-CREATE FUNCTION snowflake_admin_misread(g snowflake_admin_generator, served snowflake_layout,
-	tab regclass, id bigint)
-RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT 'error', format('sequence %s', g.sequence),
-		format('It serves layout %s, but %s has IDs of layout %s, the last of them %s of %s, and its next '
-			'IDs are smaller. If it made those until something changed its MAXVALUE, set that back. '
-			'IDs that it has made since stay as they are.', g.layout, tab, n.layout, id, n.ts),
-		@extschema@.snowflake_admin_set_back(g.sequence, g.tabs, g.cols, n.layout, n.max_value, false)
-	FROM @extschema@.snowflake_admin_nearest(NULL, id) AS n
-	WHERE n.ts < clock_timestamp() + interval '1 min' AND n.expires > clock_timestamp() + interval '1 year'
-		AND clock_timestamp() - n.ts < @extschema@.snowflake_admin_bound_time(id, served) - clock_timestamp()
-$$;
-
--- Future-dated IDs that a sequence cannot make again, as it makes those of another shard
-CREATE FUNCTION snowflake_admin_left(g snowflake_admin_generator, layout snowflake_layout, low bigint)
-RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT 'warning', format('table %s', tab), format(
-			'Future-dated IDs of shard %s, while new rows get those of shard %s: %s%s, the latest of %s. '
-			'If this server made them, and nobody outside has seen them, give their rows new ones.', shard,
-			own_shard, CASE WHEN more THEN 'at least ' END, number,
-			@extschema@.snowflake_admin_bound_time(largest, layout)),
-		CASE WHEN g.lead > '2 s'
-			THEN format('Do what the row of sequence %s says, and check again.', g.sequence)
-			ELSE @extschema@.snowflake_admin_renumber_command(tab, col, shard) END
-	FROM @extschema@.snowflake_admin_counts(g.tabs, g.cols, g.shards, layout, low, 10001)
-	WHERE NOT is_own
-$$;
-
 -- The rows of one sequence
-CREATE FUNCTION snowflake_admin_position(g snowflake_admin_generator, layout snowflake_layout)
+CREATE FUNCTION snowflake_admin_position(g snowflake_admin_generator, served snowflake_layout)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -4695,26 +4515,48 @@ DECLARE
 BEGIN
 	IF g.expires IS NOT NULL THEN
 		beyond := greatest(1::bigint << 40, @extschema@.snowflake_admin_bound(
-			coalesce(g.last_timestamp + interval '1 microsecond', '-infinity'), layout));
+			coalesce(g.last_timestamp + interval '1 microsecond', '-infinity'), served));
 		-- Clocks of other servers may differ a little.
-		future := @extschema@.snowflake_admin_bound(clock_timestamp() + interval '1 min', layout);
+		future := @extschema@.snowflake_admin_bound(clock_timestamp() + interval '1 min', served);
 	END IF;
 	SELECT * INTO latest FROM @extschema@.snowflake_admin_largest(g.tabs, g.cols, least(beyond, future));
 	IF latest.id >= future THEN
-		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_misread(g, layout, latest.tab, latest.id);
+		-- A sequence served another layout before, and its IDs go back by that, if the largest
+		-- ID of its tables is ahead of the clock in the layout that it serves now, and of the
+		-- past and closer in the one that made it.  The IDs of a layout that ends may be larger
+		-- than those of the next one.
+		RETURN QUERY SELECT 'error', format('sequence %s', g.sequence),
+			format('It serves layout %s, but %s has IDs of layout %s, the last of them %s of %s, and its next '
+				'IDs are smaller. If it made those until something changed its MAXVALUE, set that back. '
+				'IDs that it has made since stay as they are.', g.layout, latest.tab, n.layout, latest.id, n.ts),
+			@extschema@.snowflake_admin_set_back(g.sequence, g.tabs, g.cols, n.layout, n.max_value, false)
+		FROM @extschema@.snowflake_admin_nearest(NULL, latest.id) AS n
+		WHERE n.ts < clock_timestamp() + interval '1 min' AND n.expires > clock_timestamp() + interval '1 year'
+			AND clock_timestamp() - n.ts
+				< @extschema@.snowflake_admin_bound_time(latest.id, served) - clock_timestamp();
 		IF FOUND THEN
 			RETURN;
 		END IF;
 	END IF;
 	-- After a crash, and on a standby, it may be what WAL covers for another second.
 	IF g.lead > '2 s' THEN
-		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_ahead(g, layout);
+		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_ahead(g, served);
 	END IF;
 	IF latest.id >= future THEN
-		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_left(g, layout, future);
+		-- It cannot make these again, as it makes those of another shard.
+		RETURN QUERY SELECT 'warning', format('table %s', c.tab), format(
+				'Future-dated IDs of shard %s, while new rows get those of shard %s: %s%s, the latest of %s. '
+				'If this server made them, and nobody outside has seen them, give their rows new ones.', c.shard,
+				c.own_shard, CASE WHEN c.more THEN 'at least ' END, c.number,
+				@extschema@.snowflake_admin_bound_time(c.largest, served)),
+			CASE WHEN g.lead > '2 s'
+				THEN format('Do what the row of sequence %s says, and check again.', g.sequence)
+				ELSE @extschema@.snowflake_admin_renumber_command(c.tab, c.col, c.shard) END
+		FROM @extschema@.snowflake_admin_counts(g.tabs, g.cols, g.shards, served, future, 10001) AS c
+		WHERE NOT c.is_own;
 	END IF;
 	IF latest.id >= beyond AND NOT g.unset AND (g.state = 'ok' OR g.last_timestamp IS NOT NULL) THEN
-		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_behind(g, layout, beyond);
+		RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_behind(g, served, beyond);
 	END IF;
 EXCEPTION WHEN OTHERS THEN
 	RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_note(g.sequence, SQLSTATE, SQLERRM);
@@ -4855,11 +4697,11 @@ AS $$
 		SELECT DISTINCT t.tab, t.col, low, max_value
 		FROM unnest(generators) JOIN (
 			-- No sequence had a smaller value when the extension was published.
-			SELECT layout, max_value, ids_per_tick * (extract(epoch FROM '2026-01-01Z' - epoch)
+			SELECT name AS layout, max_value, ids_per_tick * (extract(epoch FROM '2026-01-01Z' - epoch)
 				/ extract(epoch FROM tick))::bigint AS low
-			FROM @extschema@.snowflake_admin_epochs()
-			WHERE @extschema@.snowflake_admin_bound_time(max_value,
-				@extschema@.snowflake_admin_to_layout(layout)) < epoch + interval '60 days' OFFSET 0) AS e
+			FROM @extschema@.snowflake_admin_layouts()
+			WHERE expires IS NOT NULL AND @extschema@.snowflake_admin_bound_time(max_value,
+				@extschema@.snowflake_admin_to_layout(name)) < epoch + interval '60 days' OFFSET 0) AS e
 			USING (layout)
 		CROSS JOIN LATERAL unnest(tabs, cols) AS t (tab, col)
 	) AS keys (tab, col, low, high)
