@@ -436,20 +436,6 @@ AS $$
 			WHERE seqrelid = sequence) END)
 $$;
 
--- What in code sets snowflake.shard, and to which number if that is there.  Where
--- the setting is only read or reset, nothing is returned.
-CREATE FUNCTION snowflake_admin_sets(code text)
-RETURNS TABLE (command text, shard text)
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT m[2], substring(m[2], '(?i)\.shard["'']*(?:::text)?\s*(?:=|,|to\M)\s*''*(-?\d+)')
-	FROM regexp_matches(code, '(current_setting\s*\(\s*''*|\mshow\s+"?|\mreset\s+"?)?('
-		|| '\mset_config\s*\(\s*''+snowflake\.shard[^;)]{0,60}\)?|'
-		|| '\mset\s+(?:local\s+|session\s+)?"?snowflake\.shard[^;'']{0,4}''*[^;''\n]{0,40}|'
-		|| 'snowflake\.shard\M)', 'gi') AS m
-	WHERE m[1] IS NULL
-$$;
-
 -- Objects whose expression or parsed body calls something that makes IDs
 CREATE FUNCTION snowflake_admin_callers()
 RETURNS TABLE (class oid, object oid)
@@ -576,9 +562,15 @@ AS $$
 		FROM calls LEFT JOIN pg_sequence ON seqrelid = seq
 		LEFT JOIN @extschema@.snowflake_admin_layouts() AS l ON max_value = seqmax
 		UNION ALL
-		SELECT @extschema@.snowflake_admin_place(class, object), shard, NULL, NULL, command
-		FROM pieces CROSS JOIN LATERAL @extschema@.snowflake_admin_sets(code)
-		WHERE class = 'pg_proc'::regclass
+		-- What sets snowflake.shard, and to which number if that is there.  Where the
+		-- setting is only read or reset, nothing is returned.
+		SELECT @extschema@.snowflake_admin_place(class, object),
+			substring(m[2], '(?i)\.shard["'']*(?:::text)?\s*(?:=|,|to\M)\s*''*(-?\d+)'), NULL, NULL, m[2]
+		FROM pieces, regexp_matches(code, '(current_setting\s*\(\s*''*|\mshow\s+"?|\mreset\s+"?)?('
+			|| '\mset_config\s*\(\s*''+snowflake\.shard[^;)]{0,60}\)?|'
+			|| '\mset\s+(?:local\s+|session\s+)?"?snowflake\.shard[^;'']{0,4}''*[^;''\n]{0,40}|'
+			|| 'snowflake\.shard\M)', 'gi') AS m
+		WHERE class = 'pg_proc'::regclass AND m[1] IS NULL
 		UNION ALL
 		SELECT place, value, NULL, NULL, 'snowflake.shard=' || value
 		FROM @extschema@.snowflake_admin_shard_settings()
@@ -698,11 +690,7 @@ AS $$
 		SELECT to_tab, to_col, n FROM takers JOIN links USING (tab, col)
 	), small AS MATERIALIZED (
 		SELECT t.*, atttypid, attname FROM takers AS t JOIN pg_attribute ON attrelid = tab AND attnum = t.col
-		WHERE @extschema@.snowflake_admin_base_type(atttypid) NOT IN (
-			SELECT 'bigint'::regtype
-			UNION ALL
-			SELECT y.oid FROM @extschema@.snowflake_admin_members() JOIN pg_type AS y
-				ON class = 'pg_type'::regclass AND y.oid = object AND typname = 'snowflake')
+		WHERE NOT @extschema@.snowflake_admin_is_id(@extschema@.snowflake_admin_base_type(atttypid))
 	)
 	SELECT n, format('%s is %s',
 		(pg_identify_object('pg_class'::regclass, tab, col)).identity, format_type(atttypid, NULL)), tab, col
@@ -870,10 +858,7 @@ BEGIN
 	ELSIF NOT FOUND THEN
 		RAISE wrong_object_type USING
 			MESSAGE = format('%s is not a partitioned table', parent),
-			HINT = format('CALL %s.snowflake_partition(...) makes a partitioned table of a table.',
-				(SELECT quote_ident(nspname)
-					FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace
-					WHERE extname = 'snowflake_admin'));
+			HINT = 'CALL @extschema@.snowflake_partition(...) makes a partitioned table of a table.';
 	ELSIF strategy <> 'r' OR suits IS NOT TRUE THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s is not partitioned by ranges of one bigint or snowflake column',
@@ -1111,9 +1096,8 @@ BEGIN
 				FROM pg_tablespace WHERE pg_tablespace.oid = reltablespace), ''),
 		format('ALTER TABLE %s OWNER TO %s, %s ROW LEVEL SECURITY', partition, relowner::regrole,
 			CASE WHEN relrowsecurity THEN 'ENABLE' ELSE 'DISABLE' END)
-			|| CASE relreplident WHEN 'f' THEN ', REPLICA IDENTITY FULL' WHEN 'n'
-				THEN ', REPLICA IDENTITY NOTHING'
-				ELSE '' END,
+			|| CASE relreplident WHEN 'f' THEN ', REPLICA IDENTITY FULL'
+				WHEN 'n' THEN ', REPLICA IDENTITY NOTHING' ELSE '' END,
 		format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%s) TO (%s)',
 			parent, partition, low, high)]
 	INTO commands
