@@ -7,7 +7,6 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
-import java.time.OffsetDateTime;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -41,9 +40,6 @@ class Jdbc {
         }
         batch.executeBatch();
 
-        OffsetDateTime hourAgo = OffsetDateTime.now().minusHours(1);
-        ResultSet bounds = query(db, "SELECT snowflake_timestamp(?), snowflake_min_id(?)", one, hourAgo);
-
         insert = db.prepareStatement("INSERT INTO tags (id) VALUES (?)", Statement.RETURN_GENERATED_KEYS);
         insert.setLong(1, one);
         insert.executeUpdate();
@@ -58,8 +54,6 @@ class Jdbc {
         System.out.println("columns_of_generated_keys " + keys.getMetaData().getColumnCount());
         System.out.println("one " + one);
         System.out.println("many " + String.join(" ", many));
-        System.out.println("made " + bounds.getObject(1, OffsetDateTime.class).toInstant().toEpochMilli());
-        System.out.println("bound " + bounds.getLong(2));
         db.close();
     }
 }

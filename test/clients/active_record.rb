@@ -48,8 +48,6 @@ puts "tags_in_schema #{dump[/# (Could not dump table "tags")/, 1]}"
 
 photo = Photo.create!(title: "one")
 many = Photo.insert_all!((0...1000).map { |n| { title: "many #{n}" } }).pluck("id")
-made = Photo.where(id: photo.id).pick(Arel.sql("snowflake_timestamp(id)"))
-bound = DB.select_value(Photo.sanitize_sql(["SELECT snowflake_min_id(?)", 1.hour.ago]))
 declared = DeclaredTag.create!
 tag = Tag.find(declared.id)
 
@@ -58,9 +56,6 @@ puts "types Active Record: #{photo.id.class} #{tag.id.class} #{declared.id.class
 puts "tags #{tag.id} #{declared.id}"
 puts "one #{photo.id}"
 puts "many #{many.join(' ')}"
-puts "made #{(made.to_r * 1000).round}"
-puts "bound #{bound}"
-puts "by_batches #{Photo.find_each(batch_size: 300).map(&:id) == [photo.id, *many] ? 'in order' : 'in disorder'}"
 
 DB.execute("INSERT INTO plain (id, title) VALUES (10, 'before')")
 DB.execute("INSERT INTO altered (title) VALUES ('before')")

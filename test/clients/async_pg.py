@@ -23,7 +23,6 @@ async def main():
     rows = [(id, f"many {n}") for n, id in enumerate(many)]
     await db.copy_records_to_table("photos", columns=["id", "title"], records=rows)
 
-    made = await db.fetchval("SELECT snowflake_timestamp($1)", one)
     hour_ago = datetime.now(timezone.utc) - timedelta(hours=1)
     bound = await db.fetchval("SELECT snowflake_min_id($1)", hour_ago)
     without_zone = await db.fetchval("SELECT snowflake_min_id($1)", hour_ago.replace(tzinfo=None))
@@ -42,8 +41,6 @@ async def main():
     print("tags", tag, registered)
     print("one", one)
     print("many", *many)
-    print("made", round(made.timestamp() * 1000))
-    print("bound", bound)
     print("hours_off_without_zone", (bound - without_zone) / 2**23 / 3600000)
     print("shard_as_text", await outcome(db.fetchval("SELECT next_id($1)", "5")))
 

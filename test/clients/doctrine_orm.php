@@ -98,8 +98,6 @@ echo 'types Doctrine: ', get_debug_type($photo->id), ' ', get_debug_type($found-
 echo 'tags ', $tag->id, ' ', $found->id, "\n";
 echo 'one ', $photo->id, "\n";
 echo 'many ', implode(' ', array_column($many, 'id')), "\n";
-echo 'made ', (new DateTimeImmutable($db->fetchOne('SELECT snowflake_timestamp(?)', [$photo->id])))->format('Uv'), "\n";
-echo 'bound ', $bound('datetimetz_immutable'), "\n";
 echo 'hours_off_without_zone ', round(($bound('datetime_immutable') - $bound('datetimetz_immutable')) / 2 ** 23 / 3600000), "\n";
 
 function outcome($action)

@@ -58,7 +58,6 @@ $found = TextTag::find($tag->id);
 $hourAgo = new DateTimeImmutable('-1 hour');
 $bound = fn ($time) => DB::selectOne('SELECT snowflake_min_id(?) AS id', [$time])->id;
 $withZone = $hourAgo->format(DATE_RFC3339_EXTENDED);
-$madeAt = DB::selectOne('SELECT snowflake_timestamp(?) AS at', [$photo->id])->at;
 $read = fn ($table) => get_debug_type($pdo->query("SELECT id FROM $table LIMIT 1")->fetchColumn());
 
 echo 'version PDO ', phpversion('pdo_pgsql'), "\n";
@@ -67,8 +66,6 @@ echo 'types Eloquent: ', get_debug_type($photo->id), ' ', get_debug_type($tag->i
 echo 'tags ', $tag->id, ' ', $found->id, "\n";
 echo 'one ', $photo->id, "\n";
 echo 'many ', implode(' ', $many), "\n";
-echo 'made ', (new DateTimeImmutable($madeAt))->format('Uv'), "\n";
-echo 'bound ', $bound($withZone), "\n";
 echo 'hours_off_without_zone ', round(($bound($hourAgo) - $bound($withZone)) / 2 ** 23 / 3600000), "\n";
 echo 'json ', $tag->toJson(), ' ', $found->toJson(), "\n";
 echo 'json_of_reference ', Photo::find($copy->id)->setVisible(['original_id'])->toJson(), ' ',

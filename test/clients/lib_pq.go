@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log"
 	"strings"
-	"time"
 
 	"github.com/lib/pq"
 )
@@ -49,9 +48,7 @@ func main() {
 	check(copyIn.Close())
 	check(tx.Commit())
 
-	var made time.Time
-	var bound, tag int64
-	check(db.QueryRow("SELECT snowflake_timestamp($1), snowflake_min_id($2)", photo.ID, time.Now().Add(-time.Hour)).Scan(&made, &bound))
+	var tag int64
 	check(db.QueryRow("INSERT INTO tags (id) VALUES ($1) RETURNING id", photo.ID).Scan(&tag))
 	var untyped interface{}
 	check(db.QueryRow("SELECT id FROM tags WHERE id = $1", tag).Scan(&untyped))
@@ -61,16 +58,12 @@ func main() {
 	fmt.Println("tags", tag)
 	fmt.Println("one", photo.ID)
 	fmt.Println("many", strings.Trim(fmt.Sprint(many), "[]"))
-	fmt.Println("made", made.UnixMilli())
-	fmt.Println("bound", bound)
 
-	// JSON with the tag, back again, and as a number that has no type
+	// JSON with the tag, and as a number that has no type
 	text, err := json.Marshal(photo)
 	check(err)
 	fmt.Println("json", string(text))
-	check(json.Unmarshal(text, &photo))
 	var loose map[string]interface{}
 	check(json.Unmarshal([]byte(fmt.Sprintf(`{"id": %d}`, photo.ID)), &loose))
-	fmt.Println("json_read", photo.ID)
 	fmt.Printf("json_without_type %.0f\n", loose["id"])
 }

@@ -13,9 +13,6 @@ with engine.begin() as db:
     many = frame("SELECT next_ids(5, 1000) AS id")
     many["title"] = [f"many {n}" for n in many.index]
     many.to_sql("photos", db, if_exists="append", index=False, method="multi")
-    hour_ago = pandas.Timestamp.now(tz="UTC") - pandas.Timedelta(hours=1)
-    bounds = frame("SELECT snowflake_timestamp(:id) AS made, snowflake_min_id(:since) AS bound",
-                   params={"id": int(one), "since": hour_ago})
     pandas.DataFrame({"id": [one]}).to_sql("tags", db, if_exists="append", index=False)
     tags = frame("SELECT id FROM tags")
 
@@ -23,8 +20,6 @@ with engine.begin() as db:
     print("types pandas:", many["id"].dtype, tags["id"].dtype)
     print("one", one)
     print("many", *many["id"])
-    print("made", round(bounds["made"][0].timestamp() * 1000))
-    print("bound", bounds["bound"][0])
 
     # with a NULL: as it comes, with a type named, and as text
     query = "SELECT id FROM photos WHERE title = 'one' UNION ALL SELECT NULL"

@@ -1,6 +1,5 @@
 # psycopg 3: the type snowflake is text, unless loaders are registered for it.
 
-from datetime import datetime, timedelta, timezone
 import psycopg
 from psycopg.types import TypeInfo
 from psycopg.types.numeric import Int8BinaryLoader, IntLoader
@@ -13,10 +12,6 @@ with psycopg.connect() as db:
     with db.cursor().copy("COPY photos (id, title) FROM STDIN") as copy:
         for n, id in enumerate(many):
             copy.write_row((id, f"many {n}"))
-
-    made, = db.execute("SELECT snowflake_timestamp(%s)", [one]).fetchone()
-    hour_ago = datetime.now(timezone.utc) - timedelta(hours=1)
-    bound, = db.execute("SELECT snowflake_min_id(%s)", [hour_ago]).fetchone()
 
     tag, = db.execute("INSERT INTO tags (id) VALUES (%s) RETURNING id", [one]).fetchone()
     oid = TypeInfo.fetch(db, "snowflake").oid
@@ -31,5 +26,3 @@ print("types psycopg:", *(type(id).__name__ for id in (one, tag, registered)))
 print("tags", tag, registered, binary)
 print("one", one)
 print("many", *many)
-print("made", round(made.timestamp() * 1000))
-print("bound", bound)

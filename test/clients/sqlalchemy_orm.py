@@ -1,6 +1,5 @@
 # SQLAlchemy, and what Alembic, which compares defaults as texts, finds to change in its tables.
 
-from datetime import datetime, timedelta, timezone
 import alembic
 import sqlalchemy
 from alembic.autogenerate import compare_metadata
@@ -48,8 +47,6 @@ with Session(engine) as session, session.begin():
     session.flush()
     many = session.scalars(select(func.next_ids(5, 1000))).all()
     session.execute(insert(Photo), [{"id": id, "title": f"many {n}"} for n, id in enumerate(many)])
-    made = session.scalar(select(func.snowflake_timestamp(photo.id)))
-    bound = session.scalar(select(func.snowflake_min_id(datetime.now(timezone.utc) - timedelta(hours=1))))
     # as the driver returns it, and by the class
     tag_id, = session.execute(text("SELECT id FROM tags WHERE id = :id"), {"id": tag.id}).one()
     registered, = session.execute(select(Tag.id).where(Tag.id == tag.id)).one()
@@ -60,8 +57,6 @@ with Session(engine) as session, session.begin():
     print("tags", tag_id, registered)
     print("one", photo.id)
     print("many", *many)
-    print("made", round(made.timestamp() * 1000))
-    print("bound", bound)
 
 with engine.connect() as db:
     context = MigrationContext.configure(db, opts={"compare_server_default": True, "compare_type": True})
