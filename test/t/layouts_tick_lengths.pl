@@ -20,35 +20,32 @@ $layout{hundredths} = 'timestamp:42 shard:10 sequence:10 epoch:0 tick:10ms';
 $layout{seconds} = 'timestamp:35 shard:10 sequence:8 epoch:0 tick:1s';
 sql("CREATE SEQUENCE $_", "SELECT snowflake_alter_sequence('$_', '$layout{$_}')") foreach sort keys %layout;
 
-foreach my $case ([ 'microseconds', 20000 ], [ 'cockroachdb', 20000 ], [ 'milliseconds', 300 ], [ 'hundredths', 3000 ], [ 'seconds', 600 ])
+foreach my $case ([ 'microseconds', 20000 ], [ 'cockroachdb', 20000 ], [ 'milliseconds', 300 ],
+	[ 'hundredths', 3000 ], [ 'seconds', 600 ])
 {
 	my ($name, $count) = @$case;
 	my ($ahead, $distinct, $ordered, $ticks) = split /\|/, sql(
 		"SET snowflake.max_lead = 0", "SET snowflake.max_wait = '10ms'", qq{
-		SELECT count(*) FILTER (WHERE snowflake_timestamp(id, '$layout{$name}') > time), count(DISTINCT id), bool_and(id > before),
-		       max(tick) - min(tick) + 1
+		SELECT count(*) FILTER (WHERE snowflake_timestamp(id, '$layout{$name}') > time),
+		       count(DISTINCT id), bool_and(id > before), max(tick) - min(tick) + 1
 		FROM (SELECT *, lag(id, 1, 0::bigint) OVER (ORDER BY n) AS before,
 		             (SELECT value FROM snowflake_fields(id, '$layout{$name}') WHERE field = 'timestamp') AS tick
 		      FROM (SELECT n, next_id(7, '$name', '$layout{$name}') AS id, clock_timestamp() AS time
 		            FROM generate_series(1, $count) n OFFSET 0) made OFFSET 0) made});
 	is("$ahead|$distinct|$ordered", "0|$count|t", "$count IDs grow, and none is ahead of the clock: $name");
-	note("$name: $ticks ticks");
 	# A latch counts in milliseconds, so it would take a hundred ticks an ID.
-	cmp_ok($ticks, '<', 50 * $count, 'next_id() does not wait a millisecond for a tick of 10 microseconds') if $name eq 'cockroachdb';
+	cmp_ok($ticks, '<', 50 * $count, 'next_id() does not wait a millisecond for a tick of 10 microseconds')
+	  if $name eq 'cockroachdb';
 }
 
 # Sessions take IDs of layouts of all shapes.
-my $dir = PostgreSQL::Test::Utils::tempdir;
 sql('CREATE TABLE taken (layout text, id bigint)');
-my @files;
-foreach my $name (qw(cockroachdb sonyflake decimal trace seconds mastodon))
-{
-	my $shard = $name eq 'mastodon' ? 0 : 9;
-
-	append_to_file("$dir/$name.sql", "INSERT INTO taken SELECT '$name', next_id($shard, '$name', '$layout{$name}') FROM generate_series(1, 10);\n");
-	push @files, '-f', "$dir/$name.sql";
-}
-$node->command_ok([ 'pgbench', '-n', '-c', '16', '-j', '2', '-t', '60', @files, 'postgres' ],
+my $script = PostgreSQL::Test::Utils::tempdir . '/script.sql';
+append_to_file($script, join '', map {
+	my $shard = $_ eq 'mastodon' ? 0 : 9;
+	"INSERT INTO taken SELECT '$_', next_id($shard, '$_', '$layout{$_}') FROM generate_series(1, 10);\n"
+} qw(cockroachdb sonyflake decimal trace seconds mastodon));
+$node->command_ok([ 'pgbench', '-n', '-c', '16', '-j', '2', '-t', '10', '-f', $script, 'postgres' ],
 	'16 sessions take IDs of layouts of all shapes');
 is(sql('SELECT count(DISTINCT (layout, id)) = count(*), count(*) FROM taken'), 't|9600',
 	'16 sessions take no ID of a layout twice');
