@@ -7,7 +7,7 @@ use Exporter 'import';
 use PostgreSQL::Test::Utils;
 use SnowflakeTest;
 
-our @EXPORT = qw(new_portable_database server_with_both_versions);
+our @EXPORT = qw(new_portable_database);
 
 # Make a database with the portable version, in a schema if one is named.  With
 # "max_lead", in milliseconds, sequences may be that far ahead of the clock, whose
@@ -23,17 +23,6 @@ sub new_portable_database
 	# PostgreSQL warns that it ignores the cast of a domain.
 	$node->safe_psql($database, "SET client_min_messages = error;\n$sql");
 	return;
-}
-
-# A server whose database "beside" has the extension, and the portable version in
-# the schema "portable"
-sub server_with_both_versions
-{
-	my $node = server_in_utc('both_versions');
-
-	new_portable_database($node, 'beside', schema => 'portable');
-	$node->safe_psql('beside', 'CREATE EXTENSION snowflake');
-	return $node;
 }
 
 1;

@@ -5,8 +5,11 @@ use strict;
 use warnings;
 use Test::More;
 use PortableTest;
+use SnowflakeTest;
 
-my $node = server_with_both_versions();
+my $node = server_in_utc('both_versions');
+new_portable_database($node, 'beside', schema => 'portable');
+$node->safe_psql('beside', 'CREATE EXTENSION snowflake');
 
 # --- what there is ----------------------------------------------------------
 
