@@ -6,7 +6,6 @@
 # Packages: default-jdk-headless libpostgresql-jdbc-java
 # Packages: python3-asyncpg python3-pandas
 # Packages: php-cli php-pgsql php-doctrine-orm php-symfony-cache php-illuminate-database php-illuminate-events
-# Packages: cargo rustc librust-tokio-postgres-dev
 
 use strict;
 use warnings;
@@ -113,33 +112,6 @@ test_client('eloquent', [ 'php', "$clients/eloquent.php" ],
 		id_of_plain => 1,
 		last_insert_id_after_plain => 1 });
 ran('Eloquent', `dpkg-query -W -f='\${Version}' php-illuminate-database`);
-
-# Debian has the sources of the libraries, where Cargo does not look by itself.
-mkdir "$directory/.cargo";
-append_to_file("$directory/.cargo/config.toml", <<EOC);
-[source.crates-io]
-replace-with = "debian"
-[source.debian]
-directory = "/usr/share/cargo/registry"
-EOC
-append_to_file("$directory/Cargo.toml", <<EOC);
-[package]
-name = "client"
-version = "0.1.0"
-edition = "2021"
-[[bin]]
-name = "client"
-path = "$clients/tokio_postgres.rs"
-[dependencies]
-tokio-postgres = "0.7"
-tokio = { version = "1", features = ["rt", "macros"] }
-EOC
-$ENV{CARGO_HOME} = "$directory/home";
-my $build = "cd '$directory' && RUSTC=/usr/bin/rustc /usr/bin/cargo build -q --offline --config profile.dev.debug=false";
-command_ok([ 'sh', '-c', $build ], 'tokio_postgres: the program compiles');
-test_client('tokio_postgres', [ "$directory/target/debug/client" ],
-	facts => { insert_of_i64 => 'false', shard_as_i32 => 'false', sequence_as_text => 'false', cast_of_text => 'true' });
-ran('tokio-postgres', slurp_file("$directory/Cargo.lock") =~ /name = "tokio-postgres"\nversion = "(.*)"/);
 
 check_rows('From Debian', slurp_file('/etc/debian_version') =~ /^(\d+)\./ ? "Debian $1" : '');
 $node->stop;

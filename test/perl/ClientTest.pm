@@ -8,8 +8,8 @@
 # a word and values on each line:
 #   version NAME VERSION			of itself and its libraries
 #   types NAME: BIGINT SNOWFLAKE [REGISTERED]	the client's types for an ID of a bigint
-#			and a snowflake, or "error", and what the latter becomes if the client is
-#			told of the type
+#			and a snowflake, and what the latter becomes if the client is told of the
+#			type
 #   one ID, many ID..., tags ID...	the IDs as the client returned them, that of the tag in
 #			each way to read it
 # All other lines are facts that its test names.
