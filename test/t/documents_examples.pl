@@ -40,12 +40,6 @@ is($node->safe_psql('reference', 'INSERT INTO events DEFAULT VALUES RETURNING sn
 run_examples($node, 'app', blocks('doc/internals.md'));
 run_examples($node, 'postgres', blocks('doc/layouts.md'));
 
-# in one session, too
-$node->safe_psql('postgres', 'CREATE DATABASE layouts');
-$node->safe_psql('layouts', 'CREATE EXTENSION snowflake');
-is($node->psql('layouts', join "\n", map { $_->{code} } grep { $_->{language} eq 'sql' } blocks('doc/layouts.md')), 0,
-	'doc/layouts.md: all examples can be typed into one session');
-
 # the examples in the reference's lines of text
 my $reference = slurp_file("$top/doc/reference.md");
 my @examples = $reference =~ /`([^`\n]+)` →\s`([^`\n]+)`/g;

@@ -11,11 +11,7 @@ use SnowflakeTest;
 # A statement that hangs must fail the test.
 my $node = server_in_utc('migrating', "statement_timeout = '${PostgreSQL::Test::Utils::timeout_default}s'\n");
 
-sub value
-{
-	my ($database, $query) = @_;
-	return $node->safe_psql($database, $query);
-}
+sub value { my ($database, $query) = @_; return $node->safe_psql($database, $query) }
 
 sub recipe { return blocks_in('doc/migrating.md', @_) }
 
@@ -24,12 +20,6 @@ sub rows_come
 	my ($database, $table, $name) = @_;
 	my $goal = value($database, "SELECT count(*) + 200 FROM $table");
 	return ok($node->poll_query_until($database, "SELECT count(*) > $goal FROM $table"), $name);
-}
-
-sub default_of
-{
-	my ($database, $table) = @_;
-	return value($database, "SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = '$table'::regclass");
 }
 
 $node->safe_psql('postgres', "CREATE DATABASE $_") foreach qw(serial import instagram pgedge whole control);
@@ -154,8 +144,6 @@ $node->safe_psql('pgedge', 'CREATE EXTENSION snowflake');
 }
 rows_come('pgedge', 'shop.orders', 'rows are inserted with next_id()');
 end_load($load, q{the move from pgEdge's snowflake});
-is(default_of('pgedge', 'shop.orders'), q{next_id((10)::bigint, 'shop.orders_id_seq'::regclass)},
-	'next_id() makes the key');
 is(value('pgedge', q{SELECT min(snowflake_shard(id, 'pgedge')), max(snowflake_shard(id, 'pgedge')), count(*) > 6000
 		FROM shop.orders}),
 	'10|10|t', 'all IDs have the number of the node');
