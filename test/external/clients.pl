@@ -39,7 +39,8 @@ sub check_resets
 	is(sql($name, q{SELECT id FROM plain WHERE title = 'after'}), 11,
 		"$name: the sequence of a bigserial is reset to the largest ID");
 	is(sql($name, q{SELECT snowflake_shard(new.id), new.id > old.id FROM altered AS old, altered AS new
-			WHERE old.title = 'before' AND new.title = 'after'}), '5 t', "$name: the sequence that serves a layout is not");
+			WHERE old.title = 'before' AND new.title = 'after'}),
+		'5 t', "$name: the sequence that serves a layout is not");
 	return;
 }
 
@@ -97,7 +98,8 @@ test_client('doctrine', [ 'php', "$clients/doctrine_orm.php" ],
 	tables => '',
 	facts => {
 		hours_off_without_zone => 8,
-		schema_tool => 'Unknown database type snowflake requested, Doctrine\DBAL\Platforms\PostgreSQL100Platform may not support it.',
+		schema_tool => 'Unknown database type snowflake requested, '
+		  . 'Doctrine\DBAL\Platforms\PostgreSQL100Platform may not support it.',
 		differences => 0,
 		defaults_of_copied => 2,
 		auto => 1,
@@ -107,7 +109,8 @@ test_client('eloquent', [ 'php', "$clients/eloquent.php" ],
 	facts => {
 		hours_off_without_zone => 8,
 		json => q{SELECT format('{"id":%s} {"id":"%1$s"}', id) FROM tags},
-		json_of_reference => q{SELECT format('{"original_id":%s} {"original_id":"%1$s"}', original_id) FROM photos WHERE original_id IS NOT NULL},
+		json_of_reference => q{SELECT format('{"original_id":%s} {"original_id":"%1$s"}', original_id)
+			FROM photos WHERE original_id IS NOT NULL},
 		last_insert_id => '55000',
 		id_of_plain => 1,
 		last_insert_id_after_plain => 1 });

@@ -84,9 +84,11 @@ test_javascript('prisma',
 # the document's program, which makes a row, prints it as JSON, and finds it again
 my ($program) = map { $_->{code} } grep { $_->{language} eq 'js' } blocks($document);
 append_to_file('printed.mjs', $program // die "$document has no program");
-my $printed = join '', run_client('printed', 'CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text)', $nodejs, 'printed.mjs');
+my $table = 'CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text)';
+my $printed = join '', run_client('printed', $table, $nodejs, 'printed.mjs');
 my $id = sql('printed', q{SELECT id FROM photos WHERE title = 'sunset'});
-is($printed =~ s/ //gr, qq({"id":"$id","title":"sunset"}sunset), "the program of $document sends the ID as text, and finds the row by it");
+is($printed =~ s/ //gr, qq({"id":"$id","title":"sunset"}sunset),
+	"the program of $document sends the ID as text, and finds the row by it");
 
 check_rows('From npm', 'version');
 $node->stop;

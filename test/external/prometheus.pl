@@ -54,32 +54,35 @@ ok(wait_for(sub {
 		($metrics) = run_command([ $^X, '-e', $scrape, $port ]);
 		return $metrics =~ /^snowflake_/m }), 'postgres_exporter runs the query') or diag($output, $metrics);
 my %problems = $metrics =~ /^snowflake_check_problems\{.*severity="(\w+)".*\} (\S+)$/mg;
-is_deeply(\%problems, { error => 1, warning => 0 }, 'the metrics count the sequence that refuses as an error') or diag($metrics);
-
-# The alert that a rule gives after so many minutes if each severity has this many
-# problems; none without a severity
-sub alerts
-{
-	my ($rule, $minutes, $series, $severity) = @_;
-	my $file = "$dir/$rule-$minutes.yml";
-	my $metric = $series ? "  - series: 'snowflake_check_problems{severity=\"$series\"}'\n    values: '1x30'\n" : '';
-
-	append_to_file($file, "rule_files: [rules.yml]\nevaluation_interval: 1m\ntests:\n- interval: 1m\n  input_series:"
-		  . ($metric ? "\n$metric" : " []\n")
-		  . "  alert_rule_test:\n  - eval_time: ${minutes}m\n    alertname: $rule\n    exp_alerts:"
-		  . ($severity ? "\n    - exp_labels: {severity: $severity}\n" : " []\n"));
-	command_ok([ "$packages/usr/bin/promtool", 'test', 'rules', $file ],
-		"$rule " . ($severity ? 'fires' : 'does not fire') . " after $minutes minutes with " . ($series ? "a problem of severity $series" : 'no metric'));
-	return;
-}
+is_deeply(\%problems, { error => 1, warning => 0 }, 'the metrics count the sequence that refuses as an error')
+  or diag($metrics);
 
 command_ok([ "$packages/usr/bin/promtool", 'check', 'rules', "$dir/rules.yml" ], 'promtool accepts the rules');
-alerts('SnowflakeError', 0, 'error', 'critical');
-alerts('SnowflakeError', 1, 'warning');
-alerts('SnowflakeWarning', 1, 'warning');
-alerts('SnowflakeWarning', 6, 'warning', 'warning');
-alerts('SnowflakeNotWatched', 12, 'error');
-alerts('SnowflakeNotWatched', 13, '', 'warning');
+
+# A rule, minutes with a problem of a severity, or without a metric, and the alert's severity if it fires
+foreach my $case (
+	[ 'SnowflakeError', 0, 'error', 'critical' ],
+	[ 'SnowflakeError', 1, 'warning', '' ],
+	[ 'SnowflakeWarning', 1, 'warning', '' ],
+	[ 'SnowflakeWarning', 6, 'warning', 'warning' ],
+	[ 'SnowflakeNotWatched', 12, 'error', '' ],
+	[ 'SnowflakeNotWatched', 13, '', 'warning' ])
+{
+	my ($rule, $minutes, $problem, $alert) = @$case;
+	my $series = $problem && "{series: 'snowflake_check_problems{severity=\"$problem\"}', values: '1x30'}";
+	my $expected = $alert && "{exp_labels: {severity: $alert}}";
+
+	append_to_file("$dir/$rule-$minutes.yml", <<EOC);
+rule_files: [rules.yml]
+evaluation_interval: 1m
+tests:
+- interval: 1m
+  input_series: [$series]
+  alert_rule_test: [{eval_time: ${minutes}m, alertname: $rule, exp_alerts: [$expected]}]
+EOC
+	command_ok([ "$packages/usr/bin/promtool", 'test', 'rules', "$dir/$rule-$minutes.yml" ],
+		"$rule after $minutes minutes of \"$problem\": \"$alert\"");
+}
 
 $node->stop;
 done_testing();

@@ -16,7 +16,6 @@ my $node = server_in_utc('timescaledb', <<EOC);
 shared_preload_libraries = 'timescaledb'
 timescaledb.telemetry_level = off
 EOC
-note('TimescaleDB ' . $node->safe_psql('postgres', "SELECT default_version FROM pg_available_extensions WHERE name = 'timescaledb'"));
 
 my ($create, $drop) = grep { $_->{section} eq 'TimescaleDB' } blocks('doc/ranges.md');
 run_examples($node, 'postgres', $create);
@@ -29,8 +28,9 @@ $node->safe_psql('postgres', q{
 # Both kinds of condition leave out the chunks of later days.
 foreach my $condition (q{id < snowflake_min_id('2026-11-02 12:00Z')}, q{snowflake_timestamp(id) < '2026-11-02 12:00Z'})
 {
-	my $plan = $node->safe_psql('postgres', "ANALYZE events; EXPLAIN (COSTS OFF) SELECT * FROM events WHERE $condition");
-	is(join(' ', $plan =~ /(_hyper_\w+)$/mg), '_hyper_1_1_chunk _hyper_1_2_chunk', "two chunks are read where $condition");
+	my $plan = plan_of($node, "SELECT * FROM events WHERE $condition", 'ANALYZE events;');
+	is(join(' ', $plan =~ /(_hyper_\w+)$/mg), '_hyper_1_1_chunk _hyper_1_2_chunk',
+		"two chunks are read where $condition");
 }
 is( $node->safe_psql('postgres', <<'EOS'), join("\n", map { "2026-11-0$_ 00:00:00+00|1440" } 1 .. 5), 'time_bucket() counts days');
 SELECT time_bucket('1 day', snowflake_timestamp(id)) AS day, count(*) FROM events
