@@ -1,8 +1,10 @@
 # META.json names files that exist, and all files that name the version name the
-# same one.  The workflows call programs as these explain themselves.
+# same one.  The workflows call programs as these explain themselves.  make says what to
+# install, or to set, where the headers of PostgreSQL's server are missing.
 
 use strict;
 use warnings;
+use IPC::Run;
 use JSON::PP;
 use SnowflakeTest;
 use PostgreSQL::Test::Utils;
@@ -60,6 +62,25 @@ foreach my $file (map { s/^\Q$top\E\///r } glob("$top/.github/workflows/*.yml"))
 		"$file names the versions of the actions that it uses");
 	like($workflow, qr/^permissions:\n  contents: read\n\n/m, "$file may not write, unless a job says so");
 	is(join(' ', $workflow =~ /\bsecrets\.(?!GITHUB_TOKEN\b)(\w+)/g), '', "$file needs no secret of its own");
+}
+
+# No pg_config, and Debian's pg_config for clients.  The make that runs the tests passes
+# its own PG_CONFIG on.
+delete @ENV{ 'MAKEFLAGS', 'MAKELEVEL', 'MFLAGS' };
+my $directory = PostgreSQL::Test::Utils::tempdir;
+write_file("$directory/pg_config", "#!/bin/sh\necho $directory/pgxs.mk\n");
+chmod 0755, "$directory/pg_config" or die "chmod: $!";
+foreach my $case (
+	[ '/nonexistent/pg_config', '"/nonexistent/pg_config --pgxs" failed' ],
+	[ "$directory/pg_config", "$directory/pgxs.mk is missing" ])
+{
+	my ($config, $problem) = @$case;
+
+	IPC::Run::run([ 'make', '--no-print-directory', '-C', $top, "PG_CONFIG=$config" ], '>&', \my $printed);
+	is($printed =~ s/^Makefile:\K\d+/LINE/r, "Makefile:LINE: *** $problem: install the headers of PostgreSQL's server "
+		  . '(in Debian, the package postgresql-server-dev-NN for major version NN), '
+		  . "or set PG_CONFIG to the pg_config of an installation that has them.  Stop.\n",
+		"make prints one message: $problem");
 }
 
 done_testing();
