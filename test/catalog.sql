@@ -11,20 +11,13 @@ WITH object AS (
 				'%s START %s INCREMENT %s MINVALUE %s MAXVALUE %s CACHE %s CYCLE %s PERSISTENCE %s, dumped: %s',
 				seqtypid::regtype, seqstart, seqincrement, seqmin, seqmax, seqcache, seqcycle, relpersistence,
 				coalesce(c.oid = ANY (extconfig), false))
-			WHEN relkind = 'v' THEN format('(%s) WITH (%s) AS %s',
-				(SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum)
-				 FROM pg_attribute WHERE attrelid = c.oid),
-				array_to_string(reloptions, ', '), pg_get_viewdef(c.oid))
 			WHEN t.oid IS NOT NULL THEN format(
 				'TYPE %s INPUT %s OUTPUT %s RECEIVE %s SEND %s LENGTH %s BY VALUE %s ALIGNMENT %s STORAGE %s CATEGORY %s DEFAULT %L',
 				typtype, typinput, typoutput, typreceive, typsend, typlen, typbyval, typalign, typstorage, typcategory, typdefault)
 			WHEN k.oid IS NOT NULL THEN format('FUNCTION %s CONTEXT %s METHOD %s', castfunc::regprocedure, castcontext, castmethod)
-			WHEN o.oid IS NOT NULL THEN format(
-				'FUNCTION %s COMMUTATOR %s NEGATOR %s RESTRICT %s JOIN %s HASHES %s MERGES %s',
-				oprcode, oprcom::regoperator, oprnegate::regoperator, oprrest, oprjoin, oprcanhash, oprcanmerge)
 			ELSE 'NOT LOOKED AT'
 		END AS definition,
-		coalesce(proowner, relowner, typowner, oprowner) AS owner,
+		coalesce(proowner, relowner, typowner) AS owner,
 		coalesce(proacl, relacl, typacl, acldefault('f', proowner), acldefault('T', typowner)) AS acl
 	FROM pg_extension e
 	JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
@@ -34,7 +27,6 @@ WITH object AS (
 	LEFT JOIN pg_sequence s ON s.seqrelid = c.oid
 	LEFT JOIN pg_type t ON d.classid = 'pg_type'::regclass AND d.objid = t.oid
 	LEFT JOIN pg_cast k ON d.classid = 'pg_cast'::regclass AND d.objid = k.oid
-	LEFT JOIN pg_operator o ON d.classid = 'pg_operator'::regclass AND d.objid = o.oid
 	WHERE e.extname = :'extension'
 		-- not array and row types, which PostgreSQL makes with others, and lists from 17 on
 		AND NOT EXISTS (SELECT FROM pg_depend i WHERE i.classid = d.classid AND i.objid = d.objid AND i.deptype = 'i')
