@@ -1,4 +1,4 @@
-# Citus: a coordinator and two workers, written to at once through all three.
+# Citus 13: a coordinator and two workers, written to through all three.
 # What doc/scaling.md says of it is so, and its recipes are run from its text.
 #
 # Citus is not in Debian.  This test uses one that is installed in PostgreSQL, or
@@ -79,31 +79,6 @@ foreach my $name (@names)
 like(sqlstate_of($node{coordinator}, 'UPDATE photos SET id = next_id()'), qr/must not be VOLATILE/,
 	'an UPDATE with next_id() is refused');
 
-# All three at once
-my $dir = PostgreSQL::Test::Utils::tempdir;
-append_to_file("$dir/single.sql", <<'EOS');
-\set user random(1, 1000)
-INSERT INTO photos (user_id, title) VALUES (:user, 'load');
-EOS
-append_to_file("$dir/rows.sql", q{INSERT INTO photos (user_id, title) SELECT n, 'load' FROM generate_series(1, 50) n;});
-append_to_file("$dir/select.sql", "INSERT INTO photos (user_id, title) $distributed;");
-on('coordinator', 'TRUNCATE photos');
-on('coordinator', q{INSERT INTO photos (user_id, title) SELECT n, 'source' FROM generate_series(1, 100) n});
-my @loads = map {
-	my $output = '';
-	{ output => \$output, run => IPC::Run::start(
-		[ 'pgbench', '-n', '-c', 4, '-T', 4, '-R', 200,
-			map({ ('-f', "$dir/$_") } 'single.sql@20', 'rows.sql@2', 'select.sql@1'),
-			'-h', $node{$_}->host, '-p', $node{$_}->port, 'postgres' ],
-		'<', \undef, '>', \$output, '2>', \$output) }
-} @names;
-is(scalar(grep { $_->{run}->finish || diag(${ $_->{output} }) && 0 } @loads), 3,
-	'all three nodes were written to at once');
-my ($rows, $ids, $numbers) = split /\|/,
-  on('coordinator', 'SELECT count(*), count(DISTINCT id), count(DISTINCT snowflake_shard(id)) FROM photos');
-cmp_ok($rows, '>', 1000, 'three nodes made more than 1,000 rows');
-is("$ids $numbers", "$rows 3", 'three nodes with shards of their own made no ID twice');
-
 # What the document warns of
 on('coordinator', q{
 	CREATE SEQUENCE own_seq MAXVALUE 1125899906841599;
@@ -123,14 +98,8 @@ on('worker2', 'SELECT snowflake_shard(1)');
 $node{worker2}->append_conf('postgresql.auto.conf', "snowflake.shard = 1\n");
 $node{worker2}->reload;
 ok($node{coordinator}->poll_query_until('postgres', $watch, '1|2'), 'two nodes with the same number are listed');
-SKIP:
-{
-	skip 'ALTER DATABASE ... SET goes to all nodes from Citus 13 on', 1
-	  if on('coordinator', q{SELECT extversion::numeric < 13 FROM (SELECT split_part(extversion, '-', 1) FROM pg_extension
-			WHERE extname = 'citus') e(extversion)}) eq 't';
-	on('coordinator', 'ALTER DATABASE postgres SET snowflake.shard = 7');
-	is(on('coordinator', $watch), '7|3', 'ALTER DATABASE gives all nodes the same number');
-}
+on('coordinator', 'ALTER DATABASE postgres SET snowflake.shard = 7');
+is(on('coordinator', $watch), '7|3', 'ALTER DATABASE gives all nodes the same number');
 
 $node{$_}->stop for @names;
 done_testing();
