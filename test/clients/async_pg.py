@@ -43,13 +43,6 @@ async def main():
     print("many", *many)
     print("hours_off_without_zone", (bound - without_zone) / 2**23 / 3600000)
     print("shard_as_text", await outcome(db.fetchval("SELECT next_id($1)", "5")))
-
-    # A layout in binary is a byte with the version, 1, and the text.
-    for version in (1, 2):
-        await db.set_type_codec("snowflake_layout", format="binary", decoder=bytes,
-                                encoder=lambda text: bytes([version]) + text.encode())
-        read_shard = db.fetchval("SELECT snowflake_shard($1, $2)", 175928847299117063, "discord")
-        print(f"layout_version_{version}", await outcome(read_shard))
     await db.close()
 
 

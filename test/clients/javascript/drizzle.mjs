@@ -11,9 +11,12 @@ import { print, printVersion, report, titles } from './report.mjs';
 const { photos, tags } = schema;
 const pool = new pg.Pool();
 const db = drizzle(pool, { schema });
-const kit = (...command) =>
-  execFileSync(process.execPath, ['node_modules/drizzle-kit/bin.cjs', ...command, '--config=drizzle.config.mjs'], { encoding: 'utf8', stdio: 'pipe' });
-const outcome = (output) => (/No changes|No schema changes/.test(output) ? 'same' : /Changes applied|\.sql/.test(output) ? 'changed' : 'failed');
+const kit = (...command) => {
+  const program = ['node_modules/drizzle-kit/bin.cjs', ...command, '--config=drizzle.config.mjs'];
+  return execFileSync(process.execPath, program, { encoding: 'utf8', stdio: 'pipe' });
+};
+const outcome = (output) =>
+  /No changes|No schema changes/.test(output) ? 'same' : /Changes applied|\.sql/.test(output) ? 'changed' : 'failed';
 const twice = (command) => [outcome(kit(command)), outcome(kit(command))];
 
 print('push', twice('push'));

@@ -1,6 +1,6 @@
 // MikroORM: without autoincrement(false) the key becomes a bigserial.
 import { MikroORM, defineEntity, p } from '@mikro-orm/postgresql';
-import { print, printVersion, report, titles } from './report.mjs';
+import { print, printVersion, report, titles, url } from './report.mjs';
 
 const key = () => p.bigint('string').primary().autoincrement(false).defaultRaw('next_id((5)::bigint)');
 const entities = (key) => {
@@ -19,15 +19,7 @@ const entities = (key) => {
 };
 const [Photo, Tag] = entities(key);
 
-const connect = (entities, options = {}) =>
-  MikroORM.init({
-    entities,
-    host: process.env.PGHOST,
-    port: Number(process.env.PGPORT),
-    user: process.env.PGUSER,
-    dbName: process.env.PGDATABASE,
-    ...options,
-  });
+const connect = (entities, options = {}) => MikroORM.init({ entities, clientUrl: url, ...options });
 const differences = async (orm) => (await orm.schema.getUpdateSchemaSQL({ wrap: false })).split('\n').filter(Boolean);
 
 const orm = await connect([Photo, Tag]);
@@ -55,7 +47,8 @@ for (const form of ['next_id()', 'next_id(5)']) {
   await other.close();
 }
 await orm.schema.update();
-const serial = await connect(entities(() => p.bigint('string').primary().defaultRaw('next_id(5)')), { schema: 'empty' });
+const bare = () => p.bigint('string').primary().defaultRaw('next_id(5)');
+const serial = await connect(entities(bare), { schema: 'empty' });
 print('bigserials', (await differences(serial)).filter((statement) => statement.includes('bigserial')).length);
 await serial.close();
 await orm.close();

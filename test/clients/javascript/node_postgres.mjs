@@ -18,8 +18,8 @@ const { photo, cast } = await first(json, one);
 print('json', BigInt(photo.id));
 print('json_of_cast', cast);
 
-// A number out of JSON can be another row's ID, so that the wrong row is found, updated and deleted: node-postgres sends
-// the shortest digits that name the double.  Both are IDs of shard 5 and of the same millisecond.
+// A number out of JSON can be another row's ID, so that the wrong row is found, updated and deleted: node-postgres
+// sends the shortest digits that name the double.  Both are IDs of shard 5 and of the same millisecond.
 const meant = '4020418040280650772';
 const other = '4020418040280651000';
 await db.query('BEGIN');

@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs';
 
 export const print = (what, ...values) => console.log([what, ...values.flat()].join(' '));
 
+const { PGUSER, PGHOST, PGPORT, PGDATABASE } = process.env;
+export const url = `postgresql://${PGUSER}@${PGHOST}:${PGPORT}/${PGDATABASE}`;
 export const titles = Array.from({ length: 1000 }, (_, n) => ({ title: `many ${n}` }));
 
 // A client's IDs

@@ -1,14 +1,9 @@
 // Sequelize: a key without defaultValue is sent as NULL, and sync() with alter leaves the default.
 import { DataTypes, Sequelize, literal } from 'sequelize';
-import { print, printVersion, report, titles } from './report.mjs';
+import { print, printVersion, report, titles, url } from './report.mjs';
 
 const statements = [];
-const db = new Sequelize({
-  dialect: 'postgres',
-  host: process.env.PGHOST,
-  port: process.env.PGPORT,
-  username: process.env.PGUSER,
-  database: process.env.PGDATABASE,
+const db = new Sequelize(url, {
   define: { timestamps: false, underscored: true },
   logging: (statement) => statements.push(statement),
 });

@@ -1,6 +1,7 @@
-// TypeORM: it changes the text of a default before it compares it with PostgreSQL's, and does not know the type snowflake.
+// TypeORM: it changes the text of a default before it compares it with PostgreSQL's, and does not know the type
+// snowflake.
 import { DataSource, EntitySchema } from 'typeorm';
-import { print, printVersion, report, titles } from './report.mjs';
+import { print, printVersion, report, titles, url } from './report.mjs';
 
 const id = { type: 'bigint', primary: true, default: () => 'next_id((5))' };
 const entity = (id) =>
@@ -9,21 +10,16 @@ const entity = (id) =>
     tableName: 'photos',
     columns: { id, title: { type: 'text' } },
     relations: {
-      parent: { type: 'many-to-one', target: 'Photo', inverseSide: 'children', joinColumn: { name: 'parent_id' }, nullable: true },
+      parent: {
+        type: 'many-to-one', target: 'Photo', inverseSide: 'children', joinColumn: { name: 'parent_id' },
+        nullable: true,
+      },
       children: { type: 'one-to-many', target: 'Photo', inverseSide: 'parent' },
     },
   });
 const Tag = (type) => new EntitySchema({ name: 'Tag', tableName: 'tags', columns: { id: { ...id, type } } });
 
-const connect = (entity) =>
-  new DataSource({
-    type: 'postgres',
-    host: process.env.PGHOST,
-    port: Number(process.env.PGPORT),
-    username: process.env.PGUSER,
-    database: process.env.PGDATABASE,
-    entities: [entity],
-  }).initialize();
+const connect = (entity) => new DataSource({ type: 'postgres', url, entities: [entity] }).initialize();
 
 // The statements that synchronize(), or a generated migration, would run
 const differences = async (db) => (await db.driver.createSchemaBuilder().log()).upQueries.map((q) => q.query);
@@ -61,8 +57,8 @@ for (const form of ['next_id()', 'next_id(5)', 'next_id((5)::bigint)']) {
 const generated = await connect(entity({ type: 'bigint', primary: true, generated: 'increment' }));
 await generated.synchronize();
 await generated.synchronize();
-const [column] = await db.query("SELECT column_default FROM information_schema.columns WHERE (table_name, column_name) = ('photos', 'id')");
-print('generated', column.column_default);
+const stored = "SELECT pg_get_expr(adbin, adrelid) AS value FROM pg_attrdef WHERE adrelid = 'photos'::regclass";
+print('generated', (await db.query(stored))[0].value);
 await db.synchronize();
 await generated.destroy();
 await db.destroy();
