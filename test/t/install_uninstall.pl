@@ -19,9 +19,7 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE by_time_new PARTITION OF by_time FOR VALUES FROM (snowflake_min_id('2020-01-01Z')) TO (MAXVALUE);
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(1),
 		made timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id)) STORED,
-		layout snowflake_layout DEFAULT 'twitter',
-		CONSTRAINT own CHECK (snowflake_shard(id) = 1));
-	CREATE INDEX by_shard ON photos (snowflake_shard(id));
+		layout snowflake_layout DEFAULT 'twitter');
 	CREATE FUNCTION next_photo_id() RETURNS bigint BEGIN ATOMIC SELECT next_id(1); END;
 	CREATE TABLE stories (id snowflake, title text);
 	INSERT INTO by_function SELECT FROM generate_series(1, 10);
@@ -38,8 +36,6 @@ my $drops = join "\n", sort (
 	'default value for column id of table photos',
 	'column made of table photos',
 	'column layout of table photos',
-	'constraint own on table photos',
-	'index by_shard',
 	'function next_photo_id()',
 	'column id of table stories');
 
