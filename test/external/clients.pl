@@ -84,8 +84,6 @@ test_client('eloquent', [ 'php', "$clients/eloquent.php" ],
 	facts => {
 		hours_off_without_zone => 8,
 		json => q{SELECT format('{"id":%s} {"id":"%1$s"}', id) FROM tags},
-		json_of_reference => q{SELECT format('{"original_id":%s} {"original_id":"%1$s"}', original_id)
-			FROM photos WHERE original_id IS NOT NULL},
 		last_insert_id => '55000',
 		id_of_plain => 1,
 		last_insert_id_after_plain => 1 });

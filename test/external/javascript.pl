@@ -61,7 +61,6 @@ test_javascript('typeorm',
 	generated => "nextval('photos_id_seq'::regclass)");
 test_javascript('sequelize',
 	children => 'true true',
-	altered_foreign_keys => 1,
 	altered_keys => 0,
 	without_default => '23502',
 	with_autoincrement => q{SELECT id FROM photos WHERE title = 'auto'});

@@ -136,22 +136,19 @@ sub check_rows
 	my $nr = $nr{$column};
 	my %shown;
 
-	note("$document has no versions for $column") unless defined $nr;
 	foreach my $row (@rows)
 	{
-		my ($client, $program) = $row->[0] =~ m{^\[(.*)\]\(\.\./test/clients/(.*)\)$}
+		my ($client) = $row->[0] =~ m{^\[(.*)\]\(\.\./test/clients/.*\)$}
 		  or die "$document: a row names no client and program: $row->[0]";
 
-		ok(-f "$clients/$program", "$client: $program is there");
 		$shown{$client} = 1;
-		ok($ran{$client}, "$client ran");
 		like("$ran{$client}.", qr/^\Q$row->[$nr]\E\./, "$client ran in the version that $document shows")
 		  if $ran{$client} && defined $nr && ($row->[$nr] // '') ne '';
 		is($row->[$nr{"`$_`"}] =~ s/`//gr, $types{$client}{$_} // '',
 			"$client has the type for a $_ that $document shows")
 		  foreach qw(bigint snowflake);
 	}
-	is(join(', ', grep { !$shown{$_} } sort keys %ran), '', "$document shows all clients that ran");
+	is(join(', ', sort keys %shown), join(', ', sort keys %ran), "$document shows the clients that ran");
 	return;
 }
 

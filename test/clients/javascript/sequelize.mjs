@@ -25,9 +25,8 @@ print('children', parent.id === photo.id, parent.children[0].id === child.id);
 
 const before = statements.length;
 await db.sync({ alter: true });
-const altered = statements.slice(before).filter((statement) => statement.includes('ALTER'));
-print('altered_foreign_keys', altered.filter((statement) => statement.includes('FOREIGN KEY')).length);
-print('altered_keys', altered.filter((statement) => statement.includes('COLUMN "id"')).length);
+const altered = statements.slice(before).filter((statement) => /ALTER.*COLUMN "id"/.test(statement));
+print('altered_keys', altered.length);
 
 const key = { type: DataTypes.BIGINT, primaryKey: true };
 const Bare = db.define('bare', { id: key, title: DataTypes.TEXT }, { tableName: 'photos' });
