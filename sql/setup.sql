@@ -26,6 +26,25 @@ EXCEPTION WHEN OTHERS THEN
     RETURN NEXT;
 END $$;
 
+-- What each statement returns in its first row and column, or its error
+CREATE OR REPLACE FUNCTION results(VARIADIC statements text[]) RETURNS TABLE (statement text, result text)
+LANGUAGE plpgsql AS $$
+BEGIN
+    FOREACH statement IN ARRAY statements LOOP
+        result := '';
+        BEGIN
+            IF statement ~ '^(SELECT|EXECUTE|WITH)|RETURNING' THEN
+                EXECUTE statement INTO result;
+            ELSE
+                EXECUTE statement;
+            END IF;
+        EXCEPTION WHEN OTHERS THEN
+            result := SQLSTATE || ': ' || SQLERRM;
+        END;
+        RETURN NEXT;
+    END LOOP;
+END $$;
+
 -- A statement's error as psql prints it, with its SQLSTATE.  What matches the regular expression
 -- "changing" differs from run to run and is left out.
 CREATE OR REPLACE PROCEDURE show_error(statement text, changing text DEFAULT '$.')

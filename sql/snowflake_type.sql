@@ -75,10 +75,10 @@ BEGIN
             others := others || E'\n    has other plans';
         END IF;
         IF rows_of_bigint <> rows_of_snowflake THEN
-            others := others || E'\n    bigint:    ' || split_part(rows_of_bigint, E'\n', 1)
-                || E'\n    snowflake: ' || split_part(rows_of_snowflake, E'\n', 1);
+            others := others || E'\n    bigint: ' || split_part(rows_of_bigint, E'\n', 1)
+                || '; snowflake: ' || split_part(rows_of_snowflake, E'\n', 1);
         ELSIF rows_of_bigint ~ '^\w{5} ' THEN
-            others := others || E'\n    both:      ' || rows_of_bigint;
+            others := others || E'\n    both: ' || rows_of_bigint;
         END IF;
     END LOOP;
     RAISE INFO '%: % of % statements alike%', subject, same, cardinality(statements), others;
@@ -114,32 +114,21 @@ CALL compare('The key, and constants of other types',
     'SELECT * FROM photos WHERE id = 17::smallint',
     'SELECT * FROM photos WHERE id = 17::bigint',
     'SELECT * FROM photos WHERE id = 17::ID',
-    'SELECT * FROM photos WHERE 4000083886080000000 = id',
     'SELECT * FROM photos WHERE id IN (17, 18, 4000083886080000000)',
-    'SELECT * FROM photos WHERE id IN (''17'', ''18'')',
-    'SELECT * FROM photos WHERE id IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)',
     'SELECT * FROM photos WHERE id NOT IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12) AND n < 20',
     'SELECT * FROM photos WHERE id = ANY (''{17, 18}'')',
-    'SELECT * FROM photos WHERE id = ANY (ARRAY[17, 18])',
     'SELECT * FROM photos WHERE id = ANY (ARRAY[17, 18]::bigint[])',
     'SELECT * FROM photos WHERE id = ANY (ARRAY[17, 18]::ID[])',
     'SELECT * FROM photos WHERE id <> ALL (''{17, 18}''::bigint[]) AND n < 20',
     'SELECT * FROM photos WHERE id BETWEEN 3 AND 7',
-    'SELECT * FROM photos WHERE id BETWEEN SYMMETRIC ''7'' AND 3',
-    'SELECT * FROM photos WHERE id > 1990 AND id <= 4000083886080000000',
     'SELECT * FROM photos WHERE id >= snowflake_min_id(''2026-10-10'') AND id < snowflake_min_id(''2026-10-12'')',
     'SELECT * FROM photos WHERE id IS DISTINCT FROM copy AND n < 5',
     'SELECT * FROM photos WHERE id IS NOT DISTINCT FROM 5',
     'SELECT * FROM photos WHERE (parent, id) > (17, 4000083886080000000) ORDER BY parent, id LIMIT 3',
     'SELECT * FROM photos WHERE (id, n) IN ((3, 3), (4, 4))',
-    'SELECT * FROM photos WHERE (id = 17 OR id = 18 OR parent = 5) AND album > 1',
-    'SELECT * FROM photos WHERE album = 5 AND id > 100 AND id < 130',
     'SELECT id FROM photos WHERE n BETWEEN 3 AND 5',
-    'SELECT * FROM photos WHERE copy = 17',
     'SELECT count(*) FROM photos WHERE snowflake_shard(id) = 5',
-    'SELECT count(*) FROM photos WHERE id % 8 = 5',
     'SELECT count(*) FROM photos WHERE id::text LIKE ''40%''',
-    'SELECT id FROM photos TABLESAMPLE bernoulli (10) REPEATABLE (1)',
     'SELECT count(*) FROM brin WHERE id = 17',
     'SELECT count(*) FROM brin WHERE id BETWEEN 17 AND 4000083886080000000',
     'SELECT count(*) FROM hashed WHERE id = 17');
@@ -176,18 +165,12 @@ CALL compare('Parameters: of a type, and without one',
 CALL compare('Joins',
     'SELECT * FROM photos a JOIN photos b ON a.id = b.parent WHERE a.id < 20',
     'SELECT * FROM photos a JOIN photos b ON a.id = b.copy WHERE a.id < 20',
-    'SELECT count(*) FROM photos a JOIN photos b ON a.id = b.n',
     'SELECT count(*) FROM photos a LEFT JOIN photos b USING (id)',
-    'SELECT count(*) FROM photos a FULL JOIN photos b ON a.id = b.copy',
-    'SELECT count(*) FROM photos a JOIN photos b ON a.parent = b.id JOIN photos c ON b.parent = c.id',
     'SELECT * FROM photos WHERE id = ANY (SELECT copy FROM photos WHERE n < 10)',
     'SELECT count(*) FROM photos WHERE id IN (SELECT parent FROM photos)',
-    'SELECT count(*) FROM photos WHERE id NOT IN (SELECT parent FROM photos WHERE parent IS NOT NULL)',
     'SELECT count(*) FROM photos p WHERE NOT EXISTS (SELECT FROM photos c WHERE c.parent = p.id)',
-    'SELECT a.id, b.id FROM photos a, LATERAL (SELECT * FROM photos b WHERE b.parent = a.id ORDER BY b.id LIMIT 2) b WHERE a.n < 9',
     'SELECT * FROM photos JOIN (VALUES (17), (18)) v (x) ON id = x',
     'SELECT * FROM photos JOIN unnest(''{17, 18}''::bigint[]) x ON id = x',
-    'SELECT * FROM photos WHERE id = (SELECT max(id) FROM photos)',
     'SET enable_hashjoin = off',
     'SET enable_nestloop = off',
     'SELECT count(*) FROM photos a JOIN photos b ON a.parent = b.id',
@@ -200,32 +183,18 @@ CALL compare('Joins',
     'SET enable_hashjoin = off',
     'SELECT count(*) FROM photos a JOIN photos b ON a.parent = b.id',
     'RESET enable_mergejoin',
-    'RESET enable_hashjoin',
-    'SET parallel_setup_cost = 0',
-    'SET parallel_tuple_cost = 0',
-    'SET min_parallel_table_scan_size = 0',
-    'SELECT count(*), max(a.id), min(b.id::text::ID) FROM photos a JOIN photos b ON a.n = b.n',
-    'RESET parallel_setup_cost',
-    'RESET parallel_tuple_cost',
-    'RESET min_parallel_table_scan_size');
+    'RESET enable_hashjoin');
 
 CALL compare('Groups, order, windows, sets and recursion',
     'SELECT max(id) FROM photos',
     'SELECT min(id), max(id) FROM photos WHERE id > 50',
-    'SELECT album, count(*), max(id), min(id) FROM photos GROUP BY album ORDER BY album',
     'SELECT parent, count(*) FROM photos GROUP BY parent ORDER BY parent LIMIT 5',
-    'SELECT parent, copy, count(*) FROM photos GROUP BY parent, copy ORDER BY 1, 2 LIMIT 5',
     'SELECT id, n FROM photos WHERE n < 3 GROUP BY GROUPING SETS ((id, n), (id), ()) ORDER BY 1, 2',
-    'SELECT DISTINCT parent FROM photos ORDER BY parent',
     'SELECT DISTINCT ON (parent) parent, id FROM photos ORDER BY parent, id',
     'SELECT count(DISTINCT parent), sum(id), avg(id), bit_and(id), bit_or(id) FROM photos',
     'SELECT * FROM photos ORDER BY id LIMIT 3',
-    'SELECT * FROM photos ORDER BY id DESC LIMIT 3',
     'SELECT parent, id FROM photos ORDER BY parent DESC, id DESC LIMIT 3',
-    'SELECT * FROM photos ORDER BY id, n LIMIT 3',
     'SELECT id, lag(id) OVER w, lead(id, 1, 0) OVER w, first_value(id) OVER w, row_number() OVER w FROM photos WINDOW w AS (ORDER BY id) LIMIT 3',
-    'SELECT id, sum(n) OVER (ORDER BY id RANGE BETWEEN 10 PRECEDING AND CURRENT ROW) FROM photos LIMIT 20',
-    'SELECT id, rank() OVER (PARTITION BY parent ORDER BY id) FROM photos WHERE parent < 5',
     'SELECT mode() WITHIN GROUP (ORDER BY id), percentile_disc(0.5) WITHIN GROUP (ORDER BY id) FROM photos',
     'SELECT id FROM photos UNION ALL SELECT 5 LIMIT 3',
     'SELECT id FROM photos WHERE id < 5 UNION SELECT parent FROM photos WHERE n < 30',
@@ -239,8 +208,6 @@ CALL compare('INTERSECT and EXCEPT',
 
 CALL compare('Expressions',
     'SELECT id + 1, id - 1, 1 + id, id * 2, id / 2, id % 10, -id, @ id, id & 1023, id | 1, id # 1, ~id, id >> 23, id << 3 FROM photos WHERE n < 9',
-    'SELECT id + id, id - parent, id + n, id > parent, id <= copy FROM photos WHERE n < 30',
-    'SELECT (id >> 23) + 1314220021721, (id >> 10) & 8191 FROM photos WHERE n < 9',
     'SELECT coalesce(parent, 0), coalesce(parent, ''0''), coalesce(parent, copy), coalesce(parent, 9999999999) FROM photos WHERE n < 12',
     'SELECT CASE WHEN n > 5 THEN id ELSE 0 END, CASE id WHEN 5 THEN n ELSE 0 END FROM photos WHERE n < 9',
     'SELECT greatest(id, 5), least(id, copy), nullif(id, 5) FROM photos WHERE n < 9',
@@ -253,11 +220,8 @@ CALL compare('Expressions',
     'SELECT ''NaN''::numeric::ID',
     'SELECT 1e19::float8::ID',
     'SELECT id || ''x'', concat(id, 1), format(''%s %L'', id, id), quote_literal(id), to_char(id, ''9999''), to_hex(id) FROM photos WHERE n < 9',
-    'SELECT abs(id), mod(id, 10), gcd(id, 10), hashint8(id), int8range(id, id + 1) FROM photos WHERE n < 9',
-    'SELECT generate_series(id, id + 2) FROM photos WHERE id < 5',
     'SELECT snowflake_timestamp(id), snowflake_shard(id), snowflake_to_text(id), snowflake_obfuscate(id, 1) FROM photos WHERE n < 9',
-    'SELECT array_agg(id ORDER BY id), string_agg(id::text, '','' ORDER BY id) FROM photos WHERE id < 9',
-    'SELECT * FROM photos ORDER BY id LIMIT (SELECT id FROM photos WHERE id = 3)');
+    'SELECT array_agg(id ORDER BY id), string_agg(id::text, '','' ORDER BY id) FROM photos WHERE id < 9');
 
 CALL compare('Changes',
     'INSERT INTO photos (id, n) VALUES (5001, 1), (''5002'', 2), (5003, 3) RETURNING id',
@@ -267,13 +231,9 @@ CALL compare('Changes',
     'INSERT INTO photos (id, n) VALUES (5001, 5) ON CONFLICT (id) DO UPDATE SET n = excluded.n, copy = excluded.id, parent = photos.copy RETURNING *',
     'INSERT INTO photos (id, n) VALUES (5001, 5) ON CONFLICT DO NOTHING RETURNING *',
     'UPDATE photos SET parent = 5001, copy = id WHERE id = 5002 RETURNING *',
-    'UPDATE photos SET parent = copy, copy = parent WHERE id = 5002 RETURNING *',
     'UPDATE photos SET id = id + 1000 WHERE id = 5009 RETURNING *',
-    'UPDATE photos p SET n = c.n FROM photos c WHERE c.parent = p.id AND p.id > 5000 RETURNING p.*',
     'MERGE INTO photos p USING (VALUES (5003, 4), (5010, 5)) v (x, y) ON p.id = x
         WHEN MATCHED THEN UPDATE SET n = y WHEN NOT MATCHED THEN INSERT (id, n) VALUES (x, y)',
-    'DELETE FROM photos USING photos c WHERE photos.id = c.id AND c.id = 5004 RETURNING photos.*',
-    'DELETE FROM photos WHERE id = 5005',
     'DELETE FROM photos WHERE id IN (SELECT id FROM photos WHERE id BETWEEN 5006 AND 5007)',
     'SELECT * FROM photos WHERE id > 5000 ORDER BY id LIMIT 20',
     'UPDATE photos SET parent = 7777777 WHERE id = 17',
@@ -308,7 +268,6 @@ CALL compare('Foreign keys, checks, generated columns, domains, views, exclusion
     'INSERT INTO of_domain SELECT i, i FROM generate_series(1, 1000) i',
     'ANALYZE of_domain',
     'SELECT * FROM of_domain WHERE id = 17',
-    'SELECT * FROM of_domain WHERE id IN (''17'', ''18'')',
     'SELECT max(id) FROM of_domain',
     'SELECT count(*) FROM of_domain JOIN photos USING (id)',
     'SELECT coalesce(id, 0), id + 1, to_json(of_domain) ->> ''id'' FROM of_domain WHERE id < 3',
@@ -332,11 +291,8 @@ CALL compare('Partitions',
     'INSERT INTO daily SELECT id, n FROM photos',
     'ANALYZE daily',
     'SELECT * FROM daily WHERE id = 17',
-    'SELECT * FROM daily WHERE id = ''17''',
-    'SELECT * FROM daily WHERE id IN (17, 18)',
     'SELECT * FROM daily WHERE id = ANY (''{17, 4000083886080000000}'')',
     'SELECT count(*) FROM daily WHERE id >= snowflake_min_id(''2026-10-10'') AND id < snowflake_min_id(''2026-10-11'')',
-    'SELECT * FROM daily ORDER BY id DESC LIMIT 3',
     'UPDATE daily SET id = 4000000000000000001 WHERE id = 17 RETURNING *, tableoid::regclass',
     'PREPARE pruned_for_ID (bigint) AS SELECT * FROM daily WHERE id = $1',
     'SET plan_cache_mode = force_generic_plan',
@@ -364,9 +320,7 @@ CALL compare('Arrays',
     'ANALYZE lists',
     'SELECT * FROM lists WHERE ids @> ''{17}''',
     'SELECT * FROM lists WHERE ids && ARRAY[17, 18]::ID[]',
-    'SELECT * FROM lists WHERE ids = ''{17, 18, 19}''',
     'SELECT * FROM lists WHERE 17 = ANY (ids)',
-    'SELECT * FROM lists WHERE id = ANY (ids) AND id < 3',
     'SELECT l.id, x FROM lists l, unnest(ids) x WHERE l.id < 3',
     'SELECT array_position(ids, 18), array_position(ids, id), array_remove(ids, 18), array_append(ids, id), ids || id, ids || 5,
         id || ids, ids || ids, ids || 18::bigint, cardinality(ids), ids[1], ids[1] + 1, array_to_string(ids, '','') FROM lists WHERE id = 17',
@@ -442,92 +396,86 @@ CALL compare('Errors of input',
     'SELECT 9223372036854775808::ID',
     'SELECT n FROM photos WHERE id = ''x''',
     'SELECT '' -9223372036854775808 ''::ID, ''9223372036854775807''::ID, 32767::smallint::ID, -2147483648::ID');
-\set ECHO all
-COPY as_snowflake.photos (id) FROM stdin;
-6001
-x
-\.
-COPY as_snowflake.photos (id, n) FROM stdin;
-6001	1
-6002	2
-\.
-COPY (SELECT id, n FROM as_snowflake.photos WHERE id BETWEEN 6001 AND 6002) TO stdout;
 
 -- Types of expressions: what is still a snowflake is a string in JSON
-CREATE FUNCTION types_of(VARIADIC expressions text[]) RETURNS TABLE (type text, expression text) LANGUAGE plpgsql AS $$
-BEGIN
-    FOREACH expression IN ARRAY expressions LOOP
-        type := btrim(outcome('SELECT DISTINCT pg_typeof(' || expression || ') FROM photos WHERE id = 17 GROUP BY id, parent, copy', 'snowflake'), E'()\n');
-        RETURN NEXT;
-    END LOOP;
-END $$;
+CREATE FUNCTION types_of(VARIADIC expressions text[]) RETURNS TABLE (type text, expression text) LANGUAGE sql AS $$
+    SELECT btrim(outcome('SELECT DISTINCT pg_typeof(' || expression || ') FROM photos
+        WHERE id = 17 GROUP BY id, parent, copy', 'snowflake'), E'()\n'), expression FROM unnest(expressions) expression $$;
 SELECT * FROM types_of('id', 'coalesce(id, 0)', 'coalesce(id, parent)', 'coalesce(id, 0::bigint)', 'coalesce(id, copy)',
     'CASE WHEN true THEN id ELSE 0 END', 'greatest(id, 5)', 'nullif(id, 5)', 'max(id)', 'max(id)::snowflake', 'sum(id)',
     'mode() WITHIN GROUP (ORDER BY id)', '(array_agg(id))[1]', 'array_agg(id)', 'array_agg(max(id)) OVER ()', 'ARRAY[id, 5]',
-    'ARRAY[id, copy]', 'lag(id) OVER ()', 'lead(id, 1, 0) OVER ()', 'id + 1', '-id', '(SELECT photos.id)', 'unnest(ARRAY[id])');
-SELECT pg_typeof(id) FROM (SELECT id FROM as_snowflake.photos UNION ALL SELECT parent FROM as_snowflake.photos LIMIT 1) u;
-SELECT pg_typeof(id) FROM (SELECT id FROM as_snowflake.photos UNION ALL SELECT copy FROM as_snowflake.photos LIMIT 1) u;
-SELECT pg_typeof(id) FROM as_snowflake.photos JOIN as_snowflake.lists USING (id) LIMIT 1;
-SELECT pg_typeof(id) FROM as_snowflake.photos JOIN as_bigint.lists USING (id) LIMIT 1;
+    'ARRAY[id, copy]', 'lag(id) OVER ()', 'lead(id, 1, 0) OVER ()', 'id + 1', '-id', '(SELECT photos.id)', 'unnest(ARRAY[id])',
+    '(SELECT id FROM (SELECT id FROM photos UNION ALL SELECT parent FROM photos) u LIMIT 1)',
+    '(SELECT id FROM (SELECT id FROM photos UNION ALL SELECT copy FROM photos) u LIMIT 1)',
+    '(SELECT id FROM photos JOIN lists USING (id) LIMIT 1)',
+    '(SELECT id FROM photos JOIN as_bigint.lists USING (id) LIMIT 1)');
 -- Types of parameters whose type the client leaves to the server
-SELECT name, parameter_types FROM pg_prepared_statements WHERE name ~ '^of_(unknown|page|insert|update)' ORDER BY name;
+SELECT name, parameter_types FROM pg_prepared_statements
+WHERE name ~ '^of_(unknown|page|insert|update).*_snowflake$' ORDER BY name;
 DEALLOCATE ALL;
 
--- JSON has strings of digits.
+-- JSON has strings of digits, and is read back from strings and from numbers.
 SET search_path = as_snowflake, public;
-SELECT to_json(id), to_jsonb(parent), to_json(copy) FROM photos WHERE n = 10 AND id > 100;
-SELECT row_to_json(p), to_jsonb(p) FROM photos p WHERE id = 17;
-SELECT json_agg(p) FROM (SELECT id, n FROM photos WHERE id IN (4000083886080000000, 17) ORDER BY id) p;
-SELECT jsonb_agg(id), json_agg(id::bigint), array_to_json(array_agg(id)), json_object_agg(id, parent) FROM photos WHERE id = 4000083886080000000;
-SELECT json_build_object('id', id, 'ids', ARRAY[id]), jsonb_build_array(id, n) FROM photos WHERE id = 4000083886080000000;
-SELECT to_json(l), to_json(m), to_json(d) FROM lists l, made m, of_domain d WHERE l.id = 17 AND d.id = 17;
-SELECT json_build_object('max', max(id), 'cast', max(id)::snowflake, 'next', id + 1) FROM photos WHERE id = 4000083886080000000 GROUP BY id;
--- It is read back from strings and from numbers.
-SELECT * FROM jsonb_populate_record(NULL::photos, '{"id": "4000083886080000000", "parent": 17, "n": null}');
-SELECT count(*) FROM photos p WHERE (json_populate_record(NULL::photos, to_json(p))).id = p.id AND p = jsonb_populate_record(NULL::photos, to_jsonb(p));
-SELECT * FROM json_populate_recordset(NULL::lists, '[{"id": "17", "ids": ["1", 2]}, {"id": 18, "ids": []}]');
-SELECT * FROM json_to_recordset('[{"id": "4000083886080000000"}, {"id": 4000083886080000000}]') AS r (id snowflake);
+CREATE VIEW one AS SELECT id, parent, copy FROM photos WHERE n = 10 AND id > 100;
+SELECT * FROM results(
+    'SELECT to_json(id) FROM one',
+    'SELECT to_jsonb(parent) FROM one',
+    'SELECT to_json(copy) FROM one',
+    'SELECT row_to_json(one) FROM one',
+    'SELECT to_jsonb(one) FROM one',
+    'SELECT json_agg(one) FROM one',
+    'SELECT jsonb_agg(id) FROM one',
+    'SELECT json_agg(id::bigint) FROM one',
+    'SELECT array_to_json(array_agg(id)) FROM one',
+    'SELECT json_object_agg(id, parent) FROM one',
+    $$SELECT json_build_object('id', id, 'ids', ARRAY[id]) FROM one$$,
+    'SELECT jsonb_build_array(id, copy) FROM one',
+    $$SELECT json_build_object('max', max(id), 'cast', max(id)::snowflake, 'next', min(id) + 1) FROM one$$,
+    'SELECT to_json(lists) FROM lists WHERE id = 17',
+    'SELECT to_json(of_domain) FROM of_domain WHERE id = 17',
+    'SELECT json_build_array(twin, next, old) FROM made',
+    $$SELECT jsonb_populate_record(NULL::one, '{"id": "4000083886080000000", "parent": 17, "copy": null}')$$,
+    'SELECT count(*) FROM photos p WHERE (json_populate_record(NULL::photos, to_json(p))).id = p.id',
+    'SELECT count(*) FROM photos p WHERE p = jsonb_populate_record(NULL::photos, to_jsonb(p))',
+    $$SELECT array_agg(l) FROM json_populate_recordset(NULL::lists, '[{"id": "17", "ids": ["1", 2]}, {"id": 18}]') l$$,
+    $$SELECT array_agg(r) FROM json_to_recordset('[{"id": "4000083886080000000"}, {"id": 17}]') r (id snowflake)$$);
 CALL compare('JSON that is read',
     'SELECT (to_jsonb(p) ->> ''id'')::ID FROM photos p WHERE id = 17',
     'SELECT (to_jsonb(p) -> ''id'')::bigint FROM photos p WHERE id = 17',
     'SELECT to_jsonb(p) @> ''{"id": 17}'' FROM photos p WHERE id = 17',
     'SELECT to_jsonb(p) @> jsonb_build_object(''id'', id) FROM photos p WHERE id = 17');
-
--- ALTER TABLE leaves the files of the table and of its indexes as they are, with constraints, data and order.
+\set ECHO all
+-- ALTER TABLE leaves the files of the table and of its indexes as they are, with constraints and data.  It builds
+-- indexes with conditions on the column again, drops the column's statistics, and rewrites arrays.
 CREATE TABLE albums (id bigint PRIMARY KEY DEFAULT next_id(5));
-CREATE TABLE moved (id bigint PRIMARY KEY DEFAULT next_id(5), album bigint REFERENCES albums, n int);
+CREATE TABLE moved (id bigint PRIMARY KEY, album bigint REFERENCES albums, n int, ids bigint[], CHECK (id > 0));
 CREATE INDEX ON moved (album, id);
 CREATE INDEX ON moved USING hash (album);
 CREATE INDEX ON moved USING brin (id);
 CREATE INDEX ON moved (n) INCLUDE (id);
+CREATE INDEX moved_condition ON moved (n) WHERE id > 5;
 INSERT INTO albums SELECT i FROM generate_series(1, 10) i;
-INSERT INTO moved SELECT i, i % 10 + 1, i FROM generate_series(1, 1000) i;
+INSERT INTO moved SELECT i, i % 10 + 1, i, ARRAY[i] FROM generate_series(1, 1000) i;
+ANALYZE moved;
 CREATE VIEW files AS SELECT relname, pg_relation_filenode(oid) AS file FROM pg_class
     WHERE relname ~ '^(albums|moved)' AND relkind IN ('r', 'i');
 CREATE TABLE files_before AS SELECT * FROM files;
+CREATE FUNCTION look(OUT new_files text, OUT statistics text, OUT joined int, OUT json text, OUT foreign_key text)
+LANGUAGE sql AS $$
+    SELECT (SELECT string_agg(relname, ' ' ORDER BY relname) FROM (TABLE files EXCEPT TABLE files_before) f),
+        (SELECT string_agg(attname, ' ' ORDER BY attname) FROM pg_stats WHERE tablename = 'moved'),
+        (SELECT count(*) FROM moved JOIN albums ON album = albums.id WHERE moved.id = n AND ids::text = format('{%s}', n)),
+        (SELECT to_json(id) FROM moved WHERE n = 1),
+        (SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'moved'::regclass AND contype = 'f') $$;
 ALTER TABLE albums ALTER id TYPE snowflake;
 ALTER TABLE moved ALTER id TYPE snowflake, ALTER album TYPE snowflake;
-SELECT relname FROM (TABLE files EXCEPT TABLE files_before) f;
-SELECT count(*), sum(moved.id), min(to_json(moved.id)::text) FROM moved JOIN albums ON album = albums.id;
-SELECT conname, convalidated, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'moved'::regclass AND contype = 'f';
+SELECT * FROM look();
 INSERT INTO albums DEFAULT VALUES RETURNING snowflake_shard(id), pg_typeof(id);
 ALTER TABLE moved ALTER id TYPE bigint, ALTER album TYPE bigint;
 ALTER TABLE albums ALTER id TYPE bigint;
-SELECT relname FROM (TABLE files EXCEPT TABLE files_before) f;
-SELECT count(*), sum(moved.id), min(to_json(moved.id)::text) FROM moved JOIN albums ON album = albums.id;
--- It builds indexes with conditions on the column again, drops the column's statistics, and rewrites arrays.
-CREATE TABLE checked (id bigint, ids bigint[], n int, CONSTRAINT positive CHECK (id > 0));
-CREATE INDEX ON checked (n) WHERE id > 5;
-INSERT INTO checked SELECT i, ARRAY[i], i FROM generate_series(1, 100) i;
-ANALYZE checked;
-CREATE VIEW more_files AS SELECT relname, pg_relation_filenode(oid) AS file FROM pg_class WHERE relname ~ '^checked' AND relkind IN ('r', 'i');
-TRUNCATE files_before;
-INSERT INTO files_before TABLE more_files;
-ALTER TABLE checked ALTER id TYPE snowflake;
-SELECT relname FROM (TABLE more_files EXCEPT TABLE files_before) f;
-SELECT attname FROM pg_stats WHERE tablename = 'checked' ORDER BY attname;
-ALTER TABLE checked ALTER ids TYPE snowflake[];
-SELECT relname FROM (TABLE more_files EXCEPT TABLE files_before) f ORDER BY relname;
+SELECT * FROM look();
+ALTER TABLE moved ALTER ids TYPE snowflake[];
+SELECT * FROM look();
 
 RESET search_path;
 SET client_min_messages = warning;
