@@ -4,6 +4,7 @@
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
+-- One line a column where a query returns one row
 
 CREATE TABLE systems AS SELECT name, name::snowflake_layout AS layout, shards - 1 AS shard
 FROM snowflake_layouts();
@@ -21,7 +22,8 @@ INSERT INTO systems VALUES
 
 -- A sequence serves a layout by its MAXVALUE.  Users' sequences keep it, so that of a custom layout
 -- never changes, either.
-CREATE FUNCTION serve(name text, layout snowflake_layout, OUT error_before text, OUT max_value bigint, OUT max_value_of_error boolean) LANGUAGE plpgsql AS $$
+CREATE FUNCTION serve(name text, layout snowflake_layout,
+    OUT error_before text, OUT max_value bigint, OUT max_value_of_error boolean) LANGUAGE plpgsql AS $$
 DECLARE
     error record;
 BEGIN
@@ -46,24 +48,28 @@ CREATE TABLE made AS
 SELECT name, n, next_id(shard, (name || '_seq')::regclass, layout) AS id, clock_timestamp() AS at
 FROM systems, generate_series(1, 1100) AS n WHERE name <> 'seconds' OR n <= 2;
 SELECT name, count(*) AS ids, count(DISTINCT id) AS different_ids, bool_and(id > before) AS in_order,
-       bool_and(CASE WHEN name NOT IN ('mastodon', 'tidb', 'seconds') THEN snowflake_shard(id, layout) = shard END) AS shard,
-       count(DISTINCT CASE WHEN name NOT IN ('cockroachdb', 'atproto', 'seconds') THEN snowflake_sequence_number(id, layout) END) AS sequence_numbers,
-       bool_and(CASE WHEN name NOT IN ('trace', 'decimal', 'counter') THEN
-                     snowflake_timestamp(id, layout) BETWEEN :'start'::timestamptz - interval '1 s' AND at + interval '1 s' END) AS time
+       bool_and(CASE WHEN name NOT IN ('mastodon', 'tidb', 'seconds') THEN
+                     snowflake_shard(id, layout) = shard END) AS shard,
+       count(DISTINCT CASE WHEN name NOT IN ('cockroachdb', 'atproto', 'seconds') THEN
+                           snowflake_sequence_number(id, layout) END) AS sequence_numbers,
+       bool_and(CASE WHEN name NOT IN ('trace', 'decimal', 'counter') THEN snowflake_timestamp(id, layout)
+                     BETWEEN :'start'::timestamptz - interval '1 s' AND at + interval '1 s' END) AS time
 FROM (SELECT *, lag(id, 1, 0::bigint) OVER (PARTITION BY name ORDER BY n) AS before FROM made) AS made
 JOIN systems USING (name) GROUP BY name ORDER BY name;
--- javascript's are no larger than a number of JavaScript can be
-SELECT max(id) < 2::numeric ^ 53 AS safe_in_javascript FROM made WHERE name = 'javascript';
--- trace counts from 1, and its time is that of the clock, modulo 2^25 seconds
-SELECT min(snowflake_sequence_number(id, 'trace')) AS first,
-       max(snowflake_sequence_number(id, 'trace')) AS last FROM made WHERE name = 'trace';
-SELECT (value - extract(epoch FROM :'start'::timestamptz)::bigint) % 33554432 BETWEEN -1 AND 1 AS time_of_trace
-FROM made, snowflake_fields(id, 'trace') WHERE name = 'trace' AND n = 1 AND field = 'timestamp';
+-- javascript's are no larger than a number of JavaScript can be.  trace counts from 1, and its time is that of
+-- the clock, modulo 2^25 seconds.
+SELECT max(id) FILTER (WHERE name = 'javascript') < 2::numeric ^ 53 AS safe_in_javascript,
+       min(snowflake_sequence_number(id, 'trace')) FILTER (WHERE name = 'trace') AS first_of_trace,
+       max(snowflake_sequence_number(id, 'trace')) FILTER (WHERE name = 'trace') AS last_of_trace,
+       (min(id >> 38) FILTER (WHERE name = 'trace') - extract(epoch FROM :'start'::timestamptz)::bigint) % 33554432
+           BETWEEN -1 AND 1 AS time_of_trace
+FROM made;
 -- snowflake_sequences() shows times as far as a layout has any
 SELECT name, last_timestamp IS NOT NULL AS has_time, lead IS NOT NULL AS has_lead, expires
 FROM systems AS s, snowflake_sequences((name || '_seq')::regclass, s.layout)
 WHERE name IN ('twitter', 'trace', 'decimal', 'cockroachdb', 'counter') ORDER BY name;
 
+\x on \t on
 -- decimal: counter, generator, launch.  Each server has a generator to begin with.
 SELECT next_id(65, 'decimal_seq', 'decimal') AS counter_1101_generator_0;
 ALTER SEQUENCE decimal_seq START 84855023998 RESTART;
@@ -71,12 +77,12 @@ SELECT next_id(65, 'decimal_seq', 'decimal') AS counter_1415_generator_92;
 ALTER SEQUENCE decimal_seq START 84855022584 RESTART;
 SELECT next_id(65, 'decimal_seq', 'decimal') AS counter_1, next_id(65, 'decimal_seq', 'decimal') AS counter_2;
 -- after the last counter comes the next generator
-SELECT setval('decimal_seq', 93::bigint * 922337202 - 2) AS value;
+SELECT setval('decimal_seq', 93::bigint * 922337202 - 2) \gset
 SELECT next_id(65, 'decimal_seq', 'decimal') AS last_of_92,
        next_id(65, 'decimal_seq', 'decimal') AS first_of_93,
        next_id(65, 'decimal_seq', 'decimal') AS second_of_93;
 -- the largest ID, and the end
-SELECT setval('decimal_seq', 92233720199998) AS value;
+SELECT setval('decimal_seq', 92233720199998) \gset
 SELECT next_id(99999, 'decimal_seq', 'decimal') AS largest;
 CALL show_error('SELECT next_id(65, ''decimal_seq'', ''decimal'')');
 -- launch 0 is for tests, which is said once
@@ -87,17 +93,15 @@ CALL show_error('SELECT next_id(100000, ''decimal_seq'', ''decimal'')');
 -- there is no clock that it could be ahead of
 SET snowflake.max_lead = 0;
 SELECT next_id(1, 'decimal_seq', 'decimal') AS without_lead;
-RESET snowflake.max_lead;
-
 -- Waiting for the next tick is no error, however short max_wait is.
-SET snowflake.max_lead = 0;
 SET snowflake.max_wait = 0;
-SELECT count(DISTINCT next_id(1, 'cockroachdb_seq', 'timestamp:48 node:15 epoch:1420070400000 tick:10us')) AS ids FROM generate_series(1, 10000);
+SELECT count(DISTINCT next_id(1, 'cockroachdb_seq', 'timestamp:48 node:15 epoch:1420070400000 tick:10us')) AS ids
+FROM generate_series(1, 10000);
 RESET snowflake.max_lead;
 RESET snowflake.max_wait;
 
 -- A counter goes on to its last number.
-SELECT setval('counter_seq', 2147483645) AS value;
+SELECT setval('counter_seq', 2147483645) \gset
 SELECT next_id(5, 'counter_seq', 'shard:13 sequence:31') - (5::bigint << 31) AS last_but_one,
        next_id(5, 'counter_seq', 'shard:13 sequence:31') - (5::bigint << 31) AS last;
 CALL show_error('SELECT next_id(5, ''counter_seq'', ''shard:13 sequence:31'')');
@@ -105,54 +109,52 @@ CALL show_error('SELECT next_id(5, ''counter_seq'', ''shard:13 sequence:31'')');
 CREATE SEQUENCE zero MINVALUE 0 START 0 MAXVALUE 1023;
 SELECT next_id(0, 'zero', 'sequence:10') AS first, next_id(0, 'zero', 'sequence:10') AS second;
 
+\x off \t off
 -- A shard has the parts that the layout's fields have, and is refused where it has none.
 SELECT * FROM snowflake_fields(next_id(3 * 32 + 7, 'twitter_seq', 'twitter'), 'twitter')
 WHERE field IN ('datacenter', 'worker');
 CALL show_error('SELECT next_id(1, ''mastodon_seq'', ''mastodon'')');
-CALL show_error('SELECT next_id(1024, ''twitter_seq'', ''twitter'')');
-
--- A sequence belongs to one layout.
+-- A sequence belongs to one layout, and the extension's own to instagram; a custom layout must be named.
 CALL show_error('SELECT next_id(5, ''twitter_seq'', ''instagram'')');
-CALL show_error('SELECT next_id(5, ''twitter_seq'', ''pgedge'')');
-CALL show_error('SELECT next_id(5, ''instagram_seq'', ''timestamp:41 shard:13 sequence:10 epoch:0'')');
 CALL show_error('SELECT next_id(5, ''next_id_seq'', ''twitter'')');
-CALL show_error('SELECT next_id(5, ''next_id_seq'', ''timestamp:41 shard:13 sequence:10 epoch:0'')');
-SELECT layout, last_timestamp, lead, state FROM snowflake_sequences('next_id_seq', 'twitter');
--- layouts and sequences by turns in one statement
-CALL show_error('SELECT next_id(5, ''twitter_seq'', l) FROM unnest(''{twitter,twitter,pgedge}''::snowflake_layout[]) AS l');
-SELECT count(DISTINCT next_id(5, (l || '_seq')::regclass, l::snowflake_layout)) AS ids
-FROM unnest('{twitter,pgedge,twitter,instagram,decimal,twitter}'::text[]) AS l;
--- a definition that is a built-in layout's is that layout
-SELECT next_id(5, 'twitter_seq', 'timestamp:41 datacenter:5 worker:5 sequence:12 epoch:2010-11-04T01:42:54.657Z') > 0 AS taken;
-
--- A call without a layout uses the built-in one that the sequence serves: IDs with and without it are
--- in order.
-SELECT name, ids[1] < ids[2] AND ids[2] < ids[3] AND ids[3] < ids[4] AND ids[4] < ids[5] AS in_order
-FROM (SELECT name, ARRAY[next_id(shard, seq, layout), next_id(shard, seq)] || ARRAY(SELECT next_ids(shard, 2, seq)) || next_id(shard, seq, layout) AS ids
-      FROM systems, CAST(name || '_seq' AS regclass) AS seq
-      WHERE name IN (SELECT name FROM snowflake_layouts())) AS t ORDER BY name;
-SELECT count(*) AS layouts,
-       count(*) FILTER (WHERE (a.layout, a.last_timestamp, a.expires, a.state) IS DISTINCT FROM (b.layout, b.last_timestamp, b.expires, b.state))
-           AS shown_differently
-FROM snowflake_layouts() AS l, CAST(l.name || '_seq' AS regclass) AS seq, snowflake_sequences(seq) AS a,
-     snowflake_sequences(seq, l.name::snowflake_layout) AS b;
-SELECT count(DISTINCT next_id(5, (l || '_seq')::regclass)) AS ids
-FROM unnest('{twitter,pgedge,twitter,instagram,decimal,twitter}'::text[]) AS l;
--- a custom layout must be named: neither message nor hint names one
 CALL show_error('SELECT next_id(5, ''idgen_seq'')');
-CALL show_error('SELECT next_ids(5, 3, ''idgen_seq'')');
-CALL show_error('SELECT snowflake_advance(''idgen_seq'', 1)');
 CALL show_error('SELECT next_id(5, ''idgen_seq'', ''twitter'')');
--- a change of the layout counts at once, also within a transaction
+SELECT result FROM results(
+    $$SELECT next_id(1024, 'twitter_seq', 'twitter')$$,
+    $$SELECT next_id(5, 'twitter_seq', 'pgedge')$$,
+    $$SELECT next_id(5, 'instagram_seq', 'timestamp:41 shard:13 sequence:10 epoch:0')$$,
+    $$SELECT next_id(5, 'next_id_seq', 'timestamp:41 shard:13 sequence:10 epoch:0')$$,
+    $$SELECT sum(next_id(5, 'twitter_seq', l)) FROM unnest('{twitter,twitter,pgedge}'::snowflake_layout[]) l$$,
+    $$SELECT next_ids(5, 3, 'idgen_seq')$$,
+    $$SELECT snowflake_advance('idgen_seq', 1)$$);
+SELECT layout, last_timestamp, lead, state FROM snowflake_sequences('next_id_seq', 'twitter');
+\x on \t on
+-- Layouts and sequences by turns in one statement, with and without the layout
+SELECT count(DISTINCT next_id(5, (l || '_seq')::regclass, l::snowflake_layout)) AS ids,
+       count(DISTINCT next_id(5, (l || '_seq')::regclass)) AS ids_without_layout
+FROM unnest('{twitter,pgedge,twitter,instagram,decimal,twitter}'::text[]) AS l;
+-- A definition that is a built-in layout's is that layout.
+SELECT next_id(5, 'twitter_seq', 'timestamp:41 datacenter:5 worker:5 sequence:12 epoch:1288834974657') > 0 AS taken;
+-- A call without a layout uses the built-in one that the sequence serves: IDs with and without it are in order.
+SELECT count(*) AS layouts, string_agg(name, ' ') FILTER (WHERE NOT in_order) AS out_of_order,
+       string_agg(name, ' ') FILTER (WHERE shown IS DISTINCT FROM as_layout) AS shown_differently
+FROM (SELECT name, ids[1] < ids[2] AND ids[2] < ids[3] AND ids[3] < ids[4] AND ids[4] < ids[5] AS in_order,
+             (SELECT (layout, last_timestamp, expires, state)::text FROM snowflake_sequences(seq)) AS shown,
+             (SELECT (layout, last_timestamp, expires, state)::text FROM snowflake_sequences(seq, t.layout)) AS as_layout
+      FROM (SELECT name, seq, layout, ARRAY[next_id(shard, seq, layout), next_id(shard, seq)] ||
+                   ARRAY(SELECT next_ids(shard, 2, seq)) || next_id(shard, seq, layout) AS ids
+            FROM systems, CAST(name || '_seq' AS regclass) AS seq
+            WHERE name IN (SELECT name FROM snowflake_layouts()) OFFSET 0) AS t) AS t;
+-- A change of the layout counts at once, also within a transaction
 CREATE SEQUENCE changing;
 CALL show_error('SELECT next_id(5, ''changing'')');
 BEGIN;
-SELECT snowflake_alter_sequence('changing', 'twitter');
+SELECT snowflake_alter_sequence('changing', 'twitter') \gset
 SELECT snowflake_shard(next_id(5, 'changing'), 'twitter') AS shard_of_twitter;
 ALTER SEQUENCE changing MAXVALUE 140737488355071 RESTART;
 SELECT snowflake_shard(next_id(6, 'changing'), 'sonyflake') AS shard_of_sonyflake;
 ROLLBACK;
-CALL show_error('SELECT next_id(5, ''changing'')');
+SELECT sqlstate_ AS after_rollback FROM error_of('SELECT next_id(5, ''changing'')');
 DROP SEQUENCE changing;
 
 -- Nobody who has only EXECUTE and USAGE pushes a sequence out of its time: try each sequence with
@@ -176,11 +178,15 @@ FROM (SELECT name FROM systems UNION SELECT 'next_id') AS s, CAST(name || '_seq'
           'timestamp:48 sequence:16 epoch:1900-01-01T00:00:00Z',
           'timestamp:48 node:15 epoch:0 tick:10us'])) AS l (layout),
      error_of(format('SELECT next_id(0, %L, %L)', sequence, layout));
-SELECT sqlstate_, count(*) AS attempts FROM attempts GROUP BY sqlstate_ ORDER BY sqlstate_;
-SELECT sequence, layout FROM attempts WHERE sqlstate_ = 'none' ORDER BY sequence::text COLLATE "C";
+\x off \t off
+SELECT sqlstate_, count(*) AS attempts,
+       string_agg(sequence || ' ' || layout, ', ')
+           FILTER (WHERE sqlstate_ = 'none' AND sequence::text <> layout || '_seq') AS of_another_name
+FROM attempts GROUP BY sqlstate_ ORDER BY sqlstate_;
 DROP TABLE attempts;
 RESET ROLE;
 RESET client_min_messages;
+\x on \t on
 SELECT count(lead) AS sequences_with_time, count(*) FILTER (WHERE lead > '2 minutes') AS ahead
 FROM systems AS s, snowflake_sequences((name || '_seq')::regclass, s.layout);
 -- A custom layout needs UPDATE, ...
@@ -199,7 +205,7 @@ RESET ROLE;
 
 -- The last year is announced with its first value, once.
 SET snowflake.max_lead = '36500d';
-SELECT setval('twitter_seq', (snowflake_min_id('2079-07-11 17:30:30.208Z', 'twitter') >> 22) * 4096 - 2) AS value;
+SELECT setval('twitter_seq', (snowflake_min_id('2079-07-11 17:30:30.208Z', 'twitter') >> 22) * 4096 - 2) \gset
 SELECT next_id(5, 'twitter_seq', 'twitter') > 0 AS before_the_last_year;
 SELECT next_id(5, 'twitter_seq', 'twitter') > 0 AS first_of_the_last_year;
 SELECT next_id(5, 'twitter_seq', 'twitter') > 0 AS second_of_the_last_year;
@@ -207,36 +213,40 @@ SELECT next_id(5, 'twitter_seq', 'twitter') > 0 AS second_of_the_last_year;
 -- Defaults and prepared statements keep their layout.
 CREATE TABLE tweets (id bigint PRIMARY KEY DEFAULT next_id(33, 'pgedge_seq', 'pgedge'), n int);
 INSERT INTO tweets (n) SELECT generate_series(1, 1000);
-SELECT snowflake_shard(id, 'pgedge') AS shard, count(*) FROM tweets GROUP BY shard;
-SELECT pg_get_expr(adbin, adrelid) AS stored_default FROM pg_attrdef WHERE adrelid = 'tweets'::regclass;
-PREPARE shard_of_next_id (bigint, snowflake_layout, regclass) AS SELECT snowflake_shard(next_id($1, $3, $2), $2) AS shard;
+SELECT snowflake_shard(id, 'pgedge') AS shard, count(*),
+       (SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'tweets'::regclass) AS stored_default
+FROM tweets GROUP BY shard;
+PREPARE shard_of_next_id (bigint, snowflake_layout, regclass) AS
+SELECT snowflake_shard(next_id($1, $3, $2), $2) AS shard;
 EXECUTE shard_of_next_id (5, 'twitter', 'twitter_seq');
 EXECUTE shard_of_next_id (6, 'pgedge', 'pgedge_seq');
-EXECUTE shard_of_next_id (7, 'instagram', 'instagram_seq');
 RESET snowflake.max_lead;
 
 -- A session remembers the tick of its last ID, but notices another layout of the next call.
+\set seconds 'timestamp:33 shard:10 sequence:10 epoch:0 tick:1s'
 CREATE SEQUENCE ticks MINVALUE 0;
-SELECT snowflake_alter_sequence('ticks', 'timestamp:33 shard:10 sequence:10 epoch:0 tick:1s');
+SELECT snowflake_alter_sequence('ticks', :'seconds') \gset
 BEGIN;
-SELECT next_id(1, 'ticks', 'timestamp:33 shard:10 sequence:10 epoch:0 tick:1s') > 0 AS taken;
+SELECT next_id(1, 'ticks', :'seconds') > 0 AS taken;
 SELECT sqlstate_, message ~ 'ahead of the clock' AS ahead
 FROM error_of('SELECT next_id(1, ''ticks'', ''timestamp:33 shard:10 sequence:10 epoch:2020-01-01T00:00:00Z tick:1s'')');
 COMMIT;
+\x off \t off
 -- It notices that the sequence is set back between two calls: the next ID has the clock's time.
-SELECT n, snowflake_timestamp(id, 'timestamp:33 shard:10 sequence:10 epoch:0 tick:1s') > now() - interval '1 min' AS of_the_present
+SELECT n, snowflake_timestamp(id, :'seconds') > now() - interval '1 min' AS of_the_present
 FROM (SELECT n, CASE n WHEN 2 THEN setval('ticks', 5)
-                       ELSE next_id(1, 'ticks', 'timestamp:33 shard:10 sequence:10 epoch:0 tick:1s') END AS id
+                       ELSE next_id(1, 'ticks', :'seconds') END AS id
       FROM generate_series(1, 3) AS n OFFSET 0) AS t WHERE n <> 2;
 -- It notices that the sequence is set to a value that is yet to be taken.
-SELECT n, snowflake_sequence_number(id, 'timestamp:33 shard:10 sequence:10 epoch:0 tick:1s') AS sequence_number
-FROM (SELECT n, CASE n WHEN 2 THEN (SELECT setval('ticks', last_value - last_value % 1024 + 700 + n - n, false) FROM ticks)
-                       ELSE next_id(1, 'ticks', 'timestamp:33 shard:10 sequence:10 epoch:0 tick:1s') END AS id
+SELECT n, snowflake_sequence_number(id, :'seconds') AS sequence_number
+FROM (SELECT n, CASE n WHEN 2 THEN
+                           (SELECT setval('ticks', last_value - last_value % 1024 + 700 + n - n, false) FROM ticks)
+                       ELSE next_id(1, 'ticks', :'seconds') END AS id
       FROM generate_series(1, 4) AS n OFFSET 0) AS t WHERE n > 2;
 -- It notices that a shorter lead is allowed.
 BEGIN;
 SET LOCAL snowflake.max_lead = '1h';
-SELECT count(*) AS ids FROM next_ids(1, 100000, 'ticks', 'timestamp:33 shard:10 sequence:10 epoch:0 tick:1s');
+SELECT count(*) AS ids FROM next_ids(1, 100000, 'ticks', :'seconds');
 SELECT sqlstate_, message ~ 'ahead of the clock' AS ahead
 FROM error_of('SELECT CASE n WHEN 2 THEN set_config(''snowflake.max_lead'', ''0'', true)
                              ELSE next_id(1, ''ticks'', ''timestamp:33 shard:10 sequence:10 epoch:0 tick:1s'')::text END
@@ -244,10 +254,8 @@ FROM error_of('SELECT CASE n WHEN 2 THEN set_config(''snowflake.max_lead'', ''0'
 COMMIT;
 
 DROP TABLE tweets, systems, made;
-DROP SEQUENCE instagram_seq, twitter_seq, discord_seq, shardingsphere_seq, sonyflake_seq, mastodon_seq,
-    pgedge_seq, javascript_seq,
-    trace_seq, decimal_seq, cockroachdb_seq, baidu_seq, yitter_seq, idgen_seq, tidb_seq, atproto_seq,
-    instagram2020_seq,
-    seconds_seq, hundredths_seq, counter_seq, zero, ticks;
+DROP SEQUENCE instagram_seq, twitter_seq, discord_seq, shardingsphere_seq, sonyflake_seq, mastodon_seq, pgedge_seq,
+    javascript_seq, trace_seq, decimal_seq, cockroachdb_seq, baidu_seq, yitter_seq, idgen_seq, tidb_seq, atproto_seq,
+    instagram2020_seq, seconds_seq, hundredths_seq, counter_seq, zero, ticks;
 DROP OWNED BY regress_sf_app;
 DROP ROLE regress_sf_app;

@@ -160,7 +160,6 @@ SELECT next_id(5, 'other') > 0 AS taken_of_other;
 ROLLBACK TO s;
 FETCH held;
 COMMIT;
-\x off \t off
 FETCH held;
 \echo :ROW_COUNT rows after the last
 CLOSE held;
@@ -172,7 +171,6 @@ CREATE CONSTRAINT TRIGGER late AFTER INSERT ON taken DEFERRABLE INITIALLY DEFERR
     FOR EACH ROW EXECUTE FUNCTION late();
 SELECT last_value AS before FROM changing \gset
 INSERT INTO taken (id) VALUES (1);
-\x on \t on
 SELECT last_value - :before AS taken_by_trigger FROM changing;
 
 -- next_id() looks for its sequence once, and not for each statement of a transaction that has changed
