@@ -75,22 +75,23 @@ SELECT snowflake_advance('used', 17) \gset
 SELECT sqlstate_, message ~ 'ahead of the clock' AS ahead FROM error_of('SELECT next_id(5, ''used'')');
 
 -- Errors
-CALL show_error('SELECT snowflake_advance(NULL, 17)');
-CALL show_error('SELECT snowflake_advance(''used'', max(oid::bigint)) FROM pg_class WHERE false');
-CALL show_error('SELECT snowflake_advance(''used'', 17, NULL)');
-CALL show_error('SELECT snowflake_advance(''used'', 0)');
+SELECT * FROM results(
+    'SELECT snowflake_advance(NULL, 17)',
+    'SELECT snowflake_advance(''used'', max(oid::bigint)) FROM pg_class WHERE false',
+    'SELECT snowflake_advance(''used'', 17, NULL)',
+    'SELECT snowflake_advance(''used'', 0)',
+    'SELECT snowflake_advance(''used'', 17, ''twitter'')',
+    'SELECT snowflake_advance(''next_id_seq'', 17, ''twitter'')',
+    'SELECT snowflake_advance(''advanced'', 17)',
+    'SELECT snowflake_advance(1, 17)');
 CALL show_error('SELECT snowflake_advance(''used'', -4034545001605108739)');
 CALL show_error('SELECT snowflake_advance(''used'', snowflake_id(''2040-01-01Z'', 5, 31))', '(?<=clock says )[^\n]*');
 CALL show_error('SELECT snowflake_advance(''used'', 9223372036854775807)');
 CALL show_error('SELECT snowflake_advance(''javascript'', 4034545001605108739)');
-CALL show_error('SELECT snowflake_advance(''used'', 17, ''twitter'')');
-CALL show_error('SELECT snowflake_advance(''next_id_seq'', 17, ''twitter'')');
 CREATE SEQUENCE serves_none;
 CALL show_error('SELECT snowflake_advance(''serves_none'', 17)');
 SELECT snowflake_alter_sequence('serves_none', 'decimal') \gset
 CALL show_error('SELECT snowflake_advance(''serves_none'', 17)');
-CALL show_error('SELECT snowflake_advance(''advanced'', 17)');
-CALL show_error('SELECT snowflake_advance(1, 17)');
 ALTER SEQUENCE unused MINVALUE -10;
 SELECT setval('unused', -5) \gset
 CALL show_error('SELECT snowflake_advance(''unused'', 17)');

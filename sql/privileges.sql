@@ -17,10 +17,8 @@ SELECT next_id(5) > 0 AS app_takes_id;
 SELECT last_timestamp IS NOT NULL AS time_is_shown, state <> 'no privilege' AS permitted
 FROM snowflake_sequences('next_id_seq');
 -- ... which gives no other.
-CALL show_error('SELECT nextval(''next_id_seq'')');
-CALL show_error('SELECT setval(''next_id_seq'', 1)');
-CALL show_error('SELECT last_value FROM next_id_seq');
-CALL show_error('ALTER SEQUENCE next_id_seq RESTART');
+SELECT * FROM results('SELECT nextval(''next_id_seq'')', 'SELECT setval(''next_id_seq'', 1)',
+    'SELECT last_value FROM next_id_seq', 'ALTER SEQUENCE next_id_seq RESTART');
 RESET ROLE;
 
 -- Any other sequence needs USAGE or UPDATE, as with nextval(), and any privilege to be shown.
@@ -50,7 +48,7 @@ CREATE SEQUENCE hidden_counter;
 CREATE VIEW hidden_sequences AS
 SELECT seq FROM unnest(ARRAY['hidden', 'hidden_cached', 'hidden_unlogged', 'hidden_counter']) AS seq;
 GRANT SELECT ON hidden_sequences TO regress_sf_app;
-SELECT count(nextval(seq::regclass)) AS used FROM hidden_sequences;
+SELECT count(nextval(seq::regclass)) AS used FROM hidden_sequences \gset
 SET ROLE regress_sf_app;
 SELECT count(*) AS calls,
        count(*) FILTER (WHERE sqlstate_ = '42501' AND message = 'permission denied for sequence ' || seq) AS denied,
@@ -61,23 +59,19 @@ FROM unnest(ARRAY['next_id(1, %L)', 'next_id(1, %L, ''twitter'')', 'next_id(1, %
                   'next_ids(-1, 2, %L, ''twitter'')', 'snowflake_advance(%L, 1)',
                   'snowflake_advance(%L, 9223372036854775807)']) AS call,
      hidden_sequences, error_of('SELECT ' || format(call, seq));
-SELECT sequence, shown.layout, last_timestamp, lead, state FROM hidden_sequences,
-       snowflake_sequences(seq::regclass) AS shown;
-SELECT sequence, shown.layout, last_timestamp, lead, state FROM hidden_sequences,
-       snowflake_sequences(seq::regclass, 'twitter') AS shown;
+SELECT sequence, shown.layout, shown.state, in_layout.layout AS given_layout, in_layout.state AS state_in_layout,
+       num_nonnulls(shown.last_timestamp, shown.lead, in_layout.last_timestamp, in_layout.lead) AS times
+FROM hidden_sequences, snowflake_sequences(seq::regclass) AS shown
+JOIN snowflake_sequences(seq::regclass, 'twitter') AS in_layout USING (sequence);
 -- A relation that is no sequence is reported as such, also before the shard.
-CALL show_error('SELECT next_id(1, ''pg_class'')');
-CALL show_error('SELECT next_id(99999, ''pg_class'')');
-CALL show_error('SELECT next_ids(99999, 1, ''pg_class'')');
-CALL show_error('SELECT next_id(99999, ''pg_class'', ''twitter'')');
+SELECT * FROM results('SELECT next_id(1, ''pg_class'')', 'SELECT next_id(99999, ''pg_class'')',
+    'SELECT next_ids(99999, 1, ''pg_class'')', 'SELECT next_id(99999, ''pg_class'', ''twitter'')');
 RESET ROLE;
 -- With the privilege, the sequence is reported before the shard, and a read-only transaction before both.
-CALL show_error('SELECT next_id(99999, ''hidden_unlogged'')');
-CALL show_error('SELECT next_id(99999, ''hidden_counter'')');
-CALL show_error('SELECT next_id(99999, ''hidden'')');
-CALL show_error('SELECT next_ids(99999, 1, ''hidden'')');
+SELECT * FROM results('SELECT next_id(99999, ''hidden_unlogged'')', 'SELECT next_id(99999, ''hidden_counter'')',
+    'SELECT next_id(99999, ''hidden'')', 'SELECT next_ids(99999, 1, ''hidden'')');
 BEGIN READ ONLY;
-CALL show_error('SELECT next_id(99999, ''hidden'')');
+SELECT sqlstate_ FROM error_of('SELECT next_id(99999, ''hidden'')');
 COMMIT;
 DROP VIEW hidden_sequences;
 DROP SEQUENCE hidden, hidden_cached, hidden_unlogged, hidden_counter;
@@ -89,9 +83,7 @@ ALTER FUNCTION guarded_id() OWNER TO regress_sf_owner;
 BEGIN;
 SELECT next_id(5, 'guarded') > 0 AS superuser_takes_id;
 SET LOCAL ROLE regress_sf_app;
-CALL show_error('SELECT next_id(5, ''guarded'')');
-SELECT guarded_id() > 0 AS app_takes_id_by_owners_function;
-CALL show_error('SELECT next_id(5, ''guarded'')');
+SELECT * FROM results('SELECT next_id(5, ''guarded'')', 'SELECT guarded_id() > 0', 'SELECT next_id(5, ''guarded'')');
 SELECT guarded_id() > 0 AS by_owners_function,
        (SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''guarded'')')) AS by_itself;
 RESET ROLE;
@@ -103,7 +95,7 @@ CREATE FUNCTION any_id() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN next
 BEGIN;
 SELECT any_id() > 0 AS superuser_takes_id;
 SET LOCAL ROLE regress_sf_app;
-CALL show_error('SELECT any_id()');
+SELECT sqlstate_ AS app_takes_id FROM error_of('SELECT any_id()');
 ROLLBACK;
 DROP FUNCTION any_id();
 
@@ -115,7 +107,7 @@ SELECT next_id(5, 'guarded') > 0 AS app_takes_id;
 RESET ROLE;
 REVOKE USAGE ON SEQUENCE guarded FROM regress_sf_app;
 SET LOCAL ROLE regress_sf_app;
-CALL show_error('SELECT next_id(5, ''guarded'')');
+SELECT sqlstate_ AS app_takes_id FROM error_of('SELECT next_id(5, ''guarded'')');
 ROLLBACK;
 DROP SEQUENCE guarded;
 
@@ -135,7 +127,7 @@ RESET ROLE;
 BEGIN;
 ALTER EXTENSION snowflake DROP SEQUENCE next_id_seq;
 SET LOCAL ROLE regress_sf_app;
-CALL show_error('SELECT next_id(5)');
+SELECT sqlstate_ AS app_takes_id FROM error_of('SELECT next_id(5)');
 ROLLBACK;
 SET ROLE regress_sf_app;
 SELECT next_id(5) > 0 AS taken_after_rollback;
@@ -175,15 +167,15 @@ ALTER SEQUENCE next_id_seq SET SCHEMA regress_sf_trap;
 ALTER SEQUENCE regress_sf_trap.next_id_seq RENAME TO moved;
 CREATE SEQUENCE public.next_id_seq MAXVALUE 1125899906841599;
 CALL show_error('SELECT next_id()');
-CALL show_error('SELECT next_id(1)');
-CALL show_error('SELECT next_ids(1, 2)');
+SELECT * FROM results('SELECT next_id(1)', 'SELECT next_ids(1, 2)');
 SELECT is_called AS trap_is_called FROM next_id_seq;
 DROP SEQUENCE public.next_id_seq;
-CALL show_error('SELECT next_id()');
+SELECT sqlstate_ AS without_the_other FROM error_of('SELECT next_id()');
 ALTER SEQUENCE regress_sf_trap.moved RENAME TO next_id_seq;
 ALTER SEQUENCE regress_sf_trap.next_id_seq SET SCHEMA public;
 SELECT next_id() > 0 AS taken_when_it_is_back;
 RESET snowflake.shard;
 
-DROP SCHEMA regress_sf_trap CASCADE;
+DROP FUNCTION regress_sf_trap.next_id();
+DROP SCHEMA regress_sf_trap;
 DROP ROLE regress_sf_app, regress_sf_owner;

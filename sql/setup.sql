@@ -31,8 +31,8 @@ CREATE OR REPLACE FUNCTION results(VARIADIC statements text[]) RETURNS TABLE (st
 LANGUAGE plpgsql AS $$
 BEGIN
     FOREACH statement IN ARRAY statements LOOP
-        result := '';
         BEGIN
+            result := '';
             IF statement ~ '^(SELECT|EXECUTE|WITH)|RETURNING' THEN
                 EXECUTE statement INTO result;
             ELSE
@@ -44,6 +44,11 @@ BEGIN
         RETURN NEXT;
     END LOOP;
 END $$;
+
+-- Plan for parallel workers wherever they are allowed
+CREATE OR REPLACE PROCEDURE prefer_parallel(preferred boolean DEFAULT true) LANGUAGE sql AS $$
+    SELECT set_config(name, CASE WHEN preferred THEN '0' ELSE boot_val END, false) FROM pg_settings
+    WHERE name IN ('parallel_setup_cost', 'parallel_tuple_cost', 'min_parallel_table_scan_size') $$;
 
 -- A statement's error as psql prints it, with its SQLSTATE.  What matches the regular expression
 -- "changing" differs from run to run and is left out.
