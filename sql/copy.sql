@@ -27,19 +27,13 @@ COPY lines (n) FROM stdin WHERE next_id(5) > 0;
 4
 5
 \.
-SELECT n, id > lag(id, 1, 0::bigint) OVER (ORDER BY n) AS in_order, snowflake_shard(id) AS shard_5,
-       snowflake_shard(tweet, 'twitter') AS shard_33,
-       snowflake_shard(setting) AS shard_7, snowflake_shard(substr(txt, 2)::bigint) AS shard_6,
-       snowflake_shard(spread) AS shard_8,
-       snowflake_shard(served, 'twitter') AS shard_34, snowflake_shard(typed) AS shard_35
-FROM lines ORDER BY n;
-SELECT count(*) AS ids, count(DISTINCT made) AS different_ids
-FROM lines, LATERAL (VALUES (id), (tweet), (setting), (substr(txt, 2)::bigint), (spread), (served), (typed)) AS m (made);
--- IDs that the file has are taken as they are.
-COPY lines (id, n) FROM stdin;
-1	6
-\.
-SELECT id, n FROM lines WHERE n = 6;
+SELECT name, count(*) AS rows, count(DISTINCT made) AS different_ids, min(shard) AS shard, max(shard) AS same_shard,
+       count(*) FILTER (WHERE made < before) AS out_of_order
+FROM (SELECT name, made, lag(made) OVER (PARTITION BY name ORDER BY n) AS before,
+             CASE WHEN name IN ('tweet', 'served') THEN snowflake_shard(made, 'twitter')
+                  ELSE snowflake_shard(made) END AS shard
+      FROM lines, LATERAL (VALUES ('id', id), ('tweet', tweet), ('setting', setting), ('txt', substr(txt, 2)::bigint),
+          ('spread', spread), ('served', served), ('typed', typed)) AS m (name, made)) AS t GROUP BY name ORDER BY name;
 -- The errors are those of next_id(): no shard is set, and a sequence serves another layout, or none.
 RESET snowflake.shard;
 \set VERBOSITY terse
@@ -57,7 +51,6 @@ COPY lines (n) FROM stdin;
 7
 \.
 ALTER TABLE lines ALTER tweet DROP DEFAULT;
-SELECT count(*) AS rows_without_those_that_failed FROM lines;
 
 -- A new column, and a new type with USING, give each row its own ID.
 ALTER TABLE lines ADD COLUMN added bigint DEFAULT next_id(9);
@@ -65,6 +58,7 @@ SET snowflake.shard = 10;
 ALTER TABLE lines ADD COLUMN added_setting bigint NOT NULL DEFAULT next_id();
 RESET snowflake.shard;
 ALTER TABLE lines ALTER n TYPE bigint USING next_id(11);
+-- (The rows that failed are not there.)
 SELECT name, count(*) AS rows, count(DISTINCT made) AS different_ids, min(snowflake_shard(made)) AS shard,
        max(snowflake_shard(made)) AS same_shard
 FROM lines, LATERAL (VALUES ('added', added), ('added_setting', added_setting), ('n', n)) AS m (name, made)
@@ -81,12 +75,11 @@ CREATE TABLE stamps (n int, id stamped);
 COPY stamps (n) FROM stdin;
 1
 2
-3
 \.
 INSERT INTO stamps (n) VALUES (4);
 SELECT snowflake_shard(id) AS shard, count(*) AS rows, count(DISTINCT id) AS different_ids FROM stamps
 GROUP BY shard;
-CALL show_error('INSERT INTO stamps VALUES (5, 9223372036854775807)');
+SELECT sqlstate_ AS beyond_the_check FROM error_of('INSERT INTO stamps VALUES (5, 9223372036854775807)');
 DROP TABLE stamps;
 DROP DOMAIN stamped;
 -- Parameters, CALL and PL/pgSQL
@@ -101,25 +94,16 @@ DECLARE
 BEGIN
     RAISE INFO 'in order: % %', a[2] > a[1], b::bigint > a[2];
 END $$;
--- Nothing takes next_id() for a function that returns the same value twice.
-CREATE TABLE made (id bigint);
-SELECT sqlstate_, statement FROM unnest(ARRAY[
-    'CREATE INDEX ON made ((next_id(5)))',
-    'ALTER TABLE made ADD COLUMN g bigint GENERATED ALWAYS AS (next_id(5)) STORED',
-    'CREATE TABLE parts (id bigint) PARTITION BY RANGE ((id + next_id(5)))']) AS statement,
-    error_of(statement);
-DROP TABLE made;
 -- Partitions
 CREATE TABLE parts (id bigint DEFAULT next_id(5), n int) PARTITION BY LIST (n);
+SELECT sqlstate_ AS volatile_in_an_index FROM error_of('CREATE INDEX ON parts ((next_id(5)))');
 CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1);
 CREATE TABLE parts_2 PARTITION OF parts FOR VALUES IN (2);
 COPY parts (n) FROM stdin;
 1
 2
-1
-2
 \.
-SELECT count(DISTINCT id) AS ids_of_four_rows FROM parts;
+SELECT count(DISTINCT id) AS ids_of_two_rows FROM parts;
 DROP TABLE parts;
 
 -- A role that may not call next_id() may not do so in COPY.
@@ -159,8 +143,8 @@ COPY held_setting (n) FROM stdin;
 \.
 RESET ROLE;
 GRANT EXECUTE ON FUNCTION snowflake_next_id_in_copy TO PUBLIC;
-SELECT count(DISTINCT id) AS ids_of_four_rows FROM held;
-SELECT count(DISTINCT id) AS ids_of_two_rows FROM held_setting;
+SELECT count(DISTINCT held.id) AS ids_of_four_rows, count(DISTINCT held_setting.id) AS ids_of_two_rows
+FROM held, held_setting;
 -- Nobody can call the replacement.
 SELECT sqlstate_ IN ('0A000', '42883') AS refused
 FROM error_of('SELECT snowflake_next_id_in_copy(NULL, ''next_id(bigint)''::regprocedure, 5, NULL, NULL)');
@@ -190,7 +174,7 @@ ALTER FUNCTION snowflake_next_id_in_copy RESET ALL;
 RESET snowflake.shard;
 -- ... and neither does the caller's lack of privileges if it has its owner's rights.
 CREATE SEQUENCE closed;
-SELECT snowflake_alter_sequence('closed');
+SELECT snowflake_alter_sequence('closed') \gset
 CREATE TABLE defined (id bigint DEFAULT next_id(5, 'closed'), n int);
 GRANT INSERT ON defined TO regress_sf_app;
 ALTER FUNCTION next_id(bigint, regclass) SECURITY DEFINER;
@@ -205,7 +189,8 @@ SELECT n, snowflake_shard(id) AS shard FROM defined ORDER BY n;
 
 -- Another's function that has the replacement's name is never called, wherever next_id() is, ...
 CREATE SCHEMA regress_sf_open;
-CREATE FUNCTION regress_sf_open.snowflake_next_id_in_copy(value internal, replaced oid, shard bigint, sequence regclass, layout snowflake_layout)
+CREATE FUNCTION regress_sf_open.snowflake_next_id_in_copy(
+    value internal, replaced oid, shard bigint, sequence regclass, layout snowflake_layout)
 RETURNS bigint LANGUAGE internal STABLE AS 'int8abs';
 ALTER FUNCTION next_id(bigint, regclass) SET SCHEMA regress_sf_open;
 COPY defined (n) FROM stdin;
@@ -219,7 +204,8 @@ COPY defined (n) FROM stdin;
 SELECT n, snowflake_shard(id) AS shard FROM defined WHERE n >= 5 ORDER BY n;
 ALTER FUNCTION regress_sf_open.new_id(bigint, regclass) RENAME TO next_id;
 ALTER FUNCTION regress_sf_open.next_id(bigint, regclass) SET SCHEMA public;
-DROP SCHEMA regress_sf_open CASCADE;
+DROP FUNCTION regress_sf_open.snowflake_next_id_in_copy;
+DROP SCHEMA regress_sf_open;
 -- ... also for roles other than superusers.
 ALTER FUNCTION next_id(bigint) RENAME TO new_id;
 SET ROLE regress_sf_app;
@@ -232,9 +218,9 @@ SELECT n, snowflake_shard(id) AS shard FROM held WHERE n >= 6;
 -- A domain's CHECK is planned once, here for a superuser, and evaluated for all roles.
 REVOKE EXECUTE ON FUNCTION snowflake_next_id_in_copy FROM PUBLIC;
 CREATE DOMAIN old_id AS bigint CHECK (VALUE < next_id(5));
-SELECT 17::old_id;
+SELECT 17::old_id AS superuser;
 SET ROLE regress_sf_app;
-SELECT 18::old_id;
+SELECT 18::old_id AS app;
 RESET ROLE;
 GRANT EXECUTE ON FUNCTION snowflake_next_id_in_copy TO PUBLIC;
 
@@ -263,14 +249,11 @@ BEGIN READ ONLY;
 SELECT outcome, count(*) AS commands, min(command) FILTER (WHERE outcome <> 'planned') AS for_example
 FROM unnest(ARRAY[
     'SELECT FROM places WHERE id = ID',
-    'SELECT FROM places WHERE id <> ID',
     'SELECT FROM places WHERE id < ID',
     'SELECT FROM places WHERE id BETWEEN 3 AND ID',
     'SELECT FROM places WHERE id IN (ID, 3)',
     'SELECT FROM places WHERE id NOT IN (ID, 3)',
-    'SELECT FROM places WHERE id = ANY (ARRAY[ID, 3])',
     'SELECT FROM places WHERE id < ALL (ARRAY[3, ID])',
-    'SELECT FROM places WHERE n IN ((ID % 7)::int, 3)',
     'SELECT FROM places WHERE (id, n) < (ID, 3)',
     'SELECT FROM places WHERE ARRAY[id] @> ARRAY[ID]',
     'SELECT FROM places WHERE id::text LIKE ID || ''%''',
@@ -278,7 +261,6 @@ FROM unnest(ARRAY[
     'SELECT FROM places WHERE id IS DISTINCT FROM ID',
     'SELECT FROM places WHERE CASE ID WHEN 3 THEN id = ID ELSE n = 3 END',
     'SELECT FROM places WHERE coalesce(n, ID) IN (ID, 3)',
-    'SELECT FROM places WHERE NOT (id IN (ID, 3) AND n = 3) OR id IN (4, ID)',
     'SELECT FROM places WHERE id IN (SELECT ID)',
     'SELECT FROM places WHERE id = (SELECT max(b.id) FROM places b WHERE b.id IN (ID, places.id))',
     'SELECT FROM places a JOIN places b ON a.id = b.id AND b.id IN (ID, 3)',
@@ -291,10 +273,11 @@ FROM unnest(ARRAY[
     'SELECT FROM next_ids(ID % 5, ID)',
     'SELECT FROM unnest(ARRAY[ID, 3]) u',
     'VALUES (ID), (3)',
-    'INSERT INTO places VALUES (ID, 3) ON CONFLICT (id) DO UPDATE SET n = 4 WHERE places.id IN (ID, 3) RETURNING id IN (ID, 3)',
+    'INSERT INTO places VALUES (ID, 3) ON CONFLICT (id) DO UPDATE SET n = 4 WHERE places.id IN (ID, 3) RETURNING ID',
     'UPDATE places SET n = 4 WHERE id IN (ID, 3)',
     'DELETE FROM places WHERE id IN (ID, 3)',
-    'MERGE INTO places USING (SELECT ID AS id) AS new ON places.id = new.id AND places.id IN (ID, 3) WHEN MATCHED AND n IN (ID, 3) THEN DELETE'
+    'MERGE INTO places USING (SELECT ID AS id) AS new ON places.id = new.id AND places.id IN (ID, 3)
+     WHEN MATCHED AND n IN (ID, 3) THEN DELETE'
     ]) AS command, outcome_of_planning(command) AS outcome
 GROUP BY outcome;
 ROLLBACK;

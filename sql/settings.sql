@@ -23,14 +23,8 @@ SELECT name, value, shown(name, value) FROM (VALUES
 DROP FUNCTION shown(text, text);
 
 -- Values that are out of range, of another type, or of no setting.  PostgreSQL's messages change.
-SELECT sqlstate_, statement FROM unnest(ARRAY[
-    'SET snowflake.shard = -2',
-    'SET snowflake.shard = 8192',
-    'SET snowflake.shard = 2147483648',
-    'SET snowflake.max_lead = -1',
-    'SET snowflake.max_lead = ''soon''',
-    'SET snowflake.max_wait = -1',
-    'SET snowflake.no_such_setting = 1']) AS statement, error_of(statement);
+SELECT sqlstate_, setting FROM unnest(ARRAY['shard = -2', 'shard = 8192', 'shard = 2147483648', 'max_lead = -1',
+    'max_lead = ''soon''', 'max_wait = -1', 'no_such_setting = 1']) AS setting, error_of('SET snowflake.' || setting);
 
 -- Values that were given before the library is loaded count when it is loaded by a call, ...
 CREATE FUNCTION set_for_database(setting text, val text) RETURNS void LANGUAGE plpgsql AS
@@ -55,9 +49,7 @@ ANALYZE known;
 CREATE FUNCTION late(id bigint) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE
 AS 'BEGIN RETURN snowflake_shard(id); END';
 \c -
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
-SET min_parallel_table_scan_size = 0;
+CALL prefer_parallel();
 SET snowflake.max_wait = '4s';
 EXPLAIN (COSTS OFF) SELECT sum(late(id)) FROM known;
 SELECT sum(late(id)) FROM known;
@@ -67,9 +59,7 @@ SELECT sum(late(id)) FROM known;
 SHOW snowflake.shard;
 -- ... and when it is loaded by the leader alone.
 \c -
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
-SET min_parallel_table_scan_size = 0;
+CALL prefer_parallel();
 SET max_parallel_workers = 0;
 SELECT sum(late(id)) FROM known;
 SELECT snowflake_shard(next_id()) AS shard, current_setting('snowflake.max_lead') AS max_lead;

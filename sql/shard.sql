@@ -60,16 +60,12 @@ ANALYZE many;
 -- (A plain call would load the library before the workers start.)
 CREATE FUNCTION late() RETURNS integer LANGUAGE plpgsql STABLE PARALLEL SAFE
 AS 'BEGIN RETURN snowflake_shard(); END';
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
-SET min_parallel_table_scan_size = 0;
+CALL prefer_parallel();
 EXPLAIN (COSTS OFF) SELECT count(*) FROM many WHERE n % 8192 < snowflake_shard();
 SELECT count(*) FROM many WHERE n % 8192 < snowflake_shard();
 \c -
 SET client_min_messages = warning;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
-SET min_parallel_table_scan_size = 0;
+CALL prefer_parallel();
 EXPLAIN (COSTS OFF) SELECT count(*) FROM many WHERE n % 8192 < late();
 SELECT count(*) FROM many WHERE n % 8192 < late();
 
