@@ -4,6 +4,7 @@
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
+-- One line a column where a query returns one row
 
 -- Shards that are out of range, and relations that are no sequence or do not exist
 CALL show_error('SELECT next_id(-1)');
@@ -83,6 +84,7 @@ FROM unnest(ARRAY['public.unlogged_seq', 'another', 'public.by_two', 'public.cac
 SELECT snowflake_alter_sequence('public.narrow_counter', 'sequence:20') \gset
 SELECT s AS sequence, snowflake_shard(next_id(5, s)) AS shard
 FROM unnest(ARRAY['unlogged_seq', 'another', 'by_two', 'cached', 'cycling', '"Short"']::regclass[]) AS s;
+\x on \t on
 SELECT next_id(0, 'narrow_counter', 'sequence:20') AS first_of_counter,
        snowflake_shard(next_id(abs(-8197 % 8192))) AS shard_5,
        snowflake_shard(next_id(abs((-9223372036854775807 - 1) % 8192))) AS shard_0;
@@ -148,6 +150,7 @@ CALL show_error('SELECT snowflake_id(''2020-01-01Z'', 1, 1024)');
 CALL show_error('SELECT snowflake_id(''2011-08-24 21:07:01.721Z'', 0, 0)');
 CREATE TABLE narrow (id integer DEFAULT next_id(5));
 CREATE TABLE with_identity (id bigint GENERATED ALWAYS AS IDENTITY);
+\x off \t off
 SELECT * FROM results(
     'SELECT snowflake_id(''2046-06-27 17:00:49.496Z'', 1, 1)',
     'SELECT snowflake_id(''infinity'', 1, 1)',

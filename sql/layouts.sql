@@ -4,6 +4,7 @@
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
+-- One line a column where a query returns one row
 
 SELECT name, epoch, tick, shards, ids_per_tick, expires, max_value FROM snowflake_layouts();
 SELECT name, definition FROM snowflake_layouts();
@@ -155,6 +156,7 @@ SELECT * FROM results(
     -- NULL
     'SELECT snowflake_timestamp(1, NULL) IS NULL AND snowflake_shard(1, NULL) IS NULL',
     'SELECT next_id(5, ''next_id_seq'', NULL)');
+\x on \t on
 -- trace composes, and its timestamp wraps around after 2^25 seconds.
 SELECT snowflake_id('1970-01-02Z', 3 << 12 | 2, 1, 'trace')
        = snowflake_id('1971-01-25T08:40:32Z', 3 << 12 | 2, 1, 'trace') AS same_after_2_to_the_25_seconds,

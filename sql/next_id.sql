@@ -4,6 +4,7 @@
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
+-- One line a column where a query returns one row
 
 -- The main job: a default makes an ID of its shard for each row.
 SELECT clock_timestamp() AS start \gset
@@ -55,6 +56,7 @@ SELECT (id >> 23) - :tick AS tick, (id >> 10) & 8191 AS shard, id & 1023 AS slot
 FROM (SELECT next_id(77, 'exact') AS id FROM generate_series(1, 4)) i;
 -- The first value of a sequence that has not been called is its own.
 SELECT setval('exact', :tick * 1024 + 7, false) \gset
+\x on \t on
 SELECT (next_id(77, 'exact') >> 23) - :tick AS tick, next_id(77, 'exact') & 1023 AS slot_of_the_second;
 -- nextval() takes a slot, and setval() is obeyed.
 SELECT nextval('exact') - :tick * 1024 AS value_of_nextval, next_id(77, 'exact') & 1023 AS slot;
@@ -129,6 +131,7 @@ RESET snowflake.max_lead;
 -- A range of times uses the primary key.
 ANALYZE bulk;
 SET enable_seqscan = off;
+\x off \t off
 EXPLAIN (COSTS OFF)
 SELECT * FROM bulk WHERE id >= snowflake_min_id(now() - interval '1 hour')
                      AND id < snowflake_min_id(now());

@@ -4,6 +4,7 @@
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
+-- One line a column where a query returns one row
 
 CREATE ROLE regress_sf_app;
 CREATE ROLE regress_sf_owner;
@@ -84,6 +85,7 @@ BEGIN;
 SELECT next_id(5, 'guarded') > 0 AS superuser_takes_id;
 SET LOCAL ROLE regress_sf_app;
 SELECT * FROM results('SELECT next_id(5, ''guarded'')', 'SELECT guarded_id() > 0', 'SELECT next_id(5, ''guarded'')');
+\x on \t on
 SELECT guarded_id() > 0 AS by_owners_function,
        (SELECT sqlstate_ FROM error_of('SELECT next_id(5, ''guarded'')')) AS by_itself;
 RESET ROLE;
@@ -167,7 +169,9 @@ ALTER SEQUENCE next_id_seq SET SCHEMA regress_sf_trap;
 ALTER SEQUENCE regress_sf_trap.next_id_seq RENAME TO moved;
 CREATE SEQUENCE public.next_id_seq MAXVALUE 1125899906841599;
 CALL show_error('SELECT next_id()');
+\x off \t off
 SELECT * FROM results('SELECT next_id(1)', 'SELECT next_ids(1, 2)');
+\x on \t on
 SELECT is_called AS trap_is_called FROM next_id_seq;
 DROP SEQUENCE public.next_id_seq;
 SELECT sqlstate_ AS without_the_other FROM error_of('SELECT next_id()');

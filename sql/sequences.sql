@@ -5,6 +5,7 @@
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
+-- One line a column where a query returns one row
 
 CREATE ROLE regress_sf_app;
 CREATE ROLE regress_sf_owner;
@@ -30,6 +31,7 @@ SELECT seqtypid::regtype AS type, seqincrement AS increment, seqmax AS max_value
 FROM pg_sequence, orders_id_seq WHERE seqrelid = 'orders_id_seq'::regclass;
 ALTER TABLE orders ALTER id SET DEFAULT next_id(7, 'orders_id_seq');
 INSERT INTO orders (n) VALUES (1001);
+\x on \t on
 SELECT count(*) AS rows, snowflake_shard(max(id)) AS shard_of_the_last FROM orders;
 -- A second call changes nothing, nor the grants.
 SELECT last_value AS before FROM orders_id_seq \gset
@@ -105,6 +107,7 @@ SELECT next_id(5) AS last_of_default, next_id(5, 'views_id_seq') AS last \gset
 ALTER SEQUENCE views_id_seq NO MAXVALUE;
 ALTER SEQUENCE tweets_id_seq NO MAXVALUE;
 ALTER SEQUENCE next_id_seq NO MAXVALUE;
+\x off \t off
 SELECT sequence, layout, last_timestamp, expires, state FROM snowflake_sequences() WHERE layout IS NULL
 ORDER BY sequence::text COLLATE "C";
 -- ... and the hints of errors lead to the way back.

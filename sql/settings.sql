@@ -4,6 +4,7 @@
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
+-- One line a column where a query returns one row
 
 -- The settings, each with a description, are there when the library has been loaded.
 SELECT next_id(5) > 0 AS taken;
@@ -52,6 +53,7 @@ AS 'BEGIN RETURN snowflake_shard(id); END';
 CALL prefer_parallel();
 SET snowflake.max_wait = '4s';
 EXPLAIN (COSTS OFF) SELECT sum(late(id)) FROM known;
+\x on \t on
 SELECT sum(late(id)) FROM known;
 SELECT snowflake_shard(next_id()) AS shard, current_setting('snowflake.max_lead') AS max_lead,
        current_setting('snowflake.max_wait') AS max_wait;
