@@ -75,6 +75,7 @@ SELECT snowflake_advance('used', 17) \gset
 SELECT sqlstate_, message ~ 'ahead of the clock' AS ahead FROM error_of('SELECT next_id(5, ''used'')');
 
 -- Errors
+\set ECHO none
 SELECT * FROM results(
     'SELECT snowflake_advance(NULL, 17)',
     'SELECT snowflake_advance(''used'', max(oid::bigint)) FROM pg_class WHERE false',
@@ -84,6 +85,7 @@ SELECT * FROM results(
     'SELECT snowflake_advance(''next_id_seq'', 17, ''twitter'')',
     'SELECT snowflake_advance(''advanced'', 17)',
     'SELECT snowflake_advance(1, 17)');
+\set ECHO all
 CALL show_error('SELECT snowflake_advance(''used'', -4034545001605108739)');
 CALL show_error('SELECT snowflake_advance(''used'', snowflake_id(''2040-01-01Z'', 5, 31))', '(?<=clock says )[^\n]*');
 CALL show_error('SELECT snowflake_advance(''used'', 9223372036854775807)');

@@ -66,6 +66,7 @@ FROM (SELECT snowflake_backdated_id('2046-06-27 17:00:49.495Z', 4) OVER () AS id
 CALL show_error('SELECT snowflake_backdated_id(''2046-06-27 17:00:49.495Z'', 4) OVER () FROM generate_series(1, 1025)');
 CALL show_error('SELECT snowflake_backdated_id(now(), 1, l::snowflake_layout) OVER () FROM unnest(''{twitter,discord}''::text[]) l');
 CALL show_error('SELECT snowflake_backdated_id(now()::timestamp, 4) OVER ()');
+\set ECHO none
 SELECT * FROM results(
     'SELECT snowflake_backdated_id(now()::timestamp, 4, ''twitter'') OVER ()',
     'SELECT snowflake_backdated_id(now(), 4)',
@@ -77,5 +78,6 @@ SELECT * FROM results(
     'SELECT snowflake_backdated_id(now(), 4, NULL) OVER ()',
     'SELECT snowflake_backdated_id(now(), 4, ''trace'') OVER ()',
     'SELECT snowflake_backdated_id(now(), 4, ''decimal'') OVER ()');
+\set ECHO all
 
 DROP TABLE old_photos, photo_ids;

@@ -246,6 +246,7 @@ EXCEPTION WHEN others THEN
     RETURN SQLERRM;
 END $$;
 BEGIN READ ONLY;
+\set ECHO none
 SELECT outcome, count(*) AS commands, min(command) FILTER (WHERE outcome <> 'planned') AS for_example
 FROM unnest(ARRAY[
     'SELECT FROM places WHERE id = ID',
@@ -280,6 +281,7 @@ FROM unnest(ARRAY[
      WHEN MATCHED AND n IN (ID, 3) THEN DELETE'
     ]) AS command, outcome_of_planning(command) AS outcome
 GROUP BY outcome;
+\set ECHO all
 ROLLBACK;
 DROP TABLE places;
 DROP SEQUENCE planned;

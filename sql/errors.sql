@@ -9,6 +9,7 @@
 -- Shards that are out of range, and relations that are no sequence or do not exist
 CALL show_error('SELECT next_id(-1)');
 CALL show_error('SELECT next_id(8192)');
+\set ECHO none
 SELECT * FROM results(
     'SELECT next_id(9223372036854775807)',
     'SELECT next_id(NULL)',
@@ -19,6 +20,7 @@ SELECT * FROM results(
     'SELECT next_id(5, ''pg_class_oid_index'')',
     'SELECT next_id(5, ''pg_roles'')',
     'SELECT (sequence, layout, state) FROM snowflake_sequences(''pg_class'')');
+\set ECHO all
 
 -- No shard is set.
 CALL show_error('SELECT next_id()');
@@ -151,6 +153,7 @@ CALL show_error('SELECT snowflake_id(''2011-08-24 21:07:01.721Z'', 0, 0)');
 CREATE TABLE narrow (id integer DEFAULT next_id(5));
 CREATE TABLE with_identity (id bigint GENERATED ALWAYS AS IDENTITY);
 \x off \t off
+\set ECHO none
 SELECT * FROM results(
     'SELECT snowflake_id(''2046-06-27 17:00:49.496Z'', 1, 1)',
     'SELECT snowflake_id(''infinity'', 1, 1)',
@@ -163,6 +166,7 @@ SELECT * FROM results(
     'ALTER TABLE with_identity ALTER id SET DEFAULT next_id(5)',
     'SELECT next_id(5.5)',
     'SELECT next_id(''photos'')');
+\set ECHO all
 
 DROP TABLE serials, narrow, with_identity;
 DROP DOMAIN regress_sf_key, regress_sf_small;

@@ -6,8 +6,7 @@
 \i :setup
 -- One line a column where a query returns one row
 
-SELECT name, epoch, tick, shards, ids_per_tick, expires, max_value FROM snowflake_layouts();
-SELECT name, definition FROM snowflake_layouts();
+SELECT * FROM snowflake_layouts();
 
 -- Each layout has its own MAXVALUE.  In version 1.0, a name and its definition are the same layout.
 SELECT count(*) AS layouts, count(DISTINCT max_value) AS max_values,
@@ -18,6 +17,7 @@ SELECT count(*) AS layouts, count(DISTINCT max_value) AS max_values,
 FROM snowflake_layouts();
 
 -- Text that is read, and what is written
+\set ECHO none
 SELECT layout::snowflake_layout,
        layout::snowflake_layout::text::snowflake_layout::text = layout::snowflake_layout::text AS same_when_read_again
 FROM unnest(ARRAY[
@@ -34,9 +34,11 @@ FROM unnest(ARRAY[
     'timestamp:30 abcdefghij_1234:31 epoch:2024-02-29T23:59:59.5+0530',
     'sequence:31', 'shard:31 sequence:31', 'sequence:10 SHARD:3 shard:2'
 ]) AS layout;
+\set ECHO all
 
 -- Text that is no layout: the detail says where, and why.
 CALL show_error('SELECT ''''::snowflake_layout');
+\set ECHO none
 SELECT l.layout, error.hint <> '' AS with_hint, error.detail
 FROM unnest(ARRAY[
     '  ', 'twitters', 'twitter epoch:0', 'timestamp:41 twitter epoch:0',
@@ -61,8 +63,10 @@ FROM unnest(ARRAY[
 WHERE error.sqlstate_ = '22P02'
       AND error.message = format('invalid input syntax for type snowflake_layout: "%s"', layout)
 ORDER BY n;
+\set ECHO all
 -- Text that is no epoch
 CALL show_error('SELECT ''timestamp:41 epoch:''::snowflake_layout');
+\set ECHO none
 SELECT count(*) AS texts, string_agg(l.epoch, ', ') FILTER (
            WHERE error.sqlstate_ <> '22P02' OR split_part(l.epoch, ' ', 1)
                IS DISTINCT FROM substring(error.detail, '^At character 14, "epoch:(.*)": an epoch is')) AS others
@@ -73,6 +77,7 @@ FROM unnest(ARRAY[
     '2020-01-01T00:00:00.0001Z', '2020-01-01T00:00:00.Z', '2020-01-01T00:00:00+16', '0999-01-01T00:00:00Z',
     '2020-01-01T00:00:00+01:60', '2020-01-01T00:00:00Zulu', '0000-01-01T00:00:00Z', '9999-12-31T23:59:59-01'
 ]) AS l (epoch), error_of(format('SELECT %L::snowflake_layout', 'timestamp:41 epoch:' || epoch)) AS error;
+\set ECHO all
 
 -- A column can be of the type.
 CREATE TABLE systems (name text PRIMARY KEY, layout snowflake_layout);
@@ -97,6 +102,7 @@ SELECT string_agg(name, ' ' ORDER BY name) FILTER (WHERE layout::text = 'twitter
 FROM systems;
 
 -- IDs that the systems made, or wrote about, are decoded and composed as far as a layout has the parts.
+\set ECHO none
 CREATE TABLE known (name text, id bigint, time timestamptz, shard int, sequence int, fields text);
 INSERT INTO known VALUES
     ('instagram', 1671372309237077023, '2017-12-16T22:25:27.280Z', 5, 31, 'timestamp=199243105559 shard=5 sequence=31'),
@@ -125,6 +131,7 @@ SELECT name, id,
        CASE WHEN time IS NOT NULL THEN
             snowflake_id(time, coalesce(shard, 0), coalesce(sequence, 0), layout) = id END AS composed_again
 FROM known JOIN systems USING (name) ORDER BY name, id;
+\set ECHO all
 -- Other systems make IDs with the sign bit when a layout's 63 bits are used up: their last moments
 SELECT name, snowflake_timestamp(-1, name::snowflake_layout)
 FROM snowflake_layouts() WHERE name NOT IN ('javascript', 'trace', 'decimal') ORDER BY name;
@@ -136,6 +143,7 @@ SELECT message, detail, hint FROM unnest(ARRAY[
     'SELECT snowflake_id(''2020-01-01Z'', 1, 1, ''mastodon'')',
     'SELECT snowflake_id(''2020-01-01Z'', 1, 1, ''timestamp:48 node:15 epoch:0'')',
     'SELECT snowflake_id(''2020-01-01Z'', 0, 32768, ''timestamp:48 sequence:15 epoch:0 tick:10us'')']) s, error_of(s);
+\set ECHO none
 SELECT * FROM results(
     'SELECT snowflake_min_id(now(), ''trace'')',
     'SELECT snowflake_max_id(now(), ''trace'')',
@@ -156,6 +164,7 @@ SELECT * FROM results(
     -- NULL
     'SELECT snowflake_timestamp(1, NULL) IS NULL AND snowflake_shard(1, NULL) IS NULL',
     'SELECT next_id(5, ''next_id_seq'', NULL)');
+\set ECHO all
 \x on \t on
 -- trace composes, and its timestamp wraps around after 2^25 seconds.
 SELECT snowflake_id('1970-01-02Z', 3 << 12 | 2, 1, 'trace')

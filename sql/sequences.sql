@@ -159,6 +159,7 @@ DROP FUNCTION next_id_after(text);
 CREATE TEMPORARY SEQUENCE temporary_seq;
 CREATE UNLOGGED SEQUENCE unlogged_seq;
 CALL show_error('SELECT snowflake_alter_sequence(''next_id_seq'', ''twitter'')');
+\set ECHO none
 SELECT * FROM results(
     'SELECT snowflake_alter_sequence(NULL)',
     'SELECT snowflake_alter_sequence(''own'', NULL)',
@@ -166,6 +167,7 @@ SELECT * FROM results(
     'SELECT snowflake_alter_sequence(4294967295::oid)',
     'SELECT snowflake_alter_sequence(''temporary_seq'')',
     'SELECT snowflake_alter_sequence(''unlogged_seq'')');
+\set ECHO all
 SELECT snowflake_alter_sequence('next_id_seq') \gset
 BEGIN READ ONLY;
 CALL show_error('SELECT snowflake_alter_sequence(''own'')');

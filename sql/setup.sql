@@ -26,7 +26,8 @@ EXCEPTION WHEN OTHERS THEN
     RETURN NEXT;
 END $$;
 
--- What each statement returns in its first row and column, or its error
+-- What each statement returns in its first row and column, or its error.  Long lists of statements
+-- are not echoed, as the result has them.
 CREATE OR REPLACE FUNCTION results(VARIADIC statements text[]) RETURNS TABLE (statement text, result text)
 LANGUAGE plpgsql AS $$
 BEGIN
