@@ -1,6 +1,4 @@
---
 -- snowflake_advance(): IDs beyond a given one
---
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
@@ -49,6 +47,7 @@ FROM snowflake_layouts() WHERE name NOT IN ('trace', 'decimal');
 INSERT INTO advanced SELECT 'own', layout,
     snowflake_id(clock_timestamp() + interval '1 min', 1023, 2047, layout)
 FROM CAST('timestamp:42 region:4 worker:6 sequence:11 epoch:2024-01-01T00:00:00Z' AS snowflake_layout) AS layout;
+\set ECHO none
 CREATE FUNCTION next_after(name text, layout snowflake_layout, beyond bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -61,6 +60,7 @@ BEGIN
     END IF;
     RETURN next_id(0, name::regclass, layout);
 END $$;
+\set ECHO all
 SELECT name, id > beyond AS larger,
        snowflake_timestamp(id, layout) - snowflake_timestamp(beyond, layout) AS later_by
 FROM advanced, next_after(name, layout, beyond) AS id;

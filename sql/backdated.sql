@@ -1,6 +1,4 @@
---
 -- IDs for rows of earlier times: snowflake_backdated_id()
---
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup

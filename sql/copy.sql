@@ -1,6 +1,4 @@
---
 -- Defaults in COPY, and other expressions that are planned without a query
---
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
@@ -228,6 +226,7 @@ GRANT EXECUTE ON FUNCTION snowflake_next_id_in_copy TO PUBLIC;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT next_id(5), next_id();
 
 -- Planning takes no ID, whatever the planner estimates, and works where none can be taken.
+\set ECHO none
 CREATE SEQUENCE planned MAXVALUE 1125899906841599;
 CREATE TABLE places (id bigint PRIMARY KEY, n int) PARTITION BY RANGE (id);
 CREATE TABLE places_old PARTITION OF places FOR VALUES FROM (MINVALUE) TO (snowflake_min_id('2020-01-01Z'));
@@ -246,7 +245,6 @@ EXCEPTION WHEN others THEN
     RETURN SQLERRM;
 END $$;
 BEGIN READ ONLY;
-\set ECHO none
 SELECT outcome, count(*) AS commands, min(command) FILTER (WHERE outcome <> 'planned') AS for_example
 FROM unnest(ARRAY[
     'SELECT FROM places WHERE id = ID',

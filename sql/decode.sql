@@ -1,6 +1,4 @@
---
 -- Taking IDs apart and putting them together; ranges of time
---
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup

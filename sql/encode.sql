@@ -1,6 +1,4 @@
---
 -- IDs as text, and IDs that do not show their order
---
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup

@@ -1,10 +1,7 @@
---
 -- Every error: its SQLSTATE, its message, and what it tells to do
---
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
--- One line a column where a query returns one row
 
 -- Shards that are out of range, and relations that are no sequence or do not exist
 CALL show_error('SELECT next_id(-1)');

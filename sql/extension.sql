@@ -1,6 +1,4 @@
---
 -- Installing, moving and removing the extension, and what it is made of
---
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup

@@ -1,11 +1,9 @@
---
 -- Making IDs in every layout
---
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
--- One line a column where a query returns one row
 
+\set ECHO none
 CREATE TABLE systems AS SELECT name, name::snowflake_layout AS layout, shards - 1 AS shard
 FROM snowflake_layouts();
 INSERT INTO systems VALUES
@@ -19,9 +17,11 @@ INSERT INTO systems VALUES
     ('seconds', 'timestamp:32 epoch:0 tick:1s', 0),
     ('hundredths', 'timestamp:39 shard:10 sequence:10 epoch:2020-01-01T00:00:00Z tick:10ms', 1023),
     ('counter', 'shard:13 sequence:31', 8191);
+\set ECHO all
 
 -- A sequence serves a layout by its MAXVALUE.  Users' sequences keep it, so that of a custom layout
 -- never changes, either.
+\set ECHO none
 CREATE FUNCTION serve(name text, layout snowflake_layout,
     OUT error_before text, OUT max_value bigint, OUT max_value_of_error boolean) LANGUAGE plpgsql AS $$
 DECLARE
@@ -34,6 +34,7 @@ BEGIN
     SELECT seqmax INTO max_value FROM pg_sequence WHERE seqrelid = (name || '_seq')::regclass;
     max_value_of_error := error.detail LIKE '%a sequence for this layout has MAXVALUE ' || max_value || '.';
 END $$;
+\set ECHO all
 CREATE SEQUENCE unserved;
 CALL show_error('SELECT next_id(0, ''unserved'', ''twitter'')');
 DROP SEQUENCE unserved;
@@ -166,6 +167,7 @@ REVOKE ALL ON SEQUENCE next_id_seq FROM regress_sf_app;
 GRANT SELECT ON systems TO regress_sf_app;
 SET client_min_messages = error;
 SET ROLE regress_sf_app;
+\set ECHO none
 CREATE TEMPORARY TABLE attempts AS
 SELECT sequence, layout, sqlstate_
 FROM (SELECT name FROM systems UNION SELECT 'next_id') AS s, CAST(name || '_seq' AS regclass) AS sequence,
@@ -178,6 +180,7 @@ FROM (SELECT name FROM systems UNION SELECT 'next_id') AS s, CAST(name || '_seq'
           'timestamp:48 sequence:16 epoch:1900-01-01T00:00:00Z',
           'timestamp:48 node:15 epoch:0 tick:10us'])) AS l (layout),
      error_of(format('SELECT next_id(0, %L, %L)', sequence, layout));
+\set ECHO all
 \x off \t off
 SELECT sqlstate_, count(*) AS attempts,
        string_agg(sequence || ' ' || layout, ', ')

@@ -1,10 +1,7 @@
---
 -- The type of layouts, and IDs of other systems
---
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
--- One line a column where a query returns one row
 
 SELECT * FROM snowflake_layouts();
 

@@ -1,10 +1,7 @@
---
 -- IDs in INSERT, exact slots, and the sequence beneath
---
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
--- One line a column where a query returns one row
 
 -- The main job: a default makes an ID of its shard for each row.
 SELECT clock_timestamp() AS start \gset

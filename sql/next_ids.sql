@@ -1,6 +1,4 @@
---
 -- Many IDs at once
---
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup

@@ -1,10 +1,7 @@
---
 -- Who may make IDs from which sequence
---
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
--- One line a column where a query returns one row
 
 CREATE ROLE regress_sf_app;
 CREATE ROLE regress_sf_owner;
@@ -23,6 +20,7 @@ SELECT * FROM results('SELECT nextval(''next_id_seq'')', 'SELECT setval(''next_i
 RESET ROLE;
 
 -- Any other sequence needs USAGE or UPDATE, as with nextval(), and any privilege to be shown.
+\set ECHO none
 CREATE FUNCTION calls_with(privilege text, OUT next_id text, OUT state text, OUT time_is_shown boolean)
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -34,6 +32,7 @@ BEGIN
     RESET ROLE;
     EXECUTE format('REVOKE %s ON SEQUENCE guarded FROM regress_sf_app', privilege);
 END $$;
+\set ECHO all
 SELECT * FROM unnest(ARRAY['SELECT', 'USAGE', 'UPDATE']) AS privilege, calls_with(privilege);
 DROP FUNCTION calls_with(text);
 SET ROLE regress_sf_app;

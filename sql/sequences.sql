@@ -1,11 +1,8 @@
---
 -- Which sequences serve a layout: snowflake_alter_sequence() and
 -- snowflake_sequences()
---
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
--- One line a column where a query returns one row
 
 CREATE ROLE regress_sf_app;
 CREATE ROLE regress_sf_owner;
@@ -66,6 +63,7 @@ CALL show_error('SELECT snowflake_alter_sequence(''small_id_seq'', ''twitter'')'
 ALTER SEQUENCE small_id_seq MAXVALUE :twitter;
 SELECT snowflake_alter_sequence('small_id_seq', 'twitter') \gset
 -- No layout takes the last value of another one that has a clock.
+\set ECHO none
 CREATE FUNCTION accepted(serves text, other text) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     result boolean;
@@ -79,6 +77,7 @@ BEGIN
     EXECUTE 'DROP SEQUENCE passing';
     RETURN result;
 END $$;
+\set ECHO all
 SELECT count(*) AS pairs, count(*) FILTER (WHERE accepted(a.name, b.name)) AS accepted
 FROM snowflake_layouts() AS a, snowflake_layouts() AS b WHERE a.tick IS NOT NULL;
 DROP FUNCTION accepted(text, text);

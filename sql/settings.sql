@@ -1,10 +1,7 @@
---
 -- The settings, and a library that is loaded late
---
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
--- One line a column where a query returns one row
 
 -- The settings, each with a description, are there when the library has been loaded.
 SELECT next_id(5) > 0 AS taken;

@@ -1,7 +1,6 @@
 \set ECHO none
---
--- What each test begins with, so that it also runs alone
---
+-- What each test begins with, so that it also runs alone.  Where most queries return one row, a test sets \x
+-- and \t: a line has a column's name and its value.
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS snowflake;
 -- of a run that failed

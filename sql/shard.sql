@@ -1,6 +1,4 @@
---
 -- This server's shard: snowflake_shard() and snowflake_set_shard()
---
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup

@@ -1,6 +1,4 @@
---
 -- Type snowflake: bigint in all but its JSON
---
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup

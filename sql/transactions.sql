@@ -1,10 +1,7 @@
---
 -- Rollback, savepoints, and a sequence that changes while it is in use
---
 \getenv srcdir PG_ABS_SRCDIR
 \set setup :srcdir '/sql/setup.sql'
 \i :setup
--- One line a column where a query returns one row
 \x on \t on
 
 -- The sequence is far ahead of the clock, which would hide what is forgotten.
@@ -51,6 +48,7 @@ ROLLBACK;
 SELECT next_id(5, 'changing') - :first AS after_rollback;
 
 -- Subtransactions create, restart and drop another sequence, and fail: the IDs of this one grow.
+\set ECHO none
 DO $$
 DECLARE
     last bigint := 0;
@@ -79,6 +77,7 @@ BEGIN
         last := id;
     END LOOP;
 END $$;
+\set ECHO all
 
 -- A sequence is created, used and dropped in one transaction.
 BEGIN;
@@ -123,6 +122,7 @@ SELECT next_id(5, 'changing') > 0 AS taken_after_commit;
 -- A procedure that commits and rolls back, cursors and exceptions take IDs of two sequences by turns.
 CREATE SEQUENCE other MAXVALUE 1125899906841599;
 SELECT setval('other', (snowflake_min_id(now() + interval '2 days') >> 23) * 1024) AS start \gset
+\set ECHO none
 CREATE PROCEDURE in_pieces() LANGUAGE plpgsql AS $$
 DECLARE
     c refcursor;
@@ -144,6 +144,7 @@ BEGIN
         IF i % 3 = 0 THEN COMMIT; ELSIF i % 7 = 0 THEN ROLLBACK; END IF;
     END LOOP;
 END $$;
+\set ECHO all
 CALL in_pieces();
 SELECT count(*) FILTER (WHERE NOT of_other) AS ids_of_changing, count(*) FILTER (WHERE of_other) AS ids_of_other,
        count(*) FILTER (WHERE id <= before) AS not_larger_than_the_one_before
