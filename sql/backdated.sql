@@ -62,7 +62,8 @@ SELECT count(DISTINCT id) AS ids
 FROM (SELECT snowflake_backdated_id('2046-06-27 17:00:49.495Z', 4) OVER () AS id
       FROM generate_series(1, 1024)) AS t;
 CALL show_error('SELECT snowflake_backdated_id(''2046-06-27 17:00:49.495Z'', 4) OVER () FROM generate_series(1, 1025)');
-CALL show_error('SELECT snowflake_backdated_id(now(), 1, l::snowflake_layout) OVER () FROM unnest(''{twitter,discord}''::text[]) l');
+CALL show_error('SELECT snowflake_backdated_id(now(), 1, l::snowflake_layout) OVER ()
+    FROM unnest(''{twitter,discord}''::text[]) l');
 CALL show_error('SELECT snowflake_backdated_id(now()::timestamp, 4) OVER ()');
 \set ECHO none
 SELECT * FROM results(

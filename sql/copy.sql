@@ -283,7 +283,6 @@ GROUP BY outcome;
 ROLLBACK;
 DROP TABLE places;
 DROP SEQUENCE planned;
-DROP FUNCTION outcome_of_planning(text);
 
 -- The planner knows how many rows next_ids() returns, ...
 CREATE FUNCTION planned_rows(command text) RETURNS text LANGUAGE plpgsql AS $$
@@ -301,10 +300,8 @@ SELECT command, planned_rows(command) FROM unnest(ARRAY[
     -- ... but not where an operator stands for the function.
     'SELECT 5::bigint ### 17::bigint']) AS command;
 DROP OPERATOR ### (bigint, bigint);
-DROP FUNCTION planned_rows(text);
 
 DROP TABLE held, held_setting, altered, defined;
 DROP DOMAIN old_id;
-DROP PROCEDURE show_shard(bigint);
 DROP SEQUENCE copied, copied_rows, closed;
 DROP ROLE regress_sf_app;

@@ -33,7 +33,8 @@ SELECT snowflake_timestamp(NULL) IS NULL AND snowflake_shard(NULL) IS NULL AND
 SELECT snowflake_id('2011-08-24 21:07:01.721Z', 0, 1) AS first_id,
        snowflake_id('2046-06-27 17:00:49.495999Z', 8191, 1023) AS last_id;
 -- ... takes fractions of a tick for the tick, ...
-SELECT snowflake_id('2020-01-01 00:00:00.123999Z', 1, 2) = snowflake_id('2020-01-01 00:00:00.123Z', 1, 2) AS same_as_without_the_fraction;
+SELECT snowflake_id('2020-01-01 00:00:00.123999Z', 1, 2) = snowflake_id('2020-01-01 00:00:00.123Z', 1, 2)
+    AS same_as_without_the_fraction;
 -- ... and is the inverse of the three decoders.
 SELECT count(*) AS wrong
 FROM (SELECT (random() * 1099511627775)::bigint << 23 | (random() * 8388607)::bigint AS id

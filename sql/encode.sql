@@ -62,7 +62,6 @@ FROM (SELECT encoding, typed, read_or_null(typed, encoding) AS id
            LATERAL overlay(encoded PLACING chr(code) FROM place) typed
       OFFSET 0) t
 GROUP BY encoding ORDER BY encoding;
-DROP FUNCTION read_or_null(text, text);
 
 -- NULL gives NULL.
 SELECT snowflake_to_text(NULL) IS NULL AND snowflake_to_text(1, NULL) IS NULL AND

@@ -45,7 +45,6 @@ CALL show_error('SELECT max(mislabelled()) FROM rows_');
 CALL show_error('SELECT max(mislabelled_advance()) FROM rows_');
 CALL prefer_parallel(false);
 DROP TABLE rows_;
-DROP FUNCTION mislabelled(), mislabelled_advance();
 
 -- Sequences that would repeat IDs, or return them out of order
 CREATE TEMPORARY SEQUENCE temporary_seq;
@@ -78,7 +77,8 @@ UNION ALL SELECT detail, hint FROM error_of('SELECT next_id(0, ''narrow_counter'
 ALTER SEQUENCE public.unlogged_seq SET LOGGED;
 CREATE SEQUENCE another;
 SELECT snowflake_alter_sequence(s::regclass, 'instagram')
-FROM unnest(ARRAY['public.unlogged_seq', 'another', 'public.by_two', 'public.cached', 'public.cycling', 'public."Short"'])
+FROM unnest(ARRAY['public.unlogged_seq', 'another', 'public.by_two', 'public.cached', 'public.cycling',
+    'public."Short"'])
     AS s OFFSET 5 \gset
 SELECT snowflake_alter_sequence('public.narrow_counter', 'sequence:20') \gset
 SELECT s AS sequence, snowflake_shard(next_id(5, s)) AS shard
@@ -88,8 +88,6 @@ SELECT next_id(0, 'narrow_counter', 'sequence:20') AS first_of_counter,
        snowflake_shard(next_id(abs(-8197 % 8192))) AS shard_5,
        snowflake_shard(next_id(abs((-9223372036854775807 - 1) % 8192))) AS shard_0;
 -- A sequence that has served is looked at again when it has been changed.
-ALTER SEQUENCE by_two INCREMENT 3;
-SELECT detail FROM error_of('SELECT next_id(5, ''by_two'')');
 BEGIN;
 SELECT next_id(5, 'cached') > 0 AS taken;
 ALTER SEQUENCE cached CACHE 7;

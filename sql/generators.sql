@@ -38,7 +38,7 @@ END $$;
 CREATE SEQUENCE unserved;
 CALL show_error('SELECT next_id(0, ''unserved'', ''twitter'')');
 DROP SEQUENCE unserved;
-SELECT name, served.*, served.max_value = l.max_value AS max_value_of_layouts
+CREATE TABLE served AS SELECT name, served.*, served.max_value = l.max_value AS max_value_of_layouts
 FROM systems CROSS JOIN serve(name, layout) AS served LEFT JOIN snowflake_layouts() AS l USING (name);
 DROP FUNCTION serve(text, snowflake_layout);
 
@@ -48,7 +48,7 @@ SELECT clock_timestamp() AS start \gset
 CREATE TABLE made AS
 SELECT name, n, next_id(shard, (name || '_seq')::regclass, layout) AS id, clock_timestamp() AS at
 FROM systems, generate_series(1, 1100) AS n WHERE name <> 'seconds' OR n <= 2;
-SELECT name, count(*) AS ids, count(DISTINCT id) AS different_ids, bool_and(id > before) AS in_order,
+SELECT served.*, count(*) AS ids, count(DISTINCT id) AS different_ids, bool_and(id > before) AS in_order,
        bool_and(CASE WHEN name NOT IN ('mastodon', 'tidb', 'seconds') THEN
                      snowflake_shard(id, layout) = shard END) AS shard,
        count(DISTINCT CASE WHEN name NOT IN ('cockroachdb', 'atproto', 'seconds') THEN
@@ -56,7 +56,8 @@ SELECT name, count(*) AS ids, count(DISTINCT id) AS different_ids, bool_and(id >
        bool_and(CASE WHEN name NOT IN ('trace', 'decimal', 'counter') THEN snowflake_timestamp(id, layout)
                      BETWEEN :'start'::timestamptz - interval '1 s' AND at + interval '1 s' END) AS time
 FROM (SELECT *, lag(id, 1, 0::bigint) OVER (PARTITION BY name ORDER BY n) AS before FROM made) AS made
-JOIN systems USING (name) GROUP BY name ORDER BY name;
+JOIN systems USING (name) JOIN served USING (name)
+GROUP BY served.name, error_before, max_value, max_value_of_error, max_value_of_layouts ORDER BY served.name;
 -- javascript's are no larger than a number of JavaScript can be.  trace counts from 1, and its time is that of
 -- the clock, modulo 2^25 seconds.
 SELECT max(id) FILTER (WHERE name = 'javascript') < 2::numeric ^ 53 AS safe_in_javascript,
@@ -141,7 +142,8 @@ SELECT count(*) AS layouts, string_agg(name, ' ') FILTER (WHERE NOT in_order) AS
        string_agg(name, ' ') FILTER (WHERE shown IS DISTINCT FROM as_layout) AS shown_differently
 FROM (SELECT name, ids[1] < ids[2] AND ids[2] < ids[3] AND ids[3] < ids[4] AND ids[4] < ids[5] AS in_order,
              (SELECT (layout, last_timestamp, expires, state)::text FROM snowflake_sequences(seq)) AS shown,
-             (SELECT (layout, last_timestamp, expires, state)::text FROM snowflake_sequences(seq, t.layout)) AS as_layout
+             (SELECT (layout, last_timestamp, expires, state)::text FROM snowflake_sequences(seq, t.layout))
+                 AS as_layout
       FROM (SELECT name, seq, layout, ARRAY[next_id(shard, seq, layout), next_id(shard, seq)] ||
                    ARRAY(SELECT next_ids(shard, 2, seq)) || next_id(shard, seq, layout) AS ids
             FROM systems, CAST(name || '_seq' AS regclass) AS seq
@@ -256,7 +258,7 @@ FROM error_of('SELECT CASE n WHEN 2 THEN set_config(''snowflake.max_lead'', ''0'
                FROM generate_series(1, 3) AS n');
 COMMIT;
 
-DROP TABLE tweets, systems, made;
+DROP TABLE tweets, systems, served, made;
 DROP SEQUENCE instagram_seq, twitter_seq, discord_seq, shardingsphere_seq, sonyflake_seq, mastodon_seq, pgedge_seq,
     javascript_seq, trace_seq, decimal_seq, cockroachdb_seq, baidu_seq, yitter_seq, idgen_seq, tidb_seq, atproto_seq,
     instagram2020_seq, seconds_seq, hundredths_seq, counter_seq, zero, ticks;

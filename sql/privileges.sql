@@ -34,7 +34,6 @@ BEGIN
 END $$;
 \set ECHO all
 SELECT * FROM unnest(ARRAY['SELECT', 'USAGE', 'UPDATE']) AS privilege, calls_with(privilege);
-DROP FUNCTION calls_with(text);
 SET ROLE regress_sf_app;
 CALL show_error('SELECT next_id(5, ''guarded'')');
 SELECT layout, last_timestamp, lead, state FROM snowflake_sequences('guarded');
@@ -98,7 +97,6 @@ SELECT any_id() > 0 AS superuser_takes_id;
 SET LOCAL ROLE regress_sf_app;
 SELECT sqlstate_ AS app_takes_id FROM error_of('SELECT any_id()');
 ROLLBACK;
-DROP FUNCTION any_id();
 
 -- A privilege that is revoked in a transaction is gone within it.
 BEGIN;
@@ -112,23 +110,13 @@ SELECT sqlstate_ AS app_takes_id FROM error_of('SELECT next_id(5, ''guarded'')')
 ROLLBACK;
 DROP SEQUENCE guarded;
 
--- The default sequence is like any other once it has left the extension, ...
-SET ROLE regress_sf_app;
+-- The default sequence is like any other once it has left the extension, in the transaction that takes it out,
+-- but not after a rollback.
 SELECT next_id(5) > 0 AS taken_before;
-RESET ROLE;
-ALTER EXTENSION snowflake DROP SEQUENCE next_id_seq;
-SET ROLE regress_sf_app;
-CALL show_error('SELECT next_id(5)');
-RESET ROLE;
-ALTER EXTENSION snowflake ADD SEQUENCE next_id_seq;
-SET ROLE regress_sf_app;
-SELECT next_id(5) > 0 AS taken_after_return;
-RESET ROLE;
--- ... also within the transaction that takes it out, but not after a rollback.
 BEGIN;
 ALTER EXTENSION snowflake DROP SEQUENCE next_id_seq;
 SET LOCAL ROLE regress_sf_app;
-SELECT sqlstate_ AS app_takes_id FROM error_of('SELECT next_id(5)');
+CALL show_error('SELECT next_id(5)');
 ROLLBACK;
 SET ROLE regress_sf_app;
 SELECT next_id(5) > 0 AS taken_after_rollback;

@@ -80,7 +80,6 @@ END $$;
 \set ECHO all
 SELECT count(*) AS pairs, count(*) FILTER (WHERE accepted(a.name, b.name)) AS accepted
 FROM snowflake_layouts() AS a, snowflake_layouts() AS b WHERE a.tick IS NOT NULL;
-DROP FUNCTION accepted(text, text);
 -- 2^40 is the first value that is too large.
 CREATE SEQUENCE large;
 SELECT setval('large', 1099511627776) \gset
@@ -152,7 +151,6 @@ END $$;
 SELECT change, next_id_after(change), undo, next_id_after(undo) FROM (VALUES
     ('CACHE 2', 'CACHE 1'), ('INCREMENT 2', 'INCREMENT 1'), ('CYCLE', 'NO CYCLE'),
     ('MAXVALUE 1125899906841600', 'MAXVALUE 1125899906841599')) AS changes (change, undo);
-DROP FUNCTION next_id_after(text);
 
 -- Other mistakes
 CREATE TEMPORARY SEQUENCE temporary_seq;

@@ -18,7 +18,6 @@ END $$;
 SELECT name, value, shown(name, value) FROM (VALUES
     ('snowflake.max_lead', '2min'), ('snowflake.max_lead', '250us'), ('snowflake.max_lead', '1500'),
     ('snowflake.max_lead', '400d'), ('snowflake.max_wait', '1min')) AS settings (name, value);
-DROP FUNCTION shown(text, text);
 
 -- Values that are out of range, of another type, or of no setting.  PostgreSQL's messages change.
 SELECT sqlstate_, setting FROM unnest(ARRAY['shard = -2', 'shard = 8192', 'shard = 2147483648', 'max_lead = -1',
@@ -29,6 +28,7 @@ CREATE FUNCTION set_for_database(setting text, val text) RETURNS void LANGUAGE p
 $$ BEGIN EXECUTE format('ALTER DATABASE %I SET %s = %L', current_database(), setting, val); END $$;
 SELECT set_for_database('snowflake.shard', '77'), set_for_database('snowflake.max_lead', '3s') \gset
 \c -
+\x on \t on
 SELECT snowflake_shard(next_id()) AS shard, current_setting('snowflake.max_lead') AS max_lead;
 -- ... and a session's own value overrides them, ...
 \c -
@@ -49,8 +49,7 @@ AS 'BEGIN RETURN snowflake_shard(id); END';
 \c -
 CALL prefer_parallel();
 SET snowflake.max_wait = '4s';
-EXPLAIN (COSTS OFF) SELECT sum(late(id)) FROM known;
-\x on \t on
+SELECT plans_workers('SELECT sum(late(id)) FROM known');
 SELECT sum(late(id)) FROM known;
 SELECT snowflake_shard(next_id()) AS shard, current_setting('snowflake.max_lead') AS max_lead,
        current_setting('snowflake.max_wait') AS max_wait;

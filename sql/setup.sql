@@ -50,6 +50,14 @@ CREATE OR REPLACE PROCEDURE prefer_parallel(preferred boolean DEFAULT true) LANG
     SELECT set_config(name, CASE WHEN preferred THEN '0' ELSE boot_val END, false) FROM pg_settings
     WHERE name IN ('parallel_setup_cost', 'parallel_tuple_cost', 'min_parallel_table_scan_size') $$;
 
+CREATE OR REPLACE FUNCTION plans_workers(query text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    plan json;
+BEGIN
+    EXECUTE 'EXPLAIN (FORMAT json) ' || query INTO plan;
+    RETURN plan::text ~ '"Workers Planned": 2';
+END $$;
+
 -- A statement's error as psql prints it, with its SQLSTATE.  What matches the regular expression
 -- "changing" differs from run to run and is left out.
 CREATE OR REPLACE PROCEDURE show_error(statement text, changing text DEFAULT '$.')

@@ -31,8 +31,8 @@ SELECT snowflake_shard(id) AS shard, count(*) AS rows FROM views GROUP BY shard 
 -- New sessions have it before they load the library.
 \c -
 SET client_min_messages = warning;
-SHOW snowflake.shard;
-SELECT snowflake_shard();
+\x on \t on
+SELECT current_setting('snowflake.shard') AS setting, snowflake_shard() AS shard;
 
 -- A rollback undoes it, in the session and for new ones.
 BEGIN;
@@ -59,12 +59,12 @@ ANALYZE many;
 CREATE FUNCTION late() RETURNS integer LANGUAGE plpgsql STABLE PARALLEL SAFE
 AS 'BEGIN RETURN snowflake_shard(); END';
 CALL prefer_parallel();
-EXPLAIN (COSTS OFF) SELECT count(*) FROM many WHERE n % 8192 < snowflake_shard();
+SELECT plans_workers('SELECT count(*) FROM many WHERE n % 8192 < snowflake_shard()');
 SELECT count(*) FROM many WHERE n % 8192 < snowflake_shard();
 \c -
 SET client_min_messages = warning;
 CALL prefer_parallel();
-EXPLAIN (COSTS OFF) SELECT count(*) FROM many WHERE n % 8192 < late();
+SELECT plans_workers('SELECT count(*) FROM many WHERE n % 8192 < late()');
 SELECT count(*) FROM many WHERE n % 8192 < late();
 
 -- A warning says what overrides it, as long as it does.

@@ -84,7 +84,8 @@ END $$;
 
 -- Half of the IDs are small.  parent refers to the key by its own type, and copy by bigint.
 CALL compare('Tables and indexes',
-    'CREATE TABLE photos (id ID PRIMARY KEY, album int, n int, parent ID REFERENCES photos, copy bigint REFERENCES photos)
+    'CREATE TABLE photos (id ID PRIMARY KEY, album int, n int, parent ID REFERENCES photos,
+        copy bigint REFERENCES photos)
         WITH (autovacuum_enabled = off)',
     'INSERT INTO photos SELECT i, i % 7, i FROM generate_series(1, 2000) i',
     'INSERT INTO photos SELECT 4000000000000000000 + i * 8388608000000, i % 7, i, CASE WHEN i > 9 THEN i / 10 END, i
@@ -111,7 +112,6 @@ CALL compare('The key, and constants of other types',
     'SELECT * FROM photos WHERE id = ''17''',
     'SELECT * FROM photos WHERE id = 17::smallint',
     'SELECT * FROM photos WHERE id = 17::bigint',
-    'SELECT * FROM photos WHERE id = 17::ID',
     'SELECT * FROM photos WHERE id IN (17, 18, 4000083886080000000)',
     'SELECT * FROM photos WHERE id NOT IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12) AND n < 20',
     'SELECT * FROM photos WHERE id = ANY (''{17, 18}'')',
@@ -126,14 +126,12 @@ CALL compare('The key, and constants of other types',
     'SELECT * FROM photos WHERE (id, n) IN ((3, 3), (4, 4))',
     'SELECT id FROM photos WHERE n BETWEEN 3 AND 5',
     'SELECT count(*) FROM photos WHERE snowflake_shard(id) = 5',
-    'SELECT count(*) FROM photos WHERE id::text LIKE ''40%''',
     'SELECT count(*) FROM brin WHERE id = 17',
     'SELECT count(*) FROM brin WHERE id BETWEEN 17 AND 4000083886080000000',
     'SELECT count(*) FROM hashed WHERE id = 17');
 
 CALL compare('Parameters: of a type, and without one',
     'PREPARE of_bigint_for_ID (bigint) AS SELECT * FROM photos WHERE id = $1',
-    'PREPARE of_integer_for_ID (integer) AS SELECT * FROM photos WHERE id = $1',
     'PREPARE of_unknown_for_ID AS SELECT * FROM photos WHERE id = $1',
     'PREPARE of_itself_for_ID (ID) AS SELECT * FROM photos WHERE id = $1',
     'PREPARE of_array_for_ID (bigint[]) AS SELECT * FROM photos WHERE id = ANY ($1)',
@@ -142,11 +140,9 @@ CALL compare('Parameters: of a type, and without one',
     'PREPARE of_insert_for_ID AS INSERT INTO photos (id, n) VALUES ($1, $2) RETURNING id',
     'PREPARE of_update_for_ID AS UPDATE photos SET n = $2 WHERE id = $1 RETURNING *',
     'EXECUTE of_bigint_for_ID (17)',
-    'EXECUTE of_integer_for_ID (17)',
     'EXECUTE of_unknown_for_ID (17)',
     'EXECUTE of_unknown_for_ID (''17'')',
     'EXECUTE of_itself_for_ID (17)',
-    'EXECUTE of_itself_for_ID (17::bigint)',
     'EXECUTE of_array_for_ID (''{17, 18}'')',
     'EXECUTE of_unknown_array_for_ID (''{17, 18}'')',
     'EXECUTE of_page_for_ID (17, 2)',
@@ -171,15 +167,12 @@ CALL compare('Joins',
     'SELECT * FROM photos JOIN unnest(''{17, 18}''::bigint[]) x ON id = x',
     'SET enable_hashjoin = off',
     'SET enable_nestloop = off',
-    'SELECT count(*) FROM photos a JOIN photos b ON a.parent = b.id',
     'SELECT count(*) FROM photos a JOIN photos b ON a.id = b.copy',
     'SET enable_mergejoin = off',
     'SET enable_hashjoin = on',
-    'SELECT count(*) FROM photos a JOIN photos b ON a.parent = b.id',
     'SELECT count(*) FROM photos a JOIN photos b ON a.id = b.copy',
     'SET enable_nestloop = on',
     'SET enable_hashjoin = off',
-    'SELECT count(*) FROM photos a JOIN photos b ON a.parent = b.id',
     'RESET enable_mergejoin',
     'RESET enable_hashjoin');
 
@@ -188,37 +181,43 @@ CALL compare('Groups, order, windows, sets and recursion',
     'SELECT min(id), max(id) FROM photos WHERE id > 50',
     'SELECT parent, count(*) FROM photos GROUP BY parent ORDER BY parent LIMIT 5',
     'SELECT id, n FROM photos WHERE n < 3 GROUP BY GROUPING SETS ((id, n), (id), ()) ORDER BY 1, 2',
-    'SELECT DISTINCT ON (parent) parent, id FROM photos ORDER BY parent, id',
     'SELECT count(DISTINCT parent), sum(id), avg(id), bit_and(id), bit_or(id) FROM photos',
     'SELECT * FROM photos ORDER BY id LIMIT 3',
     'SELECT parent, id FROM photos ORDER BY parent DESC, id DESC LIMIT 3',
-    'SELECT id, lag(id) OVER w, lead(id, 1, 0) OVER w, first_value(id) OVER w, row_number() OVER w FROM photos WINDOW w AS (ORDER BY id) LIMIT 3',
+    'SELECT id, lag(id) OVER w, lead(id, 1, 0) OVER w, first_value(id) OVER w, row_number() OVER w
+        FROM photos WINDOW w AS (ORDER BY id) LIMIT 3',
     'SELECT mode() WITHIN GROUP (ORDER BY id), percentile_disc(0.5) WITHIN GROUP (ORDER BY id) FROM photos',
     'SELECT id FROM photos UNION ALL SELECT 5 LIMIT 3',
     'SELECT id FROM photos WHERE id < 5 UNION SELECT parent FROM photos WHERE n < 30',
     'WITH RECURSIVE t AS (SELECT id, parent, ARRAY[id] AS path FROM photos WHERE id = 4000083886080000000
         UNION ALL SELECT p.id, p.parent, path || p.id FROM photos p JOIN t ON p.id = t.parent) SELECT * FROM t');
 
--- From 18 on the planner uses indexes here, but only those of columns that it need not cast, so only the rows are compared.
+-- From 18 on the planner uses indexes here, but only those of columns that it need not cast,
+-- so only the rows are compared.
 CALL compare('INTERSECT and EXCEPT',
     '(SELECT id FROM photos) INTERSECT (SELECT parent FROM photos) ORDER BY id',
     '(SELECT id FROM photos) EXCEPT (SELECT copy FROM photos) ORDER BY id');
 
 CALL compare('Expressions',
-    'SELECT id + 1, id - 1, 1 + id, id * 2, id / 2, id % 10, -id, @ id, id & 1023, id | 1, id # 1, ~id, id >> 23, id << 3 FROM photos WHERE n < 9',
-    'SELECT coalesce(parent, 0), coalesce(parent, ''0''), coalesce(parent, copy), coalesce(parent, 9999999999) FROM photos WHERE n < 12',
+    'SELECT id + 1, id - 1, 1 + id, id * 2, id / 2, id % 10, -id, @ id, id & 1023, id | 1, id # 1, ~id, id >> 23,
+        id << 3 FROM photos WHERE n < 9',
+    'SELECT coalesce(parent, 0), coalesce(parent, ''0''), coalesce(parent, copy), coalesce(parent, 9999999999)
+        FROM photos WHERE n < 12',
     'SELECT CASE WHEN n > 5 THEN id ELSE 0 END, CASE id WHEN 5 THEN n ELSE 0 END FROM photos WHERE n < 9',
     'SELECT greatest(id, 5), least(id, copy), nullif(id, 5) FROM photos WHERE n < 9',
     'SELECT id::text, id::bigint, id::bigint::int::text::ID FROM photos WHERE id < 9',
     'SELECT id::int, id::numeric, id::numeric(20, 2), id::float8, id::numeric * 1.5 FROM photos WHERE id < 9',
     'SELECT id::numeric, id::float8, id::numeric::ID, id::float8::ID FROM photos WHERE n < 9',
-    'SELECT 5.5::ID, -5.5::float8::ID, 9223372036854775807::numeric::ID, ARRAY[id, parent]::numeric[]::ID[] FROM photos WHERE n = 12',
+    'SELECT 5.5::ID, -5.5::float8::ID, 9223372036854775807::numeric::ID, ARRAY[id, parent]::numeric[]::ID[]
+        FROM photos WHERE n = 12',
     'SELECT id::int FROM photos WHERE n = 5 AND id > 5',
     'SELECT 9223372036854775807.5::ID',
     'SELECT ''NaN''::numeric::ID',
     'SELECT 1e19::float8::ID',
-    'SELECT id || ''x'', concat(id, 1), format(''%s %L'', id, id), quote_literal(id), to_char(id, ''9999''), to_hex(id) FROM photos WHERE n < 9',
-    'SELECT snowflake_timestamp(id), snowflake_shard(id), snowflake_to_text(id), snowflake_obfuscate(id, 1) FROM photos WHERE n < 9',
+    'SELECT id || ''x'', concat(id, 1), format(''%s %L'', id, id), quote_literal(id), to_char(id, ''9999''),
+        to_hex(id) FROM photos WHERE n < 9',
+    'SELECT snowflake_timestamp(id), snowflake_shard(id), snowflake_to_text(id), snowflake_obfuscate(id, 1)
+        FROM photos WHERE n < 9',
     'SELECT array_agg(id ORDER BY id), string_agg(id::text, '','' ORDER BY id) FROM photos WHERE id < 9');
 
 CALL compare('Changes',
@@ -226,7 +225,8 @@ CALL compare('Changes',
     'INSERT INTO photos (id) SELECT 5004::smallint RETURNING id',
     'INSERT INTO photos (id) SELECT i FROM generate_series(5005, 5009) i RETURNING id',
     'INSERT INTO photos (id, copy) SELECT max(id) + 1, min(id) FROM photos RETURNING *',
-    'INSERT INTO photos (id, n) VALUES (5001, 5) ON CONFLICT (id) DO UPDATE SET n = excluded.n, copy = excluded.id, parent = photos.copy RETURNING *',
+    'INSERT INTO photos (id, n) VALUES (5001, 5)
+        ON CONFLICT (id) DO UPDATE SET n = excluded.n, copy = excluded.id, parent = photos.copy RETURNING *',
     'INSERT INTO photos (id, n) VALUES (5001, 5) ON CONFLICT DO NOTHING RETURNING *',
     'UPDATE photos SET parent = 5001, copy = id WHERE id = 5002 RETURNING *',
     'UPDATE photos SET id = id + 1000 WHERE id = 5009 RETURNING *',
@@ -245,19 +245,23 @@ CALL compare('A column of type numeric',
     'SELECT * FROM counted WHERE id = 4000083886080000000',
     'ALTER TABLE counted ALTER id TYPE numeric USING id::numeric');
 
-CALL compare('Foreign keys, checks, generated columns, domains, views, exclusion',
+CALL compare('Foreign keys, checks, generated columns, domains, exclusion',
     'CREATE TABLE tags (photo ID REFERENCES photos ON DELETE CASCADE ON UPDATE CASCADE, tag text,
-        small int REFERENCES photos, seen snowflake REFERENCES photos, PRIMARY KEY (photo, tag)) WITH (autovacuum_enabled = off)',
+        small int REFERENCES photos, seen snowflake REFERENCES photos, PRIMARY KEY (photo, tag))
+            WITH (autovacuum_enabled = off)',
     'INSERT INTO tags SELECT id, ''x'', n, id FROM photos WHERE id > 5000 AND id < 6000 AND n IS NULL',
-    'INSERT INTO tags VALUES (5001, ''x'', 5, 5), (5002, ''y'', 18, 18), (5002, ''z'', NULL, 5003), (5003, ''y'', 18, NULL)',
+    'INSERT INTO tags VALUES (5001, ''x'', 5, 5), (5002, ''y'', 18, 18), (5002, ''z'', NULL, 5003), (5003, ''y'', 18,
+        NULL)',
     'UPDATE photos SET id = 5011 WHERE id = 5003',
     'DELETE FROM tags WHERE tag = ''z''',
     'UPDATE photos SET id = 5011 WHERE id = 5003',
     'UPDATE photos SET parent = NULL, copy = NULL WHERE id IN (5001, 5002)',
     'DELETE FROM photos WHERE id = 5001',
     'SELECT * FROM tags ORDER BY photo, tag',
-    'CREATE TABLE made (id ID PRIMARY KEY CHECK (id > 0), made timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id)) STORED,
-        twin ID GENERATED ALWAYS AS (id) STORED, next ID GENERATED ALWAYS AS (id + 1) STORED, old ID DEFAULT 0, CHECK (id <> 13))',
+    'CREATE TABLE made (id ID PRIMARY KEY CHECK (id > 0), made timestamptz
+        GENERATED ALWAYS AS (snowflake_timestamp(id)) STORED,
+        twin ID GENERATED ALWAYS AS (id) STORED, next ID GENERATED ALWAYS AS (id + 1) STORED, old ID DEFAULT 0,
+            CHECK (id <> 13))',
     'INSERT INTO made VALUES (4000000000008388608) RETURNING *',
     'INSERT INTO made VALUES (-1)',
     'INSERT INTO made VALUES (13)',
@@ -269,11 +273,6 @@ CALL compare('Foreign keys, checks, generated columns, domains, views, exclusion
     'SELECT max(id) FROM of_domain',
     'SELECT count(*) FROM of_domain JOIN photos USING (id)',
     'SELECT coalesce(id, 0), id + 1, to_json(of_domain) ->> ''id'' FROM of_domain WHERE id < 3',
-    'CREATE VIEW seen AS SELECT id, parent, n FROM photos WHERE id > 10',
-    'SELECT * FROM seen WHERE id = 17',
-    'CREATE MATERIALIZED VIEW kept AS SELECT id, max(copy) AS copy FROM photos GROUP BY id',
-    'CREATE UNIQUE INDEX ON kept (id)',
-    'REFRESH MATERIALIZED VIEW CONCURRENTLY kept',
     'CREATE TABLE apart (id ID, EXCLUDE USING hash (id WITH =))',
     'INSERT INTO apart VALUES (1), (2)',
     'INSERT INTO apart VALUES (1)',
@@ -281,7 +280,8 @@ CALL compare('Foreign keys, checks, generated columns, domains, views, exclusion
 
 CALL compare('Partitions',
     'CREATE TABLE daily (id ID PRIMARY KEY, n int) PARTITION BY RANGE (id)',
-    'CREATE TABLE daily_1 PARTITION OF daily FOR VALUES FROM (0) TO (''4000000000000000000'') WITH (autovacuum_enabled = off)',
+    'CREATE TABLE daily_1 PARTITION OF daily FOR VALUES FROM (0) TO (''4000000000000000000'')
+        WITH (autovacuum_enabled = off)',
     'CREATE TABLE daily_2 PARTITION OF daily FOR VALUES FROM (4000000000000000000) TO (snowflake_min_id(''2026-10-15''))
         WITH (autovacuum_enabled = off)',
     'CREATE TABLE daily_3 (id ID PRIMARY KEY, n int) WITH (autovacuum_enabled = off)',
@@ -297,14 +297,13 @@ CALL compare('Partitions',
     'EXECUTE pruned_for_ID (18)',
     'RESET plan_cache_mode',
     'SET enable_partitionwise_join = on',
-    'SET enable_partitionwise_aggregate = on',
     'SELECT count(*) FROM daily a JOIN daily b ON a.id = b.id',
-    'SELECT id, count(*) FROM daily GROUP BY id ORDER BY id LIMIT 3',
     'RESET enable_partitionwise_join',
-    'RESET enable_partitionwise_aggregate',
     'CREATE TABLE spread (id ID PRIMARY KEY, n int) PARTITION BY HASH (id)',
-    'CREATE TABLE spread_0 PARTITION OF spread FOR VALUES WITH (MODULUS 2, REMAINDER 0) WITH (autovacuum_enabled = off)',
-    'CREATE TABLE spread_1 PARTITION OF spread FOR VALUES WITH (MODULUS 2, REMAINDER 1) WITH (autovacuum_enabled = off)',
+    'CREATE TABLE spread_0 PARTITION OF spread FOR VALUES WITH (MODULUS 2, REMAINDER 0)
+        WITH (autovacuum_enabled = off)',
+    'CREATE TABLE spread_1 PARTITION OF spread FOR VALUES WITH (MODULUS 2, REMAINDER 1)
+        WITH (autovacuum_enabled = off)',
     'INSERT INTO spread SELECT i, i FROM generate_series(1, 100) i',
     'SELECT *, tableoid::regclass FROM spread WHERE id = 17',
     'SELECT tableoid::regclass, count(*) FROM spread GROUP BY 1 ORDER BY 1');
@@ -320,8 +319,10 @@ CALL compare('Arrays',
     'SELECT * FROM lists WHERE ids && ARRAY[17, 18]::ID[]',
     'SELECT * FROM lists WHERE 17 = ANY (ids)',
     'SELECT l.id, x FROM lists l, unnest(ids) x WHERE l.id < 3',
-    'SELECT array_position(ids, 18), array_position(ids, id), array_remove(ids, 18), array_append(ids, id), ids || id, ids || 5,
-        id || ids, ids || ids, ids || 18::bigint, cardinality(ids), ids[1], ids[1] + 1, array_to_string(ids, '','') FROM lists WHERE id = 17',
+    'SELECT array_position(ids, 18), array_position(ids, id), array_remove(ids, 18), array_append(ids, id),
+        ids || id, ids || 5,
+        id || ids, ids || ids, ids || 18::bigint, cardinality(ids), ids[1], ids[1] + 1, array_to_string(ids,
+            '','') FROM lists WHERE id = 17',
     'SELECT ids::bigint[], ids::text[]::ID[], ''{1}''::int[]::ID[] FROM lists WHERE ids @> ''{17}''');
 
 CALL compare('Functions',
@@ -332,11 +333,13 @@ CALL compare('Functions',
     'CREATE FUNCTION overloaded(bigint) RETURNS text LANGUAGE sql AS ''SELECT ''''bigint''''''',
     'CREATE FUNCTION overloaded(integer) RETURNS text LANGUAGE sql AS ''SELECT ''''integer''''''',
     'CREATE FUNCTION overloaded(text) RETURNS text LANGUAGE sql AS ''SELECT ''''text''''''',
-    'SELECT of_bigint(id), of_many(id, id), of_any(id), overloaded(id), overloaded(17), overloaded(''17'') FROM photos WHERE id < 3',
+    'SELECT of_bigint(id), of_many(id, id), of_any(id), overloaded(id), overloaded(17), overloaded(''17'')
+        FROM photos WHERE id < 3',
     'SELECT of_array(array_agg(id ORDER BY id)) FROM photos',
     'CREATE FUNCTION rows_in_sql() RETURNS TABLE (id bigint) LANGUAGE sql AS ''SELECT id FROM photos WHERE n = 3''',
     'SELECT * FROM rows_in_sql()',
-    'CREATE FUNCTION in_plpgsql(x int) RETURNS photos LANGUAGE plpgsql AS ''DECLARE b bigint; i int; r photos; v photos.id%TYPE;
+    'CREATE FUNCTION in_plpgsql(x int) RETURNS photos
+        LANGUAGE plpgsql AS ''DECLARE b bigint; i int; r photos; v photos.id%TYPE;
         BEGIN SELECT id, id INTO STRICT b, i FROM photos WHERE id = x; SELECT * INTO STRICT r FROM photos WHERE id = b;
         v := i + r.id; v := v + 1; r.id := v; RETURN r; END''',
     'SELECT in_plpgsql(5)',
@@ -398,11 +401,13 @@ CALL compare('Errors of input',
 -- Types of expressions: what is still a snowflake is a string in JSON
 CREATE FUNCTION types_of(VARIADIC expressions text[]) RETURNS TABLE (type text, expression text) LANGUAGE sql AS $$
     SELECT btrim(outcome('SELECT DISTINCT pg_typeof(' || expression || ') FROM photos
-        WHERE id = 17 GROUP BY id, parent, copy', 'snowflake'), E'()\n'), expression FROM unnest(expressions) expression $$;
-SELECT * FROM types_of('id', 'coalesce(id, 0)', 'coalesce(id, parent)', 'coalesce(id, 0::bigint)', 'coalesce(id, copy)',
-    'CASE WHEN true THEN id ELSE 0 END', 'greatest(id, 5)', 'nullif(id, 5)', 'max(id)', 'max(id)::snowflake', 'sum(id)',
-    'mode() WITHIN GROUP (ORDER BY id)', '(array_agg(id))[1]', 'array_agg(id)', 'array_agg(max(id)) OVER ()', 'ARRAY[id, 5]',
-    'ARRAY[id, copy]', 'lag(id) OVER ()', 'lead(id, 1, 0) OVER ()', 'id + 1', '-id', '(SELECT photos.id)', 'unnest(ARRAY[id])',
+        WHERE id = 17 GROUP BY id, parent, copy', 'snowflake'), E'()\n'), expression
+            FROM unnest(expressions) expression $$;
+SELECT * FROM types_of('id', 'coalesce(id, 0)', 'coalesce(id, parent)', 'coalesce(id, 0::bigint)',
+    'coalesce(id, copy)', 'CASE WHEN true THEN id ELSE 0 END', 'greatest(id, 5)', 'nullif(id, 5)', 'max(id)',
+    'max(id)::snowflake', 'sum(id)', 'mode() WITHIN GROUP (ORDER BY id)', '(array_agg(id))[1]', 'array_agg(id)',
+    'array_agg(max(id)) OVER ()', 'ARRAY[id, 5]', 'ARRAY[id, copy]', 'lag(id) OVER ()', 'lead(id, 1, 0) OVER ()',
+    'id + 1', '-id', '(SELECT photos.id)', 'unnest(ARRAY[id])',
     '(SELECT id FROM (SELECT id FROM photos UNION ALL SELECT parent FROM photos) u LIMIT 1)',
     '(SELECT id FROM (SELECT id FROM photos UNION ALL SELECT copy FROM photos) u LIMIT 1)',
     '(SELECT id FROM photos JOIN lists USING (id) LIMIT 1)',
@@ -462,7 +467,8 @@ CREATE FUNCTION look(OUT new_files text, OUT statistics text, OUT joined int, OU
 LANGUAGE sql AS $$
     SELECT (SELECT string_agg(relname, ' ' ORDER BY relname) FROM (TABLE files EXCEPT TABLE files_before) f),
         (SELECT string_agg(attname, ' ' ORDER BY attname) FROM pg_stats WHERE tablename = 'moved'),
-        (SELECT count(*) FROM moved JOIN albums ON album = albums.id WHERE moved.id = n AND ids::text = format('{%s}', n)),
+        (SELECT count(*) FROM moved JOIN albums ON album = albums.id WHERE moved.id = n
+            AND ids::text = format('{%s}', n)),
         (SELECT to_json(id) FROM moved WHERE n = 1),
         (SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'moved'::regclass AND contype = 'f') $$;
 ALTER TABLE albums ALTER id TYPE snowflake;

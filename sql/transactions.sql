@@ -209,7 +209,6 @@ COMMIT;
 SELECT count(*) AS ids, count(DISTINCT made) AS different_ids FROM copied,
        LATERAL (VALUES (id), (by_trigger)) AS m (made);
 DROP TABLE copied;
-DROP FUNCTION take(), scans_of_catalogs();
 
 -- next_id() notices at once that its sequence is renamed, or that one of the two is in another schema, ...
 BEGIN;
@@ -228,7 +227,7 @@ SELECT next_id() > 0 AS taken_of_returned_sequence;
 ALTER SEQUENCE next_id_seq RENAME TO renamed;
 COMMIT;
 -- ... in the transaction and after it.
-CALL show_error('SELECT next_id()');
+SELECT sqlstate_ FROM error_of('SELECT next_id()');
 ALTER SEQUENCE renamed RENAME TO next_id_seq;
 SELECT next_id() > 0 AS taken_with_the_old_name;
 DROP SCHEMA elsewhere;
@@ -236,6 +235,4 @@ RESET snowflake.shard;
 
 RESET snowflake.max_lead;
 DROP TABLE taken;
-DROP FUNCTION late();
-DROP PROCEDURE in_pieces();
 DROP SEQUENCE changing, other;
