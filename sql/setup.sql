@@ -6,6 +6,8 @@ CREATE EXTENSION IF NOT EXISTS snowflake;
 -- of a run that failed
 DROP ROLE IF EXISTS regress_sf_app, regress_sf_owner, "regress sf second";
 RESET client_min_messages;
+-- The rows themselves show how many there are.
+\pset footer off
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
 SET intervalstyle = 'postgres';
