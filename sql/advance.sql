@@ -61,9 +61,9 @@ BEGIN
     RETURN next_id(0, name::regclass, layout);
 END $$;
 \set ECHO all
-SELECT name, id > beyond AS larger,
-       snowflake_timestamp(id, layout) - snowflake_timestamp(beyond, layout) AS later_by
-FROM advanced, next_after(name, layout, beyond) AS id;
+SELECT snowflake_timestamp(id, layout) - snowflake_timestamp(beyond, layout) AS later_by, count(*) AS layouts,
+       count(*) FILTER (WHERE id > beyond) AS larger
+FROM advanced, next_after(name, layout, beyond) AS id GROUP BY later_by ORDER BY later_by;
 DROP FUNCTION next_after(text, snowflake_layout, bigint);
 RESET snowflake.max_lead;
 -- A warning says that calls will wait or fail, also if the sequence was there before.

@@ -44,15 +44,16 @@ FROM (SELECT snowflake_backdated_id(CASE WHEN n <> 2 THEN '2020-01-01Z'::timesta
       FROM generate_series(1, 3) AS n) AS t;
 
 -- It works in all layouts whose IDs tell their time, and in a custom one.
-SELECT name, count(DISTINCT id) AS ids, bool_and(snowflake_timestamp(id, layout) >= ts) AS none_earlier,
-	   max(snowflake_timestamp(id, layout) - ts) AS latest
+SELECT name = 'own' AS custom, count(DISTINCT name) AS layouts, count(DISTINCT (name, id)) AS ids,
+       bool_and(snowflake_timestamp(id, layout) >= ts) AS none_earlier,
+       max(snowflake_timestamp(id, layout) - ts) AS latest
 FROM (SELECT name, layout, ts, snowflake_backdated_id(ts, 1 % shards, layout) OVER (PARTITION BY name ORDER BY ts) AS id
 	  FROM (SELECT name, name::snowflake_layout AS layout, shards FROM snowflake_layouts()
 			WHERE expires IS NOT NULL
 			UNION ALL SELECT 'own', 'timestamp:32 sequence:5 epoch:2020-01-01T00:00:00Z tick:1s', 1) AS l,
 		   LATERAL (SELECT '2024-01-01Z'::timestamptz + n / 100 * interval '1 s' AS ts
               FROM generate_series(0, 299) AS n) AS t) AS t
-GROUP BY name ORDER BY name;
+GROUP BY custom ORDER BY custom;
 -- The first ID is 1, not 0.
 SELECT snowflake_backdated_id('2011-08-24 21:07:01.721Z', 0) OVER () AS first;
 

@@ -75,12 +75,3 @@ SELECT count(*) > 5000000 AS over_five_million_pairs,
 FROM (SELECT id, snowflake_timestamp(id) AS time FROM ids OFFSET 0) i,
      (SELECT t, snowflake_min_id(t) AS min_id, snowflake_max_id(t) AS max_id FROM times OFFSET 0) x;
 DROP TABLE ids, times;
-
--- Indexes and partitions can use the functions.
-CREATE TABLE events (id bigint, note text) PARTITION BY RANGE (id);
-CREATE TABLE events_2024 PARTITION OF events
-    FOR VALUES FROM (snowflake_min_id('2024-01-01Z')) TO (snowflake_min_id('2025-01-01Z'));
-CREATE INDEX ON events_2024 (snowflake_timestamp(id));
-INSERT INTO events VALUES (snowflake_id('2024-02-29 12:00Z', 1, 1), 'leap');
-SELECT tableoid::regclass AS partition, snowflake_timestamp(id) FROM events;
-DROP TABLE events;

@@ -171,12 +171,3 @@ FROM (SELECT input, out, avg(flipped >> out & 1)
 GROUP BY input ORDER BY input;
 
 DROP TABLE numbers, consecutive, flips;
-
--- Columns and indexes can use the functions.
-CREATE TABLE photos (id bigint PRIMARY KEY,
-                     code text COLLATE "C" GENERATED ALWAYS AS (snowflake_to_text(id, 'base64url')) STORED);
-CREATE UNIQUE INDEX ON photos (snowflake_obfuscate(id, 42));
-INSERT INTO photos VALUES (1671372309237077023), (11637205501278089);
-SELECT id, code, snowflake_to_text(snowflake_obfuscate(id, 42)) AS obscured FROM photos ORDER BY id;
-SELECT code FROM photos WHERE id = snowflake_from_text('Bcx6EKLgBQf', 'base64url');
-DROP TABLE photos;

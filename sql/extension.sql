@@ -32,7 +32,6 @@ SELECT pg_get_expr(adbin, adrelid) AS stored_default FROM pg_attrdef WHERE adrel
 DROP EXTENSION snowflake;
 DROP EXTENSION snowflake CASCADE;
 SELECT count(*) AS rows, count(DISTINCT id) AS ids FROM photos;
-\d photos
 DROP TABLE photos;
 
 -- It can be created in another schema.
