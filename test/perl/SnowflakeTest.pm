@@ -26,8 +26,8 @@ our @EXPORT = qw($top
   next_id last_result next_id_is_larger_after_crash nextval_repeats
   crash crash_and_start faketime_library start_with_clock set_clock far_future
   times_asleep send_sql session_prints fails_with sqlstate_of plan_of catalog_of wait_for
-  gdb_is_installed hold_at let_go
-  start_load end_load file_of write_file copied_installation get_extension unpack_packages
+  session gdb_runs hold_at is_held send_and_hold let_go
+  start_load end_load file_of evict write_file copied_installation get_extension unpack_packages
   blocks blocks_in run_examples wal_records NOBODY_FLUSHES WAITS_FOR_PAGE);
 
 # Settings of a server where nobody but the test flushes WAL or pages, and where
@@ -108,13 +108,12 @@ sub crash
 	return;
 }
 
-# Kill a server with sessions of psql, and start it again.
+# Kill a server, and start it again.
 sub crash_and_start
 {
-	my ($node, @sessions) = @_;
+	my ($node) = @_;
 
 	crash($node);
-	eval { $_->quit } foreach @sessions;
 	$node->start;
 	return;
 }
@@ -194,7 +193,7 @@ sub next_id_is_larger_after_crash
 	my ($node, $last, $what, %params) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	crash_and_start($node, @{ $params{sessions} // [] });
+	crash_and_start($node);
 	my $next = $params{query} ? $node->safe_psql('postgres', $params{query}) :
 	  next_id($node, $params{sequence}, $params{database});
 	cmp_ok($next, '>', $last, "after a crash, the next ID is larger than $what");
@@ -305,14 +304,15 @@ sub send_sql
 	return;
 }
 
-# Wait until a session has printed something, results and errors included.
+# Wait until a session has printed something, results and errors included, or until
+# something else is true.
 sub session_prints
 {
-	my ($session, $pattern) = @_;
+	my ($session, $pattern, $or) = @_;
 
 	return wait_for(sub {
 		$session->{run}->pump_nb;
-		"$session->{stdout}$session->{stderr}" =~ $pattern });
+		"$session->{stdout}$session->{stderr}" =~ $pattern || $or && $or->() });
 }
 
 # A command fails with this SQLSTATE and message.
@@ -343,8 +343,30 @@ sub plan_of
 # The path of a relation's file
 sub file_of
 {
-	my ($node, $relation) = @_;
-	return $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('$relation')");
+	my ($node, $relation, $database) = @_;
+	return $node->data_dir . '/'
+	  . $node->safe_psql($database // 'postgres', "SELECT pg_relation_filepath('$relation')");
+}
+
+# Have a server with a tiny cache write a sequence's page, without a checkpoint, by
+# reading other pages.
+sub evict
+{
+	my ($node, $sequence) = @_;
+	my $path = file_of($node, $sequence);
+	my $last = $node->safe_psql('postgres', "SELECT last_value FROM $sequence");
+
+	wait_for(sub {
+		$node->safe_psql('postgres', q{
+			SELECT count(*) FROM pg_class, LATERAL pg_relation_size(oid);
+			SET enable_seqscan = off;
+			SELECT count(*) FROM pg_proc p JOIN pg_type t ON t.oid = p.prorettype
+				JOIN pg_operator o ON o.oprcode = p.oid});
+		# The page's one tuple is where its free space ends.
+		my $page = slurp_file($path);
+		return $last == unpack 'q', substr($page, 24 + unpack('S', substr($page, 14, 2)), 8) })
+	  or die 'the page was not written';
+	return;
 }
 
 # Put other contents into a file.
@@ -388,14 +410,37 @@ sub times_asleep
 	return (slurp_file("/proc/$pid/status") =~ /^voluntary_ctxt_switches:\s*(\d+)/m)[0];
 }
 
-sub gdb_is_installed
+# Start a session that goes on after an error.  {backend} is its process.
+sub session
+{
+	my ($node, $database) = @_;
+	my $session = $node->background_psql($database // 'postgres', on_error_stop => 0);
+
+	$session->{node} = $node;
+	$session->{backend} = $session->query_safe('SELECT pg_backend_pid()');
+	return $session;
+}
+
+my @gdb = ('gdb', '-nx', '-batch', '-iex', 'set debuginfod enabled off');
+
+sub _gdb_is_installed
 {
 	return scalar grep { -x "$_/gdb" } split /:/, $ENV{PATH};
 }
 
-# Hold a process with gdb when it comes to a function, or returns from it, until
+# Have gdb run commands in the process of a session.  Returns whether it could.
+sub gdb_runs
+{
+	my ($session, @commands) = @_;
+	return 0 unless _gdb_is_installed();
+	my ($out, $err) = run_command([ @gdb, '-p', $session->{backend}, map { ('-ex', $_) } @commands ]);
+	return $err !~ /^(Could not attach|ptrace:)/m;
+}
+
+# Have gdb hold a process when it comes to a function, or returns from it, until
 # let_go() is called or the test has ended.  Instead of a process, a command can be
-# given; gdb starts it, and holds the first process that it starts.
+# given; gdb starts it, and holds the first process that it starts.  Returns nothing
+# if there is no gdb that can do that here.
 my @held;
 
 sub hold_at
@@ -406,9 +451,10 @@ sub hold_at
 	my $name = PostgreSQL::Test::Utils::tempdir_short . '/gdb';
 	my %held = (log => \$log, reached => "$name.reached", go => "$name.go");
 
+	return unless _gdb_is_installed();
 	# A test that is killed leaves its directory behind, so look for the process.
 	$held{run} = IPC::Run::start(
-		[ 'gdb', '-nx', '-batch', '-iex', 'set debuginfod enabled off', $program // ('-p', $process),
+		[ @gdb, $program // ('-p', $process),
 			(map { ('-ex', $_) } 'set confirm off', 'set pagination off', 'set follow-fork-mode child',
 				'handle all nostop noprint pass', "break $function", 'echo attached\n',
 				$program ? "run @arguments >$name.out 2>&1 </dev/null" : 'continue',
@@ -421,16 +467,41 @@ sub hold_at
 	# gdb goes on after an error, to the file "reached" as well, so only what it says
 	# tells.
 	wait_for(sub { $held{run}->pump_nb; $log =~ /^attached$/m || !$held{run}->pumpable });
-	$held{attached} = $log =~ /^Breakpoint 1 at.*^attached$/ms;
-	return \%held;
+	return $log =~ /^Breakpoint 1 at.*^attached$/ms ? \%held : undef;
+}
+
+# Wait until a process is held, which carries out what a session has been sent.
+sub is_held
+{
+	my ($held, @session) = @_;
+
+	wait_for(sub { $_->{run}->pump_nb foreach $held, @session; -e $held->{reached} })
+	  or die "gdb holds nothing: ${$held->{log}}";
+	return;
+}
+
+# Have a session run a statement, and gdb hold it there as hold_at() does.
+sub send_and_hold
+{
+	my ($session, $sql, @where) = @_;
+	my $held = hold_at($session->{backend}, @where) or return;
+
+	send_sql($session, $sql);
+	is_held($held, $session);
+	return $held;
 }
 
 sub let_go
 {
 	my ($held) = @_;
+
 	append_to_file($held->{go}, '');
+	$held->{run}->finish;
 	return;
 }
+
+# A server cannot stop while gdb holds one of its processes.
+END { append_to_file($_->{go}, '') foreach @held }
 
 # Sessions that repeat a script of pgbench until end_load().  A query of the script that
 # divides by zero, or has no row for \gset, is an error.
@@ -460,9 +531,6 @@ sub end_load
 	is($load->{output}, '', "$name: no session got an error");
 	return;
 }
-
-# A server cannot stop while gdb holds one of its processes.
-END { let_go($_) foreach @held }
 
 # Make a copy of PostgreSQL's installation, with the extension in it, and with what
 # is installed below another directory, if one is named.  Returns its directories

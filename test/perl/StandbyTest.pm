@@ -12,7 +12,7 @@ use Test::More;
 
 our @EXPORT = qw(primary standby_of unreading_standby say_lsns standby_is_synchronous make_synchronous set_names
   all_flushed need_record sessions_wait_for_standby fail_over
-  session result result_or_wait cancel waits canceled_wait_is_error
+  result result_or_wait cancel waits canceled_wait_is_error
   MANY MANY_IDS wrote_little $answering);
 
 # A statement that would write more than wrote_little() allows if it waited for a
@@ -173,22 +173,9 @@ sub fail_over
 	my ($primary, $standby) = @_;
 
 	crash($primary) if defined $primary->{_pid};
-	eval { $_->quit } foreach @{ $primary->{sessions} };
 	$standby->start unless defined $standby->{_pid};
 	$standby->promote;
 	return;
-}
-
-# Start a session of a primary.
-sub session
-{
-	my ($primary) = @_;
-	my $session = $primary->background_psql('postgres', on_error_stop => 0);
-
-	$session->{primary} = $primary;
-	$session->{backend} = $session->query_safe('SELECT pg_backend_pid()');
-	push @{ $primary->{sessions} }, $session;
-	return $session;
 }
 
 # Does a session wait for a standby that will not answer, rather than for one
@@ -196,7 +183,7 @@ sub session
 sub _will_wait
 {
 	my ($session) = @_;
-	my $primary = $session->{primary};
+	my $primary = $session->{node};
 	my $waiting = sub { $primary->safe_psql('postgres',
 		"SELECT count(*) FROM pg_stat_activity WHERE pid = $session->{backend} AND wait_event = 'SyncRep'") };
 
@@ -244,7 +231,7 @@ sub cancel
 {
 	my ($session) = @_;
 
-	$session->{primary}->safe_psql('postgres', "SELECT pg_cancel_backend($session->{backend})");
+	$session->{node}->safe_psql('postgres', "SELECT pg_cancel_backend($session->{backend})");
 	return result($session);
 }
 

@@ -11,39 +11,58 @@ my $next = q{SELECT next_id(5, 'used')};
 
 # Session A writes the record that covers B's value in an open transaction, so no
 # commit flushes it, and B has nothing to commit.  Both have used the file before,
-# because each would otherwise write a record of its own.  Returns the sessions and
-# what they took.
+# because each would otherwise write a record of its own.  Returns what they took.
 sub take_without_flush
 {
 	my ($sql, $commit) = @_;
-	my @sessions = map { $node->background_psql('postgres') } 1, 2;
-	my ($a, $b) = @sessions;
+	my ($a, $b) = map { session($node) } 1, 2;
 
-	$_->query_safe("SET synchronous_commit = $commit; $sql") foreach @sessions;
+	$_->query_safe("SET synchronous_commit = $commit; $sql") foreach $a, $b;
 	$node->safe_psql('postgres', 'CHECKPOINT');
 	my $inside = $a->query_safe("BEGIN; $sql");
-	return (\@sessions, $inside, scalar $b->query_safe($sql));
+	return ($inside, scalar $b->query_safe($sql));
 }
 
 foreach my $commit ('on', 'off')
 {
-	my ($sessions, $inside, $outside) = take_without_flush($next, $commit);
+	my ($inside, $outside) = take_without_flush($next, $commit);
 
 	cmp_ok($outside, '>', $inside,
 		"synchronous_commit = $commit: an ID is larger than one taken before in an open transaction");
 	next_id_is_larger_after_crash($node, $outside,
-		"one that needed no record of its own, with synchronous_commit = $commit", sessions => $sessions);
+		"one that needed no record of its own, with synchronous_commit = $commit");
 }
 
 # A background process may flush nextval()'s record, so there are three tries.
 my $repeats = 0;
 foreach (1 .. 3)
 {
-	my ($sessions, undef, $value) = take_without_flush(q{SELECT nextval('plain')}, 'on');
-	crash_and_start($node, @$sessions);
+	my (undef, $value) = take_without_flush(q{SELECT nextval('plain')}, 'on');
+	crash_and_start($node);
 	$repeats ||= $node->safe_psql('postgres', q{SELECT nextval('plain')}) <= $value;
 }
 nextval_repeats($repeats, 'its record was not flushed');
+
+# Each case takes an ID in a session of its own.
+my $id;
+foreach my $case (
+	[ 'one made of a value that setval() left to be taken', $next,
+		q{SELECT setval('used', last_value + 100, false) FROM used}, $next ],
+	[ 'one taken in turn with nextval() and setval()', q{SELECT nextval('used')}, $next,
+		q{SELECT setval('used', last_value + 5000000) FROM used}, q{SELECT nextval('used')}, $next ],
+	# Recovery starts at the checkpoint, and does not see an earlier record.
+	[ 'one taken after a checkpoint', $next, 'CHECKPOINT', $next, $next ],
+	[ 'one whose transaction rolled back to a savepoint',
+		q{BEGIN; SAVEPOINT s; SELECT setval('used', last_value + 2000000) FROM used}, $next, 'ROLLBACK TO s; COMMIT' ],
+	[ 'one of a prepared transaction',
+		'CREATE TABLE kept (id bigint)', 'BEGIN', "INSERT INTO kept $next RETURNING id", q{PREPARE TRANSACTION 'p'} ])
+{
+	my ($what, @statements) = @$case;
+	$id = last_result($node, @statements);
+	next_id_is_larger_after_crash($node, $id, $what);
+}
+is($node->safe_psql('postgres', q{COMMIT PREPARED 'p'; SELECT id FROM kept}), $id,
+	'a transaction prepared before a crash commits the ID that it took');
 
 # A batch of next_ids() must be covered to its end.  This sequence has no clock
 # that could hide a loss.
@@ -58,56 +77,15 @@ foreach my $batches (2, 3, 4, 7)
 # A layout without a clock skips what the WAL covered, and no more.
 $node->safe_psql('postgres', 'CREATE SEQUENCE decimal MAXVALUE 92233720199999');
 my $next_decimal = q{SELECT next_id(9, 'decimal', 'decimal')};
-my $decimal = $node->safe_psql('postgres', "SELECT max(id) FROM ($next_decimal AS id FROM generate_series(1, 5000)) t");
+my $decimal = last_result($node, "SELECT max(id) FROM ($next_decimal AS id FROM generate_series(1, 5000)) t");
 next_id_is_larger_after_crash($node, $decimal, 'one of the layout decimal', query => $next_decimal);
 cmp_ok(($node->safe_psql('postgres', $next_decimal) - $decimal) / 10**10, '<=', 1026,
 	'a crash skips no more than the 1,024 numbers that the WAL covered');
 
-# setval() logs a value that is yet to be taken, and nothing beyond it.
-next_id_is_larger_after_crash($node,
-	last_result($node, $next, q{SELECT setval('used', last_value + 100, false) FROM used}, $next),
-	'one made of a value that setval() left to be taken');
-next_id_is_larger_after_crash($node,
-	last_result($node, q{SELECT nextval('used')}, $next, q{SELECT setval('used', last_value + 5000000) FROM used},
-		q{SELECT nextval('used')}, $next),
-	'one taken in turn with nextval() and setval()');
-
-# Recovery starts at the checkpoint, and does not see an earlier record.
-{
-	my $session = $node->background_psql('postgres');
-
-	$session->query_safe($next);
-	$node->safe_psql('postgres', 'CHECKPOINT');
-	$session->query_safe($next);
-	next_id_is_larger_after_crash($node, $session->query_safe($next), 'one taken after a checkpoint',
-		sessions => [$session]);
-}
-
-my $prepared = $node->safe_psql('postgres', qq{
-	CREATE TABLE kept (id bigint);
-	BEGIN;
-	INSERT INTO kept $next RETURNING id;
-	PREPARE TRANSACTION 'p'});
-next_id_is_larger_after_crash($node, $prepared, 'one of a prepared transaction');
-$node->safe_psql('postgres', q{COMMIT PREPARED 'p'});
-is($node->safe_psql('postgres', 'SELECT id FROM kept'), $prepared,
-	'a transaction prepared before a crash commits the ID that it took');
-
-# Transactions that roll back to a savepoint, or that are prepared
-my $taken = $node->safe_psql('postgres', qq{
-	BEGIN;
-	SAVEPOINT s;
-	SELECT setval('used', last_value + 2000000) FROM used \\g /dev/null
-	$next;
-	ROLLBACK TO s;
-	COMMIT});
-next_id_is_larger_after_crash($node, $taken, 'one whose transaction rolled back to a savepoint');
-
 $node->safe_psql('postgres', "BEGIN; $next; PREPARE TRANSACTION 'p'");
 crash_and_start($node);
-like(
-	sqlstate_of($node, q{SET lock_timeout = '100ms'; ALTER SEQUENCE used RESTART}),
-	qr/^55P03 /, 'a transaction prepared before a crash keeps others from restarting its sequence');
+fails_with($node, q{SET lock_timeout = '100ms'; ALTER SEQUENCE used RESTART}, qr/^55P03 /,
+	'a transaction prepared before a crash keeps others from restarting its sequence');
 like(next_id($node), qr/^\d+$/, 'next_id() uses the sequence of a prepared transaction');
 $node->safe_psql('postgres', q{ROLLBACK PREPARED 'p'});
 

@@ -1,5 +1,6 @@
-# snowflake_sequences() shows each generator in its state, also to a role
-# that is not a superuser, and beside sequences that cannot be read.
+# snowflake_sequences() shows each generator in its state, also to a role that is not a
+# superuser, and beside sequences that cannot be read or are changed meanwhile.  Where
+# snowflake_alter_sequence() finds that its sequence was changed, it alters no other.
 
 use strict;
 use warnings;
@@ -10,9 +11,12 @@ my $node = server_in_utc('sequences');
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my ($make) = blocks_in('doc/administration.md', 'Monitoring');
 run_examples($node, 'postgres', $make);
-$node->safe_psql('postgres', 'CREATE ROLE watcher LOGIN IN ROLE pg_monitor; GRANT SELECT ON tweets_id_seq TO watcher');
+$node->safe_psql('postgres', q{
+	CREATE ROLE watcher LOGIN IN ROLE pg_monitor;
+	GRANT SELECT ON tweets_id_seq TO watcher});
 my @as_watcher = (extra_params => [ '-U', 'watcher' ]);
-is($node->safe_psql('postgres', 'SELECT count(*) FROM snowflake_sequences()', @as_watcher), 2, 'a monitoring role sees the generators');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM snowflake_sequences()', @as_watcher), 2,
+	'a monitoring role sees the generators');
 
 # Sequences that cannot be used, or not by everybody, hide no others.
 $node->safe_psql('postgres', q{
@@ -20,42 +24,40 @@ $node->safe_psql('postgres', q{
 	CREATE SEQUENCE cached MAXVALUE 1125899906841599 CACHE 10;
 	CREATE UNLOGGED SEQUENCE careless MAXVALUE 1125899906841599;
 	GRANT SELECT ON careless TO watcher});
-my $temporary = $node->background_psql('postgres');
+my $temporary = session($node);
 $temporary->query_safe('CREATE TEMPORARY SEQUENCE own MAXVALUE 1125899906841599');
 my $states = q{SELECT string_agg(format('%s %s', sequence, state), ', ' ORDER BY sequence::text)
 	FROM snowflake_sequences() WHERE layout = 'instagram'};
-is($node->safe_psql('postgres', $states, @as_watcher),
-	'cached no privilege, careless refuses, next_id_seq ok, secret no privilege',
+my $seen_by_watcher = 'cached no privilege, careless refuses, next_id_seq ok, secret no privilege';
+is($node->safe_psql('postgres', $states, @as_watcher), $seen_by_watcher,
 	'snowflake_sequences() shows which sequences the role may not read');
 $temporary->quit;
 
-my $altering = $node->background_psql('postgres');
+my $altering = session($node);
 $altering->query_safe('BEGIN; ALTER SEQUENCE secret RESTART');
 is($node->safe_psql('postgres', "SET lock_timeout = '1ms'; $states"),
-	'cached refuses, careless refuses, next_id_seq ok, secret waits', 'snowflake_sequences() does not wait for a session that alters a sequence');
+	'cached refuses, careless refuses, next_id_seq ok, secret waits',
+	'snowflake_sequences() does not wait for a session that alters a sequence');
 fails_with($node, "SET lock_timeout = '100ms'; SELECT snowflake_alter_sequence('secret')", qr/^42501/,
 	'a role that does not own a sequence does not wait to alter it', @as_watcher);
 $altering->query_safe('ROLLBACK');
 
 # A wait that is too long says nothing of a sequence.
+$node->safe_psql('postgres', 'CREATE SEQUENCE passing MAXVALUE 1125899906841599');
 $altering->query_safe('BEGIN; LOCK pg_depend');
 fails_with($node, "SET lock_timeout = '100ms'; $states", qr/^55P03 canceling statement due to lock timeout/,
 	'snowflake_sequences() fails with a timeout, and blames no sequence', @as_watcher);
-$altering->query_safe('ROLLBACK');
 
 # One that is dropped after it was found, and before its state is read, is left
 # out.  For next_id_seq, on which the role has no privilege, that reads pg_depend.
-$node->safe_psql('postgres', 'CREATE SEQUENCE passing MAXVALUE 1125899906841599');
-$altering->query_safe('BEGIN; LOCK pg_depend');
 my $reading = $node->background_psql('postgres', @as_watcher);
 send_sql($reading, $states);
-ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND relation = 'pg_depend'::regclass}),
+ok($node->poll_query_until('postgres',
+		q{SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND relation = 'pg_depend'::regclass}),
 	'snowflake_sequences() waits after it has found the sequences');
 $altering->query_safe('DROP SEQUENCE passing; COMMIT');
-ok(session_prints($reading, qr/^cached no privilege, careless refuses, next_id_seq ok, secret no privilege$/m),
+ok(session_prints($reading, qr/^$seen_by_watcher$/m),
 	'snowflake_sequences() leaves out a sequence that is dropped meanwhile');
-$reading->quit;
-$altering->quit;
 
 # sequences_damaged_page.pl has sequences with a damaged page.
 my $file = file_of($node, 'secret');
@@ -63,11 +65,55 @@ $node->stop;
 unlink $file or die "$file: $!";
 $node->start;
 is($node->safe_psql('postgres', $states),
-	'cached refuses, careless refuses, next_id_seq ok, secret refuses', 'snowflake_sequences() shows a sequence without a file among the others');
-my $looking = $node->background_psql('postgres');
+	'cached refuses, careless refuses, next_id_seq ok, secret refuses',
+	'snowflake_sequences() shows a sequence without a file among the others');
+my $looking = session($node);
 $looking->query_safe("BEGIN; $states");
 is($looking->query_safe(q{SELECT count(*) FROM pg_locks WHERE relation IN (SELECT seqrelid FROM pg_sequence)}), 0,
 	'snowflake_sequences() does not keep the sequences locked, which may be more than the server can lock');
-$looking->quit;
+
+# --- another sequence gets the name of the one that is altered ---------------
+
+# An ALTER SEQUENCE waits for the lock on a table, after the statement has been read and
+# before it looks for the sequence.
+$node->safe_psql('postgres', 'CREATE DATABASE beside');
+$node->safe_psql('beside', q{
+	CREATE EXTENSION snowflake;
+	CREATE TABLE gate ();
+	CREATE FUNCTION wait_at_gate() RETURNS event_trigger LANGUAGE plpgsql
+	AS 'BEGIN LOCK TABLE public.gate IN ACCESS SHARE MODE; END';
+	CREATE EVENT TRIGGER wait_at_gate ON ddl_command_start WHEN TAG IN ('ALTER SEQUENCE')
+		EXECUTE FUNCTION wait_at_gate()});
+my ($caller, $other) = map { session($node, 'beside') } 1, 2;
+my $sequences = q{SELECT string_agg(concat_ws(' ', nspname, seqmax, refobjid::regclass), ', ' ORDER BY nspname)
+	FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid JOIN pg_namespace n ON n.oid = relnamespace
+	     LEFT JOIN pg_depend ON objid = seqrelid AND deptype = 'a'
+	WHERE relname = 'items_id_seq'};
+
+# A sequence that serves the layout already has to be altered if a column owns it.
+foreach my $case (
+	[ 'a plain sequence', 'SELECT 1' ],
+	[ 'one that serves already', q{SELECT snowflake_alter_sequence('a.items_id_seq');
+		ALTER SEQUENCE a.items_id_seq OWNED BY a.items.id} ])
+{
+	my ($what, $prepare) = @$case;
+
+	$other->query_safe(join ';', map { "CREATE SCHEMA $_ CREATE TABLE items (id serial)" } 'a', 'b');
+	$other->query_safe($prepare);
+	my $before = $other->query_safe($sequences);
+	$other->query_safe('BEGIN; LOCK TABLE gate');
+	send_sql($caller, "\\set VERBOSITY verbose\nSELECT snowflake_alter_sequence('a.items_id_seq');\n\\echo done");
+	$node->poll_query_until('beside', q{SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)})
+	  or die 'the call does not wait';
+	$other->query_safe('ALTER SCHEMA a RENAME TO c; ALTER SCHEMA b RENAME TO a; COMMIT');
+	session_prints($caller, qr/done/);
+	like($caller->{stderr},
+		qr/ERROR:  40001: could not alter sequence "items_id_seq" because of a concurrent change/,
+		"$what: the call fails when another sequence has got its name");
+	$other->query_safe('ALTER SCHEMA a RENAME TO b; ALTER SCHEMA c RENAME TO a');
+	is($other->query_safe($sequences), $before, "$what: the call has altered no sequence");
+	$node->safe_psql('beside', 'DROP SCHEMA a, b CASCADE');
+}
+
 $node->stop;
 done_testing();

@@ -1,6 +1,7 @@
 # synchronous_standby_names changes while sessions make IDs.  An ID goes out only
 # when the standbys that are asked for now have its record, also when the one that
-# had it dies and another takes over.
+# had it dies and another takes over.  The server does not know yet whether it has to
+# wait while its checkpointer has not read the setting.
 
 use strict;
 use warnings;
@@ -177,4 +178,56 @@ foreach my $kind (sort keys %query)
 }
 
 $s2->stop;
+
+# --- a checkpointer that has not read the setting ------------------------------------
+
+# It reads the setting when the server starts, and notes in shared memory whether standbys
+# are asked for.  gdb stops it before it does that.
+SKIP:
+{
+	my $node = primary('unread');
+	$node->append_conf('postgresql.conf', "synchronous_standby_names = 'nosuch'\n");
+	# The first process that the postmaster starts is the checkpointer, if there are no
+	# workers for input and output.
+	$node->append_conf('postgresql.conf', "io_method = sync\n") if $node->pg_version >= 18;
+	$node->stop;
+	my $gdb = hold_at([ 'postgres', '-D', $node->data_dir ], 'SyncRepUpdateSyncStandbysDefined')
+	  or skip 'gdb cannot hold a server', 9;
+	is_held($gdb);
+	# gdb goes on, too, if it could not run the program.
+	skip 'gdb cannot run a server here', 9 unless ${ $gdb->{log} } =~ /\bBreakpoint 1, /;
+	ok($node->poll_query_until('postgres', 'SELECT true'),
+		'the server takes sessions before its checkpointer has read synchronous_standby_names');
+	$node->_update_pid(1);
+	my ($asking, $interrupted, $locker) = map { session($node) } 1 .. 3;
+
+	send_sql($asking, $next);
+	waits($asking, 'a session waits for the standby of its own copy of the setting');
+
+	# A session in mid-statement does not know yet what the new configuration says.
+	$locker->query_safe('SELECT pg_advisory_lock(1)');
+	send_sql($interrupted, qq{DO \$\$ BEGIN
+		PERFORM pg_advisory_lock(1);
+		RAISE NOTICE 'ID %', ($next);
+		END \$\$});
+	$node->poll_query_until('postgres',
+		"SELECT count(*) = 1 FROM pg_locks WHERE pid = $interrupted->{backend} AND NOT granted")
+	  or die 'the statement does not wait for the lock';
+	$node->safe_psql('postgres', 'SELECT pg_reload_conf()');
+	$locker->query_safe('SELECT pg_advisory_unlock(1)');
+	waits($interrupted, 'so does a session that has not read a new configuration yet');
+
+	let_go($gdb);
+	foreach my $session ($asking, $interrupted)
+	{
+		waits($session, 'when the checkpointer has read it, the session waits for the standby');
+	}
+	$node->safe_psql('postgres', q{ALTER SYSTEM SET synchronous_standby_names = ''; SELECT pg_reload_conf()});
+	foreach my $session ($asking, $interrupted)
+	{
+		ok(session_prints($session, qr/\d{15}/), 'the session has its ID once no standby is asked for');
+	}
+	$node->stop;
+}
+
 done_testing();

@@ -108,7 +108,7 @@ is($standby->safe_psql('postgres', q{SELECT last_timestamp FROM snowflake_sequen
 # A transaction that has called snowflake_sequences() must not hold up replay, nor
 # keep to the old file.  The query is run before, so that it looks up nothing
 # else in the transaction.
-my $session = $standby->background_psql('postgres', on_error_stop => 0);
+my $session = session($standby);
 my $unused = q{SELECT last_timestamp IS NULL, state <> 'refuses' FROM snowflake_sequences('unused')};
 $session->query_safe($unused) foreach 1 .. 3;
 $session->query_safe('BEGIN');
@@ -123,22 +123,15 @@ $session->query_safe('COMMIT');
 # is about to read its page.
 SKIP:
 {
-	skip 'gdb is not installed', 2 unless gdb_is_installed();
-	my $gdb = hold_at($session->query_safe('SELECT pg_backend_pid()'), 'ReadRecentBuffer');
-	skip 'gdb cannot attach to a server process or finds no functions', 2 unless $gdb->{attached};
+	my $gdb = send_and_hold($session, $unused, 'ReadRecentBuffer') or skip 'gdb cannot hold a session', 1;
 
-	send_sql($session, $unused);
-	ok(wait_for(sub { $session->{run}->pump_nb; $gdb->{run}->pump_nb; -e $gdb->{reached} }),
-		'a session is held before it reads a sequence\'s page');
 	$node->safe_psql('postgres', 'ALTER SEQUENCE unused RESTART');
 	$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
 	let_go($gdb);
-	$gdb->{run}->finish;
 	session_prints($session, qr/\n/) or die 'the session does not go on';
 	is("$session->{stdout}$session->{stderr}", "t|t\n",
 		'a session reads the new file of a sequence that has got one meanwhile');
 }
-$session->quit;
 
 $standby->stop;
 
