@@ -114,7 +114,7 @@ sub crash_and_start
 	my ($node) = @_;
 
 	crash($node);
-	$node->start;
+	defined $node->{clock} ? start_with_clock($node, $node->{clock}) : $node->start;
 	return;
 }
 
@@ -233,13 +233,14 @@ sub faketime_library
 	return $found[0];
 }
 
-# Start a server whose clock set_clock() sets, while it runs.
+# Start a server whose clock set_clock() sets, while it runs.  Without libfaketime, it has
+# the true time.
 sub start_with_clock
 {
 	my ($node, $clock) = @_;
 
 	set_clock($node, $clock);
-	local $ENV{LD_PRELOAD} = faketime_library();
+	local $ENV{LD_PRELOAD} = faketime_library() // '';
 	# The server has another working directory.
 	local $ENV{FAKETIME_TIMESTAMP_FILE} = File::Spec->rel2abs($node->basedir . '/clock');
 	local $ENV{FAKETIME_NO_CACHE} = 1;
@@ -258,6 +259,7 @@ sub set_clock
 	my ($node, $clock) = @_;
 	my $file = $node->basedir . '/clock';
 
+	$node->{clock} = $clock;
 	# In one step, as the server may be reading it.
 	append_to_file("$file.new", "$clock\n");
 	rename "$file.new", $file or die "rename: $!";

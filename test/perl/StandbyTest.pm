@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use SnowflakeTest;
 use Test::More;
 
-our @EXPORT = qw(primary standby_of unreading_standby say_lsns standby_is_synchronous make_synchronous set_names
+our @EXPORT = qw(primary standby_of unreading_standby say_lsns make_synchronous set_names
   all_flushed need_record sessions_wait_for_standby fail_over
   result result_or_wait cancel waits canceled_wait_is_error
   MANY MANY_IDS wrote_little $answering);
@@ -37,15 +37,15 @@ wal_retrieve_retry_interval = 100ms
 EOC
 }
 
-# Start a standby of a primary.
+# Start a standby of a primary, with a clock that can be set if one is given.
 sub standby_of
 {
-	my ($primary, $name) = @_;
+	my ($primary, $name, $clock) = @_;
 	my $standby = PostgreSQL::Test::Cluster->new($name);
 
 	$primary->backup($name);
 	$standby->init_from_backup($primary, $name, has_streaming => 1);
-	$standby->start;
+	defined $clock ? start_with_clock($standby, $clock) : $standby->start;
 
 	# The backup's own WAL sender ends a moment later, and among standbys of equal
 	# priority the one whose WAL sender has the lowest number is synchronous.
@@ -95,15 +95,6 @@ sub say_lsns
 	return $socket->syswrite(pack 'a N a Q>3 q> C', 'd', 38, 'r', $written, $flushed, $flushed, 0, 0);
 }
 
-# Wait until a primary's one standby is synchronous.
-sub standby_is_synchronous
-{
-	my ($primary) = @_;
-	return $primary->poll_query_until('postgres',
-		q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'});
-}
-
-# Set synchronous_standby_names.
 sub _ask_for
 {
 	my ($primary, $names) = @_;
@@ -119,7 +110,9 @@ sub make_synchronous
 	my ($primary) = @_;
 
 	_ask_for($primary, '*');
-	return standby_is_synchronous($primary);
+	$primary->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'})
+	  or die 'no standby becomes synchronous';
+	return;
 }
 
 # Ask for standbys by their names, and wait until commits obey: until one waits
@@ -204,10 +197,7 @@ sub result_or_wait
 {
 	my ($session) = @_;
 
-	wait_for(sub {
-			$session->{run}->pump_nb;
-			"$session->{stdout}$session->{stderr}" =~ /\n/ || _will_wait($session) })
-	  or die 'neither a result nor a wait';
+	session_prints($session, qr/\n/, sub { _will_wait($session) }) or die 'neither a result nor a wait';
 	# What the session had before it waited has arrived by now.
 	$session->{run}->pump_nb;
 	return $session->{stdout} =~ s/\n$//r;
@@ -219,20 +209,20 @@ sub result
 	my ($session) = @_;
 
 	# A warning can come before an error.
-	wait_for(sub {
-			$session->{run}->pump_nb;
-			$session->{stdout} =~ /\n/ || $session->{stderr} =~ /ERROR:.*\n/ })
-	  or die 'no result';
+	session_prints($session, qr/ERROR:.*\n/, sub { $session->{stdout} =~ /\n/ }) or die 'no result';
 	return $session->{stdout} =~ s/\n$//r;
 }
 
-# Cancel the query that was sent.
+# Cancel the query that was sent, and return all that the session has printed.
 sub cancel
 {
 	my ($session) = @_;
 
 	$session->{node}->safe_psql('postgres', "SELECT pg_cancel_backend($session->{backend})");
-	return result($session);
+	result($session);
+	my $printed = $session->{stdout} . $session->{stderr};
+	$session->{stdout} = $session->{stderr} = '';
+	return $printed;
 }
 
 # The query that was sent waits for a standby, and has printed nothing.
@@ -244,13 +234,14 @@ sub waits
 	return is(result_or_wait($session) . $session->{stderr}, '', $name);
 }
 
+# A wait for a standby is canceled, and the session gets an error and nothing else.
 sub canceled_wait_is_error
 {
 	my ($session, $name) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	cancel($session);
-	return like($session->{stderr}, qr/ERROR:  canceling statement due to user request/, $name);
+	return like(cancel($session) . $session->query('\echo :LAST_ERROR_SQLSTATE'),
+		qr/^(psql:\S+ )?ERROR:  canceling statement due to user request\n(?s:.*)57014\z/, $name);
 }
 
 # The primary has written less than it would if each of many calls had waited.

@@ -15,35 +15,18 @@ use Test::More;
 use Time::HiRes qw(clock_gettime usleep CLOCK_MONOTONIC);
 use SnowflakeTest;
 use LedgerTest;
-use StandbyTest qw(standby_is_synchronous);
+use StandbyTest;
 
 my $dir = File::Spec->rel2abs(PostgreSQL::Test::Utils::tempdir);
-my $clock_can_be_stepped = defined faketime_library();
 my @ten_days = ('--max-lead', 10 * 86_400_000);	# snowflake.max_lead of most servers
-
-sub start
-{
-	my ($node) = @_;
-	$clock_can_be_stepped ? start_with_clock($node, $node->{clock} // '+0') : $node->start;
-	return;
-}
-
-sub restart_after_crash
-{
-	my ($node) = @_;
-	crash($node);
-	start($node);
-	return;
-}
 
 # Step a server's clock, and log when, as the ledger cannot judge an ID's time
 # at that moment.
 sub step_clock
 {
 	my ($node, $clock) = @_;
-	$node->{clock} = $clock;
-	return unless $clock_can_be_stepped;
 	my $begin = clock_gettime(CLOCK_MONOTONIC);
+
 	set_clock($node, $clock);
 	append_to_file("$dir/steps", sprintf "%.0f %.0f\n", map { $_ * 1e9 } $begin, clock_gettime(CLOCK_MONOTONIC));
 	return;
@@ -70,7 +53,7 @@ wal_buffers = 4MB
 log_statement = none
 $conf
 EOC
-	start($node);
+	start_with_clock($node, '+0');
 	$node->safe_psql('postgres', q{
 		CREATE EXTENSION snowflake;
 		CREATE SEQUENCE ahead MAXVALUE 1125899906841599;
@@ -109,6 +92,7 @@ SKIP:
 {
 	my $ledger = "$dir/killed";
 	my $node = new_server('killed', '10d', "shared_buffers = 128kB\nbgwriter_delay = 10ms\nsynchronous_commit = off");
+	my $connstr = $node->connstr('postgres');
 	my $times = 0;
 
 	ahead_of_clock($node, $_, '12 hours') foreach 'ahead', 'next_id_seq';
@@ -116,21 +100,20 @@ SKIP:
 
 	# Nobody writes anything, as a commit would flush everybody's WAL.  The tiny cache evicts
 	# the sequence's page again and again, amid checkpoints, if few clients keep it pinned.
-	my @quiet = ($ledger, $node->connstr('postgres'), @ten_days, '--quiet', '--sequences', 'ahead');
+	my @quiet = ($ledger, $connstr, @ten_days, '--quiet', '--sequences', 'ahead');
 	my $clients = start_clients(@quiet);
 	append_to_file("$dir/evict.sql", "SELECT FROM pg_attribute WHERE attrelid = (random() * 5000)::int;\n");
 	append_to_file("$dir/checkpoint.sql", "\\sleep 50 ms\nCHECKPOINT;\n");
 	foreach my $round (1 .. 3)
 	{
 		my $others = IPC::Run::start(
-			[ 'pgbench', '-n', '-c', 3, '-T', 3600, '-f', "$dir/evict.sql\@20", '-f', "$dir/checkpoint.sql",
-				$node->connstr('postgres') ],
-			'>', \my $out, '2>', \my $err);
+			[ 'pgbench', '-n', '-c', 3, '-T', 3600, '-f', "$dir/evict.sql\@20", '-f', "$dir/checkpoint.sql", $connstr ],
+			'>', '/dev/null', '2>&1');
 		$times += more_ids($ledger, 1000);
 		ok( $node->poll_query_until('postgres',
 				q{SELECT blks_read > 10 FROM pg_statio_all_sequences WHERE relname = 'ahead'}),
 			"the sequence's page is evicted and read again before crash $round");
-		restart_after_crash($node);
+		crash_and_start($node);
 		$others->finish;
 	}
 	clients_end_without_error($clients, 'a server with evictions that crashes');
@@ -141,14 +124,14 @@ SKIP:
 	foreach (1 .. 4)
 	{
 		$times += more_ids($ledger, 2000);
-		restart_after_crash($node);
+		crash_and_start($node);
 	}
 	clients_end_without_error($clients, 'a server without writes that crashes');
 
 	# All kinds of transactions, clock steps, checkpoints, and files of sequences
 	# that come with the old file's count of logged values
-	$clients = start_clients($ledger, $node->connstr('postgres'), @ten_days, '--seed', 2, '--bulk',
-		'--sessions', 16, '--sequences', 'ahead,near,next_id_seq');
+	$clients = start_clients($ledger, $connstr, @ten_days, '--seed', 2, '--bulk', '--sessions', 16,
+		'--sequences', 'ahead,near,next_id_seq');
 	foreach my $clock ('+3600', '-7200', '+0', '-0.250', '+10800')
 	{
 		$times += more_ids($ledger, 5000);
@@ -158,7 +141,7 @@ SKIP:
 		$node->safe_psql('postgres', q{
 			BEGIN; ALTER SEQUENCE ahead SET UNLOGGED; ALTER SEQUENCE ahead SET LOGGED; COMMIT});
 		$times += more_ids($ledger, 1000);
-		restart_after_crash($node);
+		crash_and_start($node);
 	}
 	$times += more_ids($ledger, 1000);
 	clients_end_without_error($clients, 'a server with writes that crashes');
@@ -177,7 +160,7 @@ SKIP:
 		'--sequences', 'near,next_id_seq');
 
 	more_ids($ledger, 20_000);
-	restart_after_crash($node);
+	crash_and_start($node);
 	step_clock($node, '-0.5');
 	ok(more_ids($ledger, 20_000), 'clients receive IDs again when a clock that was set back has caught up');
 	step_clock($node, '+0.5');
@@ -192,44 +175,35 @@ SKIP:
 {
 	my $ledger = "$dir/primary";
 	my $primary = new_server('primary', '10d', '', allows_streaming => 1);
-	my $count = 0;
+	my ($standby, $count);
 
 	my $new_standby = sub
 	{
-		my $name = 'standby' . ++$count;
-		my $standby = PostgreSQL::Test::Cluster->new($name);
-
-		$primary->backup($name);
-		$standby->init_from_backup($primary, $name, has_streaming => 1);
-		start($standby);
-		standby_is_synchronous($primary) or die 'no synchronous standby';
-		return $standby;
+		$standby = standby_of($primary, 'standby' . ++$count, '+0');
+		make_synchronous($primary);
 	};
-
-	ahead_of_clock($primary, $_, '12 hours') foreach 'ahead', 'next_id_seq';
-	$primary->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
-	$primary->reload;
-	my $standby = $new_standby->();
-	my $clients = start_clients($ledger, $primary->connstr('postgres'), @ten_days, '--bulk', '--sessions', 16,
-		'--sequences', 'ahead,near,next_id_seq');
-
 	my $promote = sub
 	{
 		$standby->promote;
 		direct_clients($ledger, $standby->connstr('postgres'));
 		$primary = $standby;
-		$standby = $new_standby->();
+		$new_standby->();
 	};
+
+	ahead_of_clock($primary, $_, '12 hours') foreach 'ahead', 'next_id_seq';
+	$new_standby->();
+	my $clients = start_clients($ledger, $primary->connstr('postgres'), @ten_days, '--bulk', '--sessions', 16,
+		'--sequences', 'ahead,near,next_id_seq');
 
 	ok(more_ids($ledger, 5000), 'clients receive IDs from a primary with a synchronous standby');
 	# Without its standby the primary logs more values, and must not return
 	# the IDs that they cover.
 	crash($standby);
-	restart_after_crash($primary);
+	crash_and_start($primary);
 	usleep(500_000);
 	crash($primary);
 	step_clock($standby, '-3600');
-	start($standby);
+	start_with_clock($standby, '-3600');
 	$promote->();
 
 	ok(more_ids($ledger, 5000), 'clients receive IDs from the promoted standby of a primary that was without it');

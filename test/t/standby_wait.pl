@@ -18,7 +18,7 @@ my $insert = 'INSERT INTO photos DEFAULT VALUES RETURNING id';
 $primary->safe_psql('postgres', q{CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5, 'used'))});
 my $standby = standby_of($primary, 'standby');
 my $id = $primary->safe_psql('postgres', $insert);
-ok(make_synchronous($primary), 'the standby becomes synchronous');
+make_synchronous($primary);
 
 # One record covers many IDs.
 my ($session, $other) = map { session($primary) } 1, 2;
@@ -27,18 +27,25 @@ my $lsn = $primary->lsn('insert');
 $_->query_safe(MANY_IDS) foreach $session, $other;
 wrote_little($primary, $lsn, 'sessions share what the standby has acknowledged');
 
-# The standby does not answer.
+# The standby does not answer.  A session that needs the record that another one has written
+# waits, too.
+sub both_wait
+{
+	my ($first, $second, $what) = @_;
+
+	$standby->stop;
+	send_sql($session, "BEGIN; $first");
+	ok(sessions_wait_for_standby($primary, 1), "a session that $what waits for the standby");
+	send_sql($other, $second);
+	ok(sessions_wait_for_standby($primary, 2), "so does one that finds that another session $what");
+	canceled_wait_is_error($_, 'a canceled wait for the standby is an error, and returns nothing')
+	  foreach $session, $other;
+	$session->query_safe('ROLLBACK');
+	return;
+}
+
 need_record($primary);
-$standby->stop;
-send_sql($session, "BEGIN; $next");
-ok(sessions_wait_for_standby($primary, 1), 'a session that wrote a record waits for the standby');
-send_sql($other, $next);
-ok(sessions_wait_for_standby($primary, 2), 'a session that needs another\'s record waits for the standby');
-cancel($_) foreach $session, $other;
-is(scalar(grep { $_->{stderr} =~ /ERROR:  canceling statement due to user request/ } $session, $other), 2,
-	'a canceled wait for the standby is an error');
-is($session->{stdout} . $other->{stdout}, '', 'sessions whose wait for the standby was canceled get no ID');
-$other->{stderr} = '';
+both_wait($next, $next, 'wrote a record');
 send_sql($other, "SET statement_timeout = '100ms'; $next");
 result($other);
 like($other->{stderr}, qr/ERROR:  canceling statement due to statement timeout/,
@@ -49,13 +56,12 @@ like($primary->safe_psql('postgres', "SET synchronous_commit = local; $next"), q
 	'next_id() with synchronous_commit = local does not wait for the standby');
 
 $standby->start;
-ok(standby_is_synchronous($primary), 'the standby is synchronous again after a restart');
+make_synchronous($primary);
 my $last = $primary->safe_psql('postgres', $insert);
 cmp_ok($last, '>', $id, 'IDs grow after the standby is back');
 
 # --- standbys that have the record and are not synchronous --------------------------
 
-$other->{stderr} = '';
 my $before = $primary->lsn('insert');
 $primary->safe_psql('postgres', q{
 	SET synchronous_commit = local;
@@ -78,7 +84,6 @@ foreach my $case (
 	send_sql($other, $next);
 	waits($other, "no ID goes out while the only standby that is asked for $what: synchronous_commit = $level");
 	cancel($other);
-	$other->{stderr} = '';
 	$other->query_safe('RESET synchronous_commit');
 	close $unreading;
 	$primary->poll_query_until('postgres',
@@ -101,12 +106,9 @@ waits($other, 'a record that is written, not flushed, is not enough for synchron
 say_lsns($writer, 'F/0', $primary->lsn('flush'));
 like(result($other), qr/^\d+$/, 'a session gets its ID when the standby flushes the record');
 close $writer;
-make_synchronous($primary) or die 'the standby is not synchronous again';
+make_synchronous($primary);
 
 # --- snowflake_advance() ------------------------------------------------------------
-
-$_->{stdout} = $_->{stderr} = '' foreach $session, $other;
-$session->query_safe('ROLLBACK');
 
 # The largest ID of the millisecond so many seconds after the last value.  A WAL
 # record covers one second.
@@ -117,33 +119,14 @@ sub id_after
 		"SELECT (last_value / 1024 + 1000 * $seconds << 23) | (8191 << 10) | 1023 FROM used");
 }
 
-sub advance
-{
-	my ($id) = @_;
-	return "SELECT snowflake_advance('used', $id)";
-}
+sub advance { my ($id) = @_; return "SELECT snowflake_advance('used', $id)" }
 
-# The standby does not answer.  The second call finds the sequence far enough ahead.
-my $advanced = id_after(30);
-my $smaller = id_after(20);
 all_flushed($primary, $standby);
-$standby->stop;
-send_sql($session, 'BEGIN; ' . advance($advanced));
-ok(sessions_wait_for_standby($primary, 1), 'a session that advances a sequence waits for the standby');
-send_sql($other, advance($smaller));
-ok(sessions_wait_for_standby($primary, 2),
-	'a session that finds the sequence advanced by another waits for the standby');
-cancel($_) foreach $session, $other;
-like($_->{stderr}, qr/ERROR:  canceling statement due to user request/,
-	'a canceled wait to advance a sequence is an error')
-  foreach $session, $other;
-is($session->{stdout} . $other->{stdout}, '', 'no canceled call to advance a sequence returns');
-
+both_wait(advance(id_after(30)), advance(id_after(20)), 'advanced a sequence');
 $standby->start;
-standby_is_synchronous($primary) or die 'the standby is not synchronous again';
-$_->{stderr} = '' foreach $session, $other;
-$session->query_safe('ROLLBACK');
-$session->query_safe('BEGIN; ' . advance($advanced = id_after(30)) . '; ROLLBACK');
+make_synchronous($primary);
+my $advanced = id_after(30);
+$session->query_safe('BEGIN; ' . advance($advanced) . '; ROLLBACK');
 
 # --- the end of the server ----------------------------------------------------------
 
@@ -156,7 +139,7 @@ $primary->safe_psql('postgres', q{
 	ALTER SEQUENCE used SET LOGGED});
 all_flushed($primary, $standby);
 $standby->stop;
-my $orphan = $primary->background_psql('postgres', on_error_stop => 0);
+my $orphan = session($primary);
 send_sql($orphan, "COPY ($next FROM generate_series(1, 100000)) TO STDOUT");
 ok(sessions_wait_for_standby($primary, 1), 'COPY of IDs waits for the standby');
 my $local = $primary->safe_psql('postgres', "SET synchronous_commit = local; $next");
