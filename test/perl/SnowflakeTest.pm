@@ -25,7 +25,7 @@ our @EXPORT = qw($top
   server_in_utc server_with_clock server_ahead_of_clock ahead_of_clock setval_ahead value_of
   next_id last_result next_id_is_larger_after_crash nextval_repeats
   crash crash_and_start faketime_library start_with_clock set_clock far_future
-  times_asleep send_sql session_prints fails_with sqlstate_of plan_of catalog_of wait_for
+  times_asleep send_sql session_prints waits_for_clock fails_with sqlstate_of plan_of catalog_of wait_for
   session gdb_runs hold_at is_held send_and_hold let_go
   start_load end_load file_of evict write_file copied_installation get_extension unpack_packages
   blocks blocks_in run_examples wal_records NOBODY_FLUSHES WAITS_FOR_PAGE);
@@ -315,6 +315,14 @@ sub session_prints
 	return wait_for(sub {
 		$session->{run}->pump_nb;
 		"$session->{stdout}$session->{stderr}" =~ $pattern || $or && $or->() });
+}
+
+# Wait until a session waits for the clock.
+sub waits_for_clock
+{
+	my ($session) = @_;
+	return $session->{node}->poll_query_until('postgres',
+		"SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $session->{backend}");
 }
 
 # A command fails with this SQLSTATE and message.
