@@ -12,11 +12,12 @@ use SnowflakeTest;
 # The WAL has what a transaction does to a file that it makes.
 my $node = server_ahead_of_clock('sessions', NOBODY_FLUSHES . "wal_level = replica\n");
 
-# Does a new session's call write WAL?
+# Does a call, by a new session if none is given, write WAL?
 sub writes_wal
 {
+	my ($session) = @_;
 	my $before = $node->lsn('insert');
-	next_id($node);
+	$session ? $session->query_safe(q{SELECT next_id(5, 'used')}) : next_id($node);
 	return $node->lsn('insert') ne $before;
 }
 
@@ -33,10 +34,10 @@ next_id_is_larger_after_crash($node, next_id($node), 'one taken after a restart'
 
 # Sessions find each other's records for many sequences at once.
 # They are ahead of the clock, so that the time that a record covers is never over.
-$node->safe_psql('postgres', q{
-	SELECT format('CREATE SEQUENCE many_%s MAXVALUE 1125899906841599 START %s', n,
-		(snowflake_min_id(now() + interval '1 day') >> 23) * 1024)
-	FROM generate_series(1, 500) n \gexec});
+my $start = q{(snowflake_min_id(now() + interval '1 day') >> 23) * 1024};
+$node->safe_psql('postgres', qq{
+	SELECT format('CREATE SEQUENCE many_%s MAXVALUE 1125899906841599 START %s', n, $start)
+	FROM generate_series(1, 500) n \\gexec});
 my $all = q{SELECT count(next_id(5, oid)) FROM pg_class WHERE relname LIKE 'many\_%'};
 $node->safe_psql('postgres', $all);
 my $lsn = $node->lsn('insert');
@@ -45,10 +46,9 @@ is($node->lsn('insert'), $lsn, 'and writes no record for any of them');
 
 # A transaction that makes a sequence has to rely on its own record, because the page
 # has no note of it.
-my ($from, $ids, $to) = split /\n/, $node->safe_psql('postgres', q{
+my ($from, $ids, $to) = split /\n/, $node->safe_psql('postgres', qq{
 	BEGIN;
-	SELECT format('CREATE SEQUENCE new MAXVALUE 1125899906841599 START %s',
-		(snowflake_min_id(now() + interval '1 day') >> 23) * 1024) \gexec
+	SELECT format('CREATE SEQUENCE new MAXVALUE 1125899906841599 START %s', $start) \\gexec
 	SELECT pg_current_wal_insert_lsn();
 	SELECT count(next_id(5, 'new')) FROM generate_series(1, 1000);
 	SELECT pg_current_wal_insert_lsn();
@@ -59,55 +59,43 @@ is(scalar(() = $records =~ /^rmgr/mg), 1, 'and writes one record for them');
 
 # A session that has used the sequence, too, does not trust a page that owes its LSN
 # to somebody else's record, such as nextval()'s, which covers 32 values.
-my $session = $node->background_psql('postgres');
-$session->query_safe(q{SELECT next_id(5, 'used')});
+my $session = session($node);
+writes_wal($session);
 $node->safe_psql('postgres', q{SELECT setval('used', last_value) FROM used; SELECT nextval('used')});
-$lsn = $node->lsn('insert');
-$session->query_safe(q{SELECT next_id(5, 'used')});
-isnt($node->lsn('insert'), $lsn, 'a session writes a record after one that is not of next_id()');
-$lsn = $node->lsn('insert');
-next_id($node);
-$session->query_safe(q{SELECT next_id(5, 'used')});
-is($node->lsn('insert'), $lsn, 'and sessions then rely on that');
-$session->quit;
+ok(writes_wal($session), 'a session writes a record after one that is not of next_id()');
+ok(!(grep { writes_wal($_) } undef, $session), 'and sessions then rely on that');
 
 # --- COPY, as with nextval() -------------------------------------------------------------
 
 $node->append_conf('postgresql.conf', "snowflake.shard = 7\n");
 $node->reload;
 
-# Count the WAL records of a COPY of 1,000 rows: those of many rows and of one row.
-sub records_of_copy
+# COPY of 1,000 rows writes a record of many rows at a time, or one for each row.
+foreach my $case (
+	(map { [ $_, 'many rows' ] }
+		'bigint GENERATED ALWAYS AS IDENTITY',
+		'bigint DEFAULT next_id(5)',
+		'bigint DEFAULT next_id()',
+		q{bigint DEFAULT next_id(5, 'used')},
+		q{bigint DEFAULT next_id(5, 'used', 'instagram')},
+		q{bigint DEFAULT next_id(snowflake_shard(), 'used')},
+		'snowflake DEFAULT next_id(5)',
+		'snowflake DEFAULT next_id()',
+		'text DEFAULT snowflake_to_text(next_id(5))'),
+	# The default calls another volatile function.
+	[ 'bigint DEFAULT next_id((random() * 8)::bigint)', 'one row' ])
 {
-	my ($table) = @_;
+	my ($column, $expected) = @$case;
+
+	$node->safe_psql('postgres', "DROP TABLE IF EXISTS photos; CREATE TABLE photos (id $column, n int)");
 	my $from = $node->lsn('insert');
-	$node->safe_psql('postgres', "COPY $table (n) FROM stdin;\n" . join("\n", 1 .. 1000) . "\n\\.\n");
-	my $to = $node->safe_psql('postgres', 'SELECT pg_switch_wal()');
-	my $records = wal_records($node, $from, $to);
+	$node->safe_psql('postgres', "COPY photos (n) FROM stdin;\n" . join("\n", 1 .. 1000) . "\n\\.\n");
+	my $records = wal_records($node, $from, $node->safe_psql('postgres', 'SELECT pg_switch_wal()'));
 	my $many = () = $records =~ /desc: MULTI_INSERT/g;
 	my $one = () = $records =~ /desc: INSERT(?:\+INIT)? off/g;
-	return ($many, $one);
+	is($one == 1000 && $many == 0 ? 'one row' : $one == 0 && $many > 0 && $many < 50 ? 'many rows' : "$one, $many",
+		$expected, "COPY into a table with $column writes records of $expected");
 }
-
-foreach my $column (
-	'bigint GENERATED ALWAYS AS IDENTITY',
-	'bigint DEFAULT next_id(5)',
-	'bigint DEFAULT next_id()',
-	q{bigint DEFAULT next_id(5, 'used')},
-	q{bigint DEFAULT next_id(5, 'used', 'instagram')},
-	q{bigint DEFAULT next_id(snowflake_shard(), 'used')},
-	'snowflake DEFAULT next_id(5)',
-	'snowflake DEFAULT next_id()',
-	'text DEFAULT snowflake_to_text(next_id(5))')
-{
-	$node->safe_psql('postgres', "DROP TABLE IF EXISTS photos; CREATE TABLE photos (id $column, n int)");
-	my ($many, $one) = records_of_copy('photos');
-	ok($many > 0 && $many < 50, "COPY into a table with $column writes many rows in one record");
-	is($one, 0, "COPY into a table with $column writes no record of one row");
-}
-$node->safe_psql('postgres', 'CREATE TABLE volatile (id bigint DEFAULT next_id((random() * 8)::bigint), n int)');
-is(join(' ', records_of_copy('volatile')), '0 1000',
-	'COPY into a table whose default calls another volatile function writes a record for each row');
 
 $node->stop;
 done_testing();
