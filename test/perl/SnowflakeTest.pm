@@ -131,10 +131,10 @@ sub server_in_utc
 # skipped.
 sub server_with_clock
 {
-	my ($name, $clock, $conf) = @_;
+	my ($name, $clock, $conf, %init) = @_;
 
 	plan skip_all => 'libfaketime is not installed' unless faketime_library();
-	my $node = _initialized($name, $conf);
+	my $node = _initialized($name, $conf, %init);
 	start_with_clock($node, $clock);
 	return $node;
 }

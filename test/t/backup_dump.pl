@@ -43,10 +43,12 @@ EOS
 
 # --- IDs, and the shard ----------------------------------------------------
 
-is(join(' ', grep { slurp_file("$dir/$_") =~ /^ALTER DATABASE app SET "?snowflake\.shard"? TO '5';/m } qw(plain create all)),
+my $set_shard = qr/^ALTER DATABASE app SET "?snowflake\.shard"? TO '5';/m;
+is(join(' ', grep { slurp_file("$dir/$_") =~ $set_shard } qw(plain create all)),
 	'create all', 'of dumps as SQL, those with --create and of pg_dumpall have the shard');
+my $psql = 'psql -Xq -v ON_ERROR_STOP=1';
 foreach my $case (
-	[ 'a plain dump', 'psql -Xq -v ON_ERROR_STOP=1 -f plain restored' ],
+	[ 'a plain dump', "$psql -f plain restored" ],
 	[ 'an archive', 'pg_restore -e -d restored app.dump' ],
 	[ 'the schema and then the data', 'pg_restore -e -d restored schema; pg_restore -e -d restored data' ])
 {
@@ -58,12 +60,13 @@ foreach my $case (
 		"a database restored from $what has no shard", dbname => 'restored');
 }
 shell('createdb schema; pg_restore -e -d schema schema', 'a database is restored from the schema alone');
-is($node->safe_psql('schema', q{SELECT abs(extract(epoch FROM snowflake_timestamp(next_id(5)) - clock_timestamp())) < 3600}),
+is($node->safe_psql('schema',
+		'SELECT abs(extract(epoch FROM snowflake_timestamp(next_id(5)) - clock_timestamp())) < 3600'),
 	't', 'IDs begin with the clock after a restore of the schema alone');
 
 $node->safe_psql('postgres', 'ALTER DATABASE app RENAME TO original');
 foreach my $case (
-	[ 'a dump made with --create', 'psql -Xq -v ON_ERROR_STOP=1 -f create postgres' ],
+	[ 'a dump made with --create', "$psql -f create postgres" ],
 	[ 'an archive with --create', 'pg_restore --create -d postgres app.dump' ])
 {
 	my ($what, $restore) = @$case;
@@ -79,7 +82,7 @@ my ($leave_out) = slurp_file("$top/doc/administration.md") =~ /`(pg_restore -l a
 foreach my $case (
 	[ 'whole', 'pg_restore -d whole app.dump', 't' ],
 	[ 'filtered', "$leave_out; pg_restore -L list -d filtered app.dump", 'f' ],
-	[ 'single', 'psql -Xq -v ON_ERROR_STOP=1 -f single single', 'f' ])
+	[ 'single', "$psql -f single single", 'f' ])
 {
 	my ($name, $restore, $set_back) = @$case;
 	$node->safe_psql('postgres', "CREATE DATABASE $name");

@@ -8,16 +8,12 @@ use PostgreSQL::Test::Cluster;
 use Test::More;
 use SnowflakeTest;
 
-plan skip_all => 'libfaketime is not installed' unless faketime_library();
-
 my $insert = 'INSERT INTO photos DEFAULT VALUES RETURNING id';
 
 # --- the original, two hours beyond the point ------------------------------
 
-my $original = PostgreSQL::Test::Cluster->new('original');
-$original->init(allows_streaming => 1, has_archiving => 1);
-$original->append_conf('postgresql.conf', "autovacuum = off\ntimezone = 'UTC'\n");
-start_with_clock($original, '@2026-11-20 10:00:00');
+my $original = server_with_clock('original', '@2026-11-20 10:00:00', "autovacuum = off\n",
+	allows_streaming => 1, has_archiving => 1);
 $original->safe_psql('postgres', qq{
 	CREATE EXTENSION snowflake;
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), n int);
