@@ -9,9 +9,7 @@ use warnings;
 use Exporter 'import';
 use File::Spec;
 use IPC::Run;
-use PostgreSQL::Test::Utils;
-use Test::More;
-use SnowflakeTest qw($top wait_for);
+use SnowflakeTest;
 
 our @EXPORT = qw(ledger_program sql_for_clients direct_clients start_clients
   clients_end_without_error more_ids no_client_received_a_bad_id no_client_received_an_error_except);
@@ -42,7 +40,6 @@ sub direct_clients
 
 	append_to_file("$ledger.where.new", "[clients]\n" . $lines =~ tr/'//dr . "\n");
 	rename "$ledger.where.new", "$ledger.where" or die "rename: $!";
-	return;
 }
 
 sub start_clients
@@ -61,7 +58,6 @@ sub clients_end_without_error
 
 	$clients->signal('TERM');
 	ok($clients->finish, "the clients of $whose end without an error");
-	return;
 }
 
 # Wait until the clients of a ledger have received so many IDs more.
@@ -116,7 +112,6 @@ sub no_client_received_an_error_except
 
 	is(join(' ', grep { !/^($allowed)$/ } $seen =~ /(\w{5}):/g), '',
 		"no client of $whose received an error except $allowed");
-	return;
 }
 
 1;

@@ -6,9 +6,6 @@ use warnings;
 use Exporter 'import';
 use File::Spec;
 use IPC::Run;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 
 our @EXPORT = qw(pgbouncer_program start_pgbouncer);
@@ -27,7 +24,7 @@ sub start_pgbouncer
 	my ($server, $databases, @users) = @_;
 	my $pooler = PostgreSQL::Test::Cluster->new('pooler');
 	my $dir = File::Spec->rel2abs($pooler->basedir);
-	my $admin = $server->safe_psql('postgres', 'SELECT current_user');
+	my $admin = $server->sql('SELECT current_user');
 
 	append_to_file("$dir/users", join '', map { "\"$_\" \"\"\n" } $admin, @users);
 	append_to_file("$dir/pgbouncer.ini", join '', "[databases]\n",

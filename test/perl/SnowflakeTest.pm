@@ -6,7 +6,7 @@ package SnowflakeTest;
 
 use strict;
 use warnings;
-use Exporter 'import';
+use parent 'Exporter';
 use Cwd qw(realpath);
 use File::Basename;
 use File::Path qw(make_path);
@@ -21,14 +21,23 @@ use Time::HiRes qw(usleep time);
 # The directory of the project's files
 our $top = realpath(dirname(__FILE__) . '/../..');
 
-our @EXPORT = qw($top
+our @EXPORT = (qw($top
   server_in_utc server_with_clock server_ahead_of_clock ahead_of_clock setval_ahead value_of
   next_id last_result next_id_is_larger_after_crash nextval_repeats
   crash crash_and_start faketime_library start_with_clock set_clock far_future
   times_asleep send_sql session_prints waits_for_clock fails_with sqlstate_of plan_of catalog_of wait_for
   session gdb_runs hold_at is_held send_and_hold let_go
   start_load end_load file_of evict write_file copied_installation get_extension unpack_packages
-  blocks blocks_in run_examples wal_records NOBODY_FLUSHES WAITS_FOR_PAGE);
+  blocks blocks_in run_examples wal_records NOBODY_FLUSHES WAITS_FOR_PAGE),
+  @Test::More::EXPORT, @PostgreSQL::Test::Utils::EXPORT);
+
+# A test that uses this module is strict, warns, and has what it needs to report.
+sub import
+{
+	strict->import;
+	warnings->import;
+	return __PACKAGE__->export_to_level(1, @_);
+}
 
 # Settings of a server where nobody but the test flushes WAL or pages, and where
 # a sequence's mark may be far ahead of the clock.
@@ -70,6 +79,13 @@ my $superuser = $ENV{PGUSER} = 'postgres';
 	};
 }
 
+# Run SQL in the database that every server has, and return what psql prints.
+sub PostgreSQL::Test::Cluster::sql
+{
+	my ($node, $sql, %params) = @_;
+	return $node->safe_psql('postgres', $sql, %params);
+}
+
 # Servers that crashed.  One that no test starts again would leave shared memory:
 # at its next start a server removes what it finds of its last life.
 my @crashed;
@@ -105,7 +121,6 @@ sub crash
 	# Let the module know that nothing is running.
 	$node->{_pid} = undef;
 	push @crashed, $node;
-	return;
 }
 
 # Kill a server, and start it again.
@@ -115,7 +130,6 @@ sub crash_and_start
 
 	crash($node);
 	defined $node->{clock} ? start_with_clock($node, $node->{clock}) : $node->start;
-	return;
 }
 
 # A server whose sessions are in UTC
@@ -146,7 +160,7 @@ sub server_ahead_of_clock
 	my ($name, $conf, %init) = @_;
 	my $node = server_in_utc($name, "snowflake.max_lead = '30d'\n$conf", %init);
 
-	$node->safe_psql('postgres', q{
+	$node->sql(q{
 		CREATE EXTENSION snowflake;
 		CREATE SEQUENCE used MAXVALUE 1125899906841599;
 		CREATE SEQUENCE plain});
@@ -183,7 +197,7 @@ sub value_of
 sub last_result
 {
 	my ($node, @statements) = @_;
-	return (split /\n/, $node->safe_psql('postgres', join ";\n", @statements))[-1];
+	return (split /\n/, $node->sql(join ";\n", @statements))[-1];
 }
 
 # Crash, and see that the next ID is larger than the last one.  "query" can say
@@ -194,10 +208,9 @@ sub next_id_is_larger_after_crash
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
 	crash_and_start($node);
-	my $next = $params{query} ? $node->safe_psql('postgres', $params{query}) :
+	my $next = $params{query} ? $node->sql($params{query}) :
 	  next_id($node, $params{sequence}, $params{database});
 	cmp_ok($next, '>', $last, "after a crash, the next ID is larger than $what");
-	return;
 }
 
 # Note that nextval() repeats a value in a crash that next_id() survives, which shows
@@ -213,7 +226,6 @@ sub nextval_repeats
 		skip "nextval() does not repeat a value here: $when", 1 unless $repeats;
 		pass("nextval() repeats a value after a crash: $when (control)");
 	}
-	return;
 }
 
 # libfaketime makes two files for each program that starts.  A program that is killed
@@ -249,7 +261,6 @@ sub start_with_clock
 	# A stat() that needs the time can make libfaketime of 2026 wait for itself.
 	local $ENV{NO_FAKE_STAT} = 1;
 	$node->start;
-	return;
 }
 
 # '+0' is the true time, '-3600' an hour ago, '@2046-06-27 17:00:45' a time
@@ -264,7 +275,6 @@ sub set_clock
 	append_to_file("$file.new", "$clock\n");
 	rename "$file.new", $file or die "rename: $!";
 	usleep(1000);
-	return;
 }
 
 # Can the clock be set beyond January 2038?  Where time_t has 32 bits it cannot,
@@ -274,7 +284,7 @@ sub far_future
 	my ($node) = @_;
 
 	set_clock($node, '@2040-06-01 00:00:00');
-	my $year = $node->safe_psql('postgres', 'SELECT extract(year FROM clock_timestamp())');
+	my $year = $node->sql('SELECT extract(year FROM clock_timestamp())');
 	set_clock($node, '+0');
 	return $year == 2040;
 }
@@ -291,8 +301,7 @@ sub ahead_of_clock
 {
 	my ($node, $sequence, $lead, %params) = @_;
 
-	$node->safe_psql('postgres', setval_ahead($sequence, $lead), %params);
-	return;
+	$node->sql(setval_ahead($sequence, $lead), %params);
 }
 
 # Send commands to a session without waiting for what they return.
@@ -303,7 +312,6 @@ sub send_sql
 	$session->{stdout} = $session->{stderr} = '';
 	$session->{stdin} .= "$sql;\n";
 	$session->{run}->pump_nb;
-	return;
 }
 
 # Wait until a session has printed something, results and errors included, or until
@@ -347,7 +355,7 @@ sub sqlstate_of
 sub plan_of
 {
 	my ($node, $query, $settings) = @_;
-	return $node->safe_psql('postgres', ($settings // '') . "EXPLAIN (COSTS OFF) $query");
+	return $node->sql(($settings // '') . "EXPLAIN (COSTS OFF) $query");
 }
 
 # The path of a relation's file
@@ -364,10 +372,10 @@ sub evict
 {
 	my ($node, $sequence) = @_;
 	my $path = file_of($node, $sequence);
-	my $last = $node->safe_psql('postgres', "SELECT last_value FROM $sequence");
+	my $last = $node->sql("SELECT last_value FROM $sequence");
 
 	wait_for(sub {
-		$node->safe_psql('postgres', q{
+		$node->sql(q{
 			SELECT count(*) FROM pg_class, LATERAL pg_relation_size(oid);
 			SET enable_seqscan = off;
 			SELECT count(*) FROM pg_proc p JOIN pg_type t ON t.oid = p.prorettype
@@ -376,7 +384,6 @@ sub evict
 		my $page = slurp_file($path);
 		return $last == unpack 'q', substr($page, 24 + unpack('S', substr($page, 14, 2)), 8) })
 	  or die 'the page was not written';
-	return;
 }
 
 # Put other contents into a file.
@@ -387,7 +394,6 @@ sub write_file
 	open my $file, '>:raw', $path or die "open: $!";
 	print $file $contents;
 	close $file or die "close: $!";
-	return;
 }
 
 # List the extension's objects in a database, a line an object.
@@ -487,7 +493,6 @@ sub is_held
 
 	wait_for(sub { $_->{run}->pump_nb foreach $held, @session; -e $held->{reached} })
 	  or die "gdb holds nothing: ${$held->{log}}";
-	return;
 }
 
 # Have a session run a statement, and gdb hold it there as hold_at() does.
@@ -507,7 +512,6 @@ sub let_go
 
 	append_to_file($held->{go}, '');
 	$held->{run}->finish;
-	return;
 }
 
 # A server cannot stop while gdb holds one of its processes.
@@ -539,7 +543,6 @@ sub end_load
 	$load->{run}->signal('ALRM');
 	$load->{run}->finish;
 	is($load->{output}, '', "$name: no session got an error");
-	return;
 }
 
 # Make a copy of PostgreSQL's installation, with the extension in it, and with what
@@ -679,7 +682,6 @@ sub run_examples
 		is($printed, $shown,
 			"$block->{document}: this example prints " . ($shown eq '' ? 'nothing' : 'what is shown') . ": $title");
 	}
-	return;
 }
 
 1;

@@ -6,9 +6,7 @@ use strict;
 use warnings;
 use Exporter 'import';
 use IO::Socket::UNIX;
-use PostgreSQL::Test::Cluster;
 use SnowflakeTest;
-use Test::More;
 
 our @EXPORT = qw(primary standby_of unreading_standby say_lsns make_synchronous set_names
   all_flushed need_record sessions_wait_for_standby fail_over
@@ -99,9 +97,7 @@ sub _ask_for
 {
 	my ($primary, $names) = @_;
 
-	$primary->safe_psql('postgres',
-		"ALTER SYSTEM SET synchronous_standby_names = '$names'; SELECT pg_reload_conf()");
-	return;
+	$primary->sql("ALTER SYSTEM SET synchronous_standby_names = '$names'; SELECT pg_reload_conf()");
 }
 
 # Ask for a synchronous standby, and wait until the primary's one is.
@@ -112,7 +108,6 @@ sub make_synchronous
 	_ask_for($primary, '*');
 	$primary->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'})
 	  or die 'no standby becomes synchronous';
-	return;
 }
 
 # Ask for standbys by their names, and wait until commits obey: until one waits
@@ -129,7 +124,6 @@ sub set_names
 			cancel($committer) if $waited;
 			$waited == $waits })
 	  or die "commits do not obey synchronous_standby_names = '$names'";
-	return;
 }
 
 # Wait until a standby has all WAL of its primary on disk.
@@ -138,7 +132,6 @@ sub all_flushed
 	my ($primary, $standby) = @_;
 
 	$primary->wait_for_catchup($standby, 'flush', $primary->lsn('insert'));
-	return;
 }
 
 # Make the next call write a record, as no earlier one covers its value.
@@ -146,10 +139,9 @@ sub need_record
 {
 	my ($primary) = @_;
 
-	$primary->safe_psql('postgres', q{
+	$primary->sql(q{
 		SET synchronous_commit = local;
 		SELECT setval('used', last_value + 2000000) FROM used});
-	return;
 }
 
 # Wait until so many sessions wait for a standby.
@@ -168,7 +160,6 @@ sub fail_over
 	crash($primary) if defined $primary->{_pid};
 	$standby->start unless defined $standby->{_pid};
 	$standby->promote;
-	return;
 }
 
 # Does a session wait for a standby that will not answer, rather than for one
@@ -177,15 +168,14 @@ sub _will_wait
 {
 	my ($session) = @_;
 	my $primary = $session->{node};
-	my $waiting = sub { $primary->safe_psql('postgres',
+	my $waiting = sub { $primary->sql(
 		"SELECT count(*) FROM pg_stat_activity WHERE pid = $session->{backend} AND wait_event = 'SyncRep'") };
 
 	return 0 unless $waiting->();
 	foreach (1 .. 2)
 	{
 		last unless $answering;
-		$primary->safe_psql('postgres',
-			q{SET synchronous_commit = local; SELECT pg_logical_emit_message(true, '', '')});
+		$primary->sql(q{SET synchronous_commit = local; SELECT pg_logical_emit_message(true, '', '')});
 		all_flushed($primary, $answering);
 	}
 	return $waiting->();
@@ -218,7 +208,7 @@ sub cancel
 {
 	my ($session) = @_;
 
-	$session->{node}->safe_psql('postgres', "SELECT pg_cancel_backend($session->{backend})");
+	$session->{node}->sql("SELECT pg_cancel_backend($session->{backend})");
 	result($session);
 	my $printed = $session->{stdout} . $session->{stderr};
 	$session->{stdout} = $session->{stderr} = '';
@@ -250,8 +240,7 @@ sub wrote_little
 	my ($primary, $since, $name) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	return is($primary->safe_psql('postgres',
-			"SELECT pg_current_wal_insert_lsn() - '$since'::pg_lsn < 8 * " . MANY), 't', $name);
+	return is($primary->sql("SELECT pg_current_wal_insert_lsn() - '$since'::pg_lsn < 8 * " . MANY), 't', $name);
 }
 
 1;

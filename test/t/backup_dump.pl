@@ -2,10 +2,6 @@
 # A dump can lack the shard, and its target can have IDs of its own.  What "Backup and
 # restore" in doc/administration.md says of both is so.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 
 # Sequences a day ahead of the clock stand for a clock set back by a day.
@@ -19,10 +15,9 @@ sub shell
 {
 	my ($command, $name) = @_;
 	command_ok([ 'sh', '-ec', "cd '$dir'\n$command" ], $name);
-	return;
 }
 
-$node->safe_psql('postgres', 'CREATE DATABASE app; ALTER DATABASE app SET snowflake.shard = 5');
+$node->sql('CREATE DATABASE app; ALTER DATABASE app SET snowflake.shard = 5');
 $node->safe_psql('app', q{
 	CREATE EXTENSION snowflake;
 	CREATE SEQUENCE used MAXVALUE 1125899906841599;
@@ -64,7 +59,7 @@ is($node->safe_psql('schema',
 		'SELECT abs(extract(epoch FROM snowflake_timestamp(next_id(5)) - clock_timestamp())) < 3600'),
 	't', 'IDs begin with the clock after a restore of the schema alone');
 
-$node->safe_psql('postgres', 'ALTER DATABASE app RENAME TO original');
+$node->sql('ALTER DATABASE app RENAME TO original');
 foreach my $case (
 	[ 'a dump made with --create', "$psql -f create postgres" ],
 	[ 'an archive with --create', 'pg_restore --create -d postgres app.dump' ])
@@ -73,7 +68,7 @@ foreach my $case (
 	shell($restore, "a database is restored from $what");
 	is($node->safe_psql('app', 'INSERT INTO photos DEFAULT VALUES RETURNING snowflake_shard(id)'), 5,
 		"a database restored from $what has its shard");
-	$node->safe_psql('postgres', 'DROP DATABASE app');
+	$node->sql('DROP DATABASE app');
 }
 
 # --- a target that makes IDs already ---------------------------------------
@@ -85,7 +80,7 @@ foreach my $case (
 	[ 'single', "$psql -f single single", 'f' ])
 {
 	my ($name, $restore, $set_back) = @$case;
-	$node->safe_psql('postgres', "CREATE DATABASE $name");
+	$node->sql("CREATE DATABASE $name");
 	# A sequence that is far ahead shows best whether it was set back.
 	$node->safe_psql($name, q{CREATE EXTENSION snowflake; SELECT setval('next_id_seq', 1::bigint << 49)});
 	shell($restore, "a dump is restored into a database that makes IDs: $name");

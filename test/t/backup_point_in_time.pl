@@ -2,10 +2,6 @@
 # behind the last ID of the original.  It makes IDs of the original again, unless it has
 # another shard, its sequence is advanced, or its clock catches up.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Cluster;
-use Test::More;
 use SnowflakeTest;
 
 my $insert = 'INSERT INTO photos DEFAULT VALUES RETURNING id';
@@ -14,17 +10,17 @@ my $insert = 'INSERT INTO photos DEFAULT VALUES RETURNING id';
 
 my $original = server_with_clock('original', '@2026-11-20 10:00:00', "autovacuum = off\n",
 	allows_streaming => 1, has_archiving => 1);
-$original->safe_psql('postgres', qq{
+$original->sql(qq{
 	CREATE EXTENSION snowflake;
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), n int);
 	$insert});
 $original->backup('base');
-$original->safe_psql('postgres', "$insert; SELECT pg_create_restore_point('point')");
+$original->sql("$insert; SELECT pg_create_restore_point('point')");
 set_clock($original, '@2026-11-20 12:00:00');
-my $seen = $original->safe_psql('postgres', q{
+my $seen = $original->sql(q{
 	INSERT INTO photos SELECT FROM generate_series(1, 100);
 	SELECT max(id) FROM photos});
-$original->safe_psql('postgres', 'SELECT pg_switch_wal()');
+$original->sql('SELECT pg_switch_wal()');
 $original->poll_query_until('postgres', 'SELECT failed_count = 0 AND archived_count > 0 FROM pg_stat_archiver');
 $original->stop;
 
@@ -44,19 +40,17 @@ sub recovered
 # --- a clock that is behind by an hour --------------------------------------
 
 my $node = recovered('behind', '@2026-11-20 11:00:00');
-is($node->safe_psql('postgres', 'SELECT count(*) FROM photos'), 2,
-	'a server recovers to a point in time with a clock that is behind');
-cmp_ok($node->safe_psql('postgres', $insert), '<', $seen,
+is($node->sql('SELECT count(*) FROM photos'), 2, 'a server recovers to a point in time with a clock that is behind');
+cmp_ok($node->sql($insert), '<', $seen,
 	'a clock that is behind the last ID of the original makes a smaller one, without an error');
-is($node->safe_psql('postgres', 'SELECT snowflake_shard(next_id(6))'), 6, 'another shard makes IDs at once');
+is($node->sql('SELECT snowflake_shard(next_id(6))'), 6, 'another shard makes IDs at once');
 # at the millisecond of that ID
-set_clock($node, $node->safe_psql('postgres',
+set_clock($node, $node->sql(
 		"SELECT to_char(snowflake_timestamp($seen) + interval '500 us', 'YYYY-MM-DD HH24:MI:SS.US')"));
-is($node->safe_psql('postgres', "SELECT count(*) FROM next_ids(5, 2000) AS id WHERE id = $seen"), 1,
+is($node->sql("SELECT count(*) FROM next_ids(5, 2000) AS id WHERE id = $seen"), 1,
 	'a clock that is behind makes an ID of the original again');
 set_clock($node, '@2026-11-20 12:00:10');
-cmp_ok($node->safe_psql('postgres', $insert), '>', $seen,
-	'a clock that is right makes IDs above those of the original');
+cmp_ok($node->sql($insert), '>', $seen, 'a clock that is right makes IDs above those of the original');
 $node->stop;
 
 # --- the sequence advanced to a time ----------------------------------------
@@ -68,11 +62,10 @@ like(join('', $node->psql('postgres', $advance)),
 	'to advance a sequence far beyond a clock that is behind gives a warning');
 fails_with($node, $insert, qr/^53400 sequence "next_id_seq" is (01:00|00:5\d):.* ahead of the clock/,
 	'a sequence advanced beyond the last ID is ahead of a clock that is behind');
-cmp_ok($node->safe_psql('postgres', "SET snowflake.max_lead = '2h'; $insert"), '>', $seen,
+cmp_ok($node->sql("SET snowflake.max_lead = '2h'; $insert"), '>', $seen,
 	'an advanced sequence makes larger IDs than the original with a longer lead');
 set_clock($node, '@2026-11-20 12:00:02');
-cmp_ok($node->safe_psql('postgres', $insert), '>', $seen,
-	'IDs go on above those of the original when the clock has caught up');
+cmp_ok($node->sql($insert), '>', $seen, 'IDs go on above those of the original when the clock has caught up');
 $node->stop;
 
 done_testing();

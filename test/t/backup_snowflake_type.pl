@@ -3,16 +3,11 @@
 # learned of types since 16 works with it.  A clone of a subscriber lets go of the
 # subscription as doc/administration.md says.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 
 my $node = server_in_utc('owner', '', allows_streaming => 'logical');
 my $major = int($node->pg_version =~ s/\D.*//r);
-$node->safe_psql('postgres', 'CREATE ROLE app LOGIN CREATEDB; CREATE DATABASE app OWNER app');
+$node->sql('CREATE ROLE app LOGIN CREATEDB; CREATE DATABASE app OWNER app');
 my @as_app = (extra_params => [ '-U', 'app' ]);
 my ($host, $port) = ($node->host, $node->port);
 
@@ -50,9 +45,8 @@ is(() = $before =~ /\n/g, 31, 'a role without superuser has tables, views and pa
 $node->safe_psql('app', setval_ahead('next_id_seq', '1 day'), @as_app);
 my $last = $node->safe_psql('app', q{SELECT last_value FROM next_id_seq}, @as_app);
 my $dump = PostgreSQL::Test::Utils::tempdir . '/dump';
-$node->command_ok([ 'pg_dump', '-U', 'app', '-Fc', '-f', $dump, 'app' ],
-	'a role without superuser dumps the tables');
-$node->safe_psql('postgres', 'CREATE DATABASE copy', @as_app);
+$node->command_ok([ 'pg_dump', '-U', 'app', '-Fc', '-f', $dump, 'app' ], 'a role without superuser dumps the tables');
+$node->sql('CREATE DATABASE copy', @as_app);
 $node->command_ok([ 'pg_restore', '-e', '-U', 'app', '-d', 'copy', $dump ],
 	'a role without superuser restores the tables');
 is($node->safe_psql('copy', $rows, @as_app), $before, 'a restored database has the same rows');
@@ -72,7 +66,7 @@ foreach my $case (
 {
 	my ($database, @types) = @$case;
 
-	$node->safe_psql('postgres', "CREATE DATABASE $database");
+	$node->sql("CREATE DATABASE $database");
 	$node->safe_psql($database, join '', 'CREATE EXTENSION snowflake; CREATE TABLE notes (n int PRIMARY KEY);',
 		map { qq{CREATE TABLE "$tables[$_]" (id $types[$_] PRIMARY KEY, ids $types[$_]\[], n int);} } 0 .. 2);
 }
@@ -87,7 +81,6 @@ sub changes
 		UPDATE "$table" SET n = -n WHERE id = 4000000000000000002 + $first;
 		UPDATE "$table" SET id = id + 100000 WHERE id = 4000000000000000003 + $first;
 		DELETE FROM "$table" WHERE id = 4000000000000000004 + $first;} } @tables);
-	return;
 }
 my $all = join ' UNION ALL ', map { qq{SELECT '$_', t::text FROM "$_" t} } @tables;
 changes(0);
@@ -114,8 +107,7 @@ my ($options, $drop) = map { $_->{code} } blocks_in('doc/administration.md', 'Cl
 $clone->append_conf('postgresql.conf', join '', map { "$_\n" } $options =~ /-c (\w+=\S+?)"?(?= )/g);
 $clone->start;
 $clone->safe_psql('subscriber', $drop =~ s/\bs3\b/s/gr);
-is($clone->safe_psql('postgres', 'SELECT count(*) FROM pg_subscription'), 0,
-	'a clone of a subscriber drops its subscription');
+is($clone->sql('SELECT count(*) FROM pg_subscription'), 0, 'a clone of a subscriber drops its subscription');
 $node->safe_psql('publisher', 'INSERT INTO notes VALUES (101)');
 $node->wait_for_catchup('s');
 is($node->safe_psql('subscriber', $notes), '101|t', 'the subscriber that was cloned has its slot and gets rows');

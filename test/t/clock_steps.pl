@@ -1,10 +1,6 @@
 # The clock of a running server steps back, steps forward and stands still.  A longer lead
 # lets IDs go on, and a sequence that is set back repeats those whose time is not over.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Time::HiRes qw(time);
 use SnowflakeTest;
 
@@ -13,20 +9,18 @@ use SnowflakeTest;
 my $node = server_with_clock('clock', '+0', "authentication_timeout = '10min'\n");
 my $insert = 'INSERT INTO taken DEFAULT VALUES RETURNING id';
 
-sub query { return $node->safe_psql('postgres', $_[0]) }
-
-query(q{
+$node->sql(q{
 	CREATE EXTENSION snowflake;
 	CREATE SEQUENCE other MAXVALUE 1125899906841599;
 	CREATE TABLE taken (n int GENERATED ALWAYS AS IDENTITY, id bigint DEFAULT next_id(5))});
 
 # The lead allows for a small step back.
-my $before = query($insert);
+my $before = $node->sql($insert);
 set_clock($node, '-0.5');
-my $after = query($insert);
+my $after = $node->sql($insert);
 cmp_ok($after, '>', $before, 'the next ID is larger after the clock steps back by half a second');
 set_clock($node, '+7200');
-my $forward = query($insert);
+my $forward = $node->sql($insert);
 cmp_ok(($forward >> 23) - ($after >> 23), '>', 7_190_000,
 	'the next ID is two hours later after the clock steps forward by two hours');
 
@@ -40,31 +34,30 @@ my $ahead = qr/sequence "next_id_seq" is 0[12]:[\d:.]+ ahead of the clock/;
 fails_with($node, "SET snowflake.max_wait = '1h'; $insert", qr/^53400 $ahead/,
 	'a call after the clock steps back by two hours is refused at once, not after max_wait',
 	timeout => $PostgreSQL::Test::Utils::timeout_default, timed_out => \my $late);
-is(query(q{SELECT lead > interval '1 hour 50 minutes' FROM snowflake_sequences('next_id_seq')}), 't',
+is($node->sql(q{SELECT lead > interval '1 hour 50 minutes' FROM snowflake_sequences('next_id_seq')}), 't',
 	'snowflake_sequences() shows how far the clock has stepped back');
 $session->query('SELECT next_id(5)');
-like($session->{stderr}, $ahead,
-	'a transaction that took an ID before the clock steps back is refused the next one');
+like($session->{stderr}, $ahead, 'a transaction that took an ID before the clock steps back is refused the next one');
 
-$after = query("SET snowflake.max_lead = '3h'; $insert");
+$after = $node->sql("SET snowflake.max_lead = '3h'; $insert");
 is($after, $forward + 1, 'the next ID uses the next slot if max_lead allows for the step back');
 
 # A step back by less than max_wait
 set_clock($node, '+7204');
-query($insert);
+$node->sql($insert);
 my $start = time();
 set_clock($node, '+7201');
 $before = $after;
-$after = query($insert);
+$after = $node->sql($insert);
 cmp_ok($after, '>', $before, 'the next ID is larger after the clock steps back by three seconds');
 cmp_ok(time() - $start, '>', 1.5, 'a call after the clock steps back by three seconds waits');
-cmp_ok(query('SELECT extract(epoch FROM snowflake_timestamp(next_id(5)) - clock_timestamp())'), '<=', 1,
+cmp_ok($node->sql('SELECT extract(epoch FROM snowflake_timestamp(next_id(5)) - clock_timestamp())'), '<=', 1,
 	'an ID is at most a second ahead of the clock after a wait');
 
 # This wait would otherwise take an hour, longer than this test waits for
 # anything.
 set_clock($node, '+10900');
-query($insert);
+$node->sql($insert);
 set_clock($node, '+7300');
 $session = session($node);
 $session->query_safe(q{SET snowflake.max_wait = '2h'});
@@ -91,7 +84,7 @@ my $asleep = times_asleep($session->{backend});
 $session->query($many);
 cmp_ok(times_asleep($session->{backend}) - $asleep, '<', 25,
 	'a session that waits for a tick that is 10 us away does not sleep');
-is(query("SET snowflake.max_lead = '1s'; $many"), 5000,
+is($node->sql("SET snowflake.max_lead = '1s'; $many"), 5000,
 	'calls with a clock that stands still use the IDs that max_lead allows');
 
 # A clock that stands still shows where a day ends.
@@ -102,7 +95,7 @@ foreach my $case (
 {
 	my ($lead, $does, $advanced) = @$case;
 
-	query(setval_ahead('other', $lead));
+	$node->sql(setval_ahead('other', $lead));
 	my ($ret, $stdout, $stderr) = $node->psql('postgres', q{SELECT next_id(5, 'other')});
 	like($stderr, qr/ERROR:  sequence "other" is 1 day[ \d:.]* ahead of the clock\n.*\nHINT:  .*snowflake_check\(\)/,
 		"the hint for a sequence that is $lead ahead of the clock names what finds the way out");
@@ -110,7 +103,7 @@ foreach my $case (
 		$advanced, "snowflake_advance() $does an ID that is $lead ahead of the clock");
 }
 
-is( query(q{
+is( $node->sql(q{
 		SELECT count(*) FROM (SELECT id, lag(id) OVER (ORDER BY n) AS before FROM taken) t
 		WHERE id <= before}),
 	0, 'the IDs of all rows grow through all steps of the clock');
@@ -118,7 +111,7 @@ is( query(q{
 # --- what snowflake_sequences() shows, and the way out ------------------------------
 
 set_clock($node, '2030-01-01 12:00:00');
-query('SELECT next_id(5)');
+$node->sql('SELECT next_id(5)');
 
 # The clock stands still at times before that ID.
 my $without_wait = q{SET snowflake.max_wait = 0; SELECT 'made ' || (next_id(5) > 0)};
@@ -130,27 +123,27 @@ foreach my $case (
 {
 	my ($time, $state, $call, $result, $name) = @$case;
 	set_clock($node, "2030-01-01 $time");
-	is(query(q{SELECT state FROM snowflake_sequences() WHERE sequence = 'next_id_seq'::regclass}), $state,
+	is($node->sql(q{SELECT state FROM snowflake_sequences() WHERE sequence = 'next_id_seq'::regclass}), $state,
 		"a sequence with IDs up to 12:00:00 has the state $state at $time");
 	fails_with($node, $call, $result, "$name in the state $state");
 }
-like(query(q{SET snowflake.max_lead = '4h'; SELECT next_id(5)}), qr/\d+$/, 'a longer max_lead is a way out');
+like($node->sql(q{SET snowflake.max_lead = '4h'; SELECT next_id(5)}), qr/\d+$/, 'a longer max_lead is a way out');
 
 # The clock stands still, so that nothing but the sequence tells IDs apart.
 set_clock($node, '2030-01-01 13:00:00');
 my $into_photos = 'INSERT INTO photos DEFAULT VALUES RETURNING id';
-my $first = query(qq{
+my $first = $node->sql(qq{
 	CREATE TABLE photos (id bigserial PRIMARY KEY);
 	ALTER TABLE photos ALTER id SET DEFAULT next_id(5, 'photos_id_seq');
 	SELECT FROM snowflake_alter_sequence('photos_id_seq');
 	$into_photos});
-my $second = query("TRUNCATE photos RESTART IDENTITY; $into_photos");
+my $second = $node->sql("TRUNCATE photos RESTART IDENTITY; $into_photos");
 cmp_ok($second, '>', $first, 'RESTART IDENTITY does not set back a sequence after snowflake_alter_sequence()');
 my $set_back = "SELECT setval('photos_id_seq', 1) \\g /dev/null\nTRUNCATE photos; $into_photos";
-is(query($set_back), $second,
+is($node->sql($set_back), $second,
 	'after setval() to a smaller value, an ID whose time the clock has not passed comes again');
 set_clock($node, '2030-01-01 13:00:00.001');
-cmp_ok(query($set_back), '>', $second,
+cmp_ok($node->sql($set_back), '>', $second,
 	'after setval() to a smaller value, no ID comes again whose time the clock has passed');
 
 $node->stop;

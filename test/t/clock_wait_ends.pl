@@ -1,20 +1,14 @@
 # A call that waits for the clock can be seen, canceled, timed out and shut down, and
 # a crowd that waits leaves the processors to others.
 
-use strict;
-use warnings;
 use POSIX qw(sysconf _SC_CLK_TCK);
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Time::HiRes qw(sleep time);
 use SnowflakeTest;
 
 my $node = server_in_utc('wait', "max_connections = 120\nsnowflake.max_wait = '1h'\n");
 my $next = q{SELECT next_id(5, 'ahead')};
 
-sub query { return $node->safe_psql('postgres', $_[0]) }
-
-query(q{CREATE EXTENSION snowflake; CREATE SEQUENCE ahead MAXVALUE 1125899906841599});
+$node->sql(q{CREATE EXTENSION snowflake; CREATE SEQUENCE ahead MAXVALUE 1125899906841599});
 
 # Without an interrupt these calls would wait for ten minutes.
 ahead_of_clock($node, 'ahead', '10 minutes');
@@ -26,19 +20,19 @@ my $session = session($node);
 my $canceled = qr/canceling statement due to user request/;
 send_sql($session, $next);
 ok(waits_for_clock($session), 'a call that waits for the clock shows a wait event');
-is(query(q{SELECT count(*) FROM pg_locks WHERE relation = 'ahead'::regclass AND granted}), 1,
+is($node->sql(q{SELECT count(*) FROM pg_locks WHERE relation = 'ahead'::regclass AND granted}), 1,
 	'a call that waits for the clock holds the lock that nextval() takes');
-is(query(q{SELECT nextval('ahead') IS NOT NULL}), 't', 'nextval() succeeds while another call waits for the clock');
-is(query(q{SET snowflake.max_lead = '1h'; SELECT count(next_id(5, 'ahead')) FROM generate_series(1, 10)}), 10,
+is($node->sql(q{SELECT nextval('ahead') IS NOT NULL}), 't', 'nextval() succeeds while another call waits for the clock');
+is($node->sql(q{SET snowflake.max_lead = '1h'; SELECT count(next_id(5, 'ahead')) FROM generate_series(1, 10)}), 10,
 	'next_id() with a longer lead succeeds while another call waits for the clock');
-query("SELECT pg_cancel_backend($session->{backend})");
+$node->sql("SELECT pg_cancel_backend($session->{backend})");
 ok(session_prints($session, $canceled), 'pg_cancel_backend() ends a wait for the clock');
 
 # Try again if the machine is so slow that the clock gets there before the call.
 my ($waited, $early);
 ok(wait_for(sub {
-	query(setval_ahead('ahead', '1.6 s'));
-	($waited, $early) = split /\|/, query(qq{
+	$node->sql(setval_ahead('ahead', '1.6 s'));
+	($waited, $early) = split /\|/, $node->sql(qq{
 		SELECT clock_timestamp() AS before \\gset
 		$next AS id \\gset
 		SELECT snowflake_timestamp(:id) - :'before' > interval '1 s',
@@ -56,7 +50,7 @@ my %layout = (
 my %take;
 foreach my $sequence (keys %layout)
 {
-	query("CREATE SEQUENCE $sequence; SELECT snowflake_alter_sequence('$sequence', $layout{$sequence})");
+	$node->sql("CREATE SEQUENCE $sequence; SELECT snowflake_alter_sequence('$sequence', $layout{$sequence})");
 	$take{$sequence} = "SELECT count(next_id(5, '$sequence', $layout{$sequence})) FROM generate_series(1, %d)";
 }
 $session = session($node);
@@ -70,7 +64,7 @@ cmp_ok(times_asleep($session->{backend}) - $asleep, '>', 1000 / 10,
 # rows, because generate_series() makes all of them first.
 send_sql($session, sprintf $take{slow}, 10000);
 ok(waits_for_clock($session), 'a session that waits for the next tick shows a wait event');
-query("SELECT pg_cancel_backend($session->{backend})");
+$node->sql("SELECT pg_cancel_backend($session->{backend})");
 session_prints($session, $canceled) or die 'the statement goes on';
 
 # psql sends both statements at once, so that the session does not wait for its client
@@ -90,7 +84,7 @@ my $crowd = IPC::Run::start(
 	'>', '/dev/null', '2>&1');
 my $waiting = q{pg_stat_activity WHERE application_name = 'crowd' AND wait_event_type = 'Extension'};
 ok($node->poll_query_until('postgres', "SELECT count(*) = $sessions FROM $waiting"), 'a crowd waits for the clock');
-my @pids = split /\n/, query("SELECT pid FROM $waiting");
+my @pids = split /\n/, $node->sql("SELECT pid FROM $waiting");
 
 # What the crowd has used until now: the time, in seconds, that of processors, and how often
 # it went to sleep

@@ -1,22 +1,18 @@
 # A server made IDs while its clock was five years ahead.  It refuses to make more
 # when the clock is right again, and doc/operations.md has two ways out.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 
 my $five_years = '+157680000';
 my $insert = 'INSERT INTO photos DEFAULT VALUES';
 my $node = server_with_clock('years', $five_years, "snowflake.max_wait = '1h'\n");
-$node->safe_psql('postgres', qq{
+$node->sql(qq{
 	CREATE EXTENSION snowflake;
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5));
 	$insert});
 
 # Here the shard is a setting.
-$node->safe_psql('postgres', q{CREATE DATABASE app; LOAD 'snowflake'; ALTER DATABASE app SET snowflake.shard = 5});
+$node->sql(q{CREATE DATABASE app; LOAD 'snowflake'; ALTER DATABASE app SET snowflake.shard = 5});
 $node->safe_psql('app', q{
 	CREATE EXTENSION snowflake;
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), title text);
@@ -27,7 +23,7 @@ set_clock($node, '+0');
 my $refused = qr/^53400 sequence "next_id_seq" is 18\d\d days [\d:.]+ ahead of the clock/;
 fails_with($node, $insert, $refused, 'an INSERT is refused at once if the sequence is years ahead of the clock',
 	timeout => $PostgreSQL::Test::Utils::timeout_default, timed_out => \my $late);
-is( $node->safe_psql('postgres', q{
+is( $node->sql(q{
 		SELECT lead > interval '1800 days', last_timestamp > now() + interval '1800 days', state
 		FROM snowflake_sequences('next_id_seq')}),
 	't|t|refuses', 'snowflake_sequences() shows that the sequence is years ahead of the clock');
@@ -58,8 +54,8 @@ is($node->safe_psql('app', qq{
 	'3010|3010', 'rows of the future can get IDs of the present');
 
 # The second way out: a new sequence and shard for the table
-$node->safe_psql('postgres', "CREATE EXTENSION snowflake_admin; $own_sequence->{code}");
-is( $node->safe_psql('postgres', qq{
+$node->sql("CREATE EXTENSION snowflake_admin; $own_sequence->{code}");
+is( $node->sql(qq{
 		$insert RETURNING abs(extract(epoch FROM snowflake_timestamp(id) - clock_timestamp())) < 60,
 			snowflake_shard(id)}),
 	't|6', 'a new sequence with a new shard begins with the clock');
@@ -68,8 +64,8 @@ is( $node->safe_psql('postgres', qq{
 set_clock($node, $five_years);
 fails_with($node, 'INSERT INTO photos SELECT FROM generate_series(1, 100000)', qr/^no error/,
 	'the sequence that was reset repeats no ID when the clock reaches the rows of the future', dbname => 'app');
-$node->safe_psql('postgres', 'INSERT INTO photos SELECT FROM generate_series(1, 3000)');
-is( $node->safe_psql('postgres', q{
+$node->sql('INSERT INTO photos SELECT FROM generate_series(1, 3000)');
+is( $node->sql(q{
 		SELECT count(*) FROM photos a JOIN photos b ON a.id >> 23 = b.id >> 23 AND a.id <> b.id
 		WHERE snowflake_shard(a.id) = snowflake_shard(b.id)
 		  AND snowflake_sequence_number(a.id) = snowflake_sequence_number(b.id)}),

@@ -5,10 +5,6 @@
 # killed.  The same schedule for nextval(), which repeats the value, shows that
 # it is the right one.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 
 my $node = server_ahead_of_clock('checkpoint', NOBODY_FLUSHES . "shared_buffers = 128kB\n");
@@ -26,7 +22,7 @@ sub take_amid_checkpoint
 	# the last checkpoint.
 	$watcher->query_safe($checkpoint_waits);
 	$session->query_safe($sql) for 1 .. 3;
-	$node->safe_psql('postgres', 'CHECKPOINT');
+	$node->sql('CHECKPOINT');
 	my $before;
 	$before = $session->query_safe($sql) for 1 .. 2;
 	evict($node, $sequence);
@@ -49,7 +45,7 @@ sub take_amid_checkpoint
 	$checkpoint->finish;
 	crash_and_start($node);
 	cmp_ok($taken, '>', $before, "a session that was stopped $where takes a value");
-	return ($taken, $node->safe_psql('postgres', $sql));
+	return ($taken, $node->sql($sql));
 }
 
 my ($taken, $after) =

@@ -1,10 +1,6 @@
 # No ID comes twice from a server that runs out of room for WAL: its processes may
 # not write files larger than half a segment.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 
 plan skip_all => 'prlimit is not installed'

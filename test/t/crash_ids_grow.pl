@@ -1,9 +1,6 @@
 # After a crash, the next ID is larger than every ID that somebody has received,
 # whatever becomes of its transaction.
 
-use strict;
-use warnings;
-use Test::More;
 use SnowflakeTest;
 
 my $node = server_ahead_of_clock('crash', NOBODY_FLUSHES . "max_prepared_transactions = 2\n");
@@ -18,7 +15,7 @@ sub take_without_flush
 	my ($a, $b) = map { session($node) } 1, 2;
 
 	$_->query_safe("SET synchronous_commit = $commit; $sql") foreach $a, $b;
-	$node->safe_psql('postgres', 'CHECKPOINT');
+	$node->sql('CHECKPOINT');
 	my $inside = $a->query_safe("BEGIN; $sql");
 	return ($inside, scalar $b->query_safe($sql));
 }
@@ -39,7 +36,7 @@ foreach (1 .. 3)
 {
 	my (undef, $value) = take_without_flush(q{SELECT nextval('plain')}, 'on');
 	crash_and_start($node);
-	$repeats ||= $node->safe_psql('postgres', q{SELECT nextval('plain')}) <= $value;
+	$repeats ||= $node->sql(q{SELECT nextval('plain')}) <= $value;
 }
 nextval_repeats($repeats, 'its record was not flushed');
 
@@ -61,12 +58,12 @@ foreach my $case (
 	$id = last_result($node, @statements);
 	next_id_is_larger_after_crash($node, $id, $what);
 }
-is($node->safe_psql('postgres', q{COMMIT PREPARED 'p'; SELECT id FROM kept}), $id,
+is($node->sql(q{COMMIT PREPARED 'p'; SELECT id FROM kept}), $id,
 	'a transaction prepared before a crash commits the ID that it took');
 
 # A batch of next_ids() must be covered to its end.  This sequence has no clock
 # that could hide a loss.
-$node->safe_psql('postgres', 'CREATE SEQUENCE counter MAXVALUE 2147483647');
+$node->sql('CREATE SEQUENCE counter MAXVALUE 2147483647');
 foreach my $batches (2, 3, 4, 7)
 {
 	my $last = last_result($node, (q{SELECT max(id) FROM next_ids(0, 700, 'counter', 'sequence:31') id}) x $batches);
@@ -75,22 +72,22 @@ foreach my $batches (2, 3, 4, 7)
 }
 
 # A layout without a clock skips what the WAL covered, and no more.
-$node->safe_psql('postgres', 'CREATE SEQUENCE decimal MAXVALUE 92233720199999');
+$node->sql('CREATE SEQUENCE decimal MAXVALUE 92233720199999');
 my $next_decimal = q{SELECT next_id(9, 'decimal', 'decimal')};
 my $decimal = last_result($node, "SELECT max(id) FROM ($next_decimal AS id FROM generate_series(1, 5000)) t");
 next_id_is_larger_after_crash($node, $decimal, 'one of the layout decimal', query => $next_decimal);
-cmp_ok(($node->safe_psql('postgres', $next_decimal) - $decimal) / 10**10, '<=', 1026,
+cmp_ok(($node->sql($next_decimal) - $decimal) / 10**10, '<=', 1026,
 	'a crash skips no more than the 1,024 numbers that the WAL covered');
 
-$node->safe_psql('postgres', "BEGIN; $next; PREPARE TRANSACTION 'p'");
+$node->sql("BEGIN; $next; PREPARE TRANSACTION 'p'");
 crash_and_start($node);
 fails_with($node, q{SET lock_timeout = '100ms'; ALTER SEQUENCE used RESTART}, qr/^55P03 /,
 	'a transaction prepared before a crash keeps others from restarting its sequence');
 like(next_id($node), qr/^\d+$/, 'next_id() uses the sequence of a prepared transaction');
-$node->safe_psql('postgres', q{ROLLBACK PREPARED 'p'});
+$node->sql(q{ROLLBACK PREPARED 'p'});
 
 # The promise ends here: the rollback of a rewrite brings the old file back.
-my ($inside, $outside) = split /\n/, $node->safe_psql('postgres', qq{
+my ($inside, $outside) = split /\n/, $node->sql(qq{
 	BEGIN;
 	SAVEPOINT s;
 	ALTER SEQUENCE used SET UNLOGGED;
@@ -106,10 +103,10 @@ is($outside, $inside,
 # that was lost, so compare the values of the sequence.
 $node->append_conf('postgresql.conf', "snowflake.max_lead = 0\n");
 $node->reload;
-$node->safe_psql('postgres', 'CREATE SEQUENCE with_clock MAXVALUE 1125899906841599');
+$node->sql('CREATE SEQUENCE with_clock MAXVALUE 1125899906841599');
 my $last = next_id($node, 'with_clock');
 crash_and_start($node);
-my $value = $node->safe_psql('postgres', 'SELECT last_value FROM with_clock');
+my $value = $node->sql('SELECT last_value FROM with_clock');
 is($value, value_of($last) + 1000 * 1024, 'after a crash, the sequence is a second ahead of the last ID');
 cmp_ok(value_of(next_id($node, 'with_clock')), '>', $value,
 	'after a crash, the next ID waits for the clock if max_lead is 0');

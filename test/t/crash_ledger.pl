@@ -6,12 +6,7 @@
 # Otherwise the clock's own progress would hide a generator that forgot a value.
 # snowflake_advance() refuses IDs that are more than a day ahead.
 
-use strict;
-use warnings;
 use File::Spec;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Time::HiRes qw(clock_gettime usleep CLOCK_MONOTONIC);
 use SnowflakeTest;
 use LedgerTest;
@@ -29,7 +24,6 @@ sub step_clock
 
 	set_clock($node, $clock);
 	append_to_file("$dir/steps", sprintf "%.0f %.0f\n", map { $_ * 1e9 } $begin, clock_gettime(CLOCK_MONOTONIC));
-	return;
 }
 
 sub new_server
@@ -54,7 +48,7 @@ log_statement = none
 $conf
 EOC
 	start_with_clock($node, '+0');
-	$node->safe_psql('postgres', q{
+	$node->sql(q{
 		CREATE EXTENSION snowflake;
 		CREATE SEQUENCE ahead MAXVALUE 1125899906841599;
 		CREATE SEQUENCE near MAXVALUE 1125899906841599;} . sql_for_clients());
@@ -64,7 +58,6 @@ EOC
 sub no_client_saw_a_fault
 {
 	my ($whose, $ledger) = @_;
-	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	my $report = no_client_received_a_bad_id($whose, -e "$dir/steps" ? ('--steps', "$dir/steps") : (), $ledger);
 
 	like($report, qr/^errors that must not be +0$/m,
@@ -96,7 +89,7 @@ SKIP:
 	my $times = 0;
 
 	ahead_of_clock($node, $_, '12 hours') foreach 'ahead', 'next_id_seq';
-	$node->safe_psql('postgres', 'CHECKPOINT');
+	$node->sql('CHECKPOINT');
 
 	# Nobody writes anything, as a commit would flush everybody's WAL.  The tiny cache evicts
 	# the sequence's page again and again, amid checkpoints, if few clients keep it pinned.
@@ -136,9 +129,9 @@ SKIP:
 	{
 		$times += more_ids($ledger, 5000);
 		step_clock($node, $clock);
-		$node->safe_psql('postgres', 'CHECKPOINT');
+		$node->sql('CHECKPOINT');
 		$times += more_ids($ledger, 5000);
-		$node->safe_psql('postgres', q{
+		$node->sql(q{
 			BEGIN; ALTER SEQUENCE ahead SET UNLOGGED; ALTER SEQUENCE ahead SET LOGGED; COMMIT});
 		$times += more_ids($ledger, 1000);
 		crash_and_start($node);

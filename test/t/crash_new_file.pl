@@ -3,9 +3,6 @@
 # in such crashes.  The file may even have the number that an earlier one of the sequence
 # had, as can happen when the server has used up the numbers and begins again.
 
-use strict;
-use warnings;
-use Test::More;
 use SnowflakeTest;
 
 my $node = server_ahead_of_clock('new_file', NOBODY_FLUSHES);
@@ -24,7 +21,7 @@ sub nextvals
 
 # The file of SET LOGGED has the count of the old file.
 my @rewrite = ('ALTER SEQUENCE used SET UNLOGGED', 'ALTER SEQUENCE used SET LOGGED');
-$node->safe_psql('postgres', 'CHECKPOINT');
+$node->sql('CHECKPOINT');
 next_id($node);
 last_result($node, @rewrite);
 next_id($node) for 1 .. 4;
@@ -84,7 +81,6 @@ sub is_safe
 	$last = $user->query_safe($next) for 1 .. 5;
 	$user->query('COMMIT');
 	next_id_is_larger_after_crash($node, $last, "one taken from the file that $what made");
-	return;
 }
 
 SKIP: foreach my $wal_level ('replica', 'minimal')
@@ -115,7 +111,7 @@ SKIP: foreach my $wal_level ('replica', 'minimal')
 
 	# The first file is that of a subtransaction that was rolled back.
 	skip 'PostgreSQL asserts that no file number comes twice in a transaction', 2
-	  if $wal_level eq 'minimal' && $node->safe_psql('postgres', 'SHOW debug_assertions') eq 'on';
+	  if $wal_level eq 'minimal' && $node->sql('SHOW debug_assertions') eq 'on';
 	my $user = session($node);
 	$user->query_safe($next);
 	$user->query_safe("BEGIN; SAVEPOINT s; $alter");
@@ -148,12 +144,12 @@ foreach my $threshold ('0', '1GB')
 	my ($young, $plain) = ("young_$threshold", "plain_$threshold");
 	my $next_id = "SELECT next_id(5, '$young')";
 	my $nextval = "SELECT nextval('$plain')";
-	my @taken = split /\n/, $node->safe_psql('postgres', join ";\n", "SET wal_skip_threshold = '$threshold'",
+	my @taken = split /\n/, $node->sql(join ";\n", "SET wal_skip_threshold = '$threshold'",
 		make($young, "CREATE SEQUENCE $plain", ($next_id, $nextval) x 2), ($next_id, $nextval) x 3);
 
 	next_id_is_larger_after_crash($node, $taken[-2],
 		"one taken by the session that made the sequence with wal_skip_threshold = $threshold", sequence => $young);
-	nextval_repeats($node->safe_psql('postgres', $nextval) <= $taken[-1],
+	nextval_repeats($node->sql($nextval) <= $taken[-1],
 		'the sequence was made with wal_level = minimal')
 	  if $threshold eq '1GB';
 }
@@ -174,7 +170,7 @@ my $last = last_result($node, q{SET wal_skip_threshold = '2MB'},
 	make('youngest', $nextval, q{SELECT count(next_id(5, 'youngest')) FROM generate_series(1, 10)}),
 	($nextval) x 2);
 crash_and_start($node);
-cmp_ok($node->safe_psql('postgres', $nextval), '>', $last,
+cmp_ok($node->sql($nextval), '>', $last,
 	'after a crash, nextval() is larger than one of a sequence that next_id() used in the transaction that made it');
 
 $node->stop;

@@ -2,11 +2,7 @@
 # brought the note along, an image of the page was logged after the record, or the record
 # was lost.  The next ID writes a record of its own, so that none comes again after a crash.
 
-use strict;
-use warnings;
 use File::Basename;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 
 # The last setting has a commit put a file that has no WAL on disk as it is.
@@ -21,12 +17,10 @@ my $next = q{SELECT next_id(5, 'used')};
 sub is_safe
 {
 	my ($what, $database, $session) = @_;
-	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	my $last;
 
 	$last = $session ? $session->query_safe($next) : next_id($node, 'used', $database) for 1 .. 3;
 	next_id_is_larger_after_crash($node, $last, "one taken $what", database => $database);
-	return;
 }
 
 # --- a page that is copied with its LSN ------------------------------------------
@@ -41,7 +35,6 @@ sub use_and_run
 
 	next_id($node, 'used', $database) for 1 .. 2;
 	$node->safe_psql('template1', $_) foreach @commands;
-	return;
 }
 
 # With wal_level = minimal, CREATE DATABASE copies pages without WAL, and without a
@@ -83,15 +76,15 @@ is_safe('after a database went to another tablespace and came back', 'second');
 SKIP:
 {
 	skip 'pg_buffercache is not installed', 2
-	  unless $node->safe_psql('postgres',
+	  unless $node->sql(
 		q{SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_buffercache'});
-	$node->safe_psql('postgres', 'CREATE EXTENSION pg_buffercache; CHECKPOINT');
+	$node->sql('CREATE EXTENSION pg_buffercache; CHECKPOINT');
 
 	# A transaction keeps the page of the sequence pinned that it used last.
 	my $session = session($node);
 	$session->query_safe('BEGIN');
 	$session->query_safe($next) for 1 .. 2;
-	my $buffer = $node->safe_psql('postgres', q{
+	my $buffer = $node->sql(q{
 		SELECT bufferid FROM pg_buffercache
 		WHERE relfilenode = pg_relation_filenode('used') AND relforknumber = 0
 			AND reldatabase = (SELECT oid FROM pg_database WHERE datname = current_database())});
@@ -103,7 +96,7 @@ SKIP:
 		"call ((void (*)(int, int)) LockBuffer)($buffer, 0)",
 		'set var *(unsigned int *) &CritSectionCount = 0')
 	  or skip 'gdb cannot attach to a session', 2;
-	my $to = $node->safe_psql('postgres', 'SELECT pg_switch_wal()');
+	my $to = $node->sql('SELECT pg_switch_wal()');
 	like(wal_records($node, $from, $to), qr{ FPI .* blk 0 FPW}, 'an image of the page is logged');
 	is_safe('after an image of the page was logged', 'postgres', $session);
 }
@@ -114,13 +107,12 @@ SKIP:
 # place where the old one ended.
 $node->append_conf('postgresql.conf', "shared_buffers = '128kB'\n");
 $node->restart;
-my $first = $node->safe_psql('postgres', 'CHECKPOINT; SELECT pg_walfile_name(pg_current_wal_lsn())');
+my $first = $node->sql('CHECKPOINT; SELECT pg_walfile_name(pg_current_wal_lsn())');
 
 sub use_up_segments
 {
-	$node->safe_psql('postgres', 'SELECT pg_logical_emit_message(false, 0::text, 0::text); SELECT pg_switch_wal()')
+	$node->sql('SELECT pg_logical_emit_message(false, 0::text, 0::text); SELECT pg_switch_wal()')
 	  for 1 .. 3;
-	return;
 }
 
 use_up_segments();
@@ -134,31 +126,29 @@ $node->stop('immediate');
 unlink grep { -f && basename($_) ne $first } glob $node->data_dir . '/pg_wal/*' or die "unlink: $!";
 system_or_bail('pg_resetwal', '-f', '-D', $node->data_dir);
 $node->start;
-is($node->safe_psql('postgres', "SELECT pg_current_wal_lsn() < '$lsn'"), 't',
-	'the new WAL begins before the end of the old (control)');
+is($node->sql("SELECT pg_current_wal_lsn() < '$lsn'"), 't', 'the new WAL begins before the end of the old (control)');
 
 # What is lost is lost; the value on the page counts.
 my $id = next_id($node);
 use_up_segments();
-is($node->safe_psql('postgres', "SELECT pg_current_wal_lsn() > '$lsn'"), 't',
-	'the new WAL passes the end of the old (control)');
+is($node->sql("SELECT pg_current_wal_lsn() > '$lsn'"), 't', 'the new WAL passes the end of the old (control)');
 my $later = next_id($node);
 cmp_ok($later, '>', $id, 'the next ID is larger');
 next_id_is_larger_after_crash($node, $later, 'one taken when the new WAL had passed the end of the old');
 
 # --- checksums that are enabled online ------------------------------------------------
 
-my $online = $node->safe_psql('postgres', q{SELECT count(*) FROM pg_proc WHERE proname = 'pg_enable_data_checksums'});
+my $online = $node->sql(q{SELECT count(*) FROM pg_proc WHERE proname = 'pg_enable_data_checksums'});
 $node->stop;
 SKIP:
 {
 	skip 'this version cannot enable checksums online', 2 unless $online;
 	$node = server_ahead_of_clock('checksums', NOBODY_FLUSHES, extra => ['--no-data-checksums']);
 
-	$node->safe_psql('postgres', 'CHECKPOINT');
+	$node->sql('CHECKPOINT');
 	my $session = session($node);
 	$session->query_safe($next) for 1 .. 2;
-	$node->safe_psql('postgres', 'SELECT pg_enable_data_checksums()');
+	$node->sql('SELECT pg_enable_data_checksums()');
 	ok($node->poll_query_until('postgres', q{SELECT current_setting('data_checksums') = 'on'}),
 		'checksums are enabled while IDs are made');
 	is_safe('after checksums were enabled', 'postgres', $session);

@@ -3,11 +3,7 @@
 # ledger's clients connect again, and an idle client keeps its connection to the pooler.
 # sql/privileges.sql shows that roles which take turns in a connection have their own privileges.
 
-use strict;
-use warnings;
 use File::Spec;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use LedgerTest;
 use PgBouncer;
 use SnowflakeTest;
@@ -18,7 +14,7 @@ my $clients = 12;
 my $dir = PostgreSQL::Test::Utils::tempdir;
 my $node = server_ahead_of_clock('server', "log_statement = none\n");
 # A unique index would hide where a duplicate came from.
-$node->safe_psql('postgres', q{
+$node->sql(q{
 	CREATE TABLE taken (client int, n int, i int, id bigint,
 		-- what an ID has of the sequence, which all shards share
 		value bigint GENERATED ALWAYS AS ((id >> 23) * 1024 + (id & 1023)) STORED,
@@ -71,17 +67,16 @@ foreach my $case (
 		[ 'pgbench', '-n', '-c', $clients, '-j', 2, '-t', 60, '-M', $protocol, '-D', "n=$n",
 			($pooling eq 'session' ? '-C' : ()), (map { ('-f', "$dir/$_.sql") } @files), $pooling ],
 		"$clients clients make IDs $how");
-	is($node->safe_psql('postgres',
+	is($node->sql(
 			"SELECT count(DISTINCT client), count(DISTINCT backend) <= 3 FROM taken WHERE n > $n"),
 		"$clients|t", "they share at most 3 server connections $how (control)");
-	is($node->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT value) FROM taken'),
-		0, "no time and slot comes twice $how");
-	is( $node->safe_psql('postgres', q{
+	is($node->sql('SELECT count(*) - count(DISTINCT value) FROM taken'), 0, "no time and slot comes twice $how");
+	is( $node->sql(q{
 			SELECT count(*)
 			FROM (SELECT id, lag(id) OVER (PARTITION BY client ORDER BY n, i) AS before FROM taken) t
 			WHERE id <= before}),
 		0, "the IDs of each client grow $how");
-	is($node->safe_psql('postgres', 'SELECT count(*) FROM taken WHERE snowflake_shard(id) <> client'),
+	is($node->sql('SELECT count(*) FROM taken WHERE snowflake_shard(id) <> client'),
 		0, "every ID has its client's shard $how");
 	$n += 1000;
 }

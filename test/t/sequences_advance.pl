@@ -5,9 +5,6 @@
 # The sequences are hours ahead of the clock, whose own progress would hide a
 # smaller ID.  snowflake_advance() refuses IDs more than a day ahead.
 
-use strict;
-use warnings;
-use Test::More;
 use SnowflakeTest;
 
 my $node = server_ahead_of_clock('advance', NOBODY_FLUSHES);
@@ -18,7 +15,7 @@ ahead_of_clock($node, 'used', '6 hours');
 sub id_after
 {
 	my ($seconds, $shard) = @_;
-	return $node->safe_psql('postgres', "SELECT snowflake_id(snowflake_timestamp(last_value / 1024 << 23)
+	return $node->sql("SELECT snowflake_id(snowflake_timestamp(last_value / 1024 << 23)
 		+ interval '$seconds s', $shard, 1022) FROM used");
 }
 
@@ -28,11 +25,9 @@ sub advance { my ($id) = @_; return "SELECT snowflake_advance('used', $id)" }
 sub larger_after_crash
 {
 	my ($id, $what) = @_;
-	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
 	next_id_is_larger_after_crash($node, $id, "one beyond which its sequence was advanced $what",
 		query => q{SELECT next_id(0, 'used')});
-	return;
 }
 
 # --- a crash after it has returned -------------------------------------------
@@ -47,26 +42,26 @@ foreach my $case (
 	my ($what, $sql) = @$case;
 	my $id = id_after(30, 8191);
 
-	$node->safe_psql('postgres', sprintf $sql, advance($id));
+	$node->sql(sprintf $sql, advance($id));
 	larger_after_crash($id, $what);
 }
 
 my $last = next_id($node);
-$node->safe_psql('postgres', 'BEGIN; ALTER SEQUENCE used RESTART; ' . advance($last + (1000 << 23)) . '; ROLLBACK');
+$node->sql('BEGIN; ALTER SEQUENCE used RESTART; ' . advance($last + (1000 << 23)) . '; ROLLBACK');
 next_id_is_larger_after_crash($node, $last,
 	'the last one before a transaction that rewrote and advanced its sequence, and was rolled back');
 
 # Recovery starts at the checkpoint, and does not see an earlier record.
 my $session = session($node);
 $session->query_safe(advance(id_after(30, 0)));
-$node->safe_psql('postgres', 'CHECKPOINT');
+$node->sql('CHECKPOINT');
 my $id = id_after(0.5, 8191);
 $session->query_safe(advance($id));
 larger_after_crash($id, 'after a checkpoint, as far as an earlier record covers');
 
 # The sequence is where it has to be, but its last value has not been taken.
 $id = id_after(30, 5);
-$node->safe_psql('postgres', "SELECT setval('used', " . (value_of($id) | 1023) . ', false); ' . advance($id));
+$node->sql("SELECT setval('used', " . (value_of($id) | 1023) . ', false); ' . advance($id));
 larger_after_crash($id, 'when it was about to make the last ID of that time');
 
 # --- two sessions ------------------------------------------------------------
@@ -89,11 +84,11 @@ SKIP:
 	my $waits = 'SELECT count(*) FROM pg_stat_activity WHERE ' . WAITS_FOR_PAGE . " AND pid = $b->{backend}";
 
 	send_sql($b, advance($larger));
-	session_prints($b, qr/./, sub { $node->safe_psql('postgres', $waits) });
+	session_prints($b, qr/./, sub { $node->sql($waits) });
 	is($b->{stdout}, '', 'a session waits while another one advances the same sequence');
 	let_go($gdb);
 	session_prints($_, qr/\n/) or die 'a session did not go on' foreach $a, $b;
-	cmp_ok($node->safe_psql('postgres', q{SELECT next_id(0, 'used')}), '>', $larger,
+	cmp_ok($node->sql(q{SELECT next_id(0, 'used')}), '>', $larger,
 		'of two sessions that advance a sequence at once, the one with the smaller ID does not set it back');
 }
 
@@ -107,7 +102,7 @@ foreach my $case (
 	my ($a, $b) = two_sessions();
 
 	# The record of setval() covers its value, and nothing beyond it.
-	$node->safe_psql('postgres', q{
+	$node->sql(q{
 		SELECT setval('used', last_value + 5000) FROM used;
 		CREATE TABLE flushed ();
 		DROP TABLE flushed});
@@ -117,14 +112,13 @@ foreach my $case (
 		# A stays there without gdb, which would keep the server from being killed.  The
 		# WAL writer must not flush the record either.
 		kill 'STOP', $a->{backend},
-		  $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'});
+		  $node->sql(q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'});
 		let_go($gdb);
 		ok(wait_for(sub { `ps -o stat= -p $a->{backend}` =~ /^T/ }),
 			"a session that has $what is held where it would flush its record");
 
 		# The last ID of the last millisecond whose values A has used up
-		$id = $node->safe_psql('postgres',
-			q{SELECT ((last_value + 1) / 1024 - 1 << 23) | (8191 << 10) | 1023 FROM used});
+		$id = $node->sql(q{SELECT ((last_value + 1) / 1024 - 1 << 23) | (8191 << 10) | 1023 FROM used});
 		$b->query_safe(advance($id));
 		larger_after_crash($id, "by a session when another had $what a moment ago");
 	}

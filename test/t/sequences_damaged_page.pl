@@ -1,10 +1,6 @@
 # A damaged page of a sequence is an error, never an ID.  A row that an old version
 # of PostgreSQL left locked is none.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 
 # Checksums would find the damage first.
@@ -15,7 +11,7 @@ my $node = server_ahead_of_clock('damaged', "ignore_checksum_failure = on\n", ex
 # SELECT FOR UPDATE of old versions of PostgreSQL left its transaction in the xmax
 # of a sequence's row.  This hides the row when the transaction has committed.
 next_id($node);
-my $committed = $node->safe_psql('postgres', 'SELECT pg_current_xact_id()::xid');
+my $committed = $node->sql('SELECT pg_current_xact_id()::xid');
 my $path = file_of($node, 'used');
 $node->stop;
 my $page = slurp_file($path);
@@ -25,14 +21,14 @@ substr($page, $upper + 4, 4) = pack 'L', $committed;
 substr($page, $upper + 20, 2) = pack 'S', $flags & ~0x0800 | 0x0400;
 write_file($path, $page);
 $node->start;
-is($node->safe_psql('postgres', 'SELECT count(*) FROM used'), 0, 'an old xmax hides the row of a sequence');
+is($node->sql('SELECT count(*) FROM used'), 0, 'an old xmax hides the row of a sequence');
 like(next_id($node), qr/^\d+$/, 'next_id() finds a row that an old xmax hides');
 # A SELECT could set the flags, so none may come before.
-$node->safe_psql('postgres', 'CHECKPOINT');
+$node->sql('CHECKPOINT');
 $page = slurp_file($path);
 is(unpack('L', substr($page, $upper + 4, 4)), 0, 'next_id() removes an old xmax');
 is(unpack('S', substr($page, $upper + 20, 2)), $flags, 'next_id() restores the flags that go with no xmax');
-is($node->safe_psql('postgres', 'SELECT count(*) FROM used'), 1, 'next_id() makes a hidden row visible again');
+is($node->sql('SELECT count(*) FROM used'), 1, 'next_id() makes a hidden row visible again');
 
 # --- a damaged page ---------------------------------------------------------------
 
@@ -71,7 +67,7 @@ my %damage = (
 my %path;
 foreach my $what (sort(keys %damage), 'checksum')
 {
-	$node->safe_psql('postgres', qq{CREATE SEQUENCE "$what" MAXVALUE 1125899906841599; SELECT next_id(5, '"$what"')});
+	$node->sql(qq{CREATE SEQUENCE "$what" MAXVALUE 1125899906841599; SELECT next_id(5, '"$what"')});
 	$path{$what} = file_of($node, qq{"$what"});
 }
 my $unreadable = delete $path{checksum};
@@ -92,7 +88,7 @@ foreach my $what (sort keys %damage)
 {
 	fails_with($node, qq{SELECT next_id(5, '"$what"')}, qr/^XX001 page of sequence "$what" is damaged/,
 		"next_id() reports a damaged page: $what");
-	is($node->safe_psql('postgres', qq{SELECT layout, last_timestamp, lead, state FROM snowflake_sequences('"$what"')}),
+	is($node->sql(qq{SELECT layout, last_timestamp, lead, state FROM snowflake_sequences('"$what"')}),
 		'instagram|||refuses', "snowflake_sequences() tells nothing of a damaged page but that calls fail: $what");
 }
 

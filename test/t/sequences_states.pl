@@ -2,24 +2,20 @@
 # superuser, and beside sequences that cannot be read or are changed meanwhile.  Where
 # snowflake_alter_sequence() finds that its sequence was changed, it alters no other.
 
-use strict;
-use warnings;
-use Test::More;
 use SnowflakeTest;
 
 my $node = server_in_utc('sequences');
-$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+$node->sql('CREATE EXTENSION snowflake');
 my ($make) = blocks_in('doc/administration.md', 'Monitoring');
 run_examples($node, 'postgres', $make);
-$node->safe_psql('postgres', q{
+$node->sql(q{
 	CREATE ROLE watcher LOGIN IN ROLE pg_monitor;
 	GRANT SELECT ON tweets_id_seq TO watcher});
 my @as_watcher = (extra_params => [ '-U', 'watcher' ]);
-is($node->safe_psql('postgres', 'SELECT count(*) FROM snowflake_sequences()', @as_watcher), 2,
-	'a monitoring role sees the generators');
+is($node->sql('SELECT count(*) FROM snowflake_sequences()', @as_watcher), 2, 'a monitoring role sees the generators');
 
 # Sequences that cannot be used, or not by everybody, hide no others.
-$node->safe_psql('postgres', q{
+$node->sql(q{
 	CREATE SEQUENCE secret MAXVALUE 1125899906841599;
 	CREATE SEQUENCE cached MAXVALUE 1125899906841599 CACHE 10;
 	CREATE UNLOGGED SEQUENCE careless MAXVALUE 1125899906841599;
@@ -29,13 +25,13 @@ $temporary->query_safe('CREATE TEMPORARY SEQUENCE own MAXVALUE 1125899906841599'
 my $states = q{SELECT string_agg(format('%s %s', sequence, state), ', ' ORDER BY sequence::text)
 	FROM snowflake_sequences() WHERE layout = 'instagram'};
 my $seen_by_watcher = 'cached no privilege, careless refuses, next_id_seq ok, secret no privilege';
-is($node->safe_psql('postgres', $states, @as_watcher), $seen_by_watcher,
+is($node->sql($states, @as_watcher), $seen_by_watcher,
 	'snowflake_sequences() shows which sequences the role may not read');
 $temporary->quit;
 
 my $altering = session($node);
 $altering->query_safe('BEGIN; ALTER SEQUENCE secret RESTART');
-is($node->safe_psql('postgres', "SET lock_timeout = '1ms'; $states"),
+is($node->sql("SET lock_timeout = '1ms'; $states"),
 	'cached refuses, careless refuses, next_id_seq ok, secret waits',
 	'snowflake_sequences() does not wait for a session that alters a sequence');
 fails_with($node, "SET lock_timeout = '100ms'; SELECT snowflake_alter_sequence('secret')", qr/^42501/,
@@ -43,7 +39,7 @@ fails_with($node, "SET lock_timeout = '100ms'; SELECT snowflake_alter_sequence('
 $altering->query_safe('ROLLBACK');
 
 # A wait that is too long says nothing of a sequence.
-$node->safe_psql('postgres', 'CREATE SEQUENCE passing MAXVALUE 1125899906841599');
+$node->sql('CREATE SEQUENCE passing MAXVALUE 1125899906841599');
 $altering->query_safe('BEGIN; LOCK pg_depend');
 fails_with($node, "SET lock_timeout = '100ms'; $states", qr/^55P03 canceling statement due to lock timeout/,
 	'snowflake_sequences() fails with a timeout, and blames no sequence', @as_watcher);
@@ -64,7 +60,7 @@ my $file = file_of($node, 'secret');
 $node->stop;
 unlink $file or die "$file: $!";
 $node->start;
-is($node->safe_psql('postgres', $states),
+is($node->sql($states),
 	'cached refuses, careless refuses, next_id_seq ok, secret refuses',
 	'snowflake_sequences() shows a sequence without a file among the others');
 my $looking = session($node);
@@ -76,7 +72,7 @@ is($looking->query_safe(q{SELECT count(*) FROM pg_locks WHERE relation IN (SELEC
 
 # An ALTER SEQUENCE waits for the lock on a table, after the statement has been read and
 # before it looks for the sequence.
-$node->safe_psql('postgres', 'CREATE DATABASE beside');
+$node->sql('CREATE DATABASE beside');
 $node->safe_psql('beside', q{
 	CREATE EXTENSION snowflake;
 	CREATE TABLE gate ();

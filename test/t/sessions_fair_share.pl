@@ -4,17 +4,13 @@
 # The test compares no times.  What must end does so before a statement that takes many
 # times as long.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Time::HiRes qw(sleep time);
 use SnowflakeTest;
 
 my $sessions = 100;
 my $dir = PostgreSQL::Test::Utils::tempdir;
 my $node = server_in_utc('crowd', "max_connections = 120\nlog_statement = none\n");
-$node->safe_psql('postgres', q{
+$node->sql(q{
 	CREATE EXTENSION snowflake;
 	CREATE UNLOGGED TABLE taken (max_lead text, client int, ids int)});
 
@@ -29,7 +25,6 @@ sub ends_with
 		$end->();
 		ok(session_prints($session, qr/ERROR: .*canceling statement due to $error/), "$name, time $time");
 	}
-	return;
 }
 
 foreach my $max_lead ('0', '1s')
@@ -64,19 +59,19 @@ foreach my $max_lead ('0', '1s')
 	$crowd->finish;
 	$node->poll_query_until('postgres', q{
 		SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'crowd'}) or die 'the crowd does not end';
-	my ($clients, $fewest, $most) = split /\|/, $node->safe_psql('postgres', qq{
+	my ($clients, $fewest, $most) = split /\|/, $node->sql(qq{
 		SELECT count(*), min(ids), max(ids)
 		FROM (SELECT sum(ids) AS ids FROM taken WHERE max_lead = '$max_lead' GROUP BY client) t});
 	is($clients, $sessions, "max_lead = $max_lead: every session of a crowd gets IDs");
 	cmp_ok($fewest, '>', $most / 10,
 		"max_lead = $max_lead: no session of a crowd gets less than a tenth of what another one gets");
-	is($node->safe_psql('postgres', "SELECT lead <= '$max_lead' FROM snowflake_sequences('next_id_seq')"), 't',
+	is($node->sql("SELECT lead <= '$max_lead' FROM snowflake_sequences('next_id_seq')"), 't',
 		"max_lead = $max_lead: a crowd leaves the sequence no further ahead");
 }
 
 # More IDs than the layout has for their time.  The sequence begins ahead of
 # max_lead, so that even a slow machine reaches it.
-$node->safe_psql('postgres', 'CREATE SEQUENCE own MAXVALUE 1125899906841599;
+$node->sql('CREATE SEQUENCE own MAXVALUE 1125899906841599;
 	CREATE TABLE burst (slot int, ids int, lead interval);' . setval_ahead('own', '3 seconds'));
 write_file("$dir/burst.sql", <<'EOS');
 INSERT INTO burst
@@ -87,17 +82,17 @@ EOS
 $node->command_ok(
 	[ 'pgbench', '-n', '-c', '8', '-j', '2', '-t', '20', '-f', "$dir/burst.sql", 'postgres' ],
 	'pgbench takes more IDs from 8 sessions than the layout has for their time');
-is($node->safe_psql('postgres', q{SELECT max(lead) <= interval '1 second' FROM burst}), 't',
+is($node->sql(q{SELECT max(lead) <= interval '1 second' FROM burst}), 't',
 	'no ID of the burst was more than a second ahead of the clock');
 # 8 * 20 * 20,000 IDs are 3,125 rounds of 1,024 slots.
-is($node->safe_psql('postgres',
+is($node->sql(
 		'SELECT count(*), min(ids), max(ids) FROM (SELECT sum(ids) AS ids FROM burst GROUP BY slot) s'),
 	'1024|3125|3125', 'the burst used every slot equally often');
 
 # One role with USAGE takes so many IDs that the lead is used up for all roles.  The
 # layout has few IDs a second, because an emulated processor makes hardly more than
 # Instagram's.
-$node->safe_psql('postgres', q{
+$node->sql(q{
 	CREATE SEQUENCE shared;
 	SELECT snowflake_alter_sequence('shared', 'sonyflake');
 	CREATE ROLE greedy;
@@ -109,9 +104,9 @@ send_sql($greedy, q{SELECT count(*) FROM (SELECT next_ids(5, 2000000000, 'shared
 ok( $node->poll_query_until('postgres',
 		q{SELECT snowflake_timestamp(next_id(6, 'shared'), 'sonyflake') > clock_timestamp() + interval '0.9 s'}),
 	'while one role takes a great many IDs, those of others are also ahead of the clock');
-is($node->safe_psql('postgres', q{SELECT count(next_id(6, 'shared')) FROM generate_series(1, 100)}), 100,
+is($node->sql(q{SELECT count(next_id(6, 'shared')) FROM generate_series(1, 100)}), 100,
 	'while one role takes a great many IDs, others get theirs');
-$node->safe_psql('postgres', "SELECT pg_cancel_backend($greedy->{backend})");
+$node->sql("SELECT pg_cancel_backend($greedy->{backend})");
 ok($node->poll_query_until('postgres', q{SELECT lead = '0' FROM snowflake_sequences('shared')}),
 	'the clock catches up when the role takes no more IDs');
 

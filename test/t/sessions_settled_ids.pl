@@ -1,14 +1,10 @@
 # No row comes later with an ID below a bound that snowflake_settled_id() has
 # returned, whatever sessions do and in whichever order they commit.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 
 my $node = server_in_utc('settled', "max_prepared_transactions = 10\nsnowflake.shard = 5\nmax_connections = 40\n");
-$node->safe_psql('postgres', q{
+$node->sql(q{
 	CREATE ROLE reader LOGIN;
 	CREATE DATABASE other;
 	CREATE EXTENSION snowflake;
@@ -21,12 +17,12 @@ $node->safe_psql('other', 'CREATE EXTENSION snowflake');
 my $insert = q{INSERT INTO events DEFAULT VALUES RETURNING id};
 my ($first, $second) = map { session($node) } 1, 2;
 
-sub newest { return $node->safe_psql('postgres', 'SELECT max(id) FROM events') }
+sub newest { return $node->sql('SELECT max(id) FROM events') }
 
 # The bound that a role without privileges gets
 sub settled
 {
-	return $node->safe_psql('postgres', 'SELECT snowflake_settled_id()', extra_params => [ '-U', 'reader' ]);
+	return $node->sql('SELECT snowflake_settled_id()', extra_params => [ '-U', 'reader' ]);
 }
 
 sub refuses
@@ -38,13 +34,12 @@ sub refuses
 
 # --- transactions that hold the bound back, and those that do not -----------
 
-cmp_ok(settled(), '<=', $node->safe_psql('postgres', $insert),
-	'an ID that is taken after the look is not below the bound');
+cmp_ok(settled(), '<=', $node->sql($insert), 'an ID that is taken after the look is not below the bound');
 cmp_ok(settled(), '>', newest(), 'a committed ID soon is');
 
 $first->query_safe('BEGIN');
 my $one = $first->query_safe($insert);
-my $two = $node->safe_psql('postgres', $insert);
+my $two = $node->sql($insert);
 cmp_ok(settled(), '<=', $one, 'an ID that is not committed is not below the bound, nor are those after it');
 $second->query_safe('BEGIN');
 my $three = $second->query_safe($insert);
@@ -85,21 +80,20 @@ is(last_result($node, 'BEGIN', q{INSERT INTO events (kind) VALUES ('mine')}, 'SE
 
 # Ticks of a second: an ID of the present second is below its end.
 my $layout = q{'timestamp:32 sequence:20 epoch:0 tick:1s'};
-$node->safe_psql('postgres', "CREATE SEQUENCE slow; SELECT snowflake_alter_sequence('slow', $layout)");
+$node->sql("CREATE SEQUENCE slow; SELECT snowflake_alter_sequence('slow', $layout)");
 $first->query_safe('BEGIN');
 my $slow = $first->query_safe("SELECT next_id(0, 'slow', $layout)");
-cmp_ok($node->safe_psql('postgres', "SELECT snowflake_settled_id($layout)"),
+cmp_ok($node->sql("SELECT snowflake_settled_id($layout)"),
 	'<=', $slow, 'the bound is rounded down to a tick of the layout');
 $first->query_safe('COMMIT');
 
 # --- what it refuses ---------------------------------------------------------
 
 $first->query_safe("BEGIN; $insert; PREPARE TRANSACTION 'pending'");
-refuses('a prepared transaction may have taken some',
-	'a prepared transaction that has taken an ID is refused');
+refuses('a prepared transaction may have taken some', 'a prepared transaction that has taken an ID is refused');
 $node->restart;
 refuses('a prepared transaction', 'and so it is after a restart');
-$node->safe_psql('postgres', q{COMMIT PREPARED 'pending'});
+$node->sql(q{COMMIT PREPARED 'pending'});
 $node->safe_psql('other', q{BEGIN; SELECT next_id(); PREPARE TRANSACTION 'elsewhere'});
 cmp_ok(settled(), '>', newest(), 'one of another database does not matter');
 $node->safe_psql('other', q{ROLLBACK PREPARED 'elsewhere'});
@@ -128,7 +122,7 @@ cmp_ok(last_result($node, 'BEGIN READ ONLY', 'SELECT snowflake_settled_id()'), '
 
 # --- readers beside many writers ---------------------------------------------
 
-$node->safe_psql('postgres', q{
+$node->sql(q{
 	TRUNCATE events, own_events;
 	CREATE UNLOGGED TABLE read (reader text, id bigint, PRIMARY KEY (reader, id));
 	CREATE TABLE readers (reader text PRIMARY KEY, rounds int NOT NULL DEFAULT 0, refused int NOT NULL DEFAULT 0,
@@ -179,14 +173,14 @@ push @clients, map {
 } keys %bound_of;
 ok($_->finish, 'a reader or writer ends without an error') foreach @clients;
 
-my %missed = map { split /\|/ } split /\n/, $node->safe_psql('postgres', q{
+my %missed = map { split /\|/ } split /\n/, $node->sql(q{
 	SELECT reader, count(id) FROM readers LEFT JOIN LATERAL (SELECT id FROM rows WHERE id < last
 		EXCEPT SELECT id FROM read WHERE read.reader = readers.reader) AS missing ON true GROUP BY reader});
-note($node->safe_psql('postgres', 'SELECT reader, rounds, refused FROM readers ORDER BY 1'));
-is($node->safe_psql('postgres', q{SELECT rounds - refused > 1000 AND refused > 0 FROM readers
+note($node->sql('SELECT reader, rounds, refused FROM readers ORDER BY 1'));
+is($node->sql(q{SELECT rounds - refused > 1000 AND refused > 0 FROM readers
 		WHERE reader = 'settled'}), 't',
 	'the reader has had more than 1,000 bounds, and was refused at times');
-is($node->safe_psql('postgres', q{SELECT count(*) > 5000 FROM read WHERE reader = 'settled'}), 't',
+is($node->sql(q{SELECT count(*) > 5000 FROM read WHERE reader = 'settled'}), 't',
 	'the reader has read more than 5,000 rows');
 is($missed{settled}, 0, 'the reader has missed none of the rows below its last bound');
 cmp_ok($missed{clock}, '>', 0, 'control: a reader that reads up to the clock has missed some');

@@ -4,9 +4,6 @@
 # A session that finds another's record writes none, so it neither waits for the
 # disk nor lengthens the WAL.  crash_stale_note.pl has pages on whose note it must not rely.
 
-use strict;
-use warnings;
-use Test::More;
 use SnowflakeTest;
 
 # The WAL has what a transaction does to a file that it makes.
@@ -26,7 +23,7 @@ ok(!(grep { writes_wal() } 1 .. 20), 'none of the twenty sessions that come afte
 $node->restart;
 cmp_ok(scalar(grep { writes_wal() } 1 .. 10), '<=', 1,
 	'ten new sessions that take an ID each write one record at most in all');
-$node->safe_psql('postgres', 'CHECKPOINT');
+$node->sql('CHECKPOINT');
 ok(writes_wal(), 'the first session after a checkpoint writes a record');
 ok(!writes_wal(), 'a session that comes after the first one since a checkpoint writes no record');
 next_id_is_larger_after_crash($node, next_id($node), 'one taken without a record');
@@ -35,18 +32,18 @@ next_id_is_larger_after_crash($node, next_id($node), 'one taken after a restart'
 # Sessions find each other's records for many sequences at once.
 # They are ahead of the clock, so that the time that a record covers is never over.
 my $start = q{(snowflake_min_id(now() + interval '1 day') >> 23) * 1024};
-$node->safe_psql('postgres', qq{
+$node->sql(qq{
 	SELECT format('CREATE SEQUENCE many_%s MAXVALUE 1125899906841599 START %s', n, $start)
 	FROM generate_series(1, 500) n \\gexec});
 my $all = q{SELECT count(next_id(5, oid)) FROM pg_class WHERE relname LIKE 'many\_%'};
-$node->safe_psql('postgres', $all);
+$node->sql($all);
 my $lsn = $node->lsn('insert');
-is($node->safe_psql('postgres', $all), 500, 'a session uses 500 sequences that another one has used');
+is($node->sql($all), 500, 'a session uses 500 sequences that another one has used');
 is($node->lsn('insert'), $lsn, 'and writes no record for any of them');
 
 # A transaction that makes a sequence has to rely on its own record, because the page
 # has no note of it.
-my ($from, $ids, $to) = split /\n/, $node->safe_psql('postgres', qq{
+my ($from, $ids, $to) = split /\n/, $node->sql(qq{
 	BEGIN;
 	SELECT format('CREATE SEQUENCE new MAXVALUE 1125899906841599 START %s', $start) \\gexec
 	SELECT pg_current_wal_insert_lsn();
@@ -61,7 +58,7 @@ is(scalar(() = $records =~ /^rmgr/mg), 1, 'and writes one record for them');
 # to somebody else's record, such as nextval()'s, which covers 32 values.
 my $session = session($node);
 writes_wal($session);
-$node->safe_psql('postgres', q{SELECT setval('used', last_value) FROM used; SELECT nextval('used')});
+$node->sql(q{SELECT setval('used', last_value) FROM used; SELECT nextval('used')});
 ok(writes_wal($session), 'a session writes a record after one that is not of next_id()');
 ok(!(grep { writes_wal($_) } undef, $session), 'and sessions then rely on that');
 
@@ -87,10 +84,10 @@ foreach my $case (
 {
 	my ($column, $expected) = @$case;
 
-	$node->safe_psql('postgres', "DROP TABLE IF EXISTS photos; CREATE TABLE photos (id $column, n int)");
+	$node->sql("DROP TABLE IF EXISTS photos; CREATE TABLE photos (id $column, n int)");
 	my $from = $node->lsn('insert');
-	$node->safe_psql('postgres', "COPY photos (n) FROM stdin;\n" . join("\n", 1 .. 1000) . "\n\\.\n");
-	my $records = wal_records($node, $from, $node->safe_psql('postgres', 'SELECT pg_switch_wal()'));
+	$node->sql("COPY photos (n) FROM stdin;\n" . join("\n", 1 .. 1000) . "\n\\.\n");
+	my $records = wal_records($node, $from, $node->sql('SELECT pg_switch_wal()'));
 	my $many = () = $records =~ /desc: MULTI_INSERT/g;
 	my $one = () = $records =~ /desc: INSERT(?:\+INIT)? off/g;
 	is($one == 1000 && $many == 0 ? 'one row' : $one == 0 && $many > 0 && $many < 50 ? 'many rows' : "$one, $many",

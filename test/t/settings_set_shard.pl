@@ -1,12 +1,9 @@
 # snowflake_set_shard() stores a database's shard and says who does not get it.
 
-use strict;
-use warnings;
-use Test::More;
 use SnowflakeTest;
 
 my $node = server_in_utc('shard');
-$node->safe_psql('postgres', q{
+$node->sql(q{
 	CREATE ROLE owner LOGIN;
 	CREATE ROLE app LOGIN;
 	CREATE DATABASE app OWNER owner;
@@ -17,7 +14,6 @@ my @as_owner = (extra_params => [ '-U', 'owner' ]);
 sub says
 {
 	my ($sql, $said, $name, @options) = @_;
-	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	my ($result, $stdout, $stderr) = $node->psql('app', $sql, @options);
 
 	return like($stderr =~ s/^psql:<stdin>:\d+: //mgr, qr/^$said\z/, $name);
@@ -62,7 +58,7 @@ foreach my $case (
 }
 
 # Other databases of the server
-$node->safe_psql('postgres', q{
+$node->sql(q{
 	CREATE DATABASE "new app";
 	ALTER DATABASE "new app" SET snowflake.shard = 12;
 	ALTER ROLE app IN DATABASE "new app" SET snowflake.shard = 12});

@@ -1,10 +1,6 @@
 # A promoted standby repeats no ID that the old primary gave out and that it or
 # its clock knows of.  standby_wait.pl has a synchronous standby that does not answer.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Time::HiRes qw(sleep);
 use SnowflakeTest;
 use StandbyTest;
@@ -15,12 +11,12 @@ use StandbyTest;
 	my $standby = standby_of($primary, 'paused');
 	make_synchronous($primary);
 
-	$standby->safe_psql('postgres', 'SELECT pg_wal_replay_pause()');
+	$standby->sql('SELECT pg_wal_replay_pause()');
 	$standby->poll_query_until('postgres', q{SELECT pg_get_wal_replay_pause_state() = 'paused'}) or die 'no pause';
 	need_record($primary);
 	# A session's first ID has a record of its own, so take them all in one.
-	my $last = $primary->safe_psql('postgres', q{SELECT max(next_id(5, 'used')) FROM generate_series(1, 1000)});
-	cmp_ok($standby->safe_psql('postgres', 'SELECT last_value FROM used'), '<', value_of($last),
+	my $last = $primary->sql(q{SELECT max(next_id(5, 'used')) FROM generate_series(1, 1000)});
+	cmp_ok($standby->sql('SELECT last_value FROM used'), '<', value_of($last),
 		'a standby whose replay is paused does not know of the last ID');
 	# A standby may have its primary's setting, which does nothing before promotion.
 	$standby->append_conf('postgresql.conf', q{synchronous_standby_names = 's1'});
@@ -37,7 +33,7 @@ use StandbyTest;
 	my ($ask_for_other) = map { $_->{code} }
 	  blocks_in('doc/operations.md', 'The synchronous standby does not answer');
 	my $other = standby_of($standby, 's3');
-	$standby->safe_psql('postgres', $ask_for_other);
+	$standby->sql($ask_for_other);
 	cmp_ok(result($waiting), '>', $last,
 		'a call on a promoted standby goes on when it asks for a standby that follows it');
 	$other->stop;
@@ -45,8 +41,7 @@ use StandbyTest;
 	need_record($standby);
 	$waiting = $call_waits->();
 	set_names($standby, '', 0);
-	cmp_ok(result($waiting), '>', $last,
-		'a call on a promoted standby goes on when it no longer asks for a standby');
+	cmp_ok(result($waiting), '>', $last, 'a call on a promoted standby goes on when it no longer asks for a standby');
 	$standby->stop;
 }
 
@@ -61,14 +56,14 @@ SKIP:
 	my $standby = standby_of($primary, 'frozen');
 	my $many = q{SELECT next_id(5, 'coarse', 'sonyflake') FROM generate_series(1, 100)};
 
-	$primary->safe_psql('postgres', q{
+	$primary->sql(q{
 		CREATE SEQUENCE coarse;
 		SELECT snowflake_alter_sequence('coarse', 'sonyflake');
 		SELECT next_id(5, 'coarse', 'sonyflake')});
 	all_flushed($primary, $standby);
 	$standby->stop;
 	sleep(1.1);
-	my @lost = split /\n/, $primary->safe_psql('postgres', $many);
+	my @lost = split /\n/, $primary->sql($many);
 	crash($primary);
 	start_with_clock($standby, '+0');
 	$standby->promote;
@@ -77,10 +72,10 @@ SKIP:
 		[ '10 ms', 'f', 'once the clock is in the tick after the last lost ID' ])
 	{
 		my ($later, $repeats, $when) = @$case;
-		set_clock($standby, $standby->safe_psql('postgres',
+		set_clock($standby, $standby->sql(
 			"SELECT to_char(snowflake_timestamp($lost[-1], 'sonyflake') + interval '$later',
 				'YYYY-MM-DD HH24:MI:SS.US')"));
-		is($standby->safe_psql('postgres', "SELECT ARRAY($many) && '{" . join(',', @lost) . "}'"), $repeats,
+		is($standby->sql("SELECT ARRAY($many) && '{" . join(',', @lost) . "}'"), $repeats,
 			"whether IDs are repeated $when");
 	}
 	$standby->stop;

@@ -2,9 +2,6 @@
 # standby has the records of these IDs, but not the commit, and still has the old
 # file.  Calls after the commit return no ID until the standby has the commit.
 
-use strict;
-use warnings;
-use Test::More;
 use SnowflakeTest;
 use StandbyTest;
 
@@ -35,17 +32,16 @@ sub rewrite_and_stop_receiver
 		$case->{made} = [ split /\n/, $rewriter->query_safe($case->{many}) ];
 	}
 	all_flushed($primary, $standby);
-	$receiver = $standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
+	$receiver = $standby->sql('SELECT pid FROM pg_stat_wal_receiver');
 	kill 'STOP', $receiver;
 	set_names($primary, '*', 1);
 	$rewriter->query_safe('SET LOCAL synchronous_commit = local');
 	$rewriter->query_safe('COMMIT');
-	return;
 }
 
 foreach my $case (@cases)
 {
-	$primary->safe_psql('postgres', "CREATE SEQUENCE $case->{sequence} MAXVALUE 92233720199999");
+	$primary->sql("CREATE SEQUENCE $case->{sequence} MAXVALUE 92233720199999");
 	$case->{next} = "SELECT next_id(1, '$case->{sequence}', 'decimal')";
 	$case->{many} = "$case->{next} FROM generate_series(1, 1500)";
 	$case->{returned} = [ map { scalar $case->{session}->query_safe($case->{next}) } 1 .. 3 ];
@@ -74,7 +70,7 @@ foreach my $case (@cases)
 	push @{ $case->{returned} }, grep { $_ ne '' } result_or_wait($session);
 	canceled_wait_is_error($session,
 		"$case->{who} gets an error and no ID when its wait for the commit of the rewrite is canceled");
-	$case->{file} = $primary->safe_psql('postgres', "SELECT pg_relation_filenode('$case->{sequence}')");
+	$case->{file} = $primary->sql("SELECT pg_relation_filenode('$case->{sequence}')");
 }
 
 # The stopped WAL receiver would not let the standby be promoted.
@@ -85,9 +81,9 @@ foreach my $case (@cases)
 {
 	my $sequence = $case->{sequence};
 
-	isnt($standby->safe_psql('postgres', "SELECT pg_relation_filenode('$sequence')"), $case->{file},
+	isnt($standby->sql("SELECT pg_relation_filenode('$sequence')"), $case->{file},
 		"$sequence: the standby was promoted without the rewrite (control)");
-	my %after = map { $_ => 1 } split /\n/, $standby->safe_psql('postgres', $case->{many});
+	my %after = map { $_ => 1 } split /\n/, $standby->sql($case->{many});
 	ok($after{ $case->{made}[-1] }, "$sequence: the promoted standby repeats IDs of the lost transaction (control)");
 	is(join(' ', grep { $after{$_} } @{ $case->{returned} }), '',
 		"$sequence: the promoted standby repeats no ID that was returned outside of the lost transaction");

@@ -3,14 +3,11 @@
 # had it dies and another takes over, and while the checkpointer has not read the
 # setting.
 
-use strict;
-use warnings;
-use Test::More;
 use SnowflakeTest;
 use StandbyTest;
 
 my $primary = primary('primary');
-$primary->safe_psql('postgres', 'CREATE SEQUENCE counted MAXVALUE 92233720199999');
+$primary->sql('CREATE SEQUENCE counted MAXVALUE 92233720199999');
 my ($s1, $s2) = map { standby_of($primary, $_) } 's1', 's2';
 my ($session, $locker) = map { session($primary) } 1, 2;
 my $next = q{SELECT next_id(5, 'used')};
@@ -84,7 +81,7 @@ canceled_wait_is_error($session,
 # all WAL a moment later, whether anybody waits for it or not.
 set_names($primary, 'FIRST 2 (s1, s2)', 0);
 $session->query_safe($next);
-kill 'STOP', $s2->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
+kill 'STOP', $s2->sql('SELECT pid FROM pg_stat_wal_receiver');
 
 # Changes between statements
 set_names($primary, 's1', 0);
@@ -152,7 +149,7 @@ my %query = (time => $next, counter => q{SELECT next_id(9, 'counted', 'decimal')
 my %session = map { $_ => session($primary) } keys %query;
 set_names($primary, 'FIRST 1 (s1, s2)', 0);
 need_record($primary);
-$primary->safe_psql('postgres', q{
+$primary->sql(q{
 	SET synchronous_commit = local;
 	SELECT setval('counted', last_value + 2000) FROM counted});
 my %had = map { $_ => $session{$_}->query_safe($query{$_}) } keys %query;
@@ -171,7 +168,7 @@ crash($s2);
 fail_over($primary, $s2);
 foreach my $kind (sort keys %query)
 {
-	my $after = $s2->safe_psql('postgres', $query{$kind});
+	my $after = $s2->sql($query{$kind});
 
 	cmp_ok($after, '<=', $had{$kind}, "$kind: s2 was promoted without the record that s1 had (control)");
 	ok($taken{$kind} eq '' || $taken{$kind} < $after, "$kind: s2 repeats no ID that went out after the death of s1");
@@ -211,7 +208,7 @@ SKIP:
 		RAISE NOTICE 'ID %', ($next);
 		END \$\$});
 	waits_for_lock($interrupted, 1);
-	$node->safe_psql('postgres', 'SELECT pg_reload_conf()');
+	$node->sql('SELECT pg_reload_conf()');
 	let_go_on();
 	waits($interrupted, 'so does a session that has not read a new configuration yet');
 
@@ -220,7 +217,7 @@ SKIP:
 	{
 		waits($session, 'when the checkpointer has read it, the session waits for the standby');
 	}
-	$node->safe_psql('postgres', q{ALTER SYSTEM SET synchronous_standby_names = ''; SELECT pg_reload_conf()});
+	$node->sql(q{ALTER SYSTEM SET synchronous_standby_names = ''; SELECT pg_reload_conf()});
 	foreach my $session ($asking, $interrupted)
 	{
 		ok(session_prints($session, qr/\d{15}/), 'the session has its ID once no standby is asked for');

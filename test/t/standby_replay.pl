@@ -1,11 +1,6 @@
 # Replay on a standby: its pages and records of sequences match the primary's.  A
 # standby reads IDs and makes none.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Time::HiRes qw(sleep);
 use SnowflakeTest;
 
@@ -15,7 +10,7 @@ autovacuum = off
 wal_consistency_checking = 'all'
 wal_keep_size = '1GB'
 EOC
-$node->safe_psql('postgres', 'CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), n int)');
+$node->sql('CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), n int)');
 
 # Make the standby from a backup under load.
 append_to_file("$dir/load.sql", <<'EOS');
@@ -41,8 +36,7 @@ $load->finish;
 $node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
 
 # A standby stops if a page that it has replayed differs from the record's image.
-is($standby->safe_psql('postgres', 'SELECT pg_is_in_recovery()'), 't',
-	'wal_consistency_checking finds no difference under load');
+is($standby->sql('SELECT pg_is_in_recovery()'), 't', 'wal_consistency_checking finds no difference under load');
 
 # Take a page apart: its LSN, the last value that its record covers, how far the
 # sequence is from there, the note of the record, and everything else but the checksum.
@@ -67,9 +61,9 @@ sub page
 
 # The last record may be one of setval(), of which there is no note.
 next_id($node);
-$node->safe_psql('postgres', 'CHECKPOINT');
+$node->sql('CHECKPOINT');
 ok( wait_for(sub {
-		$standby->safe_psql('postgres', 'CHECKPOINT');
+		$standby->sql('CHECKPOINT');
 		return page($node, 'used')->{lsn} eq page($standby, 'used')->{lsn} }),
 	'a sequence\'s page has the same LSN on the standby as on the primary');
 foreach my $sequence ('used', 'next_id_seq')
@@ -85,7 +79,7 @@ foreach my $sequence ('used', 'next_id_seq')
 
 # --- a standby reads IDs and makes none -----------------------------------------------
 
-$node->safe_psql('postgres', q{
+$node->sql(q{
 	CREATE SEQUENCE unused MAXVALUE 1125899906841599;
 	CREATE TABLE albums (id bigint PRIMARY KEY DEFAULT next_id(5, 'used'));
 	INSERT INTO albums DEFAULT VALUES});
@@ -97,12 +91,12 @@ foreach my $call ("next_id(5, 'used')", "snowflake_alter_sequence('used')", "sno
 	fails_with($standby, "SELECT $call", qr/^25006 cannot execute $function\(\) during recovery/,
 		"a standby refuses $function()");
 }
-is($standby->safe_psql('postgres', 'SELECT snowflake_shard(id) FROM albums'), 5, 'a standby reads IDs');
-my ($last, $covered) = split /\|/, $node->safe_psql('postgres', q{
+is($standby->sql('SELECT snowflake_shard(id) FROM albums'), 5, 'a standby reads IDs');
+my ($last, $covered) = split /\|/, $node->sql(q{
 	SELECT last_timestamp, snowflake_timestamp((last_value + log_cnt) / 1024 << 23)
 	FROM snowflake_sequences('used'), used});
 isnt($covered, $last, 'the WAL covers values beyond the last one');
-is($standby->safe_psql('postgres', q{SELECT last_timestamp FROM snowflake_sequences('used')}), $covered,
+is($standby->sql(q{SELECT last_timestamp FROM snowflake_sequences('used')}), $covered,
 	'snowflake_sequences() on a standby shows the time of the last value that the WAL covers');
 
 # A transaction that has called snowflake_sequences() must not hold up replay, nor
@@ -113,7 +107,7 @@ my $unused = q{SELECT last_timestamp IS NULL, state <> 'refuses' FROM snowflake_
 $session->query_safe($unused) foreach 1 .. 3;
 $session->query_safe('BEGIN');
 like($session->query_safe($unused), qr/^t\|t$/, 'a standby\'s transaction sees a sequence that has not been used');
-$node->safe_psql('postgres', q{ALTER SEQUENCE unused RESTART; SELECT next_id(5, 'unused')});
+$node->sql(q{ALTER SEQUENCE unused RESTART; SELECT next_id(5, 'unused')});
 $node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
 like($session->query($unused), qr/^f\|t$/,
 	'a standby\'s open transaction sees that a sequence has a new file and was used');
@@ -125,7 +119,7 @@ SKIP:
 {
 	my $gdb = send_and_hold($session, $unused, 'ReadRecentBuffer') or skip 'gdb cannot hold a session', 1;
 
-	$node->safe_psql('postgres', 'ALTER SEQUENCE unused RESTART');
+	$node->sql('ALTER SEQUENCE unused RESTART');
 	$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
 	let_go($gdb);
 	session_prints($session, qr/\n/) or die 'the session does not go on';
@@ -140,9 +134,9 @@ $standby->stop;
 # The records hold the file's name twice.  Replay does not need the one in the
 # record's own data, which pg_waldump prints first.
 my $from = $node->lsn('insert');
-$node->safe_psql('postgres', q{SELECT setval('used', last_value + 2000000) FROM used; SELECT next_id(5, 'used')});
+$node->sql(q{SELECT setval('used', last_value + 2000000) FROM used; SELECT next_id(5, 'used')});
 my $records = wal_records($node, $from, $node->lsn('flush'), '-r', 'Sequence');
-my ($file) = $node->safe_psql('postgres', q{SELECT pg_relation_filepath('used')}) =~ m{^base/(.*)};
+my ($file) = $node->sql(q{SELECT pg_relation_filepath('used')}) =~ m{^base/(.*)};
 is(scalar(() = $records =~ m{ rel 1663/\Q$file\E, blkref #0: rel 1663/\Q$file\E }g), 2,
 	'the records of setval() and next_id() name the sequence\'s file');
 

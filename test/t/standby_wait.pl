@@ -2,10 +2,6 @@
 # If the wait ends before that, the session gets no ID.  snowflake_advance() waits,
 # too.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 use StandbyTest;
 
@@ -15,9 +11,9 @@ ahead_of_clock($primary, 'used', '6 hours');
 my $next = q{SELECT next_id(5, 'used')};
 my $insert = 'INSERT INTO photos DEFAULT VALUES RETURNING id';
 
-$primary->safe_psql('postgres', q{CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5, 'used'))});
+$primary->sql(q{CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5, 'used'))});
 my $standby = standby_of($primary, 'standby');
-my $id = $primary->safe_psql('postgres', $insert);
+my $id = $primary->sql($insert);
 make_synchronous($primary);
 
 # One record covers many IDs.
@@ -41,7 +37,6 @@ sub both_wait
 	canceled_wait_is_error($_, 'a canceled wait for the standby is an error, and returns nothing')
 	  foreach $session, $other;
 	$session->query_safe('ROLLBACK');
-	return;
 }
 
 need_record($primary);
@@ -52,18 +47,18 @@ like($other->{stderr}, qr/ERROR:  canceling statement due to statement timeout/,
 	'statement_timeout ends a wait for the standby');
 $other->{stderr} = '';
 $other->query_safe('RESET statement_timeout');
-like($primary->safe_psql('postgres', "SET synchronous_commit = local; $next"), qr/^\d+$/,
+like($primary->sql("SET synchronous_commit = local; $next"), qr/^\d+$/,
 	'next_id() with synchronous_commit = local does not wait for the standby');
 
 $standby->start;
 make_synchronous($primary);
-my $last = $primary->safe_psql('postgres', $insert);
+my $last = $primary->sql($insert);
 cmp_ok($last, '>', $id, 'IDs grow after the standby is back');
 
 # --- standbys that have the record and are not synchronous --------------------------
 
 my $before = $primary->lsn('insert');
-$primary->safe_psql('postgres', q{
+$primary->sql(q{
 	SET synchronous_commit = local;
 	SELECT count(pg_logical_emit_message(false, '', repeat('x', 1000000))) FROM generate_series(1, 8)});
 $other->query_safe($next);
@@ -115,8 +110,7 @@ make_synchronous($primary);
 sub id_after
 {
 	my ($seconds) = @_;
-	return $primary->safe_psql('postgres',
-		"SELECT (last_value / 1024 + 1000 * $seconds << 23) | (8191 << 10) | 1023 FROM used");
+	return $primary->sql("SELECT (last_value / 1024 + 1000 * $seconds << 23) | (8191 << 10) | 1023 FROM used");
 }
 
 sub advance { my ($id) = @_; return "SELECT snowflake_advance('used', $id)" }
@@ -133,7 +127,7 @@ $session->query_safe('BEGIN; ' . advance($advanced) . '; ROLLBACK');
 # The postmaster's death ends a wait without an ID.  The IDs are enough to fill the
 # session's buffer, which it would send before it ends.  The first one needs the
 # first record of a new file.
-$primary->safe_psql('postgres', q{
+$primary->sql(q{
 	SET synchronous_commit = local;
 	ALTER SEQUENCE used SET UNLOGGED;
 	ALTER SEQUENCE used SET LOGGED});
@@ -142,7 +136,7 @@ $standby->stop;
 my $orphan = session($primary);
 send_sql($orphan, "COPY ($next FROM generate_series(1, 100000)) TO STDOUT");
 ok(sessions_wait_for_standby($primary, 1), 'COPY of IDs waits for the standby');
-my $local = $primary->safe_psql('postgres', "SET synchronous_commit = local; $next");
+my $local = $primary->sql("SET synchronous_commit = local; $next");
 my ($postmaster) = split /\n/, slurp_file($primary->data_dir . '/postmaster.pid');
 my @children = split ' ', `ps -o pid= --ppid $postmaster`;
 kill 'KILL', $postmaster;
@@ -153,8 +147,8 @@ unlike($orphan->{stdout}, qr/\d{15}/,
 $primary->{_pid} = undef;
 
 fail_over($primary, $standby);
-is($standby->safe_psql('postgres', 'SELECT max(id) FROM photos'), $last, 'the promoted standby has the last row');
-my $after = $standby->safe_psql('postgres', q{SELECT next_id(0, 'used')});
+is($standby->sql('SELECT max(id) FROM photos'), $last, 'the promoted standby has the last row');
+my $after = $standby->sql(q{SELECT next_id(0, 'used')});
 cmp_ok($after, '>', $last, 'the next ID of the promoted standby is larger');
 cmp_ok($after, '>', $advanced,
 	'the next ID of the promoted standby is larger than the one beyond which the sequence was advanced');
