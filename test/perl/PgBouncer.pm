@@ -46,7 +46,8 @@ EOC
 	# Ask the pooler itself, as a client of a database would be its first.  A psql
 	# whose connection is refused does not read its standard input, and a broken
 	# pipe would end the test.
-	wait_for(sub { (run_command([ 'psql', '-XAt', '-c', 'SHOW VERSION', '-d', $pooler->connstr('pgbouncer') ]))[0] =~ /pgbouncer/i })
+	my @ask = ('psql', '-XAt', '-c', 'SHOW VERSION', '-d', $pooler->connstr('pgbouncer'));
+	wait_for(sub { (run_command(\@ask))[0] =~ /pgbouncer/i })
 	  or die 'the pooler does not answer';
 	return $pooler;
 }

@@ -103,21 +103,18 @@ END
 sub crash
 {
 	my ($node) = @_;
-	my $pidfile = $node->data_dir . '/postmaster.pid';
-	my ($postmaster) = split /\n/, slurp_file($pidfile);
+	my ($postmaster) = split /\n/, slurp_file($node->data_dir . '/postmaster.pid');
 
 	# Stop the postmaster, so that it starts no child that the list below lacks.
 	# It may start one more before it stops.
 	kill 'STOP', $postmaster;
-	wait_for(sub { `ps -o stat= -p $postmaster` =~ /^T/ })
-	  or die "postmaster did not stop";
+	wait_for(sub { `ps -o stat= -p $postmaster` =~ /^T/ }) or die 'the postmaster did not stop';
 	my @children = split ' ', `ps -o pid= --ppid $postmaster`;
 
 	# Kill the postmaster last.  Children that see its death run code that a power
 	# failure does not.
 	kill 'KILL', @children, $postmaster;
-	wait_for(sub { !grep { kill 0, $_ } $postmaster, @children })
-	  or die "server processes did not go";
+	wait_for(sub { !grep { kill 0, $_ } $postmaster, @children }) or die 'server processes did not go';
 	# Let the module know that nothing is running.
 	$node->{_pid} = undef;
 	push @crashed, $node;
@@ -238,11 +235,8 @@ END
 # Where Debian, and others, put libfaketime.
 sub faketime_library
 {
-	my @found = grep { -e $_ } glob(
-		'/usr/lib/*/faketime/libfaketime.so.1 /usr/lib/faketime/libfaketime.so.1 '
-		  . '/usr/lib64/faketime/libfaketime.so.1 /usr/local/lib/faketime/libfaketime.so.1'
-	);
-	return $found[0];
+	my ($found) = grep { -e } glob '/usr/{lib/*,lib,lib64,local/lib}/faketime/libfaketime.so.1';
+	return $found;
 }
 
 # Start a server whose clock set_clock() sets, while it runs.  Without libfaketime, it has
@@ -252,14 +246,11 @@ sub start_with_clock
 	my ($node, $clock) = @_;
 
 	set_clock($node, $clock);
-	local $ENV{LD_PRELOAD} = faketime_library() // '';
-	# The server has another working directory.
-	local $ENV{FAKETIME_TIMESTAMP_FILE} = File::Spec->rel2abs($node->basedir . '/clock');
-	local $ENV{FAKETIME_NO_CACHE} = 1;
-	local $ENV{DONT_FAKE_MONOTONIC} = 1;
-	local $ENV{FAKETIME_DONT_FAKE_MONOTONIC} = 1;
-	# A stat() that needs the time can make libfaketime of 2026 wait for itself.
-	local $ENV{NO_FAKE_STAT} = 1;
+	# The server has another working directory.  A stat() that needs the time can make
+	# libfaketime of 2026 wait for itself.
+	local %ENV = (%ENV, LD_PRELOAD => faketime_library() // '',
+		FAKETIME_TIMESTAMP_FILE => File::Spec->rel2abs($node->basedir . '/clock'),
+		map { $_ => 1 } qw(FAKETIME_NO_CACHE DONT_FAKE_MONOTONIC FAKETIME_DONT_FAKE_MONOTONIC NO_FAKE_STAT));
 	$node->start;
 }
 

@@ -8,7 +8,7 @@ use Exporter 'import';
 use IO::Socket::UNIX;
 use SnowflakeTest;
 
-our @EXPORT = qw(primary standby_of unreading_standby say_lsns make_synchronous set_names
+our @EXPORT = qw(primary standby_of writing_standby says_flushed make_synchronous set_names
   all_flushed need_record sessions_wait_for_standby fail_over
   result result_or_wait cancel waits canceled_wait_is_error
   MANY MANY_IDS wrote_little $answering);
@@ -53,12 +53,12 @@ sub standby_of
 	return $standby;
 }
 
-# Connect as a standby that receives WAL from $start on.  It says that it has written
-# and flushed WAL up to two other LSNs, and leaves unread what it is sent.  Returns
-# the connection.
-sub unreading_standby
+# Connect as a standby that says that it has written all WAL and flushed none, and leaves
+# unread what it is sent.  The primary asks for this standby then.  Returns the connection.
+sub writing_standby
 {
-	my ($primary, $name, $start, $write, $flush) = @_;
+	my ($primary) = @_;
+	my $start = $primary->lsn('flush');
 	my $socket = IO::Socket::UNIX->new($primary->host . '/.s.PGSQL.' . $primary->port) or die "connect: $!";
 	my $say = sub {
 		my ($type, $message) = @_;
@@ -76,21 +76,24 @@ sub unreading_standby
 		} until $type eq $wanted;
 	};
 
-	$say->('', pack 'N (Z*)*', 3 << 16, 'user', $ENV{PGUSER}, 'replication', 'true', 'application_name', $name, '');
+	$say->('', pack 'N (Z*)*', 3 << 16, 'user', $ENV{PGUSER}, 'replication', 'true', 'application_name', 'writer', '');
 	$hear->('Z');
 	$say->('Q', pack 'Z*', "START_REPLICATION PHYSICAL $start");
 	$hear->('W');
-	say_lsns($socket, $write, $flush);
+	says_flushed($socket, '0/1');
+	set_names($primary, 'writer', 1);
+	says_flushed($socket, '0/1');
 	return $socket;
 }
 
-# Say again how far this standby is.
-sub say_lsns
+# That standby says that it has flushed WAL up to an LSN, and written more than there is.
+sub says_flushed
 {
-	my ($socket, $write, $flush) = @_;
-	my ($written, $flushed) = map { m{(.*)/(.*)}; (hex($1) << 32) + hex $2 } $write, $flush;
+	my ($socket, $lsn) = @_;
+	my ($high, $low) = map { hex } split '/', $lsn;
+	my $flushed = ($high << 32) + $low;
 
-	return $socket->syswrite(pack 'a N a Q>3 q> C', 'd', 38, 'r', $written, $flushed, $flushed, 0, 0);
+	return $socket->syswrite(pack 'a N a Q>3 q> C', 'd', 38, 'r', 0xF << 32, $flushed, $flushed, 0, 0);
 }
 
 sub _ask_for

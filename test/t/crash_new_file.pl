@@ -149,8 +149,7 @@ foreach my $threshold ('0', '1GB')
 
 	next_id_is_larger_after_crash($node, $taken[-2],
 		"one taken by the session that made the sequence with wal_skip_threshold = $threshold", sequence => $young);
-	nextval_repeats($node->sql($nextval) <= $taken[-1],
-		'the sequence was made with wal_level = minimal')
+	nextval_repeats($node->sql($nextval) <= $taken[-1], 'the sequence was made with wal_level = minimal')
 	  if $threshold eq '1GB';
 }
 

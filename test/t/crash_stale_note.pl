@@ -76,8 +76,7 @@ is_safe('after a database went to another tablespace and came back', 'second');
 SKIP:
 {
 	skip 'pg_buffercache is not installed', 2
-	  unless $node->sql(
-		q{SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_buffercache'});
+	  unless $node->sql(q{SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_buffercache'});
 	$node->sql('CREATE EXTENSION pg_buffercache; CHECKPOINT');
 
 	# A transaction keeps the page of the sequence pinned that it used last.
@@ -136,22 +135,5 @@ my $later = next_id($node);
 cmp_ok($later, '>', $id, 'the next ID is larger');
 next_id_is_larger_after_crash($node, $later, 'one taken when the new WAL had passed the end of the old');
 
-# --- checksums that are enabled online ------------------------------------------------
-
-my $online = $node->sql(q{SELECT count(*) FROM pg_proc WHERE proname = 'pg_enable_data_checksums'});
 $node->stop;
-SKIP:
-{
-	skip 'this version cannot enable checksums online', 2 unless $online;
-	$node = server_ahead_of_clock('checksums', NOBODY_FLUSHES, extra => ['--no-data-checksums']);
-
-	$node->sql('CHECKPOINT');
-	my $session = session($node);
-	$session->query_safe($next) for 1 .. 2;
-	$node->sql('SELECT pg_enable_data_checksums()');
-	ok($node->poll_query_until('postgres', q{SELECT current_setting('data_checksums') = 'on'}),
-		'checksums are enabled while IDs are made');
-	is_safe('after checksums were enabled', 'postgres', $session);
-	$node->stop;
-}
 done_testing();

@@ -67,8 +67,7 @@ foreach my $case (
 		[ 'pgbench', '-n', '-c', $clients, '-j', 2, '-t', 60, '-M', $protocol, '-D', "n=$n",
 			($pooling eq 'session' ? '-C' : ()), (map { ('-f', "$dir/$_.sql") } @files), $pooling ],
 		"$clients clients make IDs $how");
-	is($node->sql(
-			"SELECT count(DISTINCT client), count(DISTINCT backend) <= 3 FROM taken WHERE n > $n"),
+	is($node->sql("SELECT count(DISTINCT client), count(DISTINCT backend) <= 3 FROM taken WHERE n > $n"),
 		"$clients|t", "they share at most 3 server connections $how (control)");
 	is($node->sql('SELECT count(*) - count(DISTINCT value) FROM taken'), 0, "no time and slot comes twice $how");
 	is( $node->sql(q{

@@ -36,7 +36,7 @@ foreach my $case (
 	[ 'outside of a transaction', '%s' ],
 	[ 'in a transaction that was rolled back', 'BEGIN; %s; ROLLBACK' ],
 	[ 'in a subtransaction that was rolled back',
-		'BEGIN; SAVEPOINT s; %s; ROLLBACK TO s; CREATE TABLE unrelated (); COMMIT; DROP TABLE unrelated; ' . advance(17) ],
+		'BEGIN; SAVEPOINT s; %s; ROLLBACK TO s; CREATE TABLE flushed (); COMMIT; DROP TABLE flushed; ' . advance(17) ],
 	[ 'after a rewrite in the same transaction', 'BEGIN; ALTER SEQUENCE used RESTART; %s; COMMIT' ])
 {
 	my ($what, $sql) = @$case;

@@ -60,8 +60,7 @@ my $file = file_of($node, 'secret');
 $node->stop;
 unlink $file or die "$file: $!";
 $node->start;
-is($node->sql($states),
-	'cached refuses, careless refuses, next_id_seq ok, secret refuses',
+is($node->sql($states), 'cached refuses, careless refuses, next_id_seq ok, secret refuses',
 	'snowflake_sequences() shows a sequence without a file among the others');
 my $looking = session($node);
 $looking->query_safe("BEGIN; $states");

@@ -85,8 +85,7 @@ $node->command_ok(
 is($node->sql(q{SELECT max(lead) <= interval '1 second' FROM burst}), 't',
 	'no ID of the burst was more than a second ahead of the clock');
 # 8 * 20 * 20,000 IDs are 3,125 rounds of 1,024 slots.
-is($node->sql(
-		'SELECT count(*), min(ids), max(ids) FROM (SELECT sum(ids) AS ids FROM burst GROUP BY slot) s'),
+is($node->sql('SELECT count(*), min(ids), max(ids) FROM (SELECT sum(ids) AS ids FROM burst GROUP BY slot) s'),
 	'1024|3125|3125', 'the burst used every slot equally often');
 
 # One role with USAGE takes so many IDs that the lead is used up for all roles.  The

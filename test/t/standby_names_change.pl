@@ -130,13 +130,12 @@ foreach my $change ([ 's1', 's2' ], [ 'FIRST 1 (s1, s2)', 'FIRST 2 (s1, s2)' ])
 
 # A standby that has written WAL, and does not flush it.  That a call with remote_write
 # has waited is not enough for one with "on" later in the same statement.
-my $writer = unreading_standby($primary, 'writer', $primary->lsn('flush'), 'F/0', '0/1');
-set_names($primary, 'writer', 1);
+my $writer = writing_standby($primary);
 $session->query_safe('SET synchronous_commit = remote_write');
 send_interrupted(q{PERFORM next_id(5, 'used'); RAISE NOTICE 'written';
 		SET LOCAL synchronous_commit = on; PERFORM next_id(5, 'used');});
 set_names($primary, 'writer', 1);
-say_lsns($writer, 'F/0', '0/1');
+says_flushed($writer, '0/1');
 let_go_on();
 ok(session_prints($session, qr/written/), 'a call waits until a standby has written');
 $session->{stderr} = '';

@@ -55,41 +55,8 @@ make_synchronous($primary);
 my $last = $primary->sql($insert);
 cmp_ok($last, '>', $id, 'IDs grow after the standby is back');
 
-# --- standbys that have the record and are not synchronous --------------------------
-
-my $before = $primary->lsn('insert');
-$primary->sql(q{
-	SET synchronous_commit = local;
-	SELECT count(pg_logical_emit_message(false, '', repeat('x', 1000000))) FROM generate_series(1, 8)});
-$other->query_safe($next);
-my $end = $primary->lsn('insert');
-foreach my $case (
-	[ 'catchup', $before, $end, 'on', 'is catching up' ],
-	[ 'streaming', $end, '0/0', 'remote_write', 'has flushed nothing' ])
-{
-	my ($state, $start, $flush, $level, $what) = @$case;
-	my $unreading = unreading_standby($primary, 'unreading', $start, $end, $flush);
-
-	set_names($primary, 'unreading', 1);
-	ok( $primary->poll_query_until('postgres', qq{
-			SELECT state = '$state' AND write_lsn >= '$end' FROM pg_stat_replication
-			WHERE application_name = 'unreading'}),
-		"a standby $what, and has written the record");
-	$other->query_safe("SET synchronous_commit = $level");
-	send_sql($other, $next);
-	waits($other, "no ID goes out while the only standby that is asked for $what: synchronous_commit = $level");
-	cancel($other);
-	$other->query_safe('RESET synchronous_commit');
-	close $unreading;
-	$primary->poll_query_until('postgres',
-		q{SELECT count(*) = 0 FROM pg_stat_replication WHERE application_name = 'unreading'})
-	  or die 'the WAL sender does not end';
-}
-
 # A standby that has written the record and not flushed it
-my $writer = unreading_standby($primary, 'writer', $end, 'F/0', '0/1');
-set_names($primary, 'writer', 1);
-say_lsns($writer, 'F/0', '0/1');
+my $writer = writing_standby($primary);
 need_record($primary);
 $other->query_safe('SET synchronous_commit = remote_write');
 send_sql($other, $next);
@@ -98,7 +65,7 @@ like(result($other), qr/^\d+$/,
 $other->query_safe('RESET synchronous_commit');
 send_sql($other, $next);
 waits($other, 'a record that is written, not flushed, is not enough for synchronous_commit = on in the same session');
-say_lsns($writer, 'F/0', $primary->lsn('flush'));
+says_flushed($writer, $primary->lsn('flush'));
 like(result($other), qr/^\d+$/, 'a session gets its ID when the standby flushes the record');
 close $writer;
 make_synchronous($primary);
