@@ -4,8 +4,6 @@
 # Knows nothing of what the servers go through meanwhile.
 package LedgerTest;
 
-use strict;
-use warnings;
 use Exporter 'import';
 use File::Spec;
 use IPC::Run;

@@ -1,8 +1,6 @@
 # A pgbouncer in front of a server.
 package PgBouncer;
 
-use strict;
-use warnings;
 use Exporter 'import';
 use File::Spec;
 use IPC::Run;

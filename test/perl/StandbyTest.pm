@@ -2,8 +2,6 @@ package StandbyTest;
 
 # Primaries, standbys that they wait for, and sessions that may have to wait.
 
-use strict;
-use warnings;
 use Exporter 'import';
 use IO::Socket::UNIX;
 use SnowflakeTest;

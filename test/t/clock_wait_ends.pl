@@ -77,11 +77,7 @@ is( last_result($node, 'SET snowflake.max_lead = 0', sprintf($take{few}, 400) . 
 
 ahead_of_clock($node, 'ahead', '10 minutes');
 my $sessions = 100;
-write_file($node->basedir . '/wait.sql', "$next;\n");
-my $crowd = IPC::Run::start(
-	[ 'pgbench', '-n', '-c', $sessions, '-f', $node->basedir . '/wait.sql',
-		$node->connstr('postgres') . ' application_name=crowd' ],
-	'>', '/dev/null', '2>&1');
+my $crowd = start_load($node->connstr('postgres') . ' application_name=crowd', "$next;\n", '-c', $sessions);
 my $waiting = q{pg_stat_activity WHERE application_name = 'crowd' AND wait_event_type = 'Extension'};
 ok($node->poll_query_until('postgres', "SELECT count(*) = $sessions FROM $waiting"), 'a crowd waits for the clock');
 my @pids = split /\n/, $node->sql("SELECT pid FROM $waiting");
@@ -112,5 +108,5 @@ cmp_ok($rate / $time / $sessions, '<', 20, 'a waiting session goes to sleep fewe
 cmp_ok($share / $time, '<', 0.5, 'a waiting crowd takes less than half a processor');
 
 ok($node->stop('fast', fail_ok => 1), 'a fast shutdown ends the waits of a crowd');
-$crowd->finish;
+$crowd->{run}->finish;
 done_testing();

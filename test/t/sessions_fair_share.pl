@@ -31,13 +31,10 @@ foreach my $max_lead ('0', '1s')
 {
 	$node->append_conf('postgresql.conf', "snowflake.max_lead = $max_lead\n");
 	$node->reload;
-	write_file("$dir/take.sql", "INSERT INTO taken SELECT '$max_lead', :client_id, count(next_id(:client_id))
-		FROM generate_series(1, 1000);\n");
 	my $start = time();
-	my $crowd = IPC::Run::start(
-		[ 'pgbench', '-n', '-c', $sessions, '-j', 2, '-T', 3600, '-f', "$dir/take.sql",
-			$node->connstr('postgres') . ' application_name=crowd' ],
-		'>', '/dev/null', '2>&1');
+	my $crowd = start_load($node->connstr('postgres') . ' application_name=crowd',
+		"INSERT INTO taken SELECT '$max_lead', :client_id, count(next_id(:client_id)) FROM generate_series(1, 1000);\n",
+		'-c', $sessions, '-j', 2, '-R', 1_000_000);
 	ok( $node->poll_query_until('postgres', qq{
 			SELECT count(*) >= $sessions FROM pg_stat_activity
 			WHERE application_name = 'crowd' AND query LIKE '%next_id%'}),
@@ -55,10 +52,7 @@ foreach my $max_lead ('0', '1s')
 
 	my $left = $start + 5 - time();
 	sleep($left) if $left > 0;
-	$crowd->signal('TERM');
-	$crowd->finish;
-	$node->poll_query_until('postgres', q{
-		SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'crowd'}) or die 'the crowd does not end';
+	end_load($crowd, "max_lead = $max_lead");
 	my ($clients, $fewest, $most) = split /\|/, $node->sql(qq{
 		SELECT count(*), min(ids), max(ids)
 		FROM (SELECT sum(ids) AS ids FROM taken WHERE max_lead = '$max_lead' GROUP BY client) t});

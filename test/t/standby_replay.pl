@@ -3,6 +3,7 @@
 
 use Time::HiRes qw(sleep);
 use SnowflakeTest;
+use StandbyTest;
 
 my $node = server_ahead_of_clock('primary', <<EOC, allows_streaming => 1);
 autovacuum = off
@@ -20,10 +21,7 @@ SELECT count(next_id(5, 'used')) FROM generate_series(1, 3000);
 SELECT setval('used', last_value + 3) FROM used;
 EOS
 sleep(0.5);
-$node->backup('base');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($node, 'base', has_streaming => 1);
-$standby->start;
+my $standby = standby_of($node, 'standby');
 foreach (1 .. 20)
 {
 	$node->sql('CHECKPOINT');
