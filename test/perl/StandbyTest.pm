@@ -3,10 +3,10 @@ package StandbyTest;
 # Primaries, standbys that they wait for, and sessions that may have to wait.
 
 use Exporter 'import';
-use IO::Socket::UNIX;
+use IPC::Run;
 use SnowflakeTest;
 
-our @EXPORT = qw(primary standby_of writing_standby says_flushed make_synchronous set_names
+our @EXPORT = qw(primary standby_of writing_standby make_synchronous set_names
   all_flushed need_record sessions_wait_for_standby fail_over
   result result_or_wait cancel waits canceled_wait_is_error
   MANY MANY_IDS wrote_little $answering);
@@ -51,47 +51,16 @@ sub standby_of
 	return $standby;
 }
 
-# Connect as a standby that says that it has written all WAL and flushed none, and leaves
-# unread what it is sent.  The primary asks for this standby then.  Returns the connection.
+# Ask for a standby that writes WAL, and flushes it when a segment is full.
 sub writing_standby
 {
 	my ($primary) = @_;
-	my $start = $primary->lsn('flush');
-	my $socket = IO::Socket::UNIX->new($primary->host . '/.s.PGSQL.' . $primary->port) or die "connect: $!";
-	my $say = sub {
-		my ($type, $message) = @_;
-		$socket->syswrite($type . pack('N/a*', $message) =~ s/^(.{4})/pack 'N', 4 + unpack 'N', $1/sre);
-	};
-	my $hear = sub {
-		my ($wanted) = @_;
-		my ($header, $message, $type);
-		do
-		{
-			$socket->read($header, 5) == 5 or die 'the server has closed the connection';
-			($type, my $length) = unpack 'aN', $header;
-			$socket->read($message, $length - 4) if $length > 4;
-			die "the server says: $message" if $type eq 'E';
-		} until $type eq $wanted;
-	};
 
-	$say->('', pack 'N (Z*)*', 3 << 16, 'user', $ENV{PGUSER}, 'replication', 'true', 'application_name', 'writer', '');
-	$hear->('Z');
-	$say->('Q', pack 'Z*', "START_REPLICATION PHYSICAL $start");
-	$hear->('W');
-	says_flushed($socket, '0/1');
+	$primary->sql(q{SELECT pg_create_physical_replication_slot('writer')});
+	my $writer = IPC::Run::start([ 'pg_receivewal', '-S', 'writer', '-s', 1, '-D', PostgreSQL::Test::Utils::tempdir,
+			'-d', $primary->connstr . ' application_name=writer' ]);
 	set_names($primary, 'writer', 1);
-	says_flushed($socket, '0/1');
-	return $socket;
-}
-
-# That standby says that it has flushed WAL up to an LSN, and written more than there is.
-sub says_flushed
-{
-	my ($socket, $lsn) = @_;
-	my ($high, $low) = map { hex } split '/', $lsn;
-	my $flushed = ($high << 32) + $low;
-
-	return $socket->syswrite(pack 'a N a Q>3 q> C', 'd', 38, 'r', 0xF << 32, $flushed, $flushed, 0, 0);
+	return $writer;
 }
 
 sub _ask_for
