@@ -194,7 +194,7 @@ RESET ROLE;
 -- snowflake_sequences() has every sequence whose MAXVALUE is a built-in layout's.
 SET snowflake.max_lead = '10 min';
 SET snowflake.max_wait = '1 h';
-SELECT setval('small_id_seq', (snowflake_min_id(now() + interval '2 days', 'twitter') >> 22) * 4096) \gset
+SELECT setval('small_id_seq', (snowflake_min_id(now() + interval '50 hours 1 min', 'twitter') >> 22) * 4096) \gset
 CREATE SEQUENCE waiting MAXVALUE 1125899906841599;
 SELECT setval('waiting', (snowflake_min_id(now() + interval '30 min') >> 23) * 1024) \gset
 CREATE SEQUENCE ahead MAXVALUE 1125899906841599;
@@ -210,6 +210,7 @@ CREATE TEMPORARY SEQUENCE hidden MAXVALUE 1125899906841599;
 CREATE TEMPORARY TABLE shown AS
 SELECT sequence, layout, last_timestamp IS NOT NULL AS has_time, lead > '0' AS has_lead, expires, state
 FROM snowflake_sequences();
+SELECT date_trunc('hour', lead) AS lead FROM snowflake_sequences('small_id_seq');
 -- A role without privileges sees them, too, also in a read-only transaction.
 BEGIN READ ONLY;
 SET LOCAL ROLE regress_sf_app;
