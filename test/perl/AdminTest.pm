@@ -5,7 +5,6 @@ package AdminTest;
 use strict;
 use warnings;
 use Exporter 'import';
-use IPC::Run;
 use PgBouncer;
 use PostgreSQL::Test::Utils;
 use SnowflakeTest;
@@ -23,10 +22,8 @@ sub start_admin_server
 	my ($name, @databases) = @_;
 
 	plan skip_all => 'pgbouncer is not installed' unless pgbouncer_program();
-	$node = server_in_utc($name, <<EOC);
-statement_timeout = '${PostgreSQL::Test::Utils::timeout_default}s'
-restart_after_crash = on
-EOC
+	$node = server_in_utc($name,
+		"statement_timeout = '${PostgreSQL::Test::Utils::timeout_default}s'\nrestart_after_crash = on\n");
 	$pooler = start_pgbouncer($node, { map { ($_ => "dbname=$_ pool_mode=transaction pool_size=8") } @databases });
 	value('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN; CREATE ROLE nobody LOGIN');
 	new_admin_database($_) foreach @databases;
@@ -90,7 +87,8 @@ sub end_sessions
 
 	sessions_go_on($load, "sessions still work at the end in database $load->{database}");
 	end_load($load, "database $load->{database}");
-	my ($longest) = sort { $b <=> $a } map { /^\d+ \d+ (\d+)/mg } map { slurp_file($_) } glob "$load->{prefix}.[0-9]*";
+	my @times = map { slurp_file($_) =~ /^\d+ \d+ (\d+)/mg } glob "$load->{prefix}.[0-9]*";
+	my ($longest) = sort { $b <=> $a } @times;
 	note('the longest transaction of the load took ' . $longest / 1000 . ' ms');
 	return;
 }
@@ -103,16 +101,18 @@ sub hostile_schema
 	my $fails = q{LANGUAGE plpgsql AS 'BEGIN RAISE ''hostile''; END'};
 	my $functions = join '', map { "CREATE FUNCTION evil.$_ RETURNS text $fails;" } split ' ', q{
 		format(text,text) format(text,name) format(text,regclass) format(text,text,text) format(text,name,name)
-		format(text,text,regclass) format(text,regclass,text) format(text,regclass,name) left(text,integer) lower(text)
-		upper(text) substr(text,integer) substring(text,text) strpos(text,text) ltrim(text,text) btrim(text,text)
-		replace(text,text,text) split_part(text,text,integer) regexp_replace(text,text,text) regexp_replace(text,text,text,text)
-		quote_ident(text) quote_ident(name) concat_ws(text,text,text) textcat(text,text) length(name) octet_length(text)
-		to_char(timestamp,text) date_trunc(text,timestamp) date_trunc(text,timestamptz) now() clock_timestamp() pg_sleep(float8)
-		current_setting(text) set_config(text,text,boolean) count(bigint) min(bigint) min(text) max(bigint) unnest(bigint[])
+		format(text,text,regclass) format(text,regclass,text) format(text,regclass,name) left(text,integer)
+		lower(text) upper(text) substr(text,integer) substring(text,text) strpos(text,text) ltrim(text,text)
+		btrim(text,text) replace(text,text,text) split_part(text,text,integer) regexp_replace(text,text,text)
+		regexp_replace(text,text,text,text) quote_ident(text) quote_ident(name) concat_ws(text,text,text)
+		textcat(text,text) length(name) octet_length(text) to_char(timestamp,text) date_trunc(text,timestamp)
+		date_trunc(text,timestamptz) now() clock_timestamp() pg_sleep(float8) current_setting(text)
+		set_config(text,text,boolean) count(bigint) min(bigint) min(text) max(bigint) unnest(bigint[])
 		cardinality(regclass[]) nextval(regclass) setval(regclass,bigint,boolean) pg_get_expr(pg_node_tree,oid)
 		pg_get_ruledef(oid) pg_relation_size(regclass) hashtextextended(text,bigint) pg_try_advisory_xact_lock(bigint)
 		pg_advisory_xact_lock(bigint) next_id(bigint) snowflake_shard(bigint) snowflake_min_id(timestamptz)
-		snowflake_max_id(timestamptz) snowflake_partitions(regclass) snowflake_admin_integer(text) snowflake_admin_literal(text)};
+		snowflake_max_id(timestamptz) snowflake_partitions(regclass) snowflake_admin_integer(text)
+		snowflake_admin_literal(text)};
 	my $number = 0;
 	my $operators = join '', map {
 		my ($operator, $left, $right, $result) = split;
@@ -120,13 +120,15 @@ sub hostile_schema
 		"CREATE FUNCTION evil.operator$number($left, $right) RETURNS " . ($result // 'boolean') . " $fails;"
 		  . "CREATE OPERATOR evil.$operator (FUNCTION = evil.operator$number, LEFTARG = $left, RIGHTARG = $right);"
 	} (map { "= $_ $_" } qw(oid text name regclass bigint)), (map { "$_ bigint bigint" } qw(< <= > >=)),
-	  (map { "$_ interval interval" } qw(< <=)), (map { "$_ text text" } qw(~ ~*)), '= bigint integer', '> bigint integer',
-	  '>= integer integer', '+ bigint bigint bigint', '+ bigint integer bigint', '+ timestamp interval timestamp',
-	  '- timestamp interval timestamp', '|| text text text';
+	  (map { "$_ interval interval" } qw(< <=)), (map { "$_ text text" } qw(~ ~*)), '= bigint integer',
+	  '> bigint integer', '>= integer integer', '+ bigint bigint bigint', '+ bigint integer bigint',
+	  '+ timestamp interval timestamp', '- timestamp interval timestamp', '|| text text text';
 
-	$server->safe_psql($database, "CREATE SCHEMA evil; GRANT USAGE ON SCHEMA evil TO PUBLIC; $functions $operators"
-		  . join(';', (map { "CREATE TABLE evil.$_ ()" } qw(pg_attrdef pg_attribute pg_class pg_constraint pg_depend pg_extension pg_proc
-			pg_type pg_sequence)), map { "CREATE DOMAIN evil.$_ AS integer CHECK (false)" } qw(text record regclass timestamptz)));
+	my $tables = join '', map { "CREATE TABLE evil.pg_$_ ();" }
+	  qw(attrdef attribute class constraint depend extension proc type sequence);
+	my $types = join '', map { "CREATE DOMAIN evil.$_ AS integer CHECK (false);" } qw(text record regclass timestamptz);
+	$server->safe_psql($database,
+		"CREATE SCHEMA evil; GRANT USAGE ON SCHEMA evil TO PUBLIC; $functions $operators $tables $types");
 	return;
 }
 
@@ -154,17 +156,17 @@ sub run_killed_at_each_step
 	my $once = $options{once_a_transaction} ? 'true' : 'false';
 	my $kills = 0;
 	my $step = 1;
+	my $make = sub {
+		value('postgres', "DROP DATABASE IF EXISTS $database WITH (FORCE)");
+		new_admin_database($database);
+		$prepare->($database) };
 
-	value('postgres', "DROP DATABASE IF EXISTS $database WITH (FORCE)");
-	new_admin_database($database);
-	$prepare->($database);
+	$make->();
 	my ($status, undef, $error) = $node->psql($database, $call);
 	is($status, 0, "$call: runs undisturbed") or diag $error;
 	my $expected = $state->($database);
-	value('postgres', "DROP DATABASE $database WITH (FORCE)");
 
-	new_admin_database($database);
-	$prepare->($database);
+	$make->();
 	value($database, qq{
 		CREATE SCHEMA killing;
 		CREATE FUNCTION killing.kill() RETURNS event_trigger LANGUAGE plpgsql AS \$\$
@@ -180,7 +182,8 @@ sub run_killed_at_each_step
 			END IF;
 		END \$\$;
 		CREATE EVENT TRIGGER killing ON ddl_command_end EXECUTE FUNCTION killing.kill()});
-	my $changes = join '; ', map { "SELECT count(*), max(xmin::text::bigint) FROM pg_$_" } qw(class attribute attrdef constraint);
+	my $changes = join ';',
+	  map { "SELECT count(*), max(xmin::text::bigint) FROM pg_$_" } qw(class attribute attrdef constraint);
 	my $before = value($database, $changes);
 	while (1)
 	{
