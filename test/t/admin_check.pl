@@ -200,16 +200,6 @@ fault('next_id_seq is ahead, and no row has its IDs', ahead('next_id_seq', '1 da
 	  . q{No row of shop.events, shop.notes, shop.photos, shop.views has ...|BEGIN; SET LOCAL lock_timeout = '300ms'; }
 	  . q{ALTER SEQUENCE "Id's".next_id_seq RESTART; SELECT "Id's".snowflake_advance('"Id''s".next_id_seq', max(id)) }
 	  . q{FROM shop.events WHERE id <= ... FROM shop.notes ... FROM shop.photos ... FROM shop.views ... COMMIT;});
-fault('a sequence is ahead, and rows have its IDs', q{
-		CREATE SEQUENCE shot;
-		SELECT snowflake_alter_sequence('shot');
-		CREATE TABLE shots (id bigint PRIMARY KEY DEFAULT next_id(8, 'shot'));}
-	  . rows_of('shots', '1 day', 8) . ahead('shot', '1 day 1 s'),
-	[ 'error sequence shop.shot|...Future-dated IDs of its shard: 3, the latest of ... in shop.shots. So it must ...|'
-		  . qq{CALL "The Admin".snowflake_move('shop.shots', shard => N, own_sequence => true); -- N is $is_free},
-		q{warning table shop.shots|...|CALL "The Admin".snowflake_renumber('shop.shots', 8, since => ...);}
-		  . "\nnote sequence shop.shot|...|DROP SEQUENCE shop.shot;" ],
-	clean => 'DROP TABLE shots; DROP SEQUENCE shots_id_seq');
 fault('a sequence that nothing uses is ahead',
 	q{CREATE SEQUENCE unused; SELECT snowflake_alter_sequence('unused');} . ahead('unused', '1 day'),
 	'note sequence shop.unused|...No default of this database uses it...|DROP SEQUENCE shop.unused;');

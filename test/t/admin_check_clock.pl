@@ -160,10 +160,11 @@ value(q{SELECT snowflake_set_shard(NULL);
 	ALTER TABLE notes ALTER id SET DEFAULT next_id(5)});
 at('2026-11-26 12:00:00', "$insert; $insert; INSERT INTO notes (photo_id) SELECT id FROM photos");
 at('2026-11-23 12:00:20', q{CALL snowflake_move('photos', shard => 6, own_sequence => true)});
-like(rows(), qr/^error\|sequence public.next_id_seq\|It is 2 days 23:.* its shard: 4, .*snowflake_move\('public.notes'/,
+my $move = q{CALL public.snowflake_move('public.notes', shard => N, own_sequence => true)};
+like(rows(), qr/^error\|sequence public.next_id_seq\|It is 2 days 23:.* its shard: 4, .*\Q$move\E/,
 	'future-dated IDs of a table that has moved count for the sequence that made them');
 like(rows(), qr/^warning\|table public.photos\|$left/m, '... and are a warning, too');
-value(q{CALL snowflake_move('notes', shard => 6, own_sequence => true)});
+value($move =~ s/\bN\b/6/r);
 like(rows(), qr/^note\|sequence public.next_id_seq\|.*uses it, but programs may\..* layout: 4, .*\|Wait until [^;|]*$/m,
 	'a sequence that no default uses is a note, and not set back while tables have such IDs');
 is_deeply([ map { obey() } 1 .. 6 ],
