@@ -403,5 +403,18 @@ ok(wait_for(sub { value('SELECT count(*) FROM public.sent') eq '1' }), '... unti
 finds('', '... and then it is none');
 value('ALTER SUBSCRIPTION s1 DISABLE');
 
+# --- a renumbering that needs an index --------------------------------------------
+
+new_database('without index', 11);
+value('CREATE SCHEMA shop');
+fault('rows that refer to a future-dated ID have no index', q{
+		CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id());
+		CREATE TABLE notes (photo bigint REFERENCES photos);
+		INSERT INTO photos VALUES (snowflake_id(clock_timestamp() + interval '1 day', 5, 1));
+		INSERT INTO notes SELECT id FROM photos},
+	'warning table shop.photos|Future-dated IDs of shard 5, while new rows get those of shard 11: 1, ...|'
+	  . 'CREATE INDEX CONCURRENTLY ON shop.notes (photo); '
+	  . q{CALL "The Admin".snowflake_renumber('shop.photos', 5, since => now() + interval '1 s');});
+
 $node->stop;
 done_testing();

@@ -333,26 +333,29 @@ cmp_ok($kills, '>=', 5, 'a schema was killed at each step');
 
 # A new sequence that takes another one's place has its grants.  DROP IDENTITY drops
 # those of an identity, so only its own sequence can get them.
-foreach (
-	[ 'serial, which stays',   'bigserial',                           'false' ],
-	[ 'serial, used by IDs',   'bigserial',                           'true' ],
-	[ 'identity, used by IDs', 'bigint GENERATED ALWAYS AS IDENTITY', 'true' ])
+foreach my $case (
+	[ 'bigserial', 'false' ],
+	[ 'bigserial', 'true' ],
+	[ 'bigint GENERATED ALWAYS AS IDENTITY', 'true' ])
 {
-	my ($name, $type, $own) = @$_;
-	value('apart', qq{
+	my ($type, $own) = @$case;
+	my $grants = q{
+		SELECT string_agg(format('%s %s %s', grantee::regrole, privilege_type, is_grantable), ', ' ORDER BY grantee, 2)
+		FROM pg_class, aclexplode(relacl) WHERE oid = 'counted_id_seq'::regclass AND grantee <> relowner};
+	my $granted = value('apart', qq{
 		DROP TABLE IF EXISTS counted;
 		CREATE TABLE counted (id $type PRIMARY KEY, n int);
 		GRANT INSERT (n) ON counted TO clerk;
 		GRANT USAGE, SELECT ON counted_id_seq TO clerk;
-		GRANT SELECT ON counted_id_seq TO visitor WITH GRANT OPTION});
-	my $grants = sub { value('apart', q{
-		SELECT string_agg(format('%s %s %s', grantee::regrole, privilege_type, is_grantable), ', ' ORDER BY grantee::regrole::text, privilege_type)
-		FROM pg_class, aclexplode(relacl) WHERE oid = 'counted_id_seq'::regclass AND grantee <> relowner}) };
-	said("CALL snowflake_move('counted', 5, own_sequence => $own)", database => 'apart');
-	is($grants->(), 'clerk SELECT f, clerk USAGE f, visitor SELECT t', "$name: a move keeps the grants");
-	said(q{CALL snowflake_move_back('counted')}, database => 'apart');
-	is($grants->(), 'clerk SELECT f, clerk USAGE f, visitor SELECT t', '... and so does a move back');
-	is(value('apart', q{SET ROLE clerk; INSERT INTO counted (n) VALUES (1); SELECT currval('counted_id_seq') = lastval()}), 't', '... so that a role can use the sequence');
+		GRANT SELECT ON counted_id_seq TO visitor WITH GRANT OPTION;
+		$grants});
+	like($granted, qr/visitor SELECT t/, "a sequence of a $type has grants");
+	said("CALL snowflake_move('counted', 5, own_sequence => $own)", 'apart');
+	is(value('apart', $grants), $granted, "... which a move with own_sequence => $own keeps");
+	said(q{CALL snowflake_move_back('counted')}, 'apart');
+	is(value('apart', $grants), $granted, '... and so does a move back');
+	is(value('apart', 'SET ROLE clerk; INSERT INTO counted (n) VALUES (1); SELECT currval(\'counted_id_seq\') = lastval()'),
+		't', '... so that a role can use the sequence');
 }
 
 $node->stop;
