@@ -51,14 +51,15 @@ sub standby_of
 	return $standby;
 }
 
-# Ask for a standby that writes WAL, and flushes it when a segment is full.
+# Ask for a standby that writes WAL, and flushes it when a segment is full.  It ends with
+# the server, also if the test dies.
 sub writing_standby
 {
 	my ($primary) = @_;
 
 	$primary->sql(q{SELECT pg_create_physical_replication_slot('writer')});
-	my $writer = IPC::Run::start([ 'pg_receivewal', '-S', 'writer', '-s', 1, '-D', PostgreSQL::Test::Utils::tempdir,
-			'-d', $primary->connstr . ' application_name=writer' ]);
+	my $writer = IPC::Run::start([ 'pg_receivewal', '-n', '-S', 'writer', '-s', 1,
+			'-D', PostgreSQL::Test::Utils::tempdir, '-d', $primary->connstr . ' application_name=writer' ]);
 	set_names($primary, 'writer', 1);
 	return $writer;
 }
