@@ -16,7 +16,7 @@
  * Files have no numbers.  A note on the page is either of the page's own file
  * or of the one that it was copied from.  So the model does not show what
  * happens when the server has used up all numbers and gives a number out again.
- * test/t/crash_file_number_again.pl and crash_stale_note.pl do.
+ * test/t/crash_new_file.pl and crash_stale_note.pl do.
  *
  * -DSETTING= chooses one of four settings:
  *
