@@ -18,18 +18,19 @@ $node->restart;
 # to photos: one, a chain of two, by two columns.
 my $rows = 6_000;
 my $tables = q{
-	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(3), parent bigint REFERENCES photos, title text UNIQUE,
-		n integer NOT NULL DEFAULT 0);
+	CREATE TABLE photos (
+		id bigint PRIMARY KEY DEFAULT next_id(3), parent bigint REFERENCES photos, title text UNIQUE, n int DEFAULT 0);
 	CREATE INDEX ON photos (parent);
-	CREATE TABLE comments (nr uuid PRIMARY KEY DEFAULT gen_random_uuid(), title text, n integer NOT NULL DEFAULT 0,
+	CREATE TABLE comments (nr serial PRIMARY KEY, title text, n integer NOT NULL DEFAULT 0,
 		photo_id bigint NOT NULL REFERENCES photos ON DELETE CASCADE);
 	CREATE INDEX ON comments (photo_id);
 	CREATE INDEX ON comments (title);
-	CREATE TABLE details (photo_id bigint PRIMARY KEY REFERENCES photos ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED, title text);
-	CREATE TABLE notes (nr uuid PRIMARY KEY DEFAULT gen_random_uuid(), title text,
+	CREATE TABLE details (
+		photo_id bigint PRIMARY KEY REFERENCES photos ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED, title text);
+	CREATE TABLE notes (nr serial PRIMARY KEY, title text,
 		photo_id bigint REFERENCES details ON DELETE CASCADE ON UPDATE CASCADE);
 	CREATE INDEX ON notes (photo_id) WHERE photo_id IS NOT NULL;
-	CREATE TABLE pairs (nr uuid PRIMARY KEY DEFAULT gen_random_uuid(), title text, a bigint REFERENCES photos ON DELETE CASCADE,
+	CREATE TABLE pairs (nr serial PRIMARY KEY, title text, a bigint REFERENCES photos ON DELETE CASCADE,
 		b bigint REFERENCES photos ON DELETE CASCADE ON UPDATE RESTRICT);
 	CREATE INDEX ON pairs (a);
 	CREATE INDEX ON pairs (b);
@@ -45,23 +46,17 @@ my $fill = qq{
 	ALTER TABLE photos ALTER id SET DEFAULT next_id(6);
 	ANALYZE};
 
-# How many rows of a table still lead to the row with their own title
-my $leading = q{
-	SELECT 'comments', count(*) FROM comments AS c JOIN photos AS p ON p.id = photo_id AND p.title = c.title
-	UNION ALL SELECT 'details', count(*) FROM details AS c JOIN photos AS p ON p.id = photo_id AND p.title = c.title
-	UNION ALL SELECT 'notes', count(*) FROM notes AS c JOIN photos AS p ON p.id = photo_id AND p.title = c.title
-	UNION ALL SELECT 'pairs', count(*) FROM pairs AS c JOIN photos AS p ON p.id = a AND p.title = c.title
-		JOIN photos AS q ON q.id = b AND q.id = coalesce(p.parent, p.id)
-	UNION ALL SELECT 'photos', count(*) FROM photos AS p JOIN photos AS q ON q.id = p.parent AND q.title ~ '^old \d$' ORDER BY 1};
-my $all = q{
-	SELECT 'comments', count(*) FROM comments UNION ALL SELECT 'details', count(*) FROM details
-	UNION ALL SELECT 'notes', count(*) FROM notes UNION ALL SELECT 'pairs', count(*) FROM pairs
-	UNION ALL SELECT 'photos', count(parent) FROM photos ORDER BY 1};
+# Rows that do not lead to the row that they led to at first
+my $strays = q{
+	SELECT c.title, c.id FROM (SELECT title, photo_id FROM comments UNION ALL SELECT title, photo_id FROM details
+		UNION ALL SELECT title, photo_id FROM notes UNION ALL SELECT title, a FROM pairs) AS c (title, id)
+		LEFT JOIN photos AS p USING (id) WHERE p.title IS DISTINCT FROM c.title
+	UNION ALL SELECT title, b FROM pairs JOIN photos USING (title) WHERE b <> coalesce(parent, id)
+	UNION ALL SELECT p.title, p.parent FROM photos AS p LEFT JOIN photos AS q ON q.id = p.parent
+		WHERE p.parent IS NOT NULL AND (q.title ~ '^old \d$') IS NOT TRUE};
 my $remaining = 'SELECT count(*) FROM photos WHERE snowflake_shard(id) = 3';
 
-#
-# Sessions insert parents and children, update and delete, and a subscriber gets all
-#
+# --- under load: sessions insert parents and children, update and delete; a subscriber gets all
 
 value('load', "$tables; $fill; CREATE PUBLICATION everything FOR ALL TABLES");
 value('load', "SELECT pg_create_logical_replication_slot('hub', 'pgoutput')");
@@ -102,28 +97,30 @@ foreach my $part (1, 2)
 	value('load', "SELECT pg_terminate_backend($pid, 10000)");
 	$call->{run}->finish;
 }
-cmp_ok(value('load', $remaining), '>', 0, 'two calls are ended before all rows are renumbered');
-my (undef, undef, $said) = $node->psql('load', q{CALL snowflake_renumber('photos', 3, 6)});
-like($said, qr/NOTICE:  [1-9]\d* rows of public.photos have new IDs; public.photos_renumbered keeps old and new$/m,
-	'the third call ends, and says how many rows it has renumbered');
-unlike($said, qr/ERROR|WARNING/, '... without an error or warning');
+my $call = q{CALL snowflake_renumber('photos', 3, 6)};
+my $said = run_psql('load', $call);
+unlike($said, qr/ERROR|WARNING/, 'the third call ends without an error or warning');
+like($said,
+	qr/NOTICE:  \w+: [1-9]\d* rows of public.photos have new IDs; public.photos_renumbered keeps old and new$/m,
+	'... and says how many rows it has renumbered');
 end_sessions($load);
 
 is(value('load', $remaining), 0, 'no row has the old shard');
-is(value('load', $leading), value('load', $all), 'every row leads to the row that it led to before');
-is(value('load', q{SELECT count(DISTINCT title) FROM (SELECT title FROM photos UNION ALL SELECT title FROM deleted) AS t
-	WHERE title LIKE 'old %'}), $rows, 'every row is there, or deleted by a session');
-is(value('load', q{SELECT count(*) FROM photos JOIN deleted USING (title)}), 0, 'no deleted row is there');
-is(value('load', q{SELECT count(*) FROM photos AS p JOIN comments AS c USING (title) WHERE title LIKE 'old %' AND p.n <> c.n}), 0,
-	'no update is lost');
-cmp_ok(value('load', q{SELECT sum(n) FROM photos}), '>', 0, 'sessions have updated rows');
-is(value('load', q{SELECT relpersistence FROM pg_class WHERE relname = 'photos_renumbered'}), 'u',
-	'a publication of all tables does not send the list');
-is(value('load', q{SELECT count(*) FROM photos_renumbered WHERE snowflake_timestamp(old) <> snowflake_timestamp(new)
-	OR snowflake_sequence_number(old) <> snowflake_sequence_number(new) OR snowflake_shard(old) <> 3 OR snowflake_shard(new) <> 6}),
-	0, 'new IDs keep their times and sequence numbers');
-is(value('load', q{SELECT count(*) FROM photos LEFT JOIN photos_renumbered ON new = id WHERE title LIKE 'old %' AND new IS NULL}), 0,
-	'the list has every row');
+is(value('load', $strays), '', 'every row leads to the row that it led to before');
+is(value('load', "SELECT $_->[1]"), 't', $_->[0])
+  foreach [ 'every row is there, or deleted by a session', qq{count(DISTINCT title) = $rows
+		FROM (SELECT title FROM photos UNION ALL SELECT title FROM deleted) AS t WHERE title LIKE 'old %'} ],
+  [ 'no deleted row is there', 'count(*) = 0 FROM photos JOIN deleted USING (title)' ],
+  [ 'no update is lost',
+	q{bool_and(p.n = c.n) FROM photos AS p JOIN comments AS c USING (title) WHERE title LIKE 'old %'} ],
+  [ 'sessions have updated rows', 'sum(n) > 0 FROM photos' ],
+  [ 'a publication of all tables does not send the list',
+	q{relpersistence = 'u' FROM pg_class WHERE relname = 'photos_renumbered'} ],
+  [ 'new IDs keep their times and sequence numbers', q{bool_and(snowflake_timestamp(old) = snowflake_timestamp(new)
+		AND snowflake_sequence_number(old) = snowflake_sequence_number(new)
+		AND snowflake_shard(old) = 3 AND snowflake_shard(new) = 6) FROM photos_renumbered} ],
+  [ 'the list has every row', q{count(*) = count(new) FROM photos LEFT JOIN photos_renumbered ON new = id
+		WHERE title LIKE 'old %'} ];
 $node->wait_for_catchup('hub', 'replay', $node->lsn('flush'));
 foreach my $table ('photos', 'comments', 'details', 'notes', 'pairs')
 {
@@ -132,9 +129,7 @@ foreach my $table ('photos', 'comments', 'details', 'notes', 'pairs')
 }
 value('hub', 'DROP SUBSCRIPTION hub');
 
-#
-# Killed with its server, again and again
-#
+# --- killed with its server, again and again -------------------------------
 
 new_admin_database('kills');
 value('kills', "$tables; $fill");
@@ -152,115 +147,115 @@ for my $try (1 .. 6)
 	$call->{run}->finish;
 	wait_for_restart($offset);
 	$kills++ if value('kills', $remaining) > 0;
-	is(value('kills', $leading), value('kills', $all), "killed, every row leads to the row that it led to before ($try)");
+	is(value('kills', $strays), '', "killed, every row leads to the row that it led to before ($try)");
 }
 cmp_ok($kills, '>=', 4, 'several calls are killed before their end');
-value('kills', q{CALL snowflake_renumber('photos', 3, 6)});
+value('kills', $call);
 is(value('kills', $remaining), 0, 'called again, it renumbers the rows that are left');
-is(value('kills', $leading), value('kills', $all), '... and every row leads to the row that it led to before');
-is(value('kills', 'SELECT count(*), sum(n), count(DISTINCT title) FROM photos'), "$rows|0|$rows", '... and no other column has changed');
+is(value('kills', $strays), '', '... and every row leads to the row that it led to before');
+is(value('kills', 'SELECT count(*), sum(n), count(DISTINCT title) FROM photos'), "$rows|0|$rows",
+	'... and no other column has changed');
 is(value('kills', q{SELECT relpersistence FROM pg_class WHERE relname = 'photos_renumbered'}), 'p',
 	'without a publication, the list is logged');
-is(value('kills', 'SELECT count(*) FROM photos JOIN photos_renumbered ON new = id'), $rows, '... and survives all crashes');
-(undef, undef, $said) = $node->psql('kills', q{CALL snowflake_renumber('photos', 3, 6)});
-is($said, 'psql:<stdin>:1: NOTICE:  0 rows of public.photos have new IDs', 'called again, it has nothing to do');
+is(value('kills', 'SELECT count(*) FROM photos JOIN photos_renumbered ON new = id'), $rows,
+	'... and survives all crashes');
+like(run_psql('kills', $call), qr/^\S+ NOTICE:  \w+: 0 rows of public.photos have new IDs$/m,
+	'called again, it has nothing to do');
 
-#
-# Two sessions at once, and a row that somebody holds
-#
+# --- two sessions at once, and a row that somebody holds -------------------
 
 value('kills', q{DELETE FROM photos WHERE title !~ '^old \d{1,4}$'});
 my $left = 'SELECT count(*) FROM photos WHERE snowflake_shard(id) = 6';
 my $holder = $node->background_psql('kills');
 my $holders_pid = $holder->query_safe('SELECT pg_backend_pid()');
 $holder->query_safe(q{BEGIN; UPDATE comments SET n = 1 WHERE title = 'old 77'});
-fails_with($node, q{CALL snowflake_renumber('photos', 6, 7, tries => 3)},
-	qr/^55P03 could not renumber all rows of public.photos in 3 tries, such as \d+$/, 'after some tries it gives up', dbname => 'kills');
+like(run_psql('kills', q{CALL snowflake_renumber('photos', 6, 7, tries => 3)}),
+	qr/ERROR:  55P03: could not renumber all rows of public.photos in 3 tries, such as \d+
+DETAIL:  .*Process $holders_pid has used public.(comments|photos).*UPDATE comments/,
+	'after some tries it gives up, and names the session in the way');
 is(value('kills', $left), 1, '... when it has renumbered all rows but one that somebody holds');
-(undef, undef, $said) = $node->psql('kills', q{CALL snowflake_renumber('photos', 6, 7, tries => 3)});
-like($said, qr/^DETAIL:  .*Process $holders_pid has used public.(comments|photos).*UPDATE comments/m, '... and names the session in the way');
 
 my $first = $node->background_psql('kills', on_error_stop => 0);
 my $pid = $first->query_safe('SELECT pg_backend_pid()');
 send_sql($first, q{CALL snowflake_renumber('photos', 6, 7, tries => 1000)});
 # It says this when it has counted its rows.
 session_prints($first, qr/for each batch of old IDs/);
-ok(wait_for(sub { value('kills', "SELECT count(*) FROM pg_stat_activity WHERE pid = $pid AND wait_event = 'PgSleep'") == 1 }),
+ok(wait_for(sub { value('kills', "SELECT wait_event FROM pg_stat_activity WHERE pid = $pid") eq 'PgSleep' }),
 	'a session waits for that row');
-(undef, undef, $said) = $node->psql('kills', "\\set VERBOSITY verbose\nCALL snowflake_renumber('photos', 6, 7)");
-like($said, qr/ERROR:  55000: snowflake_renumber\(\) works on table public.photos in process $pid\n/,
-	'a second session is refused, and learns of the first');
+fails_with($node, q{CALL snowflake_renumber('photos', 6, 7)},
+	qr/^55000 snowflake_renumber\(\) works on table public.photos in process $pid$/,
+	'a second session is refused, and learns of the first', dbname => 'kills');
 value('kills', q{INSERT INTO photos (title) VALUES ('late')});
 $holder->query_safe('COMMIT');
 $holder->quit;
 ok(session_prints($first, qr/WARNING:  table public.photos still gets IDs of shard 6, such as \d+/),
 	'it does not follow rows that come while it runs, and warns of them');
-ok(session_prints($first, qr/HINT:  .*snowflake_uses\(\) .*older sessions make them: end those/), '... and says where they may come from');
+ok(session_prints($first, qr/HINT:  .*snowflake_uses\(\) .*older sessions make them: end those/),
+	'... and says where they may come from');
 $first->quit;
 value('kills', q{CALL snowflake_renumber('photos', 6, 7)});
 is(value('kills', $left), 0, 'called again, it renumbers these rows, too');
 is(value('kills', q{SELECT n FROM comments WHERE title = 'old 77'}), 1, 'the other session\'s update is not lost');
-is(value('kills', $leading), value('kills', $all), 'every row leads to the row that it led to before');
+is(value('kills', $strays), '', 'every row leads to the row that it led to before');
 
-#
-# Names, schemas, triggers and keys of many kinds
-#
+# --- names, schemas, triggers and keys of many kinds -----------------------
 
 new_admin_database('odd');
 value('odd', q{
 	CREATE SCHEMA "Far away";
 	SET search_path = "Far away", public;
-	CREATE TABLE "Photo's" (tenant int NOT NULL, "the ID" snowflake DEFAULT next_id(3), title text, changes int NOT NULL DEFAULT 0,
+	CREATE TABLE "Photo's" (
+		tenant int NOT NULL, "the ID" snowflake DEFAULT next_id(3), title text, changes int NOT NULL DEFAULT 0,
 		twice bigint GENERATED ALWAYS AS ("the ID"::bigint / 2) STORED, UNIQUE (tenant, "the ID"));
 	CREATE UNIQUE INDEX ON "Photo's" ("the ID");
 	CREATE DOMAIN photo AS bigint CHECK (value > 0);
 	CREATE TABLE "100% ""new""" (tenant int, "photo's" photo, title text,
-		FOREIGN KEY (tenant, "photo's") REFERENCES "Photo's" (tenant, "the ID") MATCH FULL ON UPDATE CASCADE DEFERRABLE);
+		FOREIGN KEY (tenant, "photo's") REFERENCES "Photo's" (tenant, "the ID")
+			MATCH FULL ON UPDATE CASCADE DEFERRABLE);
 	CREATE INDEX ON "100% ""new""" ("photo's");
 	CREATE TABLE log (title text);
-	CREATE FUNCTION log() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO log VALUES (NEW.title); NEW.changes := OLD.changes + 1; RETURN NEW; END';
+	CREATE FUNCTION log() RETURNS trigger LANGUAGE plpgsql AS
+		'BEGIN INSERT INTO log VALUES (NEW.title); NEW.changes := OLD.changes + 1; RETURN NEW; END';
 	CREATE TRIGGER log BEFORE UPDATE ON "Photo's" FOR EACH ROW EXECUTE FUNCTION log();
 	INSERT INTO "Photo's" (tenant, title) SELECT n % 3, n FROM generate_series(1, 1000) AS n;
 	INSERT INTO "100% ""new""" SELECT tenant, "the ID", title FROM "Photo's" UNION ALL SELECT NULL, NULL, 'none'});
-my ($dry, $odd) = map { my ($status, $output, $error) = $node->psql('odd', qq{
-	SET search_path = "Far away", public;
-	SET default_transaction_isolation = serializable;
-	CALL snowflake_renumber('"Photo''s"', 3, 6, batch => 100, dry_run => $_)}); $error } 'true', 'false';
-like($dry, qr/NOTICE:  CREATE TABLE "Far away"."Photo's_renumbered" .*NOTICE:  1000 rows of "Far away"."Photo's" would get new IDs$/s,
+value('postgres', 'ALTER DATABASE odd SET search_path = "Far away", public');
+my $serializable = q{SET default_transaction_isolation = serializable;
+	CALL snowflake_renumber('"Photo''s"', 3, 6, batch => 100, dry_run => };
+like(run_psql('odd', "$serializable true)"),
+	qr/CREATE TABLE "Far away"."Photo's_renumbered" .* 1000 rows of "Far away"."Photo's" would get new IDs$/ms,
 	'a dry run shows what it would do');
-like($odd, qr/NOTICE:  1000 rows of "Far away"."Photo's" have new IDs/, 'names that need quotes are no obstacle');
-is(value('odd', q{SELECT count(*) FROM "Far away"."Photo's" AS p JOIN "Far away"."100% ""new""" AS n
+like(run_psql('odd', "$serializable false)"), qr/NOTICE:  \w+: 1000 rows of "Far away"."Photo's" have new IDs/,
+	'names that need quotes are no obstacle');
+is(value('odd', q{SELECT count(*) FROM "Photo's" AS p JOIN "100% ""new""" AS n
 	ON p.title = n.title AND "the ID" = "photo's" AND p.tenant = n.tenant
 	WHERE snowflake_shard("the ID") = 6 AND twice = "the ID" / 2 AND changes = 1}), 1000,
 	'a column of type snowflake, a domain, a foreign key of two columns and a generated column change together');
-is(value('odd', q{SELECT count(DISTINCT title) FROM "Far away".log}), 1000,
-	'triggers run, with the caller\'s search_path');
+is(value('odd', 'SELECT count(DISTINCT title) FROM log'), 1000, q{triggers run, with the caller's search_path});
 
 hostile_schema($node, 'odd');
-(undef, undef, $said) = $node->psql('odd', q{
+$said = run_psql('odd', q{
 	SET search_path = evil, pg_catalog, "Far away";
 	CALL public.snowflake_renumber('"Photo''s"', 6, 7, batch => 100)});
-like($said, qr/NOTICE:  1000 rows of .* have new IDs/, 'a hostile schema in search_path does nothing');
+like($said, qr/NOTICE:  \w+: 1000 rows of .* have new IDs/, 'a hostile schema in search_path does nothing');
 unlike($said, qr/ERROR/, '... and is no obstacle');
 
 value('odd', q{
 	CREATE DOMAIN number AS bigint; CREATE DOMAIN photo_number AS number;
-	CREATE TABLE nested (id photo_number PRIMARY KEY DEFAULT next_id(3)); INSERT INTO nested DEFAULT VALUES;
+	CREATE TABLE nested (id photo_number PRIMARY KEY DEFAULT next_id(3));
+	INSERT INTO nested DEFAULT VALUES;
 	CALL snowflake_renumber('nested', 3, 6)});
 is(value('odd', 'SELECT snowflake_shard(id) FROM nested'), 6, 'a key may be of a domain of a domain');
 
 # A trigger that keeps the old IDs
 value('odd', q{
-	SET search_path = "Far away", public;
 	CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 	CREATE TRIGGER keep BEFORE UPDATE ON "Photo's" FOR EACH ROW WHEN (OLD.title = '500') EXECUTE FUNCTION keep();
 	DELETE FROM "100% ""new""" WHERE title = '500'});
-fails_with($node, q{SET search_path = "Far away", public; CALL snowflake_renumber('"Photo''s"', 7, 8, batch => 100)},
+fails_with($node, q{CALL snowflake_renumber('"Photo''s"', 7, 8, batch => 100)},
 	qr/^55000 1 of 100 rows kept their IDs/, 'a trigger that prevents the change is an error', dbname => 'odd');
 
-#
-# Rows dated in the future
-#
+# --- rows dated in the future ----------------------------------------------
 
 new_admin_database('future');
 value('future', q{
@@ -268,50 +263,57 @@ value('future', q{
 	CREATE TABLE comments (title text, photo_id bigint REFERENCES photos);
 	CREATE INDEX ON comments (photo_id);
 	INSERT INTO photos (title) SELECT 'present ' || n FROM generate_series(1, 100) AS n;
-	INSERT INTO photos (id, title) SELECT snowflake_id(now() + interval '1 hour', shard, n), format('future %s, %s', shard, n)
+	INSERT INTO photos (id, title)
+	SELECT snowflake_id(now() + interval '1 hour', shard, n), format('future %s, %s', shard, n)
 	FROM generate_series(3, 4) AS shard, generate_series(1, 500) AS n;
 	INSERT INTO comments SELECT title, id FROM photos;
 	CREATE TABLE before AS TABLE photos});
 value('future', q{CALL snowflake_renumber('photos', 3, batch => 100)});
 my $dated = q{SELECT count(*) FILTER (WHERE id > snowflake_max_id(now() + interval '1 s')) FROM photos};
 is(value('future', $dated), 500, 'rows dated in the future get new IDs, those of another shard do not');
-value('future', q{CALL snowflake_renumber('photos', 4, since => now() + interval '10 minutes', until => now() + interval '1 day')});
+value('future', q{CALL snowflake_renumber('photos', 4, since => now() + '10 min', until => now() + '1 day')});
 is(value('future', $dated), 0, 'the shard may be the one that the default has');
-is(value('future', q{SELECT count(*) FROM photos JOIN comments ON photo_id = id AND photos.title = comments.title}), 1100,
-	'every row leads to the row that it led to before');
-is(value('future', q{SELECT count(*) FROM photos JOIN before USING (id, title)}), 100, 'no other row has a new ID');
-is(value('future', q{SELECT count(*) FROM before AS b JOIN photos_renumbered ON old = b.id JOIN photos AS p ON new = p.id AND p.title = b.title}),
-	1000, 'the list leads from the old IDs to the rows');
-is(value('future', q{SELECT bool_and(n = lag) FROM (SELECT split_part(title, ', ', 2)::int AS n,
-	row_number() OVER (ORDER BY id) AS lag FROM photos WHERE title LIKE 'future 3%') AS t}), 't', 'the new IDs have the order of the old ones');
-value('future', q{ALTER TABLE photos ALTER id SET DEFAULT snowflake_id(now() + interval '2 hours', 5, 1);
-	INSERT INTO photos DEFAULT VALUES});
-fails_with($node, q{CALL snowflake_renumber('photos', 5)}, qr/^55000 the default of table public.photos makes future-dated IDs, too/,
+is(value('future', "SELECT $_->[1]"), 't', $_->[0])
+  foreach [ 'every row leads to the row that it led to before',
+	'count(*) = 1100 FROM photos JOIN comments ON photo_id = id AND photos.title = comments.title' ],
+  [ 'no other row has a new ID', 'count(*) = 100 FROM photos JOIN before USING (id, title)' ],
+  [ 'the list leads from the old IDs to the rows', q{count(*) = 1000
+		FROM before AS b JOIN photos_renumbered ON old = b.id JOIN photos AS p ON new = p.id AND p.title = b.title} ],
+  [ 'the new IDs have the order of the old ones', q{bool_and(n = row) FROM (SELECT split_part(title, ', ', 2)::int AS n,
+		row_number() OVER (ORDER BY id) AS row FROM photos WHERE title LIKE 'future 3%') AS t} ];
+fails_with($node, q{
+		ALTER TABLE photos ALTER id SET DEFAULT snowflake_id(now() + interval '2 hours', 5, 1);
+		INSERT INTO photos DEFAULT VALUES;
+		CALL snowflake_renumber('photos', 5)},
+	qr/^55000 the default of table public.photos makes future-dated IDs, too/,
 	'new IDs that are dated in the future as well are an error', dbname => 'future');
 
-#
-# Partitions
-#
+# --- partitions ------------------------------------------------------------
 
 new_admin_database('parts');
 value('parts', q{
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(3), title text) PARTITION BY RANGE (id);
 	DO $$ BEGIN FOR year IN 2024 .. 2030 LOOP
 		EXECUTE format('CREATE TABLE photos_%s PARTITION OF photos FOR VALUES FROM (%s) TO (%s)', year,
-			snowflake_min_id(make_timestamptz(year, 1, 1, 0, 0, 0)), snowflake_min_id(make_timestamptz(year + 1, 1, 1, 0, 0, 0)));
+			snowflake_min_id(make_timestamptz(year, 1, 1, 0, 0, 0)),
+			snowflake_min_id(make_timestamptz(year + 1, 1, 1, 0, 0, 0)));
 	END LOOP; END $$;
 	CREATE TABLE comments (title text, photo_id bigint REFERENCES photos) PARTITION BY HASH (photo_id);
 	CREATE TABLE comments_0 PARTITION OF comments FOR VALUES WITH (MODULUS 2, REMAINDER 0);
 	CREATE TABLE comments_1 PARTITION OF comments FOR VALUES WITH (MODULUS 2, REMAINDER 1);
 	CREATE INDEX ON comments (photo_id);
-	INSERT INTO photos (id, title) SELECT snowflake_id(now() - n * interval '5 hours', 3, 1), n FROM generate_series(1, 1000) AS n;
-	INSERT INTO photos (id, title) SELECT snowflake_id(make_timestamptz(2030, 6, 1, 0, 0, 0), 4, n), 'future' FROM generate_series(1, 100) AS n;
+	INSERT INTO photos (id, title)
+	SELECT snowflake_id(now() - n * interval '5 hours', 3, 1), n::text FROM generate_series(1, 1000) AS n
+	UNION ALL SELECT snowflake_id('2030-06-01Z', 4, n), 'future' FROM generate_series(1, 100) AS n;
 	INSERT INTO comments SELECT title, id FROM photos});
 value('parts', q{CALL snowflake_renumber('photos', 3, 6, batch => 100)});
 value('parts', q{CALL snowflake_renumber('photos', 4)});
-is(value('parts', q{SELECT snowflake_shard(id), p.title = 'future', count(*) FROM photos AS p JOIN comments ON photo_id = id AND comments.title = p.title
-	GROUP BY 1, 2 ORDER BY 1}), "3|t|100\n6|f|1000", 'rows of partitions get new IDs, and move to other partitions');
-value('parts', q{INSERT INTO photos (id) VALUES (snowflake_id(make_timestamptz(2030, 6, 1, 0, 0, 0), 4, 1));
+is(value('parts', q{
+		SELECT snowflake_shard(id), p.title = 'future', count(*)
+		FROM photos AS p JOIN comments ON photo_id = id AND comments.title = p.title GROUP BY 1, 2 ORDER BY 1}),
+	"3|t|100\n6|f|1000", 'rows of partitions get new IDs, and move to other partitions');
+value('parts', q{
+	INSERT INTO photos (id) VALUES (snowflake_id('2030-06-01Z', 4, 1));
 	DELETE FROM comments;
 	ALTER TABLE photos DETACH PARTITION photos_2026});
 fails_with($node, q{CALL snowflake_renumber('photos', 4)}, qr/^23514 no partition of relation "photos" found for row/,
@@ -319,9 +321,7 @@ fails_with($node, q{CALL snowflake_renumber('photos', 4)}, qr/^23514 no partitio
 fails_with($node, q{CALL snowflake_renumber('photos_2025', 6, 7)}, qr/^55000 public.photos_2025 is a partition/,
 	'a partition is refused', dbname => 'parts');
 
-#
-# What it refuses
-#
+# --- what it refuses -------------------------------------------------------
 
 new_admin_database('refusals');
 value('refusals', q{
@@ -333,7 +333,7 @@ value('refusals', q{
 	CREATE TABLE identities (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY);
 	CREATE TABLE plain (id bigint PRIMARY KEY);
 	CREATE TABLE small (id integer PRIMARY KEY);
-	CREATE TABLE other (id bigint PRIMARY KEY DEFAULT next_id(3), more bigint GENERATED ALWAYS AS (id) STORED REFERENCES photos);
+	CREATE TABLE other (id bigint PRIMARY KEY, more bigint GENERATED ALWAYS AS (id) STORED REFERENCES photos);
 	CREATE TABLE taken (id bigint PRIMARY KEY DEFAULT next_id(3));
 	INSERT INTO taken VALUES (snowflake_id('2026-01-01Z', 3, 1)), (snowflake_id('2026-01-01Z', 6, 1));
 	CREATE TABLE named (id bigint PRIMARY KEY DEFAULT next_id(3));
@@ -341,39 +341,41 @@ value('refusals', q{
 	CREATE VIEW named_renumbered AS SELECT 1 AS old;
 	CREATE TABLE listed (id bigint PRIMARY KEY DEFAULT next_id(3));
 	CREATE TABLE listed_renumbered (old bigint PRIMARY KEY, new bigint NOT NULL)});
-foreach my $refusal (
-	[ q{'photos', 3, 6}, qr/^55000 column "photo_id" of table public.comments holds IDs that would change, and has no index/, 'no index' ],
-	[ q{'photos', 3, 3}, qr/^22023 new shard 3 is the old one/, 'the same shard' ],
-	[ q{'taken', 3, 8192}, qr/^22023 .*8192/, 'a shard out of range' ],
-	[ q{'photos', NULL}, qr/^22004 shard cannot be NULL/, 'no shard' ],
-	[ q{'photos', 3, 6, since => '2026-01-02Z', until => '2026-01-01Z'}, qr/^22023 no ID is from/, 'times in the wrong order' ],
-	[ q{'photos', 3, since => '2026-01-02Z'}, qr/^22023 without new_shard, only future-dated rows/, 'the past without a new shard' ],
-	[ q{'photos', 3, 6, batch => 0}, qr/^22023 batch 0 is not positive/, 'batches of no row' ],
-	[ q{'serials', 3, 6}, qr/^55000 column "id" of table public.serials gets its numbers from nextval\(\)/, 'serial' ],
-	[ q{'identities', 3, 6}, qr/^55000 column "id" of table public.identities gets its numbers from nextval\(\)/, 'an identity' ],
-	[ q{'plain', 3}, qr/^55000 column "id" of table public.plain has no default that makes IDs/, 'no default, without a new shard' ],
-	[ q{'small', 3, 6}, qr/^55000 table public.small has no column of IDs/, 'an integer' ],
-	[ q{'named_renumbered', 3, 6}, qr/^55000 table public.named_renumbered has no column of IDs/, 'a view' ],
-	[ q{'taken', 3, 6}, qr/^55000 table public.taken has a row with an ID that another row would get: \d+/, 'an ID that is not free' ],
-	[ q{'named', 3, 6}, qr/^55000 public.named_renumbered exists, and is not a list of old and new IDs/, 'the list\'s name is taken' ])
+sub refuses
 {
-	my ($arguments, $error, $name) = @$refusal;
-	fails_with($node, "CALL snowflake_renumber($arguments)", $error, "refused: $name", dbname => 'refusals');
+	my ($sql, $error, $name) = @_;
+	return fails_with($node, $sql, $error, "refused: $name", dbname => 'refusals');
 }
-value('refusals', 'CREATE INDEX ON comments (photo_id)');
-fails_with($node, q{CALL snowflake_renumber('photos', 3, 6)},
-	qr/^55000 column "more" of table public.other refers to the IDs, and is generated/, 'refused: a generated column', dbname => 'refusals');
+refuses("CALL snowflake_renumber($_->[0])", @$_[ 1, 2 ])
+  foreach [ q{'photos', 3, 6},
+	qr/^55000 column "photo_id" of table public.comments holds IDs that would change, and has no index/, 'no index' ],
+  [ q{'photos', 3, 3}, qr/^22023 new shard 3 is the old one/, 'the same shard' ],
+  [ q{'taken', 3, 8192}, qr/^22023 .*8192/, 'a shard out of range' ],
+  [ q{'photos', NULL}, qr/^22004 shard cannot be NULL/, 'no shard' ],
+  [ q{'photos', 3, 6, '2026-01-02Z', '2026-01-01Z'}, qr/^22023 no ID is from/, 'times in the wrong order' ],
+  [ q{'photos', 3, since => '2026-01-02Z'}, qr/^22023 without new_shard, only future-dated rows/,
+	'the past without a new shard' ],
+  [ q{'photos', 3, 6, batch => 0}, qr/^22023 batch 0 is not positive/, 'batches of no row' ],
+  [ q{'serials', 3, 6}, qr/^55000 column "id" of table public.serials gets its numbers from nextval\(\)/, 'serial' ],
+  [ q{'identities', 3, 6}, qr/^55000 column "id" of table public.identities gets its numbers from nextval\(\)/,
+	'an identity' ],
+  [ q{'plain', 3}, qr/^55000 column "id" of table public.plain has no default that makes IDs/,
+	'no default, without a new shard' ],
+  [ q{'small', 3, 6}, qr/^55000 table public.small has no column of IDs/, 'an integer' ],
+  [ q{'named_renumbered', 3, 6}, qr/^55000 table public.named_renumbered has no column of IDs/, 'a view' ],
+  [ q{'taken', 3, 6}, qr/^55000 table public.taken has a row with an ID that another row would get: \d+/,
+	'an ID that is not free' ],
+  [ q{'named', 3, 6}, qr/^55000 public.named_renumbered exists, and is not a list of old and new IDs/,
+	q{the list's name is taken} ];
+refuses("CREATE INDEX ON comments (photo_id); $call",
+	qr/^55000 column "more" of table public.other refers to the IDs, and is generated/, 'a generated column');
 value('refusals', 'DROP TABLE other');
-fails_with($node, q{BEGIN; CALL snowflake_renumber('photos', 3, 6)}, qr/^2D000 snowflake_renumber\(\) cannot run inside a transaction block/,
-	'refused: a transaction block', dbname => 'refusals');
-fails_with($node, q{SET ROLE nobody; CALL snowflake_renumber('photos', 3, 6)}, qr/^42501 permission denied for table public.photos/,
-	'refused: a role without privileges', dbname => 'refusals');
-is(value('refusals', q{SELECT count(*) FROM photos WHERE snowflake_shard(id) = 3}), 10, 'a refusal changes nothing');
-value('refusals', 'CREATE PUBLICATION everything FOR TABLES IN SCHEMA public');
-fails_with($node, q{CALL snowflake_renumber('listed', 3, 6)}, qr/^55000 publication everything would send the rows of public.listed_renumbered/,
-	'refused: a list that a publication would send', dbname => 'refusals');
-(undef, undef, $said) = $node->psql('refusals', q{CALL snowflake_renumber('photos', 3, 6)});
-like($said, qr/WARNING:  table public.child inherits from public.photos, and its rows have kept their IDs/,
+refuses("BEGIN; $call", qr/^2D000 snowflake_renumber\(\) cannot run inside a transaction block/, 'a transaction block');
+refuses("SET ROLE nobody; $call", qr/^42501 permission denied for table public.photos/, 'a role without privileges');
+is(value('refusals', 'SELECT count(*) FROM photos WHERE snowflake_shard(id) = 3'), 10, 'a refusal changes nothing');
+refuses(q{CREATE PUBLICATION p FOR TABLES IN SCHEMA public; CALL snowflake_renumber('listed', 3, 6)},
+	qr/^55000 publication p would send the rows of public.listed_renumbered/, 'a list that a publication would send');
+like(run_psql('refusals', $call), qr/table public.child inherits from public.photos, and its rows have kept their IDs/,
 	'tables that inherit keep their IDs, with a warning');
 $node->stop;
 done_testing();
