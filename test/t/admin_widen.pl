@@ -276,6 +276,8 @@ hostile_schema($node, 'refused');
 unlike(run_psql('refused', "SET ROLE owner; SET search_path = evil, pg_catalog, public; $call_t"), qr/ERROR/,
 	'the owner can call it, with a hostile search_path');
 is(value('refused', 'SELECT pg_typeof(id), n FROM t'), 'bigint|1', '... and no trigger fired');
+is(value('refused', q{ALTER SEQUENCE t_id_seq RESTART 5000000000; INSERT INTO t DEFAULT VALUES RETURNING id}),
+	5000000000, 'the sequence of a serial makes larger keys, too');
 
 # --- as the document says -------------------------------------------------
 
