@@ -5,11 +5,6 @@
 # below another directory, as "make install DESTDIR=/opt/citus" does.  Then run
 # EXTENSIONS=/opt/citus script/test test/external/citus.pl
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 
 my @names = ('coordinator', 'worker1', 'worker2');

@@ -7,10 +7,6 @@
 # Packages: python3-asyncpg python3-pandas
 # Packages: php-cli php-pgsql php-doctrine-orm php-symfony-cache php-illuminate-database php-illuminate-events
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use ClientTest;
 use SnowflakeTest;
 

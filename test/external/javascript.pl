@@ -4,10 +4,6 @@
 #
 # Packages: nodejs npm
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use ClientTest;
 use SnowflakeTest;
 

@@ -3,11 +3,6 @@
 #
 # Debian's packages are unpacked, as installing them would start services.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 
 my $packages = unpack_packages(qw(prometheus prometheus-postgres-exporter))

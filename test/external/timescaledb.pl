@@ -5,9 +5,6 @@
 #
 # Packages: postgresql-@MAJOR@-timescaledb
 
-use strict;
-use warnings;
-use Test::More;
 use SnowflakeTest;
 
 plan skip_all => 'TimescaleDB is not installed: see the head of this test' unless get_extension('timescaledb');

@@ -1,12 +1,7 @@
 # snowflake_check() finds each fault that it knows, says what to do, and is silent
 # again when that has been done.  Faults of the clock are in admin_check_clock.pl.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('primary');
 $node->init(allows_streaming => 'logical');

@@ -1,11 +1,7 @@
 # What snowflake_check() says when the clock was fast, is slow, or has come close to
 # the end of a layout.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
 my $node = server_with_clock('check', '@2026-11-20 12:00:00', "track_commit_timestamp = on\nautovacuum = off");
 

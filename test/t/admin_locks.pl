@@ -1,10 +1,6 @@
 # How snowflake_admin's procedures get their locks: without making an application
 # wait for long or end as a deadlock, and saying who is in the way.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use AdminTest;
 use SnowflakeTest;
 

@@ -1,10 +1,6 @@
 # Keys move from nextval() and identities to next_id(), and back, in one command,
 # while programs insert, update and delete.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use AdminTest;
 use SnowflakeTest;
 

@@ -2,12 +2,8 @@
 # sessions insert, change and delete rows of it and of tables beside it, and a
 # subscriber gets them.  The new table has all that the old one had.
 
-use strict;
-use warnings;
 use AdminTest;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
 my $node = start_admin_server('partition', 'loaded');
 $node->append_conf('postgresql.conf', "wal_level = logical\nmax_wal_senders = 4");

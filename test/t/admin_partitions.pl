@@ -3,12 +3,8 @@
 # made and dropped beside sessions that write, beside other calls, and again after
 # calls that were killed.
 
-use strict;
-use warnings;
 use AdminTest;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
 my $node = start_admin_server('partitions', 'load');
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake_admin CASCADE');

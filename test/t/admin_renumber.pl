@@ -3,10 +3,7 @@
 #
 # Each row has a title that nobody changes, by which the tests know it again.
 
-use strict;
-use warnings;
 use PostgreSQL::Test::BackgroundPsql;
-use Test::More;
 use AdminTest;
 use SnowflakeTest;
 

@@ -1,11 +1,7 @@
 # snowflake_uses() lists the places that make IDs or set a shard, and
 # snowflake_keys() the keys of all tables with what keeps them from moving.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
 my $node = server_in_utc('uses');
 

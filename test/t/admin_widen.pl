@@ -1,9 +1,6 @@
 # snowflake_widen(): an integer key and all that refers to it become bigint while
 # sessions insert, change and delete rows.
 
-use strict;
-use warnings;
-use Test::More;
 use AdminTest;
 use SnowflakeTest;
 

@@ -2,10 +2,6 @@
 # layouts do what they show.  That guide draws the default layout as it is, says when
 # layouts end, and has definitions of other systems' layouts.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 
 my $node = server_in_utc('documents');

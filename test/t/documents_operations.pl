@@ -2,10 +2,6 @@
 # roles that are not superusers.  clock_years_ahead.pl takes a new shard where the clock
 # was ahead.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 
 my $node = server_in_utc('operations');

@@ -1,11 +1,7 @@
 # What the documents refer to is there: figures of another document, files and
 # headings.  The reference has all messages of the sources and all functions.
 
-use strict;
-use warnings;
 use SnowflakeTest;
-use PostgreSQL::Test::Utils;
-use Test::More;
 
 # The files that match some patterns, by their paths in the project
 sub files

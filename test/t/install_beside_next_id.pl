@@ -1,9 +1,5 @@
 # Installing beside another next_id(), as doc/reference.md says.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 
 my $node = server_in_utc('install');

@@ -2,10 +2,6 @@
 # is what test/catalog.sql prints of version 1.0 of snowflake.  What is internal to
 # snowflake_admin has rules instead.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 
 my $node = server_in_utc('catalog');

@@ -2,13 +2,8 @@
 # same one.  The workflows call programs as these explain themselves.  make says what to
 # install, or to set, where the headers of PostgreSQL's server are missing.
 
-use strict;
-use warnings;
-use IPC::Run;
 use JSON::PP;
 use SnowflakeTest;
-use PostgreSQL::Test::Utils;
-use Test::More;
 
 # Return what the first match of a pattern in a file captures.
 sub found

@@ -3,10 +3,6 @@
 # The section "Uninstall" keeps columns of the type, and replaces functions and defaults.
 # A statement that is about to call next_id() says that the extension has been dropped.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 
 my $node = server_in_utc('uninstall');

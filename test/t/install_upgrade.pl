@@ -2,13 +2,8 @@
 # fresh installation has.  It disturbs nobody who uses the extension, for which the test
 # makes up a next version, and puts its files into a copy of the installation.
 
-use strict;
-use warnings;
 use Cwd qw(realpath);
 use File::Basename;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 
 # The test modules do not expect spaces in this path.

@@ -1,9 +1,6 @@
 # The default layout begins with its epoch.  IDs of other systems are made again where
 # and when those systems made them.  Each layout ends with its last timestamp.
 
-use strict;
-use warnings;
-use Test::More;
 use SnowflakeTest;
 
 my $node = server_with_clock('layouts', '+0');

@@ -1,10 +1,6 @@
 # Values of type snowflake_layout in tables, defaults, dumps and binary form.  One
 # that is damaged, or of a later version, is an error.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 
 my $node = server_in_utc('values');

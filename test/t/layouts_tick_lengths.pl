@@ -1,10 +1,6 @@
 # In layouts with ticks of each length, no ID is ahead of the clock, and none is made
 # twice.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 
 my $node = server_in_utc('ticks', "max_connections = 50\n");

@@ -2,10 +2,6 @@
 # No session gets an error or a smaller ID.  IDs of Instagram's function and of next_id()
 # differ where the clock stands still.  What the text says of old rows is so.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 
 # A statement that hangs must fail the test.

@@ -1,11 +1,6 @@
 # Installing portable/snowflake.sql as doc/portable.md says, who may use it and
 # from where, IDs in PostgREST's JSON, and the move to the extension and back.
 
-use strict;
-use warnings;
-use IPC::Run;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use PortableTest;
 use SnowflakeTest;
 

@@ -1,9 +1,6 @@
 # The portable version and the extension, in schemas of one database, return the
 # same results for the same calls, or raise errors with the same SQLSTATE.
 
-use strict;
-use warnings;
-use Test::More;
 use PortableTest;
 use SnowflakeTest;
 

@@ -1,10 +1,6 @@
 # Many sessions use the portable version at once, are cancelled or terminated at
 # any moment, and the server crashes.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use LedgerTest;
 use PortableTest;
 use SnowflakeTest;

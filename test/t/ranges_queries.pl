@@ -2,10 +2,6 @@
 # what the text says, and queries read the partitions of their times.  IDs that are ahead
 # of the clock need partitions, too.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 
 my $node = server_in_utc('ranges', "autovacuum = off\nmax_parallel_workers_per_gather = 0\n");

@@ -2,11 +2,6 @@
 # rows in one table, the failover of a publisher, the repair of two servers that had one
 # shard, and the move of a tenant to a server whose clock is behind.
 
-use strict;
-use warnings;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 
 plan skip_all => 'libfaketime is not installed' unless faketime_library();
