@@ -1509,13 +1509,7 @@ AS $$
 		CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
 	FROM acls, aclexplode(acl)
 	WHERE privilege_type = 'INSERT' AND grantee <> (SELECT relowner FROM pg_class WHERE oid = target)
-		AND CASE
-			WHEN is_new THEN true
-			WHEN grantee = 0 THEN NOT EXISTS (
-				SELECT FROM pg_class AS s, aclexplode(s.relacl) AS a
-				WHERE s.oid = to_regclass(sequence) AND a.grantee = 0
-				AND a.privilege_type IN ('USAGE', 'UPDATE'))
-			ELSE NOT has_sequence_privilege(grantee, to_regclass(sequence)::oid, 'USAGE, UPDATE') END
+		AND (is_new OR NOT has_sequence_privilege(grantee, to_regclass(sequence)::oid, 'USAGE, UPDATE'))
 $$;
 
 -- A qualified name for a new sequence of a column, of as many characters of both
@@ -4576,7 +4570,8 @@ AS $$
 $$;
 
 -- Who may insert into a table, but not use what its default uses?  Whoever inserts
--- needs the privileges, except where a trigger's function has its owner's.
+-- needs the privileges, except where a trigger's function has its owner's.  Grantee 0 is
+-- PUBLIC, also to functions such as has_sequence_privilege().
 CREATE FUNCTION snowflake_admin_check_privileges(fillers snowflake_admin_filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -4597,13 +4592,9 @@ AS $$
 		SELECT DISTINCT ON (role, sequence, needed) role, f.tab, 'sequence ' || sequence AS thing,
 			format('GRANT %s ON SEQUENCE %s TO %s', needed, sequence, role) AS remedy
 		FROM fillers AS f JOIN inserters AS i ON i.oid = f.tab
-		JOIN pg_class AS s ON s.oid = f.sequence
 		CROSS JOIN LATERAL (SELECT CASE WHEN is_built_in THEN 'USAGE' ELSE 'UPDATE' END) AS n (needed)
-		WHERE sequence <> @extschema@.snowflake_admin_next_id_seq() AND CASE WHEN grantee = 0
-			THEN NOT EXISTS (SELECT FROM aclexplode(s.relacl) AS a
-				WHERE a.grantee = 0 AND (a.privilege_type = 'UPDATE' OR a.privilege_type = needed))
-			ELSE NOT has_sequence_privilege(grantee, s.oid, needed)
-				AND NOT has_sequence_privilege(grantee, s.oid, 'UPDATE') END
+		WHERE sequence <> @extschema@.snowflake_admin_next_id_seq()
+			AND NOT has_sequence_privilege(grantee, sequence::oid, needed || ', UPDATE')
 		UNION ALL
 		SELECT DISTINCT ON (role, p.oid) role, f.tab, 'function ' || p.oid::regprocedure,
 			format('GRANT EXECUTE ON FUNCTION %s TO %s', p.oid::regprocedure, role)
@@ -4611,9 +4602,7 @@ AS $$
 		JOIN pg_depend AS d ON (d.classid, d.objid) = (f.class, f.object)
 			AND d.refclassid = 'pg_proc'::regclass
 		JOIN pg_proc AS p ON p.oid = d.refobjid
-		WHERE f.class <> 'pg_proc'::regclass AND CASE WHEN grantee = 0 THEN proacl IS NOT NULL
-				AND NOT EXISTS (SELECT FROM aclexplode(proacl) AS a WHERE a.grantee = 0)
-			ELSE NOT has_function_privilege(grantee, p.oid, 'EXECUTE') END
+		WHERE f.class <> 'pg_proc'::regclass AND NOT has_function_privilege(grantee, p.oid, 'EXECUTE')
 	)
 	SELECT 'error', thing, format('%s may insert into %s, but not use this %s, so such an INSERT fails.',
 		role, tab, split_part(thing, ' ', 1)), remedy
