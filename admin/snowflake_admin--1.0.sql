@@ -1934,6 +1934,33 @@ COMMENT ON PROCEDURE snowflake_move_back_schema(name, boolean, integer) IS
 'let identities make the keys of all tables of a schema, beyond all IDs that next_id() made for them';
 
 --
+-- Columns that hold the same IDs
+--
+
+-- A column and all that refer to it by foreign keys, directly or not; parents have
+-- smaller places.  Of a foreign key with several columns, only those that stand for the
+-- first column count.  A partition stands for its partitioned table.
+CREATE FUNCTION snowflake_admin_chain(tab regclass, col name)
+RETURNS TABLE (rel regclass, name name, place integer)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH RECURSIVE chain (rel, name) AS (
+		SELECT attrelid, attname FROM pg_attribute
+		WHERE attrelid = tab AND attname = col AND attnum > 0 AND NOT attisdropped
+		UNION ALL
+		SELECT conrelid, child.attname
+		FROM chain JOIN pg_constraint ON coalesce(pg_partition_root(confrelid), confrelid) = rel
+			AND contype = 'f' AND conparentid = 0
+		CROSS JOIN unnest(conkey, confkey) AS pair (referring, referred)
+		JOIN pg_attribute AS child ON child.attrelid = conrelid AND child.attnum = referring
+		JOIN pg_attribute AS parent ON parent.attrelid = confrelid AND parent.attnum = referred
+		WHERE parent.attname = chain.name
+	) CYCLE rel, name SET again USING path
+	SELECT rel, name, max(cardinality(path)) FROM chain WHERE NOT again
+	GROUP BY rel, name ORDER BY rel <> tab, rel::regclass::text, name
+$$;
+
+--
 -- Widen an integer column, and all that refer to it
 --
 -- Each column gets a second one of type bigint, which a trigger keeps equal, and
@@ -1943,37 +1970,21 @@ COMMENT ON PROCEDURE snowflake_move_back_schema(name, boolean, integer) IS
 -- a call goes on where another one ended.
 --
 
--- A column and all that refer to it; parents have smaller places
-CREATE FUNCTION snowflake_admin_widen_chain(tab regclass, col name)
-RETURNS TABLE (rel regclass, num smallint, place integer)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-	WITH RECURSIVE chain (rel, num) AS (
-		SELECT attrelid, attnum FROM pg_attribute
-		WHERE attrelid = tab AND attname = col AND attnum > 0 AND NOT attisdropped
-		UNION ALL
-		SELECT conrelid, pair.num FROM chain JOIN pg_constraint ON confrelid = rel AND contype = 'f',
-			unnest(confkey, conkey) AS pair (referred, num)
-		WHERE pair.referred = chain.num AND NOT starts_with(conname, 'snowflake_widen_')
-	) CYCLE rel, num SET again USING path
-	SELECT rel, num, max(cardinality(path)) FROM chain WHERE NOT again GROUP BY rel, num
-$$;
-
 -- A column that a former call has added is complete: its trigger came with it.
 CREATE FUNCTION snowflake_admin_widen_columns(tab regclass, col name)
 RETURNS TABLE (rel regclass, num smallint, place integer, narrow name, wide name, func text, trig name,
 	added boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT c.rel, c.num, max(c.place) OVER (PARTITION BY c.rel), a.attname, wide.name,
-		format('%s.%I', relnamespace::regnamespace, format('snowflake_widen_%s_%s', c.rel::oid, c.num)),
-		format('zz_snowflake_widen_%s', c.num)::name,
+	SELECT c.rel, a.attnum, max(c.place) OVER (PARTITION BY c.rel), a.attname, wide.name,
+		format('%s.%I', relnamespace::regnamespace, format('snowflake_widen_%s_%s', c.rel::oid, attnum)),
+		format('zz_snowflake_widen_%s', attnum)::name,
 		EXISTS (SELECT FROM pg_attribute AS b
 			WHERE b.attrelid = c.rel AND b.attname = wide.name AND NOT b.attisdropped)
-	FROM @extschema@.snowflake_admin_widen_chain(tab, col) AS c
-		JOIN pg_attribute AS a ON a.attrelid = c.rel AND a.attnum = c.num
-			JOIN pg_class ON pg_class.oid = c.rel
-		CROSS JOIN LATERAL CAST(format('snowflake_widen_%s', c.num) AS name) AS wide (name)
+	FROM @extschema@.snowflake_admin_chain(tab, col) AS c
+		JOIN pg_attribute AS a ON a.attrelid = c.rel AND a.attname = c.name
+		JOIN pg_class ON pg_class.oid = c.rel
+		CROSS JOIN LATERAL CAST(format('snowflake_widen_%s', attnum) AS name) AS wide (name)
 	WHERE a.atttypid IN ('smallint'::regtype, 'integer'::regtype)
 $$;
 
@@ -2148,8 +2159,8 @@ AS $$
 	t AS (SELECT DISTINCT w.rel, pg_class.* FROM w JOIN pg_class ON oid = w.rel)
 	SELECT format('Column %I of table %s has type %s.', attname, c.rel, format_type(atttypid, NULL)),
 		'Give it type integer or bigint first.'
-	FROM @extschema@.snowflake_admin_widen_chain(tab, col) AS c
-		JOIN pg_attribute ON attrelid = c.rel AND attnum = c.num
+	FROM @extschema@.snowflake_admin_chain(tab, col) AS c
+		JOIN pg_attribute ON attrelid = c.rel AND attname = c.name
 		JOIN pg_type ON pg_type.oid = atttypid
 	WHERE typtype = 'd' AND typbasetype <> 'bigint'::regtype OR typtype <> 'd' AND typcategory <> 'N'
 	UNION ALL SELECT format('Table %s is partitioned, a partition, inherited, temporary, typed, foreign, '
@@ -2213,7 +2224,7 @@ AS $$
 DECLARE
 	first record;
 BEGIN
-	IF NOT EXISTS (SELECT FROM @extschema@.snowflake_admin_widen_chain(tab, col)) THEN
+	IF NOT EXISTS (SELECT FROM @extschema@.snowflake_admin_chain(tab, col)) THEN
 		RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', col, tab);
 	END IF;
 	SELECT oid::regclass AS rel INTO first FROM pg_class
@@ -2532,7 +2543,7 @@ DECLARE
 BEGIN
 	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_widen()');
 	SET LOCAL search_path = pg_catalog, pg_temp;
-	chain := ARRAY(SELECT DISTINCT rel FROM @extschema@.snowflake_admin_widen_chain(tab, col) ORDER BY 1);
+	chain := ARRAY(SELECT DISTINCT rel FROM @extschema@.snowflake_admin_chain(tab, col) ORDER BY 1);
 	LOOP
 		SET LOCAL search_path = pg_catalog, pg_temp;
 		PERFORM @extschema@.snowflake_admin_take_turn('snowflake_widen()', chain, going_on);
@@ -3319,29 +3330,6 @@ COMMENT ON PROCEDURE snowflake_partition(regclass, text, timestamptz, boolean, i
 -- Renumbering rows
 --
 
--- All columns that hold IDs of a table: its own, those that refer to it by foreign
--- keys, those that refer to these, and so on.  Of a foreign key with several
--- columns, only those that stand for the ID count.  A partition stands for its
--- partitioned table.
-CREATE FUNCTION snowflake_admin_renumber_columns(tab regclass, col name)
-RETURNS TABLE (rel regclass, name name, only_rel text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-	WITH RECURSIVE reference AS (
-		SELECT coalesce(pg_partition_root(confrelid), confrelid::regclass) AS parent,
-			p.attname AS parent_name, conrelid::regclass AS child, c.attname AS child_name
-		FROM pg_constraint CROSS JOIN unnest(conkey, confkey) AS u (child_number, parent_number)
-		JOIN pg_attribute AS p ON p.attrelid = confrelid AND p.attnum = parent_number
-		JOIN pg_attribute AS c ON c.attrelid = conrelid AND c.attnum = child_number
-		WHERE contype = 'f' AND conparentid = 0),
-	found AS (
-		SELECT tab AS rel, col COLLATE "C" AS name
-		UNION
-		SELECT child, child_name FROM found JOIN reference ON parent = rel AND parent_name = name)
-	SELECT rel, name, CASE WHEN relkind = 'p' THEN '' ELSE 'ONLY ' END || rel::text
-	FROM found JOIN pg_class ON oid = rel ORDER BY rel <> tab, rel::text, name
-$$;
-
 -- Indexes without which each batch would read a whole table
 CREATE FUNCTION snowflake_admin_renumber_indexes(tab regclass, col name)
 RETURNS TABLE (rel regclass, name name, command text)
@@ -3349,7 +3337,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT rel, name, format('CREATE INDEX %sON %s (%I)',
 		CASE WHEN relkind <> 'p' THEN 'CONCURRENTLY ' END, rel, name)
-	FROM @extschema@.snowflake_admin_renumber_columns(tab, col) JOIN pg_class AS t ON t.oid = rel
+	FROM @extschema@.snowflake_admin_chain(tab, col) JOIN pg_class AS t ON t.oid = rel
 	JOIN pg_attribute ON attrelid = rel AND attname = name
 	WHERE attgenerated = '' AND attidentity <> 'a' AND NOT EXISTS (
 		SELECT FROM pg_index JOIN pg_class AS i ON i.oid = indexrelid JOIN pg_am ON pg_am.oid = i.relam
@@ -3367,7 +3355,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH found AS MATERIALIZED (
 		SELECT f.*, relispartition, attnum, attgenerated <> '' OR attidentity = 'a' AS is_generated
-		FROM @extschema@.snowflake_admin_renumber_columns(tab, col) AS f
+		FROM @extschema@.snowflake_admin_chain(tab, col) AS f
 		JOIN pg_class ON oid = f.rel JOIN pg_attribute ON attrelid = f.rel AND attname = f.name
 	), keys AS (
 		SELECT conname, f.name, conrelid::regclass AS child, confrelid::regclass AS parent, confupdtype,
@@ -3555,7 +3543,7 @@ DECLARE
 BEGIN
 	SELECT k.col, k.made_by, format('%L::%s.snowflake_layout', k.layout, own) INTO col, made_by, layout
 	FROM @extschema@.snowflake_admin_renumber_key(tab, new_shard, given_layout) AS k;
-	SELECT c.rel, c.name INTO bad FROM @extschema@.snowflake_admin_renumber_columns(tab, col) AS c
+	SELECT c.rel, c.name INTO bad FROM @extschema@.snowflake_admin_chain(tab, col) AS c
 	WHERE NOT has_table_privilege(c.rel, 'SELECT') OR NOT has_table_privilege(c.rel, 'UPDATE') LIMIT 1;
 	IF FOUND THEN
 		RAISE insufficient_privilege USING MESSAGE = format('permission denied for table %s', bad.rel),
@@ -3568,9 +3556,10 @@ BEGIN
 	END IF;
 	SELECT l.list, l.command, l.sender INTO list, create_list, sender
 	FROM @extschema@.snowflake_admin_renumber_list(tab) AS l;
-	SELECT array_agg(DISTINCT c.rel), max(c.only_rel) FILTER (WHERE c.rel = tab) INTO relations, source
-	FROM @extschema@.snowflake_admin_renumber_columns(tab, col) AS c;
-	relations := tab || array_remove(relations, tab);
+	relations := tab || ARRAY(SELECT DISTINCT c.rel FROM @extschema@.snowflake_admin_chain(tab, col) AS c
+		WHERE c.rel <> tab);
+	SELECT CASE relkind WHEN 'p' THEN '' ELSE 'ONLY ' END || tab::text INTO source
+	FROM pg_class WHERE oid = tab;
 
 	rows_of_shard := format('FROM %1$s AS t WHERE t.%2$I > $1 AND t.%2$I <= $2'
 		' AND %3$s.snowflake_shard(t.%2$I, %4$s) = %5$s',
@@ -3591,9 +3580,10 @@ BEGIN
 	-- search_path, for the triggers' sake, and names the schema of everything, also of
 	-- operators.
 	WITH found AS (
-		SELECT *, count(*) OVER (PARTITION BY rel) = 1 AS alone,
+		SELECT rel, name, CASE relkind WHEN 'p' THEN '' ELSE 'ONLY ' END || rel::text AS only_rel,
+			count(*) OVER (PARTITION BY rel) = 1 AS alone,
 			format('(SELECT l.new FROM %s AS l WHERE l.old OPERATOR(pg_catalog.=) t.%I)', list, name) AS new
-		FROM @extschema@.snowflake_admin_renumber_columns(tab, col)),
+		FROM @extschema@.snowflake_admin_chain(tab, col) JOIN pg_class ON oid = rel),
 	changes AS (
 		SELECT row_number() OVER (ORDER BY rel <> tab, rel::text) AS n,
 			format('UPDATE %s AS t SET %s WHERE %s%s', only_rel,
