@@ -897,16 +897,14 @@ $$;
 -- The layout of the IDs that a partitioned table's key gets by default
 CREATE FUNCTION snowflake_admin_key_layout(parent regclass)
 RETURNS snowflake_layout
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-BEGIN
-	RETURN coalesce((
-		SELECT min(@extschema@.snowflake_admin_layout_of(pg_get_expr(adbin, adrelid), seqrelid))
-		FROM pg_partitioned_table JOIN pg_attrdef AS d ON adrelid = partrelid AND adnum = partattrs[0]
-		LEFT JOIN (pg_depend JOIN pg_sequence ON seqrelid = refobjid)
-			ON classid = 'pg_attrdef'::regclass AND objid = d.oid AND refclassid = 'pg_class'::regclass
-		WHERE partrelid = parent), 'instagram');
-END
+	SELECT @extschema@.snowflake_admin_to_layout(coalesce(
+		min(@extschema@.snowflake_admin_layout_of(pg_get_expr(adbin, adrelid), seqrelid)), 'instagram'))
+	FROM pg_partitioned_table JOIN pg_attrdef AS d ON adrelid = partrelid AND adnum = partattrs[0]
+	LEFT JOIN (pg_depend JOIN pg_sequence ON seqrelid = refobjid)
+		ON classid = 'pg_attrdef'::regclass AND objid = d.oid AND refclassid = 'pg_class'::regclass
+	WHERE partrelid = parent
 $$;
 
 -- All partitions.  Both bounds of the DEFAULT partition are NULL.  One that is
@@ -1033,7 +1031,8 @@ END
 $$;
 
 -- A free name that says the time at which a partition begins, as short as the unit
--- allows.  The table's name is shortened where both do not fit.
+-- allows.  The table's name is shortened where both do not fit: the cast to the type
+-- name keeps 63 bytes.
 CREATE FUNCTION snowflake_admin_partition_name(parent regclass, low bigint, unit text,
 	layout snowflake_layout)
 RETURNS text
@@ -1044,12 +1043,9 @@ AS $$
 		unnest(ARRAY[CASE unit WHEN 'year' THEN '_YYYY' WHEN 'month' THEN '_YYYYMM' ELSE '_YYYYMMDD' END,
 			'_YYYYMMDD', '_YYYYMMDDHH24', '_YYYYMMDDHH24MISSMS']) WITH ORDINALITY AS forms (form, nr),
 		to_char(@extschema@.snowflake_admin_bound_time(low, layout) AT TIME ZONE 'UTC', form) AS suffix,
-		LATERAL (SELECT left(relname, n) || suffix FROM generate_series(1, length(relname)) AS n
-			WHERE octet_length(left(relname, n)) + octet_length(suffix) <= 63
-			ORDER BY n DESC LIMIT 1) AS fitting (name)
+		LATERAL (SELECT substr((suffix || relname)::name::text, 1 + length(suffix)) || suffix) AS n (name)
 	WHERE pg_class.oid = parent AND (unit <> 'hour' OR nr >= 3)
-		AND (nr = 4 OR NOT EXISTS (SELECT FROM pg_class AS other
-			WHERE other.relnamespace = pg_class.relnamespace AND other.relname = fitting.name))
+		AND (nr = 4 OR to_regclass(format('%I.%I', nspname, name)) IS NULL)
 	ORDER BY nr LIMIT 1
 $$;
 
@@ -2200,13 +2196,11 @@ AS $$
 			THEN (SELECT pg_describe_object('pg_class'::regclass, ev_class, 0) FROM pg_rewrite
 				WHERE oid = objid)
 			ELSE pg_describe_object(classid, objid, objsubid) END) AS o (name)
-	WHERE NOT CASE classid
-		WHEN 'pg_class'::regclass THEN (SELECT relkind IN ('i', 'S') FROM pg_class WHERE oid = objid)
-		WHEN 'pg_attrdef'::regclass THEN (SELECT adrelid = rel AND adnum = num FROM pg_attrdef
-			WHERE oid = objid)
-		WHEN 'pg_constraint'::regclass THEN (SELECT contype IN ('c', 'f', 'n', 'p', 'u') FROM pg_constraint
-			WHERE oid = objid)
-		ELSE false END
+	WHERE (classid, objid) NOT IN (
+		SELECT 'pg_class'::regclass, oid FROM pg_class WHERE relkind IN ('i', 'S')
+		UNION ALL SELECT 'pg_attrdef'::regclass, oid FROM pg_attrdef WHERE adrelid = rel AND adnum = num
+		UNION ALL SELECT 'pg_constraint'::regclass, oid FROM pg_constraint
+			WHERE contype IN ('c', 'f', 'n', 'p', 'u'))
 	UNION ALL SELECT * FROM @extschema@.snowflake_admin_widen_unfit(tab, col)
 	UNION ALL SELECT format('Triggers of table %s would fire for old rows.', rel),
 		format('A superuser can prevent it: GRANT SET ON PARAMETER session_replication_role TO %I.',
@@ -2639,9 +2633,8 @@ AS $$
 		WHERE classid = 'pg_class'::regclass AND refclassid = classid AND refobjid = target AND deptype = 'i'
 	)
 	SELECT rel, relkind, format('%I.%I', nspname, relname), old_name, format('%I.%I', nspname, old_name)
-	FROM relations JOIN pg_class AS c ON c.oid = rel JOIN pg_namespace AS s ON s.oid = relnamespace, LATERAL (
-		SELECT left(relname, n) || '_old' FROM generate_series(1, 59) AS n
-		WHERE octet_length(left(relname, n)) <= 59 ORDER BY n DESC LIMIT 1) AS fitting (old_name)
+	FROM relations JOIN pg_class AS c ON c.oid = rel JOIN pg_namespace AS s ON s.oid = relnamespace,
+		LATERAL (SELECT substr(('_old' || relname)::name::text, 5) || '_old') AS fitting (old_name)
 $$;
 
 --
@@ -2658,22 +2651,16 @@ AS $$
 	FROM pg_class AS t JOIN pg_type AS r ON r.oid = t.reltype
 	JOIN pg_depend AS d ON refclassid = 'pg_class'::regclass AND refobjid = t.oid
 		OR refclassid = 'pg_type'::regclass AND refobjid IN (r.oid, r.typarray)
-	WHERE t.oid = target AND CASE classid
-		WHEN 'pg_class'::regclass THEN NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = objid
-			AND relkind IN ('i', 'S', 't'))
-		WHEN 'pg_type'::regclass THEN objid NOT IN (r.oid, r.typarray)
-		WHEN 'pg_attrdef'::regclass THEN NOT EXISTS (SELECT FROM pg_attrdef AS a WHERE a.oid = objid
-			AND adrelid = target)
-		WHEN 'pg_constraint'::regclass THEN NOT EXISTS (
-			SELECT FROM pg_constraint AS c WHERE c.oid = objid AND (conrelid = target OR confrelid = target))
-		WHEN 'pg_trigger'::regclass THEN NOT EXISTS (
-			SELECT FROM pg_trigger AS g WHERE g.oid = objid AND (tgrelid = target OR tgisinternal))
-		WHEN 'pg_policy'::regclass THEN NOT EXISTS (SELECT FROM pg_policy AS p WHERE p.oid = objid
-			AND polrelid = target)
-		WHEN 'pg_statistic_ext'::regclass THEN NOT EXISTS (SELECT FROM pg_statistic_ext AS s
-			WHERE s.oid = objid AND stxrelid = target)
-		WHEN 'pg_publication_rel'::regclass THEN false
-		ELSE true END
+	WHERE t.oid = target AND (classid, objid) NOT IN (
+		SELECT 'pg_class'::regclass, oid FROM pg_class WHERE relkind IN ('i', 'S', 't')
+		UNION ALL SELECT 'pg_type'::regclass, unnest(ARRAY[r.oid, r.typarray])
+		UNION ALL SELECT 'pg_attrdef'::regclass, oid FROM pg_attrdef WHERE adrelid = target
+		UNION ALL SELECT 'pg_constraint'::regclass, oid FROM pg_constraint
+			WHERE target IN (conrelid, confrelid)
+		UNION ALL SELECT 'pg_trigger'::regclass, oid FROM pg_trigger WHERE tgrelid = target OR tgisinternal
+		UNION ALL SELECT 'pg_policy'::regclass, oid FROM pg_policy WHERE polrelid = target
+		UNION ALL SELECT 'pg_statistic_ext'::regclass, oid FROM pg_statistic_ext WHERE stxrelid = target
+		UNION ALL SELECT 'pg_publication_rel'::regclass, oid FROM pg_publication_rel)
 $$;
 
 -- Why a table cannot become a partition
@@ -3433,9 +3420,8 @@ DECLARE
 	schema oid;
 	present record;
 BEGIN
-	SELECT relnamespace, format('%s.%I', relnamespace::regnamespace, (
-			SELECT left(relname, max(n)) || '_renumbered' FROM generate_series(1, 63) AS n
-			WHERE octet_length(left(relname, n)) <= 52))
+	SELECT relnamespace, format('%s.%I', relnamespace::regnamespace,
+		substr(('_renumbered' || relname)::name::text, 12) || '_renumbered')
 	INTO schema, list FROM pg_class WHERE oid = tab;
 	SELECT name INTO sender FROM (
 		SELECT format('publication %I', pubname) FROM pg_publication WHERE puballtables
@@ -4124,7 +4110,8 @@ AS $$
 $$;
 
 -- No shard is set while a default needs one, or a default came from a database with
--- another one.  Rows may tell the number, but those of other servers have theirs.
+-- another one.  Rows may tell the number, but those of other servers have theirs.  Or
+-- another database of the server has the same shard.
 CREATE FUNCTION snowflake_admin_check_shard(fillers snowflake_admin_filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -4162,13 +4149,7 @@ AS $$
 		-- snowflake_admin_check_makers() compares several.
 		AND NOT EXISTS (SELECT FROM unnest(fillers) AS o WHERE o.root = f.root AND o.col = f.col
 			AND o.code <> f.code)
-$$;
-
--- Other databases of the server with the same shard
-CREATE FUNCTION snowflake_admin_check_databases()
-RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+	UNION
 	SELECT 'note', format('database %I', current_database()),
 		format('Other databases of this server with its shard %s: %s. Their IDs can be equal, which matters '
 			'only where rows of both come together.', own.shard,
@@ -4250,7 +4231,8 @@ AS $$
 	ORDER BY abs(extract(epoch FROM clock_timestamp() - ts)) LIMIT 1
 $$;
 
--- Sequences that next_id() refuses because of their parameters
+-- Sequences that next_id() refuses because of their parameters, and layouts that end within
+-- a year
 CREATE FUNCTION snowflake_admin_check_layout(generators snowflake_admin_generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -4282,13 +4264,7 @@ AS $$
 		OR seqincrement <> 1 OR seqcache <> 1 OR seqtypid <> 'bigint'::regtype
 		OR g.layout NOT IN (SELECT name FROM @extschema@.snowflake_admin_layouts())
 			AND seqmax = 9223372036854775807)
-$$;
-
--- Layouts that end within a year
-CREATE FUNCTION snowflake_admin_check_end(generators snowflake_admin_generator[])
-RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+	UNION ALL
 	SELECT CASE WHEN expires < clock_timestamp() THEN 'error' ELSE 'warning' END,
 		format('sequence %s', sequence),
 		format('Its layout %s %s on %s.', layout,
@@ -4687,8 +4663,9 @@ AS $$
 $$;
 
 -- Every commit and every ID waits for the standbys that synchronous_standby_names
--- asks for.  On a standby, the setting is for later.
-CREATE FUNCTION snowflake_admin_check_standbys()
+-- asks for.  On a standby, the setting is for later.  Subscriptions stop with an error, such
+-- as an ID that exists.  A worker that is about to start again has no process.
+CREATE FUNCTION snowflake_admin_check_replication()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -4737,14 +4714,7 @@ AS $$
 		format('%I may not see which standbys are streaming.', current_user),
 		format('GRANT pg_read_all_stats TO %I', current_user)
 	FROM setting WHERE NOT pg_has_role('pg_read_all_stats', 'USAGE')
-$$;
-
--- Subscriptions that stopped with an error, such as an ID that exists.  A worker that is
--- about to start again has no process.
-CREATE FUNCTION snowflake_admin_check_subscriptions()
-RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+	UNION ALL
 	SELECT 'warning', format('subscription %I', o.subname),
 		format('It is not running, and has had %s errors.', apply_error_count),
 		'The server log names the last one; of 23505, "IDs came twice" in doc/operations.md names the causes.'
@@ -4882,9 +4852,9 @@ DECLARE
 	generators @extschema@.snowflake_admin_generator[];
 	fault text;
 BEGIN
-	FOREACH fault IN ARRAY ARRAY['fillers', 'generators', 'shard($1)', 'databases()', 'makers($1)',
-		'layout($2)', 'end($2)', 'position($2)', 'clock($2)', 'width()', 'privileges($1)', 'partitions($1)',
-		'nextval($2)', 'standbys()', 'subscriptions()', 'version()', 'sight($2)']
+	FOREACH fault IN ARRAY ARRAY['fillers', 'generators', 'shard($1)', 'makers($1)',
+		'layout($2)', 'position($2)', 'clock($2)', 'width()', 'privileges($1)', 'partitions($1)',
+		'nextval($2)', 'replication()', 'version()', 'sight($2)']
 	LOOP
 		BEGIN
 			CASE fault
