@@ -3,8 +3,7 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION snowflake_admin" to load this file. \quit
 
--- This file knows catalogs, locks and tables.  Which bits of an ID are what, it
--- asks the extension "snowflake".
+-- Which bits of an ID are what, only the extension "snowflake" knows.
 --
 -- No name is looked up in the caller's search_path.  Functions have their own;
 -- procedures that commit may not have one.  So each of their transactions begins
@@ -27,8 +26,7 @@ BEGIN ATOMIC
 END;
 
 -- Who holds a lock on one of these relations that is at least as strong as "weakest"?
--- This is asked after a command has given up, so that it may name a session that came
--- later, or none.
+-- Asked after a command has given up, it may name a session that came later, or none.
 CREATE FUNCTION snowflake_admin_blocker(relations regclass[], weakest text)
 RETURNS TABLE (pid integer, description text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -95,11 +93,8 @@ END
 $$;
 
 -- Show commands, and execute them under locks that are tried for again and again,
--- with growing pauses in which everybody else goes on.  A failed try is a
--- subtransaction, so that nothing of it stays.  The locks last until the caller's
--- transaction ends.  Without a mode, the commands themselves lock what they need,
--- and the relations only say whose sessions may be in the way.
---
+-- with growing pauses in which everybody else goes on.  The locks last until the caller's
+-- transaction ends.  Without a mode, the commands themselves lock what they need.
 -- Without commands, too, it keeps others from changing the tables, on which depends what
 -- the next commands are to be.  Nobody who reads or writes waits for that.
 CREATE FUNCTION snowflake_admin_run(commands text[], relations regclass[], tries integer, dry_run boolean,
@@ -186,8 +181,7 @@ BEGIN
 END
 $$;
 
--- The message of an error that a COMMIT raises in every function, in the
--- session's language
+-- The message of an error that COMMIT raises in functions, in the session's language
 CREATE FUNCTION snowflake_admin_commit_error()
 RETURNS text
 LANGUAGE plpgsql
@@ -229,8 +223,8 @@ AS $$
 	FROM aclexplode(acl)
 $$;
 
--- The commands that give a column the statistics target and the options of another one
--- that somebody has set.  Minor releases keep others among the options.
+-- The commands that give a column the statistics target and the options of another one.
+-- Minor releases keep options that nobody has set.
 CREATE FUNCTION snowflake_admin_column_commands(rel regclass, num smallint, new_tab text, new_col name)
 RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -275,8 +269,7 @@ AS $$
 	UNION ALL SELECT 4, format('COMMENT ON SEQUENCE %s IS ', new_sequence) || quote_literal(comment) FROM s
 $$;
 
--- Say how far a long step is, in pg_stat_activity always, and in a NOTICE every
--- five seconds.  Returns when it last did the latter.
+-- Say how far a long step is.  Returns when it last did so in a NOTICE.
 CREATE FUNCTION snowflake_admin_progress(step text, done bigint, total bigint, begun timestamptz,
 	reported timestamptz)
 RETURNS timestamptz
@@ -350,8 +343,7 @@ AS $$
 	SELECT '\m(?:' || string_agg(name, '|') || ')"?\s*\(' FROM @extschema@.snowflake_admin_makers()
 $$;
 
--- An object that has code, in words that do not depend on search_path or on the
--- language of messages
+-- An object that has code, in the same words for every search_path and language
 CREATE FUNCTION snowflake_admin_place(class oid, object oid)
 RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -506,8 +498,7 @@ BEGIN
 END
 $$;
 
--- Sequences by the names that code can give them: without a schema, one is known if no
--- other has its name.
+-- Sequences by their names in code: without a schema, one is known if no other has its name.
 CREATE FUNCTION snowflake_admin_sequence_names()
 RETURNS TABLE (name text, oid oid)
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -516,11 +507,10 @@ AS $$
 	WHERE relkind = 'S' GROUP BY name HAVING count(DISTINCT oid) = 1
 $$;
 
--- All code of this database that could make IDs or set a shard.  Only what depends
--- on our functions is turned into text, since that locks the tables of views.  For
--- the default of a column, pg_get_expr() need not know, and lock, the table, unless
--- the column is generated from others.  A partition or child table that has its
--- parent's default is no place of its own.
+-- Only what depends on our functions is turned into text, since that locks the tables
+-- of views.  For the default of a column, pg_get_expr() need not know, and lock, the
+-- table, unless the column is generated.  A partition or child table that has its parent's
+-- default is no place of its own.
 CREATE FUNCTION snowflake_uses()
 RETURNS TABLE (place text, shard integer, sequence regclass, layout text, code text)
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET jit = off
@@ -589,8 +579,7 @@ COMMENT ON FUNCTION snowflake_uses() IS
 
 -- Columns that next_id() or nextval() fills by their own default or by that of their
 -- domain.  That a default calls nextval() is not in pg_depend, only in the expression.
--- An old dump may name the sequence as a text, on which nothing depends.  Without its
--- table's OID, pg_get_expr() does not wait for who has locked the table.
+-- An old dump may name the sequence as a text, on which nothing depends.
 CREATE FUNCTION snowflake_admin_filled()
 RETURNS TABLE (tab oid, col int2, made_by text, sequence oid, expression text)
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
@@ -700,8 +689,7 @@ AS $$
 		WHERE inhrelid = s.tab AND parent.attname = s.attname AND parent.n = s.n)
 $$;
 
--- What depends on a sequence: the defaults of columns, with the column, and others.
--- A partition or child table that has its parent's default is not a user of its own.
+-- What depends on a sequence.  A child table that has its parent's default does not count.
 CREATE FUNCTION snowflake_admin_sequence_users()
 RETURNS TABLE (sequence oid, class oid, object oid, tab oid, col int2)
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -725,9 +713,8 @@ AS $$
 $$;
 
 -- Functions that name the n-th sequence, or that ask for the last number of the n-th
--- table.  Their code is searched as a reader would: for whole words, in any case.
--- Nothing finds a name that a function composes.  The condition on the body is for
--- speed, as it leaves few functions to be searched for each of many names.
+-- table.  Nothing finds a name that a function composes.  The condition on the body is
+-- for speed, as it leaves few functions to be searched for each of many names.
 CREATE FUNCTION snowflake_admin_namers(sequence_names text[], table_names text[])
 RETURNS TABLE (n bigint, function oid)
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off
@@ -956,10 +943,6 @@ AS $$
 	GROUP BY other
 $$;
 
---
--- Making partitions
---
-
 -- The unit of the newest partition, which may be cut short by the one before it
 CREATE FUNCTION snowflake_admin_unit(parent regclass, layout snowflake_layout)
 RETURNS text
@@ -1031,8 +1014,7 @@ END
 $$;
 
 -- A free name that says the time at which a partition begins, as short as the unit
--- allows.  The table's name is shortened where both do not fit: the cast to the type
--- name keeps 63 bytes.
+-- allows.  The cast to the type name keeps 63 bytes.
 CREATE FUNCTION snowflake_admin_partition_name(parent regclass, low bigint, unit text,
 	layout snowflake_layout)
 RETURNS text
@@ -1154,12 +1136,7 @@ COMMENT ON PROCEDURE snowflake_make_partitions(regclass, interval, text, snowfla
 	integer) IS
 'make the partitions that a table lacks, from its last one on, up to a time ahead of now';
 
---
--- Dropping partitions
---
-
--- The partitions of which all IDs are below a bound, oldest first, but never the
--- newest of all.
+-- The partitions below a bound, oldest first, but never the newest of all
 CREATE FUNCTION snowflake_admin_old(parent regclass, stop bigint)
 RETURNS TABLE (partition regclass, upper_id bigint, pending boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -1365,8 +1342,7 @@ BEGIN ATOMIC
 		ELSE snowflake_shard(snowflake_id(now(), shard, 1, layout::snowflake_layout), layout::snowflake_layout) END;
 END;
 
--- The key of a table is what snowflake_keys() lists of its primary key, or, if that
--- has nothing of the kind, of its other columns.
+-- The key of a table is what is listed of its primary key, or else of its other columns.
 CREATE FUNCTION snowflake_admin_main_keys()
 RETURNS TABLE (tab regclass, col name, type regtype, made_by text, sequence regclass, obstacle text,
 	is_main boolean)
@@ -1378,8 +1354,7 @@ AS $$
 	LEFT JOIN pg_index AS i ON i.indrelid = k.tab AND i.indisprimary AND a.attnum = ANY (i.indkey)
 $$;
 
--- The key of a table, an obstacle if it has any, and the parts of its default if that
--- is next_id().
+-- The key of a table, an obstacle, and the parts of its default if that is next_id()
 CREATE FUNCTION snowflake_admin_key(target regclass)
 RETURNS TABLE (col name, type regtype, made_by text, sequence regclass, obstacle text,
 	shard text, named_layout text, layout text, is_plain boolean)
@@ -1467,8 +1442,7 @@ AS $$
 	SELECT oid FROM family
 $$;
 
--- Can the largest value of a column be found while everybody is locked out?  In each
--- table that is not small an index must begin with it.
+-- Can the largest value of a column be found while everybody is locked out?
 CREATE FUNCTION snowflake_admin_finds_maximum(target regclass, col name)
 RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -1508,8 +1482,7 @@ AS $$
 		AND (is_new OR NOT has_sequence_privilege(grantee, to_regclass(sequence)::oid, 'USAGE, UPDATE'))
 $$;
 
--- A qualified name for a new sequence of a column, of as many characters of both
--- names as fit into 63 bytes
+-- A new sequence's name, of as many characters of table and column as fit into 63 bytes
 CREATE FUNCTION snowflake_admin_new_sequence(target regclass, col name)
 RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -2637,12 +2610,8 @@ AS $$
 		LATERAL (SELECT substr(('_old' || relname)::name::text, 5) || '_old') AS fitting (old_name)
 $$;
 
---
--- What keeps a table from becoming a partition
---
-
--- Whatever depends on the table or on its row type and does not come along.  A view,
--- for example, would go on without an error, and miss the rows of later partitions.
+-- What depends on the table or on its row type and does not come along.  A view would go on
+-- without an error, and miss the rows of later partitions.
 CREATE FUNCTION snowflake_admin_partition_dependents(target regclass)
 RETURNS TABLE (class oid, object oid)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -2806,10 +2775,6 @@ BEGIN
 END
 $$;
 
---
--- What the new table gets
---
-
 -- The command that creates the new table
 CREATE FUNCTION snowflake_admin_partition_new(target regclass, col name, source text, new text)
 RETURNS SETOF text
@@ -2950,8 +2915,7 @@ AS $$
 	ORDER BY oid
 $$;
 
--- What the new table gets in the end: its place in publications, comments, of which
--- LIKE copies those of columns and CHECK constraints, and its replica identity
+-- What the new table gets in the end.  LIKE copies comments of columns and CHECK constraints.
 CREATE FUNCTION snowflake_admin_partition_after(target regclass, old text)
 RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -2986,9 +2950,8 @@ AS $$
 	FROM pg_class WHERE oid = target
 $$;
 
--- All commands that put the new table in the old one's place.  After the first ones,
--- which rename both, the old table's former name is the new table's.  What the old
--- table lacks, such as a comment, is left out.
+-- All commands that put the new table in the old one's place.  After the first ones, the
+-- old table's former name is the new table's.  What the old table lacks is left out.
 CREATE FUNCTION snowflake_admin_partition_swap_commands(target regclass, col name, "check" name, bound bigint)
 RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -3051,12 +3014,7 @@ BEGIN
 END
 $$;
 
---
--- The steps
---
-
--- The column whose default is next_id(), that of the primary key if there are
--- several, its layout, and the time of the last ID
+-- The column that next_id() fills, rather one of the primary key, and the last ID's time
 CREATE FUNCTION snowflake_admin_partition_id(target regclass, OUT col name, OUT layout snowflake_layout,
 	OUT last_time timestamptz)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -3152,8 +3110,7 @@ AS $$
 		'ACCESS EXCLUSIVE'
 $$;
 
--- The table, or the partitioned table that has already taken its name, must be the
--- caller's.
+-- The table, or the partitioned table that has already taken its name
 CREATE FUNCTION snowflake_admin_partition_target(target regclass, OUT parent regclass, OUT old regclass)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -3332,10 +3289,8 @@ AS $$
 			AND (indpred IS NULL OR pg_get_expr(indpred, indrelid) = format('(%I IS NOT NULL)', name)))
 $$;
 
--- What is in the way of new IDs: a column that cannot be changed, or that has no
--- index; a foreign key that would set a column to NULL or its
--- default where a row comes to an ID in the moment in which it changes, or one to a
--- table that does not get new IDs.
+-- What is in the way of new IDs.  A foreign key could set a column to NULL or its default
+-- where a row comes to an ID in the moment in which it changes.
 CREATE FUNCTION snowflake_admin_renumber_obstacle(tab regclass, col name)
 RETURNS TABLE (problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -3406,8 +3361,7 @@ BEGIN
 END
 $$;
 
--- The table that keeps old and new IDs, and the command that creates it, unless it
--- exists.
+-- The table that keeps old and new IDs, and the command that creates it, unless it exists
 --
 -- A subscriber stops at a row of a table that it lacks.  So where a publication or
 -- a slot of another plugin would send the list, it is unlogged, as these send no
@@ -3507,8 +3461,7 @@ BEGIN
 END
 $$;
 
--- All that the procedure needs to know from the catalogs: in which tables it
--- works, and the statements for a batch
+-- The tables to work in, and the statements for a batch
 --
 --	find	the smallest ID > $1 and <= $2 of the shard
 --	take	lock up to $3 such rows that nobody else has locked, and return their IDs
@@ -4173,8 +4126,7 @@ AS $$
 	WHERE adrelid = root AND attname = col AND tab <> root
 $$;
 
--- Two makers of one column.  One default may use several sequences on purpose, if each has
--- its own shard.
+-- Two makers of one column.  One default may use several sequences, if each has its shard.
 CREATE FUNCTION snowflake_admin_check_makers(fillers snowflake_admin_filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -4218,8 +4170,7 @@ AS $$
 	WHERE ids IS NOT NULL ORDER BY ids[1] DESC LIMIT 1
 $$;
 
--- The built-in layout in which a sequence's value, or without one an ID, has the time
--- closest to the present
+-- The built-in layout in which a sequence's value, or else an ID, is closest to the present
 CREATE FUNCTION snowflake_admin_nearest(value bigint, id bigint)
 RETURNS TABLE (layout text, max_value bigint, expires timestamptz, ts timestamptz)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -4231,8 +4182,7 @@ AS $$
 	ORDER BY abs(extract(epoch FROM clock_timestamp() - ts)) LIMIT 1
 $$;
 
--- Sequences that next_id() refuses because of their parameters, and layouts that end within
--- a year
+-- Sequences that next_id() refuses for their parameters, and layouts that end within a year
 CREATE FUNCTION snowflake_admin_check_layout(generators snowflake_admin_generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -4277,9 +4227,8 @@ AS $$
 		AND (tabs IS NOT NULL OR last_timestamp > clock_timestamp() - interval '30 days')
 $$;
 
--- Set a sequence back, but beyond the IDs of its tables, and to another MAXVALUE if one
--- is given.  Where the shard has been changed before, sessions that still have the old
--- one are ended first, because they would make the future-dated IDs again.
+-- Set a sequence back, but beyond the IDs of its tables.  Where the shard has been changed
+-- before, sessions that still have the old one would make the future-dated IDs again.
 CREATE FUNCTION snowflake_admin_set_back(sequence regclass, tabs regclass[], cols name[],
 	layout text, max_value bigint, end_sessions boolean)
 RETURNS text
@@ -4344,8 +4293,7 @@ AS $$
 	FROM (VALUES (CASE WHEN g.tabs IS NULL THEN 'layout' ELSE 'shard' END)) AS k (kind)
 $$;
 
--- The row of a sequence that is ahead of the clock: how far, who has future-dated IDs,
--- and what therefore can be done
+-- The row of a sequence that is ahead of the clock
 CREATE FUNCTION snowflake_admin_ahead(g snowflake_admin_generator, layout snowflake_layout)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -4790,8 +4738,7 @@ AS $$
 		AND (can_update OR NOT are_there)
 $$;
 
--- What this role may not see, with one command for each kind, and tables that somebody
--- has locked
+-- What this role may not see, and tables that somebody has locked
 CREATE FUNCTION snowflake_admin_check_sight(generators snowflake_admin_generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
