@@ -152,20 +152,14 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	class bigint := hashtext(work) & 2147483647;
-	relation oid;
-	free boolean := true;
+	free boolean;
 	other record;
 BEGIN
-	FOREACH relation IN ARRAY relations LOOP
-		IF going_on THEN
-			PERFORM pg_advisory_xact_lock(class << 32 | relation::bigint);
-		ELSE
-			free := free AND pg_try_advisory_xact_lock(class << 32 | relation::bigint);
-		END IF;
-	END LOOP;
 	IF going_on THEN
+		PERFORM pg_advisory_xact_lock(class << 32 | r::bigint) FROM unnest(relations) AS r;
 		RETURN;
 	END IF;
+	free := bool_and(pg_try_advisory_xact_lock(class << 32 | r::bigint)) FROM unnest(relations) AS r;
 	PERFORM pg_sleep(CASE WHEN free THEN 0.1 ELSE 0 END);
 	SELECT l.pid, l.objid::regclass AS tab INTO other FROM pg_locks AS l
 	WHERE l.locktype = 'advisory' AND l.classid = class::oid AND l.objid = ANY (relations) AND l.objsubid = 1
@@ -1487,15 +1481,12 @@ CREATE FUNCTION snowflake_admin_new_sequence(target regclass, col name)
 RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT format('%I.%I', nspname, fitting.name)
+	SELECT sequence
 	FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace, generate_series(1, 1000) AS n,
-		LATERAL (
-			SELECT names.name FROM generate_series(1, 29) AS width, LATERAL (
-				SELECT left(relname, width) || '_' || left(col, width) || '_seq'
-					|| CASE n WHEN 1 THEN '' ELSE n::text END) AS names (name)
-			WHERE octet_length(names.name) <= 63 ORDER BY width DESC LIMIT 1) AS fitting
-	WHERE pg_class.oid = target AND to_regclass(format('%I.%I', nspname, fitting.name)) IS NULL
-	ORDER BY n LIMIT 1
+		LATERAL concat('_seq', nullif(n, 1)) AS suffix,
+		LATERAL format('%I.%I', nspname, substr((suffix || left(relname, 45) || '_' || col)::name::text,
+			1 + length(suffix)) || suffix) AS sequence
+	WHERE pg_class.oid = target AND to_regclass(sequence) IS NULL ORDER BY n LIMIT 1
 $$;
 
 -- Commands that make a sequence ready for IDs of a layout: a new one, or that of a
@@ -1512,41 +1503,29 @@ CREATE FUNCTION snowflake_admin_sequence_commands(target regclass, key_col name,
 RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT CASE WHEN is_new THEN ARRAY['CREATE SEQUENCE ' || sequence] ELSE '{}' END
-		|| CASE WHEN is_new AND relowner <> (SELECT r.oid FROM pg_roles AS r WHERE rolname = current_user)
-			THEN ARRAY[format('ALTER SEQUENCE %s OWNER TO %s', sequence, relowner::regrole)] ELSE '{}' END
-		|| CASE WHEN NOT is_new
+	SELECT array_remove(ARRAY[
+			CASE WHEN is_new THEN 'CREATE SEQUENCE ' || sequence END,
+			CASE WHEN is_new AND relowner::regrole::text <> quote_ident(current_user)
+				THEN format('ALTER SEQUENCE %s OWNER TO %s', sequence, relowner::regrole) END,
+			CASE WHEN NOT is_new
 				AND @extschema@.snowflake_admin_last_value(to_regclass(sequence)) >= 1::bigint << 40
 				AND NOT EXISTS (
 					SELECT FROM pg_sequence JOIN @extschema@.snowflake_admin_layouts() ON max_value = seqmax
 					WHERE seqrelid = to_regclass(sequence) AND name = layout)
-			THEN ARRAY[format('ALTER SEQUENCE %s RESTART', sequence)] ELSE '{}' END
-		|| format('SELECT %s.snowflake_alter_sequence(%L, %L)', schema, sequence, layout)
-		|| CASE WHEN former IS NOT NULL
-			THEN ARRAY[format(
-				'SELECT %1$s.snowflake_advance(%2$L, %1$s.snowflake_max_id(last_timestamp, %4$L)%5$s) FROM '
-				'%1$s.snowflake_sequences(%3$L, %4$L) WHERE last_timestamp IS NOT NULL',
-				schema, sequence, former, layout, named_layout)]
-			WHEN key_col IS NOT NULL AND @extschema@.snowflake_admin_finds_maximum(target, key_col)
-			THEN ARRAY[format('SELECT %1$s.snowflake_advance(%2$L, max(%3$I)%5$s) FROM %4$s '
-				'HAVING max(%3$I) >= 1::bigint << 40',
-				schema, sequence, key_col, target, named_layout)] ELSE '{}' END
+				THEN format('ALTER SEQUENCE %s RESTART', sequence) END,
+			format('SELECT %s.snowflake_alter_sequence(%L, %L)', schema, sequence, layout),
+			CASE WHEN former IS NOT NULL
+				THEN format('SELECT %1$s.snowflake_advance(%2$L, %1$s.snowflake_max_id(last_timestamp, %4$L)%5$s) '
+					'FROM %1$s.snowflake_sequences(%3$L, %4$L) WHERE last_timestamp IS NOT NULL',
+					schema, sequence, former, layout, named_layout)
+				WHEN key_col IS NOT NULL AND @extschema@.snowflake_admin_finds_maximum(target, key_col)
+				THEN format('SELECT %1$s.snowflake_advance(%2$L, max(%3$I)%5$s) FROM %4$s '
+					'HAVING max(%3$I) >= 1::bigint << 40',
+					schema, sequence, key_col, target, named_layout) END], NULL)
 		|| ARRAY(SELECT @extschema@.snowflake_admin_grants(target, sequence, is_new))
 	FROM pg_class, @extschema@.snowflake_admin_schema() AS schema,
 		LATERAL (SELECT CASE WHEN layout LIKE '%:%' THEN format(', %L', layout) END) AS l (named_layout)
 	WHERE oid = target
-$$;
-
--- Is a sequence in the defaults of other columns than this one?
-CREATE FUNCTION snowflake_admin_is_shared(sequence regclass, target regclass, col name)
-RETURNS boolean
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT sequence = @extschema@.snowflake_admin_next_id_seq() OR EXISTS (
-		SELECT FROM @extschema@.snowflake_admin_sequence_users() AS u
-		JOIN pg_attribute AS a ON a.attrelid = u.tab AND a.attnum = u.col
-		WHERE u.sequence = snowflake_admin_is_shared.sequence
-			AND (u.tab, a.attname) <> (target, snowflake_admin_is_shared.col))
 $$;
 
 -- The commands of a move, or none if next_id() already makes the key in this way.
@@ -1586,7 +1565,10 @@ BEGIN
 
 	IF is_moved THEN
 		is_new := own_sequence AND NOT (same_shard AND key.layout IN ('trace', 'decimal'))
-			AND (NOT same_text OR @extschema@.snowflake_admin_is_shared(key.sequence, target, key.col));
+			AND (NOT same_text OR key.sequence = next_id_seq OR EXISTS (
+				SELECT FROM @extschema@.snowflake_admin_sequence_users() AS u
+				JOIN pg_attribute AS a ON a.attrelid = u.tab AND a.attnum = u.col
+				WHERE u.sequence = key.sequence AND (u.tab, a.attname) <> (target, key.col)));
 		sequence := CASE WHEN is_new THEN @extschema@.snowflake_admin_new_sequence(target, key.col)
 			WHEN key.sequence <> next_id_seq THEN key.sequence::text END;
 	ELSIF own_sequence THEN
@@ -1736,8 +1718,8 @@ BEGIN
 		AND NOT @extschema@.snowflake_admin_finds_maximum(target, key_col) THEN
 		EXECUTE 'SELECT ' || largest INTO largest;
 	END IF;
-	RETURN ARRAY[format('ALTER TABLE %s ALTER %I DROP DEFAULT', target, key_col)]
-		|| CASE WHEN serial IS NOT NULL THEN ARRAY[format('DROP SEQUENCE %s', serial)] ELSE '{}' END
+	RETURN array_remove(ARRAY[format('ALTER TABLE %s ALTER %I DROP DEFAULT', target, key_col),
+			'DROP SEQUENCE ' || serial::text]
 		|| format('ALTER TABLE %s ALTER %I ADD GENERATED BY DEFAULT AS IDENTITY (SEQUENCE NAME %s)',
 			target, key_col, sequence)
 		|| format('SELECT setval(%L, greatest(%s))', sequence,
@@ -1749,10 +1731,9 @@ BEGIN
 		|| ARRAY(SELECT DISTINCT @extschema@.snowflake_admin_grant_commands(relacl, '', 'SEQUENCE ' || sequence)
 			FROM pg_class WHERE oid = serial OR oid = used AND is_needless)
 		|| children
-		|| CASE WHEN is_needless THEN ARRAY[format('DROP SEQUENCE %s', used)] ELSE '{}' END
-		|| CASE WHEN is_needless AND serial IS NULL
-			THEN ARRAY[format('ALTER SEQUENCE %s RENAME TO %I', sequence,
-				(SELECT relname FROM pg_class WHERE oid = used))] ELSE '{}' END;
+		|| CASE WHEN is_needless THEN 'DROP SEQUENCE ' || used::text END
+		|| CASE WHEN is_needless AND serial IS NULL THEN format('ALTER SEQUENCE %s RENAME TO %I', sequence,
+			(SELECT relname FROM pg_class WHERE oid = used)) END, NULL);
 END
 $$;
 
@@ -3036,7 +3017,7 @@ BEGIN
 	layout := coalesce(@extschema@.snowflake_admin_layout_of(key.expression, key.sequences[1]), 'instagram');
 	-- This also loads the library, whose setting is read later.
 	SELECT max(last_timestamp) INTO last_time
-	FROM unnest(key.sequences) AS s, @extschema@.snowflake_admin_state(s,
+	FROM unnest(key.sequences) AS s, @extschema@.snowflake_admin_states(s,
 		snowflake_admin_partition_id.layout);
 END
 $$;
@@ -3814,22 +3795,14 @@ COMMENT ON PROCEDURE snowflake_renumber(
 -- locked is in a note.
 --
 
--- snowflake_sequences(), whatever schema it is in
-CREATE FUNCTION snowflake_admin_states()
+-- snowflake_sequences(), whatever schema it is in, of all sequences or of one
+CREATE FUNCTION snowflake_admin_states(sequence regclass DEFAULT NULL, layout snowflake_layout DEFAULT NULL)
 RETURNS TABLE (sequence regclass, layout text, last_timestamp timestamptz, lead interval,
 	expires timestamptz, state text)
 LANGUAGE sql VOLATILE
 BEGIN ATOMIC
-	SELECT * FROM snowflake_sequences();
-END;
-
--- ... of one sequence
-CREATE FUNCTION snowflake_admin_state(sequence regclass, layout snowflake_layout)
-RETURNS TABLE (sequence regclass, layout text, last_timestamp timestamptz, lead interval,
-	expires timestamptz, state text)
-LANGUAGE sql VOLATILE
-BEGIN ATOMIC
-	SELECT * FROM snowflake_sequences(sequence, layout);
+	SELECT * FROM snowflake_sequences() WHERE $1 IS NULL
+	UNION ALL SELECT * FROM snowflake_sequences($1, $2);
 END;
 
 -- The layout of a text.  In the code of a function it may be none, and is NULL then.
@@ -4058,7 +4031,7 @@ AS $$
 	SELECT r.sequence, r.layout, s.last_timestamp, justify_hours(s.lead), s.expires, s.state,
 		r.layout, r.by_setting, r.unset, r.tabs, r.cols, r.shards
 	FROM readers AS r CROSS JOIN LATERAL
-		@extschema@.snowflake_admin_state(r.sequence, @extschema@.snowflake_admin_to_layout(r.layout)) AS s
+		@extschema@.snowflake_admin_states(r.sequence, @extschema@.snowflake_admin_to_layout(r.layout)) AS s
 	WHERE r.is_custom
 $$;
 
@@ -4372,7 +4345,7 @@ BEGIN
 	END IF;
 	-- Other sessions have gone on, and the sequence is ahead of all that they have inserted.
 	id_time := @extschema@.snowflake_admin_bound_time(reach.largest, layout);
-	IF EXISTS (SELECT FROM @extschema@.snowflake_admin_state(g.sequence, layout) AS s
+	IF EXISTS (SELECT FROM @extschema@.snowflake_admin_states(g.sequence, layout) AS s
 		WHERE s.last_timestamp >= id_time) THEN
 		RETURN;
 	END IF;
