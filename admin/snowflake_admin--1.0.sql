@@ -1007,24 +1007,6 @@ BEGIN
 END
 $$;
 
--- A free name that says the time at which a partition begins, as short as the unit
--- allows.  The cast to the type name keeps 63 bytes.
-CREATE FUNCTION snowflake_admin_partition_name(parent regclass, low bigint, unit text,
-	layout snowflake_layout)
-RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT format('%I.%I', nspname, name)
-	FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace,
-		unnest(ARRAY[CASE unit WHEN 'year' THEN '_YYYY' WHEN 'month' THEN '_YYYYMM' ELSE '_YYYYMMDD' END,
-			'_YYYYMMDD', '_YYYYMMDDHH24', '_YYYYMMDDHH24MISSMS']) WITH ORDINALITY AS forms (form, nr),
-		to_char(@extschema@.snowflake_admin_bound_time(low, layout) AT TIME ZONE 'UTC', form) AS suffix,
-		LATERAL (SELECT substr((suffix || relname)::name::text, 1 + length(suffix)) || suffix) AS n (name)
-	WHERE pg_class.oid = parent AND (unit <> 'hour' OR nr >= 3)
-		AND (nr = 4 OR to_regclass(format('%I.%I', nspname, name)) IS NULL)
-	ORDER BY nr LIMIT 1
-$$;
-
 -- Make one partition, or nothing if another session has just made it.  ATTACH PARTITION
 -- scans the DEFAULT partition while nobody else can use it, and fails if that has rows
 -- of the range.  Such a row is found here by the key's index.
@@ -1060,7 +1042,8 @@ BEGIN
 	-- CREATE TABLE ... PARTITION OF would lock out everybody.  ATTACH PARTITION does
 	-- not, but with foreign keys it locks the other tables against writers.  A role
 	-- with privileges on the partition itself must not see there what the table's
-	-- policies hide.
+	-- policies hide.  The partition's name says the time at which it begins, as short as
+	-- the unit allows; the cast to the type name keeps 63 bytes.
 	SELECT ARRAY[
 		format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING IDENTITY)', partition, parent)
 			|| coalesce(' USING ' || (SELECT quote_ident(amname) FROM pg_am WHERE pg_am.oid = relam), '')
@@ -1073,8 +1056,15 @@ BEGIN
 		format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%s) TO (%s)',
 			parent, partition, low, high)]
 	INTO commands
-	FROM pg_class, @extschema@.snowflake_admin_partition_name(parent, low, unit, layout) AS partition
-	WHERE oid = parent;
+	FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace,
+		unnest(ARRAY[CASE unit WHEN 'year' THEN '_YYYY' WHEN 'month' THEN '_YYYYMM' ELSE '_YYYYMMDD' END,
+			'_YYYYMMDD', '_YYYYMMDDHH24', '_YYYYMMDDHH24MISSMS']) WITH ORDINALITY AS forms (form, nr),
+		to_char(@extschema@.snowflake_admin_bound_time(low, layout) AT TIME ZONE 'UTC', form) AS suffix,
+		format('%I.%I', nspname, substr((suffix || relname)::name::text, 1 + length(suffix)) || suffix)
+			AS partition
+	WHERE pg_class.oid = parent AND (unit <> 'hour' OR nr >= 3)
+		AND (nr = 4 OR to_regclass(partition) IS NULL)
+	ORDER BY nr LIMIT 1;
 	PERFORM @extschema@.snowflake_admin_run(commands[1:2], ARRAY[parent], tries, dry_run, NULL);
 	PERFORM @extschema@.snowflake_admin_run(commands[3:],
 		ARRAY(SELECT tab FROM @extschema@.snowflake_admin_related(parent) ORDER BY place, tab)
@@ -2190,32 +2180,10 @@ END
 $$;
 
 -- Steps 1 and 2: add columns, each with its trigger, and fill them.  The trigger
--- fires always, also in a session that replays changes of another server.
-CREATE FUNCTION snowflake_admin_widen_add(tab regclass, col name)
-RETURNS TABLE (kind text, commands text[], relations regclass[], mode text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-	WITH w AS (SELECT * FROM @extschema@.snowflake_admin_widen_columns(tab, col))
-	(SELECT 'add', array_agg(command ORDER BY num, n), ARRAY[rel], 'ACCESS EXCLUSIVE'
-	FROM w, unnest(ARRAY[
-		format('ALTER TABLE %s ADD %I bigint', rel, wide),
-		format('CREATE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql AS %L', func,
-			format('BEGIN NEW.%I := NEW.%I; RETURN NEW; END', wide, narrow)),
-		format('CREATE TRIGGER %I BEFORE INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION %s()', trig,
-			rel, func),
-		format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', rel, trig)]) WITH ORDINALITY AS c (command, n)
-	WHERE NOT added GROUP BY rel, place ORDER BY place, rel)
-	UNION ALL
-	(SELECT 'fill', ARRAY[format('UPDATE %s SET %s WHERE %s', rel,
-		string_agg(format('%I = %I', wide, narrow), ', ' ORDER BY num),
-		string_agg(format('%I IS DISTINCT FROM %I', wide, narrow), ' OR ' ORDER BY num))], ARRAY[rel], NULL
-	FROM w WHERE NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = rel AND conname = wide)
-	GROUP BY rel, place ORDER BY place, rel)
-$$;
-
--- Step 3: a CHECK that both columns agree, whose validation is the proof for all
--- rows, and those of the table.
-CREATE FUNCTION snowflake_admin_widen_checks(tab regclass, col name)
+-- fires always, also in a session that replays changes of another server.  Step 3: a
+-- CHECK that both columns agree, whose validation is the proof for all rows, and those of
+-- the table.
+CREATE FUNCTION snowflake_admin_widen_first_steps(tab regclass, col name)
 RETURNS TABLE (kind text, commands text[], relations regclass[], mode text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -2233,6 +2201,22 @@ AS $$
 	),
 	todo AS (SELECT c.*, f.convalidated FROM c
 		LEFT JOIN pg_constraint AS f ON f.conrelid = rel AND f.conname = name)
+	(SELECT 'add', array_agg(command ORDER BY num, n), ARRAY[rel], 'ACCESS EXCLUSIVE'
+	FROM w, unnest(ARRAY[
+		format('ALTER TABLE %s ADD %I bigint', rel, wide),
+		format('CREATE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql AS %L', func,
+			format('BEGIN NEW.%I := NEW.%I; RETURN NEW; END', wide, narrow)),
+		format('CREATE TRIGGER %I BEFORE INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION %s()', trig,
+			rel, func),
+		format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', rel, trig)]) WITH ORDINALITY AS c (command, n)
+	WHERE NOT added GROUP BY rel, place ORDER BY place, rel)
+	UNION ALL
+	(SELECT 'fill', ARRAY[format('UPDATE %s SET %s WHERE %s', rel,
+		string_agg(format('%I = %I', wide, narrow), ', ' ORDER BY num),
+		string_agg(format('%I IS DISTINCT FROM %I', wide, narrow), ' OR ' ORDER BY num))], ARRAY[rel], NULL
+	FROM w WHERE NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = rel AND conname = wide)
+	GROUP BY rel, place ORDER BY place, rel)
+	UNION ALL
 	(SELECT 'check', ARRAY[format('ALTER TABLE %s %s', rel,
 		string_agg(format('ADD CONSTRAINT %s %s NOT VALID', name, def), ', '))], ARRAY[rel],
 			'ACCESS EXCLUSIVE'
@@ -2247,7 +2231,10 @@ $$;
 -- What the new columns get before the old ones go: NOT NULL, which the validated
 -- CHECK proves without a scan, defaults and sequences.  The sequence of an
 -- identity column cannot change its column, so that a new one takes its place.
-CREATE FUNCTION snowflake_admin_widen_swap_values(tab regclass, col name)
+--
+-- The indexes and constraints of the old columns go with them, so that those of
+-- the new ones can then get their names.
+CREATE FUNCTION snowflake_admin_widen_swap(tab regclass, col name)
 RETURNS TABLE (part integer, command text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -2258,8 +2245,20 @@ AS $$
 			format('snowflake_widen_%s', objid) AS away, relnamespace::regnamespace AS schema, deptype
 		FROM w JOIN pg_depend ON classid = 'pg_class'::regclass AND refclassid = classid AND refobjid = rel
 			AND refobjsubid = num
-			JOIN pg_class ON pg_class.oid = objid AND relkind = 'S')
-	SELECT 20, format('ALTER TABLE %s ALTER %I SET NOT NULL', rel, wide) FROM w
+			JOIN pg_class ON pg_class.oid = objid AND relkind = 'S'),
+	i AS (SELECT w.rel, index, name, fresh, indisclustered, indisreplident, con.oid AS con, contype,
+		relnamespace::regnamespace AS schema
+		FROM @extschema@.snowflake_admin_widen_indexes(tab, col) AS w JOIN pg_index ON indexrelid = index
+			JOIN pg_class ON pg_class.oid = index
+			LEFT JOIN pg_constraint AS con ON conindid = index AND conrelid = w.rel
+				AND contype IN ('p', 'u')),
+	k AS (SELECT con, name, child AS rel FROM @extschema@.snowflake_admin_widen_keys(tab, col)
+		UNION SELECT oid, conname, rel FROM w
+			JOIN pg_constraint ON conrelid = rel AND contype IN ('c', 'n') AND num = ANY (conkey)
+		WHERE NOT starts_with(conname, 'snowflake_widen_'))
+	SELECT 10, format('ALTER TABLE %s DROP CONSTRAINT %I', child, name)
+	FROM @extschema@.snowflake_admin_widen_keys(tab, col)
+	UNION ALL SELECT 20, format('ALTER TABLE %s ALTER %I SET NOT NULL', rel, wide) FROM w
 	WHERE attnotnull AND NOT EXISTS (SELECT FROM pg_constraint
 		WHERE conrelid = rel AND contype = 'n' AND num = ANY (conkey))
 	UNION ALL SELECT 20, format('ALTER TABLE %s ADD CONSTRAINT snowflake_widen_%s NOT NULL %I', rel, c.oid,
@@ -2284,26 +2283,7 @@ AS $$
 	UNION ALL SELECT 29, format('COMMENT ON COLUMN %s.%I IS ', rel, wide)
 		|| quote_literal(col_description(rel, num)) FROM w
 	UNION ALL SELECT 29, c FROM w, @extschema@.snowflake_admin_column_commands(rel, num, rel::text, wide) AS c
-$$;
-
--- The indexes and constraints of the old columns go with them, so that those of
--- the new ones can then get their names.
-CREATE FUNCTION snowflake_admin_widen_swap_names(tab regclass, col name)
-RETURNS TABLE (part integer, command text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-	WITH w AS (SELECT * FROM @extschema@.snowflake_admin_widen_columns(tab, col)),
-	i AS (SELECT w.rel, index, name, fresh, indisclustered, indisreplident, con.oid AS con, contype,
-		relnamespace::regnamespace AS schema
-		FROM @extschema@.snowflake_admin_widen_indexes(tab, col) AS w JOIN pg_index ON indexrelid = index
-			JOIN pg_class ON pg_class.oid = index
-			LEFT JOIN pg_constraint AS con ON conindid = index AND conrelid = w.rel
-				AND contype IN ('p', 'u')),
-	k AS (SELECT con, name, child AS rel FROM @extschema@.snowflake_admin_widen_keys(tab, col)
-		UNION SELECT oid, conname, rel FROM w
-			JOIN pg_constraint ON conrelid = rel AND contype IN ('c', 'n') AND num = ANY (conkey)
-		WHERE NOT starts_with(conname, 'snowflake_widen_'))
-	SELECT 30, format('DROP TRIGGER %I ON %s', trig, rel) FROM w
+	UNION ALL SELECT 30, format('DROP TRIGGER %I ON %s', trig, rel) FROM w
 	UNION ALL SELECT 31, format('DROP FUNCTION %s()', func) FROM w
 	UNION ALL SELECT 40, format('ALTER TABLE %s DROP %I', rel, narrow) FROM w
 	UNION ALL SELECT 50, format('ALTER INDEX %s RENAME TO %I', fresh, name) FROM i
@@ -2345,8 +2325,7 @@ BEGIN
 	IF NOT EXISTS (SELECT FROM @extschema@.snowflake_admin_widen_columns(tab, col)) THEN
 		RETURN;
 	END IF;
-	RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_widen_add(tab, col);
-	RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_widen_checks(tab, col);
+	RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_widen_first_steps(tab, col);
 	-- Step 4: indexes.  Only the caller can create one CONCURRENTLY.  That of a small
 	-- table is created here, while writers wait for some tenths of a second.
 	RETURN QUERY
@@ -2383,10 +2362,7 @@ BEGIN
 		@extschema@.snowflake_admin_widen_tables(tab, col), NULL;
 	RETURN QUERY SELECT 'swap', array_agg(command ORDER BY part, command) FILTER (WHERE command IS NOT NULL),
 		@extschema@.snowflake_admin_widen_tables(tab, col), 'ACCESS EXCLUSIVE'
-	FROM (SELECT 10, format('ALTER TABLE %s DROP CONSTRAINT %I', child, name)
-		FROM @extschema@.snowflake_admin_widen_keys(tab, col)
-		UNION ALL SELECT * FROM @extschema@.snowflake_admin_widen_swap_values(tab, col)
-		UNION ALL SELECT * FROM @extschema@.snowflake_admin_widen_swap_names(tab, col)) AS c (part, command);
+	FROM @extschema@.snowflake_admin_widen_swap(tab, col);
 END
 $$;
 
@@ -2468,8 +2444,10 @@ CREATE FUNCTION snowflake_widen_indexes(tab regclass, col name)
 RETURNS TABLE (command text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT unnest(commands) FROM @extschema@.snowflake_admin_widen_steps(tab, col)
-	WHERE kind = 'concurrently' AND NOT EXISTS (SELECT FROM @extschema@.snowflake_admin_widen_add(tab, col))
+	SELECT unnest(commands)
+	FROM (SELECT *, bool_or(kind = 'fill') OVER () AS lacks_rows
+		FROM @extschema@.snowflake_admin_widen_steps(tab, col)) AS s
+	WHERE kind = 'concurrently' AND NOT lacks_rows
 $$;
 
 COMMENT ON FUNCTION snowflake_widen_indexes(regclass, name) IS
@@ -2686,49 +2664,18 @@ AS $$
 			WHERE pnpubid = p.oid AND c.oid = target))
 $$;
 
--- Create the new table under the old one's later name, and roll it back, so that
--- whatever PostgreSQL refuses is refused before anything has been done.
-CREATE FUNCTION snowflake_admin_partition_rehearse(target regclass, col name)
-RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning
-AS $$
-DECLARE
-	command text;
-	done boolean := false;
-BEGIN
-	FOR command IN
-		SELECT c FROM @extschema@.snowflake_admin_partition_names(target),
-			@extschema@.snowflake_admin_partition_new(target, col, target::text, old_qualified) AS c
-				WHERE object = target
-		UNION ALL SELECT format('ALTER TABLE %s OWNER TO %s', old_qualified, relowner::regrole)
-		FROM @extschema@.snowflake_admin_partition_names(target) JOIN pg_class ON oid = object
-			WHERE oid = target
-		UNION ALL SELECT create_command FROM @extschema@.snowflake_admin_partition_indexes(target, true)
-	LOOP
-		EXECUTE command;
-	END LOOP;
-	done := true;
-	RAISE 'end of the rehearsal';
-EXCEPTION WHEN insufficient_privilege OR lock_not_available THEN
-	RAISE;
-WHEN OTHERS THEN
-	IF NOT done THEN
-		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('PostgreSQL cannot make a partitioned table like %s', target),
-			DETAIL = format('%s: %s', command, SQLERRM);
-	END IF;
-END
-$$;
-
--- Raise an error if the table cannot become a partition.
+-- Raise an error if the table cannot become a partition.  In the end, create the new table
+-- under the old one's later name, and roll it back, so that whatever PostgreSQL refuses
+-- is refused before anything has been done.
 CREATE FUNCTION snowflake_admin_partition_require(target regclass, col name)
 RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning
 AS $$
 DECLARE
 	lacking text;
 	obstacles text[];
 	hints text[];
+	command text;
 BEGIN
 	SELECT format('must be owner of table %s', c.oid::regclass) INTO lacking FROM pg_class AS c
 	WHERE (c.oid = target OR c.oid IN (SELECT conrelid FROM pg_constraint WHERE contype = 'f'
@@ -2752,7 +2699,29 @@ BEGIN
 			DETAIL = format('All obstacles: %s.', array_to_string(obstacles, '; ')),
 			HINT = hints[1];
 	END IF;
-	PERFORM @extschema@.snowflake_admin_partition_rehearse(target, col);
+	FOR command IN
+		SELECT c FROM @extschema@.snowflake_admin_partition_names(target),
+			@extschema@.snowflake_admin_partition_new(target, col, target::text, old_qualified) AS c
+				WHERE object = target
+		UNION ALL SELECT format('ALTER TABLE %s OWNER TO %s', old_qualified, relowner::regrole)
+		FROM @extschema@.snowflake_admin_partition_names(target) JOIN pg_class ON oid = object
+			WHERE oid = target
+		UNION ALL SELECT create_command FROM @extschema@.snowflake_admin_partition_indexes(target, true)
+	LOOP
+		EXECUTE command;
+	END LOOP;
+	command := '';
+	RAISE 'end of the rehearsal';
+EXCEPTION WHEN insufficient_privilege OR lock_not_available THEN
+	RAISE;
+WHEN OTHERS THEN
+	IF command IS NULL THEN
+		RAISE;
+	ELSIF command <> '' THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('PostgreSQL cannot make a partitioned table like %s', target),
+			DETAIL = format('%s: %s', command, SQLERRM);
+	END IF;
 END
 $$;
 
@@ -3522,9 +3491,10 @@ $$;
 
 -- Look at all rows once: between which IDs are they, and how many?  IDs above
 -- "last" come later than this look, and are not followed, so that there is an end.
+-- If there are any, create the list.
 CREATE FUNCTION snowflake_admin_renumber_look(tab regclass, plan record, shard bigint, new_shard bigint,
-	since timestamptz, until timestamptz, OUT lowest bigint, OUT last bigint, OUT highest bigint,
-	OUT total bigint)
+	since timestamptz, until timestamptz, tries integer, dry_run boolean, OUT lowest bigint, OUT last bigint,
+	OUT highest bigint, OUT total bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
 DECLARE
@@ -3554,6 +3524,18 @@ BEGIN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s has a row with an ID that another row would get: %s', tab, taken),
 			HINT = format('Shard %s was used at these times. Give one that nobody has ever used.', new_shard);
+	ELSIF total > 0 THEN
+		IF plan.create_list IS NOT NULL THEN
+			IF plan.sender IS NOT NULL THEN
+				RAISE NOTICE '% is unlogged, because % would send it otherwise; a crash of the server empties it',
+					plan.list, plan.sender;
+			END IF;
+			PERFORM @extschema@.snowflake_admin_run(ARRAY[plan.create_list], '{}', tries, dry_run);
+		END IF;
+		RAISE NOTICE '%; -- for each batch of old IDs, $1, and new ones, $2', plan.change;
+		IF dry_run THEN
+			RAISE NOTICE '% rows of % would get new IDs', total, tab;
+		END IF;
 	END IF;
 END
 $$;
@@ -3628,26 +3610,6 @@ BEGIN
 		END IF;
 		size := greatest(1, cardinality(old_ids) / 4);
 	END;
-END
-$$;
-
--- What the procedure says at its beginning, or all that a dry run does
-CREATE FUNCTION snowflake_admin_renumber_begin(plan record, total bigint, tries integer, dry_run boolean)
-RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-	IF plan.create_list IS NOT NULL AND plan.sender IS NOT NULL THEN
-		RAISE NOTICE '% is unlogged, because % would send it otherwise; a crash of the server empties it',
-			plan.list, plan.sender;
-	END IF;
-	IF plan.create_list IS NOT NULL THEN
-		PERFORM @extschema@.snowflake_admin_run(ARRAY[plan.create_list], '{}', tries, dry_run);
-	END IF;
-	RAISE NOTICE '%; -- for each batch of old IDs, $1, and new ones, $2', plan.change;
-	IF dry_run THEN
-		RAISE NOTICE '% rows of % would get new IDs', total, plan.relations[1];
-	END IF;
 END
 $$;
 
@@ -3743,10 +3705,7 @@ BEGIN
 	PERFORM @extschema@.snowflake_admin_take_turn('snowflake_renumber()', ARRAY[tab], false);
 	SELECT * INTO plan FROM @extschema@.snowflake_admin_renumber_plan(tab, shard, new_shard, layout::text);
 	SELECT * INTO look FROM @extschema@.snowflake_admin_renumber_look(
-		tab, plan, shard, new_shard, since, until);
-	IF look.total > 0 THEN
-		PERFORM @extschema@.snowflake_admin_renumber_begin(plan, look.total, tries, dry_run);
-	END IF;
+		tab, plan, shard, new_shard, since, until, tries, dry_run);
 	IF dry_run THEN
 		RETURN;
 	END IF;
