@@ -226,8 +226,7 @@ AS $$
 	SELECT format('ALTER TABLE %s ALTER %I SET %s', new_tab, new_col, setting)
 	FROM pg_attribute, LATERAL (
 		SELECT 'STATISTICS ' || attstattarget WHERE attstattarget >= 0
-		UNION ALL
-		SELECT format('(%s)', string_agg(option, ', ')) FROM unnest(attoptions) AS option
+		UNION ALL SELECT format('(%s)', string_agg(option, ', ')) FROM unnest(attoptions) AS option
 		WHERE option LIKE 'n\_distinct%' HAVING count(*) > 0) AS s (setting)
 	WHERE attrelid = rel AND attnum = num
 $$;
@@ -521,13 +520,11 @@ AS $$
 		WHERE NOT EXISTS (
 			SELECT FROM pg_inherits JOIN columns AS parent ON parent.adrelid = inhparent
 			WHERE inhrelid = c.adrelid AND parent.attname = c.attname AND parent.code = c.code)
-		UNION ALL
-		SELECT class, object, ltrim(pg_get_expr(typdefaultbin, 0), E'\n')
+		UNION ALL SELECT class, object, ltrim(pg_get_expr(typdefaultbin, 0), E'\n')
 		FROM callers JOIN pg_type AS t ON class = 'pg_type'::regclass AND object = t.oid
 		UNION ALL
 		SELECT class, object, pg_get_ruledef(object) FROM callers WHERE class = 'pg_rewrite'::regclass
-		UNION ALL
-		SELECT 'pg_proc'::regclass, function, code FROM @extschema@.snowflake_admin_function_code()
+		UNION ALL SELECT 'pg_proc'::regclass, function, code FROM @extschema@.snowflake_admin_function_code()
 	), calls AS MATERIALIZED (
 		SELECT class, object, shard, layout, function,
 			CASE WHEN class IN ('pg_attrdef'::regclass, 'pg_type'::regclass) THEN code ELSE call END AS code,
@@ -555,8 +552,7 @@ AS $$
 			|| '\mset\s+(?:local\s+|session\s+)?"?snowflake\.shard[^;'']{0,4}''*[^;''\n]{0,40}|'
 			|| 'snowflake\.shard\M)', 'gi') AS m
 		WHERE class = 'pg_proc'::regclass AND m[1] IS NULL
-		UNION ALL
-		SELECT place, value, NULL, NULL, 'snowflake.shard=' || value
+		UNION ALL SELECT place, value, NULL, NULL, 'snowflake.shard=' || value
 		FROM @extschema@.snowflake_admin_shard_settings()
 	)
 	SELECT place, @extschema@.snowflake_admin_integer(p.shard) AS number, p.sequence, p.layout, p.code
@@ -588,8 +584,7 @@ AS $$
 		SELECT 'pg_attrdef'::regclass::oid AS class, oid AS object,
 			adrelid AS tab, adnum AS col, adbin AS tree
 		FROM pg_attrdef
-		UNION ALL
-		SELECT 'pg_type'::regclass, t.oid, attrelid, attnum, typdefaultbin
+		UNION ALL SELECT 'pg_type'::regclass, t.oid, attrelid, attnum, typdefaultbin
 		FROM pg_type AS t JOIN pg_attribute ON atttypid = t.oid AND NOT atthasdef AND attnum > 0
 		WHERE typtype = 'd' AND typdefaultbin IS NOT NULL
 	), fillers AS MATERIALIZED (
@@ -616,8 +611,7 @@ LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SE
 AS $$
 	WITH found AS (
 		SELECT * FROM @extschema@.snowflake_admin_filled()
-		UNION ALL
-		SELECT attrelid, attnum, 'GENERATED ' || CASE attidentity WHEN 'a' THEN 'ALWAYS'
+		UNION ALL SELECT attrelid, attnum, 'GENERATED ' || CASE attidentity WHEN 'a' THEN 'ALWAYS'
 			ELSE 'BY DEFAULT' END,
 			objid, NULL
 		FROM pg_attribute JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = attrelid
@@ -646,8 +640,7 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH RECURSIVE base (oid, of_type) AS (
 		SELECT oid, typbasetype FROM pg_type WHERE oid = type
-		UNION ALL
-		SELECT t.oid, t.typbasetype FROM base JOIN pg_type AS t ON t.oid = of_type
+		UNION ALL SELECT t.oid, t.typbasetype FROM base JOIN pg_type AS t ON t.oid = of_type
 	)
 	SELECT oid FROM base WHERE of_type = 0
 $$;
@@ -663,14 +656,12 @@ AS $$
 		SELECT confrelid, f.col, conrelid, to_col
 		FROM pg_constraint, unnest(confkey, conkey) AS f (col, to_col)
 		WHERE contype = 'f' AND conparentid = 0
-		UNION ALL
-		SELECT inhparent, parent.attnum, inhrelid, child.attnum FROM pg_inherits
+		UNION ALL SELECT inhparent, parent.attnum, inhrelid, child.attnum FROM pg_inherits
 		JOIN pg_attribute AS parent ON parent.attrelid = inhparent AND parent.attnum > 0
 		JOIN pg_attribute AS child ON child.attrelid = inhrelid AND child.attname = parent.attname
 	), takers AS (
 		SELECT * FROM unnest(tabs, cols) WITH ORDINALITY AS k (tab, col, n)
-		UNION
-		SELECT to_tab, to_col, n FROM takers JOIN links USING (tab, col)
+		UNION SELECT to_tab, to_col, n FROM takers JOIN links USING (tab, col)
 	), small AS MATERIALIZED (
 		SELECT t.*, atttypid, attname FROM takers AS t JOIN pg_attribute ON attrelid = tab AND attnum = t.col
 		WHERE NOT @extschema@.snowflake_admin_is_id(@extschema@.snowflake_admin_base_type(atttypid))
@@ -722,8 +713,7 @@ AS $$
 			SELECT object FROM @extschema@.snowflake_admin_members() WHERE class = 'pg_proc'::regclass)
 	), names (name, n, of_table) AS MATERIALIZED (
 		SELECT lower(s.name), s.n, false FROM unnest(sequence_names) WITH ORDINALITY AS s (name, n)
-		UNION ALL
-		SELECT lower(t.name), t.n, true FROM unnest(table_names) WITH ORDINALITY AS t (name, n)
+		UNION ALL SELECT lower(t.name), t.n, true FROM unnest(table_names) WITH ORDINALITY AS t (name, n)
 	)
 	SELECT DISTINCT n, f.oid
 	FROM functions AS f JOIN names ON strpos(body, name) > 0 AND (asks_for_table OR NOT of_table)
@@ -754,22 +744,18 @@ AS $$
 		FROM movable
 	), obstacles (n, obstacle) AS (
 		SELECT s.n, s.obstacle FROM arrays, @extschema@.snowflake_admin_too_small(tabs, cols) AS s
-		UNION ALL
-		SELECT n, @extschema@.snowflake_admin_place(class, object) || ' uses its sequence'
+		UNION ALL SELECT n, @extschema@.snowflake_admin_place(class, object) || ' uses its sequence'
 		FROM movable AS m JOIN @extschema@.snowflake_admin_sequence_users() AS u USING (sequence)
 		WHERE (u.tab, u.col) IS DISTINCT FROM (m.tab, m.col)
 		UNION ALL
 		SELECT n, @extschema@.snowflake_admin_place('pg_proc'::regclass, function) || ' names its sequence'
 		FROM arrays, @extschema@.snowflake_admin_namers(sequence_names, tab_names)
-		UNION ALL
-		SELECT n, 'it is not in the primary key' FROM movable
+		UNION ALL SELECT n, 'it is not in the primary key' FROM movable
 		WHERE NOT EXISTS (SELECT FROM pg_index WHERE indrelid = tab AND indisprimary AND col = ANY (indkey))
-		UNION ALL
-		SELECT n, CASE WHEN sequence IS NULL THEN 'its default names the sequence as a text'
+		UNION ALL SELECT n, CASE WHEN sequence IS NULL THEN 'its default names the sequence as a text'
 			ELSE 'its default is an expression' END
 		FROM movable WHERE expression <> coalesce(format('nextval(%L::regclass)', sequence::regclass), '')
-		UNION ALL
-		SELECT n, 'its sequence advances by ' || seqincrement
+		UNION ALL SELECT n, 'its sequence advances by ' || seqincrement
 		FROM movable JOIN pg_sequence ON seqrelid = sequence AND seqincrement <> 1
 		UNION ALL
 		SELECT n, 'its numbers are larger than new IDs'	-- which begin with the milliseconds since 2011
@@ -1420,8 +1406,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH RECURSIVE family (oid) AS (
 		SELECT target::oid
-		UNION
-		SELECT inhrelid FROM family JOIN pg_inherits ON inhparent = oid
+		UNION SELECT inhrelid FROM family JOIN pg_inherits ON inhparent = oid
 	)
 	SELECT oid FROM family
 $$;
@@ -1449,15 +1434,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH RECURSIVE targets (oid) AS (
 		SELECT * FROM @extschema@.snowflake_admin_family(target)
-		UNION
-		SELECT ev_class FROM targets
+		UNION SELECT ev_class FROM targets
 		JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = targets.oid
 			AND classid = 'pg_rewrite'::regclass
 		JOIN pg_rewrite AS r ON r.oid = objid AND ev_type = '1'
 	), acls (acl) AS (
 		SELECT coalesce(relacl, acldefault('r', relowner)) FROM targets JOIN pg_class USING (oid)
-		UNION ALL
-		SELECT attacl FROM targets JOIN pg_attribute ON attrelid = oid AND NOT attisdropped
+		UNION ALL SELECT attacl FROM targets JOIN pg_attribute ON attrelid = oid AND NOT attisdropped
 	)
 	SELECT DISTINCT format('GRANT USAGE ON SEQUENCE %s TO %s', sequence,
 		CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
@@ -1887,8 +1870,7 @@ AS $$
 	WITH RECURSIVE chain (rel, name) AS (
 		SELECT attrelid, attname FROM pg_attribute
 		WHERE attrelid = tab AND attname = col AND attnum > 0 AND NOT attisdropped
-		UNION ALL
-		SELECT conrelid, child.attname
+		UNION ALL SELECT conrelid, child.attname
 		FROM chain JOIN pg_constraint ON coalesce(pg_partition_root(confrelid), confrelid) = rel
 			AND contype = 'f' AND conparentid = 0
 		CROSS JOIN unnest(conkey, confkey) AS pair (referring, referred)
@@ -2606,19 +2588,16 @@ AS $$
 		OR EXISTS (SELECT FROM pg_publication_rel AS r WHERE prrelid = target
 			AND to_jsonb(r) ->> 'prexcept' = 'true')
 		OR EXISTS (SELECT FROM pg_seclabel WHERE classoid = 'pg_class'::regclass AND objoid = target))
-	UNION ALL
-	SELECT format('column %I may be NULL', attname),
+	UNION ALL SELECT format('column %I may be NULL', attname),
 		'ALTER TABLE ... ALTER ... SET NOT NULL first, or make it the primary key.'
 	FROM pg_attribute WHERE attrelid = target AND attname = col
 		AND (NOT attnotnull OR EXISTS (SELECT FROM pg_constraint
 			WHERE conrelid = target AND contype = 'n' AND NOT convalidated AND conkey[1] = attnum))
-	UNION ALL
-	SELECT format('its replica identity is index %s', indexrelid::regclass),
+	UNION ALL SELECT format('its replica identity is index %s', indexrelid::regclass),
 		'ALTER TABLE ... REPLICA IDENTITY DEFAULT or FULL first.'
 	FROM pg_index JOIN pg_class AS t ON t.oid = indrelid WHERE t.oid = target AND relreplident = 'i'
 		AND indisreplident AND NOT indisprimary
-	UNION ALL
-	SELECT format('%s %s does not contain column %I',
+	UNION ALL SELECT format('%s %s does not contain column %I',
 		CASE WHEN indisexclusion THEN 'index of exclusion constraint' ELSE 'unique index' END,
 		indexrelid::regclass, col),
 		'PostgreSQL would have to look for equal values in all partitions. Drop the index or its '
@@ -2626,20 +2605,17 @@ AS $$
 	FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attname = col
 	WHERE indrelid = target AND indisvalid AND (indisunique OR indisexclusion)
 		AND attnum <> ALL (indkey[0:indnkeyatts - 1])
-	UNION ALL
-	SELECT format('trigger %I is FOR EACH ROW and has transition tables', tgname),
+	UNION ALL SELECT format('trigger %I is FOR EACH ROW and has transition tables', tgname),
 		'Make it a trigger FOR EACH STATEMENT first.'
 	FROM pg_trigger WHERE tgrelid = target AND tgtype & 1 <> 0
 		AND (tgoldtable IS NOT NULL OR tgnewtable IS NOT NULL)
-	UNION ALL
-	SELECT place || ' depends on it', CASE WHEN place LIKE 'table %'
+	UNION ALL SELECT place || ' depends on it', CASE WHEN place LIKE 'table %'
 			THEN 'ALTER TABLE ... NO INHERIT, or drop its column of that type, first.'
 			ELSE 'Save its definition, drop it, call snowflake_partition() again, and create it again '
 				'after that.' END
 	FROM @extschema@.snowflake_admin_partition_dependents(target), LATERAL (
 		SELECT @extschema@.snowflake_admin_place(class, object)) AS p (place)
-	UNION ALL
-	SELECT format('constraint %I of table %s is NOT VALID, NOT ENFORCED or NO INHERIT', conname,
+	UNION ALL SELECT format('constraint %I of table %s is NOT VALID, NOT ENFORCED or NO INHERIT', conname,
 			conrelid::regclass),
 		format('ALTER TABLE %s VALIDATE CONSTRAINT %I first, or drop it.', conrelid::regclass, conname)
 	FROM pg_constraint WHERE contype IN ('c', 'f', 'n') AND (conrelid = target OR confrelid = target)
@@ -2650,12 +2626,10 @@ AS $$
 		'Drop it, call snowflake_partition() again, and add it again after that.'
 	FROM pg_constraint JOIN pg_class AS c ON c.oid = conrelid
 	WHERE contype = 'f' AND confrelid = target AND conparentid = 0 AND relkind = 'p'
-	UNION ALL
-	SELECT format('subscription %I fills it', subname),
+	UNION ALL SELECT format('subscription %I fills it', subname),
 		'Let it end first. It would not know the new table, and skip all rows.'
 	FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid WHERE srrelid = target
-	UNION ALL
-	SELECT format('publication %I would publish its partitions', pubname),
+	UNION ALL SELECT format('publication %I would publish its partitions', pubname),
 		format('ALTER PUBLICATION %I SET (publish_via_partition_root = true) first, unless that changes how '
 			'tables that are partitioned already are published.', pubname)
 	FROM pg_publication AS p WHERE NOT pubviaroot AND (puballtables
@@ -2681,8 +2655,7 @@ BEGIN
 	WHERE (c.oid = target OR c.oid IN (SELECT conrelid FROM pg_constraint WHERE contype = 'f'
 		AND confrelid = target))
 		AND NOT pg_has_role(relowner, 'USAGE')
-	UNION ALL
-	SELECT format('must be owner of publication %I', pubname) FROM pg_publication AS p
+	UNION ALL SELECT format('must be owner of publication %I', pubname) FROM pg_publication AS p
 		JOIN pg_publication_rel ON prpubid = p.oid
 	WHERE prrelid = target AND NOT pg_has_role(pubowner, 'USAGE')
 	UNION ALL
@@ -2798,10 +2771,8 @@ AS $$
 			WHERE defaclobjtype = 'r' AND defaclnamespace IN (0, relnamespace) AND grantee <> relowner
 			UNION ALL SELECT relowner WHERE relacl IS NOT NULL) AS g
 		WHERE oid = target)
-	UNION ALL
-	SELECT @extschema@.snowflake_admin_table_grants(target, target::text)
-	UNION ALL
-	SELECT format('CREATE POLICY %I ON %s AS %s FOR %s TO %s%s%s', polname, target,
+	UNION ALL SELECT @extschema@.snowflake_admin_table_grants(target, target::text)
+	UNION ALL SELECT format('CREATE POLICY %I ON %s AS %s FOR %s TO %s%s%s', polname, target,
 		CASE WHEN polpermissive THEN 'PERMISSIVE' ELSE 'RESTRICTIVE' END,
 		CASE polcmd WHEN 'r' THEN 'SELECT' WHEN 'a' THEN 'INSERT' WHEN 'w' THEN 'UPDATE'
 			WHEN 'd' THEN 'DELETE' ELSE 'ALL' END,
@@ -2810,20 +2781,17 @@ AS $$
 		' USING (' || pg_get_expr(polqual, polrelid) || ')',
 		' WITH CHECK (' || pg_get_expr(polwithcheck, polrelid) || ')')
 	FROM pg_policy WHERE polrelid = target
-	UNION ALL
-	SELECT command
+	UNION ALL SELECT command
 	FROM pg_depend AS d JOIN pg_sequence ON seqrelid = objid JOIN pg_class AS s ON s.oid = objid
 	JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
 	LEFT JOIN @extschema@.snowflake_admin_partition_names(target) AS n ON object = objid,
 	LATERAL (
 		SELECT format('ALTER SEQUENCE %s OWNED BY %s.%I', s.oid::regclass, target, attname)
 			WHERE d.deptype = 'a'
-		UNION ALL
-		SELECT i.command FROM @extschema@.snowflake_admin_identity_like(s.oid, n.old_qualified,
+		UNION ALL SELECT i.command FROM @extschema@.snowflake_admin_identity_like(s.oid, n.old_qualified,
 			target::text, attname, n.qualified) AS i
 			WHERE d.deptype = 'i'
-		UNION ALL
-		SELECT format('ALTER TABLE %s ALTER %I DROP IDENTITY', old, attname) WHERE d.deptype = 'i'
+		UNION ALL SELECT format('ALTER TABLE %s ALTER %I DROP IDENTITY', old, attname) WHERE d.deptype = 'i'
 	) AS of_sequence (command)
 	WHERE d.classid = 'pg_class'::regclass AND d.refclassid = d.classid AND d.refobjid = target
 		AND d.deptype IN ('a', 'i')
@@ -2881,21 +2849,17 @@ AS $$
 	)
 	UNION ALL
 	SELECT format('COMMENT ON TABLE %s IS ', target) || quote_literal(obj_description(target, 'pg_class'))
-	UNION ALL
-	SELECT format('COMMENT ON INDEX %s IS ', indexrelid::regclass)
+	UNION ALL SELECT format('COMMENT ON INDEX %s IS ', indexrelid::regclass)
 		|| quote_literal(obj_description(indexrelid, 'pg_class'))
 	FROM pg_index WHERE indrelid = target AND indisvalid
-	UNION ALL
-	SELECT format('COMMENT ON CONSTRAINT %I ON %s IS ', conname,
+	UNION ALL SELECT format('COMMENT ON CONSTRAINT %I ON %s IS ', conname,
 			CASE WHEN conrelid = confrelid THEN old ELSE conrelid::regclass::text END)
 		|| quote_literal(obj_description(oid, 'pg_constraint'))
 	FROM pg_constraint WHERE (conrelid = target AND contype <> 'c' OR confrelid = target)
 		AND conparentid = 0
-	UNION ALL
-	SELECT format('COMMENT ON POLICY %I ON %s IS ', polname, target)
+	UNION ALL SELECT format('COMMENT ON POLICY %I ON %s IS ', polname, target)
 		|| quote_literal(obj_description(oid, 'pg_policy')) FROM pg_policy WHERE polrelid = target
-	UNION ALL
-	SELECT format('ALTER TABLE %s REPLICA IDENTITY ', target)
+	UNION ALL SELECT format('ALTER TABLE %s REPLICA IDENTITY ', target)
 		|| CASE relreplident WHEN 'f' THEN 'FULL' WHEN 'n' THEN 'NOTHING' END
 	FROM pg_class WHERE oid = target
 $$;
@@ -3043,8 +3007,7 @@ AS $$
 			ARRAY[conrelid::regclass], NULL
 	FROM pg_constraint
 	WHERE contype = 'f' AND conparentid = 0 AND confrelid = parent AND (planned OR NOT convalidated)
-	UNION ALL
-	SELECT 'add', array_remove(ARRAY[
+	UNION ALL SELECT 'add', array_remove(ARRAY[
 			format('ALTER TABLE %s ADD CONSTRAINT %I %s', parent, conname, pg_get_constraintdef(oid)),
 			format('COMMENT ON CONSTRAINT %I ON %s IS ', conname, parent)
 				|| quote_literal(obj_description(oid, 'pg_constraint'))], NULL),
@@ -3266,12 +3229,10 @@ AS $$
 	SELECT format('column "%s" of table %s holds IDs that would change, and has no index', name, rel),
 		'Create an index that begins with it: ' || command
 	FROM @extschema@.snowflake_admin_renumber_indexes(tab, col)
-	UNION ALL
-	SELECT format('column "%s" of table %s refers to the IDs, and is generated', name, rel),
+	UNION ALL SELECT format('column "%s" of table %s refers to the IDs, and is generated', name, rel),
 		'Drop its foreign key, and add the column again afterwards.'
 	FROM found WHERE is_generated
-	UNION ALL
-	SELECT format('column "%s" of table %s also refers to table %s', name, child, parent),
+	UNION ALL SELECT format('column "%s" of table %s also refers to table %s', name, child, parent),
 		format('Perhaps %s is the table to renumber. Otherwise drop foreign key "%s" first.', parent, conname)
 	FROM keys WHERE NOT is_inside
 	UNION ALL
@@ -3329,12 +3290,10 @@ BEGIN
 	INTO schema, list FROM pg_class WHERE oid = tab;
 	SELECT name INTO sender FROM (
 		SELECT format('publication %I', pubname) FROM pg_publication WHERE puballtables
-		UNION ALL
-		SELECT format('publication %I', pubname)
+		UNION ALL SELECT format('publication %I', pubname)
 		FROM pg_publication JOIN pg_publication_namespace ON pnpubid = pg_publication.oid
 		WHERE pnnspid = schema
-		UNION ALL
-		SELECT format('replication slot %I', slot_name) FROM pg_replication_slots
+		UNION ALL SELECT format('replication slot %I', slot_name) FROM pg_replication_slots
 		WHERE slot_type = 'logical' AND database = current_database() AND plugin <> 'pgoutput') AS s (name)
 	LIMIT 1;
 	SELECT relkind, relpersistence, ARRAY(SELECT attname FROM pg_attribute
@@ -3824,8 +3783,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
 	WITH RECURSIVE tops (tab, top) AS (
 		SELECT inhrelid, inhparent FROM pg_inherits
-		UNION
-		SELECT tab, inhparent FROM tops JOIN pg_inherits ON inhrelid = top
+		UNION SELECT tab, inhparent FROM tops JOIN pg_inherits ON inhrelid = top
 	), callers AS MATERIALIZED (
 		SELECT * FROM @extschema@.snowflake_admin_callers()
 	), functions AS MATERIALIZED (
@@ -3834,16 +3792,13 @@ AS $$
 		SELECT adrelid, adnum, class, object, ltrim(pg_get_expr(adbin, 0), E'\n')
 		FROM callers JOIN pg_attrdef AS d ON class = 'pg_attrdef'::regclass AND object = d.oid
 		JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum WHERE attgenerated = ''
-		UNION ALL
-		SELECT attrelid, attnum, class, object, ltrim(pg_get_expr(typdefaultbin, 0), E'\n')
+		UNION ALL SELECT attrelid, attnum, class, object, ltrim(pg_get_expr(typdefaultbin, 0), E'\n')
 		FROM callers JOIN pg_type AS t ON class = 'pg_type'::regclass AND object = t.oid
 		JOIN pg_attribute ON atttypid = t.oid AND NOT atthasdef AND attnum > 0
-		UNION ALL
-		SELECT adrelid, adnum, 'pg_proc'::regclass, function, f.code
+		UNION ALL SELECT adrelid, adnum, 'pg_proc'::regclass, function, f.code
 		FROM functions AS f JOIN pg_depend AS p ON refclassid = 'pg_proc'::regclass AND refobjid = function
 		JOIN pg_attrdef AS d ON classid = 'pg_attrdef'::regclass AND objid = d.oid
-		UNION ALL
-		SELECT tgrelid, attnum, 'pg_proc'::regclass, function, f.code
+		UNION ALL SELECT tgrelid, attnum, 'pg_proc'::regclass, function, f.code
 		FROM functions AS f JOIN pg_trigger ON tgfoid = function
 			AND tgtype & 7 = 7	-- BEFORE INSERT FOR EACH ROW
 		JOIN pg_attribute ON attrelid = tgrelid AND attnum > 0
@@ -3986,8 +3941,7 @@ AS $$
 		r.layout, r.by_setting, r.unset, r.tabs, r.cols, r.shards
 	FROM @extschema@.snowflake_admin_states() AS s LEFT JOIN readers AS r USING (sequence)
 	WHERE r.is_custom IS NOT TRUE
-	UNION ALL
-	SELECT r.sequence, r.layout, s.last_timestamp, justify_hours(s.lead), s.expires, s.state,
+	UNION ALL SELECT r.sequence, r.layout, s.last_timestamp, justify_hours(s.lead), s.expires, s.state,
 		r.layout, r.by_setting, r.unset, r.tabs, r.cols, r.shards
 	FROM readers AS r CROSS JOIN LATERAL
 		@extschema@.snowflake_admin_states(r.sequence, @extschema@.snowflake_admin_to_layout(r.layout)) AS s
@@ -4022,8 +3976,7 @@ AS $$
 			@extschema@.snowflake_admin_schema())
 	FROM lacking WHERE n > 0 AND NOT EXISTS (
 		SELECT FROM @extschema@.snowflake_admin_shard_settings() WHERE place LIKE 'setting of role %')
-	UNION
-	SELECT 'warning', format('%s.%I', root, col),
+	UNION SELECT 'warning', format('%s.%I', root, col),
 		format('The default makes IDs of shard %s, but the database has number %s. If the table was copied from '
 			'a database that still makes IDs, they can come twice.', f.shard, s.shard),
 		format('ALTER TABLE %s ALTER %I SET DEFAULT %s.next_id()', root, col,
@@ -4034,8 +3987,7 @@ AS $$
 		-- snowflake_admin_check_makers() compares several.
 		AND NOT EXISTS (SELECT FROM unnest(fillers) AS o WHERE o.root = f.root AND o.col = f.col
 			AND o.code <> f.code)
-	UNION
-	SELECT 'note', format('database %I', current_database()),
+	UNION SELECT 'note', format('database %I', current_database()),
 		format('Other databases of this server with its shard %s: %s. Their IDs can be equal, which matters '
 			'only where rows of both come together.', own.shard,
 			string_agg(DISTINCT quote_ident(datname), ', ')),
@@ -4146,8 +4098,7 @@ AS $$
 		OR seqincrement <> 1 OR seqcache <> 1 OR seqtypid <> 'bigint'::regtype
 		OR g.layout NOT IN (SELECT name FROM @extschema@.snowflake_admin_layouts())
 			AND seqmax = 9223372036854775807)
-	UNION ALL
-	SELECT CASE WHEN expires < clock_timestamp() THEN 'error' ELSE 'warning' END,
+	UNION ALL SELECT CASE WHEN expires < clock_timestamp() THEN 'error' ELSE 'warning' END,
 		format('sequence %s', sequence),
 		format('Its layout %s %s on %s.', layout,
 			CASE WHEN expires < clock_timestamp() THEN 'ended' ELSE 'ends' END, expires),
@@ -4441,8 +4392,7 @@ AS $$
 		CROSS JOIN LATERAL (SELECT CASE WHEN is_built_in THEN 'USAGE' ELSE 'UPDATE' END) AS n (needed)
 		WHERE sequence <> @extschema@.snowflake_admin_next_id_seq()
 			AND NOT has_sequence_privilege(grantee, sequence::oid, needed || ', UPDATE')
-		UNION ALL
-		SELECT DISTINCT ON (role, p.oid) role, f.tab, 'function ' || p.oid::regprocedure,
+		UNION ALL SELECT DISTINCT ON (role, p.oid) role, f.tab, 'function ' || p.oid::regprocedure,
 			format('GRANT EXECUTE ON FUNCTION %s TO %s', p.oid::regprocedure, role)
 		FROM fillers AS f JOIN inserters AS i ON i.oid = f.tab
 		JOIN pg_depend AS d ON (d.classid, d.objid) = (f.class, f.object)
@@ -4527,8 +4477,7 @@ AS $$
 	CROSS JOIN LATERAL @extschema@.snowflake_admin_ids(tab, col, low, high, 10001)
 	CROSS JOIN LATERAL (SELECT cardinality(ids), ids[1]) AS found (number, largest)
 	WHERE number > 0
-	UNION ALL
-	SELECT 'warning', format('%s.%I', tab::regclass, attname),
+	UNION ALL SELECT 'warning', format('%s.%I', tab::regclass, attname),
 		format('Its default takes nextval() of %s, which makes IDs, so such keys '
 			'show a wrong time and shard.', g.sequence),
 		coalesce(@extschema@.snowflake_admin_same_default(tab, attname,
@@ -4589,13 +4538,11 @@ AS $$
 					CASE WHEN value ~* '^\s*any\M' THEN 'ANY' ELSE 'FIRST' END,
 					least(needed, others), streamers) ELSE '' END) END
 	FROM counted WHERE (present < needed OR absent IS NOT NULL) AND pg_has_role('pg_read_all_stats', 'USAGE')
-	UNION ALL
-	SELECT 'note', 'synchronous_standby_names',
+	UNION ALL SELECT 'note', 'synchronous_standby_names',
 		format('%I may not see which standbys are streaming.', current_user),
 		format('GRANT pg_read_all_stats TO %I', current_user)
 	FROM setting WHERE NOT pg_has_role('pg_read_all_stats', 'USAGE')
-	UNION ALL
-	SELECT 'warning', format('subscription %I', o.subname),
+	UNION ALL SELECT 'warning', format('subscription %I', o.subname),
 		format('It is not running, and has had %s errors.', apply_error_count),
 		'The server log names the last one; of 23505, "IDs came twice" in doc/operations.md names the causes.'
 	FROM pg_stat_subscription_stats JOIN pg_subscription AS o ON o.oid = subid
@@ -4639,8 +4586,7 @@ AS $$
 		FROM unnest(generators) WHERE lead > '1 s' HAVING count(*) > 1
 	), evidence (line) AS (
 		SELECT format('%s at %s', what, ts) FROM latest
-		UNION ALL
-		SELECT format('%s sequences are ahead of it by %s to %s', n, least, most) FROM ahead
+		UNION ALL SELECT format('%s sequences are ahead of it by %s to %s', n, least, most) FROM ahead
 		WHERE most - least < '1 min'
 	)
 	SELECT 'warning', 'clock', format('The clock says %s, but %s. '
@@ -4690,13 +4636,11 @@ AS $$
 		format('GRANT SELECT ON %s %s TO %I', kind, string_agg(sequence::text, ', ' ORDER BY sequence::text),
 			current_user)
 	FROM hidden GROUP BY kind
-	UNION ALL
-	SELECT 'note', format('table %s', tab),
+	UNION ALL SELECT 'note', format('table %s', tab),
 		'Policies hide rows from this role, so its IDs were not looked at.',
 		'Call snowflake_check() as a role that has BYPASSRLS or owns the table.'
 	FROM tables WHERE row_security_active(tab)
-	UNION ALL
-	SELECT n.* FROM (
+	UNION ALL SELECT n.* FROM (
 		SELECT DISTINCT relation::regclass AS locked FROM pg_locks
 		WHERE granted AND pid IS DISTINCT FROM pg_backend_pid()
 		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
