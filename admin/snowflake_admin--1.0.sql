@@ -4278,7 +4278,7 @@ BEGIN
 END
 $$;
 
--- The rows of one sequence
+-- A sequence that is ahead of the clock, or behind its tables
 CREATE FUNCTION snowflake_admin_position(g snowflake_admin_generator, served snowflake_layout)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -4336,16 +4336,6 @@ BEGIN
 EXCEPTION WHEN OTHERS THEN
 	RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_note(g.sequence, SQLSTATE, SQLERRM);
 END
-$$;
-
--- Sequences that are ahead of the clock, or behind their tables
-CREATE FUNCTION snowflake_admin_check_position(generators snowflake_admin_generator[])
-RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT p.* FROM unnest(generators) AS g CROSS JOIN LATERAL
-		@extschema@.snowflake_admin_position(g, @extschema@.snowflake_admin_to_layout(g.layout)) AS p
-	WHERE g.layout IS NOT NULL
 $$;
 
 -- A key of next_id() and what refers to it must hold IDs.
@@ -4676,7 +4666,7 @@ DECLARE
 	fault text;
 BEGIN
 	FOREACH fault IN ARRAY ARRAY['fillers', 'generators', 'shard($1)', 'makers($1)',
-		'layout($2)', 'position($2)', 'clock($2)', 'width()', 'privileges($1)', 'partitions($1)',
+		'layout($2)', 'position', 'clock($2)', 'width()', 'privileges($1)', 'partitions($1)',
 		'nextval($2)', 'replication()', 'version()', 'sight($2)']
 	LOOP
 		BEGIN
@@ -4685,6 +4675,10 @@ BEGIN
 					FROM @extschema@.snowflake_admin_fillers() AS f);
 				WHEN 'generators' THEN generators := ARRAY(
 					SELECT g FROM @extschema@.snowflake_admin_generators(fillers) AS g);
+				WHEN 'position' THEN RETURN QUERY
+					SELECT p.* FROM unnest(generators) AS g CROSS JOIN LATERAL
+						@extschema@.snowflake_admin_position(g, @extschema@.snowflake_admin_to_layout(g.layout)) AS p
+					WHERE g.layout IS NOT NULL;
 				ELSE RETURN QUERY EXECUTE format('SELECT * FROM @extschema@.snowflake_admin_check_%s', fault)
 					USING fillers, generators;
 			END CASE;
