@@ -437,9 +437,8 @@ AS $$
 	AND (classid, objid) NOT IN (SELECT own.class, own.object FROM members AS own)
 $$;
 
--- The code of functions that could make IDs or set a shard: their settings, the
--- defaults of their arguments, and their bodies.  A constant in a parsed body is
--- stored as a list of its bytes.  PostgreSQL's own functions have OIDs below 16384.
+-- The code of functions that could make IDs or set a shard.  A constant in a parsed body
+-- is stored as a list of its bytes.  PostgreSQL's own functions have OIDs below 16384.
 CREATE FUNCTION snowflake_admin_function_code()
 RETURNS TABLE (function oid, code text)
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
@@ -645,9 +644,8 @@ AS $$
 	SELECT oid FROM base WHERE of_type = 0
 $$;
 
--- Which columns are too small for the IDs of the n-th key: its own, those that refer
--- to it or to one of its partitions, those that refer to such a column, and so on.
--- A column that is one of a parent's is not named again.
+-- Which columns are too small for the IDs of the n-th key: its own, and all that refer to it
+-- or to one of its partitions.  A column that is one of a parent's is not named again.
 CREATE FUNCTION snowflake_admin_too_small(tabs oid[], cols int2[])
 RETURNS TABLE (n bigint, obstacle text, tab oid, col int2)
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET jit = off
@@ -908,9 +906,8 @@ $$;
 COMMENT ON FUNCTION snowflake_partitions(regclass, snowflake_layout) IS
 'partitions of a table that is partitioned by its IDs, oldest first, with the times of their bounds';
 
--- The tables that foreign keys connect with a partitioned table, and that the
--- caller may lock.  Those to which it refers have a negative place, as they are to
--- be locked before it, and those that refer to it a positive one.
+-- The tables that foreign keys connect with a partitioned table, and that the caller may
+-- lock: those to which it refers before it, and those that refer to it after it
 CREATE FUNCTION snowflake_admin_related(parent regclass)
 RETURNS TABLE (tab regclass, place integer)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -937,9 +934,8 @@ AS $$
 		'day')
 $$;
 
--- Until when there should be partitions: for the time ahead, and for the unit after
--- the present one.  IDs may be ahead of the clock by max_lead.  It can be set to a
--- hundred years, and then says nothing.
+-- Until when there should be partitions.  IDs may be ahead of the clock by max_lead, which
+-- can be set to a hundred years, and then says nothing.
 CREATE FUNCTION snowflake_admin_until(ahead interval, unit text)
 RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -1153,15 +1149,14 @@ BEGIN
 END
 $$;
 
--- The oldest partition may be a table that was there before: it has no lower bound,
--- and ends with the time at which it became a partition.  Until it can be dropped
--- as a whole, its old rows are deleted.  Numbers of a serial that it once had count
--- as made on the layout's first day; as nobody knows their age, they are kept.
+-- The oldest partition may be a table that was there before, without a lower bound.
+-- Until it can be dropped as a whole, its old rows are deleted.  Numbers of a serial that
+-- it once had count as made on the layout's first day; as nobody knows their age, they are
+-- kept.
 --
--- A commit after each slice makes sure that no lock is held for long and standbys keep
--- up.  The rows are deleted through the table, for its triggers, which need the
--- caller's search_path.  What is old is the same all day, so that rows that refer to it
--- can be deleted before another call.
+-- A commit after each slice lets others and standbys keep up.  The rows are deleted through
+-- the table, for its triggers, which need the caller's search_path.  What is old is the same
+-- all day, so that rows that refer to it can be deleted before another call.
 CREATE PROCEDURE snowflake_admin_delete_old_rows(parent regclass, key text, stop bigint,
 	layout snowflake_layout, path text, dry_run boolean)
 LANGUAGE plpgsql
@@ -1269,9 +1264,8 @@ BEGIN
 		-- Another session may have dropped it meanwhile.
 		IF EXISTS (SELECT FROM @extschema@.snowflake_admin_old(parent, stop) AS still
 				WHERE still.partition = old.partition) THEN
-			-- DETACH PARTITION ... CONCURRENTLY cannot be run here.  Without it, everybody is
-			-- locked out until the transaction ends, which is soon: the partition's rows are
-			-- looked at only where foreign keys refer to them.
+			-- DETACH PARTITION ... CONCURRENTLY cannot be run here.  Everybody is locked out, but
+			-- not for long: only where foreign keys refer to the rows they are looked at.
 			tables := ARRAY(
 				SELECT tab FROM (SELECT tab, place FROM @extschema@.snowflake_admin_related(parent)
 					UNION ALL VALUES (parent, 0), (old.partition, 0)) AS involved
@@ -1425,9 +1419,8 @@ AS $$
 			AND relam = (SELECT oid FROM pg_am WHERE amname = 'btree')))
 $$;
 
--- Let everybody take values of a sequence who may insert into a table, into a member
--- of its family, or into a view of these.  A default is computed with the rights of
--- the role that inserts, also if it does so by a view.
+-- Let everybody take values of a sequence who may insert into a table, a member of its
+-- family, or a view of these: a default is computed with the rights of the role that inserts.
 CREATE FUNCTION snowflake_admin_grants(target regclass, sequence text, is_new boolean)
 RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -1462,9 +1455,8 @@ AS $$
 	WHERE pg_class.oid = target AND to_regclass(sequence) IS NULL ORDER BY n LIMIT 1
 $$;
 
--- Commands that make a sequence ready for IDs of a layout: a new one, or that of a
--- former serial.  This one may have whole IDs as its numbers if the key was moved
--- back before; it begins anew then.
+-- Commands that make a sequence ready for IDs of a layout: a new one, or that of a former
+-- serial, which begins anew if its numbers are whole IDs since the key was moved back.
 --
 -- A number of the table cannot come again.  If nextval() or an identity made it, the
 -- clock has passed what they made, and a row of a later time is found by an index.  If
@@ -1501,9 +1493,8 @@ AS $$
 	WHERE oid = target
 $$;
 
--- The commands of a move, or none if next_id() already makes the key in this way.
--- Which sequence?  With own_sequence, a key of next_id() keeps the one that it has
--- for itself, unless it is to have another shard.
+-- The commands of a move, or none if next_id() already makes the key in this way.  A key
+-- of next_id() keeps its own sequence, unless it is to have another shard.
 CREATE FUNCTION snowflake_admin_move_commands(target regclass, shard bigint, own_sequence boolean,
 	OUT commands text[], OUT relations regclass[], OUT was_always boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -1856,13 +1847,8 @@ $$;
 COMMENT ON PROCEDURE snowflake_move_back_schema(name, boolean, integer) IS
 'let identities make the keys of all tables of a schema, beyond all IDs that next_id() made for them';
 
---
--- Columns that hold the same IDs
---
-
--- A column and all that refer to it by foreign keys, directly or not; parents have
--- smaller places.  Of a foreign key with several columns, only those that stand for the
--- first column count.  A partition stands for its partitioned table.
+-- A column and all that refer to it by foreign keys, directly or not; parents have smaller
+-- places.  A partition stands for its partitioned table.
 CREATE FUNCTION snowflake_admin_chain(tab regclass, col name)
 RETURNS TABLE (rel regclass, name name, place integer)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -1973,11 +1959,10 @@ AS $$
 			AND num = ANY (c.confkey))
 $$;
 
--- How indexes and CHECK constraints read with the new columns, PostgreSQL itself
--- must say, because they may have expressions.  An empty copy of the table has
--- them with the old columns.  Its columns become bigint and get the new names, and
--- then their definitions are what is looked for.  This is also a rehearsal, which
--- fails where an expression does not accept a bigint.
+-- How indexes and CHECK constraints read with the new columns, PostgreSQL itself must say,
+-- because they may have expressions.  The columns of an empty copy of the table become
+-- bigint and get the new names.  This is also a rehearsal, which fails where an expression
+-- does not accept a bigint.
 CREATE FUNCTION snowflake_admin_widen_rehearse(tab regclass, col name)
 RETURNS TABLE (object oid, definition text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning
@@ -2070,9 +2055,7 @@ AS $$
 		AND NOT tgisinternal
 $$;
 
--- The first thing that cannot be carried over.  Whatever depends on a column and
--- is of no kind that is carried would be lost with it, or keep it from being
--- dropped.
+-- The first thing that cannot be carried over
 CREATE FUNCTION snowflake_admin_widen_obstacle(tab regclass, col name)
 RETURNS TABLE (problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -2161,10 +2144,9 @@ BEGIN
 END
 $$;
 
--- Steps 1 and 2: add columns, each with its trigger, and fill them.  The trigger
--- fires always, also in a session that replays changes of another server.  Step 3: a
--- CHECK that both columns agree, whose validation is the proof for all rows, and those of
--- the table.
+-- Steps 1 and 2: add columns, each with its trigger, and fill them.  The trigger fires
+-- always, also in a session that replays changes of another server.  Step 3: a CHECK that
+-- both columns agree, whose validation is the proof for all rows.
 CREATE FUNCTION snowflake_admin_widen_first_steps(tab regclass, col name)
 RETURNS TABLE (kind text, commands text[], relations regclass[], mode text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -2210,12 +2192,9 @@ AS $$
 	FROM todo WHERE validated AND NOT coalesce(convalidated, false) GROUP BY rel, place ORDER BY place, rel)
 $$;
 
--- What the new columns get before the old ones go: NOT NULL, which the validated
--- CHECK proves without a scan, defaults and sequences.  The sequence of an
--- identity column cannot change its column, so that a new one takes its place.
---
--- The indexes and constraints of the old columns go with them, so that those of
--- the new ones can then get their names.
+-- What the new columns get before the old ones go, with their indexes and constraints, and
+-- then the names of these.  The validated CHECK proves NOT NULL without a scan.  The
+-- sequence of an identity column cannot change its column, so a new one takes its place.
 CREATE FUNCTION snowflake_admin_widen_swap(tab regclass, col name)
 RETURNS TABLE (part integer, command text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -2363,10 +2342,9 @@ AS $$
 		UNION ALL SELECT 4, format('ALTER TABLE %s DROP %I', rel, wide) FROM w) AS c (part, command)
 $$;
 
--- Fill new columns of a table's old rows, 16 pages at a time.  Nobody is waited
--- for: rows that somebody has locked are left to the next round.  The pause gives
--- vacuum and standbys time to keep up.  It is made at the beginning of a transaction,
--- which holds no lock on rows yet.
+-- Fill new columns of a table's old rows, 16 pages at a time.  Rows that somebody has locked
+-- are left to the next round.  The pause, in which vacuum and standbys keep up, is made at
+-- the beginning of a transaction, which holds no lock on rows yet.
 CREATE PROCEDURE snowflake_admin_widen_fill(tab regclass, col name, filling regclass, chain oid[],
 	pause interval)
 LANGUAGE plpgsql
@@ -2750,10 +2728,9 @@ AS $$
 $$;
 
 -- What the new table gets before the old one is attached.  The creator's default
--- privileges, which the old table need not have, are removed again.  An identity gets a
--- new sequence, which goes on from the old one's value, because nobody can give a
--- sequence to another identity.  A trigger of the old table would fire beside that which
--- the partition gets.
+-- privileges, which the old table need not have, are removed again.  Nobody can give a
+-- sequence to another identity, so that a new one goes on from the old one's value.  A
+-- trigger of the old table would fire beside that which the partition gets.
 CREATE FUNCTION snowflake_admin_partition_before(target regclass, old text)
 RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -3314,9 +3291,8 @@ BEGIN
 END
 $$;
 
--- The column that holds the IDs of a table, what makes them, and their layout, or an
--- error if they cannot get new ones.  A column counts if a unique index contains it and
--- an index begins with it, by which its rows can be found.
+-- The column that holds the IDs of a table, what makes them, and their layout.  A unique
+-- index must contain it, and one by which its rows are found must begin with it.
 CREATE FUNCTION snowflake_admin_renumber_key(tab regclass, new_shard bigint, given_layout text,
 	OUT col name, OUT made_by text, OUT layout text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -3424,9 +3400,8 @@ BEGIN
 		' ORDER BY n) AS t)', expression, col);
 	-- The rows change with all that refer to them, so that foreign keys are satisfied at
 	-- the statement's end.  One row may be changed only once in a statement, so each table
-	-- has one UPDATE.  It returns how many rows have got new IDs.  It runs with the caller's
-	-- search_path, for the triggers' sake, and names the schema of everything, also of
-	-- operators.
+	-- has one UPDATE.  It runs with the caller's search_path, for the triggers' sake, and
+	-- names the schema even of operators.
 	WITH found AS (
 		SELECT rel, name, CASE relkind WHEN 'p' THEN '' ELSE 'ONLY ' END || rel::text AS only_rel,
 			count(*) OVER (PARTITION BY rel) = 1 AS alone,
@@ -3448,9 +3423,8 @@ BEGIN
 END
 $$;
 
--- Look at all rows once: between which IDs are they, and how many?  IDs above
--- "last" come later than this look, and are not followed, so that there is an end.
--- If there are any, create the list.
+-- Look at all rows once, and create the list if there are any.  IDs above "last" come later
+-- than this look, and are not followed, so that there is an end.
 CREATE FUNCTION snowflake_admin_renumber_look(tab regclass, plan record, shard bigint, new_shard bigint,
 	since timestamptz, until timestamptz, tries integer, dry_run boolean, OUT lowest bigint, OUT last bigint,
 	OUT highest bigint, OUT total bigint)
@@ -3572,9 +3546,8 @@ BEGIN
 END
 $$;
 
--- A round found no row that it could change.  Is one left, which somebody holds?
--- Then pause, unless this was the last try.  Returns where the next round begins,
--- or NULL at the end.
+-- A round found no row that it could change.  If somebody holds one, pause, unless this was
+-- the last try.  Returns where the next round begins, or NULL at the end.
 CREATE FUNCTION snowflake_admin_renumber_pause(plan record, lowest bigint, last bigint, future boolean,
 	idle integer, tries integer, trouble text)
 RETURNS bigint
@@ -3773,10 +3746,9 @@ CREATE TYPE snowflake_admin_generator AS (sequence regclass, layout text, last_t
 COMMENT ON TYPE snowflake_admin_generator IS
 'for snowflake_check(): a sequence that makes IDs, and the tables that it fills';
 
--- What fills columns with IDs: a column's own default or that of its domain, the
--- functions that such a default calls, and triggers that assign to the column.  One
--- row for each call in the code.  "shard" is NULL where it is computed, or comes
--- from a setting that is missing.  The root is the table's topmost parent.
+-- What fills columns with IDs: a column's own default or that of its domain, the functions
+-- that such a default calls, and triggers that assign to the column.  "shard" is NULL where
+-- it is computed, or comes from a setting that is missing.
 CREATE FUNCTION snowflake_admin_fillers()
 RETURNS SETOF snowflake_admin_filler
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off
@@ -3875,9 +3847,8 @@ AS $$
 	FROM @extschema@.snowflake_admin_renumber_indexes(tab, col)
 $$;
 
--- The IDs of tables from "low" on: a row for each table and shard, or one that says why a
--- table could not be read.  The largest of each table are read, "most" of them; with
--- "more", there may be others.  A sequence's own are those of its shard for the table, NULL for any.
+-- The largest IDs of each table from "low" on, "most" of them; with "more", there may be
+-- others.  A sequence's own are those of its shard for the table, NULL for any.
 CREATE FUNCTION snowflake_admin_counts(tabs regclass[], cols name[], shards integer[],
 	layout snowflake_layout, low bigint, most integer)
 RETURNS TABLE (tab regclass, col name, own_shard integer, shard integer, is_own boolean, number bigint,
@@ -3911,9 +3882,8 @@ AS $$
 	FROM @extschema@.snowflake_admin_counts(tabs, cols, shards, layout, low, most)
 $$;
 
--- All sequences that make IDs, with their tables: where their rows are read, and the
--- shard of the sequence's IDs there, NULL for any.  Those of a custom layout are
--- known by the defaults that name it.
+-- All sequences that make IDs, with their tables, and the shard of the sequence's IDs
+-- there, NULL for any.  Those of a custom layout are known by the defaults that name it.
 CREATE FUNCTION snowflake_admin_generators(fillers snowflake_admin_filler[])
 RETURNS SETOF snowflake_admin_generator
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
@@ -3948,9 +3918,8 @@ AS $$
 	WHERE r.is_custom
 $$;
 
--- No shard is set while a default needs one, or a default came from a database with
--- another one.  Rows may tell the number, but those of other servers have theirs.  Or
--- another database of the server has the same shard.
+-- Shards that are not set, or those of another database.  Rows may tell the number, but
+-- those of other servers have theirs.
 CREATE FUNCTION snowflake_admin_check_shard(fillers snowflake_admin_filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -4134,8 +4103,7 @@ AS $$
 $$;
 
 -- Another shard for those who use a sequence, as rows have IDs that it must not make
--- again.  If the shard comes from the database's setting alone, only that changes.
--- The next check then shows how to set the sequence back.
+-- again.  The next check then shows how to set the sequence back.
 CREATE FUNCTION snowflake_admin_new_shard(sequence regclass, tabs regclass[], by_setting boolean)
 RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -4395,10 +4363,8 @@ AS $$
 	FROM lacking
 $$;
 
--- Tables that are partitioned by ranges of IDs must have partitions for the IDs of
--- now and of soon: the first time that lacks one is named.  Those within a partition of a
--- range need only that range.  max_lead can be set to a hundred years, and then says
--- nothing.
+-- Tables that are partitioned by ranges of IDs must have partitions for the IDs of now and
+-- of soon.  Those within a partition of a range need only that range.
 CREATE FUNCTION snowflake_admin_check_partitions(fillers snowflake_admin_filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
