@@ -3855,12 +3855,12 @@ RETURNS TABLE (tab regclass, col name, own_shard integer, shard integer, is_own 
 	more boolean, largest bigint, obstacle text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT t.tab, t.col, t.shard, i.shard, t.shard IS NULL OR t.shard = i.shard, count(id),
+	SELECT t.tab, t.col, t.shard, coalesce(i.shard, t.shard), coalesce(i.shard = t.shard, true), count(id),
 		cardinality(f.ids) = most, max(id), f.obstacle
 	FROM unnest(tabs, cols, shards) AS t (tab, col, shard)
 	CROSS JOIN LATERAL @extschema@.snowflake_admin_ids(t.tab, t.col, low, 9223372036854775807, most) AS f
-	LEFT JOIN LATERAL unnest(f.ids, coalesce(@extschema@.snowflake_admin_shards_of(f.ids, layout),
-		array_fill(t.shard, ARRAY[coalesce(cardinality(f.ids), 0)]))) AS i (id, shard) ON true
+	LEFT JOIN LATERAL unnest(f.ids, @extschema@.snowflake_admin_shards_of(f.ids, layout)) AS i (id, shard)
+		ON true
 	WHERE id IS NOT NULL OR f.obstacle IS NOT NULL
 	GROUP BY t.tab, t.col, t.shard, i.shard, cardinality(f.ids), f.obstacle
 $$;
@@ -4172,9 +4172,8 @@ BEGIN
 		CROSS JOIN (SELECT DISTINCT unnest(coalesce(g.shards, '{NULL}'))) AS s (shard);
 	SELECT * INTO reach FROM @extschema@.snowflake_admin_reach(tabs, cols,
 		-- A role with a setting of its own may have made IDs of any shard.
-		CASE WHEN EXISTS (SELECT FROM @extschema@.snowflake_admin_shard_settings()
-				WHERE place LIKE 'setting of role %')
-			THEN array_fill(NULL::integer, ARRAY[coalesce(cardinality(shards), 0)]) ELSE shards END,
+		CASE WHEN NOT EXISTS (SELECT FROM @extschema@.snowflake_admin_shard_settings()
+			WHERE place LIKE 'setting of role %') THEN shards END,
 		layout, present, 1000001);
 	severity := CASE WHEN g.tabs IS NULL
 		AND NOT EXISTS (SELECT FROM @extschema@.snowflake_uses() AS u WHERE u.sequence = g.sequence)
@@ -4686,8 +4685,8 @@ DECLARE
 	name regprocedure;
 BEGIN
 	FOR name IN SELECT object FROM @extschema@.snowflake_admin_members()
-		WHERE extension = 'snowflake_admin' AND class = 'pg_proc'::regclass AND obj_description(object,
-			'pg_proc') IS NULL
+		WHERE extension = 'snowflake_admin' AND class = 'pg_proc'::regclass
+			AND obj_description(object, 'pg_proc') IS NULL
 	LOOP
 		EXECUTE format('COMMENT ON ROUTINE %s IS %L', name,
 			'for other functions and procedures of snowflake_admin');
