@@ -34,20 +34,6 @@ static const struct
 	{"1us", 1}, {"10us", 10}, {"1ms", 1000}, {"10ms", 10000}, {"1s", 1000000}
 };
 
-/*
- * Describe what is wrong with a text, and where.  Returns false, so that
- * callers can return the result.
- */
-static bool
-set_error(LayoutError *error, const char *reason, int start, int length)
-{
-	error->reason = reason;
-	error->unknown_name = false;
-	error->start = start;
-	error->length = length;
-	return false;
-}
-
 static inline bool
 is_digit(char c)
 {
@@ -158,38 +144,34 @@ parse_epoch(const char *string, int length, int64 *msecs)
 			*msecs = -*msecs;
 		return true;
 	}
-	return parse_iso_time(string, length, msecs) &&
-		*msecs >= EPOCH_MIN && *msecs <= EPOCH_MAX;
+	return parse_iso_time(string, length, msecs) && *msecs <= EPOCH_MAX;
 }
 
 /*
- * Read "name:bits" and add the field to the definition.  The word begins at
- * "start" of the string and has the given length; its first colon is at
- * "colon".
+ * Read "name:bits" and add the field to the definition.  Returns NULL, or what
+ * is wrong.
  */
-static bool
-parse_field(const char *string, int start, int colon, int length,
-			ParsedLayout *parsed, LayoutError *error)
+static const char *
+parse_field(const char *word, int name_length, const char *value, int value_length,
+			ParsedLayout *parsed)
 {
 	static const char *const words[] = {"timestamp", "sequence", "epoch", "tick"};
-	const char *name = string + start;
-	int			name_length = colon - start;
-	int			field = parsed->nfields;
-	int			all_bits = 0;
-	int			shard_bits = 0;
+	char		name[LAYOUT_NAME_LENGTH + 1] = {0};
+	LayoutRole	role = LAYOUT_SHARD;
+	int			bits_of_role[] = {0, 0, 0};
 	int64		bits;
 
 	for (int i = 0; i < name_length; i++)
 	{
-		char		c = name[i];
+		char		c = word[i];
 
 		if (!is_digit(c) && c != '_' &&
 			!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z'))
-			return set_error(error, "a field's name consists of letters, digits and underscores",
-							 start, length);
+			return "a field's name consists of letters, digits and underscores";
 	}
 	if (name_length == 0 || name_length > LAYOUT_NAME_LENGTH)
-		return set_error(error, "a field's name has 1 to 15 characters", start, length);
+		return "a field's name has 1 to 15 characters";
+	memcpy(name, word, name_length);
 
 	/*
 	 * "Sequence" is not the name "sequence", so it would be one of the fields
@@ -197,145 +179,122 @@ parse_field(const char *string, int start, int colon, int length,
 	 */
 	for (int i = 0; i < (int) lengthof(words); i++)
 	{
-		if (strlen(words[i]) == (size_t) name_length &&
-			!word_is(name, name_length, words[i]) &&
-			pg_strncasecmp(name, words[i], name_length) == 0)
-			return set_error(error, "timestamp, sequence, epoch and tick are written in lower case",
-							 start, length);
+		if (strcmp(name, words[i]) != 0 && pg_strcasecmp(name, words[i]) == 0)
+			return "timestamp, sequence, epoch and tick are written in lower case";
 	}
-	if (!parse_number(string + colon + 1, start + length - colon - 1, 64, &bits) ||
-		bits == 0)
-		return set_error(error, "a field has 1 to 64 bits", start, length);
-	if (field == LAYOUT_MAX_FIELDS)
-		return set_error(error, "a layout has at most 8 fields", start, length);
+	if (!parse_number(value, value_length, 64, &bits) || bits == 0)
+		return "a field has 1 to 64 bits";
+	if (parsed->nfields == LAYOUT_MAX_FIELDS)
+		return "a layout has at most 8 fields";
 
-	memcpy(parsed->fields[field].name, name, name_length);
-	parsed->fields[field].bits = (uint8) bits;
-	parsed->nfields++;
-
-	for (int i = 0; i <= field; i++)
+	if (strcmp(name, "timestamp") == 0)
+		role = LAYOUT_TICK;
+	else if (strcmp(name, "sequence") == 0)
+		role = LAYOUT_SEQUENCE;
+	bits_of_role[role] = (int) bits;
+	for (int i = 0; i < parsed->nfields; i++)
 	{
-		all_bits += parsed->fields[i].bits;
-		if (!definition_field_is(parsed, i, "timestamp") &&
-			!definition_field_is(parsed, i, "sequence"))
-			shard_bits += parsed->fields[i].bits;
-		if (i < field && strncmp(parsed->fields[i].name,
-								 parsed->fields[field].name,
-								 LAYOUT_NAME_LENGTH) == 0)
-			return set_error(error, "the name is given twice", start, length);
+		if (strcmp(parsed->fields[i].name, name) == 0)
+			return "the name is given twice";
+		bits_of_role[parsed->fields[i].role] += parsed->fields[i].bits;
 	}
-	if (field > 0 && definition_field_is(parsed, field, "timestamp"))
-		return set_error(error, "the timestamp must come first, or IDs would not sort by time",
-						 start, length);
-	if (definition_field_is(parsed, field, "sequence") && bits > LAYOUT_PART_BITS)
-		return set_error(error, "the sequence has at most 31 bits", start, length);
-	if (shard_bits > LAYOUT_PART_BITS)
-		return set_error(error, "the fields other than timestamp and sequence make up the shard, which has at most 31 bits",
-						 start, length);
-	if (all_bits > 64)
-		return set_error(error, "the fields have more than 64 bits in all", start, length);
+	if (role == LAYOUT_TICK && parsed->nfields > 0)
+		return "the timestamp must come first, or IDs would not sort by time";
+	if (bits_of_role[LAYOUT_SEQUENCE] > LAYOUT_PART_BITS)
+		return "the sequence has at most 31 bits";
+	if (bits_of_role[LAYOUT_SHARD] > LAYOUT_PART_BITS)
+		return "the fields other than timestamp and sequence make up the shard, which has at most 31 bits";
+	if (bits_of_role[LAYOUT_TICK] + bits_of_role[LAYOUT_SHARD] + bits_of_role[LAYOUT_SEQUENCE] > 64)
+		return "the fields have more than 64 bits in all";
 
-	return true;
+	strcpy(parsed->fields[parsed->nfields].name, name);
+	parsed->fields[parsed->nfields].bits = (uint8) bits;
+	parsed->fields[parsed->nfields].role = role;
+	parsed->nfields++;
+	return NULL;
 }
 
 /*
  * Read a definition, which is words such as "name:bits", "epoch:time" and
- * "tick:length".
+ * "tick:length".  Returns NULL, or what is wrong with the word that *error
+ * tells then.
  */
-bool
-definition_parse(const char *string, ParsedLayout *parsed,
-				 LayoutError *error)
+const char *
+definition_parse(const char *string, ParsedLayout *parsed, LayoutError *error)
 {
-	int			epoch_start = -1,
-				epoch_length = 0;
-	int			tick_start = -1,
-				tick_length = 0;
-	int			first_start = -1,
-				first_length = 0;
+	LayoutError first = {0};	/* the word of the first field */
+	LayoutError epoch = {0};
+	LayoutError tick = {0};
 	bool		has_timestamp;
 	int			sequence_bits = 0;
-	int			end = 0;
+	const char *end = string;
 
 	memset(parsed, 0, sizeof(ParsedLayout));
 	parsed->kind = LAYOUT_BITS;
 
-	for (;;)
+	while (*(end += strspn(end, LAYOUT_SPACES)) != '\0')
 	{
-		int			start = end;
-		int			colon = -1;
-		int			length;
+		const char *word = end;
+		int			length = (int) strcspn(word, LAYOUT_SPACES);
+		int			name_length = (int) strcspn(word, ":" LAYOUT_SPACES);
+		int			value_length = length - name_length - 1;
+		const char *value = word + length - value_length;
 
-		while (definition_is_space(string[start]))
-			start++;
-		if (string[start] == '\0')
-			break;
-		for (end = start; string[end] != '\0' && !definition_is_space(string[end]); end++)
+		end += length;
+		*error = (LayoutError) {.start = (int) (word - string), .length = length};
+
+		if (value_length < 0)
+			return "expected name:bits, epoch:time or tick:length";
+
+		if (word_is(word, name_length, "epoch"))
 		{
-			if (string[end] == ':' && colon < 0)
-				colon = end;
+			if (epoch.length > 0)
+				return "the epoch is given twice";
+			epoch = *error;
+			if (!parse_epoch(value, value_length, &parsed->epoch))
+				return "an epoch is a number of milliseconds since 1970, or a time like 2020-01-01T00:00:00.000Z, with Z or an offset, of the years 1000 to 9999";
 		}
-		length = end - start;
-
-		if (colon < 0)
-			return set_error(error, "expected name:bits, epoch:time or tick:length",
-							 start, length);
-
-		if (word_is(string + start, colon - start, "epoch"))
+		else if (word_is(word, name_length, "tick"))
 		{
-			if (epoch_start >= 0)
-				return set_error(error, "the epoch is given twice", start, length);
-			epoch_start = start;
-			epoch_length = length;
-			if (!parse_epoch(string + colon + 1, end - colon - 1,
-							 &parsed->epoch))
-				return set_error(error, "an epoch is a number of milliseconds since 1970, or a time like 2020-01-01T00:00:00.000Z, with Z or an offset, of the years 1000 to 9999",
-								 start, length);
-		}
-		else if (word_is(string + start, colon - start, "tick"))
-		{
-			if (tick_start >= 0)
-				return set_error(error, "the tick is given twice", start, length);
-			tick_start = start;
-			tick_length = length;
+			if (tick.length > 0)
+				return "the tick is given twice";
+			tick = *error;
 			for (int i = 0; i < (int) lengthof(tick_names); i++)
 			{
-				if (word_is(string + colon + 1, end - colon - 1,
-							tick_names[i].name))
+				if (word_is(value, value_length, tick_names[i].name))
 					parsed->tick_usecs = tick_names[i].usecs;
 			}
 			if (parsed->tick_usecs == 0)
-				return set_error(error, "a tick is 1us, 10us, 1ms, 10ms or 1s",
-								 start, length);
+				return "a tick is 1us, 10us, 1ms, 10ms or 1s";
 		}
 		else
 		{
-			if (!parse_field(string, start, colon, length, parsed, error))
-				return false;
-			if (first_start < 0)
-			{
-				first_start = start;
-				first_length = length;
-			}
+			const char *reason = parse_field(word, name_length, value, value_length, parsed);
+
+			if (reason != NULL)
+				return reason;
+			if (parsed->nfields == 1)
+				first = *error;
 		}
 	}
 
-	has_timestamp = parsed->nfields > 0 &&
-		definition_field_is(parsed, 0, "timestamp");
+	has_timestamp = parsed->nfields > 0 && parsed->fields[0].role == LAYOUT_TICK;
 	for (int i = 0; i < parsed->nfields; i++)
 	{
-		if (definition_field_is(parsed, i, "sequence"))
+		if (parsed->fields[i].role == LAYOUT_SEQUENCE)
 			sequence_bits = parsed->fields[i].bits;
 	}
 
-	if (!has_timestamp && epoch_start >= 0)
-		return set_error(error, "an epoch needs a timestamp", epoch_start, epoch_length);
-	if (!has_timestamp && tick_start >= 0)
-		return set_error(error, "a tick needs a timestamp", tick_start, tick_length);
+	if (!has_timestamp && (epoch.length > 0 || tick.length > 0))
+	{
+		*error = epoch.length > 0 ? epoch : tick;
+		return epoch.length > 0 ? "an epoch needs a timestamp" : "a tick needs a timestamp";
+	}
+	*error = first;
 	if (!has_timestamp && sequence_bits == 0)
-		return set_error(error, "a layout needs a timestamp or a sequence",
-						 Max(first_start, 0), first_length);
-	if (has_timestamp && epoch_start < 0)
-		return set_error(error, "a timestamp needs an epoch", first_start, first_length);
+		return "a layout needs a timestamp or a sequence";
+	if (has_timestamp && epoch.length == 0)
+		return "a timestamp needs an epoch";
 
 	/*
 	 * A layout without a timestamp has one tick, and so has a timestamp of one
@@ -344,11 +303,11 @@ definition_parse(const char *string, ParsedLayout *parsed,
 	 * value.  But CREATE SEQUENCE wants MAXVALUE to be larger than MINVALUE.
 	 */
 	if ((!has_timestamp || parsed->fields[0].bits == 1) && sequence_bits < 2)
-		return set_error(error, "there is no room for IDs", first_start, first_length);
+		return "there is no room for IDs";
 
-	if (has_timestamp && tick_start < 0)
+	if (has_timestamp && tick.length == 0)
 		parsed->tick_usecs = 1000;
-	return true;
+	return NULL;
 }
 
 /*
@@ -360,9 +319,8 @@ definition_print(const ParsedLayout *parsed, char *string)
 	char	   *end = string;
 
 	for (int i = 0; i < parsed->nfields; i++)
-		end += sprintf(end, "%s%.*s:%d", i > 0 ? " " : "",
-					   LAYOUT_NAME_LENGTH, parsed->fields[i].name,
-					   parsed->fields[i].bits);
+		end += sprintf(end, "%s%s:%d", i > 0 ? " " : "",
+					   parsed->fields[i].name, parsed->fields[i].bits);
 	if (parsed->tick_usecs != 0)
 		end += sprintf(end, " epoch:%lld", (long long) parsed->epoch);
 	for (int i = 0; i < (int) lengthof(tick_names); i++)

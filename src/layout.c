@@ -114,8 +114,6 @@ static struct
 								 * room, reserved values included */
 }			loaded[lengthof(builtins)];
 
-static bool builtins_loaded = false;
-
 /*
  * A number whose lowest "bits" bits are set.  Never called with 64: of a
  * timestamp that fills the ID, the top bit is left out before, and other
@@ -138,7 +136,7 @@ static void derive(Layout *layout, const ParsedLayout *parsed);
 static void
 load_builtins(void)
 {
-	if (builtins_loaded)
+	if (loaded[0].room != 0)
 		return;
 
 	for (int i = 0; i < (int) lengthof(builtins); i++)
@@ -147,32 +145,13 @@ load_builtins(void)
 		LayoutError error;
 		Layout		layout;
 
-		if (builtins[i].kind != LAYOUT_DECIMAL)
-		{
-			bool		ok PG_USED_FOR_ASSERTS_ONLY;
-
-			ok = definition_parse(builtins[i].definition, parsed, &error);
-			Assert(ok);
-
-			/*
-			 * The parser knows the field by the name "sequence", but in this
-			 * layout it is called a counter.
-			 */
-			if (builtins[i].kind == LAYOUT_TRACE)
-				strncpy(parsed->fields[3].name, "counter", LAYOUT_NAME_LENGTH);
-		}
-		else
-		{
-			parsed->nfields = lengthof(decimal_fields);
-			for (int j = 0; j < parsed->nfields; j++)
-				strcpy(parsed->fields[j].name, decimal_fields[j].name);
-		}
+		if (builtins[i].definition != NULL)
+			(void) definition_parse(builtins[i].definition, parsed, &error);
 		parsed->kind = builtins[i].kind;
 		parsed->added_later = i < LAYOUTS_OF_1_0 ? 0 : i;
 		derive(&layout, parsed);
 		loaded[i].room = layout.spec.max_value;
 	}
-	builtins_loaded = true;
 }
 
 /*
@@ -196,44 +175,35 @@ find_builtin(const ParsedLayout *parsed)
  * Read a built-in layout's name, in upper or lower case, or a definition.
  */
 bool
-layout_parse(const char *string, ParsedLayout *parsed,
-			 LayoutError *error)
+layout_parse(const char *string, ParsedLayout *parsed, LayoutError *error)
 {
-	int			start = 0;
-	int			length;
-	int			rest;
+	int			start = (int) strspn(string, LAYOUT_SPACES);
+	int			length = (int) strcspn(string + start, ":" LAYOUT_SPACES);
+	const char *rest = string + start + length;
 
-	while (definition_is_space(string[start]))
-		start++;
-	for (length = 0; string[start + length] != '\0' &&
-		 !definition_is_space(string[start + length]); length++)
-		 /* find the end of the word */ ;
-	rest = start + length;
-	while (definition_is_space(string[rest]))
-		rest++;
-
-	/* A single word that is no field is a name. */
-	if (string[rest] == '\0' && memchr(string + start, ':', length) == NULL)
+	if (rest[strspn(rest, LAYOUT_SPACES)] != '\0')
 	{
-		load_builtins();
-		for (int i = 0; i < (int) lengthof(builtins); i++)
-		{
-			if (strlen(builtins[i].name) == (size_t) length &&
-				pg_strncasecmp(string + start, builtins[i].name, length) == 0)
-			{
-				*parsed = loaded[i].parsed;
-				return true;
-			}
-		}
-		error->reason = length == 0 ? "a name or fields are missing" :
-			"there is no layout of this name";
-		error->start = start;
-		error->length = length;
-		error->unknown_name = true;
-		return false;
+		error->reason = definition_parse(string, parsed, error);
+		return error->reason == NULL;
 	}
 
-	return definition_parse(string, parsed, error);
+	/* A single word that is no field is a name. */
+	load_builtins();
+	for (int i = 0; i < (int) lengthof(builtins); i++)
+	{
+		if (strlen(builtins[i].name) == (size_t) length &&
+			pg_strncasecmp(string + start, builtins[i].name, length) == 0)
+		{
+			*parsed = loaded[i].parsed;
+			return true;
+		}
+	}
+	error->reason = length == 0 ? "a name or fields are missing" :
+		"there is no layout of this name";
+	error->start = start;
+	error->length = length;
+	error->unknown_name = true;
+	return false;
 }
 
 /*
@@ -304,24 +274,18 @@ derive_from_bits(Layout *layout, const ParsedLayout *parsed)
 	GeneratorSpec *spec = &layout->spec;
 	int			shift = 0;
 
-	for (int i = layout->nfields - 1; i >= 0; i--)
+	layout->nfields = parsed->nfields;
+	for (int i = parsed->nfields - 1; i >= 0; i--)
 	{
 		LayoutField *field = &layout->fields[i];
 
-		memcpy(field->name, parsed->fields[i].name, LAYOUT_NAME_LENGTH);
+		field->role = parsed->fields[i].role;
+		strcpy(field->name, parsed->kind == LAYOUT_TRACE && field->role == LAYOUT_SEQUENCE ?
+			   "counter" : parsed->fields[i].name);
 		field->bits = parsed->fields[i].bits;
 		field->shift = shift;
 		field->unit = UINT64CONST(1) << shift;
 		shift += field->bits;
-
-		if (definition_field_is(parsed, i, "timestamp"))
-			field->role = LAYOUT_TICK;
-		else if (definition_field_is(parsed, i, "sequence") ||
-				 (parsed->kind == LAYOUT_TRACE &&
-				  i == layout->nfields - 1))
-			field->role = LAYOUT_SEQUENCE;
-		else
-			field->role = LAYOUT_SHARD;
 
 		switch (field->role)
 		{
@@ -385,6 +349,7 @@ derive_from_bits(Layout *layout, const ParsedLayout *parsed)
 static void
 derive_decimal(Layout *layout)
 {
+	layout->nfields = lengthof(decimal_fields);
 	memcpy(layout->fields, decimal_fields, sizeof(decimal_fields));
 	layout->number_unit = decimal_fields[0].unit;
 	layout->tick_unit = decimal_fields[1].unit;
@@ -406,7 +371,6 @@ derive(Layout *layout, const ParsedLayout *parsed)
 
 	memset(layout, 0, sizeof(Layout));
 	layout->parsed = *parsed;
-	layout->nfields = parsed->nfields;
 	spec->slots = 1;
 	spec->tick_usecs = parsed->tick_usecs;
 	layout->shards = 1;

@@ -26,6 +26,7 @@
 
 #define LAYOUT_MAX_FIELDS	8
 #define LAYOUT_NAME_LENGTH	15
+#define LAYOUT_SPACES		" \t\n\v\f\r"	/* what separates words */
 #define LAYOUT_PART_BITS	31	/* of a shard or a sequence number */
 
 /* Room for the longest text that layout_print() writes, and its terminator */
@@ -45,6 +46,13 @@ typedef enum LayoutKind
 								 * moves on */
 } LayoutKind;
 
+typedef enum LayoutRole
+{
+	LAYOUT_TICK,				/* the tick */
+	LAYOUT_SHARD,				/* the shard, or a part of it */
+	LAYOUT_SEQUENCE				/* the sequence number */
+} LayoutRole;
+
 /*
  * What a definition says.  Definitions are compared by their bytes, so bytes
  * that are not used are zero.
@@ -59,7 +67,8 @@ typedef struct ParsedLayout
 	int64		epoch;			/* milliseconds since 1970-01-01 */
 	struct
 	{
-		char		name[LAYOUT_NAME_LENGTH];	/* padded with zeros */
+		char		name[LAYOUT_NAME_LENGTH + 1];
+		uint8		role;			/* a LayoutRole */
 		uint8		bits;
 	}			fields[LAYOUT_MAX_FIELDS];	/* most significant first */
 } ParsedLayout;
@@ -90,13 +99,6 @@ typedef struct GeneratorSpec
 								 * stands for no layout: see
 								 * layout_type_find_served() */
 } GeneratorSpec;
-
-typedef enum LayoutRole
-{
-	LAYOUT_TICK,				/* the tick */
-	LAYOUT_SHARD,				/* the shard, or a part of it */
-	LAYOUT_SEQUENCE				/* the sequence number */
-} LayoutRole;
 
 /*
  * A field of an ID.  "bits" and "shift" are of fields that are bits, "count"
@@ -163,8 +165,8 @@ typedef struct LayoutError
 } LayoutError;
 
 #pragma GCC visibility push(hidden)
-extern bool definition_parse(const char *string, ParsedLayout *parsed,
-							 LayoutError *error);
+extern const char *definition_parse(const char *string, ParsedLayout *parsed,
+									LayoutError *error);
 extern void definition_print(const ParsedLayout *parsed, char *string);
 
 extern bool layout_parse(const char *string, ParsedLayout *parsed,
@@ -186,24 +188,6 @@ extern bool layout_time_tick(const Layout *layout, int64 ts, int64 *tick);
 extern int64 layout_min_id(const Layout *layout, int64 ts);
 extern int64 layout_max_id(const Layout *layout, int64 ts);
 #pragma GCC visibility pop
-
-/*
- * Does this character separate words of a definition?
- */
-static inline bool
-definition_is_space(char c)
-{
-	return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-/*
- * Does a field have this name?
- */
-static inline bool
-definition_field_is(const ParsedLayout *parsed, int field, const char *name)
-{
-	return strncmp(parsed->fields[field].name, name, LAYOUT_NAME_LENGTH) == 0;
-}
 
 /*
  * The first moment after the layout's IDs.  This is for layouts with a clock.
