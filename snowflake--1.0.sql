@@ -92,7 +92,7 @@ COMMENT ON FUNCTION snowflake_shard() IS
 
 CREATE FUNCTION snowflake_set_shard(shard bigint)
 RETURNS void
-AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION snowflake_set_shard(bigint) IS
 'set the shard of this database, for new sessions and this one; -1 or NULL removes it';

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * settings.h
- *	  The settings, and checks of arguments that several SQL functions share.
+ *	  What other files need of settings.c.
  *
  * Include it after compat.h.
  *
