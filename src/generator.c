@@ -37,6 +37,7 @@
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
+#include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -594,10 +595,7 @@ find_to_take(Oid relid, const GeneratorSpec *spec, const char *caller)
 	}
 
 	if (unlikely(!sequence_is_checked(seq, spec)))
-	{
 		sequence_lock_and_check(seq, spec, SEQUENCE_TAKE);
-		page_unpin_old_file(seq);
-	}
 	return seq;
 }
 
@@ -659,13 +657,10 @@ generator_advance(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *l
 				  int64 value)
 {
 	KnownSequence *seq = sequence_find(relid);
-	FormData_pg_sequence_data *data;
+	FormData_pg_sequence_data *data = lock_page_to_change(seq);
 	Attempt		attempt;
 	TakeResult	result;
 	XLogRecPtr	lsn;
-
-	page_unpin_old_file(seq);
-	data = lock_page_to_change(seq);
 
 	attempt.stored = data->last_value;
 	if (attempt.stored < 0 || attempt.stored > spec->max_value)
@@ -723,9 +718,8 @@ generator_state(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *lim
 	AcceptInvalidationMessages();
 	if (!sequence_lock_to_look(seq, spec))
 		return "waits";
-	page_unpin_old_file(seq);
 	found = page_read(seq);
-	sequence_unlock_after_look(seq);
+	UnlockRelationOid(relid, RowExclusiveLock);
 
 	attempt.now = GetCurrentTimestamp();
 	result = next_value(&found, spec, limits->max_lead, 1, &attempt);

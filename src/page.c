@@ -85,24 +85,12 @@ page_init(void)
 }
 
 /*
- * Release the pin if it is on a page of a file that the sequence no longer
- * has.
- */
-void
-page_unpin_old_file(KnownSequence *seq)
-{
-	if (page_pinned.seq == seq && !RelFileLocatorEquals(page_pinned.file, seq->file))
-		page_unpin();
-}
-
-/*
  * Pin the sequence's page instead of the one that is pinned now.
  */
 void
 page_pin(KnownSequence *seq)
 {
 	ResourceOwner owner = CurrentResourceOwner;
-	RelFileLocator file = seq->file;
 	bool		found;
 
 	page_unpin();
@@ -114,7 +102,7 @@ page_pin(KnownSequence *seq)
 	 */
 	CurrentResourceOwner = TopTransactionResourceOwner;
 	found = BufferIsValid(seq->buffer) &&
-		ReadRecentBuffer(file, MAIN_FORKNUM, 0, seq->buffer);
+		ReadRecentBuffer(seq->file, MAIN_FORKNUM, 0, seq->buffer);
 	CurrentResourceOwner = owner;
 
 	/*
@@ -135,7 +123,6 @@ page_pin(KnownSequence *seq)
 		 */
 		AcceptInvalidationMessages();
 		rel = relation_open(seq->relid, NoLock);
-		file = RelationFileLocator(rel);
 		buffer = ReadBuffer(rel, 0);
 		relation_close(rel, NoLock);
 
@@ -147,7 +134,6 @@ page_pin(KnownSequence *seq)
 	}
 
 	page_pinned.seq = seq;
-	page_pinned.file = file;
 	page_pinned.tuple = NULL;	/* not checked yet */
 }
 

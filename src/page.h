@@ -70,7 +70,6 @@ typedef struct RecordNote
 typedef struct PinnedPage
 {
 	KnownSequence *seq;			/* NULL if no page is pinned */
-	RelFileLocator file;		/* the file that the page is of */
 	HeapTupleHeader tuple;		/* the tuple on the page, or NULL if the page
 								 * has not been checked yet.  It never moves,
 								 * because PostgreSQL changes a sequence in
@@ -83,7 +82,6 @@ extern PinnedPage page_pinned;
 extern void page_init(void);
 extern void page_pin(KnownSequence *seq);
 extern void page_unpin(void);
-extern void page_unpin_old_file(KnownSequence *seq);
 extern void page_check(KnownSequence *seq);
 extern FormData_pg_sequence_data page_read(KnownSequence *seq);
 extern int64 page_last_value(Oid relid, bool *called);

@@ -345,26 +345,30 @@ open_locked_relation(Oid relid)
 	return rel;
 }
 
+pg_noreturn static void
+refuse_sequence(Oid relid, const char *detail, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("cannot make IDs from sequence \"%s\"", get_rel_name(relid)),
+			 errdetail_internal("%s", detail),
+			 errhint("%s", hint)));
+}
+
 /*
  * All sessions must share the sequence, and a crash must not reset it.
  */
 static void
 check_persistence(Relation rel)
 {
+	Oid			relid = RelationGetRelid(rel);
+
 	if (rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("cannot make IDs from sequence \"%s\"",
-						RelationGetRelationName(rel)),
-				 errdetail("The sequence is temporary."),
-				 errhint("Use a sequence that all sessions share and that outlives them.")));
+		refuse_sequence(relid, "The sequence is temporary.",
+						"Use a sequence that all sessions share and that outlives them.");
 	if (rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("cannot make IDs from sequence \"%s\"",
-						RelationGetRelationName(rel)),
-				 errdetail("The sequence is unlogged and would repeat IDs after a crash."),
-				 errhint("Use ALTER SEQUENCE %s SET LOGGED.", qualified_name(RelationGetRelid(rel)))));
+		refuse_sequence(relid, "The sequence is unlogged and would repeat IDs after a crash.",
+						psprintf("Use ALTER SEQUENCE %s SET LOGGED.", qualified_name(relid)));
 }
 
 /*
@@ -431,6 +435,9 @@ load_sequence(KnownSequence *seq, Relation rel, const GeneratorSpec *spec,
 		elog(ERROR, "cache lookup failed for sequence %u", seq->relid);
 	form = (Form_pg_sequence) GETSTRUCT(tuple);
 
+	/* The page that is pinned may be of a file that the sequence had. */
+	if (page_pinned.seq == seq)
+		page_unpin();
 	seq->file = RelationFileLocator(rel);
 	seq->new_file = rel->rd_createSubid != InvalidSubTransactionId ||
 		RelationFirstFileSubid(rel) != InvalidSubTransactionId;
@@ -440,12 +447,7 @@ load_sequence(KnownSequence *seq, Relation rel, const GeneratorSpec *spec,
 	check_spec(seq, spec);
 	fault = fault_of_parameters(form);
 	if (fault != NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("cannot make IDs from sequence \"%s\"",
-						RelationGetRelationName(rel)),
-				 errdetail_internal("%s", fault),
-				 errhint("%s", hint_to_alter(seq, spec->layout))));
+		refuse_sequence(seq->relid, fault, hint_to_alter(seq, spec->layout));
 	seq->spec = *spec;
 	seq->valid_at = invalidations;
 
@@ -596,8 +598,8 @@ sequence_lock_and_check(KnownSequence *seq, const GeneratorSpec *spec, SequenceU
  * Does not wait: returns false if another session has a lock on the sequence
  * that conflicts with ours, as ALTER SEQUENCE takes.
  *
- * The caller releases the lock by sequence_unlock_after_look(), so that a look
- * at all sequences of a database does not fill PostgreSQL's table of locks.
+ * The caller releases the lock, ROW EXCLUSIVE, so that a look at all sequences
+ * of a database does not fill PostgreSQL's table of locks.
  * If an error is raised before that, the rollback of the transaction or
  * subtransaction releases the lock.
  */
@@ -612,12 +614,6 @@ sequence_lock_to_look(KnownSequence *seq, const GeneratorSpec *spec)
 		read_again_if_new(seq);
 	check_locked_sequence(seq, spec, SEQUENCE_LOOK);
 	return true;
-}
-
-void
-sequence_unlock_after_look(KnownSequence *seq)
-{
-	UnlockRelationOid(seq->relid, RowExclusiveLock);
 }
 
 /*
@@ -655,14 +651,11 @@ sequence_lock_to_alter(Oid relid, int64 *max_value)
 	check_persistence(rel);
 
 	if (sequenceIsOwned(relid, DEPENDENCY_INTERNAL, &table, &column))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("cannot make IDs from sequence \"%s\"",
-						RelationGetRelationName(rel)),
-				 errdetail("The sequence belongs to identity column \"%s\" of table \"%s\".",
-						   get_attname(table, column, false), get_rel_name(table)),
-				 errhint("CALL snowflake_move(%s), of extension snowflake_admin, replaces the identity by a default of next_id().",
-						 quote_literal_cstr(qualified_name(table)))));
+		refuse_sequence(relid,
+						psprintf("The sequence belongs to identity column \"%s\" of table \"%s\".",
+								 get_attname(table, column, false), get_rel_name(table)),
+						psprintf("CALL snowflake_move(%s), of extension snowflake_admin, replaces the identity by a default of next_id().",
+								 quote_literal_cstr(qualified_name(table))));
 
 	*max_value = sequence_read_max_value(relid);
 	name = qualified_name(relid);

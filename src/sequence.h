@@ -91,7 +91,6 @@ extern void sequence_lock_and_check(KnownSequence *seq, const GeneratorSpec *spe
 									SequenceUse use);
 extern bool sequence_lock_to_look(KnownSequence *seq,
 								  const GeneratorSpec *spec);
-extern void sequence_unlock_after_look(KnownSequence *seq);
 extern bool sequence_is_altered(Oid relid, const GeneratorSpec *spec);
 extern char *sequence_lock_to_alter(Oid relid, int64 *max_value);
 #pragma GCC visibility pop
