@@ -75,18 +75,14 @@ has_room_for_shard(const Layout *layout, int64 shard)
 pg_noreturn static void
 report_shard(const Layout *layout, int64 shard)
 {
-	if (layout->shards == 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("shard %lld is out of range", (long long) shard),
-				 errdetail("The layout \"%s\" has no shard, so it must be 0.",
-						   layout->text)));
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			 errmsg("shard %lld is out of range", (long long) shard),
+			 layout->shards == 1 ?
+			 errdetail("The layout \"%s\" has no shard, so it must be 0.", layout->text) :
 			 errdetail("The shards of the layout \"%s\" are 0 to %lld.",
 					   layout->text, (long long) layout->shards - 1),
-			 shard == -1 ?
+			 layout->shards == 1 ? 0 : shard == -1 ?
 			 errhint("If this is the value of \"snowflake.shard\", no shard is set: SELECT snowflake_set_shard(...) sets it. To compute a shard from a key, which may be negative, use abs(key %% %lld).",
 					 (long long) layout->shards) :
 			 errhint("Use a shard that no other server uses. To compute it from a key, which may be negative, use abs(key %% %lld).",
@@ -94,40 +90,30 @@ report_shard(const Layout *layout, int64 shard)
 }
 
 /*
- * Once in a session, say that a layout is about to end.
+ * Once in a session each, say that a layout is about to end, or that launch 0
+ * is for tests.  The layout "decimal", which has no end, calls its shard a
+ * launch.
  */
 static void
-warn_of_end(const Layout *layout)
+warn_once(const Layout *layout)
 {
-	static bool warned = false;
+	static bool warned[] = {false, false};
 
-	if (warned)
+	if (warned[layout->has_time])
 		return;
-	warned = true;
-	ereport(WARNING,
-			(errcode(ERRCODE_WARNING),
-			 errmsg("layout \"%s\" ends at %s",
-					layout->text,
-					timestamptz_to_str(layout_end_time(layout))),
-			 errhint("Before then, prepare another layout with shards that no old ID has, or another primary key.")));
-}
-
-/*
- * Once in a session, say that launch 0 is for tests.  The layout "decimal"
- * calls its shard a launch.
- */
-static void
-warn_of_tests(void)
-{
-	static bool warned = false;
-
-	if (warned)
-		return;
-	warned = true;
-	ereport(WARNING,
-			(errcode(ERRCODE_WARNING),
-			 errmsg("launch 0 of the layout \"decimal\" is for tests"),
-			 errhint("Give the number of the launch as the shard.")));
+	warned[layout->has_time] = true;
+	if (layout->has_time)
+		ereport(WARNING,
+				(errcode(ERRCODE_WARNING),
+				 errmsg("layout \"%s\" ends at %s",
+						layout->text,
+						timestamptz_to_str(layout_end_time(layout))),
+				 errhint("Before then, prepare another layout with shards that no old ID has, or another primary key.")));
+	else
+		ereport(WARNING,
+				(errcode(ERRCODE_WARNING),
+				 errmsg("launch 0 of the layout \"decimal\" is for tests"),
+				 errhint("Give the number of the launch as the shard.")));
 }
 
 /*
@@ -153,10 +139,9 @@ next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count,
 
 	value = generator_next(sequence, &layout->spec, &limits, count, caller);
 
-	if (unlikely(value >= layout->last_year_value))
-		warn_of_end(layout);
-	if (unlikely(shard == 0 && layout->parsed.kind == LAYOUT_DECIMAL))
-		warn_of_tests();
+	if (unlikely(value >= layout->last_year_value ||
+				 (shard == 0 && layout->parsed.kind == LAYOUT_DECIMAL)))
+		warn_once(layout);
 
 	return value;
 }
@@ -428,16 +413,12 @@ snowflake_max_id(PG_FUNCTION_ARGS)
 pg_noreturn static void
 report_time(const Layout *layout, TimestampTz ts)
 {
-	/* timestamptz_to_str() has one buffer. */
-	char	   *given = pstrdup(timestamptz_to_str(ts));
-	char	   *first = pstrdup(timestamptz_to_str(layout->spec.epoch));
-
 	ereport(ERROR,
 			(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
-			 errmsg("timestamp %s is out of range", given),
+			 errmsg("timestamp %s is out of range", generator_time_string(ts)),
 			 errdetail("The layout \"%s\" begins at %s and ends before %s.",
-					   layout->text, first,
-					   timestamptz_to_str(layout_end_time(layout)))));
+					   layout->text, generator_time_string(layout->spec.epoch),
+					   generator_time_string(layout_end_time(layout)))));
 }
 
 /*
@@ -464,20 +445,18 @@ snowflake_id(PG_FUNCTION_ARGS)
 	if (!has_room_for_shard(layout, shard))
 		report_shard(layout, shard);
 
-	if (layout->spec.slots == 1 && number != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("sequence number %lld is out of range", (long long) number),
-				 errdetail("The layout \"%s\" has no sequence, so it must be 0.",
-						   layout->text)));
 	if (number < layout->first_number || number > last_number)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("sequence number %lld is out of range", (long long) number),
+				 layout->spec.slots == 1 ?
+				 errdetail("The layout \"%s\" has no sequence, so it must be 0.",
+						   layout->text) :
 				 errdetail("The sequence numbers of the layout \"%s\" are %lld to %lld.",
 						   layout->text,
 						   (long long) layout->first_number,
 						   (long long) last_number),
+				 layout->spec.slots == 1 ? 0 :
 				 errhint("Number the rows of each tick of %s from %lld to %lld. If there are more, give the rest a later time%s.",
 						 tick_usecs < 1000 ?
 						 psprintf("%lld us", (long long) tick_usecs) :

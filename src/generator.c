@@ -432,8 +432,8 @@ interval_string(int64 usecs)
 }
 
 /* timestamptz_to_str() has only one buffer. */
-static char *
-timestamp_string(TimestampTz timestamp)
+char *
+generator_time_string(TimestampTz timestamp)
 {
 	return pstrdup(timestamptz_to_str(timestamp));
 }
@@ -448,66 +448,53 @@ report_refusal(KnownSequence *seq, const GeneratorSpec *spec,
 {
 	char	   *relname = get_rel_name(seq->relid);
 
-	switch (result)
-	{
-		case REFUSED_AHEAD:
-			ereport(ERROR,
-					(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-					 errmsg("sequence \"%s\" is %s ahead of the clock",
-							relname, interval_string(attempt->lead)),
-					 errdetail("The next ID would have the time %s; the clock says %s. \"snowflake.max_lead\" allows %s, and \"snowflake.max_wait\" allows waiting for %s.",
-							   timestamp_string(attempt->now + attempt->lead),
-							   timestamp_string(attempt->now),
-							   interval_string(limits->max_lead),
-							   interval_string(limits->max_wait)),
-					 errhint("Correct the clock if it is wrong, or wait for it to catch up. SELECT * FROM snowflake_check(), of extension snowflake_admin, says whether rows have future-dated IDs and what else can be done.")));
-			break;
+	if (result == REFUSED_AHEAD)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("sequence \"%s\" is %s ahead of the clock",
+						relname, interval_string(attempt->lead)),
+				 errdetail("The next ID would have the time %s; the clock says %s. \"snowflake.max_lead\" allows %s, and \"snowflake.max_wait\" allows waiting for %s.",
+						   generator_time_string(attempt->now + attempt->lead),
+						   generator_time_string(attempt->now),
+						   interval_string(limits->max_lead),
+						   interval_string(limits->max_wait)),
+				 errhint("Correct the clock if it is wrong, or wait for it to catch up. SELECT * FROM snowflake_check(), of extension snowflake_admin, says whether rows have future-dated IDs and what else can be done.")));
+	if (result == REFUSED_EARLY)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
+				 errmsg("the clock is behind the epoch of the layout"),
+				 errdetail("The clock says %s; the epoch is %s.",
+						   generator_time_string(attempt->now),
+						   generator_time_string(spec->epoch)),
+				 errhint("Check the server's clock and the layout's epoch.")));
+	if (result == REFUSED_OUT_OF_RANGE)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("value %lld of sequence \"%s\" is out of range for the layout",
+						(long long) attempt->stored, relname),
+				 errdetail("The values of the layout are 0 to %lld.",
+						   (long long) spec->max_value),
+				 errhint("Use a new sequence with a new shard, or setval() this one to a value that is above all that were used.")));
 
-		case REFUSED_EARLY:
-			ereport(ERROR,
-					(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
-					 errmsg("the clock is behind the epoch of the layout"),
-					 errdetail("The clock says %s; the epoch is %s.",
-							   timestamp_string(attempt->now),
-							   timestamp_string(spec->epoch)),
-					 errhint("Check the server's clock and the layout's epoch.")));
-			break;
-
-		case REFUSED_USED_UP:
-			if (spec->tick_usecs == 0)
-				ereport(ERROR,
-						(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-						 errmsg("the numbers of the layout are used up"),
-						 errdetail("Sequence \"%s\" is at %lld; the last value is %lld.",
-								   relname, (long long) attempt->stored,
-								   (long long) spec->max_value),
-						 errhint("Use another layout with a new sequence.")));
-			ereport(ERROR,
-					(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-					 errmsg("the time of the layout is used up"),
-					 errdetail("Sequence \"%s\" is at %lld and the clock says %s; the last value is %lld.",
-							   relname, (long long) attempt->stored,
-							   timestamp_string(attempt->now),
-							   (long long) spec->max_value),
-					 (attempt->now - spec->epoch) / spec->tick_usecs > spec->last_tick ?
-					 errhint("Check the server's clock. If it is right, use another layout with shards that no old ID has, or another primary key.") :
-					 errhint("The sequence has reached its last value, although the clock has not reached the end of the layout. Use a new sequence with a new shard.")));
-			break;
-
-		case REFUSED_OUT_OF_RANGE:
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("value %lld of sequence \"%s\" is out of range for the layout",
-							(long long) attempt->stored, relname),
-					 errdetail("The values of the layout are 0 to %lld.",
-							   (long long) spec->max_value),
-					 errhint("Use a new sequence with a new shard, or setval() this one to a value that is above all that were used.")));
-			break;
-
-		case VALUE_AVAILABLE:
-			break;
-	}
-	elog(ERROR, "unexpected result %d of an attempt to take a value", (int) result);
+	Assert(result == REFUSED_USED_UP);
+	if (spec->tick_usecs == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+				 errmsg("the numbers of the layout are used up"),
+				 errdetail("Sequence \"%s\" is at %lld; the last value is %lld.",
+						   relname, (long long) attempt->stored,
+						   (long long) spec->max_value),
+				 errhint("Use another layout with a new sequence.")));
+	ereport(ERROR,
+			(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+			 errmsg("the time of the layout is used up"),
+			 errdetail("Sequence \"%s\" is at %lld and the clock says %s; the last value is %lld.",
+					   relname, (long long) attempt->stored,
+					   generator_time_string(attempt->now),
+					   (long long) spec->max_value),
+			 (attempt->now - spec->epoch) / spec->tick_usecs > spec->last_tick ?
+			 errhint("Check the server's clock. If it is right, use another layout with shards that no old ID has, or another primary key.") :
+			 errhint("The sequence has reached its last value, although the clock has not reached the end of the layout. Use a new sequence with a new shard.")));
 }
 
 /*
@@ -688,7 +675,7 @@ generator_advance(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *l
 				 errmsg("sequence \"%s\" is %s ahead of the clock",
 						get_rel_name(relid), interval_string(attempt.lead)),
 				 errdetail("Calls of next_id() wait until %s, or fail if that is longer than \"snowflake.max_wait\" allows.",
-						   timestamp_string(attempt.now + attempt.lead - limits->max_lead))));
+						   generator_time_string(attempt.now + attempt.lead - limits->max_lead))));
 }
 
 /*

@@ -35,33 +35,12 @@ PG_FUNCTION_INFO_V1(snowflake_alter_sequence);
 PG_FUNCTION_INFO_V1(snowflake_advance);
 
 /*
- * Is an error the fault of the sequence that was looked at?  Others come from
- * the server or the session, for example a cancel or a timeout, a lack of
- * memory, of locks or of open files, or trouble with a disk.
- */
-static bool
-is_error_of_sequence(int sqlerrcode)
-{
-	switch (sqlerrcode)
-	{
-		case ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE:
-		case ERRCODE_INSUFFICIENT_PRIVILEGE:
-		case ERRCODE_UNDEFINED_TABLE:
-		case ERRCODE_WRONG_OBJECT_TYPE:
-		case ERRCODE_UNDEFINED_FILE:
-		case ERRCODE_DATA_CORRUPTED:
-			return true;
-		default:
-			return false;
-	}
-}
-
-/*
  * generator_state(), or NULL if the sequence has been dropped.
  *
  * An error that is the fault of one sequence must not make
  * snowflake_sequences() fail.  So the error becomes a state, and a
- * subtransaction cleans up after it.
+ * subtransaction cleans up after it.  Other errors come from the server or the
+ * session, for example a cancel, a lack of memory or trouble with a disk.
  */
 static const char *
 state_without_error(Oid sequence, const GeneratorSpec *spec,
@@ -89,13 +68,22 @@ state_without_error(Oid sequence, const GeneratorSpec *spec,
 		FlushErrorState();
 		RollbackAndReleaseCurrentSubTransaction();
 
-		if (!is_error_of_sequence(error->sqlerrcode))
-			ReThrowError(error);
-		if (error->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE)
-			state = "no privilege";
-		else if (error->sqlerrcode != ERRCODE_UNDEFINED_TABLE)
-			state = "refuses";
-		FreeErrorData(error);
+		switch (error->sqlerrcode)
+		{
+			case ERRCODE_UNDEFINED_TABLE:
+				break;
+			case ERRCODE_INSUFFICIENT_PRIVILEGE:
+				state = "no privilege";
+				break;
+			case ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE:
+			case ERRCODE_WRONG_OBJECT_TYPE:
+			case ERRCODE_UNDEFINED_FILE:
+			case ERRCODE_DATA_CORRUPTED:
+				state = "refuses";
+				break;
+			default:
+				ReThrowError(error);
+		}
 	}
 	PG_END_TRY();
 
@@ -155,6 +143,17 @@ snowflake_sequences(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
+pg_noreturn static void
+refuse_layout(Oid sequence, const Layout *layout, const char *detail, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
+					get_rel_name(sequence), layout->text),
+			 errdetail_internal("%s", detail),
+			 errhint("%s", hint)));
+}
+
 /*
  * Raise an error unless values of the layout may follow the sequence's last
  * value.  They may if the sequence has the layout's MAXVALUE already.  They
@@ -174,27 +173,21 @@ check_last_value(Oid sequence, const char *qualified_name,
 		return;
 
 	if (called && last >= SEQUENCE_COUNTER_LIMIT)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
-						get_rel_name(sequence), layout->text),
-				 errdetail("Its last value %lld is too large for a counter of rows, so the sequence may have been used for another layout.",
-						   (long long) last),
-				 errhint("Use a new sequence, with a new shard if the table has IDs already. If this one made IDs until something changed its MAXVALUE, SELECT * FROM snowflake_check(), of extension snowflake_admin, shows their layout. Use ALTER SEQUENCE %s MAXVALUE %lld only if %s.",
-						 qualified_name, (long long) layout->spec.max_value,
-						 layout->has_time ?
-						 psprintf("snowflake_timestamp(max(id), %s) of its tables shows when the last one was made",
-								  quote_literal_cstr(layout->text)) :
-						 psprintf("they are of layout \"%s\"", layout->text))));
+		refuse_layout(sequence, layout,
+					  psprintf("Its last value %lld is too large for a counter of rows, so the sequence may have been used for another layout.",
+							   (long long) last),
+					  psprintf("Use a new sequence, with a new shard if the table has IDs already. If this one made IDs until something changed its MAXVALUE, SELECT * FROM snowflake_check(), of extension snowflake_admin, shows their layout. Use ALTER SEQUENCE %s MAXVALUE %lld only if %s.",
+							   qualified_name, (long long) layout->spec.max_value,
+							   layout->has_time ?
+							   psprintf("snowflake_timestamp(max(id), %s) of its tables shows when the last one was made",
+										quote_literal_cstr(layout->text)) :
+							   psprintf("they are of layout \"%s\"", layout->text)));
 
 	if (last < 0 || last > layout->spec.max_value)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
-						get_rel_name(sequence), layout->text),
-				 errdetail("Its last value is %lld, and the values of the layout are 0 to %lld.",
-						   (long long) last, (long long) layout->spec.max_value),
-				 errhint("Use a new sequence, with a new shard if the table has IDs already.")));
+		refuse_layout(sequence, layout,
+					  psprintf("Its last value is %lld, and the values of the layout are 0 to %lld.",
+							   (long long) last, (long long) layout->spec.max_value),
+					  "Use a new sequence, with a new shard if the table has IDs already.");
 }
 
 /*
@@ -209,8 +202,6 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	const Layout *layout;
 	Oid			sequence;
 	char	   *name;
-	char	   *command;
-	int			result;
 	int64		max_value;
 
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
@@ -221,30 +212,22 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	PreventCommandDuringRecovery("snowflake_alter_sequence()");
 	PreventCommandIfReadOnly("snowflake_alter_sequence()");
 
-	/*
-	 * This takes a lock, after which no other session takes a value.  "name"
-	 * is qualified and quoted.
-	 */
+	/* After this lock no other session takes a value. */
 	name = sequence_lock_to_alter(sequence, &max_value);
 
 	if (!layout->spec.is_default && sequence_owned_by_extension(sequence))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("cannot make sequence \"%s\" serve layout \"%s\"",
-						get_rel_name(sequence), layout->text),
-				 errdetail("The extension's own sequence serves layout \"instagram\" only."),
-				 errhint("Use a new sequence.")));
+		refuse_layout(sequence, layout,
+					  "The extension's own sequence serves layout \"instagram\" only.",
+					  "Use a new sequence.");
 
 	check_last_value(sequence, name, layout, max_value);
 	if (sequence_is_altered(sequence, &layout->spec))
 		PG_RETURN_VOID();
 
 	SPI_connect();
-	command = psprintf("ALTER SEQUENCE %s AS pg_catalog.int8 INCREMENT BY 1 MAXVALUE %lld CACHE 1 NO CYCLE OWNED BY NONE",
-					   name, (long long) layout->spec.max_value);
-	result = SPI_execute(command, false, 0);
-	if (result != SPI_OK_UTILITY)
-		elog(ERROR, "unexpected result %d of \"%s\"", result, command);
+	SPI_execute(psprintf("ALTER SEQUENCE %s AS pg_catalog.int8 INCREMENT BY 1 MAXVALUE %lld CACHE 1 NO CYCLE OWNED BY NONE",
+						 name, (long long) layout->spec.max_value),
+				false, 0);
 	SPI_finish();
 
 	/*
@@ -294,18 +277,13 @@ value_of_id(const Layout *layout, int64 id)
 						(long long) id, layout->text),
 				 errhint("Use the sequence that serves the layout of this ID.")));
 	if (ts - now > USECS_PER_DAY)
-	{
-		/* timestamptz_to_str() has one buffer. */
-		char	   *time = pstrdup(timestamptz_to_str(ts));
-
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("ID %lld is more than a day ahead of the clock",
 						(long long) id),
 				 errdetail("In layout \"%s\" its time is %s; the clock says %s.",
-						   layout->text, time, timestamptz_to_str(now)),
+						   layout->text, generator_time_string(ts), generator_time_string(now)),
 				 errhint("Check the clock, and that it is an ID of this layout. If it was made while a clock was fast, use a new sequence with a new shard.")));
-	}
 	return Min((int64) tick * layout->spec.slots + layout->spec.slots - 1,
 			   layout->spec.max_value);
 }
