@@ -488,25 +488,6 @@ typedef struct Backdated
 } Backdated;
 
 /*
- * The layout that is the last argument of snowflake_backdated_id(), or the
- * default one.  layout_type_argument() is not for window functions, which do
- * not find their arguments in fcinfo.
- */
-static const Layout *
-backdated_layout(FunctionCallInfo fcinfo)
-{
-	Datum		value;
-	bool		is_null;
-
-	if (PG_NARGS() < 3)
-		return layout_type_default;
-	value = WinGetFuncArgCurrent(PG_WINDOW_OBJECT(), 2, &is_null);
-	if (is_null)
-		argument_refuse_null("layout", NULL);
-	return layout_type_find(value);
-}
-
-/*
  * snowflake_backdated_id(ts, shard) and snowflake_backdated_id(ts, shard,
  * layout): the first ID at or after a time that no earlier row of the window
  * partition has.
@@ -522,12 +503,21 @@ snowflake_backdated_id(PG_FUNCTION_ARGS)
 {
 	WindowObject winobj = PG_WINDOW_OBJECT();
 	Backdated  *last = WinGetPartitionLocalMemory(winobj, sizeof(Backdated));
-	const Layout *layout = backdated_layout(fcinfo);
+	const Layout *layout = layout_type_default;
 	bool		is_null;
 	TimestampTz ts;
 	int64		shard;
 	int64		tick;
 
+	/* A window function does not find its arguments in fcinfo. */
+	if (PG_NARGS() > 2)
+	{
+		Datum		value = WinGetFuncArgCurrent(winobj, 2, &is_null);
+
+		if (is_null)
+			argument_refuse_null("layout", NULL);
+		layout = layout_type_find(value);
+	}
 	shard = DatumGetInt64(WinGetFuncArgCurrent(winobj, 1, &is_null));
 	if (is_null)
 		argument_refuse_null("shard", NULL);

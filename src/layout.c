@@ -103,10 +103,7 @@ static const struct
  */
 #define UNNAMED_RESERVED_VALUES	8
 
-/*
- * The built-in layouts' definitions, which load_builtins() fills in when they
- * are first needed
- */
+/* The built-in layouts' definitions, which load_builtins() fills in */
 static struct
 {
 	ParsedLayout parsed;
@@ -161,18 +158,18 @@ load_builtins(void)
 static int
 find_builtin(const ParsedLayout *parsed)
 {
-	load_builtins();
 	for (int i = 0; i < (int) lengthof(builtins); i++)
 	{
-		if (memcmp(parsed, &loaded[i].parsed,
-				   sizeof(ParsedLayout)) == 0)
+		if (memcmp(parsed, &loaded[i].parsed, sizeof(ParsedLayout)) == 0)
 			return i;
 	}
 	return -1;
 }
 
 /*
- * Read a built-in layout's name, in upper or lower case, or a definition.
+ * Read a built-in layout's name, in upper or lower case, or a definition.  The
+ * first call, which precedes those of all other functions, loads the built-in
+ * layouts.
  */
 bool
 layout_parse(const char *string, ParsedLayout *parsed, LayoutError *error)
@@ -181,6 +178,7 @@ layout_parse(const char *string, ParsedLayout *parsed, LayoutError *error)
 	int			length = (int) strcspn(string + start, ":" LAYOUT_SPACES);
 	const char *rest = string + start + length;
 
+	load_builtins();
 	if (rest[strspn(rest, LAYOUT_SPACES)] != '\0')
 	{
 		error->reason = definition_parse(string, parsed, error);
@@ -188,7 +186,6 @@ layout_parse(const char *string, ParsedLayout *parsed, LayoutError *error)
 	}
 
 	/* A single word that is no field is a name. */
-	load_builtins();
 	for (int i = 0; i < (int) lengthof(builtins); i++)
 	{
 		if (strlen(builtins[i].name) == (size_t) length &&
@@ -231,7 +228,6 @@ layout_get_builtin(int index, ParsedLayout *parsed)
 {
 	if (index == lengthof(builtins))
 		return NULL;
-	load_builtins();
 	*parsed = loaded[index].parsed;
 	return builtins[index].kind == LAYOUT_BITS ?
 		builtins[index].definition : builtins[index].name;
@@ -244,7 +240,6 @@ layout_get_builtin(int index, ParsedLayout *parsed)
 const char *
 layout_of_max_value(int64 max_value)
 {
-	load_builtins();
 	for (int i = 0; i < (int) lengthof(builtins); i++)
 	{
 		if (loaded[i].room - builtins[i].reserved_values == max_value)

@@ -38,7 +38,6 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "access/twophase.h"
 #include "access/xact.h"
 #include "catalog/pg_class.h"
@@ -47,7 +46,7 @@
 #include "storage/lock.h"
 #include "utils/backend_status.h"
 #include "utils/inval.h"
-#include "utils/syscache.h"
+#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
 #include "compat.h"
@@ -65,21 +64,15 @@ PG_FUNCTION_INFO_V1(snowflake_settled_id);
 static bool
 is_lock_of_taker(const LockInstanceData *lock)
 {
-	HeapTuple	tuple;
-	bool		is_sequence;
+	char		relkind;
 
 	if (lock->locktag.locktag_type != LOCKTAG_RELATION ||
 		lock->locktag.locktag_field1 != MyDatabaseId ||
 		(lock->holdMask & LOCKBIT_ON(RowExclusiveLock)) == 0)
 		return false;
 
-	tuple = SearchSysCache1(RELOID,
-							ObjectIdGetDatum(lock->locktag.locktag_field2));
-	if (!HeapTupleIsValid(tuple))
-		return true;
-	is_sequence = ((Form_pg_class) GETSTRUCT(tuple))->relkind == RELKIND_SEQUENCE;
-	ReleaseSysCache(tuple);
-	return is_sequence;
+	relkind = get_rel_relkind(lock->locktag.locktag_field2);
+	return relkind == RELKIND_SEQUENCE || relkind == '\0';
 }
 
 /*

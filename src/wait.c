@@ -1,9 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * wait.c
- *	  Waiting a moment, and a monotonic clock, which nobody can set.
+ *	  Waiting a moment, and until WAL is safe.
  *
- * This file does not know what is waited for.
+ * nextval() leaves it to commits to flush WAL and to wait for standbys.  But a
+ * value leaves its backend whether or not the transaction commits.  So the
+ * generator waits here before it returns a value, and after it has advanced a
+ * sequence.
+ *
+ * This file knows nothing of sequences or values.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -11,10 +16,20 @@
  */
 #include "postgres.h"
 
+#include "access/rmgr.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "access/xloginsert.h"
+#include "catalog/pg_control.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "portability/instr_time.h"
+#include "postmaster/interrupt.h"
+#include "replication/syncrep.h"
+#include "replication/walsender.h"
+#include "replication/walsender_private.h"
 #include "storage/latch.h"
+#include "storage/lwlock.h"
 #include "storage/s_lock.h"
 
 #include "compat.h"
@@ -33,6 +48,30 @@
  * forward.
  */
 #define NAP_USECS			INT64CONST(100000)
+
+/*
+ * A call that waits for standbys looks at once, and again after the first nap.
+ * Each further nap is twice as long as the last one, up to the longest.
+ */
+#define FIRST_NAP_USECS		INT64CONST(100)
+#define LONGEST_NAP_USECS	INT64CONST(100000)
+
+/*
+ * For how long a backend whose configuration is out of date relies on what
+ * standbys had
+ */
+#define RELY_USECS			INT64CONST(10000)
+
+/*
+ * The WAL that standbys were last found to have, and the wait_monotonic_time()
+ * until which this backend relies on that
+ */
+static struct
+{
+	XLogRecPtr	lsn;
+	int			mode;
+	int64		good_until;
+}			last_wait;
 
 
 /*
@@ -86,4 +125,151 @@ wait_usecs(int64 usecs, uint32 wait_event)
 	}
 
 	CHECK_FOR_INTERRUPTS();
+}
+
+/*
+ * Is this backend's copy of synchronous_standby_names up to date?
+ *
+ * A backend reads its configuration between commands only, and until then
+ * ConfigReloadPending says that there is a new one.  In a background worker it
+ * need not say so, because the worker may ignore the signal to reload.  If the
+ * signal has not reached this backend yet, the copy may be empty although the
+ * checkpointer has read a setting that names standbys.  A copy that is not
+ * empty counts as up to date in this short time.
+ */
+static inline bool
+names_are_current(void)
+{
+	return !ConfigReloadPending && SyncRepConfig != NULL &&
+		MyBackendType == B_BACKEND;
+}
+
+/*
+ * Do the standbys that are synchronous now have the WAL up to "lsn"?  This
+ * backend's copy of synchronous_standby_names must be up to date.
+ *
+ * WalSndCtl->lsn[] does not answer that.  It says how much WAL was on standbys
+ * that were synchronous at some time, but others may have replaced them since,
+ * and one of those may be promoted.
+ */
+static bool
+standbys_have(XLogRecPtr lsn, int mode)
+{
+	SyncRepStandbyData *standbys;
+	int			candidates = SyncRepGetCandidateStandbys(&standbys);
+	int			have = 0;
+
+	for (int i = 0; i < candidates; i++)
+	{
+		if (lsn <= (mode == SYNC_REP_WAIT_WRITE ?
+					standbys[i].write : standbys[i].flush))
+			have++;
+	}
+	pfree(standbys);
+
+	/*
+	 * With ANY, the candidates are all standbys that are listed and connected,
+	 * and any num_sync of them are enough.  With FIRST, the candidates are the
+	 * num_sync ones of the highest priority, or fewer if fewer are connected,
+	 * and all num_sync are needed.
+	 */
+	return have >= SyncRepConfig->num_sync;
+}
+
+/*
+ * Write an empty WAL record, and return the LSN of its end.
+ */
+static XLogRecPtr
+write_empty_record(void)
+{
+	char		nothing = 0;
+	XLogRecPtr	end;
+
+	XLogBeginInsert();
+	XLogRegisterData(&nothing, sizeof(nothing));
+	end = XLogInsert(RM_XLOG_ID, XLOG_NOOP);
+	XLogFlush(end);
+	return end;
+}
+
+/*
+ * Does WalSndCtl->lsn[], which WAL senders keep, say that synchronous standbys
+ * had the WAL up to "lsn" at some time?
+ */
+static bool
+wal_senders_noted(XLogRecPtr lsn, int mode)
+{
+	bool		had;
+
+	LWLockAcquire(SyncRepLock, LW_SHARED);
+	had = WalSndCtl->lsn[mode] >= lsn;
+	LWLockRelease(SyncRepLock);
+	return had;
+}
+
+/*
+ * Wait until the synchronous standbys have the WAL up to "lsn", or until no
+ * standbys are asked for any more.
+ *
+ * The standbys must have written the WAL if synchronous_commit is
+ * remote_write, and must have it on disk with "on" and with remote_apply.
+ *
+ * SyncRepWaitForLSN() would not do.  It returns at once if the WAL was on
+ * standbys that others have replaced in the meantime, and it returns without
+ * an error when it is canceled, because a commit could not be undone any more.
+ */
+static pg_noinline void
+wait_for_standbys(XLogRecPtr lsn)
+{
+	int			mode = synchronous_commit == SYNCHRONOUS_COMMIT_REMOTE_WRITE ?
+		SYNC_REP_WAIT_WRITE : SYNC_REP_WAIT_FLUSH;
+	XLogRecPtr	empty_record = InvalidXLogRecPtr;
+	int64		nap = FIRST_NAP_USECS;
+
+	do
+	{
+		if (names_are_current())
+		{
+			if (standbys_have(lsn, mode))
+				return;
+		}
+		else if (lsn <= last_wait.lsn && mode == last_wait.mode &&
+				 wait_monotonic_time() < last_wait.good_until)
+			return;
+		else
+		{
+			/*
+			 * This backend does not know how many standbys are asked for, but
+			 * WAL senders do.  They note in WalSndCtl->lsn[] how much WAL the
+			 * standbys have.  These standbys may have been replaced, unless
+			 * the WAL is newer than this call.  Hence the record.
+			 */
+			if (XLogRecPtrIsInvalid(empty_record))
+				empty_record = write_empty_record();
+			if (wal_senders_noted(empty_record, mode))
+			{
+				last_wait.lsn = empty_record;
+				last_wait.mode = mode;
+				last_wait.good_until = wait_monotonic_time() + RELY_USECS;
+				return;
+			}
+		}
+
+		/* Cancel and shutdown end the wait with an error. */
+		wait_usecs(nap, WAIT_EVENT_SYNC_REP);
+		nap = Min(2 * nap, LONGEST_NAP_USECS);
+	} while (StandbysDefined());
+}
+
+/*
+ * Wait until the WAL up to "lsn" is on disk and, if synchronous standbys are
+ * asked for, on those.
+ */
+void
+durable_wait(XLogRecPtr lsn)
+{
+	XLogFlush(lsn);
+
+	if (unlikely(StandbysDefined()) && SyncRepRequested())
+		wait_for_standbys(lsn);
 }

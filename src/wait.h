@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * wait.h
- *	  Waiting: a moment (wait.c), or until WAL is safe (durable.c).
+ *	  Waiting a moment, and until WAL is safe.
  *
  * Copyright (c) 2026, snowflake contributors
  *
