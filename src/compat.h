@@ -62,19 +62,13 @@ typedef RelFileNode RelFileLocator;
  * 16 renamed the function that finds the status of a backend in the local
  * copy, counted from 1.
  */
-#include "utils/backend_status.h"
-
-static inline PgBackendStatus *
-BackendStatusByIndex(int index)
-{
 #if PG_VERSION_NUM >= 160000
-	LocalPgBackendStatus *local = pgstat_get_local_beentry_by_index(index);
+#define BackendStatusByIndex(index) \
+	(&pgstat_get_local_beentry_by_index(index)->backendStatus)
 #else
-	LocalPgBackendStatus *local = pgstat_fetch_stat_local_beentry(index);
+#define BackendStatusByIndex(index) \
+	(&pgstat_fetch_stat_local_beentry(index)->backendStatus)
 #endif
-
-	return local == NULL ? NULL : &local->backendStatus;
-}
 
 /* 16 moved the macros for varlena values out of postgres.h. */
 #if PG_VERSION_NUM >= 160000

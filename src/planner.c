@@ -153,24 +153,6 @@ replacement_for_copy(const FuncExpr *call)
 }
 
 /*
- * Set *rows to the number of rows that a call of next_ids() returns, which is
- * its second argument.  Returns false if the argument is not a constant.
- */
-static bool
-estimate_rows(const Node *node, double *rows)
-{
-	const Const *count;
-
-	if (!IsA(node, FuncExpr))
-		return false;
-	count = list_nth(((const FuncExpr *) node)->args, 1);
-	if (!IsA(count, Const) || count->constisnull)
-		return false;
-	*rows = Max(DatumGetInt64(count->constvalue), 1);
-	return true;
-}
-
-/*
  * Planner support function of next_id() and next_ids()
  */
 Datum
@@ -193,9 +175,15 @@ snowflake_support(PG_FUNCTION_ARGS)
 	else if (IsA(request, SupportRequestRows))
 	{
 		SupportRequestRows *rows = (SupportRequestRows *) request;
+		Node	   *count = IsA(rows->node, FuncExpr) ?
+			list_nth(((FuncExpr *) rows->node)->args, 1) : NULL;
 
-		if (estimate_rows(rows->node, &rows->rows))
+		/* next_ids() returns as many rows as its second argument says. */
+		if (count != NULL && IsA(count, Const) && !((Const *) count)->constisnull)
+		{
+			rows->rows = Max(DatumGetInt64(((Const *) count)->constvalue), 1);
 			answer = request;
+		}
 	}
 
 	PG_RETURN_POINTER(answer);

@@ -578,8 +578,6 @@ int64
 sequence_lock_and_get_max_value_slow(KnownSequence *seq)
 {
 	lock_sequence(seq);
-	if (seq->valid_at == sequence_invalidations)
-		return seq->max_value;
 	return sequence_read_max_value(seq->relid);
 }
 

@@ -260,7 +260,7 @@ count_other_sessions(void)
 	{
 		PgBackendStatus *entry = BackendStatusByIndex(i);
 
-		if (entry != NULL && entry->st_backendType == B_BACKEND &&
+		if (entry->st_backendType == B_BACKEND &&
 			entry->st_databaseid == MyDatabaseId &&
 			entry->st_procpid != MyProcPid)
 			sessions++;

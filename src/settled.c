@@ -76,34 +76,6 @@ is_lock_of_taker(const LockInstanceData *lock)
 }
 
 /*
- * When the transaction began that a process is in now, or 0 if it is in none
- * or hides it
- */
-static TimestampTz
-start_of_transaction(int pid)
-{
-	int			backends = pgstat_fetch_stat_numbackends();
-
-	for (int i = 1; i <= backends; i++)
-	{
-		PgBackendStatus *entry = BackendStatusByIndex(i);
-
-		if (entry != NULL && entry->st_procpid == pid)
-			return entry->st_xact_start_timestamp;
-	}
-	return 0;
-}
-
-pg_noreturn static void
-refuse_prepared(void)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("cannot tell which IDs are settled while a prepared transaction may have taken some"),
-			 errhint("End it with COMMIT PREPARED or ROLLBACK PREPARED. The view pg_prepared_xacts lists the prepared transactions.")));
-}
-
-/*
  * The start of the transaction that had a lock, or PG_INT64_MAX if it has
  * ended.
  *
@@ -117,25 +89,34 @@ static TimestampTz
 start_of_taker(const LockInstanceData *lock)
 {
 	VirtualTransactionId vxid = LockHolder(lock);
-	TimestampTz start;
-	bool		more = false;
+	TimestampTz start = 0;
+	bool		prepared = lock->pid == 0;	/* nobody is its process */
 
-	/* Nobody is the process of a prepared transaction. */
-	if (lock->pid == 0)
-		refuse_prepared();
+	if (!prepared)
+	{
+		bool		more = false;
 
-	/*
-	 * A transaction loses this number when it leaves the list of running
-	 * transactions, before it releases its locks.
-	 */
-	if (!LocalTransactionIdIsValid(vxid.localTransactionId))
-		return PG_INT64_MAX;
+		/*
+		 * A transaction loses this number when it leaves the list of running
+		 * transactions, before it releases its locks.
+		 */
+		if (!LocalTransactionIdIsValid(vxid.localTransactionId))
+			return PG_INT64_MAX;
 
-	start = start_of_transaction(lock->pid);
-	if (VirtualXactLock(vxid, false))
-		return PG_INT64_MAX;
-	if (TransactionIdIsValid(TwoPhaseGetXidByVirtualXID(vxid, &more)))
-		refuse_prepared();
+		for (int i = 1; i <= pgstat_fetch_stat_numbackends(); i++)
+		{
+			if (BackendStatusByIndex(i)->st_procpid == lock->pid)
+				start = BackendStatusByIndex(i)->st_xact_start_timestamp;
+		}
+		if (VirtualXactLock(vxid, false))
+			return PG_INT64_MAX;
+		prepared = TransactionIdIsValid(TwoPhaseGetXidByVirtualXID(vxid, &more));
+	}
+	if (prepared)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot tell which IDs are settled while a prepared transaction may have taken some"),
+				 errhint("End it with COMMIT PREPARED or ROLLBACK PREPARED. The view pg_prepared_xacts lists the prepared transactions.")));
 
 	if (start == 0)
 		ereport(ERROR,
