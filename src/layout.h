@@ -84,7 +84,6 @@ typedef struct ParsedLayout
  */
 typedef struct GeneratorSpec
 {
-	uint64		id;				/* identifies the spec in this session */
 	TimestampTz epoch;			/* when tick 0 began */
 	int64		tick_usecs;		/* microseconds in a tick; 0 without a clock */
 	int64		slots;			/* values per tick; 1 without a sequence
@@ -128,7 +127,7 @@ typedef struct Layout
 										 * comes first, because it is the key
 										 * of a table of layouts. */
 	ParsedLayout parsed;
-	GeneratorSpec spec;			/* "id" is left to the caller */
+	GeneratorSpec spec;
 	int64		last_year_value;	/* where the layout's last year begins, or
 									 * PG_INT64_MAX if IDs tell no time */
 

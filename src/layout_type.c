@@ -76,7 +76,6 @@ report_damaged_layout(void)
 static const Layout *
 find_layout(const char *text)
 {
-	static uint64 specs = 0;
 	Layout	   *layout = hash_search(layouts, text, HASH_FIND, NULL);
 	ParsedLayout parsed;
 	LayoutError error;
@@ -94,7 +93,6 @@ find_layout(const char *text)
 
 		layout = hash_search(layouts, text, HASH_ENTER, NULL);
 		layout_init(layout, &parsed);
-		layout->spec.id = ++specs;
 	}
 	return layout;
 }

@@ -186,29 +186,22 @@ page_read(KnownSequence *seq)
 }
 
 /*
- * Read the last value of a sequence, whether or not it serves a layout.  The
- * caller has locked the sequence.
+ * page_read() for a sequence that need not serve a layout or have been checked
+ * in this transaction, so that the file in "seq" may be out of date.
  *
  * Do not read it with a query instead.  A query names the sequence, and the
  * owner of its schema can rename schemas in the meantime, so that the name is
  * that of a view.  The functions in that view would run with our caller's
  * rights.
  */
-int64
-page_last_value(Oid relid, bool *called)
+FormData_pg_sequence_data
+page_read_again(KnownSequence *seq)
 {
-	KnownSequence *seq = sequence_find(relid);
-	FormData_pg_sequence_data data;
-
 	/*
-	 * The sequence may not have been checked in this transaction, so the file
-	 * in "seq" may be out of date.  Make page_pin() take the file from the
-	 * catalogs, as it does if it knows of no buffer.
+	 * Make page_pin() take the file from the catalogs, as it does if it knows
+	 * of no buffer.
 	 */
 	page_unpin();
 	seq->buffer = InvalidBuffer;
-
-	data = page_read(seq);
-	*called = data.is_called;
-	return data.last_value;
+	return page_read(seq);
 }

@@ -250,7 +250,7 @@ hint_to_alter(KnownSequence *seq, const char *layout)
 	Oid			table;
 	int32		column;
 	char	   *name = quote_literal_cstr(qualified_name(seq->relid));
-	bool		called;
+	FormData_pg_sequence_data data;
 	const char *otherwise = seq->max_value == PG_INT64_MAX ? "" :
 		"If it serves a custom layout, name that layout in this call, as its last argument. Otherwise, ";
 
@@ -262,7 +262,8 @@ hint_to_alter(KnownSequence *seq, const char *layout)
 	if (layout != NULL)
 		return psprintf("If nothing else takes numbers from it, its owner can use SELECT snowflake_alter_sequence(%s, %s).",
 						name, quote_literal_cstr(layout));
-	if (page_last_value(seq->relid, &called) >= SEQUENCE_COUNTER_LIMIT && called)
+	data = page_read_again(seq);
+	if (data.last_value >= SEQUENCE_COUNTER_LIMIT && data.is_called)
 		return psprintf("%sSELECT * FROM snowflake_check(), of extension snowflake_admin, shows the layout of the IDs that it made if a column's default names it.",
 						otherwise);
 	return psprintf("%s%s nothing else takes numbers from it, its owner can call snowflake_alter_sequence(%s, ...) with the layout of the table's IDs.",
@@ -448,7 +449,6 @@ load_sequence(KnownSequence *seq, Relation rel, const GeneratorSpec *spec,
 	fault = fault_of_parameters(form);
 	if (fault != NULL)
 		refuse_sequence(seq->relid, fault, hint_to_alter(seq, spec->layout));
-	seq->spec = *spec;
 	seq->valid_at = invalidations;
 
 	ReleaseSysCache(tuple);
@@ -514,8 +514,7 @@ check_locked_sequence(KnownSequence *seq, const GeneratorSpec *spec, SequenceUse
 	}
 
 	/* A spec may need a privilege that the one before did not need. */
-	if (use != SEQUENCE_TAKE || seq->taker != GetUserId() ||
-		seq->spec.id != spec->id)
+	if (use != SEQUENCE_TAKE || seq->taker != GetUserId() || seq->spec != spec)
 		check_privileges(seq, spec, use);
 
 	if (rel != NULL)
@@ -523,10 +522,10 @@ check_locked_sequence(KnownSequence *seq, const GeneratorSpec *spec, SequenceUse
 		load_sequence(seq, rel, spec, invalidations);
 		relation_close(rel, NoLock);
 	}
-	else if (seq->spec.id != spec->id)
+	else if (seq->spec != spec)
 		check_spec(seq, spec);
 
-	seq->spec = *spec;
+	seq->spec = spec;
 	seq->taker = use == SEQUENCE_TAKE ? GetUserId() : InvalidOid;
 }
 

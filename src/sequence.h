@@ -47,7 +47,7 @@ typedef struct KnownSequence
 	Oid			taker;			/* role whose right to take values of "spec"
 								 * this transaction has checked, or
 								 * InvalidOid */
-	GeneratorSpec spec;			/* the spec for which the sequence was
+	const GeneratorSpec *spec;	/* the spec for which the sequence was
 								 * checked last */
 
 	/* From the catalogs. */
@@ -153,7 +153,7 @@ sequence_is_checked(const KnownSequence *seq, const GeneratorSpec *spec)
 	return seq->lxid == MyLocalTransactionId &&
 		seq->valid_at == sequence_invalidations &&
 		seq->taker == GetUserId() &&
-		seq->spec.id == spec->id;
+		seq->spec == spec;
 }
 
 #endif							/* SNOWFLAKE_SEQUENCE_H */

@@ -166,16 +166,15 @@ static void
 check_last_value(Oid sequence, const char *qualified_name,
 				 const Layout *layout, int64 max_value)
 {
-	bool		called;
-	int64		last = page_last_value(sequence, &called);
+	FormData_pg_sequence_data data = page_read_again(sequence_find(sequence));
 
 	if (max_value == layout->spec.max_value)
 		return;
 
-	if (called && last >= SEQUENCE_COUNTER_LIMIT)
+	if (data.is_called && data.last_value >= SEQUENCE_COUNTER_LIMIT)
 		refuse_layout(sequence, layout,
 					  psprintf("Its last value %lld is too large for a counter of rows, so the sequence may have been used for another layout.",
-							   (long long) last),
+							   (long long) data.last_value),
 					  psprintf("Use a new sequence, with a new shard if the table has IDs already. If this one made IDs until something changed its MAXVALUE, SELECT * FROM snowflake_check(), of extension snowflake_admin, shows their layout. Use ALTER SEQUENCE %s MAXVALUE %lld only if %s.",
 							   qualified_name, (long long) layout->spec.max_value,
 							   layout->has_time ?
@@ -183,10 +182,10 @@ check_last_value(Oid sequence, const char *qualified_name,
 										quote_literal_cstr(layout->text)) :
 							   psprintf("they are of layout \"%s\"", layout->text)));
 
-	if (last < 0 || last > layout->spec.max_value)
+	if (data.last_value < 0 || data.last_value > layout->spec.max_value)
 		refuse_layout(sequence, layout,
 					  psprintf("Its last value is %lld, and the values of the layout are 0 to %lld.",
-							   (long long) last, (long long) layout->spec.max_value),
+							   (long long) data.last_value, (long long) layout->spec.max_value),
 					  "Use a new sequence, with a new shard if the table has IDs already.");
 }
 
