@@ -63,9 +63,6 @@ _PG_init(void)
 	page_init();
 }
 
-/*
- * Do the layout's IDs have room for the shard?
- */
 static inline bool
 has_room_for_shard(const Layout *layout, int64 shard)
 {
@@ -211,9 +208,6 @@ snowflake_next_id(PG_FUNCTION_ARGS)
 	return make_id(fcinfo, 0, PG_NARGS());
 }
 
-/*
- * The state of a call of next_ids()
- */
 typedef struct NextIds
 {
 	int64		shard;
@@ -317,7 +311,7 @@ snowflake_next_id_in_copy(PG_FUNCTION_ARGS)
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_FUNCTION),
 					 errmsg("function with OID %u does not exist", replaced)));
-		if (!MayExecute(replaced, GetUserId()))
+		if (pg_proc_aclcheck(replaced, GetUserId(), ACL_EXECUTE) != ACLCHECK_OK)
 			aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, "next_id");
 		nargs = MemoryContextAlloc(flinfo->fn_mcxt, sizeof(int));
 		*nargs = ((Form_pg_proc) GETSTRUCT(tuple))->pronargs;
@@ -365,9 +359,6 @@ snowflake_sequence_number(PG_FUNCTION_ARGS)
 	PG_RETURN_INT32((int32) layout_number(layout, id));
 }
 
-/*
- * A row for each field of an ID, the most significant first.
- */
 Datum
 snowflake_fields(PG_FUNCTION_ARGS)
 {
@@ -421,9 +412,6 @@ report_time(const Layout *layout, TimestampTz ts)
 					   generator_time_string(layout_end_time(layout)))));
 }
 
-/*
- * snowflake_id(): compose an ID from a time, a shard and a sequence number.
- */
 Datum
 snowflake_id(PG_FUNCTION_ARGS)
 {
@@ -477,9 +465,7 @@ snowflake_id(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64((int64) id);
 }
 
-/*
- * What a window partition has got from snowflake_backdated_id()
- */
+/* What a window partition has got from snowflake_backdated_id() */
 typedef struct Backdated
 {
 	const Layout *layout;		/* NULL before the first ID */

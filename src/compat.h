@@ -38,36 +38,24 @@ typedef RelFileNode RelFileLocator;
 #define RelationFirstFileSubid(rel)	((rel)->rd_firstRelfilenodeSubid)
 #endif
 
-/*
- * 16 has one function for all kinds of objects where earlier versions have one
- * for each kind.
- */
+/* 16 has one function for all kinds of objects. */
 #if PG_VERSION_NUM >= 160000
 #include "catalog/pg_database.h"
-#define OwnsRelation(relid, role) \
+#define pg_class_ownercheck(relid, role) \
 	object_ownercheck(RelationRelationId, relid, role)
-#define OwnsDatabase(database, role) \
+#define pg_database_ownercheck(database, role) \
 	object_ownercheck(DatabaseRelationId, database, role)
-#define MayExecute(function, role) \
-	(object_aclcheck(ProcedureRelationId, function, role, ACL_EXECUTE) == \
-	 ACLCHECK_OK)
-#else
-#define OwnsRelation(relid, role)	pg_class_ownercheck(relid, role)
-#define OwnsDatabase(database, role)	pg_database_ownercheck(database, role)
-#define MayExecute(function, role) \
-	(pg_proc_aclcheck(function, role, ACL_EXECUTE) == ACLCHECK_OK)
+#define pg_proc_aclcheck(function, role, mode) \
+	object_aclcheck(ProcedureRelationId, function, role, mode)
 #endif
 
 /*
  * 16 renamed the function that finds the status of a backend in the local
  * copy, counted from 1.
  */
-#if PG_VERSION_NUM >= 160000
-#define BackendStatusByIndex(index) \
-	(&pgstat_get_local_beentry_by_index(index)->backendStatus)
-#else
-#define BackendStatusByIndex(index) \
-	(&pgstat_fetch_stat_local_beentry(index)->backendStatus)
+#if PG_VERSION_NUM < 160000
+#define pgstat_get_local_beentry_by_index(index) \
+	pgstat_fetch_stat_local_beentry(index)
 #endif
 
 /* 16 moved the macros for varlena values out of postgres.h. */
@@ -90,12 +78,11 @@ typedef RelFileNode RelFileLocator;
 #if PG_VERSION_NUM >= 170000
 #define MyLocalTransactionId		(MyProc->vxid.lxid)
 #define LockHolder(instance)		((instance)->vxid)
-#define NewWaitEvent(name)			WaitEventExtensionNew(name)
 #else
 #define MyLocalTransactionId		(MyProc->lxid)
 #define LockHolder(instance) \
 	((VirtualTransactionId) {(instance)->backend, (instance)->lxid})
-#define NewWaitEvent(name)			PG_WAIT_EXTENSION
+#define WaitEventExtensionNew(name) PG_WAIT_EXTENSION
 #endif
 
 /*

@@ -129,9 +129,7 @@ parse_iso_time(const char *string, int length, int64 *msecs)
 		zone.tm_gmtoff > -ZONE_LIMIT && zone.tm_gmtoff < ZONE_LIMIT;
 }
 
-/*
- * Read an epoch, which is a number of milliseconds since 1970 or a time.
- */
+/* Read an epoch, which is a number of milliseconds since 1970 or a time. */
 static bool
 parse_epoch(const char *string, int length, int64 *msecs)
 {
@@ -310,9 +308,6 @@ definition_parse(const char *string, ParsedLayout *parsed, LayoutError *error)
 	return NULL;
 }
 
-/*
- * Print a definition.  "string" has room for LAYOUT_TEXT_SIZE bytes.
- */
 void
 definition_print(const ParsedLayout *parsed, char *string)
 {

@@ -59,9 +59,6 @@ static const Encoding encodings[] = {
 	}
 };
 
-/*
- * The encoding with this name, or NULL.
- */
 const Encoding *
 encode_find(const char *name)
 {
@@ -74,10 +71,7 @@ encode_find(const char *name)
 	return NULL;
 }
 
-/*
- * Write an ID, which the caller has checked not to be negative.  Returns the
- * length of the text.
- */
+/* Write an ID, which is not negative.  Returns the length of the text. */
 int
 encode_write(const Encoding *encoding, int64 id, char text[ENCODE_MAX_WIDTH])
 {
@@ -101,9 +95,7 @@ encode_write(const Encoding *encoding, int64 id, char text[ENCODE_MAX_WIDTH])
 	return width;
 }
 
-/*
- * The value of a digit, or -1 if the character is not a digit.
- */
+/* The value of a digit, or -1 */
 static int
 digit_value(const Encoding *encoding, char c)
 {
@@ -181,11 +173,7 @@ encode_read(const Encoding *encoding, const char *text, int length, int64 *id)
  * Luby and Rackoff (1988) showed that four rounds with random functions cannot
  * be distinguished from a random permutation.  The round function here mixes
  * well, but it was not made to resist analysis, so there are eight rounds.
- * They cost about a tenth of a microsecond, which nobody will notice in a
- * query.
- *
- * The result is that the order of IDs is obscure but not secret, because this
- * is no cipher.
+ * This is no cipher: the order of IDs is obscure but not secret.
  */
 #define ROUNDS		8
 

@@ -24,9 +24,6 @@ PG_FUNCTION_INFO_V1(snowflake_from_text);
 PG_FUNCTION_INFO_V1(snowflake_obfuscate);
 PG_FUNCTION_INFO_V1(snowflake_reveal);
 
-/*
- * Find an encoding by its name, or raise an error.
- */
 static const Encoding *
 get_encoding(const char *name)
 {

@@ -74,9 +74,6 @@
  */
 #define CLOCK_STOPPED_USECS INT64CONST(100000)
 
-/*
- * The result of an attempt to take a value
- */
 typedef enum TakeResult
 {
 	VALUE_AVAILABLE,
@@ -88,9 +85,7 @@ typedef enum TakeResult
 								 * range */
 } TakeResult;
 
-/*
- * What an attempt found.
- */
+/* What an attempt to take a value found */
 typedef struct Attempt
 {
 	TimestampTz now;			/* the clock */
@@ -104,9 +99,7 @@ typedef struct Attempt
 } Attempt;
 
 
-/*
- * The last value that can be taken while the clock is at "now".
- */
+/* The last value that can be taken while the clock is at "now" */
 static int64
 last_allowed(const GeneratorSpec *spec, int64 max_lead, TimestampTz now)
 {
@@ -438,9 +431,6 @@ generator_time_string(TimestampTz timestamp)
 	return pstrdup(timestamptz_to_str(timestamp));
 }
 
-/*
- * Report why there is no next value.
- */
 pg_noreturn static void
 report_refusal(KnownSequence *seq, const GeneratorSpec *spec,
 			   const GeneratorLimits *limits, const Attempt *attempt,
@@ -498,8 +488,8 @@ report_refusal(KnownSequence *seq, const GeneratorSpec *spec,
 }
 
 /*
- * There was no value to take.  Wait until there is one, or report why there
- * will not be one soon enough.
+ * Wait until there is a value to take, or report why there will be none soon
+ * enough.
  */
 static void
 wait_and_take_values(KnownSequence *seq, const GeneratorSpec *spec,
@@ -547,7 +537,7 @@ wait_and_take_values(KnownSequence *seq, const GeneratorSpec *spec,
 			report_refusal(seq, spec, limits, attempt, result);
 
 		if (clock_event == 0)
-			clock_event = NewWaitEvent("SnowflakeClock");
+			clock_event = WaitEventExtensionNew("SnowflakeClock");
 		wait_usecs(wait, clock_event);
 
 		/*
@@ -561,8 +551,7 @@ wait_and_take_values(KnownSequence *seq, const GeneratorSpec *spec,
 
 /*
  * Find a sequence, and raise an error unless this transaction and the current
- * role may take values of it for the spec.  "caller" is the SQL function, for
- * the error.
+ * role may take values of it for the spec.
  */
 static inline KnownSequence *
 find_to_take(Oid relid, const GeneratorSpec *spec, const char *caller)
@@ -586,9 +575,6 @@ find_to_take(Oid relid, const GeneratorSpec *spec, const char *caller)
 	return seq;
 }
 
-/*
- * Raise the errors that generator_next() raises before it reads the page.
- */
 void
 generator_check(Oid relid, const GeneratorSpec *spec, const char *caller)
 {

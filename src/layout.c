@@ -97,10 +97,7 @@ static const struct
 
 #define LAYOUTS_OF_1_0	10
 
-/*
- * The number of values that a custom layout reserves if a layout of version
- * 1.0 has the same room
- */
+/* What a custom layout reserves if one of version 1.0 has the same room */
 #define UNNAMED_RESERVED_VALUES	8
 
 /* The built-in layouts' definitions, which load_builtins() fills in */
@@ -127,9 +124,6 @@ low_bits(int bits)
 
 static void derive(Layout *layout, const ParsedLayout *parsed);
 
-/*
- * Fill in the definitions of the built-in layouts, if that has not been done.
- */
 static void
 load_builtins(void)
 {
@@ -151,10 +145,7 @@ load_builtins(void)
 	}
 }
 
-/*
- * The index in builtins[] of the layout with this definition, or -1 if it is
- * not a built-in one.
- */
+/* The index in builtins[] of the layout with this definition, or -1 */
 static int
 find_builtin(const ParsedLayout *parsed)
 {
@@ -204,8 +195,7 @@ layout_parse(const char *string, ParsedLayout *parsed, LayoutError *error)
 }
 
 /*
- * Print a layout: its name, if it has one, or its definition.  "string" has
- * room for LAYOUT_TEXT_SIZE bytes.
+ * Print a layout's name, or its definition, into LAYOUT_TEXT_SIZE bytes.
  */
 void
 layout_print(const ParsedLayout *parsed, char *string)
@@ -233,10 +223,7 @@ layout_get_builtin(int index, ParsedLayout *parsed)
 		builtins[index].definition : builtins[index].name;
 }
 
-/*
- * The name of the built-in layout that sequences with this MAXVALUE serve, or
- * NULL.
- */
+/* The name of the built-in layout that this MAXVALUE is of, or NULL */
 const char *
 layout_of_max_value(int64 max_value)
 {
@@ -504,10 +491,7 @@ layout_tick(const Layout *layout, uint64 id)
 	return id >> layout->fields[0].shift;
 }
 
-/*
- * The number that all shard fields of an ID make together, or 0 if it has
- * none.
- */
+/* The number that all shard fields of an ID make together, or 0 */
 int64
 layout_shard(const Layout *layout, uint64 id)
 {
@@ -522,9 +506,7 @@ layout_shard(const Layout *layout, uint64 id)
 	return shard;
 }
 
-/*
- * The sequence number of an ID, or 0 if it has none.
- */
+/* The sequence number of an ID, or 0 if it has none */
 int64
 layout_number(const Layout *layout, uint64 id)
 {

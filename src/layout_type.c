@@ -126,9 +126,6 @@ stored_text(Datum value)
 	return stored->text;
 }
 
-/*
- * The layout of a stored value.
- */
 const Layout *
 layout_type_find(Datum value)
 {
@@ -205,9 +202,6 @@ layout_type_find_served(int64 max_value)
 	return name == NULL ? &unserved : find_layout(name);
 }
 
-/*
- * Report that IDs of the layout have no such field.
- */
 void
 layout_type_report_missing(const Layout *layout, const char *field)
 {
@@ -216,9 +210,6 @@ layout_type_report_missing(const Layout *layout, const char *field)
 			 errmsg("layout \"%s\" has no %s", layout->text, field)));
 }
 
-/*
- * Raise an error unless IDs of the layout tell their time.
- */
 void
 layout_type_require_time(const Layout *layout)
 {

@@ -124,7 +124,7 @@ replacement_for_copy(const FuncExpr *call)
 	List	   *args;
 
 	if (!runs_unchanged(call->funcid) || !runs_unchanged(copy_function) ||
-		!MayExecute(copy_function, ACL_ID_PUBLIC))
+		pg_proc_aclcheck(copy_function, ACL_ID_PUBLIC, ACL_EXECUTE) != ACLCHECK_OK)
 		return NULL;
 
 	value->typeId = INTERNALOID;

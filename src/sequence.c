@@ -56,10 +56,8 @@ uint64		sequence_default_valid_at = 0;
 
 
 /*
- * PostgreSQL calls this when a relation's catalog entries may have changed, or
- * those of all relations if "relid" is InvalidOid.  Ignore relations that are
- * not known here, because a session that uses temporary tables has many such
- * calls.
+ * Ignore relations that are not known here, because a session that uses
+ * temporary tables has many such calls.
  */
 static void
 invalidate_relation(Datum arg pg_attribute_unused(), Oid relid)
@@ -90,9 +88,6 @@ report_missing_relation(Oid relid)
 			 errmsg("sequence with OID %u does not exist", relid)));
 }
 
-/*
- * sequence_find(), for another sequence than the one that was used last
- */
 KnownSequence *
 sequence_find_slow(Oid relid)
 {
@@ -158,14 +153,10 @@ sequence_owned_by_extension(Oid relid)
  * the search path, and whatever sequence of that name somebody else has put
  * beside next_id().
  *
- * ALTER EXTENSION ...  DROP SEQUENCE does not invalidate the sequence.  So in
- * sessions that have used the sequence before, next_id() goes on using it
- * after it was taken out of the extension.  From the session's next
- * transaction on, a role without a privilege on the sequence is refused,
- * because check_privileges() then asks again whether the sequence is the
- * extension's.
+ * ALTER EXTENSION ... DROP SEQUENCE does not invalidate the sequence, so
+ * sessions that have used it go on using it.  But check_privileges() asks in
+ * each transaction whether the sequence is the extension's.
  *
- * Look at the relations of this name rather than at the extension's members.
  * Few relations have this name, and sequence_owned_by_extension() keeps its
  * last answer for check_privileges(), which needs it for most roles.
  */
@@ -218,9 +209,6 @@ sequence_read_max_value(Oid relid)
 	return max_value;
 }
 
-/*
- * A relation's name with its schema, quoted for SQL
- */
 static char *
 qualified_name(Oid relid)
 {
@@ -231,18 +219,12 @@ qualified_name(Oid relid)
 /*
  * A hint for somebody who asked for IDs from a sequence that is not fit for
  * them.  "layout" is the layout that the sequence serves, or NULL if it serves
- * none.
+ * none.  Then name none, because the table may have IDs of any layout already:
+ * a schema tool may have copied a sequence without its MAXVALUE, or have set
+ * it back, as the last value tells.
  *
- * snowflake_alter_sequence() is the right hint if nothing else takes numbers
- * from the sequence.  A column that owns the sequence takes numbers by its
- * default.  After the change they would be values and not IDs, and too large
- * for a column of a smaller type.
- *
- * If the sequence serves no layout, this names none, because the table may
- * have IDs of any layout already.  For example, a schema tool may have copied
- * a sequence without its MAXVALUE, or have set it back.  In the latter case
- * the last value tells that the sequence has made IDs, and snowflake_check()
- * finds out of which layout.
+ * A column that owns the sequence takes numbers by its default.  After
+ * snowflake_alter_sequence() they would be values and not IDs.
  */
 static char *
 hint_to_alter(KnownSequence *seq, const char *layout)
@@ -270,9 +252,6 @@ hint_to_alter(KnownSequence *seq, const char *layout)
 					otherwise, otherwise[0] == '\0' ? "If" : "if", name);
 }
 
-/*
- * Check that a sequence serves this spec.
- */
 static void
 check_spec(KnownSequence *seq, const GeneratorSpec *spec)
 {
@@ -328,9 +307,6 @@ check_spec(KnownSequence *seq, const GeneratorSpec *spec)
 			 errhint("%s", hint)));
 }
 
-/*
- * Open a relation that has been locked, and check that it is a sequence.
- */
 static Relation
 open_locked_relation(Oid relid)
 {
@@ -374,7 +350,7 @@ check_persistence(Relation rel)
 
 /*
  * Why a sequence with these parameters would not give values one by one, in
- * order and once.  Returns NULL if it would.
+ * order and once, or NULL
  */
 static char *
 fault_of_parameters(Form_pg_sequence form)
@@ -496,9 +472,8 @@ check_privileges(KnownSequence *seq, const GeneratorSpec *spec, SequenceUse use)
 
 /*
  * Check that the current role may use a locked sequence, and that the sequence
- * serves the spec.  First check that the relation exists and is a sequence,
- * then the role's privileges.  Without these the role is told nothing else of
- * it.
+ * serves the spec.  A role without privileges is told no more of it than that
+ * it exists and is a sequence.
  */
 static void
 check_locked_sequence(KnownSequence *seq, const GeneratorSpec *spec, SequenceUse use)
@@ -569,10 +544,6 @@ lock_sequence(KnownSequence *seq)
 	}
 }
 
-/*
- * sequence_lock_and_get_max_value(), for a transaction's first use of the
- * sequence, or if its catalog entries have to be read again
- */
 int64
 sequence_lock_and_get_max_value_slow(KnownSequence *seq)
 {
@@ -580,9 +551,6 @@ sequence_lock_and_get_max_value_slow(KnownSequence *seq)
 	return sequence_read_max_value(seq->relid);
 }
 
-/*
- * Lock a sequence and check that the current role may use it for this spec.
- */
 void
 sequence_lock_and_check(KnownSequence *seq, const GeneratorSpec *spec, SequenceUse use)
 {
@@ -639,7 +607,7 @@ sequence_lock_to_alter(Oid relid, int64 *max_value)
 	LockRelationOid(relid, AccessShareLock);
 	rel = open_locked_relation(relid);
 
-	if (!OwnsRelation(relid, GetUserId()))
+	if (!pg_class_ownercheck(relid, GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE,
 					   RelationGetRelationName(rel));
 

@@ -96,16 +96,14 @@ extern char *sequence_lock_to_alter(Oid relid, int64 *max_value);
 #pragma GCC visibility pop
 
 /*
- * Calls of next_id() use these functions, so what they do in most calls is
- * inline.  What they do otherwise is in a function whose name ends in
- * _slow.
+ * What calls of next_id() do in most cases is inline.  What they do otherwise
+ * is in a function whose name ends in _slow.
  */
 
 /*
  * Find what this backend knows of a sequence.  Raises an error if the OID is
- * new to this backend and no relation has it.  It does not check that the
- * relation is a sequence, or that a known one still exists.  Whoever locks it
- * does that.
+ * new to this backend and no relation has it.  Whoever locks the relation
+ * checks that it still exists and is a sequence.
  */
 static inline KnownSequence *
 sequence_find(Oid relid)
@@ -115,9 +113,6 @@ sequence_find(Oid relid)
 	return sequence_find_slow(relid);
 }
 
-/*
- * The sequence of calls that name none: the extension's own, next_id_seq.
- */
 static inline Oid
 sequence_default(void)
 {

@@ -87,9 +87,6 @@ settings_define(void)
 	MarkGUCPrefixReserved("snowflake");
 }
 
-/*
- * "snowflake.max_lead" and "snowflake.max_wait"
- */
 GeneratorLimits
 settings_limits(void)
 {
@@ -118,9 +115,6 @@ undefined_shard(void)
 	return SHARD_UNSET;
 }
 
-/*
- * The shard of calls that name none
- */
 int64
 settings_shard(void)
 {
@@ -136,10 +130,7 @@ settings_shard(void)
 	return shard;
 }
 
-/*
- * Report that an argument of a function that is not strict is NULL.  "hint"
- * may be NULL.
- */
+/* For functions that are not strict; "hint" may be NULL. */
 void
 argument_refuse_null(const char *argument, const char *hint)
 {
@@ -149,9 +140,6 @@ argument_refuse_null(const char *argument, const char *hint)
 			 hint == NULL ? 0 : errhint("%s", hint)));
 }
 
-/*
- * Raise an error unless the number can be an ID.
- */
 void
 argument_check_id(int64 id)
 {
@@ -163,9 +151,7 @@ argument_check_id(int64 id)
 						   (long long) PG_INT64_MAX)));
 }
 
-/*
- * snowflake_shard(): this server's shard
- */
+/* snowflake_shard() */
 Datum
 snowflake_shard_setting(PG_FUNCTION_ARGS)
 {
@@ -220,9 +206,6 @@ warn_of_overrides(void)
 	}
 }
 
-/*
- * Name the other databases of this server that have this shard.
- */
 static void
 name_databases_with(int64 shard)
 {
@@ -245,10 +228,6 @@ name_databases_with(int64 shard)
 				 errhint("Each database needs its own number, unless its rows and theirs never meet.")));
 }
 
-/*
- * Say how many other sessions of this database go on with the value that they
- * have.
- */
 static void
 count_other_sessions(void)
 {
@@ -258,7 +237,7 @@ count_other_sessions(void)
 	pgstat_clear_backend_activity_snapshot();
 	for (int i = 1; i <= pgstat_fetch_stat_numbackends(); i++)
 	{
-		PgBackendStatus *entry = BackendStatusByIndex(i);
+		PgBackendStatus *entry = &pgstat_get_local_beentry_by_index(i)->backendStatus;
 
 		if (entry->st_backendType == B_BACKEND &&
 			entry->st_databaseid == MyDatabaseId &&
@@ -292,7 +271,7 @@ snowflake_set_shard(PG_FUNCTION_ARGS)
 	PreventCommandIfReadOnly("snowflake_set_shard()");
 	PreventCommandIfParallelMode("snowflake_set_shard()");
 
-	if (!OwnsDatabase(MyDatabaseId, GetUserId()))
+	if (!pg_database_ownercheck(MyDatabaseId, GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_DATABASE,
 					   get_database_name(MyDatabaseId));
 	if (shard < SHARD_UNSET || shard > SHARD_MAX)

@@ -105,8 +105,10 @@ start_of_taker(const LockInstanceData *lock)
 
 		for (int i = 1; i <= pgstat_fetch_stat_numbackends(); i++)
 		{
-			if (BackendStatusByIndex(i)->st_procpid == lock->pid)
-				start = BackendStatusByIndex(i)->st_xact_start_timestamp;
+			PgBackendStatus *entry = &pgstat_get_local_beentry_by_index(i)->backendStatus;
+
+			if (entry->st_procpid == lock->pid)
+				start = entry->st_xact_start_timestamp;
 		}
 		if (VirtualXactLock(vxid, false))
 			return PG_INT64_MAX;

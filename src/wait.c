@@ -74,10 +74,7 @@ static struct
 }			last_wait;
 
 
-/*
- * The time of a monotonic clock, which nobody can set, in microseconds since
- * some moment.
- */
+/* The time of a clock that nobody can set, in microseconds */
 int64
 wait_monotonic_time(void)
 {
@@ -176,9 +173,6 @@ standbys_have(XLogRecPtr lsn, int mode)
 	return have >= SyncRepConfig->num_sync;
 }
 
-/*
- * Write an empty WAL record, and return the LSN of its end.
- */
 static XLogRecPtr
 write_empty_record(void)
 {
