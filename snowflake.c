@@ -198,10 +198,6 @@ make_id(FunctionCallInfo fcinfo, const int first, int nargs)
 	PG_RETURN_INT64((int64) layout_id(layout, value, shard));
 }
 
-/*
- * next_id(), next_id(shard), next_id(shard, sequence) and
- * next_id(shard, sequence, layout)
- */
 Datum
 snowflake_next_id(PG_FUNCTION_ARGS)
 {
@@ -226,10 +222,6 @@ typedef struct NextIds
  */
 #define NEXT_IDS_BATCH		1024
 
-/*
- * next_ids(shard, count), next_ids(shard, count, sequence) and
- * next_ids(shard, count, sequence, layout)
- */
 Datum
 snowflake_next_ids(PG_FUNCTION_ARGS)
 {

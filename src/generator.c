@@ -3,13 +3,9 @@
  * generator.c
  *	  Take the next value of a sequence that follows the clock.
  *
- * The generator takes values of an ordinary sequence.  A value is made of a
- * tick and a slot, two words that generator.h defines among others:
- *
- *		value = tick * slots + slot
- *
- * The next value is the last one plus one, moved up to the clock's tick if its
- * own tick is behind.  doc/internals.md says why that is safe.
+ * The generator takes values of an ordinary sequence.  The next value is the
+ * last one plus one, moved up to the clock's tick if its own tick is behind.
+ * doc/internals.md says why that is safe, and generator.h what the words mean.
  *
  * The page has what nextval() puts there: last_value, and in log_cnt how many
  * values beyond it the WAL already covers.  So nextval(), setval(), replay,
@@ -272,10 +268,10 @@ log_values(KnownSequence *seq, const GeneratorSpec *spec,
  * after its WAL, so if a note is on disk, its record was not lost.  Recovery
  * replays that record, and so clears the note.  If the record is before the
  * redo pointer, it is not replayed, but then put_value() finds that the LSN is
- * too old.  This holds only if recovery
- * reads the WAL that was written with the page.  Somebody may have put an
- * older page or other WAL in its place while the server was down, so do not
- * trust the note of an earlier start of the server.
+ * too old.  This holds only if recovery reads the WAL that was written with
+ * the page.  Somebody may have put an older page or other WAL in its place
+ * while the server was down, so do not trust the note of an earlier start of
+ * the server.
  */
 static inline bool
 log_cnt_is_valid(const KnownSequence *seq, Page page)

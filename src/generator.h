@@ -12,8 +12,7 @@
  *	slot		the number of a value within its tick, from 0 on
  *	value		what a sequence holds: tick * slots + slot
  *	spec		what the generator is told of a layout (GeneratorSpec in
- *				layout.h): when tick 0 began, how long a tick is, how many
- *				slots it has, which value is the last one, and what to check
+ *				layout.h)
  *	covered		a value is covered if a WAL record says that it and all values
  *				before it are used, so that it does not come again after a
  *				crash; the last covered value is often larger than the last
@@ -23,9 +22,7 @@
  *	file		the file on disk that has the sequence's page; commands that
  *				rewrite the sequence, such as ALTER SEQUENCE ... RESTART, give
  *				it another one
- *	note		a RecordNote (page.h), which says that log_cnt on the page
- *				counts values that a WAL record of the sequence's present
- *				file covers
+ *	note		a RecordNote (page.h)
  *
  * Copyright (c) 2026, snowflake contributors
  *

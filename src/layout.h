@@ -74,7 +74,7 @@ typedef struct ParsedLayout
 } ParsedLayout;
 
 /*
- * What the generator is told of a layout: value = tick * slots + slot.
+ * What the generator is told of a layout.
  *
  * A sequence serves the specs whose max_value is its MAXVALUE, which its owner
  * chooses.  Each built-in layout has a max_value of its own.  Custom layouts
@@ -114,13 +114,7 @@ typedef struct LayoutField
 	uint64		count;			/* number of values that the field can have */
 } LayoutField;
 
-/*
- * A definition, and all that follows from it.
- *
- * A slot is the number of a value within its tick, from 0.  The sequence
- * number in an ID is the slot plus first_number, because some layouts begin at
- * 1.
- */
+/* A definition, and all that follows from it */
 typedef struct Layout
 {
 	char		text[LAYOUT_TEXT_SIZE]; /* name or definition, as printed.  It
@@ -137,7 +131,7 @@ typedef struct Layout
 	uint64		last_decodable; /* the last tick that a timestamptz can hold */
 	int			slot_bits;		/* logarithm of spec.slots, or -1 if that is
 								 * no power of two */
-	int64		first_number;	/* sequence number of slot 0 */
+	int64		first_number;	/* sequence number of slot 0: 0 or 1 */
 	int64		shards;			/* values of all shard fields together; 1 if
 								 * there is none */
 
@@ -151,9 +145,7 @@ typedef struct Layout
 	LayoutField fields[LAYOUT_MAX_FIELDS];	/* most significant first */
 } Layout;
 
-/*
- * What is wrong with a text, and in which bytes of it.
- */
+/* What is wrong with a text, and in which bytes of it */
 typedef struct LayoutError
 {
 	const char *reason;

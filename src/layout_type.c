@@ -3,9 +3,7 @@
  * layout_type.c
  *	  The type snowflake_layout, and the layouts that this session has used.
  *
- * A value of the type holds a layout's text.  This file finds the layout that
- * the text describes, and remembers it for the session.  It does not know how
- * IDs are made or how sequences are used.
+ * This file does not know how IDs are made or how sequences are used.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -225,15 +223,10 @@ layout_type_require_time(const Layout *layout)
 	layout_type_report_missing(layout, "timestamp");
 }
 
-/*
- * snowflake_layouts(): a row for each built-in layout, with its name,
- * definition, epoch, tick, shards, ids_per_tick, expires and max_value
- */
 Datum
 snowflake_layouts(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-
 	ParsedLayout parsed;
 	const char *definition;
 

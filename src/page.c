@@ -197,10 +197,7 @@ page_read(KnownSequence *seq)
 FormData_pg_sequence_data
 page_read_again(KnownSequence *seq)
 {
-	/*
-	 * Make page_pin() take the file from the catalogs, as it does if it knows
-	 * of no buffer.
-	 */
+	/* Without a buffer, page_pin() takes the file from the catalogs. */
 	page_unpin();
 	seq->buffer = InvalidBuffer;
 	return page_read(seq);

@@ -24,12 +24,10 @@
  *
  * When the planner estimates how many rows a condition selects, it simplifies
  * the condition without a query, too, and evaluates STABLE functions whose
- * arguments are constants.  VALUE keeps it
- * from evaluating this one.  In a domain's CHECK, VALUE stands for the value
- * that is checked, so the planner never takes it for a constant.  In this
- * expression it is an arbitrary Datum, which snowflake_next_id_in_copy()
- * ignores.  It is of type internal, so that nobody can call that function in
- * SQL.
+ * arguments are constants.  VALUE, which in a domain's CHECK stands for the
+ * value that is checked, is never constant to it.  In this expression it is an
+ * arbitrary Datum, which snowflake_next_id_in_copy() ignores.  It is of type
+ * internal, so that nobody can call that function in SQL.
  *
  * This file does not know how an ID is made.
  *

@@ -156,8 +156,6 @@ settled_time(void)
 			settled = Min(settled, start);
 		}
 	}
-	pfree(locks->locks);
-	pfree(locks);
 	return settled;
 }
 
