@@ -5,7 +5,7 @@
  *
  * Two backends take values from one sequence.  Their steps are those of
  * lock_page_to_change(), put_value() and log_values() in generator.c and of
- * durable_wait() in durable.c.  Comments in generator.c name the steps.
+ * durable_wait() in wait.c.  Comments in generator.c name the steps.
  *
  * A step, which is an "atomic" here, is what happens between two moments at
  * which another process can see or change something.  The clock stands still,

@@ -18,9 +18,11 @@
  * COLUMN.
  *
  * The planner asks for a replacement whenever it simplifies a call of
- * next_id().  It gets one only for an expression that is not part of a query,
- * because that is how COPY has its defaults planned.  Queries keep next_id()
- * as it is.
+ * next_id().  It gets one only in the statement COPY, and only for an
+ * expression that is not part of a query, because that is how COPY has its
+ * defaults planned.  So does Citus with the expressions of an INSERT, which it
+ * then sends as text to another server, where the replacement has no meaning.
+ * Queries keep next_id() as it is.
  *
  * When the planner estimates how many rows a condition selects, it simplifies
  * the condition without a query, too, and evaluates STABLE functions whose
@@ -44,6 +46,7 @@
 #include "fmgr.h"
 #include "nodes/makefuncs.h"
 #include "nodes/supportnodes.h"
+#include "tcop/pquery.h"
 #include "utils/acl.h"
 #include "utils/catcache.h"
 #include "utils/lsyscache.h"
@@ -167,7 +170,8 @@ snowflake_support(PG_FUNCTION_ARGS)
 		 * Without a PlannerInfo, the expression is not part of a query.  Only
 		 * next_ids() returns a set.
 		 */
-		if (simplify->root == NULL && !simplify->fcall->funcretset)
+		if (simplify->root == NULL && !simplify->fcall->funcretset &&
+			ActivePortal != NULL && ActivePortal->commandTag == CMDTAG_COPY)
 			answer = replacement_for_copy(simplify->fcall);
 	}
 	else if (IsA(request, SupportRequestRows))
