@@ -167,28 +167,6 @@ bool promoted;
 	:: else \
 	fi
 
-/*
- * -DWITNESS asks for a schedule in which all of these happen, in this order.
- */
-#ifdef WITNESS
-mtype = { CHECKPOINT, LOSS, RECOVERY, COPY, COMMIT, SWITCH, PROMOTION, PROMISE };
-#if SETTING == COPIES
-mtype witness[8] = { RETURN, CHECKPOINT, RETURN, LOSS, RECOVERY, COPY, RETURN, RETURN };
-#elif SETTING == MINIMAL
-mtype witness[8] = { RETURN, COMMIT, RETURN, CHECKPOINT, LOSS, RECOVERY, RETURN, RETURN };
-#elif SETTING == ADVANCE
-mtype witness[8] = { RETURN, CHECKPOINT, RETURN, LOSS, RECOVERY, PROMISE, RETURN, RETURN };
-#else
-mtype witness[8] = { RETURN, CHECKPOINT, LOSS, SWITCH, RETURN, PROMOTION, RECOVERY, RETURN };
-#endif
-byte seen;
-#define reached(event) \
-	seen = (witness[seen] == event -> seen + 1 : seen); \
-	fails(CHECK, seen == 8, "error: none, but all of it was reached\n")
-#else
-#define reached(event) skip
-#endif
-
 #define inserts(l, c) \
 	inserted++; wal_last[inserted] = l; wal_count[inserted] = c
 
@@ -255,8 +233,7 @@ end: do
 	:: atomic { step[me] == RETURN && advances[me] ->
 		printf("backend %d: promises that later values are larger than %d\n", me + 1, value[me]);
 		promised = (returned >> value[me] -> 0 : value[me]);
-		forget(me);
-		reached(PROMISE)
+		forget(me)
 		}
 #endif
 
@@ -327,8 +304,7 @@ end: do
 #if SETTING == STANDBYS
 		owed = (in_turn[me] -> owed | (1 << value[me]) : owed);
 #endif
-		forget(me);
-		reached(RETURN)
+		forget(me)
 		}
 	od
 }
@@ -391,8 +367,7 @@ end: do
 		redo_on_disk = redo;
 		redo = 0;
 		checkpoint = BEGIN;
-		printf("checkpointer: completes the checkpoint\n");
-		reached(CHECKPOINT)
+		printf("checkpointer: completes the checkpoint\n")
 		}
 	od
 }
@@ -420,8 +395,7 @@ end: do
 		}
 	:: atomic { server == CRASHED && inserted > flushed ->
 		printf("crash: the record at LSN %d is lost\n", inserted);
-		drop_record();
-		reached(LOSS)
+		drop_record()
 		}
 	:: atomic { server == CRASHED ->
 		flushed = inserted;
@@ -450,8 +424,7 @@ end: do
 		replayed = 0;
 		server = (page.lsn == TORN -> DAMAGED : RUNNING);
 		printf("recovery: ends with last value %d\n", page.last);
-		fails(torn, page.lsn == TORN, "error: recovery leaves a torn page\n");
-		reached(RECOVERY)
+		fails(torn, page.lsn == TORN, "error: recovery leaves a torn page\n")
 		}
 	od
 }
@@ -474,8 +447,7 @@ end: do
 		set(page, page.last, page.count, inserted);
 		flushed = inserted; dirty = true;
 		printf("owner: gives the sequence another file, by the record at LSN %d: last value %d, as if covered up to %d\n",
-			inserted, page.last, page.last + page.count);
-		reached(COPY)
+			inserted, page.last, page.last + page.count)
 		}
 	:: atomic { no_call && !copied ->
 		copied = true;
@@ -506,15 +478,13 @@ end: do
 		inserts(page.last, page.count);
 		page.lsn = inserted; flushed = inserted; dirty = true;
 		printf("owner: commits, with the record at LSN %d: last value %d, as if covered up to %d\n",
-			inserted, page.last, page.last + page.count);
-		reached(COMMIT)
+			inserted, page.last, page.last + page.count)
 		}
 	:: atomic { no_call && !needs_wal ->
 		needs_wal = true;
 		write_page();
 		copy(disk, file);
-		printf("owner: commits, with the page on disk\n");
-		reached(COMMIT)
+		printf("owner: commits, with the page on disk\n")
 		}
 	od
 }
@@ -539,8 +509,7 @@ end: do
 		turn++;
 		in_turn[0] = false; in_turn[1] = false; owed = 0;
 		printf("s%d: becomes the synchronous standby, with the WAL up to LSN %d\n",
-			synchronous + 1, received[synchronous]);
-		reached(SWITCH)
+			synchronous + 1, received[synchronous])
 		}
 #if TURNS > 2
 	:: atomic { server == RUNNING && !promoted && received[0] > 0 && synchronous == 1 ->
@@ -560,8 +529,7 @@ end: do
 		redo_on_disk = 0;
 		server = RECOVERING;
 		returned = owed;
-		promoted = true; turn = 1; owed = 0; received[0] = 0; received[1] = 0;
-		reached(PROMOTION)
+		promoted = true; turn = 1; owed = 0; received[0] = 0; received[1] = 0
 		}
 	od
 }
