@@ -9,7 +9,8 @@ use Exporter qw(import);
 use POSIX qw(setsid);
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(contents file_in_the_way one_of start wait_until write_file);
+our @EXPORT = qw(contents ended file_in_the_way freeze one_of sql start start_housekeeper stop_clients wait_until
+	write_file);
 
 sub one_of { return $_[ rand @_ ] }
 
@@ -56,6 +57,47 @@ sub start
 	open STDERR, '>&', $output;
 	# Not what the end of this program does to the processes that it has started
 	chdir $directory and exec @command or POSIX::_exit(127);
+}
+
+# Whether a process is gone, or is a zombie, which some init reaps late
+sub ended { return contents("/proc/$_[0]/stat") !~ /\) [^ZX]/ }
+
+# Stop the processes that a function returns, also those that are started meanwhile.
+sub freeze
+{
+	my ($pids) = @_;
+	kill 'STOP', $pids->() while grep { contents("/proc/$_/stat") =~ /\) [^TZX]/ } $pids->();
+	return;
+}
+
+# What a server answers; an empty string if that is an error.
+sub sql
+{
+	my ($bindir, $host, $port, $sql) = @_;
+	local @ENV{qw(PGHOST PGPORT PGUSER PGDATABASE PGCONNECT_TIMEOUT)} = ($host, $port, 'postgres', 'postgres', 3);
+	open my $psql, '-|', 'sh', '-c', 'exec "$@" 2>/dev/null', 'sh', "$bindir/psql",
+		qw(-X -q -At -v ON_ERROR_STOP=1 -c), $sql
+		or die "psql: $!";
+	my $answer = do { local $/; <$psql> } // '';
+	close $psql or return '';
+	return $answer =~ s/\n\z//r;
+}
+
+# One more client, which goes through some commands again and again.  It must not wait
+# for a client that waits for it.
+sub start_housekeeper
+{
+	my ($directory, $bindir, $pause, @commands) = @_;
+	local $ENV{PGOPTIONS} = '-c lock_timeout=200ms';
+	my $psql = join ' ', "$bindir/psql -Xq", map { "-c '$_'" } @commands;
+	return start($directory, '/dev/null', 'sh', '-c', "while sleep $pause; do $psql; done");
+}
+
+# Returns whether all of the clients ended well.
+sub stop_clients
+{
+	kill 'TERM', @_;
+	return !grep { waitpid($_, 0) != $_ || $? != 0 } @_;
 }
 
 sub wait_until
