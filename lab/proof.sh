@@ -71,20 +71,12 @@ say_begin()
 	say "$("$bindir/postgres" --version), in $work"
 }
 
-keep=
-finish()
+fail()
 {
-	trap '' HUP INT PIPE TERM
-	if [ -n "$keep" ]; then
-		end_processes
-		say "The files are in $work"
-	else
-		clean_up
-	fi
-	exit "$1"
+	keep=yes
+	say "The files are in $work"
+	die "$*"
 }
-
-fail() { keep=yes; die "$*"; }
 
 # Report what the ledgers show, say the totals in one line, and end with the
 # verdict.  A run without a rule passes if the ledgers show duplicates, and any

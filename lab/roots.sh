@@ -27,11 +27,9 @@ begin()
 
 finish()
 {
-	trap '' HUP INT PIPE TERM
 	# systemd-nspawn kills all that runs in its root.
-	[ -z "${child:-}" ] || { kill -TERM "$child" && wait "$child" || true; } 2>/dev/null
-	[ -z "${work:-}" ] || rm -rf --one-file-system "$work"
-	exit "$1"
+	[ -z "${child:-}" ] || { kill -TERM "$child" && wait "$child"; } 2>/dev/null
+	[ -z "${work:-}" ] || [ -n "$keep" ] || rm -rf --one-file-system "$work"
 }
 
 # Make a root with packages, of $architecture if that is set.  Packages that are

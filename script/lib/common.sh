@@ -64,8 +64,8 @@ patiently()
 	return "$status"
 }
 
-# Results.  "close" says again what failed or was skipped, prints the line that
-# add_counts reads, and exits.
+# Results.  "close" says again what failed or was skipped, keeps the files if anything
+# failed, prints the line that add_counts reads, and exits.
 passed=0 failed=0 skipped=0 failures='' skips=''
 ok() { passed=$((passed + 1)); say "ok       $*"; }
 not_ok() { failed=$((failed + 1)); failures+="  $*"$'\n'; say "NOT OK   $*"; }
@@ -84,30 +84,18 @@ try()
 	else
 		not_ok "$1"
 		tail -n 100 "$work/try.log"
-		keep_logs "$1" "$work/try.log"
 	fi
 }
 
-# Keep the logs of what failed, which the end of the run names.
-#   keep_logs WHAT FILE...
-kept=
-keep_logs()
-{
-	local directory file
-
-	kept=${kept:-$(mktemp -d /tmp/snowflake-failed.XXXXXX)}
-	directory=$kept/${1//[^[:alnum:]._-]/_}
-	mkdir -p "$directory"
-	for file in "${@:2}"; do
-		[ ! -e "$file" ] || cp "$file" "$directory/"
-	done
-}
-
+keep=
 close()
 {
 	[ -z "$skips" ] || printf '\nSkipped:\n%s' "$skips"
 	[ -z "$failures" ] || printf '\nFailed:\n%s' "$failures"
-	[ -z "$kept" ] || say "Logs of what failed are in $kept."
+	if [ "$failed" -gt 0 ] && [ -n "${work:-}" ]; then
+		keep=yes
+		say "The files are in $work."
+	fi
 	[ -z "$skips$failures" ] || say ""
 	say "$passed passed, $failed failed$([ "$skipped" = 0 ] || echo ", $skipped skipped")"
 	exit $((failed > 0))
@@ -137,19 +125,22 @@ fi
 # Call "finish STATUS" at the end, also at one by a signal.
 trap_end()
 {
-	trap 'finish $?' EXIT
+	trap 'at_end $?' EXIT
 	trap 'exit 129' HUP
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
 }
 
-# Replaced by scripts that have more to clean up.
-finish()
+at_end()
 {
 	trap '' HUP INT PIPE TERM
-	clean_up
+	set +e
+	finish "$1"
 	exit "$1"
 }
+
+# Replaced by scripts that have something else to clean up.
+finish() { clean_up; }
 
 # Install what is missing and set PG_CONFIG and bindir.
 #   setup [PACKAGE...]
@@ -190,10 +181,8 @@ end_processes()
 {
 	local pids pid ours signal=QUIT i
 
-	# This script is none of the processes that work there, and what has ended meanwhile
-	# is no failure.
+	# This script is none of the processes that work there.
 	cd /
-	set +e
 	ours=$({ find "$work" -name postmaster.pid -exec sed -sn 1p {} + || true; } | xargs)
 	for ((i = 0; i < 600; i++)); do
 		pids=$(processes | xargs)
@@ -216,7 +205,7 @@ clean_up()
 {
 	[ -n "${work:-}" ] || return 0
 	end_processes
-	rm -rf "$work"
+	[ -n "$keep" ] || rm -rf "$work"
 }
 
 # Copy the sources to a directory, as the user of a command, who may not be
@@ -282,14 +271,6 @@ apart()
 	"$@" </dev/null &
 	set +m
 	job=$!
-}
-
-# Run TAP tests on the build.
-#   prove [MAKE ARGUMENT...]
-prove()
-{
-	as_user env DESTDIR="$destdir" TEMP_CONFIG="$work/server.conf" \
-		make -C src -s prove_installcheck PG_CONFIG="$PG_CONFIG" "$@"
 }
 
 # Make a cluster.
