@@ -1,7 +1,6 @@
 # TimescaleDB: the recipe of doc/ranges.md does what it shows, and its
-# chunks are UTC days.  Debian has it for 17; its edition there knows no
-# compression, so that is tested with TimescaleDB's own edition only.  test/external/citus.pl
-# says how to test with an extension that is not in Debian.
+# chunks are UTC days.  Debian has it for 17.  test/external/citus.pl says how to test
+# with an extension that is not in Debian.
 #
 # Packages: postgresql-@MAJOR@-timescaledb
 
@@ -45,17 +44,6 @@ EOS
 is( $node->safe_psql('postgres', <<EOS), 't', 'a row that is inserted now is in a chunk');
 SELECT tableoid::regclass <> 'events'::regclass FROM events WHERE kind = 'now'
 EOS
-
-SKIP:
-{
-	skip 'this edition of TimescaleDB has no compression', 1
-	  if $node->safe_psql('postgres', 'SHOW timescaledb.license') ne 'timescale';
-	$node->safe_psql('postgres', 'CREATE DATABASE compression');
-	my $report = $node->safe_psql('compression', '\i ' . "$top/bench/timescaledb.sql");
-	note $report;
-	my %compressed = map { (split /\|/)[ 0, 2 ] } split /\n/, $report;
-	cmp_ok($compressed{ids}, '<', $compressed{uuids} / 2, 'compressed IDs take less than half the room of UUIDs');
-}
 
 $node->stop;
 done_testing();
