@@ -58,9 +58,13 @@ change_sources()
 	! cat "$root"/src/*.c | cmp -s - <(cat "$work"/src/src/*.c) || die "the sources have no such rule"
 }
 
-# Build the clients as "ledger".
-build_ledger()
+# Make $work the current directory, with the build, and the clients as "ledger".
+#   prepare [PACKAGE...]
+prepare()
 {
+	setup "$@"
+	cd "$work"
+	build
 	as_user sh -c 'cc -O2 -Wall -Wextra -I"$1" src/test/ledger/*.c -L"$2" -lpq -o ledger' sh \
 		"$("$PG_CONFIG" --includedir)" "$("$PG_CONFIG" --libdir)"
 }

@@ -20,9 +20,7 @@ begin()
 	trap_end
 	work=$(mktemp -d /var/tmp/snowflake-"$self".XXXXXX)
 	chmod 755 "$work"
-	command -v mmdebstrap systemd-nspawn >/dev/null && [ -e $keyrings/debian-archive-keyring.gpg ] ||
-		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -y -qq --no-install-recommends install \
-			mmdebstrap systemd-container debian-archive-keyring; } >"$work/apt.log" 2>&1 || die "$(tail -n 1 "$work/apt.log")"
+	"$root/script/bootstrap" mmdebstrap systemd-container debian-archive-keyring >/dev/null
 }
 
 finish()
