@@ -133,7 +133,7 @@ check(int argc, char **argv)
 	printf("%-30s %" PRIu64 " calls\n", "snowflake_advance()", sum.advances);
 	printf("%-30s%s", "errors by SQLSTATE", sum.errors->count == 0 ? " none" : "");
 	for (const Tally *error = sum.errors; error->count > 0; error++)
-		printf(" %s: %" PRIu64, error->sqlstate, error->count);
+		printf(" %.8s: %" PRIu64, (const char *) &error->sqlstate, error->count);
 	putchar('\n');
 	return good ? 0 : 1;
 }

@@ -60,7 +60,7 @@ typedef struct Call
 	int64_t		clock_before;	/* the server's clock around the IDs, Unix */
 	int64_t		clock_after;	/* microseconds, or 0 if it is not known */
 	char		kind;			/* see turns[] in turns.c */
-	char		sqlstate[6];	/* empty if there was no error */
+	char		sqlstate[8];	/* empty if there was no error */
 } Call;
 
 typedef enum Fault
@@ -79,7 +79,7 @@ extern const char *const fault_names[FAULTS];
 
 typedef struct Tally
 {
-	char		sqlstate[6];
+	uint64_t	sqlstate;		/* its characters; 0 if there is none yet */
 	uint64_t	count;
 } Tally;
 
@@ -100,8 +100,6 @@ typedef struct State
 	uint64_t	clock_checked;
 	uint64_t	kinds[128];		/* IDs by kind of call */
 	uint64_t	advances;		/* calls of snowflake_advance() that returned */
-	volatile int stopping;
-	int			locked;			/* one process at a time adds a tally */
 	Tally		errors[MAX_ERRORS];
 
 	/* "ledger check" acquits those during which the clock was stepped */
@@ -160,7 +158,7 @@ extern void receive(const Ledger *ledger, Call *call, uint64_t id);
 extern void publish(const Ledger *ledger, const Call *call);
 extern void end_call(const Ledger *ledger, const Call *call);
 extern void blame(const Ledger *ledger, const Call *call, Fault fault, int64_t number);
-extern void tally_error(State *state, const char *sqlstate, uint64_t count);
+extern void tally_error(State *state, uint64_t sqlstate, uint64_t count);
 
 /* turns.c */
 extern int	random_below(Session *session, int limit);

@@ -40,7 +40,7 @@ static const char *const usage =
 "  --steps LOG               when clocks were set, as lines of two times; excuses calls at that time\n"
 "       ledger selftest                    plant faults, and see that they are found\n";
 
-static State *state;
+static volatile sig_atomic_t stopping;
 
 static void
 doze(int64_t nsecs)
@@ -58,7 +58,7 @@ ignore_notice(void *arg, const char *message)
 }
 
 /*
- * Be a session until told to stop.  It connects to where the server is now.
+ * Be a session until killed.  It connects to where the server is now.
  */
 static void
 run_session(const Options *options, Ledger *ledger, int number, pid_t parent)
@@ -72,7 +72,7 @@ run_session(const Options *options, Ledger *ledger, int number, pid_t parent)
 	session.dice[0] = number;
 	session.dice[1] = options->seed;
 	session.dice[2] = options->seed >> 16;
-	while (!state->stopping && getppid() == parent)
+	while (getppid() == parent)
 	{
 		session.conn = PQconnectdb("application_name=ledger connect_timeout=5");
 		PQsetNoticeProcessor(session.conn, ignore_notice, NULL);
@@ -80,7 +80,7 @@ run_session(const Options *options, Ledger *ledger, int number, pid_t parent)
 		if (PQstatus(session.conn) == CONNECTION_OK)
 		{
 			/* The next turn may be that of another session of the server. */
-			while (take_turn(&session) && !state->stopping && getppid() == parent &&
+			while (take_turn(&session) && getppid() == parent &&
 				   !(options->bulk && random_below(&session, 100) == 0))
 				;
 			pause = random_below(&session, NSECS / 100);
@@ -95,7 +95,7 @@ static void
 stop(int signal)
 {
 	(void) signal;
-	state->stopping = true;
+	stopping = true;
 }
 
 static void
@@ -145,7 +145,8 @@ read_options(Options *options, Ledger *ledger, int argc, char **argv)
 }
 
 /*
- * run [OPTION...] LEDGER: start the sessions, and wait until they have stopped.
+ * run [OPTION...] LEDGER: start the sessions, and kill them when told to stop.
+ * None ends by itself unless it fails.
  */
 static int
 run(int argc, char **argv)
@@ -153,45 +154,36 @@ run(int argc, char **argv)
 	Options		options = {.sessions = 4, .sequences = {"next_id_seq"}, .sequence_count = 1, .seed = 1};
 	struct sigaction action = {.sa_handler = stop};
 	Ledger		ledger;
+	pid_t	   *sessions;
 	pid_t		self = getpid();
 	pid_t		parent = getppid();
-	int			running;
-	int			child_status;
-	int			status = 0;
+	bool		failed = false;
 
 	read_options(&options, &ledger, argc, argv);
-	state = ledger.state;
-	state->stopping = false;
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 
-	for (running = 0; running < options.sessions; running++)
+	sessions = calloc(options.sessions, sizeof(pid_t));
+	for (int i = 0; i < options.sessions; i++)
 	{
-		pid_t		pid = fork();
-
-		if (pid == 0)
-			run_session(&options, &ledger, running, self);
-		if (pid < 0)
+		sessions[i] = fork();
+		if (sessions[i] == 0)
+			run_session(&options, &ledger, i, self);
+		if (sessions[i] < 0)
 			err(2, "could not fork");
 	}
 
-	for (; running > 0; doze(NSECS / 100))
+	while (!failed && !stopping && getppid() == parent)
 	{
-		if (getppid() != parent)
-			state->stopping = true;
-		while (waitpid(-1, &child_status, WNOHANG) > 0)
-		{
-			running--;
-			if (child_status != 0)
-			{
-				warnx("a session failed, status %d", child_status);
-				state->stopping = true;
-				status = 2;
-			}
-		}
+		doze(NSECS / 100);
+		failed = waitpid(-1, NULL, WNOHANG) != 0;
 	}
-	return status;
+	for (int i = 0; i < options.sessions; i++)
+		kill(sessions[i], SIGKILL);
+	while (wait(NULL) > 0)
+		;
+	return failed ? 2 : 0;
 }
 
 int

@@ -23,9 +23,6 @@
  */
 #define SPELL				(3 * NSECS)
 
-/* A session that was told to stop waits no longer than this for an answer. */
-#define LAST_WAIT			(2 * NSECS)
-
 /*
  * What sessions send.  In a query, $S is the shard, $Q the sequence as
  * arguments of next_id(), $R the sequence's name, $L its layout as an argument if
@@ -132,31 +129,21 @@ random_below(Session *session, int limit)
 }
 
 /*
- * Wait for a result as PQgetResult() does, but not forever once the session is
- * to stop.  Returns false if there will be none.
+ * Wait for a result as PQgetResult() does.
  */
-static bool
+static PGresult *
 await_result(Session *session)
 {
-	int64_t		last = 0;
-
 	while (PQisBusy(session->conn))
 	{
 		struct pollfd socket = {PQsocket(session->conn), POLLIN, 0};
 
 		/* Tell the other sessions of the IDs so far before there are more. */
 		publish(session->ledger, &session->call);
-		if (session->ledger->state->stopping)
-		{
-			if (last == 0)
-				last = monotonic() + LAST_WAIT;
-			else if (monotonic() > last)
-				return false;
-		}
 		if (poll(&socket, 1, 100) > 0 && !PQconsumeInput(session->conn))
-			return true;		/* PQgetResult() tells the error */
+			break;				/* PQgetResult() tells the error */
 	}
-	return true;
+	return PQgetResult(session->conn);
 }
 
 /*
@@ -307,21 +294,17 @@ ask(Session *session, char kind, const Query *query)
 {
 	Call	   *call = &session->call;
 	int			count = query->most > 0 ? 1 + random_below(session, query->most) : 0;
-	bool		answered;
 	PGresult   *result;
 
 	start_call(session, kind);
-	answered = send_query(session, query->sql, count);
-	while (answered && (answered = await_result(session)) &&
-		   (result = PQgetResult(session->conn)) != NULL)
-	{
-		take_result(session, result, count);
-		PQclear(result);
-	}
+	if (send_query(session, query->sql, count))
+		while ((result = await_result(session)) != NULL)
+		{
+			take_result(session, result, count);
+			PQclear(result);
+		}
 	if (call->sqlstate[0] == '\0' && PQstatus(session->conn) != CONNECTION_OK)
 		strcpy(call->sqlstate, "08006");
-	else if (call->sqlstate[0] == '\0' && !answered)
-		strcpy(call->sqlstate, "stop");
 	if (call->sqlstate[0] == '\0')
 		for (int i = 0; i < session->kept_count; i++)
 			receive(session->ledger, call, session->kept[i]);
