@@ -463,7 +463,7 @@ ANALYZE moved;
 CREATE VIEW files AS SELECT relname, pg_relation_filenode(oid) AS file FROM pg_class
     WHERE relname ~ '^(albums|moved)' AND relkind IN ('r', 'i');
 CREATE TABLE files_before AS SELECT * FROM files;
-CREATE FUNCTION look(OUT new_files text, OUT statistics text, OUT joined int, OUT json text, OUT foreign_key text)
+CREATE FUNCTION look(OUT new_files text, OUT statistics text, OUT joined int, OUT as_json text, OUT foreign_key text)
 LANGUAGE sql AS $$
     SELECT (SELECT string_agg(relname, ' ' ORDER BY relname) FROM (TABLE files EXCEPT TABLE files_before) f),
         (SELECT string_agg(attname, ' ' ORDER BY attname) FROM pg_stats WHERE tablename = 'moved'),
