@@ -60,7 +60,7 @@ foreach my $script (files('snowflake--*.sql', 'admin/snowflake_admin--*.sql'))
 sub ratios
 {
 	my ($file, $table, $column) = @_;
-	my ($rows) = slurp_file("$top/$file") =~ /^<!-- bench\/report: $table -->\n(.*?)^<!-- end -->$/ms;
+	my ($rows) = slurp_file("$top/$file") =~ /^<!-- script\/bench: $table -->\n(.*?)^<!-- end -->$/ms;
 	return map { my @cells = split / \| /; $cells[$column] =~ /^([\d.]+)/ ? "$cells[0] $1" : () }
 	  $rows =~ /^\| (\S.*) \|$/gm;
 }
