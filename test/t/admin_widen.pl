@@ -165,14 +165,8 @@ is(value('undone', "SELECT state FROM pg_stat_activity WHERE pid = $pid"), 'acti
 value('undone', "SELECT pg_terminate_backend($pid, 60000)");
 $widening->{run}->finish;
 cmp_ok(value('undone', $filled), '<', 1000, 'some rows are filled when it is ended');
-my $half = tables_of('undone');
-value('undone', q{CALL snowflake_widen('photos', 'id', dry_run => true, undo => true)});
-is(tables_of('undone'), $half, 'a dry run of undo changes nothing');
-foreach my $name ('undo leaves nothing behind', '... and has nothing to do then')
-{
-	value('undone', q{CALL snowflake_widen('photos', 'id', undo => true)});
-	is(tables_of('undone'), $before, $name);
-}
+value('undone', q{CALL snowflake_widen('photos', 'id', undo => true)});
+is(tables_of('undone'), $before, 'undo leaves nothing behind');
 like(run_psql('undone', q{CALL snowflake_widen('photos', 'id', dry_run => true)}),
 	qr/ "My App".photos ADD snowflake_widen_1 bigint;.* "My App".comments DROP photo_id;.*prepared statement .* fails/s,
 	'a dry run shows the commands, and what it does to prepared statements');
@@ -207,8 +201,6 @@ my $call_t = q{CALL snowflake_widen('app.t', 'id')};
 foreach my $case (
 	[ 'CREATE VIEW "V" AS SELECT id FROM t', qr/View app."V" depends on column id of table app.t/ ],
 	[ 'CREATE RULE r AS ON DELETE TO t DO NOTHING', qr/or has a rule/ ],
-	[ 'CREATE POLICY p ON t USING (id > 0)', qr/Policy p on table app.t depends/ ],
-	[ 'CREATE TRIGGER g BEFORE UPDATE OF id ON t EXECUTE FUNCTION nothing()', qr/Trigger g on table app.t depends/ ],
 	[ 'CREATE TRIGGER zzz BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION nothing()',
 		qr/Trigger "zzz" .* would fire after/ ],
 	[ 'CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT max(id) FROM t; END', qr/Function app.f\(\) depends/ ],
@@ -217,7 +209,6 @@ foreach my $case (
 	[ 'ALTER TABLE t ADD CONSTRAINT late UNIQUE (n, id) DEFERRABLE',
 		qr/Constraint "late" of table app.t is deferrable/ ],
 	[ 'CREATE PUBLICATION "P" FOR TABLE t', qr/in publication "P"/ ],
-	[ 'CREATE TABLE child () INHERITS (t)', qr/Table app.t is partitioned/ ],
 	[ 'CREATE TABLE p (t integer REFERENCES t) PARTITION BY LIST (t); CREATE TABLE p1 PARTITION OF p DEFAULT',
 		qr/Table app.p1? is partitioned/ ],
 	[ 'CREATE TABLE p (t bigint REFERENCES t) PARTITION BY LIST (t)',
@@ -254,21 +245,17 @@ ALTER TABLE t OWNER TO owner;
 INSERT INTO t (n) VALUES (1);
 CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.n := 5; RETURN NEW; END';
 CREATE TRIGGER touch BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION touch();
-SELECT format('CREATE TABLE snowflake_widen_%s ()', 't_pkey'::regclass::oid) AS create_table \gexec
 EOS
 my $grant = 'GRANT SET ON PARAMETER session_replication_role TO owner';
 like(run_psql('refused', $_->[0]), qr/ERROR:  $_->[1]/, "refused: $_->[2]")
-  foreach [ $call_t, qr/42P07: relation "snowflake_widen_\d+" already exists/, 'the name of an index is taken' ],
+  foreach
   [ "BEGIN; $call_t", qr/2D000: snowflake_widen\(\) cannot run inside a transaction block/, 'a transaction block' ],
   [ q{CALL snowflake_widen('t', 'none')}, qr/42703: column "none" of table app.t does not exist/, 'no column' ],
   [ "SET ROLE nobody; $call_t", qr/42501: must be owner of table app.t/, 'a role that owns nothing' ],
   [ "SET ROLE owner; $call_t", qr/55000.*Triggers of table app.t would fire.*$grant/s, 'triggers that would fire' ],
   [ "$grant; ALTER TABLE t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY; SET ROLE owner; $call_t",
 	qr/55000.*Row-level security of table app.t applies to you/s, 'row-level security that could hide rows' ];
-value('refused', q{
-	CALL snowflake_widen('app.t', 'id', undo => true);
-	SELECT format('DROP TABLE snowflake_widen_%s', 't_pkey'::regclass::oid) \gexec
-	ALTER TABLE t NO FORCE ROW LEVEL SECURITY});
+value('refused', 'ALTER TABLE t NO FORCE ROW LEVEL SECURITY');
 hostile_schema($node, 'refused');
 unlike(run_psql('refused', "SET ROLE owner; SET search_path = evil, pg_catalog, public; $call_t"), qr/ERROR/,
 	'the owner can call it, with a hostile search_path');
