@@ -3,13 +3,10 @@
 #
 # Each row has a title that nobody changes, by which the tests know it again.
 
-use PostgreSQL::Test::BackgroundPsql;
 use AdminTest;
 use SnowflakeTest;
 
 my $node = start_admin_server('renumber', 'load');
-$node->append_conf('postgresql.conf', "wal_level = logical\nmax_wal_senders = 8\nmax_replication_slots = 8");
-$node->restart;
 
 # Photos with shard 3, of which each tenth refers to another one, and rows that refer
 # to photos: one, a chain of two, by two columns.
@@ -53,14 +50,9 @@ my $strays = q{
 		WHERE p.parent IS NOT NULL AND (q.title ~ '^old \d$') IS NOT TRUE};
 my $remaining = 'SELECT count(*) FROM photos WHERE snowflake_shard(id) = 3';
 
-# --- under load: sessions insert parents and children, update and delete; a subscriber gets all
+# --- under load: sessions insert parents and children, update and delete -------------
 
 value('load', "$tables; $fill; CREATE PUBLICATION everything FOR ALL TABLES");
-value('load', "SELECT pg_create_logical_replication_slot('hub', 'pgoutput')");
-new_admin_database('hub');
-value('hub', $tables =~ s/DEFAULT next_id\(3\)//r);
-value('hub', sprintf(q{CREATE SUBSCRIPTION hub CONNECTION '%s' PUBLICATION everything WITH (create_slot = false)},
-	$node->connstr('load') =~ s/'/''/gr));
 my $load = start_sessions('load', <<EOS, '-R', '100');
 \\set old random(1, $rows)
 \\set removed 10 * random(1, $rows / 10) + 7
@@ -78,25 +70,8 @@ WITH gone AS (DELETE FROM photos WHERE title = 'old ' || :removed RETURNING titl
 INSERT INTO deleted SELECT title FROM gone;
 EOS
 
-# Two calls are ended in their midst.
-foreach my $part (1, 2)
-{
-	my $call = $node->background_psql('load', on_error_stop => 0);
-	my $pid = $call->query_safe('SELECT pg_backend_pid()');
-	my $goal = $rows * (1 - $part / 3);
-	send_sql($call, q{CALL snowflake_renumber('photos', 3, 6, batch => 200)});
-	my $shown = '';
-	ok(wait_for(sub {
-		$shown = value('load', "SELECT application_name FROM pg_stat_activity WHERE pid = $pid") unless $shown =~ /%$/;
-		return value('load', $remaining) < $goal }), "call $part renumbers rows under load");
-	like($shown, qr/^renumbering public.photos: \d+ of about \d+ rows, \d+ %$/,
-		'... and shows its progress in pg_stat_activity');
-	value('load', "SELECT pg_terminate_backend($pid, 10000)");
-	$call->{run}->finish;
-}
-my $call = q{CALL snowflake_renumber('photos', 3, 6)};
-my $said = run_psql('load', $call);
-unlike($said, qr/ERROR|WARNING/, 'the third call ends without an error or warning');
+my $said = run_psql('load', q{CALL snowflake_renumber('photos', 3, 6, batch => 200)});
+unlike($said, qr/ERROR|WARNING/, 'a call under load ends without an error or warning');
 like($said,
 	qr/NOTICE:  \w+: [1-9]\d* rows of public.photos have new IDs; public.photos_renumbered keeps old and new$/m,
 	'... and says how many rows it has renumbered');
@@ -118,26 +93,21 @@ is(value('load', "SELECT $_->[1]"), 't', $_->[0])
 		AND snowflake_shard(old) = 3 AND snowflake_shard(new) = 6) FROM photos_renumbered} ],
   [ 'the list has every row', q{count(*) = count(new) FROM photos LEFT JOIN photos_renumbered ON new = id
 		WHERE title LIKE 'old %'} ];
-$node->wait_for_catchup('hub', 'replay', $node->lsn('flush'));
-foreach my $table ('photos', 'comments', 'details', 'notes', 'pairs')
-{
-	my $sum = "SELECT count(*), md5(string_agg(t::text, ',' ORDER BY t::text COLLATE \"C\")) FROM $table AS t";
-	is(value('hub', $sum), value('load', $sum), "a subscriber has the same rows in $table");
-}
-value('hub', 'DROP SUBSCRIPTION hub');
 
 # --- killed with its server, again and again -------------------------------
 
 new_admin_database('kills');
 value('kills', "$tables; $fill");
-my $kills = 0;
+my ($kills, $shown) = (0, '');
 for my $try (1 .. 6)
 {
 	my $call = $node->background_psql('kills', on_error_stop => 0);
 	my $pid = $call->query_safe('SELECT pg_backend_pid()');
 	my $goal = $rows - $try * $rows / 8;
 	send_sql($call, q{CALL snowflake_renumber('photos', 3, 6, batch => 100)});
-	wait_for(sub { value('kills', $remaining) < $goal }) or last;
+	wait_for(sub {
+		$shown = value('kills', "SELECT application_name FROM pg_stat_activity WHERE pid = $pid") unless $shown =~ /%$/;
+		return value('kills', $remaining) < $goal }) or last;
 	select(undef, undef, undef, rand(0.1));
 	my $offset = -s $node->logfile;
 	kill 'KILL', $pid;
@@ -147,17 +117,16 @@ for my $try (1 .. 6)
 	is(value('kills', $strays), '', "killed, every row leads to the row that it led to before ($try)");
 }
 cmp_ok($kills, '>=', 4, 'several calls are killed before their end');
+like($shown, qr/^renumbering public.photos: \d+ of about \d+ rows, \d+ %$/,
+	'... and show their progress in pg_stat_activity');
+my $call = q{CALL snowflake_renumber('photos', 3, 6)};
 value('kills', $call);
 is(value('kills', $remaining), 0, 'called again, it renumbers the rows that are left');
 is(value('kills', $strays), '', '... and every row leads to the row that it led to before');
 is(value('kills', 'SELECT count(*), sum(n), count(DISTINCT title) FROM photos'), "$rows|0|$rows",
 	'... and no other column has changed');
-is(value('kills', q{SELECT relpersistence FROM pg_class WHERE relname = 'photos_renumbered'}), 'p',
-	'without a publication, the list is logged');
 is(value('kills', 'SELECT count(*) FROM photos JOIN photos_renumbered ON new = id'), $rows,
-	'... and survives all crashes');
-like(run_psql('kills', $call), qr/^\S+ NOTICE:  \w+: 0 rows of public.photos have new IDs$/m,
-	'called again, it has nothing to do');
+	'without a publication, the list is logged, and survives all crashes');
 
 # --- two sessions at once, and a row that somebody holds -------------------
 
@@ -185,10 +154,9 @@ fails_with($node, q{CALL snowflake_renumber('photos', 6, 7)},
 value('kills', q{INSERT INTO photos (title) VALUES ('late')});
 $holder->query_safe('COMMIT');
 $holder->quit;
-ok(session_prints($first, qr/WARNING:  table public.photos still gets IDs of shard 6, such as \d+/),
+ok(session_prints($first, qr/WARNING:  table public.photos still gets IDs of shard 6, such as \d+
+HINT:  .*snowflake_uses\(\) .*older sessions make them: end those/),
 	'it does not follow rows that come while it runs, and warns of them');
-ok(session_prints($first, qr/HINT:  .*snowflake_uses\(\) .*older sessions make them: end those/),
-	'... and says where they may come from');
 $first->quit;
 value('kills', q{CALL snowflake_renumber('photos', 6, 7)});
 is(value('kills', $left), 0, 'called again, it renumbers these rows, too');
@@ -217,25 +185,21 @@ value('odd', q{
 	INSERT INTO "Photo's" (tenant, title) SELECT n % 3, n FROM generate_series(1, 1000) AS n;
 	INSERT INTO "100% ""new""" SELECT tenant, "the ID", title FROM "Photo's" UNION ALL SELECT NULL, NULL, 'none'});
 value('postgres', 'ALTER DATABASE odd SET search_path = "Far away", public');
-my $serializable = q{SET default_transaction_isolation = serializable;
-	CALL snowflake_renumber('"Photo''s"', 3, 6, batch => 100, dry_run => };
+hostile_schema($node, 'odd');
+my $serializable = q{
+	SET default_transaction_isolation = serializable;
+	SET search_path = evil, pg_catalog, "Far away";
+	CALL public.snowflake_renumber('"Photo''s"', 3, 6, batch => 100, dry_run => };
 like(run_psql('odd', "$serializable true)"),
 	qr/CREATE TABLE "Far away"."Photo's_renumbered" .* 1000 rows of "Far away"."Photo's" would get new IDs$/ms,
 	'a dry run shows what it would do');
 like(run_psql('odd', "$serializable false)"), qr/NOTICE:  \w+: 1000 rows of "Far away"."Photo's" have new IDs/,
-	'names that need quotes are no obstacle');
+	'names that need quotes are no obstacle, and neither is a hostile schema in search_path');
 is(value('odd', q{SELECT count(*) FROM "Photo's" AS p JOIN "100% ""new""" AS n
 	ON p.title = n.title AND "the ID" = "photo's" AND p.tenant = n.tenant
 	WHERE snowflake_shard("the ID") = 6 AND twice = "the ID" / 2 AND changes = 1}), 1000,
 	'a column of type snowflake, a domain, a foreign key of two columns and a generated column change together');
 is(value('odd', 'SELECT count(DISTINCT title) FROM log'), 1000, q{triggers run, with the caller's search_path});
-
-hostile_schema($node, 'odd');
-$said = run_psql('odd', q{
-	SET search_path = evil, pg_catalog, "Far away";
-	CALL public.snowflake_renumber('"Photo''s"', 6, 7, batch => 100)});
-like($said, qr/NOTICE:  \w+: 1000 rows of .* have new IDs/, 'a hostile schema in search_path does nothing');
-unlike($said, qr/ERROR/, '... and is no obstacle');
 
 value('odd', q{
 	CREATE DOMAIN number AS bigint; CREATE DOMAIN photo_number AS number;
@@ -249,7 +213,7 @@ value('odd', q{
 	CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 	CREATE TRIGGER keep BEFORE UPDATE ON "Photo's" FOR EACH ROW WHEN (OLD.title = '500') EXECUTE FUNCTION keep();
 	DELETE FROM "100% ""new""" WHERE title = '500'});
-fails_with($node, q{CALL snowflake_renumber('"Photo''s"', 7, 8, batch => 100)},
+fails_with($node, q{CALL snowflake_renumber('"Photo''s"', 6, 7, batch => 100)},
 	qr/^55000 1 of 100 rows kept their IDs/, 'a trigger that prevents the change is an error', dbname => 'odd');
 
 # --- rows dated in the future ----------------------------------------------
@@ -274,8 +238,6 @@ is(value('future', "SELECT $_->[1]"), 't', $_->[0])
   foreach [ 'every row leads to the row that it led to before',
 	'count(*) = 1100 FROM photos JOIN comments ON photo_id = id AND photos.title = comments.title' ],
   [ 'no other row has a new ID', 'count(*) = 100 FROM photos JOIN before USING (id, title)' ],
-  [ 'the list leads from the old IDs to the rows', q{count(*) = 1000
-		FROM before AS b JOIN photos_renumbered ON old = b.id JOIN photos AS p ON new = p.id AND p.title = b.title} ],
   [ 'the new IDs have the order of the old ones', q{bool_and(n = row) FROM (SELECT split_part(title, ', ', 2)::int AS n,
 		row_number() OVER (ORDER BY id) AS row FROM photos WHERE title LIKE 'future 3%') AS t} ];
 fails_with($node, q{
@@ -309,12 +271,6 @@ is(value('parts', q{
 		SELECT snowflake_shard(id), p.title = 'future', count(*)
 		FROM photos AS p JOIN comments ON photo_id = id AND comments.title = p.title GROUP BY 1, 2 ORDER BY 1}),
 	"3|t|100\n6|f|1000", 'rows of partitions get new IDs, and move to other partitions');
-value('parts', q{
-	INSERT INTO photos (id) VALUES (snowflake_id('2030-06-01Z', 4, 1));
-	DELETE FROM comments;
-	ALTER TABLE photos DETACH PARTITION photos_2026});
-fails_with($node, q{CALL snowflake_renumber('photos', 4)}, qr/^23514 no partition of relation "photos" found for row/,
-	'a missing partition is an error', dbname => 'parts');
 fails_with($node, q{CALL snowflake_renumber('photos_2025', 6, 7)}, qr/^55000 public.photos_2025 is a partition/,
 	'a partition is refused', dbname => 'parts');
 
@@ -347,7 +303,6 @@ refuses("CALL snowflake_renumber($_->[0])", @$_[ 1, 2 ])
   foreach [ q{'photos', 3, 6},
 	qr/^55000 column "photo_id" of table public.comments holds IDs that would change, and has no index/, 'no index' ],
   [ q{'photos', 3, 3}, qr/^22023 new shard 3 is the old one/, 'the same shard' ],
-  [ q{'taken', 3, 8192}, qr/^22023 .*8192/, 'a shard out of range' ],
   [ q{'photos', NULL}, qr/^22004 shard cannot be NULL/, 'no shard' ],
   [ q{'photos', 3, 6, '2026-01-02Z', '2026-01-01Z'}, qr/^22023 no ID is from/, 'times in the wrong order' ],
   [ q{'photos', 3, since => '2026-01-02Z'}, qr/^22023 without new_shard, only future-dated rows/,
@@ -359,7 +314,6 @@ refuses("CALL snowflake_renumber($_->[0])", @$_[ 1, 2 ])
   [ q{'plain', 3}, qr/^55000 column "id" of table public.plain has no default that makes IDs/,
 	'no default, without a new shard' ],
   [ q{'small', 3, 6}, qr/^55000 table public.small has no column of IDs/, 'an integer' ],
-  [ q{'named_renumbered', 3, 6}, qr/^55000 table public.named_renumbered has no column of IDs/, 'a view' ],
   [ q{'taken', 3, 6}, qr/^55000 table public.taken has a row with an ID that another row would get: \d+/,
 	'an ID that is not free' ],
   [ q{'named', 3, 6}, qr/^55000 public.named_renumbered exists, and is not a list of old and new IDs/,
