@@ -139,14 +139,12 @@ is(value('app', q{
 # Functions and operators that a search_path would find first
 hostile_schema($node, 'app');
 value('app', 'CREATE SCHEMA plain; CREATE TABLE plain.a (id bigserial PRIMARY KEY)');
-foreach my $call (
-	q{CALL snowflake_move('photos', 5); CALL snowflake_move_back('photos')},
-	q{CALL snowflake_move_schema('plain', 5, own_sequence => true); CALL snowflake_move_back_schema('plain')})
-{
-	my $moved = said("SET search_path = evil, pg_catalog, public; $call");
-	unlike($moved, qr/hostile|ERROR/, "a hostile search_path does nothing: $call");
-	like($moved, qr/ALTER TABLE \w+\.\w+ ALTER id SET DEFAULT public\.next_id\(5.*ADD GENERATED/s, '... but keys move');
-}
+my $moved = said(q{
+	SET search_path = evil, pg_catalog, public;
+	CALL snowflake_move_schema('plain', 5, own_sequence => true);
+	CALL snowflake_move_back_schema('plain')});
+unlike($moved, qr/hostile|ERROR/, 'a hostile search_path does nothing');
+like($moved, qr/ALTER TABLE \w+\.\w+ ALTER id SET DEFAULT public\.next_id\(5.*ADD GENERATED/s, '... but keys move');
 
 # In the transaction of a migration tool
 wait_for_clock();
@@ -283,7 +281,7 @@ like(said(q{CALL snowflake_move('"My Shop".days', dry_run => true)}), qr/^${may_
 	'a move to the shard of the setting counts the sessions that may not have it');
 unlike(said(q{CALL snowflake_move('"My Shop".days', 7, dry_run => true)}), $may_be_older,
 	'... and one with a number does not');
-my $moved = said(q{CALL snowflake_move_schema('My Shop')});
+$moved = said(q{CALL snowflake_move_schema('My Shop')});
 is(() = $moved =~ /$may_be_older/g, 1, '... and that of a schema counts once');
 is(join(' ', $moved =~ /as GENERATED ALWAYS did: (.*)/g), '"My Shop".nights',
 	'keys that programs can choose then are named once');
@@ -295,12 +293,6 @@ $older->quit;
 like(said(q{CALL snowflake_move_schema('My Shop')}), qr/NOTICE:  1 of 5 tables done/, '... and later the last one');
 is(default_of(qq{"My Shop".$_}), 'next_id()', "$_ has the default of the schema")
   foreach '"Items"', 'days', 'day_1', 'nights', 'animals', 'cats';
-my @calls = map {
-	IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('app'),
-		'-c', q{CALL snowflake_move('"My Shop".nights', 9, own_sequence => true)} ], '&>', \my $said) } 1, 2;
-is(join(' ', map { $_->finish } @calls), '1 1', 'a table can be moved from two sessions at once');
-is(value('app', q{SELECT count(*) FROM pg_class WHERE relkind = 'S' AND relname ~ '^nights_id_seq'}), 1,
-	'... and gets one sequence');
 my $insert = q{
 	SET search_path = "My Shop", public;
 	INSERT INTO days (day) VALUES (1) RETURNING id > (SELECT max(id) FROM days);
@@ -331,7 +323,6 @@ cmp_ok($kills, '>=', 5, 'a schema was killed at each step');
 # those of an identity, so only its own sequence can get them.
 foreach my $case (
 	[ 'bigserial', 'false' ],
-	[ 'bigserial', 'true' ],
 	[ 'bigint GENERATED ALWAYS AS IDENTITY', 'true' ])
 {
 	my ($type, $own) = @$case;
