@@ -85,8 +85,9 @@ query(qq{
 	SELECT part('never', 'never_ends', '2026-01-01Z', NULL)});
 is(whole_units('old', 'month') =~ s/(\d+)\|(\d+)/$2 - $1/re, 1,
 	'the first partition begins in the middle of a month, where the last one ended');
-is(query(q{SELECT partition::text = to_char(now(), '"old_"YYYYMM'), to_char(since, 'DD HH24:MI:SS.MS')
-		FROM snowflake_partitions('old') OFFSET 1 LIMIT 1}), 't|10 01:02:03.004', 'it is named like a whole one');
+is(query(q{SELECT bool_and(partition::text = to_char(since, '"old_"YYYYMM')), to_char(min(since), 'DD HH24:MI:SS.MS')
+		FROM snowflake_partitions('old') WHERE isfinite(since)}),
+	't|10 01:02:03.004', 'it is named like a whole one, as all are, also in another year');
 is(query(q{SELECT partition, since FROM snowflake_partitions('old') LIMIT 1}), 'old_table|-infinity',
 	'a partition without a lower bound is shown since -infinity');
 like(query(q{SELECT string_agg(until - since || '', ' ' ORDER BY since) FROM snowflake_partitions('gap')}),
