@@ -5,15 +5,6 @@ from datetime import datetime, timedelta, timezone
 import asyncpg
 
 
-async def outcome(query):
-    """The SQLSTATE or the class of what fails."""
-    try:
-        await query
-        return "done"
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
-        return getattr(error, "sqlstate", None) or type(error).__name__
-
-
 async def main():
     db = await asyncpg.connect()
     one = await db.fetchval("INSERT INTO photos (title) VALUES ($1) RETURNING id", "one")
@@ -29,8 +20,10 @@ async def main():
 
     insert = "INSERT INTO tags (id) VALUES ($1) RETURNING id"
     tag = await db.fetchval(insert, str(one))
-    print("int_for_snowflake", await outcome(db.fetchval(insert, one)))
-    print("copy_of_snowflake", await outcome(db.copy_records_to_table("tags", columns=["id"], records=[(one,)])))
+    try:
+        await db.fetchval(insert, one)
+    except asyncpg.DataError as error:
+        print("int_for_snowflake", error.sqlstate)
     await db.set_builtin_type_codec("snowflake", codec_name="int8")
     await db.execute("DELETE FROM tags")
     await db.copy_records_to_table("tags", columns=["id"], records=[(one,)])
@@ -42,7 +35,6 @@ async def main():
     print("one", one)
     print("many", *many)
     print("hours_off_without_zone", (bound - without_zone) / 2**23 / 3600000)
-    print("shard_as_text", await outcome(db.fetchval("SELECT next_id($1)", "5")))
     await db.close()
 
 

@@ -10,7 +10,6 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connection, models
 from django.db.backends.signals import connection_created
-from django.test.utils import CaptureQueriesContext
 from psycopg2.extensions import INTEGER, new_type, register_type
 
 
@@ -70,9 +69,6 @@ call_command("makemigrations", check=True, dry_run=True, verbosity=0)
 
 photo = Photo.objects.create(title="one")
 many = Photo.objects.bulk_create([Photo(title=f"many {n}") for n in range(1000)])
-with connection.cursor() as cursor:
-    cursor.execute("SELECT next_id(5)")
-    taken, = cursor.fetchone()
 registered = Tag.objects.create()
 connection_created.disconnect(register_snowflake)
 connection.close()
@@ -84,9 +80,3 @@ print("tags", registered.id, tag.id)
 print("same_row_unless_registered", tag == registered)
 print("one", photo.id)
 print("many", *(row.id for row in many))
-
-with CaptureQueriesContext(connection) as queries:
-    Photo.objects.create(id=taken, title="taken")
-    Photo(id=taken + 1, title="taken").save()
-print("create_then_save", *(query["sql"].split()[0] for query in queries))
-Photo.objects.filter(title="taken").delete()

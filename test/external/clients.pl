@@ -5,7 +5,7 @@
 # Packages: ruby-activerecord ruby-pg
 # Packages: default-jdk-headless libpostgresql-jdbc-java
 # Packages: python3-asyncpg python3-pandas
-# Packages: php-cli php-pgsql php-doctrine-orm php-symfony-cache php-illuminate-database php-illuminate-events
+# Packages: php-cli php-pgsql php-illuminate-database php-illuminate-events
 
 use ClientTest;
 use SnowflakeTest;
@@ -21,11 +21,7 @@ run_examples($node, 'examples', blocks($document));
 
 test_client('psycopg', [ $python, "$clients/psycopg3.py" ]);
 test_client('asyncpg', [ $python, "$clients/async_pg.py" ],
-	facts => {
-		int_for_snowflake => '22000',
-		copy_of_snowflake => 'InternalClientError',
-		hours_off_without_zone => '9.0',
-		shard_as_text => '22000' });
+	facts => { int_for_snowflake => '22000', hours_off_without_zone => '9.0' });
 test_client('sqlalchemy', [ $python, "$clients/sqlalchemy_orm.py" ],
 	tables => '',
 	facts => { differences => 0, differences_of_short_form => 1, differences_without_shard => 0 });
@@ -36,7 +32,7 @@ test_client('pandas', [ $python, "$clients/pandas_frame.py" ],
 		keys_of_replaced => 0 });
 test_client('django', [ $python, "$clients/django_orm.py" ],
 	tables => '',
-	facts => { same_row_unless_registered => 'False', create_then_save => 'INSERT UPDATE INSERT' });
+	facts => { same_row_unless_registered => 'False' });
 
 # It resets sequences: that of a bigserial, and one that serves a layout.  It makes a row
 # before it resets both, and one after that.
@@ -65,16 +61,6 @@ test_client('jdbc', [ 'java', '-cp', '/usr/share/java/postgresql.jar', "$clients
 like(slurp_file($node->logfile), qr/INSERT INTO photos \(id, title\) VALUES \(\$1, \$2\),\(\$3, \$4\)/,
 	'jdbc: the driver rewrote the batch');
 
-test_client('doctrine', [ 'php', "$clients/doctrine_orm.php" ],
-	tables => '',
-	facts => {
-		hours_off_without_zone => 8,
-		schema_tool => 'Unknown database type snowflake requested, '
-		  . 'Doctrine\DBAL\Platforms\PostgreSQL100Platform may not support it.',
-		differences => 0,
-		defaults_of_copied => 2,
-		auto => 1,
-		identity => '55000' });
 test_client('eloquent', [ 'php', "$clients/eloquent.php" ],
 	tables => '',
 	facts => {
