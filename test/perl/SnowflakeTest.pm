@@ -24,7 +24,7 @@ our $top = realpath(dirname(__FILE__) . '/../..');
 our @EXPORT = (qw($top
   server_in_utc server_with_clock server_ahead_of_clock ahead_of_clock setval_ahead value_of
   next_id last_result next_id_is_larger_after_crash nextval_repeats
-  crash crash_and_start faketime_library start_with_clock set_clock far_future
+  crash crash_and_start faketime_library start_with_clock set_clock
   times_asleep send_sql session_prints waits_for_clock fails_with sqlstate_of plan_of catalog_of wait_for
   session gdb_runs hold_at is_held send_and_hold let_go
   start_load end_load file_of evict write_file copied_installation get_extension unpack_packages
@@ -266,18 +266,6 @@ sub set_clock
 	append_to_file("$file.new", "$clock\n");
 	rename "$file.new", $file or die "rename: $!";
 	usleep(1000);
-}
-
-# Can the clock be set beyond January 2038?  Where time_t has 32 bits it cannot,
-# nor will the server go on from there.
-sub far_future
-{
-	my ($node) = @_;
-
-	set_clock($node, '@2040-06-01 00:00:00');
-	my $year = $node->sql('SELECT extract(year FROM clock_timestamp())');
-	set_clock($node, '+0');
-	return $year == 2040;
 }
 
 # The command that moves a sequence's mark ahead of the clock, where the clock's

@@ -27,17 +27,11 @@ set_clock($node, '2011-08-24 21:07:02');
 is(sql('SELECT next_id(5) BETWEEN 1 AND 1::bigint << 40'), 't',
 	'next_id() makes the first IDs in the second of the epoch');
 
-my $far_future = far_future($node);
-SKIP:
-{
-	skip 'the clock ends in 2038', 2 unless $far_future;
-
-	set_clock($node, '2046-06-27 17:00:45');
-	cmp_ok(sql('SELECT next_id(8191)'), '>', 9_223_371_900_000_000_000,
-		'next_id() makes the largest IDs in the last seconds of the layout');
-	set_clock($node, '@2080-01-01 00:00:00');
-	fails_with($node, 'SELECT next_id(5)', $ended, 'next_id() fails long after the end of the layout');
-}
+set_clock($node, '2046-06-27 17:00:45');
+cmp_ok(sql('SELECT next_id(8191)'), '>', 9_223_371_900_000_000_000,
+	'next_id() makes the largest IDs in the last seconds of the layout');
+set_clock($node, '@2080-01-01 00:00:00');
+fails_with($node, 'SELECT next_id(5)', $ended, 'next_id() fails long after the end of the layout');
 
 # --- IDs of other systems --------------------------------------------------------------
 
@@ -69,25 +63,20 @@ foreach my $layout (
 	'timestamp:42 shard:10 sequence:10 epoch:0 tick:10ms',
 	'timestamp:35 shard:10 sequence:8 epoch:0 tick:1s')
 {
-	SKIP:
-	{
-		skip "the clock ends in 2038: $layout", 4 unless $far_future;
-
-		sql('CREATE SEQUENCE ends', "SELECT snowflake_alter_sequence('ends', '$layout')");
-		my $next_id = "SELECT next_id(0, 'ends', '$layout')";
-		my $end = sql("SELECT expires FROM snowflake_sequences('ends', '$layout')");
-		set_clock_near($end, -3600);
-		my ($ret, $id, $stderr) = $node->psql('postgres', "\\set VERBOSITY verbose\n$next_id");
-		like($stderr, qr/\bWARNING:  01000: layout "[^"]*" ends at \Q$end\E/m, "next_id() warns of the end of $layout");
-		is(sql("SELECT $id > 0 AND snowflake_timestamp($id, '$layout')
-				BETWEEN '$end'::timestamptz - interval '1 hour 1 s' AND '$end'"),
-			't', "next_id() makes an ID in the last hour of $layout, up to $end");
-		is(sql("SELECT $id < snowflake_min_id('infinity', '$layout')"), 't',
-			"snowflake_min_id('infinity') is above the IDs of the last hour of $layout");
-		set_clock_near($end, 1);
-		fails_with($node, $next_id, $ended, "next_id() makes no ID after the end of $layout");
-		sql('DROP SEQUENCE ends');
-	}
+	sql('CREATE SEQUENCE ends', "SELECT snowflake_alter_sequence('ends', '$layout')");
+	my $next_id = "SELECT next_id(0, 'ends', '$layout')";
+	my $end = sql("SELECT expires FROM snowflake_sequences('ends', '$layout')");
+	set_clock_near($end, -3600);
+	my ($ret, $id, $stderr) = $node->psql('postgres', "\\set VERBOSITY verbose\n$next_id");
+	like($stderr, qr/\bWARNING:  01000: layout "[^"]*" ends at \Q$end\E/m, "next_id() warns of the end of $layout");
+	is(sql("SELECT $id > 0 AND snowflake_timestamp($id, '$layout')
+			BETWEEN '$end'::timestamptz - interval '1 hour 1 s' AND '$end'"),
+		't', "next_id() makes an ID in the last hour of $layout, up to $end");
+	is(sql("SELECT $id < snowflake_min_id('infinity', '$layout')"), 't',
+		"snowflake_min_id('infinity') is above the IDs of the last hour of $layout");
+	set_clock_near($end, 1);
+	fails_with($node, $next_id, $ended, "next_id() makes no ID after the end of $layout");
+	sql('DROP SEQUENCE ends');
 }
 
 # The last tick of a layout, and the tick after it, with a sequence that has used all
