@@ -94,55 +94,40 @@ sub end_sessions
 }
 
 # A schema with functions, operators, types and tables that a search_path finds before
-# those that are meant.  Each call of them is an error.
+# those that are meant.  Each call of them is an error.  A function cannot be declared with
+# most pseudo-types, so types are named here for functions of any type.
 sub hostile_schema
 {
 	my ($server, $database) = @_;
-	my $fails = q{LANGUAGE plpgsql AS 'BEGIN RAISE ''hostile''; END'};
-	my $functions = join '', map { "CREATE FUNCTION evil.$_ RETURNS text $fails;" } split ' ', q{
-		format(text,text) format(text,name) format(text,regclass) format(text,text,text) format(text,name,name)
-		format(text,text,regclass) format(text,regclass,text) format(text,regclass,name) left(text,integer)
-		lower(text) upper(text) substr(text,integer) substring(text,text) strpos(text,text) ltrim(text,text)
-		btrim(text,text) replace(text,text,text) split_part(text,text,integer) regexp_replace(text,text,text)
-		regexp_replace(text,text,text,text) quote_ident(text) quote_ident(name) concat_ws(text,text,text)
-		textcat(text,text) length(name) octet_length(text) to_char(timestamp,text) date_trunc(text,timestamp)
-		date_trunc(text,timestamptz) now() clock_timestamp() pg_sleep(float8) current_setting(text)
-		set_config(text,text,boolean) count(bigint) min(bigint) min(text) max(bigint) unnest(bigint[])
-		cardinality(regclass[]) nextval(regclass) setval(regclass,bigint,boolean) pg_get_expr(pg_node_tree,oid)
-		pg_get_ruledef(oid) pg_relation_size(regclass) hashtextextended(text,bigint) pg_try_advisory_xact_lock(bigint)
-		pg_advisory_xact_lock(bigint) next_id(bigint) snowflake_shard(bigint) snowflake_min_id(timestamptz)
-		snowflake_max_id(timestamptz) snowflake_partitions(regclass) snowflake_admin_integer(text)
-		snowflake_admin_literal(text)};
-	my $number = 0;
-	my $operators = join '', map {
-		my ($operator, $left, $right, $result) = split;
-		$number++;
-		"CREATE FUNCTION evil.operator$number($left, $right) RETURNS " . ($result // 'boolean') . " $fails;"
-		  . "CREATE OPERATOR evil.$operator (FUNCTION = evil.operator$number, LEFTARG = $left, RIGHTARG = $right);"
-	} (map { "= $_ $_" } qw(oid text name regclass bigint)), (map { "$_ bigint bigint" } qw(< <= > >=)),
-	  (map { "$_ interval interval" } qw(< <=)), (map { "$_ text text" } qw(~ ~*)), '= bigint integer',
-	  '> bigint integer', '>= integer integer', '+ bigint bigint bigint', '+ bigint integer bigint',
-	  '+ timestamp interval timestamp', '- timestamp interval timestamp', '|| text text text';
 
-	my $tables = join '', map { "CREATE TABLE evil.pg_$_ ();" }
-	  qw(attrdef attribute class constraint depend extension proc type sequence);
-	my $types = join '', map { "CREATE DOMAIN evil.$_ AS integer CHECK (false);" } qw(text record regclass timestamptz);
-	$server->safe_psql($database,
-		"CREATE SCHEMA evil; GRANT USAGE ON SCHEMA evil TO PUBLIC; $functions $operators $tables $types");
+	$server->safe_psql($database, <<'EOS');
+CREATE SCHEMA evil;
+GRANT USAGE ON SCHEMA evil TO PUBLIC;
+WITH meant AS (
+	SELECT oid, proname, format('%I(%s)', proname, oidvectortypes(proargtypes)) AS signature, prorettype FROM pg_proc
+	WHERE NOT EXISTS (SELECT FROM pg_type AS t WHERE (typtype = 'p' OR typnamespace <> 'pg_catalog'::regnamespace)
+		AND (t.oid = ANY (proargtypes) OR t.oid = prorettype AND typname <> 'void'))
+)
+SELECT format('CREATE FUNCTION evil.%s RETURNS %s LANGUAGE plpgsql AS $$BEGIN RAISE ''hostile''; END$$', signature, result)
+FROM (SELECT signature, prorettype::regtype FROM meant
+	UNION ALL SELECT unnest(ARRAY['count(bigint)', 'unnest(bigint[])', 'cardinality(regclass[])']), 'bigint'
+	UNION ALL SELECT format('format(text, %s)', unnest(ARRAY['text', 'name', 'regclass', 'text, text', 'name, name',
+		'text, regclass', 'regclass, text', 'regclass, name'])), 'text') AS functions(signature, result)
+UNION ALL
+SELECT format('CREATE OPERATOR evil.%s (FUNCTION = evil.%I, RIGHTARG = %s', oprname, proname, oprright::regtype)
+	|| coalesce(', LEFTARG = ' || nullif(oprleft, 0)::regtype, '') || ')'
+FROM pg_operator JOIN meant ON oprcode = meant.oid \gexec
+SELECT format('CREATE TABLE evil.%I ()', relname) FROM pg_class WHERE relkind = 'r' AND relname ~ '^pg_'
+UNION ALL
+SELECT format('CREATE DOMAIN evil.%I AS integer CHECK (false)', unnest('{text,record,regclass,timestamptz}'::name[])) \gexec
+EOS
 	return;
 }
 
 # Wait until the server accepts connections after a backend was killed.  Its log tells
 # when, from an offset before the kill on: a query may get an answer before the server
 # has noticed, and one that is refused could end the test by a broken pipe.
-sub wait_for_restart
-{
-	my ($offset) = @_;
-
-	wait_for(sub { slurp_file($node->logfile, $offset) =~ /database system is ready to accept connections/ })
-	  or die 'the server did not come back';
-	return;
-}
+sub wait_for_restart { return $node->wait_for_log(qr/database system is ready to accept connections/, $_[0]) }
 
 # Call a procedure again and again in a database, each time killed with its whole server,
 # until a call succeeds.  Each step is killed once: each command that changes the

@@ -305,7 +305,7 @@ is(query($kept), "kept_5|5\n2", 'after this it is dropped, and newer rows stay')
 query(q{
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text) PARTITION BY RANGE (id);
 	CREATE TABLE deleted (n bigint);
-	CREATE FUNCTION count_deleted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN
+	CREATE FUNCTION count_deleted() RETURNS trigger LANGUAGE plpgsql SET search_path = public AS 'BEGIN
 		INSERT INTO deleted SELECT count(*) FROM old;
 		IF current_setting($$app.stop_after$$, true)::int <= (SELECT count(*) FROM deleted) THEN
 			RAISE $$interrupted$$;

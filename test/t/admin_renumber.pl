@@ -180,7 +180,7 @@ value('odd', q{
 	CREATE INDEX ON "100% ""new""" ("photo's");
 	CREATE TABLE log (title text);
 	CREATE FUNCTION log() RETURNS trigger LANGUAGE plpgsql AS
-		'BEGIN INSERT INTO log VALUES (NEW.title); NEW.changes := OLD.changes + 1; RETURN NEW; END';
+		'BEGIN INSERT INTO log VALUES (NEW.title); NEW.changes := OLD.changes OPERATOR(pg_catalog.+) 1; RETURN NEW; END';
 	CREATE TRIGGER log BEFORE UPDATE ON "Photo's" FOR EACH ROW EXECUTE FUNCTION log();
 	INSERT INTO "Photo's" (tenant, title) SELECT n % 3, n FROM generate_series(1, 1000) AS n;
 	INSERT INTO "100% ""new""" SELECT tenant, "the ID", title FROM "Photo's" UNION ALL SELECT NULL, NULL, 'none'});
