@@ -28,6 +28,3 @@ with engine.begin() as db:
         print(what, ids.dtype, int(ids.dropna()[0]))
     exact = frame("SELECT id FROM tags UNION ALL SELECT NULL", dtype="Int64")["id"]
     print("tags", tags["id"][0], exact.min())
-
-    many[:1].to_sql("replaced", db, if_exists="replace", index=False)
-    print("keys_of_replaced", db.scalar(text("SELECT count(*) FROM pg_index WHERE indrelid = 'replaced'::regclass")))

@@ -4,7 +4,7 @@ import alembic
 import sqlalchemy
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import BigInteger, Column, ForeignKey, Text, create_engine, func, select, text
+from sqlalchemy import BigInteger, Column, Text, create_engine, func, select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.orm import Session, declarative_base
@@ -36,7 +36,6 @@ ischema_names["snowflake"] = Snowflake
 class Tag(Base):
     __tablename__ = "tags"
     id = Column(Snowflake, primary_key=True, server_default=text("next_id((5)::bigint)"))
-    parent_id = Column(ForeignKey("tags.id"))
 
 
 engine = create_engine("postgresql://", future=True)

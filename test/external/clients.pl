@@ -28,8 +28,7 @@ test_client('sqlalchemy', [ $python, "$clients/sqlalchemy_orm.py" ],
 test_client('pandas', [ $python, "$clients/pandas_frame.py" ],
 	facts => {
 		null => q{SELECT 'float64', id::float8::bigint FROM photos WHERE title = 'one' AND id <> id::float8::bigint},
-		null_in_Int64 => q{SELECT 'Int64', id::float8::bigint FROM photos WHERE title = 'one'},
-		keys_of_replaced => 0 });
+		null_in_Int64 => q{SELECT 'Int64', id::float8::bigint FROM photos WHERE title = 'one'} });
 test_client('django', [ $python, "$clients/django_orm.py" ],
 	tables => '',
 	facts => { same_row_unless_registered => 'False' });

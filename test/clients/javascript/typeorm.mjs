@@ -35,12 +35,9 @@ print('columns_dropped', count(await differences(tagged), 'DROP COLUMN "id"'));
 await tagged.destroy();
 
 // What is left to change after synchronize(): foreign keys, and defaults
-for (const form of ['next_id()', 'next_id(5)']) {
-  const other = await connect(entity({ ...id, default: () => form }));
-  await other.synchronize();
-  const statements = await differences(other);
-  print(`differences_of_${form}`, count(statements, 'DROP CONSTRAINT'), count(statements, 'SET DEFAULT next_id'));
-  await other.destroy();
-}
-await db.synchronize();
+const other = await connect(entity({ ...id, default: () => 'next_id(5)' }));
+await other.synchronize();
+const left = await differences(other);
+print('differences_of_next_id(5)', count(left, 'DROP CONSTRAINT'), count(left, 'SET DEFAULT next_id'));
+await other.destroy();
 await db.destroy();
