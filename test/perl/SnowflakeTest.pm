@@ -27,7 +27,7 @@ our @EXPORT = (qw($top
   crash crash_and_start faketime_library start_with_clock set_clock
   times_asleep send_sql session_prints waits_for_clock fails_with sqlstate_of plan_of catalog_of wait_for
   session gdb_runs hold_at is_held send_and_hold let_go
-  start_load end_load file_of evict write_file copied_installation get_extension unpack_packages
+  start_load end_load file_of evict write_file copied_installation get_extension
   blocks blocks_in run_examples wal_records NOBODY_FLUSHES WAITS_FOR_PAGE),
   @Test::More::EXPORT, @PostgreSQL::Test::Utils::EXPORT);
 
@@ -524,38 +524,21 @@ sub end_load
 	is($load->{output}, '', "$name: no session got an error");
 }
 
-# Make a copy of PostgreSQL's installation, with the extension in it, and with what
-# is installed below another directory, if one is named.  Returns its directories
-# of programs and of extensions, or nothing if this PostgreSQL does not work from
-# another directory.
+# Copy PostgreSQL's installation, the extension, and what is installed below another
+# directory, if one is named, into a directory.  PostgreSQL finds its other directories from
+# where its programs are.  Returns the directories of programs and of extensions.
 sub copied_installation
 {
 	my ($copy, $other) = @_;
-	my %from = map { my ($path) = run_command([ 'pg_config', "--$_" ]); ($_ => $path) } qw(bindir pkglibdir sharedir);
+	my ($bindir, @directories) = map { (run_command([ 'pg_config', "--$_" ]))[0] } qw(bindir pkglibdir sharedir);
 
-	# PostgreSQL finds its other directories from where its programs are, if they
-	# are as far apart as ever.  So only the programs need to be copies.
-	my %to = map { $_ => "$copy$from{$_}" } keys %from;
-	foreach my $name (keys %to)
+	foreach my $directory ($bindir, @directories)
 	{
-		make_path($to{$name});
-		system_or_bail('cp', $name eq 'bindir' ? '-RL' : '-Rs', "$from{$name}/.", $to{$name});
+		make_path("$copy$directory");
+		system_or_bail('cp', '-RL', "$_$directory/.", "$copy$directory")
+		  foreach grep { -d "$_$directory" } '', $ENV{DESTDIR} // (), $other // ();
 	}
-	# The test may change the extension's files.
-	unlink glob "\Q$to{sharedir}\E/extension/snowflake*";
-	my $installed = $ENV{DESTDIR} // '';
-	foreach my $place ([ 'pkglibdir', '' ], [ 'sharedir', '/extension' ])
-	{
-		my ($name, $folder) = @$place;
-		my @files = glob "\Q$installed$from{$name}\E$folder/snowflake*";
-		push @files, grep { basename($_) !~ /^(bitcode|pgxs)$/ } glob "\Q$other$from{$name}\E$folder/*"
-		  if defined $other;
-		system_or_bail('cp', '-RL', '--remove-destination', @files, "$to{$name}$folder");
-	}
-
-	my ($found) = run_command([ "$to{bindir}/pg_config", '--sharedir' ]);
-	return unless -d $found && realpath($found) eq realpath($to{sharedir});
-	return ($to{bindir}, "$to{sharedir}/extension");
+	return ("$copy$bindir", "$copy$directories[-1]/extension");
 }
 
 # Have an extension that is no part of PostgreSQL.  If it is installed below one of
@@ -568,29 +551,14 @@ sub get_extension
 	my ($sharedir) = run_command([ 'pg_config', '--sharedir' ]);
 	my ($directory) = grep { -e "$_$sharedir/extension/$name.control" } '', split /:/, $ENV{EXTENSIONS} // '';
 
-	return 0 unless defined $directory;
-	if ($directory ne '')
+	if ($directory)
 	{
 		my ($bindir) = copied_installation(PostgreSQL::Test::Utils::tempdir_short, $directory);
-		die 'this PostgreSQL does not work from another directory' unless defined $bindir;
 		$ENV{PATH} = "$bindir:$ENV{PATH}";
 		# It could hold settings that lead to extensions outside the installation.
 		delete $ENV{TEMP_CONFIG};
 	}
-	return 1;
-}
-
-# Unpack Debian packages without installing them.  Returns the directory, or
-# undef if they cannot be had.  An installed package could start a service, or
-# not go with libraries from elsewhere.
-sub unpack_packages
-{
-	my @packages = @_;
-	my $directory = PostgreSQL::Test::Utils::tempdir();
-
-	my $status = system("cd '$directory' && apt-get -qq download @packages >&2 && "
-		  . 'for i in *.deb; do dpkg -x "$i" . || exit; done');
-	return $status == 0 ? $directory : undef;
+	return defined $directory;
 }
 
 # The fenced blocks of a document, each with its document, its language, its

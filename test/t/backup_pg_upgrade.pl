@@ -24,7 +24,7 @@ my ($new_bindir) = copied_installation(PostgreSQL::Test::Utils::tempdir_short);
 # It writes its logs into the current directory.
 chdir PostgreSQL::Test::Utils::tempdir;
 command_ok(
-	[ 'pg_upgrade', '-N', '-d', $old->data_dir, '-D', $new->data_dir, '-b', $bindir, '-B', $new_bindir // $bindir,
+	[ 'pg_upgrade', '-N', '-d', $old->data_dir, '-D', $new->data_dir, '-b', $bindir, '-B', $new_bindir,
 		'-s', $old->host, '-p', $old->port, '-P', $new->port ],
 	'pg_upgrade carries a cluster with the extension over');
 $new->start;
