@@ -23,7 +23,7 @@ our $top = realpath(dirname(__FILE__) . '/../..');
 
 our @EXPORT = (qw($top
   server_in_utc server_with_clock server_ahead_of_clock ahead_of_clock setval_ahead value_of
-  next_id last_result next_id_is_larger_after_crash nextval_repeats
+  new_portable_database next_id last_result next_id_is_larger_after_crash nextval_repeats
   crash crash_and_start faketime_library start_with_clock set_clock
   times_asleep send_sql session_prints waits_for_clock fails_with sqlstate_of plan_of catalog_of wait_for
   session gdb_runs hold_at is_held send_and_hold let_go
@@ -173,6 +173,22 @@ sub _initialized
 	$node->init(%init);
 	$node->append_conf('postgresql.conf', "timezone = 'UTC'\n" . ($conf // ''));
 	return $node;
+}
+
+# Make a database with the portable version, in a schema if one is named.  With
+# "max_lead", in milliseconds, sequences may be that far ahead of the clock, whose
+# own progress would hide an ID that comes again.
+sub new_portable_database
+{
+	my ($node, $database, %params) = @_;
+	my $sql = slurp_file("$top/portable/snowflake.sql");
+
+	$sql =~ s/max_lead constant bigint := \K1000(?=;)/$params{max_lead}/ or die 'no max_lead' if $params{max_lead};
+	$sql = "CREATE SCHEMA $params{schema}; SET search_path = $params{schema};\n$sql" if $params{schema};
+	$node->safe_psql('postgres', "CREATE DATABASE $database");
+	# PostgreSQL warns that it ignores the cast of a domain.
+	$node->safe_psql($database, "SET client_min_messages = error;\n$sql");
+	return;
 }
 
 # Take an ID from a sequence, "used" unless told, in a session of its own.

@@ -1,7 +1,6 @@
 # Installing portable/snowflake.sql as doc/portable.md says, who may use it and
 # from where, IDs in PostgREST's JSON, and the move to the extension and back.
 
-use PortableTest;
 use SnowflakeTest;
 
 # where the document's commands find the file

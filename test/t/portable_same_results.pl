@@ -1,7 +1,6 @@
 # The portable version and the extension, in schemas of one database, return the
 # same results for the same calls, or raise errors with the same SQLSTATE.
 
-use PortableTest;
 use SnowflakeTest;
 
 my $node = server_in_utc('both_versions');

@@ -2,7 +2,6 @@
 # any moment, and the server crashes.
 
 use LedgerTest;
-use PortableTest;
 use SnowflakeTest;
 
 my $node = server_in_utc('portable', NOBODY_FLUSHES . "max_connections = 60\n");
