@@ -1,6 +1,7 @@
-# Dumps and restores.  IDs go on above the last ones, also where the clock is behind them.
-# A dump can lack the shard, and its target can have IDs of its own.  What "Backup and
-# restore" in doc/administration.md says of both is so.
+# Dumps and restores.  IDs go on above the last ones, also where the clock is behind them,
+# and values of the extension's types are the same.  A dump can lack the shard, and its
+# target can have IDs of its own.  What "Backup and restore" in doc/administration.md says
+# of both is so.
 
 use SnowflakeTest;
 
@@ -17,15 +18,18 @@ sub shell
 	command_ok([ 'sh', '-ec', "cd '$dir'\n$command" ], $name);
 }
 
-$node->sql('CREATE DATABASE app; ALTER DATABASE app SET snowflake.shard = 5');
+$node->sql('CREATE ROLE owner LOGIN; CREATE DATABASE app; ALTER DATABASE app SET snowflake.shard = 5');
 $node->safe_psql('app', q{
 	CREATE EXTENSION snowflake;
 	CREATE SEQUENCE used MAXVALUE 1125899906841599;
-	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), title text);
+	CREATE TABLE photos (id snowflake PRIMARY KEY DEFAULT next_id(), title text,
+		seen snowflake[] DEFAULT '{17}', layout snowflake_layout DEFAULT 'timestamp:48 node:15 epoch:0 tick:10us');
 	ALTER SEQUENCE used OWNED BY photos.id;
 	INSERT INTO photos (title) VALUES ('sunrise'), ('noon'), ('harbour');} . join ';',
 	map { setval_ahead($_, '1 day') } 'used', 'next_id_seq');
 my %last = map { $_ => next_id($node, $_, 'app') } 'used', 'next_id_seq';
+my $rows = 'SELECT to_json(p) FROM photos p ORDER BY id';
+my $photos = $node->safe_psql('app', $rows);
 shell(<<'EOS', 'pg_dump and pg_dumpall dump a database whose shard is set');
 pg_dump -f plain app
 pg_dump --create -f create app
@@ -44,13 +48,14 @@ is(join(' ', grep { slurp_file("$dir/$_") =~ $set_shard } qw(plain create all)),
 my $psql = 'psql -Xq -v ON_ERROR_STOP=1';
 foreach my $case (
 	[ 'a plain dump', "$psql -f plain restored" ],
-	[ 'an archive', 'pg_restore -e -d restored app.dump' ],
+	[ 'an archive, by an owner without superuser', 'pg_restore -e -O -x -U owner -d restored app.dump' ],
 	[ 'the schema and then the data', 'pg_restore -e -d restored schema; pg_restore -e -d restored data' ])
 {
 	my ($what, $restore) = @$case;
-	shell("dropdb --if-exists restored; createdb restored; $restore", "a database is restored from $what");
+	shell("dropdb --if-exists restored; createdb -O owner restored; $restore", "a database is restored from $what");
 	cmp_ok(next_id($node, $_, 'restored'), '>', $last{$_}, "the next ID of $_ is larger after a restore of $what")
 	  foreach sort keys %last;
+	is($node->safe_psql('restored', $rows), $photos, "rows are the same after a restore of $what");
 	fails_with($node, 'INSERT INTO photos DEFAULT VALUES', qr/^55000 "snowflake.shard" is not set/,
 		"a database restored from $what has no shard", dbname => 'restored');
 }
@@ -84,7 +89,7 @@ foreach my $case (
 	# A sequence that is far ahead shows best whether it was set back.
 	$node->safe_psql($name, q{CREATE EXTENSION snowflake; SELECT setval('next_id_seq', 1::bigint << 49)});
 	shell($restore, "a dump is restored into a database that makes IDs: $name");
-	is($node->safe_psql($name, 'SELECT count(*) FROM photos'), 3, "the rows are restored: $name");
+	is($node->safe_psql($name, $rows), $photos, "the rows are restored: $name");
 	is($node->safe_psql($name, 'SELECT last_value < (1::bigint << 49) FROM next_id_seq'), $set_back,
 		"whether this restore sets the target's sequence back: $name");
 }

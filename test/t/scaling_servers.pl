@@ -88,6 +88,11 @@ EOC
 		sprintf "[%s]\nhost=%s\nport=%d\ndbname=postgres\n", $name, $node->host, $node->port);
 }
 recipe('Logical replication into one table');
+# Rows go to the hub's column from one of the same type and, in binary form, from bigint.
+on('s1', 'ALTER TABLE photos ALTER id TYPE snowflake');
+on('hub', 'ALTER TABLE photos ALTER id TYPE snowflake; ALTER SUBSCRIPTION s2 SET (binary = true)');
+fails_with($node{s1}, 'CREATE PUBLICATION selected FOR TABLE photos WHERE (id > 17)',
+	qr/^0A000 invalid publication WHERE expression/, 'a publication cannot select rows by a column of type snowflake');
 on($_, 'SELECT snowflake_set_shard(' . substr($_, 1) . ')') foreach 's1', 's2', 's3';
 my @load = map { start_writers($_, 1, 9) } 's1', 's2', 's3';
 sleep 2;

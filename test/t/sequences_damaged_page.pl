@@ -1,5 +1,6 @@
-# A damaged page of a sequence is an error, never an ID.  A row that an old version
-# of PostgreSQL left locked is none.
+# A damaged page of a sequence is an error, never an ID, and so is a damaged value of type
+# snowflake_layout, or one of a later version.  A row that an old version of PostgreSQL left
+# locked is none.
 
 use SnowflakeTest;
 
@@ -71,6 +72,11 @@ foreach my $what (sort(keys %damage), 'checksum')
 	$path{$what} = file_of($node, qq{"$what"});
 }
 my $unreadable = delete $path{checksum};
+$node->sql(q{
+	CREATE TABLE layouts (layout snowflake_layout);
+	INSERT INTO layouts SELECT 'instagram' FROM generate_series(1, 4);
+	CHECKPOINT});
+$path = file_of($node, 'layouts');
 $node->stop;
 foreach my $what (sort keys %damage)
 {
@@ -82,6 +88,18 @@ foreach my $what (sort keys %damage)
 	$damage{$what}->($page);
 	write_file($path{$what}, $page);
 }
+$page = slurp_file($path);
+($upper, $special) = unpack 'SS', substr($page, 14, 4);
+my $size = ($special - $upper) / 4;
+# The first row is last on the page.  After its length, a value has its version
+# and its text, which ends with a zero.
+substr($page, $special - $size + 28, 1) = "\x63";
+substr($page, $special - 2 * $size + 29, 1) = 'x';
+substr($page, $special - 3 * $size + 29 + length('instagram'), 1) = 'x';
+# This one ends after the version, which has become the zero that ends a text.
+my $bytes = unpack 'L', substr($page, $special - 4 * $size + 24, 4);
+substr($page, $special - 4 * $size + 24, 5) = pack 'Lx', $bytes / (6 + length('instagram')) * 5;
+write_file($path, $page);
 $node->corrupt_page_checksum(substr($unreadable, length $node->data_dir), 0);
 $node->start;
 foreach my $what (sort keys %damage)
@@ -90,6 +108,31 @@ foreach my $what (sort keys %damage)
 		"next_id() reports a damaged page: $what");
 	is($node->sql(qq{SELECT layout, last_timestamp, lead, state FROM snowflake_sequences('"$what"')}),
 		'instagram|||refuses', "snowflake_sequences() tells nothing of a damaged page but that calls fail: $what");
+}
+
+foreach my $use ('layout', q{next_id(5, 'used', layout)})
+{
+	my $row = 0;
+	foreach my $what ('of an unknown version', 'with a damaged text', 'whose text does not end', 'without a text')
+	{
+		my $error = $row++ ? qr/^XX001 damaged value of type/ : qr/^0A000 unsupported version 99 of type/;
+		fails_with($node, "SELECT $use FROM layouts WHERE ctid = '(0,$row)'", $error, "$use reports a layout $what");
+	}
+}
+
+# In binary form a layout has its version before its text.
+my $copy = PostgreSQL::Test::Utils::tempdir . '/copy';
+$node->sql("COPY (SELECT 'twitter'::snowflake_layout) TO '$copy' BINARY; TRUNCATE layouts");
+my $binary = slurp_file($copy);
+foreach my $case (
+	[ "\x01twitter", qr/^no error/, 'the same layout is read from its binary form' ],
+	[ "\x02twitter", qr/^22P03 unsupported version 2 of type snowflake_layout/, 'a later version is refused' ],
+	[ "\x01twotter", qr/^22P02 invalid input syntax for type snowflake_layout: "twotter"/, 'another text is refused' ])
+{
+	my ($value, $error, $name) = @$case;
+
+	write_file($copy, $binary =~ s/\x01twitter/$value/r);
+	fails_with($node, "COPY layouts FROM '$copy' BINARY; SELECT layout FROM layouts", $error, $name);
 }
 
 # A page that cannot be read at all
