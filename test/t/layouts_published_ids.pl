@@ -1,5 +1,5 @@
 # The default layout begins with its epoch.  IDs of other systems are made again where
-# and when those systems made them.  Each layout ends with its last timestamp.
+# and when those systems made them.  A layout ends with its last timestamp.
 
 use SnowflakeTest;
 
@@ -54,7 +54,7 @@ foreach my $case (
 		$id, "next_id() makes the ID again that another system made at that time: $name");
 }
 
-# --- the end of each layout ------------------------------------------------------------
+# --- the end of a layout ---------------------------------------------------------------
 
 # The last hour of each layout whose last year has four digits, and the second after
 foreach my $layout (

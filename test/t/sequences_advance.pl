@@ -59,11 +59,6 @@ my $id = id_after(0.5, 8191);
 $session->query_safe(advance($id));
 larger_after_crash($id, 'after a checkpoint, as far as an earlier record covers');
 
-# The sequence is where it has to be, but its last value has not been taken.
-$id = id_after(30, 5);
-$node->sql("SELECT setval('used', " . (value_of($id) | 1023) . ', false); ' . advance($id));
-larger_after_crash($id, 'when it was about to make the last ID of that time');
-
 # --- two sessions ------------------------------------------------------------
 
 # Two that have used the file, as a session's first use of it writes a record

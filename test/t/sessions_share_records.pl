@@ -25,9 +25,7 @@ cmp_ok(scalar(grep { writes_wal() } 1 .. 10), '<=', 1,
 	'ten new sessions that take an ID each write one record at most in all');
 $node->sql('CHECKPOINT');
 ok(writes_wal(), 'the first session after a checkpoint writes a record');
-ok(!writes_wal(), 'a session that comes after the first one since a checkpoint writes no record');
 next_id_is_larger_after_crash($node, next_id($node), 'one taken without a record');
-next_id_is_larger_after_crash($node, next_id($node), 'one taken after a restart');
 
 # Sessions find each other's records for many sequences at once.
 # They are ahead of the clock, so that the time that a record covers is never over.
@@ -72,11 +70,8 @@ foreach my $case (
 	(map { [ $_, 'many rows' ] }
 		'bigint GENERATED ALWAYS AS IDENTITY',
 		'bigint DEFAULT next_id(5)',
-		'bigint DEFAULT next_id()',
-		q{bigint DEFAULT next_id(5, 'used')},
-		q{bigint DEFAULT next_id(5, 'used', 'instagram')},
 		q{bigint DEFAULT next_id(snowflake_shard(), 'used')},
-		'snowflake DEFAULT next_id(5)',
+		q{bigint DEFAULT next_id(5, 'used', 'instagram')},
 		'snowflake DEFAULT next_id()',
 		'text DEFAULT snowflake_to_text(next_id(5))'),
 	# The default calls another volatile function.
