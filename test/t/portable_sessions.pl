@@ -35,7 +35,7 @@ sub strike
 
 # --- sessions that end ------------------------------------------------------
 
-my $load = start_clients($ledger, $node->connstr('crowd'), '--max-lead', 1000, '--sessions', 12,
+my $load = start_clients($ledger, $node->connstr('crowd'), '--max-lead', 1000, '--sessions', 12, '--bulk',
 	'--sequences', 'next_id_seq,own');
 ok(more_ids($ledger, 20_000), 'many sessions make IDs');
 my $alter = 'BEGIN; ALTER SEQUENCE next_id_seq NO CYCLE; SELECT count(next_id(5)) FROM generate_series(1, 10); COMMIT';
@@ -46,8 +46,10 @@ is(join(', ', map { sqlstate_of($node, $alter, dbname => 'crowd') } 1 .. 5), joi
 cmp_ok(strike(q{application_name = 'ledger'}, 0.05), '>', 50, 'many sessions are cancelled or terminated');
 ok(more_ids($ledger, 20_000), 'the other sessions go on');
 clients_end_without_error($load, 'the crowd');
-no_client_received_an_error_except('57014|57P01|08006|stop', 'the crowd',
-	no_client_received_a_bad_id('the crowd', $ledger));
+my $report = no_client_received_a_bad_id('the crowd', $ledger);
+# Those that rewrite the sequence have a lock_timeout.
+no_client_received_an_error_except('57014|57P01|08006|55P03|stop', 'the crowd', $report);
+like($report, qr/^snowflake_advance\(\) +[1-9]/m, 'the crowd advances sequences');
 ok($node->poll_query_until('crowd', "SELECT ($locks) = 0"), 'cancelled and terminated sessions leave no lock');
 
 # --- sessions that stay, as a pooler's do -----------------------------------
@@ -62,39 +64,11 @@ ok($node->poll_query_until('postgres',
 is($node->safe_psql('crowd', $locks), 0, 'cancelled sessions do not keep the lock');
 $_->quit foreach @sessions;
 
-# --- a sequence that is ahead of the clock is advanced ----------------------
-
-new_portable_database($node, 'ahead', max_lead => 30 * 86_400_000);
-$node->safe_psql('ahead', 'CREATE SEQUENCE advanced MAXVALUE 1125899906841599;'
-	  . setval_ahead('advanced', '12 hours') . ';' . sql_for_clients());
-$load = start_clients("$ledger-advanced", $node->connstr('ahead'), '--max-lead', 86_400_000, '--sessions', 8,
-	'--sequences', 'advanced');
-ok(more_ids("$ledger-advanced", 5_000), 'many sessions make IDs from a sequence that is ahead');
-my @advancing = map { $node->background_psql('ahead', on_error_stop => 0) } 1 .. 3;
-send_sql($_, q{SET client_min_messages = error;
-	DO $$
-	DECLARE
-		id bigint;
-	BEGIN
-		FOR i IN 1 .. 2000 LOOP
-			id := next_id(8191, 'advanced');
-			PERFORM snowflake_advance('advanced', id);
-			IF next_id(0, 'advanced') < id THEN
-				RAISE 'a later ID is smaller';
-			END IF;
-			COMMIT;
-		END LOOP;
-	END $$;
-	\echo advanced}) foreach @advancing;
-ok(session_prints($_, qr/advanced/) && $_->{stderr} !~ /ERROR:/,
-	'every later ID is larger than the one to which the sequence was advanced, whatever its shard') foreach @advancing;
-$_->quit foreach @advancing;
-ok(more_ids("$ledger-advanced", 5_000), 'the other sessions make IDs while the sequence is advanced');
-clients_end_without_error($load, 'a sequence that is advanced');
-no_client_received_an_error_except('stop', 'a sequence that is advanced',
-	no_client_received_a_bad_id('a sequence that is advanced', "$ledger-advanced"));
-
 # --- a crash ----------------------------------------------------------------
+
+# Sequences are ahead of the clock, whose own progress would hide an ID that comes again.
+new_portable_database($node, 'ahead', max_lead => 30 * 86_400_000);
+$node->safe_psql('ahead', 'CREATE SEQUENCE plain; SELECT nextval(\'plain\');' . setval_ahead('next_id_seq', '12 hours'));
 
 # A session has used the sequence in an open transaction, whose WAL nobody
 # flushes.  Another's ID is committed.  nextval() alone would repeat it.
@@ -109,14 +83,13 @@ sub committed_id_is_not_repeated
 	crash_and_start($node, $open);
 	return $node->safe_psql('ahead', "SELECT $next") > $committed;
 }
-$node->safe_psql('ahead', 'CREATE SEQUENCE plain; SELECT nextval(\'plain\');' . setval_ahead('next_id_seq', '1 day'));
 ok(committed_id_is_not_repeated('next_id(5)', 'an ID'), 'after a crash, the next ID is larger than a committed one');
 nextval_repeats(!committed_id_is_not_repeated(q{nextval('plain')}, 'a value of nextval()'), 'after one in an open transaction');
 
 my $id = $node->safe_psql('ahead', q{SELECT snowflake_id(now() + interval '23 hours', 5, 3)});
-$node->safe_psql('ahead', "SET client_min_messages = error; SELECT snowflake_advance('advanced', $id)");
+$node->safe_psql('ahead', "SET client_min_messages = error; SELECT snowflake_advance('next_id_seq', $id)");
 crash_and_start($node);
-cmp_ok(next_id($node, 'advanced', 'ahead'), '>', $id, 'after a crash, the sequence is as far as it was advanced');
+cmp_ok(next_id($node, 'next_id_seq', 'ahead'), '>', $id, 'after a crash, the sequence is as far as it was advanced');
 
 $node->stop;
 done_testing();
