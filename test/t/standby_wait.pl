@@ -9,11 +9,7 @@ my $primary = primary('primary');
 # snowflake_advance() refuses IDs more than a day ahead of the clock.
 ahead_of_clock($primary, 'used', '6 hours');
 my $next = q{SELECT next_id(5, 'used')};
-my $insert = 'INSERT INTO photos DEFAULT VALUES RETURNING id';
-
-$primary->sql(q{CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5, 'used'))});
 my $standby = standby_of($primary, 'standby');
-my $id = $primary->sql($insert);
 make_synchronous($primary);
 
 # One record covers many IDs.
@@ -41,19 +37,11 @@ sub both_wait
 
 need_record($primary);
 both_wait($next, $next, 'wrote a record');
-send_sql($other, "SET statement_timeout = '100ms'; $next");
-result($other);
-like($other->{stderr}, qr/ERROR:  canceling statement due to statement timeout/,
-	'statement_timeout ends a wait for the standby');
-$other->{stderr} = '';
-$other->query_safe('RESET statement_timeout');
 like($primary->sql("SET synchronous_commit = local; $next"), qr/^\d+$/,
 	'next_id() with synchronous_commit = local does not wait for the standby');
 
 $standby->start;
 make_synchronous($primary);
-my $last = $primary->sql($insert);
-cmp_ok($last, '>', $id, 'IDs grow after the standby is back');
 
 # A standby that has written the record and not flushed it
 my $writer = writing_standby($primary);
@@ -114,9 +102,7 @@ unlike($orphan->{stdout}, qr/\d{15}/,
 $primary->{_pid} = undef;
 
 fail_over($primary, $standby);
-is($standby->sql('SELECT max(id) FROM photos'), $last, 'the promoted standby has the last row');
 my $after = $standby->sql(q{SELECT next_id(0, 'used')});
-cmp_ok($after, '>', $last, 'the next ID of the promoted standby is larger');
 cmp_ok($after, '>', $advanced,
 	'the next ID of the promoted standby is larger than the one beyond which the sequence was advanced');
 cmp_ok(value_of($after), '<=', value_of($local),
