@@ -34,7 +34,8 @@ is($node->safe_psql('function', 'SELECT next_id()'), 1, 'the old next_id() is wh
 # A role that uses a default needs no privilege on the schema.
 $node->safe_psql('function', 'GRANT INSERT, SELECT ON photos TO app; REVOKE USAGE ON SCHEMA ids FROM PUBLIC');
 is($node->safe_psql('function', "SET ROLE app;
-		INSERT INTO photos (n) VALUES (3);\nCOPY photos (n) FROM stdin;\n4\n\\.\nSELECT count(*) FROM photos WHERE n > 2"),
+		INSERT INTO photos (n) VALUES (3);\nCOPY photos (n) FROM stdin;\n4\n\\.
+		SELECT count(*) FROM photos WHERE n > 2"),
 	2, q{a role without USAGE on the extension's schema uses a default of next_id() in INSERT and COPY});
 
 # The extension moves when the old next_id() is no longer needed.

@@ -60,7 +60,8 @@ $_->{stdin} .= "SELECT count(next_id(5)) FROM generate_series(1, 3000);\n" x 150
 $_->{run}->pump_nb foreach @sessions;
 cmp_ok(strike("pid IN ($pids)", 0), '>', 50, 'sessions that stay are cancelled');
 ok($node->poll_query_until('postgres',
-		"SELECT count(*) = 4 FROM pg_stat_activity WHERE pid IN ($pids) AND state = 'idle'"), 'cancelled sessions become idle');
+		"SELECT count(*) = 4 FROM pg_stat_activity WHERE pid IN ($pids) AND state = 'idle'"),
+	'cancelled sessions become idle');
 is($node->safe_psql('crowd', $locks), 0, 'cancelled sessions do not keep the lock');
 $_->quit foreach @sessions;
 
@@ -68,7 +69,7 @@ $_->quit foreach @sessions;
 
 # Sequences are ahead of the clock, whose own progress would hide an ID that comes again.
 new_portable_database($node, 'ahead', max_lead => 30 * 86_400_000);
-$node->safe_psql('ahead', 'CREATE SEQUENCE plain; SELECT nextval(\'plain\');' . setval_ahead('next_id_seq', '12 hours'));
+$node->safe_psql('ahead', q{CREATE SEQUENCE plain; SELECT nextval('plain');} . setval_ahead('next_id_seq', '12 hours'));
 
 # A session has used the sequence in an open transaction, whose WAL nobody
 # flushes.  Another's ID is committed.  nextval() alone would repeat it.
@@ -84,7 +85,8 @@ sub committed_id_is_not_repeated
 	return $node->safe_psql('ahead', "SELECT $next") > $committed;
 }
 ok(committed_id_is_not_repeated('next_id(5)', 'an ID'), 'after a crash, the next ID is larger than a committed one');
-nextval_repeats(!committed_id_is_not_repeated(q{nextval('plain')}, 'a value of nextval()'), 'after one in an open transaction');
+nextval_repeats(!committed_id_is_not_repeated(q{nextval('plain')}, 'a value of nextval()'),
+	'after one in an open transaction');
 
 my $id = $node->safe_psql('ahead', q{SELECT snowflake_id(now() + interval '23 hours', 5, 3)});
 $node->safe_psql('ahead', "SET client_min_messages = error; SELECT snowflake_advance('next_id_seq', $id)");

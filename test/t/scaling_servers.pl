@@ -27,7 +27,8 @@ sub type
 	{
 		my $done = wait_for(sub {
 			my ($printed, $error) = ('', '');
-			$succeeded = IPC::Run::run([ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-d', $node{$name}->connstr('postgres') ],
+			$succeeded = IPC::Run::run(
+				[ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-d', $node{$name}->connstr('postgres') ],
 				'<', \$code, '>', \$printed, '2>', \$error);
 			$result = $printed;
 			return 0 if $error =~ /lock timeout/;
@@ -175,7 +176,8 @@ $tenant->{run}->finish;
 like($tenant->{output}, qr/violates check constraint "tenant42_has_moved"/, 'the error names the constraint');
 my $all = 'SELECT id, title FROM photos WHERE tenant = 42 ORDER BY id';
 my ($rows, $last) = map { on('s3', $_) } $all, 'SELECT max(id) FROM photos WHERE tenant = 42';
-ok($node{s1}->poll_query_until('postgres', "SELECT count(*) = 1 FROM photos WHERE id = $last"), 'the last row has arrived');
+ok($node{s1}->poll_query_until('postgres', "SELECT count(*) = 1 FROM photos WHERE id = $last"),
+	'the last row has arrived');
 # Its last changes may come after it: the document's look at the slot is typed once here.
 wait_for(sub { return on('s1', $all) eq $rows });
 is(on('s1', $all), $rows, 'the new server has the rows of the tenant as they were handed over');
