@@ -1,7 +1,6 @@
 -- Defaults in COPY, and other expressions that are planned without a query
 \getenv srcdir PG_ABS_SRCDIR
-\set setup :srcdir '/sql/setup.sql'
-\i :setup
+\i :srcdir/sql/setup.sql
 
 -- Each row that COPY writes gets its own ID from each form of next_id().
 CREATE SEQUENCE copied MAXVALUE 9007199254736895;
@@ -65,7 +64,7 @@ GROUP BY name ORDER BY name;
 SELECT attname, pg_get_expr(adbin, adrelid) AS stored_default
 FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum WHERE adrelid = 'lines'::regclass
 ORDER BY attnum;
-DROP TABLE lines;
+\x \t \a
 
 -- A domain's default and CHECK
 CREATE DOMAIN stamped AS bigint DEFAULT next_id(12) CHECK (VALUE < next_id(12));
@@ -75,13 +74,11 @@ COPY stamps (n) FROM stdin;
 2
 \.
 INSERT INTO stamps (n) VALUES (4);
-SELECT snowflake_shard(id) AS shard, count(*) AS rows, count(DISTINCT id) AS different_ids FROM stamps
-GROUP BY shard;
+SELECT snowflake_shard(id) AS shard_of_domain, count(*) AS rows_of_domain, count(DISTINCT id) AS ids_of_domain
+FROM stamps GROUP BY shard_of_domain;
 SELECT sqlstate_ AS beyond_the_check FROM error_of('INSERT INTO stamps VALUES (5, 9223372036854775807)');
-DROP TABLE stamps;
-DROP DOMAIN stamped;
 -- Parameters, CALL and PL/pgSQL
-PREPARE shard_of (bigint) AS SELECT snowflake_shard($1);
+PREPARE shard_of (bigint) AS SELECT snowflake_shard($1) AS shard_of_parameter;
 EXECUTE shard_of (next_id(13));
 CREATE PROCEDURE show_shard(id bigint) LANGUAGE plpgsql AS $$ BEGIN RAISE INFO 'shard %', snowflake_shard(id); END $$;
 CALL show_shard(next_id(14));
@@ -94,7 +91,6 @@ BEGIN
 END $$;
 -- Partitions
 CREATE TABLE parts (id bigint DEFAULT next_id(5), n int) PARTITION BY LIST (n);
-SELECT sqlstate_ AS volatile_in_an_index FROM error_of('CREATE INDEX ON parts ((next_id(5)))');
 CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1);
 CREATE TABLE parts_2 PARTITION OF parts FOR VALUES IN (2);
 COPY parts (n) FROM stdin;
@@ -102,7 +98,6 @@ COPY parts (n) FROM stdin;
 2
 \.
 SELECT count(DISTINCT id) AS ids_of_two_rows FROM parts;
-DROP TABLE parts;
 
 -- A role that may not call next_id() may not do so in COPY.
 CREATE ROLE regress_sf_app;
@@ -144,7 +139,7 @@ GRANT EXECUTE ON FUNCTION snowflake_next_id_in_copy TO PUBLIC;
 SELECT count(DISTINCT held.id) AS ids_of_four_rows, count(DISTINCT held_setting.id) AS ids_of_two_rows
 FROM held, held_setting;
 -- Nobody can call the replacement.
-SELECT sqlstate_ IN ('0A000', '42883') AS refused
+SELECT sqlstate_ IN ('0A000', '42883') AS replacement_is_refused
 FROM error_of('SELECT snowflake_next_id_in_copy(NULL, ''next_id(bigint)''::regprocedure, 5, NULL, NULL)');
 RESET snowflake.shard;
 
@@ -158,7 +153,8 @@ COPY altered (n) FROM stdin;
 2
 \.
 ALTER TABLE altered ADD COLUMN added bigint DEFAULT next_id();
-SELECT n, snowflake_shard(id) AS shard, snowflake_shard(added) AS shard_of_new_column FROM altered ORDER BY n;
+SELECT string_agg(format('%s: %s, %s', n, snowflake_shard(id), snowflake_shard(added)), '; ' ORDER BY n)
+    AS altered_shards FROM altered;
 EXECUTE shard_of (next_id());
 CALL show_shard(next_id());
 ALTER FUNCTION next_id() RESET ALL;
@@ -167,12 +163,11 @@ ALTER FUNCTION snowflake_next_id_in_copy SET snowflake.shard = 8;
 COPY altered (n) FROM stdin;
 3
 \.
-SELECT snowflake_shard(id) AS shard FROM altered WHERE n = 3;
+SELECT snowflake_shard(id) AS not_altered_by_replacement FROM altered WHERE n = 3;
 ALTER FUNCTION snowflake_next_id_in_copy RESET ALL;
 RESET snowflake.shard;
 -- ... and neither does the caller's lack of privileges if it has its owner's rights.
-CREATE SEQUENCE closed;
-SELECT snowflake_alter_sequence('closed') \gset
+CREATE SEQUENCE closed MAXVALUE 1125899906841599;
 CREATE TABLE defined (id bigint DEFAULT next_id(5, 'closed'), n int);
 GRANT INSERT ON defined TO regress_sf_app;
 ALTER FUNCTION next_id(bigint, regclass) SECURITY DEFINER;
@@ -183,27 +178,24 @@ COPY defined (n) FROM stdin;
 \.
 RESET ROLE;
 ALTER FUNCTION next_id(bigint, regclass) SECURITY INVOKER;
-SELECT n, snowflake_shard(id) AS shard FROM defined ORDER BY n;
 
 -- Another's function that has the replacement's name is never called, wherever next_id() is, ...
-CREATE SCHEMA regress_sf_open;
-CREATE FUNCTION regress_sf_open.snowflake_next_id_in_copy(
+CREATE SCHEMA hostile;
+CREATE FUNCTION hostile.snowflake_next_id_in_copy(
     value internal, replaced oid, shard bigint, sequence regclass, layout snowflake_layout)
 RETURNS bigint LANGUAGE internal STABLE AS 'int8abs';
-ALTER FUNCTION next_id(bigint, regclass) SET SCHEMA regress_sf_open;
+ALTER FUNCTION next_id(bigint, regclass) SET SCHEMA hostile;
 COPY defined (n) FROM stdin;
 5
 \.
 -- ... and whatever its name is, ...
-ALTER FUNCTION regress_sf_open.next_id(bigint, regclass) RENAME TO new_id;
+ALTER FUNCTION hostile.next_id(bigint, regclass) RENAME TO new_id;
 COPY defined (n) FROM stdin;
 6
 \.
-SELECT n, snowflake_shard(id) AS shard FROM defined WHERE n >= 5 ORDER BY n;
-ALTER FUNCTION regress_sf_open.new_id(bigint, regclass) RENAME TO next_id;
-ALTER FUNCTION regress_sf_open.next_id(bigint, regclass) SET SCHEMA public;
-DROP FUNCTION regress_sf_open.snowflake_next_id_in_copy;
-DROP SCHEMA regress_sf_open;
+SELECT string_agg(format('%s: %s', n, snowflake_shard(id)), '; ' ORDER BY n) AS defined_shards FROM defined;
+ALTER FUNCTION hostile.new_id(bigint, regclass) RENAME TO next_id;
+ALTER FUNCTION hostile.next_id(bigint, regclass) SET SCHEMA public;
 -- ... also for roles other than superusers.
 ALTER FUNCTION next_id(bigint) RENAME TO new_id;
 SET ROLE regress_sf_app;
@@ -212,7 +204,7 @@ COPY held (n) FROM stdin;
 \.
 RESET ROLE;
 ALTER FUNCTION new_id(bigint) RENAME TO next_id;
-SELECT n, snowflake_shard(id) AS shard FROM held WHERE n >= 6;
+SELECT snowflake_shard(id) AS shard_of_renamed FROM held WHERE n = 6;
 -- A domain's CHECK is planned once, here for a superuser, and evaluated for all roles.
 REVOKE EXECUTE ON FUNCTION snowflake_next_id_in_copy FROM PUBLIC;
 CREATE DOMAIN old_id AS bigint CHECK (VALUE < next_id(5));
@@ -223,10 +215,11 @@ RESET ROLE;
 GRANT EXECUTE ON FUNCTION snowflake_next_id_in_copy TO PUBLIC;
 
 -- Queries keep next_id() as it is.
+\x \a
 EXPLAIN (VERBOSE, COSTS OFF) SELECT next_id(5), next_id();
+\t
 
 -- Planning takes no ID, whatever the planner estimates, and works where none can be taken.
-\set ECHO none
 CREATE SEQUENCE planned MAXVALUE 1125899906841599;
 CREATE TABLE places (id bigint PRIMARY KEY, n int) PARTITION BY RANGE (id);
 CREATE TABLE places_old PARTITION OF places FOR VALUES FROM (MINVALUE) TO (snowflake_min_id('2020-01-01Z'));
@@ -251,38 +244,27 @@ FROM unnest(ARRAY[
     'SELECT FROM places WHERE id < ID',
     'SELECT FROM places WHERE id BETWEEN 3 AND ID',
     'SELECT FROM places WHERE id IN (ID, 3)',
-    'SELECT FROM places WHERE id NOT IN (ID, 3)',
     'SELECT FROM places WHERE id < ALL (ARRAY[3, ID])',
     'SELECT FROM places WHERE (id, n) < (ID, 3)',
     'SELECT FROM places WHERE ARRAY[id] @> ARRAY[ID]',
     'SELECT FROM places WHERE id::text LIKE ID || ''%''',
     'SELECT FROM places WHERE int8range(ID, NULL) @> id',
-    'SELECT FROM places WHERE id IS DISTINCT FROM ID',
     'SELECT FROM places WHERE CASE ID WHEN 3 THEN id = ID ELSE n = 3 END',
-    'SELECT FROM places WHERE coalesce(n, ID) IN (ID, 3)',
-    'SELECT FROM places WHERE id IN (SELECT ID)',
-    'SELECT FROM places WHERE id = (SELECT max(b.id) FROM places b WHERE b.id IN (ID, places.id))',
     'SELECT FROM places a JOIN places b ON a.id = b.id AND b.id IN (ID, 3)',
-    'SELECT FROM places a LEFT JOIN places b ON a.n = b.n AND a.id IN (ID, b.id)',
     'SELECT FROM places TABLESAMPLE bernoulli (ID % 100)',
     'SELECT FROM places LIMIT ID OFFSET ID',
     'SELECT n, count(*) FILTER (WHERE id IN (ID, 3)) FROM places GROUP BY n HAVING max(id) IN (ID, 3)',
     'SELECT max(id) OVER (ORDER BY n ROWS ID PRECEDING) FROM places ORDER BY id IN (ID, 3)',
     'SELECT FROM generate_series(1, ID) g',
     'SELECT FROM next_ids(ID % 5, ID)',
-    'SELECT FROM unnest(ARRAY[ID, 3]) u',
     'VALUES (ID), (3)',
     'INSERT INTO places VALUES (ID, 3) ON CONFLICT (id) DO UPDATE SET n = 4 WHERE places.id IN (ID, 3) RETURNING ID',
     'UPDATE places SET n = 4 WHERE id IN (ID, 3)',
-    'DELETE FROM places WHERE id IN (ID, 3)',
     'MERGE INTO places USING (SELECT ID AS id) AS new ON places.id = new.id AND places.id IN (ID, 3)
      WHEN MATCHED AND n IN (ID, 3) THEN DELETE'
     ]) AS command, outcome_of_planning(command) AS outcome
 GROUP BY outcome;
-\set ECHO all
 ROLLBACK;
-DROP TABLE places;
-DROP SEQUENCE planned;
 
 -- The planner knows how many rows next_ids() returns, ...
 CREATE FUNCTION planned_rows(command text) RETURNS text LANGUAGE plpgsql AS $$
@@ -299,9 +281,3 @@ SELECT command, planned_rows(command) FROM unnest(ARRAY[
     'SELECT * FROM next_ids(5, (random() * 3)::int)',
     -- ... but not where an operator stands for the function.
     'SELECT 5::bigint ### 17::bigint']) AS command;
-DROP OPERATOR ### (bigint, bigint);
-
-DROP TABLE held, held_setting, altered, defined;
-DROP DOMAIN old_id;
-DROP SEQUENCE copied, copied_rows, closed;
-DROP ROLE regress_sf_app;

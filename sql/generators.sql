@@ -1,27 +1,20 @@
 -- Making IDs in every layout
 \getenv srcdir PG_ABS_SRCDIR
-\set setup :srcdir '/sql/setup.sql'
-\i :setup
-
-\set ECHO none
+\i :srcdir/sql/setup.sql
 CREATE TABLE systems AS SELECT name, name::snowflake_layout AS layout, shards - 1 AS shard
 FROM snowflake_layouts();
 INSERT INTO systems VALUES
     ('cockroachdb', 'timestamp:48 node:15 epoch:1420070400000 tick:10us', 32767),
     ('baidu', 'timestamp:29 worker:21 sequence:13 epoch:2020-01-01T00:00:00Z tick:1s', 2097151),
-    ('yitter', 'timestamp:51 worker:6 sequence:6 epoch:1582165202020', 63),
     ('idgen', 'timestamp:41 generator:10 sequence:12 epoch:1420070400000', 1023),
     ('tidb', 'timestamp:46 sequence:18 epoch:0', 0),
     ('atproto', 'timestamp:53 shard:10 epoch:0 tick:1us', 1023),
-    ('instagram2020', 'timestamp:41 shard:13 sequence:10 epoch:2020-01-01T00:00:00Z', 8191),
     ('seconds', 'timestamp:32 epoch:0 tick:1s', 0),
     ('hundredths', 'timestamp:39 shard:10 sequence:10 epoch:2020-01-01T00:00:00Z tick:10ms', 1023),
     ('counter', 'shard:13 sequence:31', 8191);
-\set ECHO all
 
 -- A sequence serves a layout by its MAXVALUE.  Users' sequences keep it, so that of a custom layout
 -- never changes, either.
-\set ECHO none
 CREATE FUNCTION serve(name text, layout snowflake_layout,
     OUT error_before text, OUT max_value bigint, OUT max_value_of_error boolean) LANGUAGE plpgsql AS $$
 DECLARE
@@ -34,13 +27,10 @@ BEGIN
     SELECT seqmax INTO max_value FROM pg_sequence WHERE seqrelid = (name || '_seq')::regclass;
     max_value_of_error := error.detail LIKE '%a sequence for this layout has MAXVALUE ' || max_value || '.';
 END $$;
-\set ECHO all
 CREATE SEQUENCE unserved;
 CALL show_error('SELECT next_id(0, ''unserved'', ''twitter'')');
-DROP SEQUENCE unserved;
 CREATE TABLE served AS SELECT name, served.*, served.max_value = l.max_value AS max_value_of_layouts
 FROM systems CROSS JOIN serve(name, layout) AS served LEFT JOIN snowflake_layouts() AS l USING (name);
-DROP FUNCTION serve(text, snowflake_layout);
 
 -- IDs of all layouts are unique and in order, and their parts are right.
 -- seconds has one ID a second.
@@ -58,6 +48,11 @@ SELECT served.*, count(*) AS ids, count(DISTINCT id) AS different_ids, bool_and(
 FROM (SELECT *, lag(id, 1, 0::bigint) OVER (PARTITION BY name ORDER BY n) AS before FROM made) AS made
 JOIN systems USING (name) JOIN served USING (name)
 GROUP BY served.name, error_before, max_value, max_value_of_error, max_value_of_layouts ORDER BY served.name;
+-- snowflake_sequences() shows times as far as a layout has any
+SELECT name, last_timestamp IS NOT NULL AS has_time, lead IS NOT NULL AS has_lead, expires
+FROM systems AS s, snowflake_sequences((name || '_seq')::regclass, s.layout)
+WHERE name IN ('twitter', 'trace', 'decimal', 'cockroachdb', 'counter') ORDER BY name;
+\x \t \a
 -- javascript's are no larger than a number of JavaScript can be.  trace counts from 1, and its time is that of
 -- the clock, modulo 2^25 seconds.
 SELECT max(id) FILTER (WHERE name = 'javascript') < 2::numeric ^ 53 AS safe_in_javascript,
@@ -66,12 +61,6 @@ SELECT max(id) FILTER (WHERE name = 'javascript') < 2::numeric ^ 53 AS safe_in_j
        (min(id >> 38) FILTER (WHERE name = 'trace') - extract(epoch FROM :'start'::timestamptz)::bigint) % 33554432
            BETWEEN -1 AND 1 AS time_of_trace
 FROM made;
--- snowflake_sequences() shows times as far as a layout has any
-SELECT name, last_timestamp IS NOT NULL AS has_time, lead IS NOT NULL AS has_lead, expires
-FROM systems AS s, snowflake_sequences((name || '_seq')::regclass, s.layout)
-WHERE name IN ('twitter', 'trace', 'decimal', 'cockroachdb', 'counter') ORDER BY name;
-
-\x on \t on
 -- decimal: counter, generator, launch.  Each server has a generator to begin with.
 SELECT next_id(65, 'decimal_seq', 'decimal') AS counter_1101_generator_0;
 ALTER SEQUENCE decimal_seq START 84855023998 RESTART;
@@ -97,7 +86,8 @@ SET snowflake.max_lead = 0;
 SELECT next_id(1, 'decimal_seq', 'decimal') AS without_lead;
 -- Waiting for the next tick is no error, however short max_wait is.
 SET snowflake.max_wait = 0;
-SELECT count(DISTINCT next_id(1, 'cockroachdb_seq', 'timestamp:48 node:15 epoch:1420070400000 tick:10us')) AS ids
+SELECT count(DISTINCT next_id(1, 'cockroachdb_seq', 'timestamp:48 node:15 epoch:1420070400000 tick:10us'))
+           AS ids_without_max_wait
 FROM generate_series(1, 10000);
 RESET snowflake.max_lead;
 RESET snowflake.max_wait;
@@ -106,37 +96,38 @@ RESET snowflake.max_wait;
 SELECT setval('counter_seq', 2147483645) \gset
 SELECT next_id(5, 'counter_seq', 'shard:13 sequence:31') - (5::bigint << 31) AS last_but_one,
        next_id(5, 'counter_seq', 'shard:13 sequence:31') - (5::bigint << 31) AS last;
-CALL show_error('SELECT next_id(5, ''counter_seq'', ''shard:13 sequence:31'')');
+SELECT sqlstate_ AS after_the_last FROM error_of('SELECT next_id(5, ''counter_seq'', ''shard:13 sequence:31'')');
 -- The ID 0 is never made.
 CREATE SEQUENCE zero MINVALUE 0 START 0 MAXVALUE 1023;
-SELECT next_id(0, 'zero', 'sequence:10') AS first, next_id(0, 'zero', 'sequence:10') AS second;
+SELECT next_id(0, 'zero', 'sequence:10') AS first_of_counter, next_id(0, 'zero', 'sequence:10') AS second_of_counter;
 
-\x off \t off
 -- A shard has the parts that the layout's fields have, and is refused where it has none.
-SELECT * FROM snowflake_fields(next_id(3 * 32 + 7, 'twitter_seq', 'twitter'), 'twitter')
-WHERE field IN ('datacenter', 'worker');
-CALL show_error('SELECT next_id(1, ''mastodon_seq'', ''mastodon'')');
+SELECT string_agg(field || ' ' || value, ', ') AS parts_of_shard
+FROM snowflake_fields(next_id(3 * 32 + 7, 'twitter_seq', 'twitter'), 'twitter') WHERE field IN ('datacenter', 'worker');
 -- A sequence belongs to one layout, and the extension's own to instagram; a custom layout must be named.
 CALL show_error('SELECT next_id(5, ''twitter_seq'', ''instagram'')');
 CALL show_error('SELECT next_id(5, ''next_id_seq'', ''twitter'')');
 CALL show_error('SELECT next_id(5, ''idgen_seq'')');
-CALL show_error('SELECT next_id(5, ''idgen_seq'', ''twitter'')');
-SELECT result FROM results(
+\x \t \a
+SELECT * FROM results(
+    $$SELECT next_id(1, 'mastodon_seq', 'mastodon')$$,
+    $$SELECT next_id(5, 'idgen_seq', 'twitter')$$,
     $$SELECT next_id(1024, 'twitter_seq', 'twitter')$$,
     $$SELECT next_id(5, 'twitter_seq', 'pgedge')$$,
     $$SELECT next_id(5, 'instagram_seq', 'timestamp:41 shard:13 sequence:10 epoch:0')$$,
     $$SELECT next_id(5, 'next_id_seq', 'timestamp:41 shard:13 sequence:10 epoch:0')$$,
     $$SELECT sum(next_id(5, 'twitter_seq', l)) FROM unnest('{twitter,twitter,pgedge}'::snowflake_layout[]) l$$,
     $$SELECT next_ids(5, 3, 'idgen_seq')$$,
-    $$SELECT snowflake_advance('idgen_seq', 1)$$);
-SELECT layout, last_timestamp, lead, state FROM snowflake_sequences('next_id_seq', 'twitter');
-\x on \t on
+    $$SELECT snowflake_advance('idgen_seq', 1)$$,
+    $$SELECT (layout, last_timestamp, lead, state) FROM snowflake_sequences('next_id_seq', 'twitter')$$);
+\x \t \a
 -- Layouts and sequences by turns in one statement, with and without the layout
-SELECT count(DISTINCT next_id(5, (l || '_seq')::regclass, l::snowflake_layout)) AS ids,
+SELECT count(DISTINCT next_id(5, (l || '_seq')::regclass, l::snowflake_layout)) AS ids_by_turns,
        count(DISTINCT next_id(5, (l || '_seq')::regclass)) AS ids_without_layout
 FROM unnest('{twitter,pgedge,twitter,instagram,decimal,twitter}'::text[]) AS l;
 -- A definition that is a built-in layout's is that layout.
-SELECT next_id(5, 'twitter_seq', 'timestamp:41 datacenter:5 worker:5 sequence:12 epoch:1288834974657') > 0 AS taken;
+SELECT next_id(5, 'twitter_seq', 'timestamp:41 datacenter:5 worker:5 sequence:12 epoch:1288834974657') > 0
+    AS by_definition;
 -- A call without a layout uses the built-in one that the sequence serves: IDs with and without it are in order.
 SELECT count(*) AS layouts, string_agg(name, ' ') FILTER (WHERE NOT in_order) AS out_of_order,
        string_agg(name, ' ') FILTER (WHERE shown IS DISTINCT FROM as_layout) AS shown_differently
@@ -150,7 +141,6 @@ FROM (SELECT name, ids[1] < ids[2] AND ids[2] < ids[3] AND ids[3] < ids[4] AND i
             WHERE name IN (SELECT name FROM snowflake_layouts()) OFFSET 0) AS t) AS t;
 -- A change of the layout counts at once, also within a transaction
 CREATE SEQUENCE changing;
-CALL show_error('SELECT next_id(5, ''changing'')');
 BEGIN;
 SELECT snowflake_alter_sequence('changing', 'twitter') \gset
 SELECT snowflake_shard(next_id(5, 'changing'), 'twitter') AS shard_of_twitter;
@@ -158,7 +148,6 @@ ALTER SEQUENCE changing MAXVALUE 140737488355071 RESTART;
 SELECT snowflake_shard(next_id(6, 'changing'), 'sonyflake') AS shard_of_sonyflake;
 ROLLBACK;
 SELECT sqlstate_ AS after_rollback FROM error_of('SELECT next_id(5, ''changing'')');
-DROP SEQUENCE changing;
 
 -- Nobody who has only EXECUTE and USAGE pushes a sequence out of its time: try each sequence with
 -- each layout, with old epochs and with short ticks.  Only a sequence's own layout makes an ID, and no
@@ -169,7 +158,6 @@ REVOKE ALL ON SEQUENCE next_id_seq FROM regress_sf_app;
 GRANT SELECT ON systems TO regress_sf_app;
 SET client_min_messages = error;
 SET ROLE regress_sf_app;
-\set ECHO none
 CREATE TEMPORARY TABLE attempts AS
 SELECT sequence, layout, sqlstate_
 FROM (SELECT name FROM systems UNION SELECT 'next_id') AS s, CAST(name || '_seq' AS regclass) AS sequence,
@@ -182,16 +170,12 @@ FROM (SELECT name FROM systems UNION SELECT 'next_id') AS s, CAST(name || '_seq'
           'timestamp:48 sequence:16 epoch:1900-01-01T00:00:00Z',
           'timestamp:48 node:15 epoch:0 tick:10us'])) AS l (layout),
      error_of(format('SELECT next_id(0, %L, %L)', sequence, layout));
-\set ECHO all
-\x off \t off
-SELECT sqlstate_, count(*) AS attempts,
-       string_agg(sequence || ' ' || layout, ', ')
-           FILTER (WHERE sqlstate_ = 'none' AND sequence::text <> layout || '_seq') AS of_another_name
-FROM attempts GROUP BY sqlstate_ ORDER BY sqlstate_;
-DROP TABLE attempts;
+SELECT json_object_agg(sqlstate_, n ORDER BY sqlstate_) AS attempts, string_agg(others, ', ') AS of_another_name
+FROM (SELECT sqlstate_, count(*) AS n, string_agg(sequence || ' ' || layout, ', ')
+          FILTER (WHERE sqlstate_ = 'none' AND sequence::text <> layout || '_seq') AS others
+      FROM attempts GROUP BY sqlstate_) AS a;
 RESET ROLE;
 RESET client_min_messages;
-\x on \t on
 SELECT count(lead) AS sequences_with_time, count(*) FILTER (WHERE lead > '2 minutes') AS ahead
 FROM systems AS s, snowflake_sequences((name || '_seq')::regclass, s.layout);
 -- A custom layout needs UPDATE, ...
@@ -218,11 +202,11 @@ SELECT next_id(5, 'twitter_seq', 'twitter') > 0 AS second_of_the_last_year;
 -- Defaults and prepared statements keep their layout.
 CREATE TABLE tweets (id bigint PRIMARY KEY DEFAULT next_id(33, 'pgedge_seq', 'pgedge'), n int);
 INSERT INTO tweets (n) SELECT generate_series(1, 1000);
-SELECT snowflake_shard(id, 'pgedge') AS shard, count(*),
+SELECT snowflake_shard(id, 'pgedge') AS shard_of_default, count(*),
        (SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'tweets'::regclass) AS stored_default
-FROM tweets GROUP BY shard;
+FROM tweets GROUP BY shard_of_default;
 PREPARE shard_of_next_id (bigint, snowflake_layout, regclass) AS
-SELECT snowflake_shard(next_id($1, $3, $2), $2) AS shard;
+SELECT snowflake_shard(next_id($1, $3, $2), $2) AS shard_of_prepared;
 EXECUTE shard_of_next_id (5, 'twitter', 'twitter_seq');
 EXECUTE shard_of_next_id (6, 'pgedge', 'pgedge_seq');
 RESET snowflake.max_lead;
@@ -232,18 +216,17 @@ RESET snowflake.max_lead;
 CREATE SEQUENCE ticks MINVALUE 0;
 SELECT snowflake_alter_sequence('ticks', :'seconds') \gset
 BEGIN;
-SELECT next_id(1, 'ticks', :'seconds') > 0 AS taken;
-SELECT sqlstate_, message ~ 'ahead of the clock' AS ahead
+SELECT next_id(1, 'ticks', :'seconds') AS id \gset
+SELECT sqlstate_ AS with_another_epoch, message ~ 'ahead of the clock' AS is_ahead
 FROM error_of('SELECT next_id(1, ''ticks'', ''timestamp:33 shard:10 sequence:10 epoch:2020-01-01T00:00:00Z tick:1s'')');
 COMMIT;
-\x off \t off
 -- It notices that the sequence is set back between two calls: the next ID has the clock's time.
-SELECT n, snowflake_timestamp(id, :'seconds') > now() - interval '1 min' AS of_the_present
+SELECT bool_and(snowflake_timestamp(id, :'seconds') > now() - interval '1 min') AS of_the_present_after_setval
 FROM (SELECT n, CASE n WHEN 2 THEN setval('ticks', 5)
                        ELSE next_id(1, 'ticks', :'seconds') END AS id
       FROM generate_series(1, 3) AS n OFFSET 0) AS t WHERE n <> 2;
 -- It notices that the sequence is set to a value that is yet to be taken.
-SELECT n, snowflake_sequence_number(id, :'seconds') AS sequence_number
+SELECT string_agg(snowflake_sequence_number(id, :'seconds')::text, ' ' ORDER BY n) AS numbers_after_setval
 FROM (SELECT n, CASE n WHEN 2 THEN
                            (SELECT setval('ticks', last_value - last_value % 1024 + 700 + n - n, false) FROM ticks)
                        ELSE next_id(1, 'ticks', :'seconds') END AS id
@@ -251,16 +234,9 @@ FROM (SELECT n, CASE n WHEN 2 THEN
 -- It notices that a shorter lead is allowed.
 BEGIN;
 SET LOCAL snowflake.max_lead = '1h';
-SELECT count(*) AS ids FROM next_ids(1, 100000, 'ticks', :'seconds');
-SELECT sqlstate_, message ~ 'ahead of the clock' AS ahead
+SELECT count(*) AS ids_with_lead FROM next_ids(1, 100000, 'ticks', :'seconds');
+SELECT sqlstate_ AS without_lead, message ~ 'ahead of the clock' AS is_ahead
 FROM error_of('SELECT CASE n WHEN 2 THEN set_config(''snowflake.max_lead'', ''0'', true)
                              ELSE next_id(1, ''ticks'', ''timestamp:33 shard:10 sequence:10 epoch:0 tick:1s'')::text END
                FROM generate_series(1, 3) AS n');
 COMMIT;
-
-DROP TABLE tweets, systems, served, made;
-DROP SEQUENCE instagram_seq, twitter_seq, discord_seq, shardingsphere_seq, sonyflake_seq, mastodon_seq, pgedge_seq,
-    javascript_seq, trace_seq, decimal_seq, cockroachdb_seq, baidu_seq, yitter_seq, idgen_seq, tidb_seq, atproto_seq,
-    instagram2020_seq, seconds_seq, hundredths_seq, counter_seq, zero, ticks;
-DROP OWNED BY regress_sf_app;
-DROP ROLE regress_sf_app;

@@ -1,8 +1,7 @@
 -- Which sequences serve a layout: snowflake_alter_sequence() and
 -- snowflake_sequences()
 \getenv srcdir PG_ABS_SRCDIR
-\set setup :srcdir '/sql/setup.sql'
-\i :setup
+\i :srcdir/sql/setup.sql
 
 CREATE ROLE regress_sf_app;
 CREATE ROLE regress_sf_owner;
@@ -17,6 +16,7 @@ SELECT * FROM results('SELECT next_id(1, ''orders_id_seq'')', 'SELECT next_ids(1
     -- ... and no role with USAGE makes it serve a layout.
     'SELECT snowflake_alter_sequence(''orders_id_seq'')');
 RESET ROLE;
+\x \t \a
 SELECT nextval('orders_id_seq');
 
 -- Its owner makes it serve one, and then no column owns it.
@@ -28,7 +28,6 @@ SELECT seqtypid::regtype AS type, seqincrement AS increment, seqmax AS max_value
 FROM pg_sequence, orders_id_seq WHERE seqrelid = 'orders_id_seq'::regclass;
 ALTER TABLE orders ALTER id SET DEFAULT next_id(7, 'orders_id_seq');
 INSERT INTO orders (n) VALUES (1001);
-\x on \t on
 SELECT count(*) AS rows, snowflake_shard(max(id)) AS shard_of_the_last FROM orders;
 -- A second call changes nothing, nor the grants.
 SELECT last_value AS before FROM orders_id_seq \gset
@@ -63,7 +62,6 @@ CALL show_error('SELECT snowflake_alter_sequence(''small_id_seq'', ''twitter'')'
 ALTER SEQUENCE small_id_seq MAXVALUE :twitter;
 SELECT snowflake_alter_sequence('small_id_seq', 'twitter') \gset
 -- No layout takes the last value of another one that has a clock.
-\set ECHO none
 CREATE FUNCTION accepted(serves text, other text) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     result boolean;
@@ -77,25 +75,22 @@ BEGIN
     EXECUTE 'DROP SEQUENCE passing';
     RETURN result;
 END $$;
-\set ECHO all
 SELECT count(*) AS pairs, count(*) FILTER (WHERE accepted(a.name, b.name)) AS accepted
 FROM snowflake_layouts() AS a, snowflake_layouts() AS b WHERE a.tick IS NOT NULL;
 -- 2^40 is the first value that is too large.
 CREATE SEQUENCE large;
 SELECT setval('large', 1099511627776) \gset
-SELECT detail FROM error_of('SELECT snowflake_alter_sequence(''large'')');
+SELECT detail AS of_large FROM error_of('SELECT snowflake_alter_sequence(''large'')');
 SELECT setval('large', 1099511627775) \gset
 SELECT snowflake_alter_sequence('large') \gset
 -- A value beyond the layout's is refused, even if the sequence has not been used.
 CREATE SEQUENCE beyond START 4611686018427387904;
-SELECT detail FROM error_of('SELECT snowflake_alter_sequence(''beyond'')');
+SELECT detail AS of_beyond FROM error_of('SELECT snowflake_alter_sequence(''beyond'')');
 
 -- snowflake_sequences() lists sequences of defaults that have lost their MAXVALUE, as by a schema tool, ...
-CREATE SEQUENCE views_id_seq;
-SELECT snowflake_alter_sequence('views_id_seq') \gset
+CREATE SEQUENCE views_id_seq MAXVALUE 1125899906841599;
 CREATE TABLE views (id bigint DEFAULT next_id(5, 'views_id_seq'));
-CREATE SEQUENCE tweets_id_seq;
-SELECT snowflake_alter_sequence('tweets_id_seq', 'twitter') \gset
+CREATE SEQUENCE tweets_id_seq MAXVALUE 9007199254736895;
 CREATE TABLE tweets (id bigint DEFAULT next_id(5, 'tweets_id_seq', 'twitter'));
 CREATE SEQUENCE in_domain_seq;
 CREATE DOMAIN regress_sf_id AS bigint DEFAULT next_id(5, 'in_domain_seq');
@@ -105,20 +100,22 @@ SELECT next_id(5) AS last_of_default, next_id(5, 'views_id_seq') AS last \gset
 ALTER SEQUENCE views_id_seq NO MAXVALUE;
 ALTER SEQUENCE tweets_id_seq NO MAXVALUE;
 ALTER SEQUENCE next_id_seq NO MAXVALUE;
-\x off \t off
+\x \t \a
 SELECT sequence, layout, last_timestamp, expires, state FROM snowflake_sequences() WHERE layout IS NULL
 ORDER BY sequence::text COLLATE "C";
 -- ... and the hints of errors lead to the way back.
 CALL show_error('SELECT next_id(5, ''views_id_seq'')');
 CALL show_error('SELECT next_id(5)');
-SELECT message, hint FROM error_of('SELECT next_id(5, ''next_id_seq'')');
+\x \t \a
+SELECT message AS by_name, hint AS hint_by_name FROM error_of('SELECT next_id(5, ''next_id_seq'')');
 ALTER SEQUENCE next_id_seq MAXVALUE 9007199254736895;
-SELECT detail, hint FROM error_of('SELECT next_id(5)');
+SELECT detail AS of_another_maxvalue, hint AS hint_of_another FROM error_of('SELECT next_id(5)');
 ALTER SEQUENCE public.views_id_seq MAXVALUE 1125899906841599;
 ALTER SEQUENCE public.tweets_id_seq MAXVALUE 9007199254736895;
 ALTER SEQUENCE public.next_id_seq MAXVALUE 1125899906841599;
 SELECT next_id(5) > :last_of_default AS default_is_repaired,
        next_id(5, 'views_id_seq') > :last AS views_is_repaired;
+\x \t \a
 SELECT sequence, layout, state FROM snowflake_sequences()
 WHERE sequence IN ('views_id_seq'::regclass, 'tweets_id_seq', 'next_id_seq', 'in_domain_seq')
 ORDER BY sequence::text COLLATE "C";
@@ -130,9 +127,6 @@ SELECT place, layout, last_timestamp IS NOT NULL AS has_time, expires, state FRO
     UNION ALL SELECT 'views as twitter', * FROM snowflake_sequences('views_id_seq', 'twitter')
     UNION ALL SELECT 'a table', * FROM snowflake_sequences('counted')
     UNION ALL SELECT 'nothing', * FROM snowflake_sequences(4294967295::oid)) AS s;
-DROP TABLE views, tweets, owned, counted;
-DROP DOMAIN regress_sf_id;
-DROP SEQUENCE views_id_seq, tweets_id_seq, in_domain_seq;
 
 -- An identity column keeps its sequence.  What the hint offers is tested with
 -- snowflake_admin.
@@ -142,7 +136,7 @@ CALL show_error('SELECT snowflake_alter_sequence(''"tags_Id_seq"'')');
 
 -- A session that has used the sequence notices each change of its parameters.
 CREATE SEQUENCE watched MAXVALUE 1125899906841599;
-SELECT next_id(5, 'watched') > 0 AS taken;
+SELECT next_id(5, 'watched') AS id \gset
 CREATE FUNCTION next_id_after(change text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE 'ALTER SEQUENCE watched ' || change;
@@ -156,7 +150,6 @@ SELECT change, next_id_after(change), undo, next_id_after(undo) FROM (VALUES
 CREATE TEMPORARY SEQUENCE temporary_seq;
 CREATE UNLOGGED SEQUENCE unlogged_seq;
 CALL show_error('SELECT snowflake_alter_sequence(''next_id_seq'', ''twitter'')');
-\set ECHO none
 SELECT * FROM results(
     'SELECT snowflake_alter_sequence(NULL)',
     'SELECT snowflake_alter_sequence(''own'', NULL)',
@@ -164,24 +157,22 @@ SELECT * FROM results(
     'SELECT snowflake_alter_sequence(4294967295::oid)',
     'SELECT snowflake_alter_sequence(''temporary_seq'')',
     'SELECT snowflake_alter_sequence(''unlogged_seq'')');
-\set ECHO all
 SELECT snowflake_alter_sequence('next_id_seq') \gset
-BEGIN READ ONLY;
-CALL show_error('SELECT snowflake_alter_sequence(''own'')');
-COMMIT;
 -- What fails, or is rolled back, changes nothing.
 CREATE SEQUENCE kept INCREMENT 3 START 2000000000000000;
-SELECT sqlstate_ FROM error_of('SELECT snowflake_alter_sequence(''kept'')');
+\x \t \a
+SELECT sqlstate_ AS of_kept FROM error_of('SELECT snowflake_alter_sequence(''kept'')');
 BEGIN;
 SELECT snowflake_alter_sequence('kept', 'twitter') \gset
 ROLLBACK;
-SELECT seqincrement AS increment, seqmax AS max_value FROM pg_sequence WHERE seqrelid = 'kept'::regclass;
+SELECT seqincrement AS increment_of_kept, seqmax AS max_value_of_kept
+FROM pg_sequence WHERE seqrelid = 'kept'::regclass;
 -- No search path leads it to another's operator or table.
-CREATE SCHEMA regress_sf_trap;
-CREATE FUNCTION regress_sf_trap.equal(oid, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT 1 / 0 = 1';
-CREATE OPERATOR regress_sf_trap.= (LEFTARG = oid, RIGHTARG = bigint, FUNCTION = regress_sf_trap.equal);
-CREATE TABLE regress_sf_trap.pg_sequence (n int);
-SET search_path = regress_sf_trap, pg_catalog;
+CREATE SCHEMA hostile;
+CREATE FUNCTION hostile.equal(oid, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT 1 / 0 = 1';
+CREATE OPERATOR hostile.= (LEFTARG = oid, RIGHTARG = bigint, FUNCTION = hostile.equal);
+CREATE TABLE hostile.pg_sequence (n int);
+SET search_path = hostile, pg_catalog;
 SELECT public.snowflake_alter_sequence('public.kept', 'twitter') \gset
 RESET search_path;
 -- The owner need not be a superuser.
@@ -210,7 +201,8 @@ CREATE TEMPORARY SEQUENCE hidden MAXVALUE 1125899906841599;
 CREATE TEMPORARY TABLE shown AS
 SELECT sequence, layout, last_timestamp IS NOT NULL AS has_time, lead > '0' AS has_lead, expires, state
 FROM snowflake_sequences();
-SELECT date_trunc('hour', lead) AS lead FROM snowflake_sequences('small_id_seq');
+SELECT date_trunc('hour', lead) AS lead_of_small FROM snowflake_sequences('small_id_seq');
+\x \t \a
 -- A role without privileges sees them, too, also in a read-only transaction.
 BEGIN READ ONLY;
 SET LOCAL ROLE regress_sf_app;
@@ -224,14 +216,3 @@ SELECT shown.*, s.state AS state_in_1ms, error.sqlstate_ AS next_id
 FROM shown LEFT JOIN snowflake_sequences() AS s USING (sequence),
      LATERAL error_of(format('SELECT next_id(1, %L, %L)', sequence, shown.layout)) AS error
 ORDER BY sequence::text COLLATE "C";
-RESET snowflake.max_lead;
-RESET snowflake.max_wait;
-
-DROP TABLE small, tags, shown, regress_sf_trap.pg_sequence;
-DROP OPERATOR regress_sf_trap.= (oid, bigint);
-DROP FUNCTION regress_sf_trap.equal(oid, bigint);
-DROP SCHEMA regress_sf_trap;
-DROP SEQUENCE orders_id_seq, own, numbers, large, beyond, kept, waiting, ahead, ended, ended_counter, cached,
-    impossible, careless, watched,
-    temporary_seq, unlogged_seq, hidden;
-DROP ROLE regress_sf_app, regress_sf_owner;

@@ -1,10 +1,9 @@
 -- The settings, and a library that is loaded late
 \getenv srcdir PG_ABS_SRCDIR
-\set setup :srcdir '/sql/setup.sql'
-\i :setup
+\i :srcdir/sql/setup.sql
 
 -- The settings, each with a description, are there when the library has been loaded.
-SELECT next_id(5) > 0 AS taken;
+SELECT next_id(5) AS id \gset
 SELECT name, current_setting(name) AS value, context, vartype, unit, min_val, max_val,
        short_desc <> '' AS described
 FROM pg_settings WHERE name LIKE 'snowflake.%' ORDER BY name;
@@ -24,17 +23,17 @@ SELECT sqlstate_, setting FROM unnest(ARRAY['shard = -2', 'shard = 8192', 'shard
     'max_lead = ''soon''', 'max_wait = -1', 'no_such_setting = 1']) AS setting, error_of('SET snowflake.' || setting);
 
 -- Values that were given before the library is loaded count when it is loaded by a call, ...
-CREATE FUNCTION set_for_database(setting text, val text) RETURNS void LANGUAGE plpgsql AS
-$$ BEGIN EXECUTE format('ALTER DATABASE %I SET %s = %L', current_database(), setting, val); END $$;
-SELECT set_for_database('snowflake.shard', '77'), set_for_database('snowflake.max_lead', '3s') \gset
+SELECT format('ALTER DATABASE %I', current_database()) AS alter_database \gset
+:alter_database SET snowflake.shard = 77;
+:alter_database SET snowflake.max_lead = '3s';
 \c -
-\x on \t on
-SELECT snowflake_shard(next_id()) AS shard, current_setting('snowflake.max_lead') AS max_lead;
+\x \t \a
+SELECT snowflake_shard(next_id()) AS shard_of_database, current_setting('snowflake.max_lead') AS max_lead;
 -- ... and a session's own value overrides them, ...
 \c -
 SHOW snowflake.shard;
 SET snowflake.shard = 78;
-SELECT snowflake_shard(next_id()) AS shard;
+SELECT snowflake_shard(next_id()) AS shard_of_session;
 RESET snowflake.shard;
 SELECT snowflake_shard(next_id()) AS shard_after_reset;
 -- ... when it is loaded in the middle of a parallel query, ...
@@ -50,36 +49,31 @@ AS 'BEGIN RETURN snowflake_shard(id); END';
 CALL prefer_parallel();
 SET snowflake.max_wait = '4s';
 SELECT plans_workers('SELECT sum(late(id)) FROM known');
-SELECT sum(late(id)) FROM known;
+SELECT sum(late(id)) AS sum_of_workers FROM known;
 SELECT snowflake_shard(next_id()) AS shard, current_setting('snowflake.max_lead') AS max_lead,
        current_setting('snowflake.max_wait') AS max_wait;
-SELECT sum(late(id)) FROM known;
 SHOW snowflake.shard;
 -- ... and when it is loaded by the leader alone.
 \c -
 CALL prefer_parallel();
 SET max_parallel_workers = 0;
-SELECT sum(late(id)) FROM known;
-SELECT snowflake_shard(next_id()) AS shard, current_setting('snowflake.max_lead') AS max_lead;
-DROP FUNCTION late(bigint);
-DROP TABLE known;
+SELECT sum(late(id)) AS sum_of_leader FROM known;
+SELECT snowflake_shard(next_id()) AS shard_of_leader, current_setting('snowflake.max_lead') AS max_lead;
 
 -- A value that is no number is refused, ...
-SELECT sqlstate_ FROM error_of('SELECT set_for_database(''snowflake.shard'', ''five'')');
+SELECT sqlstate_ AS shard_five FROM error_of(:'alter_database' || ' SET snowflake.shard = five');
 -- ... or, by a session that has not loaded the library, accepted, and ignored with a warning when it
 -- is loaded.
 \c -
-SELECT set_for_database('snowflake.shard', 'five') \gset
+:alter_database SET snowflake.shard = five;
 \c -
-SELECT snowflake_shard(next_id(9)) AS shard;
+SELECT snowflake_shard(next_id(9)) AS given_shard;
 SHOW snowflake.shard;
-CALL show_error('SELECT next_id()');
 -- A database's setting does not count in sessions that are there already.
-SELECT set_for_database('snowflake.shard', '8191') \gset
-CALL show_error('SELECT next_id()');
+:alter_database SET snowflake.shard = 8191;
+SELECT message AS of_an_old_session FROM error_of('SELECT next_id()');
 \c -
 SELECT snowflake_shard(next_id()) AS shard_of_a_new_session;
 
-DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET snowflake.shard', current_database()); END $$;
-DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET snowflake.max_lead', current_database()); END $$;
-DROP FUNCTION set_for_database(text, text);
+:alter_database RESET snowflake.shard;
+:alter_database RESET snowflake.max_lead;

@@ -1,19 +1,22 @@
 \set ECHO none
--- What each test begins with, so that it also runs alone.  Where most queries return one row, a test sets \x
--- and \t: a line has a column's name and its value.
+-- What each test begins with: a schema and roles without what the test before has left, so that no test cleans
+-- up.  Where most queries return one row, a test turns \x, \t and \a on: a line has a column's name and its value.
 SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS snowflake;
--- of a run that failed
+DROP SCHEMA IF EXISTS public, elsewhere, hostile, ids, as_bigint, as_snowflake CASCADE;
+CREATE SCHEMA public;
+GRANT USAGE ON SCHEMA public TO PUBLIC;
+CREATE EXTENSION snowflake;
 DROP ROLE IF EXISTS regress_sf_app, regress_sf_owner, "regress sf second";
 RESET client_min_messages;
 -- The rows themselves show how many there are.
 \pset footer off
+\pset fieldsep ': '
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
 SET intervalstyle = 'postgres';
 
 -- A statement's error as a row
-CREATE OR REPLACE FUNCTION error_of(statement text)
+CREATE FUNCTION error_of(statement text)
 RETURNS TABLE (sqlstate_ text, message text, detail text, hint text)
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -27,9 +30,8 @@ EXCEPTION WHEN OTHERS THEN
     RETURN NEXT;
 END $$;
 
--- What each statement returns in its first row and column, or its error.  Long lists of statements
--- are not echoed, as the result has them.
-CREATE OR REPLACE FUNCTION results(VARIADIC statements text[]) RETURNS TABLE (statement text, result text)
+-- What each statement returns in its first row and column, or its error.
+CREATE FUNCTION results(VARIADIC statements text[]) RETURNS TABLE (statement text, result text)
 LANGUAGE plpgsql AS $$
 BEGIN
     FOREACH statement IN ARRAY statements LOOP
@@ -48,11 +50,11 @@ BEGIN
 END $$;
 
 -- Plan for parallel workers wherever they are allowed
-CREATE OR REPLACE PROCEDURE prefer_parallel(preferred boolean DEFAULT true) LANGUAGE sql AS $$
+CREATE PROCEDURE prefer_parallel(preferred boolean DEFAULT true) LANGUAGE sql AS $$
     SELECT set_config(name, CASE WHEN preferred THEN '0' ELSE boot_val END, false) FROM pg_settings
     WHERE name IN ('parallel_setup_cost', 'parallel_tuple_cost', 'min_parallel_table_scan_size') $$;
 
-CREATE OR REPLACE FUNCTION plans_workers(query text) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE FUNCTION plans_workers(query text) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     plan json;
 BEGIN
@@ -62,7 +64,7 @@ END $$;
 
 -- A statement's error as psql prints it, with its SQLSTATE.  What matches the regular expression
 -- "changing" differs from run to run and is left out.
-CREATE OR REPLACE PROCEDURE show_error(statement text, changing text DEFAULT '$.')
+CREATE PROCEDURE show_error(statement text, changing text DEFAULT '$.')
 LANGUAGE plpgsql AS $$
 DECLARE
     error record;

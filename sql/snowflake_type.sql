@@ -1,7 +1,6 @@
 -- Type snowflake: bigint in all but its JSON
 \getenv srcdir PG_ABS_SRCDIR
-\set setup :srcdir '/sql/setup.sql'
-\i :setup
+\i :srcdir/sql/setup.sql
 
 \pset null NULL
 SET jit = off;
@@ -92,11 +91,9 @@ CALL compare('Tables and indexes',
         FROM generate_series(1::bigint, 2000) i',
     'CREATE INDEX ON photos (parent, id)',
     'CREATE INDEX ON photos USING hash (copy)',
-    'CREATE INDEX ON photos USING brin (copy int8_minmax_multi_ops)',
     'CREATE INDEX ON photos (n) INCLUDE (id)',
     'CREATE INDEX ON photos (album) WHERE id > 100',
     'CREATE INDEX ON photos (snowflake_shard(id))',
-    'CREATE STATISTICS photos_statistics ON id, parent, copy FROM photos',
     'CREATE TABLE brin (id ID) WITH (autovacuum_enabled = off)',
     'INSERT INTO brin SELECT id FROM photos, generate_series(1, 5) ORDER BY id',
     'CREATE INDEX ON brin USING brin (id) WITH (pages_per_range = 4)',
@@ -113,17 +110,12 @@ CALL compare('The key, and constants of other types',
     'SELECT * FROM photos WHERE id = 17::smallint',
     'SELECT * FROM photos WHERE id = 17::bigint',
     'SELECT * FROM photos WHERE id IN (17, 18, 4000083886080000000)',
-    'SELECT * FROM photos WHERE id NOT IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12) AND n < 20',
-    'SELECT * FROM photos WHERE id = ANY (''{17, 18}'')',
     'SELECT * FROM photos WHERE id = ANY (ARRAY[17, 18]::bigint[])',
     'SELECT * FROM photos WHERE id = ANY (ARRAY[17, 18]::ID[])',
     'SELECT * FROM photos WHERE id <> ALL (''{17, 18}''::bigint[]) AND n < 20',
-    'SELECT * FROM photos WHERE id BETWEEN 3 AND 7',
     'SELECT * FROM photos WHERE id >= snowflake_min_id(''2026-10-10'') AND id < snowflake_min_id(''2026-10-12'')',
     'SELECT * FROM photos WHERE id IS DISTINCT FROM copy AND n < 5',
-    'SELECT * FROM photos WHERE id IS NOT DISTINCT FROM 5',
     'SELECT * FROM photos WHERE (parent, id) > (17, 4000083886080000000) ORDER BY parent, id LIMIT 3',
-    'SELECT * FROM photos WHERE (id, n) IN ((3, 3), (4, 4))',
     'SELECT id FROM photos WHERE n BETWEEN 3 AND 5',
     'SELECT count(*) FROM photos WHERE snowflake_shard(id) = 5',
     'SELECT count(*) FROM brin WHERE id = 17',
@@ -141,7 +133,6 @@ CALL compare('Parameters: of a type, and without one',
     'PREPARE of_update_for_ID AS UPDATE photos SET n = $2 WHERE id = $1 RETURNING *',
     'EXECUTE of_bigint_for_ID (17)',
     'EXECUTE of_unknown_for_ID (17)',
-    'EXECUTE of_unknown_for_ID (''17'')',
     'EXECUTE of_itself_for_ID (17)',
     'EXECUTE of_array_for_ID (''{17, 18}'')',
     'EXECUTE of_unknown_array_for_ID (''{17, 18}'')',
@@ -161,9 +152,7 @@ CALL compare('Joins',
     'SELECT * FROM photos a JOIN photos b ON a.id = b.copy WHERE a.id < 20',
     'SELECT count(*) FROM photos a LEFT JOIN photos b USING (id)',
     'SELECT * FROM photos WHERE id = ANY (SELECT copy FROM photos WHERE n < 10)',
-    'SELECT count(*) FROM photos WHERE id IN (SELECT parent FROM photos)',
     'SELECT count(*) FROM photos p WHERE NOT EXISTS (SELECT FROM photos c WHERE c.parent = p.id)',
-    'SELECT * FROM photos JOIN (VALUES (17), (18)) v (x) ON id = x',
     'SELECT * FROM photos JOIN unnest(''{17, 18}''::bigint[]) x ON id = x',
     'SET enable_hashjoin = off',
     'SET enable_nestloop = off',
@@ -171,23 +160,17 @@ CALL compare('Joins',
     'SET enable_mergejoin = off',
     'SET enable_hashjoin = on',
     'SELECT count(*) FROM photos a JOIN photos b ON a.id = b.copy',
-    'SET enable_nestloop = on',
-    'SET enable_hashjoin = off',
-    'RESET enable_mergejoin',
-    'RESET enable_hashjoin');
+    'RESET enable_nestloop',
+    'RESET enable_mergejoin');
 
 CALL compare('Groups, order, windows, sets and recursion',
-    'SELECT max(id) FROM photos',
     'SELECT min(id), max(id) FROM photos WHERE id > 50',
     'SELECT parent, count(*) FROM photos GROUP BY parent ORDER BY parent LIMIT 5',
-    'SELECT id, n FROM photos WHERE n < 3 GROUP BY GROUPING SETS ((id, n), (id), ()) ORDER BY 1, 2',
     'SELECT count(DISTINCT parent), sum(id), avg(id), bit_and(id), bit_or(id) FROM photos',
-    'SELECT * FROM photos ORDER BY id LIMIT 3',
     'SELECT parent, id FROM photos ORDER BY parent DESC, id DESC LIMIT 3',
     'SELECT id, lag(id) OVER w, lead(id, 1, 0) OVER w, first_value(id) OVER w, row_number() OVER w
         FROM photos WINDOW w AS (ORDER BY id) LIMIT 3',
     'SELECT mode() WITHIN GROUP (ORDER BY id), percentile_disc(0.5) WITHIN GROUP (ORDER BY id) FROM photos',
-    'SELECT id FROM photos UNION ALL SELECT 5 LIMIT 3',
     'SELECT id FROM photos WHERE id < 5 UNION SELECT parent FROM photos WHERE n < 30',
     'WITH RECURSIVE t AS (SELECT id, parent, ARRAY[id] AS path FROM photos WHERE id = 4000083886080000000
         UNION ALL SELECT p.id, p.parent, path || p.id FROM photos p JOIN t ON p.id = t.parent) SELECT * FROM t');
@@ -203,16 +186,13 @@ CALL compare('Expressions',
         id << 3 FROM photos WHERE n < 9',
     'SELECT coalesce(parent, 0), coalesce(parent, ''0''), coalesce(parent, copy), coalesce(parent, 9999999999)
         FROM photos WHERE n < 12',
-    'SELECT CASE WHEN n > 5 THEN id ELSE 0 END, CASE id WHEN 5 THEN n ELSE 0 END FROM photos WHERE n < 9',
     'SELECT greatest(id, 5), least(id, copy), nullif(id, 5) FROM photos WHERE n < 9',
     'SELECT id::text, id::bigint, id::bigint::int::text::ID FROM photos WHERE id < 9',
     'SELECT id::int, id::numeric, id::numeric(20, 2), id::float8, id::numeric * 1.5 FROM photos WHERE id < 9',
-    'SELECT id::numeric, id::float8, id::numeric::ID, id::float8::ID FROM photos WHERE n < 9',
     'SELECT 5.5::ID, -5.5::float8::ID, 9223372036854775807::numeric::ID, ARRAY[id, parent]::numeric[]::ID[]
         FROM photos WHERE n = 12',
     'SELECT id::int FROM photos WHERE n = 5 AND id > 5',
     'SELECT 9223372036854775807.5::ID',
-    'SELECT ''NaN''::numeric::ID',
     'SELECT 1e19::float8::ID',
     'SELECT id || ''x'', concat(id, 1), format(''%s %L'', id, id), quote_literal(id), to_char(id, ''9999''),
         to_hex(id) FROM photos WHERE n < 9',
@@ -222,17 +202,14 @@ CALL compare('Expressions',
 
 CALL compare('Changes',
     'INSERT INTO photos (id, n) VALUES (5001, 1), (''5002'', 2), (5003, 3) RETURNING id',
-    'INSERT INTO photos (id) SELECT 5004::smallint RETURNING id',
     'INSERT INTO photos (id) SELECT i FROM generate_series(5005, 5009) i RETURNING id',
     'INSERT INTO photos (id, copy) SELECT max(id) + 1, min(id) FROM photos RETURNING *',
     'INSERT INTO photos (id, n) VALUES (5001, 5)
         ON CONFLICT (id) DO UPDATE SET n = excluded.n, copy = excluded.id, parent = photos.copy RETURNING *',
-    'INSERT INTO photos (id, n) VALUES (5001, 5) ON CONFLICT DO NOTHING RETURNING *',
     'UPDATE photos SET parent = 5001, copy = id WHERE id = 5002 RETURNING *',
     'UPDATE photos SET id = id + 1000 WHERE id = 5009 RETURNING *',
     'MERGE INTO photos p USING (VALUES (5003, 4), (5010, 5)) v (x, y) ON p.id = x
         WHEN MATCHED THEN UPDATE SET n = y WHEN NOT MATCHED THEN INSERT (id, n) VALUES (x, y)',
-    'DELETE FROM photos WHERE id IN (SELECT id FROM photos WHERE id BETWEEN 5006 AND 5007)',
     'SELECT * FROM photos WHERE id > 5000 ORDER BY id LIMIT 20',
     'UPDATE photos SET parent = 7777777 WHERE id = 17',
     'UPDATE photos SET copy = 7777777 WHERE id = 17');
@@ -260,17 +237,14 @@ CALL compare('Foreign keys, checks, generated columns, domains, exclusion',
     'SELECT * FROM tags ORDER BY photo, tag',
     'CREATE TABLE made (id ID PRIMARY KEY CHECK (id > 0), made timestamptz
         GENERATED ALWAYS AS (snowflake_timestamp(id)) STORED,
-        twin ID GENERATED ALWAYS AS (id) STORED, next ID GENERATED ALWAYS AS (id + 1) STORED, old ID DEFAULT 0,
-            CHECK (id <> 13))',
+        twin ID GENERATED ALWAYS AS (id) STORED, next ID GENERATED ALWAYS AS (id + 1) STORED, old ID DEFAULT 0)',
     'INSERT INTO made VALUES (4000000000008388608) RETURNING *',
     'INSERT INTO made VALUES (-1)',
-    'INSERT INTO made VALUES (13)',
     'CREATE DOMAIN photo_id AS ID CHECK (VALUE > 0)',
     'CREATE TABLE of_domain (id photo_id PRIMARY KEY, copy photo_id REFERENCES photos) WITH (autovacuum_enabled = off)',
     'INSERT INTO of_domain SELECT i, i FROM generate_series(1, 1000) i',
     'ANALYZE of_domain',
     'SELECT * FROM of_domain WHERE id = 17',
-    'SELECT max(id) FROM of_domain',
     'SELECT count(*) FROM of_domain JOIN photos USING (id)',
     'SELECT coalesce(id, 0), id + 1, to_json(of_domain) ->> ''id'' FROM of_domain WHERE id < 3',
     'CREATE TABLE apart (id ID, EXCLUDE USING hash (id WITH =))',
@@ -289,7 +263,6 @@ CALL compare('Partitions',
     'INSERT INTO daily SELECT id, n FROM photos',
     'ANALYZE daily',
     'SELECT * FROM daily WHERE id = 17',
-    'SELECT * FROM daily WHERE id = ANY (''{17, 4000083886080000000}'')',
     'SELECT count(*) FROM daily WHERE id >= snowflake_min_id(''2026-10-10'') AND id < snowflake_min_id(''2026-10-11'')',
     'UPDATE daily SET id = 4000000000000000001 WHERE id = 17 RETURNING *, tableoid::regclass',
     'PREPARE pruned_for_ID (bigint) AS SELECT * FROM daily WHERE id = $1',
@@ -327,7 +300,6 @@ CALL compare('Arrays',
 
 CALL compare('Functions',
     'CREATE FUNCTION of_bigint(bigint) RETURNS bigint LANGUAGE sql AS ''SELECT $1 + 1''',
-    'CREATE FUNCTION of_array(bigint[]) RETURNS bigint LANGUAGE sql AS ''SELECT $1[1]''',
     'CREATE FUNCTION of_many(VARIADIC bigint[]) RETURNS bigint LANGUAGE sql AS ''SELECT $1[2]''',
     'CREATE FUNCTION of_any(anyelement) RETURNS anyelement LANGUAGE sql AS ''SELECT $1''',
     'CREATE FUNCTION overloaded(bigint) RETURNS text LANGUAGE sql AS ''SELECT ''''bigint''''''',
@@ -335,7 +307,6 @@ CALL compare('Functions',
     'CREATE FUNCTION overloaded(text) RETURNS text LANGUAGE sql AS ''SELECT ''''text''''''',
     'SELECT of_bigint(id), of_many(id, id), of_any(id), overloaded(id), overloaded(17), overloaded(''17'')
         FROM photos WHERE id < 3',
-    'SELECT of_array(array_agg(id ORDER BY id)) FROM photos',
     'CREATE FUNCTION rows_in_sql() RETURNS TABLE (id bigint) LANGUAGE sql AS ''SELECT id FROM photos WHERE n = 3''',
     'SELECT * FROM rows_in_sql()',
     'CREATE FUNCTION in_plpgsql(x int) RETURNS photos
@@ -348,16 +319,12 @@ CALL compare('Functions',
 
 CALL compare('Numbers that are not integers',
     'SELECT n FROM photos WHERE id = 5.0',
-    'SELECT n FROM photos WHERE id = 5::numeric',
     'SELECT n FROM photos WHERE id = 5::float8',
     'SELECT id * 1.5 FROM photos WHERE id = 5',
     'SELECT round(id), sqrt(id) FROM photos WHERE id = 5',
-    'SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY id) FROM photos WHERE id = 5',
-    'INSERT INTO photos (id) VALUES (8000.0) RETURNING id',
     'INSERT INTO photos (id) SELECT 8001::numeric RETURNING id');
 CALL compare('Where two types must be the same, or an expression becomes bigint',
     'SELECT id FROM lists WHERE ids @> ARRAY[17::bigint]',
-    'SELECT id FROM photos WHERE ARRAY[id] = ARRAY[5::bigint]',
     'SELECT id FROM photos WHERE int8range(5, 6) @> id',
     'WITH RECURSIVE t AS ((SELECT id FROM photos ORDER BY id LIMIT 1)
         UNION ALL SELECT (SELECT min(id) FROM photos WHERE id > t.id) FROM t WHERE t.id < 3) SELECT * FROM t',
@@ -381,7 +348,6 @@ CALL compare('Where two types must be the same, or an expression becomes bigint'
     'ALTER TABLE daily ATTACH PARTITION other FOR VALUES FROM (snowflake_min_id(''2026-10-15'')) TO (MAXVALUE)');
 -- A set of rows of both types is made before a condition on it is looked at.
 CALL compare('Other plans for the same rows',
-    'SELECT * FROM (SELECT id FROM photos UNION ALL SELECT parent FROM photos) u WHERE id = 17',
     'SELECT * FROM (SELECT id FROM photos UNION ALL SELECT copy FROM photos) u WHERE id = 17',
     'SELECT * FROM (SELECT id FROM photos UNION ALL SELECT copy::ID FROM photos) u WHERE id = 17',
     'SELECT id FROM photos WHERE id < 3 UNION SELECT copy FROM photos WHERE n = 17',
@@ -390,10 +356,8 @@ CALL compare('Other plans for the same rows',
 -- Errors of input name the type, but comparisons read a constant as bigint.
 CALL compare('Errors of input',
     'UPDATE photos SET parent = ''x'' WHERE id = 17',
-    'SELECT ''''::ID',
     'SELECT ''5.0''::ID',
     'SELECT ''9223372036854775808''::ID',
-    'SELECT ''-9223372036854775809''::ID',
     'SELECT 9223372036854775808::ID',
     'SELECT n FROM photos WHERE id = ''x''',
     'SELECT '' -9223372036854775808 ''::ID, ''9223372036854775807''::ID, 32767::smallint::ID, -2147483648::ID');
@@ -422,23 +386,16 @@ SET search_path = as_snowflake, public;
 CREATE VIEW one AS SELECT id, parent, copy FROM photos WHERE n = 10 AND id > 100;
 SELECT * FROM results(
     'SELECT to_json(id) FROM one',
-    'SELECT to_jsonb(parent) FROM one',
-    'SELECT to_json(copy) FROM one',
     'SELECT row_to_json(one) FROM one',
     'SELECT to_jsonb(one) FROM one',
-    'SELECT json_agg(one) FROM one',
     'SELECT jsonb_agg(id) FROM one',
     'SELECT json_agg(id::bigint) FROM one',
-    'SELECT array_to_json(array_agg(id)) FROM one',
     'SELECT json_object_agg(id, parent) FROM one',
     $$SELECT json_build_object('id', id, 'ids', ARRAY[id]) FROM one$$,
-    'SELECT jsonb_build_array(id, copy) FROM one',
     $$SELECT json_build_object('max', max(id), 'cast', max(id)::snowflake, 'next', min(id) + 1) FROM one$$,
     'SELECT to_json(lists) FROM lists WHERE id = 17',
     'SELECT to_json(of_domain) FROM of_domain WHERE id = 17',
-    'SELECT json_build_array(twin, next, old) FROM made',
     $$SELECT jsonb_populate_record(NULL::one, '{"id": "4000083886080000000", "parent": 17, "copy": null}')$$,
-    'SELECT count(*) FROM photos p WHERE (json_populate_record(NULL::photos, to_json(p))).id = p.id',
     'SELECT count(*) FROM photos p WHERE p = jsonb_populate_record(NULL::photos, to_jsonb(p))',
     $$SELECT array_agg(l) FROM json_populate_recordset(NULL::lists, '[{"id": "17", "ids": ["1", 2]}, {"id": 18}]') l$$,
     $$SELECT array_agg(r) FROM json_to_recordset('[{"id": "4000083886080000000"}, {"id": 17}]') r (id snowflake)$$);
@@ -480,9 +437,3 @@ ALTER TABLE albums ALTER id TYPE bigint;
 SELECT * FROM look();
 ALTER TABLE moved ALTER ids TYPE snowflake[];
 SELECT * FROM look();
-
-RESET search_path;
-SET client_min_messages = warning;
-DROP SCHEMA as_bigint, as_snowflake CASCADE;
-DROP PROCEDURE compare(text, text[]);
-DROP FUNCTION outcome(text, text), plan(text, text), types_of(text[]);
