@@ -44,7 +44,7 @@ foreach my $script (files('snowflake--*.sql', 'admin/snowflake_admin--*.sql'))
 		my $signature = "CALL $1(" . join(', ', split /,\s+/, $2) . ')';
 		like($reference =~ s/\n +/ /gr, qr/^ *\Q$signature\E$/m, "doc/reference.md has all of $signature");
 	}
-	while ($code =~ /^CREATE FUNCTION (?!snowflake_admin_)(\w+)\(\s*(.*?)\)\nRETURNS (.*?)$/gms)
+	while ($code =~ /^CREATE FUNCTION (?!snowflake_admin_)(\w+)\(\s*(.*?)\)\sRETURNS (.*?)$/gms)
 	{
 		my ($name, $result, @arguments) = ($1, $3, split /,\s+/, $2);
 		my @columns = map { /^OUT (.*)/ } @arguments;
