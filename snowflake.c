@@ -139,7 +139,6 @@ next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count,
 	if (unlikely(value >= layout->last_year_value ||
 				 (shard == 0 && layout->parsed.kind == LAYOUT_DECIMAL)))
 		warn_once(layout);
-
 	return value;
 }
 
@@ -185,10 +184,8 @@ make_id(FunctionCallInfo fcinfo, const int first, int nargs)
 	int64		value;
 
 	for (int i = 0; i < Min(nargs, (int) lengthof(names)); i++)
-	{
 		if (unlikely(PG_ARGISNULL(first + i)))
 			argument_refuse_null(names[i], NULL);
-	}
 
 	shard = nargs > 0 ? PG_GETARG_INT64(first) : settings_shard();
 
@@ -234,10 +231,8 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 		int64		count;
 
 		for (int i = 0; i < PG_NARGS(); i++)
-		{
 			if (PG_ARGISNULL(i))
 				argument_refuse_null(names[i], NULL);
-		}
 		count = PG_GETARG_INT64(1);
 		if (count < 1)
 			ereport(ERROR,
@@ -453,7 +448,6 @@ snowflake_id(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("cannot compose the ID 0"),
 				 errdetail("IDs are positive.")));
-
 	PG_RETURN_INT64((int64) id);
 }
 

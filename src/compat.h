@@ -3,8 +3,8 @@
  * compat.h
  *	  Every difference between the supported PostgreSQL versions.
  *
- * Include it after PostgreSQL's own headers.  No other file of this extension
- * looks at PG_VERSION_NUM.
+ * Include it after PostgreSQL's own headers and before this extension's.  No
+ * other file of this extension looks at PG_VERSION_NUM.
  *
  * Copyright (c) 2026, snowflake contributors
  *

@@ -176,10 +176,8 @@ parse_field(const char *word, int name_length, const char *value, int value_leng
 	 * that make up the shard.  Whoever writes it does not mean that.
 	 */
 	for (int i = 0; i < (int) lengthof(words); i++)
-	{
 		if (strcmp(name, words[i]) != 0 && pg_strcasecmp(name, words[i]) == 0)
 			return "timestamp, sequence, epoch and tick are written in lower case";
-	}
 	if (!parse_number(value, value_length, 64, &bits) || bits == 0)
 		return "a field has 1 to 64 bits";
 	if (parsed->nfields == LAYOUT_MAX_FIELDS)
@@ -258,10 +256,8 @@ definition_parse(const char *string, ParsedLayout *parsed, LayoutError *error)
 				return "the tick is given twice";
 			tick = *error;
 			for (int i = 0; i < (int) lengthof(tick_names); i++)
-			{
 				if (word_is(value, value_length, tick_names[i].name))
 					parsed->tick_usecs = tick_names[i].usecs;
-			}
 			if (parsed->tick_usecs == 0)
 				return "a tick is 1us, 10us, 1ms, 10ms or 1s";
 		}
@@ -278,10 +274,8 @@ definition_parse(const char *string, ParsedLayout *parsed, LayoutError *error)
 
 	has_timestamp = parsed->nfields > 0 && parsed->fields[0].role == LAYOUT_TICK;
 	for (int i = 0; i < parsed->nfields; i++)
-	{
 		if (parsed->fields[i].role == LAYOUT_SEQUENCE)
 			sequence_bits = parsed->fields[i].bits;
-	}
 
 	if (!has_timestamp && (epoch.length > 0 || tick.length > 0))
 	{

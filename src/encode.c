@@ -63,11 +63,8 @@ const Encoding *
 encode_find(const char *name)
 {
 	for (size_t i = 0; i < lengthof(encodings); i++)
-	{
 		if (strcmp(encodings[i].name, name) == 0)
 			return &encodings[i];
-	}
-
 	return NULL;
 }
 
@@ -112,7 +109,6 @@ digit_value(const Encoding *encoding, char c)
 	}
 
 	digit = memchr(encoding->digits, c, encoding->base);
-
 	return digit != NULL ? (int) (digit - encoding->digits) : -1;
 }
 
@@ -238,6 +234,5 @@ encode_permute(int64 id, int64 key, bool inverse)
 	{
 		block = feistel(block, keys);
 	} while (block == 0 || block > (uint64) PG_INT64_MAX);
-
 	return (int64) block;
 }

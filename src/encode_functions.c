@@ -34,7 +34,6 @@ get_encoding(const char *name)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("unrecognized encoding: \"%s\"", name),
 				 errhint("The encodings are base62, base32 and base64url.")));
-
 	return encoding;
 }
 
@@ -54,7 +53,6 @@ snowflake_to_text(PG_FUNCTION_ARGS)
 						   (long long) PG_INT64_MAX)));
 
 	length = encode_write(encoding, id, string);
-
 	PG_RETURN_TEXT_P(cstring_to_text_with_len(string, length));
 }
 

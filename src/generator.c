@@ -94,7 +94,6 @@ typedef struct Attempt
 								 * that is the clock's own tick */
 } Attempt;
 
-
 /* The last value that can be taken while the clock is at "now" */
 static int64
 last_allowed(const GeneratorSpec *spec, int64 max_lead, TimestampTz now)

@@ -3,8 +3,6 @@
  * generator.h
  *	  Take the next value of a sequence that follows the clock.
  *
- * Include it after compat.h.
- *
  * The C code of this extension uses these words:
  *
  *	tick		a span of time, such as a millisecond, and its number since the

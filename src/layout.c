@@ -150,10 +150,8 @@ static int
 find_builtin(const ParsedLayout *parsed)
 {
 	for (int i = 0; i < (int) lengthof(builtins); i++)
-	{
 		if (memcmp(parsed, &loaded[i].parsed, sizeof(ParsedLayout)) == 0)
 			return i;
-	}
 	return -1;
 }
 
@@ -228,10 +226,8 @@ const char *
 layout_of_max_value(int64 max_value)
 {
 	for (int i = 0; i < (int) lengthof(builtins); i++)
-	{
 		if (loaded[i].room - builtins[i].reserved_values == max_value)
 			return builtins[i].name;
-	}
 	return NULL;
 }
 
@@ -511,10 +507,8 @@ int64
 layout_number(const Layout *layout, uint64 id)
 {
 	for (int i = layout->nfields - 1; i >= 0; i--)
-	{
 		if (layout->fields[i].role == LAYOUT_SEQUENCE)
 			return layout_field(layout, id, i);
-	}
 	return 0;
 }
 
@@ -567,7 +561,6 @@ layout_min_id(const Layout *layout, int64 ts)
 		tick = spec->last_tick + 1;
 	else
 		tick = (ts - spec->epoch - 1) / spec->tick_usecs + 1;
-
 	return (int64) ((uint64) tick * layout->tick_unit);
 }
 

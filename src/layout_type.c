@@ -286,7 +286,6 @@ snowflake_layout_in(PG_FUNCTION_ARGS)
 	stored->version = STORED_LAYOUT_VERSION;
 	layout_print(&parsed, stored->text);
 	SET_VARSIZE(stored, offsetof(StoredLayout, text) + strlen(stored->text) + 1);
-
 	PG_RETURN_POINTER(stored);
 }
 
@@ -315,7 +314,6 @@ snowflake_layout_recv(PG_FUNCTION_ARGS)
 						version, "snowflake_layout")));
 
 	text = pq_getmsgtext(buffer, buffer->len - buffer->cursor, &length);
-
 	return DirectFunctionCall1(snowflake_layout_in, CStringGetDatum(text));
 }
 

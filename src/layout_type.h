@@ -3,8 +3,6 @@
  * layout_type.h
  *	  The type snowflake_layout, and the layouts that this session has used.
  *
- * Include it after compat.h.
- *
  * Copyright (c) 2026, snowflake contributors
  *
  *-------------------------------------------------------------------------

@@ -27,7 +27,6 @@
 
 PinnedPage	page_pinned;
 
-
 /*
  * Release the pin of this transaction, if it has one.
  */

@@ -3,8 +3,6 @@
  * page.h
  *	  A sequence's page: pinned, checked and locked.
  *
- * Include it after compat.h.
- *
  * Copyright (c) 2026, snowflake contributors
  *
  *-------------------------------------------------------------------------

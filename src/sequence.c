@@ -54,7 +54,6 @@ KnownSequence *sequence_last_used = NULL;
 Oid			sequence_default_relid;
 uint64		sequence_default_valid_at = 0;
 
-
 /*
  * Ignore relations that are not known here, because a session that uses
  * temporary tables has many such calls.

@@ -3,8 +3,6 @@
  * sequence.h
  *	  Find, lock and check sequences.
  *
- * Include it after compat.h.
- *
  * Copyright (c) 2026, snowflake contributors
  *
  *-------------------------------------------------------------------------

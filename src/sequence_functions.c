@@ -139,7 +139,6 @@ snowflake_sequences(PG_FUNCTION_ARGS)
 	}
 	values[5] = CStringGetTextDatum(state);
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
-
 	return (Datum) 0;
 }
 

@@ -3,8 +3,6 @@
  * settings.h
  *	  What other files need of settings.c.
  *
- * Include it after compat.h.
- *
  * Copyright (c) 2026, snowflake contributors
  *
  *-------------------------------------------------------------------------

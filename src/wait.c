@@ -73,7 +73,6 @@ static struct
 	int64		good_until;
 }			last_wait;
 
-
 /* The time of a clock that nobody can set, in microseconds */
 int64
 wait_monotonic_time(void)
