@@ -118,8 +118,7 @@ warn_once(const Layout *layout)
  * Return the first value, and set *count to the number taken.
  */
 static inline int64
-next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count,
-			const char *caller)
+next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count, const char *caller)
 {
 	GeneratorLimits limits = settings_limits();
 	int64		value;
@@ -266,9 +265,7 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 
 	ids->count--;
 	SRF_RETURN_NEXT(funcctx,
-					Int64GetDatum((int64) layout_id(ids->layout,
-													ids->value++,
-													ids->shard)));
+					Int64GetDatum((int64) layout_id(ids->layout, ids->value++, ids->shard)));
 }
 
 /*
@@ -327,23 +324,21 @@ snowflake_timestamp(PG_FUNCTION_ARGS)
 Datum
 snowflake_shard(PG_FUNCTION_ARGS)
 {
-	uint64		id = (uint64) PG_GETARG_INT64(0);
 	const Layout *layout = layout_type_argument(fcinfo, 1);
 
 	if (layout->shards == 1)
 		layout_type_report_missing(layout, "shard");
-	PG_RETURN_INT32((int32) layout_shard(layout, id));
+	PG_RETURN_INT32((int32) layout_shard(layout, (uint64) PG_GETARG_INT64(0)));
 }
 
 Datum
 snowflake_sequence_number(PG_FUNCTION_ARGS)
 {
-	uint64		id = (uint64) PG_GETARG_INT64(0);
 	const Layout *layout = layout_type_argument(fcinfo, 1);
 
 	if (layout->spec.slots == 1)
 		layout_type_report_missing(layout, "sequence");
-	PG_RETURN_INT32((int32) layout_number(layout, id));
+	PG_RETURN_INT32((int32) layout_number(layout, (uint64) PG_GETARG_INT64(0)));
 }
 
 Datum
@@ -371,21 +366,19 @@ snowflake_fields(PG_FUNCTION_ARGS)
 Datum
 snowflake_min_id(PG_FUNCTION_ARGS)
 {
-	TimestampTz ts = PG_GETARG_TIMESTAMPTZ(0);
 	const Layout *layout = layout_type_argument(fcinfo, 1);
 
 	layout_type_require_time(layout);
-	PG_RETURN_INT64(layout_min_id(layout, ts));
+	PG_RETURN_INT64(layout_min_id(layout, PG_GETARG_TIMESTAMPTZ(0)));
 }
 
 Datum
 snowflake_max_id(PG_FUNCTION_ARGS)
 {
-	TimestampTz ts = PG_GETARG_TIMESTAMPTZ(0);
 	const Layout *layout = layout_type_argument(fcinfo, 1);
 
 	layout_type_require_time(layout);
-	PG_RETURN_INT64(layout_max_id(layout, ts));
+	PG_RETURN_INT64(layout_max_id(layout, PG_GETARG_TIMESTAMPTZ(0)));
 }
 
 pg_noreturn static void

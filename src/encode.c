@@ -33,30 +33,12 @@
  * not for bytes, and zeros at the beginning are left out.
  */
 static const Encoding encodings[] = {
-	{
-		.name = "base62",
-		.digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
-		.largest = "AzL8n0Y58m7",
-		.base = 62,
-		.width = 11,
-		.padded = true
-	},
-	{
-		.name = "base32",
-		.digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ",
-		.largest = "7ZZZZZZZZZZZZ",
-		.base = 32,
-		.width = 13,
-		.padded = true,
-		.lenient = true
-	},
-	{
-		.name = "base64url",
-		.digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
-		.largest = "H__________",
-		.base = 64,
-		.width = 11
-	}
+	{.name = "base62", .base = 62, .width = 11, .largest = "AzL8n0Y58m7", .padded = true,
+	.digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"},
+	{.name = "base32", .base = 32, .width = 13, .largest = "7ZZZZZZZZZZZZ", .padded = true, .lenient = true,
+	.digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"},
+	{.name = "base64url", .base = 64, .width = 11, .largest = "H__________",
+	.digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"}
 };
 
 const Encoding *

@@ -28,10 +28,8 @@ typedef struct Encoding
 #pragma GCC visibility push(hidden)
 extern const Encoding *encode_find(const char *name);
 
-extern int	encode_write(const Encoding *encoding, int64 id,
-						 char text[ENCODE_MAX_WIDTH]);
-extern int	encode_read(const Encoding *encoding, const char *text, int length,
-						int64 *id);
+extern int	encode_write(const Encoding *encoding, int64 id, char text[ENCODE_MAX_WIDTH]);
+extern int	encode_read(const Encoding *encoding, const char *text, int length, int64 *id);
 
 extern int64 encode_permute(int64 id, int64 key, bool inverse);
 #pragma GCC visibility pop

@@ -43,7 +43,6 @@ snowflake_to_text(PG_FUNCTION_ARGS)
 	int64		id = PG_GETARG_INT64(0);
 	const Encoding *encoding = get_encoding(text_to_cstring(PG_GETARG_TEXT_PP(1)));
 	char		string[ENCODE_MAX_WIDTH];
-	int			length;
 
 	if (id < 0)
 		ereport(ERROR,
@@ -52,8 +51,7 @@ snowflake_to_text(PG_FUNCTION_ARGS)
 				 errdetail("Numbers with a text form are 0 to %lld.",
 						   (long long) PG_INT64_MAX)));
 
-	length = encode_write(encoding, id, string);
-	PG_RETURN_TEXT_P(cstring_to_text_with_len(string, length));
+	PG_RETURN_TEXT_P(cstring_to_text_with_len(string, encode_write(encoding, id, string)));
 }
 
 Datum

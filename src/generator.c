@@ -621,8 +621,7 @@ generator_next(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *limi
  * there.
  */
 void
-generator_advance(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *limits,
-				  int64 value)
+generator_advance(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *limits, int64 value)
 {
 	KnownSequence *seq = sequence_find(relid);
 	FormData_pg_sequence_data *data = lock_page_to_change(seq);

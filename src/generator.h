@@ -33,9 +33,7 @@
 
 #include "sequence.h"
 
-/*
- * Limits of a call, in microseconds
- */
+/* Limits of a call, in microseconds */
 typedef struct GeneratorLimits
 {
 	int64		max_lead;		/* how far a value's time may be ahead of the
@@ -48,8 +46,7 @@ typedef struct GeneratorLimits
 } GeneratorLimits;
 
 #pragma GCC visibility push(hidden)
-extern void generator_check(Oid relid, const GeneratorSpec *spec,
-							const char *caller);
+extern void generator_check(Oid relid, const GeneratorSpec *spec, const char *caller);
 extern int64 generator_next(Oid relid, const GeneratorSpec *spec,
 							const GeneratorLimits *limits, int64 *count,
 							const char *caller);

@@ -73,25 +73,15 @@ static const struct
 	int			reserved_values;
 	const char *definition;
 }			builtins[] = {
-
-	{"instagram", LAYOUT_BITS, 0,
-	"timestamp:41 shard:13 sequence:10 epoch:1314220021721"},
-	{"twitter", LAYOUT_BITS, 0,
-	"timestamp:41 datacenter:5 worker:5 sequence:12 epoch:1288834974657"},
-	{"discord", LAYOUT_BITS, 1,
-	"timestamp:42 worker:5 process:5 sequence:12 epoch:1420070400000"},
-	{"shardingsphere", LAYOUT_BITS, 2,
-	"timestamp:41 worker:10 sequence:12 epoch:1477958400000"},
-	{"sonyflake", LAYOUT_BITS, 0,
-	"timestamp:39 sequence:8 machine:16 epoch:1409529600000 tick:10ms"},
-	{"mastodon", LAYOUT_BITS, 0,
-	"timestamp:48 sequence:16 epoch:0"},
-	{"pgedge", LAYOUT_BITS, 3,
-	"timestamp:41 node:10 sequence:12 epoch:1672531200000"},
-	{"javascript", LAYOUT_BITS, 0,
-	"timestamp:41 shard:5 sequence:7 epoch:1577836800000"},
-	{"trace", LAYOUT_TRACE, 0,
-	"timestamp:25 node:16 chunk:12 sequence:10 epoch:0 tick:1s"},
+	{"instagram", LAYOUT_BITS, 0, "timestamp:41 shard:13 sequence:10 epoch:1314220021721"},
+	{"twitter", LAYOUT_BITS, 0, "timestamp:41 datacenter:5 worker:5 sequence:12 epoch:1288834974657"},
+	{"discord", LAYOUT_BITS, 1, "timestamp:42 worker:5 process:5 sequence:12 epoch:1420070400000"},
+	{"shardingsphere", LAYOUT_BITS, 2, "timestamp:41 worker:10 sequence:12 epoch:1477958400000"},
+	{"sonyflake", LAYOUT_BITS, 0, "timestamp:39 sequence:8 machine:16 epoch:1409529600000 tick:10ms"},
+	{"mastodon", LAYOUT_BITS, 0, "timestamp:48 sequence:16 epoch:0"},
+	{"pgedge", LAYOUT_BITS, 3, "timestamp:41 node:10 sequence:12 epoch:1672531200000"},
+	{"javascript", LAYOUT_BITS, 0, "timestamp:41 shard:5 sequence:7 epoch:1577836800000"},
+	{"trace", LAYOUT_TRACE, 0, "timestamp:25 node:16 chunk:12 sequence:10 epoch:0 tick:1s"},
 	{"decimal", LAYOUT_DECIMAL, 0, NULL}
 };
 
@@ -192,9 +182,7 @@ layout_parse(const char *string, ParsedLayout *parsed, LayoutError *error)
 	return false;
 }
 
-/*
- * Print a layout's name, or its definition, into LAYOUT_TEXT_SIZE bytes.
- */
+/* Print a layout's name, or its definition, into LAYOUT_TEXT_SIZE bytes */
 void
 layout_print(const ParsedLayout *parsed, char *string)
 {
@@ -514,10 +502,7 @@ layout_number(const Layout *layout, uint64 id)
 
 /* ---------- Ticks and times, for layouts with a clock ---------- */
 
-/*
- * The time at which a tick begins.  Returns false if no timestamptz can hold
- * it.
- */
+/* The time at which a tick begins, or false if no timestamptz can hold it */
 bool
 layout_tick_time(const Layout *layout, uint64 tick, int64 *ts)
 {
@@ -528,9 +513,7 @@ layout_tick_time(const Layout *layout, uint64 tick, int64 *ts)
 	return true;
 }
 
-/*
- * The tick in which a time is.  Returns false if no ID can have that time.
- */
+/* The tick in which a time is.  Returns false if no ID can have that time. */
 bool
 layout_time_tick(const Layout *layout, int64 ts, int64 *tick)
 {

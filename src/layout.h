@@ -156,12 +156,10 @@ typedef struct LayoutError
 } LayoutError;
 
 #pragma GCC visibility push(hidden)
-extern const char *definition_parse(const char *string, ParsedLayout *parsed,
-									LayoutError *error);
+extern const char *definition_parse(const char *string, ParsedLayout *parsed, LayoutError *error);
 extern void definition_print(const ParsedLayout *parsed, char *string);
 
-extern bool layout_parse(const char *string, ParsedLayout *parsed,
-						 LayoutError *error);
+extern bool layout_parse(const char *string, ParsedLayout *parsed, LayoutError *error);
 extern void layout_print(const ParsedLayout *parsed, char *string);
 extern void layout_init(Layout *layout, const ParsedLayout *parsed);
 

@@ -18,11 +18,9 @@ extern const Layout *layout_type_default;
 
 extern void layout_type_init(void);
 extern const Layout *layout_type_find(Datum value);
-extern const Layout *layout_type_look_up(FunctionCallInfo fcinfo,
-										 int argument);
+extern const Layout *layout_type_look_up(FunctionCallInfo fcinfo, int argument);
 extern const Layout *layout_type_find_served(int64 max_value);
-pg_noreturn extern void layout_type_report_missing(const Layout *layout,
-												   const char *field);
+pg_noreturn extern void layout_type_report_missing(const Layout *layout, const char *field);
 extern void layout_type_require_time(const Layout *layout);
 #pragma GCC visibility pop
 

@@ -27,9 +27,7 @@
 
 PinnedPage	page_pinned;
 
-/*
- * Release the pin of this transaction, if it has one.
- */
+/* Release the pin of this transaction, if it has one */
 void
 page_unpin(void)
 {
@@ -83,9 +81,7 @@ page_init(void)
 	RegisterSubXactCallback(end_subtransaction, NULL);
 }
 
-/*
- * Pin the sequence's page instead of the one that is pinned now.
- */
+/* Pin the sequence's page instead of the one that is pinned now */
 void
 page_pin(KnownSequence *seq)
 {
@@ -169,9 +165,7 @@ page_check(KnownSequence *seq)
 	page_pinned.tuple = (HeapTupleHeader) PageGetItem(page, item);
 }
 
-/*
- * Read the data on the page, without changing them.
- */
+/* Read the data on the page, without changing them */
 FormData_pg_sequence_data
 page_read(KnownSequence *seq)
 {

@@ -153,9 +153,7 @@ replacement_for_copy(const FuncExpr *call)
 	return (Node *) replacement;
 }
 
-/*
- * Planner support function of next_id() and next_ids()
- */
+/* Planner support function of next_id() and next_ids() */
 Datum
 snowflake_support(PG_FUNCTION_ARGS)
 {

@@ -331,9 +331,7 @@ refuse_sequence(Oid relid, const char *detail, const char *hint)
 			 errhint("%s", hint)));
 }
 
-/*
- * All sessions must share the sequence, and a crash must not reset it.
- */
+/* All sessions must share the sequence, and a crash must not reset it */
 static void
 check_persistence(Relation rel)
 {
@@ -397,8 +395,7 @@ sequence_is_altered(Oid relid, const GeneratorSpec *spec)
  * here counts as out of date at once.
  */
 static void
-load_sequence(KnownSequence *seq, Relation rel, const GeneratorSpec *spec,
-			  uint64 invalidations)
+load_sequence(KnownSequence *seq, Relation rel, const GeneratorSpec *spec, uint64 invalidations)
 {
 	HeapTuple	tuple;
 	Form_pg_sequence form;

@@ -43,8 +43,7 @@ PG_FUNCTION_INFO_V1(snowflake_advance);
  * session, for example a cancel, a lack of memory or trouble with a disk.
  */
 static const char *
-state_without_error(Oid sequence, const GeneratorSpec *spec,
-					FormData_pg_sequence_data *data)
+state_without_error(Oid sequence, const GeneratorSpec *spec, FormData_pg_sequence_data *data)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
@@ -162,8 +161,7 @@ refuse_layout(Oid sequence, const Layout *layout, const char *detail, const char
  * other ticks, and may be years ahead of the clock in this layout.
  */
 static void
-check_last_value(Oid sequence, const char *qualified_name,
-				 const Layout *layout, int64 max_value)
+check_last_value(Oid sequence, const char *qualified_name, const Layout *layout, int64 max_value)
 {
 	FormData_pg_sequence_data data = page_read_again(sequence_find(sequence));
 

@@ -264,7 +264,6 @@ snowflake_set_shard(PG_FUNCTION_ARGS)
 {
 	int64		shard = PG_ARGISNULL(0) ? SHARD_UNSET : PG_GETARG_INT64(0);
 	const char *database;
-	char		value[32];
 
 	/* The library may have been loaded in parallel mode. */
 	settings_define();
@@ -301,9 +300,8 @@ snowflake_set_shard(PG_FUNCTION_ARGS)
 	 * As SET does.  Not RESET for SHARD_UNSET: this session's value to go back
 	 * to may be the one that has just been removed.
 	 */
-	snprintf(value, sizeof(value), "%lld", (long long) shard);
-	SetConfigOption("snowflake.shard", value, PGC_USERSET, PGC_S_SESSION);
-
+	SetConfigOption("snowflake.shard", psprintf("%lld", (long long) shard),
+					PGC_USERSET, PGC_S_SESSION);
 	count_other_sessions();
 	PG_RETURN_VOID();
 }

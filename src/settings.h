@@ -20,8 +20,7 @@
 extern void settings_define(void);
 extern GeneratorLimits settings_limits(void);
 extern int64 settings_shard(void);
-pg_noreturn extern void argument_refuse_null(const char *argument,
-											 const char *hint);
+pg_noreturn extern void argument_refuse_null(const char *argument, const char *hint);
 extern void argument_check_id(int64 id);
 #pragma GCC visibility pop
 

@@ -159,9 +159,7 @@ settled_time(void)
 	return settled;
 }
 
-/*
- * snowflake_settled_id() and snowflake_settled_id(layout)
- */
+/* snowflake_settled_id() and snowflake_settled_id(layout) */
 Datum
 snowflake_settled_id(PG_FUNCTION_ARGS)
 {
