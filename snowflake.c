@@ -453,9 +453,8 @@ typedef struct Backdated
 } Backdated;
 
 /*
- * snowflake_backdated_id(ts, shard) and snowflake_backdated_id(ts, shard,
- * layout): the first ID at or after a time that no earlier row of the window
- * partition has.
+ * The first ID at or after a time that no earlier row of the window partition
+ * has.
  *
  * Values are taken as from a sequence whose clock is the time of the row: the
  * next value is the last one plus one, moved up to the time's tick.  So no
@@ -509,10 +508,7 @@ snowflake_backdated_id(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64((int64) layout_id(layout, last->value, shard));
 }
 
-/*
- * The same functions with a timestamp without time zone.  If there were none,
- * PostgreSQL would take such a time for one of the session's time zone.
- */
+/* The same for a timestamp without time zone, only to refuse it */
 Datum
 snowflake_backdated_id_without_zone(PG_FUNCTION_ARGS)
 {

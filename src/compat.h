@@ -49,10 +49,7 @@ typedef RelFileNode RelFileLocator;
 	object_aclcheck(ProcedureRelationId, function, role, mode)
 #endif
 
-/*
- * 16 renamed the function that finds the status of a backend in the local
- * copy, counted from 1.
- */
+/* 16 renamed this, which gives a backend of the local copy, counted from 1. */
 #if PG_VERSION_NUM < 160000
 #define pgstat_get_local_beentry_by_index(index) \
 	pgstat_fetch_stat_local_beentry(index)

@@ -145,10 +145,7 @@ parse_epoch(const char *string, int length, int64 *msecs)
 	return parse_iso_time(string, length, msecs) && *msecs <= EPOCH_MAX;
 }
 
-/*
- * Read "name:bits" and add the field to the definition.  Returns NULL, or what
- * is wrong.
- */
+/* Add field "name:bits" to the definition.  Returns NULL, or what is wrong. */
 static const char *
 parse_field(const char *word, int name_length, const char *value, int value_length,
 			ParsedLayout *parsed)

@@ -277,10 +277,7 @@ derive_from_bits(Layout *layout, const ParsedLayout *parsed)
 
 		spec->epoch = parsed->epoch * 1000 - UNIX_EPOCH_OFFSET;
 
-		/*
-		 * If the epoch is before 2000, the time from there to the last
-		 * timestamptz may be more than 2^63 microseconds.
-		 */
+		/* From an epoch before 2000, this may be more than 2^63. */
 		span = (uint64) (END_TIMESTAMP - 1) - (uint64) spec->epoch;
 		layout->last_decodable = span / (uint64) spec->tick_usecs;
 
@@ -402,10 +399,7 @@ layout_init(Layout *layout, const ParsedLayout *parsed)
 
 /* ---------- IDs ---------- */
 
-/*
- * The ID that a shard makes of a sequence's value.  The caller has checked
- * that both fit.
- */
+/* The ID that a shard makes of a sequence's value.  The caller checks both. */
 uint64
 layout_id(const Layout *layout, int64 value, int64 shard)
 {
@@ -465,10 +459,7 @@ layout_field(const Layout *layout, uint64 id, int index)
 	return (int64) (id >> field->shift & low_bits(field->bits));
 }
 
-/*
- * The tick of an ID.  This is for layouts whose IDs tell their time only,
- * because in these the timestamp is the first field.
- */
+/* The tick of an ID whose layout tells its time, so has the timestamp first */
 uint64
 layout_tick(const Layout *layout, uint64 id)
 {

@@ -163,9 +163,8 @@ layout_type_init(void)
 }
 
 /*
- * The slow path of layout_type_argument().  Find the layout that is the given
- * argument of a call.  If the argument is a constant in the query's text or in
- * a column's default, keep the layout in fn_extra for the calls that follow.
+ * The slow path of layout_type_argument().  A constant is one of the query's
+ * text or of a column's default.
  */
 const Layout *
 layout_type_look_up(FunctionCallInfo fcinfo, int argument)
@@ -295,10 +294,7 @@ snowflake_layout_out(PG_FUNCTION_ARGS)
 	PG_RETURN_CSTRING(output_text(PG_GETARG_DATUM(0)));
 }
 
-/*
- * The binary form is a byte with the version, then the text without a
- * terminator.
- */
+/* The binary form is a byte with the version, then the text. */
 Datum
 snowflake_layout_recv(PG_FUNCTION_ARGS)
 {

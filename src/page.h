@@ -19,10 +19,7 @@
 
 #include "sequence.h"
 
-/*
- * The size of a sequence's tuple: a header without a null bitmap, and three
- * columns
- */
+/* The size of a sequence's tuple: a header without nulls, and three columns */
 #define SEQUENCE_TUPLE_SIZE \
 	(MAXALIGN(SizeofHeapTupleHeader) + \
 	 offsetof(FormData_pg_sequence_data, is_called) + sizeof(bool))
@@ -97,10 +94,7 @@ page_note(Page page)
 	return (RecordNote *) ((char *) page + RECORD_NOTE_OFFSET);
 }
 
-/*
- * Lock the sequence's page, and return the data on it.  The caller has locked
- * the sequence.
- */
+/* Lock the page of a locked sequence, and return the data on it */
 static inline FormData_pg_sequence_data *
 page_lock(KnownSequence *seq, int lockmode)
 {

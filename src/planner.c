@@ -164,10 +164,7 @@ snowflake_support(PG_FUNCTION_ARGS)
 	{
 		SupportRequestSimplify *simplify = (SupportRequestSimplify *) request;
 
-		/*
-		 * Without a PlannerInfo, the expression is not part of a query.  Only
-		 * next_ids() returns a set.
-		 */
+		/* No root: not part of a query.  Only next_ids() returns a set. */
 		if (simplify->root == NULL && !simplify->fcall->funcretset &&
 			ActivePortal != NULL && ActivePortal->commandTag == CMDTAG_COPY)
 			answer = replacement_for_copy(simplify->fcall);

@@ -277,10 +277,7 @@ check_spec(KnownSequence *seq, const GeneratorSpec *spec)
 	}
 	else
 	{
-		/*
-		 * The extension's own sequence was made for one layout, so something
-		 * has changed its MAXVALUE.
-		 */
+		/* If it is the extension's own, something has changed its MAXVALUE. */
 		hint = !owned ? hint_to_alter(seq, NULL) :
 			psprintf("Use ALTER SEQUENCE %s MAXVALUE %lld.",
 					 qualified_name(seq->relid),

@@ -91,10 +91,7 @@ state_without_error(Oid sequence, const GeneratorSpec *spec, FormData_pg_sequenc
 	return state;
 }
 
-/*
- * snowflake_sequences(sequence) and snowflake_sequences(sequence, layout): a
- * row with the sequence's status, or none if it has been dropped.
- */
+/* A row with the sequence's status, or none if it has been dropped */
 Datum
 snowflake_sequences(PG_FUNCTION_ARGS)
 {
@@ -186,12 +183,7 @@ check_last_value(Oid sequence, const char *qualified_name, const Layout *layout,
 					  "Use a new sequence, with a new shard if the table has IDs already.");
 }
 
-/*
- * snowflake_alter_sequence(sequence, layout)
- *
- * Like next_id(), this function is not strict, because a call with a NULL
- * would look as if it had succeeded.
- */
+/* Not strict, because a call with a NULL would look as if it had succeeded */
 Datum
 snowflake_alter_sequence(PG_FUNCTION_ARGS)
 {
@@ -284,10 +276,7 @@ value_of_id(const Layout *layout, int64 id)
 			   layout->spec.max_value);
 }
 
-/*
- * snowflake_advance(sequence, id) and snowflake_advance(sequence, id, layout),
- * not strict for the same reason
- */
+/* Not strict, as snowflake_alter_sequence() is not */
 Datum
 snowflake_advance(PG_FUNCTION_ARGS)
 {

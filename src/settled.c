@@ -159,7 +159,6 @@ settled_time(void)
 	return settled;
 }
 
-/* snowflake_settled_id() and snowflake_settled_id(layout) */
 Datum
 snowflake_settled_id(PG_FUNCTION_ARGS)
 {
