@@ -9,23 +9,19 @@
 
 CREATE TYPE snowflake_layout;
 
-CREATE FUNCTION snowflake_layout_in(cstring)
-RETURNS snowflake_layout
+CREATE FUNCTION snowflake_layout_in(cstring) RETURNS snowflake_layout
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_layout_in(cstring) IS 'I/O';
 
-CREATE FUNCTION snowflake_layout_out(snowflake_layout)
-RETURNS cstring
+CREATE FUNCTION snowflake_layout_out(snowflake_layout) RETURNS cstring
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_layout_out(snowflake_layout) IS 'I/O';
 
-CREATE FUNCTION snowflake_layout_recv(internal)
-RETURNS snowflake_layout
+CREATE FUNCTION snowflake_layout_recv(internal) RETURNS snowflake_layout
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_layout_recv(internal) IS 'I/O';
 
-CREATE FUNCTION snowflake_layout_send(snowflake_layout)
-RETURNS bytea
+CREATE FUNCTION snowflake_layout_send(snowflake_layout) RETURNS bytea
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_layout_send(snowflake_layout) IS 'I/O';
 
@@ -75,13 +71,11 @@ SELECT pg_catalog.pg_extension_config_dump('next_id_seq', '');
 -- The shard
 --
 
-CREATE FUNCTION snowflake_shard()
-RETURNS integer
+CREATE FUNCTION snowflake_shard() RETURNS integer
 AS 'MODULE_PATHNAME', 'snowflake_shard_setting' LANGUAGE C STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_shard() IS 'this server''s shard, from the setting snowflake.shard';
 
-CREATE FUNCTION snowflake_set_shard(shard bigint)
-RETURNS void
+CREATE FUNCTION snowflake_set_shard(shard bigint) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION snowflake_set_shard(bigint) IS
 'set the shard of this database, for new sessions and this one; -1 or NULL removes it';
@@ -90,46 +84,39 @@ COMMENT ON FUNCTION snowflake_set_shard(bigint) IS
 -- Making IDs
 --
 
-CREATE FUNCTION snowflake_support(internal)
-RETURNS internal
+CREATE FUNCTION snowflake_support(internal) RETURNS internal
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_support(internal) IS
 'for the planner: support function of next_id() and next_ids()';
 
-CREATE FUNCTION next_id()
-RETURNS bigint
+CREATE FUNCTION next_id() RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_next_id' LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
 COMMENT ON FUNCTION next_id() IS 'next ID for the shard in the setting snowflake.shard';
 
 -- Overloads in place of default arguments, which the planner would read again
 -- for each INSERT that is not prepared.
 
-CREATE FUNCTION next_id(shard bigint)
-RETURNS bigint
+CREATE FUNCTION next_id(shard bigint) RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_next_id' LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
 COMMENT ON FUNCTION next_id(bigint) IS
 'next ID for a shard, unique and larger than all earlier ones of this shard';
 
-CREATE FUNCTION next_id(shard bigint, sequence regclass)
-RETURNS bigint
+CREATE FUNCTION next_id(shard bigint, sequence regclass) RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_next_id' LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
 COMMENT ON FUNCTION next_id(bigint, regclass) IS
 'next ID for a shard from a sequence, in the built-in layout that the sequence serves';
 
-CREATE FUNCTION next_id(shard bigint, sequence regclass, layout snowflake_layout)
-RETURNS bigint
+CREATE FUNCTION next_id(shard bigint, sequence regclass, layout snowflake_layout) RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_next_id' LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
 COMMENT ON FUNCTION next_id(bigint, regclass, snowflake_layout) IS
 'next ID for a shard from a sequence, in a given layout';
 
-CREATE FUNCTION next_ids(shard bigint, count bigint)
-RETURNS SETOF bigint
+CREATE FUNCTION next_ids(shard bigint, count bigint) RETURNS SETOF bigint
 AS 'MODULE_PATHNAME', 'snowflake_next_ids' LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
 COMMENT ON FUNCTION next_ids(bigint, bigint) IS
 'next IDs for a shard, in order; quicker than as many calls of next_id()';
 
-CREATE FUNCTION next_ids(shard bigint, count bigint, sequence regclass)
-RETURNS SETOF bigint
+CREATE FUNCTION next_ids(shard bigint, count bigint, sequence regclass) RETURNS SETOF bigint
 AS 'MODULE_PATHNAME', 'snowflake_next_ids' LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
 COMMENT ON FUNCTION next_ids(bigint, bigint, regclass) IS
 'next IDs for a shard from a sequence, in the built-in layout that the sequence serves';
@@ -148,8 +135,7 @@ AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake_next_id_in_copy(internal, oid, bigint, regclass, snowflake_layout) IS
 'for the planner: stands for next_id() while COPY evaluates a column default';
 
-CREATE FUNCTION snowflake_id(ts timestamptz, shard bigint, sequence_number bigint)
-RETURNS bigint
+CREATE FUNCTION snowflake_id(ts timestamptz, shard bigint, sequence_number bigint) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_id(timestamptz, bigint, bigint) IS
 'compose an ID from a time, a shard and a sequence number, as for rows of earlier times';
@@ -160,14 +146,12 @@ AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_id(timestamptz, bigint, bigint, snowflake_layout) IS
 'compose an ID from a time, a shard and a sequence number, as for rows of earlier times, in a given layout';
 
-CREATE FUNCTION snowflake_backdated_id(ts timestamptz, shard bigint)
-RETURNS bigint
+CREATE FUNCTION snowflake_backdated_id(ts timestamptz, shard bigint) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C WINDOW IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_backdated_id(timestamptz, bigint) IS
 'first ID at or after a time that no earlier row of the window partition has';
 
-CREATE FUNCTION snowflake_backdated_id(ts timestamptz, shard bigint, layout snowflake_layout)
-RETURNS bigint
+CREATE FUNCTION snowflake_backdated_id(ts timestamptz, shard bigint, layout snowflake_layout) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C WINDOW IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_backdated_id(timestamptz, bigint, snowflake_layout) IS
 'first ID at or after a time that no earlier row of the window partition has, in a given layout';
@@ -175,14 +159,12 @@ COMMENT ON FUNCTION snowflake_backdated_id(timestamptz, bigint, snowflake_layout
 -- Only to refuse a time without a time zone, which would otherwise be taken
 -- for one of the session's time zone.
 
-CREATE FUNCTION snowflake_backdated_id(ts timestamp, shard bigint)
-RETURNS bigint
+CREATE FUNCTION snowflake_backdated_id(ts timestamp, shard bigint) RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_backdated_id_without_zone' LANGUAGE C WINDOW IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_backdated_id(timestamp, bigint) IS
 'error that asks for a timestamp with time zone';
 
-CREATE FUNCTION snowflake_backdated_id(ts timestamp, shard bigint, layout snowflake_layout)
-RETURNS bigint
+CREATE FUNCTION snowflake_backdated_id(ts timestamp, shard bigint, layout snowflake_layout) RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_backdated_id_without_zone' LANGUAGE C WINDOW IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_backdated_id(timestamp, bigint, snowflake_layout) IS
 'error that asks for a timestamp with time zone';
@@ -191,46 +173,38 @@ COMMENT ON FUNCTION snowflake_backdated_id(timestamp, bigint, snowflake_layout) 
 -- Taking IDs apart
 --
 
-CREATE FUNCTION snowflake_timestamp(id bigint)
-RETURNS timestamptz
+CREATE FUNCTION snowflake_timestamp(id bigint) RETURNS timestamptz
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_timestamp(bigint) IS 'time at which an ID was made';
 
-CREATE FUNCTION snowflake_timestamp(id bigint, layout snowflake_layout)
-RETURNS timestamptz
+CREATE FUNCTION snowflake_timestamp(id bigint, layout snowflake_layout) RETURNS timestamptz
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_timestamp(bigint, snowflake_layout) IS
 'time at which an ID was made, in a given layout';
 
-CREATE FUNCTION snowflake_shard(id bigint)
-RETURNS integer
+CREATE FUNCTION snowflake_shard(id bigint) RETURNS integer
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_shard(bigint) IS 'shard for which an ID was made';
 
-CREATE FUNCTION snowflake_shard(id bigint, layout snowflake_layout)
-RETURNS integer
+CREATE FUNCTION snowflake_shard(id bigint, layout snowflake_layout) RETURNS integer
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_shard(bigint, snowflake_layout) IS
 'shard for which an ID was made, in a given layout';
 
-CREATE FUNCTION snowflake_sequence_number(id bigint)
-RETURNS integer
+CREATE FUNCTION snowflake_sequence_number(id bigint) RETURNS integer
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_sequence_number(bigint) IS 'sequence number of an ID within its time';
 
-CREATE FUNCTION snowflake_sequence_number(id bigint, layout snowflake_layout)
-RETURNS integer
+CREATE FUNCTION snowflake_sequence_number(id bigint, layout snowflake_layout) RETURNS integer
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_sequence_number(bigint, snowflake_layout) IS
 'sequence number of an ID within its time, in a given layout';
 
-CREATE FUNCTION snowflake_fields(id bigint)
-RETURNS TABLE (field text, value bigint)
+CREATE FUNCTION snowflake_fields(id bigint) RETURNS TABLE (field text, value bigint)
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE ROWS 3;
 COMMENT ON FUNCTION snowflake_fields(bigint) IS 'fields of an ID as numbers, most significant first';
 
-CREATE FUNCTION snowflake_fields(id bigint, layout snowflake_layout)
-RETURNS TABLE (field text, value bigint)
+CREATE FUNCTION snowflake_fields(id bigint, layout snowflake_layout) RETURNS TABLE (field text, value bigint)
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE ROWS 3;
 COMMENT ON FUNCTION snowflake_fields(bigint, snowflake_layout) IS
 'fields of an ID as numbers, most significant first, in a given layout';
@@ -239,26 +213,22 @@ COMMENT ON FUNCTION snowflake_fields(bigint, snowflake_layout) IS
 -- Ranges of time
 --
 
-CREATE FUNCTION snowflake_min_id(ts timestamptz)
-RETURNS bigint
+CREATE FUNCTION snowflake_min_id(ts timestamptz) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS
 'smallest ID of a time: id >= snowflake_min_id(t) selects the IDs made at t or later';
 
-CREATE FUNCTION snowflake_min_id(ts timestamptz, layout snowflake_layout)
-RETURNS bigint
+CREATE FUNCTION snowflake_min_id(ts timestamptz, layout snowflake_layout) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_min_id(timestamptz, snowflake_layout) IS
 'smallest ID of a time: id >= snowflake_min_id(t) selects the IDs made at t or later; in a given layout';
 
-CREATE FUNCTION snowflake_max_id(ts timestamptz)
-RETURNS bigint
+CREATE FUNCTION snowflake_max_id(ts timestamptz) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS
 'largest ID of a time: id <= snowflake_max_id(t) selects the IDs made at t or earlier';
 
-CREATE FUNCTION snowflake_max_id(ts timestamptz, layout snowflake_layout)
-RETURNS bigint
+CREATE FUNCTION snowflake_max_id(ts timestamptz, layout snowflake_layout) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_max_id(timestamptz, snowflake_layout) IS
 'largest ID of a time: id <= snowflake_max_id(t) selects the IDs made at t or earlier; in a given layout';
@@ -267,14 +237,12 @@ COMMENT ON FUNCTION snowflake_max_id(timestamptz, snowflake_layout) IS
 -- Reading what is new
 --
 
-CREATE FUNCTION snowflake_settled_id()
-RETURNS bigint
+CREATE FUNCTION snowflake_settled_id() RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake_settled_id() IS
 'bound of the IDs that are settled: every one below it is committed, or will never be';
 
-CREATE FUNCTION snowflake_settled_id(layout snowflake_layout)
-RETURNS bigint
+CREATE FUNCTION snowflake_settled_id(layout snowflake_layout) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake_settled_id(snowflake_layout) IS
 'bound of the IDs that are settled: every one below it is committed, or will never be; in a given layout';
@@ -338,14 +306,12 @@ AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake_alter_sequence(regclass, snowflake_layout) IS
 'make an existing sequence serve a layout: set its type, MAXVALUE and other parameters, and detach it from its column';
 
-CREATE FUNCTION snowflake_advance(sequence regclass, id bigint)
-RETURNS void
+CREATE FUNCTION snowflake_advance(sequence regclass, id bigint) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake_advance(regclass, bigint) IS
 'let every later ID of a sequence be larger than an ID, in the built-in layout that the sequence serves';
 
-CREATE FUNCTION snowflake_advance(sequence regclass, id bigint, layout snowflake_layout)
-RETURNS void
+CREATE FUNCTION snowflake_advance(sequence regclass, id bigint, layout snowflake_layout) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake_advance(regclass, bigint, snowflake_layout) IS
 'let every later ID of a sequence be larger than an ID, in a given layout';
@@ -354,24 +320,20 @@ COMMENT ON FUNCTION snowflake_advance(regclass, bigint, snowflake_layout) IS
 -- IDs as text, and IDs that do not show their order
 --
 
-CREATE FUNCTION snowflake_to_text(id bigint, encoding text DEFAULT 'base62')
-RETURNS text
+CREATE FUNCTION snowflake_to_text(id bigint, encoding text DEFAULT 'base62') RETURNS text
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_to_text(bigint, text) IS 'ID as text: base62, base32 or base64url';
 
-CREATE FUNCTION snowflake_from_text(encoded text, encoding text DEFAULT 'base62')
-RETURNS bigint
+CREATE FUNCTION snowflake_from_text(encoded text, encoding text DEFAULT 'base62') RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_from_text(text, text) IS 'ID from its text: base62, base32 or base64url';
 
-CREATE FUNCTION snowflake_obfuscate(id bigint, key bigint)
-RETURNS bigint
+CREATE FUNCTION snowflake_obfuscate(id bigint, key bigint) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_obfuscate(bigint, bigint) IS
 'number that shows neither time nor order of an ID: obscured, not encrypted';
 
-CREATE FUNCTION snowflake_reveal(id bigint, key bigint)
-RETURNS bigint
+CREATE FUNCTION snowflake_reveal(id bigint, key bigint) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_reveal(bigint, bigint) IS
 'ID from what snowflake_obfuscate() made of it with the same key';
@@ -385,23 +347,19 @@ COMMENT ON FUNCTION snowflake_reveal(bigint, bigint) IS
 
 CREATE TYPE snowflake;
 
-CREATE FUNCTION snowflake_in(cstring)
-RETURNS snowflake
+CREATE FUNCTION snowflake_in(cstring) RETURNS snowflake
 AS 'int8in' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_in(cstring) IS 'I/O';
 
-CREATE FUNCTION snowflake_out(snowflake)
-RETURNS cstring
+CREATE FUNCTION snowflake_out(snowflake) RETURNS cstring
 AS 'int8out' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_out(snowflake) IS 'I/O';
 
-CREATE FUNCTION snowflake_recv(internal)
-RETURNS snowflake
+CREATE FUNCTION snowflake_recv(internal) RETURNS snowflake
 AS 'int8recv' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_recv(internal) IS 'I/O';
 
-CREATE FUNCTION snowflake_send(snowflake)
-RETURNS bytea
+CREATE FUNCTION snowflake_send(snowflake) RETURNS bytea
 AS 'int8send' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_send(snowflake) IS 'I/O';
 
@@ -416,23 +374,19 @@ CREATE TYPE snowflake (
 COMMENT ON TYPE snowflake IS
 'bigint that JSON shows as a string of digits, so that JavaScript does not round it';
 
-CREATE FUNCTION snowflake(integer)
-RETURNS snowflake
+CREATE FUNCTION snowflake(integer) RETURNS snowflake
 AS 'int48' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake(integer) IS 'convert integer to snowflake';
 
-CREATE FUNCTION snowflake(smallint)
-RETURNS snowflake
+CREATE FUNCTION snowflake(smallint) RETURNS snowflake
 AS 'int28' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake(smallint) IS 'convert smallint to snowflake';
 
-CREATE FUNCTION snowflake(numeric)
-RETURNS snowflake
+CREATE FUNCTION snowflake(numeric) RETURNS snowflake
 AS 'numeric_int8' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake(numeric) IS 'convert numeric to snowflake';
 
-CREATE FUNCTION snowflake(double precision)
-RETURNS snowflake
+CREATE FUNCTION snowflake(double precision) RETURNS snowflake
 AS 'dtoi8' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake(double precision) IS 'convert double precision to snowflake';
 
@@ -461,24 +415,21 @@ COMMENT ON CAST (double precision AS snowflake) IS 'double precision as an ID';
 -- Not with the functions of bigint, although these take a snowflake: pg_upgrade
 -- may create a cast before that to bigint.
 
-CREATE FUNCTION snowflake_to_integer(snowflake)
-RETURNS integer
+CREATE FUNCTION snowflake_to_integer(snowflake) RETURNS integer
 AS 'int84' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_to_integer(snowflake) IS 'convert snowflake to integer';
 
 CREATE CAST (snowflake AS integer) WITH FUNCTION snowflake_to_integer(snowflake);
 COMMENT ON CAST (snowflake AS integer) IS 'ID as integer';
 
-CREATE FUNCTION snowflake_to_numeric(snowflake)
-RETURNS numeric
+CREATE FUNCTION snowflake_to_numeric(snowflake) RETURNS numeric
 AS 'int8_numeric' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_to_numeric(snowflake) IS 'convert snowflake to numeric';
 
 CREATE CAST (snowflake AS numeric) WITH FUNCTION snowflake_to_numeric(snowflake);
 COMMENT ON CAST (snowflake AS numeric) IS 'ID as numeric';
 
-CREATE FUNCTION snowflake_to_float8(snowflake)
-RETURNS double precision
+CREATE FUNCTION snowflake_to_float8(snowflake) RETURNS double precision
 AS 'i8tod' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_to_float8(snowflake) IS 'convert snowflake to double precision';
 
