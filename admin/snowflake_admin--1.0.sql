@@ -17,8 +17,7 @@
 --
 
 -- The schema of snowflake's functions, quoted
-CREATE FUNCTION snowflake_admin_schema()
-RETURNS text
+CREATE FUNCTION snowflake_admin_schema() RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
 	SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace
@@ -29,8 +28,7 @@ END;
 -- Asked after a command has given up, it may name a session that came later, or none.
 CREATE FUNCTION snowflake_admin_blocker(relations regclass[], weakest text)
 RETURNS TABLE (pid integer, description text)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT l.pid, CASE WHEN l.pid IS NULL
 		THEN format('A prepared transaction (see pg_prepared_xacts) has used %s.', l.relation::regclass)
 		ELSE format('Process %s has used %s in a transaction since %s; its last query begins: %s',
@@ -59,8 +57,7 @@ $$;
 -- these waits together are shorter than deadlock_timeout.
 CREATE FUNCTION snowflake_admin_try(commands text[], relations regclass[], mode text, backwards boolean)
 RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = 0
-AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = 0 AS $$
 DECLARE
 	tables text[] := ARRAY(
 		SELECT CASE WHEN relkind = 'p' AND mode IS NULL THEN 'ONLY ' ELSE '' END || r::text
@@ -98,10 +95,8 @@ $$;
 -- Without commands, too, it keeps others from changing the tables, on which depends what
 -- the next commands are to be.  Nobody who reads or writes waits for that.
 CREATE FUNCTION snowflake_admin_run(commands text[], relations regclass[], tries integer, dry_run boolean,
-	mode text DEFAULT 'ACCESS EXCLUSIVE')
-RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
+	mode text DEFAULT 'ACCESS EXCLUSIVE') RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	blocker record;
 	command text;
@@ -146,10 +141,8 @@ $$;
 -- that an error leaves nothing behind in a pooled session.  A session that goes on
 -- waits for it.  One that has just been called may get it between two transactions
 -- of another one, so it looks for that one's waiting, and leaves the table to it.
-CREATE FUNCTION snowflake_admin_take_turn(work text, relations oid[], going_on boolean)
-RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_take_turn(work text, relations oid[], going_on boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	class bigint := hashtext(work) & 2147483647;
 	free boolean;
@@ -176,10 +169,8 @@ END
 $$;
 
 -- The message of an error that COMMIT raises in functions, in the session's language
-CREATE FUNCTION snowflake_admin_commit_error()
-RETURNS text
-LANGUAGE plpgsql
-AS $$
+CREATE FUNCTION snowflake_admin_commit_error() RETURNS text
+LANGUAGE plpgsql AS $$
 BEGIN
 	COMMIT;
 EXCEPTION WHEN invalid_transaction_termination THEN
@@ -190,8 +181,7 @@ $$;
 -- Raise an error in a transaction block.  COMMIT fails here in any case, because
 -- of the subtransaction, but in a transaction block with another message.
 CREATE PROCEDURE snowflake_admin_require_no_transaction(caller text)
-LANGUAGE plpgsql
-AS $$
+LANGUAGE plpgsql AS $$
 BEGIN
 	BEGIN
 		COMMIT;
@@ -207,10 +197,8 @@ END
 $$;
 
 -- The commands that grant the privileges of an ACL
-CREATE FUNCTION snowflake_admin_grant_commands(acl aclitem[], columns text, object text)
-RETURNS SETOF text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_grant_commands(acl aclitem[], columns text, object text) RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT format('GRANT %s%s ON %s TO %s%s', privilege_type, columns, object,
 		CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END, CASE WHEN is_grantable
 			THEN ' WITH GRANT OPTION' END)
@@ -221,8 +209,7 @@ $$;
 -- Minor releases keep options that nobody has set.
 CREATE FUNCTION snowflake_admin_column_commands(rel regclass, num smallint, new_tab text, new_col name)
 RETURNS SETOF text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT format('ALTER TABLE %s ALTER %I SET %s', new_tab, new_col, setting)
 	FROM pg_attribute, LATERAL (
 		SELECT 'STATISTICS ' || attstattarget WHERE attstattarget >= 0
@@ -237,8 +224,7 @@ $$;
 CREATE FUNCTION snowflake_admin_identity_like(sequence oid, renamed text, new_tab text, new_col name,
 	new_sequence text)
 RETURNS TABLE (n integer, command text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	WITH s AS (
 		SELECT pg_sequence.*, attidentity, relacl, obj_description(seqrelid, 'pg_class') AS comment
 		FROM pg_sequence JOIN pg_class AS c ON c.oid = seqrelid
@@ -264,10 +250,8 @@ $$;
 
 -- Say how far a long step is.  Returns when it last did so in a NOTICE.
 CREATE FUNCTION snowflake_admin_progress(step text, done bigint, total bigint, begun timestamptz,
-	reported timestamptz)
-RETURNS timestamptz
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
+	reported timestamptz) RETURNS timestamptz
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	share double precision := least(done::double precision / greatest(total, 1), 1);
 	line text := format('%s: %s of about %s rows, %s %%', step, done, greatest(total, done),
@@ -300,18 +284,15 @@ END;
 -- What belongs to the two extensions, of which another schema may have a namesake
 CREATE FUNCTION snowflake_admin_members()
 RETURNS TABLE (extension name, class oid, object oid)
-LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT extname, classid, objid FROM pg_extension AS e
 	JOIN pg_depend ON refclassid = 'pg_extension'::regclass AND refobjid = e.oid AND deptype = 'e'
 	WHERE extname IN ('snowflake', 'snowflake_admin')
 $$;
 
 -- The sequence of next_id() without a sequence
-CREATE FUNCTION snowflake_admin_next_id_seq()
-RETURNS regclass
-LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_next_id_seq() RETURNS regclass
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT oid FROM @extschema@.snowflake_admin_members() JOIN pg_class ON oid = object
 	WHERE extension = 'snowflake' AND class = 'pg_class'::regclass AND relname = 'next_id_seq'
 $$;
@@ -319,8 +300,7 @@ $$;
 -- The functions that make IDs or set a shard
 CREATE FUNCTION snowflake_admin_makers()
 RETURNS TABLE (name text, parameters text[])
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	VALUES ('next_id', '{shard,sequence,layout}'::text[]),
 		('next_ids', '{shard,count,sequence,layout}'),
 		('snowflake_id', '{ts,shard,sequence_number,layout}'),
@@ -329,18 +309,14 @@ AS $$
 $$;
 
 -- The beginning of a call of one of them, as a regular expression
-CREATE FUNCTION snowflake_admin_call_pattern()
-RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_call_pattern() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT '\m(?:' || string_agg(name, '|') || ')"?\s*\(' FROM @extschema@.snowflake_admin_makers()
 $$;
 
 -- An object that has code, in the same words for every search_path and language
-CREATE FUNCTION snowflake_admin_place(class oid, object oid)
-RETURNS text
-LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_place(class oid, object oid) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT CASE
 		WHEN class = 'pg_attrdef'::regclass THEN (
 			SELECT 'column ' || (pg_identify_object('pg_class'::regclass, adrelid, adnum)).identity
@@ -356,20 +332,16 @@ $$;
 
 -- The text of a literal, whatever it is cast to, or NULL for everything else.  In
 -- a command that is itself in quotation marks, those of the literal are doubled.
-CREATE FUNCTION snowflake_admin_literal(argument text)
-RETURNS text
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_literal(argument text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT replace(btrim(bare, E' \t\r\n()'''), '''''', '''')
 	FROM regexp_replace(argument, '::\s*(?:[\w.]|"[^"]*")+', '', 'g') AS bare
 	WHERE bare ~ '^[\s(]*(?:-?\d+|''(?:[^'']|'''')*''|''''[^'']*'''')[\s)]*$'
 $$;
 
 -- The number in a text, or NULL
-CREATE FUNCTION snowflake_admin_integer(literal text)
-RETURNS integer
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_integer(literal text) RETURNS integer
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT CASE WHEN literal ~ '^\s*-?\d{1,10}\s*$' THEN
 		CASE WHEN literal::bigint BETWEEN -2147483648 AND 2147483647 THEN literal::integer END END
 $$;
@@ -380,8 +352,7 @@ $$;
 -- are nested deeper than five, is known by its beginning.
 CREATE FUNCTION snowflake_admin_calls(code text)
 RETURNS TABLE (call text, function text, complete boolean, shard text, sequence text, layout text)
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	WITH patterns (beginning, inside) AS (
 		SELECT @extschema@.snowflake_admin_call_pattern(),
 			repeat('(?:[^()''"]|''[^'']*''|"[^"]*"|\(', 5) || '[^()]*' || repeat('\))*', 5)
@@ -409,10 +380,8 @@ $$;
 
 -- The layout of the IDs that a default makes: the one that it names, or that of its
 -- sequence, or next_id_seq's.  NULL if the sequence serves none that is built in.
-CREATE FUNCTION snowflake_admin_layout_of(expression text, sequence regclass)
-RETURNS text
-LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_layout_of(expression text, sequence regclass) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT coalesce(
 		(SELECT min(@extschema@.snowflake_admin_literal(layout))
 			FROM @extschema@.snowflake_admin_calls(expression)),
@@ -424,8 +393,7 @@ $$;
 -- Objects whose expression or parsed body calls something that makes IDs
 CREATE FUNCTION snowflake_admin_callers()
 RETURNS TABLE (class oid, object oid)
-LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	WITH members AS MATERIALIZED (
 		SELECT * FROM @extschema@.snowflake_admin_members()
 	)
@@ -441,8 +409,7 @@ $$;
 -- is stored as a list of its bytes.  PostgreSQL's own functions have OIDs below 16384.
 CREATE FUNCTION snowflake_admin_function_code()
 RETURNS TABLE (function oid, code text)
-LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 	WITH callers AS MATERIALIZED (
 		SELECT object FROM @extschema@.snowflake_admin_callers() WHERE class = 'pg_proc'::regclass
 	)
@@ -466,8 +433,7 @@ $$;
 -- pg_settings knows only once the library is loaded: any call of "snowflake" does that.
 CREATE FUNCTION snowflake_admin_shard_settings()
 RETURNS TABLE (place text, value text)
-LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	PERFORM FROM @extschema@.snowflake_admin_layouts();
 	RETURN QUERY SELECT 'setting of ' || coalesce(nullif(concat_ws(' in ',
@@ -493,8 +459,7 @@ $$;
 -- Sequences by their names in code: without a schema, one is known if no other has its name.
 CREATE FUNCTION snowflake_admin_sequence_names()
 RETURNS TABLE (name text, oid oid)
-LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT name, min(oid) FROM pg_class, unnest(ARRAY[oid::regclass::text, quote_ident(relname)]) AS name
 	WHERE relkind = 'S' GROUP BY name HAVING count(DISTINCT oid) = 1
 $$;
@@ -505,8 +470,7 @@ $$;
 -- default is no place of its own.
 CREATE FUNCTION snowflake_uses()
 RETURNS TABLE (place text, shard integer, sequence regclass, layout text, code text)
-LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET jit = off
-AS $$
+LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 	WITH callers AS MATERIALIZED (
 		SELECT * FROM @extschema@.snowflake_admin_callers()
 	), columns AS MATERIALIZED (
@@ -571,8 +535,7 @@ COMMENT ON FUNCTION snowflake_uses() IS
 -- An old dump may name the sequence as a text, on which nothing depends.
 CREATE FUNCTION snowflake_admin_filled()
 RETURNS TABLE (tab oid, col int2, made_by text, sequence oid, expression text)
-LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 	WITH own AS MATERIALIZED (
 		SELECT classid, objid
 		FROM @extschema@.snowflake_admin_members()
@@ -604,10 +567,9 @@ $$;
 -- All keys but those that a partition or child table has from its parent, as they
 -- move together with it.  Those that have not moved yet have the first numbers.
 CREATE FUNCTION snowflake_admin_keys()
-RETURNS TABLE (n bigint, tab oid, tab_name name, col int2, col_name name, type oid,
-	made_by text, sequence oid, sequence_name name, expression text)
-LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET jit = off
-AS $$
+RETURNS TABLE (n bigint, tab oid, tab_name name, col int2, col_name name, type oid, made_by text,
+	sequence oid, sequence_name name, expression text)
+LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 	WITH found AS (
 		SELECT * FROM @extschema@.snowflake_admin_filled()
 		UNION ALL SELECT attrelid, attnum, 'GENERATED ' || CASE attidentity WHEN 'a' THEN 'ALWAYS'
@@ -633,10 +595,8 @@ AS $$
 $$;
 
 -- The type that a domain is of in the end
-CREATE FUNCTION snowflake_admin_base_type(type oid)
-RETURNS oid
-LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_base_type(type oid) RETURNS oid
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	WITH RECURSIVE base (oid, of_type) AS (
 		SELECT oid, typbasetype FROM pg_type WHERE oid = type
 		UNION ALL SELECT t.oid, t.typbasetype FROM base JOIN pg_type AS t ON t.oid = of_type
@@ -648,8 +608,7 @@ $$;
 -- or to one of its partitions.  A column that is one of a parent's is not named again.
 CREATE FUNCTION snowflake_admin_too_small(tabs oid[], cols int2[])
 RETURNS TABLE (n bigint, obstacle text, tab oid, col int2)
-LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET jit = off
-AS $$
+LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 	WITH RECURSIVE links (tab, col, to_tab, to_col) AS MATERIALIZED (
 		SELECT confrelid, f.col, conrelid, to_col
 		FROM pg_constraint, unnest(confkey, conkey) AS f (col, to_col)
@@ -675,8 +634,7 @@ $$;
 -- What depends on a sequence.  A child table that has its parent's default does not count.
 CREATE FUNCTION snowflake_admin_sequence_users()
 RETURNS TABLE (sequence oid, class oid, object oid, tab oid, col int2)
-LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	WITH users AS MATERIALIZED (
 		SELECT DISTINCT seqrelid, classid, objid, adrelid, adnum, attname
 		FROM pg_depend JOIN pg_sequence ON seqrelid = refobjid
@@ -700,8 +658,7 @@ $$;
 -- for speed, as it leaves few functions to be searched for each of many names.
 CREATE FUNCTION snowflake_admin_namers(sequence_names text[], table_names text[])
 RETURNS TABLE (n bigint, function oid)
-LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off
-AS $$
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 	WITH functions AS MATERIALIZED (
 		SELECT p.oid, body, body ~ 'lastval|pg_get_serial_sequence' AS asks_for_table
 		FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang, lower(prosrc) AS body
@@ -719,10 +676,8 @@ AS $$
 $$;
 
 -- The last value of a sequence, or NULL if it has none or the caller may not read it
-CREATE FUNCTION snowflake_admin_last_value(sequence regclass)
-RETURNS bigint
-LANGUAGE sql VOLATILE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_last_value(sequence regclass) RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 	SELECT CASE WHEN has_sequence_privilege(sequence, 'USAGE, SELECT')
 		AND (relpersistence = 'p' OR NOT pg_is_in_recovery()) THEN pg_sequence_last_value(sequence) END
 	FROM pg_class WHERE oid = sequence
@@ -730,8 +685,7 @@ $$;
 
 CREATE FUNCTION snowflake_keys()
 RETURNS TABLE (tab regclass, col name, type regtype, made_by text, sequence regclass, obstacle text)
-LANGUAGE sql VOLATILE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET jit = off
-AS $$
+LANGUAGE sql VOLATILE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 	WITH keys AS MATERIALIZED (
 		SELECT * FROM @extschema@.snowflake_admin_keys()
 	), movable AS MATERIALIZED (
@@ -777,16 +731,14 @@ COMMENT ON FUNCTION snowflake_keys() IS
 --
 
 -- The smallest ID of a time
-CREATE FUNCTION snowflake_admin_bound(ts timestamptz, layout snowflake_layout)
-RETURNS bigint
+CREATE FUNCTION snowflake_admin_bound(ts timestamptz, layout snowflake_layout) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC
 	SELECT snowflake_min_id(ts, layout);
 END;
 
 -- A bound need not be an ID that anything has made.
-CREATE FUNCTION snowflake_admin_bound_time(id bigint, layout snowflake_layout)
-RETURNS timestamptz
+CREATE FUNCTION snowflake_admin_bound_time(id bigint, layout snowflake_layout) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
 	SELECT CASE id
@@ -796,18 +748,15 @@ BEGIN ATOMIC
 END;
 
 -- Whether a type can hold IDs
-CREATE FUNCTION snowflake_admin_is_id(type oid)
-RETURNS boolean
+CREATE FUNCTION snowflake_admin_is_id(type oid) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
 	SELECT type IN ('bigint'::regtype, 'snowflake'::regtype);
 END;
 
 -- The column by whose ranges a table is partitioned, quoted
-CREATE FUNCTION snowflake_admin_partition_key(parent regclass)
-RETURNS text
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_partition_key(parent regclass) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	strategy "char";
 	key text;
@@ -836,10 +785,8 @@ $$;
 
 -- By the numbers of an identity or nextval(), new rows would be old.  Without any default,
 -- programs may take the IDs themselves.  Rows come by the tables above, if there are any.
-CREATE FUNCTION snowflake_admin_require_times(parent regclass)
-RETURNS text
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_require_times(parent regclass) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	key text := @extschema@.snowflake_admin_partition_key(parent);
 	made record;
@@ -860,10 +807,8 @@ END
 $$;
 
 -- The layout of the IDs that a partitioned table's key gets by default
-CREATE FUNCTION snowflake_admin_key_layout(parent regclass)
-RETURNS snowflake_layout
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_key_layout(parent regclass) RETURNS snowflake_layout
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT @extschema@.snowflake_admin_to_layout(coalesce(
 		min(@extschema@.snowflake_admin_layout_of(pg_get_expr(adbin, adrelid), seqrelid)), 'instagram'))
 	FROM pg_partitioned_table JOIN pg_attrdef AS d ON adrelid = partrelid AND adnum = partattrs[0]
@@ -876,8 +821,7 @@ $$;
 -- pending detach is none any more, but still occupies its range.
 CREATE FUNCTION snowflake_admin_ranges(parent regclass)
 RETURNS TABLE (partition regclass, lower_id bigint, upper_id bigint, pending boolean)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT oid,
 		replace(substring(bound FROM 'FROM \(''?([^'')]+)'), 'MINVALUE', '-9223372036854775808')::bigint,
 		replace(substring(bound FROM 'TO \(''?([^'')]+)'), 'MAXVALUE', '9223372036854775807')::bigint,
@@ -888,8 +832,7 @@ $$;
 
 CREATE FUNCTION snowflake_partitions(parent regclass, layout snowflake_layout DEFAULT NULL)
 RETURNS TABLE (partition regclass, since timestamptz, until timestamptz)
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	PERFORM @extschema@.snowflake_admin_partition_key(parent);
 	layout := coalesce(layout, @extschema@.snowflake_admin_key_layout(parent));
@@ -910,8 +853,7 @@ COMMENT ON FUNCTION snowflake_partitions(regclass, snowflake_layout) IS
 -- lock: those to which it refers before it, and those that refer to it after it
 CREATE FUNCTION snowflake_admin_related(parent regclass)
 RETURNS TABLE (tab regclass, place integer)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT other, min(sign)
 	FROM pg_constraint, LATERAL (VALUES (confrelid, -1), (conrelid, 1)) AS side (other, sign)
 	WHERE contype = 'f' AND conparentid = 0 AND confrelid <> conrelid
@@ -921,10 +863,8 @@ AS $$
 $$;
 
 -- The unit of the newest partition, which may be cut short by the one before it
-CREATE FUNCTION snowflake_admin_unit(parent regclass, layout snowflake_layout)
-RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_unit(parent regclass, layout snowflake_layout) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT coalesce(
 		(SELECT CASE WHEN span <= '1 hour' THEN 'hour' WHEN span <= '24 hours' THEN 'day'
 				WHEN span <= '7 days' THEN 'week' WHEN span <= '31 days' THEN 'month' ELSE 'year' END
@@ -936,10 +876,8 @@ $$;
 
 -- Until when there should be partitions.  IDs may be ahead of the clock by max_lead, which
 -- can be set to a hundred years, and then says nothing.
-CREATE FUNCTION snowflake_admin_until(ahead interval, unit text)
-RETURNS timestamptz
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_until(ahead interval, unit text) RETURNS timestamptz
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	newest timestamp := clock_timestamp() AT TIME ZONE 'UTC'
 		+ least(current_setting('snowflake.max_lead')::interval, '31 days');
@@ -961,8 +899,7 @@ $$;
 CREATE FUNCTION snowflake_admin_missing(parent regclass, unit text, until timestamptz,
 	layout snowflake_layout)
 RETURNS TABLE (low bigint, high bigint)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	present timestamp := clock_timestamp() AT TIME ZONE 'UTC';
 	stop bigint := @extschema@.snowflake_admin_bound(until, layout);
@@ -992,11 +929,9 @@ $$;
 -- Make one partition, or nothing if another session has just made it.  ATTACH PARTITION
 -- scans the DEFAULT partition while nobody else can use it, and fails if that has rows
 -- of the range.  Such a row is found here by the key's index.
-CREATE FUNCTION snowflake_admin_make_partition(parent regclass, key text, low bigint, high bigint,
-	unit text, layout snowflake_layout, tries integer, dry_run boolean)
-RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_make_partition(parent regclass, key text, low bigint, high bigint, unit text,
+	layout snowflake_layout, tries integer, dry_run boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	commands text[];
 	default_partition regclass;
@@ -1057,15 +992,10 @@ $$;
 
 -- A partition is created and attached in one transaction, so a call that is
 -- interrupted leaves no table behind.
-CREATE PROCEDURE snowflake_make_partitions(
-	parent regclass,
-	ahead interval DEFAULT '3 days',
-	unit text DEFAULT NULL,
-	layout snowflake_layout DEFAULT NULL,
-	dry_run boolean DEFAULT false,
+CREATE PROCEDURE snowflake_make_partitions(parent regclass, ahead interval DEFAULT '3 days',
+	unit text DEFAULT NULL, layout snowflake_layout DEFAULT NULL, dry_run boolean DEFAULT false,
 	tries integer DEFAULT 30)
-LANGUAGE plpgsql
-AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
 	key pg_catalog.text;
 	until pg_catalog.timestamptz;
@@ -1105,8 +1035,7 @@ COMMENT ON PROCEDURE snowflake_make_partitions(regclass, interval, text, snowfla
 -- The partitions below a bound, oldest first, but never the newest of all
 CREATE FUNCTION snowflake_admin_old(parent regclass, stop bigint)
 RETURNS TABLE (partition regclass, upper_id bigint, pending boolean)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT r.partition, r.upper_id, r.pending FROM @extschema@.snowflake_admin_ranges(parent) AS r
 	WHERE upper_id <= stop
 		AND upper_id < (SELECT max(upper_id) FROM @extschema@.snowflake_admin_ranges(parent))
@@ -1117,10 +1046,8 @@ $$;
 -- warning, or by the hint of an error of PostgreSQL.  With a lower bound, the IDs' rows are
 -- to be deleted, so that a foreign key with an action takes care of its own.
 CREATE FUNCTION snowflake_admin_say_references(parent regclass, low bigint, high bigint, error text,
-	detail text)
-RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+	detail text) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	rows text;
 	is_there boolean;
@@ -1159,8 +1086,7 @@ $$;
 -- all day, so that rows that refer to it can be deleted before another call.
 CREATE PROCEDURE snowflake_admin_delete_old_rows(parent regclass, key text, stop bigint,
 	layout snowflake_layout, path text, dry_run boolean)
-LANGUAGE plpgsql
-AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
 	partition pg_catalog.regclass;
 	first bigint;
@@ -1224,14 +1150,9 @@ BEGIN
 END
 $$;
 
-CREATE PROCEDURE snowflake_drop_partitions(
-	parent regclass,
-	older_than interval,
-	layout snowflake_layout DEFAULT NULL,
-	dry_run boolean DEFAULT false,
-	tries integer DEFAULT 30)
-LANGUAGE plpgsql
-AS $$
+CREATE PROCEDURE snowflake_drop_partitions(parent regclass, older_than interval,
+	layout snowflake_layout DEFAULT NULL, dry_run boolean DEFAULT false, tries integer DEFAULT 30)
+LANGUAGE plpgsql AS $$
 DECLARE
 	path pg_catalog.text;
 	key pg_catalog.text;
@@ -1298,8 +1219,7 @@ COMMENT ON PROCEDURE snowflake_drop_partitions(regclass, interval, snowflake_lay
 
 -- A shard that the layout has, or that of the setting, or next_id()'s errors.  The
 -- layout is a text, because its type may be in another schema than we are.
-CREATE FUNCTION snowflake_admin_require_shard(shard bigint, layout text)
-RETURNS bigint
+CREATE FUNCTION snowflake_admin_require_shard(shard bigint, layout text) RETURNS bigint
 LANGUAGE sql STABLE
 BEGIN ATOMIC
 	SELECT CASE WHEN shard IS NULL THEN snowflake_shard()
@@ -1310,8 +1230,7 @@ END;
 CREATE FUNCTION snowflake_admin_main_keys()
 RETURNS TABLE (tab regclass, col name, type regtype, made_by text, sequence regclass, obstacle text,
 	is_main boolean)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT k.*, rank() OVER (PARTITION BY k.tab ORDER BY i.indrelid IS NULL) = 1
 	FROM @extschema@.snowflake_keys() AS k
 	JOIN pg_attribute AS a ON a.attrelid = k.tab AND a.attname = k.col
@@ -1320,10 +1239,9 @@ $$;
 
 -- The key of a table, an obstacle, and the parts of its default if that is next_id()
 CREATE FUNCTION snowflake_admin_key(target regclass)
-RETURNS TABLE (col name, type regtype, made_by text, sequence regclass, obstacle text,
-	shard text, named_layout text, layout text, is_plain boolean)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
+RETURNS TABLE (col name, type regtype, made_by text, sequence regclass, obstacle text, shard text,
+	named_layout text, layout text, is_plain boolean)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	key record;
 BEGIN
@@ -1361,10 +1279,8 @@ END
 $$;
 
 -- An error that says why a key cannot move, and what has to happen first
-CREATE FUNCTION snowflake_admin_require_no_obstacle(target regclass, col name, obstacle text)
-RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_require_no_obstacle(target regclass, col name, obstacle text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF obstacle IS NULL THEN
 		RETURN;
@@ -1394,10 +1310,8 @@ END
 $$;
 
 -- A table, its partitions and the tables that inherit from it
-CREATE FUNCTION snowflake_admin_family(target regclass)
-RETURNS SETOF oid
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_family(target regclass) RETURNS SETOF oid
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	WITH RECURSIVE family (oid) AS (
 		SELECT target::oid
 		UNION SELECT inhrelid FROM family JOIN pg_inherits ON inhparent = oid
@@ -1406,10 +1320,8 @@ AS $$
 $$;
 
 -- Can the largest value of a column be found while everybody is locked out?
-CREATE FUNCTION snowflake_admin_finds_maximum(target regclass, col name)
-RETURNS boolean
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_finds_maximum(target regclass, col name) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT NOT EXISTS (
 		SELECT FROM @extschema@.snowflake_admin_family(target) AS member
 		JOIN pg_attribute ON attrelid = member AND attname = col
@@ -1421,10 +1333,8 @@ $$;
 
 -- Let everybody take values of a sequence who may insert into a table, a member of its
 -- family, or a view of these: a default is computed with the rights of the role that inserts.
-CREATE FUNCTION snowflake_admin_grants(target regclass, sequence text, is_new boolean)
-RETURNS SETOF text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_grants(target regclass, sequence text, is_new boolean) RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	WITH RECURSIVE targets (oid) AS (
 		SELECT * FROM @extschema@.snowflake_admin_family(target)
 		UNION SELECT ev_class FROM targets
@@ -1443,10 +1353,8 @@ AS $$
 $$;
 
 -- A new sequence's name, of as many characters of table and column as fit into 63 bytes
-CREATE FUNCTION snowflake_admin_new_sequence(target regclass, col name)
-RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_new_sequence(target regclass, col name) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT sequence
 	FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace, generate_series(1, 1000) AS n,
 		LATERAL concat('_seq', nullif(n, 1)) AS suffix,
@@ -1464,10 +1372,8 @@ $$;
 -- that one.  With another shard it need not: this is how to leave a sequence, and
 -- rows, that are ahead of the clock.
 CREATE FUNCTION snowflake_admin_sequence_commands(target regclass, key_col name, sequence text,
-	is_new boolean, layout text, former regclass)
-RETURNS text[]
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+	is_new boolean, layout text, former regclass) RETURNS text[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT array_remove(ARRAY[
 			CASE WHEN is_new THEN 'CREATE SEQUENCE ' || sequence END,
 			CASE WHEN is_new AND relowner::regrole::text <> quote_ident(current_user)
@@ -1497,8 +1403,7 @@ $$;
 -- of next_id() keeps its own sequence, unless it is to have another shard.
 CREATE FUNCTION snowflake_admin_move_commands(target regclass, shard bigint, own_sequence boolean,
 	OUT commands text[], OUT relations regclass[], OUT was_always boolean)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	next_id_seq regclass := @extschema@.snowflake_admin_next_id_seq();
 	setting text := current_setting('snowflake.shard', true);
@@ -1570,10 +1475,8 @@ $$;
 
 -- No catalog says since when the database has its shard.  So this counts all other
 -- sessions.
-CREATE FUNCTION snowflake_admin_count_other_sessions()
-RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_count_other_sessions() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	others bigint := count(*) FROM pg_stat_activity
 		WHERE datname = current_database() AND pid <> pg_backend_pid() AND usesysid IS NOT NULL
@@ -1588,10 +1491,9 @@ $$;
 
 -- One transaction: the caller's.  The table is locked before its sequence, as an
 -- INSERT does.  Without row_security, a policy that hid the largest ID is an error.
-CREATE PROCEDURE snowflake_admin_move_table(tab regclass, shard bigint, own_sequence boolean,
-	dry_run boolean, tries integer, in_schema boolean)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off
-AS $$
+CREATE PROCEDURE snowflake_admin_move_table(tab regclass, shard bigint, own_sequence boolean, dry_run boolean,
+	tries integer, in_schema boolean)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
 	plan record;
 BEGIN
@@ -1609,14 +1511,9 @@ BEGIN
 END
 $$;
 
-CREATE PROCEDURE snowflake_move(
-	tab regclass,
-	shard bigint DEFAULT NULL,
-	own_sequence boolean DEFAULT false,
-	dry_run boolean DEFAULT false,
-	tries integer DEFAULT 30)
-LANGUAGE plpgsql
-AS $$
+CREATE PROCEDURE snowflake_move(tab regclass, shard bigint DEFAULT NULL, own_sequence boolean DEFAULT false,
+	dry_run boolean DEFAULT false, tries integer DEFAULT 30)
+LANGUAGE plpgsql AS $$
 BEGIN
 	CALL @extschema@.snowflake_admin_move_table(tab, shard, own_sequence, dry_run, tries, false);
 END
@@ -1627,10 +1524,8 @@ COMMENT ON PROCEDURE snowflake_move(regclass, bigint, boolean, boolean, integer)
 
 -- Does nothing need a sequence once an identity makes a column?  It is that of a former
 -- serial, which the column still owns, or one that next_id() had for this column.
-CREATE FUNCTION snowflake_admin_is_needless(target regclass, key_col name, sequence regclass)
-RETURNS boolean
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_is_needless(target regclass, key_col name, sequence regclass) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT EXISTS (
 		SELECT FROM pg_class AS s JOIN pg_class AS t ON t.oid = target
 		JOIN pg_attribute AS a ON attrelid = target AND attname = key_col
@@ -1647,10 +1542,8 @@ $$;
 -- table's largest ID, it is looked for before everybody is locked out; who inserts
 -- meanwhile gets smaller IDs than the second bound.
 CREATE FUNCTION snowflake_admin_identity_commands(target regclass, key_col name, layout text, used regclass,
-	dry_run boolean)
-RETURNS text[]
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+	dry_run boolean) RETURNS text[]
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	-- The unused sequence of a former serial
 	serial regclass := (
@@ -1701,12 +1594,8 @@ BEGIN
 END
 $$;
 
-CREATE PROCEDURE snowflake_move_back(
-	tab regclass,
-	dry_run boolean DEFAULT false,
-	tries integer DEFAULT 30)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off
-AS $$
+CREATE PROCEDURE snowflake_move_back(tab regclass, dry_run boolean DEFAULT false, tries integer DEFAULT 30)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
 	key record;
 	commands text[] := '{}';
@@ -1753,8 +1642,7 @@ COMMENT ON PROCEDURE snowflake_move_back(regclass, boolean, integer) IS
 -- Call a procedure for each table of a schema whose key it would change, each in a
 -- transaction of its own.  What stays as it is, is named by a warning.
 CREATE PROCEDURE snowflake_admin_each_table(schema name, to_next_id boolean, command text, tries integer)
-LANGUAGE plpgsql
-AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
 	tables pg_catalog.regclass[];
 	others pg_catalog.text[];
@@ -1805,14 +1693,9 @@ BEGIN
 END
 $$;
 
-CREATE PROCEDURE snowflake_move_schema(
-	schema name,
-	shard bigint DEFAULT NULL,
-	own_sequence boolean DEFAULT false,
-	dry_run boolean DEFAULT false,
-	tries integer DEFAULT 5)
-LANGUAGE plpgsql
-AS $$
+CREATE PROCEDURE snowflake_move_schema(schema name, shard bigint DEFAULT NULL,
+	own_sequence boolean DEFAULT false, dry_run boolean DEFAULT false, tries integer DEFAULT 5)
+LANGUAGE plpgsql AS $$
 BEGIN
 	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_move_schema()');
 	SET LOCAL search_path = pg_catalog, pg_temp;
@@ -1830,12 +1713,9 @@ $$;
 COMMENT ON PROCEDURE snowflake_move_schema(name, bigint, boolean, boolean, integer) IS
 'let next_id() make the keys of all tables of a schema';
 
-CREATE PROCEDURE snowflake_move_back_schema(
-	schema name,
-	dry_run boolean DEFAULT false,
+CREATE PROCEDURE snowflake_move_back_schema(schema name, dry_run boolean DEFAULT false,
 	tries integer DEFAULT 5)
-LANGUAGE plpgsql
-AS $$
+LANGUAGE plpgsql AS $$
 BEGIN
 	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_move_back_schema()');
 	SET LOCAL search_path = pg_catalog, pg_temp;
@@ -1851,8 +1731,7 @@ COMMENT ON PROCEDURE snowflake_move_back_schema(name, boolean, integer) IS
 -- places.  A partition stands for its partitioned table.
 CREATE FUNCTION snowflake_admin_chain(tab regclass, col name)
 RETURNS TABLE (rel regclass, name name, place integer)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	WITH RECURSIVE chain (rel, name) AS (
 		SELECT attrelid, attname FROM pg_attribute
 		WHERE attrelid = tab AND attname = col AND attnum > 0 AND NOT attisdropped
@@ -1882,8 +1761,7 @@ $$;
 CREATE FUNCTION snowflake_admin_widen_columns(tab regclass, col name)
 RETURNS TABLE (rel regclass, num smallint, place integer, narrow name, wide name, func text, trig name,
 	added boolean)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT c.rel, a.attnum, max(c.place) OVER (PARTITION BY c.rel), a.attname, wide.name,
 		format('%s.%I', relnamespace::regnamespace, format('snowflake_widen_%s_%s', c.rel::oid, attnum)),
 		format('zz_snowflake_widen_%s', attnum)::name,
@@ -1900,8 +1778,7 @@ $$;
 CREATE FUNCTION snowflake_admin_widen_indexes(tab regclass, col name)
 RETURNS TABLE (rel regclass, index oid, name name, is_unique boolean, tail text, fresh text, fresh_oid oid,
 	fresh_valid boolean)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT c.rel, i.indexrelid, r.relname, i.indisunique,
 		substr(pg_get_indexdef(i.indexrelid), 1 + length(format('CREATE %sINDEX %I ON %s.%I USING ',
 			CASE WHEN i.indisunique THEN 'UNIQUE ' END, r.relname, r.relnamespace::regnamespace, t.relname))),
@@ -1924,8 +1801,7 @@ $$;
 CREATE FUNCTION snowflake_admin_widen_keys(tab regclass, col name)
 RETURNS TABLE (con oid, name name, child regclass, parent regclass, place integer, definition text,
 	validated boolean, fresh text, fresh_validated boolean)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	WITH w AS (SELECT * FROM @extschema@.snowflake_admin_widen_columns(tab, col)),
 	action (code, command) AS (VALUES ('a', ''), ('r', 'RESTRICT'), ('c', 'CASCADE'), ('n', 'SET NULL'),
 		('d', 'SET DEFAULT'))
@@ -1965,8 +1841,7 @@ $$;
 -- does not accept a bigint.
 CREATE FUNCTION snowflake_admin_widen_rehearse(tab regclass, col name)
 RETURNS TABLE (object oid, definition text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning
-AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
 DECLARE
 	copy record;
 	command text;
@@ -2012,10 +1887,8 @@ $$;
 
 -- Would filling a column fire a trigger of the application?  One that is ENABLE
 -- REPLICA or ALWAYS is meant to.
-CREATE FUNCTION snowflake_admin_widen_fires(rel regclass)
-RETURNS boolean
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_widen_fires(rel regclass) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT EXISTS (SELECT FROM pg_trigger
 		WHERE tgrelid = rel AND NOT tgisinternal AND tgenabled = 'O' AND tgtype & 16 <> 0)
 $$;
@@ -2023,8 +1896,7 @@ $$;
 -- Constraints, indexes and triggers that cannot be carried over, or that a former call left
 CREATE FUNCTION snowflake_admin_widen_unfit(tab regclass, col name)
 RETURNS TABLE (problem text, remedy text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	WITH w AS (SELECT * FROM @extschema@.snowflake_admin_widen_columns(tab, col))
 	SELECT
 		format('Constraint "%s" of table %s is deferrable, for periods, not enforced, or not valid.',
@@ -2058,8 +1930,7 @@ $$;
 -- The first thing that cannot be carried over
 CREATE FUNCTION snowflake_admin_widen_obstacle(tab regclass, col name)
 RETURNS TABLE (problem text, remedy text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	WITH w AS (SELECT * FROM @extschema@.snowflake_admin_widen_columns(tab, col)),
 	t AS (SELECT DISTINCT w.rel, pg_class.* FROM w JOIN pg_class ON oid = w.rel)
 	SELECT format('Column %I of table %s has type %s.', attname, c.rel, format_type(atttypid, NULL)),
@@ -2120,10 +1991,8 @@ AS $$
 $$;
 
 -- Raise an error if something cannot be carried over
-CREATE FUNCTION snowflake_admin_widen_check(tab regclass, col name)
-RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_widen_check(tab regclass, col name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	first record;
 BEGIN
@@ -2149,8 +2018,7 @@ $$;
 -- both columns agree, whose validation is the proof for all rows.
 CREATE FUNCTION snowflake_admin_widen_first_steps(tab regclass, col name)
 RETURNS TABLE (kind text, commands text[], relations regclass[], mode text)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 	WITH w AS (SELECT * FROM @extschema@.snowflake_admin_widen_columns(tab, col)),
 	c AS (
 		SELECT rel, place, wide AS name, true AS validated, format(CASE WHEN attnotnull
@@ -2197,8 +2065,7 @@ $$;
 -- sequence of an identity column cannot change its column, so a new one takes its place.
 CREATE FUNCTION snowflake_admin_widen_swap(tab regclass, col name)
 RETURNS TABLE (part integer, command text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	WITH w AS (SELECT * FROM @extschema@.snowflake_admin_widen_columns(tab, col)
 		JOIN pg_attribute ON attrelid = rel AND attnum = num),
 	s AS (SELECT w.*, objid::regclass AS seq,
@@ -2264,10 +2131,8 @@ AS $$
 $$;
 
 -- All tables, those that a foreign key refers to first
-CREATE FUNCTION snowflake_admin_widen_tables(tab regclass, col name)
-RETURNS regclass[]
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_widen_tables(tab regclass, col name) RETURNS regclass[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT array_agg(rel ORDER BY place, rel) FROM (
 		SELECT rel, max(place) AS place FROM (
 			SELECT rel, place FROM @extschema@.snowflake_admin_widen_columns(tab, col)
@@ -2280,8 +2145,7 @@ $$;
 -- statistics of the new columns, queries would be planned badly after it.
 CREATE FUNCTION snowflake_admin_widen_steps(tab regclass, col name)
 RETURNS TABLE (kind text, commands text[], relations regclass[], mode text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF NOT EXISTS (SELECT FROM @extschema@.snowflake_admin_widen_columns(tab, col)) THEN
 		RETURN;
@@ -2328,10 +2192,8 @@ END
 $$;
 
 -- Until the swap, all can be taken back.
-CREATE FUNCTION snowflake_admin_widen_undo(tab regclass, col name)
-RETURNS text[]
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_widen_undo(tab regclass, col name) RETURNS text[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	WITH w AS (SELECT * FROM @extschema@.snowflake_admin_widen_columns(tab, col) WHERE added)
 	SELECT coalesce(array_agg(command ORDER BY part, command), '{}') FROM (
 		SELECT DISTINCT 1, format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname)
@@ -2347,8 +2209,7 @@ $$;
 -- the beginning of a transaction, which holds no lock on rows yet.
 CREATE PROCEDURE snowflake_admin_widen_fill(tab regclass, col name, filling regclass, chain oid[],
 	pause interval)
-LANGUAGE plpgsql
-AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
 	assignments pg_catalog.text;
 	lacking pg_catalog.text;
@@ -2402,8 +2263,7 @@ $$;
 
 CREATE FUNCTION snowflake_widen_indexes(tab regclass, col name)
 RETURNS TABLE (command text)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT unnest(commands)
 	FROM (SELECT *, bool_or(kind = 'fill') OVER () AS lacks_rows
 		FROM @extschema@.snowflake_admin_widen_steps(tab, col)) AS s
@@ -2413,15 +2273,9 @@ $$;
 COMMENT ON FUNCTION snowflake_widen_indexes(regclass, name) IS
 'commands that create the indexes for which snowflake_widen() waits';
 
-CREATE PROCEDURE snowflake_widen(
-	tab regclass,
-	col name,
-	dry_run boolean DEFAULT false,
-	tries integer DEFAULT 30,
-	undo boolean DEFAULT false,
-	pause interval DEFAULT '10 ms')
-LANGUAGE plpgsql
-AS $$
+CREATE PROCEDURE snowflake_widen(tab regclass, col name, dry_run boolean DEFAULT false,
+	tries integer DEFAULT 30, undo boolean DEFAULT false, pause interval DEFAULT '10 ms')
+LANGUAGE plpgsql AS $$
 DECLARE
 	step pg_catalog.record;
 	chain pg_catalog.oid[];
@@ -2506,8 +2360,7 @@ COMMENT ON PROCEDURE snowflake_widen(regclass, name, boolean, integer, boolean, 
 -- The constraint that spares ATTACH PARTITION its scan
 CREATE FUNCTION snowflake_admin_partition_check(target regclass)
 RETURNS TABLE (name name, bound bigint, validated boolean)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT conname, substring(conname, '\d+$')::bigint, convalidated FROM pg_constraint
 	WHERE conrelid = target AND contype = 'c' AND conname ~ '^snowflake_partition_before_\d{10,19}$'
 $$;
@@ -2516,8 +2369,7 @@ $$;
 -- identities.  The new table's get the present ones.
 CREATE FUNCTION snowflake_admin_partition_names(target regclass)
 RETURNS TABLE (object oid, kind "char", qualified text, old_name text, old_qualified text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	WITH relations (rel) AS (
 		SELECT target::oid UNION ALL
 		SELECT indexrelid FROM pg_index WHERE indrelid = target AND indisvalid UNION ALL
@@ -2533,8 +2385,7 @@ $$;
 -- without an error, and miss the rows of later partitions.
 CREATE FUNCTION snowflake_admin_partition_dependents(target regclass)
 RETURNS TABLE (class oid, object oid)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT DISTINCT classid, objid
 	FROM pg_class AS t JOIN pg_type AS r ON r.oid = t.reltype
 	JOIN pg_depend AS d ON refclassid = 'pg_class'::regclass AND refobjid = t.oid
@@ -2554,8 +2405,7 @@ $$;
 -- Why a table cannot become a partition
 CREATE FUNCTION snowflake_admin_partition_obstacles(target regclass, col name)
 RETURNS TABLE (obstacle text, hint text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT 'it is unlogged, typed, inherited, of an extension, excepted from a publication, '
 		'or has a security label',
 		'Change this first, or do not partition the table.'
@@ -2619,10 +2469,8 @@ $$;
 -- Raise an error if the table cannot become a partition.  In the end, create the new table
 -- under the old one's later name, and roll it back, so that whatever PostgreSQL refuses
 -- is refused before anything has been done.
-CREATE FUNCTION snowflake_admin_partition_require(target regclass, col name)
-RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning
-AS $$
+CREATE FUNCTION snowflake_admin_partition_require(target regclass, col name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
 DECLARE
 	lacking text;
 	obstacles text[];
@@ -2679,8 +2527,7 @@ $$;
 -- The command that creates the new table
 CREATE FUNCTION snowflake_admin_partition_new(target regclass, col name, source text, new text)
 RETURNS SETOF text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING INDEXES EXCLUDING IDENTITY) '
 			'PARTITION BY RANGE (%I)', new, source, col)
 		|| CASE WHEN current_setting('server_version_num')::integer >= 170000
@@ -2695,8 +2542,7 @@ $$;
 -- one, so that names stay and no index can be built on the old table.
 CREATE FUNCTION snowflake_admin_partition_indexes(target regclass, rehearsal boolean)
 RETURNS TABLE (create_command text, attach_command text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT CASE WHEN c.oid IS NOT NULL THEN
 			format('ALTER TABLE ONLY %s ADD CONSTRAINT %I %s', new_table, new_name,
 				pg_get_constraintdef(c.oid))
@@ -2716,10 +2562,8 @@ AS $$
 $$;
 
 -- The commands that grant the privileges of a table and its columns on another one
-CREATE FUNCTION snowflake_admin_table_grants(rel regclass, new_tab text)
-RETURNS SETOF text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_table_grants(rel regclass, new_tab text) RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT g FROM (
 		SELECT relacl, '' FROM pg_class WHERE oid = rel
 		UNION ALL
@@ -2731,10 +2575,8 @@ $$;
 -- privileges, which the old table need not have, are removed again.  Nobody can give a
 -- sequence to another identity, so that a new one goes on from the old one's value.  A
 -- trigger of the old table would fire beside that which the partition gets.
-CREATE FUNCTION snowflake_admin_partition_before(target regclass, old text)
-RETURNS SETOF text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_partition_before(target regclass, old text) RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT format('ALTER TABLE %s OWNER TO %s, %s ROW LEVEL SECURITY, %s ROW LEVEL SECURITY', target,
 		relowner::regrole,
 		CASE WHEN relrowsecurity THEN 'ENABLE' ELSE 'DISABLE' END,
@@ -2793,10 +2635,8 @@ $$;
 -- checks no row again.  Those that refer to it are added again without a check, which
 -- VALIDATE CONSTRAINT does later.  So is one of the table to itself: the partition
 -- has it first, and the new table takes it over when it is valid.
-CREATE FUNCTION snowflake_admin_partition_keys(target regclass, old text, attached boolean)
-RETURNS SETOF text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_partition_keys(target regclass, old text, attached boolean) RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT CASE
 		WHEN confrelid <> target THEN format('ALTER TABLE %s ADD CONSTRAINT %I %s', target, conname,
 			pg_get_constraintdef(oid))
@@ -2811,10 +2651,8 @@ AS $$
 $$;
 
 -- What the new table gets in the end.  LIKE copies comments of columns and CHECK constraints.
-CREATE FUNCTION snowflake_admin_partition_after(target regclass, old text)
-RETURNS SETOF text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_partition_after(target regclass, old text) RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	(
 		SELECT c FROM pg_publication AS p JOIN pg_publication_rel ON prpubid = p.oid, unnest(ARRAY[
 			format('ALTER PUBLICATION %I DROP TABLE %s', pubname, old),
@@ -2845,8 +2683,7 @@ $$;
 -- old table's former name is the new table's.  What the old table lacks is left out.
 CREATE FUNCTION snowflake_admin_partition_swap_commands(target regclass, col name, "check" name, bound bigint)
 RETURNS text[]
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT array_remove(ARRAY[format('ALTER TABLE %s RENAME TO %I', target, t.old_name)]
 		|| ARRAY(SELECT format('ALTER %s %s RENAME TO %I',
 				CASE kind WHEN 'S' THEN 'SEQUENCE' ELSE 'INDEX' END, qualified, old_name)
@@ -2868,8 +2705,7 @@ $$;
 -- that no ID is without a partition for some time, even if nobody calls again.
 CREATE FUNCTION snowflake_admin_partition_swap(target regclass, commands text[], unit text, tries integer)
 RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	parent regclass;
 	piece record;
@@ -2908,8 +2744,7 @@ $$;
 -- The column that next_id() fills, rather one of the primary key, and the last ID's time
 CREATE FUNCTION snowflake_admin_partition_id(target regclass, OUT col name, OUT layout snowflake_layout,
 	OUT last_time timestamptz)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	key record;
 BEGIN
@@ -2935,10 +2770,8 @@ $$;
 -- The first ID that is not to be the old table's.  There must be none of it yet, and
 -- none before the new table is there.
 CREATE FUNCTION snowflake_admin_partition_bound(target regclass, col name, unit text, at timestamptz,
-	layout snowflake_layout, last_time timestamptz)
-RETURNS bigint
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+	layout snowflake_layout, last_time timestamptz) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	earliest timestamptz := clock_timestamp() + interval '5 minutes'
 		+ least(current_setting('snowflake.max_lead')::interval, '31 days');
@@ -2977,8 +2810,7 @@ $$;
 CREATE FUNCTION snowflake_admin_partition_rest(parent regclass, old regclass, old_name text, "check" name,
 	planned boolean)
 RETURNS TABLE (kind text, commands text[], relations regclass[], mode text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT 'validate', ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT %I',
 		CASE conrelid WHEN old THEN old_name ELSE conrelid::regclass::text END, conname)],
 			ARRAY[conrelid::regclass], NULL
@@ -3002,8 +2834,7 @@ $$;
 
 -- The table, or the partitioned table that has already taken its name
 CREATE FUNCTION snowflake_admin_partition_target(target regclass, OUT parent regclass, OUT old regclass)
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	tab record;
 BEGIN
@@ -3042,8 +2873,7 @@ $$;
 -- has another bound than the caller asks for, goes first of all.
 CREATE FUNCTION snowflake_admin_partition_steps(target regclass, unit text, at timestamptz)
 RETURNS TABLE (kind text, commands text[], relations regclass[], mode text)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
 	done record;
@@ -3100,14 +2930,9 @@ BEGIN
 END
 $$;
 
-CREATE PROCEDURE snowflake_partition(
-	tab regclass,
-	unit text,
-	at timestamptz DEFAULT NULL,
-	dry_run boolean DEFAULT false,
-	tries integer DEFAULT 30)
-LANGUAGE plpgsql
-AS $$
+CREATE PROCEDURE snowflake_partition(tab regclass, unit text, at timestamptz DEFAULT NULL,
+	dry_run boolean DEFAULT false, tries integer DEFAULT 30)
+LANGUAGE plpgsql AS $$
 DECLARE
 	step pg_catalog.record;
 	trigger pg_catalog.record;
@@ -3167,8 +2992,7 @@ COMMENT ON PROCEDURE snowflake_partition(regclass, text, timestamptz, boolean, i
 -- Indexes without which each batch would read a whole table
 CREATE FUNCTION snowflake_admin_renumber_indexes(tab regclass, col name)
 RETURNS TABLE (rel regclass, name name, command text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT rel, name, format('CREATE INDEX %sON %s (%I)',
 		CASE WHEN relkind <> 'p' THEN 'CONCURRENTLY ' END, rel, name)
 	FROM @extschema@.snowflake_admin_chain(tab, col) JOIN pg_class AS t ON t.oid = rel
@@ -3183,8 +3007,7 @@ $$;
 -- where a row comes to an ID in the moment in which it changes.
 CREATE FUNCTION snowflake_admin_renumber_obstacle(tab regclass, col name)
 RETURNS TABLE (problem text, remedy text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	WITH found AS MATERIALIZED (
 		SELECT f.*, relispartition, attnum, attgenerated <> '' OR attidentity = 'a' AS is_generated
 		FROM @extschema@.snowflake_admin_chain(tab, col) AS f
@@ -3221,10 +3044,8 @@ $$;
 
 -- What is wrong with the arguments alone
 CREATE FUNCTION snowflake_admin_renumber_require_arguments(tab regclass, shard bigint, new_shard bigint,
-	since timestamptz, until timestamptz, batch integer)
-RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
+	since timestamptz, until timestamptz, batch integer) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF tab IS NULL OR shard IS NULL THEN
 		RAISE null_value_not_allowed USING
@@ -3256,8 +3077,7 @@ $$;
 -- unlogged table.  Nothing but the list is lost when a crash empties it: the rows
 -- that still have old IDs show what is left to do.
 CREATE FUNCTION snowflake_admin_renumber_list(tab regclass, OUT list text, OUT command text, OUT sender text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	schema oid;
 	present record;
@@ -3293,10 +3113,9 @@ $$;
 
 -- The column that holds the IDs of a table, what makes them, and their layout.  A unique
 -- index must contain it, and one by which its rows are found must begin with it.
-CREATE FUNCTION snowflake_admin_renumber_key(tab regclass, new_shard bigint, given_layout text,
-	OUT col name, OUT made_by text, OUT layout text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_renumber_key(tab regclass, new_shard bigint, given_layout text, OUT col name,
+	OUT made_by text, OUT layout text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	key record;
 BEGIN
@@ -3353,12 +3172,11 @@ $$;
 --	make	new IDs for the old ones, $1
 --	change	change old IDs, $1, to new ones, $2
 --	present	the largest ID that is not future-dated
-CREATE FUNCTION snowflake_admin_renumber_plan(tab regclass, shard bigint, new_shard bigint,
-	given_layout text, OUT relations regclass[], OUT list text, OUT create_list text, OUT sender text,
-	OUT col name, OUT source text, OUT layout text, OUT expression text, OUT find text, OUT take text,
-	OUT make text, OUT change text, OUT present text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_renumber_plan(tab regclass, shard bigint, new_shard bigint, given_layout text,
+	OUT relations regclass[], OUT list text, OUT create_list text, OUT sender text, OUT col name,
+	OUT source text, OUT layout text, OUT expression text, OUT find text, OUT take text, OUT make text,
+	OUT change text, OUT present text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	own text := @extschema@.snowflake_admin_schema();
 	bad record;
@@ -3428,8 +3246,7 @@ $$;
 CREATE FUNCTION snowflake_admin_renumber_look(tab regclass, plan record, shard bigint, new_shard bigint,
 	since timestamptz, until timestamptz, tries integer, dry_run boolean, OUT lowest bigint, OUT last bigint,
 	OUT highest bigint, OUT total bigint)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off
-AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
 	own text := @extschema@.snowflake_admin_schema();
 	taken bigint;
@@ -3484,11 +3301,10 @@ $$;
 -- We wait for others so briefly that nobody who waits for us waits long enough
 -- to look for a deadlock.  Nor may they wait for a compiler, or for a scan of a
 -- table that the planner thinks is small.
-CREATE FUNCTION snowflake_admin_renumber_batch(plan record, callers_path text, future boolean,
-	batch integer, last bigint, INOUT after bigint, INOUT size integer, OUT done integer, OUT trouble text)
+CREATE FUNCTION snowflake_admin_renumber_batch(plan record, callers_path text, future boolean, batch integer,
+	last bigint, INOUT after bigint, INOUT size integer, OUT done integer, OUT trouble text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off SET lock_timeout = '20ms'
-	SET jit = off SET enable_seqscan = off
-AS $$
+	SET jit = off SET enable_seqscan = off AS $$
 DECLARE
 	old_ids bigint[];
 	new_ids bigint[];
@@ -3549,10 +3365,8 @@ $$;
 -- A round found no row that it could change.  If somebody holds one, pause, unless this was
 -- the last try.  Returns where the next round begins, or NULL at the end.
 CREATE FUNCTION snowflake_admin_renumber_pause(plan record, lowest bigint, last bigint, future boolean,
-	idle integer, tries integer, trouble text)
-RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off
-AS $$
+	idle integer, tries integer, trouble text) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
 	blocker record;
 	next_id bigint;
@@ -3579,10 +3393,8 @@ $$;
 
 -- What the procedure says at its end
 CREATE FUNCTION snowflake_admin_renumber_end(plan record, shard bigint, done bigint, last bigint,
-	highest bigint, future boolean)
-RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off
-AS $$
+	highest bigint, future boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
 	present bigint;
 	later bigint;
@@ -3605,18 +3417,10 @@ BEGIN
 END
 $$;
 
-CREATE PROCEDURE snowflake_renumber(
-	tab regclass,
-	shard bigint,
-	new_shard bigint DEFAULT NULL,
-	since timestamptz DEFAULT NULL,
-	until timestamptz DEFAULT NULL,
-	layout snowflake_layout DEFAULT NULL,
-	batch integer DEFAULT 500,
-	dry_run boolean DEFAULT false,
-	tries integer DEFAULT 30)
-LANGUAGE plpgsql
-AS $$
+CREATE PROCEDURE snowflake_renumber(tab regclass, shard bigint, new_shard bigint DEFAULT NULL,
+	since timestamptz DEFAULT NULL, until timestamptz DEFAULT NULL, layout snowflake_layout DEFAULT NULL,
+	batch integer DEFAULT 500, dry_run boolean DEFAULT false, tries integer DEFAULT 30)
+LANGUAGE plpgsql AS $$
 DECLARE
 	callers_path pg_catalog.text;
 	plan pg_catalog.record;
@@ -3688,8 +3492,8 @@ COMMENT ON PROCEDURE snowflake_renumber(
 
 -- snowflake_sequences(), whatever schema it is in, of all sequences or of one
 CREATE FUNCTION snowflake_admin_states(sequence regclass DEFAULT NULL, layout snowflake_layout DEFAULT NULL)
-RETURNS TABLE (sequence regclass, layout text, last_timestamp timestamptz, lead interval,
-	expires timestamptz, state text)
+RETURNS TABLE (sequence regclass, layout text, last_timestamp timestamptz, lead interval, expires timestamptz,
+	state text)
 LANGUAGE sql VOLATILE
 BEGIN ATOMIC
 	SELECT * FROM snowflake_sequences() WHERE $1 IS NULL
@@ -3697,10 +3501,8 @@ BEGIN ATOMIC
 END;
 
 -- The layout of a text.  In the code of a function it may be none, and is NULL then.
-CREATE FUNCTION snowflake_admin_to_layout(layout text)
-RETURNS snowflake_layout
-LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_to_layout(layout text) RETURNS snowflake_layout
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	RETURN layout;
 EXCEPTION WHEN OTHERS THEN
@@ -3709,8 +3511,7 @@ END
 $$;
 
 -- Shards of IDs, or NULL if the layout has none
-CREATE FUNCTION snowflake_admin_shards_of(ids bigint[], layout snowflake_layout)
-RETURNS integer[]
+CREATE FUNCTION snowflake_admin_shards_of(ids bigint[], layout snowflake_layout) RETURNS integer[]
 LANGUAGE sql STABLE
 BEGIN ATOMIC
 	SELECT array_agg(snowflake_shard(id, layout) ORDER BY n) FROM unnest(ids) WITH ORDINALITY AS i (id, n)
@@ -3721,8 +3522,7 @@ END;
 -- setting.  What a client brings along counts for this session's client alone, but
 -- nobody can look up what others bring.
 CREATE FUNCTION snowflake_admin_setting(OUT place text, OUT shard integer)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT place, nullif(@extschema@.snowflake_admin_integer(value), -1) FROM (
 		SELECT * FROM @extschema@.snowflake_admin_shard_settings() WHERE place NOT LIKE 'setting of role %'
 		UNION ALL
@@ -3749,10 +3549,8 @@ COMMENT ON TYPE snowflake_admin_generator IS
 -- What fills columns with IDs: a column's own default or that of its domain, the functions
 -- that such a default calls, and triggers that assign to the column.  "shard" is NULL where
 -- it is computed, or comes from a setting that is missing.
-CREATE FUNCTION snowflake_admin_fillers()
-RETURNS SETOF snowflake_admin_filler
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off
-AS $$
+CREATE FUNCTION snowflake_admin_fillers() RETURNS SETOF snowflake_admin_filler
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 	WITH RECURSIVE tops (tab, top) AS (
 		SELECT inhrelid, inhparent FROM pg_inherits
 		UNION SELECT tab, inhparent FROM tops JOIN pg_inherits ON inhrelid = top
@@ -3810,8 +3608,8 @@ $$;
 -- subtransaction, and the lock with it.
 CREATE FUNCTION snowflake_admin_ids(tab regclass, col name, low bigint, high bigint, most integer,
 	OUT ids bigint[], OUT obstacle text)
-LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
-AS $$
+LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+	SET jit = off AS $$
 BEGIN
 	IF NOT has_column_privilege(tab, col::text, 'SELECT') THEN
 		obstacle := 'no privilege';
@@ -3837,10 +3635,8 @@ EXCEPTION
 END
 $$;
 
-CREATE FUNCTION snowflake_admin_renumber_command(tab regclass, col name, shard integer)
-RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_renumber_command(tab regclass, col name, shard integer) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT concat_ws('; ', string_agg(command, '; ' ORDER BY command),
 		format('CALL @extschema@.snowflake_renumber(%L, %s, since => now() + interval ''1 s'')',
 			tab, coalesce(shard, 0)))
@@ -3853,8 +3649,7 @@ CREATE FUNCTION snowflake_admin_counts(tabs regclass[], cols name[], shards inte
 	layout snowflake_layout, low bigint, most integer)
 RETURNS TABLE (tab regclass, col name, own_shard integer, shard integer, is_own boolean, number bigint,
 	more boolean, largest bigint, obstacle text)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT t.tab, t.col, t.shard, coalesce(i.shard, t.shard), coalesce(i.shard = t.shard, true), count(id),
 		cardinality(f.ids) = most, max(id), f.obstacle
 	FROM unnest(tabs, cols, shards) AS t (tab, col, shard)
@@ -3866,12 +3661,10 @@ AS $$
 $$;
 
 -- ... all together, and a command for each table that has a sequence's own
-CREATE FUNCTION snowflake_admin_reach(tabs regclass[], cols name[], shards integer[],
-	layout snowflake_layout, low bigint, most integer,
-	OUT own bigint, OUT others bigint, OUT more boolean, OUT largest bigint, OUT tab regclass,
-	OUT renumber text, OUT unseen text)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_reach(tabs regclass[], cols name[], shards integer[], layout snowflake_layout,
+	low bigint, most integer, OUT own bigint, OUT others bigint, OUT more boolean, OUT largest bigint,
+	OUT tab regclass, OUT renumber text, OUT unseen text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT coalesce(sum(number) FILTER (WHERE is_own), 0)::bigint,
 		coalesce(sum(number) FILTER (WHERE NOT is_own), 0)::bigint, coalesce(bool_or(more), false),
 		max(largest) FILTER (WHERE is_own),
@@ -3886,8 +3679,7 @@ $$;
 -- there, NULL for any.  Those of a custom layout are known by the defaults that name it.
 CREATE FUNCTION snowflake_admin_generators(fillers snowflake_admin_filler[])
 RETURNS SETOF snowflake_admin_generator
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
-AS $$
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 	WITH read AS (
 		SELECT f.sequence, min(f.layout) OVER s AS layout, bool_and(f.is_built_in) OVER s AS is_built_in,
 			bool_and(f.by_setting) OVER s AS by_setting,
@@ -3922,8 +3714,7 @@ $$;
 -- those of other servers have theirs.
 CREATE FUNCTION snowflake_admin_check_shard(fillers snowflake_admin_filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 	WITH lacking AS MATERIALIZED (
 		SELECT count(DISTINCT (f.root, f.col)) AS n, min(format('%s.%I', f.root, f.col)) AS first,
 			array_agg(DISTINCT f.tab) AS tabs
@@ -3970,10 +3761,8 @@ AS $$
 $$;
 
 -- The default of a topmost parent's column, for a child that has another one
-CREATE FUNCTION snowflake_admin_same_default(tab regclass, col name, root regclass)
-RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_same_default(tab regclass, col name, root regclass) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT format('ALTER TABLE %s ALTER %I SET DEFAULT %s', tab, col, pg_get_expr(adbin, 0))
 	FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
 	WHERE adrelid = root AND attname = col AND tab <> root
@@ -3982,8 +3771,7 @@ $$;
 -- Two makers of one column.  One default may use several sequences, if each has its shard.
 CREATE FUNCTION snowflake_admin_check_makers(fillers snowflake_admin_filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	WITH makers AS MATERIALIZED (
 		SELECT DISTINCT root, col, tab, shard, sequence, code, CASE class
 			WHEN 'pg_proc'::regclass THEN @extschema@.snowflake_admin_place(class, object)
@@ -4016,8 +3804,7 @@ $$;
 -- The largest ID of tables, from "low" on
 CREATE FUNCTION snowflake_admin_largest(tabs regclass[], cols name[], low bigint)
 RETURNS TABLE (tab regclass, id bigint)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT tab, ids[1] FROM unnest(tabs, cols) AS t (tab, col)
 	CROSS JOIN LATERAL @extschema@.snowflake_admin_ids(tab, col, low, 9223372036854775807, 1)
 	WHERE ids IS NOT NULL ORDER BY ids[1] DESC LIMIT 1
@@ -4026,8 +3813,7 @@ $$;
 -- The built-in layout in which a sequence's value, or else an ID, is closest to the present
 CREATE FUNCTION snowflake_admin_nearest(value bigint, id bigint)
 RETURNS TABLE (layout text, max_value bigint, expires timestamptz, ts timestamptz)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT name, max_value, expires, ts FROM @extschema@.snowflake_admin_layouts()
 	CROSS JOIN LATERAL (SELECT coalesce(epoch + tick * (value / ids_per_tick)::double precision,
 		@extschema@.snowflake_admin_bound_time(id, @extschema@.snowflake_admin_to_layout(name)))) AS t (ts)
@@ -4038,8 +3824,7 @@ $$;
 -- Sequences that next_id() refuses for their parameters, and layouts that end within a year
 CREATE FUNCTION snowflake_admin_check_layout(generators snowflake_admin_generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT CASE WHEN g.tabs IS NULL AND g.sequence <> @extschema@.snowflake_admin_next_id_seq()
 			THEN 'warning' ELSE 'error' END,
 		format('sequence %s', g.sequence),
@@ -4081,11 +3866,9 @@ $$;
 
 -- Set a sequence back, but beyond the IDs of its tables.  Where the shard has been changed
 -- before, sessions that still have the old one would make the future-dated IDs again.
-CREATE FUNCTION snowflake_admin_set_back(sequence regclass, tabs regclass[], cols name[],
-	layout text, max_value bigint, end_sessions boolean)
-RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_set_back(sequence regclass, tabs regclass[], cols name[], layout text,
+	max_value bigint, end_sessions boolean) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT concat_ws('; ',
 		CASE WHEN end_sessions THEN 'SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity '
 			'WHERE datname = current_database() AND pid <> pg_backend_pid() '
@@ -4104,10 +3887,8 @@ $$;
 
 -- Another shard for those who use a sequence, as rows have IDs that it must not make
 -- again.  The next check then shows how to set the sequence back.
-CREATE FUNCTION snowflake_admin_new_shard(sequence regclass, tabs regclass[], by_setting boolean)
-RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_new_shard(sequence regclass, tabs regclass[], by_setting boolean) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT CASE WHEN by_setting AND coalesce(place, 'client') LIKE 'setting of database %' AND NOT EXISTS (
 				SELECT FROM @extschema@.snowflake_uses() AS u
 				WHERE u.sequence = new_shard.sequence AND u.shard IS NOT NULL)
@@ -4119,11 +3900,9 @@ AS $$
 $$;
 
 -- Who has future-dated IDs of a sequence that is ahead, and what follows
-CREATE FUNCTION snowflake_admin_who_is_ahead(g snowflake_admin_generator,
-	own bigint, others bigint, more boolean, latest timestamptz, tab regclass, unseen text)
-RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_admin_who_is_ahead(g snowflake_admin_generator, own bigint, others bigint,
+	more boolean, latest timestamptz, tab regclass, unseen text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT concat_ws(' ',
 		CASE WHEN g.tabs IS NULL THEN 'No default of this database uses it, but programs may.' END, CASE
 		WHEN own = 0 AND NOT more AND unseen IS NULL AND g.expires IS NOT NULL
@@ -4147,8 +3926,7 @@ $$;
 -- The row of a sequence that is ahead of the clock
 CREATE FUNCTION snowflake_admin_ahead(g snowflake_admin_generator, layout snowflake_layout)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	reach record;
 	patience interval := current_setting('snowflake.max_lead')::interval
@@ -4210,8 +3988,7 @@ $$;
 -- The row of a sequence that is behind the IDs of its tables, if it is
 CREATE FUNCTION snowflake_admin_behind(g snowflake_admin_generator, layout snowflake_layout, low bigint)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	reach record;
 	id_time timestamptz;
@@ -4248,8 +4025,7 @@ $$;
 -- A sequence that is ahead of the clock, or behind its tables
 CREATE FUNCTION snowflake_admin_position(g snowflake_admin_generator, served snowflake_layout)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	beyond bigint;
 	future bigint;
@@ -4308,8 +4084,7 @@ $$;
 -- A key of next_id() and what refers to it must hold IDs.
 CREATE FUNCTION snowflake_admin_check_width()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 	WITH keys AS MATERIALIZED (
 		SELECT DISTINCT tab, col FROM @extschema@.snowflake_admin_keys() WHERE made_by = 'next_id'
 	), arrays AS (
@@ -4328,8 +4103,7 @@ $$;
 -- PUBLIC, also to functions such as has_sequence_privilege().
 CREATE FUNCTION snowflake_admin_check_privileges(fillers snowflake_admin_filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	WITH fillers AS MATERIALIZED (
 		SELECT * FROM unnest(fillers)
 		WHERE object NOT IN (SELECT oid FROM pg_proc WHERE prosecdef)
@@ -4366,8 +4140,7 @@ $$;
 -- of soon.  Those within a partition of a range need only that range.
 CREATE FUNCTION snowflake_admin_check_partitions(fillers snowflake_admin_filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 	WITH parents AS MATERIALIZED (
 		SELECT DISTINCT tab, layout FROM unnest(fillers) JOIN pg_partitioned_table ON partrelid = tab
 		JOIN pg_attribute ON attrelid = tab AND attname = col AND attnum = partattrs[0]
@@ -4404,8 +4177,7 @@ $$;
 -- a counter of rows, and as IDs would be of the layout's first weeks.
 CREATE FUNCTION snowflake_admin_check_nextval(generators snowflake_admin_generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT 'warning', format('table %s', tab),
 		format('Keys that nextval() made in place of next_id(): %s%s, the last of them %s. '
 			'Find the program that calls nextval(), and change it first. No ID is equal to such a key, '
@@ -4451,8 +4223,7 @@ $$;
 -- as an ID that exists.  A worker that is about to start again has no process.
 CREATE FUNCTION snowflake_admin_check_replication()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 	WITH setting AS (
 		SELECT value, coalesce(substring(value, '^\s*(?:[a-zA-Z]+\s+)?(\d+)\s*\(')::integer, 1) AS needed,
 			regexp_replace(value, '^\s*(?:[a-zA-Z]+\s+)?\d+\s*\((.*)\)\s*$', '\1') AS list
@@ -4509,8 +4280,7 @@ $$;
 -- Times that the server has noted, and that the clock has not reached
 CREATE FUNCTION snowflake_admin_later()
 RETURNS TABLE (what text, ts timestamptz)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	RETURN QUERY VALUES ('the server was started', pg_postmaster_start_time()),
 		('the configuration was read', pg_conf_load_time());
@@ -4531,8 +4301,7 @@ $$;
 -- time, the clock is slow, or was fast until it was set back.
 CREATE FUNCTION snowflake_admin_check_clock(generators snowflake_admin_generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 	WITH latest AS (
 		SELECT what, ts FROM @extschema@.snowflake_admin_later() WHERE ts > clock_timestamp() + interval '1 s'
 		ORDER BY ts DESC LIMIT 1
@@ -4555,8 +4324,7 @@ $$;
 -- Extensions whose files are of another version
 CREATE FUNCTION snowflake_admin_check_version()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT 'warning', format('extension %I', name),
 		format('Its objects are those of version %s, but the server has the files of version %s.',
 			installed_version, default_version),
@@ -4574,8 +4342,7 @@ $$;
 -- What this role may not see, and tables that somebody has locked
 CREATE FUNCTION snowflake_admin_check_sight(generators snowflake_admin_generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 	WITH hidden AS (
 		SELECT 'SEQUENCE' AS kind, g.sequence FROM unnest(generators) AS g
 		WHERE g.state = 'no privilege'
@@ -4609,8 +4376,7 @@ $$;
 -- The row for a table that could not be looked at
 CREATE FUNCTION snowflake_admin_note(tab regclass, error text, said text)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT 'note', format('%s %s', CASE relkind WHEN 'S' THEN 'sequence' ELSE 'table' END, tab), CASE error
 		WHEN '55P03' THEN concat_ws(' ', 'Somebody has locked it, so not all of it was looked at.',
 			(SELECT regexp_replace(description, '\s+', ' ', 'g')
@@ -4623,8 +4389,7 @@ $$;
 -- One check that fails leaves the others alone.
 CREATE FUNCTION snowflake_admin_checks()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	fillers @extschema@.snowflake_admin_filler[];
 	generators @extschema@.snowflake_admin_generator[];
@@ -4659,8 +4424,7 @@ $$;
 -- checks read.  20 ms are no wait: they let a command that is just ending end.
 CREATE FUNCTION snowflake_check()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '20ms' SET jit = off
-AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '20ms' SET jit = off AS $$
 BEGIN
 	PERFORM @extschema@.snowflake_admin_layouts();
 	-- A remedy that is no sentence is a command, or several.
