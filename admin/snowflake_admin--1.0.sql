@@ -16,7 +16,6 @@
 -- What the procedures share
 --
 
--- The schema of snowflake's functions, quoted
 CREATE FUNCTION snowflake_admin_schema() RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
@@ -196,7 +195,6 @@ BEGIN
 END
 $$;
 
--- The commands that grant the privileges of an ACL
 CREATE FUNCTION snowflake_admin_grant_commands(acl aclitem[], columns text, object text) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT format('GRANT %s%s ON %s TO %s%s', privilege_type, columns, object,
@@ -205,8 +203,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	FROM aclexplode(acl)
 $$;
 
--- The commands that give a column the statistics target and the options of another one.
--- Minor releases keep options that nobody has set.
+-- Minor releases keep options that nobody has set, so only those of n_distinct are copied.
 CREATE FUNCTION snowflake_admin_column_commands(rel regclass, num smallint, new_tab text, new_col name)
 RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -290,7 +287,6 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	WHERE extname IN ('snowflake', 'snowflake_admin')
 $$;
 
--- The sequence of next_id() without a sequence
 CREATE FUNCTION snowflake_admin_next_id_seq() RETURNS regclass
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT oid FROM @extschema@.snowflake_admin_members() JOIN pg_class ON oid = object
@@ -339,7 +335,6 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_tem
 	WHERE bare ~ '^[\s(]*(?:-?\d+|''(?:[^'']|'''')*''|''''[^'']*'''')[\s)]*$'
 $$;
 
--- The number in a text, or NULL
 CREATE FUNCTION snowflake_admin_integer(literal text) RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT CASE WHEN literal ~ '^\s*-?\d{1,10}\s*$' THEN
@@ -394,9 +389,7 @@ $$;
 CREATE FUNCTION snowflake_admin_callers()
 RETURNS TABLE (class oid, object oid)
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-	WITH members AS MATERIALIZED (
-		SELECT * FROM @extschema@.snowflake_admin_members()
-	)
+	WITH members AS MATERIALIZED (SELECT * FROM @extschema@.snowflake_admin_members())
 	SELECT DISTINCT classid, objid
 	FROM members AS m JOIN pg_proc AS p ON class = 'pg_proc'::regclass AND p.oid = object
 	JOIN @extschema@.snowflake_admin_makers() AS f ON f.name = proname
@@ -471,9 +464,8 @@ $$;
 CREATE FUNCTION snowflake_uses()
 RETURNS TABLE (place text, shard integer, sequence regclass, layout text, code text)
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-	WITH callers AS MATERIALIZED (
-		SELECT * FROM @extschema@.snowflake_admin_callers()
-	), columns AS MATERIALIZED (
+	WITH callers AS MATERIALIZED (SELECT * FROM @extschema@.snowflake_admin_callers()),
+	columns AS MATERIALIZED (
 		SELECT class, object, adrelid, attname,
 			ltrim(pg_get_expr(adbin, CASE attgenerated WHEN '' THEN 0 ELSE adrelid END), E'\n') AS code
 		FROM callers JOIN pg_attrdef AS d ON class = 'pg_attrdef'::regclass AND object = d.oid
@@ -594,7 +586,6 @@ LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SE
 		AND coalesce(parent.sequence, 0) = coalesce(m.sequence, 0))
 $$;
 
--- The type that a domain is of in the end
 CREATE FUNCTION snowflake_admin_base_type(type oid) RETURNS oid
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	WITH RECURSIVE base (oid, of_type) AS (
@@ -686,11 +677,9 @@ $$;
 CREATE FUNCTION snowflake_keys()
 RETURNS TABLE (tab regclass, col name, type regtype, made_by text, sequence regclass, obstacle text)
 LANGUAGE sql VOLATILE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-	WITH keys AS MATERIALIZED (
-		SELECT * FROM @extschema@.snowflake_admin_keys()
-	), movable AS MATERIALIZED (
-		SELECT * FROM keys WHERE made_by <> 'next_id' ORDER BY n
-	), arrays AS MATERIALIZED (
+	WITH keys AS MATERIALIZED (SELECT * FROM @extschema@.snowflake_admin_keys()),
+	movable AS MATERIALIZED (SELECT * FROM keys WHERE made_by <> 'next_id' ORDER BY n),
+	arrays AS MATERIALIZED (
 		SELECT array_agg(tab ORDER BY n) AS tabs, array_agg(tab_name::text ORDER BY n) AS tab_names,
 			array_agg(col ORDER BY n) AS cols, array_agg(sequence_name::text ORDER BY n) AS sequence_names
 		FROM movable
@@ -730,7 +719,6 @@ COMMENT ON FUNCTION snowflake_keys() IS
 -- UTC: they are counted in timestamps without time zone.
 --
 
--- The smallest ID of a time
 CREATE FUNCTION snowflake_admin_bound(ts timestamptz, layout snowflake_layout) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC
@@ -747,7 +735,6 @@ BEGIN ATOMIC
 		ELSE snowflake_timestamp(greatest(id, 0), layout) END;
 END;
 
--- Whether a type can hold IDs
 CREATE FUNCTION snowflake_admin_is_id(type oid) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
@@ -1363,8 +1350,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	WHERE pg_class.oid = target AND to_regclass(sequence) IS NULL ORDER BY n LIMIT 1
 $$;
 
--- Commands that make a sequence ready for IDs of a layout: a new one, or that of a former
--- serial, which begins anew if its numbers are whole IDs since the key was moved back.
+-- The sequence of a former serial begins anew if its numbers are whole IDs since the key was
+-- moved back.
 --
 -- A number of the table cannot come again.  If nextval() or an identity made it, the
 -- clock has passed what they made, and a row of a later time is found by an index.  If
@@ -1473,8 +1460,7 @@ BEGIN
 END
 $$;
 
--- No catalog says since when the database has its shard.  So this counts all other
--- sessions.
+-- No catalog says since when the database has its shard, so this counts all others.
 CREATE FUNCTION snowflake_admin_count_other_sessions() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1774,7 +1760,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	WHERE a.atttypid IN ('smallint'::regtype, 'integer'::regtype)
 $$;
 
--- The indexes that contain a column, and those that replace them
 CREATE FUNCTION snowflake_admin_widen_indexes(tab regclass, col name)
 RETURNS TABLE (rel regclass, index oid, name name, is_unique boolean, tail text, fresh text, fresh_oid oid,
 	fresh_valid boolean)
@@ -1885,8 +1870,7 @@ BEGIN
 END
 $$;
 
--- Would filling a column fire a trigger of the application?  One that is ENABLE
--- REPLICA or ALWAYS is meant to.
+-- A trigger that is ENABLE REPLICA or ALWAYS is meant to fire while columns are filled.
 CREATE FUNCTION snowflake_admin_widen_fires(rel regclass) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT EXISTS (SELECT FROM pg_trigger
@@ -1927,7 +1911,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 		AND NOT tgisinternal
 $$;
 
--- The first thing that cannot be carried over
 CREATE FUNCTION snowflake_admin_widen_obstacle(tab regclass, col name)
 RETURNS TABLE (problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -1990,7 +1973,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	LIMIT 1
 $$;
 
--- Raise an error if something cannot be carried over
 CREATE FUNCTION snowflake_admin_widen_check(tab regclass, col name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -2402,7 +2384,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 		UNION ALL SELECT 'pg_publication_rel'::regclass, oid FROM pg_publication_rel)
 $$;
 
--- Why a table cannot become a partition
 CREATE FUNCTION snowflake_admin_partition_obstacles(target regclass, col name)
 RETURNS TABLE (obstacle text, hint text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -2466,9 +2447,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 			WHERE pnpubid = p.oid AND c.oid = target))
 $$;
 
--- Raise an error if the table cannot become a partition.  In the end, create the new table
--- under the old one's later name, and roll it back, so that whatever PostgreSQL refuses
--- is refused before anything has been done.
+-- In the end, create the new table under the old one's later name, and roll it back, so that
+-- whatever PostgreSQL refuses is refused before anything has been done.
 CREATE FUNCTION snowflake_admin_partition_require(target regclass, col name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
 DECLARE
@@ -2524,7 +2504,6 @@ WHEN OTHERS THEN
 END
 $$;
 
--- The command that creates the new table
 CREATE FUNCTION snowflake_admin_partition_new(target regclass, col name, source text, new text)
 RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -2561,7 +2540,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	WHERE indrelid = target ORDER BY indexrelid
 $$;
 
--- The commands that grant the privileges of a table and its columns on another one
 CREATE FUNCTION snowflake_admin_table_grants(rel regclass, new_tab text) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT g FROM (
@@ -3042,7 +3020,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	LIMIT 1
 $$;
 
--- What is wrong with the arguments alone
 CREATE FUNCTION snowflake_admin_renumber_require_arguments(tab regclass, shard bigint, new_shard bigint,
 	since timestamptz, until timestamptz, batch integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -3391,7 +3368,6 @@ BEGIN
 END
 $$;
 
--- What the procedure says at its end
 CREATE FUNCTION snowflake_admin_renumber_end(plan record, shard bigint, done bigint, last bigint,
 	highest bigint, future boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
@@ -3554,11 +3530,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 	WITH RECURSIVE tops (tab, top) AS (
 		SELECT inhrelid, inhparent FROM pg_inherits
 		UNION SELECT tab, inhparent FROM tops JOIN pg_inherits ON inhrelid = top
-	), callers AS MATERIALIZED (
-		SELECT * FROM @extschema@.snowflake_admin_callers()
-	), functions AS MATERIALIZED (
-		SELECT * FROM @extschema@.snowflake_admin_function_code()
-	), pieces (tab, num, class, object, code) AS (
+	), callers AS MATERIALIZED (SELECT * FROM @extschema@.snowflake_admin_callers()),
+	functions AS MATERIALIZED (SELECT * FROM @extschema@.snowflake_admin_function_code()),
+	pieces (tab, num, class, object, code) AS (
 		SELECT adrelid, adnum, class, object, ltrim(pg_get_expr(adbin, 0), E'\n')
 		FROM callers JOIN pg_attrdef AS d ON class = 'pg_attrdef'::regclass AND object = d.oid
 		JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum WHERE attgenerated = ''
@@ -3801,7 +3775,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	FROM pairs
 $$;
 
--- The largest ID of tables, from "low" on
 CREATE FUNCTION snowflake_admin_largest(tabs regclass[], cols name[], low bigint)
 RETURNS TABLE (tab regclass, id bigint)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -3923,7 +3896,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	FROM (VALUES (CASE WHEN g.tabs IS NULL THEN 'layout' ELSE 'shard' END)) AS k (kind)
 $$;
 
--- The row of a sequence that is ahead of the clock
 CREATE FUNCTION snowflake_admin_ahead(g snowflake_admin_generator, layout snowflake_layout)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -3985,7 +3957,6 @@ BEGIN
 END
 $$;
 
--- The row of a sequence that is behind the IDs of its tables, if it is
 CREATE FUNCTION snowflake_admin_behind(g snowflake_admin_generator, layout snowflake_layout, low bigint)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -4321,7 +4292,6 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 	FROM evidence HAVING count(*) > 0
 $$;
 
--- Extensions whose files are of another version
 CREATE FUNCTION snowflake_admin_check_version()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -4349,9 +4319,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 		UNION
 		SELECT 'TABLE', tab FROM unnest(generators) CROSS JOIN LATERAL unnest(tabs, cols) AS t (tab, col)
 		WHERE NOT has_column_privilege(tab, col::text, 'SELECT')
-	), tables AS (
-		SELECT DISTINCT tab FROM unnest(generators) CROSS JOIN LATERAL unnest(tabs) AS t (tab)
-	)
+	), tables AS (SELECT DISTINCT tab FROM unnest(generators) CROSS JOIN LATERAL unnest(tabs) AS t (tab))
 	SELECT 'note', format('role %I', current_user),
 		format('It may not read %s %s%s, so this check is incomplete.', count(*), lower(kind),
 			CASE WHEN count(*) > 1 THEN 's' END),
