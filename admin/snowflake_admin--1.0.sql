@@ -565,8 +565,7 @@ LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SE
 	WITH found AS (
 		SELECT * FROM @extschema@.snowflake_admin_filled()
 		UNION ALL SELECT attrelid, attnum, 'GENERATED ' || CASE attidentity WHEN 'a' THEN 'ALWAYS'
-			ELSE 'BY DEFAULT' END,
-			objid, NULL
+			ELSE 'BY DEFAULT' END, objid, NULL
 		FROM pg_attribute JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = attrelid
 			AND refobjsubid = attnum AND classid = 'pg_class'::regclass AND deptype = 'i'
 		WHERE attidentity <> ''
@@ -966,8 +965,7 @@ BEGIN
 		to_char(@extschema@.snowflake_admin_bound_time(low, layout) AT TIME ZONE 'UTC', form) AS suffix,
 		format('%I.%I', nspname, substr((suffix || relname)::name::text, 1 + length(suffix)) || suffix)
 			AS partition
-	WHERE pg_class.oid = parent AND (unit <> 'hour' OR nr >= 3)
-		AND (nr = 4 OR to_regclass(partition) IS NULL)
+	WHERE pg_class.oid = parent AND (unit <> 'hour' OR nr >= 3) AND (nr = 4 OR to_regclass(partition) IS NULL)
 	ORDER BY nr LIMIT 1;
 	PERFORM @extschema@.snowflake_admin_run(commands[1:2], ARRAY[parent], tries, dry_run, NULL);
 	PERFORM @extschema@.snowflake_admin_run(commands[3:],
@@ -1635,7 +1633,7 @@ DECLARE
 	always pg_catalog.text;
 	target pg_catalog.regclass;
 	other pg_catalog.text;
-	failed integer;
+	failed integer := 0;
 	detail pg_catalog.text;
 	hint pg_catalog.text;
 BEGIN
@@ -1654,7 +1652,6 @@ BEGIN
 	IF always IS NOT NULL THEN
 		RAISE NOTICE 'a default does not keep programs from choosing keys, as GENERATED ALWAYS did: %', always;
 	END IF;
-	failed := 0;
 	PERFORM @extschema@.snowflake_admin_run('{}', '{}', tries, true);
 	COMMIT;
 	FOREACH target IN ARRAY tables LOOP
@@ -1877,40 +1874,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 		WHERE tgrelid = rel AND NOT tgisinternal AND tgenabled = 'O' AND tgtype & 16 <> 0)
 $$;
 
--- Constraints, indexes and triggers that cannot be carried over, or that a former call left
-CREATE FUNCTION snowflake_admin_widen_unfit(tab regclass, col name)
-RETURNS TABLE (problem text, remedy text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-	WITH w AS (SELECT * FROM @extschema@.snowflake_admin_widen_columns(tab, col))
-	SELECT
-		format('Constraint "%s" of table %s is deferrable, for periods, not enforced, or not valid.',
-		conname, conrelid::regclass), 'Drop it first.'
-	FROM pg_constraint AS c
-		JOIN w ON conrelid = rel AND num = ANY (conkey) OR confrelid = rel AND num = ANY (confkey)
-	WHERE contype IN ('p', 'u') AND condeferrable OR contype = 'n' AND NOT convalidated
-		OR 'true' = to_jsonb(c) ->> 'conperiod' OR 'false' = to_jsonb(c) ->> 'conenforced'
-	UNION ALL SELECT format('"%s" of table %s replaces something that has been dropped.', fresh.name,
-		fresh.rel),
-		'Drop it first, too, or call snowflake_widen() with undo => true.'
-	FROM (
-		SELECT indrelid::regclass, relname FROM pg_index JOIN pg_class ON oid = indexrelid
-		WHERE indrelid IN (SELECT rel FROM w)
-		UNION SELECT conrelid, conname FROM pg_constraint
-		WHERE conparentid = 0 AND (conrelid IN (SELECT rel FROM w) OR confrelid IN (SELECT rel FROM w))
-	) AS fresh (rel, name)
-	WHERE fresh.name ~ '^snowflake_widen_\d{5,}$' AND fresh.name NOT IN (
-		SELECT 'snowflake_widen_' || indexrelid FROM pg_index
-		UNION SELECT 'snowflake_widen_' || oid FROM pg_constraint)
-	UNION ALL SELECT format('Index "%s" is invalid.', name), 'Drop it first, or create it again.'
-	FROM @extschema@.snowflake_admin_widen_indexes(tab, col) JOIN pg_index ON indexrelid = index
-		WHERE NOT indisvalid
-	UNION ALL SELECT format('Trigger "%s" of table %s would fire after "%s".', tgname, rel, trig),
-		'Rename it first.'
-	FROM w JOIN pg_trigger ON tgrelid = rel
-	WHERE tgtype & 3 = 3 AND tgname > trig COLLATE "C" AND tgname !~ '^zz_snowflake_widen_'
-		AND NOT tgisinternal
-$$;
-
 CREATE FUNCTION snowflake_admin_widen_obstacle(tab regclass, col name)
 RETURNS TABLE (problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -1964,7 +1927,33 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 		UNION ALL SELECT 'pg_attrdef'::regclass, oid FROM pg_attrdef WHERE adrelid = rel AND adnum = num
 		UNION ALL SELECT 'pg_constraint'::regclass, oid FROM pg_constraint
 			WHERE contype IN ('c', 'f', 'n', 'p', 'u'))
-	UNION ALL SELECT * FROM @extschema@.snowflake_admin_widen_unfit(tab, col)
+	UNION ALL
+	SELECT format('Constraint "%s" of table %s is deferrable, for periods, not enforced, or not valid.',
+		conname, conrelid::regclass), 'Drop it first.'
+	FROM pg_constraint AS c
+		JOIN w ON conrelid = rel AND num = ANY (conkey) OR confrelid = rel AND num = ANY (confkey)
+	WHERE contype IN ('p', 'u') AND condeferrable OR contype = 'n' AND NOT convalidated
+		OR 'true' = to_jsonb(c) ->> 'conperiod' OR 'false' = to_jsonb(c) ->> 'conenforced'
+	UNION ALL SELECT format('"%s" of table %s replaces something that has been dropped.', fresh.name,
+		fresh.rel),
+		'Drop it first, too, or call snowflake_widen() with undo => true.'
+	FROM (
+		SELECT indrelid::regclass, relname FROM pg_index JOIN pg_class ON oid = indexrelid
+		WHERE indrelid IN (SELECT rel FROM w)
+		UNION SELECT conrelid, conname FROM pg_constraint
+		WHERE conparentid = 0 AND (conrelid IN (SELECT rel FROM w) OR confrelid IN (SELECT rel FROM w))
+	) AS fresh (rel, name)
+	WHERE fresh.name ~ '^snowflake_widen_\d{5,}$' AND fresh.name NOT IN (
+		SELECT 'snowflake_widen_' || indexrelid FROM pg_index
+		UNION SELECT 'snowflake_widen_' || oid FROM pg_constraint)
+	UNION ALL SELECT format('Index "%s" is invalid.', name), 'Drop it first, or create it again.'
+	FROM @extschema@.snowflake_admin_widen_indexes(tab, col) JOIN pg_index ON indexrelid = index
+		WHERE NOT indisvalid
+	UNION ALL SELECT format('Trigger "%s" of table %s would fire after "%s".', tgname, rel, trig),
+		'Rename it first.'
+	FROM w JOIN pg_trigger ON tgrelid = rel
+	WHERE tgtype & 3 = 3 AND tgname > trig COLLATE "C" AND tgname !~ '^zz_snowflake_widen_'
+		AND NOT tgisinternal
 	UNION ALL SELECT format('Triggers of table %s would fire for old rows.', rel),
 		format('A superuser can prevent it: GRANT SET ON PARAMETER session_replication_role TO %I.',
 			current_user)
@@ -2556,8 +2545,7 @@ $$;
 CREATE FUNCTION snowflake_admin_partition_before(target regclass, old text) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT format('ALTER TABLE %s OWNER TO %s, %s ROW LEVEL SECURITY, %s ROW LEVEL SECURITY', target,
-		relowner::regrole,
-		CASE WHEN relrowsecurity THEN 'ENABLE' ELSE 'DISABLE' END,
+		relowner::regrole, CASE WHEN relrowsecurity THEN 'ENABLE' ELSE 'DISABLE' END,
 		CASE WHEN relforcerowsecurity THEN 'FORCE' ELSE 'NO FORCE' END)
 	FROM pg_class WHERE oid = target
 	UNION ALL (
@@ -2648,8 +2636,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	UNION ALL SELECT format('COMMENT ON CONSTRAINT %I ON %s IS ', conname,
 			CASE WHEN conrelid = confrelid THEN old ELSE conrelid::regclass::text END)
 		|| quote_literal(obj_description(oid, 'pg_constraint'))
-	FROM pg_constraint WHERE (conrelid = target AND contype <> 'c' OR confrelid = target)
-		AND conparentid = 0
+	FROM pg_constraint WHERE (conrelid = target AND contype <> 'c' OR confrelid = target) AND conparentid = 0
 	UNION ALL SELECT format('COMMENT ON POLICY %I ON %s IS ', polname, target)
 		|| quote_literal(obj_description(oid, 'pg_policy')) FROM pg_policy WHERE polrelid = target
 	UNION ALL SELECT format('ALTER TABLE %s REPLICA IDENTITY ', target)
@@ -2817,7 +2804,7 @@ DECLARE
 	tab record;
 BEGIN
 	SELECT relkind, relispartition, relpersistence, pg_has_role(relowner, 'USAGE') AS is_own INTO tab
-		FROM pg_class WHERE oid = target;
+	FROM pg_class WHERE oid = target;
 	IF target IS NULL THEN
 		RAISE null_value_not_allowed USING MESSAGE = 'tab must not be null';
 	ELSIF tab.relkind IS NULL OR tab.relkind NOT IN ('r', 'p') THEN
@@ -3404,9 +3391,9 @@ DECLARE
 	step pg_catalog.record;
 	begun timestamp with time zone;
 	reported timestamp with time zone;
-	done bigint;
-	done_before bigint;
-	idle integer;
+	done bigint := 0;
+	done_before bigint := 0;
+	idle integer := 0;
 	trouble pg_catalog.text;
 BEGIN
 	callers_path := pg_catalog.current_setting('search_path');
@@ -3421,9 +3408,6 @@ BEGIN
 	IF dry_run THEN
 		RETURN;
 	END IF;
-	done := 0;
-	done_before := 0;
-	idle := 0;
 	begun := clock_timestamp();
 	reported := begun;
 	SELECT look.lowest AS after, batch AS size INTO step;
@@ -3916,8 +3900,7 @@ BEGIN
 		g.shards || coalesce(array_agg(s.shard), '{}')
 	INTO tabs, cols, shards
 	FROM (SELECT DISTINCT u.tab, u.col FROM @extschema@.snowflake_keys() AS u
-			JOIN @extschema@.snowflake_admin_states() AS o
-				ON o.sequence = u.sequence AND o.layout = g.layout
+			JOIN @extschema@.snowflake_admin_states() AS o ON o.sequence = u.sequence AND o.layout = g.layout
 			WHERE u.made_by = 'next_id' AND u.sequence <> g.sequence) AS k
 		CROSS JOIN (SELECT DISTINCT unnest(coalesce(g.shards, '{NULL}'))) AS s (shard);
 	SELECT * INTO reach FROM @extschema@.snowflake_admin_reach(tabs, cols,
@@ -3949,8 +3932,7 @@ BEGIN
 			'Find out whether those tables have future-dated IDs, as a role that may read them.'
 		WHEN reach.own = 0 AND NOT reach.more THEN @extschema@.snowflake_admin_set_back(
 			g.sequence, g.tabs, g.cols, g.layout, NULL, g.by_setting AND reach.others > 0)
-		WHEN g.tabs IS NULL
-			THEN format('Wait until %s, or check again when these rows have new IDs.', until)
+		WHEN g.tabs IS NULL THEN format('Wait until %s, or check again when these rows have new IDs.', until)
 		WHEN g.lead < patience + interval '10 min' THEN format('Wait until %s.', until)
 		ELSE @extschema@.snowflake_admin_new_shard(g.sequence, g.tabs, g.by_setting) END;
 	RETURN NEXT;
