@@ -159,8 +159,8 @@ BEGIN
 		AND l.pid <> pg_backend_pid();
 	IF FOUND OR NOT free THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('%s works on table %s in process %s', work, coalesce(other.tab,
-				relations[1]::regclass),
+			MESSAGE = format('%s works on table %s in process %s', work,
+				coalesce(other.tab, relations[1]::regclass),
 				coalesce(other.pid::text, 'that has just ended')),
 			HINT = 'Wait for it to end, then call it again to see that nothing is left to do.';
 	END IF;
@@ -198,8 +198,8 @@ $$;
 CREATE FUNCTION snowflake_admin_grant_commands(acl aclitem[], columns text, object text) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT format('GRANT %s%s ON %s TO %s%s', privilege_type, columns, object,
-		CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END, CASE WHEN is_grantable
-			THEN ' WITH GRANT OPTION' END)
+		CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END,
+		CASE WHEN is_grantable THEN ' WITH GRANT OPTION' END)
 	FROM aclexplode(acl)
 $$;
 
@@ -824,8 +824,7 @@ BEGIN
 	layout := coalesce(layout, @extschema@.snowflake_admin_key_layout(parent));
 	-- A layout without a time is an error also where there is no partition.
 	PERFORM @extschema@.snowflake_admin_bound(now(), layout);
-	RETURN QUERY
-		SELECT r.partition, @extschema@.snowflake_admin_bound_time(lower_id, layout),
+	RETURN QUERY SELECT r.partition, @extschema@.snowflake_admin_bound_time(lower_id, layout),
 			@extschema@.snowflake_admin_bound_time(upper_id, layout)
 		FROM @extschema@.snowflake_admin_ranges(parent) AS r WHERE NOT pending
 		ORDER BY lower_id;
@@ -1038,8 +1037,7 @@ DECLARE
 	is_there boolean;
 	hint text;
 BEGIN
-	FOR rows IN
-		SELECT format('FROM %s WHERE %s', conrelid::regclass, concat_ws(' AND ',
+	FOR rows IN SELECT format('FROM %s WHERE %s', conrelid::regclass, concat_ws(' AND ',
 			quote_ident(attname) || ' >= ' || low, quote_ident(attname) || ' < ' || high))
 		FROM pg_constraint JOIN pg_partitioned_table ON partrelid = confrelid
 		JOIN pg_attribute ON attrelid = conrelid AND attnum = conkey[array_position(confkey, partattrs[0])]
@@ -1273,24 +1271,18 @@ BEGIN
 	RAISE object_not_in_prerequisite_state USING
 		MESSAGE = format('cannot move column %I of table %s to next_id()', col, target),
 		DETAIL = format('Obstacle: %s.', obstacle),
-		HINT = CASE
-			WHEN obstacle ~ ' is (integer|smallint)$' THEN
-				format('CALL %s.snowflake_widen(%L, %L) makes the key and all columns that refer to it bigint.',
-					@extschema@.snowflake_admin_schema(), target, col)
-			WHEN obstacle ~ ' (uses|names) its sequence$' THEN
-				'Change this first, for example to INSERT ... RETURNING.'
-			WHEN obstacle ~ '^its sequence advances' THEN
-				'A program may reserve blocks of numbers and make keys itself. Change it first, and then '
-				'ALTER SEQUENCE ... INCREMENT 1.'
-			WHEN obstacle ~ '^its numbers are larger' THEN
-				'An ID could be the number of an old row. If the key was moved back a moment ago, wait for '
-				'the clock to pass its numbers.'
-			WHEN obstacle ~ '^its default' THEN 'Set the default to nextval() of its sequence alone first.'
-			WHEN obstacle ~ '^it is not in the primary key' THEN
-				'The column may be a number for people, which should stay small. If not, use '
-				'ALTER TABLE ... SET DEFAULT.'
-			ELSE 'Remove this obstacle first.'
-		END;
+		HINT = coalesce((SELECT hint FROM (VALUES
+			(' is (integer|smallint)$', format('CALL %s.snowflake_widen(%L, %L) makes the key and all '
+				'columns that refer to it bigint.', @extschema@.snowflake_admin_schema(), target, col)),
+			(' (uses|names) its sequence$', 'Change this first, for example to INSERT ... RETURNING.'),
+			('^its sequence advances', 'A program may reserve blocks of numbers and make keys itself. '
+				'Change it first, and then ALTER SEQUENCE ... INCREMENT 1.'),
+			('^its numbers are larger', 'An ID could be the number of an old row. If the key was moved back '
+				'a moment ago, wait for the clock to pass its numbers.'),
+			('^its default', 'Set the default to nextval() of its sequence alone first.'),
+			('^it is not in the primary key', 'The column may be a number for people, which should stay '
+				'small. If not, use ALTER TABLE ... SET DEFAULT.')) AS h (pattern, hint)
+			WHERE obstacle ~ pattern LIMIT 1), 'Remove this obstacle first.');
 END
 $$;
 
@@ -1854,8 +1846,7 @@ BEGIN
 					HINT = 'It calls something that has an argument of type integer, or none for bigint.';
 			END;
 		END LOOP;
-		RETURN QUERY
-			SELECT substr(relname, 17)::oid, substr(def, 7 + strpos(def, ' USING '))
+		RETURN QUERY SELECT substr(relname, 17)::oid, substr(def, 7 + strpos(def, ' USING '))
 			FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid, pg_get_indexdef(indexrelid) AS d (def)
 			WHERE indrelid = 'pg_temp.snowflake_widen'::regclass
 			UNION ALL SELECT old.oid, pg_get_constraintdef(new.oid) FROM pg_constraint AS new
@@ -1915,8 +1906,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 		AND classid = 'pg_class'::regclass AND deptype = 'i'
 	JOIN @extschema@.snowflake_admin_sequence_users() AS u ON u.sequence = d.objid
 	UNION ALL SELECT format('%s depends on column %I of table %s.', upper(left(o.name, 1))
-		|| substr(o.name, 2), narrow, rel),
-		'Drop it first, and create it again afterwards.'
+		|| substr(o.name, 2), narrow, rel), 'Drop it first, and create it again afterwards.'
 	FROM w JOIN pg_depend AS d ON refclassid = 'pg_class'::regclass AND refobjid = rel AND refobjsubid = num
 		CROSS JOIN LATERAL (SELECT CASE classid WHEN 'pg_rewrite'::regclass
 			THEN (SELECT pg_describe_object('pg_class'::regclass, ev_class, 0) FROM pg_rewrite
@@ -1935,8 +1925,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	WHERE contype IN ('p', 'u') AND condeferrable OR contype = 'n' AND NOT convalidated
 		OR 'true' = to_jsonb(c) ->> 'conperiod' OR 'false' = to_jsonb(c) ->> 'conenforced'
 	UNION ALL SELECT format('"%s" of table %s replaces something that has been dropped.', fresh.name,
-		fresh.rel),
-		'Drop it first, too, or call snowflake_widen() with undo => true.'
+		fresh.rel), 'Drop it first, too, or call snowflake_widen() with undo => true.'
 	FROM (
 		SELECT indrelid::regclass, relname FROM pg_index JOIN pg_class ON oid = indexrelid
 		WHERE indrelid IN (SELECT rel FROM w)
@@ -2013,19 +2002,16 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 			rel, func),
 		format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', rel, trig)]) WITH ORDINALITY AS c (command, n)
 	WHERE NOT added GROUP BY rel, place ORDER BY place, rel)
-	UNION ALL
-	(SELECT 'fill', ARRAY[format('UPDATE %s SET %s WHERE %s', rel,
+	UNION ALL (SELECT 'fill', ARRAY[format('UPDATE %s SET %s WHERE %s', rel,
 		string_agg(format('%I = %I', wide, narrow), ', ' ORDER BY num),
 		string_agg(format('%I IS DISTINCT FROM %I', wide, narrow), ' OR ' ORDER BY num))], ARRAY[rel], NULL
 	FROM w WHERE NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = rel AND conname = wide)
 	GROUP BY rel, place ORDER BY place, rel)
-	UNION ALL
-	(SELECT 'check', ARRAY[format('ALTER TABLE %s %s', rel,
+	UNION ALL (SELECT 'check', ARRAY[format('ALTER TABLE %s %s', rel,
 		string_agg(format('ADD CONSTRAINT %s %s NOT VALID', name, def), ', '))], ARRAY[rel],
 			'ACCESS EXCLUSIVE'
 	FROM todo WHERE convalidated IS NULL GROUP BY rel, place ORDER BY place, rel)
-	UNION ALL
-	(SELECT 'validate', ARRAY[format('ALTER TABLE %s %s', rel,
+	UNION ALL (SELECT 'validate', ARRAY[format('ALTER TABLE %s %s', rel,
 		string_agg('VALIDATE CONSTRAINT ' || name, ', '))],
 		ARRAY[rel], 'SHARE UPDATE EXCLUSIVE'
 	FROM todo WHERE validated AND NOT coalesce(convalidated, false) GROUP BY rel, place ORDER BY place, rel)
@@ -2124,8 +2110,7 @@ BEGIN
 	RETURN QUERY SELECT * FROM @extschema@.snowflake_admin_widen_first_steps(tab, col);
 	-- Step 4: indexes.  Only the caller can create one CONCURRENTLY.  That of a small
 	-- table is created here, while writers wait for some tenths of a second.
-	RETURN QUERY
-		SELECT CASE WHEN small THEN 'index' ELSE 'concurrently' END,
+	RETURN QUERY SELECT CASE WHEN small THEN 'index' ELSE 'concurrently' END,
 			CASE WHEN builder.pid IS NOT NULL
 				THEN ARRAY[format('-- Index %s is being created by process %s', fresh, builder.pid)]
 			ELSE array_remove(ARRAY[
@@ -2144,8 +2129,7 @@ BEGIN
 			LATERAL (SELECT coalesce(substring(definition FROM ' WHERE .*$'), '')) AS p (predicate)
 		WHERE fresh_valid IS NOT TRUE ORDER BY small DESC, rel, index;
 	-- Step 5: foreign keys, in which the parents' new columns need their indexes.
-	RETURN QUERY
-		WITH k AS (SELECT * FROM @extschema@.snowflake_admin_widen_keys(tab, col))
+	RETURN QUERY WITH k AS (SELECT * FROM @extschema@.snowflake_admin_widen_keys(tab, col))
 		(SELECT 'key', ARRAY[format('ALTER TABLE %s ADD CONSTRAINT %s %s NOT VALID', child, fresh, definition)],
 			CASE WHEN parent = child THEN ARRAY[child] ELSE ARRAY[parent, child] END, 'SHARE ROW EXCLUSIVE'
 		FROM k WHERE fresh_validated IS NULL ORDER BY place, con)
@@ -2377,8 +2361,7 @@ CREATE FUNCTION snowflake_admin_partition_obstacles(target regclass, col name)
 RETURNS TABLE (obstacle text, hint text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT 'it is unlogged, typed, inherited, of an extension, excepted from a publication, '
-		'or has a security label',
-		'Change this first, or do not partition the table.'
+		'or has a security label', 'Change this first, or do not partition the table.'
 	FROM pg_class WHERE oid = target AND (relpersistence = 'u' OR reloftype <> 0
 		OR EXISTS (SELECT FROM pg_inherits WHERE inhrelid = target)
 		OR EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = target
@@ -2467,8 +2450,7 @@ BEGIN
 			DETAIL = format('All obstacles: %s.', array_to_string(obstacles, '; ')),
 			HINT = hints[1];
 	END IF;
-	FOR command IN
-		SELECT c FROM @extschema@.snowflake_admin_partition_names(target),
+	FOR command IN SELECT c FROM @extschema@.snowflake_admin_partition_names(target),
 			@extschema@.snowflake_admin_partition_new(target, col, target::text, old_qualified) AS c
 				WHERE object = target
 		UNION ALL SELECT format('ALTER TABLE %s OWNER TO %s', old_qualified, relowner::regrole)
@@ -2584,8 +2566,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT c FROM pg_attribute, @extschema@.snowflake_admin_column_commands(target, attnum, target::text,
 		attname) AS c
 	WHERE attrelid = target AND attnum > 0 AND NOT attisdropped
-	UNION ALL
-	(
+	UNION ALL (
 		SELECT c FROM pg_trigger AS g, unnest(ARRAY[
 			format('DROP TRIGGER %I ON %s', tgname, old),
 			pg_get_triggerdef(oid),
@@ -3007,33 +2988,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	LIMIT 1
 $$;
 
-CREATE FUNCTION snowflake_admin_renumber_require_arguments(tab regclass, shard bigint, new_shard bigint,
-	since timestamptz, until timestamptz, batch integer) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-	IF tab IS NULL OR shard IS NULL THEN
-		RAISE null_value_not_allowed USING
-			MESSAGE = CASE WHEN tab IS NULL THEN 'table cannot be NULL' ELSE 'shard cannot be NULL' END;
-	ELSIF new_shard = shard THEN
-		RAISE invalid_parameter_value USING
-			MESSAGE = format('new shard %s is the old one', new_shard),
-			HINT = 'Give a shard that nobody has ever used, or none for IDs of the present.';
-	ELSIF coalesce(batch, 0) < 1 THEN
-		RAISE invalid_parameter_value USING
-			MESSAGE = format('batch %s is not positive', coalesce(batch::text, 'NULL'));
-	ELSIF since >= until THEN
-		RAISE invalid_parameter_value USING
-			MESSAGE = format('no ID is from %s on and before %s', since, until);
-	ELSIF new_shard IS NULL AND least(since, until) <= now() THEN
-		RAISE invalid_parameter_value USING
-			MESSAGE = format('without new_shard, only future-dated rows get new IDs, but %s is past',
-				least(since, until)),
-			HINT = 'Give new_shard for IDs that keep their time, or leave the times out for all '
-				'future-dated rows.';
-	END IF;
-END
-$$;
-
 -- The table that keeps old and new IDs, and the command that creates it, unless it exists
 --
 -- A subscriber stops at a row of a table that it lacks.  So where a publication or
@@ -3168,8 +3122,7 @@ BEGIN
 	FROM pg_class WHERE oid = tab;
 
 	rows_of_shard := format('FROM %1$s AS t WHERE t.%2$I > $1 AND t.%2$I <= $2'
-		' AND %3$s.snowflake_shard(t.%2$I, %4$s) = %5$s',
-		source, col, own, layout, shard);
+		' AND %3$s.snowflake_shard(t.%2$I, %4$s) = %5$s', source, col, own, layout, shard);
 	-- The tick and the sequence number of an ID belong to one row of its shard, so with a
 	-- shard that nobody has used they are free.
 	expression := CASE WHEN new_shard IS NULL THEN made_by
@@ -3399,8 +3352,26 @@ BEGIN
 	callers_path := pg_catalog.current_setting('search_path');
 	SET LOCAL search_path = pg_catalog, pg_temp;
 	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_renumber()');
-	PERFORM @extschema@.snowflake_admin_renumber_require_arguments(
-		tab, shard, new_shard, since, until, batch);
+	IF tab IS NULL OR shard IS NULL THEN
+		RAISE null_value_not_allowed USING
+			MESSAGE = CASE WHEN tab IS NULL THEN 'table cannot be NULL' ELSE 'shard cannot be NULL' END;
+	ELSIF new_shard = shard THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('new shard %s is the old one', new_shard),
+			HINT = 'Give a shard that nobody has ever used, or none for IDs of the present.';
+	ELSIF coalesce(batch, 0) < 1 THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('batch %s is not positive', coalesce(batch::text, 'NULL'));
+	ELSIF since >= until THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('no ID is from %s on and before %s', since, until);
+	ELSIF new_shard IS NULL AND least(since, until) <= now() THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('without new_shard, only future-dated rows get new IDs, but %s is past',
+				least(since, until)),
+			HINT = 'Give new_shard for IDs that keep their time, or leave the times out for all '
+				'future-dated rows.';
+	END IF;
 	PERFORM @extschema@.snowflake_admin_take_turn('snowflake_renumber()', ARRAY[tab], false);
 	SELECT * INTO plan FROM @extschema@.snowflake_admin_renumber_plan(tab, shard, new_shard, layout::text);
 	SELECT * INTO look FROM @extschema@.snowflake_admin_renumber_look(
@@ -4140,8 +4111,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 			AND confupdtype <> 'c')
 			THEN format('Give these rows, and those that refer to them, new keys: %I from %s to %s.',
 				col, low, high)
-			ELSE format('UPDATE %s SET %I = DEFAULT WHERE %2$I BETWEEN %s AND %s', tab, col,
-				low, high) END
+			ELSE format('UPDATE %s SET %I = DEFAULT WHERE %2$I BETWEEN %s AND %s', tab, col, low, high) END
 	FROM (
 		SELECT DISTINCT t.tab, t.col, low, max_value
 		FROM unnest(generators) JOIN (
@@ -4331,8 +4301,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 		WHEN '55P03' THEN concat_ws(' ', 'Somebody has locked it, so not all of it was looked at.',
 			(SELECT regexp_replace(description, '\s+', ' ', 'g')
 				FROM @extschema@.snowflake_admin_blocker(ARRAY[tab], 'ShareRowExclusiveLock')))
-		ELSE format('It could not be looked at: %s.', said) END,
-		'Call snowflake_check() again later.'
+		ELSE format('It could not be looked at: %s.', said) END, 'Call snowflake_check() again later.'
 	FROM pg_class WHERE oid = tab
 $$;
 
