@@ -2261,7 +2261,6 @@ BEGIN
 				'"cached plan must not change result type" until it reconnects or prepares it again.';
 			EXIT;
 		ELSIF step.kind = 'concurrently' THEN
-			-- The indexes of large tables are the one thing that the caller has to do.
 			RAISE object_not_in_prerequisite_state USING
 				MESSAGE = 'the new columns need indexes, which a procedure cannot create concurrently',
 				DETAIL = (SELECT string_agg(command || ';', E'\n')
