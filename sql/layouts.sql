@@ -163,7 +163,8 @@ SELECT count(DISTINCT name) AS layouts, count(*) AS pairs,
            AS wrong_max
 FROM systems, moments,
      LATERAL (SELECT snowflake_id(m.t, 0, 0, layout) AS id FROM moments m
-              WHERE m.t BETWEEN '2020-01-01' AND '2050-01-01' UNION SELECT 1 UNION SELECT snowflake_min_id('infinity', layout) - 1) ids
+              WHERE m.t BETWEEN '2020-01-01' AND '2050-01-01'
+              UNION SELECT 1 UNION SELECT snowflake_min_id('infinity', layout) - 1) ids
 WHERE name NOT IN ('trace', 'decimal', 'none');
 
 -- A session keeps any number of layouts that it has used, in less than 2 kB each.
