@@ -1,5 +1,4 @@
--- Which sequences serve a layout: snowflake_alter_sequence() and
--- snowflake_sequences()
+-- Which sequences serve a layout: snowflake_alter_sequence() and snowflake_sequences()
 \getenv srcdir PG_ABS_SRCDIR
 \i :srcdir/sql/setup.sql
 
@@ -23,15 +22,13 @@ SELECT nextval('orders_id_seq');
 ALTER SEQUENCE orders_id_seq CACHE 20 CYCLE INCREMENT 3;
 SELECT snowflake_alter_sequence('orders_id_seq') \gset
 SELECT seqtypid::regtype AS type, seqincrement AS increment, seqmax AS max_value, seqcache AS cache,
-       seqcycle AS cycle,
-       pg_get_serial_sequence('orders', 'id') AS serial_sequence, last_value
+       seqcycle AS cycle, pg_get_serial_sequence('orders', 'id') AS serial_sequence, last_value
 FROM pg_sequence, orders_id_seq WHERE seqrelid = 'orders_id_seq'::regclass;
 ALTER TABLE orders ALTER id SET DEFAULT next_id(7, 'orders_id_seq');
 INSERT INTO orders (n) VALUES (1001);
 SELECT count(*) AS rows, snowflake_shard(max(id)) AS shard_of_the_last FROM orders;
 -- A second call changes nothing, nor the grants.
-SELECT last_value AS before FROM orders_id_seq \gset
-SELECT snowflake_alter_sequence('orders_id_seq', 'Instagram') \gset
+SELECT last_value AS before, snowflake_alter_sequence('orders_id_seq', 'Instagram') FROM orders_id_seq \gset
 SELECT last_value = :before AS unchanged FROM orders_id_seq;
 SET ROLE regress_sf_app;
 SELECT next_id(7, 'orders_id_seq') > 0 AS app_takes_id;
@@ -42,50 +39,36 @@ SELECT next_id(7, 'orders_id_seq') > 0 AS taken_without_the_table;
 -- A serial's sequence can serve, also another layout than instagram.
 CREATE TABLE small (id serial, n int);
 ALTER TABLE small ALTER id TYPE bigint;
-SELECT snowflake_alter_sequence('small_id_seq', 'twitter') \gset
-SELECT snowflake_shard(next_id(33, 'small_id_seq', 'twitter'), 'twitter') AS shard_of_twitter;
 CREATE SEQUENCE own;
 \set layout 'timestamp:41 node:11 sequence:11 epoch:2020-01-01T00:00:00Z'
-SELECT snowflake_alter_sequence('own', :'layout') \gset
-SELECT next_id(5, 'own', :'layout') > 0 AS taken_of_custom_layout;
-CREATE SEQUENCE numbers;
-SELECT setval('numbers', 5000) \gset
-SELECT snowflake_alter_sequence('numbers', 'decimal') \gset
-SELECT next_id(7, 'numbers', 'decimal') AS number_5001_of_decimal;
+CREATE SEQUENCE numbers START 5001;
+SELECT snowflake_alter_sequence('small_id_seq', 'twitter'), snowflake_alter_sequence('own', :'layout'),
+       snowflake_alter_sequence('numbers', 'decimal') \gset
+SELECT snowflake_shard(next_id(33, 'small_id_seq', 'twitter'), 'twitter') AS shard_of_twitter,
+       next_id(5, 'own', :'layout') > 0 AS taken_of_custom_layout,
+       next_id(7, 'numbers', 'decimal') AS number_5001_of_decimal;
 
 -- One that has been used for another layout cannot, ...
 CALL show_error('SELECT snowflake_alter_sequence(''small_id_seq'')', '(?<=last value )\d+');
 -- ... nor one whose MAXVALUE no longer tells what it has been used for: values from 2^40 on are no counter's.
-SELECT max_value AS twitter FROM snowflake_layouts() WHERE name = 'twitter' \gset
 ALTER SEQUENCE small_id_seq NO MAXVALUE;
 CALL show_error('SELECT snowflake_alter_sequence(''small_id_seq'', ''twitter'')', '(?<=last value )\d+');
-ALTER SEQUENCE small_id_seq MAXVALUE :twitter;
+ALTER SEQUENCE small_id_seq MAXVALUE 9007199254736895;
 SELECT snowflake_alter_sequence('small_id_seq', 'twitter') \gset
 -- No layout takes the last value of another one that has a clock.
-CREATE FUNCTION accepted(serves text, other text) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-    result boolean;
-BEGIN
-    EXECUTE 'CREATE SEQUENCE passing';
-    PERFORM setval('passing', ((SELECT extract(epoch FROM now() - epoch) / extract(epoch FROM tick)
-        FROM snowflake_layouts() WHERE name = serves)
-                               * (SELECT ids_per_tick FROM snowflake_layouts() WHERE name = serves))::bigint);
-    SELECT sqlstate_ = 'none' INTO result
-    FROM error_of(format('SELECT snowflake_alter_sequence(''passing'', %L)', other));
-    EXECUTE 'DROP SEQUENCE passing';
-    RETURN result;
-END $$;
-SELECT count(*) AS pairs, count(*) FILTER (WHERE accepted(a.name, b.name)) AS accepted
-FROM snowflake_layouts() AS a, snowflake_layouts() AS b WHERE a.tick IS NOT NULL;
--- 2^40 is the first value that is too large.
+CREATE SEQUENCE passing;
+SELECT count(*) AS pairs, count(*) FILTER (WHERE e.detail ~ 'too large for a counter of rows') AS refused
+FROM snowflake_layouts() AS a, snowflake_layouts() AS b,
+     error_of(format('SELECT setval(''passing'', %s), snowflake_alter_sequence(''passing'', %L)',
+         (extract(epoch FROM now() - a.epoch) / extract(epoch FROM a.tick) * a.ids_per_tick)::bigint, b.name)) AS e
+WHERE a.tick IS NOT NULL;
+-- 2^40 is the first value that is too large.  One beyond the layout's is refused even before the sequence's first use.
 CREATE SEQUENCE large;
-SELECT setval('large', 1099511627776) \gset
-SELECT detail AS of_large FROM error_of('SELECT snowflake_alter_sequence(''large'')');
-SELECT setval('large', 1099511627775) \gset
-SELECT snowflake_alter_sequence('large') \gset
--- A value beyond the layout's is refused, even if the sequence has not been used.
 CREATE SEQUENCE beyond START 4611686018427387904;
-SELECT detail AS of_beyond FROM error_of('SELECT snowflake_alter_sequence(''beyond'')');
+SELECT setval('large', 1099511627776) \gset
+SELECT l.detail AS of_large, b.detail AS of_beyond FROM error_of('SELECT snowflake_alter_sequence(''large'')') AS l,
+    error_of('SELECT snowflake_alter_sequence(''beyond'')') AS b;
+SELECT setval('large', 1099511627775), snowflake_alter_sequence('large') \gset
 
 -- snowflake_sequences() lists sequences of defaults that have lost their MAXVALUE, as by a schema tool, ...
 CREATE SEQUENCE views_id_seq MAXVALUE 1125899906841599;
@@ -104,19 +87,15 @@ ALTER SEQUENCE next_id_seq NO MAXVALUE;
 SELECT sequence, layout, last_timestamp, expires, state FROM snowflake_sequences() WHERE layout IS NULL
 ORDER BY sequence::text COLLATE "C";
 -- ... and the hints of errors lead to the way back.
-CALL show_error('SELECT next_id(5, ''views_id_seq'')');
-CALL show_error('SELECT next_id(5)');
-\x \t \a
-SELECT message AS by_name, hint AS hint_by_name FROM error_of('SELECT next_id(5, ''next_id_seq'')');
+SELECT e.* FROM unnest(ARRAY['5, ''views_id_seq''', '5, ''next_id_seq''', '5']) AS arguments,
+    error_of('SELECT next_id(' || arguments || ')') AS e;
 ALTER SEQUENCE next_id_seq MAXVALUE 9007199254736895;
-SELECT detail AS of_another_maxvalue, hint AS hint_of_another FROM error_of('SELECT next_id(5)');
+CALL show_error('SELECT next_id(5)');
 ALTER SEQUENCE public.views_id_seq MAXVALUE 1125899906841599;
 ALTER SEQUENCE public.tweets_id_seq MAXVALUE 9007199254736895;
 ALTER SEQUENCE public.next_id_seq MAXVALUE 1125899906841599;
-SELECT next_id(5) > :last_of_default AS default_is_repaired,
-       next_id(5, 'views_id_seq') > :last AS views_is_repaired;
-\x \t \a
-SELECT sequence, layout, state FROM snowflake_sequences()
+SELECT sequence, layout, state, CASE sequence::text WHEN 'next_id_seq' THEN next_id(5) > :last_of_default
+    WHEN 'views_id_seq' THEN next_id(5, 'views_id_seq') > :last END AS is_repaired FROM snowflake_sequences()
 WHERE sequence IN ('views_id_seq'::regclass, 'tweets_id_seq', 'next_id_seq', 'in_domain_seq')
 ORDER BY sequence::text COLLATE "C";
 -- Any sequence can be looked at by its name, with a layout and without, and also one that does not exist.
@@ -128,8 +107,7 @@ SELECT place, layout, last_timestamp IS NOT NULL AS has_time, expires, state FRO
     UNION ALL SELECT 'a table', * FROM snowflake_sequences('counted')
     UNION ALL SELECT 'nothing', * FROM snowflake_sequences(4294967295::oid)) AS s;
 
--- An identity column keeps its sequence.  What the hint offers is tested with
--- snowflake_admin.
+-- An identity column keeps its sequence.  What the hint offers is tested with snowflake_admin.
 CREATE TABLE tags ("Id" bigint GENERATED ALWAYS AS IDENTITY, n int);
 INSERT INTO tags (n) VALUES (1);
 CALL show_error('SELECT snowflake_alter_sequence(''"tags_Id_seq"'')');
@@ -150,14 +128,10 @@ SELECT change, next_id_after(change), undo, next_id_after(undo) FROM (VALUES
 CREATE TEMPORARY SEQUENCE temporary_seq;
 CREATE UNLOGGED SEQUENCE unlogged_seq;
 CALL show_error('SELECT snowflake_alter_sequence(''next_id_seq'', ''twitter'')');
-SELECT * FROM results(
-    'SELECT snowflake_alter_sequence(NULL)',
-    'SELECT snowflake_alter_sequence(''own'', NULL)',
-    'SELECT snowflake_alter_sequence(''tags'')',
-    'SELECT snowflake_alter_sequence(4294967295::oid)',
-    'SELECT snowflake_alter_sequence(''temporary_seq'')',
-    'SELECT snowflake_alter_sequence(''unlogged_seq'')');
-SELECT snowflake_alter_sequence('next_id_seq') \gset
+SELECT * FROM results('SELECT snowflake_alter_sequence(NULL)', 'SELECT snowflake_alter_sequence(''own'', NULL)',
+    'SELECT snowflake_alter_sequence(''tags'')', 'SELECT snowflake_alter_sequence(4294967295::oid)',
+    'SELECT snowflake_alter_sequence(''temporary_seq'')', 'SELECT snowflake_alter_sequence(''unlogged_seq'')',
+    'SELECT snowflake_alter_sequence(''next_id_seq'')');
 -- What fails, or is rolled back, changes nothing.
 CREATE SEQUENCE kept INCREMENT 3 START 2000000000000000;
 \x \t \a
@@ -187,13 +161,12 @@ SET snowflake.max_lead = '10 min';
 SET snowflake.max_wait = '1 h';
 SELECT setval('small_id_seq', (snowflake_min_id(now() + interval '50 hours 1 min', 'twitter') >> 22) * 4096) \gset
 CREATE SEQUENCE waiting MAXVALUE 1125899906841599;
-SELECT setval('waiting', (snowflake_min_id(now() + interval '30 min') >> 23) * 1024) \gset
 CREATE SEQUENCE ahead MAXVALUE 1125899906841599;
-SELECT setval('ahead', (snowflake_min_id(now() + interval '5 min') >> 23) * 1024) \gset
 CREATE SEQUENCE ended MAXVALUE 1125899906841599;
-SELECT setval('ended', 1125899906841599) \gset
 CREATE SEQUENCE ended_counter MAXVALUE 92233720199999;
-SELECT setval('ended_counter', 92233720199999) \gset
+SELECT setval('waiting', (snowflake_min_id(now() + interval '30 min') >> 23) * 1024),
+       setval('ahead', (snowflake_min_id(now() + interval '5 min') >> 23) * 1024),
+       setval('ended', 1125899906841599), setval('ended_counter', 92233720199999) \gset
 CREATE SEQUENCE cached MAXVALUE 1125899906841599 CACHE 7;
 CREATE SEQUENCE impossible MINVALUE -5 START -5 MAXVALUE 1125899906841599;
 CREATE UNLOGGED SEQUENCE careless MAXVALUE 1125899906841599;
