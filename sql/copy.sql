@@ -24,13 +24,6 @@ COPY lines (n) FROM stdin WHERE next_id(5) > 0;
 4
 5
 \.
-SELECT name, count(*) AS rows, count(DISTINCT made) AS different_ids, min(shard) AS shard, max(shard) AS same_shard,
-       count(*) FILTER (WHERE made < before) AS out_of_order
-FROM (SELECT name, made, lag(made) OVER (PARTITION BY name ORDER BY n) AS before,
-             CASE WHEN name IN ('tweet', 'served') THEN snowflake_shard(made, 'twitter')
-                  ELSE snowflake_shard(made) END AS shard
-      FROM lines, LATERAL (VALUES ('id', id), ('tweet', tweet), ('setting', setting), ('txt', substr(txt, 2)::bigint),
-          ('spread', spread), ('served', served), ('typed', typed)) AS m (name, made)) AS t GROUP BY name ORDER BY name;
 -- The errors are those of next_id(): no shard is set, and a sequence serves another layout, or none.
 RESET snowflake.shard;
 \set VERBOSITY terse
@@ -56,10 +49,14 @@ ALTER TABLE lines ADD COLUMN added_setting bigint NOT NULL DEFAULT next_id();
 RESET snowflake.shard;
 ALTER TABLE lines ALTER n TYPE bigint USING next_id(11);
 -- (The rows that failed are not there.)
-SELECT name, count(*) AS rows, count(DISTINCT made) AS different_ids, min(snowflake_shard(made)) AS shard,
-       max(snowflake_shard(made)) AS same_shard
-FROM lines, LATERAL (VALUES ('added', added), ('added_setting', added_setting), ('n', n)) AS m (name, made)
-GROUP BY name ORDER BY name;
+SELECT name, count(*) AS rows, count(DISTINCT made) AS different_ids, min(shard) AS shard, max(shard) AS same_shard,
+       count(*) FILTER (WHERE made < before) AS out_of_order
+FROM (SELECT name, made, lag(made) OVER (PARTITION BY name ORDER BY id) AS before,
+             CASE WHEN name IN ('tweet', 'served') THEN snowflake_shard(made, 'twitter')
+                  ELSE snowflake_shard(made) END AS shard
+      FROM lines, LATERAL (VALUES ('id', id), ('tweet', tweet), ('setting', setting), ('txt', substr(txt, 2)::bigint),
+          ('spread', spread), ('served', served), ('typed', typed), ('added', added), ('added_setting', added_setting),
+          ('n', n)) AS m (name, made)) AS t GROUP BY name ORDER BY name;
 -- The stored default is what was typed.
 SELECT attname, pg_get_expr(adbin, adrelid) AS stored_default
 FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum WHERE adrelid = 'lines'::regclass
@@ -74,9 +71,9 @@ COPY stamps (n) FROM stdin;
 2
 \.
 INSERT INTO stamps (n) VALUES (4);
-SELECT snowflake_shard(id) AS shard_of_domain, count(*) AS rows_of_domain, count(DISTINCT id) AS ids_of_domain
+SELECT snowflake_shard(id) AS shard_of_domain, count(*) AS rows_of_domain, count(DISTINCT id) AS ids_of_domain,
+       (SELECT sqlstate_ FROM error_of('INSERT INTO stamps VALUES (5, 9223372036854775807)')) AS beyond_the_check
 FROM stamps GROUP BY shard_of_domain;
-SELECT sqlstate_ AS beyond_the_check FROM error_of('INSERT INTO stamps VALUES (5, 9223372036854775807)');
 -- Parameters, CALL and PL/pgSQL
 PREPARE shard_of (bigint) AS SELECT snowflake_shard($1) AS shard_of_parameter;
 EXECUTE shard_of (next_id(13));
@@ -143,8 +140,7 @@ SELECT sqlstate_ IN ('0A000', '42883') AS replacement_is_refused
 FROM error_of('SELECT snowflake_next_id_in_copy(NULL, ''next_id(bigint)''::regprocedure, 5, NULL, NULL)');
 RESET snowflake.shard;
 
--- COPY, ADD COLUMN, EXECUTE and CALL do what INSERT does where next_id() has been altered:
--- its setting counts, ...
+-- COPY, ADD COLUMN, EXECUTE and CALL do what INSERT does where next_id() has been altered: its setting counts, ...
 CREATE TABLE altered (id bigint DEFAULT next_id(), n int);
 SET snowflake.shard = 3;
 ALTER FUNCTION next_id() SET snowflake.shard = 7;
@@ -240,24 +236,17 @@ END $$;
 BEGIN READ ONLY;
 SELECT outcome, count(*) AS commands, min(command) FILTER (WHERE outcome <> 'planned') AS for_example
 FROM unnest(ARRAY[
-    'SELECT FROM places WHERE id = ID',
-    'SELECT FROM places WHERE id < ID',
-    'SELECT FROM places WHERE id BETWEEN 3 AND ID',
-    'SELECT FROM places WHERE id IN (ID, 3)',
-    'SELECT FROM places WHERE id < ALL (ARRAY[3, ID])',
-    'SELECT FROM places WHERE (id, n) < (ID, 3)',
-    'SELECT FROM places WHERE ARRAY[id] @> ARRAY[ID]',
-    'SELECT FROM places WHERE id::text LIKE ID || ''%''',
+    'SELECT FROM places WHERE id = ID', 'SELECT FROM places WHERE id < ID',
+    'SELECT FROM places WHERE id BETWEEN 3 AND ID', 'SELECT FROM places WHERE id IN (ID, 3)',
+    'SELECT FROM places WHERE id < ALL (ARRAY[3, ID])', 'SELECT FROM places WHERE (id, n) < (ID, 3)',
+    'SELECT FROM places WHERE ARRAY[id] @> ARRAY[ID]', 'SELECT FROM places WHERE id::text LIKE ID || ''%''',
     'SELECT FROM places WHERE int8range(ID, NULL) @> id',
     'SELECT FROM places WHERE CASE ID WHEN 3 THEN id = ID ELSE n = 3 END',
     'SELECT FROM places a JOIN places b ON a.id = b.id AND b.id IN (ID, 3)',
-    'SELECT FROM places TABLESAMPLE bernoulli (ID % 100)',
-    'SELECT FROM places LIMIT ID OFFSET ID',
+    'SELECT FROM places TABLESAMPLE bernoulli (ID % 100)', 'SELECT FROM places LIMIT ID OFFSET ID',
     'SELECT n, count(*) FILTER (WHERE id IN (ID, 3)) FROM places GROUP BY n HAVING max(id) IN (ID, 3)',
     'SELECT max(id) OVER (ORDER BY n ROWS ID PRECEDING) FROM places ORDER BY id IN (ID, 3)',
-    'SELECT FROM generate_series(1, ID) g',
-    'SELECT FROM next_ids(ID % 5, ID)',
-    'VALUES (ID), (3)',
+    'SELECT FROM generate_series(1, ID) g', 'SELECT FROM next_ids(ID % 5, ID)', 'VALUES (ID), (3)',
     'INSERT INTO places VALUES (ID, 3) ON CONFLICT (id) DO UPDATE SET n = 4 WHERE places.id IN (ID, 3) RETURNING ID',
     'UPDATE places SET n = 4 WHERE id IN (ID, 3)',
     'MERGE INTO places USING (SELECT ID AS id) AS new ON places.id = new.id AND places.id IN (ID, 3)
