@@ -21,10 +21,9 @@ WHERE old_id IN (1, 1024, 1025, 3010) ORDER BY old_id;
 SELECT count(*) AS rows_alone, count(*) FILTER (WHERE id = snowflake_id(ts, 7, 0)) AS with_the_first_id
 FROM (SELECT ts, snowflake_backdated_id(ts, 7) OVER (ORDER BY ts) AS id
 	  FROM generate_series('2020-01-01Z'::timestamptz, '2020-01-02Z', '1 h') AS ts) AS t;
--- An untyped time is one with a time zone.
-SELECT snowflake_timestamp(snowflake_backdated_id('2020-01-01 12:00+01', 4) OVER ()) AS of_untyped_time;
--- Rows that come out of order get their own IDs all the same, of later times.
-SELECT count(*) AS rows_out_of_order, count(DISTINCT id) AS ids_out_of_order,
+-- An untyped time is one with a time zone.  Rows that come out of order get their own IDs all the same, of later times.
+SELECT (SELECT snowflake_timestamp(snowflake_backdated_id('2020-01-01 12:00+01', 4) OVER ())) AS of_untyped_time,
+       count(*) AS rows_out_of_order, count(DISTINCT id) AS ids_out_of_order,
        min(snowflake_timestamp(id) - ts) >= '0' AS none_earlier_than_its_row
 FROM (SELECT ts, snowflake_backdated_id(ts, 4) OVER (ORDER BY ts DESC) AS id
 	  FROM generate_series('2020-01-01Z'::timestamptz, '2020-01-02Z', '1 min') AS ts) AS t;
@@ -38,8 +37,9 @@ SELECT count(DISTINCT id) AS ids_of_partitions,
        count(*) FILTER (WHERE snowflake_sequence_number(id) = 0) AS first_ids_of_partitions
 FROM (SELECT shard, snowflake_backdated_id('2020-01-01Z', shard) OVER (PARTITION BY shard) AS id
 	  FROM generate_series(1, 1000) AS n, generate_series(0, 2) AS shard) AS t;
--- A row without a time gets no ID.
-SELECT array_agg(id - snowflake_id('2020-01-01Z', 4, 0)) AS after_the_first
+-- A row without a time gets no ID.  The first ID is 1, not 0.
+SELECT array_agg(id - snowflake_id('2020-01-01Z', 4, 0)) AS after_the_first,
+       (SELECT snowflake_backdated_id('2011-08-24 21:07:01.721Z', 0) OVER ()) AS first_id
 FROM (SELECT snowflake_backdated_id(CASE WHEN n <> 2 THEN '2020-01-01Z'::timestamptz END, 4) OVER (ORDER BY n) AS id
       FROM generate_series(1, 3) AS n) AS t;
 
@@ -54,16 +54,11 @@ FROM (SELECT name, layout, ts, snowflake_backdated_id(ts, 1 % shards, layout) OV
 		   LATERAL (SELECT '2024-01-01Z'::timestamptz + n / 100 * interval '1 s' AS ts
               FROM generate_series(0, 299) AS n) AS t) AS t
 GROUP BY custom ORDER BY custom;
--- The first ID is 1, not 0.
-SELECT snowflake_backdated_id('2011-08-24 21:07:01.721Z', 0) OVER () AS first_id;
 
--- Errors
 -- The last millisecond has 1,024 IDs.
-SELECT count(DISTINCT id) AS ids_of_the_last_millisecond
-FROM (SELECT snowflake_backdated_id('2046-06-27 17:00:49.495Z', 4) OVER () AS id
-      FROM generate_series(1, 1024)) AS t;
-SELECT message AS one_more FROM error_of(
-    'SELECT snowflake_backdated_id(''2046-06-27 17:00:49.495Z'', 4) OVER () FROM generate_series(1, 1025)');
+SELECT count(DISTINCT id) AS ids_of_the_last_millisecond, (SELECT message FROM error_of(
+    'SELECT snowflake_backdated_id(''2046-06-27 17:00:49.495Z'', 4) OVER () FROM generate_series(1, 1025)')) AS one_more
+FROM (SELECT snowflake_backdated_id('2046-06-27 17:00:49.495Z', 4) OVER () AS id FROM generate_series(1, 1024)) AS t;
 CALL show_error('SELECT snowflake_backdated_id(now(), 1, l::snowflake_layout) OVER ()
     FROM unnest(''{twitter,discord}''::text[]) l');
 CALL show_error('SELECT snowflake_backdated_id(now()::timestamp, 4) OVER ()');
