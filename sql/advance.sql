@@ -36,15 +36,12 @@ SELECT snowflake_timestamp(last_value / 1024 << 23) AS time_after_restart FROM f
 COMMIT;
 \x \t \a
 
--- In each layout that tells an ID's time, the next ID of shard 0 is in the next tick, although the
--- clock is behind.
+-- In each layout that tells an ID's time, the next ID of shard 0 is in the next tick, although the clock is behind.
 SET snowflake.max_lead = '2 min';
-CREATE TABLE advanced AS
-SELECT name, name::snowflake_layout AS layout,
+CREATE TABLE advanced AS SELECT name, name::snowflake_layout AS layout,
        snowflake_id(clock_timestamp() + interval '1 min', shards - 1, 0, name::snowflake_layout) AS beyond
 FROM snowflake_layouts() WHERE name NOT IN ('trace', 'decimal');
-INSERT INTO advanced SELECT 'own', layout,
-    snowflake_id(clock_timestamp() + interval '1 min', 1023, 2047, layout)
+INSERT INTO advanced SELECT 'own', layout, snowflake_id(clock_timestamp() + interval '1 min', 1023, 2047, layout)
 FROM CAST('timestamp:42 region:4 worker:6 sequence:11 epoch:2024-01-01T00:00:00Z' AS snowflake_layout) AS layout;
 CREATE FUNCTION next_after(name text, layout snowflake_layout, beyond bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
@@ -71,30 +68,19 @@ SELECT snowflake_advance('used', 17) \gset
 SELECT sqlstate_, message ~ 'ahead of the clock' AS ahead FROM error_of('SELECT next_id(5, ''used'')');
 
 -- Errors
-SELECT * FROM results(
-    'SELECT snowflake_advance(NULL, 17)',
-    'SELECT snowflake_advance(''used'', max(oid::bigint)) FROM pg_class WHERE false',
-    'SELECT snowflake_advance(''used'', 17, NULL)',
-    'SELECT snowflake_advance(''used'', 0)',
-    'SELECT snowflake_advance(''used'', 17, ''twitter'')',
-    'SELECT snowflake_advance(''next_id_seq'', 17, ''twitter'')',
-    'SELECT snowflake_advance(''advanced'', 17)',
-    'SELECT snowflake_advance(1, 17)');
-CALL show_error('SELECT snowflake_advance(''used'', -4034545001605108739)');
-CALL show_error('SELECT snowflake_advance(''used'', snowflake_id(''2040-01-01Z'', 5, 31))', '(?<=clock says )[^\n]*');
-CALL show_error('SELECT snowflake_advance(''used'', 9223372036854775807)');
-CALL show_error('SELECT snowflake_advance(''javascript'', 4034545001605108739)');
 CREATE SEQUENCE serves_none;
-CALL show_error('SELECT snowflake_advance(''serves_none'', 17)');
+SELECT e.* FROM unnest(ARRAY['NULL, 17', '''used'', NULL', '''used'', 17, NULL', '''used'', 0',
+    '''used'', -4034545001605108739', '''used'', 9223372036854775807', '''javascript'', 4034545001605108739',
+    '''used'', 17, ''twitter''', '''next_id_seq'', 17, ''twitter''', '''serves_none'', 17', '''advanced'', 17',
+    '1, 17']) AS arguments, error_of('SELECT snowflake_advance(' || arguments || ')') AS e;
+CALL show_error('SELECT snowflake_advance(''used'', snowflake_id(''2040-01-01Z'', 5, 31))', '(?<=clock says )[^\n]*');
 SELECT snowflake_alter_sequence('serves_none', 'decimal') \gset
 CALL show_error('SELECT snowflake_advance(''serves_none'', 17)');
 ALTER SEQUENCE unused MINVALUE -10;
 SELECT setval('unused', -5) \gset
 CALL show_error('SELECT snowflake_advance(''unused'', 17)');
-SELECT setval('unused', 0) \gset
-SELECT snowflake_advance('unused', 17) \gset
--- It needs UPDATE, as setval() does, also for the default sequence, and tells nothing of a sequence
--- without it.
+SELECT setval('unused', 0), snowflake_advance('unused', 17) \gset
+-- It needs UPDATE, as setval() does, also for the default sequence, and tells nothing of a sequence without it.
 CREATE ROLE regress_sf_app;
 SET snowflake.max_lead = '2 min';
 GRANT USAGE, SELECT ON SEQUENCE used, twitter TO regress_sf_app;

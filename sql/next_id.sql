@@ -21,14 +21,12 @@ SELECT bool_and((id >> 23) + 1314220021721 = (extract(epoch FROM snowflake_times
        bool_and(id & 1023 = snowflake_sequence_number(id)) AS published_sequence_number
 FROM photos;
 
--- The shard can be any, and an expression; arguments have names.
+-- The shard can be any, and an expression; arguments have names.  Without one, it is that of the setting.
+SET snowflake.shard = 42;
 SELECT snowflake_shard(next_id(0)) AS first_shard, snowflake_shard(next_id(8191)) AS last_shard,
        snowflake_shard(next_id(1000000005::bigint % 8192)) AS of_a_key,
-       snowflake_shard(next_id(shard => 3)) AS by_name,
+       snowflake_shard(next_id(shard => 3)) AS by_name, snowflake_shard(next_id()) AS of_the_setting,
        snowflake_shard(next_id(4, sequence => 'next_id_seq')) AS of_a_named_sequence;
--- Without one, it is that of the setting.
-SET snowflake.shard = 42;
-SELECT snowflake_shard(next_id()) AS shard_of_the_setting;
 RESET snowflake.shard;
 
 -- The slot is a sequence modulo 1024: it goes on by one, however much time passes between two calls.
@@ -69,8 +67,7 @@ SELECT snowflake_timestamp(id) BETWEEN now() - interval '1 second' AND clock_tim
 FROM (SELECT next_id(77, 'exact') AS id) i;
 
 -- A second's worth of values is logged ahead, in nextval()'s units.
-SELECT setval('exact', :tick * 1024) \gset
-SELECT next_id(77, 'exact') \gset
+SELECT setval('exact', :tick * 1024), next_id(77, 'exact') \gset
 SELECT log_cnt AS after_one FROM exact;
 SELECT next_id(77, 'exact') \gset
 SELECT log_cnt AS after_two FROM exact;
@@ -108,14 +105,12 @@ FROM (SELECT n, lag(n, 1, 0) OVER (ORDER BY id) AS before FROM bulk) b;
 -- No ID is more than a second ahead of the clock when it is made, even if the sequence was.
 SELECT setval('fresh', (snowflake_min_id(clock_timestamp() + interval '3 seconds') >> 23) * 1024) \gset
 SELECT count(*) AS ids_of_fresh, bool_and(snowflake_timestamp(id) <= time + interval '1 second') AS within_a_second
-FROM (SELECT next_id(5, 'fresh') AS id, clock_timestamp() AS time
-      FROM generate_series(1, 20000) OFFSET 0) i;
+FROM (SELECT next_id(5, 'fresh') AS id, clock_timestamp() AS time FROM generate_series(1, 20000) OFFSET 0) i;
 -- None is ahead of it at all with max_lead = 0, ...
 SET snowflake.max_lead = 0;
 CREATE SEQUENCE punctual MAXVALUE 1125899906841599;
 SELECT count(*) AS ids_of_punctual, bool_and(snowflake_timestamp(id) <= time) AS never_ahead
-FROM (SELECT next_id(5, 'punctual') AS id, clock_timestamp() AS time
-      FROM generate_series(1, 20000) OFFSET 0) i;
+FROM (SELECT next_id(5, 'punctual') AS id, clock_timestamp() AS time FROM generate_series(1, 20000) OFFSET 0) i;
 -- ... and to wait for the next tick is no error, however short max_wait is.
 SET snowflake.max_wait = 0;
 SELECT count(DISTINCT next_id(5, 'punctual')) AS ids_without_max_wait FROM generate_series(1, 20000);
@@ -126,6 +121,5 @@ RESET snowflake.max_lead;
 ANALYZE bulk;
 SET enable_seqscan = off;
 \x \a
-EXPLAIN (COSTS OFF)
-SELECT * FROM bulk WHERE id >= snowflake_min_id(now() - interval '1 hour')
-                     AND id < snowflake_min_id(now());
+EXPLAIN (COSTS OFF) SELECT * FROM bulk
+WHERE id >= snowflake_min_id(now() - interval '1 hour') AND id < snowflake_min_id(now());
