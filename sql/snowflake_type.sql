@@ -5,12 +5,9 @@
 \pset null NULL
 SET jit = off;
 
--- Statements are run twice: where ID is bigint, and where ID is snowflake.  There is
--- a schema for each.  The rows must be the same, and so must the plans with the
--- numbers of rows that the planner expects.
-
--- A statement is in the output if its rows or its plans differ, or if it fails.
--- So statements are not echoed.
+-- Statements are run twice: where ID is bigint, and where ID is snowflake.  There is a schema for each.  The rows must
+-- be the same, and so must the plans with the numbers of rows that the planner expects.
+-- A statement is in the output if its rows or its plans differ, or if it fails.  So statements are not echoed.
 \set ECHO none
 CREATE SCHEMA as_bigint;
 CREATE SCHEMA as_snowflake;
@@ -84,8 +81,7 @@ END $$;
 -- Half of the IDs are small.  parent refers to the key by its own type, and copy by bigint.
 CALL compare('Tables and indexes',
     'CREATE TABLE photos (id ID PRIMARY KEY, album int, n int, parent ID REFERENCES photos,
-        copy bigint REFERENCES photos)
-        WITH (autovacuum_enabled = off)',
+        copy bigint REFERENCES photos) WITH (autovacuum_enabled = off)',
     'INSERT INTO photos SELECT i, i % 7, i FROM generate_series(1, 2000) i',
     'INSERT INTO photos SELECT 4000000000000000000 + i * 8388608000000, i % 7, i, CASE WHEN i > 9 THEN i / 10 END, i
         FROM generate_series(1::bigint, 2000) i',
@@ -223,21 +219,19 @@ CALL compare('A column of type numeric',
     'ALTER TABLE counted ALTER id TYPE numeric USING id::numeric');
 
 CALL compare('Foreign keys, checks, generated columns, domains, exclusion',
-    'CREATE TABLE tags (photo ID REFERENCES photos ON DELETE CASCADE ON UPDATE CASCADE, tag text,
-        small int REFERENCES photos, seen snowflake REFERENCES photos, PRIMARY KEY (photo, tag))
-            WITH (autovacuum_enabled = off)',
+    'CREATE TABLE tags (photo ID REFERENCES photos ON DELETE CASCADE ON UPDATE CASCADE, tag text, small int REFERENCES
+        photos, seen snowflake REFERENCES photos, PRIMARY KEY (photo, tag)) WITH (autovacuum_enabled = off)',
     'INSERT INTO tags SELECT id, ''x'', n, id FROM photos WHERE id > 5000 AND id < 6000 AND n IS NULL',
-    'INSERT INTO tags VALUES (5001, ''x'', 5, 5), (5002, ''y'', 18, 18), (5002, ''z'', NULL, 5003), (5003, ''y'', 18,
-        NULL)',
+    'INSERT INTO tags VALUES (5001, ''x'', 5, 5), (5002, ''y'', 18, 18), (5002, ''z'', NULL, 5003),
+        (5003, ''y'', 18, NULL)',
     'UPDATE photos SET id = 5011 WHERE id = 5003',
     'DELETE FROM tags WHERE tag = ''z''',
     'UPDATE photos SET id = 5011 WHERE id = 5003',
     'UPDATE photos SET parent = NULL, copy = NULL WHERE id IN (5001, 5002)',
     'DELETE FROM photos WHERE id = 5001',
     'SELECT * FROM tags ORDER BY photo, tag',
-    'CREATE TABLE made (id ID PRIMARY KEY CHECK (id > 0), made timestamptz
-        GENERATED ALWAYS AS (snowflake_timestamp(id)) STORED,
-        twin ID GENERATED ALWAYS AS (id) STORED, next ID GENERATED ALWAYS AS (id + 1) STORED, old ID DEFAULT 0)',
+    'CREATE TABLE made (id ID PRIMARY KEY CHECK (id > 0), at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id))
+        STORED, twin ID GENERATED ALWAYS AS (id) STORED, o ID DEFAULT 0, next ID GENERATED ALWAYS AS (id + 1) STORED)',
     'INSERT INTO made VALUES (4000000000008388608) RETURNING *',
     'INSERT INTO made VALUES (-1)',
     'CREATE DOMAIN photo_id AS ID CHECK (VALUE > 0)',
@@ -272,14 +266,12 @@ CALL compare('Partitions',
     'SET enable_partitionwise_join = on',
     'SELECT count(*) FROM daily a JOIN daily b ON a.id = b.id',
     'RESET enable_partitionwise_join',
-    'CREATE TABLE spread (id ID PRIMARY KEY, n int) PARTITION BY HASH (id)',
-    'CREATE TABLE spread_0 PARTITION OF spread FOR VALUES WITH (MODULUS 2, REMAINDER 0)
-        WITH (autovacuum_enabled = off)',
-    'CREATE TABLE spread_1 PARTITION OF spread FOR VALUES WITH (MODULUS 2, REMAINDER 1)
-        WITH (autovacuum_enabled = off)',
-    'INSERT INTO spread SELECT i, i FROM generate_series(1, 100) i',
-    'SELECT *, tableoid::regclass FROM spread WHERE id = 17',
-    'SELECT tableoid::regclass, count(*) FROM spread GROUP BY 1 ORDER BY 1');
+    'CREATE TABLE parts (id ID PRIMARY KEY, n int) PARTITION BY HASH (id)',
+    'CREATE TABLE parts_0 PARTITION OF parts FOR VALUES WITH (MODULUS 2, REMAINDER 0) WITH (autovacuum_enabled = off)',
+    'CREATE TABLE parts_1 PARTITION OF parts FOR VALUES WITH (MODULUS 2, REMAINDER 1) WITH (autovacuum_enabled = off)',
+    'INSERT INTO parts SELECT i, i FROM generate_series(1, 100) i',
+    'SELECT *, tableoid::regclass FROM parts WHERE id = 17',
+    'SELECT tableoid::regclass, count(*) FROM parts GROUP BY 1 ORDER BY 1');
 
 CALL compare('Arrays',
     'CREATE TABLE lists (id ID PRIMARY KEY, ids ID[]) WITH (autovacuum_enabled = off)',
@@ -292,10 +284,9 @@ CALL compare('Arrays',
     'SELECT * FROM lists WHERE ids && ARRAY[17, 18]::ID[]',
     'SELECT * FROM lists WHERE 17 = ANY (ids)',
     'SELECT l.id, x FROM lists l, unnest(ids) x WHERE l.id < 3',
-    'SELECT array_position(ids, 18), array_position(ids, id), array_remove(ids, 18), array_append(ids, id),
-        ids || id, ids || 5,
-        id || ids, ids || ids, ids || 18::bigint, cardinality(ids), ids[1], ids[1] + 1, array_to_string(ids,
-            '','') FROM lists WHERE id = 17',
+    'SELECT array_position(ids, 18), array_position(ids, id), array_remove(ids, 18), array_append(ids, id), ids || id,
+        ids || 5, id || ids, ids || ids, ids || 18::bigint, cardinality(ids), ids[1], ids[1] + 1,
+        array_to_string(ids, '','') FROM lists WHERE id = 17',
     'SELECT ids::bigint[], ids::text[]::ID[], ''{1}''::int[]::ID[] FROM lists WHERE ids @> ''{17}''');
 
 CALL compare('Functions',
