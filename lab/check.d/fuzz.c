@@ -3,9 +3,8 @@
  * fuzz.c
  *	  Give the pure functions whatever a fuzzer comes up with.
  *
- * "lab/check fuzz" builds and runs it with the fuzzer and the sanitizers of LLVM,
- * and without a server.  The first byte of an input says which functions it is for,
- * the rest is theirs.
+ * "lab/check fuzz" builds and runs it.  The first byte of an input says which
+ * functions it is for.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -75,10 +74,7 @@ digit_meant(const Encoding *encoding, char c)
 	return c == 'I' || c == 'L' ? '1' : c == 'O' ? '0' : c;
 }
 
-/*
- * What is read from a text is a number whose text this is.  That no number's text
- * is refused, check_number() shows.
- */
+/* What is read from a text is a number whose text this is. */
 static void
 check_text(const Encoding *encoding, const char *text, size_t length)
 {
@@ -96,12 +92,9 @@ check_text(const Encoding *encoding, const char *text, size_t length)
 		CHECK(written[i] == digit_meant(encoding, text[i]));
 }
 
-/*
- * A number's text is read as the number, and with one character changed it is
- * read as another or not at all.
- */
+/* A number's text is read as the number. */
 static void
-check_number(const Encoding *encoding, int64 id, uint8 place, uint8 character)
+check_number(const Encoding *encoding, int64 id)
 {
 	char		text[ENCODE_MAX_WIDTH];
 	int			width = encode_write(encoding, id, text);
@@ -114,9 +107,6 @@ check_number(const Encoding *encoding, int64 id, uint8 place, uint8 character)
 	for (int i = 0; i < width && strcmp(encoding->name, "base32") == 0; i++)
 		text[i] = pg_ascii_tolower(text[i]);
 	CHECK(encode_read(encoding, text, width, &read) == 0 && read == id);
-
-	text[place % width] = (char) character;
-	check_text(encoding, text, width);
 }
 
 /* encode.c: the rest of the input is a text, and it is numbers. */
@@ -127,18 +117,15 @@ fuzz_encode(Input *input)
 	const char *name = names[take_byte(input) % lengthof(names)];
 	const Encoding *encoding = encode_find(name);
 	int64		id;
-	int64		key;
-	uint8		place;
 
 	CHECK(encoding != NULL && strcmp(encoding->name, name) == 0);
 	check_text(encoding, (const char *) input->data, input->size);
 
 	id = take_id(input);
-	key = (int64) take_uint64(input);
-	place = take_byte(input);
-	check_number(encoding, id, place, take_byte(input));
+	check_number(encoding, id);
 	if (id > 0)
 	{
+		int64		key = (int64) take_uint64(input);
 		int64		image = encode_permute(id, key, false);
 		int64		original = encode_permute(id, key, true);
 
@@ -230,16 +217,12 @@ check_ids(const Layout *layout, Input *input)
 		(void) layout_tick_time(layout, layout_tick(layout, id), &time);
 }
 
-/*
- * layout.c: a text is a layout, which is printed as one that is the same, or
- * what is wrong is within the text.
- */
+/* layout.c: a layout is printed as one that is the same; an error is in the text. */
 static void
 fuzz_layout(Input *input)
 {
 	char		text[512];
 	char		printed[LAYOUT_TEXT_SIZE];
-	char		again[LAYOUT_TEXT_SIZE];
 	ParsedLayout parsed;
 	ParsedLayout read;
 	LayoutError error;
@@ -247,12 +230,7 @@ fuzz_layout(Input *input)
 
 	memset(&error, 0, sizeof(error));
 	if (take_byte(input) % 8 == 0)
-	{
-		size_t		length = Min(input->size, sizeof(text) - 1);
-
-		memcpy(text, input->data, length);
-		text[length] = '\0';
-	}
+		snprintf(text, sizeof(text), "%.*s", (int) input->size, (const char *) input->data);
 	else
 		build_text(input, text, sizeof(text));
 
@@ -268,8 +246,6 @@ fuzz_layout(Input *input)
 	CHECK(strlen(printed) < LAYOUT_TEXT_SIZE);
 	CHECK(layout_parse(printed, &read, &error));
 	CHECK(memcmp(&parsed, &read, sizeof(read)) == 0);
-	layout_print(&read, again);
-	CHECK(strcmp(printed, again) == 0);
 
 	layout_init(&layout, &parsed);
 	CHECK(layout.spec.slots >= 1 && layout.shards >= 1 && layout.spec.last_tick >= 0);
