@@ -7,16 +7,13 @@
  * lock_page_to_change(), put_value() and log_values() in generator.c and of
  * durable_wait() in wait.c.  Comments in generator.c name the steps.
  *
- * A step, which is an "atomic" here, is what happens between two moments at
- * which another process can see or change something.  The clock stands still,
- * so a value is always the last one plus one, and only the sequence can keep
- * values apart.  An LSN is the number of records up to there.  Only records of
- * the sequence are counted.
+ * The clock stands still, so a value is always the last one plus one, and only
+ * the sequence can keep values apart.  An LSN is the number of the sequence's
+ * records up to there.
  *
- * Files have no numbers.  A note on the page is either of the page's own file
- * or of the one that it was copied from.  So the model does not show what
- * happens when the server has used up all numbers and gives a number out again.
- * test/t/crash_new_file.pl and crash_stale_note.pl do.
+ * Files have no numbers.  So the model does not show what happens when the
+ * server gives a number out again.  test/t/crash_new_file.pl and
+ * crash_stale_note.pl do.
  *
  * -DSETTING= chooses one of four settings:
  *
@@ -36,10 +33,7 @@
 #define STANDBYS	3
 #define ADVANCE		4
 
-/*
- * -DOMIT= leaves out one of the rules that make the generator safe.  SPIN must
- * then find the error, in the setting, that lab/model reads from this list.
- */
+/* -DOMIT= leaves out one of the rules.  lab/model reads this list. */
 #define NOTHING			0
 #define DIRTY_FIRST		1	/* COPIES twice: mark the page dirty before looking at the redo pointer */
 #define REDO_CHECK		2	/* COPIES twice: log if a checkpoint began after the page's last record */
@@ -85,10 +79,7 @@
 #define set(to, l, c, n)	to.last = l; to.count = c; to.lsn = n; to.note = 0; to.foreign = false
 #define differ(a, b)		(a.last != b.last || a.count != b.count || a.lsn != b.lsn || a.note != b.note)
 
-/*
- * The sequence's page in shared buffers, in its file, and what of the file is
- * on disk.
- */
+/* The sequence's page in shared buffers, in its file, and on disk */
 typedef Page
 {
 	byte last;				/* last_value; 0 before the first call */
@@ -108,8 +99,7 @@ byte wal_last[RECORDS], wal_count[RECORDS];
 byte inserted, flushed;
 #if SETTING == COPIES
 byte others;				/* the first so many records are of another file */
-byte image, image_note;		/* the LSN of the record that is an image of the
-							 * page, and the note in it */
+byte image, image_note;		/* the LSN of the page's image, and the note in it */
 #else
 #define others	0
 #endif
@@ -135,17 +125,10 @@ bool advanced;
 byte value[2], lsn[2];
 byte acknowledged[2];		/* for ASK_AGAIN */
 
-/*
- * What is checked: "returned" is the set of values that were returned.  All
- * later values must be larger than "promised", which is 0 if that follows from
- * "returned".  A call is "late" if a value as large as its own had been
- * returned or promised when it began.
- */
-byte returned;
-byte promised;
-bool late[2];
+byte returned;				/* the set of values that were returned */
+byte promised;				/* all later values must be larger; 0 if that follows */
+bool late[2];				/* as large a value was returned or promised before the call */
 
-/* The standbys: s1 is the synchronous one while it is connected. */
 byte turn = 1;
 #define synchronous			((turn + 1) % 2)
 byte received[2];			/* up to which LSN s1 and s2 have the WAL */
