@@ -79,7 +79,6 @@ CREATE FUNCTION bench.ratio(measure text, candidate text) RETURNS text LANGUAGE 
     WHERE measure = $1 AND r.candidate = $2 AND base.candidate = 'nextval()'
 $$;
 
--- Microseconds that a command takes
 CREATE FUNCTION bench.time_of(command text) RETURNS float8 LANGUAGE plpgsql AS $$
 DECLARE
     start timestamptz := clock_timestamp();
@@ -115,7 +114,6 @@ BEGIN
     usecs := bench.time_of(command);
 END $$;
 
--- The same rows into the same kind of table
 CREATE PROCEDURE bench.fill(round int, n bigint, file text) LANGUAGE plpgsql AS $$
 DECLARE
     candidate record;

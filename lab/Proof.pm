@@ -14,7 +14,6 @@ our @EXPORT = qw(contents ended file_in_the_way freeze one_of sql start start_ho
 
 sub one_of { return $_[ rand @_ ] }
 
-# What a file contains: nothing, if there is none
 sub contents
 {
 	my ($path) = @_;

@@ -24,7 +24,6 @@ started=$EPOCHSECONDS
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "$self" "$*" >&2; exit 1; }
 
-# Print the head of the script, and exit.
 #   usage STATUS
 usage() { sed -n '3,/^$/s/^# \{0,1\}//p' "$program"; exit "$1"; }
 unknown() { printf '%s: unknown argument "%s"; try --help\n' "$self" "$1" >&2; exit 2; }
@@ -39,24 +38,15 @@ no_options()
 	esac
 }
 
-# Say every 15 seconds what takes so long, until standard input is closed.
-#   tell WHAT
-tell()
-{
-	local begun=$SECONDS status
-
-	while status=0; read -rt 15 || status=$?; [ "$status" -gt 128 ]; do
-		say "         $1: $((SECONDS - begun)) s"
-	done
-}
-
-# Run a command whose output goes to a log, so that nothing is silent for long.
+# Run a command whose output goes to a log, and say every 15 seconds what takes so long.
 #   patiently WHAT LOG COMMAND...
 patiently()
 {
-	local status=0 teller teller_pid
+	local begun=$SECONDS status=0 teller teller_pid
 
-	exec {teller}> >(tell "$1")
+	exec {teller}> >(while status=0; read -rt 15 || status=$?; [ "$status" -gt 128 ]; do
+		say "         $1: $((SECONDS - begun)) s"
+	done)
 	teller_pid=$!
 	"${@:3}" >"$2" 2>&1 </dev/null {teller}>&- || status=$?
 	exec {teller}>&-
@@ -272,7 +262,6 @@ apart()
 	job=$!
 }
 
-# Make a cluster.
 #   make_cluster DIRECTORY [SETTING...]
 make_cluster()
 {
@@ -282,7 +271,6 @@ make_cluster()
 	printf '%s\n' "${@:2}" | cat "$work/server.conf" - | as_user tee -a "$1/postgresql.conf" >/dev/null
 }
 
-# Make the cluster of the private server.
 #   make_server [SETTING...]
 make_server()
 {
@@ -290,7 +278,6 @@ make_server()
 	make_cluster "$work/data" "listen_addresses = ''" "unix_socket_directories = '$work'" "max_connections = 120" "$@"
 }
 
-# Start the private server with the given settings.
 #   start_server [SETTING...]
 start_server()
 {
