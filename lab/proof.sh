@@ -82,9 +82,8 @@ fail()
 	die "$*"
 }
 
-# Report what the ledgers show, say the totals in one line, and end with the
-# verdict.  A run without a rule passes if the ledgers show duplicates, and any
-# other run if they show no fault.
+# Report what the ledgers show and what happened, and end with the verdict.  A run
+# without a rule passes if the ledgers show duplicates, and any other if no fault.
 #   judge ENDED EVENTS ARGUMENT...	whether the run came to its end, what happened in it, and
 #									arguments for "ledger check"
 judge()
@@ -93,11 +92,7 @@ judge()
 
 	! as_user ./ledger check "${@:3}" >report 2>&1 || good=yes
 	cat report
-	awk -v start="totals${without:+ without $without}${mode:+ $mode}: seed $seed minutes $minutes $2" '
-		/^IDs received/ { ids = $3 }
-		/^duplicates  / { duplicates = $2 }
-		/^[a-z].*  [0-9]+$/ { faults += $NF }
-		END { print start, "ids", ids + 0, "duplicates", duplicates + 0, "other faults", faults - duplicates }' report
+	say "$2"
 	if [ -z "$ended" ]; then
 		fail "FAILED, seed $seed: a program or a server failed"
 	elif [ -n "$without" ]; then
