@@ -192,12 +192,8 @@ end: do
 	:: atomic { may_lock ->
 		locked = true;
 		late[me] = (returned >> (page.last + 1)) != 0 || page.last < promised;
-#if SETTING == STANDBYS
-		in_turn[me] = true;
-#endif
-#if keeps(DIRTY_FIRST)
-		dirty = true;
-#endif
+		in_turn[me] = (SETTING == STANDBYS);
+		dirty = dirty || keeps(DIRTY_FIRST);
 		step[me] = LOOK;
 		printf("backend %d: locks the page: last value %d, covered up to %d, LSN %d\n",
 			me + 1, page.last, page.last + page.count, page.lsn)
@@ -226,9 +222,7 @@ end: do
 		printf("backend %d: looks at the redo pointer, which is at LSN %d\n", me + 1, redo_seen)
 		}
 	:: atomic { step[me] == INSERT ->
-#if !keeps(DIRTY_FIRST)
-		dirty = true;
-#endif
+		dirty = dirty || !keeps(DIRTY_FIRST);
 #if keeps(LOG_COVERED)
 		inserts((keeps(LOG_AHEAD) -> last_covered : new_last), 0);
 		printf("backend %d: inserts the record at LSN %d: last value %d\n",
@@ -248,9 +242,7 @@ end: do
 		step[me] = (keeps(FLUSH_FIRST) -> FLUSH : RETURN)
 		}
 	:: atomic { step[me] == TAKE ->
-#if !keeps(DIRTY_FIRST)
-		dirty = true;
-#endif
+		dirty = dirty || !keeps(DIRTY_FIRST);
 		page.count = (needs_wal -> page.last + page.count - new_last : (keeps(MINIMAL_COUNT) -> 0 : last_covered - new_last));
 		page.last = new_last;
 		unlock();
@@ -265,9 +257,7 @@ end: do
 		}
 #if SETTING == STANDBYS
 	:: atomic { step[me] == WAIT && may_return ->
-#if !keeps(ASK_AGAIN)
-		acknowledged[me] = lsn[me];
-#endif
+		acknowledged[me] = (keeps(ASK_AGAIN) -> 0 : lsn[me]);
 		step[me] = RETURN;
 		printf("backend %d: stops waiting for LSN %d; s%d, which is synchronous, has the WAL up to LSN %d\n",
 			me + 1, lsn[me], synchronous + 1, received[synchronous])
@@ -284,9 +274,7 @@ end: do
 			"error: value %d is out of order: the call began after one as large had been returned or promised\n", value[me]);
 		returned = returned | (1 << value[me]);
 		promised = (returned >> promised -> 0 : promised);
-#if SETTING == STANDBYS
 		owed = (in_turn[me] -> owed | (1 << value[me]) : owed);
-#endif
 		forget(me)
 		}
 	od
@@ -477,9 +465,7 @@ end: do
 inline receive(s)
 {
 	received[s]++;
-#if !keeps(SYNC_NOW)
-	released = (received[s] > released && synchronous == s -> received[s] : released);
-#endif
+	released = (!keeps(SYNC_NOW) && received[s] > released && synchronous == s -> received[s] : released);
 	printf("s%d: has the WAL up to LSN %d\n", s + 1, received[s])
 }
 
