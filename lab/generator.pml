@@ -97,12 +97,8 @@ bool needs_wal = (SETTING != MINIMAL);
 #define RECORDS (LAST + 3)
 byte wal_last[RECORDS], wal_count[RECORDS];
 byte inserted, flushed;
-#if SETTING == COPIES
 byte others;				/* the first so many records are of another file */
 byte image, image_note;		/* the LSN of the page's image, and the note in it */
-#else
-#define others	0
-#endif
 
 /* The server, and the steps of a checkpoint. */
 mtype = { RUNNING, CRASHED, RECOVERING, DAMAGED };
@@ -379,9 +375,7 @@ end: do
 	:: atomic { server == RECOVERING && replayed < inserted && replayed >= others ->
 		replayed++;
 		set(page, wal_last[replayed], wal_count[replayed], replayed);
-#if SETTING == COPIES
 		page.note = (replayed == image -> image_note : 0);
-#endif
 		dirty = true;
 		printf("recovery: replays the record at LSN %d: last value %d\n", replayed, page.last)
 		}
