@@ -1,10 +1,5 @@
 # script/lib/common.sh
 #	  What the programs of script/ and lab/ share.  Sourced, not run.
-#
-# Has bash run a script that another shell was told to run.  Counts results, says
-# what takes long, and gives scripts a temporary directory with a copy of the
-# sources, in which an ordinary user may write; the build of it installed; and a
-# private server there, which listens on a Unix socket in that directory alone.
 
 # shellcheck shell=bash
 # Another shell, as in "sh script/test", stops reading here.
@@ -128,9 +123,6 @@ at_end()
 	exit "$1"
 }
 
-# Replaced by scripts that have something else to clean up.
-finish() { clean_up; }
-
 # Install what is missing and set PG_CONFIG and bindir.
 #   setup [PACKAGE...]
 setup()
@@ -190,6 +182,9 @@ end_processes()
 	segments_of "$ours" | xargs -r -n 1 ipcrm -m
 }
 
+# Replaced by scripts that have something else to clean up.
+finish() { clean_up; }
+
 clean_up()
 {
 	[ -n "${work:-}" ] || return 0
@@ -211,11 +206,7 @@ copy_sources()
 #   quietly WHAT COMMAND...
 quietly()
 {
-	local status=0
-
-	patiently "$1" "$work/quiet.log" "${@:2}" || status=$?
-	cat "$work/quiet.log" >&2
-	return "$status"
+	patiently "$1" "$work/quiet.log" "${@:2}" || { cat "$work/quiet.log" >&2; return 1; }
 }
 
 # Copy the sources to $work/src, build them there and install the result: in
