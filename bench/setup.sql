@@ -13,7 +13,6 @@ ALTER DEFAULT PRIVILEGES IN SCHEMA bench GRANT SELECT, INSERT ON TABLES TO clien
 ALTER DEFAULT PRIVILEGES IN SCHEMA bench GRANT USAGE ON SEQUENCES TO client;
 GRANT SET ON PARAMETER snowflake.max_lead TO client;
 
--- One of each for a session
 SELECT format('CREATE SEQUENCE bench.sustained_%s MAXVALUE 1125899906841599', n),
     format('CREATE SEQUENCE bench.plain_%s', n)
 FROM generate_series(1, 8) n \gexec
@@ -40,7 +39,6 @@ INSERT INTO bench.candidate (name, tag, type, call, definition) VALUES
 INSERT INTO bench.candidate (name, tag, type, call, definition)
     SELECT 'UUIDv7, uuidv7()', 'uuidv7', 'uuid', 'uuidv7()', 'DEFAULT uuidv7()'
     WHERE to_regprocedure('uuidv7()') IS NOT NULL;
--- If script/bench has built it
 \if :{?pgedge}
 CREATE SEQUENCE bench.pgedge;
 CREATE FUNCTION bench.pgedge(regclass) RETURNS bigint LANGUAGE c AS :'pgedge', 'snowflake_nextval';

@@ -26,10 +26,7 @@ declare -A rules=(
 	[standbys]='s/if (unlikely(StandbysDefined()) && SyncRepRequested())/if (false)/')
 
 # Set "without", "mode", "minutes" and "seed".
-#   read_arguments MINUTES RULES MODES [ARGUMENT...]
-#		MINUTES		unless told
-#		RULES		what --without takes, and
-#		MODES		what may stand in its place, as regular expressions
+#   read_arguments MINUTES RULES MODES [ARGUMENT...]	RULES and MODES are regular expressions
 read_arguments()
 {
 	local arguments=${*:4} rules=$2 modes=$3
@@ -84,8 +81,7 @@ fail()
 
 # Report what the ledgers show and what happened, and end with the verdict.  A run
 # without a rule passes if the ledgers show duplicates, and any other if no fault.
-#   judge ENDED EVENTS ARGUMENT...	whether the run came to its end, what happened in it, and
-#									arguments for "ledger check"
+#   judge ENDED EVENTS ARGUMENT...	ENDED, if the run came to its end; arguments for "ledger check"
 judge()
 {
 	local ended=$1 good=

@@ -127,7 +127,6 @@ build_text(Input *input, char *text, size_t size)
 		strlcat(text, parts[take_byte(input) % lengthof(parts)], size);
 }
 
-/* layout.c: IDs, their parts and their times */
 static void
 check_ids(const Layout *layout, Input *input)
 {

@@ -19,7 +19,6 @@ started=$EPOCHSECONDS
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "$self" "$*" >&2; exit 1; }
 
-#   usage STATUS
 usage() { sed -n '3,/^$/s/^# \{0,1\}//p' "$program"; exit "$1"; }
 unknown() { printf '%s: unknown argument "%s"; try --help\n' "$self" "$1" >&2; exit 2; }
 

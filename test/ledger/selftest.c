@@ -45,7 +45,6 @@ reset(void)
 	}
 }
 
-/* A call returns. */
 static void
 finish(const Ledger *ledger, int n)
 {
