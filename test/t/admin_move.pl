@@ -189,6 +189,20 @@ is(value('app', q{
 is(value('app', q{SELECT relname FROM pg_class WHERE relkind = 'S' AND relname ~ '^late' ORDER BY 1}),
 	"late_id_seq\nlate_too_id_seq", '... and takes the name of that sequence, which is gone');
 
+value('app', 'CREATE TABLE twice (id bigserial PRIMARY KEY)');
+my ($holder, @calls) = map { session($node, 'app') } 1 .. 3;
+$holder->query_safe('BEGIN; SELECT FROM twice');
+send_sql($_, q{CALL snowflake_move('twice', 9, own_sequence => true, tries => 1000)}) foreach @calls;
+ok(wait_for(sub {
+	value('app', q{SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query ~ '^CALL .*twice'}) == 2 }),
+	'two sessions move one table at once');
+$holder->query_safe('COMMIT');
+$_->query('') foreach @calls;
+is(join('', map { $_->{stderr} =~ /ERROR.*/g } @calls), '', '... without an error');
+is(value('app', q{SELECT count(*) FROM pg_class WHERE relkind = 'S' AND relname ~ '^twice'}), 1,
+	'... and one sequence is made');
+$_->quit foreach $holder, @calls;
+
 # --- nobody gets "permission denied" -----------------------------------------
 
 value('app', q{
