@@ -1,6 +1,6 @@
 # Several servers by doc/scaling.md, run from its text while they are written to: their
 # rows in one table, the failover of a publisher, the repair of two servers that had one
-# shard, and the move of a tenant to a server whose clock is behind.
+# shard, the move of a tenant to a server whose clock is behind, and a clone of the hub.
 
 use SnowflakeTest;
 
@@ -11,7 +11,7 @@ my %node;
 
 $ENV{PGSERVICEFILE} = "$dir/pg_service.conf";
 
-sub on { my ($name, $sql) = @_; return $node{$name}->safe_psql('postgres', $sql) }
+sub on { return $node{ shift() }->sql(@_) }
 
 # Type a block on the servers that its first line names.  Most blocks of this document
 # show no result, and psql's results say nothing here.
@@ -130,15 +130,13 @@ hub_has_all('after the failover', 's1', 's2', 's3');
 on('s3', 'SELECT snowflake_set_shard(2)');
 my $burst = q{INSERT INTO photos (tenant, title) SELECT 1, 'burst' FROM generate_series(1, 2000)};
 set_clock($node{s3}, '+0');
-my $equal = 0;
 ok(wait_for(sub {
 	my @sessions = map { IPC::Run::start([ 'psql', '-XqAt', '-d', $node{$_}->connstr('postgres'), '-c', $burst ]) }
 	  's2', 's3';
 	$_->finish foreach @sessions;
 	my %seen = map { $_ => 1 } split /\n/, on('s2', 'SELECT id FROM photos WHERE snowflake_shard(id) = 2');
-	return $equal = grep { $seen{$_} } split /\n/, on('s3', 'SELECT id FROM photos WHERE snowflake_shard(id) = 2') }),
+	return grep { $seen{$_} } split /\n/, on('s3', 'SELECT id FROM photos WHERE snowflake_shard(id) = 2') }),
 	'two servers with one shard make equal IDs');
-note("$equal equal IDs");
 ok(wait_for(sub { slurp_file($node{hub}->logfile) =~ /duplicate key value violates unique constraint "photos_pkey"/ }),
 	'equal IDs stop a subscription');
 set_clock($node{s3}, '+3');
@@ -189,6 +187,29 @@ is(on('s3', $all), '', 'the rows of the tenant are no longer on the old server')
 is(on('s1', 'SELECT count(*) > 1000 FROM photos WHERE tenant = 42'), 't', '... and on the new one');
 end_load($_, 'both servers were written to during the move') foreach @load;
 hub_has_all('after the move', 's1', 's2', 's3');
+
+# --- a clone of the hub ----------------------------------------------------
+
+$node{hub}->backup('base');
+my $clone = PostgreSQL::Test::Cluster->new('clone');
+$clone->init_from_backup($node{hub}, 'base');
+my ($options, $leave, $uses, $insert) = map { $_->{code} } blocks_in('doc/administration.md', 'Clones');
+$clone->append_conf('postgresql.conf', join '', map { "$_\n" } $options =~ /-c (\w[\w.]+=\S+?)"?(?= |$)/gm);
+$clone->start;
+$clone->sql($leave =~ s/\bs3\b/$_/gr) foreach 's1', 's2', 's3';
+is($clone->sql('SELECT count(*) FROM pg_subscription'), 0, 'a clone of a subscriber drops its subscriptions');
+# The original's number, and then the clone's
+$clone->sql('CREATE EXTENSION IF NOT EXISTS snowflake_admin; ALTER TABLE photos ALTER id SET DEFAULT next_id()');
+foreach my $shard (4, 6)
+{
+	$clone->sql("SELECT snowflake_set_shard($shard); CALL snowflake_move('photos', $shard)");
+	is($clone->sql($uses), "column public.photos.id|$shard|public.next_id(($shard)::bigint)\n"
+		  . "setting of database postgres|$shard|snowflake.shard=$shard", "the places that set shard $shard are listed");
+}
+is($clone->sql($insert =~ s/DEFAULT VALUES/(tenant) VALUES (1)/r), 6, '... and a new row has the new number');
+$clone->stop;
+on('s1', q{INSERT INTO photos (tenant, title) VALUES (1, 'cloned')});
+hub_has_all('after it was cloned', 's1', 's2', 's3');
 
 # --- the rest --------------------------------------------------------------
 
