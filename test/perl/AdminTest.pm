@@ -2,15 +2,11 @@
 # work through it while a procedure runs, and kills at each step of a procedure.
 package AdminTest;
 
-use strict;
-use warnings;
 use Exporter 'import';
 use PgBouncer;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
-our @EXPORT = qw(start_admin_server new_admin_database value run_psql
+our @EXPORT = qw(start_admin_server new_admin_database value holds run_psql said succeeds
   start_sessions sessions_go_on end_sessions hostile_schema wait_for_restart run_killed_at_each_step);
 
 my ($node, $pooler);
@@ -36,7 +32,6 @@ sub new_admin_database
 
 	$node->safe_psql('postgres', "CREATE DATABASE $database");
 	$node->safe_psql($database, 'CREATE EXTENSION snowflake_admin CASCADE');
-	return;
 }
 
 sub value
@@ -45,7 +40,37 @@ sub value
 	return $node->safe_psql($database, $query);
 }
 
-# All that psql prints on standard error
+# Names of facts, each with what SELECT shows to be true
+sub holds
+{
+	my ($database, @facts) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	while (my ($name, $condition) = splice @facts, 0, 2)
+	{
+		is(value($database, "SELECT $condition"), 't', $name);
+	}
+}
+
+# A call succeeds.  Returns what it says.
+sub succeeds
+{
+	my ($database, $call, $name) = @_;
+	my ($status, undef, $said) = $node->psql($database, $call);
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	is($status, 0, $name) or diag $said;
+	return $said;
+}
+
+# What a call says: notices and errors
+sub said
+{
+	my ($call, $database) = @_;
+	return ($node->psql($database // 'app', $call))[2] =~ s/^psql:<stdin>:\d+: //gmr;
+}
+
+# The same, with SQLSTATEs
 sub run_psql
 {
 	my ($database, $sql, @params) = @_;
@@ -54,17 +79,14 @@ sub run_psql
 
 # A load (see SnowflakeTest.pm) of sessions that connect through the pooler.  A sequence
 # counts their transactions.
-my $started = 0;
-
 sub start_sessions
 {
 	my ($database, $script, @options) = @_;
-	my $prefix = PostgreSQL::Test::Utils::tempdir() . '/load' . ++$started;
 
 	value($database, 'CREATE SCHEMA IF NOT EXISTS load; CREATE SEQUENCE IF NOT EXISTS load.transactions');
 	my $load = start_load(sprintf('host=%s port=%s dbname=%s', $pooler->host, $pooler->port, $database),
-		"$script\nSELECT nextval('load.transactions');\n", '-c', '6', '-l', "--log-prefix=$prefix", @options);
-	@$load{qw(database prefix)} = ($database, $prefix);
+		"$script\nSELECT nextval('load.transactions');\n", '-c', '6', @options);
+	$load->{database} = $database;
 	sessions_go_on($load, "sessions begin to work in database $database");
 	return $load;
 }
@@ -77,20 +99,14 @@ sub sessions_go_on
 	my $begun = $count->();
 
 	ok(wait_for(sub { $count->() > $begun + 50 }), $name);
-	return;
 }
 
-# End the sessions, and note the longest time that a transaction took.
 sub end_sessions
 {
 	my ($load) = @_;
 
 	sessions_go_on($load, "sessions still work at the end in database $load->{database}");
 	end_load($load, "database $load->{database}");
-	my @times = map { slurp_file($_) =~ /^\d+ \d+ (\d+)/mg } glob "$load->{prefix}.[0-9]*";
-	my ($longest) = sort { $b <=> $a } @times;
-	note('the longest transaction of the load took ' . $longest / 1000 . ' ms');
-	return;
 }
 
 # A schema with functions, operators, types and tables that a search_path finds before
@@ -108,7 +124,8 @@ WITH meant AS (
 	WHERE NOT EXISTS (SELECT FROM pg_type AS t WHERE (typtype = 'p' OR typnamespace <> 'pg_catalog'::regnamespace)
 		AND (t.oid = ANY (proargtypes) OR t.oid = prorettype AND typname <> 'void'))
 )
-SELECT format('CREATE FUNCTION evil.%s RETURNS %s LANGUAGE plpgsql AS $$BEGIN RAISE ''hostile''; END$$', signature, result)
+SELECT format('CREATE FUNCTION evil.%s RETURNS %s LANGUAGE plpgsql AS $$BEGIN RAISE ''hostile''; END$$',
+	signature, result)
 FROM (SELECT signature, prorettype::regtype FROM meant
 	UNION ALL SELECT unnest(ARRAY['count(bigint)', 'unnest(bigint[])', 'cardinality(regclass[])']), 'bigint'
 	UNION ALL SELECT format('format(text, %s)', unnest(ARRAY['text', 'name', 'regclass', 'text, text', 'name, name',
@@ -119,9 +136,9 @@ SELECT format('CREATE OPERATOR evil.%s (FUNCTION = evil.%I, RIGHTARG = %s', oprn
 FROM pg_operator JOIN meant ON oprcode = meant.oid \gexec
 SELECT format('CREATE TABLE evil.%I ()', relname) FROM pg_class WHERE relkind = 'r' AND relname ~ '^pg_'
 UNION ALL
-SELECT format('CREATE DOMAIN evil.%I AS integer CHECK (false)', unnest('{text,record,regclass,timestamptz}'::name[])) \gexec
+SELECT format('CREATE DOMAIN evil.%I AS integer CHECK (false)',
+	unnest('{text,record,regclass,timestamptz}'::name[])) \gexec
 EOS
-	return;
 }
 
 # Wait until the server accepts connections after a backend was killed.  Its log tells
@@ -147,8 +164,7 @@ sub run_killed_at_each_step
 		$prepare->($database) };
 
 	$make->();
-	my ($status, undef, $error) = $node->psql($database, $call);
-	is($status, 0, "$call: runs undisturbed") or diag $error;
+	succeeds($database, $call, "$call: runs undisturbed");
 	my $expected = $state->($database);
 
 	$make->();
@@ -173,7 +189,7 @@ sub run_killed_at_each_step
 	while (1)
 	{
 		my $offset = -s $node->logfile;
-		($status, undef, $error) = $node->psql($database, "SET killing.step = $step; $call");
+		my ($status, undef, $error) = $node->psql($database, "SET killing.step = $step; $call");
 		last if $status == 0;
 		die "$call: not killed, but: $error" unless $error =~ /server closed the connection/ && $kills++ < 100;
 		wait_for_restart($offset);

@@ -16,13 +16,6 @@ sub default_of
 		WHERE adrelid = '$table'::regclass AND lower(attname) IN ('id', 'key')});
 }
 
-# What a call says: notices and errors
-sub said
-{
-	my ($call, $database) = @_;
-	return ($node->psql($database // 'app', $call))[2] =~ s/^psql:<stdin>:\d+: //gmr;
-}
-
 # The IDs that next_id() made lead the clock, and an identity goes on from them.
 sub wait_for_clock { return select undef, undef, undef, 1.5 }
 
@@ -355,9 +348,11 @@ foreach my $case (
 	is(value('apart', $grants), $granted, "... which a move with own_sequence => $own keeps");
 	said(q{CALL snowflake_move_back('counted')}, 'apart');
 	is(value('apart', $grants), $granted, '... and so does a move back');
-	is(value('apart', 'SET ROLE clerk; INSERT INTO counted (n) VALUES (1); SELECT currval(\'counted_id_seq\') = lastval()'),
-		't', '... so that a role can use the sequence');
+	is(value('apart', q{
+			SET ROLE clerk;
+			INSERT INTO counted (n) VALUES (1);
+			SELECT currval('counted_id_seq') = lastval()}), 't',
+		'... so that a role can use the sequence');
 }
 
-$node->stop;
 done_testing();

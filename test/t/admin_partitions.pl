@@ -7,7 +7,7 @@ use AdminTest;
 use SnowflakeTest;
 
 my $node = start_admin_server('partitions', 'load');
-$node->safe_psql('postgres', 'CREATE EXTENSION snowflake_admin CASCADE');
+$node->sql('CREATE EXTENSION snowflake_admin CASCADE');
 
 # Make a partition by hand.  Without a time it has no bound there.
 my $part = q{
@@ -19,16 +19,13 @@ my $part = q{
 my $today = q{date_trunc('day', now(), 'UTC')};
 $node->safe_psql($_, $part) foreach 'postgres', 'load';
 
-sub query { my ($sql) = @_; return $node->safe_psql('postgres', $sql) }
-
-# What a call says, and its NOTICEs, which are commands
-sub said_by { my ($sql) = @_; return ($node->psql('postgres', $sql))[2] }
-sub commands_of { return join "\n", said_by(@_) =~ /NOTICE:  (.*)/g }
+# The NOTICEs of a call, which are commands
+sub commands_of { return join "\n", said(@_, 'postgres') =~ /NOTICE:  (.*)/g }
 
 sub partitions
 {
 	my ($table, $layout) = @_;
-	return query("SELECT * FROM snowflake_partitions('$table'" . ($layout ? ", '$layout'" : '') . ')');
+	return $node->sql("SELECT * FROM snowflake_partitions('$table'" . ($layout ? ", '$layout'" : '') . ')');
 }
 
 # How many of a table's partitions, beside the first one, are whole units that begin
@@ -36,7 +33,7 @@ sub partitions
 sub whole_units
 {
 	my ($table, $unit) = @_;
-	return query("
+	return $node->sql("
 		SELECT count(*) FILTER (WHERE since = date_trunc('$unit', since, 'UTC') AND since = before
 			AND until = (since AT TIME ZONE 'UTC' + interval '1 $unit') AT TIME ZONE 'UTC'), count(*)
 		FROM (SELECT *, lag(until) OVER (ORDER BY since) AS before FROM snowflake_partitions('$table')) AS p
@@ -56,7 +53,7 @@ foreach my $case (
 {
 	my ($unit, $zone, $least, $most, $form) = @$case;
 
-	query("
+	$node->sql("
 		DROP TABLE IF EXISTS logs;
 		CREATE TABLE logs (id bigint PRIMARY KEY DEFAULT next_id(5), kind text) PARTITION BY RANGE (id);
 		SET timezone = '$zone';
@@ -65,7 +62,7 @@ foreach my $case (
 	# The hour or day may change during the call, and a week or a month may end soon.
 	ok($whole == $all && $all >= $least && $all <= $most + 1, "partitions are a $unit of UTC each, in time zone $zone")
 	  or diag("$whole of $all\n" . partitions('logs'));
-	is(query("
+	is($node->sql("
 			SELECT bool_and(partition::text = 'logs_' || to_char(since, '$form')),
 				min(since) = date_trunc('$unit', now()),
 				max(until) >= greatest(now() + '3 days', date_trunc('$unit', now()) + '2 $unit')
@@ -74,7 +71,7 @@ foreach my $case (
 	is(commands_of(q{CALL snowflake_make_partitions('logs')}), '', 'another call knows the unit, and does nothing');
 }
 
-query(qq{
+$node->sql(qq{
 	CREATE TABLE old (id bigint PRIMARY KEY DEFAULT next_id(5)) PARTITION BY RANGE (id);
 	SELECT part('old', 'old_table', NULL, date_trunc('month', now(), 'UTC') + interval '9 days 01:02:03.004');
 	CALL snowflake_make_partitions('old', '1 year', unit => 'month');
@@ -85,19 +82,20 @@ query(qq{
 	SELECT part('never', 'never_ends', '2026-01-01Z', NULL)});
 is(whole_units('old', 'month') =~ s/(\d+)\|(\d+)/$2 - $1/re, 1,
 	'the first partition begins in the middle of a month, where the last one ended');
-is(query(q{SELECT bool_and(partition::text = to_char(since, '"old_"YYYYMM')), to_char(min(since), 'DD HH24:MI:SS.MS')
+is($node->sql(q{SELECT bool_and(partition::text = to_char(since, '"old_"YYYYMM')),
+		to_char(min(since), 'DD HH24:MI:SS.MS')
 		FROM snowflake_partitions('old') WHERE isfinite(since)}),
 	't|10 01:02:03.004', 'it is named like a whole one, as all are, also in another year');
-is(query(q{SELECT partition, since FROM snowflake_partitions('old') LIMIT 1}), 'old_table|-infinity',
+is($node->sql(q{SELECT partition, since FROM snowflake_partitions('old') LIMIT 1}), 'old_table|-infinity',
 	'a partition without a lower bound is shown since -infinity');
-like(query(q{SELECT string_agg(until - since || '', ' ' ORDER BY since) FROM snowflake_partitions('gap')}),
+like($node->sql(q{SELECT string_agg(until - since || '', ' ' ORDER BY since) FROM snowflake_partitions('gap')}),
 	qr/^1 day 06:00:00 10:00:00 08:00:00/, 'gaps before and after a partition that somebody made are filled');
 is(commands_of(q{CALL snowflake_make_partitions('never')}), '', 'nothing is missing after one without an upper bound');
 
 # --- kinds of tables -------------------------------------------------------------
 
 # Everything that needs quoting or another schema, with a hostile search_path
-query(q{
+$node->sql(q{
 	CREATE SCHEMA "the Shard's";
 	CREATE TABLE "the Shard's"."Photos of ""me"" %s" ("the Id" bigint PRIMARY KEY DEFAULT next_id(5))
 	PARTITION BY RANGE ("the Id")});
@@ -105,35 +103,35 @@ hostile_schema($node, 'postgres');
 my $hostile = 'SET search_path = evil, pg_catalog';
 my $photos = q{$$"the Shard's"."Photos of ""me"" %s"$$};
 my $planned = commands_of("$hostile; CALL public.snowflake_make_partitions($photos, unit => 'day', dry_run => true)");
-is(query("SELECT count(*) FROM snowflake_partitions($photos)"), 0, 'a dry run makes nothing');
-query("$hostile; BEGIN; $planned; COMMIT");
+is($node->sql("SELECT count(*) FROM snowflake_partitions($photos)"), 0, 'a dry run makes nothing');
+$node->sql("$hostile; BEGIN; $planned; COMMIT");
 is(commands_of("CALL snowflake_make_partitions($photos)"), '',
 	'the commands that a dry run shows can be pasted, and make all partitions');
-query("SELECT format('DROP TABLE %s', partition) FROM snowflake_partitions($photos) \\gexec");
+$node->sql("SELECT format('DROP TABLE %s', partition) FROM snowflake_partitions($photos) \\gexec");
 is(commands_of("$hostile; CALL public.snowflake_make_partitions($photos, unit => 'day')"), $planned,
 	'a call shows the commands that it executes');
-query(qq{SELECT part($photos, \$\$"the Shard's"."Last year's"\$\$, '2025-01-01Z', '2025-01-02Z')});
+$node->sql(qq{SELECT part($photos, \$\$"the Shard's"."Last year's"\$\$, '2025-01-01Z', '2025-01-02Z')});
 like(commands_of("$hostile; CALL public.snowflake_drop_partitions($photos, '1 year')"),
 	qr/^DROP TABLE "the Shard's"."Last year's";$/m, 'they are dropped, too');
 
 # Names that are long in bytes, or taken
 my $long = "\xc3\xa4" x 30;
-query(qq{
+$node->sql(qq{
 	CREATE TABLE "$long" (id bigint) PARTITION BY RANGE (id);
 	CALL snowflake_make_partitions('"$long"');
 	CREATE TABLE taken (id bigint) PARTITION BY RANGE (id);
 	SELECT format('CREATE TABLE taken_%s (id bigint)', to_char(now(), 'YYYYMMDD')) \\gexec
 	CALL snowflake_make_partitions('taken', '0')});
-is(query(qq{
+is($node->sql(qq{
 		SELECT bool_and(octet_length(partition::text) - 2 <= 63 AND partition::text ~ '^"\xc3\xa4{27}_\\d{8}"\$')
 		FROM snowflake_partitions('"$long"')}), 't', 'a long name is shortened by whole characters');
-is(query(q{
+is($node->sql(q{
 		SELECT string_agg(partition::text, ' ' ORDER BY since)
 			= to_char(now(), '"taken_"YYYYMMDD"00"') || to_char(now() + interval '1 day', '" taken_"YYYYMMDD')
 		FROM snowflake_partitions('taken')}), 't', q{another table's name is not taken}) or diag(partitions('taken'));
 
 # Columns, row security and the rest
-query(q{
+$node->sql(q{
 	CREATE TABLE all_kinds (
 		id bigint DEFAULT next_id(5), tenant int NOT NULL, nr bigint GENERATED ALWAYS AS IDENTITY,
 		twice int GENERATED ALWAYS AS (tenant * 2) STORED, PRIMARY KEY (id, tenant)) PARTITION BY RANGE (id);
@@ -144,16 +142,16 @@ query(q{
 	SET ROLE owner;
 	CALL snowflake_make_partitions('all_kinds');
 	INSERT INTO all_kinds (tenant) VALUES (1), (2)});
-is(query('SELECT tenant, nr, twice FROM all_kinds ORDER BY id'), "1|1|2\n2|2|4",
+is($node->sql('SELECT tenant, nr, twice FROM all_kinds ORDER BY id'), "1|1|2\n2|2|4",
 	'partitions have identity and generated columns');
-is(query(q{
+is($node->sql(q{
 		SELECT DISTINCT relowner::regrole, relreplident, relrowsecurity
 		FROM snowflake_partitions('all_kinds') JOIN pg_class ON oid = partition}),
 	'owner|f|t', 'partitions have the owner, the replica identity and the row security of the table');
 
 # Layouts
 my $own = 'timestamp:42 node:10 sequence:11 epoch:2020-01-01T00:00:00Z';
-query(qq{
+$node->sql(qq{
 	CREATE SEQUENCE twitter_seq;
 	SELECT snowflake_alter_sequence('twitter_seq', 'twitter');
 	CREATE SEQUENCE own_seq AS bigint;
@@ -169,7 +167,7 @@ query(qq{
 foreach my $case ([ 'tweets', 'twitter' ], [ 'own', $own ], [ 'told', 'discord' ])
 {
 	my ($table, $layout) = @$case;
-	is(query("SELECT min(since) = date_trunc('day', now()) AND bool_and(until - since = '1 day')
+	is($node->sql("SELECT min(since) = date_trunc('day', now()) AND bool_and(until - since = '1 day')
 			FROM snowflake_partitions('$table', '$layout')"), 't', "partitions are days in layout $layout");
 	is(partitions($table), partitions($table, $layout), '... which is found') unless $table eq 'told';
 }
@@ -178,7 +176,7 @@ fails_with($node, q{SELECT * FROM snowflake_partitions('told', 'trace')}, qr/^0A
 
 # --- what is refused -------------------------------------------------------------
 
-query(q{
+$node->sql(q{
 	CREATE TABLE plain (id bigint);
 	CREATE TABLE listed (id bigint) PARTITION BY LIST (id);
 	CREATE TABLE by_two (id bigint, nr bigint) PARTITION BY RANGE (id, nr);
@@ -203,36 +201,36 @@ fails_with($node, @$_, $_->[0])
   [ q{BEGIN; CALL snowflake_drop_partitions('logs', '1 day')}, qr/^2D000/ ],
   [ q{CALL snowflake_make_partitions('forgotten')},
 	qr/^55000 table public.forgotten lacks \d+ partitions, which is more than 1000/ ];
-query(q{CALL snowflake_make_partitions('forgotten', unit => 'month')});
+$node->sql(q{CALL snowflake_make_partitions('forgotten', unit => 'month')});
 like(whole_units('forgotten', 'month'), qr/^(\d+)\|(?!\1)/, 'a longer unit can be given instead');
 
 # A key that tells no time, as it was moved back or never came from next_id()
-query(q{
+$node->sql(q{
 	CREATE TABLE returned (id bigint PRIMARY KEY DEFAULT next_id(5)) PARTITION BY RANGE (id);
 	CREATE TABLE numbered (id bigserial PRIMARY KEY) PARTITION BY RANGE (id);
 	CALL snowflake_make_partitions('returned');
 	INSERT INTO returned DEFAULT VALUES});
-my $partition = query('SELECT tableoid::regclass FROM returned');
-like(said_by("CALL snowflake_move_back('returned', dry_run => $_)"),
-	qr/^\S+ WARNING:  new keys of table public.returned will not tell the time
+my $partition = $node->sql('SELECT tableoid::regclass FROM returned');
+like(said("CALL snowflake_move_back('returned', dry_run => $_)", 'postgres'),
+	qr/^WARNING:  new keys of table public.returned will not tell the time
 DETAIL:  Their rows will all go into public.$partition\.
 HINT:  Stop jobs that call snowflake_make_partitions\(\) and snowflake_drop_partitions\(\)\.
 .*NOTICE:  ALTER TABLE/, "moving back a partition key warns, dry_run => $_") foreach 'true', 'false';
 fails_with($node, $_, qr/^55000 the key of table public.\w+ does not tell the time/, $_)
   foreach q{CALL snowflake_make_partitions('returned')}, q{CALL snowflake_drop_partitions('numbered', '4 seconds')};
-query(q{ALTER TABLE returned ALTER id DROP IDENTITY; CALL snowflake_make_partitions('returned', '5 days')});
-is(query(q{SELECT max(until) >= now() + interval '5 days' FROM snowflake_partitions('returned')}), 't',
+$node->sql(q{ALTER TABLE returned ALTER id DROP IDENTITY; CALL snowflake_make_partitions('returned', '5 days')});
+is($node->sql(q{SELECT max(until) >= now() + interval '5 days' FROM snowflake_partitions('returned')}), 't',
 	'programs may supply the key themselves');
 
 # A DEFAULT partition
-query(q{
+$node->sql(q{
 	CREATE TABLE caught (id bigint PRIMARY KEY DEFAULT next_id(5)) PARTITION BY RANGE (id);
 	CREATE TABLE caught_rest PARTITION OF caught DEFAULT;
 	INSERT INTO caught VALUES (7);
 	CALL snowflake_make_partitions('caught', '0')});
-is(query(q{SELECT count(*), count(since) FROM snowflake_partitions('caught')}), '3|2',
+is($node->sql(q{SELECT count(*), count(since) FROM snowflake_partitions('caught')}), '3|2',
 	'partitions are made beside a DEFAULT partition, which has no times');
-query(q{INSERT INTO caught VALUES (snowflake_min_id(now() + interval '3 days'))});
+$node->sql(q{INSERT INTO caught VALUES (snowflake_min_id(now() + interval '3 days'))});
 fails_with($node, q{CALL snowflake_make_partitions('caught')},
 	qr/^55000 default partition public.caught_rest has rows of the partition that is missing/,
 	'a DEFAULT partition with rows of the range is named');
@@ -244,24 +242,23 @@ sub days_of
 {
 	my ($table, $columns) = @_;
 
-	query(qq{
+	$node->sql(qq{
 		CREATE TABLE $table (id bigint PRIMARY KEY DEFAULT next_id(5) $columns) PARTITION BY RANGE (id);
 		SELECT part('$table', '${table}_' || day, $today - (10 - day) * interval '24 hours',
 			$today - (9 - day) * interval '24 hours') FROM generate_series(0, 9) AS day;
 		INSERT INTO $table
 		SELECT snowflake_id($today - (240 - n) * interval '1 hour', 6, 0) FROM generate_series(0, 239) AS n});
-	return;
 }
 days_of('visits', '');
 my $would = commands_of(q{CALL snowflake_drop_partitions('visits', '5 days', dry_run => true)});
-is(query('SELECT count(*) FROM visits'), 240, 'a dry run drops nothing');
+is($node->sql('SELECT count(*) FROM visits'), 240, 'a dry run drops nothing');
 is(join(' ', $would =~ /DROP TABLE public.visits_(\d);/g), '0 1 2 3 4', 'a dry run lists the partitions, oldest first');
 is(commands_of(q{SET timezone = 'Pacific/Kiritimati'; CALL snowflake_drop_partitions('visits', '5 days')}), $would,
 	'a call drops them');
-is(query(q{SELECT count(*), min(id) >= snowflake_min_id(now() - interval '6 days') FROM visits}), '120|t',
+is($node->sql(q{SELECT count(*), min(id) >= snowflake_min_id(now() - interval '6 days') FROM visits}), '120|t',
 	'rows of older partitions are gone, and others stay');
-query(q{CALL snowflake_drop_partitions('visits', '0')});
-is(query(q{SELECT string_agg(partition::text, ' ') FROM snowflake_partitions('visits')}), 'visits_9',
+$node->sql(q{CALL snowflake_drop_partitions('visits', '0')});
+is($node->sql(q{SELECT string_agg(partition::text, ' ') FROM snowflake_partitions('visits')}), 'visits_9',
 	'the newest partition is never dropped');
 
 # Pending
@@ -271,38 +268,39 @@ days_of('pended', '');
 	$reader->query_safe('BEGIN; SELECT count(*) FROM pended');
 	fails_with($node, q{SET lock_timeout = '100ms'; ALTER TABLE pended DETACH PARTITION pended_2 CONCURRENTLY},
 		qr/^55P03/, 'DETACH ... CONCURRENTLY is interrupted');
-	is(query(q{SELECT count(*) FROM snowflake_partitions('pended')}), 9, 'what is pending detach is not listed');
+	is($node->sql(q{SELECT count(*) FROM snowflake_partitions('pended')}), 9, 'what is pending detach is not listed');
 	$reader->quit;
 }
-query(q{CALL snowflake_drop_partitions('pended', '5 days')});
-is(query(q{SELECT count(*), to_regclass('pended_2') IS NULL FROM snowflake_partitions('pended')}), '5|t',
+$node->sql(q{CALL snowflake_drop_partitions('pended', '5 days')});
+is($node->sql(q{SELECT count(*), to_regclass('pended_2') IS NULL FROM snowflake_partitions('pended')}), '5|t',
 	'a partition that is pending detach is dropped, too');
 
 # Foreign keys
 days_of('kept', ', original bigint REFERENCES kept DEFERRABLE INITIALLY DEFERRED');
-query(q{
+$node->sql(q{
 	CREATE TABLE notes (nr int, kept_id bigint REFERENCES kept ON DELETE CASCADE);
 	CREATE TABLE "no notes" (kept_id bigint REFERENCES kept);
 	INSERT INTO notes SELECT 1, min(id) FROM kept_3 UNION SELECT 2, min(id) FROM kept_5;
 	INSERT INTO "no notes" SELECT max(id) FROM kept});
-my $bound = query("SELECT snowflake_min_id($today - interval '120 hours')");
+my $bound = $node->sql("SELECT snowflake_min_id($today - interval '120 hours')");
 my $delete = "DELETE FROM public.notes WHERE kept_id < $bound;";
 my $hint = qr/HINT:  Delete such rows first: \Q$delete\E$/m;
-like(said_by(q{CALL snowflake_drop_partitions('kept', '5 days', dry_run => true)}),
+like(said(q{CALL snowflake_drop_partitions('kept', '5 days', dry_run => true)}, 'postgres'),
 	qr/WARNING:  rows refer to old rows of table public.kept\n$hint/,
 	'a dry run warns of rows that refer to old ones, and shows what deletes them');
-like(said_by(q{CALL snowflake_drop_partitions('kept', '5 days')}),
+like(said(q{CALL snowflake_drop_partitions('kept', '5 days')}, 'postgres'),
 	qr/ERROR:  removing partition "kept_3" violates foreign key constraint.*DETAIL: .*$hint/s,
 	'a partition with rows to which others refer is named, and what deletes them is shown again');
 my $kept = q{
 	SELECT min(partition::text), count(*) FROM snowflake_partitions('kept');
 	SELECT string_agg(nr::text, ' ' ORDER BY nr) FROM notes};
-is(query($kept), "kept_3|7\n1 2", 'older partitions are dropped, and neither that one nor the rows that refer to it');
-query("$delete CALL snowflake_drop_partitions('kept', '5 days')");
-is(query($kept), "kept_5|5\n2", 'after this it is dropped, and newer rows stay');
+is($node->sql($kept), "kept_3|7\n1 2",
+	'older partitions are dropped, and neither that one nor the rows that refer to it');
+$node->sql("$delete CALL snowflake_drop_partitions('kept', '5 days')");
+is($node->sql($kept), "kept_5|5\n2", 'after this it is dropped, and newer rows stay');
 
 # A former table
-query(q{
+$node->sql(q{
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text) PARTITION BY RANGE (id);
 	CREATE TABLE deleted (n bigint);
 	CREATE FUNCTION count_deleted() RETURNS trigger LANGUAGE plpgsql SET search_path = public AS 'BEGIN
@@ -312,42 +310,42 @@ query(q{
 		END IF;
 		RETURN NULL; END';
 	CREATE TRIGGER count_deleted AFTER DELETE ON photos REFERENCING OLD TABLE AS old EXECUTE FUNCTION count_deleted()});
-query(qq{
+$node->sql(qq{
 	SELECT part('photos', 'photos_old', NULL, $today);
 	INSERT INTO photos SELECT n FROM generate_series(1, 10) AS n;
 	INSERT INTO photos
 	SELECT snowflake_id(now() - interval '130 days' + n * interval '5 min', 6, 0) FROM generate_series(1, 30000) AS n;
 	ANALYZE photos_old;
 	CALL snowflake_make_partitions('photos', unit => 'month')});
-my $first = query(q{SELECT snowflake_min_id('2011-08-25Z')});
-$bound = query(q{SELECT snowflake_min_id(date_trunc('day', now() - interval '50 days', 'UTC'))});
-my $older = query("SELECT count(*) FROM photos WHERE id > 10 AND id < $bound");
+my $first = $node->sql(q{SELECT snowflake_min_id('2011-08-25Z')});
+$bound = $node->sql(q{SELECT snowflake_min_id(date_trunc('day', now() - interval '50 days', 'UTC'))});
+my $older = $node->sql("SELECT count(*) FROM photos WHERE id > 10 AND id < $bound");
 like(commands_of(q{CALL snowflake_drop_partitions('photos', '50 days', dry_run => true)}),
 	qr/^rows of public.photos_old with id below \d+ stay until it is dropped.*
 DELETE FROM public.photos WHERE id >= $first AND id < $bound;$/,
 	'a dry run says which rows of a former table would be deleted, up to the beginning of a day, and which stay');
-is(query('SELECT count(*) FROM photos'), 30010, 'a dry run deletes nothing');
-query(qq{
+is($node->sql('SELECT count(*) FROM photos'), 30010, 'a dry run deletes nothing');
+$node->sql(qq{
 	CREATE TABLE frames (photo_id snowflake REFERENCES photos);
 	CREATE TABLE gone (photo_id bigint REFERENCES photos ON DELETE CASCADE);
 	INSERT INTO frames SELECT unnest(ARRAY[7, min(id) FILTER (WHERE id > $first), max(id)]) FROM photos;
 	INSERT INTO gone TABLE frames});
 $delete = "DELETE FROM public.frames WHERE photo_id >= $first AND photo_id < $bound;";
-like(said_by("$hostile, public; CALL snowflake_drop_partitions('photos', '50 days'$_)"),
+like(said("$hostile, public; CALL snowflake_drop_partitions('photos', '50 days'$_)", 'postgres'),
 	qr/HINT:  Delete such rows first: \Q$delete\E$/m, "foreign keys to a former table$_")
   foreach ', dry_run => true', '';
-query("$delete TRUNCATE deleted");
+$node->sql("$delete TRUNCATE deleted");
 fails_with($node, q{SET app.stop_after = 3; CALL snowflake_drop_partitions('photos', '50 days')},
 	qr/^P0001 interrupted/, 'deleting is interrupted');
-is(query('SELECT sum(n), count(*) FROM deleted'), '20000|2', 'the first slices stay deleted');
+is($node->sql('SELECT sum(n), count(*) FROM deleted'), '20000|2', 'the first slices stay deleted');
 my $deleting = commands_of("$hostile, public; CALL snowflake_drop_partitions('photos', '50 days')");
 like($deleting, qr/^deleted @{[ $older - 20000 ]} rows of public.photos_old$/m,
 	'another call goes on with the others, and says how many they were');
-is(query('SELECT max(n) FROM deleted'), 10000, 'no slice has more than 10,000 rows');
-is(query("SELECT count(*), count(*) FILTER (WHERE id <= 10), count(*) FILTER (WHERE id < $bound) FROM photos"),
+is($node->sql('SELECT max(n) FROM deleted'), 10000, 'no slice has more than 10,000 rows');
+is($node->sql("SELECT count(*), count(*) FILTER (WHERE id <= 10), count(*) FILTER (WHERE id < $bound) FROM photos"),
 	"@{[ 30010 - $older ]}|10|10", 'newer rows and numbers of a serial stay');
-query(q{DROP TABLE frames, gone; CALL snowflake_drop_partitions('photos', '0')});
-is(query(q{SELECT to_regclass('photos_old') IS NULL, count(*) FROM photos}), 't|0',
+$node->sql(q{DROP TABLE frames, gone; CALL snowflake_drop_partitions('photos', '0')});
+is($node->sql(q{SELECT to_regclass('photos_old') IS NULL, count(*) FROM photos}), 't|0',
 	'when all of it is old, the former table is dropped as a whole');
 
 # --- beside others -----------------------------------------------------------------
@@ -360,21 +358,21 @@ days_of('shared', '');
 	my $calls = q{CALL snowflake_make_partitions('shared', '1 d'); CALL snowflake_drop_partitions('shared', '5 d')};
 	my $active = q{SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'CALL snowflake_make%' AND state = 'active'};
 	send_sql($_, $calls) foreach $two, $three;
-	ok(wait_for(sub { query($active) == 2 }), 'two sessions call it at once');
+	ok(wait_for(sub { $node->sql($active) == 2 }), 'two sessions call it at once');
 	$one->query_safe('COMMIT');
 	$_->query('SELECT 1') foreach $two, $three;
 	unlike($_->{stderr}, qr/ERROR/, 'neither gets an error') foreach $two, $three;
 	$_->quit foreach $one, $two, $three;
 }
-like(query(q{SELECT count(*) FROM snowflake_partitions('shared')}), qr/^[78]$/,
+like($node->sql(q{SELECT count(*) FROM snowflake_partitions('shared')}), qr/^[78]$/,
 	'both together made and dropped each partition once');
 
 # Writers hold up neither, where there is no foreign key.
 {
 	my $writer = $node->background_psql('postgres');
 	$writer->query_safe('BEGIN; INSERT INTO shared DEFAULT VALUES');
-	query(q{CALL snowflake_make_partitions('shared', '9 days', tries => 1)});
-	is(query(q{SELECT max(until) >= now() + interval '9 days' FROM snowflake_partitions('shared')}), 't',
+	$node->sql(q{CALL snowflake_make_partitions('shared', '9 days', tries => 1)});
+	is($node->sql(q{SELECT max(until) >= now() + interval '9 days' FROM snowflake_partitions('shared')}), 't',
 		'partitions are made beside an open transaction that writes');
 	$writer->query_safe('COMMIT');
 	$writer->quit;
@@ -412,20 +410,19 @@ foreach my $call (
 	q{CALL snowflake_make_partitions('logs', '20 hours', 'hour')},
 	q{CALL snowflake_drop_partitions('logs', '10 hours')})
 {
-	my ($status, undef, $error) = $node->psql('load', $call);
-	is($status, 0, "$call: while sessions write") or diag($error =~ /((?:ERROR|DETAIL):.*)/g);
+	succeeds('load', $call, "$call: while sessions write");
 }
 sessions_go_on($load, 'sessions go on afterwards');
 end_sessions($load);
 my $kept_hours = q{date_trunc('hour', now()) - interval '12 hours'};
-is(value('load', "SELECT $_->[1]"), 't', $_->[0])
-  foreach [ 'no row of the load is lost',
-	'count(*) = (SELECT sum(made) FROM users) FROM logs WHERE snowflake_shard(id) = 5' ],
-  [ 'nor one that refers to them', 'count(*) = (SELECT sum(made) FROM users) FROM notes' ],
-  [ 'the partitions are those that were asked for', qq{bool_and(since >= $kept_hours)
-		AND count(*) FILTER (WHERE since > now()) >= 20 FROM snowflake_partitions('logs')} ],
-  [ 'old rows are gone, and younger ones stay', qq{count(*) > 4000 AND bool_and(id >= snowflake_min_id($kept_hours))
-		FROM logs WHERE snowflake_shard(id) = 6} ];
+holds('load',
+	'no row of the load is lost' =>
+	'count(*) = (SELECT sum(made) FROM users) FROM logs WHERE snowflake_shard(id) = 5',
+	'nor one that refers to them' => 'count(*) = (SELECT sum(made) FROM users) FROM notes',
+	'the partitions are those that were asked for' => qq{bool_and(since >= $kept_hours)
+		AND count(*) FILTER (WHERE since > now()) >= 20 FROM snowflake_partitions('logs')},
+	'old rows are gone, and younger ones stay' => qq{count(*) > 4000 AND bool_and(id >= snowflake_min_id($kept_hours))
+		FROM logs WHERE snowflake_shard(id) = 6});
 
 # --- killed ----------------------------------------------------------------------
 
@@ -447,5 +444,4 @@ $kills += run_killed_at_each_step('killed', sub { value('killed', $prepare) }, $
   foreach q{CALL snowflake_make_partitions('logs', '0')}, q{CALL snowflake_drop_partitions('logs', '1 day')};
 cmp_ok($kills, '>=', 9, "each step was killed, $kills in all");
 
-$node->stop;
 done_testing();

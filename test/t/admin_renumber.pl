@@ -79,20 +79,20 @@ end_sessions($load);
 
 is(value('load', $remaining), 0, 'no row has the old shard');
 is(value('load', $strays), '', 'every row leads to the row that it led to before');
-is(value('load', "SELECT $_->[1]"), 't', $_->[0])
-  foreach [ 'every row is there, or deleted by a session', qq{count(DISTINCT title) = $rows
-		FROM (SELECT title FROM photos UNION ALL SELECT title FROM deleted) AS t WHERE title LIKE 'old %'} ],
-  [ 'no deleted row is there', 'count(*) = 0 FROM photos JOIN deleted USING (title)' ],
-  [ 'no update is lost',
-	q{bool_and(p.n = c.n) FROM photos AS p JOIN comments AS c USING (title) WHERE title LIKE 'old %'} ],
-  [ 'sessions have updated rows', 'sum(n) > 0 FROM photos' ],
-  [ 'a publication of all tables does not send the list',
-	q{relpersistence = 'u' FROM pg_class WHERE relname = 'photos_renumbered'} ],
-  [ 'new IDs keep their times and sequence numbers', q{bool_and(snowflake_timestamp(old) = snowflake_timestamp(new)
+holds('load',
+	'every row is there, or deleted by a session' => qq{count(DISTINCT title) = $rows
+		FROM (SELECT title FROM photos UNION ALL SELECT title FROM deleted) AS t WHERE title LIKE 'old %'},
+	'no deleted row is there' => 'count(*) = 0 FROM photos JOIN deleted USING (title)',
+	'no update is lost' =>
+	q{bool_and(p.n = c.n) FROM photos AS p JOIN comments AS c USING (title) WHERE title LIKE 'old %'},
+	'sessions have updated rows' => 'sum(n) > 0 FROM photos',
+	'a publication of all tables does not send the list' =>
+	q{relpersistence = 'u' FROM pg_class WHERE relname = 'photos_renumbered'},
+	'new IDs keep their times and sequence numbers' => q{bool_and(snowflake_timestamp(old) = snowflake_timestamp(new)
 		AND snowflake_sequence_number(old) = snowflake_sequence_number(new)
-		AND snowflake_shard(old) = 3 AND snowflake_shard(new) = 6) FROM photos_renumbered} ],
-  [ 'the list has every row', q{count(*) = count(new) FROM photos LEFT JOIN photos_renumbered ON new = id
-		WHERE title LIKE 'old %'} ];
+		AND snowflake_shard(old) = 3 AND snowflake_shard(new) = 6) FROM photos_renumbered},
+	'the list has every row' => q{count(*) = count(new) FROM photos LEFT JOIN photos_renumbered ON new = id
+		WHERE title LIKE 'old %'});
 
 # --- killed with its server, again and again -------------------------------
 
@@ -229,12 +229,13 @@ my $dated = q{SELECT count(*) FILTER (WHERE id > snowflake_max_id(now() + interv
 is(value('future', $dated), 500, 'rows dated in the future get new IDs, those of another shard do not');
 value('future', q{CALL snowflake_renumber('photos', 4, since => now() + '10 min', until => now() + '1 day')});
 is(value('future', $dated), 0, 'the shard may be the one that the default has');
-is(value('future', "SELECT $_->[1]"), 't', $_->[0])
-  foreach [ 'every row leads to the row that it led to before',
-	'count(*) = 1100 FROM photos JOIN comments ON photo_id = id AND photos.title = comments.title' ],
-  [ 'no other row has a new ID', 'count(*) = 100 FROM photos JOIN before USING (id, title)' ],
-  [ 'the new IDs have the order of the old ones', q{bool_and(n = row) FROM (SELECT split_part(title, ', ', 2)::int AS n,
-		row_number() OVER (ORDER BY id) AS row FROM photos WHERE title LIKE 'future 3%') AS t} ];
+holds('future',
+	'every row leads to the row that it led to before' =>
+	'count(*) = 1100 FROM photos JOIN comments ON photo_id = id AND photos.title = comments.title',
+	'no other row has a new ID' => 'count(*) = 100 FROM photos JOIN before USING (id, title)',
+	'the new IDs have the order of the old ones' =>
+		q{bool_and(n = row) FROM (SELECT split_part(title, ', ', 2)::int AS n,
+		row_number() OVER (ORDER BY id) AS row FROM photos WHERE title LIKE 'future 3%') AS t});
 fails_with($node, q{
 		ALTER TABLE photos ALTER id SET DEFAULT snowflake_id(now() + interval '2 hours', 5, 1);
 		INSERT INTO photos DEFAULT VALUES;
@@ -323,5 +324,4 @@ refuses(q{CREATE PUBLICATION p FOR TABLES IN SCHEMA public; CALL snowflake_renum
 	qr/^55000 publication p would send the rows of public.listed_renumbered/, 'a list that a publication would send');
 like(run_psql('refusals', $call), qr/table public.child inherits from public.photos, and its rows have kept their IDs/,
 	'tables that inherit keep their IDs, with a warning');
-$node->stop;
 done_testing();

@@ -104,8 +104,7 @@ like(value('loaded', $indexes),
 	'an invalid index is to be created again');
 value('loaded', "$indexes \\gexec");
 is(value('loaded', $indexes), '', 'no index lacks then');
-my ($status, undef, $error) = $node->psql('loaded', $call);
-is($status, 0, 'the second call goes on and swaps the columns') or diag $error;
+succeeds('loaded', $call, 'the second call goes on and swaps the columns');
 sessions_go_on($load, 'sessions go on after the swap');
 end_sessions($load);
 
@@ -114,20 +113,20 @@ $before =~ s/^(id|photo_id|Parent Id)\|integer\|/$1|bigint|/mg;
 $before =~ s/photo_id % 10/photo_id % 10::bigint/;
 my ($had, $have) = map { join "\n", sort split /\n/ } $before, tables_of('loaded');
 is($have, $had, 'but for the type, the tables have all that they had, and no more');
-is(value('loaded', "SELECT $_->[1]"), 't', $_->[0])
-  foreach [ 'no photo is lost, and none that was deleted is there', q{array_agg(id ORDER BY id)
-		= (SELECT array_agg(photo ORDER BY photo) FROM ledger WHERE NOT deleted) FROM photos} ],
-  [ 'photos have their parents',
-	q{bool_and("Parent Id" IS NOT DISTINCT FROM nullif(id / 2, 0)) FROM photos WHERE id <= 10000} ],
-  [ 'no trigger of the application fired but for its own changes',
-	q{bool_and((title = 'changed') = (updated_at > '2000-01-01Z')) FROM photos} ],
-  [ 'comments are on their photos', q{bool_and(rtrim(body) = 'on ' || photo_id) FROM comments} ],
-  [ 'no comment is lost, as in the end all were on old ones',
-	'count(*) = (SELECT count(*) FROM ledger) FROM comments' ],
-  [ 'likes are on their photos, or where those were deleted, on the default',
+holds('loaded',
+	'no photo is lost, and none that was deleted is there' => q{array_agg(id ORDER BY id)
+		= (SELECT array_agg(photo ORDER BY photo) FROM ledger WHERE NOT deleted) FROM photos},
+	'photos have their parents' =>
+	q{bool_and("Parent Id" IS NOT DISTINCT FROM nullif(id / 2, 0)) FROM photos WHERE id <= 10000},
+	'no trigger of the application fired but for its own changes' =>
+	q{bool_and((title = 'changed') = (updated_at > '2000-01-01Z')) FROM photos},
+	'comments are on their photos' => q{bool_and(rtrim(body) = 'on ' || photo_id) FROM comments},
+	'no comment is lost, as in the end all were on old ones' =>
+	'count(*) = (SELECT count(*) FROM ledger) FROM comments',
+	'likes are on their photos, or where those were deleted, on the default' =>
 	q{bool_and(name IS NOT DISTINCT FROM 'on ' || photo_id OR photo_id = 7 AND deleted)
-		FROM likes LEFT JOIN ledger ON 'on ' || photo = name} ],
-  [ 'no like is lost', 'count(photo_id) = (SELECT count(*) FROM ledger) FROM likes' ];
+		FROM likes LEFT JOIN ledger ON 'on ' || photo = name},
+	'no like is lost' => 'count(photo_id) = (SELECT count(*) FROM ledger) FROM likes');
 
 # --- killed ---------------------------------------------------------------
 
@@ -274,5 +273,4 @@ is(value('documented', q{SELECT DISTINCT atttypid::regtype FROM pg_attribute
 		WHERE attrelid IN ('photos'::regclass, 'comments'::regclass) AND attname IN ('id', 'photo_id')}),
 	'bigint', 'no key is an integer in the end');
 
-$node->stop;
 done_testing();

@@ -204,7 +204,8 @@ foreach my $shard (4, 6)
 {
 	$clone->sql("SELECT snowflake_set_shard($shard); CALL snowflake_move('photos', $shard)");
 	is($clone->sql($uses), "column public.photos.id|$shard|public.next_id(($shard)::bigint)\n"
-		  . "setting of database postgres|$shard|snowflake.shard=$shard", "the places that set shard $shard are listed");
+		  . "setting of database postgres|$shard|snowflake.shard=$shard",
+		"the places that set shard $shard are listed");
 }
 is($clone->sql($insert =~ s/DEFAULT VALUES/(tenant) VALUES (1)/r), 6, '... and a new row has the new number');
 $clone->stop;
