@@ -7,7 +7,7 @@ my $node = server_in_utc('primary', '', allows_streaming => 'logical');
 
 my $database;
 
-sub value { my ($query) = @_; return $node->safe_psql($database, $query) }
+sub value { return $node->safe_psql($database, @_) }
 
 # Execute commands that may leave out schemas.
 sub plant { my ($commands) = @_; return value(qq{SET search_path = shop, "Id's", "The Admin"; $commands}) }
@@ -34,7 +34,6 @@ sub new_database
 		CREATE EXTENSION snowflake SCHEMA "Id's";
 		CREATE EXTENSION snowflake_admin SCHEMA "The Admin";
 		SELECT "Id's".snowflake_set_shard($shard)});
-	return;
 }
 
 # These rows are all that a check finds, at once or soon.  In them, ... is any text.
@@ -64,7 +63,6 @@ sub fault
 	}
 	finds('', '... and is all there is to do');
 	plant($params{clean} // '');
-	return;
 }
 
 # --- a database without faults ---------------------------------------------------
@@ -335,7 +333,6 @@ sub set_names
 	my ($names) = @_;
 	value("ALTER SYSTEM SET $setting = '$names'");
 	$node->reload;
-	return;
 }
 
 my $none = 'but none of these standbys is streaming, so commits and next_id() wait.';
@@ -385,5 +382,4 @@ ok(wait_for(sub { value('SELECT count(*) FROM public.sent') eq '1' }), '... unti
 finds('', '... and then it is none');
 value('ALTER SUBSCRIPTION s1 DISABLE');
 
-$node->stop;
 done_testing();

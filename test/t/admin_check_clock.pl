@@ -9,7 +9,7 @@ my $database;
 my $shard = 3;
 my $insert = 'INSERT INTO photos (title) VALUES ($$made$$)';
 
-sub value { my ($query) = @_; return $node->safe_psql($database, $query) }
+sub value { return $node->safe_psql($database, @_) }
 
 # Set the clock, and execute a command.
 sub at
@@ -29,7 +29,6 @@ sub new_database
 		SELECT snowflake_set_shard($shard);
 		CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), title text);
 		CREATE TABLE notes (id bigint PRIMARY KEY DEFAULT next_id(), photo_id bigint REFERENCES photos)});
-	return;
 }
 
 # The rows of the check.  What a clock has noted stays in the future until the clock
@@ -170,5 +169,4 @@ value(q{
 	ALTER TABLE photos ALTER id SET DEFAULT next_id(7, 'tweets_id_seq')});
 nothing_is_wrong('once another sequence makes the IDs');
 
-$node->stop;
 done_testing();

@@ -5,11 +5,7 @@ use SnowflakeTest;
 
 my $node = server_in_utc('uses');
 
-sub value
-{
-	my ($database, $query) = @_;
-	return $node->safe_psql($database, $query);
-}
+sub value { return $node->safe_psql(@_) }
 
 sub new_database
 {
@@ -20,7 +16,6 @@ sub new_database
 		CREATE SCHEMA IF NOT EXISTS $schema;
 		CREATE EXTENSION snowflake SCHEMA $schema;
 		CREATE EXTENSION snowflake_admin});
-	return;
 }
 
 # Execute commands, and return the rows that --> announces in them, in the order of
@@ -276,5 +271,4 @@ is(value('keys', "SET lock_timeout = '300ms'; SELECT count(*) > 1 FROM snowflake
   foreach 'uses', 'keys';
 $locker->quit;
 
-$node->stop;
 done_testing();

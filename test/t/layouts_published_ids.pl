@@ -6,7 +6,7 @@ use SnowflakeTest;
 my $node = server_with_clock('layouts', '+0');
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 
-sub sql { return $node->safe_psql('postgres', join ';', @_) }
+sub sql { return $node->sql(join ';', @_) }
 
 # Set the clock to a time that is so many seconds off another.
 sub set_clock_near
@@ -14,7 +14,6 @@ sub set_clock_near
 	my ($time, $seconds) = @_;
 	my $format = 'YYYY-MM-DD HH24:MI:SS.US';
 	set_clock($node, sql("SELECT to_char('$time'::timestamptz + interval '$seconds s', '$format')"));
-	return;
 }
 
 # --- the first and the last time of the default layout ------------------------------
@@ -101,5 +100,4 @@ foreach my $case (
 		"... and the hint: $hint");
 }
 
-$node->stop;
 done_testing();

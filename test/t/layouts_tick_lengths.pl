@@ -6,7 +6,7 @@ use SnowflakeTest;
 my $node = server_in_utc('ticks', "max_connections = 50\n");
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 
-sub sql { return $node->safe_psql('postgres', join ';', @_) }
+sub sql { return $node->sql(join ';', @_) }
 
 my %layout = map { $_ => $_ } qw(sonyflake decimal trace mastodon);
 $layout{microseconds} = 'timestamp:53 shard:10 epoch:0 tick:1us';
@@ -46,5 +46,4 @@ $node->command_ok([ 'pgbench', '-n', '-c', '16', '-j', '2', '-t', '10', '-f', $s
 is(sql('SELECT count(DISTINCT (layout, id)) = count(*), count(*) FROM taken'), 't|9600',
 	'16 sessions take no ID of a layout twice');
 
-$node->stop;
 done_testing();

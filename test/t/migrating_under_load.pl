@@ -7,7 +7,7 @@ use SnowflakeTest;
 # A statement that hangs must fail the test.
 my $node = server_in_utc('migrating', "statement_timeout = '${PostgreSQL::Test::Utils::timeout_default}s'\n");
 
-sub value { my ($database, $query) = @_; return $node->safe_psql($database, $query) }
+sub value { return $node->safe_psql(@_) }
 
 sub recipe { return blocks_in('doc/migrating.md', @_) }
 
@@ -149,5 +149,4 @@ SKIP:
 	}
 }
 
-$node->stop;
 done_testing();

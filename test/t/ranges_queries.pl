@@ -4,10 +4,8 @@
 use SnowflakeTest;
 
 my $node = server_in_utc('ranges', "autovacuum = off\nmax_parallel_workers_per_gather = 0\n");
-$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE DATABASE documented');
+$node->sql('CREATE EXTENSION snowflake; CREATE DATABASE documented');
 $node->safe_psql('documented', 'CREATE EXTENSION snowflake');
-
-sub value { my ($sql) = @_; return $node->safe_psql('postgres', $sql) }
 
 # --- partitions ------------------------------------------------------------------
 
@@ -21,7 +19,7 @@ is($node->safe_psql('documented', q{
 
 # By days
 run_examples($node, 'postgres', blocks_in('doc/ranges.md', 'Time ranges and partitions'), $logs);
-value(q{
+$node->sql(q{
 	CREATE EXTENSION snowflake_admin;
 	CALL snowflake_make_partitions('logs', '0');
 	SELECT format('CREATE TABLE logs_2026110%s PARTITION OF logs FOR VALUES FROM (%s) TO (%s)', day,
@@ -31,10 +29,10 @@ value(q{
 	WHERE id >= snowflake_min_id('2026-11-02Z') AND id < snowflake_min_id('2026-11-06Z');
 	ANALYZE logs});
 
-my $id = value(q{SELECT id FROM logs WHERE id >= snowflake_min_id('2026-11-03Z') LIMIT 1});
+my $id = $node->sql(q{SELECT id FROM logs WHERE id >= snowflake_min_id('2026-11-03Z') LIMIT 1});
 my $generic = 'SET plan_cache_mode = force_generic_plan;';
-my $today = value(q{SELECT to_char(now(), '"logs_"YYYYMMDD')});
-my $all = value(q{SELECT string_agg(partition::text, ' ' ORDER BY since) FROM snowflake_partitions('logs')});
+my $today = $node->sql(q{SELECT to_char(now(), '"logs_"YYYYMMDD')});
+my $all = $node->sql(q{SELECT string_agg(partition::text, ' ' ORDER BY since) FROM snowflake_partitions('logs')});
 
 # Queries, the partitions that they read, and what comes before them
 foreach my $case (
@@ -56,7 +54,7 @@ foreach my $case (
 
 # --- indexes -----------------------------------------------------------------------
 
-value(q{CREATE TABLE visits (id bigint NOT NULL DEFAULT next_id(5), path text);
+$node->sql(q{CREATE TABLE visits (id bigint NOT NULL DEFAULT next_id(5), path text);
 	INSERT INTO visits (id, path)
 	SELECT snowflake_id(t, 5, 0), '/'
 	FROM generate_series('2026-11-13Z'::timestamptz, '2026-11-19 23:59:59Z', '1 second') AS t});
@@ -64,16 +62,16 @@ run_examples($node, 'postgres', blocks_in('doc/ranges.md', 'The rule', 'Pages', 
 		'Counting per day', 'Deleting old rows', 'Views', 'BRIN, for very large tables'));
 # In slices
 my ($deletion) = map { $_->{code} } blocks_in('doc/ranges.md', 'Deleting old rows');
-is(value('SELECT count(*) FROM events'), 62000, 'a deletion deletes 10,000 rows at once');
+is($node->sql('SELECT count(*) FROM events'), 62000, 'a deletion deletes 10,000 rows at once');
 # Numbers of a serial are older than everything, and the recipe has a lower bound.
-value(q{INSERT INTO events VALUES (1, 'serial'), (2147483647, 'serial')});
-value($deletion) foreach 1 .. 2;
-is(value('SELECT count(*), min(snowflake_timestamp(id)) FROM events WHERE id > 2147483647'),
+$node->sql(q{INSERT INTO events VALUES (1, 'serial'), (2147483647, 'serial')});
+$node->sql($deletion) foreach 1 .. 2;
+is($node->sql('SELECT count(*), min(snowflake_timestamp(id)) FROM events WHERE id > 2147483647'),
 	'51840|2026-10-15 00:00:00+00', 'the rows before a time are deleted, and no others');
-is(value(q{SELECT count(*) FROM events WHERE kind = 'serial'}), 2, 'a deletion by age keeps the rows of a serial');
+is($node->sql(q{SELECT count(*) FROM events WHERE kind = 'serial'}), 2, 'a deletion by age keeps the rows of a serial');
 
 # Which index serves what the text says
-value("VACUUM ANALYZE $_") foreach 'events', 'visits';
+$node->sql("VACUUM ANALYZE $_") foreach 'events', 'visits';
 my $bound = qr/Index Cond: \(?\(id [<>]=? '\d{19}'::bigint\)/;
 my $key = qr/Index Scan using events_pkey on events\n +Index Cond: \(id >= snowflake_min_id\(/;
 my $slow = q{SELECT * FROM events WHERE snowflake_timestamp(id) >= '2026-11-19Z'};
@@ -97,5 +95,4 @@ foreach my $case (
 	like(plan_of($node, $query, $before), $plan, "an index serves $query");
 }
 
-$node->stop;
 done_testing();
