@@ -120,7 +120,6 @@ sub crash
 	push @crashed, $node;
 }
 
-# Kill a server, and start it again.
 sub crash_and_start
 {
 	my ($node) = @_;
@@ -299,7 +298,6 @@ sub ahead_of_clock
 	$node->sql(setval_ahead($sequence, $lead), %params);
 }
 
-# Send commands to a session without waiting for what they return.
 sub send_sql
 {
 	my ($session, $sql) = @_;
@@ -320,7 +318,6 @@ sub session_prints
 		"$session->{stdout}$session->{stderr}" =~ $pattern || $or && $or->() });
 }
 
-# Wait until a session waits for the clock.
 sub waits_for_clock
 {
 	my ($session) = @_;
@@ -328,7 +325,6 @@ sub waits_for_clock
 		"SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $session->{backend}");
 }
 
-# A command fails with this SQLSTATE and message.
 sub fails_with
 {
 	my ($node, $sql, $error, $name, %params) = @_;
@@ -337,7 +333,6 @@ sub fails_with
 	return like(sqlstate_of($node, $sql, %params), $error, $name);
 }
 
-# The SQLSTATE and message of a failing command.
 sub sqlstate_of
 {
 	my ($node, $sql, %params) = @_;
@@ -353,7 +348,6 @@ sub plan_of
 	return $node->sql(($settings // '') . "EXPLAIN (COSTS OFF) $query");
 }
 
-# The path of a relation's file
 sub file_of
 {
 	my ($node, $relation, $database) = @_;
@@ -381,7 +375,6 @@ sub evict
 	  or die 'the page was not written';
 }
 
-# Put other contents into a file.
 sub write_file
 {
 	my ($path, $contents) = @_;
@@ -399,7 +392,6 @@ sub catalog_of
 		extra_params => [ '-v', 'extension=' . ($extension // 'snowflake') ]);
 }
 
-# Poll until something is true; false after a good while.
 sub wait_for
 {
 	my ($condition) = @_;
@@ -434,10 +426,7 @@ sub session
 
 my @gdb = ('gdb', '-nx', '-batch', '-iex', 'set debuginfod enabled off');
 
-sub _gdb_is_installed
-{
-	return scalar grep { -x "$_/gdb" } split /:/, $ENV{PATH};
-}
+sub _gdb_is_installed { return scalar grep { -x "$_/gdb" } split /:/, $ENV{PATH} }
 
 # Have gdb run commands in the process of a session.  Returns whether it could.
 sub gdb_runs
@@ -490,7 +479,6 @@ sub is_held
 	  or die "gdb holds nothing: ${$held->{log}}";
 }
 
-# Have a session run a statement, and gdb hold it there as hold_at() does.
 sub send_and_hold
 {
 	my ($session, $sql, @where) = @_;
@@ -598,7 +586,6 @@ sub blocks
 	return @blocks;
 }
 
-# The blocks of a document's sections, section by section
 sub blocks_in
 {
 	my ($document, @sections) = @_;

@@ -97,7 +97,6 @@ sub set_names
 	  or die "commits do not obey synchronous_standby_names = '$names'";
 }
 
-# Wait until a standby has all WAL of its primary on disk.
 sub all_flushed
 {
 	my ($primary, $standby) = @_;
@@ -115,7 +114,6 @@ sub need_record
 		SELECT setval('used', last_value + 2000000) FROM used});
 }
 
-# Wait until so many sessions wait for a standby.
 sub sessions_wait_for_standby
 {
 	my ($primary, $count) = @_;
@@ -123,7 +121,6 @@ sub sessions_wait_for_standby
 		"SELECT count(*) = $count FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
 }
 
-# Kill a primary, and promote its standby.
 sub fail_over
 {
 	my ($primary, $standby) = @_;
@@ -186,7 +183,6 @@ sub cancel
 	return $printed;
 }
 
-# The query that was sent waits for a standby, and has printed nothing.
 sub waits
 {
 	my ($session, $name) = @_;
