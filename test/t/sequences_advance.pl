@@ -1,9 +1,6 @@
-# After snowflake_advance() has returned, every later ID of the sequence is larger
-# than the given one, also after a crash.  sql/advance.sql shows what it does in one
-# session, and the ledger's clients in crash_ledger.pl advance sequences all at once.
-#
-# The sequences are hours ahead of the clock, whose own progress would hide a
-# smaller ID.  snowflake_advance() refuses IDs more than a day ahead.
+# After snowflake_advance() has returned, every later ID of the sequence is larger than the
+# given one, also after a crash.  The sequences are hours ahead of the clock, whose own
+# progress would hide a smaller ID; snowflake_advance() refuses IDs more than a day ahead.
 
 use SnowflakeTest;
 
@@ -119,5 +116,4 @@ foreach my $case (
 	}
 }
 
-$node->stop;
 done_testing();

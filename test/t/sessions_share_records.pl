@@ -1,8 +1,6 @@
-# Sessions find each other's WAL records by the note on the sequence's page, and COPY writes
-# a record for many rows whose IDs come from a default.
-#
-# A session that finds another's record writes none, so it neither waits for the
-# disk nor lengthens the WAL.  crash_stale_note.pl has pages on whose note it must not rely.
+# A session that finds another's WAL record by the note on the sequence's page writes none,
+# so it neither waits for the disk nor lengthens the WAL, and COPY writes a record for many
+# rows.  crash_stale_note.pl has pages on whose note it must not rely.
 
 use SnowflakeTest;
 
@@ -79,5 +77,4 @@ foreach my $case (
 		$expected, "COPY into a table with $column writes records of $expected");
 }
 
-$node->stop;
 done_testing();
