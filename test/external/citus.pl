@@ -1,8 +1,6 @@
-# Citus 13: a coordinator and two workers, written to through all three.
-# What doc/scaling.md says of it is so, and its recipes are run from its text.
-#
-# Citus is not in Debian.  This test uses one that is installed in PostgreSQL, or
-# below another directory, as "make install DESTDIR=/opt/citus" does.  Then run
+# Citus 13: a coordinator and two workers, written to through all three by the recipes of
+# doc/scaling.md.  Citus is not in Debian.  If it is installed below another directory, as
+# by "make install DESTDIR=/opt/citus", run
 # EXTENSIONS=/opt/citus script/test test/external/citus.pl
 
 use SnowflakeTest;
@@ -12,7 +10,7 @@ my %node = map { $_ => PostgreSQL::Test::Cluster->new($_) } @names;
 
 plan skip_all => 'Citus is not installed, and not in Debian: see the head of this test' unless get_extension('citus');
 
-sub on { my ($name, $sql) = @_; return $node{$name}->safe_psql('postgres', $sql) }
+sub on { return $node{ shift() }->sql(@_) }
 
 foreach my $name (@names)
 {
@@ -33,7 +31,6 @@ on('coordinator', sprintf q{SELECT citus_set_coordinator_host('%s', %d)},
 	$node{coordinator}->host, $node{coordinator}->port);
 on('coordinator', sprintf q{SELECT citus_add_node('%s', %d)}, $node{$_}->host, $node{$_}->port)
   for 'worker1', 'worker2';
-note(on('coordinator', 'SELECT citus_version()'));
 
 # The document's blocks in their order
 my @blocks = grep { $_->{section} eq 'Citus' } blocks('doc/scaling.md');

@@ -1,6 +1,5 @@
-# The clients of npm's packages: the programs of test/clients/javascript/, whose rows
-# of doc/clients.md are held against what ran.  Their versions, and that of
-# Node.js, are those of package.json.
+# The programs of test/clients/javascript/, with the versions of npm's packages and of
+# Node.js in package.json, whose rows of doc/clients.md are held against what ran.
 #
 # Packages: nodejs npm
 
@@ -12,7 +11,8 @@ my $directory = PostgreSQL::Test::Utils::tempdir();
 system("cp '$clients'/javascript/* '$directory'") == 0 or die 'could not copy the programs';
 chdir $directory or die "chdir: $!";
 my $output = `npm install --no-package-lock --ignore-scripts --no-audit --no-fund 2>&1`;
-plan skip_all => "npm's packages cannot be had: $1" if $? && $output =~ /\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT)\b/;
+plan skip_all => "npm's packages cannot be had: $1"
+  if $? && $output =~ /\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT)\b/;
 die "npm install: $output" if $?;
 my ($nodejs) = glob 'node_modules/node-linux-*/bin/node' or plan skip_all => 'npm has no Node.js for this machine';
 

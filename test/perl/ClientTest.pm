@@ -1,28 +1,16 @@
-# What the tests of clients share: databases to run the programs of test/clients/ in,
-# what a program printed held against its tables, and the tables of
-# doc/clients.md held against what ran.
-#
-# A program takes an ID of the table photos by its default, for the title "one",
-# and a thousand in its client's way to make many rows, of titles from "many 0" to
-# "many 999".  It makes a row of the table tags, whose key is a snowflake.  It prints
-# a word and values on each line:
-#   version NAME VERSION			of itself and its libraries
-#   types NAME: BIGINT SNOWFLAKE [REGISTERED]	the client's types for an ID of a bigint
-#			and a snowflake, and what the latter becomes if the client is told of the
-#			type
-#   one ID, many ID..., tags ID...	the IDs as the client returned them, that of the tag in
-#			each way to read it
+# Runs the programs of test/clients/, and holds what they print against their tables and
+# doc/clients.md.  A program inserts photos "one" and, in its client's way to make many
+# rows, "many 0" to "many 999", and a row of tags, whose key is a snowflake.  It prints:
+#   version NAME VERSION	of itself and its libraries
+#   types NAME: BIGINT SNOWFLAKE [REGISTERED]	its types for an ID of a column of the type, and for
+#				a snowflake if the client is told of the type
+#   one ID, many ID..., tags ID...	as it returned them, that of the tag in each way to read it
 # All other lines are facts that its test names.
 package ClientTest;
 
-use strict;
-use warnings;
 use Exporter 'import';
 use IPC::Run;
 use List::Util 'uniq';
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use SnowflakeTest;
 
 our @EXPORT = qw($clients $document start_server sql test_client run_client ran check_rows);
@@ -113,14 +101,10 @@ sub test_client
 	return %said;
 }
 
-# Note that a client ran.
 sub ran
 {
 	my ($client, $version) = @_;
-
-	note("ran $client $version");
 	$ran{$client} = $version;
-	return;
 }
 
 # Hold the rows of one of the document's tables against the clients that ran, their
@@ -149,7 +133,6 @@ sub check_rows
 		  foreach qw(bigint snowflake);
 	}
 	is(join(', ', sort keys %shown), join(', ', sort keys %ran), "$document shows the clients that ran");
-	return;
 }
 
 1;

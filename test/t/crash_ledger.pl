@@ -1,10 +1,7 @@
-# Clients note every ID that they receive in a ledger, and beyond which IDs they
-# have advanced a sequence, while servers are killed, clocks are stepped and standbys
-# promoted.  lab/soak is the long form.
-#
-# Sequences begin half a day ahead of the clock, and the clock is stepped by less.
-# Otherwise the clock's own progress would hide a generator that forgot a value.
-# snowflake_advance() refuses IDs that are more than a day ahead.
+# Clients note every ID that they receive in a ledger, and beyond which IDs they have
+# advanced a sequence, while servers are killed, clocks stepped and standbys promoted.
+# Sequences begin half a day ahead of the clock, which is stepped by less: its own progress
+# would hide a generator that forgot a value.  lab/soak is the long form.
 
 use File::Spec;
 use Time::HiRes qw(clock_gettime usleep CLOCK_MONOTONIC);

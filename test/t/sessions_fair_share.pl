@@ -1,8 +1,6 @@
-# A crowd and a single role want more IDs than the layout has.  Each session
-# gets its share, and sessions can be canceled.
-#
-# The test compares no times.  What must end does so before a statement that takes many
-# times as long.
+# A crowd and a single role want more IDs than the layout has.  Each session gets its
+# share, and sessions can be canceled.  No times are compared: what must end does so before
+# a statement that takes many times as long.
 
 use Time::HiRes qw(sleep time);
 use SnowflakeTest;
@@ -83,5 +81,4 @@ $node->sql("SELECT pg_cancel_backend($greedy->{backend})");
 ok($node->poll_query_until('postgres', q{SELECT lead = '0' FROM snowflake_sequences('shared')}),
 	'the clock catches up when the role takes no more IDs');
 
-$node->stop;
 done_testing();

@@ -170,7 +170,6 @@ ok($_->finish, 'a reader or writer ends without an error') foreach @clients;
 my %missed = map { split /\|/ } split /\n/, $node->sql(q{
 	SELECT reader, count(id) FROM readers LEFT JOIN LATERAL (SELECT id FROM rows WHERE id < last
 		EXCEPT SELECT id FROM read WHERE read.reader = readers.reader) AS missing ON true GROUP BY reader});
-note($node->sql('SELECT reader, rounds, refused FROM readers ORDER BY 1'));
 is($node->sql(q{SELECT rounds - refused > 1000 AND refused > 0 FROM readers
 		WHERE reader = 'settled'}), 't',
 	'the reader has had more than 1,000 bounds, and was refused at times');
@@ -179,5 +178,4 @@ is($node->sql(q{SELECT count(*) > 5000 FROM read WHERE reader = 'settled'}), 't'
 is($missed{settled}, 0, 'the reader has missed none of the rows below its last bound');
 cmp_ok($missed{clock}, '>', 0, 'control: a reader that reads up to the clock has missed some');
 
-$node->stop;
 done_testing();
