@@ -182,7 +182,7 @@ is(value('app', q{
 is(value('app', q{SELECT relname FROM pg_class WHERE relkind = 'S' AND relname ~ '^late' ORDER BY 1}),
 	"late_id_seq\nlate_too_id_seq", '... and takes the name of that sequence, which is gone');
 
-value('app', 'CREATE TABLE twice (id bigserial PRIMARY KEY)');
+value('app', 'CREATE TABLE twice (id bigint PRIMARY KEY DEFAULT next_id(5))');
 my ($holder, @calls) = map { session($node, 'app') } 1 .. 3;
 $holder->query_safe('BEGIN; SELECT FROM twice');
 send_sql($_, q{CALL snowflake_move('twice', 9, own_sequence => true, tries => 1000)}) foreach @calls;
