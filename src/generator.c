@@ -33,7 +33,6 @@
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
-#include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -686,7 +685,7 @@ generator_state(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *lim
 	if (!sequence_lock_to_look(seq, spec))
 		return "waits";
 	found = page_read(seq);
-	UnlockRelationOid(relid, RowExclusiveLock);
+	sequence_unlock_after_look(seq);
 
 	attempt.now = GetCurrentTimestamp();
 	result = next_value(&found, spec, limits->max_lead, 1, &attempt);

@@ -556,8 +556,8 @@ sequence_lock_and_check(KnownSequence *seq, const GeneratorSpec *spec, SequenceU
  * Does not wait: returns false if another session has a lock on the sequence
  * that conflicts with ours, as ALTER SEQUENCE takes.
  *
- * The caller releases the lock, ROW EXCLUSIVE, so that a look at all sequences
- * of a database does not fill PostgreSQL's table of locks.
+ * The caller releases the lock by sequence_unlock_after_look(), so that a look
+ * at all sequences of a database does not fill PostgreSQL's table of locks.
  * If an error is raised before that, the rollback of the transaction or
  * subtransaction releases the lock.
  */
@@ -572,6 +572,12 @@ sequence_lock_to_look(KnownSequence *seq, const GeneratorSpec *spec)
 		read_again_if_new(seq);
 	check_locked_sequence(seq, spec, SEQUENCE_LOOK);
 	return true;
+}
+
+void
+sequence_unlock_after_look(KnownSequence *seq)
+{
+	UnlockRelationOid(seq->relid, RowExclusiveLock);
 }
 
 /*
