@@ -366,6 +366,9 @@ value(q{
 value(q{SELECT pg_create_logical_replication_slot('s1', 'pgoutput')});
 new_database('receiver', 6);
 my $sender = $node->connstr('sender') =~ s/'/''/gr;
+# On a slow machine, a worker that is started again twice a second would always run.
+$node->append_conf('postgresql.conf', "wal_retrieve_retry_interval = 5s\n");
+$node->reload;
 value(qq{
 	CREATE TABLE public.sent (id bigint PRIMARY KEY);
 	INSERT INTO public.sent VALUES (1);

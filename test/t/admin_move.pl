@@ -222,7 +222,7 @@ like(said(q{CALL snowflake_move('items', 5)}), qr/ALTER TABLE public\.more_items
 is(said($insert_all), '', '... so that everybody can insert');
 is(value('app', q{
 		SELECT count(*), count(DISTINCT id),
-			min(snowflake_shard(id)) FILTER (WHERE id > snowflake_min_id(now() - interval '500 ms')) FROM items}),
+			(SELECT min(snowflake_shard(id)) FROM (SELECT id FROM items ORDER BY id DESC LIMIT 3) AS last) FROM items}),
 	'9|9|5', '... and no key repeats');
 
 value('app', q{

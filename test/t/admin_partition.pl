@@ -76,7 +76,7 @@ INSERT INTO "My App".ledger VALUES (:photo, true);
 COMMIT;
 \endif
 EOS
-my $call = q{CALL snowflake_partition('"My App"."Photos"', 'day')};
+my $call = q{CALL snowflake_partition('"My App"."Photos"', 'day', tries => 1000)};
 my $offset = -s $node->logfile;
 my $error = succeeds('loaded', "SET log_min_messages = debug1; $call",
 	'the table becomes a partition while sessions work');

@@ -88,7 +88,7 @@ UPDATE ledger SET deleted = true WHERE photo = :photo;
 COMMIT;
 \endif
 EOS
-my $call = q{CALL snowflake_widen('photos', 'id')};
+my $call = q{CALL snowflake_widen('photos', 'id', tries => 1000)};
 my $indexes = q{SELECT * FROM snowflake_widen_indexes('photos', 'id')};
 like(run_psql('loaded', $call),
 	qr/ UNIQUE INDEX CONCURRENTLY snowflake_widen_\d+ ON "My App".photos USING btree \(snowflake_widen_1\);/,
