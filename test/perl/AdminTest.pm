@@ -78,14 +78,16 @@ sub run_psql
 }
 
 # A load (see SnowflakeTest.pm) of sessions that connect through the pooler.  A sequence
-# counts their transactions.
+# counts their transactions.  Emulated, sessions that never paused would hold their locks
+# for seconds.
 sub start_sessions
 {
 	my ($database, $script, @options) = @_;
 
 	value($database, 'CREATE SCHEMA IF NOT EXISTS load; CREATE SEQUENCE IF NOT EXISTS load.transactions');
 	my $load = start_load(sprintf('host=%s port=%s dbname=%s', $pooler->host, $pooler->port, $database),
-		"$script\nSELECT nextval('load.transactions');\n", '-c', '6', @options);
+		"$script\nSELECT nextval('load.transactions');\n", '-c', '6', @options,
+		$ENV{EMULATED} ? ('-R', '5') : ());
 	$load->{database} = $database;
 	sessions_go_on($load, "sessions begin to work in database $database");
 	return $load;
