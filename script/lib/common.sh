@@ -131,7 +131,8 @@ setup()
 	trap_end
 	config=$("$root/script/bootstrap" "$@")
 	# A time zone or service of the caller's must not change results.
-	unset "${!PG@}"
+	# shellcheck disable=SC2046
+	unset $(compgen -v PG | grep -v '^PG_TEST_')
 	export PG_CONFIG=$config TZ=UTC
 	bindir=$("$PG_CONFIG" --bindir)
 	server_user=$(id -un)
