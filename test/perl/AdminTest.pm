@@ -63,7 +63,7 @@ sub succeeds
 	return $said;
 }
 
-# What a call says: notices and errors
+# The notices and errors of a call
 sub said
 {
 	my ($call, $database) = @_;

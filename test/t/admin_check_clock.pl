@@ -101,7 +101,10 @@ at('2026-11-20 19:05:00', $insert);
 at('2026-11-20 19:00:30');
 like(rows(), qr/^error\|.*\|It is 00:0[^0].*Future-dated IDs of its shard: 1, .*\|Wait until 2026-11-20 19:0\d:\d\d\+00\.$/,
 	'minutes can be waited for');
-at(rows() =~ /Wait until (.*)\+00/);
+my ($until) = rows() =~ /Wait until (.*)\+00/;
+is(value("SELECT snowflake_timestamp(max(id)) - '${until}Z'::timestamptz BETWEEN '0 s' AND '10 s' FROM photos"), 't',
+	'... until just before the time of the last ID');
+at($until);
 is($node->psql($database, $insert), 0, 'calls succeed at that time');
 at('2026-11-20 19:10:00');
 nothing_is_wrong('soon after');
