@@ -203,7 +203,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	FROM aclexplode(acl)
 $$;
 
--- Minor releases keep options that nobody has set, so only those of n_distinct are copied.
+-- The server keeps options of its own in attoptions, too, since 17.12: copies those of users only.
 CREATE FUNCTION snowflake_admin_column_commands(rel regclass, num smallint, new_tab text, new_col name)
 RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -1340,8 +1340,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	WHERE pg_class.oid = target AND to_regclass(sequence) IS NULL ORDER BY n LIMIT 1
 $$;
 
--- The sequence of a former serial begins anew if its numbers are whole IDs since the key was
--- moved back.
+-- Restart the sequence of a former serial if it has whole IDs as its numbers, as it has once the
+-- key was moved back.
 --
 -- A number of the table cannot come again.  If nextval() or an identity made it, the
 -- clock has passed what they made, and a row of a later time is found by an index.  If
@@ -2418,8 +2418,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 			WHERE pnpubid = p.oid AND c.oid = target))
 $$;
 
--- In the end, create the new table under the old one's later name, and roll it back, so that
--- whatever PostgreSQL refuses is refused before anything has been done.
+-- In the end, create the new table under the old one's later name and roll that back, so that
+-- PostgreSQL's own errors come before anything has been changed.
 CREATE FUNCTION snowflake_admin_partition_require(target regclass, col name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
 DECLARE
@@ -3189,7 +3189,7 @@ BEGIN
 	IF taken IS NOT NULL THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s has a row with an ID that another row would get: %s', tab, taken),
-			HINT = format('Shard %s was used at these times. Give one that nobody has ever used.', new_shard);
+			HINT = format('Shard %s was used at these times. Choose a shard that no server has ever used.', new_shard);
 	ELSIF total > 0 THEN
 		IF plan.create_list IS NOT NULL THEN
 			IF plan.sender IS NOT NULL THEN
@@ -3357,7 +3357,7 @@ BEGIN
 	ELSIF new_shard = shard THEN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('new shard %s is the old one', new_shard),
-			HINT = 'Give a shard that nobody has ever used, or none for IDs of the present.';
+			HINT = 'Choose a shard that no server has ever used, or leave it out to get IDs of the present.';
 	ELSIF coalesce(batch, 0) < 1 THEN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('batch %s is not positive', coalesce(batch::text, 'NULL'));

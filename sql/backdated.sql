@@ -2,7 +2,7 @@
 \getenv srcdir PG_ABS_SRCDIR
 \i :srcdir/sql/setup.sql
 
--- Rows of one moment get IDs that are in order and as early as they can be: a millisecond has 1,024.
+-- Rows of one moment get IDs in order, 1,024 in its millisecond and the next ones in the milliseconds after it.
 CREATE TABLE old_photos AS
 SELECT n AS id, '2019-05-01Z'::timestamptz + n / 3000 * interval '1 ms' AS created_at
 FROM generate_series(1, 3010) AS n;
@@ -21,18 +21,18 @@ WHERE old_id IN (1, 1024, 1025, 3010) ORDER BY old_id;
 SELECT count(*) AS rows_alone, count(*) FILTER (WHERE id = snowflake_id(ts, 7, 0)) AS with_the_first_id
 FROM (SELECT ts, snowflake_backdated_id(ts, 7) OVER (ORDER BY ts) AS id
 	  FROM generate_series('2020-01-01Z'::timestamptz, '2020-01-02Z', '1 h') AS ts) AS t;
--- An untyped time is one with a time zone.  Rows that come out of order get their own IDs all the same, of later times.
+-- A literal is read as timestamptz.  Rows that come out of order get IDs of their own, with later times.
 SELECT (SELECT snowflake_timestamp(snowflake_backdated_id('2020-01-01 12:00+01', 4) OVER ())) AS of_untyped_time,
        count(*) AS rows_out_of_order, count(DISTINCT id) AS ids_out_of_order,
        min(snowflake_timestamp(id) - ts) >= '0' AS none_earlier_than_its_row
 FROM (SELECT ts, snowflake_backdated_id(ts, 4) OVER (ORDER BY ts DESC) AS id
 	  FROM generate_series('2020-01-01Z'::timestamptz, '2020-01-02Z', '1 min') AS ts) AS t;
--- Shards may change from row to row: IDs differ in more than the shard.
+-- If the shard changes from row to row, IDs differ in their other bits, too.
 SELECT count(*) AS rows_of_shards, count(DISTINCT id) AS ids_of_shards,
        count(DISTINCT id & ~(8191 << 10)) AS ids_without_the_shard
 FROM (SELECT snowflake_backdated_id('2020-01-01Z', n % 3) OVER () AS id
       FROM generate_series(1, 3000) AS n) AS t;
--- Each window partition begins anew.
+-- In each window partition the sequence number begins at 0.
 SELECT count(DISTINCT id) AS ids_of_partitions,
        count(*) FILTER (WHERE snowflake_sequence_number(id) = 0) AS first_ids_of_partitions
 FROM (SELECT shard, snowflake_backdated_id('2020-01-01Z', shard) OVER (PARTITION BY shard) AS id
@@ -43,7 +43,7 @@ SELECT array_agg(id - snowflake_id('2020-01-01Z', 4, 0)) AS after_the_first,
 FROM (SELECT snowflake_backdated_id(CASE WHEN n <> 2 THEN '2020-01-01Z'::timestamptz END, 4) OVER (ORDER BY n) AS id
       FROM generate_series(1, 3) AS n) AS t;
 
--- It works in all layouts whose IDs tell their time, and in a custom one.
+-- All layouts that have a timestamp, and a custom one
 SELECT name = 'own' AS custom, count(DISTINCT name) AS layouts, count(DISTINCT (name, id)) AS ids,
        bool_and(snowflake_timestamp(id, layout) >= ts) AS none_earlier,
        max(snowflake_timestamp(id, layout) - ts) AS latest
@@ -55,7 +55,7 @@ FROM (SELECT name, layout, ts, snowflake_backdated_id(ts, 1 % shards, layout) OV
               FROM generate_series(0, 299) AS n) AS t) AS t
 GROUP BY custom ORDER BY custom;
 
--- The last millisecond has 1,024 IDs.
+-- The last millisecond of the layout has 1,024 IDs, and then there are no more.
 SELECT count(DISTINCT id) AS ids_of_the_last_millisecond, (SELECT message FROM error_of(
     'SELECT snowflake_backdated_id(''2046-06-27 17:00:49.495Z'', 4) OVER () FROM generate_series(1, 1025)')) AS one_more
 FROM (SELECT snowflake_backdated_id('2046-06-27 17:00:49.495Z', 4) OVER () AS id FROM generate_series(1, 1024)) AS t;

@@ -5,20 +5,20 @@
 CREATE ROLE regress_sf_app;
 CREATE ROLE regress_sf_owner;
 
--- No call turns a bigserial's counter into a clock, ...
+-- Calls of next_id() cannot make a bigserial's sequence serve a layout, ...
 CREATE TABLE orders (id bigserial PRIMARY KEY, n int);
 INSERT INTO orders (n) SELECT generate_series(1, 1000);
 GRANT USAGE ON SEQUENCE orders_id_seq TO regress_sf_app;
 SET ROLE regress_sf_app;
 SELECT * FROM results('SELECT next_id(1, ''orders_id_seq'')', 'SELECT next_ids(1, 10, ''orders_id_seq'')',
     'SELECT (layout, last_timestamp, state) FROM snowflake_sequences(''orders_id_seq'')',
-    -- ... and no role with USAGE makes it serve a layout.
+    -- ... nor can a role that has only USAGE on it.
     'SELECT snowflake_alter_sequence(''orders_id_seq'')');
 RESET ROLE;
 \x \t \a
 SELECT nextval('orders_id_seq');
 
--- Its owner makes it serve one, and then no column owns it.
+-- Its owner can.  Then no column owns it any more.
 ALTER SEQUENCE orders_id_seq CACHE 20 CYCLE INCREMENT 3;
 SELECT snowflake_alter_sequence('orders_id_seq') \gset
 SELECT seqtypid::regtype AS type, seqincrement AS increment, seqmax AS max_value, seqcache AS cache,
@@ -27,7 +27,7 @@ FROM pg_sequence, orders_id_seq WHERE seqrelid = 'orders_id_seq'::regclass;
 ALTER TABLE orders ALTER id SET DEFAULT next_id(7, 'orders_id_seq');
 INSERT INTO orders (n) VALUES (1001);
 SELECT count(*) AS rows, snowflake_shard(max(id)) AS shard_of_the_last FROM orders;
--- A second call changes nothing, nor the grants.
+-- A second call changes neither the sequence nor its grants.
 SELECT last_value AS before, snowflake_alter_sequence('orders_id_seq', 'Instagram') FROM orders_id_seq \gset
 SELECT last_value = :before AS unchanged FROM orders_id_seq;
 SET ROLE regress_sf_app;
@@ -48,21 +48,21 @@ SELECT snowflake_shard(next_id(33, 'small_id_seq', 'twitter'), 'twitter') AS sha
        next_id(5, 'own', :'layout') > 0 AS taken_of_custom_layout,
        next_id(7, 'numbers', 'decimal') AS number_5001_of_decimal;
 
--- One that has been used for another layout cannot, ...
+-- A sequence that was used for another layout is refused, ...
 CALL show_error('SELECT snowflake_alter_sequence(''small_id_seq'')', '(?<=last value )\d+');
--- ... nor one whose MAXVALUE no longer tells what it has been used for: values from 2^40 on are no counter's.
+-- ... even if it has lost its MAXVALUE: a last value of 2^40 or more is too large for a counter of rows.
 ALTER SEQUENCE small_id_seq NO MAXVALUE;
 CALL show_error('SELECT snowflake_alter_sequence(''small_id_seq'', ''twitter'')', '(?<=last value )\d+');
 ALTER SEQUENCE small_id_seq MAXVALUE 9007199254736895;
 SELECT snowflake_alter_sequence('small_id_seq', 'twitter') \gset
--- No layout takes the last value of another one that has a clock.
+-- A sequence with the last value of one layout, if that has a timestamp, cannot serve another.
 CREATE SEQUENCE passing;
 SELECT count(*) AS pairs, count(*) FILTER (WHERE e.detail ~ 'too large for a counter of rows') AS refused
 FROM snowflake_layouts() AS a, snowflake_layouts() AS b,
      error_of(format('SELECT setval(''passing'', %s), snowflake_alter_sequence(''passing'', %L)',
          (extract(epoch FROM now() - a.epoch) / extract(epoch FROM a.tick) * a.ids_per_tick)::bigint, b.name)) AS e
 WHERE a.tick IS NOT NULL;
--- 2^40 is the first value that is too large.  One beyond the layout's is refused even before the sequence's first use.
+-- 2^40 is the first value that is too large.  A START beyond the layout's MAXVALUE is refused, too.
 CREATE SEQUENCE large;
 CREATE SEQUENCE beyond START 4611686018427387904;
 SELECT setval('large', 1099511627776) \gset
@@ -86,7 +86,7 @@ ALTER SEQUENCE next_id_seq NO MAXVALUE;
 \x \t \a
 SELECT sequence, layout, last_timestamp, expires, state FROM snowflake_sequences() WHERE layout IS NULL
 ORDER BY sequence::text COLLATE "C";
--- ... and the hints of errors lead to the way back.
+-- ... and obeying the hints of errors repairs them.
 SELECT e.* FROM unnest(ARRAY['5, ''views_id_seq''', '5, ''next_id_seq''', '5']) AS arguments,
     error_of('SELECT next_id(' || arguments || ')') AS e;
 ALTER SEQUENCE next_id_seq MAXVALUE 9007199254736895;
@@ -98,7 +98,7 @@ SELECT sequence, layout, state, CASE sequence::text WHEN 'next_id_seq' THEN next
     WHEN 'views_id_seq' THEN next_id(5, 'views_id_seq') > :last END AS is_repaired FROM snowflake_sequences()
 WHERE sequence IN ('views_id_seq'::regclass, 'tweets_id_seq', 'next_id_seq', 'in_domain_seq')
 ORDER BY sequence::text COLLATE "C";
--- Any sequence can be looked at by its name, with a layout and without, and also one that does not exist.
+-- It shows a sequence that is named, with or without a layout, and a state for an OID that does not exist.
 SELECT place, layout, last_timestamp IS NOT NULL AS has_time, expires, state FROM (
     SELECT 'own' AS place, * FROM snowflake_sequences('own')
     UNION ALL SELECT 'own, as it is', * FROM snowflake_sequences('own', :'layout')
@@ -112,7 +112,7 @@ CREATE TABLE tags ("Id" bigint GENERATED ALWAYS AS IDENTITY, n int);
 INSERT INTO tags (n) VALUES (1);
 CALL show_error('SELECT snowflake_alter_sequence(''"tags_Id_seq"'')');
 
--- A session that has used the sequence notices each change of its parameters.
+-- A session that has used the sequence before notices when its parameters change.
 CREATE SEQUENCE watched MAXVALUE 1125899906841599;
 SELECT next_id(5, 'watched') AS id \gset
 CREATE FUNCTION next_id_after(change text) RETURNS text LANGUAGE plpgsql AS $$
@@ -124,7 +124,7 @@ SELECT change, next_id_after(change), undo, next_id_after(undo) FROM (VALUES
     ('CACHE 2', 'CACHE 1'), ('INCREMENT 2', 'INCREMENT 1'), ('CYCLE', 'NO CYCLE'),
     ('MAXVALUE 1125899906841600', 'MAXVALUE 1125899906841599')) AS changes (change, undo);
 
--- Other mistakes
+-- Sequences and arguments that cannot serve
 CREATE TEMPORARY SEQUENCE temporary_seq;
 CREATE UNLOGGED SEQUENCE unlogged_seq;
 CALL show_error('SELECT snowflake_alter_sequence(''next_id_seq'', ''twitter'')');
@@ -132,7 +132,7 @@ SELECT * FROM results('SELECT snowflake_alter_sequence(NULL)', 'SELECT snowflake
     'SELECT snowflake_alter_sequence(''tags'')', 'SELECT snowflake_alter_sequence(4294967295::oid)',
     'SELECT snowflake_alter_sequence(''temporary_seq'')', 'SELECT snowflake_alter_sequence(''unlogged_seq'')',
     'SELECT snowflake_alter_sequence(''next_id_seq'')');
--- What fails, or is rolled back, changes nothing.
+-- A call that fails, or is rolled back, changes nothing.
 CREATE SEQUENCE kept INCREMENT 3 START 2000000000000000;
 \x \t \a
 SELECT sqlstate_ AS of_kept FROM error_of('SELECT snowflake_alter_sequence(''kept'')');
@@ -141,7 +141,7 @@ SELECT snowflake_alter_sequence('kept', 'twitter') \gset
 ROLLBACK;
 SELECT seqincrement AS increment_of_kept, seqmax AS max_value_of_kept
 FROM pg_sequence WHERE seqrelid = 'kept'::regclass;
--- No search path leads it to another's operator or table.
+-- Operators and tables of a schema before pg_catalog are not used.
 CREATE SCHEMA hostile;
 CREATE FUNCTION hostile.equal(oid, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT 1 / 0 = 1';
 CREATE OPERATOR hostile.= (LEFTARG = oid, RIGHTARG = bigint, FUNCTION = hostile.equal);
@@ -176,14 +176,14 @@ SELECT sequence, layout, last_timestamp IS NOT NULL AS has_time, lead > '0' AS h
 FROM snowflake_sequences();
 SELECT date_trunc('hour', lead) AS lead_of_small FROM snowflake_sequences('small_id_seq');
 \x \t \a
--- A role without privileges sees them, too, also in a read-only transaction.
+-- A role without privileges sees the same, and a read-only transaction does, too.
 BEGIN READ ONLY;
 SET LOCAL ROLE regress_sf_app;
 SELECT sequence, last_timestamp IS NOT NULL AS has_time, expires IS NOT NULL AS has_end, state
 FROM snowflake_sequences() WHERE sequence IN ('ended'::regclass, 'cached', 'next_id_seq', 'orders_id_seq')
 ORDER BY sequence::text COLLATE "C";
 COMMIT;
--- What it says is what happens: calls that would wait fail with a shorter max_wait.
+-- next_id() does what the state says: where it would wait, it fails with a shorter max_wait.
 SET snowflake.max_wait = '1ms';
 SELECT shown.*, s.state AS state_in_1ms, error.sqlstate_ AS next_id
 FROM shown LEFT JOIN snowflake_sequences() AS s USING (sequence),

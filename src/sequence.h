@@ -62,7 +62,7 @@ typedef struct KnownSequence
 								 * wrote, or InvalidXLogRecPtr */
 } KnownSequence;
 
-/* What a caller does with a sequence, which decides the privileges it needs */
+/* What a caller is about to do with a sequence: the privileges depend on it */
 typedef enum SequenceUse
 {
 	SEQUENCE_TAKE,				/* take values, as nextval() does */

@@ -64,7 +64,7 @@ take_id(Input *input)
 }
 
 /*
- * What is read from a text is a number whose text this is.  sql/encode.sql has
+ * If a text can be read as a number, writing that number gives the same text.  sql/encode.sql has
  * what base32 reads besides.
  */
 static void
