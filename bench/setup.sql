@@ -112,20 +112,17 @@ BEGIN
     usecs := bench.time_of(command);
 END $$;
 
-CREATE PROCEDURE bench.fill(round int, n bigint, file text) LANGUAGE plpgsql AS $$
+CREATE PROCEDURE bench.fill(round int, n bigint) LANGUAGE plpgsql AS $$
 DECLARE
     candidate record;
     t text;
     usecs float8;
 BEGIN
-    EXECUTE format('COPY (SELECT generate_series(1, %s)) TO %L', n, file);
     FOR candidate IN SELECT * FROM bench.turns(round) LOOP
         t := 'bench.t_' || candidate.tag;
         CALL bench.refill(t, format('INSERT INTO %s (n) SELECT g FROM generate_series(1, %s) g', t, n), usecs);
         CALL bench.record('bulk', candidate.name, round, usecs / n);
         CALL bench.record('index', candidate.name, round, pg_indexes_size(t)::float8 / n);
-        CALL bench.refill(t, format('COPY %s (n) FROM %L', t, file), usecs);
-        CALL bench.record('copy', candidate.name, round, usecs / n);
     END LOOP;
 END $$;
 
