@@ -492,14 +492,18 @@ wait_and_take_values(KnownSequence *seq, const GeneratorSpec *spec,
 {
 	static uint32 clock_event = 0;
 
-	/* By the monotonic clock: when this began, and when the clock changed */
+	/*
+	 * By the monotonic clock: when this began, when the clock had changed, and
+	 * when the last attempt to take a value began.  In this order, a pause of
+	 * this process does not look like a clock that has stopped.
+	 */
 	int64		began = wait_monotonic_time();
 	int64		clock_changed = began;
+	int64		attempted = began;
 	TimestampTz clock_seen = attempt->now;
 
 	while (result != VALUE_AVAILABLE)
 	{
-		int64		monotonic = wait_monotonic_time();
 		int64		wait;
 		bool		too_long;
 
@@ -509,7 +513,7 @@ wait_and_take_values(KnownSequence *seq, const GeneratorSpec *spec,
 		if (attempt->now != clock_seen)
 		{
 			clock_seen = attempt->now;
-			clock_changed = monotonic;
+			clock_changed = wait_monotonic_time();
 		}
 
 		/*
@@ -524,15 +528,16 @@ wait_and_take_values(KnownSequence *seq, const GeneratorSpec *spec,
 		 */
 		wait = attempt->lead - limits->max_lead;
 		if (wait > spec->tick_usecs)
-			too_long = monotonic - began + wait > limits->max_wait;
+			too_long = attempted - began + wait > limits->max_wait;
 		else
-			too_long = monotonic - clock_changed > Max(limits->max_wait, CLOCK_STOPPED_USECS);
+			too_long = attempted - clock_changed > Max(limits->max_wait, CLOCK_STOPPED_USECS);
 		if (too_long)
 			report_refusal(seq, spec, limits, attempt, result);
 
 		if (clock_event == 0)
 			clock_event = WaitEventExtensionNew("SnowflakeClock");
 		wait_usecs(wait, clock_event);
+		attempted = wait_monotonic_time();
 
 		/*
 		 * The sequence need not be checked again.  Our lock on it keeps others

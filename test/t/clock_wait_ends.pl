@@ -65,6 +65,18 @@ ok(waits_for_clock($session), 'a session that waits for the next tick shows a wa
 $node->sql("SELECT pg_cancel_backend($session->{backend})");
 session_prints($session, $canceled) or die 'the statement goes on';
 
+# While it is held, it does not read the clock.
+SKIP:
+{
+	my $gdb = send_and_hold($session, 'SET snowflake.max_wait = 0; ' . sprintf($take{slow}, 8),
+		'wait_monotonic_time', 1) or skip 'gdb cannot hold a session', 1;
+
+	sleep(0.3);
+	let_go($gdb);
+	session_prints($session, qr/\n/) or die 'the session does not go on';
+	is($session->{stdout}, "8\n", 'a session that is stopped when it begins to wait for the next tick gets its IDs');
+}
+
 # --- a crowd that waits for long, and leaves the processors to others --------------
 
 ahead_of_clock($node, 'ahead', '10 minutes');
