@@ -493,9 +493,9 @@ wait_and_take_values(KnownSequence *seq, const GeneratorSpec *spec,
 	static uint32 clock_event = 0;
 
 	/*
-	 * By the monotonic clock: when this began, when the clock had changed, and
-	 * when the last attempt to take a value began.  In this order, a pause of
-	 * this process does not look like a clock that has stopped.
+	 * By the monotonic clock: when this began and the clock had changed, read
+	 * after the clock, and when the last attempt began, read before it.  So a
+	 * pause of this process does not look like a clock that has stopped.
 	 */
 	int64		began = wait_monotonic_time();
 	int64		clock_changed = began;
