@@ -203,7 +203,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	FROM aclexplode(acl)
 $$;
 
--- The server keeps options of its own in attoptions, too, since 17.12: copies those of users only.
+-- Copies only the options that users set.  Since 17.12 the server has its own in attoptions, too.
 CREATE FUNCTION snowflake_admin_column_commands(rel regclass, num smallint, new_tab text, new_col name)
 RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$

@@ -62,7 +62,7 @@ typedef struct KnownSequence
 								 * wrote, or InvalidXLogRecPtr */
 } KnownSequence;
 
-/* What a caller is about to do with a sequence: the privileges depend on it */
+/* The uses of a sequence that need different privileges */
 typedef enum SequenceUse
 {
 	SEQUENCE_TAKE,				/* take values, as nextval() does */

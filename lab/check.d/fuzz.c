@@ -64,8 +64,8 @@ take_id(Input *input)
 }
 
 /*
- * If a text can be read as a number, writing that number gives the same text.  sql/encode.sql has
- * what base32 reads besides.
+ * If a text can be read as a number, writing that number gives the same text.
+ * sql/encode.sql has what base32 reads besides.
  */
 static void
 check_text(const Encoding *encoding, const char *text, size_t length)

@@ -137,7 +137,9 @@ ok(wait_for(sub {
 	my %seen = map { $_ => 1 } split /\n/, on('s2', 'SELECT id FROM photos WHERE snowflake_shard(id) = 2');
 	return grep { $seen{$_} } split /\n/, on('s3', 'SELECT id FROM photos WHERE snowflake_shard(id) = 2') }),
 	'two servers with one shard make equal IDs');
-ok(wait_for(sub { slurp_file($node{hub}->logfile) =~ /duplicate key .* "photos_pkey"|conflict=insert_exists/ }),
+my $conflict = qr/duplicate\ key\ value\ violates\ unique\ constraint\ "photos_pkey"
+	|conflict\ detected\ on\ relation\ "public\.photos":\ conflict=insert_exists/x;
+ok(wait_for(sub { slurp_file($node{hub}->logfile) =~ $conflict }),
 	'equal IDs stop a subscription');
 set_clock($node{s3}, '+3');
 my ($see, $number, $renumber, $again) = blocks_in($document, 'Two servers had one shard');
