@@ -66,7 +66,7 @@ try()
 		ok "$1$(sed -n "$2" "$work/try.log" | sed '1s/^/: /; 2,$s/^/, /' | tr -d '\n')"
 	else
 		not_ok "$1"
-		tail -n 100 "$work/try.log"
+		tail -n 1000 "$work/try.log"
 	fi
 }
 
