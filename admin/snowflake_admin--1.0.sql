@@ -3757,28 +3757,31 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 		format('sequence %s', g.sequence),
 		CASE WHEN relpersistence = 'u' THEN 'It is unlogged, so next_id() refuses it.'
 			WHEN g.layout IS NULL THEN format(
-				'Its MAXVALUE %s belongs to no layout, so next_id() refuses it. '
-				'A schema tool may have changed it.', seqmax)
+				'Its MAXVALUE %s belongs to no built-in layout, so next_id() refuses it.%s', seqmax,
+				CASE WHEN v.is_lost THEN ' A schema tool may have changed it.' END)
 			ELSE 'Its parameters are not those of its layout, so next_id() refuses it.' END,
 		CASE WHEN relpersistence = 'u' THEN format('ALTER SEQUENCE %s SET LOGGED', g.sequence)
-			WHEN g.layout IS NOT NULL OR v.last < 1::bigint << 40
+			WHEN g.layout IS NOT NULL OR v.last < 1::bigint << 40 AND (v.is_lost OR l.name IS NOT NULL)
 			THEN format('SELECT %s.snowflake_alter_sequence(%L, %L)',
 				@extschema@.snowflake_admin_schema(), g.sequence, coalesce(g.layout, l.name, 'instagram'))
 			WHEN l.max_value IS NOT NULL THEN format('ALTER SEQUENCE %s MAXVALUE %s', g.sequence, l.max_value)
-			ELSE 'Give it the MAXVALUE of its layout, which snowflake_layouts() lists.' END
+			ELSE 'Let the default name its layout, if that is a custom one: next_id(SHARD, SEQUENCE, LAYOUT). '
+				'Otherwise give it the MAXVALUE of its layout, which snowflake_layouts() lists.' END
 	FROM unnest(generators) AS g
 	JOIN pg_class ON oid = g.sequence JOIN pg_sequence ON seqrelid = oid
-	CROSS JOIN LATERAL (SELECT coalesce(@extschema@.snowflake_admin_last_value(g.sequence), 0)) AS v (last)
+	-- A tool sets it to the largest value of a type.  Any other is that of a custom layout.
+	CROSS JOIN LATERAL (SELECT coalesce(@extschema@.snowflake_admin_last_value(g.sequence), 0),
+		seqmax IN (9223372036854775807, 2147483647, 32767)) AS v (last, is_lost)
 	LEFT JOIN @extschema@.snowflake_admin_layouts() AS l ON g.layout IS NULL
 		AND l.name = coalesce(g.named,
 			CASE g.sequence WHEN @extschema@.snowflake_admin_next_id_seq() THEN 'instagram' END,
-			(SELECT layout FROM @extschema@.snowflake_admin_nearest(
+			CASE WHEN v.is_lost THEN (SELECT layout FROM @extschema@.snowflake_admin_nearest(
 				CASE WHEN v.last >= 1::bigint << 40 THEN v.last END,
-				(SELECT id FROM @extschema@.snowflake_admin_largest(g.tabs, g.cols, 1::bigint << 40)))))
+				(SELECT id FROM @extschema@.snowflake_admin_largest(g.tabs, g.cols, 1::bigint << 40)))) END)
 	WHERE g.state = 'refuses' AND (g.layout IS NULL OR relpersistence = 'u' OR seqcycle
 		OR seqincrement <> 1 OR seqcache <> 1 OR seqtypid <> 'bigint'::regtype
 		OR g.layout NOT IN (SELECT name FROM @extschema@.snowflake_admin_layouts())
-			AND seqmax = 9223372036854775807)
+			AND g.last_timestamp IS NULL AND (v.is_lost OR v.last > 0))
 	UNION ALL SELECT CASE WHEN expires < clock_timestamp() THEN 'error' ELSE 'warning' END,
 		format('sequence %s', sequence),
 		format('Its layout %s %s on %s.', layout,
