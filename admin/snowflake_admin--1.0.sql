@@ -1405,7 +1405,7 @@ BEGIN
 		PERFORM @extschema@.snowflake_admin_require_shard(shard, key.layout);
 	END IF;
 	key.shard := coalesce(@extschema@.snowflake_admin_literal(key.shard),
-		CASE WHEN key.shard !~ '\msnowflake_shard\(\)$' THEN 'computed' END);
+		CASE WHEN key.shard !~ '\msnowflake_shard\(\)\)*(::bigint)?$' THEN 'computed' END);
 	same_text := key.shard IS NOT DISTINCT FROM number;
 	same_shard := coalesce(key.shard, setting) IS NOT DISTINCT FROM coalesce(number, setting);
 

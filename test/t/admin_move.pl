@@ -167,6 +167,10 @@ is(value('app', q{
 is(said(q{CALL snowflake_move('late', 6, own_sequence => true)}),
 	'NOTICE:  the key of public.late already comes from next_id() with this shard',
 	'... and another call changes nothing');
+my $with_setting = q{SET snowflake.shard = 5; CALL snowflake_move('by_setting', own_sequence => true)};
+value('app', "CREATE TABLE by_setting (id bigserial PRIMARY KEY); $with_setting");
+like(said($with_setting), qr/NOTICE:  the key of public.by_setting already comes .*shard$/,
+	"... nor does one with the database's shard");
 is(value('app', q{
 		CREATE TABLE late_too (id bigint PRIMARY KEY DEFAULT next_id(6, 'late_id_seq'));
 		DO $$ BEGIN PERFORM snowflake_advance('late_id_seq', snowflake_max_id(now() + '4 s')); END $$;
