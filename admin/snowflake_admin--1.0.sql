@@ -2880,29 +2880,24 @@ CREATE PROCEDURE snowflake_partition(tab regclass, unit text, at timestamptz DEF
 LANGUAGE plpgsql AS $$
 DECLARE
 	step pg_catalog.record;
-	trigger pg_catalog.record;
+	trigger pg_catalog.name;
 BEGIN
 	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_partition()');
 	LOOP
 		SET LOCAL search_path = pg_catalog, pg_temp;
 		PERFORM @extschema@.snowflake_admin_partition_target(tab);
-		IF dry_run THEN
-			PERFORM @extschema@.snowflake_admin_run(commands, relations, tries, true)
-			FROM @extschema@.snowflake_admin_partition_steps(tab, unit, at);
-			EXIT;
-		END IF;
-		PERFORM @extschema@.snowflake_admin_run('{}', ARRAY[tab], tries, false, NULL);
+		PERFORM @extschema@.snowflake_admin_run('{}', ARRAY[tab], tries, dry_run, NULL);
 		SELECT * INTO step FROM @extschema@.snowflake_admin_partition_steps(tab, unit, at) LIMIT 1;
 		EXIT WHEN NOT FOUND;
 		PERFORM set_config('application_name',
 			format('snowflake_partition: %s %s', step.kind, step.relations[1])::name::text, true);
 		IF step.kind = 'check' THEN
-			FOR trigger IN SELECT tgname, proname FROM pg_trigger JOIN pg_proc AS p ON p.oid = tgfoid
+			FOR trigger IN SELECT tgname FROM pg_trigger JOIN pg_proc AS p ON p.oid = tgfoid
 				WHERE tgrelid = tab AND NOT tgisinternal AND tgtype & 1 <> 0
 					AND prosrc ~* '\mtg_(table_name|relname|relid)\M'
 			LOOP
 				RAISE WARNING 'trigger % of table % will see the name of the partition in TG_TABLE_NAME',
-					quote_ident(trigger.tgname), tab;
+					quote_ident(trigger), tab;
 			END LOOP;
 			RAISE NOTICE '%', (
 				SELECT format('table %1$s rejects IDs from %2$s on until all steps are done; to give up: '
@@ -2911,7 +2906,11 @@ BEGIN
 				FROM @extschema@.snowflake_admin_partition_id(tab),
 					substring(step.commands[1], 'snowflake_partition_before_\d+') AS name);
 		END IF;
-		IF step.kind = 'swap' THEN
+		IF dry_run THEN
+			PERFORM @extschema@.snowflake_admin_run(commands, relations, tries, true)
+			FROM @extschema@.snowflake_admin_partition_steps(tab, unit, at);
+			EXIT;
+		ELSIF step.kind = 'swap' THEN
 			PERFORM @extschema@.snowflake_admin_partition_swap(tab, step.commands, unit, tries);
 		ELSIF step.kind = 'partition' THEN
 			CALL @extschema@.snowflake_make_partitions(step.relations[1], unit => unit, tries => tries);
