@@ -132,7 +132,8 @@ BEGIN
 		DETAIL = coalesce(blocker.description, 'No other transaction is in the way in this moment.'),
 		HINT = CASE WHEN blocker.pid IS NULL THEN 'Call it again, perhaps with more tries.'
 			ELSE format('Call it again when that transaction has ended, or with more tries. '
-				'SELECT pg_terminate_backend(%s) would end its session.', blocker.pid) END;
+				'A member of pg_signal_backend can end its session by SELECT pg_terminate_backend(%s).',
+				blocker.pid) END;
 END
 $$;
 
@@ -1228,6 +1229,9 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	key record;
 BEGIN
+	IF target IS NULL THEN
+		RAISE null_value_not_allowed USING MESSAGE = 'tab must not be null';
+	END IF;
 	WITH keys AS MATERIALIZED (
 		SELECT * FROM @extschema@.snowflake_admin_main_keys() AS k WHERE k.tab = target AND k.is_main
 	)
@@ -1876,13 +1880,17 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 		JOIN pg_attribute ON attrelid = c.rel AND attname = c.name
 		JOIN pg_type ON pg_type.oid = atttypid
 	WHERE typtype = 'd' AND typbasetype <> 'bigint'::regtype OR typtype <> 'd' AND typcategory <> 'N'
-	UNION ALL SELECT format('Table %s is partitioned, a partition, inherited, temporary, typed, foreign, '
-		'filled by a subscription, or has a rule.', rel),
+	UNION ALL SELECT format('Table %s %s.', rel, reason),
 		'Change this first, or the type by ALTER TABLE while the application is stopped.'
-	FROM t WHERE relkind <> 'r' OR reloftype <> 0 OR relpersistence = 't'
-		OR EXISTS (SELECT FROM pg_inherits WHERE rel IN (inhrelid, inhparent))
-		OR EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = rel)
-		OR EXISTS (SELECT FROM pg_rewrite WHERE ev_class = rel)
+	FROM t CROSS JOIN LATERAL (SELECT CASE
+		WHEN relkind = 'p' THEN 'is partitioned'
+		WHEN relkind <> 'r' THEN 'is foreign'
+		WHEN relpersistence = 't' THEN 'is temporary'
+		WHEN reloftype <> 0 THEN 'is typed'
+		WHEN EXISTS (SELECT FROM pg_inherits WHERE rel IN (inhrelid, inhparent)) THEN 'is a partition, inherits or is inherited'
+		WHEN EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = rel) THEN 'is filled by a subscription'
+		WHEN EXISTS (SELECT FROM pg_rewrite WHERE ev_class = rel) THEN 'has a rule' END) AS r (reason)
+	WHERE reason IS NOT NULL
 	UNION ALL SELECT format('Foreign key "%s" of partitioned table %s refers to it.', name, child),
 		'Drop it first, and add it again afterwards.'
 	FROM @extschema@.snowflake_admin_widen_keys(tab, col) JOIN pg_class ON oid = child
@@ -1906,7 +1914,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 		AND classid = 'pg_class'::regclass AND deptype = 'i'
 	JOIN @extschema@.snowflake_admin_sequence_users() AS u ON u.sequence = d.objid
 	UNION ALL SELECT format('%s depends on column %I of table %s.', upper(left(o.name, 1))
-		|| substr(o.name, 2), narrow, rel), 'Drop it first, and create it again afterwards.'
+		|| substr(o.name, 2), narrow, rel),
+		'Save its definition and its privileges, drop it, and create it again afterwards.'
 	FROM w JOIN pg_depend AS d ON refclassid = 'pg_class'::regclass AND refobjid = rel AND refobjsubid = num
 		CROSS JOIN LATERAL (SELECT CASE classid WHEN 'pg_rewrite'::regclass
 			THEN (SELECT pg_describe_object('pg_class'::regclass, ev_class, 0) FROM pg_rewrite
@@ -1956,7 +1965,10 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	first record;
 BEGIN
-	IF NOT EXISTS (SELECT FROM @extschema@.snowflake_admin_chain(tab, col)) THEN
+	IF tab IS NULL OR col IS NULL THEN
+		RAISE null_value_not_allowed USING MESSAGE = format('%s must not be null',
+			CASE WHEN tab IS NULL THEN 'tab' ELSE 'col' END);
+	ELSIF NOT EXISTS (SELECT FROM @extschema@.snowflake_admin_chain(tab, col)) THEN
 		RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', col, tab);
 	END IF;
 	SELECT oid::regclass AS rel INTO first FROM pg_class
@@ -2244,6 +2256,10 @@ BEGIN
 		PERFORM @extschema@.snowflake_admin_take_turn('snowflake_widen()', chain, going_on);
 		going_on := true;
 		IF undo THEN
+			IF @extschema@.snowflake_admin_widen_undo(tab, col) = '{}' THEN
+				RAISE NOTICE 'nothing to undo: snowflake_widen() has not begun with column % of table %, or has finished',
+					quote_ident(col), tab;
+			END IF;
 			PERFORM @extschema@.snowflake_admin_run(@extschema@.snowflake_admin_widen_undo(tab, col),
 				@extschema@.snowflake_admin_widen_tables(tab, col), tries, dry_run);
 			EXIT;
@@ -3297,8 +3313,8 @@ BEGIN
 				plan.relations[1], tries, next_id),
 			DETAIL = concat_ws(' ', 'The last error was: ' || trouble || '.', blocker.description),
 			HINT = CASE WHEN blocker.pid IS NULL THEN 'Call it again for the rest, perhaps with more tries.'
-				ELSE format('Call it again when that transaction has ended.'
-					' SELECT pg_terminate_backend(%s) would end its session.', blocker.pid) END;
+				ELSE format('Call it again when that transaction has ended. A member of pg_signal_backend '
+					'can end its session by SELECT pg_terminate_backend(%s).', blocker.pid) END;
 	ELSIF next_id IS NOT NULL AND idle > 0 THEN
 		PERFORM pg_sleep(least(0.05 * idle * (0.5 + random()), 2));
 	END IF;

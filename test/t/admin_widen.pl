@@ -171,6 +171,8 @@ like(run_psql('undone', q{CALL snowflake_widen('photos', 'id', dry_run => true)}
 	'a dry run shows the commands, and what it does to prepared statements');
 is(tables_of('undone'), $before, '... and changes nothing');
 value('undone', $call);
+like(run_psql('undone', q{CALL snowflake_widen('photos', 'id', undo => true)}), qr/NOTICE:  \w+: nothing to undo/,
+	'nothing can be undone when it has finished');
 like(run_psql('undone', $call), qr/^\S+ NOTICE:  \w+: column id .* are bigint\n/,
 	'called again when it has ended, it does nothing');
 
@@ -199,7 +201,7 @@ value('refused', 'ALTER DATABASE refused SET search_path = app, public');
 my $call_t = q{CALL snowflake_widen('app.t', 'id')};
 foreach my $case (
 	[ 'CREATE VIEW "V" AS SELECT id FROM t', qr/View app."V" depends on column id of table app.t/ ],
-	[ 'CREATE RULE r AS ON DELETE TO t DO NOTHING', qr/or has a rule/ ],
+	[ 'CREATE RULE r AS ON DELETE TO t DO NOTHING', qr/Table app.t has a rule/ ],
 	[ 'CREATE TRIGGER zzz BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION nothing()',
 		qr/Trigger "zzz" .* would fire after/ ],
 	[ 'CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT max(id) FROM t; END', qr/Function app.f\(\) depends/ ],
@@ -249,6 +251,7 @@ my $grant = 'GRANT SET ON PARAMETER session_replication_role TO owner';
 like(run_psql('refused', $_->[0]), qr/ERROR:  $_->[1]/, "refused: $_->[2]")
   foreach
   [ "BEGIN; $call_t", qr/2D000: snowflake_widen\(\) cannot run inside a transaction block/, 'a transaction block' ],
+  [ q{CALL snowflake_widen('t', NULL)}, qr/22004: col must not be null/, 'NULL' ],
   [ q{CALL snowflake_widen('t', 'none')}, qr/42703: column "none" of table app.t does not exist/, 'no column' ],
   [ "SET ROLE nobody; $call_t", qr/42501: must be owner of table app.t/, 'a role that owns nothing' ],
   [ "SET ROLE owner; $call_t", qr/55000.*Triggers of table app.t would fire.*$grant/s, 'triggers that would fire' ],
