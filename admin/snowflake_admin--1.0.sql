@@ -3990,8 +3990,9 @@ BEGIN
 				'IDs that it has made since stay as they are.', g.layout, latest.tab, n.layout, latest.id, n.ts),
 			@extschema@.snowflake_admin_set_back(g.sequence, g.tabs, g.cols, n.layout, n.max_value, false)
 		FROM @extschema@.snowflake_admin_nearest(NULL, latest.id) AS n
-		WHERE n.ts < clock_timestamp() + interval '1 min' AND n.expires > clock_timestamp() + interval '1 year'
-			AND clock_timestamp() - n.ts
+		-- Nothing makes a sequence serve a custom layout by accident.
+		WHERE g.layout NOT LIKE '%:%' AND n.ts < clock_timestamp() + interval '1 min'
+			AND n.expires > clock_timestamp() + interval '1 year' AND clock_timestamp() - n.ts
 				< @extschema@.snowflake_admin_bound_time(latest.id, served) - clock_timestamp();
 		IF FOUND THEN
 			RETURN;

@@ -151,6 +151,7 @@ fault('two sequences with one shard, in one default', q{
 
 my $tweets = q{sequence shop."Tweets' seq"};
 my $alter = q{SELECT "Id's".snowflake_alter_sequence};
+my $own = q{'timestamp:41 shard:13 sequence:10 epoch:1577836800000'};
 my $not_its = 'Its parameters are not those of its layout, so next_id() refuses it.';
 fault('the MAXVALUE is lost', 'ALTER SEQUENCE next_id_seq NO MAXVALUE',
 	q{error sequence "Id's".next_id_seq|Its MAXVALUE 9223372036854775807 belongs to no built-in layout...|}
@@ -158,15 +159,18 @@ fault('the MAXVALUE is lost', 'ALTER SEQUENCE next_id_seq NO MAXVALUE',
 fault('the MAXVALUE of another layout is lost', q{ALTER SEQUENCE "Tweets' seq" NO MAXVALUE},
 	"error $tweets|...schema tool...|ALTER ... MAXVALUE 9007199254736895;");
 fault('the MAXVALUE of a custom layout is lost', 'ALTER SEQUENCE own NO MAXVALUE',
-	"error sequence shop.own|$not_its|$alter('shop.own', 'timestamp:41 shard:13 sequence:10 epoch:1577836800000');",
+	"error sequence shop.own|$not_its|$alter('shop.own', $own);",
 	by_hand => 'ALTER SEQUENCE shop.own MAXVALUE 1125899906841591');
 fault("a sequence of a custom layout has another one's MAXVALUE", 'ALTER SEQUENCE own MAXVALUE 9007199254736892',
 	"error sequence shop.own|$not_its|$alter...;", by_hand => 'ALTER SEQUENCE shop.own MAXVALUE 1125899906841591');
+fault('a custom layout has future-dated IDs, which another one read as past', qq{
+		INSERT INTO owned VALUES (snowflake_max_id(now() + interval '8 years', $own))},
+	'warning table shop.owned|Future-dated IDs of shard 8191, while new rows get those of shard 3...',
+	by_hand => qq{DELETE FROM shop.owned WHERE id > "Id's".snowflake_max_id(now() + interval '1 year', $own)});
 fault('a default lacks its custom layout', q{ALTER TABLE owned ALTER id SET DEFAULT next_id(3, 'own')},
 	'error sequence shop.own|Its MAXVALUE 1125899906841591 belongs to no built-in layout, so next_id() refuses it.|'
 	  . 'Let the default name its layout, if that is a custom one...',
-	by_hand => q{ALTER TABLE shop.owned ALTER id SET DEFAULT
-		"Id's".next_id(3, 'shop.own', 'timestamp:41 shard:13 sequence:10 epoch:1577836800000')});
+	by_hand => qq{ALTER TABLE shop.owned ALTER id SET DEFAULT "Id's".next_id(3, 'shop.own', $own)});
 my $largest = plant('SELECT max(id) FROM "Tweets"');
 fault('a sequence begins anew, and its rows tell the layout', q{ALTER SEQUENCE "Tweets' seq" NO MAXVALUE RESTART},
 	[ "error $tweets|...schema tool...|$alter('shop.\"Tweets'' seq\"', 'twitter');",
