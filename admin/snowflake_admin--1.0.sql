@@ -1884,10 +1884,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 		'Change this first, or the type by ALTER TABLE while the application is stopped.'
 	FROM t CROSS JOIN LATERAL (SELECT CASE
 		WHEN relkind = 'p' THEN 'is partitioned'
-		WHEN relkind <> 'r' THEN 'is foreign'
-		WHEN relpersistence = 't' THEN 'is temporary'
-		WHEN reloftype <> 0 THEN 'is typed'
-		WHEN EXISTS (SELECT FROM pg_inherits WHERE rel IN (inhrelid, inhparent)) THEN 'is a partition, inherits or is inherited'
+		WHEN relkind <> 'r' OR relpersistence = 't' OR reloftype <> 0 THEN 'is foreign, temporary or typed'
+		WHEN EXISTS (SELECT FROM pg_inherits WHERE rel IN (inhrelid, inhparent)) THEN 'is a partition, a parent or a child'
 		WHEN EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = rel) THEN 'is filled by a subscription'
 		WHEN EXISTS (SELECT FROM pg_rewrite WHERE ev_class = rel) THEN 'has a rule' END) AS r (reason)
 	WHERE reason IS NOT NULL
@@ -2257,7 +2255,7 @@ BEGIN
 		going_on := true;
 		IF undo THEN
 			IF @extschema@.snowflake_admin_widen_undo(tab, col) = '{}' THEN
-				RAISE NOTICE 'nothing to undo: snowflake_widen() has not begun with column % of table %, or has finished',
+				RAISE NOTICE 'nothing to undo: column % of table % is being widened no longer, or not yet',
 					quote_ident(col), tab;
 			END IF;
 			PERFORM @extschema@.snowflake_admin_run(@extschema@.snowflake_admin_widen_undo(tab, col),

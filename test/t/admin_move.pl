@@ -116,6 +116,7 @@ my %refused = (
 	q{CALL snowflake_move('"My Shop".keyless', 5)} =>
 	  qr/ 55000: table "My Shop"\.keyless has no key that .* next_id\(\) makes\nHINT: .*snowflake_keys/,
 	q{CALL snowflake_move('"My Shop".day_1', 5)} => qr/HINT: .*Call this for "My Shop"\.days instead/,
+	q{CALL snowflake_move(NULL, 5)} => qr/ 22004: tab must not be null/,
 	q{CALL snowflake_move('photos', 8192)} => qr/ 22023: shard 8192 is out of range/,
 	q{SET ROLE visitor; CALL snowflake_move('photos', 5)} => qr/ 42501: .* table photos/,
 	q{CALL snowflake_move_back_schema('none')} => qr/ 3F000: schema "none" does not exist/,
