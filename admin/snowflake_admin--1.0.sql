@@ -26,14 +26,15 @@ END;
 -- Who holds a lock on one of these relations that is at least as strong as "weakest"?
 -- Asked after a command has given up, it may name a session that came later, or none.
 CREATE FUNCTION snowflake_admin_blocker(relations regclass[], weakest text)
-RETURNS TABLE (pid integer, description text)
+RETURNS TABLE (description text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
-	SELECT l.pid, CASE WHEN l.pid IS NULL
+	SELECT CASE WHEN l.pid IS NULL
 		THEN format('A prepared transaction (see pg_prepared_xacts) has used %s.', l.relation::regclass)
 		ELSE format('Process %s has used %s in a transaction since %s; its last query begins: %s',
 			l.pid, l.relation::regclass,
 			coalesce(date_trunc('second', a.xact_start)::text, 'an unknown time'),
-			left(coalesce(a.query, 'unknown'), 60)) END
+			left(coalesce(a.query, 'unknown'), 60)) END,
+		'A member of pg_signal_backend can end its session by SELECT pg_terminate_backend(' || l.pid || ').'
 	FROM (VALUES ('{AccessShareLock,RowShareLock,RowExclusiveLock,ShareUpdateExclusiveLock,ShareLock,'
 		'ShareRowExclusiveLock,ExclusiveLock,AccessExclusiveLock}'::text[])) AS lock (modes),
 		pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
@@ -130,10 +131,8 @@ BEGIN
 		MESSAGE = format('could not get the locks in %s, and changed nothing in this step',
 			CASE tries WHEN 1 THEN 'one try' ELSE tries || ' tries' END),
 		DETAIL = coalesce(blocker.description, 'No other transaction is in the way in this moment.'),
-		HINT = CASE WHEN blocker.pid IS NULL THEN 'Call it again, perhaps with more tries.'
-			ELSE format('Call it again when that transaction has ended, or with more tries. '
-				'A member of pg_signal_backend can end its session by SELECT pg_terminate_backend(%s).',
-				blocker.pid) END;
+		HINT = coalesce('Call it again when that transaction has ended, or with more tries. ' || blocker.remedy,
+			'Call it again, perhaps with more tries.');
 END
 $$;
 
@@ -2244,6 +2243,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
 	step pg_catalog.record;
 	chain pg_catalog.oid[];
+	undoing pg_catalog.text[];
 	going_on boolean := false;
 BEGIN
 	CALL @extschema@.snowflake_admin_require_no_transaction('snowflake_widen()');
@@ -2254,11 +2254,12 @@ BEGIN
 		PERFORM @extschema@.snowflake_admin_take_turn('snowflake_widen()', chain, going_on);
 		going_on := true;
 		IF undo THEN
-			IF @extschema@.snowflake_admin_widen_undo(tab, col) = '{}' THEN
+			undoing := @extschema@.snowflake_admin_widen_undo(tab, col);
+			IF undoing = '{}' THEN
 				RAISE NOTICE 'nothing to undo: column % of table % is being widened no longer, or not yet',
 					quote_ident(col), tab;
 			END IF;
-			PERFORM @extschema@.snowflake_admin_run(@extschema@.snowflake_admin_widen_undo(tab, col),
+			PERFORM @extschema@.snowflake_admin_run(undoing,
 				@extschema@.snowflake_admin_widen_tables(tab, col), tries, dry_run);
 			EXIT;
 		END IF;
@@ -3310,9 +3311,8 @@ BEGIN
 			MESSAGE = format('could not renumber all rows of %s in %s tries, such as %s',
 				plan.relations[1], tries, next_id),
 			DETAIL = concat_ws(' ', 'The last error was: ' || trouble || '.', blocker.description),
-			HINT = CASE WHEN blocker.pid IS NULL THEN 'Call it again for the rest, perhaps with more tries.'
-				ELSE format('Call it again when that transaction has ended. A member of pg_signal_backend '
-					'can end its session by SELECT pg_terminate_backend(%s).', blocker.pid) END;
+			HINT = coalesce('Call it again when that transaction has ended. ' || blocker.remedy,
+				'Call it again for the rest, perhaps with more tries.');
 	ELSIF next_id IS NOT NULL AND idle > 0 THEN
 		PERFORM pg_sleep(least(0.05 * idle * (0.5 + random()), 2));
 	END IF;
