@@ -4,9 +4,14 @@ MODULE_big = snowflake
 OBJS = $(WIN32RES) $(patsubst $(srcdir)/%.c,%.o,$(wildcard $(srcdir)/*.c $(srcdir)/src/*.c))
 PGFILEDESC = "snowflake - time-sortable 64-bit IDs"
 
-# The second extension, in admin/, is SQL and PL/pgSQL alone.
+# The second extension, in admin/, is SQL and PL/pgSQL alone.  Its script is made of these
+# files, of which each uses only those before it.
 EXTENSION = snowflake admin/snowflake_admin
-DATA = snowflake--1.0.sql admin/snowflake_admin--1.0.sql
+DATA = snowflake--1.0.sql
+DATA_built = admin/snowflake_admin--1.0.sql
+ADMIN = begin snowflake locks copies uses keys ranges make_partitions drop_partitions \
+	table_key move move_back chain widen partition renumber \
+	$(addprefix check/, find shard layout position tables server sight check) end
 
 # make installcheck: against a running server, EXCEPT some tests; others read sql/setup.sql
 REGRESS = $(filter-out setup $(EXCEPT), $(patsubst $(srcdir)/sql/%.sql,%,$(sort $(wildcard $(srcdir)/sql/*.sql))))
@@ -24,11 +29,14 @@ include $(PGXS)
 # Few builds of PostgreSQL track which object needs which header.
 $(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.h)
 
-# A build outside of the source tree begins without this directory.
-.PHONY: directory
-$(OBJS) $(OBJS:.o=.bc): | directory
-directory:
-	@$(MKDIR_P) src
+# A build outside of the source tree begins without these directories.
+.PHONY: directories
+$(OBJS) $(OBJS:.o=.bc) $(DATA_built): | directories
+directories:
+	@$(MKDIR_P) src admin
+
+admin/snowflake_admin--1.0.sql: $(patsubst %,$(srcdir)/admin/%.sql,$(ADMIN))
+	cat $^ >$@
 
 # The TAP tests start servers of their own, which PostgreSQL refuses to do for
 # root.  Hence they are not part of installcheck, which root may run.

@@ -15,10 +15,11 @@ WITH object AS (
 				'TYPE %s INPUT %s OUTPUT %s RECEIVE %s SEND %s LENGTH %s BY VALUE %s ALIGNMENT %s STORAGE %s CATEGORY %s DEFAULT %L',
 				typtype, typinput, typoutput, typreceive, typsend, typlen, typbyval, typalign, typstorage, typcategory, typdefault)
 			WHEN k.oid IS NOT NULL THEN format('FUNCTION %s CONTEXT %s METHOD %s', castfunc::regprocedure, castcontext, castmethod)
+			WHEN n.oid IS NOT NULL THEN 'SCHEMA'
 			ELSE 'NOT LOOKED AT'
 		END AS definition,
-		coalesce(proowner, relowner, typowner) AS owner,
-		coalesce(proacl, relacl, typacl, acldefault('f', proowner), acldefault('T', typowner)) AS acl
+		coalesce(proowner, relowner, typowner, nspowner) AS owner,
+		coalesce(proacl, relacl, typacl, nspacl, acldefault('f', proowner), acldefault('T', typowner)) AS acl
 	FROM pg_extension e
 	JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
 	LEFT JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
@@ -26,6 +27,7 @@ WITH object AS (
 	LEFT JOIN pg_class c ON d.classid = 'pg_class'::regclass AND d.objid = c.oid
 	LEFT JOIN pg_sequence s ON s.seqrelid = c.oid
 	LEFT JOIN pg_type t ON d.classid = 'pg_type'::regclass AND d.objid = t.oid
+	LEFT JOIN pg_namespace n ON d.classid = 'pg_namespace'::regclass AND d.objid = n.oid
 	LEFT JOIN pg_cast k ON d.classid = 'pg_cast'::regclass AND d.objid = k.oid
 	WHERE e.extname = :'extension'
 		-- not array and row types, which PostgreSQL makes with others, and lists from 17 on

@@ -18,7 +18,7 @@ value('app', q{
 sub run
 {
 	my ($command, $tries) = @_;
-	return run_psql('app', qq{SELECT snowflake_admin_run(ARRAY['$command'],
+	return run_psql('app', qq{SELECT snowflake_admin.run(ARRAY['$command'],
 		ARRAY['"My Shop"."Photos"', '"My Shop".comments']::regclass[], $tries, false)});
 }
 
@@ -61,11 +61,11 @@ like(run($alter, 1), qr/the locks in one try, and/, 'one try is one try');
 my $reader = $node->background_psql('app');
 $reader->query_safe('BEGIN; SELECT FROM "My Shop".comments');
 $session->query_safe('COMMIT; BEGIN; INSERT INTO "My Shop".comments DEFAULT VALUES');
-like(run_psql('app', q{SELECT snowflake_admin_run('{}', ARRAY['"My Shop".comments']::regclass[], 1, false, 'SHARE')}),
+like(run_psql('app', q{SELECT snowflake_admin.run('{}', ARRAY['"My Shop".comments']::regclass[], 1, false, 'SHARE')}),
 	qr/DETAIL:  Process $pid has used "My Shop"\.comments/,
 	'a session whose lock conflicts is named, and no reader before it');
 $reader->quit;
-like(run_psql('app', q{SELECT snowflake_admin_run(ARRAY['LOCK TABLE "My Shop".comments'], '{}', 1, false, NULL)}),
+like(run_psql('app', q{SELECT snowflake_admin.run(ARRAY['LOCK TABLE "My Shop".comments'], '{}', 1, false, NULL)}),
 	qr/DETAIL:  No other transaction is in the way/, 'nobody is named where nobody is seen');
 like(run($alter, 0), qr/22023: tries must be at least 1, not 0/, 'no try at all is an error');
 $session->query_safe("PREPARE TRANSACTION 'order'");
@@ -83,7 +83,7 @@ value('app', q{
 $node->poll_query_until('app', q{
 	SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'autovacuum: VACUUM%slow%')}) or die;
 unlike(run_psql('app', q{
-		SELECT snowflake_admin_run(ARRAY['ALTER TABLE public.slow ADD c int'], ARRAY['slow'::regclass], 2, false)}),
+		SELECT snowflake_admin.run(ARRAY['ALTER TABLE public.slow ADD c int'], ARRAY['slow'::regclass], 2, false)}),
 	qr/ERROR/, 'an autovacuum gives way');
 
 $node->stop;

@@ -35,16 +35,16 @@ foreach my $source (files('*.c', 'src/*.c'))
 }
 
 # The functions of the SQL scripts, with the columns that they return.  Those whose
-# names begin with snowflake_admin_ are only for the others of that extension.
+# schema is snowflake_admin are only for the others of that extension.
 foreach my $script (files('snowflake--*.sql', 'admin/snowflake_admin--*.sql'))
 {
 	my $code = slurp_file("$top/$script");
-	while ($code =~ /^CREATE PROCEDURE (?!snowflake_admin_)(\w+)\(\s*(.*?)\)\nLANGUAGE/gms)
+	while ($code =~ /^CREATE PROCEDURE (?:\@extschema\@\.)?(\w+)\(\s*(.*?)\)\nLANGUAGE/gms)
 	{
 		my $signature = "CALL $1(" . join(', ', split /,\s+/, $2) . ')';
 		like($reference =~ s/\n +/ /gr, qr/^ *\Q$signature\E$/m, "doc/reference.md has all of $signature");
 	}
-	while ($code =~ /^CREATE FUNCTION (?!snowflake_admin_)(\w+)\(\s*(.*?)\)\sRETURNS (.*?)$/gms)
+	while ($code =~ /^CREATE FUNCTION (?:\@extschema\@\.)?(\w+)\(\s*(.*?)\)\sRETURNS (.*?)$/gms)
 	{
 		my ($name, $result, @arguments) = ($1, $3, split /,\s+/, $2);
 		my @columns = map { /^OUT (.*)/ } @arguments;

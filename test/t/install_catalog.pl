@@ -17,7 +17,7 @@ foreach my $script (glob "$top/snowflake--*.sql $top/admin/snowflake_admin--*.sq
 	$node->safe_psql('postgres', qq{CREATE DATABASE "$what" OWNER owner});
 	$node->safe_psql($what, qq{SET ROLE owner; CREATE EXTENSION $extension VERSION '$version' CASCADE});
 	my @objects = split /\n/, catalog_of($node, $what, $extension);
-	append_to_file($made, join '', map { "$_\n" } grep { !/^\w+ snowflake_admin_/ } @objects);
+	append_to_file($made, join '', map { "$_\n" } grep { !/^\w+ snowflake_admin\./ } @objects);
 	my ($difference, $error) = run_command([ 'diff', '-U0', "$top/$record", $made ]);
 	is(join("\n", grep { /NOT LOOKED AT/ } @objects), '', "test/catalog.sql knows every kind of object of $what");
 	is(scalar(@objects), $node->safe_psql($what, qq{
@@ -30,23 +30,23 @@ foreach my $script (glob "$top/snowflake--*.sql $top/admin/snowflake_admin--*.sq
 If $what is released, do not change it: write an upgrade script to a new version, and
 add the record of that one.  Until then, replace the record.  This prints it, if a role
 that is no superuser has created the extension:
-    psql -XAt -v extension=$extension -f test/catalog.sql | grep -v '^[a-z]* snowflake_admin_' >$record
+    psql -XAt -v extension=$extension -f test/catalog.sql | grep -v '^[a-z]* snowflake_admin\.' >$record
 EOM
 
-	my @internal = grep { /^\w+ snowflake_admin_/ } @objects;
+	my @internal = grep { /^\w+ snowflake_admin\./ } @objects;
 	is(join("\n", grep { !/ \| extension's owner \| (EXECUTE|USAGE) TO PUBLIC \| for / } @internal), '',
 		"the internal objects of $what belong to its owner, and say what they are for");
 	# The search path is fixed, or names were looked up when the function was made.
 	# What commits cannot have one, and qualifies names.
 	is($node->safe_psql($what, q{
 			SELECT oid::regprocedure FROM pg_proc
-			WHERE proname LIKE 'snowflake\_admin\_%' AND prokind = 'f' AND proname <> 'snowflake_admin_commit_error'
-			AND prosqlbody IS NULL AND ('search_path=pg_catalog, pg_temp' = ANY (proconfig)) IS NOT TRUE}), '',
+			WHERE pronamespace = to_regnamespace('snowflake_admin') AND prokind = 'f' AND proname <> 'commit_error'
+			AND prosqlbody IS NULL AND ('search_path=pg_catalog, snowflake_admin, pg_temp' = ANY (proconfig)) IS NOT TRUE}), '',
 		"no search path leads the internal functions of $what astray");
 	is($node->safe_psql($what, q{
 			SELECT oid::regprocedure FROM pg_proc
-			WHERE proname LIKE 'snowflake\_admin\_%' AND (prosecdef OR proleakproof OR provolatile = 'v'
-				AND (proparallel = 's' OR proisstrict AND proname <> 'snowflake_admin_ids'))}), '',
+			WHERE pronamespace = to_regnamespace('snowflake_admin') AND (prosecdef OR proleakproof OR provolatile = 'v'
+				AND (proparallel = 's' OR proisstrict AND proname <> 'ids_between'))}), '',
 		"no internal function of $what has its owner's rights, or is volatile and parallel safe or strict");
 }
 

@@ -28,7 +28,8 @@ foreach my $extension ('snowflake', 'admin/snowflake_admin')
 {
 	is(found("$extension.control", qr/^default_version = '(.*)'$/m), $script,
 		"$extension.control has the version of META.json");
-	like(found('Makefile', qr/^DATA = (.*(?:\\\n.*)*)/m), qr/(?:^|\s)\Q$extension\E--(?:\S+--)?\Q$script\E\.sql\b/,
+	like(found('Makefile', qr/^((?:DATA|DATA_built) = \Q$extension\E--.*(?:\\\n.*)*)/m),
+		qr/\s\Q$extension\E--(?:\S+--)?\Q$script\E\.sql\b/,
 		"the Makefile installs a script that leads to the version of $extension.control");
 }
 is(found('snowflake.c', qr/\.version = "(.*)"/), $version, 'the module in snowflake.c has the version of META.json');

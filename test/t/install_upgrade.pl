@@ -57,7 +57,7 @@ foreach my $updates ([ 'snowflake', 'snowflake_admin' ], [ 'snowflake_admin', 's
 		map { "ALTER EXTENSION $_ UPDATE TO '$next'" } @$updates);
 	is($node->safe_psql($updated, q{
 			CREATE SCHEMA ids; ALTER EXTENSION snowflake SET SCHEMA ids;
-			SELECT snowflake_admin_schema(); SELECT count(*) FROM snowflake_check()}),
+			SELECT snowflake_admin.snowflake_schema(); SELECT count(*) FROM snowflake_check()}),
 		"ids\n0", "snowflake_admin works after an update of @$updates, and a move of snowflake to another schema");
 }
 

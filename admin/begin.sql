@@ -1,0 +1,22 @@
+/* snowflake_admin--1.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION snowflake_admin" to load this file. \quit
+
+-- No name is looked up in the caller's search_path.  Functions have their own;
+-- procedures that commit may not have one.  So each of their transactions begins
+-- with SET LOCAL, and their declarations, which are compiled before that, name the
+-- schema of types that are no keywords.
+
+-- Only what the documents name is in the schema that the user has chosen.  All else is
+-- here, where only a superuser may create objects.  Everybody may use it, because the
+-- functions run with their caller's rights.
+CREATE SCHEMA snowflake_admin;
+COMMENT ON SCHEMA snowflake_admin IS 'for the functions and procedures of the extension snowflake_admin';
+GRANT USAGE ON SCHEMA snowflake_admin TO PUBLIC;
+
+-- This script looks up names in these schemas, and not in the one that the user has chosen,
+-- where others may have created objects.  What it creates there, it names with that schema.
+SELECT pg_catalog.set_config('search_path', pg_catalog.format('pg_catalog, snowflake_admin, %I, pg_temp', nspname), true)
+FROM pg_catalog.pg_extension JOIN pg_catalog.pg_namespace ON pg_namespace.oid OPERATOR(pg_catalog.=) extnamespace
+WHERE extname OPERATOR(pg_catalog.=) 'snowflake'::pg_catalog.name;

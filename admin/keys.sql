@@ -1,0 +1,193 @@
+/* admin/keys.sql */
+
+-- The keys that a sequence, an identity or next_id() makes, and what keeps one from
+-- moving: snowflake_keys().  Changes nothing.
+
+-- Columns that next_id() or nextval() fills by their own default or by that of their
+-- domain.  That a default calls nextval() is not in pg_depend, only in the expression.
+-- An old dump may name the sequence as a text, on which nothing depends.
+CREATE FUNCTION snowflake_admin.filled()
+RETURNS TABLE (tab oid, col int2, made_by text, sequence oid, expression text)
+LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH own AS MATERIALIZED (
+		SELECT classid, objid
+		FROM extension_members()
+		JOIN pg_proc AS p ON class = 'pg_proc'::regclass AND p.oid = object
+		JOIN pg_depend ON refclassid = class AND refobjid = object
+		WHERE extension = 'snowflake' AND proname = 'next_id'
+	), defaults AS (
+		SELECT 'pg_attrdef'::regclass::oid AS class, oid AS object,
+			adrelid AS tab, adnum AS col, adbin AS tree
+		FROM pg_attrdef
+		UNION ALL SELECT 'pg_type'::regclass, t.oid, attrelid, attnum, typdefaultbin
+		FROM pg_type AS t JOIN pg_attribute ON atttypid = t.oid AND NOT atthasdef AND attnum > 0
+		WHERE typtype = 'd' AND typdefaultbin IS NOT NULL
+	), fillers AS MATERIALIZED (
+		SELECT *, (class, object) IN (SELECT * FROM own) AS is_own FROM defaults
+		WHERE (class, object) IN (SELECT * FROM own)
+		OR tree::text LIKE '%:funcid ' || 'nextval'::regproc::oid || ' %'
+	), sequences AS (
+		SELECT classid AS class, objid AS object, refobjid AS sequence
+		FROM pg_depend JOIN pg_sequence ON seqrelid = refobjid
+		WHERE refclassid = 'pg_class'::regclass AND deptype = 'n'
+	)
+	SELECT DISTINCT tab, col, CASE WHEN is_own THEN 'next_id' ELSE 'nextval' END,
+		coalesce(sequence, CASE WHEN is_own THEN (SELECT next_id_seq()) END),
+		pg_get_expr(tree, 0)
+	FROM fillers LEFT JOIN sequences USING (class, object)
+$$;
+
+-- All keys but those that a partition or child table has from its parent, as they
+-- move together with it.  Those that have not moved yet have the first numbers.
+CREATE FUNCTION snowflake_admin.all_keys()
+RETURNS TABLE (n bigint, tab oid, tab_name name, col int2, col_name name, type oid, made_by text,
+	sequence oid, sequence_name name, expression text)
+LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+	WITH found AS (
+		SELECT * FROM filled()
+		UNION ALL SELECT attrelid, attnum, 'GENERATED ' || CASE attidentity WHEN 'a' THEN 'ALWAYS'
+			ELSE 'BY DEFAULT' END, objid, NULL
+		FROM pg_attribute JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = attrelid
+			AND refobjsubid = attnum AND classid = 'pg_class'::regclass AND deptype = 'i'
+		WHERE attidentity <> ''
+	), made AS MATERIALIZED (
+		SELECT f.*, relname, attname, atttypid
+		FROM found AS f
+		JOIN pg_class AS c ON c.oid = tab AND relkind IN ('r', 'p', 'f') AND relpersistence <> 't'
+		JOIN pg_attribute ON attrelid = tab AND attnum = col AND NOT attisdropped
+	)
+	SELECT row_number() OVER (ORDER BY made_by = 'next_id'),
+		tab, m.relname, col, attname, atttypid, made_by, sequence, s.relname, expression
+	FROM made AS m LEFT JOIN pg_class AS s ON s.oid = m.sequence
+	WHERE NOT EXISTS (
+		SELECT FROM pg_inherits JOIN made AS parent ON parent.tab = inhparent
+		WHERE inhrelid = m.tab AND parent.attname = m.attname
+		AND (parent.made_by = m.made_by OR parent.made_by <> 'next_id' AND m.made_by = 'nextval')
+		AND coalesce(parent.sequence, 0) = coalesce(m.sequence, 0))
+$$;
+
+CREATE FUNCTION snowflake_admin.base_type(type oid) RETURNS oid
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH RECURSIVE base (oid, of_type) AS (
+		SELECT oid, typbasetype FROM pg_type WHERE oid = type
+		UNION ALL SELECT t.oid, t.typbasetype FROM base JOIN pg_type AS t ON t.oid = of_type
+	)
+	SELECT oid FROM base WHERE of_type = 0
+$$;
+
+-- Which columns are too small for the IDs of the n-th key: its own, and all that refer to it
+-- or to one of its partitions.  A column that is one of a parent's is not named again.
+CREATE FUNCTION snowflake_admin.too_small(tabs oid[], cols int2[])
+RETURNS TABLE (n bigint, obstacle text, tab oid, col int2)
+LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+	WITH RECURSIVE links (tab, col, to_tab, to_col) AS MATERIALIZED (
+		SELECT confrelid, f.col, conrelid, to_col
+		FROM pg_constraint, unnest(confkey, conkey) AS f (col, to_col)
+		WHERE contype = 'f' AND conparentid = 0
+		UNION ALL SELECT inhparent, parent.attnum, inhrelid, child.attnum FROM pg_inherits
+		JOIN pg_attribute AS parent ON parent.attrelid = inhparent AND parent.attnum > 0
+		JOIN pg_attribute AS child ON child.attrelid = inhrelid AND child.attname = parent.attname
+	), takers AS (
+		SELECT * FROM unnest(tabs, cols) WITH ORDINALITY AS k (tab, col, n)
+		UNION SELECT to_tab, to_col, n FROM takers JOIN links USING (tab, col)
+	), small AS MATERIALIZED (
+		SELECT t.*, atttypid, attname FROM takers AS t JOIN pg_attribute ON attrelid = tab AND attnum = t.col
+		WHERE NOT is_id(base_type(atttypid))
+	)
+	SELECT n, format('%s is %s',
+		(pg_identify_object('pg_class'::regclass, tab, col)).identity, format_type(atttypid, NULL)), tab, col
+	FROM small AS s
+	WHERE NOT EXISTS (
+		SELECT FROM pg_inherits JOIN small AS parent ON parent.tab = inhparent
+		WHERE inhrelid = s.tab AND parent.attname = s.attname AND parent.n = s.n)
+$$;
+
+-- What depends on a sequence.  A child table that has its parent's default does not count.
+CREATE FUNCTION snowflake_admin.sequence_users()
+RETURNS TABLE (sequence oid, class oid, object oid, tab oid, col int2)
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH users AS MATERIALIZED (
+		SELECT DISTINCT seqrelid, classid, objid, adrelid, adnum, attname
+		FROM pg_depend JOIN pg_sequence ON seqrelid = refobjid
+		LEFT JOIN (pg_attrdef AS d JOIN pg_attribute AS a ON attrelid = adrelid AND attnum = adnum)
+			ON classid = 'pg_attrdef'::regclass AND objid = d.oid
+		WHERE refclassid = 'pg_class'::regclass AND deptype = 'n'
+	)
+	SELECT seqrelid, classid, objid, adrelid, adnum FROM users AS u
+	WHERE NOT EXISTS (
+		SELECT FROM pg_inherits JOIN users AS parent ON parent.adrelid = inhparent
+		WHERE inhrelid = u.adrelid AND parent.attname = u.attname AND parent.seqrelid = u.seqrelid)
+	AND NOT EXISTS (	-- of the parent's identity
+		SELECT FROM pg_inherits JOIN pg_attribute AS a ON attrelid = inhparent AND attidentity <> ''
+		JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = attrelid AND refobjsubid = attnum
+			AND classid = 'pg_class'::regclass AND deptype = 'i'
+		WHERE inhrelid = u.adrelid AND a.attname = u.attname AND pg_depend.objid = u.seqrelid)
+$$;
+
+-- Functions that name the n-th sequence, or that ask for the last number of the n-th
+-- table.  Nothing finds a name that a function composes.  The condition on the body is
+-- for speed, as it leaves few functions to be searched for each of many names.
+CREATE FUNCTION snowflake_admin.namers(sequence_names text[], table_names text[])
+RETURNS TABLE (n bigint, function oid)
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+	WITH functions AS MATERIALIZED (
+		SELECT p.oid, body, body ~ 'lastval|pg_get_serial_sequence' AS asks_for_table
+		FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang, lower(prosrc) AS body
+		WHERE p.oid >= 16384 AND lanname NOT IN ('c', 'internal') AND prosqlbody IS NULL
+		AND body ~ 'seq|(?:next|curr|set|last)val|last_value'
+		AND p.oid NOT IN (
+			SELECT object FROM extension_members() WHERE class = 'pg_proc'::regclass)
+	), names (name, n, of_table) AS MATERIALIZED (
+		SELECT lower(s.name), s.n, false FROM unnest(sequence_names) WITH ORDINALITY AS s (name, n)
+		UNION ALL SELECT lower(t.name), t.n, true FROM unnest(table_names) WITH ORDINALITY AS t (name, n)
+	)
+	SELECT DISTINCT n, f.oid
+	FROM functions AS f JOIN names ON strpos(body, name) > 0 AND (asks_for_table OR NOT of_table)
+	WHERE body ~ ('(?<!\w)' || regexp_replace(name, '(\W)', '\\\1', 'g') || '(?!\w)')
+$$;
+
+-- The last value of a sequence, or NULL if it has none or the caller may not read it
+CREATE FUNCTION snowflake_admin.sequence_last_value(sequence regclass) RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL RESTRICTED SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT CASE WHEN has_sequence_privilege(sequence, 'USAGE, SELECT')
+		AND (relpersistence = 'p' OR NOT pg_is_in_recovery()) THEN pg_sequence_last_value(sequence) END
+	FROM pg_class WHERE oid = sequence
+$$;
+
+CREATE FUNCTION @extschema@.snowflake_keys()
+RETURNS TABLE (tab regclass, col name, type regtype, made_by text, sequence regclass, obstacle text)
+LANGUAGE sql VOLATILE PARALLEL RESTRICTED SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+	WITH keys AS MATERIALIZED (SELECT * FROM all_keys()),
+	movable AS MATERIALIZED (SELECT * FROM keys WHERE made_by <> 'next_id' ORDER BY n),
+	arrays AS MATERIALIZED (
+		SELECT array_agg(tab ORDER BY n) AS tabs, array_agg(tab_name::text ORDER BY n) AS tab_names,
+			array_agg(col ORDER BY n) AS cols, array_agg(sequence_name::text ORDER BY n) AS sequence_names
+		FROM movable
+	), obstacles (n, obstacle) AS (
+		SELECT s.n, s.obstacle FROM arrays, too_small(tabs, cols) AS s
+		UNION ALL SELECT n, place(class, object) || ' uses its sequence'
+		FROM movable AS m JOIN sequence_users() AS u USING (sequence)
+		WHERE (u.tab, u.col) IS DISTINCT FROM (m.tab, m.col)
+		UNION ALL
+		SELECT n, place('pg_proc'::regclass, function) || ' names its sequence'
+		FROM arrays, namers(sequence_names, tab_names)
+		UNION ALL SELECT n, 'it is not in the primary key' FROM movable
+		WHERE NOT EXISTS (SELECT FROM pg_index WHERE indrelid = tab AND indisprimary AND col = ANY (indkey))
+		UNION ALL SELECT n, CASE WHEN sequence IS NULL THEN 'its default names the sequence as a text'
+			ELSE 'its default is an expression' END
+		FROM movable WHERE expression <> coalesce(format('nextval(%L::regclass)', sequence::regclass), '')
+		UNION ALL SELECT n, 'its sequence advances by ' || seqincrement
+		FROM movable JOIN pg_sequence ON seqrelid = sequence AND seqincrement <> 1
+		UNION ALL
+		SELECT n, 'its numbers are larger than new IDs'	-- which begin with the milliseconds since 2011
+		FROM movable WHERE sequence_last_value(sequence) >> 23
+			>= extract(epoch FROM now()) * 1000 - 1314220021721
+	)
+	SELECT k.tab::regclass, k.col_name, k.type::regtype, k.made_by, k.sequence::regclass, o.obstacle
+	FROM keys AS k LEFT JOIN obstacles AS o USING (n)
+	ORDER BY k.tab::regclass::text COLLATE "C", col_name, k.sequence::regclass::text COLLATE "C",
+		obstacle COLLATE "C"
+$$;
+
+COMMENT ON FUNCTION @extschema@.snowflake_keys() IS
+'keys that a sequence, an identity or next_id() makes, and what keeps them from moving to next_id()';

@@ -1,0 +1,200 @@
+/* admin/locks.sql */
+
+-- How a command gets its locks without making an application wait, takes its turn on a
+-- table, shows what it does, and refuses a transaction block.  Knows no ID, no key and no
+-- partition.
+--
+-- The last locks of a step are taken in short tries, and a try that fails lets everybody
+-- else go on.
+
+-- Who holds a lock on one of these relations that is at least as strong as "weakest"?
+-- Asked after a command has given up, it may name a session that came later, or none.
+CREATE FUNCTION snowflake_admin.blocker(relations regclass[], weakest text)
+RETURNS TABLE (description text, remedy text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT CASE WHEN l.pid IS NULL
+		THEN format('A prepared transaction (see pg_prepared_xacts) has used %s.', l.relation::regclass)
+		ELSE format('Process %s has used %s in a transaction since %s; its last query begins: %s',
+			l.pid, l.relation::regclass,
+			coalesce(date_trunc('second', a.xact_start)::text, 'an unknown time'),
+			left(coalesce(a.query, 'unknown'), 60)) END,
+		'A member of pg_signal_backend can end its session by SELECT pg_terminate_backend(' || l.pid || ').'
+	FROM (VALUES ('{AccessShareLock,RowShareLock,RowExclusiveLock,ShareUpdateExclusiveLock,ShareLock,'
+		'ShareRowExclusiveLock,ExclusiveLock,AccessExclusiveLock}'::text[])) AS lock (modes),
+		pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
+	WHERE l.relation = ANY (relations) AND l.database = (SELECT oid FROM pg_database
+		WHERE datname = current_database())
+		AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
+		AND array_position(modes, l.mode) >= array_position(modes, weakest)
+	ORDER BY a.xact_start NULLS FIRST LIMIT 1
+$$;
+
+-- Lock tables in the given order, or the other way round, then execute commands.
+-- The caller gives parents before the tables that refer to them.
+--
+-- The first locks keep out vacuums and commands like this one, but neither readers
+-- nor writers, who need not wait while this waits.  An autovacuum in the way is
+-- ended by PostgreSQL once the wait has lasted for deadlock_timeout.
+--
+-- The last locks keep everybody out.  An application that waits for one of them
+-- while this waits for one of its own must not be ended as a deadlock.  So all
+-- these waits together are shorter than deadlock_timeout.
+CREATE FUNCTION snowflake_admin.try_commands(commands text[], relations regclass[], mode text, backwards boolean)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET lock_timeout = 0 AS $$
+DECLARE
+	tables text[] := ARRAY(
+		SELECT CASE WHEN relkind = 'p' AND mode IS NULL THEN 'ONLY ' ELSE '' END || r::text
+		FROM unnest(relations) WITH ORDINALITY AS u (r, n) JOIN pg_class ON oid = r
+		WHERE relkind IN ('r', 'p', 'v') ORDER BY CASE WHEN backwards THEN -n ELSE n END);
+	deadlock_ms integer := extract(epoch FROM current_setting('deadlock_timeout')::interval) * 1000;
+	wait_ms integer := greatest(10, least(300, deadlock_ms * 9 / 10 / greatest(1, cardinality(relations))));
+	command text;
+BEGIN
+	PERFORM set_config('lock_timeout', (deadlock_ms + 500)::text, true);
+	FOREACH command IN ARRAY tables LOOP
+		EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', command);
+	END LOOP;
+	PERFORM set_config('lock_timeout', wait_ms::text, true);
+	IF mode IS NOT NULL THEN
+		FOREACH command IN ARRAY tables LOOP
+			EXECUTE format('LOCK TABLE %s IN %s MODE', command, mode);
+			-- Whoever holds the next lock may already wait for this one, so that more
+			-- waiting is in vain.  Mostly be short, but now and then long enough for a
+			-- transaction that needs its time.
+			PERFORM set_config('lock_timeout', greatest(10,
+				wait_ms * (0.1 + 0.9 * random() ^ 3))::integer::text, true);
+		END LOOP;
+		PERFORM set_config('lock_timeout', wait_ms::text, true);
+	END IF;
+	FOREACH command IN ARRAY commands LOOP
+		EXECUTE command;
+	END LOOP;
+END
+$$;
+
+-- Show commands, and execute them under locks that are tried for again and again,
+-- with growing pauses in which everybody else goes on.  The locks last until the caller's
+-- transaction ends.  Without a mode, the commands themselves lock what they need.
+-- Without commands, too, it keeps others from changing the tables, on which depends what
+-- the next commands are to be.  Nobody who reads or writes waits for that.
+CREATE FUNCTION snowflake_admin.run(commands text[], relations regclass[], tries integer, dry_run boolean,
+	mode text DEFAULT 'ACCESS EXCLUSIVE') RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	blocker record;
+	command text;
+	-- The weakest lock that is in the way of the mode, or of the first locks
+	weakest text := CASE WHEN mode = 'ACCESS EXCLUSIVE' OR mode IS NULL AND commands <> '{}'
+		THEN 'AccessShareLock'
+		WHEN mode IN ('SHARE', 'SHARE ROW EXCLUSIVE') THEN 'RowExclusiveLock'
+			ELSE 'ShareUpdateExclusiveLock' END;
+BEGIN
+	IF coalesce(tries, 0) < 1 THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('tries must be at least 1, not %s', coalesce(tries::text, 'null'));
+	END IF;
+	FOREACH command IN ARRAY commands LOOP
+		RAISE NOTICE '%;', command;
+	END LOOP;
+	IF dry_run THEN
+		RETURN;
+	END IF;
+	FOR try IN 1 .. tries LOOP
+		BEGIN
+			PERFORM try_commands(commands, relations, mode, try % 2 = 0);
+			RETURN;
+		EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+			SELECT * INTO blocker FROM blocker(relations, weakest);
+		END;
+		IF try < tries THEN
+			PERFORM pg_sleep(least(0.05 * try * (0.5 + random()), 2));
+		END IF;
+	END LOOP;
+	RAISE lock_not_available USING
+		MESSAGE = format('could not get the locks in %s, and changed nothing in this step',
+			CASE tries WHEN 1 THEN 'one try' ELSE tries || ' tries' END),
+		DETAIL = coalesce(blocker.description, 'No other transaction is in the way in this moment.'),
+		HINT = coalesce('Call it again when that transaction has ended, or with more tries. ' || blocker.remedy,
+			'Call it again, perhaps with more tries.');
+END
+$$;
+
+-- One session at a time does a work on a table.  The lock ends with each transaction, so
+-- that an error leaves nothing behind in a pooled session.  A session that goes on
+-- waits for it.  One that has just been called may get it between two transactions
+-- of another one, so it looks for that one's waiting, and leaves the table to it.
+CREATE FUNCTION snowflake_admin.take_turn(work text, relations oid[], going_on boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	class bigint := hashtext(work) & 2147483647;
+	free boolean;
+	other record;
+BEGIN
+	IF going_on THEN
+		PERFORM pg_advisory_xact_lock(class << 32 | r::bigint) FROM unnest(relations) AS r;
+		RETURN;
+	END IF;
+	free := bool_and(pg_try_advisory_xact_lock(class << 32 | r::bigint)) FROM unnest(relations) AS r;
+	PERFORM pg_sleep(CASE WHEN free THEN 0.1 ELSE 0 END);
+	SELECT l.pid, l.objid::regclass AS tab INTO other FROM pg_locks AS l
+	WHERE l.locktype = 'advisory' AND l.classid = class::oid AND l.objid = ANY (relations) AND l.objsubid = 1
+		AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+		AND l.pid <> pg_backend_pid();
+	IF FOUND OR NOT free THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('%s works on table %s in process %s', work,
+				coalesce(other.tab, relations[1]::regclass),
+				coalesce(other.pid::text, 'that has just ended')),
+			HINT = 'Wait for it to end, then call it again to see that nothing is left to do.';
+	END IF;
+END
+$$;
+
+-- The message of an error that COMMIT raises in functions, in the session's language
+CREATE FUNCTION snowflake_admin.commit_error() RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+	COMMIT;
+EXCEPTION WHEN invalid_transaction_termination THEN
+	RETURN SQLERRM;
+END
+$$;
+
+-- Raise an error in a transaction block.  COMMIT fails here in any case, because
+-- of the subtransaction, but in a transaction block with another message.
+CREATE PROCEDURE snowflake_admin.require_no_transaction(caller text)
+LANGUAGE plpgsql AS $$
+BEGIN
+	BEGIN
+		COMMIT;
+	EXCEPTION WHEN invalid_transaction_termination THEN
+		IF SQLERRM OPERATOR(pg_catalog.<>) snowflake_admin.commit_error() THEN
+			RETURN;
+		END IF;
+	END;
+	RAISE invalid_transaction_termination USING
+		MESSAGE = pg_catalog.format('%s cannot run inside a transaction block', caller),
+		HINT = 'Call it without BEGIN, and not in a function, because it commits after each step.';
+END
+$$;
+
+-- Say how far a long step is.  Returns when it last did so in a NOTICE.
+CREATE FUNCTION snowflake_admin.progress(step text, done bigint, total bigint, begun timestamptz,
+	reported timestamptz) RETURNS timestamptz
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	share double precision := least(done::double precision / greatest(total, 1), 1);
+	line text := format('%s: %s of about %s rows, %s %%', step, done, greatest(total, done),
+		floor(100 * share));
+BEGIN
+	PERFORM set_config('application_name', line::name::text, true);	-- shortened without a NOTICE
+	IF clock_timestamp() < reported + interval '5 seconds' THEN
+		RETURN reported;
+	END IF;
+	RAISE NOTICE '%, % left', line, CASE WHEN share > 0
+		THEN date_trunc('second', (clock_timestamp() - begun) * (1 / share - 1))::text
+			ELSE 'unknown time' END;
+	RETURN clock_timestamp();
+END
+$$;

@@ -1,0 +1,179 @@
+/* admin/ranges.sql */
+
+-- Partitions by time: snowflake_partitions(), and what making and dropping partitions
+-- share.  Changes nothing.
+--
+-- Bounds are IDs, as PostgreSQL keeps them.  MINVALUE and MAXVALUE stand here as
+-- the least and the largest bigint, which are no IDs.  Units of time are those of
+-- UTC: they are counted in timestamps without time zone.
+
+-- The column by whose ranges a table is partitioned, quoted
+CREATE FUNCTION snowflake_admin.partition_key(parent regclass) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	strategy "char";
+	key text;
+	suits boolean;
+BEGIN
+	SELECT partstrat, quote_ident(attname), partnatts = 1 AND is_id(atttypid)
+	INTO strategy, key, suits
+	FROM pg_partitioned_table LEFT JOIN pg_attribute
+		ON attrelid = partrelid AND attnum = partattrs[0] AND attnum > 0
+	WHERE partrelid = parent;
+	IF parent IS NULL THEN
+		RAISE null_value_not_allowed USING MESSAGE = 'parent must not be null';
+	ELSIF NOT FOUND THEN
+		RAISE wrong_object_type USING
+			MESSAGE = format('%s is not a partitioned table', parent),
+			HINT = 'CALL @extschema@.snowflake_partition(...) makes a partitioned table of a table.';
+	ELSIF strategy <> 'r' OR suits IS NOT TRUE THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('table %s is not partitioned by ranges of one bigint or snowflake column',
+				parent),
+			DETAIL = format('It is partitioned by %s.', pg_get_partkeydef(parent));
+	END IF;
+	RETURN key;
+END
+$$;
+
+-- By the numbers of an identity or nextval(), new rows would be old.  Without any default,
+-- programs may take the IDs themselves.  Rows come by the tables above, if there are any.
+CREATE FUNCTION snowflake_admin.require_times(parent regclass) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	key text := partition_key(parent);
+	made record;
+BEGIN
+	SELECT tab::regclass, made_by INTO made FROM all_keys()
+	WHERE tab IN (SELECT relid FROM pg_partition_ancestors(parent)) AND quote_ident(col_name) = key
+		AND made_by <> 'next_id';
+	IF FOUND THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('the key of table %s does not tell the time', parent),
+			DETAIL = format('Column %s is %s. Its new rows look older than they are.', key, CASE made.made_by
+				WHEN 'nextval' THEN 'filled by nextval()' ELSE made.made_by || ' AS IDENTITY' END),
+			HINT = format('CALL @extschema@.snowflake_move(%L) first. If programs supply all keys, drop '
+				'the identity or default.', made.tab);
+	END IF;
+	RETURN key;
+END
+$$;
+
+-- The layout of the IDs that a partitioned table's key gets by default
+CREATE FUNCTION snowflake_admin.key_layout(parent regclass) RETURNS snowflake_layout
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT to_layout(coalesce(
+		min(layout_of(pg_get_expr(adbin, adrelid), seqrelid)), 'instagram'))
+	FROM pg_partitioned_table JOIN pg_attrdef AS d ON adrelid = partrelid AND adnum = partattrs[0]
+	LEFT JOIN (pg_depend JOIN pg_sequence ON seqrelid = refobjid)
+		ON classid = 'pg_attrdef'::regclass AND objid = d.oid AND refclassid = 'pg_class'::regclass
+	WHERE partrelid = parent
+$$;
+
+-- All partitions.  Both bounds of the DEFAULT partition are NULL.  One that is
+-- pending detach is none any more, but still occupies its range.
+CREATE FUNCTION snowflake_admin.ranges(parent regclass)
+RETURNS TABLE (partition regclass, lower_id bigint, upper_id bigint, pending boolean)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT oid,
+		replace(substring(bound FROM 'FROM \(''?([^'')]+)'), 'MINVALUE', '-9223372036854775808')::bigint,
+		replace(substring(bound FROM 'TO \(''?([^'')]+)'), 'MAXVALUE', '9223372036854775807')::bigint,
+		inhdetachpending
+	FROM pg_inherits JOIN pg_class ON oid = inhrelid, pg_get_expr(relpartbound, oid) AS bound
+	WHERE inhparent = parent
+$$;
+
+CREATE FUNCTION @extschema@.snowflake_partitions(parent regclass, layout snowflake_layout DEFAULT NULL)
+RETURNS TABLE (partition regclass, since timestamptz, until timestamptz)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	PERFORM partition_key(parent);
+	layout := coalesce(layout, key_layout(parent));
+	-- A layout without a time is an error also where there is no partition.
+	PERFORM bound(now(), layout);
+	RETURN QUERY SELECT r.partition, bound_time(lower_id, layout),
+			bound_time(upper_id, layout)
+		FROM ranges(parent) AS r WHERE NOT pending
+		ORDER BY lower_id;
+END
+$$;
+
+COMMENT ON FUNCTION @extschema@.snowflake_partitions(regclass, snowflake_layout) IS
+'partitions of a table that is partitioned by its IDs, oldest first, with the times of their bounds';
+
+-- The tables that foreign keys connect with a partitioned table, and that the caller may
+-- lock: those to which it refers before it, and those that refer to it after it
+CREATE FUNCTION snowflake_admin.related_tables(parent regclass)
+RETURNS TABLE (tab regclass, place integer)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT other, min(sign)
+	FROM pg_constraint, LATERAL (VALUES (confrelid, -1), (conrelid, 1)) AS side (other, sign)
+	WHERE contype = 'f' AND conparentid = 0 AND confrelid <> conrelid
+		AND parent = CASE sign WHEN 1 THEN confrelid ELSE conrelid END
+		AND has_table_privilege(other, 'UPDATE, DELETE, TRUNCATE')
+	GROUP BY other
+$$;
+
+-- The unit of the newest partition, which may be cut short by the one before it
+CREATE FUNCTION snowflake_admin.newest_unit(parent regclass, layout snowflake_layout) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT coalesce(
+		(SELECT CASE WHEN span <= '1 hour' THEN 'hour' WHEN span <= '24 hours' THEN 'day'
+				WHEN span <= '7 days' THEN 'week' WHEN span <= '31 days' THEN 'month' ELSE 'year' END
+			FROM @extschema@.snowflake_partitions(parent, layout),
+				LATERAL (SELECT until - since) AS length (span)
+			WHERE isfinite(since) AND isfinite(until) ORDER BY since DESC LIMIT 1),
+		'day')
+$$;
+
+-- Until when there should be partitions.  IDs may be ahead of the clock by max_lead, which
+-- can be set to a hundred years, and then says nothing.
+CREATE FUNCTION snowflake_admin.needed_until(ahead interval, unit text) RETURNS timestamptz
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	newest timestamp := clock_timestamp() AT TIME ZONE 'UTC'
+		+ least(current_setting('snowflake.max_lead')::interval, '31 days');
+BEGIN
+	IF unit NOT IN ('hour', 'day', 'week', 'month', 'year') THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('unit must be hour, day, week, month or year, not %L', unit);
+	ELSIF ahead IS NULL OR ahead < interval '0' THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('ahead must be at least 0, not %s', coalesce(ahead::text, 'null'));
+	END IF;
+	RETURN greatest(newest + ahead, date_trunc(unit, newest) + 2 * ('1 ' || unit)::interval)
+		AT TIME ZONE 'UTC';
+END
+$$;
+
+-- The ranges without a partition, from the end of the newest one that has begun.
+-- The first may begin at any ID, and each ends with its unit.
+CREATE FUNCTION snowflake_admin.missing_ranges(parent regclass, unit text, until timestamptz,
+	layout snowflake_layout)
+RETURNS TABLE (low bigint, high bigint)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	present timestamp := clock_timestamp() AT TIME ZONE 'UTC';
+	stop bigint := bound(until, layout);
+	next timestamp;
+BEGIN
+	SELECT max(upper_id) INTO low FROM ranges(parent)
+	WHERE lower_id <= bound(present AT TIME ZONE 'UTC', layout);
+	low := coalesce(low,
+		bound(date_trunc(unit, present) AT TIME ZONE 'UTC', layout));
+	WHILE low < stop LOOP
+		SELECT upper_id INTO high FROM ranges(parent)
+		WHERE lower_id <= low AND upper_id > low;
+		IF NOT FOUND THEN
+			next := date_trunc(unit, bound_time(low, layout) AT TIME ZONE 'UTC')
+				+ ('1 ' || unit)::interval;
+			high := least(bound(next AT TIME ZONE 'UTC', layout),
+				(SELECT min(lower_id) FROM ranges(parent) WHERE lower_id > low));
+			-- The layout's time ends here.
+			EXIT WHEN high <= low;
+			RETURN NEXT;
+		END IF;
+		low := high;
+	END LOOP;
+END
+$$;

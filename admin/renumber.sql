@@ -1,0 +1,487 @@
+/* admin/renumber.sql */
+
+-- CALL snowflake_renumber(): new IDs for the rows that have a shard's IDs of a span, and for
+-- all that refer to them:
+--
+--     1. plan: the key, all that refers to it, the statements of a batch, the list of old and new
+--     2. look at all rows once, and create the list if there are any
+--     3. change batch after batch, each in one transaction; a round ends at the last row
+--     4. begin another round while rows were locked, up to the number of tries
+--     5. say how many rows were changed, and whether new ones have come since
+
+-- Indexes without which each batch would read a whole table
+CREATE FUNCTION snowflake_admin.renumber_indexes(tab regclass, col name)
+RETURNS TABLE (rel regclass, name name, command text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT rel, name, format('CREATE INDEX %sON %s (%I)',
+		CASE WHEN relkind <> 'p' THEN 'CONCURRENTLY ' END, rel, name)
+	FROM chain(tab, col) JOIN pg_class AS t ON t.oid = rel
+	JOIN pg_attribute ON attrelid = rel AND attname = name
+	WHERE attgenerated = '' AND attidentity <> 'a' AND NOT EXISTS (
+		SELECT FROM pg_index JOIN pg_class AS i ON i.oid = indexrelid JOIN pg_am ON pg_am.oid = i.relam
+		WHERE indrelid = rel AND indisvalid AND indkey[0] = attnum AND amname IN ('btree', 'hash')
+			AND (indpred IS NULL OR pg_get_expr(indpred, indrelid) = format('(%I IS NOT NULL)', name)))
+$$;
+
+-- What is in the way of new IDs.  A foreign key could set a column to NULL or its default
+-- where a row comes to an ID in the moment in which it changes.
+CREATE FUNCTION snowflake_admin.renumber_obstacle(tab regclass, col name)
+RETURNS TABLE (problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH found AS MATERIALIZED (
+		SELECT f.*, relispartition, attnum, attgenerated <> '' OR attidentity = 'a' AS is_generated
+		FROM chain(tab, col) AS f
+		JOIN pg_class ON oid = f.rel JOIN pg_attribute ON attrelid = f.rel AND attname = f.name
+	), keys AS (
+		SELECT conname, f.name, conrelid::regclass AS child, confrelid::regclass AS parent, confupdtype,
+			EXISTS (SELECT FROM found AS p WHERE p.rel = coalesce(pg_partition_root(confrelid),
+				confrelid::regclass)
+				AND p.name = parent.attname) AS is_inside
+		FROM pg_constraint CROSS JOIN unnest(conkey, confkey) AS u (child_number, parent_number)
+		JOIN found AS f ON f.rel = conrelid AND f.attnum = child_number
+		JOIN pg_attribute AS parent ON parent.attrelid = confrelid AND parent.attnum = parent_number
+		WHERE contype = 'f' AND conparentid = 0
+	)
+	SELECT format('%s is a partition', rel), format(CASE WHEN rel = tab THEN 'Call it for %s.'
+		ELSE 'Its foreign key must be one of %s.' END, pg_partition_root(rel))
+	FROM found WHERE relispartition
+	UNION ALL
+	SELECT format('column "%s" of table %s holds IDs that would change, and has no index', name, rel),
+		'Create an index that begins with it: ' || command
+	FROM renumber_indexes(tab, col)
+	UNION ALL SELECT format('column "%s" of table %s refers to the IDs, and is generated', name, rel),
+		'Drop its foreign key, and add the column again afterwards.'
+	FROM found WHERE is_generated
+	UNION ALL SELECT format('column "%s" of table %s also refers to table %s', name, child, parent),
+		format('Perhaps %s is the table to renumber. Otherwise drop foreign key "%s" first.', parent, conname)
+	FROM keys WHERE NOT is_inside
+	UNION ALL
+	SELECT format('foreign key "%s" of table %s is ON UPDATE SET NULL or SET DEFAULT', conname, child),
+		'Replace it by one without.'
+	FROM keys WHERE confupdtype IN ('n', 'd')
+	LIMIT 1
+$$;
+
+-- The table that keeps old and new IDs, and the command that creates it, unless it exists
+--
+-- A subscriber stops at a row of a table that it lacks.  So where a publication or
+-- a slot of another plugin would send the list, it is unlogged, as these send no
+-- unlogged table.  Nothing but the list is lost when a crash empties it: the rows
+-- that still have old IDs show what is left to do.
+CREATE FUNCTION snowflake_admin.renumber_list(tab regclass, OUT list text, OUT command text, OUT sender text)
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	schema oid;
+	present record;
+BEGIN
+	SELECT relnamespace, format('%s.%I', relnamespace::regnamespace,
+		substr(('_renumbered' || relname)::name::text, 12) || '_renumbered')
+	INTO schema, list FROM pg_class WHERE oid = tab;
+	SELECT name INTO sender FROM (
+		SELECT format('publication %I', pubname) FROM pg_publication WHERE puballtables
+		UNION ALL SELECT format('publication %I', pubname)
+		FROM pg_publication JOIN pg_publication_namespace ON pnpubid = pg_publication.oid
+		WHERE pnnspid = schema
+		UNION ALL SELECT format('replication slot %I', slot_name) FROM pg_replication_slots
+		WHERE slot_type = 'logical' AND database = current_database() AND plugin <> 'pgoutput') AS s (name)
+	LIMIT 1;
+	SELECT relkind, relpersistence, ARRAY(SELECT attname FROM pg_attribute
+		WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped ORDER BY attnum) AS columns
+	INTO present FROM pg_class AS c WHERE c.oid = to_regclass(list);
+	IF NOT FOUND THEN
+		command := format('CREATE %sTABLE %s (old bigint PRIMARY KEY, new bigint NOT NULL)',
+			CASE WHEN sender IS NULL THEN '' ELSE 'UNLOGGED ' END, list);
+	ELSIF present.relkind <> 'r' OR present.columns <> '{old,new}' THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('%s exists, and is not a list of old and new IDs', list),
+			HINT = 'Rename it, because the list has this name.';
+	ELSIF present.relpersistence = 'p' AND sender IS NOT NULL THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('%s would send the rows of %s', sender, list),
+			HINT = format('Rename that list, or make it unlogged: ALTER TABLE %s SET UNLOGGED', list);
+	END IF;
+END
+$$;
+
+-- The column that holds the IDs of a table, what makes them, and their layout.  A unique
+-- index must contain it, and one by which its rows are found must begin with it.
+CREATE FUNCTION snowflake_admin.renumber_key(tab regclass, new_shard bigint, given_layout text, OUT col name,
+	OUT made_by text, OUT layout text)
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	key record;
+BEGIN
+	SELECT *, count(*) OVER (PARTITION BY calls, is_primary) AS rivals INTO key
+	FROM (
+		SELECT a.attname, a.attnum, a.attidentity <> '' AS is_identity, f.sequence, f.calls, i.is_primary,
+			pg_get_expr(coalesce(d.adbin, t.typdefaultbin), coalesce(d.adrelid, 0)) AS expression
+		FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = atttypid
+		LEFT JOIN pg_attrdef AS d ON adrelid = attrelid AND adnum = attnum
+		CROSS JOIN LATERAL (
+			SELECT bool_or(indisprimary) AS is_primary, bool_or(indisunique) AS is_unique,
+				bool_or(indkey[0] = attnum AND indpred IS NULL AND amname = 'btree') AS is_first
+			FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_am ON pg_am.oid = relam
+			WHERE indrelid = tab AND indisvalid AND attnum = ANY (indkey)) AS i
+		CROSS JOIN LATERAL (
+			SELECT bool_or(f.made_by = 'next_id') IS TRUE AS calls, min(f.sequence) AS sequence
+			FROM filled() AS f WHERE f.tab = attrelid AND f.col = attnum) AS f
+		WHERE attrelid = tab AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
+			AND i.is_unique AND i.is_first
+			AND is_id(base_type(t.oid))) AS found
+	ORDER BY calls DESC, is_primary DESC, attnum LIMIT 1;
+	col := key.attname;
+	made_by := key.expression;
+	layout := coalesce(given_layout, layout_of(made_by, key.sequence));
+	IF col IS NULL THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('table %s has no column of IDs', tab),
+			DETAIL = 'It would be a bigint or snowflake in a unique index, and the first column of an index.';
+	ELSIF key.rivals > 1 THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('table %s has %s columns that could be the one with the IDs', tab, key.rivals),
+			HINT = 'Make one of them the primary key.';
+	ELSIF key.is_identity OR made_by ~ '\mnextval\(' THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('column "%s" of table %s gets its numbers from nextval(), not from next_id()',
+				col, tab),
+			HINT = 'Such numbers have no shard and no time.';
+	ELSIF new_shard IS NULL AND made_by IS NULL THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('column "%s" of table %s has no default that makes IDs', col, tab),
+			HINT = 'Give it a default with next_id(), or give new_shard for new IDs that keep their time.';
+	ELSIF layout IS NULL THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('the sequence of column "%s" of table %s serves no built-in layout', col, tab),
+			HINT = 'Give the layout, as in layout => ''twitter''.';
+	END IF;
+END
+$$;
+
+-- The tables to work in, and the statements for a batch
+--
+--	find	the smallest ID > $1 and <= $2 of the shard
+--	take	lock up to $3 such rows that nobody else has locked, and return their IDs
+--	make	new IDs for the old ones, $1
+--	change	change old IDs, $1, to new ones, $2
+--	present	the largest ID that is not future-dated
+CREATE FUNCTION snowflake_admin.renumber_plan(tab regclass, shard bigint, new_shard bigint, given_layout text,
+	OUT relations regclass[], OUT list text, OUT create_list text, OUT sender text, OUT col name,
+	OUT source text, OUT layout text, OUT expression text, OUT find text, OUT take text, OUT make text,
+	OUT change text, OUT present text)
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	own text := snowflake_schema();
+	bad record;
+	made_by text;
+	rows_of_shard text;
+BEGIN
+	SELECT k.col, k.made_by, format('%L::%s.snowflake_layout', k.layout, own) INTO col, made_by, layout
+	FROM renumber_key(tab, new_shard, given_layout) AS k;
+	SELECT c.rel, c.name INTO bad FROM chain(tab, col) AS c
+	WHERE NOT has_table_privilege(c.rel, 'SELECT') OR NOT has_table_privilege(c.rel, 'UPDATE') LIMIT 1;
+	IF FOUND THEN
+		RAISE insufficient_privilege USING MESSAGE = format('permission denied for table %s', bad.rel),
+			HINT = format('SELECT and UPDATE are needed, as its column "%s" holds IDs that would change.',
+				bad.name);
+	END IF;
+	SELECT * INTO bad FROM renumber_obstacle(tab, col);
+	IF FOUND THEN
+		RAISE object_not_in_prerequisite_state USING MESSAGE = bad.problem, HINT = bad.remedy;
+	END IF;
+	SELECT l.list, l.command, l.sender INTO list, create_list, sender
+	FROM renumber_list(tab) AS l;
+	relations := tab || ARRAY(SELECT DISTINCT c.rel FROM chain(tab, col) AS c
+		WHERE c.rel <> tab);
+	SELECT CASE relkind WHEN 'p' THEN '' ELSE 'ONLY ' END || tab::text INTO source
+	FROM pg_class WHERE oid = tab;
+
+	rows_of_shard := format('FROM %1$s AS t WHERE t.%2$I > $1 AND t.%2$I <= $2'
+		' AND %3$s.snowflake_shard(t.%2$I, %4$s) = %5$s', source, col, own, layout, shard);
+	-- The tick and the sequence number of an ID belong to one row of its shard, so with a
+	-- shard that nobody has used they are free.
+	expression := CASE WHEN new_shard IS NULL THEN made_by
+		ELSE format('%1$s.snowflake_id(%1$s.snowflake_timestamp(t.%2$I, %3$s), %4$s,'
+			' %1$s.snowflake_sequence_number(t.%2$I, %3$s), %3$s)', own, col, layout, new_shard) END;
+	find := format('SELECT min(t.%I) %s', col, rows_of_shard);
+	take := format('SELECT array_agg(id) FROM (SELECT t.%I::bigint AS id %s'
+		' ORDER BY t.%1$I LIMIT $3 FOR UPDATE SKIP LOCKED) AS t', col, rows_of_shard);
+	make := format('SELECT ARRAY(SELECT %s FROM (SELECT old AS %I FROM unnest($1) WITH ORDINALITY AS u (old, n)'
+		' ORDER BY n) AS t)', expression, col);
+	-- The rows change with all that refer to them, so that foreign keys are satisfied at
+	-- the statement's end.  One row may be changed only once in a statement, so each table
+	-- has one UPDATE.  It runs with the caller's search_path, for the triggers' sake, and
+	-- names the schema even of operators.
+	WITH found AS (
+		SELECT rel, name, CASE relkind WHEN 'p' THEN '' ELSE 'ONLY ' END || rel::text AS only_rel,
+			count(*) OVER (PARTITION BY rel) = 1 AS alone,
+			format('(SELECT l.new FROM %s AS l WHERE l.old OPERATOR(pg_catalog.=) t.%I)', list, name) AS new
+		FROM chain(tab, col) JOIN pg_class ON oid = rel),
+	changes AS (
+		SELECT row_number() OVER (ORDER BY rel <> tab, rel::text) AS n,
+			format('UPDATE %s AS t SET %s WHERE %s%s', only_rel,
+			string_agg(format(CASE WHEN alone THEN '%1$I = %2$s'
+				ELSE '%1$I = CASE WHEN t.%1$I OPERATOR(pg_catalog.=) ANY ($1) THEN %2$s ELSE t.%1$I END' END,
+				name, new), ', ' ORDER BY name),
+			string_agg(format('t.%I OPERATOR(pg_catalog.=) ANY ($1)', name), ' OR ' ORDER BY name),
+			CASE WHEN rel = tab THEN format(' RETURNING t.%I AS id', col) ELSE '' END) AS command
+		FROM found GROUP BY rel, only_rel)
+	SELECT format('WITH %s SELECT pg_catalog.count(*) FROM change1 WHERE id OPERATOR(pg_catalog.=) ANY ($2)',
+		string_agg(format('change%s AS (%s)', n, command), ', ' ORDER BY n))
+	INTO change FROM changes;
+	present := format('SELECT %s.snowflake_max_id(clock_timestamp() + interval ''1 s'', %s)', own, layout);
+END
+$$;
+
+-- Look at all rows once, and create the list if there are any.  IDs above "last" come later
+-- than this look, and are not followed, so that there is an end.
+CREATE FUNCTION snowflake_admin.renumber_look(tab regclass, plan record, shard bigint, new_shard bigint,
+	since timestamptz, until timestamptz, tries integer, dry_run boolean, OUT lowest bigint, OUT last bigint,
+	OUT highest bigint, OUT total bigint)
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET row_security = off AS $$
+DECLARE
+	own text := snowflake_schema();
+	taken bigint;
+BEGIN
+	-- snowflake_id() knows which shards a layout has.
+	EXECUTE format('SELECT count(%s.snowflake_id(now(), s, 0, %s)) FROM unnest($1) AS s', own, plan.layout)
+	USING ARRAY[shard, new_shard];
+	-- Numbers of a former serial would be IDs of the layout's first day.
+	EXECUTE format('SELECT %1$s.snowflake_min_id('
+			'greatest($1, %1$s.snowflake_timestamp(0, %2$s) + interval ''24 hours''), %2$s) - 1, '
+			'coalesce(%1$s.snowflake_min_id($2, %2$s) - 1, $3)', own, plan.layout)
+	INTO lowest, highest USING since, until, 9223372036854775807;
+	IF new_shard IS NULL THEN
+		EXECUTE plan.present INTO last;
+		lowest := greatest(lowest, last);
+	END IF;
+	EXECUTE format('SELECT max(t.%I) FROM %s AS t WHERE t.%1$I <= $1', plan.col, plan.source)
+	INTO last USING highest;
+	EXECUTE format('SELECT count(*), min(n.%1$I) FROM %2$s AS t LEFT JOIN %2$s AS n ON n.%1$I = %3$s
+			WHERE t.%1$I > $1 AND t.%1$I <= $2 AND %4$s.snowflake_shard(t.%1$I, %5$s) = $3',
+		plan.col, plan.source, CASE WHEN new_shard IS NULL THEN 'NULL' ELSE plan.expression END,
+		own, plan.layout)
+	INTO total, taken USING lowest, last, shard;
+	IF taken IS NOT NULL THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('table %s has a row with an ID that another row would get: %s', tab, taken),
+			HINT = format('Shard %s was used at these times. Choose a shard that no server has ever used.', new_shard);
+	ELSIF total > 0 THEN
+		IF plan.create_list IS NOT NULL THEN
+			IF plan.sender IS NOT NULL THEN
+				RAISE NOTICE '% is unlogged, because % would send it otherwise; a crash of the server empties it',
+					plan.list, plan.sender;
+			END IF;
+			PERFORM run(ARRAY[plan.create_list], '{}', tries, dry_run);
+		END IF;
+		RAISE NOTICE '%; -- for each batch of old IDs, $1, and new ones, $2', plan.change;
+		IF dry_run THEN
+			RAISE NOTICE '% rows of % would get new IDs', total, tab;
+		END IF;
+	END IF;
+END
+$$;
+
+-- Change one batch, the first rows after an ID that nobody else has locked.
+--
+-- The rows are locked before the statement that changes them begins, so that it
+-- sees every row that refers to them: a foreign key's check needs a lock that
+-- conflicts.  A row elsewhere that somebody holds, or that has come to a row
+-- further down a chain of references, ends the try.  The next one is smaller,
+-- and a row with which even a batch of one fails is left for the next round.
+--
+-- We wait for others so briefly that nobody who waits for us waits long enough
+-- to look for a deadlock.  Nor may they wait for a compiler, or for a scan of a
+-- table that the planner thinks is small.
+CREATE FUNCTION snowflake_admin.renumber_batch(plan record, callers_path text, future boolean, batch integer,
+	last bigint, INOUT after bigint, INOUT size integer, OUT done integer, OUT trouble text)
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET row_security = off SET lock_timeout = '20ms'
+	SET jit = off SET enable_seqscan = off AS $$
+DECLARE
+	old_ids bigint[];
+	new_ids bigint[];
+	present bigint;
+	changed bigint;
+BEGIN
+	done := 0;
+	IF future THEN
+		EXECUTE plan.present INTO present;
+		after := greatest(after, present);
+	END IF;
+	BEGIN
+		EXECUTE plan.take INTO old_ids USING after, last, size;
+		IF old_ids IS NULL THEN
+			after := NULL;
+			RETURN;
+		END IF;
+		EXECUTE plan.make INTO new_ids USING old_ids;
+		IF future THEN
+			EXECUTE plan.present INTO present;
+			IF present < (SELECT max(new) FROM unnest(new_ids) AS u (new)) THEN
+				RAISE object_not_in_prerequisite_state USING
+					MESSAGE = format('the default of table %s makes future-dated IDs, too',
+						plan.relations[1]),
+					HINT = 'SELECT * FROM snowflake_check() shows how it gets IDs of the present again.';
+			END IF;
+		END IF;
+		EXECUTE format('INSERT INTO %s AS l
+			SELECT DISTINCT ON (old) old, new FROM unnest($1, $2) AS u (old, new)
+			ON CONFLICT (old) DO UPDATE SET new = excluded.new', plan.list) USING old_ids, new_ids;
+		-- From here on, no name is looked up but those of triggers and the like.
+		PERFORM set_config('search_path', callers_path, true);
+		SET CONSTRAINTS ALL IMMEDIATE;
+		EXECUTE plan.change INTO changed USING old_ids, new_ids;
+		PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+		IF changed < cardinality(old_ids) THEN
+			RAISE object_not_in_prerequisite_state USING
+				MESSAGE = format('%s of %s rows kept their IDs',
+					cardinality(old_ids) - changed, cardinality(old_ids)),
+				HINT = format('A trigger or a rule of %s must have prevented the UPDATE.', plan.relations[1]);
+		END IF;
+		done := cardinality(old_ids);
+		after := old_ids[cardinality(old_ids)];
+		size := least(batch, size * 2);
+	EXCEPTION WHEN lock_not_available OR deadlock_detected OR foreign_key_violation THEN
+		IF old_ids IS NULL THEN
+			RAISE;
+		END IF;
+		trouble := SQLERRM;
+		IF cardinality(old_ids) = 1 THEN
+			after := old_ids[1];
+		END IF;
+		size := greatest(1, cardinality(old_ids) / 4);
+	END;
+END
+$$;
+
+-- A round found no row that it could change.  If somebody holds one, pause, unless this was
+-- the last try.  Returns where the next round begins, or NULL at the end.
+CREATE FUNCTION snowflake_admin.renumber_pause(plan record, lowest bigint, last bigint, future boolean,
+	idle integer, tries integer, trouble text) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET row_security = off AS $$
+DECLARE
+	blocker record;
+	next_id bigint;
+	present bigint;
+BEGIN
+	EXECUTE plan.present INTO present;
+	EXECUTE plan.find INTO next_id
+	USING CASE WHEN future THEN greatest(lowest, present) ELSE lowest END, last;
+	IF next_id IS NOT NULL AND idle >= tries THEN
+		SELECT * INTO blocker FROM blocker(plan.relations, 'RowShareLock');
+		RAISE lock_not_available USING
+			MESSAGE = format('could not renumber all rows of %s in %s tries, such as %s',
+				plan.relations[1], tries, next_id),
+			DETAIL = concat_ws(' ', 'The last error was: ' || trouble || '.', blocker.description),
+			HINT = coalesce('Call it again when that transaction has ended. ' || blocker.remedy,
+				'Call it again for the rest, perhaps with more tries.');
+	ELSIF next_id IS NOT NULL AND idle > 0 THEN
+		PERFORM pg_sleep(least(0.05 * idle * (0.5 + random()), 2));
+	END IF;
+	RETURN next_id - 1;
+END
+$$;
+
+CREATE FUNCTION snowflake_admin.renumber_end(plan record, shard bigint, done bigint, last bigint,
+	highest bigint, future boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET row_security = off AS $$
+DECLARE
+	present bigint;
+	later bigint;
+	child regclass;
+BEGIN
+	RAISE NOTICE '% rows of % have new IDs%', done, plan.relations[1],
+		CASE WHEN done > 0 THEN format('; %s keeps old and new', plan.list) ELSE '' END;
+	EXECUTE plan.present INTO present;
+	EXECUTE plan.find INTO later USING greatest(last, 0, CASE WHEN future THEN present END), highest;
+	IF later IS NOT NULL THEN
+		RAISE WARNING 'table % still gets IDs of shard %, such as %', plan.relations[1], shard, later
+			USING HINT = 'SELECT * FROM snowflake_uses() shows what makes them. If that has another shard, '
+				'older sessions make them: end those. Then call it again.';
+	END IF;
+	FOR child IN SELECT inhrelid::regclass FROM pg_inherits JOIN pg_class ON oid = inhrelid
+		WHERE inhparent = plan.relations[1] AND NOT relispartition ORDER BY 1 LOOP
+		RAISE WARNING 'table % inherits from %, and its rows have kept their IDs', child, plan.relations[1]
+			USING HINT = 'Call it for that table, too.';
+	END LOOP;
+END
+$$;
+
+CREATE PROCEDURE @extschema@.snowflake_renumber(tab regclass, shard bigint, new_shard bigint DEFAULT NULL,
+	since timestamptz DEFAULT NULL, until timestamptz DEFAULT NULL, layout snowflake_layout DEFAULT NULL,
+	batch integer DEFAULT 500, dry_run boolean DEFAULT false, tries integer DEFAULT 30)
+LANGUAGE plpgsql AS $$
+DECLARE
+	callers_path pg_catalog.text;
+	plan pg_catalog.record;
+	look pg_catalog.record;
+	step pg_catalog.record;
+	begun timestamp with time zone;
+	reported timestamp with time zone;
+	done bigint := 0;
+	done_before bigint := 0;
+	idle integer := 0;
+	trouble pg_catalog.text;
+BEGIN
+	callers_path := pg_catalog.current_setting('search_path');
+	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+	CALL require_no_transaction('snowflake_renumber()');
+	IF tab IS NULL OR shard IS NULL THEN
+		RAISE null_value_not_allowed USING
+			MESSAGE = CASE WHEN tab IS NULL THEN 'table cannot be NULL' ELSE 'shard cannot be NULL' END;
+	ELSIF new_shard = shard THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('new shard %s is the old one', new_shard),
+			HINT = 'Choose a shard that no server has ever used, or leave it out to get IDs of the present.';
+	ELSIF coalesce(batch, 0) < 1 THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('batch %s is not positive', coalesce(batch::text, 'NULL'));
+	ELSIF since >= until THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('no ID is from %s on and before %s', since, until);
+	ELSIF new_shard IS NULL AND least(since, until) <= now() THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('without new_shard, only future-dated rows get new IDs, but %s is past',
+				least(since, until)),
+			HINT = 'Give new_shard for IDs that keep their time, or leave the times out for all '
+				'future-dated rows.';
+	END IF;
+	PERFORM take_turn('snowflake_renumber()', ARRAY[tab], false);
+	SELECT * INTO plan FROM renumber_plan(tab, shard, new_shard, layout::text);
+	SELECT * INTO look FROM renumber_look(
+		tab, plan, shard, new_shard, since, until, tries, dry_run);
+	IF dry_run THEN
+		RETURN;
+	END IF;
+	begun := clock_timestamp();
+	reported := begun;
+	SELECT look.lowest AS after, batch AS size INTO step;
+	WHILE look.total > 0 AND step.after IS NOT NULL LOOP
+		COMMIT;
+		SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+		SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+		PERFORM take_turn('snowflake_renumber()', ARRAY[tab], true);
+		reported := progress(
+			format('renumbering %s', tab), done, look.total, begun, reported);
+		PERFORM run('{}', plan.relations, tries, false, 'ROW EXCLUSIVE');
+		SELECT * INTO step FROM renumber_batch(
+			plan, callers_path, new_shard IS NULL, batch, look.last, step.after, step.size);
+		done := done + step.done;
+		trouble := coalesce(step.trouble, trouble);
+		IF step.after IS NULL THEN
+			COMMIT;
+			SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+			PERFORM take_turn('snowflake_renumber()', ARRAY[tab], true);
+			idle := CASE WHEN done > done_before THEN 0 ELSE idle + 1 END;
+			done_before := done;
+			step.after := renumber_pause(
+				plan, look.lowest, look.last, new_shard IS NULL, idle, tries, trouble);
+		END IF;
+	END LOOP;
+	PERFORM renumber_end(plan, shard, done, look.last, look.highest,
+		new_shard IS NULL);
+END
+$$;
+
+COMMENT ON PROCEDURE @extschema@.snowflake_renumber(
+	regclass, bigint, bigint, timestamptz, timestamptz, snowflake_layout, integer, boolean, integer) IS
+'give rows with IDs of a shard new ones, and change all that refer to them';
