@@ -39,8 +39,8 @@ $$;
 -- The last locks keep everybody out.  An application that waits for one of them
 -- while this waits for one of its own must not be ended as a deadlock.  So all
 -- these waits together are shorter than deadlock_timeout.
-CREATE FUNCTION snowflake_admin.try_commands(commands text[], relations regclass[], mode text, backwards boolean)
-RETURNS void
+CREATE FUNCTION snowflake_admin.try_commands(commands text[], relations regclass[], mode text, backwards boolean,
+	owner_of regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET lock_timeout = 0 AS $$
 DECLARE
 	tables text[] := ARRAY(
@@ -68,7 +68,11 @@ BEGIN
 		PERFORM set_config('lock_timeout', wait_ms::text, true);
 	END IF;
 	FOREACH command IN ARRAY commands LOOP
-		EXECUTE command;
+		IF owner_of IS NULL THEN
+			EXECUTE command;
+		ELSE
+			PERFORM do_as_owner(owner_of, command);
+		END IF;
 	END LOOP;
 END
 $$;
@@ -78,8 +82,11 @@ $$;
 -- transaction ends.  Without a mode, the commands themselves lock what they need.
 -- Without commands, too, it keeps others from changing the tables, on which depends what
 -- the next commands are to be.  Nobody who reads or writes waits for that.
+--
+-- The commands run as the caller or, if a table is given as "owner_of", as its owner.  The
+-- locks are always the caller's.
 CREATE FUNCTION snowflake_admin.run(commands text[], relations regclass[], tries integer, dry_run boolean,
-	mode text DEFAULT 'ACCESS EXCLUSIVE') RETURNS void
+	mode text DEFAULT 'ACCESS EXCLUSIVE', owner_of regclass DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	blocker record;
@@ -102,7 +109,7 @@ BEGIN
 	END IF;
 	FOR try IN 1 .. tries LOOP
 		BEGIN
-			PERFORM try_commands(commands, relations, mode, try % 2 = 0);
+			PERFORM try_commands(commands, relations, mode, try % 2 = 0, owner_of);
 			RETURN;
 		EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
 			SELECT * INTO blocker FROM blocker(relations, weakest);

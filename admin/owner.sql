@@ -1,0 +1,70 @@
+/* admin/owner.sql */
+
+-- As whom a table's code runs: its triggers, the expressions of its indexes, its CHECKs,
+-- defaults and policies.  Whoever owns the table has chosen that code, so it runs with his
+-- rights at most, as CREATE INDEX and VACUUM do it, and never with those of a superuser who
+-- calls a command.  Knows no command and no ID.
+--
+-- What creates or renames something in a schema stays the caller's, because a table's owner
+-- may have no right to create objects there.  Such commands run no code of the table:
+-- PostgreSQL builds indexes as their table's owner.
+
+-- The rows of a query that runs as the owner of a table, in an operation in which that role
+-- can neither become another one nor leave a setting behind.  The caller must be allowed to
+-- SET ROLE to the owner.  The query's parameters are $1, $2 and so on.
+CREATE FUNCTION snowflake_admin.as_owner(owner_of regclass, query text) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'snowflake_as_owner' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+CREATE FUNCTION snowflake_admin.as_owner(owner_of regclass, query text, VARIADIC parameters "any")
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'snowflake_as_owner' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+-- The same for a command of any kind.  Returns how many rows it has processed.
+CREATE FUNCTION snowflake_admin.do_as_owner(owner_of regclass, command text) RETURNS bigint
+AS 'MODULE_PATHNAME', 'snowflake_do_as_owner' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+CREATE FUNCTION snowflake_admin.do_as_owner(owner_of regclass, command text, VARIADIC parameters "any")
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'snowflake_do_as_owner' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+-- An error unless the caller may do what the owner of each of these tables may do
+CREATE FUNCTION snowflake_admin.require_owner(tables regclass[]) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	lacking regclass := (
+		SELECT oid FROM pg_class WHERE oid = ANY (tables)
+			AND NOT (pg_has_role(relowner, 'USAGE') AND pg_has_role(relowner,
+				CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END))
+		ORDER BY array_position(tables, oid::regclass) LIMIT 1);
+BEGIN
+	IF lacking IS NOT NULL THEN
+		RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', lacking);
+	END IF;
+END
+$$;
+
+-- An error unless all tables of a chain of foreign keys have the owner of the first one.
+-- REFERENCES on a table lets another role put its own table, with its own triggers, into the
+-- chain.  PostgreSQL's ON UPDATE CASCADE changes that table as that role.  A command that
+-- changes all tables in one statement cannot.
+CREATE FUNCTION snowflake_admin.require_one_owner(tables regclass[]) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	other record;
+BEGIN
+	SELECT oid::regclass AS tab, relowner::regrole AS owner,
+		(SELECT relowner::regrole FROM pg_class WHERE oid = tables[1]) AS expected
+	INTO other
+	FROM pg_class
+	WHERE oid = ANY (tables) AND relowner <> (SELECT relowner FROM pg_class WHERE oid = tables[1])
+	ORDER BY array_position(tables, oid::regclass) LIMIT 1;
+	IF FOUND THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('table %s, which refers to table %s, has another owner', other.tab, tables[1]),
+			DETAIL = format('It belongs to %s, and table %s to %s. Its triggers would run with the rights of '
+				'whoever calls this.', other.owner, tables[1], other.expected),
+			HINT = format('Give both tables one owner, or drop the foreign key of table %s first and add it '
+				'again afterwards.', other.tab);
+	END IF;
+END
+$$;
