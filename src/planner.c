@@ -40,7 +40,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "catalog/dependency.h"
+#include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "fmgr.h"
@@ -48,6 +48,7 @@
 #include "nodes/supportnodes.h"
 #include "tcop/pquery.h"
 #include "utils/acl.h"
+#include "utils/builtins.h"
 #include "utils/catcache.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -56,29 +57,71 @@
 
 PG_FUNCTION_INFO_V1(snowflake_support);
 
-/*
- * Find snowflake_next_id_in_copy() in the extension that "function" belongs
- * to.  Returns InvalidOid if there is none.
- *
- * The extension matters, because others may create functions of this name,
- * also in the same schema.
- */
-static Oid
-find_copy_function(Oid function)
+/* Its name in SQL and in C */
+#define COPY_FUNCTION	"snowflake_next_id_in_copy"
+
+/* Do two rows of pg_proc have the same text in a column? */
+static bool
+have_same_text(HeapTuple one, HeapTuple other, AttrNumber column)
 {
-	Oid			extension = getExtensionOfObject(ProcedureRelationId, function);
-	CatCList   *list = SearchSysCacheList1(PROCNAMEARGSNSP,
-										   CStringGetDatum("snowflake_next_id_in_copy"));
+	bool		one_is_null;
+	bool		other_is_null;
+	Datum		one_text = SysCacheGetAttr(PROCOID, one, column, &one_is_null);
+	Datum		other_text = SysCacheGetAttr(PROCOID, other, column, &other_is_null);
+
+	return !one_is_null && !other_is_null &&
+		strcmp(TextDatumGetCString(one_text), TextDatumGetCString(other_text)) == 0;
+}
+
+/*
+ * Is this row of pg_proc snowflake_next_id_in_copy(), made for the library
+ * that "replaced", a next_id(), runs?
+ *
+ * Neither a name nor the membership in an extension tells.  Others may create
+ * functions of this name, and whoever has created the extension, which is
+ * trusted, may add functions of his own to it.  But only superusers can create
+ * functions in C.
+ */
+static bool
+is_copy_function(HeapTuple candidate, HeapTuple replaced)
+{
+	static const Oid types[] = {INTERNALOID, OIDOID, INT8OID, REGCLASSOID};
+	Form_pg_proc form = (Form_pg_proc) GETSTRUCT(candidate);
+	Form_pg_proc next_id = (Form_pg_proc) GETSTRUCT(replaced);
+	bool		is_null;
+
+	return form->prolang == ClanguageId && next_id->prolang == ClanguageId &&
+		have_same_text(candidate, replaced, Anum_pg_proc_probin) &&
+		strcmp(TextDatumGetCString(SysCacheGetAttr(PROCOID, candidate,
+												   Anum_pg_proc_prosrc, &is_null)),
+			   COPY_FUNCTION) == 0 &&
+		form->prorettype == INT8OID && !form->proretset &&
+		form->pronargs == (int) lengthof(types) + 1 &&
+		memcmp(form->proargtypes.values, types, sizeof(types)) == 0 &&
+		(next_id->pronargs < 3 ||
+		 form->proargtypes.values[lengthof(types)] == next_id->proargtypes.values[2]);
+}
+
+/* Find it.  Returns InvalidOid if there is none. */
+static Oid
+find_copy_function(Oid next_id)
+{
+	HeapTuple	replaced = SearchSysCache1(PROCOID, ObjectIdGetDatum(next_id));
+	CatCList   *list;
 	Oid			found = InvalidOid;
 
-	for (int i = 0; i < list->n_members && OidIsValid(extension); i++)
+	if (!HeapTupleIsValid(replaced))
+		return InvalidOid;
+	list = SearchSysCacheList1(PROCNAMEARGSNSP, CStringGetDatum(COPY_FUNCTION));
+	for (int i = 0; i < list->n_members; i++)
 	{
-		Oid			oid = ((Form_pg_proc) GETSTRUCT(&list->members[i]->tuple))->oid;
+		HeapTuple	candidate = &list->members[i]->tuple;
 
-		if (getExtensionOfObject(ProcedureRelationId, oid) == extension)
-			found = oid;
+		if (is_copy_function(candidate, replaced))
+			found = ((Form_pg_proc) GETSTRUCT(candidate))->oid;
 	}
 	ReleaseSysCacheList(list);
+	ReleaseSysCache(replaced);
 	return found;
 }
 
