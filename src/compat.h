@@ -49,6 +49,11 @@ typedef RelFileNode RelFileLocator;
 	object_aclcheck(ProcedureRelationId, function, role, mode)
 #endif
 
+/* 16 lets a role be a member of another without being able to SET ROLE to it. */
+#if PG_VERSION_NUM < 160000
+#define member_can_set_role(member, role) is_member_of_role(member, role)
+#endif
+
 /* 16 renamed this, which gives a backend of the local copy, counted from 1. */
 #if PG_VERSION_NUM < 160000
 #define pgstat_get_local_beentry_by_index(index) \
