@@ -21,7 +21,9 @@
  * - What the code sets is undone, because a search_path would make the
  * caller's next statement run other functions.
  *
- * The last two are only for an owner who cannot SET ROLE to the caller.
+ * The last two are only for an owner who cannot SET ROLE to the caller.  A
+ * caller who changes a table with deferred foreign keys must first use SET
+ * CONSTRAINTS ALL IMMEDIATE.
  *
  * The command's rows are returned as they are.  A cast to another type could
  * be the owner's, and would run with the caller's rights.
@@ -120,9 +122,9 @@ static ParamListInfo
 parameters(FunctionCallInfo fcinfo)
 {
 	ParamListInfo params;
-	Datum	   *values;
-	bool	   *nulls;
-	Oid		   *types;
+	Datum	   *values = NULL;
+	bool	   *nulls = NULL;
+	Oid		   *types = NULL;
 	int			count = 0;
 
 	if (PG_NARGS() > 2)

@@ -162,6 +162,18 @@ value(q{SET ROLE mallory; SELECT do_as_owner('hostile.own', 'INSERT INTO hostile
 is(value(q{SELECT string_agg(DISTINCT who, ' ') FROM seen WHERE place = 'trigger'}), 'mallory',
 	'a superuser that has SET ROLE does not get its role back from the code');
 
+# A foreign key is a trigger, too.
+value(q{
+	SET SESSION AUTHORIZATION mallory;
+	SET search_path = hostile;
+	CREATE TABLE referring (target int REFERENCES target ON UPDATE CASCADE DEFERRABLE INITIALLY DEFERRED);
+	INSERT INTO referring VALUES (1)});
+my $change = q{SELECT do_as_owner('hostile.own', 'UPDATE hostile.target SET id = 3 - id')};
+is(refused($change), '42501: cannot fire deferred trigger within security-restricted operation', 'deferred foreign keys are refused');
+is(value(qq{BEGIN; SET CONSTRAINTS ALL IMMEDIATE; $change; COMMIT; SELECT target FROM hostile.referring}), "1\n2",
+	'... unless they are made immediate before');
+value('DROP TABLE hostile.referring; UPDATE hostile.target SET id = 1');
+
 # --- what it runs -----------------------------------------------------------
 
 is(value(q{SELECT * FROM as_owner('hostile.own', 'SELECT $1 || $2::text, $3, current_user', 'a'::text, 5, NULL::date)
