@@ -3,6 +3,16 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION snowflake" to load this file. \quit
 
+-- PostgreSQL runs this script as a superuser for anybody who may create the extension,
+-- and looks up names in pg_catalog and in the extension's schema, where others may have
+-- created whatever they like.  Of functions and operators with one name it takes the one
+-- that fits the arguments best, in whichever schema that is, and a body that is BEGIN
+-- ATOMIC keeps it for good.  So here is the rule.  A call of a function that is not the
+-- extension's own names pg_catalog.  Operators, and the extension's own functions, get
+-- arguments of exactly the types for which they are declared, so that nothing fits better.
+-- Nothing is created OR REPLACE or IF NOT EXISTS: an object that others have created in
+-- the place of one of the extension's own is an error.
+
 --
 -- Layouts
 --
@@ -59,7 +69,7 @@ COMMENT ON SEQUENCE next_id_seq IS 'time and slot of the last ID of calls that n
 -- quotes.
 DO $$
 BEGIN
-	EXECUTE (SELECT format('ALTER SEQUENCE next_id_seq OWNER TO %I', rolname)
+	EXECUTE (SELECT pg_catalog.format('ALTER SEQUENCE next_id_seq OWNER TO %I', rolname)
 			 FROM pg_catalog.pg_extension JOIN pg_catalog.pg_roles ON pg_roles.oid = extowner
 			 WHERE extname = 'snowflake');
 END
@@ -285,16 +295,16 @@ JOIN pg_catalog.pg_class ON pg_class.oid = seqrelid
 CROSS JOIN LATERAL snowflake_sequences(seqrelid::regclass) AS found
 WHERE relpersistence <> 't' AND
 	(seqmax IN (SELECT max_value FROM snowflake_layouts()) OR
-	 seqrelid = 'next_id_seq'::regclass OR
+	 seqrelid = 'next_id_seq'::regclass::oid OR
 	 EXISTS (SELECT
 			 FROM pg_catalog.pg_depend AS named
 			 JOIN pg_catalog.pg_depend AS called USING (classid, objid)
-			 WHERE named.refclassid = 'pg_catalog.pg_class'::regclass AND
+			 WHERE named.refclassid = 'pg_catalog.pg_class'::regclass::oid AND
 				 named.refobjid = seqrelid AND
-				 classid IN ('pg_catalog.pg_attrdef'::regclass, 'pg_catalog.pg_type'::regclass) AND
-				 called.refclassid = 'pg_catalog.pg_proc'::regclass AND
-				 (called.refobjid = 'next_id(bigint, regclass)'::regprocedure OR
-				  called.refobjid = 'next_id(bigint, regclass, snowflake_layout)'::regprocedure AND
+				 classid IN ('pg_catalog.pg_attrdef'::regclass::oid, 'pg_catalog.pg_type'::regclass::oid) AND
+				 called.refclassid = 'pg_catalog.pg_proc'::regclass::oid AND
+				 (called.refobjid = 'next_id(bigint, regclass)'::regprocedure::oid OR
+				  called.refobjid = 'next_id(bigint, regclass, snowflake_layout)'::regprocedure::oid AND
 				  seqmax = 9223372036854775807)));
 END;
 COMMENT ON FUNCTION snowflake_sequences() IS
