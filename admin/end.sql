@@ -1,5 +1,9 @@
 /* admin/end.sql */
 
+-- From here on, nothing of the extension "snowflake" is needed, in whose schema others may
+-- have created functions and operators.
+SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+
 -- What each internal function is for, the comment above it says, where it is created.
 DO $$
 DECLARE

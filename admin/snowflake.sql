@@ -17,7 +17,7 @@
 CREATE FUNCTION snowflake_admin.snowflake_schema() RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
-	SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace
+	SELECT pg_catalog.quote_ident(nspname::text) FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace
 	WHERE extname = 'snowflake';
 END;
 
@@ -50,7 +50,7 @@ END;
 CREATE FUNCTION snowflake_admin.is_id(type oid) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
-	SELECT type IN ('bigint'::regtype, 'snowflake'::regtype);
+	SELECT type IN ('bigint'::regtype::oid, 'snowflake'::regtype::oid);
 END;
 
 -- A shard that the layout has, or that of the setting, or next_id()'s errors.  The
@@ -59,7 +59,7 @@ CREATE FUNCTION snowflake_admin.require_shard(shard bigint, layout text) RETURNS
 LANGUAGE sql STABLE
 BEGIN ATOMIC
 	SELECT CASE WHEN shard IS NULL THEN snowflake_shard()
-		ELSE snowflake_shard(snowflake_id(now(), shard, 1, layout::snowflake_layout), layout::snowflake_layout) END;
+		ELSE snowflake_shard(snowflake_id(pg_catalog.now(), shard, 1::bigint, layout::snowflake_layout), layout::snowflake_layout) END;
 END;
 
 -- snowflake_sequences(), whatever schema it is in, of all sequences or of one
@@ -86,6 +86,6 @@ $$;
 CREATE FUNCTION snowflake_admin.shards_of(ids bigint[], layout snowflake_layout) RETURNS integer[]
 LANGUAGE sql STABLE
 BEGIN ATOMIC
-	SELECT array_agg(snowflake_shard(id, layout) ORDER BY n) FROM unnest(ids) WITH ORDINALITY AS i (id, n)
+	SELECT pg_catalog.array_agg(snowflake_shard(id, layout) ORDER BY n) FROM pg_catalog.unnest(ids) WITH ORDINALITY AS i (id, n)
 	WHERE EXISTS (SELECT FROM snowflake_fields(ids[1], layout) WHERE field NOT IN ('timestamp', 'sequence'));
 END;
