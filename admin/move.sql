@@ -18,8 +18,8 @@ BEGIN
 		MESSAGE = format('cannot move column %I of table %s to next_id()', col, target),
 		DETAIL = format('Obstacle: %s.', obstacle),
 		HINT = coalesce((SELECT hint FROM (VALUES
-			(' is (integer|smallint)$', format('CALL %s.snowflake_widen(%L, %L) makes the key and all '
-				'columns that refer to it bigint.', snowflake_schema(), target, col)),
+			(' is (integer|smallint)$', 'CALL @extschema@' || format('.snowflake_widen(%L, %L) makes the key and '
+				'all columns that refer to it bigint.', target, col)),
 			(' (uses|names) its sequence$', 'Change this first, for example to INSERT ... RETURNING.'),
 			('^its sequence advances', 'A program may reserve blocks of numbers and make keys itself. '
 				'Change it first, and then ALTER SEQUENCE ... INCREMENT 1.'),
@@ -29,6 +29,24 @@ BEGIN
 			('^it is not in the primary key', 'The column may be a number for people, which should stay '
 				'small. If not, use ALTER TABLE ... SET DEFAULT.')) AS h (pattern, hint)
 			WHERE obstacle ~ pattern LIMIT 1), 'Remove this obstacle first.');
+END
+$$;
+
+-- An error if a sequence that is to make a table's IDs is not the owner's of the table.  Whoever
+-- names somebody else's sequence in a default must not have it changed, nor its privileges
+-- given to those who can insert into his table.
+CREATE FUNCTION snowflake_admin.require_own_sequence(target regclass, sequence regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	owner regrole := (SELECT relowner FROM pg_class WHERE oid = target);
+	other regrole := (SELECT relowner FROM pg_class WHERE oid = sequence);
+BEGIN
+	IF other <> owner THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('sequence %s has another owner than table %s', sequence, target),
+			DETAIL = format('It belongs to %s, and the table to %s.', other, owner),
+			HINT = 'Give both one owner, or call this without own_sequence.';
+	END IF;
 END
 $$;
 
@@ -53,18 +71,21 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 					SELECT FROM pg_sequence JOIN layouts() ON max_value = seqmax
 					WHERE seqrelid = to_regclass(sequence) AND name = layout)
 				THEN format('ALTER SEQUENCE %s RESTART', sequence) END,
-			format('SELECT %s.snowflake_alter_sequence(%L, %L)', schema, sequence, layout),
+			format('SELECT %s.snowflake_alter_sequence(%L::regclass, %s)', schema, sequence, layout_literal),
 			CASE WHEN former IS NOT NULL
-				THEN format('SELECT %1$s.snowflake_advance(%2$L, %1$s.snowflake_max_id(last_timestamp, %4$L)%5$s) '
-					'FROM %1$s.snowflake_sequences(%3$L, %4$L) WHERE last_timestamp IS NOT NULL',
-					schema, sequence, former, layout, named_layout)
+				THEN format('SELECT %1$s.snowflake_advance(%2$L::regclass, %1$s.snowflake_max_id(last_time, %5$s)%6$s) '
+					'FROM snowflake_admin.last_time(%3$L, %4$L) WHERE last_time IS NOT NULL',
+					schema, sequence, former, layout, layout_literal, named_layout)
 				WHEN key_col IS NOT NULL AND finds_maximum(target, key_col)
-				THEN format('SELECT %1$s.snowflake_advance(%2$L, max(%3$I)%5$s) FROM %4$s '
-					'HAVING max(%3$I) >= 1::bigint << 40',
-					schema, sequence, key_col, target, named_layout) END], NULL)
+				THEN format('SELECT %s.snowflake_advance(%L::regclass, largest%s) '
+					'FROM snowflake_admin.largest(%L, %L) WHERE largest >= 1::bigint << 40',
+					schema, sequence, named_layout, target, key_col) END], NULL)
+		|| ARRAY(SELECT revoke_defaults(target, sequence, (SELECT oid FROM pg_roles WHERE rolname = current_user))
+			WHERE is_new)
 		|| ARRAY(SELECT sequence_grants(target, sequence, is_new))
 	FROM pg_class, snowflake_schema() AS schema,
-		LATERAL (SELECT CASE WHEN layout LIKE '%:%' THEN format(', %L', layout) END) AS l (named_layout)
+		LATERAL format('%L::%s.snowflake_layout', layout, schema) AS layout_literal,
+		LATERAL (SELECT CASE WHEN layout LIKE '%:%' THEN ', ' || layout_literal END) AS l (named_layout)
 	WHERE oid = target
 $$;
 
@@ -83,6 +104,7 @@ DECLARE
 	is_new boolean := false;
 	same_text boolean;
 	same_shard boolean;
+	former regclass;
 	maker text := snowflake_schema() || '.';
 BEGIN
 	SELECT * INTO key FROM table_key(target);
@@ -112,6 +134,7 @@ BEGIN
 	ELSIF own_sequence THEN
 		is_new := key.made_by <> 'nextval';
 		sequence := key.sequence;
+		PERFORM require_own_sequence(target, key.sequence);
 	END IF;
 	IF is_moved AND NOT is_new AND same_text AND key.is_plain THEN
 		RAISE NOTICE 'the key of % already comes from next_id() with this shard', target;
@@ -127,18 +150,21 @@ BEGIN
 			|| format('ALTER TABLE %s ALTER %I DROP IDENTITY', target, key.col);
 	END IF;
 	IF is_new OR sequence IS NOT NULL AND NOT is_moved THEN
+		IF is_moved AND (same_shard OR key.shard = 'computed') THEN
+			former := key.sequence;
+			PERFORM last_time(former, key.layout);	-- an error already in a dry run
+		END IF;
 		commands := commands || sequence_commands(target,
-			CASE WHEN NOT is_moved THEN key.col END, sequence, is_new, key.layout,
-			CASE WHEN is_moved AND (same_shard OR key.shard = 'computed') THEN key.sequence END)
+			CASE WHEN NOT is_moved THEN key.col END, sequence, is_new, key.layout, former)
 			|| ARRAY(SELECT grant_commands(relacl, '', 'SEQUENCE ' || sequence)
 				FROM pg_class WHERE oid = key.sequence AND is_new AND NOT is_moved);
 	END IF;
 	commands := commands || format('ALTER TABLE %s ALTER %I SET DEFAULT %snext_id(%s)', target, key.col,
 		maker,
 		concat_ws(', ', coalesce(number, CASE WHEN sequence IS NOT NULL
-			THEN maker || 'snowflake_shard()' END),
-			quote_literal(sequence), CASE WHEN sequence IS NOT NULL
-				THEN quote_literal(key.named_layout) END));
+			THEN maker || 'snowflake_shard()' END) || '::bigint',
+			quote_literal(sequence) || '::regclass', CASE WHEN sequence IS NOT NULL
+				THEN quote_literal(key.named_layout) || '::' || maker || 'snowflake_layout' END));
 END
 $$;
 
@@ -157,14 +183,14 @@ BEGIN
 END
 $$;
 
--- One transaction: the caller's.  The table is locked before its sequence, as an
--- INSERT does.  Without row_security, a policy that hid the largest ID is an error.
+-- One transaction: the caller's.  The table is locked before its sequence, as an INSERT does.
 CREATE PROCEDURE snowflake_admin.move_table(tab regclass, shard bigint, own_sequence boolean, dry_run boolean,
 	tries integer, in_schema boolean)
-LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET row_security = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	plan record;
 BEGIN
+	PERFORM require_owner(ARRAY[tab]);
 	PERFORM run('{}', ARRAY[tab], tries, dry_run, NULL);
 	SELECT * INTO plan FROM move_commands(tab, shard, own_sequence);
 	IF cardinality(plan.commands) > 0 THEN

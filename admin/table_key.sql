@@ -38,7 +38,7 @@ BEGIN
 				SELECT format('Its key may be that of its parent. Call this for %s instead.',
 					inhparent::regclass)
 				FROM pg_inherits WHERE inhrelid = target ORDER BY inhseqno LIMIT 1),
-				'SELECT * FROM snowflake_keys() lists the keys of this database.');
+				'SELECT * FROM @extschema@.snowflake_keys() lists the keys of this database.');
 	ELSIF key.columns > 1 THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s has more than one key', target),
@@ -80,36 +80,137 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			AND relam = (SELECT oid FROM pg_am WHERE amname = 'btree')))
 $$;
 
--- Let everybody take values of a sequence who may insert into a table, a member of its
--- family, or a view of these: a default is computed with the rights of the role that inserts.
+-- The largest value of a column.  Reading a table can run code of its owner, so it is read as
+-- him.  Where a policy would hide rows even from him, that is an error.
+CREATE FUNCTION snowflake_admin.largest(target regclass, col name) RETURNS bigint
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET row_security = off AS $$
+	SELECT largest FROM as_owner(target, format('SELECT max(%I)::bigint FROM %s', col, target)) AS (largest bigint)
+$$;
+
+-- The time of the last ID of a sequence, or NULL if it has made none.  If the caller does not
+-- see it, that is an error, because what has to be beyond it could be too small.
+CREATE FUNCTION snowflake_admin.last_time(made_by regclass, layout text) RETURNS timestamptz
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	found record;
+BEGIN
+	SELECT * INTO found FROM sequence_states(made_by, to_layout(layout));
+	IF found.state = 'no privilege' THEN
+		RAISE insufficient_privilege USING
+			MESSAGE = format('permission denied for sequence %s', made_by),
+			DETAIL = 'Without its last value, keys could come twice.',
+			HINT = 'Its owner can GRANT SELECT on it.';
+	ELSIF found.last_timestamp IS NULL AND found.state IS DISTINCT FROM 'ok' THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('cannot tell the last ID of sequence %s', made_by),
+			DETAIL = format('snowflake_sequences() says: %s.', coalesce(found.state, 'there is no such sequence')),
+			HINT = 'The error of next_id() says what is wrong with the sequence. Mend that first.';
+	END IF;
+	RETURN found.last_timestamp;
+END
+$$;
+
+-- May a role carry out a command on at least one column?  Commands are 2 for UPDATE, 3 for
+-- INSERT and 4 for DELETE, as in pg_rewrite.
+CREATE FUNCTION snowflake_admin.may(role oid, command integer, rel oid) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT CASE command WHEN 2 THEN has_any_column_privilege(role, rel, 'UPDATE')
+		WHEN 3 THEN has_any_column_privilege(role, rel, 'INSERT')
+		ELSE has_table_privilege(role, rel, 'DELETE') END
+$$;
+
+-- Who can have a row inserted into a table or a member of its family, and by which command on
+-- what.  PostgreSQL checks what a view or a rule does with the rights of its owner, so
+-- these lead on only if he has the privilege.  Not so a view with security_invoker and a
+-- trigger that is INSTEAD OF the command: there, a role needs the privilege itself.
+--
+-- Which table a view changes is not in pg_depend, only in its tree: the first one other
+-- than the view itself, because a view that can be changed reads FROM one relation.  Nor is
+-- what a rule does: in the tree, that is a bit for each privilege.  A name cannot look like
+-- this, because there are backslashes before its blanks.
+CREATE FUNCTION snowflake_admin.ways_to_insert(target regclass)
+RETURNS TABLE (rel oid, command integer)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH RECURSIVE ways (rel, command) AS (
+		SELECT member, 3 FROM family(target) AS member
+		UNION
+		SELECT ev_class, CASE ev_type WHEN '1' THEN command ELSE ev_type::text::integer END
+		FROM ways JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = rel
+			AND classid = 'pg_rewrite'::regclass
+		JOIN pg_rewrite AS r ON r.oid = objid
+		JOIN pg_class AS c ON c.oid = ev_class AND relpersistence <> 't'
+		WHERE CASE WHEN NOT may(relowner, command, rel) THEN false
+			WHEN ev_type <> '1' THEN EXISTS (
+				SELECT FROM regexp_matches(ev_action::text, ':relid (\d+) [^{}]*:requiredPerms (\d+)', 'g') AS m
+				WHERE m[1]::oid = rel AND m[2]::bigint & (CASE command WHEN 2 THEN 4 WHEN 3 THEN 1 ELSE 8 END) <> 0)
+			WHEN relkind <> 'v' OR rel IS DISTINCT FROM (
+					SELECT m[1]::oid FROM regexp_matches(ev_action::text, ':rtekind 0 :relid (\d+) ', 'g')
+						WITH ORDINALITY AS p (m, n)
+					WHERE m[1]::oid <> ev_class ORDER BY n LIMIT 1)
+				OR EXISTS (SELECT FROM pg_options_to_table(reloptions)
+					WHERE option_name = 'security_invoker' AND option_value::boolean)
+				OR EXISTS (SELECT FROM pg_trigger
+					WHERE tgrelid = ev_class AND tgtype & 64 <> 0
+					AND tgtype & (CASE command WHEN 2 THEN 16 WHEN 3 THEN 4 ELSE 8 END) <> 0)
+				OR EXISTS (SELECT FROM pg_rewrite AS instead
+					WHERE instead.ev_class = c.oid AND is_instead AND instead.ev_type::text = command::text)
+				THEN false
+			-- This locks the view, so ask it last.
+			ELSE pg_relation_is_updatable(ev_class::regclass, false) & (1 << command) <> 0 END
+	)
+	SELECT * FROM ways
+$$;
+
+-- Let everybody take values of a sequence who can insert into a table: a default is computed
+-- with the rights of the role that inserts.
 CREATE FUNCTION snowflake_admin.sequence_grants(target regclass, sequence text, is_new boolean) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	WITH RECURSIVE targets (oid) AS (
-		SELECT * FROM family(target)
-		UNION SELECT ev_class FROM targets
-		JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = targets.oid
-			AND classid = 'pg_rewrite'::regclass
-		JOIN pg_rewrite AS r ON r.oid = objid AND ev_type = '1'
-	), acls (acl) AS (
-		SELECT coalesce(relacl, acldefault('r', relowner)) FROM targets JOIN pg_class USING (oid)
-		UNION ALL SELECT attacl FROM targets JOIN pg_attribute ON attrelid = oid AND NOT attisdropped
+	WITH ways AS MATERIALIZED (
+		SELECT rel, CASE command WHEN 2 THEN 'UPDATE' WHEN 3 THEN 'INSERT' ELSE 'DELETE' END AS privilege
+		FROM ways_to_insert(target)
+	), acls (acl, privilege) AS (
+		SELECT coalesce(relacl, acldefault('r', relowner)), privilege FROM ways JOIN pg_class ON oid = rel
+		UNION ALL SELECT attacl, privilege FROM ways JOIN pg_attribute ON attrelid = rel AND NOT attisdropped
 	)
 	SELECT DISTINCT format('GRANT USAGE ON SEQUENCE %s TO %s', sequence,
 		CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
 	FROM acls, aclexplode(acl)
-	WHERE privilege_type = 'INSERT' AND grantee <> (SELECT relowner FROM pg_class WHERE oid = target)
+	WHERE privilege_type = privilege AND grantee <> (SELECT relowner FROM pg_class WHERE oid = target)
 		AND (is_new OR NOT has_sequence_privilege(grantee, to_regclass(sequence)::oid, 'USAGE, UPDATE'))
 $$;
 
--- A new sequence's name, of as many characters of table and column as fit into 63 bytes
-CREATE FUNCTION snowflake_admin.new_sequence(target regclass, col name) RETURNS text
+-- Take from others what the default privileges of its creator gave them on a new sequence
+CREATE FUNCTION snowflake_admin.revoke_defaults(target regclass, sequence text, creator oid) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT sequence
-	FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace, generate_series(1, 1000) AS n,
-		LATERAL concat('_seq', nullif(n, 1)) AS suffix,
-		LATERAL format('%I.%I', nspname, substr((suffix || left(relname, 45) || '_' || col)::name::text,
-			1 + length(suffix)) || suffix) AS sequence
-	WHERE pg_class.oid = target AND to_regclass(sequence) IS NULL ORDER BY n LIMIT 1
+	SELECT DISTINCT format('REVOKE ALL ON SEQUENCE %s FROM %s', sequence,
+		CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
+	FROM pg_class JOIN pg_default_acl ON defaclobjtype = 'S' AND defaclrole = creator
+		AND defaclnamespace IN (0, relnamespace),
+	aclexplode(defaclacl)
+	WHERE pg_class.oid = target AND grantee NOT IN (creator, relowner)
+$$;
+
+-- A new sequence's name, of as many characters of table and column as fit into 63 bytes.  A
+-- sequence that is already there is another one, whoever made it.
+CREATE FUNCTION snowflake_admin.new_sequence(target regclass, col name) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	tab record;
+	n integer := 1;
+	suffix text := '_seq';
+	sequence text;
+BEGIN
+	SELECT relname, relnamespace INTO STRICT tab FROM pg_class WHERE oid = target;
+	LOOP
+		sequence := substr((suffix || left(tab.relname, 45) || '_' || col)::name::text, 1 + length(suffix)) || suffix;
+		IF NOT EXISTS (SELECT FROM pg_class
+			WHERE relname = sequence::name AND relnamespace = tab.relnamespace) THEN
+			RETURN format('%s.%I', tab.relnamespace::regnamespace, sequence);
+		END IF;
+		n := n + 1;
+		suffix := concat('_seq', n);
+	END LOOP;
+END
 $$;
 
 -- Call a procedure for each table of a schema whose key it would change, each in a
