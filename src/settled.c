@@ -41,10 +41,13 @@
 #include "access/twophase.h"
 #include "access/xact.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
 #include "utils/backend_status.h"
+#include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
@@ -73,6 +76,41 @@ is_lock_of_taker(const LockInstanceData *lock)
 
 	relkind = get_rel_relkind(lock->locktag.locktag_field2);
 	return relkind == RELKIND_SEQUENCE || relkind == '\0';
+}
+
+/*
+ * Fail because of a prepared transaction, which any role may leave behind, and
+ * name it, since only the role that has prepared it and superusers can end it.
+ * Its name is only in the view.
+ */
+static void
+refuse_prepared(VirtualTransactionId vxid)
+{
+	const char *query = "SELECT gid, owner FROM pg_catalog.pg_prepared_xacts"
+		" WHERE transaction OPERATOR(pg_catalog.=) $1";
+	const char *gid = NULL;
+	const char *owner = NULL;
+	bool		more = false;
+	TransactionId xid = TwoPhaseGetXidByVirtualXID(vxid, &more);
+
+	/* A process may have had the number of an earlier one. */
+	if (TransactionIdIsValid(xid) && !more)
+	{
+		SPI_connect();
+		if (SPI_execute_with_args(query, 1, (Oid[]) {XIDOID}, (Datum[]) {TransactionIdGetDatum(xid)},
+								  NULL, true, 1) == SPI_OK_SELECT && SPI_processed == 1)
+		{
+			gid = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+			owner = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 2);
+		}
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("cannot tell which IDs are settled while a prepared transaction may have taken some"),
+			 gid == NULL || owner == NULL ?
+			 errhint("End it with COMMIT PREPARED or ROLLBACK PREPARED. The view pg_prepared_xacts lists the prepared transactions.") :
+			 errhint("Role \"%s\", who has prepared it, or a superuser can end it with COMMIT PREPARED %s or ROLLBACK PREPARED %s.",
+					 owner, quote_literal_cstr(gid), quote_literal_cstr(gid))));
 }
 
 /*
@@ -115,10 +153,7 @@ start_of_taker(const LockInstanceData *lock)
 		prepared = TransactionIdIsValid(TwoPhaseGetXidByVirtualXID(vxid, &more));
 	}
 	if (prepared)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("cannot tell which IDs are settled while a prepared transaction may have taken some"),
-				 errhint("End it with COMMIT PREPARED or ROLLBACK PREPARED. The view pg_prepared_xacts lists the prepared transactions.")));
+		refuse_prepared(vxid);
 
 	if (start == 0)
 		ereport(ERROR,

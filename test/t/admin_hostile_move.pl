@@ -175,6 +175,7 @@ my %no_way = (
 	by_strangers_rule => 'INSERT INTO s.ruled_by_stranger VALUES (1)',
 	to_other => 'INSERT INTO s.beside (y) VALUES (1)',
 	by_other_rule => 'INSERT INTO s.ruled_away (x) VALUES (1)',
+	by_reading_rule => 'INSERT INTO s.counted VALUES (1)',
 	by_definer => 'INSERT INTO s.defined (x) VALUES (1)');    # inserts, but as the function's owner
 value('grants', join ';', map { "CREATE ROLE $_" } 'victim', sort keys %way, keys %no_way);
 value('grants', q{
@@ -193,6 +194,8 @@ value('grants', q{
 	CREATE VIEW s.over_ruled AS SELECT x FROM s.ruled;
 	CREATE RULE r AS ON INSERT TO s.over_ruled DO INSTEAD INSERT INTO s.ruled VALUES (NEW.x);
 	CREATE RULE r AS ON UPDATE TO s.logged DO ALSO INSERT INTO s.t (x) VALUES (NEW.x);
+	CREATE TABLE s.counted (y bigint);
+	CREATE RULE r AS ON INSERT TO s.counted DO ALSO INSERT INTO s.other SELECT count(*) FROM s.t;
 	CREATE VIEW s.of_stranger AS SELECT * FROM s.t;
 	CREATE VIEW s.stranger_of_helper AS SELECT * FROM s.of_helper;
 	CREATE VIEW s.invoked WITH (security_invoker) AS SELECT * FROM s.t;
@@ -232,20 +235,21 @@ value('grants', q{
 	GRANT INSERT ON s.ruled_by_stranger TO by_strangers_rule;
 	GRANT INSERT ON s.beside TO to_other;
 	GRANT INSERT ON s.ruled_away TO by_other_rule;
+	GRANT INSERT ON s.counted TO by_reading_rule;
 	ALTER VIEW s.of_helper2 OWNER TO helper2;
 	ALTER VIEW s.of_stranger OWNER TO stranger;
 	ALTER VIEW s.stranger_of_helper OWNER TO stranger;
 	ALTER TABLE s.ruled_by_stranger OWNER TO stranger;
+	ALTER TABLE s.counted OWNER TO helper;
 	ALTER TABLE s.logged OWNER TO helper} . join '', map { ";ALTER VIEW s.$_ OWNER TO helper" }
 	  qw(of_helper filtered ruled over_ruled invoked over_invoked joined instead defined beside ruled_away));
 
-# The roles whose statements add a row to s.t
+# The roles whose statements are not refused, without those that insert into another table
 sub inserters
 {
 	my %all = (%way, %no_way);
-	return join ' ', sort grep {
-		run_psql('grants', "SET ROLE $_; $all{$_}; RESET ROLE; SELECT count(*) AS n FROM s.t \\gset\n"
-			  . "\\echo :n\n") =~ /ERROR/ ? 0 : 1 } grep { !/^(to_other|by_other_rule)$/ } keys %all;
+	delete @all{qw(to_other by_other_rule by_reading_rule)};
+	return join ' ', sort grep { run_psql('grants', "SET ROLE $_; $all{$_}") !~ /ERROR/ } keys %all;
 }
 
 sub users_of
