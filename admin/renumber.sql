@@ -8,6 +8,10 @@
 --     3. change batch after batch, each in one transaction; a round ends at the last row
 --     4. begin another round while rows were locked, up to the number of tries
 --     5. say how many rows were changed, and whether new ones have come since
+--
+-- All tables have one owner, as whom every statement runs that reads or changes one of them
+-- or the list.  The caller only reads the catalogs, locks the tables and creates the list,
+-- which runs no code of the tables.
 
 -- Indexes without which each batch would read a whole table
 CREATE FUNCTION snowflake_admin.renumber_indexes(tab regclass, col name)
@@ -62,21 +66,27 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	LIMIT 1
 $$;
 
--- The table that keeps old and new IDs, and the command that creates it, unless it exists
+-- The table that keeps old and new IDs, and the commands that create it, unless it exists
+--
+-- It belongs to the table's owner, and nobody else may read it: it shows all IDs.  The caller
+-- creates it, because the owner may have no right to do so in the schema.  One that exists
+-- must be the owner's, and without code, which would run for each batch.
 --
 -- A subscriber stops at a row of a table that it lacks.  So where a publication or
 -- a slot of another plugin would send the list, it is unlogged, as these send no
 -- unlogged table.  Nothing but the list is lost when a crash empties it: the rows
 -- that still have old IDs show what is left to do.
-CREATE FUNCTION snowflake_admin.renumber_list(tab regclass, OUT list text, OUT command text, OUT sender text)
+CREATE FUNCTION snowflake_admin.renumber_list(tab regclass, OUT list text, OUT commands text[], OUT sender text)
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	schema oid;
+	owner regrole;
 	present record;
+	fault text;
 BEGIN
-	SELECT relnamespace, format('%s.%I', relnamespace::regnamespace,
+	SELECT relnamespace, relowner, format('%s.%I', relnamespace::regnamespace,
 		substr(('_renumbered' || relname)::name::text, 12) || '_renumbered')
-	INTO schema, list FROM pg_class WHERE oid = tab;
+	INTO schema, owner, list FROM pg_class WHERE oid = tab;
 	SELECT name INTO sender FROM (
 		SELECT format('publication %I', pubname) FROM pg_publication WHERE puballtables
 		UNION ALL SELECT format('publication %I', pubname)
@@ -85,15 +95,50 @@ BEGIN
 		UNION ALL SELECT format('replication slot %I', slot_name) FROM pg_replication_slots
 		WHERE slot_type = 'logical' AND database = current_database() AND plugin <> 'pgoutput') AS s (name)
 	LIMIT 1;
-	SELECT relkind, relpersistence, ARRAY(SELECT attname FROM pg_attribute
+	SELECT oid, relkind, relpersistence, relowner::regrole AS owner, relrowsecurity, ARRAY(
+		SELECT format('%s %s', attname, format_type(atttypid, NULL)) FROM pg_attribute
 		WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped ORDER BY attnum) AS columns
 	INTO present FROM pg_class AS c WHERE c.oid = to_regclass(list);
 	IF NOT FOUND THEN
-		command := format('CREATE %sTABLE %s (old bigint PRIMARY KEY, new bigint NOT NULL)',
-			CASE WHEN sender IS NULL THEN '' ELSE 'UNLOGGED ' END, list);
-	ELSIF present.relkind <> 'r' OR present.columns <> '{old,new}' THEN
+		commands := ARRAY[format('CREATE %sTABLE %s (old bigint PRIMARY KEY, new bigint NOT NULL)',
+				CASE WHEN sender IS NULL THEN '' ELSE 'UNLOGGED ' END, list)]
+			-- The caller's default privileges
+			|| ARRAY(
+				SELECT DISTINCT format('REVOKE ALL ON %s FROM %s', list,
+					CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
+				FROM pg_default_acl CROSS JOIN aclexplode(defaclacl)
+				WHERE defaclobjtype = 'r' AND defaclnamespace IN (0, schema) AND grantee <> defaclrole
+					AND defaclrole = (SELECT oid FROM pg_roles WHERE rolname = current_user))
+			|| ARRAY(
+				SELECT format('ALTER TABLE %s OWNER TO %s', list, owner)
+				FROM pg_roles WHERE oid = owner AND rolname <> current_user);
+		RETURN;
+	END IF;
+	fault := CASE
+		WHEN present.relkind <> 'r' OR present.columns <> '{old bigint,new bigint}'
+			THEN 'does not have the columns of a list'
+		WHEN present.owner <> owner THEN format('table %s to %s', tab, owner)
+		WHEN present.relrowsecurity THEN 'has row-level security'
+		WHEN NOT EXISTS (SELECT FROM pg_index WHERE indrelid = present.oid AND indisprimary AND indimmediate)
+			THEN 'has no primary key'
+		ELSE (
+			SELECT 'has ' || what FROM (
+				SELECT format('trigger "%s"', tgname) FROM pg_trigger
+				WHERE tgrelid = present.oid AND NOT tgisinternal
+				UNION ALL SELECT format('rule "%s"', rulename) FROM pg_rewrite WHERE ev_class = present.oid
+				UNION ALL SELECT 'a default' FROM pg_attrdef WHERE adrelid = present.oid
+				-- PostgreSQL 18 has constraints for NOT NULL.
+				UNION ALL SELECT format('constraint "%s"', conname) FROM pg_constraint
+				WHERE conrelid = present.oid AND contype NOT IN ('p', 'n')
+				UNION ALL SELECT format('index "%s"', indexrelid::regclass) FROM pg_index
+				WHERE indrelid = present.oid AND NOT indisprimary
+				UNION ALL SELECT 'a parent or child table' FROM pg_inherits
+				WHERE present.oid IN (inhrelid, inhparent)) AS code (what)
+			LIMIT 1) END;
+	IF fault IS NOT NULL THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('%s exists, and is not a list of old and new IDs', list),
+			DETAIL = format('It belongs to %s, and %s.', present.owner, fault),
 			HINT = 'Rename it, because the list has this name.';
 	ELSIF present.relpersistence = 'p' AND sender IS NOT NULL THEN
 		RAISE object_not_in_prerequisite_state USING
@@ -157,7 +202,8 @@ BEGIN
 END
 $$;
 
--- The tables to work in, and the statements for a batch
+-- The tables to work in, and the statements for a batch.  They give each function of
+-- "snowflake" arguments of exactly its types, so that no overload fits better.
 --
 --	find	the smallest ID > $1 and <= $2 of the shard
 --	take	lock up to $3 such rows that nobody else has locked, and return their IDs
@@ -165,7 +211,7 @@ $$;
 --	change	change old IDs, $1, to new ones, $2
 --	present	the largest ID that is not future-dated
 CREATE FUNCTION snowflake_admin.renumber_plan(tab regclass, shard bigint, new_shard bigint, given_layout text,
-	OUT relations regclass[], OUT list text, OUT create_list text, OUT sender text, OUT col name,
+	OUT relations regclass[], OUT names text[], OUT list text, OUT create_list text[], OUT sender text, OUT col name,
 	OUT source text, OUT layout text, OUT expression text, OUT find text, OUT take text, OUT make text,
 	OUT change text, OUT present text)
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -177,35 +223,30 @@ DECLARE
 BEGIN
 	SELECT k.col, k.made_by, format('%L::%s.snowflake_layout', k.layout, own) INTO col, made_by, layout
 	FROM renumber_key(tab, new_shard, given_layout) AS k;
-	SELECT c.rel, c.name INTO bad FROM chain(tab, col) AS c
-	WHERE NOT has_table_privilege(c.rel, 'SELECT') OR NOT has_table_privilege(c.rel, 'UPDATE') LIMIT 1;
-	IF FOUND THEN
-		RAISE insufficient_privilege USING MESSAGE = format('permission denied for table %s', bad.rel),
-			HINT = format('SELECT and UPDATE are needed, as its column "%s" holds IDs that would change.',
-				bad.name);
-	END IF;
+	relations := tab || ARRAY(SELECT DISTINCT c.rel FROM chain(tab, col) AS c
+		WHERE c.rel <> tab);
+	names := relations::text[];
+	PERFORM require_one_owner(relations);
 	SELECT * INTO bad FROM renumber_obstacle(tab, col);
 	IF FOUND THEN
 		RAISE object_not_in_prerequisite_state USING MESSAGE = bad.problem, HINT = bad.remedy;
 	END IF;
-	SELECT l.list, l.command, l.sender INTO list, create_list, sender
+	SELECT l.list, l.commands, l.sender INTO list, create_list, sender
 	FROM renumber_list(tab) AS l;
-	relations := tab || ARRAY(SELECT DISTINCT c.rel FROM chain(tab, col) AS c
-		WHERE c.rel <> tab);
 	SELECT CASE relkind WHEN 'p' THEN '' ELSE 'ONLY ' END || tab::text INTO source
 	FROM pg_class WHERE oid = tab;
 
 	rows_of_shard := format('FROM %1$s AS t WHERE t.%2$I > $1 AND t.%2$I <= $2'
-		' AND %3$s.snowflake_shard(t.%2$I, %4$s) = %5$s', source, col, own, layout, shard);
+		' AND %3$s.snowflake_shard(t.%2$I::bigint, %4$s) = %5$s', source, col, own, layout, shard);
 	-- The tick and the sequence number of an ID belong to one row of its shard, so with a
 	-- shard that nobody has used they are free.
 	expression := CASE WHEN new_shard IS NULL THEN made_by
-		ELSE format('%1$s.snowflake_id(%1$s.snowflake_timestamp(t.%2$I, %3$s), %4$s,'
-			' %1$s.snowflake_sequence_number(t.%2$I, %3$s), %3$s)', own, col, layout, new_shard) END;
+		ELSE format('%1$s.snowflake_id(%1$s.snowflake_timestamp(t.%2$I::bigint, %3$s), %4$s::bigint,'
+			' %1$s.snowflake_sequence_number(t.%2$I::bigint, %3$s)::bigint, %3$s)', own, col, layout, new_shard) END;
 	find := format('SELECT min(t.%I) %s', col, rows_of_shard);
 	take := format('SELECT array_agg(id) FROM (SELECT t.%I::bigint AS id %s'
 		' ORDER BY t.%1$I LIMIT $3 FOR UPDATE SKIP LOCKED) AS t', col, rows_of_shard);
-	make := format('SELECT ARRAY(SELECT %s FROM (SELECT old AS %I FROM unnest($1) WITH ORDINALITY AS u (old, n)'
+	make := format('SELECT ARRAY(SELECT (%s)::bigint FROM (SELECT old AS %I FROM unnest($1) WITH ORDINALITY AS u (old, n)'
 		' ORDER BY n) AS t)', expression, col);
 	-- The rows change with all that refer to them, so that foreign keys are satisfied at
 	-- the statement's end.  One row may be changed only once in a statement, so each table
@@ -243,24 +284,25 @@ DECLARE
 	taken bigint;
 BEGIN
 	-- snowflake_id() knows which shards a layout has.
-	EXECUTE format('SELECT count(%s.snowflake_id(now(), s, 0, %s)) FROM unnest($1) AS s', own, plan.layout)
+	EXECUTE format('SELECT count(%s.snowflake_id(now(), s, 0::bigint, %s)) FROM unnest($1) AS s', own, plan.layout)
 	USING ARRAY[shard, new_shard];
 	-- Numbers of a former serial would be IDs of the layout's first day.
 	EXECUTE format('SELECT %1$s.snowflake_min_id('
-			'greatest($1, %1$s.snowflake_timestamp(0, %2$s) + interval ''24 hours''), %2$s) - 1, '
+			'greatest($1, %1$s.snowflake_timestamp(0::bigint, %2$s) + interval ''24 hours''), %2$s) - 1, '
 			'coalesce(%1$s.snowflake_min_id($2, %2$s) - 1, $3)', own, plan.layout)
 	INTO lowest, highest USING since, until, 9223372036854775807;
 	IF new_shard IS NULL THEN
 		EXECUTE plan.present INTO last;
 		lowest := greatest(lowest, last);
 	END IF;
-	EXECUTE format('SELECT max(t.%I) FROM %s AS t WHERE t.%1$I <= $1', plan.col, plan.source)
-	INTO last USING highest;
-	EXECUTE format('SELECT count(*), min(n.%1$I) FROM %2$s AS t LEFT JOIN %2$s AS n ON n.%1$I = %3$s
-			WHERE t.%1$I > $1 AND t.%1$I <= $2 AND %4$s.snowflake_shard(t.%1$I, %5$s) = $3',
-		plan.col, plan.source, CASE WHEN new_shard IS NULL THEN 'NULL' ELSE plan.expression END,
-		own, plan.layout)
-	INTO total, taken USING lowest, last, shard;
+	SELECT l.id INTO last FROM as_owner(tab,
+		format('SELECT max(t.%I) FROM %s AS t WHERE t.%1$I <= $1', plan.col, plan.source), highest) AS l (id bigint);
+	SELECT f.total, f.taken INTO total, taken FROM as_owner(tab,
+		format('SELECT count(*), min(n.%1$I) FROM %2$s AS t LEFT JOIN %2$s AS n ON n.%1$I = %3$s
+				WHERE t.%1$I > $1 AND t.%1$I <= $2 AND %4$s.snowflake_shard(t.%1$I::bigint, %5$s) = $3',
+			plan.col, plan.source, CASE WHEN new_shard IS NULL THEN 'NULL' ELSE plan.expression END,
+			own, plan.layout),
+		lowest, last, shard) AS f (total bigint, taken bigint);
 	IF taken IS NOT NULL THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s has a row with an ID that another row would get: %s', tab, taken),
@@ -271,13 +313,38 @@ BEGIN
 				RAISE NOTICE '% is unlogged, because % would send it otherwise; a crash of the server empties it',
 					plan.list, plan.sender;
 			END IF;
-			PERFORM run(ARRAY[plan.create_list], '{}', tries, dry_run);
+			PERFORM run(plan.create_list, '{}', tries, dry_run);
 		END IF;
 		RAISE NOTICE '%; -- for each batch of old IDs, $1, and new ones, $2', plan.change;
 		IF dry_run THEN
 			RAISE NOTICE '% rows of % would get new IDs', total, tab;
 		END IF;
 	END IF;
+END
+$$;
+
+-- Lock the tables and the list until the transaction ends, and see that they are still those
+-- of the plan, and one owner's.  Since the last transaction somebody else could have put
+-- another table in the place of one of them.
+CREATE FUNCTION snowflake_admin.renumber_lock(plan record, tries integer) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	tab regclass := plan.relations[1];
+	present record;
+BEGIN
+	PERFORM run('{}', plan.relations || to_regclass(plan.list), tries, false, 'ROW EXCLUSIVE');
+	IF plan.relations::text[] = plan.names THEN
+		PERFORM require_owner(ARRAY[tab]);
+		PERFORM require_one_owner(plan.relations);
+		SELECT * INTO present FROM renumber_list(tab);
+		IF present.commands IS NULL THEN
+			RETURN;
+		END IF;
+	END IF;
+	RAISE object_not_in_prerequisite_state USING
+		MESSAGE = format('somebody has renamed or dropped table %s, one that refers to it, or %s',
+			plan.names[1], plan.list),
+		HINT = 'Call it again for the rest.';
 END
 $$;
 
@@ -297,6 +364,7 @@ CREATE FUNCTION snowflake_admin.renumber_batch(plan record, callers_path text, f
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET row_security = off SET lock_timeout = '20ms'
 	SET jit = off SET enable_seqscan = off AS $$
 DECLARE
+	tab regclass := plan.relations[1];
 	old_ids bigint[];
 	new_ids bigint[];
 	present bigint;
@@ -308,34 +376,35 @@ BEGIN
 		after := greatest(after, present);
 	END IF;
 	BEGIN
-		EXECUTE plan.take INTO old_ids USING after, last, size;
+		SELECT t.ids INTO old_ids FROM as_owner(tab, plan.take, after, last, size) AS t (ids bigint[]);
 		IF old_ids IS NULL THEN
 			after := NULL;
 			RETURN;
 		END IF;
-		EXECUTE plan.make INTO new_ids USING old_ids;
+		SELECT m.ids INTO new_ids FROM as_owner(tab, plan.make, old_ids) AS m (ids bigint[]);
 		IF future THEN
 			EXECUTE plan.present INTO present;
 			IF present < (SELECT max(new) FROM unnest(new_ids) AS u (new)) THEN
 				RAISE object_not_in_prerequisite_state USING
-					MESSAGE = format('the default of table %s makes future-dated IDs, too',
-						plan.relations[1]),
+					MESSAGE = format('the default of table %s makes future-dated IDs, too', tab),
 					HINT = 'SELECT * FROM snowflake_check() shows how it gets IDs of the present again.';
 			END IF;
 		END IF;
-		EXECUTE format('INSERT INTO %s AS l
+		PERFORM do_as_owner(tab, format('INSERT INTO %s AS l
 			SELECT DISTINCT ON (old) old, new FROM unnest($1, $2) AS u (old, new)
-			ON CONFLICT (old) DO UPDATE SET new = excluded.new', plan.list) USING old_ids, new_ids;
-		-- From here on, no name is looked up but those of triggers and the like.
+			ON CONFLICT (old) DO UPDATE SET new = excluded.new', plan.list), old_ids, new_ids);
+		-- From here on, no name is looked up but those of triggers and the like.  Those that
+		-- are deferred would run at COMMIT, not as the owner, so PostgreSQL refuses them.
 		PERFORM set_config('search_path', callers_path, true);
 		SET CONSTRAINTS ALL IMMEDIATE;
-		EXECUTE plan.change INTO changed USING old_ids, new_ids;
+		SELECT c.rows INTO changed
+		FROM snowflake_admin.as_owner(tab, plan.change, old_ids, new_ids) AS c (rows bigint);
 		PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 		IF changed < cardinality(old_ids) THEN
 			RAISE object_not_in_prerequisite_state USING
 				MESSAGE = format('%s of %s rows kept their IDs',
 					cardinality(old_ids) - changed, cardinality(old_ids)),
-				HINT = format('A trigger or a rule of %s must have prevented the UPDATE.', plan.relations[1]);
+				HINT = format('A trigger or a rule of %s must have prevented the UPDATE.', tab);
 		END IF;
 		done := cardinality(old_ids);
 		after := old_ids[cardinality(old_ids)];
@@ -364,8 +433,8 @@ DECLARE
 	present bigint;
 BEGIN
 	EXECUTE plan.present INTO present;
-	EXECUTE plan.find INTO next_id
-	USING CASE WHEN future THEN greatest(lowest, present) ELSE lowest END, last;
+	SELECT f.id INTO next_id FROM as_owner(plan.relations[1], plan.find,
+		CASE WHEN future THEN greatest(lowest, present) ELSE lowest END, last) AS f (id bigint);
 	IF next_id IS NOT NULL AND idle >= tries THEN
 		SELECT * INTO blocker FROM blocker(plan.relations, 'RowShareLock');
 		RAISE lock_not_available USING
@@ -392,7 +461,8 @@ BEGIN
 	RAISE NOTICE '% rows of % have new IDs%', done, plan.relations[1],
 		CASE WHEN done > 0 THEN format('; %s keeps old and new', plan.list) ELSE '' END;
 	EXECUTE plan.present INTO present;
-	EXECUTE plan.find INTO later USING greatest(last, 0, CASE WHEN future THEN present END), highest;
+	SELECT f.id INTO later FROM as_owner(plan.relations[1], plan.find,
+		greatest(last, 0, CASE WHEN future THEN present END), highest) AS f (id bigint);
 	IF later IS NOT NULL THEN
 		RAISE WARNING 'table % still gets IDs of shard %, such as %', plan.relations[1], shard, later
 			USING HINT = 'SELECT * FROM snowflake_uses() shows what makes them. If that has another shard, '
@@ -445,6 +515,7 @@ BEGIN
 			HINT = 'Give new_shard for IDs that keep their time, or leave the times out for all '
 				'future-dated rows.';
 	END IF;
+	PERFORM require_owner(ARRAY[tab]);
 	PERFORM take_turn('snowflake_renumber()', ARRAY[tab], false);
 	SELECT * INTO plan FROM renumber_plan(tab, shard, new_shard, layout::text);
 	SELECT * INTO look FROM renumber_look(
@@ -462,7 +533,7 @@ BEGIN
 		PERFORM take_turn('snowflake_renumber()', ARRAY[tab], true);
 		reported := progress(
 			format('renumbering %s', tab), done, look.total, begun, reported);
-		PERFORM run('{}', plan.relations, tries, false, 'ROW EXCLUSIVE');
+		PERFORM renumber_lock(plan, tries);
 		SELECT * INTO step FROM renumber_batch(
 			plan, callers_path, new_shard IS NULL, batch, look.last, step.after, step.size);
 		done := done + step.done;
@@ -471,6 +542,7 @@ BEGIN
 			COMMIT;
 			SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
 			PERFORM take_turn('snowflake_renumber()', ARRAY[tab], true);
+			PERFORM renumber_lock(plan, tries);
 			idle := CASE WHEN done > done_before THEN 0 ELSE idle + 1 END;
 			done_before := done;
 			step.after := renumber_pause(
