@@ -1,5 +1,5 @@
 # snowflake_renumber() runs what the owner of a table made as that owner at most, also when
-# a superuser calls it, and nobody else can put code of his own into it.
+# a superuser calls it, and nobody else can put code of his own into it, or stop it.
 
 use AdminTest;
 use SnowflakeTest;
@@ -277,6 +277,36 @@ refused('a table that has got another owner is refused', qr/ERROR:  55000: table
 	q{'shop.users', 7, 8, layout => 'instagram'});
 value('shop', 'ALTER TABLE shop.of_users OWNER TO mallory');
 is(strays('users'), 0, 'every row leads to the row that it led to before');
+
+# --- chains ----------------------------------------------------------------
+
+# There are more than 12! ways through tables that all refer to each other.
+value('shop', q{
+	CREATE SCHEMA dense;
+	DO $$ BEGIN FOR n IN 1 .. 12 LOOP
+		EXECUTE format('CREATE TABLE dense.t%s (id bigint PRIMARY KEY DEFAULT next_id(5))', n);
+		FOR i IN 1 .. n - 1 LOOP
+			EXECUTE format('ALTER TABLE dense.t%s ADD FOREIGN KEY (id) REFERENCES dense.t%s', n, i);
+			EXECUTE format('ALTER TABLE dense.t%s ADD FOREIGN KEY (id) REFERENCES dense.t%s', i, n);
+		END LOOP;
+	END LOOP; END $$});
+is(value('shop', q{SELECT count(*), count(DISTINCT rel), min(place) FILTER (WHERE rel = 'dense.t1'::regclass), min(place)
+	FROM snowflake_admin.chain('dense.t1', 'id')}), '12|12|1|1', 'of tables that all refer to each other, each is found once');
+succeeds('shop', q{CALL snowflake_renumber('dense.t1', 5, 6, dry_run => true)}, '... before a timeout');
+
+value('shop', q{
+	CREATE SCHEMA diamond;
+	CREATE TABLE diamond.a (id bigint PRIMARY KEY, near bigint REFERENCES diamond.a);
+	CREATE TABLE diamond.e (id bigint PRIMARY KEY REFERENCES diamond.a);
+	CREATE TABLE diamond.b (id bigint PRIMARY KEY REFERENCES diamond.a);
+	CREATE TABLE diamond.c (id bigint PRIMARY KEY REFERENCES diamond.a);
+	CREATE TABLE diamond.d (id bigint PRIMARY KEY REFERENCES diamond.b, too bigint REFERENCES diamond.c);
+	ALTER TABLE diamond.d ADD FOREIGN KEY (id) REFERENCES diamond.c;
+	ALTER TABLE diamond.e ADD FOREIGN KEY (id) REFERENCES diamond.d});
+is(value('shop', q{SELECT string_agg(format('%s.%s %s', rel, name, place), ', ' ORDER BY rel::text, name)
+	FROM snowflake_admin.chain('diamond.a', 'id')}),
+	'diamond.a.id 1, diamond.a.near 2, diamond.b.id 2, diamond.c.id 2, diamond.d.id 3, diamond.d.too 3, diamond.e.id 4',
+	'the place of a column is the longest way to it');
 
 is(value('shop', q{SELECT string_agg(rolname, ', ') FROM pg_roles WHERE rolsuper}), 'postgres', 'nobody has become a superuser');
 $node->stop;
