@@ -127,31 +127,42 @@ BEGIN
 END
 $$;
 
+-- Lock the turn of a work on a table until the transaction ends.  Only the table's owner may.
+-- pg_locks shows the lock as an advisory one, with objsubid 3, which no function of
+-- PostgreSQL can take.
+CREATE FUNCTION snowflake_admin.lock_turn(work integer, tab oid, wait boolean) RETURNS boolean
+AS 'MODULE_PATHNAME', 'snowflake_lock_turn' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
 -- One session at a time does a work on a table.  The lock ends with each transaction, so
 -- that an error leaves nothing behind in a pooled session.  A session that goes on
 -- waits for it.  One that has just been called may get it between two transactions
 -- of another one, so it looks for that one's waiting, and leaves the table to it.
+--
+-- All sessions take the locks of several tables in the same order.  A table of another
+-- owner, for which the command is refused, needs none.
 CREATE FUNCTION snowflake_admin.take_turn(work text, relations oid[], going_on boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
-	class bigint := hashtext(work) & 2147483647;
+	class integer := hashtext(work) & 2147483647;
+	tables oid[] := ARRAY(SELECT oid FROM pg_class
+		WHERE oid = ANY (relations) AND pg_has_role(relowner, 'USAGE') ORDER BY oid);
 	free boolean;
 	other record;
 BEGIN
 	IF going_on THEN
-		PERFORM pg_advisory_xact_lock(class << 32 | r::bigint) FROM unnest(relations) AS r;
+		PERFORM lock_turn(class, t, true) FROM unnest(tables) AS t;
 		RETURN;
 	END IF;
-	free := bool_and(pg_try_advisory_xact_lock(class << 32 | r::bigint)) FROM unnest(relations) AS r;
+	free := coalesce(bool_and(lock_turn(class, t, false)), true) FROM unnest(tables) AS t;
 	PERFORM pg_sleep(CASE WHEN free THEN 0.1 ELSE 0 END);
 	SELECT l.pid, l.objid::regclass AS tab INTO other FROM pg_locks AS l
-	WHERE l.locktype = 'advisory' AND l.classid = class::oid AND l.objid = ANY (relations) AND l.objsubid = 1
+	WHERE l.locktype = 'advisory' AND l.classid = class::oid AND l.objid = ANY (tables) AND l.objsubid = 3
 		AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 		AND l.pid <> pg_backend_pid();
 	IF FOUND OR NOT free THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('%s works on table %s in process %s', work,
-				coalesce(other.tab, relations[1]::regclass),
+				coalesce(other.tab, tables[1]::regclass),
 				coalesce(other.pid::text, 'that has just ended')),
 			HINT = 'Wait for it to end, then call it again to see that nothing is left to do.';
 	END IF;

@@ -5,6 +5,8 @@ use AdminTest;
 use SnowflakeTest;
 
 my $node = start_admin_server('hostile_renumber', 'shop');
+$node->append_conf('postgresql.conf', "max_prepared_transactions = 2\n");
+$node->restart;
 
 # mallory owns tables in a schema in which he may create nothing.
 value('shop', q{
@@ -276,6 +278,43 @@ value('shop', q{DROP TABLE shop.of_users; ALTER TABLE shop.kept RENAME TO of_use
 refused('a table that has got another owner is refused', qr/ERROR:  55000: table shop.of_users, .* has another owner/,
 	q{'shop.users', 7, 8, layout => 'instagram'});
 value('shop', 'ALTER TABLE shop.of_users OWNER TO mallory');
+is(strays('users'), 0, 'every row leads to the row that it led to before');
+
+# --- locks that everybody can take -----------------------------------------
+
+# All kinds of advisory locks that belong to a table, with keys that pg_locks would show for ours
+sub advisory_locks
+{
+	my ($work, $table, $xact) = @_;
+	my $class = "(hashtext('$work') & 2147483647)";
+	return "SELECT pg_advisory_${xact}lock($class\::bigint << 32 | '$table'::regclass::oid::bigint),
+		pg_advisory_${xact}lock($class, '$table'::regclass::oid::int)";
+}
+
+value('shop', q{CREATE TABLE shop.narrow (id integer PRIMARY KEY); ALTER TABLE shop.narrow OWNER TO mallory;
+	INSERT INTO shop.narrow SELECT generate_series(1, 100)});
+foreach my $of ([ 'snowflake_renumber()', 'shop.photos' ], [ 'snowflake_widen()', 'shop.narrow' ])
+{
+	value('shop', 'SET SESSION AUTHORIZATION stranger; BEGIN; ' . advisory_locks(@$of, 'xact_')
+		. "; PREPARE TRANSACTION '$of->[0]'");
+}
+fails_with($node, qq{SET SESSION AUTHORIZATION stranger; SELECT snowflake_admin.lock_turn(1, 'shop.photos'::regclass, false)},
+	qr/^42501 must be owner of table photos/, "nobody but the owner can take the lock of a table's turn", dbname => 'shop');
+succeeds('shop', q{CALL snowflake_renumber('shop.photos', 7, 8, layout => 'instagram')},
+	"a stranger's prepared transaction does not stop it");
+succeeds('shop', q{CALL snowflake_widen('shop.narrow', 'id')}, '... nor snowflake_widen()');
+holds('shop',
+	'... and all rows are renumbered' => 'count(*) = 20 FROM shop.photos WHERE snowflake_shard(id) = 8',
+	'... and the key widened' => q{atttypid = 'bigint'::regtype FROM pg_attribute WHERE attrelid = 'shop.narrow'::regclass
+		AND attname = 'id'});
+value('shop', "ROLLBACK PREPARED 'snowflake_renumber()'");
+value('shop', "ROLLBACK PREPARED 'snowflake_widen()'");
+
+ok(meets_in_the_middle(7, sub {
+		my $stranger = $node->background_psql('shop');
+		$stranger->query_safe('SET SESSION AUTHORIZATION stranger; ' . advisory_locks('snowflake_renumber()', 'shop.users', ''));
+		return sub { $stranger->quit } },
+	qr/NOTICE:  \d+ rows of shop.users have new IDs/), "a stranger's lock does not make it wait in the middle");
 is(strays('users'), 0, 'every row leads to the row that it led to before');
 
 # --- chains ----------------------------------------------------------------
