@@ -40,7 +40,7 @@ $$;
 -- while this waits for one of its own must not be ended as a deadlock.  So all
 -- these waits together are shorter than deadlock_timeout.
 CREATE FUNCTION snowflake_admin.try_commands(commands text[], relations regclass[], mode text, backwards boolean,
-	owner_of regclass) RETURNS void
+	owner_of regclass, by_owner boolean[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET lock_timeout = 0 AS $$
 DECLARE
 	tables text[] := ARRAY(
@@ -67,11 +67,11 @@ BEGIN
 		END LOOP;
 		PERFORM set_config('lock_timeout', wait_ms::text, true);
 	END IF;
-	FOREACH command IN ARRAY commands LOOP
-		IF owner_of IS NULL THEN
-			EXECUTE command;
+	FOR n IN 1 .. cardinality(commands) LOOP
+		IF owner_of IS NULL OR by_owner IS NOT NULL AND by_owner[n] IS NOT TRUE THEN
+			EXECUTE commands[n];
 		ELSE
-			PERFORM do_as_owner(owner_of, command);
+			PERFORM do_as_owner(owner_of, commands[n]);
 		END IF;
 	END LOOP;
 END
@@ -83,10 +83,11 @@ $$;
 -- Without commands, too, it keeps others from changing the tables, on which depends what
 -- the next commands are to be.  Nobody who reads or writes waits for that.
 --
--- The commands run as the caller or, if a table is given as "owner_of", as its owner.  The
--- locks are always the caller's.
+-- The commands run as the caller or, if a table is given as "owner_of", as its owner, then
+-- only those for which "by_owner" is true, if it is given.  The locks are always the caller's.
 CREATE FUNCTION snowflake_admin.run(commands text[], relations regclass[], tries integer, dry_run boolean,
-	mode text DEFAULT 'ACCESS EXCLUSIVE', owner_of regclass DEFAULT NULL) RETURNS void
+	mode text DEFAULT 'ACCESS EXCLUSIVE', owner_of regclass DEFAULT NULL, by_owner boolean[] DEFAULT NULL)
+RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	blocker record;
@@ -109,7 +110,7 @@ BEGIN
 	END IF;
 	FOR try IN 1 .. tries LOOP
 		BEGIN
-			PERFORM try_commands(commands, relations, mode, try % 2 = 0, owner_of);
+			PERFORM try_commands(commands, relations, mode, try % 2 = 0, owner_of, by_owner);
 			RETURN;
 		EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
 			SELECT * INTO blocker FROM blocker(relations, weakest);

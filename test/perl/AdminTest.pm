@@ -151,7 +151,8 @@ sub wait_for_restart { return $node->wait_for_log(qr/database system is ready to
 # Call a procedure again and again in a database, each time killed with its whole server,
 # until a call succeeds.  Each step is killed once: each command that changes the
 # definition of something, or with once_a_transaction the first of each transaction,
-# which is enough, because what a killed transaction did is not seen.  What $state
+# which is enough, because what a killed transaction did is not seen.  Commands that run as
+# the owner of a table count, too: what they SET is undone, so sequences count them.  What $state
 # returns must in the end be what it is after one call that nobody killed, in the same
 # database made anew by $prepare.  Returns the number of kills.
 sub run_killed_at_each_step
@@ -172,14 +173,17 @@ sub run_killed_at_each_step
 	$make->();
 	value($database, qq{
 		CREATE SCHEMA killing;
-		CREATE FUNCTION killing.kill() RETURNS event_trigger LANGUAGE plpgsql AS \$\$
+		CREATE SEQUENCE killing.steps;
+		CREATE SEQUENCE killing.seen;
+		CREATE FUNCTION killing.kill() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER AS \$\$
+		DECLARE
+			transaction bigint := pg_current_xact_id()::text;
 		BEGIN
-			IF $once AND current_setting('killing.seen', true) IS NOT DISTINCT FROM pg_current_xact_id()::text THEN
+			IF $once AND (SELECT last_value FROM killing.seen) = transaction THEN
 				RETURN;
 			END IF;
-			PERFORM set_config('killing.seen', pg_current_xact_id()::text, false),
-				set_config('killing.step', (current_setting('killing.step')::int - 1)::text, false);
-			IF current_setting('killing.step') = '0' THEN
+			PERFORM setval('killing.seen', transaction);
+			IF nextval('killing.steps') = current_setting('killing.step')::bigint THEN
 				EXECUTE format('COPY (SELECT) TO PROGRAM ''kill -9 %s''', pg_backend_pid());
 				PERFORM pg_sleep(60);
 			END IF;
@@ -191,7 +195,8 @@ sub run_killed_at_each_step
 	while (1)
 	{
 		my $offset = -s $node->logfile;
-		my ($status, undef, $error) = $node->psql($database, "SET killing.step = $step; $call");
+		my ($status, undef, $error) = $node->psql($database,
+			"SET killing.step = $step; SELECT setval('killing.steps', 1, false); $call");
 		last if $status == 0;
 		die "$call: not killed, but: $error" unless $error =~ /server closed the connection/ && $kills++ < 100;
 		wait_for_restart($offset);
