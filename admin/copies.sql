@@ -3,12 +3,127 @@
 -- What an object gets that takes the place of another: privileges, options of columns,
 -- an identity.  Knows nothing of IDs.
 
+CREATE FUNCTION snowflake_admin.grantee_name(grantee oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END
+$$;
+
+-- Whoever executes these commands does it for the object's owner, who becomes the grantor of all.
 CREATE FUNCTION snowflake_admin.grant_commands(acl aclitem[], columns text, object text) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT format('GRANT %s%s ON %s TO %s%s', privilege_type, columns, object,
-		CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END,
-		CASE WHEN is_grantable THEN ' WITH GRANT OPTION' END)
-	FROM aclexplode(acl)
+	SELECT format('GRANT %s ON %s TO %s%s', string_agg(privilege_type || columns, ', ' ORDER BY n), object,
+		grantee_name(grantee), CASE WHEN is_grantable THEN ' WITH GRANT OPTION' END)
+	FROM aclexplode(acl) WITH ORDINALITY AS a (grantor, grantee, privilege_type, is_grantable, n)
+	GROUP BY grantee, is_grantable ORDER BY min(n)
+$$;
+
+-- The privileges on a table or a sequence.  Those on columns are the table's alone.
+CREATE FUNCTION snowflake_admin.privileges(rel oid)
+RETURNS TABLE (grantee oid, privilege text, is_grantable boolean)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT a.grantee, privilege_type, bool_or(a.is_grantable)
+	FROM pg_class, aclexplode(coalesce(relacl,
+		acldefault(CASE relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", relowner))) AS a
+	WHERE oid = rel GROUP BY 1, 2
+$$;
+
+-- The privileges that come with a new table or sequence in the schema of another one: the default
+-- privileges of the role that creates it, after OWNER TO has put the other one's owner in that
+-- role's place.
+CREATE FUNCTION snowflake_admin.default_privileges(rel oid, creator oid)
+RETURNS TABLE (grantee oid, privilege text, is_grantable boolean)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH kind (kind, owner, schema) AS (
+		SELECT CASE relkind WHEN 'S' THEN 'S' ELSE 'r' END::"char", relowner, relnamespace FROM pg_class WHERE oid = rel
+	), defaults (schema, acl) AS (
+		SELECT defaclnamespace, defaclacl FROM kind JOIN pg_default_acl ON defaclobjtype = kind
+		WHERE defaclrole = creator AND defaclnamespace IN (0, schema)
+	), acls (acl) AS (
+		SELECT acl FROM defaults
+		UNION ALL SELECT acldefault(CASE kind WHEN 'S' THEN 's' ELSE kind END, creator) FROM kind
+		WHERE NOT EXISTS (SELECT FROM defaults WHERE defaults.schema = 0)
+	)
+	SELECT CASE a.grantee WHEN creator THEN owner ELSE a.grantee END, privilege_type, bool_or(a.is_grantable)
+	FROM kind, acls, aclexplode(acl) AS a GROUP BY 1, 2
+$$;
+
+CREATE FUNCTION snowflake_admin.caller() RETURNS oid
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT oid FROM pg_roles WHERE rolname = current_user
+$$;
+
+-- The commands that turn the privileges of a new table or sequence, which a role has just
+-- created, into those of the one whose schema and owner it has.  Privileges on columns come
+-- with those on a table of the same columns.
+CREATE FUNCTION snowflake_admin.privileges_like(rel oid, creator oid, named text) RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH wanted AS (SELECT * FROM privileges(rel)),
+	present AS (SELECT * FROM default_privileges(rel, creator)),
+	extra AS (TABLE present EXCEPT TABLE wanted),
+	lacking AS (TABLE wanted EXCEPT TABLE present)
+	(
+		SELECT format('REVOKE %s ON %s FROM %s', string_agg(privilege, ', ' ORDER BY privilege), named,
+			grantee_name(grantee))
+		FROM extra GROUP BY grantee ORDER BY grantee
+	)
+	UNION ALL (
+		SELECT format('GRANT %s ON %s TO %s%s', string_agg(privilege, ', ' ORDER BY privilege), named,
+			grantee_name(grantee), CASE WHEN is_grantable THEN ' WITH GRANT OPTION' END)
+		FROM lacking GROUP BY grantee, is_grantable ORDER BY grantee, is_grantable
+	)
+	UNION ALL SELECT c FROM pg_attribute, grant_commands(attacl, format(' (%I)', attname), named) AS c
+	WHERE attrelid = rel AND NOT attisdropped
+$$;
+
+-- The commands that take all privileges on a table from everybody but its owner.  CASCADE finds
+-- what a grantee has passed on only beside the grant option.  A role that has that option for
+-- the whole table may have passed on a column, so it gets it for that column, too, and loses both.
+CREATE FUNCTION snowflake_admin.revoke_commands(rel oid, named text) RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH granted (owner, col, grantor, grantee) AS (
+		SELECT relowner, NULL::name, a.grantor, a.grantee FROM pg_class, aclexplode(relacl) AS a WHERE oid = rel
+		UNION ALL SELECT relowner, attname, a.grantor, a.grantee
+		FROM pg_class AS c JOIN pg_attribute ON attrelid = c.oid AND NOT attisdropped, aclexplode(attacl) AS a
+		WHERE c.oid = rel
+	)
+	(
+		SELECT DISTINCT format('GRANT ALL (%I) ON %s TO %s WITH GRANT OPTION', col, named, grantee_name(grantor))
+		FROM granted WHERE col IS NOT NULL AND grantor <> owner
+	)
+	UNION ALL SELECT format('REVOKE ALL ON %s FROM %s CASCADE', named, string_agg(role, ', ' ORDER BY role))
+	FROM (
+		SELECT grantee_name(grantee) AS role FROM granted WHERE grantee <> owner
+		UNION SELECT grantee_name(grantor) FROM granted WHERE grantor <> owner) AS roles
+	HAVING count(*) > 0
+$$;
+
+-- Warn of grants that a command will make anew.  Only the grantor itself could make them again in
+-- its own name.
+CREATE FUNCTION snowflake_admin.warn_of_grantors(rels oid[]) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	granted record;
+BEGIN
+	FOR granted IN
+		SELECT rel::regclass AS object, grantee_name(grantor) AS grantor,
+			string_agg(format('%s%s to %s', privilege_type, columns, grantee_name(grantee)), ', '
+				ORDER BY grantee_name(grantee) COLLATE "C", columns COLLATE "C", privilege_type) AS grants
+		FROM (
+			SELECT oid, relowner, '', relacl FROM pg_class
+			UNION ALL SELECT c.oid, relowner, format(' (%I)', attname), attacl
+			FROM pg_class AS c JOIN pg_attribute ON attrelid = c.oid AND NOT attisdropped) AS acls (rel, owner, columns, acl),
+			LATERAL (SELECT * FROM aclexplode(acl)) AS a
+		WHERE rel = ANY (rels) AND grantor <> owner
+		GROUP BY rel, grantor ORDER BY array_position(rels, rel), 2
+	LOOP
+		RAISE WARNING USING
+			MESSAGE = format('what role %s has granted on %s will be granted by the owner instead', granted.grantor,
+				granted.object),
+			DETAIL = format('It has granted %s.', granted.grants),
+			HINT = format('REVOKE ... FROM %s CASCADE will no longer take this back. Revoke it from each grantee.',
+				granted.grantor);
+	END LOOP;
+END
 $$;
 
 -- Copies only the options that users set.  Since 17.12 the server has its own in attoptions, too.
@@ -31,7 +146,7 @@ CREATE FUNCTION snowflake_admin.identity_like(sequence oid, renamed text, new_ta
 RETURNS TABLE (n integer, command text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH s AS (
-		SELECT pg_sequence.*, attidentity, relacl, obj_description(seqrelid, 'pg_class') AS comment
+		SELECT pg_sequence.*, attidentity, relowner, obj_description(seqrelid, 'pg_class') AS comment
 		FROM pg_sequence JOIN pg_class AS c ON c.oid = seqrelid
 		JOIN pg_depend ON classid = 'pg_class'::regclass AND objid = seqrelid AND deptype = 'i'
 		JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
@@ -48,16 +163,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM s
 	UNION ALL SELECT 2, format('SELECT pg_catalog.setval(%L, last_value, is_called) FROM %s', new_sequence,
 		renamed) FROM s
-	UNION ALL SELECT 3, g FROM s, grant_commands(relacl, '',
-		'SEQUENCE ' || new_sequence) AS g
+	-- The owner of the table creates its sequence, whoever adds the identity.
+	UNION ALL SELECT 3, g FROM s, privileges_like(seqrelid, relowner, 'SEQUENCE ' || new_sequence) AS g
 	UNION ALL SELECT 4, format('COMMENT ON SEQUENCE %s IS ', new_sequence) || quote_literal(comment) FROM s
-$$;
-
-CREATE FUNCTION snowflake_admin.table_grants(rel regclass, new_tab text) RETURNS SETOF text
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT g FROM (
-		SELECT relacl, '' FROM pg_class WHERE oid = rel
-		UNION ALL
-		SELECT attacl, format(' (%I)', attname) FROM pg_attribute WHERE attrelid = rel AND NOT attisdropped
-	) AS granted (acl, columns), grant_commands(acl, columns, new_tab) AS g
 $$;

@@ -5,7 +5,7 @@
 --
 --     1. keep others from changing the table, and look whether the range is still free
 --     2. create the table
---     3. attach it
+--     3. attach it, and give it the privileges of the partitioned table
 
 -- Make one partition, or nothing if another session has just made it.  ATTACH PARTITION
 -- scans the DEFAULT partition while nobody else can use it, and fails if that has rows
@@ -26,8 +26,9 @@ BEGIN
 	SELECT partition INTO default_partition FROM ranges(parent)
 	WHERE lower_id IS NULL;
 	IF FOUND THEN
-		EXECUTE format('SELECT min(%1$s) FROM %2$s WHERE %1$s >= %3$s AND %1$s < %4$s',
-			key, default_partition, low, high) INTO found_id;
+		SELECT look.id INTO found_id FROM as_owner(default_partition,
+			format('SELECT min(%1$s) FROM %2$s WHERE %1$s >= %3$s AND %1$s < %4$s',
+				key, default_partition, low, high)) AS look (id bigint);
 	END IF;
 	IF found_id IS NOT NULL THEN
 		RAISE object_not_in_prerequisite_state USING
@@ -38,12 +39,15 @@ BEGIN
 				default_partition, parent);
 	END IF;
 	-- CREATE TABLE ... PARTITION OF would lock out everybody.  ATTACH PARTITION does
-	-- not, but with foreign keys it locks the other tables against writers.  A role
-	-- with privileges on the partition itself must not see there what the table's
-	-- policies hide.  The partition's name says the time at which it begins, as short as
-	-- the unit allows; the cast to the type name keeps 63 bytes.
+	-- not, but with foreign keys it locks the other tables against writers.  It evaluates CHECKs and
+	-- index expressions, so it runs as the table's owner, and creates the indexes when the partition
+	-- is that role's, too.  A role with privileges on the partition itself must not see there what
+	-- the table's policies hide.
+	--
+	-- The partition's name says the time at which it begins, as short as the unit allows; the
+	-- cast to the type name keeps 63 bytes.  Nobody can have taken all names, as the last one is random.
 	SELECT ARRAY[
-		format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING IDENTITY)', partition, parent)
+		format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING IDENTITY EXCLUDING INDEXES)', partition, parent)
 			|| coalesce(' USING ' || (SELECT quote_ident(amname) FROM pg_am WHERE pg_am.oid = relam), '')
 			|| coalesce(' TABLESPACE ' || (SELECT quote_ident(spcname)
 				FROM pg_tablespace WHERE pg_tablespace.oid = reltablespace), ''),
@@ -53,20 +57,25 @@ BEGIN
 				WHEN 'n' THEN ', REPLICA IDENTITY NOTHING' ELSE '' END,
 		format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%s) TO (%s)',
 			parent, partition, low, high)]
+		|| ARRAY(SELECT privileges_like(parent, caller(), partition))
 	INTO commands
 	FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace,
 		unnest(ARRAY[CASE unit WHEN 'year' THEN '_YYYY' WHEN 'month' THEN '_YYYYMM' ELSE '_YYYYMMDD' END,
-			'_YYYYMMDD', '_YYYYMMDDHH24', '_YYYYMMDDHH24MISSMS']) WITH ORDINALITY AS forms (form, nr),
-		to_char(bound_time(low, layout) AT TIME ZONE 'UTC', form) AS suffix,
-		format('%I.%I', nspname, substr((suffix || relname)::name::text, 1 + length(suffix)) || suffix)
-			AS partition
-	WHERE pg_class.oid = parent AND (unit <> 'hour' OR nr >= 3) AND (nr = 4 OR to_regclass(partition) IS NULL)
+			'_YYYYMMDD', '_YYYYMMDDHH24', '_YYYYMMDDHH24MISSMS', '_YYYYMMDDHH24MISSMS_'])
+			WITH ORDINALITY AS forms (form, nr),
+		concat(to_char(bound_time(low, layout) AT TIME ZONE 'UTC', form),
+			CASE nr WHEN 5 THEN left(gen_random_uuid()::text, 8) END) AS suffix,
+		concat(substr((suffix || relname)::name::text, 1 + length(suffix)), suffix) AS name,
+		format('%I.%I', nspname, name) AS partition
+	WHERE pg_class.oid = parent AND (unit <> 'hour' OR nr >= 3) AND (nr = 5
+		OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.relnamespace = pg_namespace.oid AND c.relname = name)
+			AND NOT EXISTS (SELECT FROM pg_type WHERE typnamespace = pg_namespace.oid AND typname = name))
 	ORDER BY nr LIMIT 1;
 	PERFORM run(commands[1:2], ARRAY[parent], tries, dry_run, NULL);
 	PERFORM run(commands[3:],
 		ARRAY(SELECT tab FROM related_tables(parent) ORDER BY place, tab)
 			|| array_remove(ARRAY[default_partition], NULL),
-		tries, dry_run, 'SHARE ROW EXCLUSIVE');
+		tries, dry_run, 'SHARE ROW EXCLUSIVE', parent, ARRAY[true]);
 END
 $$;
 
@@ -85,6 +94,7 @@ BEGIN
 	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
 	CALL require_no_transaction('snowflake_make_partitions()');
 	key := require_times(parent);
+	PERFORM require_owner(ARRAY[parent]);
 	layout := coalesce(layout, key_layout(parent));
 	unit := coalesce(unit, newest_unit(parent, layout));
 	-- This loads the library, whose setting the next function reads.

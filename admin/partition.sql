@@ -14,13 +14,37 @@
 -- While a step decides and acts, a SHARE UPDATE EXCLUSIVE lock keeps out other such
 -- calls and all that would change the table's definition.  Only views, functions,
 -- publications of all tables and GRANT do not ask for a lock that conflicts with it.
+--
+-- What proves or checks something about rows or indexes evaluates expressions that the table's
+-- owner has written, and runs as that role: VALIDATE CONSTRAINT, ATTACH PARTITION, and a foreign
+-- key that is checked at once.  All else is the caller's.
 
--- The constraint that spares ATTACH PARTITION its scan
+-- The constraint that spares ATTACH PARTITION its scan, and the column that it bounds, unless
+-- somebody has made a constraint of such a name that says something else
 CREATE FUNCTION snowflake_admin.partition_check(target regclass)
-RETURNS TABLE (name name, bound bigint, validated boolean)
+RETURNS TABLE (name name, bound bigint, validated boolean, col name)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT conname, substring(conname, '\d+$')::bigint, convalidated FROM pg_constraint
+	SELECT conname, number::bigint, convalidated, attname
+	FROM pg_constraint CROSS JOIN substring(conname, '\d+$') AS number
+	LEFT JOIN pg_attribute ON attrelid = conrelid AND conkey = ARRAY[attnum] AND is_id(atttypid)
+		AND replace(translate(pg_get_expr(conbin, conrelid), '()''', ''), '::bigint', '')
+			= translate(format('%I < %s', attname, number), '()''', '')
 	WHERE conrelid = target AND contype = 'c' AND conname ~ '^snowflake_partition_before_\d{10,19}$'
+$$;
+
+CREATE FUNCTION snowflake_admin.require_partition_check(target regclass, col name) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	other record;
+BEGIN
+	SELECT * INTO other FROM partition_check(target) AS c WHERE c.col IS DISTINCT FROM require_partition_check.col;
+	IF FOUND THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('constraint %I of table %s is not of snowflake_partition()', other.name, target),
+			DETAIL = format('It should be CHECK (%I < %s).', col, other.bound),
+			HINT = format('ALTER TABLE %s RENAME CONSTRAINT %I TO ... first, or drop it.', target, other.name);
+	END IF;
+END
 $$;
 
 -- Names that end with _old, for the table, its indexes and the sequences of its
@@ -40,7 +64,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 
 -- What depends on the table or on its row type and does not come along.  A view would go on
--- without an error, and miss the rows of later partitions.
+-- without an error, and miss the rows of later partitions.  Temporary objects of other
+-- sessions, which everybody can make, may do that.
 CREATE FUNCTION snowflake_admin.partition_dependents(target regclass)
 RETURNS TABLE (class oid, object oid)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -57,7 +82,17 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		UNION ALL SELECT 'pg_trigger'::regclass, oid FROM pg_trigger WHERE tgrelid = target OR tgisinternal
 		UNION ALL SELECT 'pg_policy'::regclass, oid FROM pg_policy WHERE polrelid = target
 		UNION ALL SELECT 'pg_statistic_ext'::regclass, oid FROM pg_statistic_ext WHERE stxrelid = target
-		UNION ALL SELECT 'pg_publication_rel'::regclass, oid FROM pg_publication_rel)
+		UNION ALL SELECT 'pg_publication_rel'::regclass, oid FROM pg_publication_rel
+		UNION ALL SELECT 'pg_class'::regclass, oid FROM pg_class WHERE pg_is_other_temp_schema(relnamespace)
+			AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = pg_class.oid)
+		UNION ALL SELECT 'pg_rewrite'::regclass, w.oid FROM pg_rewrite AS w JOIN pg_class AS c ON c.oid = ev_class
+			WHERE pg_is_other_temp_schema(relnamespace)
+		UNION ALL SELECT 'pg_attrdef'::regclass, f.oid FROM pg_attrdef AS f JOIN pg_class AS c ON c.oid = adrelid
+			WHERE pg_is_other_temp_schema(relnamespace)
+		UNION ALL SELECT 'pg_constraint'::regclass, oid FROM pg_constraint
+			WHERE pg_is_other_temp_schema(connamespace)
+		UNION ALL SELECT 'pg_proc'::regclass, oid FROM pg_proc WHERE pg_is_other_temp_schema(pronamespace)
+		UNION ALL SELECT 'pg_type'::regclass, oid FROM pg_type WHERE pg_is_other_temp_schema(typnamespace))
 $$;
 
 CREATE FUNCTION snowflake_admin.partition_obstacles(target regclass, col name)
@@ -77,6 +112,11 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM pg_attribute WHERE attrelid = target AND attname = col
 		AND (NOT attnotnull OR EXISTS (SELECT FROM pg_constraint
 			WHERE conrelid = target AND contype = 'n' AND NOT convalidated AND conkey[1] = attnum))
+	UNION ALL SELECT format('name %s is taken', old_qualified), 'Rename what has this name.'
+	FROM partition_names(target) AS n JOIN pg_class AS c ON c.oid = object
+	WHERE EXISTS (SELECT FROM pg_class AS other WHERE other.relnamespace = c.relnamespace AND other.relname = old_name)
+		OR kind = 'r' AND EXISTS (SELECT FROM pg_type AS other WHERE typnamespace = c.relnamespace
+			AND typname = old_name AND typcategory <> 'A')
 	UNION ALL SELECT format('its replica identity is index %s', indexrelid::regclass),
 		'ALTER TABLE ... REPLICA IDENTITY DEFAULT or FULL first.'
 	FROM pg_index JOIN pg_class AS t ON t.oid = indrelid WHERE t.oid = target AND relreplident = 'i'
@@ -123,7 +163,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 
 -- In the end, create the new table under the old one's later name and roll that back, so that
--- PostgreSQL's own errors come before anything has been changed.
+-- PostgreSQL's own errors come before anything has been changed.  Its indexes are created when
+-- it is the owner's, because PostgreSQL evaluates their expressions with the rights of that role.
 CREATE FUNCTION snowflake_admin.partition_require(target regclass, col name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET client_min_messages = warning AS $$
 DECLARE
@@ -132,11 +173,9 @@ DECLARE
 	hints text[];
 	command text;
 BEGIN
-	SELECT format('must be owner of table %s', c.oid::regclass) INTO lacking FROM pg_class AS c
-	WHERE (c.oid = target OR c.oid IN (SELECT conrelid FROM pg_constraint WHERE contype = 'f'
-		AND confrelid = target))
-		AND NOT pg_has_role(relowner, 'USAGE')
-	UNION ALL SELECT format('must be owner of publication %I', pubname) FROM pg_publication AS p
+	PERFORM require_one_owner(ARRAY[target] || ARRAY(
+		SELECT conrelid::regclass FROM pg_constraint WHERE contype = 'f' AND confrelid = target));
+	SELECT format('must be owner of publication %I', pubname) INTO lacking FROM pg_publication AS p
 		JOIN pg_publication_rel ON prpubid = p.oid
 	WHERE prrelid = target AND NOT pg_has_role(pubowner, 'USAGE')
 	UNION ALL
@@ -172,8 +211,8 @@ WHEN OTHERS THEN
 		RAISE;
 	ELSIF command <> '' THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('PostgreSQL cannot make a partitioned table like %s', target),
-			DETAIL = format('%s: %s', command, SQLERRM);
+			MESSAGE = format('PostgreSQL cannot make a partitioned table like %s: %s', target, SQLERRM),
+			DETAIL = format('The command was: %s', command);
 	END IF;
 END
 $$;
@@ -214,25 +253,16 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WHERE indrelid = target ORDER BY indexrelid
 $$;
 
--- What the new table gets before the old one is attached.  The creator's default
--- privileges, which the old table need not have, are removed again.  Nobody can give a
--- sequence to another identity, so that a new one goes on from the old one's value.  A
--- trigger of the old table would fire beside that which the partition gets.
+-- What the new table gets before the old one is attached.  Nobody can give a sequence to
+-- another identity, so that a new one goes on from the old one's value.  A trigger of the old
+-- table would fire beside that which the partition gets.
 CREATE FUNCTION snowflake_admin.partition_before(target regclass, old text) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('ALTER TABLE %s OWNER TO %s, %s ROW LEVEL SECURITY, %s ROW LEVEL SECURITY', target,
 		relowner::regrole, CASE WHEN relrowsecurity THEN 'ENABLE' ELSE 'DISABLE' END,
 		CASE WHEN relforcerowsecurity THEN 'FORCE' ELSE 'NO FORCE' END)
 	FROM pg_class WHERE oid = target
-	UNION ALL (
-		SELECT DISTINCT format('REVOKE ALL ON %s FROM %s', target,
-			CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
-		FROM pg_class, LATERAL (
-			SELECT grantee FROM pg_default_acl, aclexplode(defaclacl)
-			WHERE defaclobjtype = 'r' AND defaclnamespace IN (0, relnamespace) AND grantee <> relowner
-			UNION ALL SELECT relowner WHERE relacl IS NOT NULL) AS g
-		WHERE oid = target)
-	UNION ALL SELECT table_grants(target, target::text)
+	UNION ALL SELECT privileges_like(target, caller(), target::text)
 	UNION ALL SELECT format('CREATE POLICY %I ON %s AS %s FOR %s TO %s%s%s', polname, target,
 		CASE WHEN polpermissive THEN 'PERMISSIVE' ELSE 'RESTRICTIVE' END,
 		CASE polcmd WHEN 'r' THEN 'SELECT' WHEN 'a' THEN 'INSERT' WHEN 'w' THEN 'UPDATE'
@@ -319,32 +349,39 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM pg_class WHERE oid = target
 $$;
 
--- All commands that put the new table in the old one's place.  After the first ones, the
--- old table's former name is the new table's.  What the old table lacks is left out.
-CREATE FUNCTION snowflake_admin.partition_swap_commands(target regclass, col name, "check" name, bound bigint)
-RETURNS text[]
+-- All commands that put the new table in the old one's place, and which of them run as the
+-- owner.  After the first ones, the old table's former name is the new table's.  What the old
+-- table lacks is left out.
+CREATE FUNCTION snowflake_admin.partition_swap_commands(target regclass, col name, "check" name, bound bigint,
+	OUT commands text[], OUT by_owner boolean[])
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT array_remove(ARRAY[format('ALTER TABLE %s RENAME TO %I', target, t.old_name)]
-		|| ARRAY(SELECT format('ALTER %s %s RENAME TO %I',
-				CASE kind WHEN 'S' THEN 'SEQUENCE' ELSE 'INDEX' END, qualified, old_name)
-			FROM partition_names(target) WHERE object <> target ORDER BY object)
-		|| ARRAY(SELECT partition_new(target, col, old, target::text))
-		|| format('ALTER TABLE %s DROP CONSTRAINT %I', target, "check")
-		|| ARRAY(SELECT partition_before(target, old))
-		|| ARRAY(SELECT partition_keys(target, old, false))
-		|| format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (MINVALUE) TO (%s)', target, old, bound)
-		|| ARRAY(SELECT unnest(ARRAY[create_command, attach_command])
-			FROM partition_indexes(target, false))
-		|| ARRAY(SELECT partition_keys(target, old, true))
-		|| ARRAY(SELECT partition_after(target, old)), NULL)
-	FROM partition_names(target) AS t, LATERAL (SELECT t.old_qualified) AS o (old)
-	WHERE t.object = target
+	SELECT array_agg(command ORDER BY part, n), array_agg(p.by_owner ORDER BY part, n)
+	FROM partition_names(target) AS t, LATERAL (SELECT t.old_qualified) AS o (old),
+	LATERAL (VALUES
+		(1, false, ARRAY[format('ALTER TABLE %s RENAME TO %I', target, t.old_name)]
+			|| ARRAY(SELECT format('ALTER %s %s RENAME TO %I',
+					CASE kind WHEN 'S' THEN 'SEQUENCE' ELSE 'INDEX' END, qualified, old_name)
+				FROM partition_names(target) WHERE object <> target ORDER BY object)),
+		(2, false, ARRAY(SELECT partition_new(target, col, old, target::text))
+			|| format('ALTER TABLE %s DROP CONSTRAINT %I', target, "check")),
+		(3, false, ARRAY(SELECT partition_before(target, old))),
+		(4, false, ARRAY(SELECT partition_keys(target, old, false))),
+		(5, true, ARRAY[format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (MINVALUE) TO (%s)',
+			target, old, bound)]),
+		(6, false, ARRAY(SELECT create_command FROM partition_indexes(target, false))),
+		(7, true, ARRAY(SELECT attach_command FROM partition_indexes(target, false))),
+		(8, false, ARRAY(SELECT partition_keys(target, old, true))),
+		(9, false, ARRAY(SELECT partition_after(target, old)))
+	) AS p (part, by_owner, commands), unnest(p.commands) WITH ORDINALITY AS c (command, n)
+	WHERE t.object = target AND command IS NOT NULL
 $$;
 
 -- One transaction: the new table, with the old one and the partitions after it, so
--- that no ID is without a partition for some time, even if nobody calls again.
-CREATE FUNCTION snowflake_admin.partition_swap(target regclass, commands text[], unit text, tries integer)
-RETURNS void
+-- that no ID is without a partition for some time, even if nobody calls again.  In the end the
+-- old table is closed to all but its owner, because what is revoked on the new one, or hidden
+-- by a later policy there, would be open by the old one's name.
+CREATE FUNCTION snowflake_admin.partition_swap(target regclass, commands text[], by_owner boolean[], unit text,
+	tries integer) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	parent regclass;
@@ -352,18 +389,23 @@ DECLARE
 BEGIN
 	PERFORM run(commands, ARRAY(
 		SELECT tab FROM (SELECT tab, place FROM related_tables(target)
-			UNION ALL VALUES (target, 0)) AS involved ORDER BY place, tab), tries, false);
+			UNION ALL VALUES (target, 0)) AS involved ORDER BY place, tab), tries, false,
+		owner_of => target, by_owner => by_owner);
 	SELECT inhparent INTO STRICT parent FROM pg_inherits WHERE inhrelid = target;
 	-- Others may have done this while the swap waited for its locks.
 	IF EXISTS (SELECT FROM partition_dependents(target))
-		OR EXISTS (SELECT table_grants(target, parent::text)
-			EXCEPT SELECT table_grants(parent, parent::text))
+		OR EXISTS (SELECT * FROM privileges(target) EXCEPT SELECT * FROM privileges(parent))
+		OR EXISTS (
+			SELECT attname, grantee, privilege_type FROM pg_attribute, aclexplode(attacl) WHERE attrelid = target
+			EXCEPT
+			SELECT attname, grantee, privilege_type FROM pg_attribute, aclexplode(attacl) WHERE attrelid = parent)
 	THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('somebody has granted a privilege on table %s, or created something that '
 				'depends on it, in this moment', parent),
 			HINT = 'Call snowflake_partition() again.';
 	END IF;
+	PERFORM run(ARRAY(SELECT revoke_commands(target, target::text)), '{}', 1, false, NULL);
 	-- Here all locks are there, while later each partition would have to try for those
 	-- of foreign keys.  Five do not take long.
 	FOR piece IN SELECT low, high, layout
@@ -432,7 +474,8 @@ BEGIN
 			MESSAGE = format('IDs of table %s cannot have the time %s', target, since),
 			DETAIL = format('Their layout is %s.', layout);
 	END IF;
-	EXECUTE format('SELECT max(%1$I) FROM %2$s WHERE %1$I >= %3$s', col, target, bound) INTO newest;
+	SELECT look.id INTO newest FROM as_owner(target,
+		format('SELECT max(%1$I) FROM %2$s WHERE %1$I >= %3$s', col, target, bound)) AS look (id bigint);
 	IF newest IS NOT NULL OR last_time > since - interval '5 minutes' THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s would reject IDs that it has, or soon gets', target),
@@ -446,30 +489,31 @@ END
 $$;
 
 -- What is left to do after the swap.  Each step is gone from here once it is done.
--- Before the swap this is only a plan, and old and parent are the same table.
+-- Before the swap this is only a plan, and old and parent are the same table.  What "by_owner"
+-- says runs as the owner of the first relation.
 CREATE FUNCTION snowflake_admin.partition_rest(parent regclass, old regclass, old_name text, "check" name,
 	planned boolean)
-RETURNS TABLE (kind text, commands text[], relations regclass[], mode text)
+RETURNS TABLE (kind text, commands text[], relations regclass[], mode text, by_owner boolean[])
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT 'validate', ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT %I',
 		CASE conrelid WHEN old THEN old_name ELSE conrelid::regclass::text END, conname)],
-			ARRAY[conrelid::regclass], NULL
+			ARRAY[conrelid::regclass], NULL, ARRAY[true]
 	FROM pg_constraint
 	WHERE contype = 'f' AND conparentid = 0 AND confrelid = parent AND (planned OR NOT convalidated)
 	UNION ALL SELECT 'add', array_remove(ARRAY[
 			format('ALTER TABLE %s ADD CONSTRAINT %I %s', parent, conname, pg_get_constraintdef(oid)),
 			format('COMMENT ON CONSTRAINT %I ON %s IS ', conname, parent)
 				|| quote_literal(obj_description(oid, 'pg_constraint'))], NULL),
-		ARRAY[parent], 'SHARE ROW EXCLUSIVE'
+		ARRAY[parent], 'SHARE ROW EXCLUSIVE', ARRAY[true]
 	FROM pg_constraint
 	WHERE contype = 'f' AND conparentid = 0 AND conrelid = old AND confrelid = parent
 	UNION ALL
-	-- Autovacuum analyzes partitions, but not the table above them.
-	SELECT 'analyze', ARRAY[format('ANALYZE %s', parent)], ARRAY[parent], NULL
+	-- Autovacuum analyzes partitions, but not the table above them.  ANALYZE itself becomes the owner.
+	SELECT 'analyze', ARRAY[format('ANALYZE %s', parent)], ARRAY[parent], NULL, NULL
 	FROM pg_class WHERE oid = parent AND (planned OR reltuples < 0)
 	UNION ALL
 	SELECT 'drop', ARRAY[format('ALTER TABLE %s DROP CONSTRAINT %I', old_name, "check")], ARRAY[old],
-		'ACCESS EXCLUSIVE'
+		'ACCESS EXCLUSIVE', NULL
 $$;
 
 -- The table, or the partitioned table that has already taken its name
@@ -478,17 +522,15 @@ LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp A
 DECLARE
 	tab record;
 BEGIN
-	SELECT relkind, relispartition, relpersistence, pg_has_role(relowner, 'USAGE') AS is_own INTO tab
-	FROM pg_class WHERE oid = target;
+	SELECT relkind, relispartition, relpersistence INTO tab FROM pg_class WHERE oid = target;
 	IF target IS NULL THEN
 		RAISE null_value_not_allowed USING MESSAGE = 'tab must not be null';
 	ELSIF tab.relkind IS NULL OR tab.relkind NOT IN ('r', 'p') THEN
 		RAISE wrong_object_type USING MESSAGE = format('%s is not a table', target);
 	ELSIF tab.relpersistence = 't' THEN
 		RAISE object_not_in_prerequisite_state USING MESSAGE = format('table %s is temporary', target);
-	ELSIF NOT tab.is_own THEN
-		RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', target);
 	END IF;
+	PERFORM require_owner(ARRAY[target]);
 	IF tab.relispartition THEN
 		SELECT inhparent INTO parent FROM pg_inherits WHERE inhrelid = target;
 	ELSIF tab.relkind = 'p' THEN
@@ -512,7 +554,7 @@ $$;
 -- The steps that are left.  A CHECK constraint whose time has nearly come, or that
 -- has another bound than the caller asks for, goes first of all.
 CREATE FUNCTION snowflake_admin.partition_steps(target regclass, unit text, at timestamptz)
-RETURNS TABLE (kind text, commands text[], relations regclass[], mode text)
+RETURNS TABLE (kind text, commands text[], relations regclass[], mode text, by_owner boolean[])
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -527,7 +569,9 @@ BEGIN
 	END IF;
 	SELECT * INTO done FROM partition_target(target);
 	IF done.old IS NOT NULL THEN
-		RETURN QUERY SELECT 'partition', '{}'::text[], ARRAY[done.parent::regclass], NULL
+		PERFORM require_partition_check(done.old, attname) FROM pg_attribute
+		WHERE attrelid = done.parent AND quote_ident(attname) = partition_key(done.parent);
+		RETURN QUERY SELECT 'partition', '{}'::text[], ARRAY[done.parent::regclass], NULL, NULL::boolean[]
 			FROM partition_check(done.old),
 				key_layout(done.parent) AS layout
 			-- The first call here loads the library, whose setting the second one reads.
@@ -540,30 +584,33 @@ BEGIN
 	END IF;
 	SELECT * INTO id FROM partition_id(target);
 	PERFORM needed_until('3 days', unit);
+	PERFORM require_partition_check(target, id.col);
 	SELECT * INTO found FROM partition_check(target);
 	IF bound_time(found.bound, id.layout)
 			< clock_timestamp() + interval '1 minute' +
 				least(current_setting('snowflake.max_lead')::interval, '31 days')
 		OR bound(at, id.layout) <> found.bound THEN
 		RETURN QUERY SELECT 'give up', ARRAY[format('ALTER TABLE %s DROP CONSTRAINT %I', target, found.name)],
-			ARRAY[target], 'ACCESS EXCLUSIVE';
+			ARRAY[target], 'ACCESS EXCLUSIVE', NULL::boolean[];
 		RETURN;
 	END IF;
 	PERFORM partition_require(target, id.col);
 	bound := coalesce(found.bound,
 		partition_bound(target, id.col, unit, at, id.layout, id.last_time));
 	name := 'snowflake_partition_before_' || bound;
-	RETURN QUERY SELECT s.kind, s.commands, ARRAY[target], s.mode FROM (VALUES
-		('check', ARRAY[format('ALTER TABLE %s ADD CONSTRAINT %I CHECK (%I < %s) NOT VALID', target, name,
-			id.col, bound)], 'ACCESS EXCLUSIVE'),
-		('validate', ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT %I', target, name)], NULL),
-		('swap', partition_swap_commands(target, id.col, name, bound),
-			'ACCESS EXCLUSIVE'),
-		('plan', ARRAY[format('CALL @extschema@.snowflake_make_partitions(%L, unit => %L)', target, unit)],
-			NULL)) AS s (kind, commands, mode)
-		WHERE NOT (s.kind = 'check' AND found.name IS NOT NULL OR s.kind = 'validate'
-			AND found.validated IS TRUE);
-	RETURN QUERY SELECT 'plan', r.commands, r.relations, r.mode
+	RETURN QUERY SELECT s.kind, s.commands, ARRAY[target], s.mode, s.by_owner
+		FROM partition_names(target) AS n, partition_swap_commands(target, id.col, name, bound) AS swap,
+		LATERAL (VALUES
+			('check', ARRAY[format('ALTER TABLE %s ADD CONSTRAINT %I CHECK (%I < %s) NOT VALID', target, name,
+				id.col, bound)], 'ACCESS EXCLUSIVE', NULL),
+			('validate', ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT %I', target, name)], NULL, ARRAY[true]),
+			('swap', swap.commands, 'ACCESS EXCLUSIVE', swap.by_owner),
+			('plan', ARRAY(SELECT revoke_commands(target, n.old_qualified)), NULL, NULL),
+			('plan', ARRAY[format('CALL @extschema@.snowflake_make_partitions(%L, unit => %L)', target, unit)],
+				NULL, NULL)) AS s (kind, commands, mode, by_owner)
+		WHERE n.object = target
+			AND NOT (s.kind = 'check' AND found.name IS NOT NULL OR s.kind = 'validate' AND found.validated IS TRUE);
+	RETURN QUERY SELECT 'plan', r.commands, r.relations, r.mode, r.by_owner
 		FROM partition_names(target) AS n,
 			partition_rest(target, target, n.old_qualified, name, true) AS r
 		WHERE n.object = target;
@@ -594,6 +641,12 @@ BEGIN
 				RAISE WARNING 'trigger % of table % will see the name of the partition in TG_TABLE_NAME',
 					quote_ident(trigger), tab;
 			END LOOP;
+			PERFORM warn_of_grantors(ARRAY(
+				SELECT object FROM partition_names(tab) WHERE kind IN ('r', 'S') ORDER BY kind DESC));
+			RAISE NOTICE '%', format('only its owner will have privileges on the old table, %s: REVOKE and policies '
+					'of the new one do not reach it, and rows are found by the new one', old_qualified)
+				FROM partition_names(tab)
+				WHERE object = tab AND EXISTS (SELECT revoke_commands(tab, old_qualified));
 			RAISE NOTICE '%', (
 				SELECT format('table %1$s rejects IDs from %2$s on until all steps are done; to give up: '
 					'ALTER TABLE %1$s DROP CONSTRAINT %3$s;', tab,
@@ -606,11 +659,12 @@ BEGIN
 			FROM partition_steps(tab, unit, at);
 			EXIT;
 		ELSIF step.kind = 'swap' THEN
-			PERFORM partition_swap(tab, step.commands, unit, tries);
+			PERFORM partition_swap(tab, step.commands, step.by_owner, unit, tries);
 		ELSIF step.kind = 'partition' THEN
 			CALL @extschema@.snowflake_make_partitions(step.relations[1], unit => unit, tries => tries);
 		ELSE
-			PERFORM run(step.commands, step.relations, tries, false, step.mode);
+			PERFORM run(step.commands, step.relations, tries, false, step.mode,
+				CASE WHEN step.by_owner IS NOT NULL THEN step.relations[1] END, step.by_owner);
 		END IF;
 		COMMIT;
 	END LOOP;
