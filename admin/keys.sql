@@ -40,8 +40,8 @@ $$;
 -- All keys but those that a partition or child table has from its parent, as they
 -- move together with it.  Those that have not moved yet have the first numbers.
 CREATE FUNCTION snowflake_admin.all_keys()
-RETURNS TABLE (n bigint, tab oid, tab_name name, col int2, col_name name, type oid, made_by text,
-	sequence oid, sequence_name name, expression text)
+RETURNS TABLE (n bigint, tab oid, col int2, col_name name, type oid, made_by text, sequence oid,
+	expression text)
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 	WITH found AS (
 		SELECT * FROM filled()
@@ -51,14 +51,14 @@ LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, snowflake_
 			AND refobjsubid = attnum AND classid = 'pg_class'::regclass AND deptype = 'i'
 		WHERE attidentity <> ''
 	), made AS MATERIALIZED (
-		SELECT f.*, relname, attname, atttypid
+		SELECT f.*, attname, atttypid
 		FROM found AS f
 		JOIN pg_class AS c ON c.oid = tab AND relkind IN ('r', 'p', 'f') AND relpersistence <> 't'
 		JOIN pg_attribute ON attrelid = tab AND attnum = col AND NOT attisdropped
 	)
 	SELECT row_number() OVER (ORDER BY made_by = 'next_id'),
-		tab, m.relname, col, attname, atttypid, made_by, sequence, s.relname, expression
-	FROM made AS m LEFT JOIN pg_class AS s ON s.oid = m.sequence
+		tab, col, attname, atttypid, made_by, sequence, expression
+	FROM made AS m
 	WHERE NOT EXISTS (
 		SELECT FROM pg_inherits JOIN made AS parent ON parent.tab = inhparent
 		WHERE inhrelid = m.tab AND parent.attname = m.attname
@@ -125,57 +125,88 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 $$;
 
 -- Functions that name the n-th sequence, or that ask for the last number of the n-th
--- table.  Nothing finds a name that a function composes.  The condition on the body is
--- for speed, as it leaves few functions to be searched for each of many names.
-CREATE FUNCTION snowflake_admin.namers(sequence_names text[], table_names text[])
+-- table.  Nothing finds a name that a function composes.  Only what belongs to a role that may
+-- use the sequence, or insert into the table, counts: others' functions may hold any text.
+-- The condition on the body is for speed, as it leaves few functions to be searched for each
+-- of many names.
+CREATE FUNCTION snowflake_admin.namers(sequences oid[], tables oid[])
 RETURNS TABLE (n bigint, function oid)
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 	WITH functions AS MATERIALIZED (
-		SELECT p.oid, body, body ~ 'lastval|pg_get_serial_sequence' AS asks_for_table
+		SELECT p.oid, proowner, body, body ~ 'lastval|pg_get_serial_sequence' AS asks_for_table
 		FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang, lower(prosrc) AS body
 		WHERE p.oid >= 16384 AND lanname NOT IN ('c', 'internal') AND prosqlbody IS NULL
 		AND body ~ 'seq|(?:next|curr|set|last)val|last_value'
 		AND p.oid NOT IN (
 			SELECT object FROM extension_members() WHERE class = 'pg_proc'::regclass)
-	), names (name, n, of_table) AS MATERIALIZED (
-		SELECT lower(s.name), s.n, false FROM unnest(sequence_names) WITH ORDINALITY AS s (name, n)
-		UNION ALL SELECT lower(t.name), t.n, true FROM unnest(table_names) WITH ORDINALITY AS t (name, n)
+		AND p.oid NOT IN (
+			SELECT object FROM temporary_objects() WHERE class = 'pg_proc'::regclass)
+	), keys AS (
+		SELECT k.n, sequence, tab
+		FROM unnest(sequences, tables) WITH ORDINALITY AS k (sequence, tab, n)
+	), names (n, name, of_table, sequence, tab) AS MATERIALIZED (
+		SELECT n, lower(relname), oid = tab, sequence, tab
+		FROM keys JOIN pg_class ON oid IN (sequence, tab)
+	), owners AS MATERIALIZED (
+		SELECT DISTINCT o.proowner, n FROM (SELECT DISTINCT proowner FROM functions) AS o, names
+		WHERE has_sequence_privilege(o.proowner, sequence, 'USAGE, SELECT, UPDATE')
+			OR has_table_privilege(o.proowner, tab, 'INSERT')
 	)
 	SELECT DISTINCT n, f.oid
-	FROM functions AS f JOIN names ON strpos(body, name) > 0 AND (asks_for_table OR NOT of_table)
-	WHERE body ~ ('(?<!\w)' || regexp_replace(name, '(\W)', '\\\1', 'g') || '(?!\w)')
+	FROM functions AS f JOIN owners USING (proowner) JOIN names USING (n)
+	WHERE strpos(body, name) > 0 AND (asks_for_table OR NOT of_table)
+		AND body ~ ('(?<!\w)' || regexp_replace(name, '(\W)', '\\\1', 'g') || '(?!\w)')
 $$;
 
--- The last value of a sequence, or NULL if it has none or the caller may not read it
+-- The last value of a sequence, or NULL if it has none, or if it cannot be read: because the
+-- caller may not, because somebody has locked it, or because it is another session's.
 CREATE FUNCTION snowflake_admin.sequence_last_value(sequence regclass) RETURNS bigint
-LANGUAGE sql VOLATILE PARALLEL RESTRICTED SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT CASE WHEN has_sequence_privilege(sequence, 'USAGE, SELECT')
-		AND (relpersistence = 'p' OR NOT pg_is_in_recovery()) THEN pg_sequence_last_value(sequence) END
-	FROM pg_class WHERE oid = sequence
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp
+	SET lock_timeout = '20ms' AS $$
+BEGIN
+	RETURN (SELECT CASE WHEN has_sequence_privilege(sequence, 'USAGE, SELECT')
+			AND (relpersistence = 'p' OR relpersistence = 'u' AND NOT pg_is_in_recovery())
+			THEN pg_sequence_last_value(sequence) END
+		FROM pg_class WHERE oid = sequence);
+EXCEPTION WHEN lock_not_available OR undefined_table THEN
+	RETURN NULL;
+END
+$$;
+
+-- Is a default, as PostgreSQL prints it, nextval() of a sequence and nothing else?  It quotes
+-- the name without E'', whatever characters the name has.
+CREATE FUNCTION snowflake_admin.is_plain_nextval(expression text, sequence regclass) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT expression = 'nextval(''' || replace(sequence::text, '''', '''''') || '''::regclass)'
 $$;
 
 CREATE FUNCTION @extschema@.snowflake_keys()
 RETURNS TABLE (tab regclass, col name, type regtype, made_by text, sequence regclass, obstacle text)
-LANGUAGE sql VOLATILE PARALLEL RESTRICTED SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 	WITH keys AS MATERIALIZED (SELECT * FROM all_keys()),
 	movable AS MATERIALIZED (SELECT * FROM keys WHERE made_by <> 'next_id' ORDER BY n),
 	arrays AS MATERIALIZED (
-		SELECT array_agg(tab ORDER BY n) AS tabs, array_agg(tab_name::text ORDER BY n) AS tab_names,
-			array_agg(col ORDER BY n) AS cols, array_agg(sequence_name::text ORDER BY n) AS sequence_names
+		SELECT array_agg(tab ORDER BY n) AS tabs, array_agg(col ORDER BY n) AS cols,
+			array_agg(sequence ORDER BY n) AS sequences
 		FROM movable
 	), obstacles (n, obstacle) AS (
 		SELECT s.n, s.obstacle FROM arrays, too_small(tabs, cols) AS s
 		UNION ALL SELECT n, place(class, object) || ' uses its sequence'
 		FROM movable AS m JOIN sequence_users() AS u USING (sequence)
 		WHERE (u.tab, u.col) IS DISTINCT FROM (m.tab, m.col)
+			-- Others' objects cannot use it.  But an identity cannot be dropped beside them.
+			AND (made_by <> 'nextval'
+				OR (class, object) NOT IN (SELECT t.class, t.object FROM temporary_objects() AS t)
+				AND has_sequence_privilege(owner_of(class, object), sequence, 'USAGE, SELECT, UPDATE')
+					IS NOT FALSE)
 		UNION ALL
 		SELECT n, place('pg_proc'::regclass, function) || ' names its sequence'
-		FROM arrays, namers(sequence_names, tab_names)
+		FROM arrays, namers(sequences, tabs)
 		UNION ALL SELECT n, 'it is not in the primary key' FROM movable
 		WHERE NOT EXISTS (SELECT FROM pg_index WHERE indrelid = tab AND indisprimary AND col = ANY (indkey))
 		UNION ALL SELECT n, CASE WHEN sequence IS NULL THEN 'its default names the sequence as a text'
 			ELSE 'its default is an expression' END
-		FROM movable WHERE expression <> coalesce(format('nextval(%L::regclass)', sequence::regclass), '')
+		FROM movable WHERE expression IS NOT NULL AND is_plain_nextval(expression, sequence) IS NOT TRUE
 		UNION ALL SELECT n, 'its sequence advances by ' || seqincrement
 		FROM movable JOIN pg_sequence ON seqrelid = sequence AND seqincrement <> 1
 		UNION ALL

@@ -20,7 +20,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			WHERE classid = 'pg_class'::regclass AND objid = s.oid AND deptype = 'e')
 		AND NOT EXISTS (SELECT FROM sequence_users() AS u
 			WHERE u.sequence = s.oid AND (u.tab, u.col) IS DISTINCT FROM (target::oid, attnum))
-		AND NOT EXISTS (SELECT FROM namers(ARRAY[s.relname::text], '{}')))
+		AND NOT EXISTS (SELECT FROM namers(ARRAY[s.oid], '{}')))
 $$;
 
 -- Commands that give a column an identity, which begins beyond all IDs of the table, and

@@ -71,7 +71,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 
 -- All partitions.  Both bounds of the DEFAULT partition are NULL.  One that is
--- pending detach is none any more, but still occupies its range.
+-- pending detach is none any more, but still occupies its range.  pg_get_expr() need not
+-- know, and lock, the partition.
 CREATE FUNCTION snowflake_admin.ranges(parent regclass)
 RETURNS TABLE (partition regclass, lower_id bigint, upper_id bigint, pending boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -79,7 +80,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		replace(substring(bound FROM 'FROM \(''?([^'')]+)'), 'MINVALUE', '-9223372036854775808')::bigint,
 		replace(substring(bound FROM 'TO \(''?([^'')]+)'), 'MAXVALUE', '9223372036854775807')::bigint,
 		inhdetachpending
-	FROM pg_inherits JOIN pg_class ON oid = inhrelid, pg_get_expr(relpartbound, oid) AS bound
+	FROM pg_inherits JOIN pg_class ON oid = inhrelid, pg_get_expr(relpartbound, 0) AS bound
 	WHERE inhparent = parent
 $$;
 

@@ -18,6 +18,20 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 	WHERE extension = 'snowflake' AND class = 'pg_class'::regclass AND relname = 'next_id_seq'
 $$;
 
+-- What is in the temporary schemas of sessions counts for nothing: it ends with its session,
+-- and every role may make it.  No other schema can have such a name.
+CREATE FUNCTION snowflake_admin.temporary_objects()
+RETURNS TABLE (class oid, object oid)
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH schemas AS MATERIALIZED (SELECT oid FROM pg_namespace WHERE nspname LIKE 'pg\_temp\_%')
+	SELECT 'pg_proc'::regclass::oid, oid FROM pg_proc WHERE pronamespace IN (SELECT * FROM schemas)
+	UNION ALL SELECT 'pg_type'::regclass, oid FROM pg_type WHERE typnamespace IN (SELECT * FROM schemas)
+	UNION ALL SELECT 'pg_attrdef'::regclass, d.oid FROM pg_attrdef AS d JOIN pg_class AS c ON c.oid = adrelid
+	WHERE relnamespace IN (SELECT * FROM schemas)
+	UNION ALL SELECT 'pg_rewrite'::regclass, r.oid FROM pg_rewrite AS r JOIN pg_class AS c ON c.oid = ev_class
+	WHERE relnamespace IN (SELECT * FROM schemas)
+$$;
+
 -- The functions that make IDs or set a shard
 CREATE FUNCTION snowflake_admin.makers()
 RETURNS TABLE (name text, parameters text[])
@@ -32,7 +46,7 @@ $$;
 -- The beginning of a call of one of them, as a regular expression
 CREATE FUNCTION snowflake_admin.call_pattern() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT '\m(?:' || string_agg(name, '|') || ')"?\s*\(' FROM makers()
+	SELECT '\m(?:' || string_agg(name, '|') || ')"?[ \t\r\n]*\(' FROM makers()
 $$;
 
 -- An object that has code, in the same words for every search_path and language
@@ -51,51 +65,70 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 	FROM pg_identify_object(class, object, 0) AS o
 $$;
 
+-- The owner of an object that has code.  NULL for an object of any other kind.
+CREATE FUNCTION snowflake_admin.owner_of(class oid, object oid) RETURNS oid
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT CASE class
+		WHEN 'pg_attrdef'::regclass THEN (
+			SELECT relowner FROM pg_attrdef AS d JOIN pg_class AS c ON c.oid = adrelid WHERE d.oid = object)
+		WHEN 'pg_rewrite'::regclass THEN (
+			SELECT relowner FROM pg_rewrite AS r JOIN pg_class AS c ON c.oid = ev_class WHERE r.oid = object)
+		WHEN 'pg_type'::regclass THEN (SELECT typowner FROM pg_type WHERE oid = object)
+		WHEN 'pg_proc'::regclass THEN (SELECT proowner FROM pg_proc WHERE oid = object) END
+$$;
+
 -- The text of a literal, whatever it is cast to, or NULL for everything else.  In
 -- a command that is itself in quotation marks, those of the literal are doubled.
 CREATE FUNCTION snowflake_admin.literal(argument text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT replace(btrim(bare, E' \t\r\n()'''), '''''', '''')
-	FROM regexp_replace(argument, '::\s*(?:[\w.]|"[^"]*")+', '', 'g') AS bare
-	WHERE bare ~ '^[\s(]*(?:-?\d+|''(?:[^'']|'''')*''|''''[^'']*'''')[\s)]*$'
+	FROM regexp_replace(argument, '::[ \t\r\n]*(?:[\w.]|"[^"]*")+', '', 'g') AS bare
+	WHERE bare ~ '^[ \t\r\n(]*(?:-?[0-9]+|''(?:[^'']|'''')*''|''''[^'']*'''')[ \t\r\n)]*$'
 $$;
 
+-- \s and \d match characters of other scripts, too, which bigint does not read.
 CREATE FUNCTION snowflake_admin.to_integer(literal text) RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT CASE WHEN literal ~ '^\s*-?\d{1,10}\s*$' THEN
+	SELECT CASE WHEN literal ~ '^[ \t\r\n]*-?[0-9]{1,10}[ \t\r\n]*$' THEN
 		CASE WHEN literal::bigint BETWEEN -2147483648 AND 2147483647 THEN literal::integer END END
 $$;
 
 -- The calls in code that make IDs or set a shard, with those of their arguments
 -- that matter here.  The code is SQL or any other language, so this looks for names,
--- parentheses and quotation marks only.  A call whose parentheses do not end, or
--- are nested deeper than five, is known by its beginning.
+-- parentheses and quotation marks only.  A call whose parentheses do not end within 2000
+-- characters, or are nested deeper than five, is known by its beginning.  So the time that
+-- this takes grows with the code's length and no faster.
 CREATE FUNCTION snowflake_admin.calls(code text)
 RETURNS TABLE (call text, function text, complete boolean, shard text, sequence text, layout text)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH patterns (beginning, inside) AS (
 		SELECT call_pattern(),
 			repeat('(?:[^()''"]|''[^'']*''|"[^"]*"|\(', 5) || '[^()]*' || repeat('\))*', 5)
-	), calls AS (
-		SELECT n, lower(substring(piece, '^\w+')) AS function, left(piece, 60) AS excerpt,
-			substring(piece, '^\w+"?\s*\(' || inside || '\)') AS call
+	), pieces AS (
+		SELECT n, left(piece, 2000) AS piece
 		FROM patterns,
 			regexp_split_to_table(code, '(?=' || beginning || ')', 'i') WITH ORDINALITY AS p (piece, n)
+	), calls AS MATERIALIZED (
+		SELECT n, lower(substring(piece, '^\w+')) AS function, left(piece, 60) AS excerpt,
+			substring(piece, '^\w+"?[ \t\r\n]*\(' || inside || '\)') AS call
+		FROM patterns, pieces
 		WHERE piece ~* ('^' || beginning)
 	), arguments AS (
-		SELECT calls.n, regexp_replace(a[1], '^\s*"?\w+"?\s*(?:=>|:=)\s*', '') AS value,
-			coalesce(lower(substring(a[1], '^\s*"?(\w+)"?\s*(?:=>|:=)')), parameters[position]) AS parameter
+		SELECT calls.n, regexp_replace(a[1], '^[ \t\r\n]*"?\w+"?[ \t\r\n]*(?:=>|:=)[ \t\r\n]*', '') AS value,
+			coalesce(lower(substring(a[1], '^[ \t\r\n]*"?(\w+)"?[ \t\r\n]*(?:=>|:=)')),
+				parameters[position]) AS parameter
 		FROM patterns, calls JOIN makers() AS m ON m.name = function,
 			regexp_matches(substring(call, '\((.*)\)$'),
 				'(?:[^(),''"]|''[^'']*''|"[^"]*"|\(' || inside || '\))+', 'g')
 			WITH ORDINALITY AS a (a, position)
+	), chosen AS (
+		SELECT n, max(value) FILTER (WHERE parameter = 'shard') AS shard,
+			max(value) FILTER (WHERE parameter = 'sequence') AS sequence,
+			max(value) FILTER (WHERE parameter = 'layout') AS layout
+		FROM arguments GROUP BY n
 	)
-	SELECT coalesce(call, excerpt), function, call IS NOT NULL,
-		max(value) FILTER (WHERE parameter = 'shard'),
-		max(value) FILTER (WHERE parameter = 'sequence'),
-		max(value) FILTER (WHERE parameter = 'layout')
-	FROM calls LEFT JOIN arguments USING (n)
-	GROUP BY n, function, call, excerpt
+	SELECT coalesce(call, excerpt), function, call IS NOT NULL, c.shard, c.sequence, c.layout
+	FROM calls LEFT JOIN chosen AS c USING (n)
 $$;
 
 -- The layout of the IDs that a default makes: the one that it names, or that of its
@@ -121,29 +154,80 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 	JOIN pg_depend ON refclassid = class AND refobjid = object AND deptype = 'n'
 	WHERE extension = 'snowflake'
 	AND (classid, objid) NOT IN (SELECT own.class, own.object FROM members AS own)
+	AND (classid, objid) NOT IN (SELECT t.class, t.object FROM temporary_objects() AS t)
 $$;
 
--- The code of functions that could make IDs or set a shard.  A constant in a parsed body
--- is stored as a list of its bytes.  PostgreSQL's own functions have OIDs below 16384.
+-- The code of rules, of parsed bodies and of generated columns.  To turn one into text,
+-- PostgreSQL locks the tables that it names.  One that somebody else has locked, or that
+-- is just being dropped, makes the code NULL, and nobody waits: not this, which looks
+-- for strong locks before, nor those who come next, as each lock ends with its subtransaction.
+CREATE FUNCTION snowflake_admin.parsed_code(classes oid[], objects oid[])
+RETURNS TABLE (class oid, object oid, code text)
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp
+	SET lock_timeout = '20ms' AS $$
+DECLARE
+	locked oid[];
+	must_look boolean := true;
+BEGIN
+	FOR class, object IN SELECT * FROM unnest(classes, objects) LOOP
+		IF must_look THEN
+			locked := ARRAY(SELECT DISTINCT relation FROM pg_locks
+				WHERE relation IS NOT NULL AND mode = 'AccessExclusiveLock'
+				AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+				AND pid IS DISTINCT FROM pg_backend_pid());
+			must_look := false;
+		END IF;
+		code := NULL;
+		IF locked = '{}' OR NOT EXISTS (SELECT FROM pg_depend AS d
+			WHERE d.classid = class AND d.objid = object
+			AND d.refclassid = 'pg_class'::regclass AND d.refobjid = ANY (locked)) THEN
+			BEGIN
+				code := CASE class
+					WHEN 'pg_rewrite'::regclass THEN pg_get_ruledef(object)
+					WHEN 'pg_proc'::regclass THEN pg_get_function_sqlbody(object)
+					ELSE (SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE oid = object) END;
+				RAISE SQLSTATE 'SF000';
+			EXCEPTION
+				WHEN SQLSTATE 'SF000' THEN NULL;
+				WHEN OTHERS THEN
+					code := NULL;
+					must_look := true;
+			END;
+		END IF;
+		RETURN NEXT;
+	END LOOP;
+END
+$$;
+
+-- The code of functions that could make IDs or set a shard, and whether it could all be
+-- read.  A constant in a parsed body is stored as a list of its bytes.  PostgreSQL's own
+-- functions have OIDs below 16384.
 CREATE FUNCTION snowflake_admin.function_code()
-RETURNS TABLE (function oid, code text)
-LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+RETURNS TABLE (function oid, code text, is_read boolean)
+LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH callers AS MATERIALIZED (
 		SELECT object FROM callers() WHERE class = 'pg_proc'::regclass
+	), found AS MATERIALIZED (
+		SELECT p.oid, setting, parsed, prosqlbody IS NOT NULL AS has_body
+		FROM pg_proc AS p
+		CROSS JOIN LATERAL (
+			SELECT (SELECT split_part(c, '=', 2) FROM unnest(proconfig) AS c WHERE c ILIKE 'snowflake.shard=%'),
+				p.oid IN (SELECT object FROM callers) OR prosqlbody::text LIKE '%' || array_to_string(
+					ARRAY(SELECT ascii(c) FROM string_to_table('snowflake.shard', NULL) AS c), ' ') || '%'
+		) AS x (setting, parsed)
+		WHERE p.oid >= 16384 AND (parsed OR setting IS NOT NULL
+			OR prosrc ~* ((SELECT call_pattern()) || '|snowflake\.shard'))
+		AND p.oid NOT IN (SELECT object FROM extension_members() WHERE class = 'pg_proc'::regclass)
+		AND p.oid NOT IN (SELECT object FROM temporary_objects() WHERE class = 'pg_proc'::regclass)
+	), bodies AS MATERIALIZED (
+		SELECT b.* FROM (SELECT array_agg('pg_proc'::regclass::oid) AS classes, array_agg(oid) AS objects
+			FROM found WHERE parsed AND has_body) AS f, parsed_code(classes, objects) AS b
 	)
 	SELECT p.oid, concat_ws(E'\n', 'SET snowflake.shard TO ' || setting,
 		CASE WHEN parsed THEN pg_get_expr(proargdefaults, 0) END,
-		CASE WHEN prosqlbody IS NULL THEN prosrc WHEN parsed THEN pg_get_function_sqlbody(p.oid) END)
-	FROM pg_proc AS p
-	CROSS JOIN LATERAL (
-		SELECT (SELECT split_part(c, '=', 2) FROM unnest(proconfig) AS c WHERE c ILIKE 'snowflake.shard=%'),
-			p.oid IN (SELECT object FROM callers) OR prosqlbody::text LIKE '%' || array_to_string(
-				ARRAY(SELECT ascii(c) FROM string_to_table('snowflake.shard', NULL) AS c), ' ') || '%'
-	) AS x (setting, parsed)
-	WHERE p.oid >= 16384 AND (parsed OR setting IS NOT NULL
-		OR prosrc ~* ((SELECT call_pattern()) || '|snowflake\.shard'))
-	AND p.oid NOT IN (
-		SELECT object FROM extension_members() WHERE class = 'pg_proc'::regclass)
+		CASE WHEN has_body THEN b.code ELSE prosrc END),
+		b.object IS NULL OR b.code IS NOT NULL
+	FROM found AS f JOIN pg_proc AS p USING (oid) LEFT JOIN bodies AS b ON b.object = oid
 $$;
 
 -- Settings of snowflake.shard that sessions in this database begin with.  A role
@@ -174,64 +258,102 @@ BEGIN
 END
 $$;
 
--- Sequences by their names in code: without a schema, one is known if no other has its name.
+-- Sequences by their names in code.  A name without a schema means the sequence that has it
+-- if that is the only one, or the only one of a role, in the code of this role's objects: with
+-- a namesake, nobody makes another role's code unknown.  Owner 0 stands for all roles.
 CREATE FUNCTION snowflake_admin.sequence_names()
-RETURNS TABLE (name text, oid oid)
+RETURNS TABLE (name text, owner oid, oid oid)
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT name, min(oid) FROM pg_class, unnest(ARRAY[oid::regclass::text, quote_ident(relname)]) AS name
-	WHERE relkind = 'S' GROUP BY name HAVING count(DISTINCT oid) = 1
+	WITH names AS MATERIALIZED (
+		SELECT DISTINCT name, relowner, oid
+		FROM pg_class, unnest(ARRAY[oid::regclass::text, quote_ident(relname)]) AS name
+		WHERE relkind = 'S' AND relpersistence <> 't'
+	)
+	SELECT name, 0::oid, min(oid) FROM names GROUP BY name HAVING count(*) = 1
+	UNION ALL SELECT name, relowner, min(oid) FROM names GROUP BY name, relowner HAVING count(*) = 1
 $$;
 
--- Only what depends on our functions is turned into text, since that locks the tables
--- of views.  For the default of a column, pg_get_expr() need not know, and lock, the
--- table, unless the column is generated.  A partition or child table that has its parent's
--- default is no place of its own.
-CREATE FUNCTION @extschema@.snowflake_uses()
-RETURNS TABLE (place text, shard integer, sequence regclass, layout text, code text)
-LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+-- The code of defaults, domains, rules and functions that make IDs or set a shard, each
+-- with its owner, and NULL where it could not be read.  Only what depends on our functions
+-- is turned into text.  For the default of a column, pg_get_expr() need not know, and
+-- lock, the table, unless the column is generated.
+CREATE FUNCTION snowflake_admin.pieces()
+RETURNS TABLE (n bigint, class oid, object oid, owner oid, tab oid, col name, code text, is_read boolean)
+LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 	WITH callers AS MATERIALIZED (SELECT * FROM callers()),
 	columns AS MATERIALIZED (
-		SELECT class, object, adrelid, attname,
-			ltrim(pg_get_expr(adbin, CASE attgenerated WHEN '' THEN 0 ELSE adrelid END), E'\n') AS code
+		SELECT object, adrelid, attname, attgenerated,
+			CASE attgenerated WHEN '' THEN ltrim(pg_get_expr(adbin, 0), E'\n') END AS code
 		FROM callers JOIN pg_attrdef AS d ON class = 'pg_attrdef'::regclass AND object = d.oid
 		JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
-	), pieces AS MATERIALIZED (
-		SELECT class, object, code FROM columns AS c
-		WHERE NOT EXISTS (
-			SELECT FROM pg_inherits JOIN columns AS parent ON parent.adrelid = inhparent
-			WHERE inhrelid = c.adrelid AND parent.attname = c.attname AND parent.code = c.code)
-		UNION ALL SELECT class, object, ltrim(pg_get_expr(typdefaultbin, 0), E'\n')
+	), parsed AS MATERIALIZED (
+		SELECT p.class, p.object, ltrim(p.code, E'\n') AS code
+		FROM (SELECT array_agg(class) AS classes, array_agg(object) AS objects
+			FROM (SELECT class, object FROM callers WHERE class = 'pg_rewrite'::regclass
+				UNION ALL SELECT 'pg_attrdef'::regclass, object FROM columns WHERE attgenerated <> '') AS o) AS a,
+			parsed_code(classes, objects) AS p
+	), found (class, object, tab, col, code, is_read) AS (
+		SELECT 'pg_attrdef'::regclass::oid, object, adrelid, attname, code, true
+		FROM columns WHERE attgenerated = ''
+		UNION ALL SELECT p.class, p.object, adrelid, attname, p.code, p.code IS NOT NULL
+		FROM parsed AS p LEFT JOIN columns AS c ON class = 'pg_attrdef'::regclass AND c.object = p.object
+		UNION ALL SELECT class, object, NULL, NULL, ltrim(pg_get_expr(typdefaultbin, 0), E'\n'), true
 		FROM callers JOIN pg_type AS t ON class = 'pg_type'::regclass AND object = t.oid
-		UNION ALL
-		SELECT class, object, pg_get_ruledef(object) FROM callers WHERE class = 'pg_rewrite'::regclass
-		UNION ALL SELECT 'pg_proc'::regclass, function, code FROM function_code()
+		UNION ALL SELECT 'pg_proc'::regclass, function, NULL, NULL, code, is_read FROM function_code()
+	)
+	SELECT row_number() OVER (), class, object, owner_of(class, object), tab, col, code, is_read
+	FROM found
+$$;
+
+-- A partition or child table that has its parent's default is no place of its own.  The
+-- whole of a long default is not returned with each of its calls.
+CREATE FUNCTION @extschema@.snowflake_uses()
+RETURNS TABLE (place text, shard integer, sequence regclass, layout text, code text)
+LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+	WITH all_pieces AS MATERIALIZED (SELECT * FROM pieces()),
+	inherited AS MATERIALIZED (
+		SELECT c.n FROM all_pieces AS c JOIN pg_inherits ON inhrelid = c.tab
+		JOIN all_pieces AS parent ON parent.tab = inhparent
+		WHERE parent.col = c.col AND parent.code = c.code
+	), pieces AS MATERIALIZED (
+		SELECT * FROM all_pieces WHERE n NOT IN (SELECT * FROM inherited)
+	), owners AS MATERIALIZED (
+		SELECT n, place(class, object) AS place, owner, is_read,
+			CASE WHEN class <> 'pg_proc'::regclass AND class <> 'pg_rewrite'::regclass AND length(code) <= 1000
+				THEN code END AS whole
+		FROM pieces
 	), calls AS MATERIALIZED (
-		SELECT class, object, shard, layout, function,
-			CASE WHEN class IN ('pg_attrdef'::regclass, 'pg_type'::regclass) THEN code ELSE call END AS code,
+		SELECT n, c.call, c.function, c.complete, c.shard, c.layout, c.sequence IS NULL AS is_default,
+			literal(c.sequence) AS name
+		FROM pieces CROSS JOIN LATERAL calls(code) AS c
+	), named AS MATERIALIZED (
+		SELECT place, shard, layout, function, coalesce(whole, call) AS code,
 			CASE WHEN function NOT IN ('next_id', 'next_ids') OR NOT complete THEN NULL
-				WHEN sequence IS NULL THEN (SELECT next_id_seq())
-				ELSE s.oid END AS seq
-		FROM pieces CROSS JOIN LATERAL calls(code)
-		LEFT JOIN sequence_names() AS s
-			ON s.name = literal(sequence)
+				WHEN is_default THEN (SELECT next_id_seq())
+				ELSE coalesce(own.oid, s.oid) END AS seq
+		FROM calls JOIN owners USING (n)
+		LEFT JOIN sequence_names() AS s ON s.name = calls.name AND s.owner = 0
+		LEFT JOIN sequence_names() AS own ON own.name = calls.name AND own.owner = owners.owner
 	), places AS (
-		SELECT place(class, object) AS place,
+		SELECT place,
 			literal(shard) AS shard, seq::regclass AS sequence, CASE
-				WHEN calls.layout IS NOT NULL THEN literal(calls.layout)
+				WHEN named.layout IS NOT NULL THEN literal(named.layout)
 				WHEN function IN ('snowflake_id', 'snowflake_backdated_id') THEN 'instagram'
 				ELSE l.name END AS layout, code
-		FROM calls LEFT JOIN pg_sequence ON seqrelid = seq
+		FROM named LEFT JOIN pg_sequence ON seqrelid = seq
 		LEFT JOIN layouts() AS l ON max_value = seqmax
 		UNION ALL
 		-- What sets snowflake.shard, and to which number if that is there.  Where the
 		-- setting is only read or reset, nothing is returned.
-		SELECT place(class, object),
-			substring(m[2], '(?i)\.shard["'']*(?:::text)?\s*(?:=|,|to\M)\s*''*(-?\d+)'), NULL, NULL, m[2]
-		FROM pieces, regexp_matches(code, '(current_setting\s*\(\s*''*|\mshow\s+"?|\mreset\s+"?)?('
-			|| '\mset_config\s*\(\s*''+snowflake\.shard[^;)]{0,60}\)?|'
-			|| '\mset\s+(?:local\s+|session\s+)?"?snowflake\.shard[^;'']{0,4}''*[^;''\n]{0,40}|'
+		SELECT place,
+			substring(m[2], '(?i)\.shard["'']*(?:::text)?[ \t\r\n]*(?:=|,|to\M)[ \t\r\n]*''*(-?[0-9]+)'), NULL, NULL, m[2]
+		FROM pieces JOIN owners USING (n), regexp_matches(code,
+			'(current_setting[ \t\r\n]*\([ \t\r\n]*''*|\mshow[ \t\r\n]+"?|\mreset[ \t\r\n]+"?)?('
+			|| '\mset_config[ \t\r\n]*\([ \t\r\n]*''+snowflake\.shard[^;)]{0,60}\)?|'
+			|| '\mset[ \t\r\n]+(?:local[ \t\r\n]+|session[ \t\r\n]+)?"?snowflake\.shard[^;'']{0,4}''*[^;''\n]{0,40}|'
 			|| 'snowflake\.shard\M)', 'gi') AS m
 		WHERE class = 'pg_proc'::regclass AND m[1] IS NULL
+		UNION ALL SELECT place, NULL, NULL, NULL, NULL FROM owners WHERE NOT is_read
 		UNION ALL SELECT place, value, NULL, NULL, 'snowflake.shard=' || value
 		FROM shard_settings()
 	)

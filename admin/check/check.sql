@@ -13,7 +13,7 @@ DECLARE
 BEGIN
 	FOREACH fault IN ARRAY ARRAY['fillers', 'generators', 'shard($1)', 'makers($1)',
 		'layout($2)', 'position', 'clock($2)', 'width()', 'privileges($1)', 'partitions($1)',
-		'nextval($2)', 'replication()', 'version()', 'sight($2)']
+		'nextval($2)', 'replication()', 'version()', 'schemas()', 'sight($2)', 'code()']
 	LOOP
 		BEGIN
 			CASE fault
@@ -36,6 +36,16 @@ BEGIN
 END
 $$;
 
+-- How many tables a table refers to, itself included.  From a hundred on, the order of rows
+-- matters to nobody.
+CREATE FUNCTION snowflake_admin.depth(tab oid) RETURNS bigint
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH RECURSIVE referred (tab) AS (
+		SELECT depth.tab
+		UNION SELECT confrelid FROM referred JOIN pg_constraint ON conrelid = referred.tab AND contype = 'f')
+	SELECT count(*) FROM (SELECT FROM referred LIMIT 100) AS r
+$$;
+
 -- The first call of a function of "snowflake" loads the library, whose settings the
 -- checks read.  20 ms are no wait: they let a command that is just ending end.
 CREATE FUNCTION @extschema@.snowflake_check()
@@ -43,16 +53,19 @@ RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET lock_timeout = '20ms' SET jit = off AS $$
 BEGIN
 	PERFORM layouts();
-	-- A remedy that is no sentence is a command, or several.
-	RETURN QUERY SELECT c.severity, c.object, c.problem, regexp_replace(c.remedy, '([^.])$', '\1;')
-	FROM all_checks() AS c
-	ORDER BY array_position('{error,warning,note}'::text[], c.severity), (
-			-- a table after those that it refers to
-			WITH RECURSIVE referred (tab) AS (
-				SELECT to_regclass(substring(c.object, '^table (.*)'))::oid
-				UNION SELECT confrelid FROM referred JOIN pg_constraint ON conrelid = tab AND contype = 'f')
-			SELECT count(*) FROM referred),
-		c.object COLLATE "C", c.problem COLLATE "C";
+	-- A remedy that is no sentence is a command, or several.  A table comes after those that
+	-- it refers to.  It is found by its name without a look at the caller's privileges.
+	RETURN QUERY WITH rows AS MATERIALIZED (
+		SELECT c.severity, c.object, c.problem, c.remedy FROM all_checks() AS c
+	), tables AS MATERIALIZED (
+		SELECT 'table ' || oid::regclass::text AS name, depth(oid) AS depth
+		FROM pg_class WHERE relkind IN ('r', 'p', 'f')
+		AND 'table ' || oid::regclass::text IN (SELECT r.object FROM rows AS r)
+	)
+	SELECT r.severity, r.object, r.problem, regexp_replace(r.remedy, '([^.])$', '\1;')
+	FROM rows AS r LEFT JOIN tables AS t ON t.name = r.object
+	ORDER BY array_position('{error,warning,note}'::text[], r.severity), t.depth NULLS FIRST,
+		r.object COLLATE "C", r.problem COLLATE "C";
 END
 $$;
 

@@ -34,50 +34,68 @@ CREATE TYPE snowflake_admin.generator AS (sequence regclass, layout text, last_t
 COMMENT ON TYPE snowflake_admin.generator IS
 'for snowflake_check(): a sequence that makes IDs, and the tables that it fills';
 
+-- The columns to which a function assigns IDs as a trigger: names that stand between NEW and
+-- an assignment, in a statement that then calls something that makes IDs
+CREATE FUNCTION snowflake_admin.assigned(code text) RETURNS SETOF name
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT DISTINCT coalesce(replace(m[2], '""', '"'), lower(m[1]))::name
+	FROM string_to_table(code, ';') AS statement
+	CROSS JOIN LATERAL (SELECT substring(statement, '(?i)^(.*)' || call_pattern())) AS s (before)
+	CROSS JOIN LATERAL regexp_matches(before,
+		'\mnew\.(?:(\w+)|"((?:[^"]|"")+)")[ \t\r\n]*:?=', 'gi') AS m
+$$;
+
 -- What fills columns with IDs: a column's own default or that of its domain, the functions
 -- that such a default calls, and triggers that assign to the column.  "shard" is NULL where
--- it is computed, or comes from a setting that is missing.
+-- it is computed, or comes from a setting that is missing.  "code" only tells whether two are
+-- the same.  One that makes IDs in several ways is there once for each.
 CREATE FUNCTION snowflake_admin.fillers() RETURNS SETOF filler
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 	WITH RECURSIVE tops (tab, top) AS (
 		SELECT inhrelid, inhparent FROM pg_inherits
 		UNION SELECT tab, inhparent FROM tops JOIN pg_inherits ON inhrelid = top
-	), callers AS MATERIALIZED (SELECT * FROM callers()),
-	functions AS MATERIALIZED (SELECT * FROM function_code()),
-	pieces (tab, num, class, object, code) AS (
-		SELECT adrelid, adnum, class, object, ltrim(pg_get_expr(adbin, 0), E'\n')
-		FROM callers JOIN pg_attrdef AS d ON class = 'pg_attrdef'::regclass AND object = d.oid
-		JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum WHERE attgenerated = ''
-		UNION ALL SELECT attrelid, attnum, class, object, ltrim(pg_get_expr(typdefaultbin, 0), E'\n')
-		FROM callers JOIN pg_type AS t ON class = 'pg_type'::regclass AND object = t.oid
-		JOIN pg_attribute ON atttypid = t.oid AND NOT atthasdef AND attnum > 0
-		UNION ALL SELECT adrelid, adnum, 'pg_proc'::regclass, function, f.code
-		FROM functions AS f JOIN pg_depend AS p ON refclassid = 'pg_proc'::regclass AND refobjid = function
-		JOIN pg_attrdef AS d ON classid = 'pg_attrdef'::regclass AND objid = d.oid
-		UNION ALL SELECT tgrelid, attnum, 'pg_proc'::regclass, function, f.code
-		FROM functions AS f JOIN pg_trigger ON tgfoid = function
-			AND tgtype & 7 = 7	-- BEFORE INSERT FOR EACH ROW
-		JOIN pg_attribute ON attrelid = tgrelid AND attnum > 0
-			AND f.code ~* ('\mnew\."?' || regexp_replace(attname, '(\W)', '\\\1', 'g')
-				|| '"?\s*:?=[^;]*' || (SELECT call_pattern()))
+	), pieces AS MATERIALIZED (
+		SELECT p.n, p.class, p.object, p.owner, p.code, hashtextextended(p.code, 0)::text AS hash
+		FROM pieces() AS p WHERE p.class <> 'pg_rewrite'::regclass
 	), calls AS MATERIALIZED (
-		SELECT p.*, coalesce(c.shard ~* 'snowflake_shard"?\s*\(\s*\)|current_setting',
-			c.shard IS NULL) AS by_setting,
+		SELECT n, c.shard, c.sequence, c.layout
+		FROM pieces CROSS JOIN LATERAL calls(code) AS c WHERE function IN ('next_id', 'next_ids') AND complete
+	), makers AS MATERIALIZED (
+		SELECT DISTINCT n, coalesce(c.shard ~* 'snowflake_shard"?[ \t\r\n]*\([ \t\r\n]*\)|current_setting',
+				c.shard IS NULL) AS by_setting,
 			to_integer(literal(c.shard)) AS number,
 			CASE WHEN c.sequence IS NULL THEN (SELECT next_id_seq())
-				ELSE s.oid END AS seq,
+				ELSE coalesce(own.oid, s.oid) END AS seq,
 			c.layout IS NULL AS unnamed, literal(c.layout) AS layout
-		FROM pieces AS p CROSS JOIN LATERAL calls(code) AS c
-		LEFT JOIN sequence_names() AS s
-			ON s.name = literal(c.sequence)
-		WHERE function IN ('next_id', 'next_ids') AND complete
+		FROM (SELECT DISTINCT *, literal(calls.sequence) AS name FROM calls) AS c JOIN pieces USING (n)
+		LEFT JOIN sequence_names() AS s ON s.name = c.name AND s.owner = 0
+		LEFT JOIN sequence_names() AS own ON own.name = c.name AND own.owner = pieces.owner
+	), assigned AS MATERIALIZED (
+		SELECT n, a.name FROM pieces CROSS JOIN LATERAL assigned(code) AS a (name)
+		WHERE class = 'pg_proc'::regclass
+	), columns AS MATERIALIZED (
+		SELECT adrelid AS tab, adnum AS num, n
+		FROM pieces JOIN pg_attrdef AS d ON class = 'pg_attrdef'::regclass AND object = d.oid
+		JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum WHERE attgenerated = ''
+		UNION SELECT attrelid, attnum, n
+		FROM pieces JOIN pg_attribute ON class = 'pg_type'::regclass AND atttypid = object
+			AND NOT atthasdef AND attnum > 0
+		UNION SELECT adrelid, adnum, n
+		FROM pieces JOIN pg_depend AS p ON class = 'pg_proc'::regclass AND refclassid = class AND refobjid = object
+		JOIN pg_attrdef AS d ON classid = 'pg_attrdef'::regclass AND objid = d.oid
+		UNION SELECT tgrelid, attnum, n
+		FROM pieces JOIN pg_trigger ON class = 'pg_proc'::regclass AND tgfoid = object
+			AND tgtype & 7 = 7	-- BEFORE INSERT FOR EACH ROW
+		JOIN assigned USING (n)
+		JOIN pg_attribute ON attrelid = tgrelid AND attnum > 0 AND lower(attname) = lower(name)
 	)
-	SELECT c.tab, attname, coalesce(top, c.tab), class, object, code, by_setting,
+	SELECT c.tab, attname, coalesce(top, c.tab), class, object, hash, by_setting,
 		CASE WHEN by_setting THEN (SELECT s.shard FROM shard_setting() AS s)
 			ELSE number END,
-		seq, CASE WHEN unnamed THEN l.name ELSE c.layout END,
-		unnamed OR c.layout IN (SELECT name FROM layouts())
-	FROM calls AS c JOIN pg_class ON oid = c.tab AND relkind IN ('r', 'p') AND relpersistence <> 't'
+		seq, CASE WHEN unnamed THEN l.name ELSE m.layout END,
+		unnamed OR m.layout IN (SELECT name FROM layouts())
+	FROM columns AS c JOIN makers AS m USING (n) JOIN pieces USING (n)
+	JOIN pg_class ON pg_class.oid = c.tab AND relkind IN ('r', 'p') AND relpersistence <> 't'
 	JOIN pg_attribute ON attrelid = c.tab AND attnum = num AND NOT attisdropped
 	LEFT JOIN (SELECT tab, max(top) AS top FROM tops
 		WHERE top NOT IN (SELECT inhrelid FROM pg_inherits) GROUP BY tab) AS t
@@ -86,45 +104,43 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET j
 	LEFT JOIN layouts() AS l ON max_value = seqmax
 $$;
 
--- The largest IDs in a range, most of them first, read by an index that begins with
--- the column, or why they could not be read.  A layout without a time has no range.
--- Rows of partitions are read through their table, those of other children are not.
--- The lock on the table would last until the caller's transaction ends, and all who come
--- after somebody who waits for it would wait, too.  So an error ends the
--- subtransaction, and the lock with it.
+-- The largest values of a column, read by an index that begins with it, and by nobody's
+-- code, or what kept this from reading them
+CREATE FUNCTION snowflake_admin.largest_ids(tab regclass, col name, low bigint, high bigint, most integer,
+	OUT ids bigint[], OUT obstacle text)
+AS 'MODULE_PATHNAME', 'snowflake_largest_ids' LANGUAGE C VOLATILE STRICT;
+
+-- The largest IDs in a range, most of them first, or why they could not be read.  A
+-- layout without a time has no range.  Rows of partitions are read through their table,
+-- those of other children are not.
 CREATE FUNCTION snowflake_admin.ids_between(tab regclass, col name, low bigint, high bigint, most integer,
 	OUT ids bigint[], OUT obstacle text)
-LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, snowflake_admin, pg_temp SET enable_seqscan = off
-	SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
-	IF NOT has_column_privilege(tab, col::text, 'SELECT') THEN
-		obstacle := 'no privilege';
-	ELSIF row_security_active(tab) THEN
-		obstacle := 'policies hide rows';
-	ELSIF NOT EXISTS (
-			SELECT FROM pg_index JOIN pg_class ON oid = indexrelid
-			JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
-			WHERE indrelid = tab AND attname = col AND indisvalid AND indpred IS NULL
-			AND relam = (SELECT oid FROM pg_am WHERE amname = 'btree')) THEN
-		obstacle := 'no index';
-	ELSE
-		EXECUTE format('SELECT array_agg(id::bigint) FROM (SELECT %1$I AS id FROM %2$s %3$s '
-			'WHERE %1$I >= %4$s AND %1$I <= %5$s ORDER BY %1$I DESC LIMIT %6$s) AS found',
-			col, (SELECT CASE relkind WHEN 'p' THEN '' ELSE 'ONLY' END FROM pg_class WHERE oid = tab),
-			tab, low, high, most) INTO ids;
-		RAISE SQLSTATE 'SF000';
-	END IF;
+	SELECT * INTO ids, obstacle FROM largest_ids(tab, col, low, high, most);
 EXCEPTION
-	WHEN SQLSTATE 'SF000' THEN NULL;
 	WHEN lock_not_available THEN obstacle := 'locked';
 	WHEN OTHERS THEN obstacle := SQLERRM;
 END
 $$;
 
+-- Can the IDs of a layout tell their time?
+CREATE FUNCTION snowflake_admin.has_time(layout snowflake_layout) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT coalesce((SELECT expires IS NOT NULL FROM layouts() WHERE name = layout::text),
+		layout::text ~ '^timestamp:')
+$$;
+
+-- A layout as the last argument in a command
+CREATE FUNCTION snowflake_admin.layout_argument(layout text) RETURNS text
+LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format(', %L::%s.snowflake_layout', layout, snowflake_schema())
+$$;
+
 CREATE FUNCTION snowflake_admin.renumber_command(tab regclass, col name, shard integer) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT concat_ws('; ', string_agg(command, '; ' ORDER BY command),
-		format('CALL @extschema@.snowflake_renumber(%L, %s, since => now() + interval ''1 s'')',
+		format('CALL @extschema@.snowflake_renumber(%L::regclass, %s::bigint, since => now() + interval ''1 s'')',
 			tab, coalesce(shard, 0)))
 	FROM renumber_indexes(tab, col)
 $$;

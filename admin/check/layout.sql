@@ -7,8 +7,10 @@ CREATE FUNCTION snowflake_admin.nearest(value bigint, id bigint)
 RETURNS TABLE (layout text, max_value bigint, expires timestamptz, ts timestamptz)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT name, max_value, expires, ts FROM layouts()
-	CROSS JOIN LATERAL (SELECT coalesce(epoch + tick * (value / ids_per_tick)::double precision,
-		bound_time(id, to_layout(name)))) AS t (ts)
+	CROSS JOIN LATERAL (SELECT CASE WHEN value IS NULL THEN bound_time(id, to_layout(name))
+		-- The largest values have a time beyond all that PostgreSQL knows.
+		WHEN extract(epoch FROM tick) * (value / ids_per_tick) < 1e11
+		THEN epoch + tick * (value / ids_per_tick)::double precision END) AS t (ts)
 	WHERE expires IS NOT NULL AND ts IS NOT NULL
 	ORDER BY abs(extract(epoch FROM clock_timestamp() - ts)) LIMIT 1
 $$;
@@ -27,7 +29,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 			ELSE 'Its parameters are not those of its layout, so next_id() refuses it.' END,
 		CASE WHEN relpersistence = 'u' THEN format('ALTER SEQUENCE %s SET LOGGED', g.sequence)
 			WHEN g.layout IS NOT NULL OR v.last < 1::bigint << 40 AND (v.is_lost OR l.name IS NOT NULL)
-			THEN format('SELECT %s.snowflake_alter_sequence(%L, %L)',
+			THEN format('SELECT %1$s.snowflake_alter_sequence(%2$L::regclass, %3$L::%1$s.snowflake_layout)',
 				snowflake_schema(), g.sequence, coalesce(g.layout, l.name, 'instagram'))
 			WHEN l.max_value IS NOT NULL THEN format('ALTER SEQUENCE %s MAXVALUE %s', g.sequence, l.max_value)
 			ELSE 'Let the default name its layout, if that is a custom one: next_id(SHARD, SEQUENCE, LAYOUT). '

@@ -14,12 +14,12 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			'AND backend_type = ''client backend''' END,
 		'BEGIN', 'SET LOCAL lock_timeout = ''300ms''',
 		format('ALTER SEQUENCE %s RESTART', sequence) || coalesce(' MAXVALUE ' || max_value, ''),
-		(SELECT string_agg(DISTINCT format('SELECT %1$s.snowflake_advance(%2$L, max(%3$I)%5$s) FROM %4$s '
-				'WHERE %3$I <= %1$s.snowflake_max_id(now() + interval ''1 s''%6$s) '
-				'HAVING max(%3$I) >= 1::bigint << 40',
+		(SELECT string_agg(DISTINCT format('SELECT %1$s.snowflake_advance(%2$L::regclass, max(%3$I::bigint)%5$s) '
+				'FROM %4$s WHERE %3$I::bigint <= %1$s.snowflake_max_id(now() + interval ''1 s''%6$s) '
+				'HAVING max(%3$I::bigint) >= 1::bigint << 40',
 				snowflake_schema(), sequence, col, tab,
-				CASE WHEN layout LIKE '%:%' THEN format(', %L', layout) END,
-				CASE WHEN layout <> 'instagram' THEN format(', %L', layout) END), '; ')
+				CASE WHEN layout LIKE '%:%' THEN layout_argument(layout) END,
+				CASE WHEN layout <> 'instagram' THEN layout_argument(layout) END), '; ')
 			FROM unnest(tabs, cols) AS t (tab, col)),
 		'COMMIT')
 $$;
@@ -31,9 +31,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT CASE WHEN by_setting AND coalesce(place, 'client') LIKE 'setting of database %' AND NOT EXISTS (
 				SELECT FROM @extschema@.snowflake_uses() AS u
 				WHERE u.sequence = new_shard.sequence AND u.shard IS NOT NULL)
-			THEN format('SELECT %s.snowflake_set_shard(N)', snowflake_schema())
+			THEN format('SELECT %s.snowflake_set_shard(N::bigint)', snowflake_schema())
 		ELSE (SELECT string_agg(DISTINCT format(
-				'CALL @extschema@.snowflake_move(%L, shard => N, own_sequence => true)', tab), '; ')
+				'CALL @extschema@.snowflake_move(%L::regclass, shard => N::bigint, own_sequence => true)', tab), '; ')
 			FROM unnest(tabs) AS t (tab)) END || '; -- N is a number from your list that no server uses.'
 	FROM (VALUES (sequence)) AS new_shard (sequence) CROSS JOIN shard_setting()
 $$;
@@ -89,7 +89,7 @@ BEGIN
 		-- A role with a setting of its own may have made IDs of any shard.
 		CASE WHEN NOT EXISTS (SELECT FROM shard_settings()
 			WHERE place LIKE 'setting of role %') THEN shards END,
-		layout, present, 1000001);
+		layout, present, 1000000);
 	severity := CASE WHEN g.tabs IS NULL
 		AND NOT EXISTS (SELECT FROM @extschema@.snowflake_uses() AS u WHERE u.sequence = g.sequence)
 		THEN 'note' WHEN g.state <> 'refuses' THEN 'warning' ELSE 'error' END;
@@ -151,8 +151,8 @@ BEGIN
 		WHEN id_time > clock_timestamp() + current_setting('snowflake.max_lead')::interval
 			+ current_setting('snowflake.max_wait')::interval
 		THEN reach.renumber
-		ELSE format('SELECT %s.snowflake_advance(%L, %s%s)', snowflake_schema(), g.sequence,
-			reach.largest, CASE WHEN g.layout LIKE '%:%' THEN format(', %L', g.layout) END) END;
+		ELSE format('SELECT %s.snowflake_advance(%L::regclass, %s::bigint%s)', snowflake_schema(), g.sequence,
+			reach.largest, CASE WHEN g.layout LIKE '%:%' THEN layout_argument(g.layout) END) END;
 	RETURN NEXT;
 END
 $$;

@@ -1,6 +1,7 @@
 /* admin/check/server.sql */
 
--- snowflake_check() judges: standbys, subscriptions, the clock, and the library's version.
+-- snowflake_check() judges: standbys, subscriptions, the clock, the library's version, and who
+-- may create objects beside those of the extensions.
 
 -- Every commit and every ID waits for the standbys that synchronous_standby_names
 -- asks for.  On a standby, the setting is for later.  Subscriptions stop with an error, such
@@ -120,4 +121,37 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			WHERE v.name = e.name AND v.version = installed_version)) AS files (can_update, are_there)
 	WHERE name IN ('snowflake', 'snowflake_admin') AND installed_version <> default_version
 		AND (can_update OR NOT are_there)
+$$;
+
+-- Who may create objects in the schemas of the extensions' commands can do what the extensions'
+-- owner could.  Superusers and the owners of the extensions can do that in any case, and so
+-- can the database's owner, who has the schema public by pg_database_owner.
+CREATE FUNCTION snowflake_admin.check_schemas()
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH schemas AS (
+		SELECT n.oid, nspname, array_agg(extname ORDER BY extname) AS extensions, array_agg(extowner) AS owners
+		FROM pg_extension JOIN pg_namespace AS n ON n.oid = extnamespace
+		WHERE extname IN ('snowflake', 'snowflake_admin')
+		GROUP BY n.oid, nspname
+	), creators AS (
+		SELECT DISTINCT nspname, extensions, grantee
+		FROM schemas JOIN pg_namespace USING (oid, nspname),
+			aclexplode(coalesce(nspacl, acldefault('n', nspowner)))
+		WHERE privilege_type = 'CREATE' AND grantee <> ALL (owners) AND NOT EXISTS (
+			SELECT FROM pg_roles AS r WHERE r.oid = grantee AND (rolsuper OR rolname = 'pg_database_owner'
+				OR r.oid = (SELECT datdba FROM pg_database WHERE datname = current_database())))
+	), named AS (
+		SELECT nspname, extensions, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS role,
+			row_number() OVER (PARTITION BY nspname ORDER BY grantee) AS n
+		FROM creators
+	)
+	SELECT 'warning', format('schema %I', nspname),
+		format('%s may create objects in it. A function there that fits a call better than the one of '
+			'extension %s is called in its place, with the rights of whoever calls, and stays in defaults.',
+			concat_ws(' and ', string_agg(role, ', ' ORDER BY n) FILTER (WHERE n <= 5),
+				nullif(greatest(count(*) - 5, 0), 0)::text || ' other roles'),
+			array_to_string(extensions, ' or ')),
+		format('REVOKE CREATE ON SCHEMA %I FROM %s', nspname, string_agg(role, ', ' ORDER BY n))
+	FROM named GROUP BY nspname, extensions
 $$;

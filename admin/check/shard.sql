@@ -25,7 +25,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 				CROSS JOIN LATERAL unnest(shards_of(
 					newest.ids, to_layout(f.layout))) AS s (shard))
 			|| '. A copy needs another number while its original makes IDs.'),
-		format('SELECT %s.snowflake_set_shard(N); -- N is this server''s number in your list.',
+		format('SELECT %s.snowflake_set_shard(N::bigint); -- N is this server''s number in your list.',
 			snowflake_schema())
 	FROM lacking WHERE n > 0 AND NOT EXISTS (
 		SELECT FROM shard_settings() WHERE place LIKE 'setting of role %')
@@ -38,13 +38,13 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	WHERE NOT by_setting AND f.shard <> s.shard AND class = 'pg_attrdef'::regclass
 		AND sequence = next_id_seq()
 		-- check_makers() compares several.
-		AND NOT EXISTS (SELECT FROM unnest(fillers) AS o WHERE o.root = f.root AND o.col = f.col
-			AND o.code <> f.code)
+		AND (f.root, f.col) NOT IN (SELECT o.root, o.col FROM unnest(fillers) AS o
+			GROUP BY o.root, o.col HAVING count(DISTINCT o.code) > 1)
 	UNION SELECT 'note', format('database %I', current_database()),
 		format('Other databases of this server with its shard %s: %s. Their IDs can be equal, which matters '
 			'only where rows of both come together.', own.shard,
 			string_agg(DISTINCT quote_ident(datname), ', ')),
-		format('SELECT %s.snowflake_set_shard(N); -- N is a number from your list that no server uses.',
+		format('SELECT %s.snowflake_set_shard(N::bigint); -- N is a number from your list that no server uses.',
 			snowflake_schema())
 	FROM shard_setting() AS own, pg_database AS d
 	JOIN pg_db_role_setting ON setdatabase = d.oid, unnest(setconfig) AS setting
@@ -65,11 +65,17 @@ $$;
 CREATE FUNCTION snowflake_admin.check_makers(fillers snowflake_admin.filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	WITH makers AS MATERIALIZED (
-		SELECT DISTINCT root, col, tab, shard, sequence, code, CASE class
-			WHEN 'pg_proc'::regclass THEN place(class, object)
-			ELSE format('the default of %s', tab) END AS place
-		FROM unnest(fillers) WHERE shard IS NOT NULL AND sequence IS NOT NULL
+	WITH found AS MATERIALIZED (
+		-- Of those that do the same in one column, one.  One with many shards is there by two.
+		SELECT root, col, (array_agg(f ORDER BY tab = root DESC, tab))[1] AS f,
+			row_number() OVER (PARTITION BY root, col, sequence, code ORDER BY shard) AS n, shard
+		FROM unnest(fillers) AS f WHERE shard IS NOT NULL AND sequence IS NOT NULL
+		GROUP BY root, col, sequence, code, shard
+	), makers AS MATERIALIZED (
+		SELECT root, col, (f).tab, shard, (f).sequence, (f).code, CASE (f).class
+			WHEN 'pg_proc'::regclass THEN place((f).class, (f).object)
+			ELSE format('the default of %s', (f).tab) END AS place
+		FROM found WHERE n <= 2
 	), pairs AS (
 		SELECT DISTINCT ON (a.root, a.col, a.sequence = b.sequence)
 			a.root, a.col, a.shard, a.sequence, a.place, b.tab, b.shard AS other_shard,

@@ -23,6 +23,13 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		'Policies hide rows from this role, so its IDs were not looked at.',
 		'Call snowflake_check() as a role that has BYPASSRLS or owns the table.'
 	FROM tables WHERE row_security_active(tab)
+	UNION ALL SELECT 'note', format('table %s', tab), format('Its IDs were not looked at: %s.', obstacle),
+		'Compare its newest IDs with the clock and with its sequence.'
+	FROM (SELECT DISTINCT ON (t.tab) t.tab, obstacle
+		FROM unnest(generators) CROSS JOIN LATERAL unnest(tabs, cols) AS t (tab, col)
+		CROSS JOIN LATERAL ids_between(t.tab, t.col, 9223372036854775807, 9223372036854775807, 1)
+		-- There are other rows for these.
+		WHERE obstacle NOT IN ('no index', 'no privilege', 'policies hide rows', 'locked')) AS unread
 	UNION ALL SELECT n.* FROM (
 		SELECT DISTINCT relation::regclass AS locked FROM pg_locks
 		WHERE granted AND pid IS DISTINCT FROM pg_backend_pid()
@@ -44,4 +51,16 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 				FROM blocker(ARRAY[tab], 'ShareRowExclusiveLock')))
 		ELSE format('It could not be looked at: %s.', said) END, 'Call snowflake_check() again later.'
 	FROM pg_class WHERE oid = tab
+$$;
+
+-- Code that could not be read, because somebody has locked a table that it names
+CREATE FUNCTION snowflake_admin.check_code()
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT 'note', place(class, object), concat_ws(' ', 'Not all of its code could be looked at.',
+		(SELECT regexp_replace(description, '\s+', ' ', 'g') FROM blocker(ARRAY(
+			SELECT refobjid::regclass FROM pg_depend
+			WHERE classid = class AND objid = object AND refclassid = 'pg_class'::regclass), 'AccessExclusiveLock'))),
+		'Call snowflake_check() again later.'
+	FROM pieces() WHERE NOT is_read
 $$;

@@ -12,12 +12,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET j
 	), arrays AS (
 		SELECT array_agg(tab ORDER BY tab, col) AS tabs, array_agg(col ORDER BY tab, col) AS cols FROM keys
 	)
-	SELECT 'error', substring(obstacle, '^(.*) is '), format('It %s, which is too small for IDs of %s.%I.',
-			substring(obstacle, ' (is .*)$'), tabs[s.n]::regclass, attname),
-		format('CALL @extschema@.snowflake_widen(%L, %L)', s.tab::regclass,
-			(SELECT a.attname FROM pg_attribute AS a WHERE a.attrelid = s.tab AND a.attnum = s.col))
+	SELECT 'error', (pg_identify_object('pg_class'::regclass, s.tab, s.col)).identity,
+		format('It is %s, which is too small for IDs of %s.%I.', format_type(small.atttypid, NULL),
+			tabs[s.n]::regclass, key.attname),
+		format('CALL @extschema@.snowflake_widen(%L::regclass, %L::name)', s.tab::regclass, small.attname)
 	FROM arrays CROSS JOIN LATERAL too_small(tabs, cols) AS s
-	JOIN pg_attribute ON attrelid = tabs[s.n] AND attnum = cols[s.n]
+	JOIN pg_attribute AS key ON key.attrelid = tabs[s.n] AND key.attnum = cols[s.n]
+	JOIN pg_attribute AS small ON small.attrelid = s.tab AND small.attnum = s.col
 $$;
 
 -- Who may insert into a table, but not use what its default uses?  Whoever inserts
@@ -58,8 +59,39 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM lacking
 $$;
 
--- Tables that are partitioned by ranges of IDs must have partitions for the IDs of now and
--- of soon.  Those within a partition of a range need only that range.
+-- A table that is partitioned by ranges of IDs must have partitions for the IDs of now and
+-- of soon.
+CREATE FUNCTION snowflake_admin.partition_gap(tab regclass, layout snowflake_layout)
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	RETURN QUERY WITH ranges AS MATERIALIZED (
+		SELECT lower_id, upper_id FROM ranges(tab) WHERE NOT pending
+	), times (n, name, ts) AS (
+		VALUES (1, 'now', clock_timestamp()),
+			(2, 'now + max_lead', clock_timestamp()
+				+ least(current_setting('snowflake.max_lead')::interval, '31 days')),
+			(3, 'tomorrow', clock_timestamp() + interval '1 day')
+	), gap AS (
+		SELECT n, format('%s (%s)', name, date_trunc('second', ts)) AS missing,
+			EXISTS (SELECT FROM ranges WHERE lower_id IS NULL) AS has_default
+		FROM times CROSS JOIN LATERAL bound(ts, layout) AS id
+		WHERE NOT EXISTS (SELECT FROM ranges WHERE lower_id <= id AND id < upper_id)
+		ORDER BY n LIMIT 1
+	)
+	SELECT CASE WHEN n = 1 AND NOT has_default THEN 'error' ELSE 'warning' END, format('table %s', tab),
+		format('It has no partition for IDs of %s, so %s. Look at the clock first: '
+			'with partitions for the wrong time, it would get future-dated IDs.', missing,
+			CASE WHEN has_default THEN 'such rows go to the DEFAULT partition'
+				ELSE 'an INSERT of such a row fails' END),
+		format('CALL @extschema@.snowflake_make_partitions(%L::regclass)', tab)
+	FROM gap;
+EXCEPTION WHEN OTHERS THEN
+	RETURN QUERY SELECT * FROM note(tab, SQLSTATE, SQLERRM);
+END
+$$;
+
+-- Those within a partition of a range need only that range.  A layout without a time has none.
 CREATE FUNCTION snowflake_admin.check_partitions(fillers snowflake_admin.filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -67,32 +99,13 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		SELECT DISTINCT tab, layout FROM unnest(fillers) JOIN pg_partitioned_table ON partrelid = tab
 		JOIN pg_attribute ON attrelid = tab AND attname = col AND attnum = partattrs[0]
 		WHERE partstrat = 'r' AND partnatts = 1 AND is_id(atttypid)
-		AND layout NOT IN ('trace', 'decimal')
 		AND NOT EXISTS (SELECT FROM pg_partition_ancestors(tab) AS a JOIN pg_partitioned_table AS above
 			ON above.partrelid = a.relid AND a.relid <> tab WHERE above.partstrat = 'r')
-	), ranges AS MATERIALIZED (
-		SELECT tab, lower_id, upper_id
-		FROM parents CROSS JOIN LATERAL ranges(tab) WHERE NOT pending
-	), times (n, name, ts) AS (
-		VALUES (1, 'now', clock_timestamp()),
-			(2, 'now + max_lead', clock_timestamp()
-				+ least(current_setting('snowflake.max_lead')::interval, '31 days')),
-			(3, 'tomorrow', clock_timestamp() + interval '1 day')
-	), gaps AS (
-		SELECT DISTINCT ON (p.tab) p.tab, n, format('%s (%s)', name, date_trunc('second', ts)) AS missing,
-			EXISTS (SELECT FROM ranges AS r WHERE r.tab = p.tab AND lower_id IS NULL) AS has_default
-		FROM parents AS p CROSS JOIN times CROSS JOIN LATERAL
-			bound(ts, to_layout(layout)) AS id
-		WHERE NOT EXISTS (SELECT FROM ranges AS r WHERE r.tab = p.tab AND lower_id <= id AND id < upper_id)
-		ORDER BY p.tab, n
 	)
-	SELECT CASE WHEN n = 1 AND NOT has_default THEN 'error' ELSE 'warning' END, format('table %s', tab),
-		format('It has no partition for IDs of %s, so %s. Look at the clock first: '
-			'with partitions for the wrong time, it would get future-dated IDs.', missing,
-			CASE WHEN has_default THEN 'such rows go to the DEFAULT partition'
-				ELSE 'an INSERT of such a row fails' END),
-		format('CALL @extschema@.snowflake_make_partitions(%L)', tab)
-	FROM gaps
+	SELECT DISTINCT ON (tab) g.* FROM parents CROSS JOIN LATERAL to_layout(layout) AS l (timed)
+	CROSS JOIN LATERAL partition_gap(tab, timed) AS g
+	WHERE has_time(timed)
+	ORDER BY tab, g.severity
 $$;
 
 -- Numbers that nextval() made of a sequence that makes IDs.  They are too large for
@@ -109,7 +122,8 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 			AND confupdtype <> 'c')
 			THEN format('Give these rows, and those that refer to them, new keys: %I from %s to %s.',
 				col, low, high)
-			ELSE format('UPDATE %s SET %I = DEFAULT WHERE %2$I BETWEEN %s AND %s', tab, col, low, high) END
+			ELSE format('UPDATE %s SET %I = DEFAULT WHERE %2$I::bigint BETWEEN %s::bigint AND %s::bigint',
+				tab, col, low, high) END
 	FROM (
 		SELECT DISTINCT t.tab, t.col, low, max_value
 		FROM unnest(generators) JOIN (
@@ -130,10 +144,10 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 			'show a wrong time and shard.', g.sequence),
 		coalesce(same_default(tab, attname,
 				(SELECT inhparent FROM pg_inherits WHERE inhrelid = tab LIMIT 1)),
-			format('ALTER TABLE %s ALTER %I SET DEFAULT %s.next_id(N, %L%s); '
+			format('ALTER TABLE %s ALTER %I SET DEFAULT %s.next_id(N::bigint, %L::regclass%s); '
 				'-- N is this server''s number in your list.', tab::regclass, attname,
 				snowflake_schema(), g.sequence,
-				CASE WHEN g.layout LIKE '%:%' THEN format(', %L', g.layout) END))
+				CASE WHEN g.layout LIKE '%:%' THEN layout_argument(g.layout) END))
 	FROM filled() AS f JOIN unnest(generators) AS g USING (sequence)
 	JOIN pg_attribute ON attrelid = tab AND attnum = f.col
 	WHERE made_by = 'nextval' AND g.layout IS NOT NULL

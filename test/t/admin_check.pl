@@ -104,7 +104,7 @@ finds('', '... and one with rows');
 
 # --- shards and defaults ------------------------------------------------------------
 
-my $set_shard = q{SELECT "Id's".snowflake_set_shard(N); -- N is};
+my $set_shard = q{SELECT "Id's".snowflake_set_shard(N::bigint); -- N is};
 my $is_free = 'a number from your list that no server uses.';
 fault('no shard is set', 'SELECT snowflake_set_shard(NULL)',
 	q{error database "faults 1"|No shard is set, so the default of shop."Tweets".id fails, and 4 more. }
@@ -151,6 +151,7 @@ fault('two sequences with one shard, in one default', q{
 
 my $tweets = q{sequence shop."Tweets' seq"};
 my $alter = q{SELECT "Id's".snowflake_alter_sequence};
+my $its_type = q{::"Id's".snowflake_layout};
 my $own = q{'timestamp:41 shard:13 sequence:10 epoch:1577836800000'};
 my $not_its = 'Its parameters are not those of its layout, so next_id() refuses it.';
 fault('the MAXVALUE is lost', 'ALTER SEQUENCE next_id_seq NO MAXVALUE',
@@ -159,7 +160,7 @@ fault('the MAXVALUE is lost', 'ALTER SEQUENCE next_id_seq NO MAXVALUE',
 fault('the MAXVALUE of another layout is lost', q{ALTER SEQUENCE "Tweets' seq" NO MAXVALUE},
 	"error $tweets|...schema tool...|ALTER ... MAXVALUE 9007199254736895;");
 fault('the MAXVALUE of a custom layout is lost', 'ALTER SEQUENCE own NO MAXVALUE',
-	"error sequence shop.own|$not_its|$alter('shop.own', $own);",
+	"error sequence shop.own|$not_its|$alter('shop.own'::regclass, $own$its_type);",
 	by_hand => 'ALTER SEQUENCE shop.own MAXVALUE 1125899906841591');
 fault("a sequence of a custom layout has another one's MAXVALUE", 'ALTER SEQUENCE own MAXVALUE 9007199254736892',
 	"error sequence shop.own|$not_its|$alter...;", by_hand => 'ALTER SEQUENCE shop.own MAXVALUE 1125899906841591');
@@ -173,11 +174,11 @@ fault('a default lacks its custom layout', q{ALTER TABLE owned ALTER id SET DEFA
 	by_hand => qq{ALTER TABLE shop.owned ALTER id SET DEFAULT "Id's".next_id(3, 'shop.own', $own)});
 my $largest = plant('SELECT max(id) FROM "Tweets"');
 fault('a sequence begins anew, and its rows tell the layout', q{ALTER SEQUENCE "Tweets' seq" NO MAXVALUE RESTART},
-	[ "error $tweets|...schema tool...|$alter('shop.\"Tweets'' seq\"', 'twitter');",
+	[ "error $tweets|...schema tool...|$alter('shop.\"Tweets'' seq\"'::regclass, 'twitter'$its_type);",
 		qq{warning $tweets|It has made no ID, but shop."Tweets" has the ID ...|}
-		  . qq{SELECT "Id's".snowflake_advance('shop."Tweets'' seq"', $largest);} ]);
+		  . qq{SELECT "Id's".snowflake_advance('shop."Tweets'' seq"'::regclass, ${largest}::bigint);} ]);
 fault('a sequence has CYCLE', 'ALTER SEQUENCE one CYCLE CACHE 10',
-	"error sequence shop.one|$not_its|$alter('shop.one', 'instagram');");
+	"error sequence shop.one|$not_its|$alter('shop.one'::regclass, 'instagram'$its_type);");
 fault('a sequence is unlogged', 'ALTER SEQUENCE one SET UNLOGGED',
 	'error sequence shop.one|It is unlogged...|ALTER SEQUENCE shop.one SET LOGGED;');
 
@@ -193,8 +194,8 @@ sub rows_of
 fault('next_id_seq is ahead, and no row has its IDs', setval_ahead('next_id_seq', '1 day'),
 	q{error sequence "Id's".next_id_seq|...ahead of the clock... fails until ...}
 	  . q{No row of shop.events, shop.notes, shop.photos, shop.views has ...|BEGIN; SET LOCAL lock_timeout = '300ms'; }
-	  . q{ALTER SEQUENCE "Id's".next_id_seq RESTART; SELECT "Id's".snowflake_advance('"Id''s".next_id_seq', max(id)) }
-	  . q{FROM shop.events WHERE id <= ... FROM shop.notes ... FROM shop.photos ... FROM shop.views ... COMMIT;});
+	  . q{ALTER SEQUENCE "Id's".next_id_seq RESTART; SELECT "Id's".snowflake_advance('"Id''s".next_id_seq'::regclass, max(id::bigint)) }
+	  . q{FROM shop.events WHERE id::bigint <= ... FROM shop.notes ... FROM shop.photos ... FROM shop.views ... COMMIT;});
 fault('a sequence that nothing uses is ahead',
 	q{CREATE SEQUENCE unused; SELECT snowflake_alter_sequence('unused');} . setval_ahead('unused', '1 day'),
 	'note sequence shop.unused|...No default of this database uses it...|DROP SEQUENCE shop.unused;');
@@ -233,7 +234,7 @@ fault('a sequence goes on in another layout, with smaller IDs',
 	  . 'of them ... its next IDs are smaller...|...RESTART MAXVALUE 1125899906841599; ...shop.moved ...COMMIT;');
 fault('... or years ahead', q{ALTER SEQUENCE "Tweets' seq" MAXVALUE 9007199254736894},
 	qq{error $tweets|It serves layout discord, but shop."Tweets" has IDs of layout twitter...|}
-	  . q{BEGIN; ...RESTART MAXVALUE 9007199254736895; ..., 'twitter') ...COMMIT;});
+	  . q{BEGIN; ...RESTART MAXVALUE 9007199254736895; ..., 'twitter'::"Id's".snowflake_layout) ...COMMIT;});
 plant(q{INSERT INTO "Tweets"
 	SELECT snowflake_id(now() + n * interval '1 day', 9, 1, 'twitter') FROM unnest('{2,400}'::integer[]) AS n});
 unlike(rows(), qr/^error/m, 'future-dated IDs of another server are not of another layout');
@@ -243,7 +244,7 @@ plant(q{DELETE FROM "Tweets" WHERE snowflake_timestamp(id, 'twitter') > now()});
 
 fault('a column that refers to a key is too small', 'ALTER TABLE notes ALTER photo_id TYPE integer USING NULL',
 	'error shop.notes.photo_id|It is integer, which is too small for IDs of shop.photos.id.|'
-	  . q{CALL "The Admin".snowflake_widen('shop.notes', 'photo_id');});
+	  . q{CALL "The Admin".snowflake_widen('shop.notes'::regclass, 'photo_id'::name);});
 
 fault('a role may insert, but not use the sequence',
 	'CREATE ROLE "App"; GRANT USAGE ON SCHEMA shop TO "App"; GRANT INSERT ON "Tweets", photos TO "App"',
@@ -258,7 +259,7 @@ fault('another role owns the table',
 fault('nobody may call next_id()', 'REVOKE ALL ON FUNCTION next_id() FROM PUBLIC',
 	q{error function "Id's".next_id()|"App" may insert...|GRANT EXECUTE ON FUNCTION "Id's".next_id() TO "App";});
 
-my $make = q{CALL "The Admin".snowflake_make_partitions('shop.events');};
+my $make = q{CALL "The Admin".snowflake_make_partitions('shop.events'::regclass);};
 my $drop = q{DO $$ BEGIN EXECUTE (SELECT 'DROP TABLE ' || string_agg(partition::text, ', ')
 	FROM snowflake_partitions('events') WHERE since > %s); END $$;};
 fault('there is no partition for the present', sprintf($drop, q{'-infinity'}),
@@ -274,13 +275,13 @@ plant(q{INSERT INTO moved VALUES (snowflake_min_id('2011-08-25Z'))});
 finds('', 'a row that was imported with the first time of the layout is no key of nextval()');
 fault('a program still calls nextval()', q{INSERT INTO moved SELECT nextval('moved_id_seq') FROM generate_series(1, 2)},
 	'warning table shop.moved|Keys that nextval() made in place of next_id(): 2, the last of them ...|'
-	  . 'UPDATE shop.moved SET id = DEFAULT WHERE id BETWEEN 463877712157696 AND 1125899906841599;');
+	  . 'UPDATE shop.moved SET id = DEFAULT WHERE id::bigint BETWEEN 463877712157696::bigint AND 1125899906841599::bigint;');
 fault('a default still calls nextval()', q{
 		CREATE SEQUENCE three;
 		SELECT snowflake_alter_sequence('three');
 		CREATE TABLE later (id bigint PRIMARY KEY DEFAULT nextval('three'))},
 	'warning shop.later.id|...nextval() of shop.three, which makes IDs...|'
-	  . q{ALTER TABLE shop.later ALTER id SET DEFAULT "Id's".next_id(N, 'shop.three'); -- N is ...},
+	  . q{ALTER TABLE shop.later ALTER id SET DEFAULT "Id's".next_id(N::bigint, 'shop.three'::regclass); -- N is ...},
 	clean => 'DROP TABLE later; DROP SEQUENCE three');
 
 # --- what a role may not see, and what others have locked ---------------------------------
