@@ -150,7 +150,7 @@ BEGIN
 		RAISE NOTICE '%', format('rows of %s with %s below %s stay until it is dropped, as such numbers '
 			'do not tell their age', partition, key, first);
 	END IF;
-	RAISE NOTICE '%;', format('DELETE FROM %1$s WHERE %2$s >= %3$s AND %2$s < %4$s', parent, key, first, stop);
+	RAISE NOTICE '%', deletion(parent, format('%1$s >= %2$s AND %1$s < %3$s', key, first, stop));
 	IF dry_run THEN
 		PERFORM say_references(parent, first, stop, NULL, NULL);
 		RETURN;

@@ -84,14 +84,16 @@ $$;
 -- the next commands are to be.  Nobody who reads or writes waits for that.
 --
 -- The commands run as the caller or, if a table is given as "owner_of", as its owner, then
--- only those for which "by_owner" is true, if it is given.  The locks are always the caller's.
+-- only those for which "by_owner" is true, if it is given.  They are shown to another caller in
+-- a form that can be pasted, and does the same.  The locks are always the caller's.
 CREATE FUNCTION snowflake_admin.run(commands text[], relations regclass[], tries integer, dry_run boolean,
 	mode text DEFAULT 'ACCESS EXCLUSIVE', owner_of regclass DEFAULT NULL, by_owner boolean[] DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	blocker record;
-	command text;
+	is_other boolean := EXISTS (SELECT FROM pg_class
+		WHERE oid = owner_of AND pg_get_userbyid(relowner) <> current_user);
 	-- The weakest lock that is in the way of the mode, or of the first locks
 	weakest text := CASE WHEN mode = 'ACCESS EXCLUSIVE' OR mode IS NULL AND commands <> '{}'
 		THEN 'AccessShareLock'
@@ -102,8 +104,9 @@ BEGIN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('tries must be at least 1, not %s', coalesce(tries::text, 'null'));
 	END IF;
-	FOREACH command IN ARRAY commands LOOP
-		RAISE NOTICE '%;', command;
+	FOR n IN 1 .. cardinality(commands) LOOP
+		RAISE NOTICE '%;', CASE WHEN is_other AND (by_owner IS NULL OR by_owner[n])
+			THEN format('SELECT snowflake_admin.do_as_owner(%L, %L)', owner_of::text, commands[n]) ELSE commands[n] END;
 	END LOOP;
 	IF dry_run THEN
 		RETURN;

@@ -655,7 +655,8 @@ BEGIN
 					substring(step.commands[1], 'snowflake_partition_before_\d+') AS name);
 		END IF;
 		IF dry_run THEN
-			PERFORM run(commands, relations, tries, true)
+			PERFORM run(commands, relations, tries, true,
+				owner_of => CASE WHEN by_owner IS NOT NULL THEN relations[1] END, by_owner => by_owner)
 			FROM partition_steps(tab, unit, at);
 			EXIT;
 		ELSIF step.kind = 'swap' THEN

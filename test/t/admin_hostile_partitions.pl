@@ -113,6 +113,9 @@ sub called
 	return $said;
 }
 
+# The commands that a call has shown
+sub commands_in { return grep { /;$/ && !/^table / } $_[0] =~ /NOTICE:  (.*)/g }
+
 # Each privilege on what is in the schema that somebody but the owner has
 my $privileges = q{
 	SELECT relname, grantee_name(grantee) AS grantee, privilege, is_grantable FROM (
@@ -141,6 +144,7 @@ like($said, $warned, 'a dry run warns of grants that lose their grantor');
 like($said, qr/NOTICE:  only its owner will have privileges on the old table, app.docs_old: /,
 	'... and of the privileges on the old table');
 like($said, qr/NOTICE:  REVOKE ALL ON app.docs_old FROM app, borrower, lender CASCADE;/, '... which a command takes away');
+called(join("\n", 'BEGIN;', (grep { !/^(?:CALL|ANALYZE) / } commands_in($said)), 'ROLLBACK'), 'constant CHECK');
 # A temporary view is in nobody's way.
 my $other = $node->background_psql('postgres');
 $other->query_safe('SET ROLE app; CREATE TEMP VIEW v AS SELECT id FROM app.docs;
@@ -165,6 +169,7 @@ is(as_role('mallory', 'SELECT count(*) FROM app.docs'), '41', 'its rows are thos
 
 $said = called(q{CALL snowflake_make_partitions('app.docs', '6 days', dry_run => true)}, '');
 unlike($said, qr/(?:TO|FROM) (?:postgres|mallory)\b(?!,)/, 'privileges that the owner has anyhow are not granted again');
+called(join("\n", 'BEGIN;', commands_in($said), 'ROLLBACK'), 'constant in index');
 called(q{CALL snowflake_make_partitions('app.docs', '6 days')}, 'constant CHECK, constant in index, predicate');
 is($node->sql(q{
 		SELECT DISTINCT relowner::regrole, relrowsecurity, count(*) OVER (PARTITION BY c.oid) FROM pg_inherits
