@@ -192,16 +192,6 @@ my $tables = q{
 	CREATE INDEX ON app.comments (user_id);
 	CREATE INDEX ON app.comments (photo_id);
 	CREATE TABLE app.events (id bigserial PRIMARY KEY, n integer)};
-# The procedures generate calls of snowflake's functions with arguments that are not of exactly
-# the declared types, so a stranger's functions with these names go before.
-my $no_late_overloads = q{
-	SET search_path = pg_catalog;
-	SELECT format('DROP FUNCTION %s', p.oid::regprocedure) FROM pg_proc AS p
-	WHERE proowner = 'stranger'::regrole AND proname IN (
-		SELECT own.proname FROM pg_extension JOIN pg_depend ON refobjid = pg_extension.oid AND deptype = 'e'
-		JOIN pg_proc AS own ON classid = 'pg_proc'::regclass AND objid = own.oid WHERE extname = 'snowflake')
-	\gexec
-};
 my $rows = q{
 	SET search_path = pg_catalog;
 	INSERT INTO app.photos (n) VALUES (1);
@@ -257,7 +247,6 @@ sub call_everything
 		} };
 	$node->safe_psql($database, $tables);
 	$call->($_) foreach 'snowflake_set_shard', sort keys %{ $functions{snowflake} };
-	$node->safe_psql($database, $no_late_overloads) if @calls;
 	foreach (@calls)
 	{
 		$node->safe_psql($database, $rows);
