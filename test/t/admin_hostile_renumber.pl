@@ -313,8 +313,8 @@ value('shop', "ROLLBACK PREPARED 'snowflake_widen()'");
 ok(meets_in_the_middle(7, sub {
 		my $stranger = $node->background_psql('shop');
 		$stranger->query_safe('SET SESSION AUTHORIZATION stranger; ' . advisory_locks('snowflake_renumber()', 'shop.users', ''));
-		# The server keeps the value of an index's constant expression until the table is altered.
-		value('shop', 'ALTER TABLE shop.users SET (fillfactor = 90)');
+		# The server keeps the value of an index's constant expression until the index is altered.
+		value('shop', 'ALTER INDEX shop.users_expr_idx SET (fillfactor = 90)');
 		return sub { $stranger->quit } },
 	qr/NOTICE:  \d+ rows of shop.users have new IDs/), "a stranger's lock does not make it wait in the middle");
 is(value('shop', q{SELECT string_agg(DISTINCT who, ', ') FROM seen WHERE place = 'constant'}), 'mallory',
