@@ -256,7 +256,7 @@ like(run_psql('refused', $_->[0]), qr/ERROR:  $_->[1]/, "refused: $_->[2]")
   [ "SET ROLE nobody; $call_t", qr/42501: must be owner of table app.t/, 'a role that owns nothing' ],
   [ "SET ROLE owner; $call_t", qr/55000.*Triggers of table app.t would fire.*$grant/s, 'triggers that would fire' ],
   [ "$grant; ALTER TABLE t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY; SET ROLE owner; $call_t",
-	qr/55000.*Row-level security of table app.t applies to you/s, 'row-level security that could hide rows' ];
+	qr/55000.*Row-level security of table app.t applies to its owner/s, 'row-level security that could hide rows' ];
 value('refused', 'ALTER TABLE t NO FORCE ROW LEVEL SECURITY');
 hostile_schema($node, 'refused');
 unlike(run_psql('refused', "SET ROLE owner; SET search_path = evil, pg_catalog, public; $call_t"), qr/ERROR/,

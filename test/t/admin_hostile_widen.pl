@@ -1,0 +1,339 @@
+# snowflake_widen() on a table whose owner is hostile.  Code of his is in each place of the table
+# and of one that refers to it, and tries to become superuser.  A superuser widens it: none of the
+# code runs with more rights than the owner's.
+
+use AdminTest;
+use SnowflakeTest;
+
+my $node = start_admin_server('hostile_widen', 'hostile');
+my $call = q{CALL snowflake_widen('mine.t', 'id', pause => '0')};
+my $indexes = q{SELECT * FROM snowflake_widen_indexes('mine.t', 'id')};
+# What has our names
+my $left = q{
+	SELECT relname FROM pg_class WHERE relname LIKE '%snowflake\_widen%'
+	UNION ALL SELECT attname FROM pg_attribute WHERE attname LIKE '%snowflake\_widen%' AND attrelid IN
+		(SELECT oid FROM pg_class WHERE relkind = 'r')
+	UNION ALL SELECT conname FROM pg_constraint WHERE conname LIKE '%snowflake\_widen%'
+	UNION ALL SELECT tgname FROM pg_trigger WHERE tgname LIKE '%snowflake\_widen%'
+	UNION ALL SELECT proname FROM pg_proc WHERE proname ~ '^snowflake_widen_\d'};
+my $types = q{SELECT string_agg(atttypid::regtype::text, ' ') FROM pg_attribute
+	WHERE attrelid IN ('mine.t'::regclass, 'mine.c'::regclass) AND attname IN ('id', 't')};
+
+value('postgres', q{
+	CREATE ROLE mallory LOGIN; CREATE ROLE other LOGIN; CREATE ROLE third;
+	-- The attempts need subtransactions, which a parallel operation has not.
+	ALTER DATABASE hostile SET max_parallel_maintenance_workers = 0});
+
+# Code of mallory's in each place: it says in "seen" where it ran, and as whom.
+sub make_tables
+{
+	my ($database, $rows) = @_;
+
+	value($database, q{
+		DROP SCHEMA IF EXISTS mine, theirs CASCADE;
+		DROP TABLE IF EXISTS seen;
+		CREATE TABLE seen (place text, who name);
+		GRANT SELECT, INSERT ON seen TO PUBLIC;
+		CREATE SCHEMA mine;
+		GRANT USAGE, CREATE ON SCHEMA mine TO mallory});
+	value($database, qq{
+		SET client_min_messages = error;
+		SET SESSION AUTHORIZATION mallory;
+		SET search_path = mine, public;
+		-- Harmless while it is created
+		CREATE FUNCTION code(place text, n bigint) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN n; END';
+		CREATE FUNCTION immutable_code(place text, n bigint) RETURNS bigint IMMUTABLE LANGUAGE plpgsql
+		AS 'BEGIN RETURN mine.code(place, n); END';
+		CREATE FUNCTION on_row() RETURNS trigger LANGUAGE plpgsql AS \$\$
+		BEGIN
+			PERFORM mine.code('trigger ' || TG_NAME, 1);
+			RETURN coalesce(NEW, OLD);
+		END \$\$;
+		CREATE DOMAIN d AS integer DEFAULT immutable_code('domain default', 1) CHECK (immutable_code('domain', VALUE) > 0);
+		CREATE TABLE t (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v text, n d,
+			g bigint GENERATED ALWAYS AS (immutable_code('generated', 1)) STORED,
+			CHECK (immutable_code('check', id) > 0), CHECK (id + immutable_code('constant in check', 1) > 0),
+			CHECK (immutable_code('check of others', 1) > 0));
+		CREATE TABLE c (t integer NOT NULL DEFAULT immutable_code('default', 1) REFERENCES t ON UPDATE CASCADE, v text,
+			CHECK (immutable_code('check', t) > 0), CHECK (t + immutable_code('constant in check', 1) > 0) NOT VALID);
+		INSERT INTO t (v, n) SELECT repeat('x', 1900), 5 FROM generate_series(1, $rows);
+		INSERT INTO c SELECT id, 'x' FROM t LIMIT 10;
+		CREATE INDEX ON t (immutable_code('index', id));
+		CREATE INDEX ON t ((id + immutable_code('constant in index', 1))) WHERE id > immutable_code('predicate', 0);
+		CREATE INDEX ON t ((g + immutable_code('index of others', 1)));
+		CREATE INDEX ON c ((t + immutable_code('constant in index', 1)));
+		CREATE TRIGGER a BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION on_row();
+		CREATE TRIGGER b AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION on_row();
+		CREATE TRIGGER ordinary BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION on_row();
+		CREATE TRIGGER a BEFORE UPDATE ON c FOR EACH ROW EXECUTE FUNCTION on_row();
+		ALTER TABLE t ENABLE ALWAYS TRIGGER a, ENABLE REPLICA TRIGGER b;
+		ALTER TABLE c ENABLE ALWAYS TRIGGER a;
+		CREATE POLICY p ON t USING (code('policy', 1) = 1);
+		ALTER TABLE t ENABLE ROW LEVEL SECURITY;
+		CREATE STATISTICS s ON (immutable_code('statistics', n)), v FROM t;
+		CREATE OR REPLACE FUNCTION code(place text, n bigint) RETURNS bigint LANGUAGE plpgsql AS \$\$
+		DECLARE
+			attempt text;
+		BEGIN
+			FOREACH attempt IN ARRAY ARRAY['RESET ROLE', 'SET SESSION AUTHORIZATION DEFAULT', 'ALTER ROLE mallory SUPERUSER',
+				'CREATE TEMP TABLE of_mallory (id int)']
+			LOOP
+				BEGIN
+					EXECUTE attempt;
+					INSERT INTO public.seen VALUES (attempt, 'has done it');
+				EXCEPTION WHEN others THEN
+					NULL;
+				END;
+			END LOOP;
+			INSERT INTO public.seen VALUES (place, current_user);
+			RETURN n;
+		END \$\$});
+}
+
+# What ran since make_tables() or the last look
+sub ran_as_owner
+{
+	my ($database, $what, $places) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	is(value($database, q{SELECT string_agg(DISTINCT place || ' as ' || who, E'\n') FROM seen WHERE who <> 'mallory'}), '',
+		"$what: nothing of the table ran as anybody but its owner");
+	is(value($database, q{SELECT string_agg(DISTINCT place, ', ' ORDER BY place) FROM seen WHERE who = 'mallory'}), $places,
+		'... as whom this ran');
+	is(value('postgres', q{SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'}), 'f', '... who is no superuser');
+	value($database, 'TRUNCATE seen; ALTER ROLE mallory NOSUPERUSER');
+}
+
+# --- a superuser's calls --------------------------------------------------
+
+make_tables('hostile', 100);
+unlike(run_psql('hostile', q{CALL snowflake_widen('mine.t', 'id', dry_run => true)}), qr/ERROR/, 'a superuser can try it');
+ran_as_owner('hostile', 'a dry run', 'constant in index, predicate');
+is(value('hostile', $left), '', '... which leaves nothing');
+
+unlike(run_psql('hostile', $call), qr/ERROR/, 'a superuser can widen it');
+ran_as_owner('hostile', 'small tables', join ', ', sort 'check', 'check of others', 'constant in check', 'constant in index',
+	'generated', 'index', 'index of others', 'predicate', 'statistics', 'trigger a', 'trigger b');
+is(value('hostile', $types), 'bigint bigint', '... which are widened');
+is(value('hostile', $left), '', '... and nothing else is left');
+
+make_tables('hostile', 5000);
+like(run_psql('hostile', $call), qr/need indexes/, 'a large table needs indexes');
+ran_as_owner('hostile', 'what precedes them', join ', ', sort 'check', 'check of others', 'constant in check',
+	'constant in index', 'generated', 'index', 'index of others', 'predicate', 'trigger a', 'trigger b');
+is(value('hostile', q{SELECT DISTINCT proowner::regrole FROM pg_proc WHERE proname ~ '^snowflake_widen_\d'}), 'mallory',
+	"what a superuser's call has made, the owner owns");
+value('hostile', "$indexes \\gexec");
+ran_as_owner('hostile', 'a superuser creates the indexes', 'constant in index, index, predicate');
+unlike(run_psql('hostile', q{CALL snowflake_widen('mine.t', 'id', undo => true)}), qr/ERROR/, 'a superuser undoes it');
+ran_as_owner('hostile', 'undo', '');
+is(value('hostile', $left), '', '... and nothing is left');
+
+# --- the owner goes on ----------------------------------------------------
+
+my @as_owner = (extra_params => [ '-U', 'mallory' ]);
+value('postgres', 'GRANT SET ON PARAMETER session_replication_role TO mallory');
+run_psql('hostile', $call);
+unlike(run_psql('hostile', q{CALL snowflake_widen('mine.t', 'id', undo => true)}, @as_owner), qr/ERROR/,
+	'the owner undoes what a superuser began');
+is(value('hostile', $left), '', '... and nothing is left');
+run_psql('hostile', $call);
+my $said = run_psql('hostile', "$indexes \\gexec\n$call", @as_owner);
+unlike($said, qr/ERROR/, 'the owner finishes what a superuser began');
+is(value('hostile', $types), 'bigint bigint', '... and the columns are widened');
+is(value('hostile', $left), '', '... and nothing else is left');
+value('hostile', 'TRUNCATE seen');
+
+# An owner who may not create anything in the schema
+make_tables('hostile', 5000);
+value('hostile', q{REVOKE CREATE ON SCHEMA mine FROM mallory; REVOKE TEMPORARY ON DATABASE hostile FROM PUBLIC});
+run_psql('hostile', $call);
+value('hostile', "$indexes \\gexec");
+unlike(run_psql('hostile', $call), qr/ERROR/, 'a superuser widens the table of an owner who may create nothing');
+is(value('hostile', $types), 'bigint bigint', '... and the columns are widened');
+ran_as_owner('hostile', 'all of it', join ', ', sort 'check', 'check of others', 'constant in check', 'constant in index',
+	'generated', 'index', 'index of others', 'predicate', 'statistics', 'trigger a', 'trigger b');
+
+# --- constants ------------------------------------------------------------
+
+# Texts become constants when a command is parsed, by code of whoever has made the type.
+make_tables('hostile', 1);
+value('hostile', q{
+	SET SESSION AUTHORIZATION mallory;
+	CREATE DOMAIN mine.texts AS text CHECK (mine.code('constant', 1) = 1);
+	CREATE FUNCTION mine.length(a mine.texts[]) RETURNS integer IMMUTABLE LANGUAGE sql AS 'SELECT 1';
+	ALTER TABLE mine.t ADD CONSTRAINT late CHECK (id + mine.length('{a}') > 0) NOT VALID;
+	ALTER TABLE mine.c ALTER t SET DEFAULT mine.length('{a}');
+	TRUNCATE public.seen});
+unlike(run_psql('hostile', $call), qr/ERROR/, 'constants of the owner\'s types may be in a CHECK and a default');
+is(value('hostile', q{SELECT DISTINCT who FROM seen WHERE place = 'constant'}), 'mallory', '... and their code runs as the owner');
+make_tables('hostile', 1);
+value('hostile', q{
+	SET SESSION AUTHORIZATION mallory;
+	CREATE DOMAIN mine.texts AS text CHECK (mine.code('constant', 1) = 1);
+	CREATE FUNCTION mine.length(a mine.texts[]) RETURNS integer IMMUTABLE LANGUAGE sql AS 'SELECT 1';
+	CREATE INDEX ON mine.t ((id + mine.length('{a}')));
+	TRUNCATE public.seen});
+like(run_psql('hostile', $_), qr/ERROR:  55000: an index of table mine.t has a constant of type mine.texts\[\].*Let .*mallory, call/s,
+	'... in an index, they are refused') foreach $call, $indexes, q{CALL snowflake_widen('mine.t', 'id', dry_run => true)};
+is(value('hostile', q{SELECT count(*) FROM seen WHERE place = 'constant'}), 0, '... before they run');
+unlike(run_psql('hostile', $call, @as_owner), qr/ERROR/, '... but the owner may');
+
+# --- several owners -------------------------------------------------------
+
+# REFERENCES lets others put their tables into the chain.
+make_tables('hostile', 1);
+value('hostile', q{
+	CREATE SCHEMA theirs AUTHORIZATION other;
+	GRANT USAGE ON SCHEMA mine TO other;
+	GRANT REFERENCES ON mine.t TO other;
+	SET SESSION AUTHORIZATION other;
+	CREATE TABLE theirs.c (t integer REFERENCES mine.t)});
+foreach my $sql ($call, $indexes, map { "CALL snowflake_widen('mine.t', 'id', $_ => true)" } 'dry_run', 'undo')
+{
+	foreach my $role ('postgres', 'mallory')
+	{
+		like(run_psql('hostile', $sql, extra_params => [ '-U', $role ]),
+			qr/ERROR:  55000: table theirs.c, which refers to table mine.t, has another owner.*It belongs to other.*Give both/s,
+			"a table of another owner in the chain is refused by name to $role: $sql");
+	}
+	like(run_psql('hostile', $sql, extra_params => [ '-U', 'other' ]), qr/ERROR:  42501: must be owner of table mine.t/,
+		'... and the other owner may not do it');
+}
+is(value('hostile', $left), '', '... before the first step');
+
+# --- namesakes ------------------------------------------------------------
+
+# What somebody has made by our names beforehand is neither used nor dropped.
+make_tables('hostile', 1);
+my $t = value('hostile', q{SELECT 'mine.t'::regclass::oid});
+value('hostile', q{
+	GRANT CREATE, USAGE ON SCHEMA mine TO other;
+	GRANT TRIGGER ON mine.t TO other});
+my $trap = q{RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO public.seen VALUES (''trap'', current_user); RETURN NEW; END'};
+my $same = q{RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.snowflake_widen_1 := NEW.id; RETURN NEW; END'};
+my $make_trigger = 'CREATE TRIGGER zz_snowflake_widen_1 BEFORE INSERT OR UPDATE ON mine.t FOR EACH ROW EXECUTE FUNCTION';
+my $f = "mine.snowflake_widen_${t}_1()";
+my ($function, $trigger, $column) = ("Function \Q$f\E", 'Trigger "zz_snowflake_widen_1" of table mine.t', 'Column snowflake_widen_1 of table mine.t');
+foreach my $case (
+	[ 'a function', 'other', "CREATE FUNCTION $f $trap", "DROP FUNCTION $f", $function ],
+	[ 'a function with the same body', 'other', "CREATE FUNCTION $f $same", "DROP FUNCTION $f", $function ],
+	[ 'a trigger', 'other', "CREATE FUNCTION mine.trap() $trap; $make_trigger mine.trap()",
+		'DROP FUNCTION mine.trap() CASCADE', $trigger ],
+	[ 'a function and a trigger', 'other', "CREATE FUNCTION $f $trap; $make_trigger $f", "DROP FUNCTION $f CASCADE", $function ],
+	[ 'a column', 'mallory', 'ALTER TABLE mine.t ADD snowflake_widen_1 integer', 'ALTER TABLE mine.t DROP snowflake_widen_1', $column ],
+	[ 'a bigint column', 'mallory', 'ALTER TABLE mine.t ADD snowflake_widen_1 bigint',
+		'ALTER TABLE mine.t DROP snowflake_widen_1', $column ],
+	[ 'all three, with a default', 'mallory',
+		"ALTER TABLE mine.t ADD snowflake_widen_1 bigint DEFAULT 5; CREATE FUNCTION $f $same; $make_trigger $f;
+			ALTER TABLE mine.t ENABLE ALWAYS TRIGGER zz_snowflake_widen_1",
+		"DROP FUNCTION $f CASCADE; ALTER TABLE mine.t DROP snowflake_widen_1", $column ],
+	[ 'all three, with another body', 'mallory',
+		"ALTER TABLE mine.t ADD snowflake_widen_1 bigint; CREATE FUNCTION $f $trap; $make_trigger $f",
+		"DROP FUNCTION $f CASCADE; ALTER TABLE mine.t DROP snowflake_widen_1", $function ])
+{
+	my ($what, $role, $make, $drop, $named) = @$case;
+	value('hostile', "SET SESSION AUTHORIZATION $role; $make");
+	my $before = value('hostile', $left);
+	like(run_psql('hostile', $_), qr/ERROR:  55000.*DETAIL:  $named has a name that snowflake_widen\(\) uses, but is not what it makes/s,
+		"namesake: $what: $_")
+	  foreach $call, q{CALL snowflake_widen('mine.t', 'id', undo => true)};
+	is(value('hostile', $left), $before, '... is left as it is');
+	value('hostile', $drop);
+}
+is(value('hostile', q{SELECT count(*) FROM seen WHERE place = 'trap'}), 0, 'no namesake ran');
+make_tables('hostile', 5000);
+run_psql('hostile', $call);
+my $pkey = value('hostile', q{SELECT 'mine.t_pkey'::regclass::oid});
+value('hostile', "CREATE UNIQUE INDEX snowflake_widen_$pkey ON mine.t (id)");
+like(run_psql('hostile', $call), qr/55000.*Index mine.snowflake_widen_$pkey has a name .* but is not what it makes/s,
+	'namesake: an index on other columns');
+value('hostile', "DROP INDEX mine.snowflake_widen_$pkey; ALTER TABLE mine.t DROP CONSTRAINT snowflake_widen_1, ADD CONSTRAINT
+	snowflake_widen_1 CHECK (snowflake_widen_1 IS NOT NULL)");
+like(run_psql('hostile', $call), qr/55000.*Constraint "snowflake_widen_1" of table mine.t has a name .* but is not what it makes/s,
+	'namesake: a CHECK that proves nothing');
+unlike(run_psql('hostile', q{CALL snowflake_widen('mine.t', 'id', undo => true)}), qr/ERROR/, '... but it can be undone');
+is(value('hostile', $left), '', '... and nothing is left');
+
+# --- privileges -----------------------------------------------------------
+
+make_tables('hostile', 1);
+value('hostile', q{
+	GRANT USAGE ON SCHEMA mine TO other;
+	ALTER DEFAULT PRIVILEGES FOR ROLE mallory IN SCHEMA mine GRANT ALL ON SEQUENCES TO other;
+	ALTER DEFAULT PRIVILEGES FOR ROLE mallory IN SCHEMA mine GRANT SELECT ON SEQUENCES TO PUBLIC;
+	SET SESSION AUTHORIZATION mallory;
+	GRANT USAGE ON SEQUENCE mine.t_id_seq TO third WITH GRANT OPTION;
+	GRANT SELECT (id) ON mine.t TO other WITH GRANT OPTION;
+	SET SESSION AUTHORIZATION other;
+	GRANT SELECT (id) ON mine.t TO third});
+my $privileges = q{SELECT relacl FROM pg_class WHERE oid = 'mine.t_id_seq'::regclass};
+my $before = value('hostile', $privileges);
+like(run_psql('hostile', q{CALL snowflake_widen('mine.t', 'id', dry_run => true)}),
+	qr/WARNING:  01000: what role other has granted on column id of table mine.t will be granted by the owner instead.*SELECT to third/s,
+	'a dry run says whose grants will be by another role');
+run_psql('hostile', $call);
+is(value('hostile', $privileges), $before, 'the new sequence has the privileges of the old one, and no default ones');
+
+# --- other sessions' temporary objects ------------------------------------
+
+value('hostile', q{
+	GRANT TEMPORARY ON DATABASE hostile TO PUBLIC;
+	ALTER DEFAULT PRIVILEGES FOR ROLE mallory IN SCHEMA mine REVOKE ALL ON SEQUENCES FROM other, PUBLIC});
+make_tables('hostile', 1);
+value('hostile', 'GRANT SELECT ON mine.t TO other; GRANT USAGE ON SCHEMA mine TO other; GRANT USAGE ON SEQUENCE mine.t_id_seq TO other');
+my $session = $node->background_psql('hostile', extra_params => [ '-U', 'other' ]);
+$session->query_safe(q{
+	CREATE TEMP VIEW v AS SELECT id FROM mine.t;
+	CREATE TEMP TABLE of_sequence (n integer DEFAULT nextval('mine.t_id_seq'));
+	CREATE FUNCTION pg_temp.f() RETURNS integer BEGIN ATOMIC SELECT max(id) FROM mine.t; END});
+unlike(run_psql('hostile', $call), qr/ERROR/, 'temporary views, functions and defaults of other sessions are no obstacle');
+is(value('hostile', $types), 'bigint bigint', '... and the columns are widened');
+$session->quit;
+
+# --- names ----------------------------------------------------------------
+
+# What is to be pasted, or executed by \gexec, is one statement, and no comment.
+my $schema = qq{"x\n; ALTER ROLE mallory SUPERUSER; --\\ ' ""q"""};
+value('hostile', qq{
+	GRANT CREATE ON DATABASE hostile TO mallory;
+	SET SESSION AUTHORIZATION mallory;
+	SET search_path = $schema;
+	CREATE SCHEMA $schema
+	CREATE TABLE "t
+;SELECT 1" (id integer PRIMARY KEY, "v WHERE ;
+--" text, v text);
+	CREATE INDEX ON "t
+;SELECT 1" (id, "v WHERE ;
+--") WHERE id > 0;
+	INSERT INTO "t
+;SELECT 1" SELECT i, 'x', repeat('y', 1900) FROM generate_series(1, 5000) AS i});
+my $tab = value('hostile', q{SELECT oid FROM pg_class WHERE relname LIKE E't\n%' AND relkind = 'r'});
+my $call_x = "CALL snowflake_widen($tab\::oid::regclass, 'id', pause => '0')";
+my $indexes_x = "SELECT * FROM snowflake_widen_indexes($tab\::oid::regclass, 'id')";
+$said = run_psql('hostile', $call_x);
+like($said, qr/need indexes/, 'a table with such names needs indexes, too');
+my ($hint) = $said =~ /in psql by (SELECT .*?) \\gexec, then/s;
+is(value('hostile', "SELECT count(*) FROM ($hint) AS t"), 2, '... and the HINT finds them');
+my $holder = $node->background_psql('hostile');
+$holder->query_safe(qq{BEGIN; LOCK TABLE $schema."t\n;SELECT 1" IN ROW EXCLUSIVE MODE});
+my $builder = $node->background_psql('hostile', extra_params => [ '-U', 'mallory' ]);
+send_sql($builder, "$indexes_x LIMIT 1 \\gexec\nSELECT 1");
+ok(wait_for(sub { value('hostile', 'SELECT count(*) FROM pg_stat_progress_create_index WHERE index_relid <> 0') }),
+	'a session creates one of them');
+value('hostile', 'CREATE ROLE monitor LOGIN IN ROLE mallory');
+foreach my $role ('postgres', 'monitor')
+{
+	is($node->safe_psql('hostile', "SELECT count(*) FROM ($indexes_x) AS t", extra_params => [ '-U', $role ]), 1,
+		"... and only the other one is to be created, as $role sees it");
+}
+$holder->query_safe('ROLLBACK');
+ok(wait_for(sub { value('hostile', 'SELECT count(*) = 0 FROM pg_stat_progress_create_index') eq 't' }), 'it ends');
+$_->quit foreach $holder, $builder;
+is(run_psql('hostile', "$indexes_x \\gexec"), '', 'the other one is created by \gexec');
+is(value('hostile', $indexes_x), '', '... and none lacks then');
+is(value('postgres', q{SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'}), 'f', 'mallory is no superuser');
+unlike(run_psql('hostile', $call_x), qr/ERROR/, 'the columns are widened');
+is(value('hostile', "SELECT atttypid::regtype FROM pg_attribute WHERE attrelid = $tab AND attname = 'id'"), 'bigint', '... to bigint');
+
+done_testing();
