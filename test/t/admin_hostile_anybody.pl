@@ -74,11 +74,12 @@ foreach (1 .. 4)
 {
 	$node->sql($add);
 	$node->sql('VACUUM ANALYZE pg_sequence, pg_class, pg_depend');
-	$node->sql($look);
-	push @pages, $node->sql($look) =~ /^\s+Buffers: shared (?:hit=(\d+))?/m ? $1 : die 'no number of pages';
+	# The first look in a session reads each sequence's catalog rows, too.
+	my @looks = $node->sql("$look;\n$look") =~ /^\s+Buffers: shared hit=(\d+)/mg;
+	push @pages, $looks[-1];
 }
 note("pages: @pages");
-cmp_ok($pages[3], '<', 6 * $pages[0], 'four times as many sequences need about four times as many pages');
+cmp_ok($pages[3], '<', 5 * $pages[0], 'four times as many sequences need about four times as many pages');
 is($node->sql(q{SELECT count(*) FROM snowflake_sequences() WHERE sequence::text ~ '^mine'}), 2000,
 	'... and do not run out of locks');
 
