@@ -68,3 +68,33 @@ BEGIN
 	END IF;
 END
 $$;
+
+-- The expressions of indexes as PostgreSQL stores them
+CREATE FUNCTION snowflake_admin.index_trees(indexes oid[]) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT string_agg(concat(indexprs, ' ', indpred), ' ') FROM pg_index WHERE indexrelid = ANY (indexes)
+$$;
+
+-- An error if stored expressions, which a command of the caller's repeats as text, have a
+-- constant of a type that is not PostgreSQL's own.  While PostgreSQL parses a command, it makes
+-- constants of texts, as whoever gives the command.  For a type that somebody has made, this
+-- may run a function of his, such as the CHECK of a domain of which the type is an array.
+CREATE FUNCTION snowflake_admin.require_plain_constants(owner_of regclass, trees text, what text) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	strange record;
+BEGIN
+	SELECT typ.oid::regtype AS type, relowner::regrole AS owner INTO strange
+	FROM pg_class, regexp_matches(trees, ':consttype (\d+)', 'g') AS constant (type)
+	JOIN pg_type AS typ ON typ.oid = constant.type[1]::oid
+	WHERE pg_class.oid = owner_of AND relowner <> current_user::regrole
+		AND typnamespace <> 'pg_catalog'::regnamespace
+	LIMIT 1;
+	IF FOUND THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('%s has a constant of type %s', what, strange.type),
+			DETAIL = 'Whoever creates it again may run code of the owner of that type.',
+			HINT = format('Let the owner of the table, %s, call this.', strange.owner);
+	END IF;
+END
+$$;

@@ -192,6 +192,10 @@ BEGIN
 			DETAIL = format('All obstacles: %s.', array_to_string(obstacles, '; ')),
 			HINT = hints[1];
 	END IF;
+	PERFORM require_plain_constants(target, index_trees(ARRAY(SELECT indexrelid FROM pg_index
+		WHERE indrelid = target)), format('an index of table %s', target));
+	PERFORM require_plain_constants(target, prqual::text, format('publication %I', pubname))
+	FROM pg_publication AS p JOIN pg_publication_rel ON prpubid = p.oid WHERE prrelid = target;
 	FOR command IN SELECT c FROM partition_names(target),
 			partition_new(target, col, target::text, old_qualified) AS c
 				WHERE object = target
@@ -254,8 +258,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 
 -- What the new table gets before the old one is attached.  Nobody can give a sequence to
--- another identity, so that a new one goes on from the old one's value.  A trigger of the old
--- table would fire beside that which the partition gets.
+-- another identity, so that a new one goes on from the old one's value.
 CREATE FUNCTION snowflake_admin.partition_before(target regclass, old text) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('ALTER TABLE %s OWNER TO %s, %s ROW LEVEL SECURITY, %s ROW LEVEL SECURITY', target,
@@ -263,15 +266,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		CASE WHEN relforcerowsecurity THEN 'FORCE' ELSE 'NO FORCE' END)
 	FROM pg_class WHERE oid = target
 	UNION ALL SELECT privileges_like(target, caller(), target::text)
-	UNION ALL SELECT format('CREATE POLICY %I ON %s AS %s FOR %s TO %s%s%s', polname, target,
-		CASE WHEN polpermissive THEN 'PERMISSIVE' ELSE 'RESTRICTIVE' END,
-		CASE polcmd WHEN 'r' THEN 'SELECT' WHEN 'a' THEN 'INSERT' WHEN 'w' THEN 'UPDATE'
-			WHEN 'd' THEN 'DELETE' ELSE 'ALL' END,
-		(SELECT string_agg(CASE role WHEN 0 THEN 'PUBLIC' ELSE role::regrole::text END, ', ')
-			FROM unnest(polroles) AS role),
-		' USING (' || pg_get_expr(polqual, polrelid) || ')',
-		' WITH CHECK (' || pg_get_expr(polwithcheck, polrelid) || ')')
-	FROM pg_policy WHERE polrelid = target
 	UNION ALL SELECT command
 	FROM pg_depend AS d JOIN pg_sequence ON seqrelid = objid JOIN pg_class AS s ON s.oid = objid
 	JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
@@ -290,6 +284,22 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT c FROM pg_attribute, column_commands(target, attnum, target::text,
 		attname) AS c
 	WHERE attrelid = target AND attnum > 0 AND NOT attisdropped
+$$;
+
+-- The policies and triggers that the new table gets.  A trigger of the old table would fire
+-- beside that which the partition gets.  Their expressions may have constants of types that
+-- the owner has made, so these commands run as the owner.
+CREATE FUNCTION snowflake_admin.partition_code(target regclass, old text) RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('CREATE POLICY %I ON %s AS %s FOR %s TO %s%s%s', polname, target,
+		CASE WHEN polpermissive THEN 'PERMISSIVE' ELSE 'RESTRICTIVE' END,
+		CASE polcmd WHEN 'r' THEN 'SELECT' WHEN 'a' THEN 'INSERT' WHEN 'w' THEN 'UPDATE'
+			WHEN 'd' THEN 'DELETE' ELSE 'ALL' END,
+		(SELECT string_agg(CASE role WHEN 0 THEN 'PUBLIC' ELSE role::regrole::text END, ', ')
+			FROM unnest(polroles) AS role),
+		' USING (' || pg_get_expr(polqual, polrelid) || ')',
+		' WITH CHECK (' || pg_get_expr(polwithcheck, polrelid) || ')')
+	FROM pg_policy WHERE polrelid = target
 	UNION ALL (
 		SELECT c FROM pg_trigger AS g, unnest(ARRAY[
 			format('DROP TRIGGER %I ON %s', tgname, old),
@@ -365,13 +375,14 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		(2, false, ARRAY(SELECT partition_new(target, col, old, target::text))
 			|| format('ALTER TABLE %s DROP CONSTRAINT %I', target, "check")),
 		(3, false, ARRAY(SELECT partition_before(target, old))),
-		(4, false, ARRAY(SELECT partition_keys(target, old, false))),
-		(5, true, ARRAY[format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (MINVALUE) TO (%s)',
+		(4, true, ARRAY(SELECT partition_code(target, old))),
+		(5, false, ARRAY(SELECT partition_keys(target, old, false))),
+		(6, true, ARRAY[format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (MINVALUE) TO (%s)',
 			target, old, bound)]),
-		(6, false, ARRAY(SELECT create_command FROM partition_indexes(target, false))),
-		(7, true, ARRAY(SELECT attach_command FROM partition_indexes(target, false))),
-		(8, false, ARRAY(SELECT partition_keys(target, old, true))),
-		(9, false, ARRAY(SELECT partition_after(target, old)))
+		(7, false, ARRAY(SELECT create_command FROM partition_indexes(target, false))),
+		(8, true, ARRAY(SELECT attach_command FROM partition_indexes(target, false))),
+		(9, false, ARRAY(SELECT partition_keys(target, old, true))),
+		(10, false, ARRAY(SELECT partition_after(target, old)))
 	) AS p (part, by_owner, commands), unnest(p.commands) WITH ORDINALITY AS c (command, n)
 	WHERE t.object = target AND command IS NOT NULL
 $$;

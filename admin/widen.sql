@@ -130,30 +130,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			AND num = ANY (c.confkey))
 $$;
 
--- While PostgreSQL parses a command, it makes constants of texts, as whoever gives the command.
--- For a type that somebody has made, this may run a function of his, such as the CHECK of a
--- domain of which the type is an array.  So only the owner of a table gives such a command.
-CREATE FUNCTION snowflake_admin.require_plain_constants(owner_of regclass, indexes oid[]) RETURNS void
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-DECLARE
-	strange record;
-BEGIN
-	SELECT typ.oid::regtype AS type, owner::regrole INTO strange
-	FROM pg_index, regexp_matches(concat(indexprs, ' ', indpred), ':consttype (\d+)', 'g') AS constant (type)
-		JOIN pg_type AS typ ON typ.oid = constant.type[1]::oid,
-		LATERAL (SELECT relowner FROM pg_class WHERE oid = owner_of) AS c (owner)
-	WHERE indexrelid = ANY (indexes) AND typnamespace <> 'pg_catalog'::regnamespace
-		AND owner <> current_user::regrole
-	LIMIT 1;
-	IF FOUND THEN
-		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('an index of table %s has a constant of type %s', owner_of, strange.type),
-			DETAIL = 'Whoever creates such an index may run code of the owner of that type.',
-			HINT = format('Let the owner of the table, %s, call it.', strange.owner);
-	END IF;
-END
-$$;
-
 -- How indexes and CHECK constraints read with the new columns, PostgreSQL itself must say,
 -- because they may have expressions.  An empty copy of the table, whose columns are bigint,
 -- gets them, and then the columns get the new names.  This is also a rehearsal, which fails
@@ -173,8 +149,8 @@ BEGIN
 			min(relowner::regrole::text) AS owner, bool_or(relowner <> current_user::regrole) AS is_others
 		FROM widen_columns(tab, col) JOIN pg_class ON oid = rel GROUP BY rel
 	LOOP
-		PERFORM require_plain_constants(copy.rel, ARRAY(SELECT index FROM widen_indexes(tab, col)
-			WHERE rel = copy.rel));
+		PERFORM require_plain_constants(copy.rel, index_trees(ARRAY(SELECT index FROM widen_indexes(tab, col)
+			WHERE rel = copy.rel)), format('an index of table %s', copy.rel));
 		EXECUTE format('CREATE TEMPORARY TABLE snowflake_widen (LIKE %s)', copy.rel);
 		EXECUTE 'ALTER TABLE pg_temp.snowflake_widen ' || string_agg(
 			format('DROP COLUMN IF EXISTS %I, ALTER %I TYPE bigint', wide, narrow), ', ')
@@ -214,8 +190,8 @@ BEGIN
 			EXECUTE command;
 		END LOOP;
 		-- What is returned, the caller executes.
-		PERFORM require_plain_constants(copy.rel, ARRAY(SELECT indexrelid FROM pg_index
-			WHERE indrelid = 'pg_temp.snowflake_widen'::regclass));
+		PERFORM require_plain_constants(copy.rel, index_trees(ARRAY(SELECT indexrelid FROM pg_index
+			WHERE indrelid = 'pg_temp.snowflake_widen'::regclass)), format('an index of table %s', copy.rel));
 		RETURN QUERY SELECT substr(relname, 17)::oid, substr(def, 7 + strpos(def, ' USING ')),
 				coalesce(' WHERE ' || pg_get_expr(indpred, indrelid), '')
 			FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid, pg_get_indexdef(indexrelid) AS d (def)

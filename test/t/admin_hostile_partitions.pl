@@ -67,18 +67,22 @@ sub armed
 		CREATE STATISTICS ${table}_statistics ON (mine.always('statistics', n)), n FROM $table;
 		CREATE TRIGGER before BEFORE INSERT OR UPDATE OR DELETE ON $table FOR EACH ROW
 			EXECUTE FUNCTION mine.on_change('row trigger');
-		CREATE TRIGGER conditional AFTER DELETE ON $table FOR EACH ROW WHEN (mine.always('WHEN', 1) > 0)
+		CREATE TRIGGER conditional AFTER DELETE ON $table FOR EACH ROW
+			WHEN (mine.always('WHEN', 1) > 0 AND '{a}'::mine.texts[] IS NOT NULL)
 			EXECUTE FUNCTION mine.on_change('conditional trigger');
 		CREATE TRIGGER after AFTER DELETE ON $table EXECUTE FUNCTION mine.on_change('statement trigger');
 		CREATE CONSTRAINT TRIGGER late AFTER DELETE ON $table DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
 			EXECUTE FUNCTION mine.on_change('deferred trigger');
-		CREATE POLICY p ON $table USING (mine.now('policy', 1) > 0 AND mine.always('constant in policy', 1) > 0);
+		CREATE POLICY p ON $table USING (mine.now('policy', 1) > 0 AND mine.always('constant in policy', 1) > 0
+			AND '{a}'::mine.texts[] IS NOT NULL);
 		ALTER TABLE $table ENABLE ROW LEVEL SECURITY};
 }
 my $columns = q{id bigint DEFAULT next_id() PRIMARY KEY, n bigint DEFAULT mine.now('default', 7), d mine.hostile DEFAULT 1,
 	g bigint GENERATED ALWAYS AS (mine.always('constant in generated column', 1)) STORED,
 	nr int GENERATED ALWAYS AS IDENTITY};
 my $docs = q{
+	-- While a command is parsed, its texts become constants by the code of whoever has made the type.
+	CREATE DOMAIN mine.texts AS text CHECK (mine.always('constant', 1) = 1);
 	CREATE DOMAIN mine.hostile AS bigint CHECK (mine.always('domain', 1) > 0 AND mine.now('domain', VALUE) > 0);
 	CREATE TABLE app.docs (} . $columns . q{);
 	INSERT INTO app.docs (id) SELECT snowflake_id(now() - interval '100 days' + i * interval '1 minute', 5, 0)
