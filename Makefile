@@ -11,7 +11,7 @@ DATA = snowflake--1.0.sql
 DATA_built = admin/snowflake_admin--1.0.sql
 ADMIN = begin snowflake owner locks copies uses keys ranges make_partitions drop_partitions \
 	table_key move move_back chain widen partition renumber \
-	$(addprefix check/, find shard layout position tables server sight check) end
+	$(addprefix check/, find sight shard layout position tables server check) end
 
 # make installcheck: against a running server, EXCEPT some tests; others read sql/setup.sql
 REGRESS = $(filter-out setup $(EXCEPT), $(patsubst $(srcdir)/sql/%.sql,%,$(sort $(wildcard $(srcdir)/sql/*.sql))))
@@ -35,8 +35,9 @@ $(OBJS) $(OBJS:.o=.bc) $(DATA_built): | directories
 directories:
 	@$(MKDIR_P) src admin
 
-admin/snowflake_admin--1.0.sql: $(patsubst %,$(srcdir)/admin/%.sql,$(ADMIN))
-	cat $^ >$@
+# This file has the list, so the script depends on it, too.
+admin/snowflake_admin--1.0.sql: $(patsubst %,$(srcdir)/admin/%.sql,$(ADMIN)) $(srcdir)/Makefile
+	cat $(filter %.sql,$^) >$@
 
 # The TAP tests start servers of their own, which PostgreSQL refuses to do for
 # root.  Hence they are not part of installcheck, which root may run.

@@ -88,7 +88,7 @@ report_shard(const Layout *layout, int64 shard)
 
 /*
  * Once in a session each, say that a layout is about to end, or that launch 0
- * is for tests.  The layout "decimal", which has no end, calls its shard a
+ * is for tests.  The layout "decimal", whose end has no time, calls its shard a
  * launch.
  */
 static void

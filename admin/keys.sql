@@ -210,9 +210,8 @@ LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_ad
 		UNION ALL SELECT n, 'its sequence advances by ' || seqincrement
 		FROM movable JOIN pg_sequence ON seqrelid = sequence AND seqincrement <> 1
 		UNION ALL
-		SELECT n, 'its numbers are larger than new IDs'	-- which begin with the milliseconds since 2011
-		FROM movable WHERE sequence_last_value(sequence) >> 23
-			>= extract(epoch FROM now()) * 1000 - 1314220021721
+		SELECT n, 'its numbers are larger than new IDs'
+		FROM movable WHERE sequence_last_value(sequence) >= bound(now(), to_layout('instagram'))
 	)
 	SELECT k.tab::regclass, k.col_name, k.type::regtype, k.made_by, k.sequence::regclass, o.obstacle
 	FROM keys AS k LEFT JOIN obstacles AS o USING (n)

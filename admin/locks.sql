@@ -36,9 +36,10 @@ $$;
 -- nor writers, who need not wait while this waits.  An autovacuum in the way is
 -- ended by PostgreSQL once the wait has lasted for deadlock_timeout.
 --
--- The last locks keep everybody out.  An application that waits for one of them
--- while this waits for one of its own must not be ended as a deadlock.  So all
--- these waits together are shorter than deadlock_timeout.
+-- The last locks, if there is a mode, keep out whoever conflicts with it.  An application
+-- that waits for one of them while this waits for one of its own must not be ended as a
+-- deadlock.  So all these waits together are shorter than deadlock_timeout, as long as there
+-- are not so many tables that 10 ms for each are longer.
 CREATE FUNCTION snowflake_admin.try_commands(commands text[], relations regclass[], mode text, backwards boolean,
 	owner_of regclass, by_owner boolean[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET lock_timeout = 0 AS $$

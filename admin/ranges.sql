@@ -148,7 +148,8 @@ END
 $$;
 
 -- The ranges without a partition, from the end of the newest one that has begun.
--- The first may begin at any ID, and each ends with its unit.
+-- The first may begin at any ID, and each ends with its unit, or where the next partition
+-- begins.
 CREATE FUNCTION snowflake_admin.missing_ranges(parent regclass, unit text, until timestamptz,
 	layout snowflake_layout)
 RETURNS TABLE (low bigint, high bigint)

@@ -33,8 +33,9 @@
  *
  * To take or set values, a transaction locks a sequence once, and each look
  * takes and releases a lock of its own.  A role's right to take values is
- * checked once in a transaction, unless the role or the spec changes in
- * between, and its right to look or to set a value is checked in each call.
+ * checked once in a transaction, and again after the role or the spec has
+ * changed, after an invalidation, and after a look or a set.  Its right to look
+ * or to set a value is checked in each call.
  * The members from the catalogs are valid while "valid_at" equals
  * "sequence_invalidations".
  */

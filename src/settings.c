@@ -4,8 +4,8 @@
  *	  The settings, the SQL functions that show and store "snowflake.shard",
  *	  and checks of arguments that several SQL functions share.
  *
- * Nothing here depends on what the settings are used for.  Only the
- * descriptions and the hint speak of it.
+ * This file does not know how an ID is made.  Of layouts it knows the largest
+ * shard of Instagram's, up to which the setting goes.
  *
  * Copyright (c) 2026, snowflake contributors
  *

@@ -2,7 +2,7 @@
 
 -- SELECT * FROM snowflake_check(): all checks, one after the other, and their rows in order.
 
--- One check that fails leaves the others alone.
+-- All rows.  A check that fails is a row, and the others go on without it.
 CREATE FUNCTION snowflake_admin.all_checks()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

@@ -4,7 +4,7 @@
 -- which IDs are in the tables, by indexes only.  Judges nothing.
 --
 -- None of the functions in check/ writes, so they run on a standby, too.  None waits for
--- locks: what somebody else has locked is in a note.
+-- locks for more than 20 ms: what somebody else has locked is in a row of its own.
 
 -- The shard that sessions of this database begin with, if their role has no own
 -- setting.  What a client brings along counts for this session's client alone, but

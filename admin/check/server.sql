@@ -62,7 +62,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		SELECT FROM pg_stat_subscription AS s WHERE s.subid = o.oid AND pid IS NOT NULL)
 $$;
 
--- Times that the server has noted, and that the clock has not reached
+-- Times that the server has noted
 CREATE FUNCTION snowflake_admin.later_times()
 RETURNS TABLE (what text, ts timestamptz)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
