@@ -104,6 +104,20 @@ sub ran_as_owner
 	value($database, 'TRUNCATE seen; ALTER ROLE mallory NOSUPERUSER');
 }
 
+# In a session of the role's own.  With SET SESSION AUTHORIZATION, its code could become the superuser.
+sub as_role { return $node->safe_psql('hostile', $_[1], extra_params => [ '-U', $_[0] ]) }
+
+# No code of the table has run as anybody but its owner since make_tables().
+sub nothing_gained
+{
+	my ($section) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	is(value('hostile', q{SELECT string_agg(DISTINCT place || ' as ' || who, E'\n') FROM seen
+			WHERE who NOT IN ('mallory', 'has done it')}), '', "$section: nothing of the table ran as anybody but its owner");
+	is(value('postgres', q{SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'}), 'f', '... who is no superuser');
+}
+
 # --- a superuser's calls --------------------------------------------------
 
 make_tables('hostile', 100);
@@ -154,30 +168,33 @@ is(value('hostile', $types), 'bigint bigint', '... and the columns are widened')
 ran_as_owner('hostile', 'all of it', join ', ', sort 'check', 'check of others', 'constant in check', 'constant in index',
 	'generated', 'index', 'index of others', 'predicate', 'statistics', 'trigger a', 'trigger b');
 
+value('hostile', 'GRANT TEMPORARY ON DATABASE hostile TO PUBLIC');
+nothing_gained('what the owner finishes');
+
 # --- constants ------------------------------------------------------------
 
 # Texts become constants when a command is parsed, by code of whoever has made the type.
 make_tables('hostile', 1);
-value('hostile', q{
-	SET SESSION AUTHORIZATION mallory;
+as_role('mallory', q{
 	CREATE DOMAIN mine.texts AS text CHECK (mine.code('constant', 1) = 1);
 	CREATE FUNCTION mine.length(a mine.texts[]) RETURNS integer IMMUTABLE LANGUAGE sql AS 'SELECT 1';
 	ALTER TABLE mine.t ADD CONSTRAINT late CHECK (id + mine.length('{a}') > 0) NOT VALID;
-	ALTER TABLE mine.c ALTER t SET DEFAULT mine.length('{a}');
-	TRUNCATE public.seen});
+	ALTER TABLE mine.c ALTER t SET DEFAULT mine.length('{a}');});
+value('hostile', 'TRUNCATE seen');
 unlike(run_psql('hostile', $call), qr/ERROR/, 'constants of the owner\'s types may be in a CHECK and a default');
 is(value('hostile', q{SELECT DISTINCT who FROM seen WHERE place = 'constant'}), 'mallory', '... and their code runs as the owner');
 make_tables('hostile', 1);
-value('hostile', q{
-	SET SESSION AUTHORIZATION mallory;
+as_role('mallory', q{
 	CREATE DOMAIN mine.texts AS text CHECK (mine.code('constant', 1) = 1);
 	CREATE FUNCTION mine.length(a mine.texts[]) RETURNS integer IMMUTABLE LANGUAGE sql AS 'SELECT 1';
-	CREATE INDEX ON mine.t ((id + mine.length('{a}')));
-	TRUNCATE public.seen});
+	CREATE INDEX ON mine.t ((id + mine.length('{a}')));});
+value('hostile', 'TRUNCATE seen');
 like(run_psql('hostile', $_), qr/ERROR:  55000: an index of table mine.t has a constant of type mine.texts\[\].*Let .*mallory, call/s,
 	'... in an index, they are refused') foreach $call, $indexes, q{CALL snowflake_widen('mine.t', 'id', dry_run => true)};
 is(value('hostile', q{SELECT count(*) FROM seen WHERE place = 'constant'}), 0, '... before they run');
 unlike(run_psql('hostile', $call, @as_owner), qr/ERROR/, '... but the owner may');
+
+nothing_gained('constants');
 
 # --- several owners -------------------------------------------------------
 
@@ -201,6 +218,8 @@ foreach my $sql ($call, $indexes, map { "CALL snowflake_widen('mine.t', 'id', $_
 		'... and the other owner may not do it');
 }
 is(value('hostile', $left), '', '... before the first step');
+
+nothing_gained('several owners');
 
 # --- namesakes ------------------------------------------------------------
 
@@ -233,7 +252,7 @@ foreach my $case (
 		"DROP FUNCTION $f CASCADE; ALTER TABLE mine.t DROP snowflake_widen_1", $function ])
 {
 	my ($what, $role, $make, $drop, $named) = @$case;
-	value('hostile', "SET SESSION AUTHORIZATION $role; $make");
+	as_role($role, $make);
 	my $before = value('hostile', $left);
 	like(run_psql('hostile', $_), qr/ERROR:  55000.*DETAIL:  $named has a name that snowflake_widen\(\) uses, but is not what it makes/s,
 		"namesake: $what: $_")
@@ -242,6 +261,7 @@ foreach my $case (
 	value('hostile', $drop);
 }
 is(value('hostile', q{SELECT count(*) FROM seen WHERE place = 'trap'}), 0, 'no namesake ran');
+nothing_gained('namesakes');
 make_tables('hostile', 5000);
 run_psql('hostile', $call);
 my $pkey = value('hostile', q{SELECT 'mine.t_pkey'::regclass::oid});
@@ -254,6 +274,8 @@ like(run_psql('hostile', $call), qr/55000.*Constraint "snowflake_widen_1" of tab
 	'namesake: a CHECK that proves nothing');
 unlike(run_psql('hostile', q{CALL snowflake_widen('mine.t', 'id', undo => true)}), qr/ERROR/, '... but it can be undone');
 is(value('hostile', $left), '', '... and nothing is left');
+
+nothing_gained('namesakes of indexes and constraints');
 
 # --- privileges -----------------------------------------------------------
 
@@ -275,10 +297,11 @@ like(run_psql('hostile', q{CALL snowflake_widen('mine.t', 'id', dry_run => true)
 run_psql('hostile', $call);
 is(value('hostile', $privileges), $before, 'the new sequence has the privileges of the old one, and no default ones');
 
+nothing_gained('privileges');
+
 # --- other sessions' temporary objects ------------------------------------
 
 value('hostile', q{
-	GRANT TEMPORARY ON DATABASE hostile TO PUBLIC;
 	ALTER DEFAULT PRIVILEGES FOR ROLE mallory IN SCHEMA mine REVOKE ALL ON SEQUENCES FROM other, PUBLIC});
 make_tables('hostile', 1);
 value('hostile', 'GRANT SELECT ON mine.t TO other; GRANT USAGE ON SCHEMA mine TO other; GRANT USAGE ON SEQUENCE mine.t_id_seq TO other');
@@ -290,6 +313,8 @@ $session->query_safe(q{
 unlike(run_psql('hostile', $call), qr/ERROR/, 'temporary views, functions and defaults of other sessions are no obstacle');
 is(value('hostile', $types), 'bigint bigint', '... and the columns are widened');
 $session->quit;
+
+nothing_gained('temporary objects');
 
 # --- names ----------------------------------------------------------------
 
