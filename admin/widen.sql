@@ -211,6 +211,25 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		WHERE tgrelid = rel AND NOT tgisinternal AND tgenabled = 'O' AND tgtype & 16 <> 0)
 $$;
 
+-- Does code of a table run for each row that is filled, even while its ordinary triggers are off?
+-- Functions and operators that a superuser has made are trusted, and pg_depend does not list
+-- PostgreSQL's own.
+CREATE FUNCTION snowflake_admin.widen_runs_code(rel regclass) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT EXISTS (SELECT FROM pg_trigger
+			WHERE tgrelid = rel AND NOT tgisinternal AND tgenabled IN ('A', 'R')
+			AND tgname !~ '^zz_snowflake_widen_')
+		OR EXISTS (SELECT FROM pg_depend JOIN (
+				SELECT 'pg_proc'::regclass AS class, oid, proowner AS owner FROM pg_proc
+				UNION ALL SELECT 'pg_operator'::regclass, oid, oprowner FROM pg_operator) AS code
+				ON refclassid = code.class AND refobjid = code.oid
+			JOIN pg_roles ON pg_roles.oid = code.owner AND NOT rolsuper
+			WHERE (classid, objid) IN (
+				SELECT 'pg_class'::regclass, indexrelid FROM pg_index WHERE indrelid = rel
+				UNION ALL SELECT 'pg_attrdef'::regclass, oid FROM pg_attrdef WHERE adrelid = rel
+				UNION ALL SELECT 'pg_constraint'::regclass, oid FROM pg_constraint WHERE conrelid = rel))
+$$;
+
 -- Indexes and constraints that have our names, but are not on the columns, or not of the kind,
 -- of what they are to replace
 CREATE FUNCTION snowflake_admin.widen_misfits(tab regclass, col name) RETURNS TABLE (object text)
@@ -359,6 +378,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			current_user)
 	FROM t WHERE widen_fires(rel)
 		AND NOT has_parameter_privilege('session_replication_role', 'SET')
+	-- While ordinary triggers are off, they and foreign keys are off for all that code writes.
+	UNION ALL SELECT format('Triggers of table %s would fire for old rows, or other code of its owner would run while '
+			'no ordinary trigger and no foreign key works.', rel),
+		format('If role %s is trusted with that: GRANT SET ON PARAMETER session_replication_role TO %1$s, and REVOKE '
+			'it afterwards.', relowner::regrole)
+	FROM t WHERE widen_fires(rel) AND widen_runs_code(rel)
+		AND NOT has_parameter_privilege(relowner, 'session_replication_role', 'SET')
 	LIMIT 1
 $$;
 
