@@ -27,6 +27,17 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WHERE oid = rel GROUP BY 1, 2
 $$;
 
+-- All privileges on a table and on its columns in one text, to be compared with those on
+-- another table
+CREATE FUNCTION snowflake_admin.all_privileges(rel oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT coalesce(string_agg(line, E'\n' ORDER BY line COLLATE "C"), '') FROM (
+		SELECT concat_ws(' ', grantee, privilege, is_grantable) FROM privileges(rel)
+		UNION ALL SELECT concat_ws(' ', a.grantee, privilege_type, bool_or(a.is_grantable), quote_ident(attname))
+		FROM pg_attribute, aclexplode(attacl) AS a WHERE attrelid = rel AND NOT attisdropped
+		GROUP BY a.grantee, privilege_type, attname) AS p (line)
+$$;
+
 -- The privileges that come with a new table or sequence in the schema of another one: the default
 -- privileges of the role that creates it, after OWNER TO has put the other one's owner in that
 -- role's place.
@@ -45,11 +56,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	)
 	SELECT CASE a.grantee WHEN creator THEN owner ELSE a.grantee END, privilege_type, bool_or(a.is_grantable)
 	FROM kind, acls, aclexplode(acl) AS a GROUP BY 1, 2
-$$;
-
-CREATE FUNCTION snowflake_admin.caller() RETURNS oid
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT oid FROM pg_roles WHERE rolname = current_user
 $$;
 
 -- The commands that turn the privileges of a new table or sequence, which a role has just

@@ -24,9 +24,7 @@ $$;
 -- the rights of whoever executes a plain DELETE.
 CREATE FUNCTION snowflake_admin.deletion(tab regclass, condition text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT CASE WHEN relowner = caller() THEN command || ';'
-		WHEN pg_has_role(relowner, 'USAGE')
-			THEN format('SELECT snowflake_admin.do_as_owner(%L, %L);', tab::text, command)
+	SELECT CASE WHEN pg_has_role(relowner, 'USAGE') THEN pasteable(command, tab) || ';'
 		ELSE format('Let %s, who owns it, execute %s;', relowner::regrole, command) END
 	FROM pg_class, format('DELETE FROM %s WHERE %s', tab, condition) AS command WHERE oid = tab
 $$;
@@ -39,7 +37,7 @@ $$;
 -- because a query runs what their owners have written, even as their owners for any length of time.
 CREATE FUNCTION snowflake_admin.say_references(parent regclass, low bigint, high bigint, error text,
 	detail text) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET row_security = off AS $$
 DECLARE
 	referring record;
 	is_there boolean;
@@ -70,7 +68,7 @@ END
 $$;
 
 -- Before PostgreSQL detaches a partition, it reads the rows that refer to it as whoever detaches
--- it, which is the table's owner here.
+-- it, which is the table's owner here.  For this, too, those tables must not be another role's.
 CREATE FUNCTION snowflake_admin.require_detachable(parent regclass) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
@@ -215,6 +213,8 @@ BEGIN
 		(clock_timestamp() AT TIME ZONE 'UTC' - older_than) AT TIME ZONE 'UTC', layout);
 	SELECT max(upper_id) INTO high FROM old_partitions(parent, stop);
 	IF high IS NOT NULL THEN
+		PERFORM require_one_owner(ARRAY[parent] || ARRAY(SELECT conrelid::regclass FROM pg_constraint
+			WHERE contype = 'f' AND confrelid = parent AND conparentid = 0));
 		PERFORM require_detachable(parent);
 	END IF;
 	IF dry_run AND high IS NOT NULL THEN
@@ -223,6 +223,7 @@ BEGIN
 	FOR old IN SELECT * FROM old_partitions(parent, stop) LOOP
 		SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
 		PERFORM run('{}', ARRAY[parent], tries, dry_run, NULL);
+		PERFORM keep_names(ARRAY[parent, old.partition]::oid[], tries);
 		-- Another session may have dropped it meanwhile.
 		IF EXISTS (SELECT FROM old_partitions(parent, stop) AS still
 				WHERE still.partition = old.partition) THEN

@@ -40,9 +40,17 @@ $$;
 -- that waits for one of them while this waits for one of its own must not be ended as a
 -- deadlock.  So all these waits together are shorter than deadlock_timeout, as long as there
 -- are not so many tables that 10 ms for each are longer.
+--
+-- Between two commands, somebody could rename a schema and another one to its name, so that
+-- a superuser's next command would find somebody else's table.  Only superusers can lock the
+-- rows of schemas in the catalog, and others can do no more to a table than its owner.
+--
+-- What runs as an owner to whom policies apply is an error, because PostgreSQL's own checks of
+-- foreign keys would not see all rows.
 CREATE FUNCTION snowflake_admin.try_commands(commands text[], relations regclass[], mode text, backwards boolean,
 	owner_of regclass, by_owner boolean[]) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET lock_timeout = 0 AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET lock_timeout = 0
+	SET row_security = off AS $$
 DECLARE
 	tables text[] := ARRAY(
 		SELECT CASE WHEN relkind = 'p' AND mode IS NULL THEN 'ONLY ' ELSE '' END || r::text
@@ -53,9 +61,15 @@ DECLARE
 	command text;
 BEGIN
 	PERFORM set_config('lock_timeout', (deadlock_ms + 500)::text, true);
-	FOREACH command IN ARRAY tables LOOP
-		EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', command);
-	END LOOP;
+	IF mode IS DISTINCT FROM 'ACCESS SHARE' THEN
+		FOREACH command IN ARRAY tables LOOP
+			EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', command);
+		END LOOP;
+	END IF;
+	IF (SELECT rolsuper FROM pg_roles WHERE oid = caller()) THEN
+		PERFORM FROM pg_namespace WHERE oid IN (SELECT relnamespace FROM pg_class WHERE oid = ANY (relations))
+		FOR SHARE;
+	END IF;
 	PERFORM set_config('lock_timeout', wait_ms::text, true);
 	IF mode IS NOT NULL THEN
 		FOREACH command IN ARRAY tables LOOP
@@ -93,8 +107,6 @@ RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	blocker record;
-	is_other boolean := EXISTS (SELECT FROM pg_class
-		WHERE oid = owner_of AND pg_get_userbyid(relowner) <> current_user);
 	-- The weakest lock that is in the way of the mode, or of the first locks
 	weakest text := CASE WHEN mode = 'ACCESS EXCLUSIVE' OR mode IS NULL AND commands <> '{}'
 		THEN 'AccessShareLock'
@@ -106,8 +118,8 @@ BEGIN
 			MESSAGE = format('tries must be at least 1, not %s', coalesce(tries::text, 'null'));
 	END IF;
 	FOR n IN 1 .. cardinality(commands) LOOP
-		RAISE NOTICE '%;', CASE WHEN is_other AND (by_owner IS NULL OR by_owner[n])
-			THEN format('SELECT snowflake_admin.do_as_owner(%L, %L)', owner_of::text, commands[n]) ELSE commands[n] END;
+		RAISE NOTICE '%;', CASE WHEN owner_of IS NOT NULL AND (by_owner IS NULL OR by_owner[n])
+			THEN pasteable(commands[n], owner_of) ELSE commands[n] END;
 	END LOOP;
 	IF dry_run THEN
 		RETURN;
@@ -130,6 +142,14 @@ BEGIN
 		HINT = coalesce('Call it again when that transaction has ended, or with more tries. ' || blocker.remedy,
 			'Call it again, perhaps with more tries.');
 END
+$$;
+
+-- Keep the names of tables and sequences, and of their schemas, until the transaction ends.
+-- Commands are composed of these names, and run later.
+CREATE FUNCTION snowflake_admin.keep_names(relations oid[], tries integer) RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT run('{}', ARRAY(SELECT oid::regclass FROM pg_class
+		WHERE oid = ANY (relations) AND pg_has_role(relowner, 'USAGE')), tries, false, 'ACCESS SHARE')
 $$;
 
 -- Lock the turn of a work on a table until the transaction ends.  Only the table's owner may.

@@ -79,6 +79,27 @@ BEGIN
 END
 $$;
 
+-- An error unless the owner of a table may execute the functions of its triggers, which every new
+-- partition gets from the table
+CREATE FUNCTION snowflake_admin.require_trigger_functions(parent regclass) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	lacking record;
+BEGIN
+	SELECT tgfoid::regprocedure AS function, tgname, relowner::regrole AS owner INTO lacking
+	FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+	WHERE tgrelid = parent AND NOT tgisinternal AND NOT has_function_privilege(relowner, tgfoid, 'EXECUTE')
+	LIMIT 1;
+	IF FOUND THEN
+		RAISE insufficient_privilege USING
+			MESSAGE = format('permission denied for function %s', lacking.function),
+			DETAIL = format('Role %s, which owns table %s, may not execute the function of its trigger %I.', lacking.owner,
+				parent, lacking.tgname),
+			HINT = format('GRANT EXECUTE ON FUNCTION %s TO %s', lacking.function, lacking.owner);
+	END IF;
+END
+$$;
+
 -- A partition is created and attached in one transaction, so a call that is
 -- interrupted leaves no table behind.
 CREATE PROCEDURE @extschema@.snowflake_make_partitions(parent regclass, ahead interval DEFAULT '3 days',
@@ -95,6 +116,7 @@ BEGIN
 	CALL require_no_transaction('snowflake_make_partitions()');
 	key := require_times(parent);
 	PERFORM require_owner(ARRAY[parent]);
+	PERFORM require_trigger_functions(parent);
 	layout := coalesce(layout, key_layout(parent));
 	unit := coalesce(unit, newest_unit(parent, layout));
 	-- This loads the library, whose setting the next function reads.

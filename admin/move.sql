@@ -63,7 +63,7 @@ CREATE FUNCTION snowflake_admin.sequence_commands(target regclass, key_col name,
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT array_remove(ARRAY[
 			CASE WHEN is_new THEN 'CREATE SEQUENCE ' || sequence END,
-			CASE WHEN is_new AND relowner::regrole::text <> quote_ident(current_user)
+			CASE WHEN is_new AND relowner <> caller()
 				THEN format('ALTER SEQUENCE %s OWNER TO %s', sequence, relowner::regrole) END,
 			CASE WHEN NOT is_new
 				AND sequence_last_value(to_regclass(sequence)) >= 1::bigint << 40
@@ -80,7 +80,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 				THEN format('SELECT %s.snowflake_advance(%L::regclass, largest%s) '
 					'FROM snowflake_admin.largest(%L, %L) WHERE largest >= 1::bigint << 40',
 					schema, sequence, named_layout, target, key_col) END], NULL)
-		|| ARRAY(SELECT revoke_defaults(target, sequence, (SELECT oid FROM pg_roles WHERE rolname = current_user))
+		|| ARRAY(SELECT revoke_defaults(target, sequence, caller())
 			WHERE is_new)
 		|| ARRAY(SELECT sequence_grants(target, sequence, is_new))
 	FROM pg_class, snowflake_schema() AS schema,
@@ -192,6 +192,7 @@ DECLARE
 BEGIN
 	PERFORM require_owner(ARRAY[tab]);
 	PERFORM run('{}', ARRAY[tab], tries, dry_run, NULL);
+	PERFORM keep_names(ARRAY(SELECT key_sequences(tab)), tries);
 	SELECT * INTO plan FROM move_commands(tab, shard, own_sequence);
 	IF cardinality(plan.commands) > 0 THEN
 		IF plan.was_always AND NOT in_schema THEN

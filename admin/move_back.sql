@@ -94,6 +94,7 @@ DECLARE
 BEGIN
 	PERFORM require_owner(ARRAY[tab]);
 	PERFORM run('{}', ARRAY[tab], tries, dry_run, NULL);
+	PERFORM keep_names(ARRAY(SELECT key_sequences(tab)), tries);
 	SELECT * INTO key FROM table_key(tab);
 	IF key.made_by <> 'next_id' THEN
 		RAISE NOTICE 'the key of % does not come from next_id()', tab;

@@ -9,6 +9,12 @@
 -- may have no right to create objects there.  Such commands run no code of the table:
 -- PostgreSQL builds indexes as their table's owner.
 
+-- The current role
+CREATE FUNCTION snowflake_admin.caller() RETURNS oid
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT oid FROM pg_roles WHERE rolname = current_user
+$$;
+
 -- The rows of a query that runs as the owner of a table, in an operation in which that role
 -- can neither become another one nor leave a setting behind.  The caller must be allowed to
 -- SET ROLE to the owner.  The query's parameters are $1, $2 and so on.
@@ -26,6 +32,15 @@ AS 'MODULE_PATHNAME', 'snowflake_do_as_owner' LANGUAGE C VOLATILE PARALLEL UNSAF
 CREATE FUNCTION snowflake_admin.do_as_owner(owner_of regclass, command text, VARIADIC parameters "any")
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_do_as_owner' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+-- A command in a form to be shown: one that runs as the owner of a table, for a caller who may
+-- do that, who pastes it
+CREATE FUNCTION snowflake_admin.pasteable(command text, owner_of regclass) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT CASE WHEN relowner <> caller() AND pg_has_role(relowner, 'USAGE')
+		THEN format('SELECT snowflake_admin.do_as_owner(%L, %L)', owner_of::text, command) ELSE command END
+	FROM pg_class WHERE oid = owner_of
+$$;
 
 -- An error unless the caller may do what the owner of each of these tables may do
 CREATE FUNCTION snowflake_admin.require_owner(tables regclass[]) RETURNS void
@@ -87,7 +102,7 @@ BEGIN
 	SELECT typ.oid::regtype AS type, relowner::regrole AS owner INTO strange
 	FROM pg_class, regexp_matches(trees, ':consttype (\d+)', 'g') AS constant (type)
 	JOIN pg_type AS typ ON typ.oid = constant.type[1]::oid
-	WHERE pg_class.oid = owner_of AND relowner <> current_user::regrole
+	WHERE pg_class.oid = owner_of AND relowner <> caller()
 		AND typnamespace <> 'pg_catalog'::regnamespace
 	LIMIT 1;
 	IF FOUND THEN

@@ -112,6 +112,18 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM pg_attribute WHERE attrelid = target AND attname = col
 		AND (NOT attnotnull OR EXISTS (SELECT FROM pg_constraint
 			WHERE conrelid = target AND contype = 'n' AND NOT convalidated AND conkey[1] = attnum))
+	UNION ALL SELECT format('row-level security applies to its owner, as whom PostgreSQL validates foreign keys that '
+			'refer to it'), format('If nobody else uses role %s, ALTER TABLE %s NO FORCE ROW LEVEL SECURITY until all '
+			'steps are done.', relowner::regrole, c.oid::regclass)
+	FROM pg_class AS c JOIN pg_roles ON pg_roles.oid = relowner
+	WHERE relrowsecurity AND relforcerowsecurity AND NOT rolsuper AND NOT rolbypassrls
+		AND EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND confrelid = target)
+		AND (c.oid = target OR c.oid IN (SELECT conrelid FROM pg_constraint WHERE contype = 'f' AND confrelid = target))
+	UNION ALL SELECT format('role %s may not execute the function %s of its trigger %I', relowner::regrole,
+			tgfoid::regprocedure, tgname),
+		format('GRANT EXECUTE ON FUNCTION %s TO %s first.', tgfoid::regprocedure, relowner::regrole)
+	FROM pg_trigger JOIN pg_class AS c ON c.oid = tgrelid
+	WHERE tgrelid = target AND NOT tgisinternal AND NOT has_function_privilege(relowner, tgfoid, 'EXECUTE')
 	UNION ALL SELECT format('name %s is taken', old_qualified), 'Rename what has this name.'
 	FROM partition_names(target) AS n JOIN pg_class AS c ON c.oid = object
 	WHERE EXISTS (SELECT FROM pg_class AS other WHERE other.relnamespace = c.relnamespace AND other.relname = old_name)
@@ -405,14 +417,10 @@ BEGIN
 	SELECT inhparent INTO STRICT parent FROM pg_inherits WHERE inhrelid = target;
 	-- Others may have done this while the swap waited for its locks.
 	IF EXISTS (SELECT FROM partition_dependents(target))
-		OR EXISTS (SELECT * FROM privileges(target) EXCEPT SELECT * FROM privileges(parent))
-		OR EXISTS (
-			SELECT attname, grantee, privilege_type FROM pg_attribute, aclexplode(attacl) WHERE attrelid = target
-			EXCEPT
-			SELECT attname, grantee, privilege_type FROM pg_attribute, aclexplode(attacl) WHERE attrelid = parent)
+		OR all_privileges(target) <> all_privileges(parent)
 	THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('somebody has granted a privilege on table %s, or created something that '
+			MESSAGE = format('somebody has granted or revoked a privilege on table %s, or created something that '
 				'depends on it, in this moment', parent),
 			HINT = 'Call snowflake_partition() again.';
 	END IF;
@@ -639,7 +647,8 @@ BEGIN
 	LOOP
 		SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
 		PERFORM partition_target(tab);
-		PERFORM run('{}', ARRAY[tab], tries, dry_run, NULL);
+		PERFORM run('{}', ARRAY[tab], tries, false, NULL);
+		PERFORM keep_names(ARRAY(SELECT r.tab::oid FROM related_tables(tab) AS r), tries);
 		SELECT * INTO step FROM partition_steps(tab, unit, at) LIMIT 1;
 		EXIT WHEN NOT FOUND;
 		PERFORM set_config('application_name',

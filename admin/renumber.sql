@@ -108,10 +108,10 @@ BEGIN
 					CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
 				FROM pg_default_acl CROSS JOIN aclexplode(defaclacl)
 				WHERE defaclobjtype = 'r' AND defaclnamespace IN (0, schema) AND grantee <> defaclrole
-					AND defaclrole = (SELECT oid FROM pg_roles WHERE rolname = current_user))
+					AND defaclrole = caller())
 			|| ARRAY(
 				SELECT format('ALTER TABLE %s OWNER TO %s', list, owner)
-				FROM pg_roles WHERE oid = owner AND rolname <> current_user);
+				FROM pg_roles WHERE oid = owner AND oid <> caller());
 		RETURN;
 	END IF;
 	fault := CASE
@@ -517,6 +517,7 @@ BEGIN
 	END IF;
 	PERFORM require_owner(ARRAY[tab]);
 	PERFORM take_turn('snowflake_renumber()', ARRAY[tab], false);
+	PERFORM keep_names(ARRAY[tab], tries);
 	SELECT * INTO plan FROM renumber_plan(tab, shard, new_shard, layout::text);
 	SELECT * INTO look FROM renumber_look(
 		tab, plan, shard, new_shard, since, until, tries, dry_run);

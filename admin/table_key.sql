@@ -163,8 +163,10 @@ $$;
 
 -- Let everybody take values of a sequence who can insert into a table: a default is computed
 -- with the rights of the role that inserts.
+--
+-- This looks at views, which their owners may have locked for ever.
 CREATE FUNCTION snowflake_admin.sequence_grants(target regclass, sequence text, is_new boolean) RETURNS SETOF text
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET lock_timeout = '1s' AS $$
 	WITH ways AS MATERIALIZED (
 		SELECT rel, CASE command WHEN 2 THEN 'UPDATE' WHEN 3 THEN 'INSERT' ELSE 'DELETE' END AS privilege
 		FROM ways_to_insert(target)
@@ -264,4 +266,14 @@ BEGIN
 	END LOOP;
 	RAISE NOTICE '% of % tables done', cardinality(tables) - failed, cardinality(tables);
 END
+$$;
+
+-- The sequences that the defaults of a table name, and those that its columns own
+CREATE FUNCTION snowflake_admin.key_sequences(target regclass) RETURNS SETOF oid
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT refobjid FROM pg_depend JOIN pg_attrdef AS d ON classid = 'pg_attrdef'::regclass AND objid = d.oid
+	JOIN pg_sequence ON seqrelid = refobjid
+	WHERE adrelid = target AND refclassid = 'pg_class'::regclass
+	UNION SELECT objid FROM pg_depend JOIN pg_sequence ON seqrelid = objid
+	WHERE classid = 'pg_class'::regclass AND refclassid = classid AND refobjid = target AND deptype IN ('a', 'i')
 $$;

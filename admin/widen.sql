@@ -57,7 +57,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		JOIN pg_class ON pg_class.oid = rel
 		LEFT JOIN LATERAL (SELECT atttypid = 'bigint'::regtype AND NOT atthasdef AND attidentity = '' AS is_ours
 			FROM pg_attribute WHERE attrelid = rel AND attnum = wide_num) AS c ON true
-		LEFT JOIN LATERAL (SELECT p.oid, proowner IN (relowner, current_user::regrole) AND NOT prosecdef
+		LEFT JOIN LATERAL (SELECT p.oid, pg_has_role(proowner, relowner, 'USAGE') AND NOT prosecdef
 				AND lanname = 'plpgsql' AND prosrc = widen_body(narrow, wide) AND proconfig IS NULL
 				AND prorettype = 'trigger'::regtype AS is_ours
 			FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang
@@ -143,14 +143,12 @@ LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET clie
 DECLARE
 	copy record;
 	command text;
-	is_owners boolean;
+	trees text;
 BEGIN
 	FOR copy IN SELECT rel, array_agg(num) AS nums, array_agg(narrow) AS narrow, array_agg(wide) AS wide,
-			min(relowner::regrole::text) AS owner, bool_or(relowner <> current_user::regrole) AS is_others
+			min(relowner::regrole::text) AS owner, bool_or(relowner <> caller()) AS is_others
 		FROM widen_columns(tab, col) JOIN pg_class ON oid = rel GROUP BY rel
 	LOOP
-		PERFORM require_plain_constants(copy.rel, index_trees(ARRAY(SELECT index FROM widen_indexes(tab, col)
-			WHERE rel = copy.rel)), format('an index of table %s', copy.rel));
 		EXECUTE format('CREATE TEMPORARY TABLE snowflake_widen (LIKE %s)', copy.rel);
 		EXECUTE 'ALTER TABLE pg_temp.snowflake_widen ' || string_agg(
 			format('DROP COLUMN IF EXISTS %I, ALTER %I TYPE bigint', wide, narrow), ', ')
@@ -158,17 +156,20 @@ BEGIN
 		IF copy.is_others THEN
 			EXECUTE 'ALTER TABLE pg_temp.snowflake_widen OWNER TO ' || copy.owner;
 		END IF;
-		FOR command, is_owners IN
+		-- The expressions of an index, which are checked, are read with the command that repeats
+		-- them as text, as nobody is kept from creating other indexes meanwhile.
+		FOR command, trees IN
 			SELECT format('ALTER TABLE pg_temp.snowflake_widen ADD CONSTRAINT snowflake_widen_%s %s', oid,
-				pg_get_constraintdef(oid)) || CASE WHEN convalidated THEN ' NOT VALID' ELSE '' END, true
+				pg_get_constraintdef(oid)) || CASE WHEN convalidated THEN ' NOT VALID' ELSE '' END, NULL
 			FROM pg_constraint WHERE conrelid = copy.rel AND contype = 'c' AND conkey && copy.nums
 				AND NOT starts_with(conname, 'snowflake_widen_')
 			UNION ALL SELECT format('CREATE %sINDEX snowflake_widen_%s ON pg_temp.snowflake_widen USING %s',
-				CASE WHEN is_unique THEN 'UNIQUE ' END, index, tail), false
-			FROM widen_indexes(tab, col) WHERE rel = copy.rel
+				CASE WHEN is_unique THEN 'UNIQUE ' END, index, tail), concat(indexprs, ' ', indpred)
+			FROM widen_indexes(tab, col) JOIN pg_index ON indexrelid = index WHERE rel = copy.rel
 		LOOP
+			PERFORM require_plain_constants(copy.rel, trees, format('an index of table %s', copy.rel));
 			BEGIN
-				IF is_owners THEN
+				IF trees IS NULL THEN
 					PERFORM do_as_owner(copy.rel, command);
 				ELSE
 					EXECUTE command;
@@ -498,8 +499,8 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		format('ALTER TABLE %s ADD %I bigint', rel, wide),
 		format('CREATE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql AS %L', func, widen_body(narrow, wide)),
 		-- so that he can go on with it, or undo it
-		CASE WHEN relowner <> current_user::regrole AND (has_schema_privilege(relowner, relnamespace, 'CREATE')
-			OR (SELECT rolsuper FROM pg_roles WHERE rolname = current_user))
+		CASE WHEN relowner <> caller() AND (has_schema_privilege(relowner, relnamespace, 'CREATE')
+			OR (SELECT rolsuper FROM pg_roles WHERE oid = caller()))
 			THEN format('ALTER FUNCTION %s() OWNER TO %s', func, relowner::regrole) END,
 		format('CREATE TRIGGER %I BEFORE INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION %s()', trig,
 			rel, func),
@@ -698,6 +699,8 @@ BEGIN
 			IF widen_fires(filling) THEN
 				SET LOCAL session_replication_role = replica;
 			END IF;
+			-- A deferred trigger would run at the commit, no longer as the owner, and is an error.
+			SET CONSTRAINTS ALL IMMEDIATE;
 			filled := do_as_owner(filling,
 				format('UPDATE %1$s SET %2$s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %1$s '
 				'WHERE ctid >= ''(%3$s,0)'' AND ctid < ''(%4$s,0)'' AND (%5$s) FOR NO KEY UPDATE SKIP LOCKED))',
@@ -748,6 +751,7 @@ BEGIN
 		SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
 		PERFORM take_turn('snowflake_widen()', chain, going_on);
 		going_on := true;
+		PERFORM keep_names(ARRAY(SELECT DISTINCT rel::oid FROM chain(tab, col)), tries);
 		IF undo THEN
 			PERFORM widen_require(tab, col);
 			IF NOT dry_run THEN

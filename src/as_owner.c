@@ -21,7 +21,11 @@
  * - What the code sets is undone, because a search_path would make the
  * caller's next statement run other functions.
  *
- * The last two are only for an owner who cannot SET ROLE to the caller.  A
+ * - A cursor that the code leaves open is an error.  Some procedural languages
+ * keep the cursors of their functions, and when the caller's procedure commits,
+ * PostgreSQL runs the rest of their queries as the caller.
+ *
+ * The last three are only for an owner who cannot SET ROLE to the caller.  A
  * caller who changes a table with deferred foreign keys must first use SET
  * CONSTRAINTS ALL IMMEDIATE.
  *
@@ -117,6 +121,34 @@ switch_back(const Caller *caller)
 	SetUserIdAndSecContext(caller->user, caller->sec_context);
 }
 
+/* The names of the cursors that are open, as an array of text or NULL */
+static Datum
+open_cursors(bool *is_null)
+{
+	if (SPI_execute("SELECT pg_catalog.array_agg(name) FROM pg_catalog.pg_cursor()", true, 0) != SPI_OK_SELECT)
+		elog(ERROR, "could not list the open cursors");
+	return SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, is_null);
+}
+
+/* An error if a cursor is open now that was not open before */
+static void
+refuse_new_cursors(Datum before, bool before_is_null)
+{
+	Oid			type = TEXTARRAYOID;
+	char		null = before_is_null ? 'n' : ' ';
+
+	if (SPI_execute_with_args("SELECT name FROM pg_catalog.pg_cursor()"
+							  " WHERE (name OPERATOR(pg_catalog.=) ANY ($1)) IS NOT TRUE",
+							  1, &type, &before, &null, true, 1) != SPI_OK_SELECT)
+		elog(ERROR, "could not list the open cursors");
+	if (SPI_processed > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("code of a table left cursor \"%s\" open",
+						SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1)),
+				 errhint("Call this as the owner of the table, or let its triggers and functions close their cursors.")));
+}
+
 /* The arguments after the second one, as parameters $1 and so on */
 static ParamListInfo
 parameters(FunctionCallInfo fcinfo)
@@ -165,6 +197,8 @@ run_as_owner(FunctionCallInfo fcinfo, bool must_return_rows, DestReceiver *dest)
 		.dest = dest
 	};
 	const char *command;
+	Datum		cursors;
+	bool		no_cursors;
 	Caller		caller;
 	uint64		rows;
 
@@ -176,6 +210,7 @@ run_as_owner(FunctionCallInfo fcinfo, bool must_return_rows, DestReceiver *dest)
 	options.params = parameters(fcinfo);
 
 	SPI_connect();
+	cursors = open_cursors(&no_cursors);
 	switch_to_owner(PG_GETARG_OID(0), &caller);
 	if (SPI_execute_extended(command, &options) < 0)
 		ereport(ERROR,
@@ -184,6 +219,8 @@ run_as_owner(FunctionCallInfo fcinfo, bool must_return_rows, DestReceiver *dest)
 				 errdetail("It controls transactions, or is a COPY from or to the client.")));
 	rows = SPI_processed;
 	switch_back(&caller);
+	if (caller.guc_level > 0)
+		refuse_new_cursors(cursors, no_cursors);
 	SPI_finish();
 	return rows;
 }

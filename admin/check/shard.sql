@@ -56,7 +56,7 @@ $$;
 -- The default of a topmost parent's column, for a child that has another one
 CREATE FUNCTION snowflake_admin.same_default(tab regclass, col name, root regclass) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT format('ALTER TABLE %s ALTER %I SET DEFAULT %s', tab, col, pg_get_expr(adbin, 0))
+	SELECT pasteable(format('ALTER TABLE %s ALTER %I SET DEFAULT %s', tab, col, pg_get_expr(adbin, 0)), tab)
 	FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
 	WHERE adrelid = root AND attname = col AND tab <> root
 $$;

@@ -41,13 +41,15 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		WHERE privilege_type = 'INSERT' AND c.oid IN (SELECT tab FROM fillers)
 	), lacking AS (
 		SELECT DISTINCT ON (role, sequence, needed) role, f.tab, 'sequence ' || sequence AS thing,
-			format('GRANT %s ON SEQUENCE %s TO %s', needed, sequence, role) AS remedy
+			format('GRANT %s ON SEQUENCE %s TO %s', needed, sequence, role) AS remedy,
+			(SELECT relowner FROM pg_class WHERE oid = sequence) AS owner, false AS is_ours
 		FROM fillers AS f JOIN inserters AS i ON i.oid = f.tab
 		CROSS JOIN LATERAL (SELECT CASE WHEN is_built_in THEN 'USAGE' ELSE 'UPDATE' END) AS n (needed)
 		WHERE sequence <> next_id_seq()
 			AND NOT has_sequence_privilege(grantee, sequence::oid, needed || ', UPDATE')
 		UNION ALL SELECT DISTINCT ON (role, p.oid) role, f.tab, 'function ' || p.oid::regprocedure,
-			format('GRANT EXECUTE ON FUNCTION %s TO %s', p.oid::regprocedure, role)
+			format('GRANT EXECUTE ON FUNCTION %s TO %s', p.oid::regprocedure, role), proowner,
+			p.oid IN (SELECT object FROM extension_members() WHERE class = 'pg_proc'::regclass)
 		FROM fillers AS f JOIN inserters AS i ON i.oid = f.tab
 		JOIN pg_depend AS d ON (d.classid, d.objid) = (f.class, f.object)
 			AND d.refclassid = 'pg_proc'::regclass
@@ -55,8 +57,12 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		WHERE f.class <> 'pg_proc'::regclass AND NOT has_function_privilege(grantee, p.oid, 'EXECUTE')
 	)
 	SELECT 'error', thing, format('%s may insert into %s, but not use this %s, so such an INSERT fails.',
-		role, tab, split_part(thing, ' ', 1)), remedy
-	FROM lacking
+		role, tab, split_part(thing, ' ', 1)),
+		-- Whoever owns a table can name anybody's sequence or function in its default.
+		CASE WHEN is_ours OR owner = relowner THEN remedy
+			ELSE format('It belongs to %s, who can grant this to %s. Otherwise give the table another default.',
+				owner::regrole, role) END
+	FROM lacking JOIN pg_class ON pg_class.oid = tab
 $$;
 
 -- A table that is partitioned by ranges of IDs must have partitions for the IDs of now and
@@ -122,8 +128,9 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 			AND confupdtype <> 'c')
 			THEN format('Give these rows, and those that refer to them, new keys: %I from %s to %s.',
 				col, low, high)
-			ELSE format('UPDATE %s SET %I = DEFAULT WHERE %2$I::bigint BETWEEN %s::bigint AND %s::bigint',
-				tab, col, low, high) END
+			-- The table's triggers would run with the rights of whoever pastes a plain UPDATE.
+			ELSE pasteable(format('UPDATE %s SET %I = DEFAULT WHERE %2$I::bigint BETWEEN %s::bigint AND %s::bigint',
+				tab, col, low, high), tab) END
 	FROM (
 		SELECT DISTINCT t.tab, t.col, low, max_value
 		FROM unnest(generators) JOIN (

@@ -255,7 +255,8 @@ fault('a custom layout needs more', 'GRANT INSERT ON owned TO "App"; GRANT USAGE
 	'error sequence shop.own|"App" may insert...|GRANT UPDATE ON SEQUENCE shop.own TO "App";');
 fault('another role owns the table',
 	q{GRANT USAGE ON SCHEMA shop, "Id's", "The Admin" TO "App"; ALTER TABLE moved OWNER TO "App"},
-	'error sequence shop.moved_id_seq|"App" may insert...|GRANT USAGE ON SEQUENCE shop.moved_id_seq TO "App";');
+	'error sequence shop.moved_id_seq|"App" may insert...|It belongs to postgres, who can grant this to "App". '
+	  . 'Otherwise give the table another default.', by_hand => 'GRANT USAGE ON SEQUENCE shop.moved_id_seq TO "App"');
 fault('nobody may call next_id()', 'REVOKE ALL ON FUNCTION next_id() FROM PUBLIC',
 	q{error function "Id's".next_id()|"App" may insert...|GRANT EXECUTE ON FUNCTION "Id's".next_id() TO "App";});
 
@@ -275,7 +276,8 @@ plant(q{INSERT INTO moved VALUES (snowflake_min_id('2011-08-25Z'))});
 finds('', 'a row that was imported with the first time of the layout is no key of nextval()');
 fault('a program still calls nextval()', q{INSERT INTO moved SELECT nextval('moved_id_seq') FROM generate_series(1, 2)},
 	'warning table shop.moved|Keys that nextval() made in place of next_id(): 2, the last of them ...|'
-	  . 'UPDATE shop.moved SET id = DEFAULT WHERE id::bigint BETWEEN 463877712157696::bigint AND 1125899906841599::bigint;');
+	  . q{SELECT snowflake_admin.do_as_owner('shop.moved', 'UPDATE shop.moved SET id = DEFAULT WHERE id::bigint }
+	  . q{BETWEEN 463877712157696::bigint AND 1125899906841599::bigint');});
 fault('a default still calls nextval()', q{
 		CREATE SEQUENCE three;
 		SELECT snowflake_alter_sequence('three');

@@ -264,21 +264,52 @@ as_role('stranger', q{
 fails_with($node, q{CALL snowflake_partition('app.users', 'day', dry_run => true)},
 	qr/^55000 table strange.users, which refers to table app.users, has another owner/,
 	"a table of another owner that refers to the table is named to $_", extra_params => [ '-U', $_ ]) foreach 'app', 'postgres';
-as_role('stranger', 'REVOKE SELECT ON strange.logs FROM PUBLIC');
-fails_with($node, q{CALL snowflake_drop_partitions('app.logs', '2 days')},
-	qr/^42501 role mallory, which owns table app.logs, may not read table strange.logs, which refers to it/,
-	'a table that the owner may not read, so that PostgreSQL would detach nothing, is named');
-as_role('stranger', 'GRANT SELECT ON strange.logs TO PUBLIC');
 {
 	my $offset = -s $node->logfile;
-	as_role($_, q{CALL snowflake_drop_partitions('app.logs', '2 days', dry_run => true)})
-	  foreach 'mallory', 'postgres';
-	unlike(slurp_file($node->logfile, $offset), qr/index of a stranger/, 'no dry run reads a table of another owner');
-	$offset = -s $node->logfile;
-	$node->sql(q{CALL snowflake_drop_partitions('app.logs', '2 days')});
-	unlike(slurp_file($node->logfile, $offset), qr/index of a stranger runs as postgres|succeeds in/,
-		"a call of a superuser does not run a stranger's code with the caller's rights");
+	my $refused = qr/^55000 table strange.logs, which refers to table app.logs, has another owner/;
+	foreach my $role ('mallory', 'postgres')
+	{
+		fails_with($node, "CALL snowflake_drop_partitions('app.logs', '2 days'$_)", $refused,
+			"... to $role, who drops partitions$_", extra_params => [ '-U', $role ]) foreach '', ', dry_run => true';
+	}
+	unlike(slurp_file($node->logfile, $offset), qr/index of a stranger/, "... and no code of the other owner's runs");
 }
+
+# --- what PostgreSQL checks as the owner --------------------------------------
+
+as_role('stranger', 'DROP TABLE strange.logs');
+$node->sql('GRANT CREATE ON SCHEMA app TO mallory');
+as_role('mallory', q{
+	INSERT INTO app.logs (id) SELECT snowflake_min_id(min(until) - interval '1 hour') FROM snowflake_partitions('app.logs');
+	CREATE TABLE app.sights (log_id bigint REFERENCES app.logs);
+	INSERT INTO app.sights SELECT min(id) FROM app.logs;
+	REVOKE SELECT ON app.sights FROM mallory});
+my $drop = q{CALL snowflake_drop_partitions('app.logs', '0')};
+fails_with($node, $drop,
+	qr/^42501 role mallory, which owns table app.logs, may not read table app.sights, which refers to it/,
+	'a table that the owner may not read, so that PostgreSQL would detach nothing, is named');
+as_role('mallory', q{
+	GRANT SELECT ON app.sights TO mallory;
+	CREATE POLICY nothing ON app.sights USING (false);
+	ALTER TABLE app.sights ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY});
+fails_with($node, $_, qr/^42501 query would be affected by row-level security policy for table "sights"/,
+	"rows that a policy hides from the owner are not left without what they refer to: $_")
+  foreach $drop, $drop =~ s/\)$/, dry_run => true)/r;
+
+$node->sql(q{
+	CREATE FUNCTION app.audit() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+	REVOKE EXECUTE ON FUNCTION app.audit() FROM PUBLIC;
+	CREATE TABLE app.audited (id bigint PRIMARY KEY DEFAULT next_id());
+	CREATE TRIGGER audit AFTER INSERT ON app.audited FOR EACH ROW EXECUTE FUNCTION app.audit();
+	CREATE TRIGGER audit AFTER INSERT ON app.logs FOR EACH ROW EXECUTE FUNCTION app.audit();
+	ALTER TABLE app.audited OWNER TO mallory});
+my $unable = qr/may not execute the function app.audit\(\) of its trigger audit/;
+fails_with($node, q{CALL snowflake_partition('app.audited', 'day', dry_run => true)},
+	qr/^55000 cannot partition table app.audited: role mallory $unable/, 'a trigger that a partition cannot get is named');
+fails_with($node, q{CALL snowflake_make_partitions('app.logs', '30 days')},
+	qr/^42501 permission denied for function app.audit\(\)/, '... when partitions are made, too');
+$node->sql('GRANT EXECUTE ON FUNCTION app.audit() TO mallory');
+called(q{CALL snowflake_make_partitions('app.logs', '30 days')}, '');
 
 # --- names that mean something ------------------------------------------------
 

@@ -130,6 +130,32 @@ ran_as_owner('hostile', 'small tables', join ', ', sort 'check', 'check of other
 is(value('hostile', $types), 'bigint bigint', '... which are widened');
 is(value('hostile', $left), '', '... and nothing else is left');
 
+# A superuser whose name differs from the owner's by case alone is another role.
+value('hostile', 'CREATE ROLE "Mallory" SUPERUSER LOGIN');
+make_tables('hostile', 100);
+unlike(run_psql('hostile', $call, extra_params => [ '-U', 'Mallory' ]), qr/ERROR/, 'a superuser "Mallory" can widen it');
+is(value('hostile', q{SELECT string_agg(DISTINCT place || ' as ' || who, E'\n') FROM seen WHERE who <> 'mallory'}), '',
+	'... and nothing of the table runs as that role');
+is(value('hostile', $types), 'bigint bigint', '... which is widened');
+
+# Between two commands, nobody can give a schema another one's name.
+value('hostile', q{CREATE SCHEMA victims; CREATE TABLE victims.t (id integer PRIMARY KEY);
+	ALTER DATABASE hostile OWNER TO mallory; ALTER SCHEMA mine OWNER TO mallory});
+make_tables('hostile', 100);
+value('hostile', 'ALTER SCHEMA mine OWNER TO mallory');
+my $reader = $node->background_psql('hostile', extra_params => [ '-U', 'mallory' ]);
+$reader->query_safe('BEGIN; LOCK TABLE mine.t IN ACCESS SHARE MODE');
+my $caller = $node->background_psql('hostile', on_error_stop => 0);
+send_sql($caller, $call);
+ok(wait_for(sub { value('hostile', q{SELECT count(*) FROM pg_locks
+	WHERE relation = 'mine.t'::regclass AND mode = 'AccessExclusiveLock' AND NOT granted}) }), 'a superuser waits for a table');
+like(run_psql('hostile', q{SET lock_timeout = '300ms'; SET deadlock_timeout = '1min'; ALTER SCHEMA mine RENAME TO away}, extra_params => [ '-U', 'mallory' ]),
+	qr/55P03: canceling statement due to lock timeout|42501/, '... and its schema keeps its name meanwhile');
+is(value('hostile', q{SELECT count(*) FROM pg_namespace WHERE nspname = 'mine'}), '1', '... as one sees');
+$reader->query_safe('COMMIT');
+$_->quit foreach $reader, $caller;
+value('hostile', 'DROP SCHEMA victims CASCADE; ALTER DATABASE hostile OWNER TO postgres');
+
 make_tables('hostile', 5000);
 like(run_psql('hostile', $call), qr/need indexes/, 'a large table needs indexes');
 ran_as_owner('hostile', 'what precedes them', join ', ', sort 'check', 'check of others', 'constant in check',

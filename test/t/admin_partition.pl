@@ -330,13 +330,14 @@ $_->quit foreach @sessions;
 is(value('again', q{SELECT count(*), (SELECT count(*) FROM logs), count(DISTINCT since)
 		FROM snowflake_partitions('logs')}), '3|1000|3', '... and partition the table once');
 
-# Others act while the call tries to get its locks.  GRANT and CREATE VIEW do not
+# Others act while the call tries to get its locks.  GRANT, REVOKE and CREATE VIEW do not
 # wait for the lock that keeps out changes of the table.
-foreach my $other ('GRANT UPDATE (title) ON visits TO app', 'CREATE VIEW seen AS SELECT title FROM visits')
+foreach my $other ('GRANT UPDATE (title) ON visits TO app', 'REVOKE SELECT ON visits FROM app', 'CREATE VIEW seen AS SELECT title FROM visits')
 {
 	value('again', q{
 		DROP TABLE IF EXISTS visits CASCADE;
-		CREATE TABLE visits (id bigint PRIMARY KEY DEFAULT next_id(), title text)});
+		CREATE TABLE visits (id bigint PRIMARY KEY DEFAULT next_id(), title text);
+		GRANT SELECT ON visits TO app});
 	value('again', $_)
 	  foreach (commands_of('again', q{CALL snowflake_partition('visits', 'day', dry_run => true)}))[ 0, 1 ];
 	my ($reader, $caller) = map { $node->background_psql('again', on_error_stop => 0) } 1 .. 2;
@@ -349,7 +350,7 @@ foreach my $other ('GRANT UPDATE (title) ON visits TO app', 'CREATE VIEW seen AS
 	$reader->query_safe('COMMIT');
 	session_prints($caller, qr/ended/);
 	like($caller->{stderr},
-		qr/ERROR:  somebody has granted a privilege on table public.visits, or created something that depends on it/,
+		qr/ERROR:  somebody has granted or revoked a privilege on table public.visits, or created something that depends on it/,
 		"$other at the same time is not lost");
 	is(value('again', q{SELECT relkind FROM pg_class WHERE oid = 'visits'::regclass}), 'r',
 		'... as the table stays as it was');

@@ -134,6 +134,27 @@ harmless('an error', 'check constant default index policy trigger', q{
 is(value(q{SELECT count(*) FROM seen WHERE attempt = 'caught' AND who = 'mallory'}), '1',
 	'... and whoever catches it is the caller');
 
+# --- cursors ----------------------------------------------------------------
+
+# PL/Perl and PL/Python keep a cursor of a function that has ended, and the rest of its query
+# would run as the caller when a procedure of the caller's commits.
+value(q{
+	SET SESSION AUTHORIZATION mallory;
+	CREATE TABLE hostile.opens (n int);
+	CREATE FUNCTION hostile.opens() RETURNS trigger LANGUAGE plpgsql AS $$
+	DECLARE
+		c refcursor;
+	BEGIN
+		OPEN c FOR SELECT 1;
+		RETURN NEW;
+	END $$;
+	CREATE TRIGGER opens BEFORE INSERT ON hostile.opens FOR EACH ROW EXECUTE FUNCTION hostile.opens()});
+my $insert = q{SELECT do_as_owner('hostile.opens', 'INSERT INTO hostile.opens VALUES (1)')};
+is(refused($insert), '55000: code of a table left cursor "<unnamed portal 1>" open', 'a cursor that stays open is refused');
+is(value('SELECT count(*) FROM hostile.opens'), '0', '... and nothing is done');
+is(value(qq{BEGIN; DECLARE ours CURSOR FOR SELECT 'ours'; SELECT do_as_owner('hostile.opens', 'ANALYZE hostile.opens');
+		FETCH ours}), "0\nours", 'a cursor of the caller may be open');
+
 # --- who may ----------------------------------------------------------------
 
 is(refused(q{SELECT do_as_owner('hostile.own', 'DELETE FROM hostile.own')}, 'stranger'),
