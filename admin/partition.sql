@@ -63,9 +63,32 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		LATERAL (SELECT substr(('_old' || relname)::name::text, 5) || '_old') AS fitting (old_name)
 $$;
 
+-- Whose is an object that depends on a table, and in which schema?
+CREATE FUNCTION snowflake_admin.owner_and_schema(class oid, object oid)
+RETURNS TABLE (owner oid, schema oid)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT proowner, pronamespace FROM pg_proc WHERE class = 'pg_proc'::regclass AND oid = object
+	UNION ALL SELECT typowner, typnamespace FROM pg_type WHERE class = 'pg_type'::regclass AND oid = object
+	UNION ALL SELECT typowner, typnamespace FROM pg_constraint JOIN pg_type ON pg_type.oid = contypid
+	WHERE class = 'pg_constraint'::regclass AND pg_constraint.oid = object
+	UNION ALL SELECT relowner, relnamespace FROM pg_class WHERE pg_class.oid = CASE class
+		WHEN 'pg_class'::regclass THEN object
+		WHEN 'pg_rewrite'::regclass THEN (SELECT ev_class FROM pg_rewrite WHERE oid = object)
+		WHEN 'pg_attrdef'::regclass THEN (SELECT adrelid FROM pg_attrdef WHERE oid = object)
+		WHEN 'pg_constraint'::regclass THEN (SELECT conrelid FROM pg_constraint WHERE oid = object) END
+$$;
+
+-- May a role do anything with a table?
+CREATE FUNCTION snowflake_admin.has_privilege(role oid, tab oid) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT has_any_column_privilege(role, tab, 'SELECT, INSERT, UPDATE, REFERENCES')
+		OR has_table_privilege(role, tab, 'DELETE, TRUNCATE, TRIGGER')
+$$;
+
 -- What depends on the table or on its row type and does not come along.  A view would go on
--- without an error, and miss the rows of later partitions.  Temporary objects of other
--- sessions, which everybody can make, may do that.
+-- without an error, and miss the rows of later partitions.  Everybody can make temporary
+-- objects, and whoever may do nothing with the table can make others, which could not be
+-- used.  Those of other sessions and of such roles do not count.
 CREATE FUNCTION snowflake_admin.partition_dependents(target regclass)
 RETURNS TABLE (class oid, object oid)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -82,17 +105,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		UNION ALL SELECT 'pg_trigger'::regclass, oid FROM pg_trigger WHERE tgrelid = target OR tgisinternal
 		UNION ALL SELECT 'pg_policy'::regclass, oid FROM pg_policy WHERE polrelid = target
 		UNION ALL SELECT 'pg_statistic_ext'::regclass, oid FROM pg_statistic_ext WHERE stxrelid = target
-		UNION ALL SELECT 'pg_publication_rel'::regclass, oid FROM pg_publication_rel
-		UNION ALL SELECT 'pg_class'::regclass, oid FROM pg_class WHERE pg_is_other_temp_schema(relnamespace)
-			AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = pg_class.oid)
-		UNION ALL SELECT 'pg_rewrite'::regclass, w.oid FROM pg_rewrite AS w JOIN pg_class AS c ON c.oid = ev_class
-			WHERE pg_is_other_temp_schema(relnamespace)
-		UNION ALL SELECT 'pg_attrdef'::regclass, f.oid FROM pg_attrdef AS f JOIN pg_class AS c ON c.oid = adrelid
-			WHERE pg_is_other_temp_schema(relnamespace)
-		UNION ALL SELECT 'pg_constraint'::regclass, oid FROM pg_constraint
-			WHERE pg_is_other_temp_schema(connamespace)
-		UNION ALL SELECT 'pg_proc'::regclass, oid FROM pg_proc WHERE pg_is_other_temp_schema(pronamespace)
-		UNION ALL SELECT 'pg_type'::regclass, oid FROM pg_type WHERE pg_is_other_temp_schema(typnamespace))
+		UNION ALL SELECT 'pg_publication_rel'::regclass, oid FROM pg_publication_rel)
+	AND (classid = 'pg_class'::regclass AND EXISTS (SELECT FROM pg_inherits WHERE inhrelid = objid)
+		OR NOT EXISTS (SELECT FROM owner_and_schema(classid, objid)
+			WHERE pg_is_other_temp_schema(schema) OR NOT has_privilege(owner, target)))
 $$;
 
 CREATE FUNCTION snowflake_admin.partition_obstacles(target regclass, col name)

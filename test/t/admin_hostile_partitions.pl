@@ -149,7 +149,14 @@ like($said, qr/NOTICE:  only its owner will have privileges on the old table, ap
 	'... and of the privileges on the old table');
 like($said, qr/NOTICE:  REVOKE ALL ON app.docs_old FROM app, borrower, lender CASCADE;/, '... which a command takes away');
 called(join("\n", 'BEGIN;', (grep { !/^(?:CALL|ANALYZE) / } commands_in($said)), 'ROLLBACK'), 'constant CHECK');
-# A temporary view is in nobody's way.
+# Objects of a role that may do nothing with the table are in nobody's way, ...
+as_role('stranger', q{
+	CREATE VIEW strange.docs AS SELECT id FROM app.docs;
+	CREATE FUNCTION strange.title(app.docs) RETURNS text LANGUAGE sql AS 'SELECT NULL';
+	CREATE FUNCTION strange.count() RETURNS bigint BEGIN ATOMIC SELECT count(*) FROM app.docs; END;
+	CREATE TABLE strange.copies (doc app.docs)});
+
+# ... and a temporary view neither.
 my $other = $node->background_psql('postgres');
 $other->query_safe('SET ROLE app; CREATE TEMP VIEW v AS SELECT id FROM app.docs;
 	CREATE FUNCTION pg_temp.f(app.docs) RETURNS int LANGUAGE sql RETURN 1');
