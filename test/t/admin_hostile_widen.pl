@@ -149,8 +149,9 @@ my $caller = $node->background_psql('hostile', on_error_stop => 0);
 send_sql($caller, $call);
 ok(wait_for(sub { value('hostile', q{SELECT count(*) FROM pg_locks
 	WHERE relation = 'mine.t'::regclass AND mode = 'AccessExclusiveLock' AND NOT granted}) }), 'a superuser waits for a table');
-like(run_psql('hostile', q{SET lock_timeout = '300ms'; SET deadlock_timeout = '1min'; ALTER SCHEMA mine RENAME TO away}, extra_params => [ '-U', 'mallory' ]),
-	qr/55P03: canceling statement due to lock timeout|42501/, '... and its schema keeps its name meanwhile');
+like(run_psql('hostile', q{SET lock_timeout = '300ms'; ALTER SCHEMA mine RENAME TO away},
+		extra_params => [ '-U', 'mallory' ]),
+	qr/55P03: canceling statement due to lock timeout/, '... and its schema keeps its name meanwhile');
 is(value('hostile', q{SELECT count(*) FROM pg_namespace WHERE nspname = 'mine'}), '1', '... as one sees');
 $reader->query_safe('COMMIT');
 $_->quit foreach $reader, $caller;
