@@ -323,4 +323,23 @@ is(value('app', q{SELECT seqrelid::regclass, relowner::regrole, seqmax = 9223372
 		FROM pg_sequence JOIN pg_class ON oid = seqrelid WHERE relname ~ '^borrows' ORDER BY 1}),
 	"n.borrows_id_seq|victim2|t\nn.borrows_id_seq2|mallory|f", 'a sequence that has the name already stays as it is');
 
+# --- locked views ---------------------------------------------------------------
+
+# Who may use a new sequence depends on views, which their owners may lock for ever.
+value('app', q{
+	CREATE TABLE n.seen (id bigserial PRIMARY KEY);
+	ALTER TABLE n.seen OWNER TO mallory;
+	GRANT SELECT, INSERT ON n.seen TO victim2;
+	GRANT USAGE ON SCHEMA n TO victim2;
+	SET ROLE victim2;
+	CREATE VIEW n.seen_by_victim2 AS SELECT * FROM n.seen});
+my $holder = $node->background_psql('app');
+$holder->query_safe('BEGIN; ALTER VIEW n.seen_by_victim2 RENAME TO locked');
+like(run_psql('app', q{CALL snowflake_move('n.seen', 5, own_sequence => true)}), qr/ERROR:  55P03: /,
+	'a locked view ends a call, which does not wait for it');
+$holder->query_safe('ROLLBACK');
+$holder->quit;
+like(run_psql('app', q{CALL snowflake_move('n.seen', 5, own_sequence => true)}), qr/GRANT USAGE ON SEQUENCE n.seen_id_seq TO victim2;/,
+	'... and the next one finds its owner');
+
 done_testing();

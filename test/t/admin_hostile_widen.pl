@@ -65,7 +65,8 @@ sub make_tables
 		CREATE TRIGGER a BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION on_row();
 		CREATE TRIGGER b AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION on_row();
 		CREATE TRIGGER a BEFORE UPDATE ON c FOR EACH ROW EXECUTE FUNCTION on_row();
-		ALTER TABLE t ENABLE ALWAYS TRIGGER a, ENABLE ALWAYS TRIGGER b;
+		CREATE CONSTRAINT TRIGGER d AFTER UPDATE ON t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION on_row();
+		ALTER TABLE t ENABLE ALWAYS TRIGGER a, ENABLE ALWAYS TRIGGER b, ENABLE ALWAYS TRIGGER d;
 		ALTER TABLE c ENABLE ALWAYS TRIGGER a;
 		CREATE POLICY p ON t USING (code('policy', 1) = 1);
 		ALTER TABLE t ENABLE ROW LEVEL SECURITY;
@@ -126,7 +127,7 @@ is(value('hostile', $left), '', '... which leaves nothing');
 
 unlike(run_psql('hostile', $call), qr/ERROR/, 'a superuser can widen it');
 ran_as_owner('hostile', 'small tables', join ', ', sort 'check', 'check of others', 'constant in check', 'constant in index',
-	'generated', 'index', 'index of others', 'predicate', 'statistics', 'trigger a', 'trigger b');
+	'generated', 'index', 'index of others', 'predicate', 'statistics', 'trigger a', 'trigger b', 'trigger d');
 is(value('hostile', $types), 'bigint bigint', '... which are widened');
 is(value('hostile', $left), '', '... and nothing else is left');
 
@@ -160,7 +161,7 @@ value('hostile', 'DROP SCHEMA victims CASCADE; ALTER DATABASE hostile OWNER TO p
 make_tables('hostile', 5000);
 like(run_psql('hostile', $call), qr/need indexes/, 'a large table needs indexes');
 ran_as_owner('hostile', 'what precedes them', join ', ', sort 'check', 'check of others', 'constant in check',
-	'constant in index', 'generated', 'index', 'index of others', 'predicate', 'trigger a', 'trigger b');
+	'constant in index', 'generated', 'index', 'index of others', 'predicate', 'trigger a', 'trigger b', 'trigger d');
 is(value('hostile', q{SELECT DISTINCT proowner::regrole FROM pg_proc WHERE proname ~ '^snowflake_widen_\d'}), 'mallory',
 	"what a superuser's call has made, the owner owns");
 value('hostile', "$indexes \\gexec");
@@ -205,7 +206,7 @@ value('hostile', "$indexes \\gexec");
 unlike(run_psql('hostile', $call), qr/ERROR/, 'a superuser widens the table of an owner who may create nothing');
 is(value('hostile', $types), 'bigint bigint', '... and the columns are widened');
 ran_as_owner('hostile', 'all of it', join ', ', sort 'check', 'check of others', 'constant in check', 'constant in index',
-	'generated', 'index', 'index of others', 'predicate', 'statistics', 'trigger a', 'trigger b');
+	'generated', 'index', 'index of others', 'predicate', 'statistics', 'trigger a', 'trigger b', 'trigger d');
 
 value('hostile', 'GRANT TEMPORARY ON DATABASE hostile TO PUBLIC');
 nothing_gained('what the owner finishes');
