@@ -103,8 +103,30 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	HAVING count(*) > 0
 $$;
 
--- Warn of grants that a command will make anew.  Only the grantor itself could make them again in
--- its own name.
+-- The commands that take from others what the default privileges of its creator gave them on a new
+-- table, of kind r, or sequence, of kind S.  One more role keeps its privileges.
+CREATE FUNCTION snowflake_admin.revoke_defaults(kind "char", schema oid, named text, creator oid, keeper oid)
+RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT DISTINCT format('REVOKE ALL ON %s FROM %s', named, grantee_name(grantee))
+	FROM pg_default_acl, aclexplode(defaclacl)
+	WHERE defaclobjtype = kind AND defaclrole = creator AND defaclnamespace IN (0, schema)
+		AND grantee NOT IN (creator, keeper)
+$$;
+
+-- Warn that a role's grants will be made anew.  Only the role itself could make them again in its
+-- own name.
+CREATE FUNCTION snowflake_admin.warn_of_grantor(object text, grantor text, grants text) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	RAISE WARNING USING
+		MESSAGE = format('what role %s has granted on %s will be granted by the owner instead', grantor, object),
+		DETAIL = format('It has granted %s.', grants),
+		HINT = format('REVOKE ... FROM %s CASCADE will no longer take this back. Revoke it from each grantee.', grantor);
+END
+$$;
+
+-- Warn of all such grants on tables and sequences, and on their columns.
 CREATE FUNCTION snowflake_admin.warn_of_grantors(rels oid[]) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
@@ -122,12 +144,7 @@ BEGIN
 		WHERE rel = ANY (rels) AND grantor <> owner
 		GROUP BY rel, grantor ORDER BY array_position(rels, rel), 2
 	LOOP
-		RAISE WARNING USING
-			MESSAGE = format('what role %s has granted on %s will be granted by the owner instead', granted.grantor,
-				granted.object),
-			DETAIL = format('It has granted %s.', granted.grants),
-			HINT = format('REVOKE ... FROM %s CASCADE will no longer take this back. Revoke it from each grantee.',
-				granted.grantor);
+		PERFORM warn_of_grantor(granted.object::text, granted.grantor::text, granted.grants);
 	END LOOP;
 END
 $$;

@@ -80,7 +80,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 				THEN format('SELECT %s.snowflake_advance(%L::regclass, largest%s) '
 					'FROM snowflake_admin.largest(%L, %L) WHERE largest >= 1::bigint << 40',
 					schema, sequence, named_layout, target, key_col) END], NULL)
-		|| ARRAY(SELECT revoke_defaults(target, sequence, caller())
+		|| ARRAY(SELECT revoke_defaults('S', relnamespace, 'SEQUENCE ' || sequence, caller(), relowner)
 			WHERE is_new)
 		|| ARRAY(SELECT sequence_grants(target, sequence, is_new))
 	FROM pg_class, snowflake_schema() AS schema,

@@ -74,7 +74,8 @@ BEGIN
 					'greatest(snowflake_admin.last_time(%3$L, %2$L), clock_timestamp() + interval ''1 s''), '
 					'%2$L::%1$s.snowflake_layout)',
 					snowflake_schema(), layout, used) END, '1', largest))
-		|| ARRAY(SELECT revoke_defaults(target, sequence, relowner) FROM pg_class WHERE oid = target)
+		|| ARRAY(SELECT revoke_defaults('S', relnamespace, 'SEQUENCE ' || sequence, relowner, relowner)
+			FROM pg_class WHERE oid = target)
 		|| ARRAY(SELECT DISTINCT grant_commands(relacl, '', 'SEQUENCE ' || sequence)
 			FROM pg_class WHERE oid = serial OR oid = used AND is_needless)
 		|| children

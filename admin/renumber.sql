@@ -102,13 +102,7 @@ BEGIN
 	IF NOT FOUND THEN
 		commands := ARRAY[format('CREATE %sTABLE %s (old bigint PRIMARY KEY, new bigint NOT NULL)',
 				CASE WHEN sender IS NULL THEN '' ELSE 'UNLOGGED ' END, list)]
-			-- The caller's default privileges
-			|| ARRAY(
-				SELECT DISTINCT format('REVOKE ALL ON %s FROM %s', list,
-					CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
-				FROM pg_default_acl CROSS JOIN aclexplode(defaclacl)
-				WHERE defaclobjtype = 'r' AND defaclnamespace IN (0, schema) AND grantee <> defaclrole
-					AND defaclrole = caller())
+			|| ARRAY(SELECT revoke_defaults('r', schema, list, caller(), caller()))
 			|| ARRAY(
 				SELECT format('ALTER TABLE %s OWNER TO %s', list, owner)
 				FROM pg_roles WHERE oid = owner AND oid <> caller());
@@ -399,7 +393,7 @@ BEGIN
 		SET CONSTRAINTS ALL IMMEDIATE;
 		SELECT c.rows INTO changed
 		FROM snowflake_admin.as_owner(tab, plan.change, old_ids, new_ids) AS c (rows bigint);
-		PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+		PERFORM pg_catalog.set_config('search_path', 'pg_catalog, snowflake_admin, pg_temp', true);
 		IF changed < cardinality(old_ids) THEN
 			RAISE object_not_in_prerequisite_state USING
 				MESSAGE = format('%s of %s rows kept their IDs',

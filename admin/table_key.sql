@@ -181,17 +181,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET l
 		AND (is_new OR NOT has_sequence_privilege(grantee, to_regclass(sequence)::oid, 'USAGE, UPDATE'))
 $$;
 
--- Take from others what the default privileges of its creator gave them on a new sequence
-CREATE FUNCTION snowflake_admin.revoke_defaults(target regclass, sequence text, creator oid) RETURNS SETOF text
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT DISTINCT format('REVOKE ALL ON SEQUENCE %s FROM %s', sequence,
-		CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
-	FROM pg_class JOIN pg_default_acl ON defaclobjtype = 'S' AND defaclrole = creator
-		AND defaclnamespace IN (0, relnamespace),
-	aclexplode(defaclacl)
-	WHERE pg_class.oid = target AND grantee NOT IN (creator, relowner)
-$$;
-
 -- A new sequence's name, of as many characters of table and column as fit into 63 bytes.  A
 -- sequence that is already there is another one, whoever made it.
 CREATE FUNCTION snowflake_admin.new_sequence(target regclass, col name) RETURNS text

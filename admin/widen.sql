@@ -463,12 +463,7 @@ BEGIN
 				JOIN pg_class ON oid = objid) AS a (object, owner, acl), aclexplode(acl)
 		WHERE grantor <> owner GROUP BY object, grantor ORDER BY object, 2
 	LOOP
-		RAISE WARNING USING
-			MESSAGE = format('what role %s has granted on %s will be granted by the owner instead', granted.grantor,
-				granted.object),
-			DETAIL = format('It has granted %s.', granted.grants),
-			HINT = format('REVOKE ... FROM %s CASCADE will no longer take this back. Revoke it from each grantee.',
-				granted.grantor);
+		PERFORM warn_of_grantor(granted.object::text, granted.grantor::text, granted.grants);
 	END LOOP;
 END
 $$;
