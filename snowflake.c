@@ -29,6 +29,7 @@
 
 #include "compat.h"
 
+#include "arguments.h"
 #include "generator.h"
 #include "layout_type.h"
 #include "page.h"
@@ -120,7 +121,7 @@ warn_once(const Layout *layout)
 static inline int64
 next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count, const char *caller)
 {
-	GeneratorLimits limits = settings_limits();
+	GeneratorLimits limits;
 	int64		value;
 
 	if (unlikely(!has_room_for_shard(layout, shard)))
@@ -133,6 +134,7 @@ next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count, const
 		report_shard(layout, shard);
 	}
 
+	settings_get_limits(&limits.max_lead, &limits.max_wait);
 	value = generator_next(sequence, &layout->spec, &limits, count, caller);
 
 	if (unlikely(value >= layout->last_year_value ||
@@ -184,9 +186,9 @@ make_id(FunctionCallInfo fcinfo, const int first, int nargs)
 
 	for (int i = 0; i < Min(nargs, (int) lengthof(names)); i++)
 		if (unlikely(PG_ARGISNULL(first + i)))
-			argument_refuse_null(names[i], NULL);
+			arguments_refuse_null(names[i], NULL);
 
-	shard = nargs > 0 ? PG_GETARG_INT64(first) : settings_shard();
+	shard = nargs > 0 ? PG_GETARG_INT64(first) : settings_get_shard();
 
 	/* snowflake_next_id_in_copy() keeps something else in fn_extra. */
 	layout = sequence_and_layout(fcinfo, first + 1, nargs - 1, first == 0, &sequence);
@@ -231,7 +233,7 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 
 		for (int i = 0; i < PG_NARGS(); i++)
 			if (PG_ARGISNULL(i))
-				argument_refuse_null(names[i], NULL);
+				arguments_refuse_null(names[i], NULL);
 		count = PG_GETARG_INT64(1);
 		if (count < 1)
 			ereport(ERROR,
@@ -479,12 +481,12 @@ snowflake_backdated_id(PG_FUNCTION_ARGS)
 		Datum		value = WinGetFuncArgCurrent(winobj, 2, &is_null);
 
 		if (is_null)
-			argument_refuse_null("layout", NULL);
+			arguments_refuse_null("layout", NULL);
 		layout = layout_type_find(value);
 	}
 	shard = DatumGetInt64(WinGetFuncArgCurrent(winobj, 1, &is_null));
 	if (is_null)
-		argument_refuse_null("shard", NULL);
+		arguments_refuse_null("shard", NULL);
 	ts = DatumGetTimestampTz(WinGetFuncArgCurrent(winobj, 0, &is_null));
 	if (is_null)
 		PG_RETURN_NULL();

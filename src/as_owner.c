@@ -57,7 +57,7 @@
 
 #include "compat.h"
 
-#include "settings.h"
+#include "arguments.h"
 
 PG_FUNCTION_INFO_V1(snowflake_as_owner);
 PG_FUNCTION_INFO_V1(snowflake_do_as_owner);
@@ -162,7 +162,7 @@ parameters(FunctionCallInfo fcinfo)
 	if (PG_NARGS() > 2)
 		count = extract_variadic_args(fcinfo, 2, false, &values, &types, &nulls);
 	if (count < 0)
-		argument_refuse_null("the array of parameters", NULL);
+		arguments_refuse_null("the array of parameters", NULL);
 
 	params = makeParamList(count);
 	for (int i = 0; i < count; i++)
@@ -203,9 +203,9 @@ run_as_owner(FunctionCallInfo fcinfo, bool must_return_rows, DestReceiver *dest)
 	uint64		rows;
 
 	if (PG_ARGISNULL(0))
-		argument_refuse_null("owner_of", NULL);
+		arguments_refuse_null("owner_of", NULL);
 	if (PG_ARGISNULL(1))
-		argument_refuse_null("command", NULL);
+		arguments_refuse_null("command", NULL);
 	command = text_to_cstring(PG_GETARG_TEXT_PP(1));
 	options.params = parameters(fcinfo);
 

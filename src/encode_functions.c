@@ -16,8 +16,8 @@
 
 #include "compat.h"
 
+#include "arguments.h"
 #include "encode.h"
-#include "settings.h"
 
 PG_FUNCTION_INFO_V1(snowflake_to_text);
 PG_FUNCTION_INFO_V1(snowflake_from_text);
@@ -84,7 +84,7 @@ snowflake_obfuscate(PG_FUNCTION_ARGS)
 {
 	int64		id = PG_GETARG_INT64(0);
 
-	argument_check_id(id);
+	arguments_check_id(id);
 	PG_RETURN_INT64(encode_permute(id, PG_GETARG_INT64(1), false));
 }
 
@@ -93,6 +93,6 @@ snowflake_reveal(PG_FUNCTION_ARGS)
 {
 	int64		id = PG_GETARG_INT64(0);
 
-	argument_check_id(id);
+	arguments_check_id(id);
 	PG_RETURN_INT64(encode_permute(id, PG_GETARG_INT64(1), true));
 }

@@ -25,6 +25,7 @@
 
 #include "compat.h"
 
+#include "arguments.h"
 #include "generator.h"
 #include "layout_type.h"
 #include "page.h"
@@ -47,9 +48,10 @@ state_without_error(Oid sequence, const GeneratorSpec *spec, FormData_pg_sequenc
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
-	GeneratorLimits limits = settings_limits();
+	GeneratorLimits limits;
 	const char *volatile state = NULL;
 
+	settings_get_limits(&limits.max_lead, &limits.max_wait);
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(context);
 
@@ -193,7 +195,7 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	int64		max_value;
 
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
-		argument_refuse_null(PG_ARGISNULL(0) ? "sequence" : "layout", NULL);
+		arguments_refuse_null(PG_ARGISNULL(0) ? "sequence" : "layout", NULL);
 	sequence = PG_GETARG_OID(0);
 	layout = layout_type_argument(fcinfo, 1);
 
@@ -249,7 +251,7 @@ value_of_id(const Layout *layout, int64 id)
 	uint64		tick;
 	TimestampTz ts;
 
-	argument_check_id(id);
+	arguments_check_id(id);
 	tick = layout_tick(layout, (uint64) id);
 
 	/*
@@ -289,11 +291,11 @@ snowflake_advance(PG_FUNCTION_ARGS)
 	PreventCommandIfParallelMode("snowflake_advance()");
 
 	if (PG_ARGISNULL(0))
-		argument_refuse_null("sequence", NULL);
+		arguments_refuse_null("sequence", NULL);
 	if (PG_ARGISNULL(1))
-		argument_refuse_null("id", "If it is the largest ID of a table without rows, there is nothing to do.");
+		arguments_refuse_null("id", "If it is the largest ID of a table without rows, there is nothing to do.");
 	if (PG_NARGS() > 2 && PG_ARGISNULL(2))
-		argument_refuse_null("layout", NULL);
+		arguments_refuse_null("layout", NULL);
 
 	sequence = PG_GETARG_OID(0);
 	layout = PG_NARGS() > 2 ? layout_type_argument(fcinfo, 2) :
@@ -303,7 +305,7 @@ snowflake_advance(PG_FUNCTION_ARGS)
 	sequence_lock_and_check(sequence_find(sequence), &layout->spec, SEQUENCE_SET);
 
 	layout_type_require_time(layout);
-	limits = settings_limits();
+	settings_get_limits(&limits.max_lead, &limits.max_wait);
 	generator_advance(sequence, &layout->spec, &limits,
 					  value_of_id(layout, PG_GETARG_INT64(1)));
 	PG_RETURN_VOID();

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * settings.h
- *	  What other files need of settings.c.
+ *	  The settings: their definitions and values.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -10,18 +10,14 @@
 #ifndef SNOWFLAKE_SETTINGS_H
 #define SNOWFLAKE_SETTINGS_H
 
-#include "generator.h"
-
+/* Values of "snowflake.shard" */
 #define SHARD_UNSET			(-1)
-#define SHARD_MAX			8191	/* the last one of the layout
-									 * "instagram" */
+#define SHARD_MAX			8191	/* the last shard of layout "instagram" */
 
 #pragma GCC visibility push(hidden)
 extern void settings_define(void);
-extern GeneratorLimits settings_limits(void);
-extern int64 settings_shard(void);
-pg_noreturn extern void argument_refuse_null(const char *argument, const char *hint);
-extern void argument_check_id(int64 id);
+extern int64 settings_get_shard(void);
+extern void settings_get_limits(int64 *lead_usecs, int64 *wait_usecs);
 #pragma GCC visibility pop
 
 #endif							/* SNOWFLAKE_SETTINGS_H */

@@ -1,0 +1,18 @@
+/*-------------------------------------------------------------------------
+ *
+ * arguments.h
+ *	  Errors about arguments, for SQL functions of several files.
+ *
+ * Copyright (c) 2026, snowflake contributors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SNOWFLAKE_ARGUMENTS_H
+#define SNOWFLAKE_ARGUMENTS_H
+
+#pragma GCC visibility push(hidden)
+pg_noreturn extern void arguments_refuse_null(const char *argument, const char *hint);
+extern void arguments_check_id(int64 id);
+#pragma GCC visibility pop
+
+#endif							/* SNOWFLAKE_ARGUMENTS_H */
