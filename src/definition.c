@@ -19,7 +19,7 @@
 
 #include <time.h>
 
-#include "layout.h"
+#include "definition.h"
 
 /* Epochs have years of four digits. */
 #define EPOCH_MIN			INT64CONST(-62135596800000) /* 0001-01-01 */
