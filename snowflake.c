@@ -1,12 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * snowflake.c
- *	  Time-sortable 64-bit IDs: the SQL functions that make and read IDs, and
- *	  the start of the module.
+ *	  The start of the module, and the SQL functions that make IDs.
  *
- * An SQL call that makes an ID comes here.  The generator takes a value from a
- * sequence, and the layout makes an ID of the value and the shard.  This file
- * knows neither how a sequence's page is written nor where in an ID a bit is.
+ * For a new ID, the generator takes a value from a sequence, and the layout
+ * makes an ID of the value and the shard.  For an ID of an old row, the time of
+ * the row takes the place of the sequence.
+ *
+ * This file knows neither how a sequence's page is written nor where in an ID
+ * a bit is.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -21,10 +23,8 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
-#include "utils/builtins.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
-#include "utils/tuplestore.h"
 #include "windowapi.h"
 
 #include "compat.h"
@@ -43,12 +43,6 @@ PG_MODULE_MAGIC_EXT(
 PG_FUNCTION_INFO_V1(snowflake_next_id);
 PG_FUNCTION_INFO_V1(snowflake_next_id_in_copy);
 PG_FUNCTION_INFO_V1(snowflake_next_ids);
-PG_FUNCTION_INFO_V1(snowflake_timestamp);
-PG_FUNCTION_INFO_V1(snowflake_shard);
-PG_FUNCTION_INFO_V1(snowflake_sequence_number);
-PG_FUNCTION_INFO_V1(snowflake_fields);
-PG_FUNCTION_INFO_V1(snowflake_min_id);
-PG_FUNCTION_INFO_V1(snowflake_max_id);
 PG_FUNCTION_INFO_V1(snowflake_id);
 PG_FUNCTION_INFO_V1(snowflake_backdated_id);
 PG_FUNCTION_INFO_V1(snowflake_backdated_id_without_zone);
@@ -64,59 +58,76 @@ _PG_init(void)
 	page_init();
 }
 
+/* Can IDs of the layout have this shard? */
 static inline bool
 has_room_for_shard(const Layout *layout, int64 shard)
 {
 	return shard >= 0 && shard < layout->shards;
 }
 
+/* Raise an error about a shard that IDs of the layout cannot have. */
 pg_noreturn static void
 report_shard(const Layout *layout, int64 shard)
 {
+	long long	shards = layout->shards;
+
+	if (shards == 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("shard %lld is out of range", (long long) shard),
+				 errdetail("The layout \"%s\" has no shard, so it must be 0.",
+						   layout->text)));
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			 errmsg("shard %lld is out of range", (long long) shard),
-			 layout->shards == 1 ?
-			 errdetail("The layout \"%s\" has no shard, so it must be 0.", layout->text) :
 			 errdetail("The shards of the layout \"%s\" are 0 to %lld.",
-					   layout->text, (long long) layout->shards - 1),
-			 layout->shards == 1 ? 0 : shard == -1 ?
+					   layout->text, shards - 1),
+			 shard == SHARD_UNSET ?
 			 errhint("If this is the value of \"snowflake.shard\", no shard is set: SELECT snowflake_set_shard(...) sets it. To compute a shard from a key, which may be negative, use abs(key %% %lld).",
-					 (long long) layout->shards) :
+					 shards) :
 			 errhint("Use a shard that no other server uses. To compute it from a key, which may be negative, use abs(key %% %lld).",
-					 (long long) layout->shards)));
+					 shards)));
+}
+
+/* Warn once in a session that a layout is about to end. */
+static void
+warn_of_end(const Layout *layout)
+{
+	static bool warned = false;
+
+	if (warned)
+		return;
+	warned = true;
+	ereport(WARNING,
+			(errcode(ERRCODE_WARNING),
+			 errmsg("layout \"%s\" ends at %s",
+					layout->text,
+					timestamptz_to_str(layout_end_time(layout))),
+			 errhint("Before then, prepare another layout with shards that no old ID has, or another primary key.")));
 }
 
 /*
- * Once in a session each, say that a layout is about to end, or that launch 0
- * is for tests.  The layout "decimal", whose end has no time, calls its shard a
- * launch.
+ * Warn once in a session that launch 0 of the layout "decimal" is for tests.
+ * A launch is what takes the place of a shard in this layout.
  */
 static void
-warn_once(const Layout *layout)
+warn_of_launch_0(void)
 {
-	static bool warned[] = {false, false};
+	static bool warned = false;
 
-	if (warned[layout->has_time])
+	if (warned)
 		return;
-	warned[layout->has_time] = true;
-	if (layout->has_time)
-		ereport(WARNING,
-				(errcode(ERRCODE_WARNING),
-				 errmsg("layout \"%s\" ends at %s",
-						layout->text,
-						timestamptz_to_str(layout_end_time(layout))),
-				 errhint("Before then, prepare another layout with shards that no old ID has, or another primary key.")));
-	else
-		ereport(WARNING,
-				(errcode(ERRCODE_WARNING),
-				 errmsg("launch 0 of the layout \"decimal\" is for tests"),
-				 errhint("Give the number of the launch as the shard.")));
+	warned = true;
+	ereport(WARNING,
+			(errcode(ERRCODE_WARNING),
+			 errmsg("launch 0 of the layout \"decimal\" is for tests"),
+			 errhint("Give the number of the launch as the shard.")));
 }
 
 /*
  * Take up to *count consecutive values of a sequence, for IDs of the shard.
- * Return the first value, and set *count to the number taken.
+ * Returns the first value, and sets *count to the number taken.  "caller" is
+ * the name of the SQL function, for errors.
  */
 static inline int64
 next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count, const char *caller)
@@ -137,18 +148,21 @@ next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count, const
 	settings_get_limits(&limits.max_lead, &limits.max_wait);
 	value = generator_next(sequence, &layout->spec, &limits, count, caller);
 
-	if (unlikely(value >= layout->last_year_value ||
-				 (shard == 0 && layout->parsed.kind == LAYOUT_DECIMAL)))
-		warn_once(layout);
+	if (unlikely(value >= layout->last_year_value))
+		warn_of_end(layout);
+	if (unlikely(shard == 0 && layout->parsed.kind == LAYOUT_DECIMAL))
+		warn_of_launch_0();
 	return value;
 }
 
 /*
- * The arguments "sequence" and "layout" of next_id() and next_ids(): "nargs"
- * arguments of the call, beginning with the one numbered "first".  A call
- * without a sequence takes next_id_seq, and a call without a layout takes the
- * built-in one that the sequence serves.  If fn_extra is free, it is for
- * layout_type_argument().
+ * Find the sequence and the layout of a call of next_id() or next_ids().  They
+ * are "nargs" arguments of the call, from number "first" on: none of the two,
+ * the sequence alone, or both.  A call without a sequence takes next_id_seq,
+ * and a call without a layout takes the built-in one that the sequence serves.
+ *
+ * Returns the layout.  If the caller keeps nothing in fn_extra, then
+ * layout_type_argument() may remember the layout there.
  */
 static pg_attribute_always_inline const Layout *
 sequence_and_layout(FunctionCallInfo fcinfo, int first, int nargs,
@@ -167,9 +181,9 @@ sequence_and_layout(FunctionCallInfo fcinfo, int first, int nargs,
 }
 
 /*
- * Make an ID.  A call without a shard takes that of the setting.  The
- * arguments of next_id() are "nargs" arguments of the call, beginning with the
- * one numbered "first".
+ * Make an ID.  The arguments of next_id() are "nargs" arguments of the call,
+ * from number "first" on.  Without a shard among them, the ID gets that of the
+ * setting.
  *
  * The SQL functions are not strict, because a NULL shard must raise an error
  * rather than give a NULL ID.
@@ -196,12 +210,14 @@ make_id(FunctionCallInfo fcinfo, const int first, int nargs)
 	PG_RETURN_INT64((int64) layout_id(layout, value, shard));
 }
 
+/* next_id([shard [, sequence [, layout]]]) */
 Datum
 snowflake_next_id(PG_FUNCTION_ARGS)
 {
 	return make_id(fcinfo, 0, PG_NARGS());
 }
 
+/* The state of a call of next_ids() */
 typedef struct NextIds
 {
 	int64		shard;
@@ -220,6 +236,7 @@ typedef struct NextIds
  */
 #define NEXT_IDS_BATCH		1024
 
+/* next_ids(shard, count [, sequence [, layout]]) */
 Datum
 snowflake_next_ids(PG_FUNCTION_ARGS)
 {
@@ -307,82 +324,7 @@ snowflake_next_id_in_copy(PG_FUNCTION_ARGS)
 	return make_id(fcinfo, 2, *nargs);
 }
 
-Datum
-snowflake_timestamp(PG_FUNCTION_ARGS)
-{
-	int64		id = PG_GETARG_INT64(0);
-	const Layout *layout = layout_type_argument(fcinfo, 1);
-	TimestampTz ts;
-
-	layout_type_require_time(layout);
-	if (!layout_tick_time(layout, layout_tick(layout, (uint64) id), &ts))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
-				 errmsg("time of ID %lld is out of range for a timestamp in layout \"%s\"",
-						(long long) id, layout->text)));
-	PG_RETURN_TIMESTAMPTZ(ts);
-}
-
-Datum
-snowflake_shard(PG_FUNCTION_ARGS)
-{
-	const Layout *layout = layout_type_argument(fcinfo, 1);
-
-	if (layout->shards == 1)
-		layout_type_report_missing(layout, "shard");
-	PG_RETURN_INT32((int32) layout_shard(layout, (uint64) PG_GETARG_INT64(0)));
-}
-
-Datum
-snowflake_sequence_number(PG_FUNCTION_ARGS)
-{
-	const Layout *layout = layout_type_argument(fcinfo, 1);
-
-	if (layout->spec.slots == 1)
-		layout_type_report_missing(layout, "sequence");
-	PG_RETURN_INT32((int32) layout_number(layout, (uint64) PG_GETARG_INT64(0)));
-}
-
-Datum
-snowflake_fields(PG_FUNCTION_ARGS)
-{
-	uint64		id = (uint64) PG_GETARG_INT64(0);
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	const Layout *layout = layout_type_argument(fcinfo, 1);
-
-	InitMaterializedSRF(fcinfo, 0);
-
-	for (int i = 0; i < layout->nfields; i++)
-	{
-		Datum		values[2];
-		bool		nulls[2] = {false, false};
-
-		values[0] = CStringGetTextDatum(layout->fields[i].name);
-		values[1] = Int64GetDatum(layout_field(layout, id, i));
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
-	}
-
-	return (Datum) 0;
-}
-
-Datum
-snowflake_min_id(PG_FUNCTION_ARGS)
-{
-	const Layout *layout = layout_type_argument(fcinfo, 1);
-
-	layout_type_require_time(layout);
-	PG_RETURN_INT64(layout_min_id(layout, PG_GETARG_TIMESTAMPTZ(0)));
-}
-
-Datum
-snowflake_max_id(PG_FUNCTION_ARGS)
-{
-	const Layout *layout = layout_type_argument(fcinfo, 1);
-
-	layout_type_require_time(layout);
-	PG_RETURN_INT64(layout_max_id(layout, PG_GETARG_TIMESTAMPTZ(0)));
-}
-
+/* Raise an error about a time that no ID of the layout can have. */
 pg_noreturn static void
 report_time(const Layout *layout, TimestampTz ts)
 {
@@ -394,6 +336,41 @@ report_time(const Layout *layout, TimestampTz ts)
 					   generator_time_string(layout_end_time(layout)))));
 }
 
+/* The last sequence number that IDs of the layout can have */
+static inline int64
+last_sequence_number(const Layout *layout)
+{
+	return layout->first_number + layout->spec.slots - 1;
+}
+
+/* Raise an error about a sequence number that IDs of the layout cannot have. */
+pg_noreturn static void
+report_sequence_number(const Layout *layout, int64 number)
+{
+	long long	first = layout->first_number;
+	long long	last = last_sequence_number(layout);
+	long long	tick_usecs = layout->spec.tick_usecs;
+
+	if (layout->spec.slots == 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("sequence number %lld is out of range", (long long) number),
+				 errdetail("The layout \"%s\" has no sequence, so it must be 0.",
+						   layout->text)));
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("sequence number %lld is out of range", (long long) number),
+			 errdetail("The sequence numbers of the layout \"%s\" are %lld to %lld.",
+					   layout->text, first, last),
+			 errhint("Number the rows of each tick of %s from %lld to %lld. If there are more, give the rest a later time%s.",
+					 tick_usecs < 1000 ?
+					 psprintf("%lld us", tick_usecs) :
+					 psprintf("%lld ms", tick_usecs / 1000),
+					 first, last,
+					 layout->shards > 1 ? " or another shard" : "")));
+}
+
+/* snowflake_id(ts, shard, sequence_number [, layout]): compose an ID */
 Datum
 snowflake_id(PG_FUNCTION_ARGS)
 {
@@ -401,8 +378,6 @@ snowflake_id(PG_FUNCTION_ARGS)
 	int64		shard = PG_GETARG_INT64(1);
 	int64		number = PG_GETARG_INT64(2);
 	const Layout *layout = layout_type_argument(fcinfo, 3);
-	int64		last_number = layout->first_number + layout->spec.slots - 1;
-	int64		tick_usecs = layout->spec.tick_usecs;
 	int64		tick;
 	uint64		id;
 
@@ -415,25 +390,8 @@ snowflake_id(PG_FUNCTION_ARGS)
 	if (!has_room_for_shard(layout, shard))
 		report_shard(layout, shard);
 
-	if (number < layout->first_number || number > last_number)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("sequence number %lld is out of range", (long long) number),
-				 layout->spec.slots == 1 ?
-				 errdetail("The layout \"%s\" has no sequence, so it must be 0.",
-						   layout->text) :
-				 errdetail("The sequence numbers of the layout \"%s\" are %lld to %lld.",
-						   layout->text,
-						   (long long) layout->first_number,
-						   (long long) last_number),
-				 layout->spec.slots == 1 ? 0 :
-				 errhint("Number the rows of each tick of %s from %lld to %lld. If there are more, give the rest a later time%s.",
-						 tick_usecs < 1000 ?
-						 psprintf("%lld us", (long long) tick_usecs) :
-						 psprintf("%lld ms", (long long) tick_usecs / 1000),
-						 (long long) layout->first_number,
-						 (long long) last_number,
-						 layout->shards > 1 ? " or another shard" : "")));
+	if (number < layout->first_number || number > last_sequence_number(layout))
+		report_sequence_number(layout, number);
 
 	id = layout_id(layout,
 				   tick * layout->spec.slots + number - layout->first_number,
@@ -455,8 +413,8 @@ typedef struct Backdated
 } Backdated;
 
 /*
- * The first ID at or after a time that no earlier row of the window partition
- * has.
+ * snowflake_backdated_id(ts, shard [, layout]): the first ID at or after a time
+ * that no earlier row of the window partition has
  *
  * Values are taken as from a sequence whose clock is the time of the row: the
  * next value is the last one plus one, moved up to the time's tick.  So no
