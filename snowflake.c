@@ -85,7 +85,7 @@ report_shard(const Layout *layout, int64 shard)
 			 shard == SHARD_UNSET ?
 			 errhint("If this is the value of \"snowflake.shard\", no shard is set: SELECT snowflake_set_shard(...) sets it. To compute a shard from a key, which may be negative, use abs(key %% %lld).",
 					 shards) :
-			 errhint("Use a shard that no other server uses. To compute it from a key, which may be negative, use abs(key %% %lld).",
+			 errhint("To compute a shard from a key, which may be negative, use abs(key %% %lld).",
 					 shards)));
 }
 
