@@ -222,7 +222,7 @@ BEGIN
 	END IF;
 	FOR old IN SELECT * FROM old_partitions(parent, stop) LOOP
 		SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
-		PERFORM run('{}', ARRAY[parent], tries, dry_run, NULL);
+		PERFORM lock(ARRAY[parent], tries, dry_run);
 		PERFORM keep_names(ARRAY[parent, old.partition]::oid[], tries);
 		-- Another session may have dropped it meanwhile.
 		IF EXISTS (SELECT FROM old_partitions(parent, stop) AS still
@@ -240,7 +240,8 @@ BEGIN
 						FROM unnest(tables) WITH ORDINALITY AS involved (tab, nr)),
 					format('ALTER TABLE %s DETACH PARTITION %s', parent, old.partition)
 						|| CASE WHEN old.pending THEN ' FINALIZE' ELSE '' END,
-					format('DROP TABLE %s', old.partition)], tables, tries, dry_run, NULL, parent, ARRAY[false, true, false]);
+					format('DROP TABLE %s', old.partition)], tables, tries, dry_run,
+					mode => NULL, owner_of => parent, by_owner => ARRAY[false, true, false]);
 			EXCEPTION WHEN foreign_key_violation THEN
 				GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
 				PERFORM say_references(parent, NULL, high, SQLERRM, detail);

@@ -92,11 +92,22 @@ BEGIN
 END
 $$;
 
+-- An error unless a number of tries is positive
+CREATE FUNCTION snowflake_admin.require_tries(tries integer) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	IF coalesce(tries, 0) < 1 THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('tries must be at least 1, not %s', coalesce(tries::text, 'null'));
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.require_tries IS 'for refusing a number of tries with which nothing would be tried';
+
 -- Show commands, and execute them under locks that are tried for again and again,
 -- with growing pauses in which everybody else goes on.  The locks last until the caller's
 -- transaction ends.  Without a mode, the commands themselves lock what they need.
--- Without commands, too, it keeps others from changing the tables, on which depends what
--- the next commands are to be.  Nobody who reads or writes waits for that.
 --
 -- The commands run as the caller or, if a table is given as "owner_of", as its owner, then
 -- only those for which "by_owner" is true, if it is given.  They are shown to another caller in
@@ -113,10 +124,7 @@ DECLARE
 		WHEN mode IN ('SHARE', 'SHARE ROW EXCLUSIVE') THEN 'RowExclusiveLock'
 			ELSE 'ShareUpdateExclusiveLock' END;
 BEGIN
-	IF coalesce(tries, 0) < 1 THEN
-		RAISE invalid_parameter_value USING
-			MESSAGE = format('tries must be at least 1, not %s', coalesce(tries::text, 'null'));
-	END IF;
+	PERFORM require_tries(tries);
 	FOR n IN 1 .. cardinality(commands) LOOP
 		RAISE NOTICE '%;', CASE WHEN owner_of IS NOT NULL AND (by_owner IS NULL OR by_owner[n])
 			THEN pasteable(commands[n], owner_of) ELSE commands[n] END;
@@ -144,11 +152,21 @@ BEGIN
 END
 $$;
 
+-- Keep others from changing tables until the transaction ends, because the next commands depend
+-- on what these are.  Without a mode, nobody who reads or writes waits for that.
+CREATE FUNCTION snowflake_admin.lock(tables regclass[], tries integer, dry_run boolean, mode text DEFAULT NULL)
+RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT run('{}', tables, tries, dry_run, mode)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.lock IS 'for keeping tables as they are until the transaction ends';
+
 -- Keep the names of tables and sequences, and of their schemas, until the transaction ends.
 -- Commands are composed of these names, and run later.
 CREATE FUNCTION snowflake_admin.keep_names(relations oid[], tries integer) RETURNS void
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT run('{}', ARRAY(SELECT oid::regclass FROM pg_class
+	SELECT lock(ARRAY(SELECT oid::regclass FROM pg_class
 		WHERE oid = ANY (relations) AND pg_has_role(relowner, 'USAGE')), tries, false, 'ACCESS SHARE')
 $$;
 

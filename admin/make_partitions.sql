@@ -18,7 +18,7 @@ DECLARE
 	default_partition regclass;
 	found_id bigint;
 BEGIN
-	PERFORM run('{}', ARRAY[parent], tries, dry_run, NULL);
+	PERFORM lock(ARRAY[parent], tries, dry_run);
 	IF EXISTS (SELECT FROM ranges(parent)
 			WHERE lower_id < high AND upper_id > low) THEN
 		RETURN;
@@ -71,11 +71,11 @@ BEGIN
 		OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.relnamespace = pg_namespace.oid AND c.relname = name)
 			AND NOT EXISTS (SELECT FROM pg_type WHERE typnamespace = pg_namespace.oid AND typname = name))
 	ORDER BY nr LIMIT 1;
-	PERFORM run(commands[1:2], ARRAY[parent], tries, dry_run, NULL);
+	PERFORM run(commands[1:2], ARRAY[parent], tries, dry_run, mode => NULL);
 	PERFORM run(commands[3:],
 		ARRAY(SELECT tab FROM related_tables(parent) ORDER BY place, tab)
 			|| array_remove(ARRAY[default_partition], NULL),
-		tries, dry_run, 'SHARE ROW EXCLUSIVE', parent, ARRAY[true]);
+		tries, dry_run, mode => 'SHARE ROW EXCLUSIVE', owner_of => parent, by_owner => ARRAY[true]);
 END
 $$;
 

@@ -440,7 +440,7 @@ BEGIN
 				'depends on it, in this moment', parent),
 			HINT = 'Call snowflake_partition() again.';
 	END IF;
-	PERFORM run(ARRAY(SELECT revoke_commands(target, target::text)), '{}', 1, false, NULL);
+	PERFORM run(ARRAY(SELECT revoke_commands(target, target::text)), '{}', 1, false, mode => NULL);
 	-- Here all locks are there, while later each partition would have to try for those
 	-- of foreign keys.  Five do not take long.
 	FOR piece IN SELECT low, high, layout
@@ -663,7 +663,7 @@ BEGIN
 	LOOP
 		SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
 		PERFORM partition_target(tab);
-		PERFORM run('{}', ARRAY[tab], tries, false, NULL);
+		PERFORM lock(ARRAY[tab], tries, false);
 		PERFORM keep_names(ARRAY(SELECT r.tab::oid FROM related_tables(tab) AS r), tries);
 		SELECT * INTO step FROM partition_steps(tab, unit, at) LIMIT 1;
 		EXIT WHEN NOT FOUND;
@@ -700,8 +700,9 @@ BEGIN
 		ELSIF step.kind = 'partition' THEN
 			CALL @extschema@.snowflake_make_partitions(step.relations[1], unit => unit, tries => tries);
 		ELSE
-			PERFORM run(step.commands, step.relations, tries, false, step.mode,
-				CASE WHEN step.by_owner IS NOT NULL THEN step.relations[1] END, step.by_owner);
+			PERFORM run(step.commands, step.relations, tries, false, mode => step.mode,
+				owner_of => CASE WHEN step.by_owner IS NOT NULL THEN step.relations[1] END,
+				by_owner => step.by_owner);
 		END IF;
 		COMMIT;
 	END LOOP;

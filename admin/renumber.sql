@@ -326,7 +326,7 @@ DECLARE
 	tab regclass := plan.relations[1];
 	present record;
 BEGIN
-	PERFORM run('{}', plan.relations || to_regclass(plan.list), tries, false, 'ROW EXCLUSIVE');
+	PERFORM lock(plan.relations || to_regclass(plan.list), tries, false, 'ROW EXCLUSIVE');
 	IF plan.relations::text[] = plan.names THEN
 		PERFORM require_owner(ARRAY[tab]);
 		PERFORM require_one_owner(plan.relations);

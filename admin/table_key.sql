@@ -233,7 +233,7 @@ BEGIN
 	IF always IS NOT NULL THEN
 		RAISE NOTICE 'a default does not keep programs from choosing keys, as GENERATED ALWAYS did: %', always;
 	END IF;
-	PERFORM run('{}', '{}', tries, true);
+	PERFORM require_tries(tries);
 	COMMIT;
 	FOREACH target IN ARRAY tables LOOP
 		SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;

@@ -750,7 +750,7 @@ BEGIN
 		IF undo THEN
 			PERFORM widen_require(tab, col);
 			IF NOT dry_run THEN
-				PERFORM run('{}', widen_tables(tab, col), tries, false, NULL);
+				PERFORM lock(widen_tables(tab, col), tries, false);
 				PERFORM widen_require(tab, col);
 			END IF;
 			undoing := widen_undo(tab, col);
@@ -758,13 +758,12 @@ BEGIN
 				RAISE NOTICE 'nothing to undo: column % of table % is being widened no longer, or not yet',
 					quote_ident(col), tab;
 			END IF;
-			PERFORM run(undoing,
-				widen_tables(tab, col), tries, dry_run);
+			PERFORM run(undoing, widen_tables(tab, col), tries, dry_run);
 			EXIT;
 		END IF;
 		PERFORM widen_check(tab, col);
 		IF dry_run THEN
-			PERFORM run(commands, relations, tries, true, mode, owner_of)
+			PERFORM run(commands, relations, tries, true, mode => mode, owner_of => owner_of)
 			FROM widen_steps(tab, col);
 			PERFORM widen_warn(tab, col);
 		END IF;
@@ -796,7 +795,7 @@ BEGIN
 		PERFORM set_config('application_name',
 			format('snowflake_widen: %s %s', step.kind, step.relations[1])::name::text, true);
 		IF step.kind = 'fill' THEN
-			PERFORM run(step.commands, step.relations, tries, true, step.mode, step.owner_of);
+			PERFORM run(step.commands, step.relations, tries, true, mode => step.mode, owner_of => step.owner_of);
 			CALL widen_fill(tab, col, step.relations[1], chain, pause);
 			-- The CHECK marks in the catalogs that this has been done.
 			SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
@@ -807,24 +806,24 @@ BEGIN
 		ELSIF step.kind = 'analyze' THEN
 			-- From here to the swap, this lock keeps others from creating indexes and
 			-- constraints, which would go with the old columns.
-			PERFORM run('{}', step.relations, tries, false, NULL);
+			PERFORM lock(step.relations, tries, false);
 			PERFORM widen_check(tab, col);
 			PERFORM widen_warn(tab, col);
 			FOR step IN SELECT * FROM widen_steps(tab, col) LOOP
 				EXIT WHEN step.kind NOT IN ('analyze', 'swap');
-				PERFORM run(step.commands, step.relations, tries, false, step.mode, step.owner_of);
+				PERFORM run(step.commands, step.relations, tries, false, mode => step.mode, owner_of => step.owner_of);
 				IF step.kind = 'analyze'
 					AND (SELECT bool_or(has_others_temporary(rel, num)) FROM widen_columns(tab, col))
 				THEN
 					-- Columns are dropped with CASCADE, which must not find anything else.
-					PERFORM run('{}', step.relations, tries, false);
+					PERFORM lock(step.relations, tries, false, 'ACCESS EXCLUSIVE');
 					PERFORM widen_check(tab, col);
 				END IF;
 			END LOOP;
 			COMMIT;
 			CONTINUE;
 		END IF;
-		PERFORM run(step.commands, step.relations, tries, false, step.mode, step.owner_of);
+		PERFORM run(step.commands, step.relations, tries, false, mode => step.mode, owner_of => step.owner_of);
 		COMMIT;
 	END LOOP;
 END
