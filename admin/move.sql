@@ -66,7 +66,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			CASE WHEN is_new AND relowner <> caller()
 				THEN format('ALTER SEQUENCE %s OWNER TO %s', sequence, relowner::regrole) END,
 			CASE WHEN NOT is_new
-				AND sequence_last_value(to_regclass(sequence)) >= 1::bigint << 40
+				AND sequence_last_value(to_regclass(sequence)) >= least_id()
 				AND NOT EXISTS (
 					SELECT FROM pg_sequence JOIN layouts() ON max_value = seqmax
 					WHERE seqrelid = to_regclass(sequence) AND name = layout)
@@ -115,7 +115,7 @@ BEGIN
 	relations := ARRAY[target] || CASE WHEN key.sequence <> next_id_seq THEN key.sequence END;
 	IF number IS NULL THEN
 		setting := require_shard(NULL, NULL);
-	ELSIF key.layout NOT IN ('trace', 'decimal') THEN
+	ELSIF has_time(to_layout(key.layout)) THEN
 		PERFORM require_shard(shard, key.layout);
 	END IF;
 	key.shard := coalesce(literal(key.shard),
@@ -124,7 +124,7 @@ BEGIN
 	same_shard := coalesce(key.shard, setting) IS NOT DISTINCT FROM coalesce(number, setting);
 
 	IF is_moved THEN
-		is_new := own_sequence AND NOT (same_shard AND key.layout IN ('trace', 'decimal'))
+		is_new := own_sequence AND NOT (same_shard AND NOT has_time(to_layout(key.layout)))
 			AND (NOT same_text OR key.sequence = next_id_seq OR EXISTS (
 				SELECT FROM sequence_users() AS u
 				JOIN pg_attribute AS a ON a.attrelid = u.tab AND a.attnum = u.col

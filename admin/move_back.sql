@@ -45,7 +45,7 @@ DECLARE
 		SELECT format('ALTER TABLE %s ALTER %I SET DEFAULT nextval(%L::regclass)', oid::regclass, key_col, sequence)
 		FROM family(target) JOIN pg_class ON oid = family
 		WHERE oid <> target AND NOT relispartition);
-	has_time boolean := layout NOT IN ('trace', 'decimal');
+	has_time boolean := has_time(to_layout(layout));
 	largest text := format('snowflake_admin.largest(%L, %L)', target, key_col);
 BEGIN
 	IF has_time THEN
@@ -110,7 +110,7 @@ BEGIN
 		bound(clock_timestamp() + interval '1 s',
 			to_layout(key.layout)) AS next
 		LEFT JOIN LATERAL ranges(member) AS r ON lower_id <= next AND next < upper_id
-	WHERE partstrat = 'r' AND partnatts = 1 AND key.layout NOT IN ('trace', 'decimal')
+	WHERE partstrat = 'r' AND partnatts = 1 AND has_time(to_layout(key.layout))
 	HAVING count(*) > 0;
 	IF FOUND THEN
 		RAISE WARNING USING

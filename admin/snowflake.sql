@@ -1,19 +1,11 @@
 /* admin/snowflake.sql */
 
--- The functions of the extension "snowflake" that the rest needs.  Only that extension
--- knows which bits of an ID are what, and it may be in any schema: a body that is BEGIN
--- ATOMIC names its functions for good, and commands that are shown name them by
--- snowflake_schema(), the schema's present name.  Knows no table.
+-- The functions of the extension "snowflake" that the rest needs, and what the rest must know
+-- about IDs and layouts.  Which bits of an ID are what, only that extension knows.  It may be in
+-- any schema: a body that is BEGIN ATOMIC names its functions for good, and a command that is
+-- shown or executed names them by snowflake_schema().  Knows no table.
 
--- Which bits of an ID are what, only the extension "snowflake" knows.
---
--- No name is looked up in the caller's search_path.  Functions have their own;
--- procedures that commit may not have one.  So each of their transactions begins
--- with SET LOCAL, and their declarations, which are compiled before that, name the
--- schema of types that are no keywords.  Functions of "snowflake" may be in any
--- schema: they are called in bodies that are BEGIN ATOMIC, which name them for
--- good, and in commands by the schema's present name.
-
+-- The present name of the schema of "snowflake", quoted
 CREATE FUNCTION snowflake_admin.snowflake_schema() RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
@@ -21,7 +13,10 @@ BEGIN ATOMIC
 	WHERE extname = 'snowflake';
 END;
 
--- The built-in layouts, and the MAXVALUE of their sequences.  Some have no time.
+COMMENT ON FUNCTION snowflake_admin.snowflake_schema IS 'for naming functions and types of snowflake in commands';
+
+-- The built-in layouts, and the MAXVALUE of their sequences.  Those whose IDs do not tell their
+-- time never expire.
 CREATE FUNCTION snowflake_admin.layouts()
 RETURNS TABLE (name text, max_value bigint, epoch timestamptz, tick interval, ids_per_tick bigint,
 	expires timestamptz)
@@ -30,49 +25,9 @@ BEGIN ATOMIC
 	SELECT name, max_value, epoch, tick, ids_per_tick, expires FROM snowflake_layouts();
 END;
 
--- Partitions by time
-CREATE FUNCTION snowflake_admin.bound(ts timestamptz, layout snowflake_layout) RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-BEGIN ATOMIC
-	SELECT snowflake_min_id(ts, layout);
-END;
+COMMENT ON FUNCTION snowflake_admin.layouts IS 'for reading snowflake_layouts() from any search_path';
 
--- A bound need not be an ID that anything has made.
-CREATE FUNCTION snowflake_admin.bound_time(id bigint, layout snowflake_layout) RETURNS timestamptz
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-	SELECT CASE id
-		WHEN '-9223372036854775808' THEN '-infinity'
-		WHEN 9223372036854775807 THEN 'infinity'
-		ELSE snowflake_timestamp(greatest(id, 0), layout) END;
-END;
-
-CREATE FUNCTION snowflake_admin.is_id(type oid) RETURNS boolean
-LANGUAGE sql STABLE PARALLEL SAFE
-BEGIN ATOMIC
-	SELECT type IN ('bigint'::regtype::oid, 'snowflake'::regtype::oid);
-END;
-
--- A shard that the layout has, or that of the setting, or next_id()'s errors.  The
--- layout is a text, because its type may be in another schema than we are.
-CREATE FUNCTION snowflake_admin.require_shard(shard bigint, layout text) RETURNS bigint
-LANGUAGE sql STABLE
-BEGIN ATOMIC
-	SELECT CASE WHEN shard IS NULL THEN snowflake_shard()
-		ELSE snowflake_shard(snowflake_id(pg_catalog.now(), shard, 1::bigint, layout::snowflake_layout), layout::snowflake_layout) END;
-END;
-
--- snowflake_sequences(), whatever schema it is in, of all sequences or of one
-CREATE FUNCTION snowflake_admin.sequence_states(sequence regclass DEFAULT NULL, layout snowflake_layout DEFAULT NULL)
-RETURNS TABLE (sequence regclass, layout text, last_timestamp timestamptz, lead interval, expires timestamptz,
-	state text)
-LANGUAGE sql VOLATILE
-BEGIN ATOMIC
-	SELECT * FROM snowflake_sequences() WHERE $1 IS NULL
-	UNION ALL SELECT * FROM snowflake_sequences($1, $2);
-END;
-
--- The layout of a text.  In the code of a function it may be none, and is NULL then.
+-- A text as a layout.  One that is no layout, as a text in the code of a function may be, is NULL.
 CREATE FUNCTION snowflake_admin.to_layout(layout text) RETURNS snowflake_layout
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
@@ -82,10 +37,88 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
--- Shards of IDs, or NULL if the layout has none
+COMMENT ON FUNCTION snowflake_admin.to_layout IS 'for reading a layout where an error would be in the way';
+
+-- Can the IDs of a layout tell their time?
+CREATE FUNCTION snowflake_admin.has_time(layout snowflake_layout) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT coalesce((SELECT expires IS NOT NULL FROM layouts() WHERE name = layout::text),
+		layout::text ~ '^timestamp:')
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.has_time IS 'for telling layouts with a time from trace, decimal and the like';
+
+-- The smallest number that is taken for an ID.  Smaller ones are those of a former serial: as IDs
+-- they would have been made in the first hours of their layout.
+CREATE FUNCTION snowflake_admin.least_id() RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT 1::bigint << 40;
+END;
+
+COMMENT ON FUNCTION snowflake_admin.least_id IS 'for telling IDs from the numbers of a former serial';
+
+-- The smallest ID that can have a time, with which a partition begins
+CREATE FUNCTION snowflake_admin.bound(ts timestamptz, layout snowflake_layout) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT snowflake_min_id(ts, layout);
+END;
+
+COMMENT ON FUNCTION snowflake_admin.bound IS 'for comparing IDs with a time, and for bounds of partitions';
+
+-- The time of a bound of a partition, which need not be an ID that anything has made
+CREATE FUNCTION snowflake_admin.bound_time(id bigint, layout snowflake_layout) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT CASE id
+		WHEN '-9223372036854775808' THEN '-infinity'
+		WHEN 9223372036854775807 THEN 'infinity'
+		ELSE snowflake_timestamp(greatest(id, 0), layout) END;
+END;
+
+COMMENT ON FUNCTION snowflake_admin.bound_time IS 'for the times of IDs and of bounds of partitions';
+
+-- Can a column of this type hold IDs?  A domain is told by its base type.
+CREATE FUNCTION snowflake_admin.is_id(type oid) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT type IN ('bigint'::regtype::oid, 'snowflake'::regtype::oid);
+END;
+
+COMMENT ON FUNCTION snowflake_admin.is_id IS 'for finding columns that can hold IDs';
+
+-- The given shard if the layout has it, or without one that of the setting.  If there is none, the
+-- error is that of the function of "snowflake".
+CREATE FUNCTION snowflake_admin.require_shard(shard bigint, layout text) RETURNS bigint
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+	SELECT CASE WHEN shard IS NULL THEN snowflake_shard()
+		ELSE snowflake_shard(snowflake_id(pg_catalog.now(), shard, 1::bigint, layout::snowflake_layout),
+			layout::snowflake_layout) END;
+END;
+
+COMMENT ON FUNCTION snowflake_admin.require_shard IS 'for refusing a shard with which next_id() would fail';
+
+-- The shards of IDs, in their order, or NULL if the layout has none
 CREATE FUNCTION snowflake_admin.shards_of(ids bigint[], layout snowflake_layout) RETURNS integer[]
 LANGUAGE sql STABLE
 BEGIN ATOMIC
-	SELECT pg_catalog.array_agg(snowflake_shard(id, layout) ORDER BY n) FROM pg_catalog.unnest(ids) WITH ORDINALITY AS i (id, n)
+	SELECT pg_catalog.array_agg(snowflake_shard(id, layout) ORDER BY n)
+	FROM pg_catalog.unnest(ids) WITH ORDINALITY AS i (id, n)
 	WHERE EXISTS (SELECT FROM snowflake_fields(ids[1], layout) WHERE field NOT IN ('timestamp', 'sequence'));
 END;
+
+COMMENT ON FUNCTION snowflake_admin.shards_of IS 'for finding out which shards have made rows';
+
+-- The state of a sequence in a layout, or without arguments of all sequences that make IDs
+CREATE FUNCTION snowflake_admin.sequence_states(sequence regclass DEFAULT NULL, layout snowflake_layout DEFAULT NULL)
+RETURNS TABLE (sequence regclass, layout text, last_timestamp timestamptz, lead interval, expires timestamptz,
+	state text)
+LANGUAGE sql VOLATILE
+BEGIN ATOMIC
+	SELECT * FROM snowflake_sequences() WHERE $1 IS NULL
+	UNION ALL SELECT * FROM snowflake_sequences($1, $2);
+END;
+
+COMMENT ON FUNCTION snowflake_admin.sequence_states IS 'for reading snowflake_sequences() from any search_path';

@@ -124,13 +124,6 @@ EXCEPTION
 END
 $$;
 
--- Can the IDs of a layout tell their time?
-CREATE FUNCTION snowflake_admin.has_time(layout snowflake_layout) RETURNS boolean
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT coalesce((SELECT expires IS NOT NULL FROM layouts() WHERE name = layout::text),
-		layout::text ~ '^timestamp:')
-$$;
-
 -- A layout as the last argument in a command
 CREATE FUNCTION snowflake_admin.layout_argument(layout text) RETURNS text
 LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

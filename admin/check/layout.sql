@@ -28,7 +28,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 				CASE WHEN v.is_lost THEN ' A schema tool may have changed it.' END)
 			ELSE 'Its parameters are not those of its layout, so next_id() refuses it.' END,
 		CASE WHEN relpersistence = 'u' THEN format('ALTER SEQUENCE %s SET LOGGED', g.sequence)
-			WHEN g.layout IS NOT NULL OR v.last < 1::bigint << 40 AND (v.is_lost OR l.name IS NOT NULL)
+			WHEN g.layout IS NOT NULL OR v.last < least_id() AND (v.is_lost OR l.name IS NOT NULL)
 			THEN format('SELECT %1$s.snowflake_alter_sequence(%2$L::regclass, %3$L::%1$s.snowflake_layout)',
 				snowflake_schema(), g.sequence, coalesce(g.layout, l.name, 'instagram'))
 			WHEN l.max_value IS NOT NULL THEN format('ALTER SEQUENCE %s MAXVALUE %s', g.sequence, l.max_value)
@@ -43,8 +43,8 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		AND l.name = coalesce(g.named,
 			CASE g.sequence WHEN next_id_seq() THEN 'instagram' END,
 			CASE WHEN v.is_lost THEN (SELECT layout FROM nearest(
-				CASE WHEN v.last >= 1::bigint << 40 THEN v.last END,
-				(SELECT id FROM largest_id(g.tabs, g.cols, 1::bigint << 40)))) END)
+				CASE WHEN v.last >= least_id() THEN v.last END,
+				(SELECT id FROM largest_id(g.tabs, g.cols, least_id())))) END)
 	WHERE g.state = 'refuses' AND (g.layout IS NULL OR relpersistence = 'u' OR seqcycle
 		OR seqincrement <> 1 OR seqcache <> 1 OR seqtypid <> 'bigint'::regtype
 		OR g.layout NOT IN (SELECT name FROM layouts())

@@ -167,7 +167,7 @@ DECLARE
 	latest record;
 BEGIN
 	IF g.expires IS NOT NULL THEN
-		beyond := greatest(1::bigint << 40, bound(
+		beyond := greatest(least_id(), bound(
 			coalesce(g.last_timestamp + interval '1 microsecond', '-infinity'), served));
 		-- Clocks of other servers may differ a little.
 		future := bound(clock_timestamp() + interval '1 min', served);

@@ -21,7 +21,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 				FROM (SELECT DISTINCT tab, col, layout FROM unnest(fillers)
 					WHERE tab = ANY (tabs[1:3]) AND is_built_in) AS f
 				CROSS JOIN LATERAL ids_between(
-					f.tab, f.col, 1::bigint << 40, 9223372036854775807, 1) AS newest
+					f.tab, f.col, least_id(), 9223372036854775807, 1) AS newest
 				CROSS JOIN LATERAL unnest(shards_of(
 					newest.ids, to_layout(f.layout))) AS s (shard))
 			|| '. A copy needs another number while its original makes IDs.'),
