@@ -5,7 +5,7 @@
  *
  * Two backends take values from one sequence.  Their steps are those of
  * lock_page_to_change(), put_value() and log_values() in generator.c and of
- * durable_wait() in wait.c.  Comments in generator.c name the steps.
+ * wait_until_durable() in wait.c.  Comments in generator.c name the steps.
  *
  * The clock stands still, so a value is always the last one plus one, and only
  * the sequence can keep values apart.  An LSN is the number of the sequence's
@@ -245,7 +245,7 @@ end: do
 		step[me] = (keeps(FLUSH_FIRST) && keeps(FLUSH_OTHERS) && (keeps(ADVANCE_FLUSH) || !advances[me]) -> FLUSH : RETURN)
 		}
 
-	/* durable_wait() */
+	/* wait_until_durable() */
 	:: atomic { step[me] == FLUSH ->
 		flush(lsn[me]);
 		step[me] = (SETTING == STANDBYS && !promoted && keeps(STANDBY_WAIT) -> WAIT : RETURN);

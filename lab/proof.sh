@@ -23,7 +23,7 @@ setup_sql="CREATE EXTENSION snowflake;
 declare -A rules=(
 	[first-touch]='s/!log_cnt_is_valid(seq, page)/false/'
 	[flush]='s/XLogFlush(lsn);/(void) lsn;/'
-	[standbys]='s/if (unlikely(StandbysDefined()) && SyncRepRequested())/if (false)/')
+	[standbys]='s/if (unlikely(standbys_defined()) && SyncRepRequested())/if (false)/')
 
 # Set "without", "mode", "minutes" and "seed".
 #   read_arguments MINUTES RULES MODES [ARGUMENT...]	RULES and MODES are regular expressions

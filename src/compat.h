@@ -107,57 +107,16 @@ typedef RelFileNode RelFileLocator;
 #define pg_noreturn					pg_attribute_noreturn()
 #endif
 
-#include "postmaster/interrupt.h"
-#include "replication/syncrep.h"
-#include "replication/walsender_private.h"
-#include "utils/guc.h"
-
 /*
- * Does synchronous_standby_names ask for standbys?
- *
- * The checkpointer reads the setting and notes the answer in a byte of shared
- * memory.  Up to 15.12, 16.8 and 17.4 this is a flag, sync_standbys_defined.
- * Later releases have two flags there, sync_standbys_status: one with that
- * meaning, and one that says whether the checkpointer has read the setting.
- * The library may have been built with headers from before the change and run
- * on a server from after it, or the reverse.  So the version of the running
- * server decides what the byte means.
- *
- * While the byte is 0, this backend's own copy of the setting answers, as it
- * does in SyncRepWaitForLSN() of the later releases.  In these, 0 means that
- * the server has just started and the checkpointer has not read the setting
- * yet.  In the earlier releases, 0 can also mean that the setting is empty, so
- * there an out-of-date copy is not believed: while a reload is pending, the
- * answer is no.  Between the start of the server and the checkpointer's first
- * reading that may be wrong, which is accepted.
+ * The byte of shared memory that says whether synchronous_standby_names asks
+ * for standbys.  15.13, 16.9 and 17.5 renamed it, and gave it a second flag.
+ * This is for files that include "replication/walsender_private.h".
  */
-static inline bool
-StandbysDefined(void)
-{
-	static uint8 defined_bit = 0;	/* the bit of the byte that says so */
 #ifdef SYNC_STANDBY_DEFINED
-	uint8		status = *(volatile uint8 *) &WalSndCtl->sync_standbys_status;
+#define SyncStandbysByte	(WalSndCtl->sync_standbys_status)
 #else
-	uint8		status = *(volatile uint8 *) &WalSndCtl->sync_standbys_defined;
+#define SyncStandbysByte	(WalSndCtl->sync_standbys_defined)
 #endif
-
-	if (unlikely(defined_bit == 0))
-	{
-		int			version = atoi(GetConfigOption("server_version_num", false, false));
-		bool		two_flags = version >= 170005 ||
-			(version >= 160009 && version < 170000) ||
-			(version >= 150013 && version < 160000);
-
-		/* SYNC_STANDBY_DEFINED, which earlier headers lack, or "true" */
-		defined_bit = two_flags ? 1 << 1 : 1;
-	}
-
-	if (status != 0)
-		return (status & defined_bit) != 0;
-	/* 1 is the bit of the earlier releases. */
-	return SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0' &&
-		!(ConfigReloadPending && defined_bit == 1);
-}
 
 /*
  * The format of a sequence's page has long been the same, but only from 19 on

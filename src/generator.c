@@ -196,7 +196,7 @@ log_values(KnownSequence *seq, const GeneratorSpec *spec,
 	/*
 	 * At this point nextval() has a transaction ID assigned, so that the
 	 * commit flushes the record and waits for standbys.  No transaction ID is
-	 * needed here, because durable_wait() does both before the value is
+	 * needed here, because wait_until_durable() does both before the value is
 	 * returned.
 	 */
 	START_CRIT_SECTION();
@@ -314,8 +314,8 @@ lock_page_to_change(KnownSequence *seq)
 /*
  * Put the last value on the page, which lock_page_to_change() has locked, with
  * WAL that covers it, and unlock the page.  Returns the page's LSN.  The value
- * must not leave this backend before durable_wait() has been called with that
- * LSN.
+ * must not leave this backend before wait_until_durable() has been called with
+ * that LSN.
  */
 static pg_attribute_always_inline XLogRecPtr
 put_value(KnownSequence *seq, const GeneratorSpec *spec,
@@ -381,7 +381,7 @@ put_value(KnownSequence *seq, const GeneratorSpec *spec,
 /*
  * Take the next value, or several, if there are any now.  Also returns the
  * page's LSN.  The values must not leave this backend before
- * durable_wait(*lsn).
+ * wait_until_durable(*lsn).
  */
 static pg_attribute_always_inline TakeResult
 take_values(KnownSequence *seq, const GeneratorSpec *spec, int64 max_lead,
@@ -609,7 +609,7 @@ generator_next(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *limi
 		page_unpin();
 
 	/* Steps FLUSH, WAIT and RETURN. */
-	durable_wait(lsn);
+	wait_until_durable(lsn);
 
 	*count = attempt.count;
 	return attempt.value;
@@ -644,7 +644,7 @@ generator_advance(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *l
 	/* As in generator_next() */
 	if (!seq->needs_wal)
 		page_unpin();
-	durable_wait(lsn);
+	wait_until_durable(lsn);
 
 	attempt.now = GetCurrentTimestamp();
 	result = next_value(&(FormData_pg_sequence_data)

@@ -31,6 +31,7 @@
 #include "storage/latch.h"
 #include "storage/lwlock.h"
 #include "storage/s_lock.h"
+#include "utils/guc.h"
 
 #include "compat.h"
 
@@ -124,14 +125,60 @@ wait_usecs(int64 usecs, uint32 wait_event)
 }
 
 /*
- * Is this backend's copy of synchronous_standby_names up to date?
+ * Does synchronous_standby_names ask for standbys?
  *
- * A backend reads its configuration between commands only, and until then
- * ConfigReloadPending says that there is a new one.  In a background worker it
- * need not say so, because the worker may ignore the signal to reload.  If the
- * signal has not reached this backend yet, the copy may be empty although the
- * checkpointer has read a setting that names standbys.  A copy that is not
- * empty counts as up to date in this short time.
+ * The checkpointer reads the setting and notes the answer in a byte of shared
+ * memory.  Up to 15.12, 16.8 and 17.4 this is a flag.  Later releases have two
+ * flags there: one with that meaning, and one that says whether the
+ * checkpointer has read the setting.  The library may have been built with
+ * headers from before the change and run on a server from after it, or the
+ * reverse.  So the version of the running server decides what the byte means.
+ *
+ * While the byte is 0, this backend's own copy of the setting answers, as it
+ * does in SyncRepWaitForLSN() of the later releases.  In these, 0 means that
+ * the server has just started and the checkpointer has not read the setting
+ * yet.  In the earlier releases, 0 can also mean that the setting is empty, so
+ * there an out-of-date copy is not believed: while a reload is pending, the
+ * answer is no.  Between the start of the server and the checkpointer's first
+ * reading that may be wrong, which is accepted.
+ */
+static inline bool
+standbys_defined(void)
+{
+	static uint8 defined_bit = 0;	/* the bit of the byte that says so */
+	uint8		status = *(volatile uint8 *) &SyncStandbysByte;
+
+	if (unlikely(defined_bit == 0))
+	{
+		int			version = atoi(GetConfigOption("server_version_num", false, false));
+		bool		two_flags = version >= 170005 ||
+			(version >= 160009 && version < 170000) ||
+			(version >= 150013 && version < 160000);
+
+		/* SYNC_STANDBY_DEFINED, which earlier headers lack, or "true" */
+		defined_bit = two_flags ? 1 << 1 : 1;
+	}
+
+	if (status != 0)
+		return (status & defined_bit) != 0;
+	/* 1 is the bit of the earlier releases. */
+	return SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0' &&
+		!(ConfigReloadPending && defined_bit == 1);
+}
+
+/*
+ * May this backend go by its own copy of synchronous_standby_names?
+ *
+ * A backend reads its configuration between commands only.  If the setting has
+ * changed since, ConfigReloadPending says so, with two exceptions.
+ *
+ * A background worker may ignore the signal to reload.  So it never goes by its
+ * copy.
+ *
+ * Or the signal has not reached this backend yet.  If the copy is empty then,
+ * it is known to be out of date, because standbys_defined() has said that
+ * standbys are asked for.  If it is not empty, this backend goes by it until
+ * the signal comes.
  */
 static inline bool
 names_are_current(void)
@@ -172,6 +219,7 @@ standbys_have(XLogRecPtr lsn, int mode)
 	return have >= SyncRepConfig->num_sync;
 }
 
+/* Write a WAL record that changes nothing, and flush it.  Returns its end. */
 static XLogRecPtr
 write_empty_record(void)
 {
@@ -251,7 +299,7 @@ wait_for_standbys(XLogRecPtr lsn)
 		/* Cancel and shutdown end the wait with an error. */
 		wait_usecs(nap, WAIT_EVENT_SYNC_REP);
 		nap = Min(2 * nap, LONGEST_NAP_USECS);
-	} while (StandbysDefined());
+	} while (standbys_defined());
 }
 
 /*
@@ -259,10 +307,10 @@ wait_for_standbys(XLogRecPtr lsn)
  * asked for, on those.
  */
 void
-durable_wait(XLogRecPtr lsn)
+wait_until_durable(XLogRecPtr lsn)
 {
 	XLogFlush(lsn);
 
-	if (unlikely(StandbysDefined()) && SyncRepRequested())
+	if (unlikely(standbys_defined()) && SyncRepRequested())
 		wait_for_standbys(lsn);
 }

@@ -14,7 +14,7 @@
 #include "utils/wait_event.h"
 
 #pragma GCC visibility push(hidden)
-extern void durable_wait(XLogRecPtr lsn);
+extern void wait_until_durable(XLogRecPtr lsn);
 extern int64 wait_monotonic_time(void);
 extern void wait_usecs(int64 usecs, uint32 wait_event);
 #pragma GCC visibility pop
