@@ -3,7 +3,8 @@
  * layout_type.c
  *	  The type snowflake_layout, and the layouts that this session has used.
  *
- * This file does not know how IDs are made or how sequences are used.
+ * This file does not know how IDs are made.  Of sequences it knows only that
+ * the MAXVALUE of a sequence tells which layout the sequence serves.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -124,6 +125,7 @@ stored_text(Datum value)
 	return stored->text;
 }
 
+/* The layout that a stored value means */
 const Layout *
 layout_type_find(Datum value)
 {
@@ -150,6 +152,7 @@ output_text(Datum value)
 	return pstrdup(text);
 }
 
+/* Make the table of layouts.  This loads the built-in ones, too. */
 void
 layout_type_init(void)
 {
@@ -163,8 +166,8 @@ layout_type_init(void)
 }
 
 /*
- * The slow path of layout_type_argument().  A constant is one of the query's
- * text or of a column's default.
+ * The slow path of layout_type_argument().  If the argument is a constant, as
+ * in a column's default, remember the layout in fn_extra.
  */
 const Layout *
 layout_type_look_up(FunctionCallInfo fcinfo, int argument)
@@ -199,6 +202,7 @@ layout_type_find_served(int64 max_value)
 	return name == NULL ? &unserved : find_layout(name);
 }
 
+/* Raise an error because a layout has no field of that role. */
 void
 layout_type_report_missing(const Layout *layout, const char *field)
 {
@@ -207,6 +211,7 @@ layout_type_report_missing(const Layout *layout, const char *field)
 			 errmsg("layout \"%s\" has no %s", layout->text, field)));
 }
 
+/* Raise an error unless IDs of a layout tell their time. */
 void
 layout_type_require_time(const Layout *layout)
 {
@@ -222,6 +227,21 @@ layout_type_require_time(const Layout *layout)
 	layout_type_report_missing(layout, "timestamp");
 }
 
+/* The columns of snowflake_layouts() */
+enum
+{
+	COLUMN_NAME,
+	COLUMN_DEFINITION,
+	COLUMN_EPOCH,
+	COLUMN_TICK,
+	COLUMN_SHARDS,
+	COLUMN_IDS_PER_TICK,
+	COLUMN_EXPIRES,
+	COLUMN_MAX_VALUE,
+	COLUMNS
+};
+
+/* snowflake_layouts(): a row for each built-in layout */
 Datum
 snowflake_layouts(PG_FUNCTION_ARGS)
 {
@@ -234,30 +254,43 @@ snowflake_layouts(PG_FUNCTION_ARGS)
 	for (int i = 0; (definition = layout_get_builtin(i, &parsed)) != NULL; i++)
 	{
 		Layout		layout;
-		Datum		values[8] = {0};
-		bool		nulls[8] = {false};
+		Datum		values[COLUMNS] = {0};
+		bool		nulls[COLUMNS] = {false};
 
 		layout_init(&layout, &parsed);
 
-		values[0] = CStringGetTextDatum(layout.text);
-		values[1] = CStringGetTextDatum(definition);
-		values[2] = TimestampTzGetDatum(layout.spec.epoch);
-		values[3] = DirectFunctionCall2(timestamp_mi,
-										TimestampTzGetDatum(layout.spec.tick_usecs),
-										TimestampTzGetDatum(0));
-		values[4] = Int64GetDatum(layout.shards);
-		values[5] = Int64GetDatum(layout.spec.slots);
-		nulls[2] = nulls[3] = nulls[5] = !layout.has_clock;
-		nulls[6] = !layout.has_time;
+		values[COLUMN_NAME] = CStringGetTextDatum(layout.text);
+		values[COLUMN_DEFINITION] = CStringGetTextDatum(definition);
+		values[COLUMN_SHARDS] = Int64GetDatum(layout.shards);
+		values[COLUMN_MAX_VALUE] = Int64GetDatum(layout.spec.max_value);
+
+		if (layout.has_clock)
+		{
+			values[COLUMN_EPOCH] = TimestampTzGetDatum(layout.spec.epoch);
+			values[COLUMN_TICK] = DirectFunctionCall2(timestamp_mi,
+													  TimestampTzGetDatum(layout.spec.tick_usecs),
+													  TimestampTzGetDatum(0));
+			values[COLUMN_IDS_PER_TICK] = Int64GetDatum(layout.spec.slots);
+		}
+		else
+		{
+			nulls[COLUMN_EPOCH] = true;
+			nulls[COLUMN_TICK] = true;
+			nulls[COLUMN_IDS_PER_TICK] = true;
+		}
+
 		if (layout.has_time)
-			values[6] = TimestampTzGetDatum(layout_end_time(&layout));
-		values[7] = Int64GetDatum(layout.spec.max_value);
+			values[COLUMN_EXPIRES] = TimestampTzGetDatum(layout_end_time(&layout));
+		else
+			nulls[COLUMN_EXPIRES] = true;
+
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 
 	return (Datum) 0;
 }
 
+/* The type's input, which stores the text as layout_print() writes it */
 Datum
 snowflake_layout_in(PG_FUNCTION_ARGS)
 {
@@ -288,13 +321,14 @@ snowflake_layout_in(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(stored);
 }
 
+/* The type's output */
 Datum
 snowflake_layout_out(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_CSTRING(output_text(PG_GETARG_DATUM(0)));
 }
 
-/* The binary form is a byte with the version, then the text. */
+/* The type's binary input: a byte with the version, then the text */
 Datum
 snowflake_layout_recv(PG_FUNCTION_ARGS)
 {
@@ -313,6 +347,7 @@ snowflake_layout_recv(PG_FUNCTION_ARGS)
 	return DirectFunctionCall1(snowflake_layout_in, CStringGetDatum(text));
 }
 
+/* The type's binary output, of the same form */
 Datum
 snowflake_layout_send(PG_FUNCTION_ARGS)
 {

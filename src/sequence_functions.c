@@ -35,13 +35,26 @@ PG_FUNCTION_INFO_V1(snowflake_sequences);
 PG_FUNCTION_INFO_V1(snowflake_alter_sequence);
 PG_FUNCTION_INFO_V1(snowflake_advance);
 
+/* The columns of snowflake_sequences() */
+enum
+{
+	COLUMN_SEQUENCE,
+	COLUMN_LAYOUT,
+	COLUMN_LAST_TIMESTAMP,
+	COLUMN_LEAD,
+	COLUMN_EXPIRES,
+	COLUMN_STATE,
+	COLUMNS
+};
+
 /*
  * generator_state(), or NULL if the sequence has been dropped.
  *
  * An error that is the fault of one sequence must not make
- * snowflake_sequences() fail.  So the error becomes a state, and a
+ * snowflake_sequences() fail.  So such an error becomes a state, and a
  * subtransaction cleans up after it.  Other errors come from the server or the
- * session, for example a cancel, a lack of memory or trouble with a disk.
+ * session, for example a cancel, a lack of memory or trouble with a disk, and
+ * are raised again.
  */
 static const char *
 state_without_error(Oid sequence, const GeneratorSpec *spec, FormData_pg_sequence_data *data)
@@ -93,7 +106,10 @@ state_without_error(Oid sequence, const GeneratorSpec *spec, FormData_pg_sequenc
 	return state;
 }
 
-/* A row with the sequence's status, or none if it has been dropped */
+/*
+ * snowflake_sequences(sequence [, layout]): a row with the sequence's status, or
+ * none if the sequence has been dropped
+ */
 Datum
 snowflake_sequences(PG_FUNCTION_ARGS)
 {
@@ -104,8 +120,8 @@ snowflake_sequences(PG_FUNCTION_ARGS)
 		layout_type_find_served(sequence_read_max_value(sequence));
 	FormData_pg_sequence_data data = {0};
 	const char *state;
-	Datum		values[6];
-	bool		nulls[6] = {false, true, true, true, true, false};
+	Datum		values[COLUMNS] = {0};
+	bool		nulls[COLUMNS] = {false};
 
 	InitMaterializedSRF(fcinfo, 0);
 
@@ -113,33 +129,41 @@ snowflake_sequences(PG_FUNCTION_ARGS)
 	if (state == NULL)
 		return (Datum) 0;
 
-	values[0] = ObjectIdGetDatum(sequence);
+	values[COLUMN_SEQUENCE] = ObjectIdGetDatum(sequence);
+
 	if (layout->spec.layout != NULL)
-	{
-		values[1] = CStringGetTextDatum(layout->text);
-		nulls[1] = false;
-	}
+		values[COLUMN_LAYOUT] = CStringGetTextDatum(layout->text);
+	else
+		nulls[COLUMN_LAYOUT] = true;
+
 	if (data.is_called && layout->has_clock)
 	{
 		const GeneratorSpec *spec = &layout->spec;
 		TimestampTz last = spec->epoch + data.last_value / spec->slots * spec->tick_usecs;
 		TimestampTz now = GetCurrentTimestamp();
 
-		values[2] = TimestampTzGetDatum(last);
-		values[3] = DirectFunctionCall2(timestamp_mi, TimestampTzGetDatum(Max(last, now)),
-										TimestampTzGetDatum(now));
-		nulls[2] = nulls[3] = false;
+		values[COLUMN_LAST_TIMESTAMP] = TimestampTzGetDatum(last);
+		values[COLUMN_LEAD] = DirectFunctionCall2(timestamp_mi,
+												  TimestampTzGetDatum(Max(last, now)),
+												  TimestampTzGetDatum(now));
 	}
-	if (layout->has_time)
+	else
 	{
-		values[4] = TimestampTzGetDatum(layout_end_time(layout));
-		nulls[4] = false;
+		nulls[COLUMN_LAST_TIMESTAMP] = true;
+		nulls[COLUMN_LEAD] = true;
 	}
-	values[5] = CStringGetTextDatum(state);
+
+	if (layout->has_time)
+		values[COLUMN_EXPIRES] = TimestampTzGetDatum(layout_end_time(layout));
+	else
+		nulls[COLUMN_EXPIRES] = true;
+
+	values[COLUMN_STATE] = CStringGetTextDatum(state);
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	return (Datum) 0;
 }
 
+/* Raise an error about a sequence that cannot be made to serve a layout. */
 pg_noreturn static void
 refuse_layout(Oid sequence, const Layout *layout, const char *detail, const char *hint)
 {
@@ -149,6 +173,28 @@ refuse_layout(Oid sequence, const Layout *layout, const char *detail, const char
 					get_rel_name(sequence), layout->text),
 			 errdetail_internal("%s", detail),
 			 errhint("%s", hint)));
+}
+
+/*
+ * A hint about a sequence whose last value is none of a counter of rows.
+ *
+ * It may have made IDs of this layout, until a schema tool took its MAXVALUE.
+ * Then it gets its MAXVALUE back by ALTER SEQUENCE, but only if its IDs tell
+ * that they are of this layout.
+ */
+static char *
+hint_for_used_sequence(const char *qualified_name, const Layout *layout)
+{
+	char	   *condition;
+
+	if (layout->has_time)
+		condition = psprintf("snowflake_timestamp(max(id), %s) of its tables shows when the last one was made",
+							 quote_literal_cstr(layout->text));
+	else
+		condition = psprintf("they are of layout \"%s\"", layout->text);
+
+	return psprintf("Use a new sequence, with a new shard if the table has IDs already. If this one made IDs until something changed its MAXVALUE, SELECT * FROM snowflake_check(), of extension snowflake_admin, shows their layout. Use ALTER SEQUENCE %s MAXVALUE %lld only if %s.",
+					qualified_name, (long long) layout->spec.max_value, condition);
 }
 
 /*
@@ -171,12 +217,7 @@ check_last_value(Oid sequence, const char *qualified_name, const Layout *layout,
 		refuse_layout(sequence, layout,
 					  psprintf("Its last value %lld is too large for a counter of rows, so the sequence may have been used for another layout.",
 							   (long long) data.last_value),
-					  psprintf("Use a new sequence, with a new shard if the table has IDs already. If this one made IDs until something changed its MAXVALUE, SELECT * FROM snowflake_check(), of extension snowflake_admin, shows their layout. Use ALTER SEQUENCE %s MAXVALUE %lld only if %s.",
-							   qualified_name, (long long) layout->spec.max_value,
-							   layout->has_time ?
-							   psprintf("snowflake_timestamp(max(id), %s) of its tables shows when the last one was made",
-										quote_literal_cstr(layout->text)) :
-							   psprintf("they are of layout \"%s\"", layout->text)));
+					  hint_for_used_sequence(qualified_name, layout));
 
 	if (data.last_value < 0 || data.last_value > layout->spec.max_value)
 		refuse_layout(sequence, layout,
@@ -185,7 +226,11 @@ check_last_value(Oid sequence, const char *qualified_name, const Layout *layout,
 					  "Use a new sequence, with a new shard if the table has IDs already.");
 }
 
-/* Not strict, because a call with a NULL would look as if it had succeeded */
+/*
+ * snowflake_alter_sequence(sequence, layout): let a sequence serve a layout
+ *
+ * Not strict, because a call with a NULL would look as if it had succeeded.
+ */
 Datum
 snowflake_alter_sequence(PG_FUNCTION_ARGS)
 {
@@ -194,8 +239,10 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	char	   *name;
 	int64		max_value;
 
-	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
-		arguments_refuse_null(PG_ARGISNULL(0) ? "sequence" : "layout", NULL);
+	if (PG_ARGISNULL(0))
+		arguments_refuse_null("sequence", NULL);
+	if (PG_ARGISNULL(1))
+		arguments_refuse_null("layout", NULL);
 	sequence = PG_GETARG_OID(0);
 	layout = layout_type_argument(fcinfo, 1);
 
@@ -278,7 +325,12 @@ value_of_id(const Layout *layout, int64 id)
 			   layout->spec.max_value);
 }
 
-/* Not strict, as snowflake_alter_sequence() is not */
+/*
+ * snowflake_advance(sequence, id [, layout]): let every later ID of a sequence
+ * be larger than an ID
+ *
+ * Not strict, for the reason that snowflake_alter_sequence() is not.
+ */
 Datum
 snowflake_advance(PG_FUNCTION_ARGS)
 {
