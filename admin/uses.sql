@@ -3,7 +3,7 @@
 -- What makes IDs or sets a shard in this database: snowflake_uses(), and how code is
 -- searched for such calls.  Knows no key: whether a column's default is one, keys.sql says.
 
--- What belongs to the two extensions, of which another schema may have a namesake
+-- What belongs to the two extensions.  Another schema may have a namesake of it.
 CREATE FUNCTION snowflake_admin.extension_members()
 RETURNS TABLE (extension name, class oid, object oid)
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -12,11 +12,16 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 	WHERE extname IN ('snowflake', 'snowflake_admin')
 $$;
 
+COMMENT ON FUNCTION snowflake_admin.extension_members IS 'for telling what is of the two extensions from its namesakes';
+
+-- The sequence from which next_id() takes values where none is named
 CREATE FUNCTION snowflake_admin.next_id_seq() RETURNS regclass
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT oid FROM extension_members() JOIN pg_class ON oid = object
 	WHERE extension = 'snowflake' AND class = 'pg_class'::regclass AND relname = 'next_id_seq'
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.next_id_seq IS 'for naming the sequence that next_id() uses by default';
 
 -- What is in the temporary schemas of sessions counts for nothing: it ends with its session,
 -- and every role may make it.  No other schema can have such a name.
@@ -32,7 +37,9 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 	WHERE relnamespace IN (SELECT * FROM schemas)
 $$;
 
--- The functions that make IDs or set a shard
+COMMENT ON FUNCTION snowflake_admin.temporary_objects IS 'for leaving out what is temporary';
+
+-- The functions that make IDs or set a shard, with the names of their parameters
 CREATE FUNCTION snowflake_admin.makers()
 RETURNS TABLE (name text, parameters text[])
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -43,11 +50,15 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_adm
 		('snowflake_set_shard', '{shard}')
 $$;
 
+COMMENT ON FUNCTION snowflake_admin.makers IS 'for knowing what makes IDs or sets a shard';
+
 -- The beginning of a call of one of them, as a regular expression
 CREATE FUNCTION snowflake_admin.call_pattern() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT '\m(?:' || string_agg(name, '|') || ')"?[ \t\r\n]*\(' FROM makers()
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.call_pattern IS 'for finding where a call begins';
 
 -- An object that has code, in the same words for every search_path and language
 CREATE FUNCTION snowflake_admin.place(class oid, object oid) RETURNS text
@@ -65,6 +76,8 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 	FROM pg_identify_object(class, object, 0) AS o
 $$;
 
+COMMENT ON FUNCTION snowflake_admin.place IS 'for naming an object that has code';
+
 -- The owner of an object that has code.  NULL for an object of any other kind.
 CREATE FUNCTION snowflake_admin.owner_of(class oid, object oid) RETURNS oid
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -77,6 +90,8 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 		WHEN 'pg_proc'::regclass THEN (SELECT proowner FROM pg_proc WHERE oid = object) END
 $$;
 
+COMMENT ON FUNCTION snowflake_admin.owner_of IS 'for looking at code as its owner''s';
+
 -- The text of a literal, whatever it is cast to, or NULL for everything else.  In
 -- a command that is itself in quotation marks, those of the literal are doubled.
 CREATE FUNCTION snowflake_admin.literal(argument text) RETURNS text
@@ -86,64 +101,78 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, snowfl
 	WHERE bare ~ '^[ \t\r\n(]*(?:-?[0-9]+|''(?:[^'']|'''')*''|''''[^'']*'''')[ \t\r\n)]*$'
 $$;
 
--- \s and \d match characters of other scripts, too, which bigint does not read.
+COMMENT ON FUNCTION snowflake_admin.literal IS 'for reading an argument that is a constant';
+
+-- The number of a literal, or NULL if it is none or no integer.  \d would match digits of other
+-- scripts, too, which bigint does not read.
 CREATE FUNCTION snowflake_admin.to_integer(literal text) RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT CASE WHEN literal ~ '^[ \t\r\n]*-?[0-9]{1,10}[ \t\r\n]*$' THEN
 		CASE WHEN literal::bigint BETWEEN -2147483648 AND 2147483647 THEN literal::integer END END
 $$;
 
+COMMENT ON FUNCTION snowflake_admin.to_integer IS 'for reading a shard';
+
+-- What may be between the parentheses of a call, as a regular expression.  No expression
+-- counts parentheses, so they may be nested five deep.
+CREATE FUNCTION snowflake_admin.inside_pattern() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT repeat('(?:[^()''"]|''[^'']*''|"[^"]*"|\(', 5) || '[^()]*' || repeat('\))*', 5)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.inside_pattern IS 'for finding where a call ends';
+
+-- The arguments of a call of one of these functions, each with the name of its parameter
+CREATE FUNCTION snowflake_admin.arguments(function text, call text)
+RETURNS TABLE (parameter text, value text)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT coalesce(lower(substring(a[1], '^[ \t\r\n]*"?(\w+)"?[ \t\r\n]*(?:=>|:=)')), parameters[position]),
+		regexp_replace(a[1], '^[ \t\r\n]*"?\w+"?[ \t\r\n]*(?:=>|:=)[ \t\r\n]*', '')
+	FROM makers(), regexp_matches(substring(call, '\((.*)\)$'),
+		'(?:[^(),''"]|''[^'']*''|"[^"]*"|\(' || inside_pattern() || '\))+', 'g') WITH ORDINALITY AS m (a, position)
+	WHERE name = function
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.arguments IS 'for reading the arguments of a call';
+
 -- The calls in code that make IDs or set a shard, with those of their arguments
 -- that matter here.  The code is SQL or any other language, so this looks for names,
 -- parentheses and quotation marks only.  A call whose parentheses do not end within 2000
--- characters, or are nested deeper than five, is known by its beginning.  So the time that
+-- characters, or are nested too deep, is known by its beginning.  So the time that
 -- this takes grows with the code's length and no faster.
 CREATE FUNCTION snowflake_admin.calls(code text)
 RETURNS TABLE (call text, function text, complete boolean, shard text, sequence text, layout text)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	WITH patterns (beginning, inside) AS (
-		SELECT call_pattern(),
-			repeat('(?:[^()''"]|''[^'']*''|"[^"]*"|\(', 5) || '[^()]*' || repeat('\))*', 5)
-	), pieces AS (
-		SELECT n, left(piece, 2000) AS piece
-		FROM patterns,
-			regexp_split_to_table(code, '(?=' || beginning || ')', 'i') WITH ORDINALITY AS p (piece, n)
-	), calls AS MATERIALIZED (
-		SELECT n, lower(substring(piece, '^\w+')) AS function, left(piece, 60) AS excerpt,
-			substring(piece, '^\w+"?[ \t\r\n]*\(' || inside || '\)') AS call
-		FROM patterns, pieces
-		WHERE piece ~* ('^' || beginning)
-	), arguments AS (
-		SELECT calls.n, regexp_replace(a[1], '^[ \t\r\n]*"?\w+"?[ \t\r\n]*(?:=>|:=)[ \t\r\n]*', '') AS value,
-			coalesce(lower(substring(a[1], '^[ \t\r\n]*"?(\w+)"?[ \t\r\n]*(?:=>|:=)')),
-				parameters[position]) AS parameter
-		FROM patterns, calls JOIN makers() AS m ON m.name = function,
-			regexp_matches(substring(call, '\((.*)\)$'),
-				'(?:[^(),''"]|''[^'']*''|"[^"]*"|\(' || inside || '\))+', 'g')
-			WITH ORDINALITY AS a (a, position)
-	), chosen AS (
-		SELECT n, max(value) FILTER (WHERE parameter = 'shard') AS shard,
+	WITH found AS MATERIALIZED (
+		SELECT lower(substring(piece, '^\w+')) AS function, left(piece, 60) AS excerpt,
+			substring(piece, '^\w+"?[ \t\r\n]*\(' || inside_pattern() || '\)') AS call
+		FROM regexp_split_to_table(code, '(?=' || call_pattern() || ')', 'i') AS whole, left(whole, 2000) AS piece
+		WHERE piece ~* ('^' || call_pattern())
+	)
+	SELECT coalesce(call, excerpt), function, call IS NOT NULL, a.shard, a.sequence, a.layout
+	FROM found CROSS JOIN LATERAL (
+		SELECT max(value) FILTER (WHERE parameter = 'shard') AS shard,
 			max(value) FILTER (WHERE parameter = 'sequence') AS sequence,
 			max(value) FILTER (WHERE parameter = 'layout') AS layout
-		FROM arguments GROUP BY n
-	)
-	SELECT coalesce(call, excerpt), function, call IS NOT NULL, c.shard, c.sequence, c.layout
-	FROM calls LEFT JOIN chosen AS c USING (n)
+		FROM arguments(function, call)) AS a
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.calls IS 'for finding the calls in code that make IDs or set a shard';
 
 -- The layout of the IDs that a default makes: the one that it names, or that of its
 -- sequence, or next_id_seq's.  NULL if the sequence serves none that is built in.
 CREATE FUNCTION snowflake_admin.layout_of(expression text, sequence regclass) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT coalesce(
-		(SELECT min(literal(layout))
-			FROM calls(expression)),
+		(SELECT min(literal(layout)) FROM calls(expression)),
 		CASE WHEN sequence IS NULL THEN 'instagram' ELSE (
 			SELECT name FROM pg_sequence JOIN layouts() ON max_value = seqmax
 			WHERE seqrelid = sequence) END)
 $$;
 
--- Objects whose expression or parsed body calls something that makes IDs
+COMMENT ON FUNCTION snowflake_admin.layout_of IS 'for telling the layout of the IDs of a default';
+
+-- Objects whose expression or parsed body calls something that makes IDs or sets a shard
 CREATE FUNCTION snowflake_admin.callers()
 RETURNS TABLE (class oid, object oid)
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -157,10 +186,23 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 	AND (classid, objid) NOT IN (SELECT t.class, t.object FROM temporary_objects() AS t)
 $$;
 
--- The code of rules, of parsed bodies and of generated columns.  To turn one into text,
--- PostgreSQL locks the tables that it names.  One that somebody else has locked, or that
--- is just being dropped, makes the code NULL, and nobody waits: not this, which looks
--- for strong locks before, nor those who come next, as each lock ends with its subtransaction.
+COMMENT ON FUNCTION snowflake_admin.callers IS 'for finding the parsed expressions that make IDs or set a shard';
+
+-- The code of a rule, of a parsed body or of a generated column.  To turn it into text,
+-- PostgreSQL locks the tables that it names.
+CREATE FUNCTION snowflake_admin.deparsed(class oid, object oid) RETURNS text
+LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT CASE class
+		WHEN 'pg_rewrite'::regclass THEN pg_get_ruledef(object)
+		WHEN 'pg_proc'::regclass THEN pg_get_function_sqlbody(object)
+		ELSE (SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE oid = object) END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.deparsed IS 'for turning a parsed object into code';
+
+-- The code of many such objects.  A table that somebody else has locked, or that is just
+-- being dropped, makes the code NULL, and nobody waits: not this, which looks for strong locks
+-- before, nor those who come next, as the locks of each object end with a subtransaction.
 CREATE FUNCTION snowflake_admin.parsed_code(classes oid[], objects oid[])
 RETURNS TABLE (class oid, object oid, code text)
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp
@@ -182,11 +224,8 @@ BEGIN
 			WHERE d.classid = class AND d.objid = object
 			AND d.refclassid = 'pg_class'::regclass AND d.refobjid = ANY (locked)) THEN
 			BEGIN
-				code := CASE class
-					WHEN 'pg_rewrite'::regclass THEN pg_get_ruledef(object)
-					WHEN 'pg_proc'::regclass THEN pg_get_function_sqlbody(object)
-					ELSE (SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE oid = object) END;
-				RAISE SQLSTATE 'SF000';
+				code := deparsed(class, object);
+				RAISE SQLSTATE 'SF000';	-- ends the subtransaction, and keeps the code
 			EXCEPTION
 				WHEN SQLSTATE 'SF000' THEN NULL;
 				WHEN OTHERS THEN
@@ -199,36 +238,117 @@ BEGIN
 END
 $$;
 
--- The code of functions that could make IDs or set a shard, and whether it could all be
--- read.  A constant in a parsed body is stored as a list of its bytes.  PostgreSQL's own
--- functions have OIDs below 16384.
+COMMENT ON FUNCTION snowflake_admin.parsed_code IS
+'for turning parsed objects into code while others lock their tables';
+
+-- Does a parsed body have the text snowflake.shard in it?  It is stored as a list of its bytes.
+CREATE FUNCTION snowflake_admin.has_setting(body pg_node_tree) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT body::text LIKE '%' || array_to_string(
+		ARRAY(SELECT ascii(c) FROM string_to_table('snowflake.shard', NULL) AS c), ' ') || '%'
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.has_setting IS 'for finding parsed bodies that set a shard';
+
+-- The functions that could make IDs or set a shard, with the shard that a SET clause sets, and
+-- whether what is parsed of them could: the body, and the defaults of parameters.
+-- PostgreSQL's own functions have OIDs below 16384.
+CREATE FUNCTION snowflake_admin.making_functions()
+RETURNS TABLE (function oid, setting text, in_tree boolean)
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT p.oid, setting, in_tree
+	FROM pg_proc AS p CROSS JOIN LATERAL (
+		SELECT (SELECT split_part(c, '=', 2) FROM unnest(proconfig) AS c WHERE c ILIKE 'snowflake.shard=%'),
+			p.oid IN (SELECT object FROM callers() WHERE class = 'pg_proc'::regclass)
+				OR prosqlbody IS NOT NULL AND has_setting(prosqlbody)) AS x (setting, in_tree)
+	WHERE p.oid >= 16384 AND (in_tree OR setting IS NOT NULL OR prosrc ~* (call_pattern() || '|snowflake\.shard'))
+	AND p.oid NOT IN (SELECT object FROM extension_members() WHERE class = 'pg_proc'::regclass)
+	AND p.oid NOT IN (SELECT object FROM temporary_objects() WHERE class = 'pg_proc'::regclass)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.making_functions IS 'for choosing the functions whose code is searched';
+
+-- The code of these functions, and whether all of it could be read
 CREATE FUNCTION snowflake_admin.function_code()
 RETURNS TABLE (function oid, code text, is_read boolean)
 LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	WITH callers AS MATERIALIZED (
-		SELECT object FROM callers() WHERE class = 'pg_proc'::regclass
-	), found AS MATERIALIZED (
-		SELECT p.oid, setting, parsed, prosqlbody IS NOT NULL AS has_body
-		FROM pg_proc AS p
-		CROSS JOIN LATERAL (
-			SELECT (SELECT split_part(c, '=', 2) FROM unnest(proconfig) AS c WHERE c ILIKE 'snowflake.shard=%'),
-				p.oid IN (SELECT object FROM callers) OR prosqlbody::text LIKE '%' || array_to_string(
-					ARRAY(SELECT ascii(c) FROM string_to_table('snowflake.shard', NULL) AS c), ' ') || '%'
-		) AS x (setting, parsed)
-		WHERE p.oid >= 16384 AND (parsed OR setting IS NOT NULL
-			OR prosrc ~* ((SELECT call_pattern()) || '|snowflake\.shard'))
-		AND p.oid NOT IN (SELECT object FROM extension_members() WHERE class = 'pg_proc'::regclass)
-		AND p.oid NOT IN (SELECT object FROM temporary_objects() WHERE class = 'pg_proc'::regclass)
+	WITH found AS MATERIALIZED (
+		SELECT f.*, prosqlbody IS NOT NULL AS is_parsed FROM making_functions() AS f JOIN pg_proc ON oid = function
 	), bodies AS MATERIALIZED (
-		SELECT b.* FROM (SELECT array_agg('pg_proc'::regclass::oid) AS classes, array_agg(oid) AS objects
-			FROM found WHERE parsed AND has_body) AS f, parsed_code(classes, objects) AS b
+		SELECT b.object, b.code
+		FROM (SELECT array_agg('pg_proc'::regclass::oid) AS classes, array_agg(function) AS objects
+			FROM found WHERE in_tree AND is_parsed) AS f, parsed_code(classes, objects) AS b
 	)
-	SELECT p.oid, concat_ws(E'\n', 'SET snowflake.shard TO ' || setting,
-		CASE WHEN parsed THEN pg_get_expr(proargdefaults, 0) END,
-		CASE WHEN has_body THEN b.code ELSE prosrc END),
+	SELECT f.function, concat_ws(E'\n', 'SET snowflake.shard TO ' || setting,
+		CASE WHEN in_tree THEN pg_get_expr(proargdefaults, 0) END,
+		CASE WHEN is_parsed THEN b.code ELSE prosrc END),
 		b.object IS NULL OR b.code IS NOT NULL
-	FROM found AS f JOIN pg_proc AS p USING (oid) LEFT JOIN bodies AS b ON b.object = oid
+	FROM found AS f JOIN pg_proc ON oid = f.function LEFT JOIN bodies AS b ON b.object = f.function
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.function_code IS 'for searching the code of functions';
+
+-- The code of defaults, of columns or of domains, that make IDs.  pg_get_expr() need not know,
+-- and lock, the table.
+CREATE FUNCTION snowflake_admin.default_code()
+RETURNS TABLE (class oid, object oid, tab oid, col name, code text)
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT class, object, adrelid, attname, pg_get_expr(adbin, 0)
+	FROM callers() JOIN pg_attrdef AS d ON class = 'pg_attrdef'::regclass AND object = d.oid
+	JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum AND attgenerated = ''
+	UNION ALL SELECT class, object, NULL, NULL, pg_get_expr(typdefaultbin, 0)
+	FROM callers() JOIN pg_type AS t ON class = 'pg_type'::regclass AND object = t.oid
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.default_code IS 'for searching the code of defaults';
+
+-- The code of rules and of generated columns that make IDs, or NULL where it could not be read
+CREATE FUNCTION snowflake_admin.rule_code()
+RETURNS TABLE (class oid, object oid, tab oid, col name, code text)
+LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH found AS MATERIALIZED (
+		SELECT class, object, adrelid, attname
+		FROM callers() LEFT JOIN (pg_attrdef AS d JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum)
+			ON class = 'pg_attrdef'::regclass AND object = d.oid
+		WHERE class = 'pg_rewrite'::regclass OR attgenerated <> ''
+	)
+	SELECT class, object, adrelid, attname, p.code
+	FROM (SELECT array_agg(class) AS classes, array_agg(object) AS objects FROM found) AS f,
+		parsed_code(classes, objects) AS p JOIN found USING (class, object)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.rule_code IS 'for searching the code of rules and of generated columns';
+
+-- All code that makes IDs or sets a shard, each piece with its owner, and NULL where it could
+-- not be read.  Only what depends on our functions is turned into text.
+CREATE FUNCTION snowflake_admin.pieces()
+RETURNS TABLE (n bigint, class oid, object oid, owner oid, tab oid, col name, code text, is_read boolean)
+LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+	SELECT row_number() OVER (), class, object, owner_of(class, object), tab, col, code, is_read
+	FROM (
+		SELECT class, object, tab, col, ltrim(code, E'\n'), true FROM default_code()
+		UNION ALL SELECT class, object, tab, col, ltrim(code, E'\n'), code IS NOT NULL FROM rule_code()
+		UNION ALL SELECT 'pg_proc'::regclass, function, NULL, NULL, code, is_read FROM function_code())
+		AS found (class, object, tab, col, code, is_read)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.pieces IS 'for searching all code of the database';
+
+-- Where in the code of a function snowflake.shard is set, and to which number if that is there.
+-- Where the setting is only read or reset, nothing is returned.
+CREATE FUNCTION snowflake_admin.shard_changes(code text)
+RETURNS TABLE (change text, shard text)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT m[2], substring(m[2], '(?i)\.shard["'']*(?:::text)?[ \t\r\n]*(?:=|,|to\M)[ \t\r\n]*''*(-?[0-9]+)')
+	FROM regexp_matches(code,
+		'(current_setting[ \t\r\n]*\([ \t\r\n]*''*|\mshow[ \t\r\n]+"?|\mreset[ \t\r\n]+"?)?('
+		|| '\mset_config[ \t\r\n]*\([ \t\r\n]*''+snowflake\.shard[^;)]{0,60}\)?|'
+		|| '\mset[ \t\r\n]+(?:local[ \t\r\n]+|session[ \t\r\n]+)?"?snowflake\.shard[^;'']{0,4}''*[^;''\n]{0,40}|'
+		|| 'snowflake\.shard\M)', 'gi') AS m
+	WHERE m[1] IS NULL
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.shard_changes IS 'for finding where code sets a shard';
 
 -- Settings of snowflake.shard that sessions in this database begin with.  A role
 -- that may not read pg_file_settings sees what its own session began with, which
@@ -258,6 +378,8 @@ BEGIN
 END
 $$;
 
+COMMENT ON FUNCTION snowflake_admin.shard_settings IS 'for finding the settings of snowflake.shard';
+
 -- Sequences by their names in code.  A name without a schema means the sequence that has it
 -- if that is the only one, or the only one of a role, in the code of this role's objects: with
 -- a namesake, nobody makes another role's code unknown.  Owner 0 stands for all roles.
@@ -273,89 +395,50 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 	UNION ALL SELECT name, relowner, min(oid) FROM names GROUP BY name, relowner HAVING count(*) = 1
 $$;
 
--- The code of defaults, domains, rules and functions that make IDs or set a shard, each
--- with its owner, and NULL where it could not be read.  Only what depends on our functions
--- is turned into text.  For the default of a column, pg_get_expr() need not know, and
--- lock, the table, unless the column is generated.
-CREATE FUNCTION snowflake_admin.pieces()
-RETURNS TABLE (n bigint, class oid, object oid, owner oid, tab oid, col name, code text, is_read boolean)
+COMMENT ON FUNCTION snowflake_admin.sequence_names IS 'for finding the sequence that code names';
+
+-- The pieces of code that are places of their own, as a partition or child table that has its
+-- parent's default is none.  A short default is shown as a whole, and of other code each call.
+CREATE FUNCTION snowflake_admin.places_of_code()
+RETURNS TABLE (place text, is_function boolean, owner oid, code text, is_read boolean, shown text)
 LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
-	WITH callers AS MATERIALIZED (SELECT * FROM callers()),
-	columns AS MATERIALIZED (
-		SELECT object, adrelid, attname, attgenerated,
-			CASE attgenerated WHEN '' THEN ltrim(pg_get_expr(adbin, 0), E'\n') END AS code
-		FROM callers JOIN pg_attrdef AS d ON class = 'pg_attrdef'::regclass AND object = d.oid
-		JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
-	), parsed AS MATERIALIZED (
-		SELECT p.class, p.object, ltrim(p.code, E'\n') AS code
-		FROM (SELECT array_agg(class) AS classes, array_agg(object) AS objects
-			FROM (SELECT class, object FROM callers WHERE class = 'pg_rewrite'::regclass
-				UNION ALL SELECT 'pg_attrdef'::regclass, object FROM columns WHERE attgenerated <> '') AS o) AS a,
-			parsed_code(classes, objects) AS p
-	), found (class, object, tab, col, code, is_read) AS (
-		SELECT 'pg_attrdef'::regclass::oid, object, adrelid, attname, code, true
-		FROM columns WHERE attgenerated = ''
-		UNION ALL SELECT p.class, p.object, adrelid, attname, p.code, p.code IS NOT NULL
-		FROM parsed AS p LEFT JOIN columns AS c ON class = 'pg_attrdef'::regclass AND c.object = p.object
-		UNION ALL SELECT class, object, NULL, NULL, ltrim(pg_get_expr(typdefaultbin, 0), E'\n'), true
-		FROM callers JOIN pg_type AS t ON class = 'pg_type'::regclass AND object = t.oid
-		UNION ALL SELECT 'pg_proc'::regclass, function, NULL, NULL, code, is_read FROM function_code()
+	WITH pieces AS MATERIALIZED (SELECT * FROM pieces()),
+	inherited AS MATERIALIZED (
+		SELECT c.n FROM pieces AS c JOIN pg_inherits ON inhrelid = c.tab JOIN pieces AS parent ON parent.tab = inhparent
+		WHERE parent.col = c.col AND parent.code = c.code
 	)
-	SELECT row_number() OVER (), class, object, owner_of(class, object), tab, col, code, is_read
-	FROM found
+	SELECT place(class, object), class = 'pg_proc'::regclass, owner, code, is_read,
+		CASE WHEN class IN ('pg_attrdef'::regclass, 'pg_type'::regclass) AND length(code) <= 1000 THEN code END
+	FROM pieces WHERE n NOT IN (SELECT * FROM inherited)
 $$;
 
--- A partition or child table that has its parent's default is no place of its own.  The
--- whole of a long default is not returned with each of its calls.
+COMMENT ON FUNCTION snowflake_admin.places_of_code IS 'for snowflake_uses(), which lists the calls in this code';
+
 CREATE FUNCTION @extschema@.snowflake_uses()
 RETURNS TABLE (place text, shard integer, sequence regclass, layout text, code text)
 LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
-	WITH all_pieces AS MATERIALIZED (SELECT * FROM pieces()),
-	inherited AS MATERIALIZED (
-		SELECT c.n FROM all_pieces AS c JOIN pg_inherits ON inhrelid = c.tab
-		JOIN all_pieces AS parent ON parent.tab = inhparent
-		WHERE parent.col = c.col AND parent.code = c.code
-	), pieces AS MATERIALIZED (
-		SELECT * FROM all_pieces WHERE n NOT IN (SELECT * FROM inherited)
-	), owners AS MATERIALIZED (
-		SELECT n, place(class, object) AS place, owner, is_read,
-			CASE WHEN class <> 'pg_proc'::regclass AND class <> 'pg_rewrite'::regclass AND length(code) <= 1000
-				THEN code END AS whole
-		FROM pieces
-	), calls AS MATERIALIZED (
-		SELECT n, c.call, c.function, c.complete, c.shard, c.layout, c.sequence IS NULL AS is_default,
-			literal(c.sequence) AS name
-		FROM pieces CROSS JOIN LATERAL calls(code) AS c
-	), named AS MATERIALIZED (
-		SELECT place, shard, layout, function, coalesce(whole, call) AS code,
+	WITH pieces AS MATERIALIZED (SELECT * FROM places_of_code()),
+	calls AS MATERIALIZED (
+		SELECT place, owner, coalesce(shown, c.call) AS code, c.function, c.complete, c.shard, c.layout,
+			c.sequence IS NULL AS is_default, literal(c.sequence) AS name
+		FROM pieces CROSS JOIN LATERAL calls(pieces.code) AS c
+	), made AS (
+		SELECT place, shard, layout, function, code,
 			CASE WHEN function NOT IN ('next_id', 'next_ids') OR NOT complete THEN NULL
 				WHEN is_default THEN (SELECT next_id_seq())
-				ELSE coalesce(own.oid, s.oid) END AS seq
-		FROM calls JOIN owners USING (n)
-		LEFT JOIN sequence_names() AS s ON s.name = calls.name AND s.owner = 0
-		LEFT JOIN sequence_names() AS own ON own.name = calls.name AND own.owner = owners.owner
+				ELSE coalesce(own.oid, s.oid) END AS sequence
+		FROM calls LEFT JOIN sequence_names() AS s ON s.name = calls.name AND s.owner = 0
+		LEFT JOIN sequence_names() AS own ON own.name = calls.name AND own.owner = calls.owner
 	), places AS (
-		SELECT place,
-			literal(shard) AS shard, seq::regclass AS sequence, CASE
-				WHEN named.layout IS NOT NULL THEN literal(named.layout)
+		SELECT place, literal(shard) AS shard, sequence::regclass, CASE
+				WHEN made.layout IS NOT NULL THEN literal(made.layout)
 				WHEN function IN ('snowflake_id', 'snowflake_backdated_id') THEN 'instagram'
 				ELSE l.name END AS layout, code
-		FROM named LEFT JOIN pg_sequence ON seqrelid = seq
-		LEFT JOIN layouts() AS l ON max_value = seqmax
-		UNION ALL
-		-- What sets snowflake.shard, and to which number if that is there.  Where the
-		-- setting is only read or reset, nothing is returned.
-		SELECT place,
-			substring(m[2], '(?i)\.shard["'']*(?:::text)?[ \t\r\n]*(?:=|,|to\M)[ \t\r\n]*''*(-?[0-9]+)'), NULL, NULL, m[2]
-		FROM pieces JOIN owners USING (n), regexp_matches(code,
-			'(current_setting[ \t\r\n]*\([ \t\r\n]*''*|\mshow[ \t\r\n]+"?|\mreset[ \t\r\n]+"?)?('
-			|| '\mset_config[ \t\r\n]*\([ \t\r\n]*''+snowflake\.shard[^;)]{0,60}\)?|'
-			|| '\mset[ \t\r\n]+(?:local[ \t\r\n]+|session[ \t\r\n]+)?"?snowflake\.shard[^;'']{0,4}''*[^;''\n]{0,40}|'
-			|| 'snowflake\.shard\M)', 'gi') AS m
-		WHERE class = 'pg_proc'::regclass AND m[1] IS NULL
-		UNION ALL SELECT place, NULL, NULL, NULL, NULL FROM owners WHERE NOT is_read
-		UNION ALL SELECT place, value, NULL, NULL, 'snowflake.shard=' || value
-		FROM shard_settings()
+		FROM made LEFT JOIN pg_sequence ON seqrelid = sequence LEFT JOIN layouts() AS l ON max_value = seqmax
+		UNION ALL SELECT place, s.shard, NULL, NULL, s.change
+		FROM pieces CROSS JOIN LATERAL shard_changes(code) AS s WHERE is_function
+		UNION ALL SELECT place, NULL, NULL, NULL, NULL FROM pieces WHERE NOT is_read
+		UNION ALL SELECT place, value, NULL, NULL, 'snowflake.shard=' || value FROM shard_settings()
 	)
 	SELECT place, to_integer(p.shard) AS number, p.sequence, p.layout, p.code
 	FROM places AS p
