@@ -1,9 +1,11 @@
 /* admin/table_key.sql */
 
 -- The key of one table, its sequence, and who may use that: what moving a key and moving
--- it back share.
+-- it back share.  Knows no partition by time, and decides on no command but those that
+-- grant the use of a sequence.
 
--- The key of a table is what is listed of its primary key, or else of its other columns.
+-- All keys with their obstacles.  The key of a table is what is listed of its primary key, or
+-- else of its other columns.
 CREATE FUNCTION snowflake_admin.main_keys()
 RETURNS TABLE (tab regclass, col name, type regtype, made_by text, sequence regclass, obstacle text,
 	is_main boolean)
@@ -14,23 +16,42 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	LEFT JOIN pg_index AS i ON i.indrelid = k.tab AND i.indisprimary AND a.attnum = ANY (i.indkey)
 $$;
 
--- The key of a table, an obstacle, and the parts of its default if that is next_id()
-CREATE FUNCTION snowflake_admin.table_key(target regclass)
-RETURNS TABLE (col name, type regtype, made_by text, sequence regclass, obstacle text, shard text,
-	named_layout text, layout text, is_plain boolean)
+COMMENT ON FUNCTION snowflake_admin.main_keys IS 'for telling the key of a table from its other columns';
+
+-- The default by which next_id() makes a column: the shard as it stands there, the layout if one
+-- is named, the layout that its IDs have, and whether the default is that call and nothing else.
+-- Only the layout is known of the default of a domain.
+CREATE FUNCTION snowflake_admin.default_parts(target regclass, col name, sequence regclass,
+	OUT shard text, OUT named_layout text, OUT layout text, OUT is_plain boolean)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT c.shard, literal(c.layout), coalesce(layout_of(expression, default_parts.sequence), 'instagram'),
+		c.call = regexp_replace(expression, '^(\w+|"([^"]|"")+")\.', '')
+	FROM (SELECT (SELECT pg_get_expr(adbin, adrelid)
+		FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
+		WHERE adrelid = target AND attname = col)) AS d (expression)
+	LEFT JOIN LATERAL calls(expression) AS c ON true
+	LIMIT 1
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.default_parts IS 'for taking the default of a key apart';
+
+-- The key of a table, one obstacle, and the parts of its default if that is next_id().  An error
+-- unless there is one such column.
+CREATE FUNCTION snowflake_admin.table_key(target regclass, OUT col name, OUT type regtype, OUT made_by text,
+	OUT sequence regclass, OUT obstacle text, OUT shard text, OUT named_layout text, OUT layout text,
+	OUT is_plain boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
-	key record;
+	columns text[];
 BEGIN
 	IF target IS NULL THEN
 		RAISE null_value_not_allowed USING MESSAGE = 'tab must not be null';
 	END IF;
-	WITH keys AS MATERIALIZED (
-		SELECT * FROM main_keys() AS k WHERE k.tab = target AND k.is_main
-	)
-	SELECT k.*, (SELECT count(DISTINCT keys.col) FROM keys) AS columns,
-		(SELECT string_agg(DISTINCT quote_ident(keys.col), ', ') FROM keys) AS names
-	INTO key FROM keys AS k ORDER BY k.obstacle LIMIT 1;
+	WITH keys AS MATERIALIZED (SELECT * FROM main_keys() AS k WHERE k.tab = target AND k.is_main)
+	SELECT k.col, k.type, k.made_by, k.sequence, k.obstacle,
+		ARRAY(SELECT DISTINCT quote_ident(keys.col) FROM keys ORDER BY 1)
+	INTO col, type, made_by, sequence, obstacle, columns
+	FROM keys AS k ORDER BY k.obstacle LIMIT 1;
 	IF NOT FOUND THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s has no key that a sequence, an identity or next_id() makes', target),
@@ -39,24 +60,22 @@ BEGIN
 					inhparent::regclass)
 				FROM pg_inherits WHERE inhrelid = target ORDER BY inhseqno LIMIT 1),
 				'SELECT * FROM @extschema@.snowflake_keys() lists the keys of this database.');
-	ELSIF key.columns > 1 THEN
+	ELSIF cardinality(columns) > 1 THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s has more than one key', target),
-			DETAIL = format('A sequence, an identity or next_id() makes each of the columns %s.', key.names),
+			DETAIL = format('A sequence, an identity or next_id() makes each of the columns %s.',
+				array_to_string(columns, ', ')),
 			HINT = 'Use ALTER TABLE ... SET DEFAULT for each column that is to change.';
+	ELSIF made_by = 'next_id' THEN
+		SELECT p.shard, p.named_layout, p.layout, p.is_plain INTO shard, named_layout, layout, is_plain
+		FROM default_parts(target, col, sequence) AS p;
+	ELSE
+		layout := 'instagram';
 	END IF;
-	RETURN QUERY SELECT key.col, key.type, key.made_by, key.sequence, key.obstacle,
-			c.shard, literal(c.layout),
-			coalesce(layout_of(expression,
-				CASE WHEN key.made_by = 'next_id' THEN key.sequence END), 'instagram'),
-			c.call = regexp_replace(expression, '^(\w+|"([^"]|"")+")\.', '')
-		FROM (SELECT (SELECT pg_get_expr(adbin, adrelid)
-			FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
-			WHERE adrelid = target AND attname = key.col AND key.made_by = 'next_id')) AS d (expression)
-		LEFT JOIN LATERAL calls(expression) AS c ON true
-		LIMIT 1;
 END
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.table_key IS 'for finding the key of the table that a command is about';
 
 -- A table, its partitions and the tables that inherit from it
 CREATE FUNCTION snowflake_admin.family(target regclass) RETURNS SETOF oid
@@ -67,6 +86,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	)
 	SELECT oid FROM family
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.family IS 'for reaching all tables that have the key';
 
 -- Can the largest value of a column be found while everybody is locked out?
 CREATE FUNCTION snowflake_admin.finds_maximum(target regclass, col name) RETURNS boolean
@@ -80,12 +101,16 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			AND relam = (SELECT oid FROM pg_am WHERE amname = 'btree')))
 $$;
 
+COMMENT ON FUNCTION snowflake_admin.finds_maximum IS 'for telling whether a largest ID is found at once';
+
 -- The largest value of a column.  Reading a table can run code of its owner, so it is read as
 -- him.  Where a policy would hide rows even from him, that is an error.
 CREATE FUNCTION snowflake_admin.largest(target regclass, col name) RETURNS bigint
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET row_security = off AS $$
 	SELECT largest FROM as_owner(target, format('SELECT max(%I)::bigint FROM %s', col, target)) AS (largest bigint)
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.largest IS 'for finding the largest number of a key';
 
 -- The time of the last ID of a sequence, or NULL if it has made none.  If the caller does not
 -- see it, that is an error, because what has to be beyond it could be too small.
@@ -110,79 +135,121 @@ BEGIN
 END
 $$;
 
--- May a role carry out a command on at least one column?  Commands are 2 for UPDATE, 3 for
--- INSERT and 4 for DELETE, as in pg_rewrite.
-CREATE FUNCTION snowflake_admin.may(role oid, command integer, rel oid) RETURNS boolean
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT CASE command WHEN 2 THEN has_any_column_privilege(role, rel, 'UPDATE')
-		WHEN 3 THEN has_any_column_privilege(role, rel, 'INSERT')
-		ELSE has_table_privilege(role, rel, 'DELETE') END
+COMMENT ON FUNCTION snowflake_admin.last_time IS 'for going on beyond all IDs of a sequence';
+
+-- The commands that change rows, and how catalogs tell them: as pg_rewrite.ev_type, as a bit of
+-- pg_trigger.tgtype, of the privileges in a stored query, and of pg_relation_is_updatable()
+CREATE FUNCTION snowflake_admin.changes()
+RETURNS TABLE (command text, event "char", trigger_bit integer, privilege_bit bigint, updatable_bit integer)
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	VALUES ('UPDATE', '2'::"char", 16, 4::bigint, 4), ('INSERT', '3', 4, 1, 8), ('DELETE', '4', 8, 8, 16)
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.changes IS 'for reading what views, rules and triggers change';
+
+-- May a role carry out such a command on at least one column?
+CREATE FUNCTION snowflake_admin.may(role oid, command text, rel oid) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT CASE command WHEN 'DELETE' THEN has_table_privilege(role, rel, command)
+		ELSE has_any_column_privilege(role, rel, command) END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.may IS 'for asking for a privilege on columns';
+
+-- Does a rule carry out a command on a relation?  This is not in pg_depend, only in the rule's
+-- tree, where the privileges that it needs are bits.  A name cannot look like this, because
+-- there are backslashes before its blanks.
+CREATE FUNCTION snowflake_admin.rule_does(rule oid, command text, rel oid) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT EXISTS (
+		SELECT FROM pg_rewrite,
+			regexp_matches(ev_action::text, ':relid (\d+) [^{}]*:requiredPerms (\d+)', 'g') AS needed
+		WHERE oid = rule AND needed[1]::oid = rel AND needed[2]::bigint
+			& (SELECT privilege_bit FROM changes() AS c WHERE c.command = rule_does.command) <> 0)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.rule_does IS 'for following a rule to a table';
+
+-- The relation whose rows a view shows and changes.  This is not in pg_depend, either: it is the
+-- first one in the view's tree other than the view itself, because a view that can be changed
+-- reads FROM one relation.
+CREATE FUNCTION snowflake_admin.changed_by_view(view oid) RETURNS oid
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT read[1]::oid
+	FROM pg_rewrite, regexp_matches(ev_action::text, ':rtekind 0 :relid (\d+) ', 'g') WITH ORDINALITY AS r (read, n)
+	WHERE ev_class = view AND ev_type = '1' AND read[1]::oid <> view
+	ORDER BY n LIMIT 1
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.changed_by_view IS 'for following a view to its table';
+
+-- Does PostgreSQL itself turn a command on a view into the same command on this relation, with
+-- the rights of the view's owner?  Not so with security_invoker, nor where a trigger or a rule
+-- does something INSTEAD.
+CREATE FUNCTION snowflake_admin.view_passes_on(view oid, command text, rel oid) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT CASE
+		WHEN relkind <> 'v' OR rel IS DISTINCT FROM changed_by_view(view)
+			OR EXISTS (SELECT FROM pg_options_to_table(reloptions)
+				WHERE option_name = 'security_invoker' AND option_value::boolean)
+			OR EXISTS (SELECT FROM pg_trigger
+				WHERE tgrelid = view AND tgtype & 64 <> 0 AND tgtype & c.trigger_bit <> 0)
+			OR EXISTS (SELECT FROM pg_rewrite WHERE ev_class = view AND is_instead AND ev_type = c.event)
+			THEN false
+		-- This locks the view, so ask it last.
+		ELSE pg_relation_is_updatable(view::regclass, false) & c.updatable_bit <> 0 END
+	FROM pg_class, changes() AS c WHERE oid = view AND c.command = view_passes_on.command
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.view_passes_on IS 'for following a command on a view to its table';
 
 -- Who can have a row inserted into a table or a member of its family, and by which command on
 -- what.  PostgreSQL checks what a view or a rule does with the rights of its owner, so
--- these lead on only if he has the privilege.  Not so a view with security_invoker and a
--- trigger that is INSTEAD OF the command: there, a role needs the privilege itself.
---
--- Which table a view changes is not in pg_depend, only in its tree: the first one other
--- than the view itself, because a view that can be changed reads FROM one relation.  Nor is
--- what a rule does: in the tree, that is a bit for each privilege.  A name cannot look like
--- this, because there are backslashes before its blanks.
+-- these lead on only if he has the privilege.
 CREATE FUNCTION snowflake_admin.ways_to_insert(target regclass)
-RETURNS TABLE (rel oid, command integer)
+RETURNS TABLE (rel oid, command text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH RECURSIVE ways (rel, command) AS (
-		SELECT member, 3 FROM family(target) AS member
+		SELECT member, 'INSERT' FROM family(target) AS member
 		UNION
-		SELECT ev_class, CASE ev_type WHEN '1' THEN command ELSE ev_type::text::integer END
+		SELECT ev_class, CASE ev_type WHEN '1' THEN ways.command ELSE c.command END
 		FROM ways JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = rel
 			AND classid = 'pg_rewrite'::regclass
 		JOIN pg_rewrite AS r ON r.oid = objid
-		JOIN pg_class AS c ON c.oid = ev_class AND relpersistence <> 't'
-		WHERE CASE WHEN NOT may(relowner, command, rel) THEN false
-			WHEN ev_type <> '1' THEN EXISTS (
-				SELECT FROM regexp_matches(ev_action::text, ':relid (\d+) [^{}]*:requiredPerms (\d+)', 'g') AS m
-				WHERE m[1]::oid = rel AND m[2]::bigint & (CASE command WHEN 2 THEN 4 WHEN 3 THEN 1 ELSE 8 END) <> 0)
-			WHEN relkind <> 'v' OR rel IS DISTINCT FROM (
-					SELECT m[1]::oid FROM regexp_matches(ev_action::text, ':rtekind 0 :relid (\d+) ', 'g')
-						WITH ORDINALITY AS p (m, n)
-					WHERE m[1]::oid <> ev_class ORDER BY n LIMIT 1)
-				OR EXISTS (SELECT FROM pg_options_to_table(reloptions)
-					WHERE option_name = 'security_invoker' AND option_value::boolean)
-				OR EXISTS (SELECT FROM pg_trigger
-					WHERE tgrelid = ev_class AND tgtype & 64 <> 0
-					AND tgtype & (CASE command WHEN 2 THEN 16 WHEN 3 THEN 4 ELSE 8 END) <> 0)
-				OR EXISTS (SELECT FROM pg_rewrite AS instead
-					WHERE instead.ev_class = c.oid AND is_instead AND instead.ev_type::text = command::text)
-				THEN false
-			-- This locks the view, so ask it last.
-			ELSE pg_relation_is_updatable(ev_class::regclass, false) & (1 << command) <> 0 END
+		JOIN pg_class AS v ON v.oid = ev_class AND relpersistence <> 't'
+		LEFT JOIN changes() AS c ON c.event = ev_type
+		WHERE CASE WHEN NOT may(relowner, ways.command, rel) THEN false
+			WHEN ev_type = '1' THEN view_passes_on(ev_class, ways.command, rel)
+			ELSE rule_does(r.oid, ways.command, rel) END
 	)
 	SELECT * FROM ways
 $$;
 
--- Let everybody take values of a sequence who can insert into a table: a default is computed
--- with the rights of the role that inserts.
+COMMENT ON FUNCTION snowflake_admin.ways_to_insert IS 'for finding all who can insert into a table';
+
+-- The commands that let everybody take values of a sequence who can insert into a table, as a
+-- default is computed with the rights of the role that inserts.  Of a sequence that is there
+-- already, only those that lack this.
 --
 -- This looks at views, which their owners may have locked for ever.
 CREATE FUNCTION snowflake_admin.sequence_grants(target regclass, sequence text, is_new boolean) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET lock_timeout = '1s' AS $$
-	WITH ways AS MATERIALIZED (
-		SELECT rel, CASE command WHEN 2 THEN 'UPDATE' WHEN 3 THEN 'INSERT' ELSE 'DELETE' END AS privilege
-		FROM ways_to_insert(target)
-	), acls (acl, privilege) AS (
-		SELECT coalesce(relacl, acldefault('r', relowner)), privilege FROM ways JOIN pg_class ON oid = rel
-		UNION ALL SELECT attacl, privilege FROM ways JOIN pg_attribute ON attrelid = rel AND NOT attisdropped
+	WITH ways AS MATERIALIZED (SELECT * FROM ways_to_insert(target)),
+	acls (acl, command) AS (
+		SELECT coalesce(relacl, acldefault('r', relowner)), command FROM ways JOIN pg_class ON oid = rel
+		UNION ALL SELECT attacl, command FROM ways JOIN pg_attribute ON attrelid = rel AND NOT attisdropped
 	)
-	SELECT DISTINCT format('GRANT USAGE ON SEQUENCE %s TO %s', sequence,
-		CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
+	SELECT DISTINCT format('GRANT USAGE ON SEQUENCE %s TO %s', sequence, grantee_name(grantee))
 	FROM acls, aclexplode(acl)
-	WHERE privilege_type = privilege AND grantee <> (SELECT relowner FROM pg_class WHERE oid = target)
+	WHERE privilege_type = command AND grantee <> (SELECT relowner FROM pg_class WHERE oid = target)
 		AND (is_new OR NOT has_sequence_privilege(grantee, to_regclass(sequence)::oid, 'USAGE, UPDATE'))
 $$;
 
--- A new sequence's name, of as many characters of table and column as fit into 63 bytes.  A
--- sequence that is already there is another one, whoever made it.
+COMMENT ON FUNCTION snowflake_admin.sequence_grants IS 'for letting those use a sequence who can insert into its table';
+
+-- The name of a new sequence, of as many characters of table and column as fit into 63 bytes beside
+-- the suffix: a cast to the type name cuts off the rest.  A relation that has the name already
+-- is another one, whoever made it.
 CREATE FUNCTION snowflake_admin.new_sequence(target regclass, col name) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
@@ -204,8 +271,10 @@ BEGIN
 END
 $$;
 
--- Call a procedure for each table of a schema whose key it would change, each in a
--- transaction of its own.  What stays as it is, is named by a warning.
+COMMENT ON FUNCTION snowflake_admin.new_sequence IS 'for naming a new sequence';
+
+-- Call a procedure, with the table in place of %L, for each table of a schema whose key it would
+-- change, each in a transaction of its own.  What stays as it is, is named by a warning.
 CREATE PROCEDURE snowflake_admin.each_table(schema name, to_next_id boolean, command text, tries integer)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -257,6 +326,8 @@ BEGIN
 END
 $$;
 
+COMMENT ON PROCEDURE snowflake_admin.each_table IS 'for moving the keys of a schema';
+
 -- The sequences that the defaults of a table name, and those that its columns own
 CREATE FUNCTION snowflake_admin.key_sequences(target regclass) RETURNS SETOF oid
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -266,3 +337,5 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	UNION SELECT objid FROM pg_depend JOIN pg_sequence ON seqrelid = objid
 	WHERE classid = 'pg_class'::regclass AND refclassid = classid AND refobjid = target AND deptype IN ('a', 'i')
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.key_sequences IS 'for finding the sequences of a table';
