@@ -1,11 +1,13 @@
 /* admin/move.sql */
 
--- CALL snowflake_move() and snowflake_move_schema(): a key that next_id() is to make.  One
--- transaction, the caller's:
+-- CALL snowflake_move() and snowflake_move_schema(): a key that next_id() is to make.  A move of a
+-- table is one transaction, the caller's; that of a schema is one for each table:
 --
---     1. keep others from changing the table
+--     1. keep others from changing the table and renaming its sequences
 --     2. decide on the commands, or refuse what keeps the key from moving
 --     3. lock the table, then its sequence, and run the commands
+--
+-- Knows nothing of partitions and of rows, but for the largest ID of a table.
 
 -- An error that says why a key cannot move, and what has to happen first
 CREATE FUNCTION snowflake_admin.require_no_obstacle(target regclass, col name, obstacle text) RETURNS void
@@ -32,6 +34,8 @@ BEGIN
 END
 $$;
 
+COMMENT ON FUNCTION snowflake_admin.require_no_obstacle IS 'for refusing a move, and saying what to do first';
+
 -- An error if a sequence that is to make a table's IDs is not the owner's of the table.  Whoever
 -- names somebody else's sequence in a default must not have it changed, nor its privileges
 -- given to those who can insert into his table.
@@ -50,44 +54,114 @@ BEGIN
 END
 $$;
 
--- Restart the sequence of a former serial if it has whole IDs as its numbers, as it has once the
--- key was moved back.
---
--- A number of the table cannot come again.  If nextval() or an identity made it, the
--- clock has passed what they made, and a row of a later time is found by an index.  If
--- next_id() made it from another sequence with the same shard, this one begins beyond
--- that one.  With another shard it need not: this is how to leave a sequence, and
--- rows, that are ahead of the clock.
+COMMENT ON FUNCTION snowflake_admin.require_own_sequence IS 'for leaving the sequences of others alone';
+
+-- The command that lets a sequence begin anew if it has IDs with a time as its numbers, as that of a
+-- former serial has once the key was moved back, or NULL.  Numbers that count rows stay far below
+-- 2^40, and IDs are beyond it soon after their layout's epoch.
+CREATE FUNCTION snowflake_admin.restart_command(sequence text, layout text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('ALTER SEQUENCE %s RESTART', sequence)
+	WHERE sequence_last_value(to_regclass(sequence)) >= least_id()
+		AND NOT EXISTS (
+			SELECT FROM pg_sequence JOIN layouts() ON max_value = seqmax
+			WHERE seqrelid = to_regclass(sequence) AND name = layout)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.restart_command IS 'for using the sequence of a former serial again';
+
+-- The command that advances a sequence beyond all IDs that must not come again, or NULL if none
+-- can.  If nextval() or an identity made a number of the table, the clock has passed what they
+-- made, and a row of a later time is found by an index.  If next_id() made it from another
+-- sequence, the former one, with the same shard, this one begins beyond that one.  With
+-- another shard it need not: this is how to leave a sequence, and rows, that are ahead of the
+-- clock.
+CREATE FUNCTION snowflake_admin.advance_command(target regclass, key_col name, sequence text, layout text,
+	is_moved boolean, former regclass) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT CASE
+		WHEN former IS NOT NULL
+			THEN format('SELECT %1$s.snowflake_advance(%2$L::regclass, %1$s.snowflake_max_id(last_time, %5$s)%6$s) '
+				'FROM snowflake_admin.last_time(%3$L, %4$L) WHERE last_time IS NOT NULL',
+				schema, sequence, former, layout, layout_literal, named_layout)
+		WHEN NOT is_moved AND finds_maximum(target, key_col)
+			THEN format('SELECT %s.snowflake_advance(%L::regclass, largest%s) '
+				'FROM snowflake_admin.largest(%L, %L) WHERE largest >= 1::bigint << 40',
+				schema, sequence, named_layout, target, key_col) END
+	FROM snowflake_schema() AS schema,
+		LATERAL format('%L::%s.snowflake_layout', layout, schema) AS layout_literal,
+		LATERAL (SELECT CASE WHEN layout LIKE '%:%' THEN ', ' || layout_literal END) AS l (named_layout)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.advance_command IS 'for letting no ID come again after a move';
+
+-- The commands that make a sequence ready for the IDs of a key: one that is new, or one that
+-- was there for the key's numbers
 CREATE FUNCTION snowflake_admin.sequence_commands(target regclass, key_col name, sequence text,
-	is_new boolean, layout text, former regclass) RETURNS text[]
+	is_new boolean, layout text, is_moved boolean, former regclass) RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT array_remove(ARRAY[
 			CASE WHEN is_new THEN 'CREATE SEQUENCE ' || sequence END,
 			CASE WHEN is_new AND relowner <> caller()
 				THEN format('ALTER SEQUENCE %s OWNER TO %s', sequence, relowner::regrole) END,
-			CASE WHEN NOT is_new
-				AND sequence_last_value(to_regclass(sequence)) >= least_id()
-				AND NOT EXISTS (
-					SELECT FROM pg_sequence JOIN layouts() ON max_value = seqmax
-					WHERE seqrelid = to_regclass(sequence) AND name = layout)
-				THEN format('ALTER SEQUENCE %s RESTART', sequence) END,
-			format('SELECT %s.snowflake_alter_sequence(%L::regclass, %s)', schema, sequence, layout_literal),
-			CASE WHEN former IS NOT NULL
-				THEN format('SELECT %1$s.snowflake_advance(%2$L::regclass, %1$s.snowflake_max_id(last_time, %5$s)%6$s) '
-					'FROM snowflake_admin.last_time(%3$L, %4$L) WHERE last_time IS NOT NULL',
-					schema, sequence, former, layout, layout_literal, named_layout)
-				WHEN key_col IS NOT NULL AND finds_maximum(target, key_col)
-				THEN format('SELECT %s.snowflake_advance(%L::regclass, largest%s) '
-					'FROM snowflake_admin.largest(%L, %L) WHERE largest >= 1::bigint << 40',
-					schema, sequence, named_layout, target, key_col) END], NULL)
+			CASE WHEN NOT is_new THEN restart_command(sequence, layout) END,
+			format('SELECT %1$s.snowflake_alter_sequence(%2$L::regclass, %3$L::%1$s.snowflake_layout)', schema,
+				sequence, layout),
+			advance_command(target, key_col, sequence, layout, is_moved, former)], NULL)
 		|| ARRAY(SELECT revoke_defaults('S', relnamespace, 'SEQUENCE ' || sequence, caller(), relowner)
 			WHERE is_new)
 		|| ARRAY(SELECT sequence_grants(target, sequence, is_new))
-	FROM pg_class, snowflake_schema() AS schema,
-		LATERAL format('%L::%s.snowflake_layout', layout, schema) AS layout_literal,
-		LATERAL (SELECT CASE WHEN layout LIKE '%:%' THEN ', ' || layout_literal END) AS l (named_layout)
+	FROM pg_class, snowflake_schema() AS schema
 	WHERE oid = target
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.sequence_commands IS 'for giving a key its own sequence';
+
+-- The commands after which no identity makes a key.  Once an identity has made it, the defaults of
+-- children that are no partitions take numbers of its sequence.
+CREATE FUNCTION snowflake_admin.drop_identity_commands(target regclass, key_col name) RETURNS text[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT ARRAY(SELECT format('ALTER TABLE %s ALTER %I DROP DEFAULT', member::regclass, key_col)
+			FROM family(target) AS member
+			JOIN pg_class ON oid = member AND member <> target AND NOT relispartition
+			JOIN pg_attribute ON attrelid = member AND attname = key_col AND atthasdef)
+		|| format('ALTER TABLE %s ALTER %I DROP IDENTITY', target, key_col)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.drop_identity_commands IS 'for moving the key of an identity';
+
+-- The command that lets next_id() make a key.  Without a number, the shard is that of the setting;
+-- without a sequence, next_id_seq serves.
+CREATE FUNCTION snowflake_admin.default_command(target regclass, key_col name, number text, sequence text,
+	named_layout text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('ALTER TABLE %s ALTER %I SET DEFAULT %s.next_id(%s)', target, key_col, schema, concat_ws(', ',
+		coalesce(number, CASE WHEN sequence IS NOT NULL THEN schema || '.snowflake_shard()' END) || '::bigint',
+		quote_literal(sequence) || '::regclass',
+		CASE WHEN sequence IS NOT NULL THEN quote_literal(named_layout) || '::' || schema || '.snowflake_layout' END))
+	FROM snowflake_schema() AS schema
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.default_command IS 'for letting next_id() make a key';
+
+-- The shard of a default: its number, NULL if it is that of the setting, or "computed"
+CREATE FUNCTION snowflake_admin.shard_of_default(shard text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT coalesce(literal(shard),
+		CASE WHEN shard !~ '\msnowflake_shard\(\)\)*(::bigint)?$' THEN 'computed' END)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.shard_of_default IS 'for comparing shards';
+
+-- Does a key take its IDs from next_id_seq, or from a sequence from which another column does, too?
+CREATE FUNCTION snowflake_admin.shares_sequence(target regclass, key_col name, sequence regclass) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT sequence = next_id_seq() OR EXISTS (
+		SELECT FROM sequence_users() AS u JOIN pg_attribute AS a ON a.attrelid = u.tab AND a.attnum = u.col
+		WHERE u.sequence = shares_sequence.sequence AND (u.tab, a.attname) <> (target, key_col))
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.shares_sequence IS 'for telling whether a key has its own sequence';
 
 -- The commands of a move, or none if next_id() already makes the key in this way.  A key
 -- of next_id() keeps its own sequence, unless it is to have another shard.
@@ -95,42 +169,40 @@ CREATE FUNCTION snowflake_admin.move_commands(target regclass, shard bigint, own
 	OUT commands text[], OUT relations regclass[], OUT was_always boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
-	next_id_seq regclass := next_id_seq();
 	setting text := current_setting('snowflake.shard', true);
+	number text := shard;	-- as it stands in the default, NULL for the setting
 	key record;
-	number text := shard;
-	sequence text;
 	is_moved boolean;
-	is_new boolean := false;
+	old_shard text;
 	same_text boolean;
 	same_shard boolean;
+	has_own_sequence boolean;
+	is_new boolean := false;
+	sequence text;
 	former regclass;
-	maker text := snowflake_schema() || '.';
 BEGIN
 	SELECT * INTO key FROM table_key(target);
 	PERFORM require_no_obstacle(target, key.col, key.obstacle);
 	is_moved := key.made_by = 'next_id';
 	was_always := key.made_by = 'GENERATED ALWAYS';
 	commands := '{}';
-	relations := ARRAY[target] || CASE WHEN key.sequence <> next_id_seq THEN key.sequence END;
+	relations := ARRAY[target] || nullif(key.sequence, next_id_seq());
 	IF number IS NULL THEN
 		setting := require_shard(NULL, NULL);
 	ELSIF has_time(to_layout(key.layout)) THEN
 		PERFORM require_shard(shard, key.layout);
 	END IF;
-	key.shard := coalesce(literal(key.shard),
-		CASE WHEN key.shard !~ '\msnowflake_shard\(\)\)*(::bigint)?$' THEN 'computed' END);
-	same_text := key.shard IS NOT DISTINCT FROM number;
-	same_shard := coalesce(key.shard, setting) IS NOT DISTINCT FROM coalesce(number, setting);
+	old_shard := shard_of_default(key.shard);
+	same_text := old_shard IS NOT DISTINCT FROM number;
+	same_shard := coalesce(old_shard, setting) IS NOT DISTINCT FROM coalesce(number, setting);
 
 	IF is_moved THEN
-		is_new := own_sequence AND NOT (same_shard AND NOT has_time(to_layout(key.layout)))
-			AND (NOT same_text OR key.sequence = next_id_seq OR EXISTS (
-				SELECT FROM sequence_users() AS u
-				JOIN pg_attribute AS a ON a.attrelid = u.tab AND a.attnum = u.col
-				WHERE u.sequence = key.sequence AND (u.tab, a.attname) <> (target, key.col)));
+		-- Without a time, nothing tells where a new sequence of the same shard would have to begin.
+		has_own_sequence := same_text AND NOT shares_sequence(target, key.col, key.sequence)
+			OR same_shard AND NOT has_time(to_layout(key.layout));
+		is_new := own_sequence AND NOT has_own_sequence;
 		sequence := CASE WHEN is_new THEN new_sequence(target, key.col)
-			WHEN key.sequence <> next_id_seq THEN key.sequence::text END;
+			ELSE nullif(key.sequence, next_id_seq())::text END;
 	ELSIF own_sequence THEN
 		is_new := key.made_by <> 'nextval';
 		sequence := key.sequence;
@@ -142,33 +214,27 @@ BEGIN
 	END IF;
 
 	IF key.made_by LIKE 'GENERATED%' THEN
-		-- After a move back, the defaults of children take numbers of the identity's sequence.
-		commands := ARRAY(SELECT format('ALTER TABLE %s ALTER %I DROP DEFAULT', member::regclass, key.col)
-				FROM family(target) AS member
-				JOIN pg_class ON oid = member AND member <> target AND NOT relispartition
-				JOIN pg_attribute ON attrelid = member AND attname = key.col AND atthasdef)
-			|| format('ALTER TABLE %s ALTER %I DROP IDENTITY', target, key.col);
+		commands := drop_identity_commands(target, key.col);
+	END IF;
+	IF is_moved AND is_new AND (same_shard OR old_shard = 'computed') THEN
+		former := key.sequence;
+		PERFORM last_time(former, key.layout);	-- an error already in a dry run
 	END IF;
 	IF is_new OR sequence IS NOT NULL AND NOT is_moved THEN
-		IF is_moved AND (same_shard OR key.shard = 'computed') THEN
-			former := key.sequence;
-			PERFORM last_time(former, key.layout);	-- an error already in a dry run
-		END IF;
-		commands := commands || sequence_commands(target,
-			CASE WHEN NOT is_moved THEN key.col END, sequence, is_new, key.layout, former)
-			|| ARRAY(SELECT grant_commands(relacl, '', 'SEQUENCE ' || sequence)
-				FROM pg_class WHERE oid = key.sequence AND is_new AND NOT is_moved);
+		commands := commands || sequence_commands(target, key.col, sequence, is_new, key.layout, is_moved, former);
 	END IF;
-	commands := commands || format('ALTER TABLE %s ALTER %I SET DEFAULT %snext_id(%s)', target, key.col,
-		maker,
-		concat_ws(', ', coalesce(number, CASE WHEN sequence IS NOT NULL
-			THEN maker || 'snowflake_shard()' END) || '::bigint',
-			quote_literal(sequence) || '::regclass', CASE WHEN sequence IS NOT NULL
-				THEN quote_literal(key.named_layout) || '::' || maker || 'snowflake_layout' END));
+	IF is_new AND NOT is_moved THEN	-- DROP IDENTITY has dropped the grants on its sequence
+		commands := commands || ARRAY(SELECT grant_commands(relacl, '', 'SEQUENCE ' || sequence)
+			FROM pg_class WHERE oid = key.sequence);
+	END IF;
+	commands := commands || default_command(target, key.col, number, sequence, key.named_layout);
 END
 $$;
 
--- No catalog says since when the database has its shard, so this counts all others.
+COMMENT ON FUNCTION snowflake_admin.move_commands IS 'for deciding what a move does';
+
+-- Say how many sessions may not have the shard of the setting.  No catalog says since when the
+-- database has it, so this counts all others.
 CREATE FUNCTION snowflake_admin.count_other_sessions() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
@@ -183,7 +249,10 @@ BEGIN
 END
 $$;
 
--- One transaction: the caller's.  The table is locked before its sequence, as an INSERT does.
+COMMENT ON FUNCTION snowflake_admin.count_other_sessions IS 'for saying who may still have another shard';
+
+-- Move the key of one table.  The table is locked before its sequence, as an INSERT does.  A move of
+-- a schema has said for all its tables what is said here only for one.
 CREATE PROCEDURE snowflake_admin.move_table(tab regclass, shard bigint, own_sequence boolean, dry_run boolean,
 	tries integer, in_schema boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -191,7 +260,7 @@ DECLARE
 	plan record;
 BEGIN
 	PERFORM require_owner(ARRAY[tab]);
-	PERFORM lock(ARRAY[tab], tries, dry_run);
+	PERFORM run('{}', ARRAY[tab], tries, dry_run, NULL);
 	PERFORM keep_names(ARRAY(SELECT key_sequences(tab)), tries);
 	SELECT * INTO plan FROM move_commands(tab, shard, own_sequence);
 	IF cardinality(plan.commands) > 0 THEN
@@ -205,6 +274,8 @@ BEGIN
 	END IF;
 END
 $$;
+
+COMMENT ON PROCEDURE snowflake_admin.move_table IS 'for moving the key of one table';
 
 CREATE PROCEDURE @extschema@.snowflake_move(tab regclass, shard bigint DEFAULT NULL, own_sequence boolean DEFAULT false,
 	dry_run boolean DEFAULT false, tries integer DEFAULT 30)

@@ -1,12 +1,15 @@
 /* admin/move_back.sql */
 
--- CALL snowflake_move_back() and snowflake_move_back_schema(): a key that an identity is
--- to make, beyond all IDs.  One transaction, the caller's:
+-- CALL snowflake_move_back() and snowflake_move_back_schema(): a key that an identity is to make,
+-- beyond all IDs.  A move of a table is one transaction, the caller's; that of a schema is one
+-- for each table:
 --
---     1. keep others from changing the table
+--     1. keep others from changing the table and renaming its sequences
 --     2. decide on the commands
 --     3. say which partition gets all new rows
 --     4. lock the table, then its sequence, and run the commands
+--
+-- Knows no obstacle: each key of next_id() can move back.
 
 -- Does nothing need a sequence once an identity makes a column?  It is that of a former
 -- serial, which the column still owns, or one that next_id() had for this column.
@@ -23,78 +26,141 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		AND NOT EXISTS (SELECT FROM namers(ARRAY[s.oid], '{}')))
 $$;
 
--- Commands that give a column an identity, which begins beyond all IDs of the table, and
--- those that the sequence has made for rows that are not there.  Where no index finds the
--- table's largest ID, it is looked for before everybody is locked out; who inserts
--- meanwhile gets smaller IDs than the second bound.
+COMMENT ON FUNCTION snowflake_admin.is_needless IS 'for telling whether a sequence may be dropped';
+
+-- The sequence of a former serial, which the column still owns and which is unused, or NULL
+CREATE FUNCTION snowflake_admin.unused_serial(target regclass, key_col name, used regclass) RETURNS regclass
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT objid FROM pg_depend JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
+	JOIN pg_sequence ON seqrelid = objid
+	WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_class'::regclass AND deptype = 'a'
+		AND attrelid = target AND attname = key_col AND objid <> used
+		AND is_needless(target, key_col, objid::regclass)
+	LIMIT 1
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.unused_serial IS 'for finding the sequence that an identity''s takes the place of';
+
+-- The commands that let children take numbers of an identity's sequence.  A child that is no
+-- partition gets no identity from its parent.
+CREATE FUNCTION snowflake_admin.child_commands(target regclass, key_col name, sequence text) RETURNS text[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH children AS MATERIALIZED (
+		SELECT oid::regclass AS child FROM family(target) JOIN pg_class ON oid = family
+		WHERE oid <> target AND NOT relispartition
+	)
+	SELECT ARRAY(SELECT format('ALTER TABLE %s ALTER %I SET DEFAULT nextval(%L::regclass)', child, key_col, sequence)
+			FROM children)
+		|| ARRAY(SELECT sequence_grants(target, sequence, true) WHERE EXISTS (SELECT FROM children))
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.child_commands IS 'for the children of a table whose key an identity makes';
+
+-- An expression for the last number before an identity begins: the largest ID of the table and,
+-- if IDs have a time, the last one of the sequence, which may have made some for rows that are
+-- not there, and a second ahead of the clock.  Where no index finds the table's largest ID, it
+-- is looked for before everybody is locked out; who inserts meanwhile gets smaller IDs than the
+-- other bounds.
+CREATE FUNCTION snowflake_admin.last_number(target regclass, key_col name, layout text, used regclass,
+	dry_run boolean) RETURNS text
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	largest text := format('snowflake_admin.largest(%L, %L)', target, key_col);
+BEGIN
+	IF NOT has_time(to_layout(layout)) THEN
+		-- Only rows tell the largest ID, and a snapshot of before the lock lacks some.
+		IF current_setting('transaction_isolation') <> 'read committed' THEN
+			RAISE object_not_in_prerequisite_state USING
+				MESSAGE = format('cannot move the key of table %s back in a transaction that is %s', target,
+					current_setting('transaction_isolation')),
+				HINT = 'Call it in a transaction that is READ COMMITTED.';
+		END IF;
+		RETURN format('greatest(1, %s)', largest);
+	END IF;
+	PERFORM last_time(used, layout);	-- an error already in a dry run
+	IF NOT dry_run AND NOT finds_maximum(target, key_col) THEN
+		largest := largest(target, key_col);
+	END IF;
+	RETURN format('greatest(%1$s.snowflake_max_id('
+		'greatest(snowflake_admin.last_time(%3$L, %2$L), clock_timestamp() + interval ''1 s''), '
+		'%2$L::%1$s.snowflake_layout), 1, %4$s)',
+		snowflake_schema(), layout, used, largest);
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.last_number IS 'for letting an identity begin beyond all IDs';
+
+-- The commands that give a column an identity, in place of the sequence that next_id() has used
 CREATE FUNCTION snowflake_admin.identity_commands(target regclass, key_col name, layout text, used regclass,
 	dry_run boolean) RETURNS text[]
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
-	-- The unused sequence of a former serial
-	serial regclass := (
-		SELECT objid FROM pg_depend JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
-		JOIN pg_sequence ON seqrelid = objid
-		WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_class'::regclass AND deptype = 'a'
-			AND attrelid = target AND attname = key_col AND objid <> used
-			AND is_needless(target, key_col, objid::regclass)
-		LIMIT 1);
+	tab pg_class := (SELECT c FROM pg_class AS c WHERE oid = target);
+	serial regclass := unused_serial(target, key_col, used);
+	drops_used boolean := is_needless(target, key_col, used);
 	sequence text := coalesce(serial::text, new_sequence(target, key_col));
-	is_needless boolean := is_needless(target, key_col, used);
-	children text[] := ARRAY(
-		SELECT format('ALTER TABLE %s ALTER %I SET DEFAULT nextval(%L::regclass)', oid::regclass, key_col, sequence)
-		FROM family(target) JOIN pg_class ON oid = family
-		WHERE oid <> target AND NOT relispartition);
-	has_time boolean := has_time(to_layout(layout));
-	largest text := format('snowflake_admin.largest(%L, %L)', target, key_col);
+	commands text[] := ARRAY[format('ALTER TABLE %s ALTER %I DROP DEFAULT', target, key_col)];
 BEGIN
-	IF has_time THEN
-		PERFORM last_time(used, layout);	-- an error already in a dry run
+	IF serial IS NOT NULL THEN
+		commands := commands || format('DROP SEQUENCE %s', serial);
 	END IF;
-	-- A child that is no partition gets no identity from its parent.
-	IF cardinality(children) > 0 THEN
-		children := children || ARRAY(SELECT sequence_grants(target, sequence, true));
-	END IF;
-	-- Without a time, only rows tell the largest ID, and a snapshot of before the lock lacks some.
-	IF NOT has_time AND current_setting('transaction_isolation') <> 'read committed' THEN
-		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('cannot move the key of table %s back in a transaction that is %s', target,
-				current_setting('transaction_isolation')),
-			HINT = 'Call it in a transaction that is READ COMMITTED.';
-	ELSIF NOT dry_run AND has_time AND NOT finds_maximum(target, key_col) THEN
-		largest := largest(target, key_col);
-	END IF;
-	RETURN array_remove(ARRAY[format('ALTER TABLE %s ALTER %I DROP DEFAULT', target, key_col),
-			'DROP SEQUENCE ' || serial::text]
+	commands := commands
 		|| format('ALTER TABLE %s ALTER %I ADD GENERATED BY DEFAULT AS IDENTITY (SEQUENCE NAME %s)',
 			target, key_col, sequence)
-		|| format('SELECT setval(%L::regclass, greatest(%s))', sequence,
-			concat_ws(', ', CASE WHEN has_time THEN
-				format('%1$s.snowflake_max_id('
-					'greatest(snowflake_admin.last_time(%3$L, %2$L), clock_timestamp() + interval ''1 s''), '
-					'%2$L::%1$s.snowflake_layout)',
-					snowflake_schema(), layout, used) END, '1', largest))
-		|| ARRAY(SELECT revoke_defaults('S', relnamespace, 'SEQUENCE ' || sequence, relowner, relowner)
-			FROM pg_class WHERE oid = target)
+		|| format('SELECT setval(%L::regclass, %s)', sequence, last_number(target, key_col, layout, used, dry_run))
+		|| ARRAY(SELECT revoke_defaults('S', tab.relnamespace, 'SEQUENCE ' || sequence, tab.relowner, tab.relowner))
 		|| ARRAY(SELECT DISTINCT grant_commands(relacl, '', 'SEQUENCE ' || sequence)
-			FROM pg_class WHERE oid = serial OR oid = used AND is_needless)
-		|| children
-		|| CASE WHEN is_needless THEN 'DROP SEQUENCE ' || used::text END
-		|| CASE WHEN is_needless AND serial IS NULL THEN format('ALTER SEQUENCE %s RENAME TO %I', sequence,
-			(SELECT relname FROM pg_class WHERE oid = used)) END, NULL);
+			FROM pg_class WHERE oid = serial OR oid = used AND drops_used)
+		|| child_commands(target, key_col, sequence);
+	IF drops_used THEN
+		commands := commands || format('DROP SEQUENCE %s', used);
+	END IF;
+	IF drops_used AND serial IS NULL THEN
+		commands := commands || format('ALTER SEQUENCE %s RENAME TO %I', sequence,
+			(SELECT relname FROM pg_class WHERE oid = used));
+	END IF;
+	RETURN commands;
 END
 $$;
 
+COMMENT ON FUNCTION snowflake_admin.identity_commands IS 'for deciding what a move back does';
+
+-- Warn that the rows of a table that is partitioned by its IDs will all go into one partition.  An
+-- identity begins a second ahead of the clock, and hardly gets on from there.
+CREATE FUNCTION snowflake_admin.warn_of_partitions(target regclass, key_col name, layout text) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	partitions text;
+BEGIN
+	SELECT string_agg(r.partition::text, ', ') INTO partitions
+	FROM family(target) AS member JOIN pg_partitioned_table ON partrelid = member
+	JOIN pg_attribute ON attrelid = member AND attnum = partattrs[0] AND attname = key_col,
+		bound(clock_timestamp() + interval '1 s', to_layout(layout)) AS next
+		LEFT JOIN LATERAL ranges(member) AS r ON lower_id <= next AND next < upper_id
+	WHERE partstrat = 'r' AND partnatts = 1 AND has_time(to_layout(layout))
+	HAVING count(*) > 0;
+	IF FOUND THEN
+		RAISE WARNING USING
+			MESSAGE = format('new keys of table %s will not tell the time', target),
+			DETAIL = coalesce('Their rows will all go into ' || partitions || '.',
+				'There is no partition for them.'),
+			HINT = 'Stop jobs that call snowflake_make_partitions() and snowflake_drop_partitions().';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.warn_of_partitions IS 'for saying what becomes of partitions by time';
+
+-- Move the key of one table back
 CREATE PROCEDURE snowflake_admin.move_table_back(tab regclass, dry_run boolean, tries integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	key record;
 	commands text[];
 	relations regclass[];
-	partitions text;
 BEGIN
 	PERFORM require_owner(ARRAY[tab]);
-	PERFORM lock(ARRAY[tab], tries, dry_run);
+	PERFORM run('{}', ARRAY[tab], tries, dry_run, NULL);
 	PERFORM keep_names(ARRAY(SELECT key_sequences(tab)), tries);
 	SELECT * INTO key FROM table_key(tab);
 	IF key.made_by <> 'next_id' THEN
@@ -102,23 +168,8 @@ BEGIN
 		RETURN;
 	END IF;
 	commands := identity_commands(tab, key.col, key.layout, key.sequence, dry_run);
-	relations := ARRAY[tab] || CASE WHEN key.sequence <> next_id_seq() THEN key.sequence END;
-	-- An identity begins a second ahead of the clock, and hardly gets on from there.
-	SELECT string_agg(r.partition::text, ', ') INTO partitions
-	FROM family(tab) AS member JOIN pg_partitioned_table ON partrelid = member
-	JOIN pg_attribute ON attrelid = member AND attnum = partattrs[0] AND attname = key.col,
-		bound(clock_timestamp() + interval '1 s',
-			to_layout(key.layout)) AS next
-		LEFT JOIN LATERAL ranges(member) AS r ON lower_id <= next AND next < upper_id
-	WHERE partstrat = 'r' AND partnatts = 1 AND has_time(to_layout(key.layout))
-	HAVING count(*) > 0;
-	IF FOUND THEN
-		RAISE WARNING USING
-			MESSAGE = format('new keys of table %s will not tell the time', tab),
-			DETAIL = coalesce('Their rows will all go into ' || partitions || '.',
-				'There is no partition for them.'),
-			HINT = 'Stop jobs that call snowflake_make_partitions() and snowflake_drop_partitions().';
-	END IF;
+	relations := ARRAY[tab] || nullif(key.sequence, next_id_seq());
+	PERFORM warn_of_partitions(tab, key.col, key.layout);
 	-- An identity refuses another type, and a view with the column refuses this.  It reads the
 	-- table, so it runs as the owner.  The locks last until the other commands have run.
 	IF key.type::oid <> 'bigint'::regtype THEN
@@ -128,6 +179,8 @@ BEGIN
 	PERFORM run(commands, relations, tries, dry_run);
 END
 $$;
+
+COMMENT ON PROCEDURE snowflake_admin.move_table_back IS 'for moving the key of one table back';
 
 CREATE PROCEDURE @extschema@.snowflake_move_back(tab regclass, dry_run boolean DEFAULT false, tries integer DEFAULT 30)
 LANGUAGE plpgsql AS $$
