@@ -10,7 +10,8 @@ EXTENSION = snowflake admin/snowflake_admin
 DATA = snowflake--1.0.sql
 DATA_built = admin/snowflake_admin--1.0.sql
 ADMIN = begin snowflake owner locks copies uses keys ranges make_partitions drop_partitions \
-	table_key move move_back chain widen partition renumber \
+	table_key move move_back chain widen \
+	$(addprefix partition/, state copy obstacles partition) renumber \
 	$(addprefix check/, find sight shard layout position tables server check) end
 
 # make installcheck: against a running server, EXCEPT some tests; others read sql/setup.sql

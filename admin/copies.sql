@@ -1,14 +1,26 @@
 /* admin/copies.sql */
 
--- What an object gets that takes the place of another: privileges, options of columns,
--- an identity.  Knows nothing of IDs.
+-- What an object gets that takes the place of another: a name, privileges, options of columns,
+-- an identity.  Composes commands, and executes none.  Knows nothing of IDs.
 
+-- A name that ends with a suffix, shortened between two characters so that it fits
+CREATE FUNCTION snowflake_admin.with_suffix(name name, suffix text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT substr((suffix || name)::name::text, 1 + length(suffix)) || suffix
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.with_suffix IS 'for naming an object after another one';
+
+-- A role in the form that GRANT and REVOKE take.  OID 0 is PUBLIC in a list of privileges.
 CREATE FUNCTION snowflake_admin.grantee_name(grantee oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END
 $$;
 
--- Whoever executes these commands does it for the object's owner, who becomes the grantor of all.
+COMMENT ON FUNCTION snowflake_admin.grantee_name IS 'for naming a role of a list of privileges in a command';
+
+-- The commands that grant the privileges of a list on an object, or on columns of it.  Whoever
+-- executes them does it for the object's owner, who becomes the grantor of all.
 CREATE FUNCTION snowflake_admin.grant_commands(acl aclitem[], columns text, object text) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('GRANT %s ON %s TO %s%s', string_agg(privilege_type || columns, ', ' ORDER BY n), object,
@@ -17,7 +29,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	GROUP BY grantee, is_grantable ORDER BY min(n)
 $$;
 
--- The privileges on a table or a sequence.  Those on columns are the table's alone.
+COMMENT ON FUNCTION snowflake_admin.grant_commands IS 'for granting a list of privileges again on another object';
+
+-- The privileges on a table or a sequence as a whole, without those on columns, which
+-- grant_commands() makes of pg_attribute
 CREATE FUNCTION snowflake_admin.privileges(rel oid)
 RETURNS TABLE (grantee oid, privilege text, is_grantable boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -26,6 +41,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		acldefault(CASE relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", relowner))) AS a
 	WHERE oid = rel GROUP BY 1, 2
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.privileges IS 'for comparing privileges that different roles may have granted';
 
 -- All privileges on a table and on its columns in one text, to be compared with those on
 -- another table
@@ -37,6 +54,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		FROM pg_attribute, aclexplode(attacl) AS a WHERE attrelid = rel AND NOT attisdropped
 		GROUP BY a.grantee, privilege_type, attname) AS p (line)
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.all_privileges IS
+'for finding a privilege that somebody else has granted or revoked meanwhile';
 
 -- The privileges that come with a new table or sequence in the schema of another one: the default
 -- privileges of the role that creates it, after OWNER TO has put the other one's owner in that
@@ -57,6 +77,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT CASE a.grantee WHEN creator THEN owner ELSE a.grantee END, privilege_type, bool_or(a.is_grantable)
 	FROM kind, acls, aclexplode(acl) AS a GROUP BY 1, 2
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.default_privileges IS
+'for knowing which privileges a new object has before any GRANT';
 
 -- The commands that turn the privileges of a new table or sequence, which a role has just
 -- created, into those of the one whose schema and owner it has.  Privileges on columns come
@@ -81,6 +104,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WHERE attrelid = rel AND NOT attisdropped
 $$;
 
+COMMENT ON FUNCTION snowflake_admin.privileges_like IS
+'for giving a new object the privileges of another one, and no others';
+
 -- The commands that take all privileges on a table from everybody but its owner.  CASCADE finds
 -- what a grantee has passed on only beside the grant option.  A role that has that option for
 -- the whole table may have passed on a column, so it gets it for that column, too, and loses both.
@@ -103,6 +129,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	HAVING count(*) > 0
 $$;
 
+COMMENT ON FUNCTION snowflake_admin.revoke_commands IS 'for closing a table to all but its owner';
+
 -- The commands that take from others what the default privileges of its creator gave them on a new
 -- table, of kind r, or sequence, of kind S.  One more role keeps its privileges.
 CREATE FUNCTION snowflake_admin.revoke_defaults(kind "char", schema oid, named text, creator oid, keeper oid)
@@ -113,6 +141,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WHERE defaclobjtype = kind AND defaclrole = creator AND defaclnamespace IN (0, schema)
 		AND grantee NOT IN (creator, keeper)
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.revoke_defaults IS 'for keeping a new object to its owner and one more role';
 
 -- Warn that a role's grants will be made anew.  Only the role itself could make them again in its
 -- own name.
@@ -125,6 +155,8 @@ BEGIN
 		HINT = format('REVOKE ... FROM %s CASCADE will no longer take this back. Revoke it from each grantee.', grantor);
 END
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.warn_of_grantor IS 'for warning of grants whose grantor changes';
 
 -- Warn of all such grants on tables and sequences, and on their columns.
 CREATE FUNCTION snowflake_admin.warn_of_grantors(rels oid[]) RETURNS void
@@ -149,7 +181,11 @@ BEGIN
 END
 $$;
 
--- Copies only the options that users set.  Since 17.12 the server has its own in attoptions, too.
+COMMENT ON FUNCTION snowflake_admin.warn_of_grantors IS
+'for warning of all grants on tables and sequences whose grantor changes';
+
+-- The commands that give a column the statistics target and n_distinct of another one.  Only
+-- options that users set are copied.  Since 17.12 the server has its own in attoptions, too.
 CREATE FUNCTION snowflake_admin.column_commands(rel regclass, num smallint, new_tab text, new_col name)
 RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -161,9 +197,11 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WHERE attrelid = rel AND attnum = num
 $$;
 
--- The commands that give a column an identity like the one that a sequence serves, which
--- has been renamed.  The new sequence goes on from its value.  MAXVALUE of a narrower
--- type becomes that of bigint.
+COMMENT ON FUNCTION snowflake_admin.column_commands IS 'for giving a new column the options of another one';
+
+-- The commands, numbered in their order, that give a column an identity like the one that a
+-- sequence serves, which has been renamed.  The new sequence goes on from its value.  MAXVALUE
+-- of a narrower type becomes that of bigint.
 CREATE FUNCTION snowflake_admin.identity_like(sequence oid, renamed text, new_tab text, new_col name,
 	new_sequence text)
 RETURNS TABLE (n integer, command text)
@@ -190,3 +228,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	UNION ALL SELECT 3, g FROM s, privileges_like(seqrelid, relowner, 'SEQUENCE ' || new_sequence) AS g
 	UNION ALL SELECT 4, format('COMMENT ON SEQUENCE %s IS ', new_sequence) || quote_literal(comment) FROM s
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.identity_like IS
+'for giving a column an identity that goes on from that of another one';

@@ -1,0 +1,315 @@
+/* admin/partition/partition.sql */
+
+-- CALL snowflake_partition(): a live table becomes the first partition of a new one.  Each
+-- step is one transaction, and what is still to do is read from the catalogs:
+--
+--     1. add a CHECK that the table has only IDs before the bound, and validate it
+--     2. swap: rename the table, create the new one, give it all that the table has, attach the
+--        old one and make the first partitions
+--     3. make the partitions that are still missing
+--     4. validate foreign keys that refer to it, analyze it, and drop the CHECK
+--
+-- A CHECK constraint, whose name ends with the bound, marks a table that is to
+-- become a partition, and one that has become it while something is left to do.
+-- While a step decides and acts, a SHARE UPDATE EXCLUSIVE lock keeps out other such
+-- calls and all that would change the table's definition.  Only views, functions,
+-- publications of all tables and GRANT do not ask for a lock that conflicts with it.
+--
+-- What proves or checks something about rows or indexes evaluates expressions that the table's
+-- owner has written, and runs as that role: VALIDATE CONSTRAINT, ATTACH PARTITION, and a foreign
+-- key that is checked at once.  All else is the caller's.
+
+-- The transaction that puts the new table in the old one's place, with the partitions after it,
+-- so that no ID is without a partition for some time, even if nobody calls again.  In the end the
+-- old table is closed to all but its owner, because what is revoked on the new one, or hidden
+-- by a later policy there, would be open by the old one's name.
+CREATE FUNCTION snowflake_admin.partition_swap(target regclass, commands text[], by_owner boolean[], unit text,
+	tries integer) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	parent regclass;
+	piece record;
+BEGIN
+	PERFORM run(commands, ARRAY(
+		SELECT tab FROM (SELECT tab, place FROM related_tables(target)
+			UNION ALL VALUES (target, 0)) AS involved ORDER BY place, tab), tries, false,
+		owner_of => target, by_owner => by_owner);
+	SELECT inhparent INTO STRICT parent FROM pg_inherits WHERE inhrelid = target;
+	-- Others may have done this while the swap waited for its locks.
+	IF EXISTS (SELECT FROM partition_dependents(target))
+		OR all_privileges(target) <> all_privileges(parent)
+	THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('somebody has granted or revoked a privilege on table %s, or created something that '
+				'depends on it, in this moment', parent),
+			HINT = 'Call snowflake_partition() again.';
+	END IF;
+	PERFORM run(ARRAY(SELECT revoke_commands(target, target::text)), '{}', 1, false, mode => NULL);
+	-- Here all locks are there, while later each partition would have to try for those
+	-- of foreign keys.  Five do not take long.
+	FOR piece IN SELECT low, high, layout
+		FROM key_layout(parent) AS layout,
+			partition_check(target),
+			bound_time(bound, layout) AS at,
+			missing_ranges(parent, unit,
+				greatest(needed_until('3 days', unit),
+					(at AT TIME ZONE 'UTC' + ('1 ' || unit)::interval) AT TIME ZONE 'UTC'), layout) LIMIT 5
+	LOOP
+		PERFORM make_partition(parent,
+			partition_key(parent), piece.low, piece.high, unit, piece.layout, tries,
+			false);
+	END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.partition_swap IS
+'for putting a new table in the place of the old one, with the partitions of the next days';
+
+-- The first ID that is not to be the old table's.  There must be none of it yet, and
+-- none before the new table is there.
+CREATE FUNCTION snowflake_admin.partition_bound(target regclass, col name, unit text, at timestamptz,
+	layout snowflake_layout, last_time timestamptz) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	earliest timestamptz := clock_timestamp() + interval '5 minutes'
+		+ least(current_setting('snowflake.max_lead')::interval, '31 days');
+	tomorrow timestamp := clock_timestamp() AT TIME ZONE 'UTC' + interval '24 hours';
+	since timestamptz := coalesce(at, (date_trunc(unit,
+		tomorrow) + ('1 ' || unit)::interval) AT TIME ZONE 'UTC');
+	bound bigint := bound(since, layout);
+	newest bigint;
+BEGIN
+	IF since < earliest THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('at must be later than %s, and not %s', date_trunc('second', earliest), since),
+			DETAIL = 'Until the new table is there, the old one rejects the IDs of that time and later.';
+	ELSIF NOT isfinite(since)
+		OR bound_time(bound, layout)
+			NOT BETWEEN since AND since + interval '10 seconds' THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('IDs of table %s cannot have the time %s', target, since),
+			DETAIL = format('Their layout is %s.', layout);
+	END IF;
+	SELECT look.id INTO newest FROM as_owner(target,
+		format('SELECT max(%1$I) FROM %2$s WHERE %1$I >= %3$s', col, target, bound)) AS look (id bigint);
+	IF newest IS NOT NULL OR last_time > since - interval '5 minutes' THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('table %s would reject IDs that it has, or soon gets', target),
+			DETAIL = format('They reach to %s, and new partitions would begin at %s.',
+				greatest(last_time, bound_time(newest, layout)), since),
+			HINT = 'Give a later time as at. SELECT * FROM snowflake_check() says more about IDs that are '
+				'ahead of the clock.';
+	END IF;
+	RETURN bound;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.partition_bound IS
+'for choosing where the first partition ends, and refusing a time that its IDs have passed';
+
+-- What is left to do after the swap.  Each step is gone from here once it is done.
+-- Before the swap this is only a plan, and old and parent are the same table.  What "by_owner"
+-- says runs as the owner of the first relation.
+CREATE FUNCTION snowflake_admin.partition_rest(parent regclass, old regclass, old_name text, "check" name,
+	planned boolean)
+RETURNS TABLE (kind text, commands text[], relations regclass[], mode text, by_owner boolean[])
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT 'validate', ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT %I',
+		CASE conrelid WHEN old THEN old_name ELSE conrelid::regclass::text END, conname)],
+			ARRAY[conrelid::regclass], NULL, ARRAY[true]
+	FROM pg_constraint
+	WHERE contype = 'f' AND conparentid = 0 AND confrelid = parent AND (planned OR NOT convalidated)
+	UNION ALL SELECT 'add', array_remove(ARRAY[
+			format('ALTER TABLE %s ADD CONSTRAINT %I %s', parent, conname, pg_get_constraintdef(oid)),
+			format('COMMENT ON CONSTRAINT %I ON %s IS ', conname, parent)
+				|| quote_literal(obj_description(oid, 'pg_constraint'))], NULL),
+		ARRAY[parent], 'SHARE ROW EXCLUSIVE', ARRAY[true]
+	FROM pg_constraint
+	WHERE contype = 'f' AND conparentid = 0 AND conrelid = old AND confrelid = parent
+	UNION ALL
+	-- Autovacuum analyzes partitions, but not the table above them.  ANALYZE itself becomes the owner.
+	SELECT 'analyze', ARRAY[format('ANALYZE %s', parent)], ARRAY[parent], NULL, NULL
+	FROM pg_class WHERE oid = parent AND (planned OR reltuples < 0)
+	UNION ALL
+	SELECT 'drop', ARRAY[format('ALTER TABLE %s DROP CONSTRAINT %I', old_name, "check")], ARRAY[old],
+		'ACCESS EXCLUSIVE', NULL
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.partition_rest IS
+'for composing the steps after the swap, and for planning them';
+
+-- The steps that are left after the swap
+CREATE FUNCTION snowflake_admin.steps_after_swap(parent regclass, old regclass, unit text)
+RETURNS TABLE (kind text, commands text[], relations regclass[], mode text, by_owner boolean[])
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+	mark name;
+BEGIN
+	PERFORM require_partition_check(old, attname) FROM pg_attribute
+	WHERE attrelid = parent AND quote_ident(attname) = partition_key(parent);
+	SELECT name INTO mark FROM partition_check(old);
+	IF NOT FOUND THEN
+		RETURN;
+	END IF;
+	-- This loads the library, whose setting the next function reads.
+	PERFORM bound(now(), key_layout(parent));
+	IF EXISTS (SELECT FROM missing_ranges(parent, unit, needed_until('3 days', unit), key_layout(parent))) THEN
+		RETURN QUERY SELECT 'partition', '{}'::text[], ARRAY[parent], NULL, NULL::boolean[];
+	END IF;
+	RETURN QUERY SELECT * FROM partition_rest(parent, old, old::text, mark, false);
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.steps_after_swap IS 'for going on with a table that has become a partition';
+
+-- The steps of a table that is still to become a partition, with those after the swap as a plan.
+-- A CHECK constraint whose time has nearly come, or that has another bound than the caller asks
+-- for, is dropped before all else, and nothing more is known then.
+CREATE FUNCTION snowflake_admin.steps_before_swap(target regclass, unit text, at timestamptz)
+RETURNS TABLE (kind text, commands text[], relations regclass[], mode text, by_owner boolean[])
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+	id record;
+	found record;
+	bound bigint;
+	name name;
+	old_name text;
+	swap record;
+BEGIN
+	SELECT * INTO id FROM partition_id(target);
+	-- An error if the unit is none
+	PERFORM needed_until('3 days', unit);
+	PERFORM require_partition_check(target, id.col);
+	SELECT * INTO found FROM partition_check(target);
+	IF bound_time(found.bound, id.layout)
+			< clock_timestamp() + interval '1 minute' +
+				least(current_setting('snowflake.max_lead')::interval, '31 days')
+		OR bound(at, id.layout) <> found.bound THEN
+		RETURN QUERY SELECT 'give up', ARRAY[format('ALTER TABLE %s DROP CONSTRAINT %I', target, found.name)],
+			ARRAY[target], 'ACCESS EXCLUSIVE', NULL::boolean[];
+		RETURN;
+	END IF;
+	PERFORM partition_require(target, id.col);
+	bound := coalesce(found.bound, partition_bound(target, id.col, unit, at, id.layout, id.last_time));
+	name := 'snowflake_partition_before_' || bound;
+	IF found.name IS NULL THEN
+		RETURN QUERY SELECT 'check', ARRAY[format('ALTER TABLE %s ADD CONSTRAINT %I CHECK (%I < %s) NOT VALID',
+			target, name, id.col, bound)], ARRAY[target], 'ACCESS EXCLUSIVE', NULL::boolean[];
+	END IF;
+	IF found.validated IS NOT TRUE THEN
+		RETURN QUERY SELECT 'validate', ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT %I', target, name)],
+			ARRAY[target], NULL, ARRAY[true];
+	END IF;
+	SELECT * INTO swap FROM partition_swap_commands(target, id.col, name, bound);
+	RETURN QUERY SELECT 'swap', swap.commands, ARRAY[target], 'ACCESS EXCLUSIVE', swap.by_owner;
+	SELECT old_qualified INTO old_name FROM partition_names(target) WHERE object = target;
+	RETURN QUERY SELECT 'plan', p.commands, ARRAY[target], NULL, NULL::boolean[]
+		FROM (VALUES (ARRAY(SELECT revoke_commands(target, old_name))),
+			(ARRAY[format('CALL @extschema@.snowflake_make_partitions(%L, unit => %L)', target, unit)])) AS p (commands);
+	RETURN QUERY SELECT 'plan', r.commands, r.relations, r.mode, r.by_owner
+		FROM partition_rest(target, target, old_name, name, true) AS r;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.steps_before_swap IS 'for going on with a table that is to become a partition';
+
+-- The steps that are left, with their commands, the relations that these lock, and the lock's
+-- mode.  What "by_owner" says runs as the owner of the first relation.
+CREATE FUNCTION snowflake_admin.partition_steps(target regclass, unit text, at timestamptz)
+RETURNS TABLE (kind text, commands text[], relations regclass[], mode text, by_owner boolean[])
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	done record;
+BEGIN
+	IF unit IS NULL THEN
+		RAISE null_value_not_allowed USING MESSAGE = 'unit must not be null';
+	END IF;
+	SELECT * INTO done FROM partition_target(target);
+	IF done.old IS NULL THEN
+		RETURN QUERY SELECT * FROM steps_before_swap(target, unit, at);
+	ELSE
+		RETURN QUERY SELECT * FROM steps_after_swap(done.parent, done.old, unit);
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.partition_steps IS 'for knowing what is left to do, whoever has begun';
+
+-- Say before the first step what changes for programs and roles, and how to give up.
+CREATE FUNCTION snowflake_admin.announce_partition(target regclass, "check" name) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	trigger name;
+	old_name text;
+BEGIN
+	FOR trigger IN SELECT tgname FROM pg_trigger JOIN pg_proc AS p ON p.oid = tgfoid
+		WHERE tgrelid = target AND NOT tgisinternal AND tgtype & 1 <> 0
+			AND prosrc ~* '\mtg_(table_name|relname|relid)\M'
+	LOOP
+		RAISE WARNING 'trigger % of table % will see the name of the partition in TG_TABLE_NAME',
+			quote_ident(trigger), target;
+	END LOOP;
+	PERFORM warn_of_grantors(ARRAY(
+		SELECT object FROM partition_names(target) WHERE kind IN ('r', 'S') ORDER BY kind DESC));
+	SELECT old_qualified INTO old_name FROM partition_names(target) WHERE object = target;
+	IF EXISTS (SELECT FROM revoke_commands(target, old_name)) THEN
+		RAISE NOTICE 'only its owner will have privileges on the old table, %: REVOKE and policies of the new one do '
+			'not reach it, and rows are found by the new one', old_name;
+	END IF;
+	RAISE NOTICE '%', (
+		SELECT format('table %1$s rejects IDs from %2$s on until all steps are done; to give up: '
+			'ALTER TABLE %1$s DROP CONSTRAINT %3$s;', target,
+			bound_time(substring("check", '\d+')::bigint, layout), "check")
+		FROM partition_id(target));
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.announce_partition IS
+'for saying what a table''s programs and roles will notice';
+
+CREATE PROCEDURE @extschema@.snowflake_partition(tab regclass, unit text, at timestamptz DEFAULT NULL,
+	dry_run boolean DEFAULT false, tries integer DEFAULT 30)
+LANGUAGE plpgsql AS $$
+DECLARE
+	step pg_catalog.record;
+BEGIN
+	CALL snowflake_admin.require_no_transaction('snowflake_partition()');
+	LOOP
+		SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+		PERFORM partition_target(tab);
+		PERFORM lock(ARRAY[tab], tries, false);
+		PERFORM keep_names(ARRAY(SELECT r.tab::oid FROM related_tables(tab) AS r), tries);
+		SELECT * INTO step FROM partition_steps(tab, unit, at) LIMIT 1;
+		EXIT WHEN NOT FOUND;
+		PERFORM set_config('application_name',
+			format('snowflake_partition: %s %s', step.kind, step.relations[1])::name::text, true);
+		IF step.kind = 'check' THEN
+			PERFORM announce_partition(tab, substring(step.commands[1], 'snowflake_partition_before_\d+'));
+		END IF;
+		IF dry_run THEN
+			PERFORM run(commands, relations, tries, true,
+				owner_of => CASE WHEN by_owner IS NOT NULL THEN relations[1] END, by_owner => by_owner)
+			FROM partition_steps(tab, unit, at);
+			EXIT;
+		ELSIF step.kind = 'swap' THEN
+			PERFORM partition_swap(tab, step.commands, step.by_owner, unit, tries);
+		ELSIF step.kind = 'partition' THEN
+			CALL @extschema@.snowflake_make_partitions(step.relations[1], unit => unit, tries => tries);
+		ELSE
+			PERFORM run(step.commands, step.relations, tries, false, mode => step.mode,
+				owner_of => CASE WHEN step.by_owner IS NOT NULL THEN step.relations[1] END,
+				by_owner => step.by_owner);
+		END IF;
+		COMMIT;
+	END LOOP;
+	IF NOT dry_run THEN
+		RAISE NOTICE 'table % is partitioned',
+			(SELECT parent FROM partition_target(tab));
+	END IF;
+END
+$$;
+
+COMMENT ON PROCEDURE @extschema@.snowflake_partition(regclass, text, timestamptz, boolean, integer) IS
+'let a table that is in use become the first partition of a new table, by ranges of time of its IDs';

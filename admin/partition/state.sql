@@ -1,0 +1,126 @@
+/* admin/partition/state.sql */
+
+-- What snowflake_partition() finds: how far a table is, its key, and the names that are to
+-- change.  Changes nothing, and composes no command.
+
+-- The constraint that spares ATTACH PARTITION its scan, and the column that it bounds.  The
+-- column is NULL if somebody has made a constraint of such a name that says something else.
+CREATE FUNCTION snowflake_admin.partition_check(target regclass)
+RETURNS TABLE (name name, bound bigint, validated boolean, col name)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT conname, number::bigint, convalidated, attname
+	FROM pg_constraint CROSS JOIN substring(conname, '\d+$') AS number
+	LEFT JOIN pg_attribute ON attrelid = conrelid AND conkey = ARRAY[attnum] AND is_id(atttypid)
+		AND replace(translate(pg_get_expr(conbin, conrelid), '()''', ''), '::bigint', '')
+			= translate(format('%I < %s', attname, number), '()''', '')
+	WHERE conrelid = target AND contype = 'c' AND conname ~ '^snowflake_partition_before_\d{10,19}$'
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.partition_check IS
+'for finding the CHECK that marks a table which is to become a partition';
+
+-- An error unless the constraint, if there is one, bounds this column
+CREATE FUNCTION snowflake_admin.require_partition_check(target regclass, col name) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	other record;
+BEGIN
+	SELECT * INTO other FROM partition_check(target) AS c WHERE c.col IS DISTINCT FROM require_partition_check.col;
+	IF FOUND THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('constraint %I of table %s is not of snowflake_partition()', other.name, target),
+			DETAIL = format('It should be CHECK (%I < %s).', col, other.bound),
+			HINT = format('ALTER TABLE %s RENAME CONSTRAINT %I TO ... first, or drop it.', target, other.name);
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.require_partition_check IS
+'for refusing a constraint that only has the name of the one that marks a table';
+
+-- The partitioned table, and that which has become its first partition, given either of them.
+-- Both are NULL for a table that is still to become a partition.  An error for all else.
+CREATE FUNCTION snowflake_admin.partition_target(target regclass, OUT parent regclass, OUT old regclass)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	tab record;
+BEGIN
+	SELECT relkind, relispartition, relpersistence INTO tab FROM pg_class WHERE oid = target;
+	IF target IS NULL THEN
+		RAISE null_value_not_allowed USING MESSAGE = 'tab must not be null';
+	ELSIF tab.relkind IS NULL OR tab.relkind NOT IN ('r', 'p') THEN
+		RAISE wrong_object_type USING MESSAGE = format('%s is not a table', target);
+	ELSIF tab.relpersistence = 't' THEN
+		RAISE object_not_in_prerequisite_state USING MESSAGE = format('table %s is temporary', target);
+	END IF;
+	PERFORM require_owner(ARRAY[target]);
+	IF tab.relispartition THEN
+		SELECT inhparent INTO parent FROM pg_inherits WHERE inhrelid = target;
+	ELSIF tab.relkind = 'p' THEN
+		parent := target;
+	END IF;
+	-- An error unless its bounds are IDs
+	IF parent IS NOT NULL THEN
+		PERFORM partition_key(parent);
+	END IF;
+	SELECT r.partition INTO old FROM ranges(parent) AS r
+	WHERE lower_id = '-9223372036854775808' AND (tab.relkind = 'p' OR r.partition = target);
+	IF parent IS NOT NULL AND old IS NULL THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = CASE tab.relkind WHEN 'p' THEN format('table %s is partitioned already', target)
+				ELSE format('table %s is a partition of %s', target, parent) END,
+			HINT = 'CALL snowflake_make_partitions(...) makes the next partitions of a partitioned table.';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.partition_target IS
+'for knowing whether a table has become a partition already';
+
+-- The column that next_id() fills, rather one of the primary key, and the last ID's time
+CREATE FUNCTION snowflake_admin.partition_id(target regclass, OUT col name, OUT layout snowflake_layout,
+	OUT last_time timestamptz)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	key record;
+BEGIN
+	SELECT attname, min(expression) AS expression, array_agg(sequence) AS sequences INTO key
+	FROM filled() AS f JOIN pg_attribute ON attrelid = tab AND attnum = f.col
+	LEFT JOIN pg_index AS i ON i.indrelid = tab AND indisprimary AND attnum = ANY (indkey[0:indnkeyatts - 1])
+	WHERE tab = target AND made_by = 'next_id' AND is_id(atttypid)
+	GROUP BY attname, attnum ORDER BY bool_or(i.indrelid IS NOT NULL) DESC, attnum LIMIT 1;
+	IF NOT FOUND THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('table %s has no bigint or snowflake key that next_id() makes', target),
+			HINT = 'CALL snowflake_move(...) first, because the key''s numbers must be times.';
+	END IF;
+	col := key.attname;
+	layout := coalesce(layout_of(key.expression, key.sequences[1]), 'instagram');
+	-- This also loads the library, whose setting is read later.
+	SELECT max(last_timestamp) INTO last_time
+	FROM unnest(key.sequences) AS s, sequence_states(s,
+		partition_id.layout);
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.partition_id IS
+'for knowing by which column a table is to be partitioned, and where its IDs end';
+
+-- The table, its indexes and the sequences of its identities, with names that end with _old.
+-- The new table's get the present ones.
+CREATE FUNCTION snowflake_admin.partition_names(target regclass)
+RETURNS TABLE (object oid, kind "char", qualified text, old_name text, old_qualified text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH relations (rel) AS (
+		SELECT target::oid UNION ALL
+		SELECT indexrelid FROM pg_index WHERE indrelid = target AND indisvalid UNION ALL
+		SELECT objid FROM pg_depend JOIN pg_sequence ON seqrelid = objid
+		WHERE classid = 'pg_class'::regclass AND refclassid = classid AND refobjid = target AND deptype = 'i'
+	)
+	SELECT rel, relkind, format('%I.%I', nspname, relname), old_name, format('%I.%I', nspname, old_name)
+	FROM relations JOIN pg_class AS c ON c.oid = rel JOIN pg_namespace AS s ON s.oid = relnamespace,
+		with_suffix(relname, '_old') AS old_name
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.partition_names IS
+'for knowing what is renamed, so that the new table can have the names';
