@@ -1,51 +1,46 @@
 /* admin/make_partitions.sql */
 
--- CALL snowflake_make_partitions(): the partitions that a table lacks, each in one
+-- CALL snowflake_make_partitions(): the partitions that a table lacks.  For each, one
 -- transaction:
 --
 --     1. keep others from changing the table, and look whether the range is still free
---     2. create the table
---     3. attach it, and give it the privileges of the partitioned table
+--     2. look whether the DEFAULT partition has rows of the range
+--     3. create a table like the partitioned one
+--     4. attach it, and give it the privileges of the partitioned table
+--
+-- Nobody who reads or writes waits for this, unless by foreign keys.  A call that is interrupted
+-- leaves no table behind.  Which ranges are missing is known to ranges.sql alone.
 
--- Make one partition, or nothing if another session has just made it.  ATTACH PARTITION
--- scans the DEFAULT partition while nobody else can use it, and fails if that has rows
--- of the range.  Such a row is found here by the key's index.
-CREATE FUNCTION snowflake_admin.make_partition(parent regclass, key text, low bigint, high bigint, unit text,
-	layout snowflake_layout, tries integer, dry_run boolean) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-DECLARE
-	commands text[];
-	default_partition regclass;
-	found_id bigint;
-BEGIN
-	PERFORM lock(ARRAY[parent], tries, dry_run);
-	IF EXISTS (SELECT FROM ranges(parent)
-			WHERE lower_id < high AND upper_id > low) THEN
-		RETURN;
-	END IF;
-	SELECT partition INTO default_partition FROM ranges(parent)
-	WHERE lower_id IS NULL;
-	IF FOUND THEN
-		SELECT look.id INTO found_id FROM as_owner(default_partition,
-			format('SELECT min(%1$s) FROM %2$s WHERE %1$s >= %3$s AND %1$s < %4$s',
-				key, default_partition, low, high)) AS look (id bigint);
-	END IF;
-	IF found_id IS NOT NULL THEN
-		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('default partition %s has rows of the partition that is missing', default_partition),
-			DETAIL = format('The first of them has the ID %s; the partition would have those from %s to %s.',
-				found_id, low, high - 1),
-			HINT = format('Detach %s, call this procedure again, and move those rows into %s.',
-				default_partition, parent);
-	END IF;
-	-- CREATE TABLE ... PARTITION OF would lock out everybody.  ATTACH PARTITION does
-	-- not, but with foreign keys it locks the other tables against writers.  It evaluates CHECKs and
-	-- index expressions, so it runs as the table's owner, and creates the indexes when the partition
-	-- is that role's, too.  A role with privileges on the partition itself must not see there what
-	-- the table's policies hide.
-	--
-	-- The partition's name says the time at which it begins, as short as the unit allows; the
-	-- cast to the type name keeps 63 bytes.  Nobody can have taken all names, as the last one is random.
+-- A free name for a new partition, with its schema, quoted.  It says the time at which the
+-- partition begins, as short as the unit and other names allow.  The last form is random, so that
+-- nobody can have taken all of them.  The cast to type name keeps 63 bytes.
+CREATE FUNCTION snowflake_admin.partition_name(parent regclass, since timestamptz, unit text) RETURNS text
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('%I.%I', nspname, name)
+	FROM pg_class AS p JOIN pg_namespace ON pg_namespace.oid = p.relnamespace,
+		unnest(CASE unit WHEN 'year' THEN '{_YYYY,_YYYYMMDD}'::text[] WHEN 'month' THEN '{_YYYYMM,_YYYYMMDD}'
+				WHEN 'hour' THEN '{}' ELSE '{_YYYYMMDD}' END
+			|| ARRAY['_YYYYMMDDHH24', '_YYYYMMDDHH24MISSMS',
+				format('_YYYYMMDDHH24MISSMS_"%s"', left(gen_random_uuid()::text, 8))])
+			WITH ORDINALITY AS forms (form, n),
+		to_char(since AT TIME ZONE 'UTC', form) AS suffix,
+		concat(substr((suffix || p.relname)::name::text, 1 + length(suffix)), suffix) AS name
+	WHERE p.oid = parent
+		AND NOT EXISTS (SELECT FROM pg_class AS c WHERE c.relnamespace = p.relnamespace AND c.relname = name)
+		AND NOT EXISTS (SELECT FROM pg_type WHERE typnamespace = p.relnamespace AND typname = name)
+	ORDER BY n LIMIT 1
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.partition_name IS 'for naming a new partition by the time at which it begins';
+
+-- The commands that create a table which can be attached.  A role with privileges on the
+-- partition itself must not see there what the table's policies hide.
+--
+-- CREATE TABLE ... PARTITION OF would lock out everybody.  ATTACH PARTITION does not.  It
+-- evaluates CHECKs and index expressions, so it runs as the table's owner, and creates the
+-- indexes when the partition is that role's, too.
+CREATE FUNCTION snowflake_admin.creation_of_partition(parent regclass, partition text) RETURNS text[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT ARRAY[
 		format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING IDENTITY EXCLUDING INDEXES)', partition, parent)
 			|| coalesce(' USING ' || (SELECT quote_ident(amname) FROM pg_am WHERE pg_am.oid = relam), '')
@@ -54,30 +49,67 @@ BEGIN
 		format('ALTER TABLE %s OWNER TO %s, %s ROW LEVEL SECURITY', partition, relowner::regrole,
 			CASE WHEN relrowsecurity THEN 'ENABLE' ELSE 'DISABLE' END)
 			|| CASE relreplident WHEN 'f' THEN ', REPLICA IDENTITY FULL'
-				WHEN 'n' THEN ', REPLICA IDENTITY NOTHING' ELSE '' END,
-		format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%s) TO (%s)',
-			parent, partition, low, high)]
-		|| ARRAY(SELECT privileges_like(parent, caller(), partition))
-	INTO commands
-	FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace,
-		unnest(ARRAY[CASE unit WHEN 'year' THEN '_YYYY' WHEN 'month' THEN '_YYYYMM' ELSE '_YYYYMMDD' END,
-			'_YYYYMMDD', '_YYYYMMDDHH24', '_YYYYMMDDHH24MISSMS', '_YYYYMMDDHH24MISSMS_'])
-			WITH ORDINALITY AS forms (form, nr),
-		concat(to_char(bound_time(low, layout) AT TIME ZONE 'UTC', form),
-			CASE nr WHEN 5 THEN left(gen_random_uuid()::text, 8) END) AS suffix,
-		concat(substr((suffix || relname)::name::text, 1 + length(suffix)), suffix) AS name,
-		format('%I.%I', nspname, name) AS partition
-	WHERE pg_class.oid = parent AND (unit <> 'hour' OR nr >= 3) AND (nr = 5
-		OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.relnamespace = pg_namespace.oid AND c.relname = name)
-			AND NOT EXISTS (SELECT FROM pg_type WHERE typnamespace = pg_namespace.oid AND typname = name))
-	ORDER BY nr LIMIT 1;
-	PERFORM run(commands[1:2], ARRAY[parent], tries, dry_run, mode => NULL);
-	PERFORM run(commands[3:],
+				WHEN 'n' THEN ', REPLICA IDENTITY NOTHING' ELSE '' END]
+	FROM pg_class WHERE pg_class.oid = parent
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.creation_of_partition IS 'for creating a table that can be attached as a partition';
+
+-- An error if the DEFAULT partition has rows of a range.  ATTACH PARTITION would scan it for
+-- them while nobody else can use it.  Here the key's index finds one.
+CREATE FUNCTION snowflake_admin.require_not_in_default(parent regclass, default_partition regclass, key text,
+	low bigint, high bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	found_id bigint;
+BEGIN
+	SELECT look.id INTO found_id FROM as_owner(default_partition,
+		format('SELECT min(%1$s) FROM %2$s WHERE %1$s >= %3$s AND %1$s < %4$s',
+			key, default_partition, low, high)) AS look (id bigint);
+	IF found_id IS NOT NULL THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('default partition %s has rows of the partition that is missing', default_partition),
+			DETAIL = format('The first of them has the ID %s; the partition would have those from %s to %s.',
+				found_id, low, high - 1),
+			HINT = format('Detach %s, call this procedure again, and move those rows into %s.',
+				default_partition, parent);
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.require_not_in_default IS 'for a range of which the DEFAULT partition has rows';
+
+-- Make one partition, or nothing if another session has just made it.  With foreign keys,
+-- ATTACH PARTITION locks the other tables against writers.
+CREATE FUNCTION snowflake_admin.make_partition(parent regclass, key text, low bigint, high bigint, unit text,
+	layout snowflake_layout, tries integer, dry_run boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	default_partition regclass;
+	partition text;
+BEGIN
+	PERFORM lock(ARRAY[parent], tries, dry_run);
+	IF EXISTS (SELECT FROM ranges(parent)
+			WHERE lower_id < high AND upper_id > low) THEN
+		RETURN;
+	END IF;
+	SELECT r.partition INTO default_partition FROM ranges(parent) AS r
+	WHERE lower_id IS NULL;
+	IF FOUND THEN
+		PERFORM require_not_in_default(parent, default_partition, key, low, high);
+	END IF;
+	partition := partition_name(parent, bound_time(low, layout), unit);
+	PERFORM run(creation_of_partition(parent, partition), ARRAY[parent], tries, dry_run, mode => NULL);
+	PERFORM run(
+		format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%s) TO (%s)', parent, partition, low, high)
+			|| ARRAY(SELECT privileges_like(parent, caller(), partition)),
 		ARRAY(SELECT tab FROM related_tables(parent) ORDER BY place, tab)
 			|| array_remove(ARRAY[default_partition], NULL),
 		tries, dry_run, mode => 'SHARE ROW EXCLUSIVE', owner_of => parent, by_owner => ARRAY[true]);
 END
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.make_partition IS 'for making one partition under its locks';
 
 -- An error unless the owner of a table may execute the functions of its triggers, which every new
 -- partition gets from the table
@@ -100,8 +132,8 @@ BEGIN
 END
 $$;
 
--- A partition is created and attached in one transaction, so a call that is
--- interrupted leaves no table behind.
+COMMENT ON FUNCTION snowflake_admin.require_trigger_functions IS 'for triggers that a new partition could not get';
+
 CREATE PROCEDURE @extschema@.snowflake_make_partitions(parent regclass, ahead interval DEFAULT '3 days',
 	unit text DEFAULT NULL, layout snowflake_layout DEFAULT NULL, dry_run boolean DEFAULT false,
 	tries integer DEFAULT 30)
@@ -121,6 +153,11 @@ BEGIN
 	unit := coalesce(unit, newest_unit(parent, layout));
 	-- This loads the library, whose setting the next function reads.
 	PERFORM bound(now(), layout);
+	PERFORM require_unit(unit);
+	IF ahead IS NULL OR ahead < interval '0' THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('ahead must be at least 0, not %s', coalesce(ahead::text, 'null'));
+	END IF;
 	until := needed_until(ahead, unit);
 	SELECT count(*), min(low) AS low INTO pieces
 	FROM missing_ranges(parent, unit, until, layout);

@@ -260,7 +260,7 @@ DECLARE
 	plan record;
 BEGIN
 	PERFORM require_owner(ARRAY[tab]);
-	PERFORM run('{}', ARRAY[tab], tries, dry_run, NULL);
+	PERFORM lock(ARRAY[tab], tries, dry_run);
 	PERFORM keep_names(ARRAY(SELECT key_sequences(tab)), tries);
 	SELECT * INTO plan FROM move_commands(tab, shard, own_sequence);
 	IF cardinality(plan.commands) > 0 THEN

@@ -160,7 +160,7 @@ DECLARE
 	relations regclass[];
 BEGIN
 	PERFORM require_owner(ARRAY[tab]);
-	PERFORM run('{}', ARRAY[tab], tries, dry_run, NULL);
+	PERFORM lock(ARRAY[tab], tries, dry_run);
 	PERFORM keep_names(ARRAY(SELECT key_sequences(tab)), tries);
 	SELECT * INTO key FROM table_key(tab);
 	IF key.made_by <> 'next_id' THEN

@@ -1,13 +1,14 @@
 /* admin/ranges.sql */
 
 -- Partitions by time: snowflake_partitions(), and what making and dropping partitions
--- share.  Changes nothing.
+-- share.  Changes nothing, and reads no row of the tables.
 --
 -- Bounds are IDs, as PostgreSQL keeps them.  MINVALUE and MAXVALUE stand here as
 -- the least and the largest bigint, which are no IDs.  Units of time are those of
 -- UTC: they are counted in timestamps without time zone.
 
--- The column by whose ranges a table is partitioned, quoted
+-- The column by whose ranges a table is partitioned, quoted.  An error if there is none, or if its
+-- values cannot be IDs.
 CREATE FUNCTION snowflake_admin.partition_key(parent regclass) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
@@ -36,8 +37,12 @@ BEGIN
 END
 $$;
 
--- By the numbers of an identity or nextval(), new rows would be old.  Without any default,
--- programs may take the IDs themselves.  Rows come by the tables above, if there are any.
+COMMENT ON FUNCTION snowflake_admin.partition_key IS 'for the column by which a table is partitioned';
+
+-- The key of a partitioned table, quoted, as partition_key() returns it.  An error if its values
+-- are the numbers of an identity or of nextval(), by which new rows would be old.  Without any
+-- default, programs may take IDs themselves.  If the table is itself a partition, rows come by
+-- the tables above it, too, whose default counts.
 CREATE FUNCTION snowflake_admin.require_times(parent regclass) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
@@ -59,7 +64,10 @@ BEGIN
 END
 $$;
 
--- The layout of the IDs that a partitioned table's key gets by default
+COMMENT ON FUNCTION snowflake_admin.require_times IS 'for refusing a table whose new rows would look old';
+
+-- The layout of the IDs that a partitioned table's key gets by default.  Without a default, it is
+-- that of next_id().
 CREATE FUNCTION snowflake_admin.key_layout(parent regclass) RETURNS snowflake_layout
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT to_layout(coalesce(
@@ -70,9 +78,11 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WHERE partrelid = parent
 $$;
 
--- All partitions.  Both bounds of the DEFAULT partition are NULL.  One that is
--- pending detach is none any more, but still occupies its range.  pg_get_expr() need not
--- know, and lock, the partition.
+COMMENT ON FUNCTION snowflake_admin.key_layout IS 'for the layout of the IDs in a partitioned table';
+
+-- All partitions with their bounds, of which the DEFAULT partition has none: both are NULL.  A
+-- partition that is pending detach is none any more, but still occupies its range.  Given no table,
+-- pg_get_expr() does not open the partition, for which it would wait if somebody had locked it.
 CREATE FUNCTION snowflake_admin.ranges(parent regclass)
 RETURNS TABLE (partition regclass, lower_id bigint, upper_id bigint, pending boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -83,6 +93,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM pg_inherits JOIN pg_class ON oid = inhrelid, pg_get_expr(relpartbound, 0) AS bound
 	WHERE inhparent = parent
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.ranges IS 'for the partitions of a table with their bounds as IDs';
 
 CREATE FUNCTION @extschema@.snowflake_partitions(parent regclass, layout snowflake_layout DEFAULT NULL)
 RETURNS TABLE (partition regclass, since timestamptz, until timestamptz)
@@ -102,8 +114,8 @@ $$;
 COMMENT ON FUNCTION @extschema@.snowflake_partitions(regclass, snowflake_layout) IS
 'partitions of a table that is partitioned by its IDs, oldest first, with the times of their bounds';
 
--- The tables that foreign keys connect with a partitioned table, and that the caller may
--- lock: those to which it refers before it, and those that refer to it after it
+-- The tables that foreign keys connect with a table, and that the caller may lock.  Those to
+-- which it refers have place -1, before the table, and those that refer to it have place 1.
 CREATE FUNCTION snowflake_admin.related_tables(parent regclass)
 RETURNS TABLE (tab regclass, place integer)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -115,7 +127,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	GROUP BY other
 $$;
 
--- The unit of the newest partition, which may be cut short by the one before it
+COMMENT ON FUNCTION snowflake_admin.related_tables IS 'for the tables to be locked together with a table';
+
+-- The smallest unit into which the newest partition fits, as its first part may belong to the
+-- partition before it; a day if there is none
 CREATE FUNCTION snowflake_admin.newest_unit(parent regclass, layout snowflake_layout) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT coalesce(
@@ -127,29 +142,39 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		'day')
 $$;
 
--- Until when there should be partitions.  IDs may be ahead of the clock by max_lead, which
--- can be set to a hundred years, and then says nothing.
+COMMENT ON FUNCTION snowflake_admin.newest_unit IS 'for the unit in which the partitions of a table go on';
+
+-- An error unless it is a unit of partitions
+CREATE FUNCTION snowflake_admin.require_unit(unit text) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	IF unit NOT IN ('hour', 'day', 'week', 'month', 'year') THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('unit must be hour, day, week, month or year, not %L', unit);
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.require_unit IS 'for refusing what is no unit of partitions';
+
+-- Until when there should be partitions: for a time from now on, and at least for one whole unit
+-- after the present one.  IDs may be ahead of the clock by max_lead, which can be set to a hundred
+-- years, and then says nothing.
 CREATE FUNCTION snowflake_admin.needed_until(ahead interval, unit text) RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	newest timestamp := clock_timestamp() AT TIME ZONE 'UTC'
 		+ least(current_setting('snowflake.max_lead')::interval, '31 days');
 BEGIN
-	IF unit NOT IN ('hour', 'day', 'week', 'month', 'year') THEN
-		RAISE invalid_parameter_value USING
-			MESSAGE = format('unit must be hour, day, week, month or year, not %L', unit);
-	ELSIF ahead IS NULL OR ahead < interval '0' THEN
-		RAISE invalid_parameter_value USING
-			MESSAGE = format('ahead must be at least 0, not %s', coalesce(ahead::text, 'null'));
-	END IF;
-	RETURN greatest(newest + ahead, date_trunc(unit, newest) + 2 * ('1 ' || unit)::interval)
-		AT TIME ZONE 'UTC';
+	RETURN greatest(newest + ahead, date_trunc(unit, newest) + 2 * ('1 ' || unit)::interval) AT TIME ZONE 'UTC';
 END
 $$;
 
--- The ranges without a partition, from the end of the newest one that has begun.
--- The first may begin at any ID, and each ends with its unit, or where the next partition
--- begins.
+COMMENT ON FUNCTION snowflake_admin.needed_until IS 'for the time until which a table should have partitions';
+
+-- The ranges without a partition until a time, in their order.  The first begins where the newest
+-- partition that has begun ends, which need not be where a unit begins; without such a partition, it
+-- begins with the present unit.  Each range ends with its unit, or where the next partition begins.
 CREATE FUNCTION snowflake_admin.missing_ranges(parent regclass, unit text, until timestamptz,
 	layout snowflake_layout)
 RETURNS TABLE (low bigint, high bigint)
@@ -179,3 +204,5 @@ BEGIN
 	END LOOP;
 END
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.missing_ranges IS 'for the ranges of the partitions that a table lacks';

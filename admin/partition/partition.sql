@@ -180,7 +180,6 @@ DECLARE
 BEGIN
 	SELECT * INTO id FROM partition_id(target);
 	-- An error if the unit is none
-	PERFORM needed_until('3 days', unit);
 	PERFORM require_partition_check(target, id.col);
 	SELECT * INTO found FROM partition_check(target);
 	IF bound_time(found.bound, id.layout)
@@ -226,6 +225,7 @@ BEGIN
 	IF unit IS NULL THEN
 		RAISE null_value_not_allowed USING MESSAGE = 'unit must not be null';
 	END IF;
+	PERFORM require_unit(unit);
 	SELECT * INTO done FROM partition_target(target);
 	IF done.old IS NULL THEN
 		RETURN QUERY SELECT * FROM steps_before_swap(target, unit, at);
