@@ -9,8 +9,10 @@
 --
 -- What reads or deletes rows runs as their table's owner, whose index expressions, triggers and
 -- policies it runs.  So does DETACH PARTITION, which reads the rows that refer to the partition.
+-- Knows nothing of the rows but their IDs.
 
--- The partitions below a bound, oldest first, but never the newest of all
+-- The partitions below a bound, oldest first, but never the newest of all.  Those that are
+-- pending detach are among them.
 CREATE FUNCTION snowflake_admin.old_partitions(parent regclass, stop bigint)
 RETURNS TABLE (partition regclass, upper_id bigint, pending boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -20,8 +22,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	ORDER BY upper_id
 $$;
 
--- What deletes rows of a table, to be shown to the caller.  The table's triggers would run with
--- the rights of whoever executes a plain DELETE.
+COMMENT ON FUNCTION snowflake_admin.old_partitions IS 'for the partitions that are to be dropped';
+
+-- What deletes rows of a table, to be shown to the caller: a statement, or a sentence for another
+-- owner.  The table's triggers would run with the rights of whoever executes a plain DELETE.
 CREATE FUNCTION snowflake_admin.deletion(tab regclass, condition text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT CASE WHEN pg_has_role(relowner, 'USAGE') THEN pasteable(command, tab) || ';'
@@ -29,14 +33,15 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM pg_class, format('DELETE FROM %s WHERE %s', tab, condition) AS command WHERE oid = tab
 $$;
 
--- Say which rows of other tables refer to IDs in a range, and have to be deleted first: by a
--- warning, or by the hint of an error of PostgreSQL.  With a lower bound, the IDs' rows are
--- to be deleted, so that a foreign key with an action takes care of its own.
+COMMENT ON FUNCTION snowflake_admin.deletion IS 'for showing how to delete rows';
+
+-- The hint that says how to delete the rows of other tables that refer to IDs in a range, or NULL if
+-- there are none.  With a lower bound, the IDs' rows are to be deleted, so that a foreign key with
+-- an action takes care of its own.
 --
 -- REFERENCES lets other roles have tables that refer to this one.  Those are not looked at here,
 -- because a query runs what their owners have written, even as their owners for any length of time.
-CREATE FUNCTION snowflake_admin.say_references(parent regclass, low bigint, high bigint, error text,
-	detail text) RETURNS void
+CREATE FUNCTION snowflake_admin.hint_to_delete_references(parent regclass, low bigint, high bigint) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET row_security = off AS $$
 DECLARE
 	referring record;
@@ -58,17 +63,41 @@ BEGIN
 			hint := concat_ws(' ', coalesce(hint, 'Delete such rows first:'), deletion(referring.tab, referring.condition));
 		END IF;
 	END LOOP;
-	IF error IS NOT NULL THEN
-		RAISE foreign_key_violation USING MESSAGE = error, DETAIL = detail,
-			HINT = coalesce(hint, 'Delete the rows that refer to it first.');
-	ELSIF hint IS NOT NULL THEN
+	RETURN hint;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.hint_to_delete_references IS 'for saying how to delete rows that refer to others';
+
+-- Warn of such rows, if there are any.
+CREATE FUNCTION snowflake_admin.warn_of_references(parent regclass, low bigint, high bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	hint text := hint_to_delete_references(parent, low, high);
+BEGIN
+	IF hint IS NOT NULL THEN
 		RAISE WARNING USING MESSAGE = format('rows refer to old rows of table %s', parent), HINT = hint;
 	END IF;
 END
 $$;
 
--- Before PostgreSQL detaches a partition, it reads the rows that refer to it as whoever detaches
--- it, which is the table's owner here.  For this, too, those tables must not be another role's.
+COMMENT ON FUNCTION snowflake_admin.warn_of_references IS 'for a dry run that sees rows which refer to old ones';
+
+-- Raise PostgreSQL's own error about such rows once more, with that hint.
+CREATE FUNCTION snowflake_admin.raise_references(parent regclass, low bigint, high bigint, error text, detail text)
+RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	RAISE foreign_key_violation USING MESSAGE = error, DETAIL = detail,
+		HINT = coalesce(hint_to_delete_references(parent, low, high), 'Delete the rows that refer to it first.');
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.raise_references IS 'for refusing what rows refer to, with how to delete them';
+
+-- An error unless the table's owner may read all tables that refer to it.  Before PostgreSQL
+-- detaches a partition, it reads the rows that refer to it as whoever detaches it, which is the
+-- table's owner here.
 CREATE FUNCTION snowflake_admin.require_detachable(parent regclass) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
@@ -91,10 +120,112 @@ BEGIN
 END
 $$;
 
--- The oldest partition may be a table that was there before, without a lower bound.
--- Until it can be dropped as a whole, its old rows are deleted.  Numbers of a serial that
--- it once had count as made on the layout's first day; as nobody knows their age, they are
--- kept.
+COMMENT ON FUNCTION snowflake_admin.require_detachable IS 'for referring tables that the owner may not read';
+
+-- Detach and drop one partition, under its locks.  Rows that refer to it are looked for up to the
+-- bound "high".
+--
+-- DETACH PARTITION ... CONCURRENTLY cannot be run here.  Everybody is locked out, but not for long:
+-- only where foreign keys refer to the rows they are looked at.
+CREATE FUNCTION snowflake_admin.drop_partition(parent regclass, partition regclass, pending boolean, high bigint,
+	tries integer, dry_run boolean) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	tables regclass[] := ARRAY(
+		SELECT tab FROM (SELECT tab, place FROM related_tables(parent)
+			UNION ALL VALUES (parent, 0), (partition, 0)) AS involved
+		ORDER BY place, tab <> parent, tab);
+	detail text;
+BEGIN
+	PERFORM run(ARRAY[
+		(SELECT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', string_agg('ONLY ' || tab::text, ', ' ORDER BY n))
+			FROM unnest(tables) WITH ORDINALITY AS involved (tab, n)),
+		format('ALTER TABLE %s DETACH PARTITION %s', parent, partition) || CASE WHEN pending THEN ' FINALIZE' ELSE '' END,
+		format('DROP TABLE %s', partition)], tables, tries, dry_run,
+		mode => NULL, owner_of => parent, by_owner => ARRAY[false, true, false]);
+EXCEPTION WHEN foreign_key_violation THEN
+	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+	PERFORM raise_references(parent, NULL, high, SQLERRM, detail);
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.drop_partition IS 'for detaching and dropping one partition under its locks';
+
+-- The partition without a lower bound that is not dropped as a whole.  It may be a table that was
+-- there before.
+CREATE FUNCTION snowflake_admin.former_table(parent regclass, stop bigint) RETURNS regclass
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT partition FROM ranges(parent)
+	WHERE lower_id = '-9223372036854775808' AND NOT pending
+		AND partition NOT IN (SELECT old.partition FROM old_partitions(parent, stop) AS old)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.former_table IS 'for the partition of which old rows are deleted';
+
+-- The first ID that tells its row's age.  Numbers of a serial that a former table once had count
+-- as made on the layout's first day; nobody knows their age.
+CREATE FUNCTION snowflake_admin.first_id(layout snowflake_layout) RETURNS bigint
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT bound((date_trunc('day', bound_time(0, layout) AT TIME ZONE 'UTC') + interval '1 day') AT TIME ZONE 'UTC',
+		layout)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.first_id IS 'for telling IDs from the numbers of a former serial';
+
+-- A bound moved back to where its day begins, or its hour if the table's partitions are hours
+CREATE FUNCTION snowflake_admin.whole_unit_before(stop bigint, parent regclass, layout snowflake_layout) RETURNS bigint
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT bound(date_trunc(CASE newest_unit(parent, layout) WHEN 'hour' THEN 'hour' ELSE 'day' END,
+		bound_time(stop, layout) AT TIME ZONE 'UTC') AT TIME ZONE 'UTC', layout)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.whole_unit_before IS 'for a bound that stays the same all day';
+
+-- An error if policies could hide rows of the table from its owner
+CREATE FUNCTION snowflake_admin.require_all_rows(parent regclass, partition regclass) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	IF (SELECT is_hidden FROM as_owner(parent, format(
+			'SELECT pg_catalog.row_security_active(%L::pg_catalog.regclass) '
+			'OR pg_catalog.row_security_active(%L::pg_catalog.regclass)', parent, partition)) AS look (is_hidden boolean))
+	THEN
+		RAISE insufficient_privilege USING
+			MESSAGE = format('row-level security can hide rows of table %s from its owner', parent),
+			HINT = format('ALTER TABLE ... NO FORCE ROW LEVEL SECURITY for %s and %s first.', parent, partition);
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.require_all_rows IS 'for policies that could hide rows which are to be deleted';
+
+-- Say that a former table has numbers of a serial, if it has any.  They are kept until it is dropped
+-- as a whole.
+CREATE FUNCTION snowflake_admin.say_numbers(partition regclass, key text, first bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	IF (SELECT has_numbers FROM as_owner(partition,
+			format('SELECT EXISTS (SELECT FROM %s WHERE %s < %s)', partition, key, first)) AS look (has_numbers boolean))
+	THEN
+		RAISE NOTICE '%', format('rows of %s with %s below %s stay until it is dropped, as such numbers '
+			'do not tell their age', partition, key, first);
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.say_numbers IS 'for rows of a former table whose age nobody knows';
+
+-- About how many rows of a partition have IDs in a range?  The planner's statistics know how the
+-- IDs are spread.
+CREATE FUNCTION snowflake_admin.estimated_rows(partition regclass, key text, low bigint, high bigint) RETURNS bigint
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT (plan #>> '{0,Plan,Plan Rows}')::bigint FROM as_owner(partition,
+		format('EXPLAIN (FORMAT JSON) SELECT FROM %1$s WHERE %2$s >= %3$s AND %2$s < %4$s',
+			partition, key, low, high)) AS look (plan json)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.estimated_rows IS 'for the progress of deleting rows';
+
+-- Delete a former table's rows below a bound, until it can be dropped as a whole.
 --
 -- A commit after each slice lets others and standbys keep up.  The rows are deleted through
 -- the table, for its triggers, which need the caller's search_path.  What is old is the same
@@ -111,55 +242,30 @@ DECLARE
 	last bigint;
 	slice bigint;
 	done bigint := 0;
-	has_numbers boolean;
-	plan pg_catalog.json;
+	total bigint;
 	is_own pg_catalog.bool;
-	is_hidden pg_catalog.bool;
 	detail pg_catalog.text;
 	begun pg_catalog.timestamptz := pg_catalog.clock_timestamp();
 	reported pg_catalog.timestamptz := begun;
 BEGIN
 	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
-	SELECT r.partition INTO partition FROM ranges(parent) AS r
-	WHERE lower_id = '-9223372036854775808' AND NOT pending
-		AND r.partition NOT IN (
-			SELECT old.partition FROM old_partitions(parent, stop) AS old);
-	stop := bound(date_trunc(
-		CASE newest_unit(parent, layout) WHEN 'hour' THEN 'hour' ELSE 'day' END,
-		bound_time(stop, layout) AT TIME ZONE 'UTC') AT TIME ZONE 'UTC', layout);
-	first := bound((date_trunc('day',
-		bound_time(0, layout) AT TIME ZONE 'UTC') + interval '1 day')
-		AT TIME ZONE 'UTC', layout);
+	partition := former_table(parent, stop);
+	stop := whole_unit_before(stop, parent, layout);
+	first := first_id(layout);
 	IF partition IS NULL OR first >= stop THEN
 		RETURN;
 	END IF;
-	SELECT relowner = caller() AND current_user = session_user INTO is_own FROM pg_class WHERE oid = parent;
-	SELECT look.is_hidden INTO is_hidden FROM as_owner(parent, format(
-		'SELECT pg_catalog.row_security_active(%L::pg_catalog.regclass) '
-		'OR pg_catalog.row_security_active(%L::pg_catalog.regclass)', parent, partition)) AS look (is_hidden boolean);
-	IF is_hidden THEN
-		RAISE insufficient_privilege USING
-			MESSAGE = format('row-level security can hide rows of table %s from its owner', parent),
-			HINT = format('ALTER TABLE ... NO FORCE ROW LEVEL SECURITY for %s and %s first.', parent, partition);
-	END IF;
-	SELECT look.has_numbers INTO has_numbers FROM as_owner(partition,
-		format('SELECT EXISTS (SELECT FROM %s WHERE %s < %s)', partition, key, first)) AS look (has_numbers boolean);
-	IF has_numbers THEN
-		RAISE NOTICE '%', format('rows of %s with %s below %s stay until it is dropped, as such numbers '
-			'do not tell their age', partition, key, first);
-	END IF;
+	PERFORM require_all_rows(parent, partition);
+	PERFORM say_numbers(partition, key, first);
 	RAISE NOTICE '%', deletion(parent, format('%1$s >= %2$s AND %1$s < %3$s', key, first, stop));
 	IF dry_run THEN
-		PERFORM say_references(parent, first, stop, NULL, NULL);
+		PERFORM warn_of_references(parent, first, stop);
 		RETURN;
 	END IF;
-	-- The planner's statistics know how the IDs are spread, and thus about how many rows these are.
-	SELECT look.plan INTO plan FROM as_owner(partition,
-		format('EXPLAIN (FORMAT JSON) SELECT FROM %1$s WHERE %2$s >= %3$s AND %2$s < %4$s',
-			partition, key, first, stop)) AS look (plan json);
+	total := estimated_rows(partition, key, first, stop);
+	SELECT relowner = caller() AND current_user = session_user INTO is_own FROM pg_class WHERE oid = parent;
 	LOOP
-		reported := progress(format('delete old rows of %s', partition),
-			done, (plan #>> '{0,Plan,Plan Rows}')::bigint, begun, reported);
+		reported := progress(format('delete old rows of %s', partition), done, total, begun, reported);
 		SELECT look.id INTO last FROM as_owner(partition,
 			format('SELECT max(id) FROM (SELECT %1$s AS id FROM %2$s WHERE %1$s >= %3$s AND %1$s < %4$s '
 				'ORDER BY %1$s LIMIT 10000) AS slice', key, partition, first, stop)) AS look (id bigint);
@@ -174,7 +280,7 @@ BEGIN
 				parent, key, first, last));
 		EXCEPTION WHEN foreign_key_violation THEN
 			GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
-			PERFORM snowflake_admin.say_references(parent, first, stop, SQLERRM, detail);
+			PERFORM snowflake_admin.raise_references(parent, first, stop, SQLERRM, detail);
 		END;
 		COMMIT;
 		SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
@@ -185,6 +291,8 @@ BEGIN
 END
 $$;
 
+COMMENT ON PROCEDURE snowflake_admin.delete_old_rows IS 'for deleting old rows of a former table in slices';
+
 CREATE PROCEDURE @extschema@.snowflake_drop_partitions(parent regclass, older_than interval,
 	layout snowflake_layout DEFAULT NULL, dry_run boolean DEFAULT false, tries integer DEFAULT 30)
 LANGUAGE plpgsql AS $$
@@ -194,8 +302,6 @@ DECLARE
 	stop bigint;
 	high bigint;
 	old pg_catalog.record;
-	tables pg_catalog.regclass[];
-	detail pg_catalog.text;
 BEGIN
 	path := pg_catalog.current_setting('search_path');
 	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
@@ -218,7 +324,7 @@ BEGIN
 		PERFORM require_detachable(parent);
 	END IF;
 	IF dry_run AND high IS NOT NULL THEN
-		PERFORM say_references(parent, NULL, high, NULL, NULL);
+		PERFORM warn_of_references(parent, NULL, high);
 	END IF;
 	FOR old IN SELECT * FROM old_partitions(parent, stop) LOOP
 		SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
@@ -227,25 +333,7 @@ BEGIN
 		-- Another session may have dropped it meanwhile.
 		IF EXISTS (SELECT FROM old_partitions(parent, stop) AS still
 				WHERE still.partition = old.partition) THEN
-			-- DETACH PARTITION ... CONCURRENTLY cannot be run here.  Everybody is locked out, but
-			-- not for long: only where foreign keys refer to the rows they are looked at.
-			tables := ARRAY(
-				SELECT tab FROM (SELECT tab, place FROM related_tables(parent)
-					UNION ALL VALUES (parent, 0), (old.partition, 0)) AS involved
-				ORDER BY place, tab <> parent, tab);
-			BEGIN
-				PERFORM run(ARRAY[
-					(SELECT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE',
-							string_agg('ONLY ' || tab::text, ', ' ORDER BY nr))
-						FROM unnest(tables) WITH ORDINALITY AS involved (tab, nr)),
-					format('ALTER TABLE %s DETACH PARTITION %s', parent, old.partition)
-						|| CASE WHEN old.pending THEN ' FINALIZE' ELSE '' END,
-					format('DROP TABLE %s', old.partition)], tables, tries, dry_run,
-					mode => NULL, owner_of => parent, by_owner => ARRAY[false, true, false]);
-			EXCEPTION WHEN foreign_key_violation THEN
-				GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
-				PERFORM say_references(parent, NULL, high, SQLERRM, detail);
-			END;
+			PERFORM drop_partition(parent, old.partition, old.pending, high, tries, dry_run);
 		END IF;
 		COMMIT;
 	END LOOP;

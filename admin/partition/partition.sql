@@ -179,7 +179,6 @@ DECLARE
 	swap record;
 BEGIN
 	SELECT * INTO id FROM partition_id(target);
-	-- An error if the unit is none
 	PERFORM require_partition_check(target, id.col);
 	SELECT * INTO found FROM partition_check(target);
 	IF bound_time(found.bound, id.layout)
