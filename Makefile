@@ -12,7 +12,8 @@ DATA_built = admin/snowflake_admin--1.0.sql
 ADMIN = begin snowflake owner locks copies uses keys ranges make_partitions drop_partitions \
 	table_key move move_back chain widen \
 	$(addprefix partition/, state copy obstacles partition) renumber \
-	$(addprefix check/, find sight shard layout position tables server check) end
+	$(addprefix check/, fillers ids generators sight remedies shard makers parameters ahead behind position \
+	columns privileges partitions replication clock installation check) end
 
 # make installcheck: against a running server, EXCEPT some tests; others read sql/setup.sql
 REGRESS = $(filter-out setup $(EXCEPT), $(patsubst $(srcdir)/sql/%.sql,%,$(sort $(wildcard $(srcdir)/sql/*.sql))))

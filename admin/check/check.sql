@@ -1,6 +1,13 @@
 /* admin/check/check.sql */
 
 -- SELECT * FROM snowflake_check(): all checks, one after the other, and their rows in order.
+--
+-- 1. Find what fills columns with IDs (fillers.sql).
+-- 2. Find the sequences that make these IDs, and where they stand (generators.sql).
+-- 3. Judge both, one subject after the other.  Each subject has a file, and each file says
+--    which rows it has.
+-- 4. Say what could not be seen (sight.sql).
+-- 5. Sort the rows, the worst ones first.
 
 -- All rows.  A check that fails is a row, and the others go on without it.
 CREATE FUNCTION snowflake_admin.all_checks()
@@ -9,32 +16,47 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp
 DECLARE
 	fillers filler[];
 	generators generator[];
-	fault text;
+	subject text;
 BEGIN
-	FOREACH fault IN ARRAY ARRAY['fillers', 'generators', 'shard($1)', 'makers($1)',
-		'layout($2)', 'position', 'clock($2)', 'width()', 'privileges($1)', 'partitions($1)',
-		'nextval($2)', 'replication()', 'version()', 'schemas()', 'sight($2)', 'code()']
+	FOREACH subject IN ARRAY ARRAY['fillers', 'generators',
+		'shard setting', 'shards in defaults', 'other databases', 'makers', 'parameters', 'expiry', 'position', 'clock',
+		'width', 'privileges', 'partitions', 'keys of nextval()', 'defaults of nextval()',
+		'standbys', 'subscriptions', 'version', 'schemas', 'read privileges', 'readable tables', 'locks', 'code']
 	LOOP
 		BEGIN
-			CASE fault
-				WHEN 'fillers' THEN fillers := ARRAY(SELECT f
-					FROM fillers() AS f);
-				WHEN 'generators' THEN generators := ARRAY(
-					SELECT g FROM generators(fillers) AS g);
-				WHEN 'position' THEN RETURN QUERY
-					SELECT p.* FROM unnest(generators) AS g CROSS JOIN LATERAL
-						check_position(g, to_layout(g.layout)) AS p
-					WHERE g.layout IS NOT NULL;
-				ELSE RETURN QUERY EXECUTE format('SELECT * FROM check_%s', fault)
-					USING fillers, generators;
+			CASE subject
+				WHEN 'fillers' THEN fillers := ARRAY(SELECT f FROM fillers() AS f);
+				WHEN 'generators' THEN generators := ARRAY(SELECT g FROM generators(fillers) AS g);
+				WHEN 'shard setting' THEN RETURN QUERY SELECT * FROM check_shard_setting(fillers);
+				WHEN 'shards in defaults' THEN RETURN QUERY SELECT * FROM check_shard_in_defaults(fillers);
+				WHEN 'other databases' THEN RETURN QUERY SELECT * FROM check_other_databases();
+				WHEN 'makers' THEN RETURN QUERY SELECT * FROM check_makers(fillers);
+				WHEN 'parameters' THEN RETURN QUERY SELECT * FROM check_parameters(generators);
+				WHEN 'expiry' THEN RETURN QUERY SELECT * FROM check_expiry(generators);
+				WHEN 'position' THEN RETURN QUERY SELECT * FROM check_position(generators);
+				WHEN 'clock' THEN RETURN QUERY SELECT * FROM check_clock(generators);
+				WHEN 'width' THEN RETURN QUERY SELECT * FROM check_width();
+				WHEN 'privileges' THEN RETURN QUERY SELECT * FROM check_privileges(fillers);
+				WHEN 'partitions' THEN RETURN QUERY SELECT * FROM check_partitions(fillers);
+				WHEN 'keys of nextval()' THEN RETURN QUERY SELECT * FROM check_nextval_keys(generators);
+				WHEN 'defaults of nextval()' THEN RETURN QUERY SELECT * FROM check_nextval_defaults(generators);
+				WHEN 'standbys' THEN RETURN QUERY SELECT * FROM check_standbys();
+				WHEN 'subscriptions' THEN RETURN QUERY SELECT * FROM check_subscriptions();
+				WHEN 'version' THEN RETURN QUERY SELECT * FROM check_version();
+				WHEN 'schemas' THEN RETURN QUERY SELECT * FROM check_schemas();
+				WHEN 'read privileges' THEN RETURN QUERY SELECT * FROM check_read_privileges(generators);
+				WHEN 'readable tables' THEN RETURN QUERY SELECT * FROM check_readable(generators);
+				WHEN 'locks' THEN RETURN QUERY SELECT * FROM check_locked(generators);
+				WHEN 'code' THEN RETURN QUERY SELECT * FROM check_code();
 			END CASE;
 		EXCEPTION WHEN OTHERS THEN
-			RETURN QUERY SELECT 'note', format('check of %s', regexp_replace(fault, '\(.*', '')),
-				format('It failed: %s.', SQLERRM), 'Call snowflake_check() again later.';
+			RETURN QUERY SELECT 'note', format('check of %s', subject), format('It failed: %s.', SQLERRM),
+				'Call snowflake_check() again later.';
 		END;
 	END LOOP;
 END
 $$;
+COMMENT ON FUNCTION snowflake_admin.all_checks() IS 'for the rows of snowflake_check(), in any order';
 
 -- How many tables a table refers to, itself included.  From a hundred on, the order of rows
 -- matters to nobody.
@@ -45,12 +67,14 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		UNION SELECT confrelid FROM referred JOIN pg_constraint ON conrelid = referred.tab AND contype = 'f')
 	SELECT count(*) FROM (SELECT FROM referred LIMIT 100) AS r
 $$;
+COMMENT ON FUNCTION snowflake_admin.depth(oid) IS 'for showing a table after those that it refers to';
 
 -- The first call of a function of "snowflake" loads the library, whose settings the
 -- checks read.  20 ms are no wait: they let a command that is just ending end.
 CREATE FUNCTION @extschema@.snowflake_check()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET lock_timeout = '20ms' SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp
+	SET lock_timeout = '20ms' SET jit = off AS $$
 BEGIN
 	PERFORM layouts();
 	-- A remedy that is no sentence is a command, or several.  A table comes after those that

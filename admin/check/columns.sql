@@ -1,0 +1,83 @@
+/* admin/check/columns.sql */
+
+-- snowflake_check() judges columns: those that are too small for IDs, and those whose values
+-- nextval() makes of a sequence that makes IDs.
+
+-- A key of next_id() and what refers to it must hold IDs.
+CREATE FUNCTION snowflake_admin.check_width()
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+	WITH keys AS MATERIALIZED (
+		SELECT DISTINCT tab, col FROM all_keys() WHERE made_by = 'next_id'
+	), arrays AS (
+		SELECT array_agg(tab ORDER BY tab, col) AS tabs, array_agg(col ORDER BY tab, col) AS cols FROM keys
+	)
+	SELECT 'error', (pg_identify_object('pg_class'::regclass, s.tab, s.col)).identity,
+		format('It is %s, which is too small for IDs of %s.%I.', format_type(small.atttypid, NULL),
+			tabs[s.n]::regclass, key.attname),
+		format('CALL @extschema@.snowflake_widen(%L::regclass, %L::name)', s.tab::regclass, small.attname)
+	FROM arrays CROSS JOIN LATERAL too_small(tabs, cols) AS s
+	JOIN pg_attribute AS key ON key.attrelid = tabs[s.n] AND key.attnum = cols[s.n]
+	JOIN pg_attribute AS small ON small.attrelid = s.tab AND small.attnum = s.col
+$$;
+COMMENT ON FUNCTION snowflake_admin.check_width() IS 'for rows about columns that are too small for IDs';
+
+-- The range in which nextval() of a sequence of each layout makes its numbers.  They are too
+-- large for a counter of rows, and as IDs would be of the layout's first weeks.  No row for
+-- a layout in which they are not.
+CREATE FUNCTION snowflake_admin.nextval_ranges()
+RETURNS TABLE (layout text, low bigint, high bigint)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	-- No sequence had a smaller value when the extension was published.
+	SELECT name, ids_per_tick
+		* (extract(epoch FROM '2026-01-01Z' - epoch) / extract(epoch FROM tick))::bigint, max_value
+	FROM layouts()
+	WHERE expires IS NOT NULL AND bound_time(max_value, to_layout(name)) < epoch + interval '60 days'
+$$;
+COMMENT ON FUNCTION snowflake_admin.nextval_ranges() IS 'for numbers that nextval() makes of a sequence for IDs';
+
+-- Keys that nextval() made of a sequence that makes IDs
+CREATE FUNCTION snowflake_admin.check_nextval_keys(generators generator[])
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH keys AS (
+		SELECT DISTINCT t.tab, t.col, low, high FROM unnest(generators)
+		JOIN (SELECT * FROM nextval_ranges() OFFSET 0) AS r USING (layout)
+		CROSS JOIN LATERAL unnest(tabs, cols) AS t (tab, col)
+	)
+	SELECT 'warning', format('table %s', tab),
+		format('Keys that nextval() made in place of next_id(): %s%s, the last of them %s. '
+			'Find the program that calls nextval(), and change it first. No ID is equal to such a key, '
+			'so they may stay, but show a wrong time and shard.',
+			CASE WHEN cardinality(ids) > 10000 THEN 'more than ' END, least(cardinality(ids), 10000), ids[1]),
+		CASE WHEN EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND confrelid = tab
+			AND confupdtype <> 'c')
+			THEN format('Give these rows, and those that refer to them, new keys: %I from %s to %s.',
+				col, low, high)
+			-- The table's triggers would run with the rights of whoever pastes a plain UPDATE.
+			ELSE pasteable(format('UPDATE %s SET %I = DEFAULT WHERE %2$I::bigint BETWEEN %s::bigint AND %s::bigint',
+				tab, col, low, high), tab) END
+	FROM keys CROSS JOIN LATERAL ids_between(tab, col, low, high, 10001)
+	WHERE ids IS NOT NULL
+$$;
+COMMENT ON FUNCTION snowflake_admin.check_nextval_keys(generator[]) IS 'for rows about keys that nextval() made';
+
+-- Defaults that call nextval() of a sequence that makes IDs
+CREATE FUNCTION snowflake_admin.check_nextval_defaults(generators generator[])
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT 'warning', format('%s.%I', tab::regclass, attname),
+		format('Its default takes nextval() of %s, which makes IDs, so such keys '
+			'show a wrong time and shard.', g.sequence),
+		coalesce(same_default(tab, attname,
+				(SELECT inhparent FROM pg_inherits WHERE inhrelid = tab LIMIT 1)),
+			format('ALTER TABLE %s ALTER %I SET DEFAULT %s.next_id(N::bigint, %L::regclass%s); '
+				'-- N is this server''s number in your list.', tab::regclass, attname,
+				snowflake_schema(), g.sequence,
+				CASE WHEN g.layout LIKE '%:%' THEN layout_argument(g.layout) END))
+	FROM filled() AS f JOIN unnest(generators) AS g USING (sequence)
+	JOIN pg_attribute ON attrelid = tab AND attnum = f.col
+	WHERE made_by = 'nextval' AND g.layout IS NOT NULL
+$$;
+COMMENT ON FUNCTION snowflake_admin.check_nextval_defaults(generator[]) IS
+'for rows about defaults that call nextval() in place of next_id()';

@@ -1,0 +1,137 @@
+/* admin/check/fillers.sql */
+
+-- snowflake_check() finds what fills columns with IDs: defaults, domains and triggers.
+-- Knows neither where a sequence stands nor what a table contains.
+--
+-- None of the functions in check/ writes, so they run on a standby, too.  None waits for
+-- locks for more than 20 ms.
+
+-- The shard that sessions of this database begin with, if their role has no own
+-- setting.  What a client brings along counts for this session's client alone, but
+-- nobody can look up what others bring.
+CREATE FUNCTION snowflake_admin.shard_setting(OUT place text, OUT shard integer)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT place, nullif(to_integer(value), -1) FROM (
+		SELECT * FROM shard_settings() WHERE place NOT LIKE 'setting of role %'
+		UNION ALL
+		SELECT 'client', reset_val FROM pg_settings WHERE name = 'snowflake.shard' AND source = 'client'
+	) AS settings
+	ORDER BY place <> 'client', place NOT LIKE 'setting of database %', place <> 'setting of all roles',
+		place <> 'command line'
+	LIMIT 1
+$$;
+COMMENT ON FUNCTION snowflake_admin.shard_setting() IS 'for the shard of new sessions, and where it is set';
+
+-- The columns to which a function assigns IDs as a trigger: names that stand between NEW and
+-- an assignment, in a statement that then calls something that makes IDs
+CREATE FUNCTION snowflake_admin.assigned(code text) RETURNS SETOF name
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT DISTINCT coalesce(replace(m[2], '""', '"'), lower(m[1]))::name
+	FROM string_to_table(code, ';') AS statement
+	CROSS JOIN LATERAL (SELECT substring(statement, '(?i)^(.*)' || call_pattern())) AS s (before)
+	CROSS JOIN LATERAL regexp_matches(before,
+		'\mnew\.(?:(\w+)|"((?:[^"]|"")+)")[ \t\r\n]*:?=', 'gi') AS m
+$$;
+COMMENT ON FUNCTION snowflake_admin.assigned(text) IS 'for columns that a trigger function assigns IDs to';
+
+-- One way in which an object makes IDs
+CREATE TYPE snowflake_admin.maker AS (
+	class oid, object oid,		-- a column's default, a domain or a function
+	code text,					-- tells only whether two have the same
+	assigns name[],				-- the columns to which a trigger function assigns IDs
+	by_setting boolean,			-- is the shard that of the setting?
+	shard integer,				-- NULL if it is computed
+	sequence regclass,			-- NULL if it is computed
+	names_layout boolean,
+	layout text					-- NULL if it is computed
+);
+COMMENT ON TYPE snowflake_admin.maker IS 'for snowflake_check(): one way in which an object makes IDs';
+
+-- Everything but rules that makes IDs.  What does it in several ways is there once for each.
+CREATE FUNCTION snowflake_admin.id_makers() RETURNS SETOF maker
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+	WITH pieces AS MATERIALIZED (
+		SELECT * FROM pieces() WHERE class <> 'pg_rewrite'::regclass
+	), calls AS MATERIALIZED (
+		SELECT DISTINCT n, c.shard, c.sequence, literal(c.sequence) AS name, c.layout
+		FROM pieces CROSS JOIN LATERAL calls(code) AS c WHERE function IN ('next_id', 'next_ids') AND complete
+	)
+	SELECT DISTINCT class, object, hashtextextended(code, 0)::text,
+		CASE WHEN class = 'pg_proc'::regclass THEN ARRAY(SELECT assigned(code)) END,
+		coalesce(c.shard ~* 'snowflake_shard"?[ \t\r\n]*\([ \t\r\n]*\)|current_setting', c.shard IS NULL),
+		to_integer(literal(c.shard)),
+		CASE WHEN c.sequence IS NULL THEN next_id_seq() ELSE coalesce(own.oid, every.oid) END::regclass,
+		c.layout IS NOT NULL, literal(c.layout)
+	FROM calls AS c JOIN pieces USING (n)
+	LEFT JOIN sequence_names() AS every ON every.name = c.name AND every.owner = 0
+	LEFT JOIN sequence_names() AS own ON own.name = c.name AND own.owner = pieces.owner
+$$;
+COMMENT ON FUNCTION snowflake_admin.id_makers() IS 'for all defaults, domains and functions that make IDs';
+
+-- The columns that these objects fill.  Each object may be there more than once.
+CREATE FUNCTION snowflake_admin.filled_columns(makers maker[])
+RETURNS TABLE (class oid, object oid, tab oid, num int2)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH makers AS MATERIALIZED (SELECT DISTINCT class, object, assigns FROM unnest(makers))
+	-- A column's own default
+	SELECT class, object, adrelid, adnum
+	FROM makers JOIN pg_attrdef AS d ON class = 'pg_attrdef'::regclass AND object = d.oid
+	JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum WHERE attgenerated = ''
+	-- A column of a domain, if it has no own default
+	UNION SELECT class, object, attrelid, attnum
+	FROM makers JOIN pg_attribute ON class = 'pg_type'::regclass AND atttypid = object
+		AND NOT atthasdef AND attnum > 0
+	-- A function that a default calls
+	UNION SELECT class, object, adrelid, adnum
+	FROM makers JOIN pg_depend ON class = 'pg_proc'::regclass AND refclassid = class AND refobjid = object
+	JOIN pg_attrdef AS d ON classid = 'pg_attrdef'::regclass AND objid = d.oid
+	-- A trigger BEFORE INSERT FOR EACH ROW
+	UNION SELECT class, object, tgrelid, attnum
+	FROM makers JOIN pg_trigger ON class = 'pg_proc'::regclass AND tgfoid = object AND tgtype & 7 = 7
+	CROSS JOIN LATERAL unnest(assigns) AS name
+	JOIN pg_attribute ON attrelid = tgrelid AND attnum > 0 AND lower(attname) = lower(name)
+$$;
+COMMENT ON FUNCTION snowflake_admin.filled_columns(maker[]) IS
+'for the columns that defaults, domains and triggers fill';
+
+-- The topmost parent of each partition and child table
+CREATE FUNCTION snowflake_admin.topmost_parents()
+RETURNS TABLE (tab oid, top oid)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH RECURSIVE parents (tab, parent) AS (
+		SELECT inhrelid, inhparent FROM pg_inherits
+		UNION SELECT tab, inhparent FROM parents JOIN pg_inherits ON inhrelid = parent
+	)
+	SELECT tab, max(parent) FROM parents
+	WHERE parent NOT IN (SELECT inhrelid FROM pg_inherits) GROUP BY tab
+$$;
+COMMENT ON FUNCTION snowflake_admin.topmost_parents() IS 'for the topmost parents of partitions and child tables';
+
+CREATE TYPE snowflake_admin.filler AS (
+	tab regclass, col name, root regclass,	-- the table's topmost parent, or itself
+	class oid, object oid, code text,		-- of the maker
+	by_setting boolean,
+	shard integer,							-- NULL if it is computed, or the setting is missing
+	sequence regclass,
+	layout text, is_built_in boolean		-- as the call or the sequence's MAXVALUE says
+);
+COMMENT ON TYPE snowflake_admin.filler IS 'for snowflake_check(): what fills a column with IDs';
+
+-- What fills columns with IDs: a column's own default or that of its domain, the functions
+-- that such a default calls, and triggers that assign to the column.  One that makes IDs in
+-- several ways is there once for each.
+CREATE FUNCTION snowflake_admin.fillers() RETURNS SETOF filler
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+	WITH makers AS MATERIALIZED (SELECT * FROM id_makers())
+	SELECT c.tab, attname, coalesce(top, c.tab), class, object, code, by_setting,
+		CASE WHEN by_setting THEN (SELECT s.shard FROM shard_setting() AS s) ELSE m.shard END,
+		m.sequence, CASE WHEN names_layout THEN m.layout ELSE l.name END,
+		NOT names_layout OR m.layout IN (SELECT name FROM layouts())
+	FROM filled_columns(ARRAY(SELECT m::maker FROM makers AS m)) AS c JOIN makers AS m USING (class, object)
+	JOIN pg_class ON pg_class.oid = c.tab AND relkind IN ('r', 'p') AND relpersistence <> 't'
+	JOIN pg_attribute ON attrelid = c.tab AND attnum = c.num AND NOT attisdropped
+	LEFT JOIN topmost_parents() AS t ON t.tab = c.tab
+	LEFT JOIN pg_sequence ON seqrelid = m.sequence
+	LEFT JOIN layouts() AS l ON max_value = seqmax
+$$;
+COMMENT ON FUNCTION snowflake_admin.fillers() IS 'for what fills columns with IDs';

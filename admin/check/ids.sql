@@ -1,0 +1,81 @@
+/* admin/check/ids.sql */
+
+-- snowflake_check() looks at the IDs in tables, by indexes only.  Knows no default and no
+-- sequence.
+
+-- The largest values of a column, read by an index that begins with it, and by nobody's
+-- code, or what kept this from reading them
+CREATE FUNCTION snowflake_admin.largest_ids(tab regclass, col name, low bigint, high bigint, most integer,
+	OUT ids bigint[], OUT obstacle text)
+AS 'MODULE_PATHNAME', 'snowflake_largest_ids' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION snowflake_admin.largest_ids(regclass, name, bigint, bigint, integer) IS
+'for reading the largest values of a column without running code of its table';
+
+-- The IDs in a range, at most "most", the largest first, or why they could not be read.  A
+-- layout without a time has no range.  Rows of partitions are read through their table,
+-- those of other children are not.
+CREATE FUNCTION snowflake_admin.ids_between(tab regclass, col name, low bigint, high bigint, most integer,
+	OUT ids bigint[], OUT obstacle text)
+LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	SELECT * INTO ids, obstacle FROM largest_ids(tab, col, low, high, most);
+EXCEPTION
+	WHEN lock_not_available THEN obstacle := 'locked';
+	WHEN OTHERS THEN obstacle := SQLERRM;
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.ids_between(regclass, name, bigint, bigint, integer) IS
+'for the largest IDs of a range, without an error';
+
+-- The table that has the largest ID from "low" on, and that ID
+CREATE FUNCTION snowflake_admin.largest_id(tabs regclass[], cols name[], low bigint)
+RETURNS TABLE (tab regclass, id bigint)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT tab, ids[1] FROM unnest(tabs, cols) AS t (tab, col)
+	CROSS JOIN LATERAL ids_between(tab, col, low, 9223372036854775807, 1)
+	WHERE ids IS NOT NULL ORDER BY ids[1] DESC LIMIT 1
+$$;
+COMMENT ON FUNCTION snowflake_admin.largest_id(regclass[], name[], bigint) IS 'for the largest ID of several tables';
+
+-- Can the IDs of a layout tell their time?
+CREATE FUNCTION snowflake_admin.has_time(layout snowflake_layout) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT coalesce((SELECT expires IS NOT NULL FROM layouts() WHERE name = layout::text),
+		layout::text ~ '^timestamp:')
+$$;
+COMMENT ON FUNCTION snowflake_admin.has_time(snowflake_layout) IS 'for layouts with a time';
+
+-- How many of the IDs from "low" on are of each shard, for each table, at most "most" of
+-- them; with "more", there may be others.  The own ones are those of the shard that is
+-- given for the table, NULL for any.
+CREATE FUNCTION snowflake_admin.id_counts(tabs regclass[], cols name[], shards integer[],
+	layout snowflake_layout, low bigint, most integer)
+RETURNS TABLE (tab regclass, col name, own_shard integer, shard integer, is_own boolean, number bigint,
+	more boolean, largest bigint, obstacle text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT t.tab, t.col, t.shard, coalesce(i.shard, t.shard), coalesce(i.shard = t.shard, true), count(id),
+		cardinality(f.ids) = most, max(id), f.obstacle
+	FROM unnest(tabs, cols, shards) AS t (tab, col, shard)
+	CROSS JOIN LATERAL ids_between(t.tab, t.col, low, 9223372036854775807, most) AS f
+	LEFT JOIN LATERAL unnest(f.ids, shards_of(f.ids, layout)) AS i (id, shard)
+		ON true
+	WHERE id IS NOT NULL OR f.obstacle IS NOT NULL
+	GROUP BY t.tab, t.col, t.shard, i.shard, cardinality(f.ids), f.obstacle
+$$;
+COMMENT ON FUNCTION snowflake_admin.id_counts(regclass[], name[], integer[], snowflake_layout, bigint, integer) IS
+'for counts of IDs by table and shard';
+
+-- The same of all tables together, with the table of the largest own ID, and what could not be read
+CREATE FUNCTION snowflake_admin.id_totals(tabs regclass[], cols name[], shards integer[],
+	layout snowflake_layout, low bigint, most integer,
+	OUT own bigint, OUT others bigint, OUT more boolean, OUT largest bigint, OUT tab regclass, OUT unseen text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT coalesce(sum(number) FILTER (WHERE is_own), 0)::bigint,
+		coalesce(sum(number) FILTER (WHERE NOT is_own), 0)::bigint, coalesce(bool_or(more), false),
+		max(largest) FILTER (WHERE is_own),
+		(array_agg(tab ORDER BY largest DESC) FILTER (WHERE is_own AND obstacle IS NULL))[1],
+		string_agg(DISTINCT format('%s (%s)', tab, obstacle), ', ') FILTER (WHERE obstacle IS NOT NULL)
+	FROM id_counts(tabs, cols, shards, layout, low, most)
+$$;
+COMMENT ON FUNCTION snowflake_admin.id_totals(regclass[], name[], integer[], snowflake_layout, bigint, integer) IS
+'for counts of IDs of all tables of a sequence';

@@ -1,0 +1,111 @@
+/* admin/check/parameters.sql */
+
+-- snowflake_check() judges the parameters of sequences: those that next_id() refuses, and
+-- layouts that end soon.
+
+-- The built-in layout in which a sequence's value, or else an ID, is closest to the present
+CREATE FUNCTION snowflake_admin.nearest(value bigint, id bigint)
+RETURNS TABLE (layout text, max_value bigint, expires timestamptz, ts timestamptz)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT name, max_value, expires, ts FROM layouts()
+	CROSS JOIN LATERAL (SELECT CASE WHEN value IS NULL THEN bound_time(id, to_layout(name))
+		-- The largest values have a time beyond all that PostgreSQL knows.
+		WHEN extract(epoch FROM tick) * (value / ids_per_tick) < 1e11
+		THEN epoch + tick * (value / ids_per_tick)::double precision END) AS t (ts)
+	WHERE expires IS NOT NULL AND ts IS NOT NULL
+	ORDER BY abs(extract(epoch FROM clock_timestamp() - ts)) LIMIT 1
+$$;
+COMMENT ON FUNCTION snowflake_admin.nearest(bigint, bigint) IS
+'for the layout that a value or an ID most likely is of';
+
+-- The built-in layout that a sequence without one has served: the one that defaults name or
+-- that next_id_seq has or, if its MAXVALUE is lost, the one that its last value or the largest
+-- ID of its tables tells.  No row if nothing tells it.
+CREATE FUNCTION snowflake_admin.former_layout(g generator, last_value bigint, is_lost boolean)
+RETURNS TABLE (layout text, max_value bigint)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT name, max_value FROM layouts()
+	WHERE name = coalesce(g.named, CASE g.sequence WHEN next_id_seq() THEN 'instagram' END,
+		CASE WHEN is_lost THEN (SELECT n.layout FROM nearest(
+			CASE WHEN last_value >= least_id() THEN last_value END,
+			(SELECT id FROM largest_id(g.tabs, g.cols, least_id()))) AS n) END)
+$$;
+COMMENT ON FUNCTION snowflake_admin.former_layout(generator, bigint, boolean) IS
+'for the layout that a sequence with another MAXVALUE has served';
+
+-- The row about one sequence that next_id() refuses for its parameters
+CREATE FUNCTION snowflake_admin.check_parameters_of(g generator)
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	s pg_sequence;
+	is_unlogged boolean;
+	last_value bigint := coalesce(sequence_last_value(g.sequence), 0);
+	-- A tool sets it to the largest value of a type.  Any other is that of a custom layout.
+	is_lost boolean;
+	former record;
+	alter_command text := format('SELECT %1$s.snowflake_alter_sequence(%2$L::regclass, %%L::%1$s.snowflake_layout)',
+		snowflake_schema(), g.sequence);
+BEGIN
+	SELECT * INTO s FROM pg_sequence WHERE seqrelid = g.sequence;
+	IF NOT FOUND THEN
+		RETURN;
+	END IF;
+	is_unlogged := relpersistence = 'u' FROM pg_class WHERE oid = g.sequence;
+	is_lost := s.seqmax IN (9223372036854775807, 2147483647, 32767);
+	severity := CASE WHEN g.tabs IS NULL AND g.sequence <> next_id_seq() THEN 'warning' ELSE 'error' END;
+	object := format('sequence %s', g.sequence);
+	IF is_unlogged THEN
+		problem := 'It is unlogged, so next_id() refuses it.';
+		remedy := format('ALTER SEQUENCE %s SET LOGGED', g.sequence);
+	ELSIF g.layout IS NULL THEN
+		SELECT * INTO former FROM former_layout(g, last_value, is_lost);
+		problem := format('Its MAXVALUE %s belongs to no built-in layout, so next_id() refuses it.%s', s.seqmax,
+			CASE WHEN is_lost THEN ' A schema tool may have changed it.' END);
+		remedy := CASE
+			WHEN last_value < least_id() AND (is_lost OR former.layout IS NOT NULL)
+			THEN format(alter_command, coalesce(former.layout, 'instagram'))
+			WHEN former.layout IS NOT NULL THEN format('ALTER SEQUENCE %s MAXVALUE %s', g.sequence, former.max_value)
+			ELSE 'Let the default name its layout, if that is a custom one: next_id(SHARD, SEQUENCE, LAYOUT). '
+				'Otherwise give it the MAXVALUE of its layout, which snowflake_layouts() lists.' END;
+	ELSIF s.seqcycle OR s.seqincrement <> 1 OR s.seqcache <> 1 OR s.seqtypid <> 'bigint'::regtype
+		-- It has a value, but not one of its custom layout.
+		OR g.layout NOT IN (SELECT name FROM layouts()) AND g.last_timestamp IS NULL AND (is_lost OR last_value > 0)
+	THEN
+		problem := 'Its parameters are not those of its layout, so next_id() refuses it.';
+		remedy := format(alter_command, g.layout);
+	ELSE
+		RETURN;
+	END IF;
+	RETURN NEXT;
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.check_parameters_of(generator) IS
+'for the row about the parameters of one sequence';
+
+-- Sequences that next_id() refuses for their parameters
+CREATE FUNCTION snowflake_admin.check_parameters(generators generator[])
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT p.* FROM unnest(generators) AS g CROSS JOIN LATERAL check_parameters_of(g) AS p
+	WHERE g.state = 'refuses'
+$$;
+COMMENT ON FUNCTION snowflake_admin.check_parameters(generator[]) IS
+'for rows about the parameters of sequences';
+
+-- Layouts that end within a year, or have ended
+CREATE FUNCTION snowflake_admin.check_expiry(generators generator[])
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT CASE WHEN expires < clock_timestamp() THEN 'error' ELSE 'warning' END,
+		format('sequence %s', sequence),
+		format('Its layout %s %s on %s.', layout,
+			CASE WHEN expires < clock_timestamp() THEN 'ended' ELSE 'ends' END, expires),
+		format('Before that, let another sequence with a layout that ends later, or with new shards '
+			'of a later epoch, make the IDs of %s, as "When a layout ends" in doc/layouts.md says.',
+			coalesce(array_to_string(tabs, ', '), 'its programs'))
+	FROM unnest(generators)
+	WHERE expires < clock_timestamp() + interval '1 year'
+		AND (tabs IS NOT NULL OR last_timestamp > clock_timestamp() - interval '30 days')
+$$;
+COMMENT ON FUNCTION snowflake_admin.check_expiry(generator[]) IS 'for rows about layouts that end';

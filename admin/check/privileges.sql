@@ -1,0 +1,75 @@
+/* admin/check/privileges.sql */
+
+-- snowflake_check() judges privileges: who may insert into a table, but not use what its
+-- default uses.  Whoever inserts needs that privilege.
+
+-- The roles that may insert into tables.  Grantee 0 is PUBLIC, also to functions such as
+-- has_sequence_privilege().
+CREATE FUNCTION snowflake_admin.inserters(tables oid[])
+RETURNS TABLE (tab oid, grantee oid, role text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT DISTINCT c.oid, grantee, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END
+	FROM pg_class AS c, LATERAL (
+		SELECT coalesce(relacl, acldefault('r', relowner))
+		UNION ALL SELECT attacl FROM pg_attribute WHERE attrelid = c.oid AND NOT attisdropped) AS given (acl),
+		aclexplode(acl)
+	WHERE privilege_type = 'INSERT' AND c.oid = ANY (tables)
+$$;
+COMMENT ON FUNCTION snowflake_admin.inserters(oid[]) IS 'for the roles that may insert into tables';
+
+-- The sequences that such roles may not use, each with one of the tables, its owner, and what grants
+-- the privilege
+CREATE FUNCTION snowflake_admin.lacking_sequences(fillers filler[])
+RETURNS TABLE (role text, tab regclass, thing text, command text, owner oid)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT DISTINCT ON (role, sequence, needed) role, f.tab, 'sequence ' || sequence,
+		format('GRANT %s ON SEQUENCE %s TO %s', needed, sequence, role),
+		(SELECT relowner FROM pg_class WHERE oid = sequence)
+	FROM unnest(fillers) AS f
+	JOIN inserters(ARRAY(SELECT u.tab FROM unnest(fillers) AS u)) AS i ON i.tab = f.tab
+	CROSS JOIN LATERAL (SELECT CASE WHEN is_built_in THEN 'USAGE' ELSE 'UPDATE' END) AS n (needed)
+	WHERE sequence <> next_id_seq()
+		AND NOT has_sequence_privilege(grantee, sequence::oid, needed || ', UPDATE')
+$$;
+COMMENT ON FUNCTION snowflake_admin.lacking_sequences(filler[]) IS
+'for sequences that those who insert may not use';
+
+-- The functions that such roles may not execute
+CREATE FUNCTION snowflake_admin.lacking_functions(fillers filler[])
+RETURNS TABLE (role text, tab regclass, function oid, thing text, command text, owner oid)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT DISTINCT ON (role, p.oid) role, f.tab, p.oid, 'function ' || p.oid::regprocedure,
+		format('GRANT EXECUTE ON FUNCTION %s TO %s', p.oid::regprocedure, role), proowner
+	FROM unnest(fillers) AS f
+	JOIN inserters(ARRAY(SELECT u.tab FROM unnest(fillers) AS u)) AS i ON i.tab = f.tab
+	JOIN pg_depend AS d ON (d.classid, d.objid) = (f.class, f.object) AND d.refclassid = 'pg_proc'::regclass
+	JOIN pg_proc AS p ON p.oid = d.refobjid
+	WHERE f.class <> 'pg_proc'::regclass AND NOT has_function_privilege(grantee, p.oid, 'EXECUTE')
+$$;
+COMMENT ON FUNCTION snowflake_admin.lacking_functions(filler[]) IS
+'for functions that those who insert may not execute';
+
+-- Whoever owns a table can name anybody's sequence or function in its default.  So the GRANT
+-- is shown only if both have one owner, or if the function is of the extensions.
+CREATE FUNCTION snowflake_admin.check_privileges(fillers filler[])
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH fillers AS MATERIALIZED (
+		-- A trigger's function may have its owner's privileges.
+		SELECT array_agg(f) AS array FROM unnest(fillers) AS f
+		WHERE object NOT IN (SELECT oid FROM pg_proc WHERE prosecdef)
+	), lacking AS (
+		SELECT l.*, false AS is_ours FROM fillers CROSS JOIN LATERAL lacking_sequences(fillers.array) AS l
+		UNION ALL SELECT role, tab, thing, command, owner,
+			function IN (SELECT object FROM extension_members() WHERE class = 'pg_proc'::regclass)
+		FROM fillers CROSS JOIN LATERAL lacking_functions(fillers.array)
+	)
+	SELECT 'error', thing, format('%s may insert into %s, but not use this %s, so such an INSERT fails.',
+			role, tab, split_part(thing, ' ', 1)),
+		CASE WHEN is_ours OR owner = relowner THEN command
+			ELSE format('It belongs to %s, who can grant this to %s. Otherwise give the table another default.',
+				owner::regrole, role) END
+	FROM lacking JOIN pg_class ON pg_class.oid = tab
+$$;
+COMMENT ON FUNCTION snowflake_admin.check_privileges(filler[]) IS
+'for rows about roles that may insert, but not make IDs';
