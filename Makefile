@@ -15,9 +15,10 @@ ADMIN = begin snowflake owner locks copies uses keys ranges make_partitions drop
 	$(addprefix check/, fillers ids generators sight remedies shard makers parameters ahead behind position \
 	columns privileges partitions replication clock installation check) end
 
-# make installcheck: against a running server, EXCEPT some tests; others read sql/setup.sql
-REGRESS = $(filter-out setup $(EXCEPT), $(patsubst $(srcdir)/sql/%.sql,%,$(sort $(wildcard $(srcdir)/sql/*.sql))))
-ISOLATION = $(filter-out $(EXCEPT), $(patsubst $(srcdir)/specs/%.spec,%,$(sort $(wildcard $(srcdir)/specs/*.spec))))
+# make installcheck: against a running server, EXCEPT some tests
+REGRESS = $(filter-out $(EXCEPT), $(patsubst $(srcdir)/sql/%.sql,%,$(sort $(wildcard $(srcdir)/sql/*.sql))))
+ISOLATION = $(filter-out $(EXCEPT), $(patsubst $(srcdir)/test/specs/%.spec,%,$(sort $(wildcard $(srcdir)/test/specs/*.spec))))
+ISOLATION_OPTS = --inputdir='$(srcdir)/test'
 PG_CPPFLAGS = -I$(srcdir)/src
 EXTRA_CLEAN = output_iso tmp_check tmp_check_iso
 

@@ -1,6 +1,6 @@
 -- snowflake_advance(): IDs beyond a given one
 \getenv srcdir PG_ABS_SRCDIR
-\i :srcdir/sql/setup.sql
+\i :srcdir/test/setup.sql
 CREATE SEQUENCE used MAXVALUE 1125899906841599;
 SELECT setval('used', (snowflake_min_id('2020-01-01Z') >> 23) * 1024) \gset
 PREPARE look (text) AS

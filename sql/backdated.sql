@@ -1,6 +1,6 @@
 -- IDs for rows of earlier times: snowflake_backdated_id()
 \getenv srcdir PG_ABS_SRCDIR
-\i :srcdir/sql/setup.sql
+\i :srcdir/test/setup.sql
 
 -- Rows of one moment get IDs in order, 1,024 in its millisecond and the next ones in the milliseconds after it.
 CREATE TABLE old_photos AS

@@ -1,6 +1,6 @@
 -- Defaults in COPY, and other expressions that are planned without a query
 \getenv srcdir PG_ABS_SRCDIR
-\i :srcdir/sql/setup.sql
+\i :srcdir/test/setup.sql
 
 -- Each row that COPY writes gets its own ID from each form of next_id().
 CREATE SEQUENCE copied MAXVALUE 9007199254736895;

@@ -1,6 +1,6 @@
 -- Taking IDs apart and putting them together; ranges of time
 \getenv srcdir PG_ABS_SRCDIR
-\i :srcdir/sql/setup.sql
+\i :srcdir/test/setup.sql
 
 -- IDs that Instagram has made, or described
 CREATE TABLE known (id bigint, time timestamptz, shard int, sequence int);

@@ -1,6 +1,6 @@
 -- Every error: its SQLSTATE, its message, and what it tells to do
 \getenv srcdir PG_ABS_SRCDIR
-\i :srcdir/sql/setup.sql
+\i :srcdir/test/setup.sql
 
 -- Shards that are out of range, and relations that are no sequence or do not exist
 CALL show_error('SELECT next_id(-1)');

@@ -1,6 +1,6 @@
 -- Installing, moving and removing the extension
 \getenv srcdir PG_ABS_SRCDIR
-\i :srcdir/sql/setup.sql
+\i :srcdir/test/setup.sql
 \x \t \a
 
 -- The extension moves to another schema.  Defaults stay, whatever the search path is.

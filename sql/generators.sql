@@ -1,6 +1,6 @@
 -- Making IDs in every layout
 \getenv srcdir PG_ABS_SRCDIR
-\i :srcdir/sql/setup.sql
+\i :srcdir/test/setup.sql
 CREATE TABLE systems AS SELECT name, name::snowflake_layout AS layout, shards - 1 AS shard
 FROM snowflake_layouts();
 INSERT INTO systems VALUES

@@ -1,6 +1,6 @@
 -- The type of layouts, and IDs of other systems
 \getenv srcdir PG_ABS_SRCDIR
-\i :srcdir/sql/setup.sql
+\i :srcdir/test/setup.sql
 
 SELECT * FROM snowflake_layouts();
 -- Each layout has its own MAXVALUE.  In version 1.0, a name and its definition are the same layout.

@@ -1,6 +1,6 @@
 -- IDs in INSERT, exact slots, and the sequence beneath
 \getenv srcdir PG_ABS_SRCDIR
-\i :srcdir/sql/setup.sql
+\i :srcdir/test/setup.sql
 \x \t \a
 
 -- The main job: a default makes an ID of its shard for each row.

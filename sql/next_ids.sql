@@ -1,6 +1,6 @@
 -- Many IDs at once
 \getenv srcdir PG_ABS_SRCDIR
-\i :srcdir/sql/setup.sql
+\i :srcdir/test/setup.sql
 
 CREATE SEQUENCE many MAXVALUE 1125899906841599;
 \x \t \a

@@ -1,6 +1,6 @@
 -- Who may make IDs from which sequence
 \getenv srcdir PG_ABS_SRCDIR
-\i :srcdir/sql/setup.sql
+\i :srcdir/test/setup.sql
 
 CREATE ROLE regress_sf_app;
 CREATE ROLE regress_sf_owner;

@@ -1,6 +1,6 @@
 -- Which sequences serve a layout: snowflake_alter_sequence() and snowflake_sequences()
 \getenv srcdir PG_ABS_SRCDIR
-\i :srcdir/sql/setup.sql
+\i :srcdir/test/setup.sql
 
 CREATE ROLE regress_sf_app;
 CREATE ROLE regress_sf_owner;

@@ -1,6 +1,6 @@
 -- The settings, and a library that is loaded late
 \getenv srcdir PG_ABS_SRCDIR
-\i :srcdir/sql/setup.sql
+\i :srcdir/test/setup.sql
 
 -- The settings, each with a description, are there when the library has been loaded.
 SELECT next_id(5) AS id \gset

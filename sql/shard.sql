@@ -1,6 +1,6 @@
 -- This server's shard: snowflake_shard() and snowflake_set_shard()
 \getenv srcdir PG_ABS_SRCDIR
-\i :srcdir/sql/setup.sql
+\i :srcdir/test/setup.sql
 
 -- A session that has just ended may still count as one that keeps its value.
 SET client_min_messages = warning;

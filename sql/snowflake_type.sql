@@ -1,6 +1,6 @@
 -- Type snowflake: bigint in all but its JSON
 \getenv srcdir PG_ABS_SRCDIR
-\i :srcdir/sql/setup.sql
+\i :srcdir/test/setup.sql
 
 \pset null NULL
 SET jit = off;

@@ -1,6 +1,6 @@
 -- Rollback, savepoints, and a sequence that changes while it is in use
 \getenv srcdir PG_ABS_SRCDIR
-\i :srcdir/sql/setup.sql
+\i :srcdir/test/setup.sql
 \x \t \a
 
 -- The sequence is far ahead of the clock, which would hide what is forgotten.
