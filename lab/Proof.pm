@@ -7,10 +7,8 @@ use strict;
 use warnings;
 use Exporter qw(import);
 use POSIX qw(setsid);
-use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(contents ended file_in_the_way freeze one_of sql start start_housekeeper stop_clients wait_until
-	write_file);
+our @EXPORT = qw(contents file_in_the_way one_of sql start start_housekeeper stop_clients write_file);
 
 sub one_of { return $_[ rand @_ ] }
 
@@ -58,17 +56,6 @@ sub start
 	chdir $directory and exec @command or POSIX::_exit(127);
 }
 
-# Whether a process is gone, or is a zombie, which some init reaps late
-sub ended { return contents("/proc/$_[0]/stat") !~ /\) [^ZX]/ }
-
-# Stop the processes that a function returns, also those that are started meanwhile.
-sub freeze
-{
-	my ($pids) = @_;
-	kill 'STOP', $pids->() while grep { contents("/proc/$_/stat") =~ /\) [^TZX]/ } $pids->();
-	return;
-}
-
 # What a server answers; an empty string if that is an error.
 sub sql
 {
@@ -97,18 +84,6 @@ sub stop_clients
 {
 	kill 'TERM', @_;
 	return !grep { waitpid($_, 0) != $_ || $? != 0 } @_;
-}
-
-sub wait_until
-{
-	my ($otherwise, $limit, $condition) = @_;
-	my $deadline = time() + $limit;
-	until ($condition->())
-	{
-		die "$otherwise for $limit s\n" if time() > $deadline;
-		sleep 0.02;
-	}
-	return;
 }
 
 1;

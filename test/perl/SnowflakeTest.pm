@@ -15,6 +15,7 @@ use IPC::Run;
 use PostgreSQL::Test::BackgroundPsql;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Server;
 use Test::More;
 use Time::HiRes qw(usleep time);
 
@@ -105,16 +106,7 @@ sub crash
 	my ($node) = @_;
 	my ($postmaster) = split /\n/, slurp_file($node->data_dir . '/postmaster.pid');
 
-	# Stop the postmaster, so that it starts no child that the list below lacks.
-	# It may start one more before it stops.
-	kill 'STOP', $postmaster;
-	wait_for(sub { `ps -o stat= -p $postmaster` =~ /^T/ }) or die 'the postmaster did not stop';
-	my @children = split ' ', `ps -o pid= --ppid $postmaster`;
-
-	# Kill the postmaster last.  Children that see its death run code that a power
-	# failure does not.
-	kill 'KILL', @children, $postmaster;
-	wait_for(sub { !grep { kill 0, $_ } $postmaster, @children }) or die 'server processes did not go';
+	kill_servers($postmaster);
 	# Let the module know that nothing is running.
 	$node->{_pid} = undef;
 	push @crashed, $node;
@@ -240,32 +232,14 @@ sub nextval_repeats
 	}
 }
 
-# libfaketime makes two files for each program that starts.  A program that is killed
-# leaves them, as does the shell of an archive_command, which another program replaces.
-END
-{
-	unlink grep { /_(\d+)$/ && -o && -M _ <= 0 && !kill 0, $1 } glob '/dev/shm/{faketime_shm,sem.faketime_sem}_*';
-}
-
-# Where Debian, and others, put libfaketime.
-sub faketime_library
-{
-	my ($found) = grep { -e } glob '/usr/{lib/*,lib,lib64,local/lib}/faketime/libfaketime.so.1';
-	return $found;
-}
-
-# Start a server whose clock set_clock() sets, while it runs.  Without libfaketime, it has
-# the true time.
+# Start a server whose clock set_clock() sets, while it runs.
 sub start_with_clock
 {
 	my ($node, $clock) = @_;
 
 	set_clock($node, $clock);
-	# The server has another working directory.  A stat() that needs the time can make
-	# libfaketime of 2026 wait for itself.
-	local %ENV = (%ENV, LD_PRELOAD => faketime_library() // '',
-		FAKETIME_TIMESTAMP_FILE => File::Spec->rel2abs($node->basedir . '/clock'),
-		map { $_ => 1 } qw(FAKETIME_NO_CACHE DONT_FAKE_MONOTONIC FAKETIME_DONT_FAKE_MONOTONIC NO_FAKE_STAT));
+	# The server has another working directory.
+	local %ENV = (%ENV, faketime_environment(File::Spec->rel2abs($node->basedir . '/clock')));
 	$node->start;
 }
 
