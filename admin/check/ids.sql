@@ -37,14 +37,6 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.largest_id(regclass[], name[], bigint) IS 'for the largest ID of several tables';
 
--- Can the IDs of a layout tell their time?
-CREATE FUNCTION snowflake_admin.has_time(layout snowflake_layout) RETURNS boolean
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT coalesce((SELECT expires IS NOT NULL FROM layouts() WHERE name = layout::text),
-		layout::text ~ '^timestamp:')
-$$;
-COMMENT ON FUNCTION snowflake_admin.has_time(snowflake_layout) IS 'for layouts with a time';
-
 -- How many of the IDs from "low" on are of each shard, for each table, at most "most" of
 -- them; with "more", there may be others.  The own ones are those of the shard that is
 -- given for the table, NULL for any.
