@@ -279,10 +279,11 @@ AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE ROWS 1;
 COMMENT ON FUNCTION snowflake_sequences(regclass, snowflake_layout) IS
 'last ID''s time of a sequence, its lead over the clock, the layout''s end, and ok, ahead, waits, refuses or no privilege, in a given layout';
 
--- Those that serve a built-in layout, and those that should: the extension's
--- own, and those of defaults with next_id() that have lost their MAXVALUE.
--- With a layout among its arguments, next_id() may use one without a name,
--- which bigint's own MAXVALUE is never of.
+-- The sequences that serve a built-in layout, as their MAXVALUE tells, and
+-- those that should serve one: the extension's own, and those that the default
+-- of a column or domain names in a call of next_id().  Where that call names a
+-- layout, too, the layout may be a custom one, which a sequence with any
+-- MAXVALUE but bigint's may serve.
 CREATE FUNCTION snowflake_sequences(
 	OUT sequence regclass, OUT layout text, OUT last_timestamp timestamptz,
 	OUT lead interval, OUT expires timestamptz, OUT state text)

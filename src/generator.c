@@ -408,6 +408,7 @@ take_values(KnownSequence *seq, const GeneratorSpec *spec, int64 max_lead,
 	return VALUE_AVAILABLE;
 }
 
+/* A number of microseconds as an interval for messages */
 static char *
 interval_string(int64 usecs)
 {
@@ -418,13 +419,17 @@ interval_string(int64 usecs)
 																   TimestampTzGetDatum(0))));
 }
 
-/* timestamptz_to_str() has only one buffer. */
+/*
+ * A time for messages.  timestamptz_to_str() has one buffer, which is not
+ * enough for two times in a message.
+ */
 char *
 generator_time_string(TimestampTz timestamp)
 {
 	return pstrdup(timestamptz_to_str(timestamp));
 }
 
+/* Raise the error for the result of an attempt. */
 pg_noreturn static void
 report_refusal(KnownSequence *seq, const GeneratorSpec *spec,
 			   const GeneratorLimits *limits, const Attempt *attempt,
@@ -493,9 +498,13 @@ wait_and_take_values(KnownSequence *seq, const GeneratorSpec *spec,
 	static uint32 clock_event = 0;
 
 	/*
-	 * By the monotonic clock: when this began and the clock had changed, read
-	 * after the clock, and when the last attempt began, read before it.  So a
-	 * pause of this process does not look like a clock that has stopped.
+	 * By the monotonic clock: when the wait began, when the clock was last
+	 * seen to have changed, and when the last attempt began.
+	 *
+	 * Each attempt reads the clock.  "clock_changed" is from after such a
+	 * reading, and "attempted" from before one, so their difference is at most
+	 * the time for which the clock has stood still.  A pause of this process
+	 * must not look like a clock that has stopped.
 	 */
 	int64		began = wait_monotonic_time();
 	int64		clock_changed = began;
@@ -574,6 +583,10 @@ find_to_take(Oid relid, const GeneratorSpec *spec, const char *caller)
 	return seq;
 }
 
+/*
+ * Raise an error unless generator_next() would be allowed to take values of the
+ * sequence.
+ */
 void
 generator_check(Oid relid, const GeneratorSpec *spec, const char *caller)
 {
@@ -629,6 +642,7 @@ generator_advance(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *l
 {
 	KnownSequence *seq = sequence_find(relid);
 	FormData_pg_sequence_data *data = lock_page_to_change(seq);
+	FormData_pg_sequence_data after = {.is_called = true};
 	Attempt		attempt;
 	TakeResult	result;
 	XLogRecPtr	lsn;
@@ -639,20 +653,17 @@ generator_advance(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *l
 		page_unlock(seq);
 		report_refusal(seq, spec, limits, &attempt, REFUSED_OUT_OF_RANGE);
 	}
-	lsn = put_value(seq, spec, data, Max(attempt.stored, value));
+	after.last_value = Max(attempt.stored, value);
+	lsn = put_value(seq, spec, data, after.last_value);
 
 	/* As in generator_next() */
 	if (!seq->needs_wal)
 		page_unpin();
 	wait_until_durable(lsn);
 
+	/* What would the next call of next_id() do? */
 	attempt.now = GetCurrentTimestamp();
-	result = next_value(&(FormData_pg_sequence_data)
-						{
-							.last_value = Max(attempt.stored, value),
-							.is_called = true
-						},
-						spec, limits->max_lead, 1, &attempt);
+	result = next_value(&after, spec, limits->max_lead, 1, &attempt);
 	if (result == REFUSED_AHEAD)
 		ereport(WARNING,
 				(errcode(ERRCODE_WARNING),

@@ -18,16 +18,19 @@
  * COLUMN.
  *
  * The planner asks for a replacement whenever it simplifies a call of
- * next_id().  It gets one only in the statement COPY, and only for an
- * expression that is not part of a query, because that is how COPY has its
- * defaults planned.  So does Citus with the expressions of an INSERT, which it
- * then sends as text to another server, where the replacement has no meaning.
- * Queries keep next_id() as it is.
+ * next_id().  It gets one if both of these are true:
  *
- * When the planner estimates how many rows a condition selects, it simplifies
- * the condition without a query, too, and evaluates STABLE functions whose
- * arguments are constants.  VALUE, which in a domain's CHECK stands for the
- * value that is checked, is never constant to it.  In this expression it is an
+ * - The call is not part of a query.  COPY has each default planned on its own.
+ *
+ * - The statement is COPY.  Citus has the expressions of an INSERT planned on
+ * their own, too, and sends them as text to another server, where the
+ * replacement has no meaning.
+ *
+ * The argument VALUE keeps the planner from evaluating the replacement.  Where
+ * it estimates how many rows a condition selects, it also simplifies the
+ * condition on its own, and it evaluates STABLE functions whose arguments are
+ * constants.  VALUE, which in a domain's CHECK stands for the value that is
+ * checked, is never constant to it.  When the replacement runs, VALUE is an
  * arbitrary Datum, which snowflake_next_id_in_copy() ignores.  It is of type
  * internal, so that nobody can call that function in SQL.
  *
@@ -90,6 +93,7 @@ is_copy_function(HeapTuple candidate, HeapTuple replaced)
 	Form_pg_proc next_id = (Form_pg_proc) GETSTRUCT(replaced);
 	bool		is_null;
 
+	/* The layout's type, which has no fixed OID, is that of next_id(). */
 	return form->prolang == ClanguageId && next_id->prolang == ClanguageId &&
 		have_same_text(candidate, replaced, Anum_pg_proc_probin) &&
 		strcmp(TextDatumGetCString(SysCacheGetAttr(PROCOID, candidate,
@@ -102,7 +106,10 @@ is_copy_function(HeapTuple candidate, HeapTuple replaced)
 		 form->proargtypes.values[lengthof(types)] == next_id->proargtypes.values[2]);
 }
 
-/* Find it.  Returns InvalidOid if there is none. */
+/*
+ * Find the snowflake_next_id_in_copy() that can replace a next_id().  Returns
+ * InvalidOid if there is none.
+ */
 static Oid
 find_copy_function(Oid next_id)
 {
@@ -126,7 +133,7 @@ find_copy_function(Oid next_id)
 }
 
 /*
- * Does a call of this function do no more than run its C code?  SECURITY
+ * Does a call of this function do nothing but run its C code?  SECURITY
  * DEFINER, a SET clause and the hooks of security modules act before and after
  * that code, and a replacement of the function would leave them out.
  * PostgreSQL's inline_function() looks for the same three.

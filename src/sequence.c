@@ -55,6 +55,9 @@ Oid			sequence_default_relid;
 uint64		sequence_default_valid_at = 0;
 
 /*
+ * PostgreSQL calls this when what it knows of a relation is out of date, or
+ * with InvalidOid if that may be so for all relations.
+ *
  * Ignore relations that are not known here, because a session that uses
  * temporary tables has many such calls.
  */
@@ -66,6 +69,7 @@ invalidate_relation(Datum arg pg_attribute_unused(), Oid relid)
 		sequence_invalidations++;
 }
 
+/* Make the table of sequences, and listen to changes of them. */
 void
 sequence_init(void)
 {
@@ -87,6 +91,7 @@ report_missing_relation(Oid relid)
 			 errmsg("sequence with OID %u does not exist", relid)));
 }
 
+/* The slow path of sequence_find() */
 KnownSequence *
 sequence_find_slow(Oid relid)
 {
@@ -208,6 +213,7 @@ sequence_read_max_value(Oid relid)
 	return max_value;
 }
 
+/* A relation's name, qualified and quoted */
 static char *
 qualified_name(Oid relid)
 {
@@ -216,41 +222,77 @@ qualified_name(Oid relid)
 }
 
 /*
- * A hint for somebody who asked for IDs from a sequence that is not fit for
- * them.  "layout" is the layout that the sequence serves, or NULL if it serves
- * none.  Then name none, because the table may have IDs of any layout already:
- * a schema tool may have copied a sequence without its MAXVALUE, or have set
- * it back, as the last value tells.
- *
- * A column that owns the sequence takes numbers by its default.  After
+ * A hint for somebody who wants IDs from a sequence that a column owns, or NULL
+ * if none does.  The column takes numbers from it by its default, and after
  * snowflake_alter_sequence() they would be values and not IDs.
  */
 static char *
-hint_to_alter(KnownSequence *seq, const char *layout)
+hint_if_owned(Oid relid)
 {
 	Oid			table;
 	int32		column;
-	char	   *name = quote_literal_cstr(qualified_name(seq->relid));
-	FormData_pg_sequence_data data;
-	const char *otherwise = seq->max_value == PG_INT64_MAX ? "" :
-		"If it serves a custom layout, name that layout in this call, as its last argument. Otherwise, ";
 
-	if (sequenceIsOwned(seq->relid, DEPENDENCY_AUTO, &table, &column) ||
-		sequenceIsOwned(seq->relid, DEPENDENCY_INTERNAL, &table, &column))
-		return psprintf("Use another sequence, as this one belongs to column \"%s\" of table \"%s\".",
-						get_attname(table, column, false),
-						get_rel_name(table));
-	if (layout != NULL)
-		return psprintf("If nothing else takes numbers from it, its owner can use SELECT snowflake_alter_sequence(%s, %s).",
-						name, quote_literal_cstr(layout));
-	data = page_read_again(seq);
-	if (data.last_value >= SEQUENCE_COUNTER_LIMIT && data.is_called)
-		return psprintf("%sSELECT * FROM snowflake_check(), of extension snowflake_admin, shows the layout of the IDs that it made if a column's default names it.",
-						otherwise);
-	return psprintf("%s%s nothing else takes numbers from it, its owner can call snowflake_alter_sequence(%s, ...) with the layout of the table's IDs.",
-					otherwise, otherwise[0] == '\0' ? "If" : "if", name);
+	if (!sequenceIsOwned(relid, DEPENDENCY_AUTO, &table, &column) &&
+		!sequenceIsOwned(relid, DEPENDENCY_INTERNAL, &table, &column))
+		return NULL;
+	return psprintf("Use another sequence, as this one belongs to column \"%s\" of table \"%s\".",
+					get_attname(table, column, false), get_rel_name(table));
 }
 
+/*
+ * A hint about a sequence that serves a layout by its MAXVALUE, but is not fit
+ * for IDs.
+ */
+static char *
+hint_to_alter(Oid relid, const char *layout)
+{
+	char	   *hint = hint_if_owned(relid);
+
+	if (hint != NULL)
+		return hint;
+	return psprintf("If nothing else takes numbers from it, its owner can use SELECT snowflake_alter_sequence(%s, %s).",
+					quote_literal_cstr(qualified_name(relid)), quote_literal_cstr(layout));
+}
+
+/*
+ * A hint about a sequence whose MAXVALUE is of no built-in layout.
+ *
+ * It names no layout, because the table may have IDs of any layout already.  A
+ * schema tool may have copied a sequence without its MAXVALUE, or have taken
+ * the MAXVALUE away.  The last value tells whether the sequence has made IDs.
+ *
+ * Bigint's own MAXVALUE, which such a tool leaves behind, is of no custom
+ * layout, either.
+ */
+static char *
+hint_to_choose_layout(KnownSequence *seq)
+{
+	char	   *hint = hint_if_owned(seq->relid);
+	bool		may_be_custom = seq->max_value != PG_INT64_MAX;
+	FormData_pg_sequence_data data;
+	char	   *name;
+
+	if (hint != NULL)
+		return hint;
+
+	data = page_read_again(seq);
+	if (data.is_called && data.last_value >= SEQUENCE_COUNTER_LIMIT)
+		return pstrdup(may_be_custom ?
+					   "If it serves a custom layout, name that layout in this call, as its last argument. Otherwise, SELECT * FROM snowflake_check(), of extension snowflake_admin, shows the layout of the IDs that it made if a column's default names it." :
+					   "SELECT * FROM snowflake_check(), of extension snowflake_admin, shows the layout of the IDs that it made if a column's default names it.");
+
+	name = quote_literal_cstr(qualified_name(seq->relid));
+	if (may_be_custom)
+		return psprintf("If it serves a custom layout, name that layout in this call, as its last argument. Otherwise, if nothing else takes numbers from it, its owner can call snowflake_alter_sequence(%s, ...) with the layout of the table's IDs.",
+						name);
+	return psprintf("If nothing else takes numbers from it, its owner can call snowflake_alter_sequence(%s, ...) with the layout of the table's IDs.",
+					name);
+}
+
+/*
+ * Raise an error unless the MAXVALUE of a sequence says that it serves the
+ * spec.  The extension's own sequence serves the default spec alone.
+ */
 static void
 check_spec(KnownSequence *seq, const GeneratorSpec *spec)
 {
@@ -277,11 +319,13 @@ check_spec(KnownSequence *seq, const GeneratorSpec *spec)
 	}
 	else
 	{
-		/* If it is the extension's own, something has changed its MAXVALUE. */
-		hint = !owned ? hint_to_alter(seq, NULL) :
-			psprintf("Use ALTER SEQUENCE %s MAXVALUE %lld.",
-					 qualified_name(seq->relid),
-					 (long long) layout_type_default->spec.max_value);
+		if (owned)
+			/* Something has changed the MAXVALUE of the extension's own. */
+			hint = psprintf("Use ALTER SEQUENCE %s MAXVALUE %lld.",
+							qualified_name(seq->relid),
+							(long long) layout_type_default->spec.max_value);
+		else
+			hint = hint_to_choose_layout(seq);
 
 		/* The caller named no layout, and the sequence does not tell one. */
 		if (spec->layout == NULL)
@@ -303,6 +347,7 @@ check_spec(KnownSequence *seq, const GeneratorSpec *spec)
 			 errhint("%s", hint)));
 }
 
+/* Open a relation that is locked.  Raises an error if it is no sequence. */
 static Relation
 open_locked_relation(Oid relid)
 {
@@ -318,6 +363,7 @@ open_locked_relation(Oid relid)
 	return rel;
 }
 
+/* Raise an error about a sequence that is not fit for IDs of any layout. */
 pg_noreturn static void
 refuse_sequence(Oid relid, const char *detail, const char *hint)
 {
@@ -328,7 +374,10 @@ refuse_sequence(Oid relid, const char *detail, const char *hint)
 			 errhint("%s", hint)));
 }
 
-/* All sessions must share the sequence, and a crash must not reset it */
+/*
+ * Raise an error unless all sessions share the sequence and a crash leaves it
+ * as it is.
+ */
 static void
 check_persistence(Relation rel)
 {
@@ -417,7 +466,7 @@ load_sequence(KnownSequence *seq, Relation rel, const GeneratorSpec *spec, uint6
 	check_spec(seq, spec);
 	fault = fault_of_parameters(form);
 	if (fault != NULL)
-		refuse_sequence(seq->relid, fault, hint_to_alter(seq, spec->layout));
+		refuse_sequence(seq->relid, fault, hint_to_alter(seq->relid, spec->layout));
 	seq->valid_at = invalidations;
 
 	ReleaseSysCache(tuple);
@@ -498,12 +547,14 @@ check_locked_sequence(KnownSequence *seq, const GeneratorSpec *spec, SequenceUse
 }
 
 /*
- * Called when a transaction begins to use a sequence.  If new_file is still
- * set, an earlier transaction set it, which made the file.  Then have the
- * catalogs read again: the file needs WAL from now on, even under wal_level =
- * minimal, and a record that was written before the commit is not enough;
- * log_values() in generator.c says why.  There is no invalidation, because the
- * catalogs do not change when a new file becomes an ordinary one.
+ * Called when a transaction begins to use a sequence: if an earlier transaction
+ * of this session made the file, let the catalogs be read again.
+ *
+ * That transaction has left new_file set.  No invalidation tells of its end,
+ * because the catalogs do not change when a new file becomes an ordinary one.
+ * But from then on the file needs WAL, even under wal_level = minimal, and a
+ * record from before the commit is not enough: log_values() in generator.c
+ * says why.
  */
 static void
 read_again_if_new(KnownSequence *seq)
@@ -537,6 +588,7 @@ lock_sequence(KnownSequence *seq)
 	}
 }
 
+/* The slow path of sequence_lock_and_get_max_value() */
 int64
 sequence_lock_and_get_max_value_slow(KnownSequence *seq)
 {
@@ -544,6 +596,10 @@ sequence_lock_and_get_max_value_slow(KnownSequence *seq)
 	return sequence_read_max_value(seq->relid);
 }
 
+/*
+ * Lock a sequence for this transaction.  Raises an error unless the current
+ * role may use it in this way and it serves the spec.
+ */
 void
 sequence_lock_and_check(KnownSequence *seq, const GeneratorSpec *spec, SequenceUse use)
 {
@@ -574,6 +630,7 @@ sequence_lock_to_look(KnownSequence *seq, const GeneratorSpec *spec)
 	return true;
 }
 
+/* Release the lock of sequence_lock_to_look(). */
 void
 sequence_unlock_after_look(KnownSequence *seq)
 {

@@ -57,7 +57,7 @@ typedef struct KnownSequence
 	bool		new_file;		/* was it made in this transaction? */
 	bool		needs_wal;
 
-	/* For the generator */
+	/* For page.c and generator.c */
 	Buffer		buffer;			/* where the page was seen last */
 	XLogRecPtr	record_lsn;		/* LSN of the last record that this backend
 								 * wrote, or InvalidXLogRecPtr */
@@ -108,6 +108,7 @@ sequence_find(Oid relid)
 	return sequence_find_slow(relid);
 }
 
+/* next_id_seq, the sequence of calls that name none */
 static inline Oid
 sequence_default(void)
 {

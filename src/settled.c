@@ -18,19 +18,21 @@
  * - A transaction that has a lock at the look may have taken IDs before.  Its
  * IDs have the time of its start, or a later one.
  *
- * - A transaction that has released its locks has left the list of running
- * transactions before.  A snapshot that is taken after the look sees it, if it
- * committed.
+ * - A transaction that had released its lock before the look had ended before
+ * that, because PostgreSQL takes a transaction off the list of those that run
+ * first, and releases its locks afterwards.  So our next statement sees what it
+ * has committed.
  *
- * So no transaction that the next statement does not see has an ID below the
- * time of our reading and the start of each transaction that has a lock.
- * Looking for running transactions instead would not be enough: a transaction
- * has the time at which the client's message came, which may be long before
- * others can see that it has begun.
+ * So the bound is the earliest of these times: our reading of the clock, and
+ * the starts of the transactions that have such a lock.
+ *
+ * Looking for running transactions instead of locks would not be enough.  The
+ * start of a transaction is when the client's message came, which may be long
+ * before others can see that the transaction runs.
  *
  * This holds while the clock is not set back.
  *
- * This file does not know how IDs are made.
+ * Of the generator this file knows that it locks before it reads the clock.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -93,7 +95,10 @@ refuse_prepared(VirtualTransactionId vxid)
 	bool		more = false;
 	TransactionId xid = TwoPhaseGetXidByVirtualXID(vxid, &more);
 
-	/* A process may have had the number of an earlier one. */
+	/*
+	 * The number may have been that of several prepared transactions, as
+	 * PostgreSQL uses it again.  Then name none of them.
+	 */
 	if (TransactionIdIsValid(xid) && !more)
 	{
 		SPI_connect();
@@ -194,6 +199,7 @@ settled_time(void)
 	return settled;
 }
 
+/* snowflake_settled_id([layout]): no ID below this can be added any more */
 Datum
 snowflake_settled_id(PG_FUNCTION_ARGS)
 {
