@@ -132,7 +132,7 @@ warn_of_launch_0(void)
 static inline int64
 next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count, const char *caller)
 {
-	GeneratorLimits limits;
+	SettingsLimits limits = settings_limits();
 	int64		value;
 
 	if (unlikely(!has_room_for_shard(layout, shard)))
@@ -145,7 +145,6 @@ next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count, const
 		report_shard(layout, shard);
 	}
 
-	settings_get_limits(&limits.max_lead, &limits.max_wait);
 	value = generator_next(sequence, &layout->spec, &limits, count, caller);
 
 	if (unlikely(value >= layout->last_year_value))

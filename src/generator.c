@@ -16,7 +16,8 @@
  * with "Step", such as "Step LOCK", give the name that the place has in the
  * model of this file, lab/generator.pml.
  *
- * Of settings, IDs and shards this file knows only what its messages say.
+ * This file reads no setting.  Of IDs, shards and settings it knows only what
+ * its messages say.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -432,7 +433,7 @@ generator_time_string(TimestampTz timestamp)
 /* Raise the error for the result of an attempt. */
 pg_noreturn static void
 report_refusal(KnownSequence *seq, const GeneratorSpec *spec,
-			   const GeneratorLimits *limits, const Attempt *attempt,
+			   const SettingsLimits *limits, const Attempt *attempt,
 			   TakeResult result)
 {
 	char	   *relname = get_rel_name(seq->relid);
@@ -492,7 +493,7 @@ report_refusal(KnownSequence *seq, const GeneratorSpec *spec,
  */
 static void
 wait_and_take_values(KnownSequence *seq, const GeneratorSpec *spec,
-					 const GeneratorLimits *limits, int64 wanted,
+					 const SettingsLimits *limits, int64 wanted,
 					 TakeResult result, Attempt *attempt, XLogRecPtr *lsn)
 {
 	static uint32 clock_event = 0;
@@ -599,7 +600,7 @@ generator_check(Oid relid, const GeneratorSpec *spec, const char *caller)
  * least one.  Waits for the clock if no value is available yet.
  */
 int64
-generator_next(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *limits,
+generator_next(Oid relid, const GeneratorSpec *spec, const SettingsLimits *limits,
 			   int64 *count, const char *caller)
 {
 	KnownSequence *seq = find_to_take(relid, spec, caller);
@@ -638,7 +639,7 @@ generator_next(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *limi
  * there.
  */
 void
-generator_advance(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *limits, int64 value)
+generator_advance(Oid relid, const GeneratorSpec *spec, const SettingsLimits *limits, int64 value)
 {
 	KnownSequence *seq = sequence_find(relid);
 	FormData_pg_sequence_data *data = lock_page_to_change(seq);
@@ -682,7 +683,7 @@ generator_advance(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *l
  * that conflicts with ours, as ALTER SEQUENCE takes.
  */
 const char *
-generator_state(Oid relid, const GeneratorSpec *spec, const GeneratorLimits *limits,
+generator_state(Oid relid, const GeneratorSpec *spec, const SettingsLimits *limits,
 				FormData_pg_sequence_data *data)
 {
 	KnownSequence *seq = sequence_find(relid);

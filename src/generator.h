@@ -32,28 +32,17 @@
 #include "commands/sequence.h"
 
 #include "sequence.h"
-
-/* Limits of a call, in microseconds */
-typedef struct GeneratorLimits
-{
-	int64		max_lead;		/* how far a value's time may be ahead of the
-								 * clock */
-	int64		max_wait;		/* how long a call may wait until the value's
-								 * time is within max_lead.  If only the
-								 * clock's tick is used up, the call waits for
-								 * the next one however short this is, unless
-								 * the clock has stopped. */
-} GeneratorLimits;
+#include "settings.h"
 
 #pragma GCC visibility push(hidden)
 extern void generator_check(Oid relid, const GeneratorSpec *spec, const char *caller);
 extern int64 generator_next(Oid relid, const GeneratorSpec *spec,
-							const GeneratorLimits *limits, int64 *count,
+							const SettingsLimits *limits, int64 *count,
 							const char *caller);
 extern void generator_advance(Oid relid, const GeneratorSpec *spec,
-							  const GeneratorLimits *limits, int64 value);
+							  const SettingsLimits *limits, int64 value);
 extern const char *generator_state(Oid relid, const GeneratorSpec *spec,
-								   const GeneratorLimits *limits,
+								   const SettingsLimits *limits,
 								   FormData_pg_sequence_data *data);
 extern char *generator_time_string(TimestampTz timestamp);
 #pragma GCC visibility pop

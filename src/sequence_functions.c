@@ -61,10 +61,9 @@ state_without_error(Oid sequence, const GeneratorSpec *spec, FormData_pg_sequenc
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
-	GeneratorLimits limits;
+	SettingsLimits limits = settings_limits();
 	const char *volatile state = NULL;
 
-	settings_get_limits(&limits.max_lead, &limits.max_wait);
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(context);
 
@@ -336,7 +335,7 @@ snowflake_advance(PG_FUNCTION_ARGS)
 {
 	Oid			sequence;
 	const Layout *layout;
-	GeneratorLimits limits;
+	SettingsLimits limits;
 
 	PreventCommandDuringRecovery("snowflake_advance()");
 	PreventCommandIfReadOnly("snowflake_advance()");
@@ -357,7 +356,7 @@ snowflake_advance(PG_FUNCTION_ARGS)
 	sequence_lock_and_check(sequence_find(sequence), &layout->spec, SEQUENCE_SET);
 
 	layout_type_require_time(layout);
-	settings_get_limits(&limits.max_lead, &limits.max_wait);
+	limits = settings_limits();
 	generator_advance(sequence, &layout->spec, &limits,
 					  value_of_id(layout, PG_GETARG_INT64(1)));
 	PG_RETURN_VOID();

@@ -77,13 +77,16 @@ settings_define(void)
 	MarkGUCPrefixReserved("snowflake");
 }
 
-/* Get "snowflake.max_lead" and "snowflake.max_wait", in microseconds. */
-void
-settings_get_limits(int64 *lead_usecs, int64 *wait_usecs)
+/* The values of "snowflake.max_lead" and "snowflake.max_wait" */
+SettingsLimits
+settings_limits(void)
 {
+	SettingsLimits limits;
+
 	settings_define();
-	*lead_usecs = (int64) (max_lead * 1000.0);
-	*wait_usecs = max_wait * INT64CONST(1000);
+	limits.max_lead = (int64) (max_lead * 1000.0);
+	limits.max_wait = max_wait * INT64CONST(1000);
+	return limits;
 }
 
 /*
