@@ -4,11 +4,12 @@
 -- table, shows what it does, and refuses a transaction block.  Knows no ID, no key and no
 -- partition.
 --
--- The last locks of a step are taken in short tries, and a try that fails lets everybody
--- else go on.
+-- A command takes locks on tables by run() or lock() only.  What changes rows batch by batch, and
+-- so takes no more than the locks of an UPDATE or DELETE, does it by itself.
 
--- Who holds a lock on one of these relations that is at least as strong as "weakest"?
--- Asked after a command has given up, it may name a session that came later, or none.
+-- Who holds a lock on one of these relations that is at least as strong as "weakest", for the
+-- longest time, and what to do about it.  Asked after a command has given up, this may name a
+-- session that came later, or none.
 CREATE FUNCTION snowflake_admin.blocker(relations regclass[], weakest text)
 RETURNS TABLE (description text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -29,21 +30,78 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	ORDER BY a.xact_start NULLS FIRST LIMIT 1
 $$;
 
--- Lock tables in the given order, or the other way round, then execute commands.
--- The caller gives parents before the tables that refer to them.
+COMMENT ON FUNCTION snowflake_admin.blocker IS 'for naming the session that is in the way of a lock';
+
+-- deadlock_timeout in milliseconds
+CREATE FUNCTION snowflake_admin.deadlock_ms() RETURNS integer
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT (extract(epoch FROM current_setting('deadlock_timeout')::interval) * 1000)::integer
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.deadlock_ms IS 'for waiting longer, or shorter, than a deadlock lasts';
+
+-- How many milliseconds a wait for one of the last locks of so many tables may last
+--
+-- An application that waits for one of these locks while this waits for one of the application's
+-- must not be ended as a deadlock.  So all waits together are shorter than deadlock_timeout, as
+-- long as there are not so many tables that 10 ms for each are longer.
+CREATE FUNCTION snowflake_admin.short_wait(tables integer) RETURNS integer
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT greatest(10, least(300, deadlock_ms() * 9 / 10 / greatest(1, tables)))
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.short_wait IS 'for waiting so briefly that no application is ended as a deadlock';
+
+-- Lock tables in the given order, or the other way round, or fail.  The caller gives parents
+-- before the tables that refer to them.
 --
 -- The first locks keep out vacuums and commands like this one, but neither readers
 -- nor writers, who need not wait while this waits.  An autovacuum in the way is
 -- ended by PostgreSQL once the wait has lasted for deadlock_timeout.
 --
--- The last locks, if there is a mode, keep out whoever conflicts with it.  An application
--- that waits for one of them while this waits for one of its own must not be ended as a
--- deadlock.  So all these waits together are shorter than deadlock_timeout, as long as there
--- are not so many tables that 10 ms for each are longer.
+-- The last locks, if there is a mode, keep out whoever conflicts with it.  They are waited for
+-- briefly, and a try that fails lets everybody else go on.
 --
 -- Between two commands, somebody could rename a schema and another one to its name, so that
 -- a superuser's next command would find somebody else's table.  Only superusers can lock the
 -- rows of schemas in the catalog, and others can do no more to a table than its owner.
+CREATE FUNCTION snowflake_admin.try_locks(relations regclass[], mode text, backwards boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET lock_timeout = 0 AS $$
+DECLARE
+	tables text[] := ARRAY(
+		SELECT CASE WHEN relkind = 'p' AND mode IS NULL THEN 'ONLY ' ELSE '' END || r::text
+		FROM unnest(relations) WITH ORDINALITY AS u (r, n) JOIN pg_class ON oid = r
+		WHERE relkind IN ('r', 'p', 'v') ORDER BY CASE WHEN backwards THEN -n ELSE n END);
+	wait_ms integer := short_wait(cardinality(relations));
+	tab text;
+BEGIN
+	PERFORM set_config('lock_timeout', (deadlock_ms() + 500)::text, true);
+	IF mode IS DISTINCT FROM 'ACCESS SHARE' THEN
+		FOREACH tab IN ARRAY tables LOOP
+			EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', tab);
+		END LOOP;
+	END IF;
+	IF (SELECT rolsuper FROM pg_roles WHERE oid = caller()) THEN
+		PERFORM FROM pg_namespace WHERE oid IN (SELECT relnamespace FROM pg_class WHERE oid = ANY (relations))
+		FOR SHARE;
+	END IF;
+	IF mode IS NOT NULL THEN
+		PERFORM set_config('lock_timeout', wait_ms::text, true);
+		FOREACH tab IN ARRAY tables LOOP
+			EXECUTE format('LOCK TABLE %s IN %s MODE', tab, mode);
+			-- Whoever holds the next lock may already wait for this one, so that more
+			-- waiting is in vain.  Mostly be short, but now and then long enough for a
+			-- transaction that needs its time.
+			PERFORM set_config('lock_timeout', greatest(10,
+				wait_ms * (0.1 + 0.9 * random() ^ 3))::integer::text, true);
+		END LOOP;
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.try_locks IS 'for one try to lock tables';
+
+-- Lock tables, then execute commands, or fail
 --
 -- What runs as an owner to whom policies apply is an error, because PostgreSQL's own checks of
 -- foreign keys would not see all rows.
@@ -51,37 +109,9 @@ CREATE FUNCTION snowflake_admin.try_commands(commands text[], relations regclass
 	owner_of regclass, by_owner boolean[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET lock_timeout = 0
 	SET row_security = off AS $$
-DECLARE
-	tables text[] := ARRAY(
-		SELECT CASE WHEN relkind = 'p' AND mode IS NULL THEN 'ONLY ' ELSE '' END || r::text
-		FROM unnest(relations) WITH ORDINALITY AS u (r, n) JOIN pg_class ON oid = r
-		WHERE relkind IN ('r', 'p', 'v') ORDER BY CASE WHEN backwards THEN -n ELSE n END);
-	deadlock_ms integer := extract(epoch FROM current_setting('deadlock_timeout')::interval) * 1000;
-	wait_ms integer := greatest(10, least(300, deadlock_ms * 9 / 10 / greatest(1, cardinality(relations))));
-	command text;
 BEGIN
-	PERFORM set_config('lock_timeout', (deadlock_ms + 500)::text, true);
-	IF mode IS DISTINCT FROM 'ACCESS SHARE' THEN
-		FOREACH command IN ARRAY tables LOOP
-			EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', command);
-		END LOOP;
-	END IF;
-	IF (SELECT rolsuper FROM pg_roles WHERE oid = caller()) THEN
-		PERFORM FROM pg_namespace WHERE oid IN (SELECT relnamespace FROM pg_class WHERE oid = ANY (relations))
-		FOR SHARE;
-	END IF;
-	PERFORM set_config('lock_timeout', wait_ms::text, true);
-	IF mode IS NOT NULL THEN
-		FOREACH command IN ARRAY tables LOOP
-			EXECUTE format('LOCK TABLE %s IN %s MODE', command, mode);
-			-- Whoever holds the next lock may already wait for this one, so that more
-			-- waiting is in vain.  Mostly be short, but now and then long enough for a
-			-- transaction that needs its time.
-			PERFORM set_config('lock_timeout', greatest(10,
-				wait_ms * (0.1 + 0.9 * random() ^ 3))::integer::text, true);
-		END LOOP;
-		PERFORM set_config('lock_timeout', wait_ms::text, true);
-	END IF;
+	PERFORM try_locks(relations, mode, backwards);
+	PERFORM set_config('lock_timeout', short_wait(cardinality(relations))::text, true);
 	FOR n IN 1 .. cardinality(commands) LOOP
 		IF owner_of IS NULL OR by_owner IS NOT NULL AND by_owner[n] IS NOT TRUE THEN
 			EXECUTE commands[n];
@@ -91,6 +121,8 @@ BEGIN
 	END LOOP;
 END
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.try_commands IS 'for one try to execute commands under locks';
 
 -- An error unless a number of tries is positive
 CREATE FUNCTION snowflake_admin.require_tries(tries integer) RETURNS void
@@ -103,7 +135,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin.require_tries IS 'for refusing a number of tries with which nothing would be tried';
+COMMENT ON FUNCTION snowflake_admin.require_tries IS 'for refusing a number with which nothing would be tried';
 
 -- Show commands, and execute them under locks that are tried for again and again,
 -- with growing pauses in which everybody else goes on.  The locks last until the caller's
@@ -152,6 +184,8 @@ BEGIN
 END
 $$;
 
+COMMENT ON FUNCTION snowflake_admin.run IS 'for showing commands, and executing them under locks that are tried for';
+
 -- Keep others from changing tables until the transaction ends, because the next commands depend
 -- on what these are.  Without a mode, nobody who reads or writes waits for that.
 CREATE FUNCTION snowflake_admin.lock(tables regclass[], tries integer, dry_run boolean, mode text DEFAULT NULL)
@@ -170,18 +204,25 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		WHERE oid = ANY (relations) AND pg_has_role(relowner, 'USAGE')), tries, false, 'ACCESS SHARE')
 $$;
 
--- Lock the turn of a work on a table until the transaction ends.  Only the table's owner may.
--- pg_locks shows the lock as an advisory one, with objsubid 3, which no function of
--- PostgreSQL can take.
+COMMENT ON FUNCTION snowflake_admin.keep_names IS 'for keeping the names by which commands will be composed';
+
+-- Lock the turn of a work on a table until the transaction ends.  Without "wait", returns false
+-- if another session has it.  Only the table's owner may call this.  pg_locks shows the lock as
+-- an advisory one, with objsubid 3, which no function of PostgreSQL can take.
 CREATE FUNCTION snowflake_admin.lock_turn(work integer, tab oid, wait boolean) RETURNS boolean
 AS 'MODULE_PATHNAME', 'snowflake_lock_turn' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
--- One session at a time does a work on a table.  The lock ends with each transaction, so
--- that an error leaves nothing behind in a pooled session.  A session that goes on
--- waits for it.  One that has just been called may get it between two transactions
--- of another one, so it looks for that one's waiting, and leaves the table to it.
+COMMENT ON FUNCTION snowflake_admin.lock_turn IS 'for taking the turn of a work on a table';
+
+-- Take the turn of a work on tables until the transaction ends, or raise an error that names the
+-- session that does this work on one of them.
 --
--- All sessions take the locks of several tables in the same order.  A table of another
+-- The turn ends with each transaction, so that an error leaves nothing behind in a pooled
+-- session.  A session that is "going_on" after a commit waits for its next turn.  Another one that
+-- has just been called may get it between the two transactions, so that one looks for who waits,
+-- and leaves the table to it.
+--
+-- All sessions take the turns of several tables in the same order.  A table of another
 -- owner, for which the command is refused, needs none.
 CREATE FUNCTION snowflake_admin.take_turn(work text, relations oid[], going_on boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -212,7 +253,9 @@ BEGIN
 END
 $$;
 
--- The message of an error that COMMIT raises in functions, in the session's language
+COMMENT ON FUNCTION snowflake_admin.take_turn IS 'for letting one session at a time do a work on a table';
+
+-- The message of the error that COMMIT raises in a function, in the session's language
 CREATE FUNCTION snowflake_admin.commit_error() RETURNS text
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -221,6 +264,8 @@ EXCEPTION WHEN invalid_transaction_termination THEN
 	RETURN SQLERRM;
 END
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.commit_error IS 'for telling a transaction block from a subtransaction';
 
 -- Raise an error in a transaction block.  COMMIT fails here in any case, because
 -- of the subtransaction, but in a transaction block with another message.
@@ -240,7 +285,10 @@ BEGIN
 END
 $$;
 
--- Say how far a long step is.  Returns when it last did so in a NOTICE.
+COMMENT ON PROCEDURE snowflake_admin.require_no_transaction IS 'for refusing a command that commits where it could not';
+
+-- Say how far a long step is: always in the session's application_name, and every five seconds in
+-- a NOTICE.  Returns the time of the last NOTICE, which the next call takes as "reported".
 CREATE FUNCTION snowflake_admin.progress(step text, done bigint, total bigint, begun timestamptz,
 	reported timestamptz) RETURNS timestamptz
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -259,3 +307,5 @@ BEGIN
 	RETURN clock_timestamp();
 END
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.progress IS 'for saying how far a long step is';

@@ -9,15 +9,17 @@
 -- may have no right to create objects there.  Such commands run no code of the table:
 -- PostgreSQL builds indexes as their table's owner.
 
--- The current role
+-- The OID of the current role
 CREATE FUNCTION snowflake_admin.caller() RETURNS oid
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT oid FROM pg_roles WHERE rolname = current_user
 $$;
 
--- The rows of a query that runs as the owner of a table, in an operation in which that role
--- can neither become another one nor leave a setting behind.  The caller must be allowed to
--- SET ROLE to the owner.  The query's parameters are $1, $2 and so on.
+COMMENT ON FUNCTION snowflake_admin.caller IS 'for telling the caller from a table''s owner';
+
+-- The rows of a query, which runs as the owner of a table and can neither become another role
+-- nor leave a setting behind.  The caller must be allowed to SET ROLE to the owner.  The query's
+-- parameters are $1, $2 and so on.
 CREATE FUNCTION snowflake_admin.as_owner(owner_of regclass, query text) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'snowflake_as_owner' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
@@ -25,7 +27,11 @@ CREATE FUNCTION snowflake_admin.as_owner(owner_of regclass, query text, VARIADIC
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'snowflake_as_owner' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
--- The same for a command of any kind.  Returns how many rows it has processed.
+COMMENT ON FUNCTION snowflake_admin.as_owner(regclass, text) IS 'for queries that run a table''s code';
+COMMENT ON FUNCTION snowflake_admin.as_owner(regclass, text, "any") IS
+'for queries with parameters that run a table''s code';
+
+-- The same for a command of any kind.  Returns how many rows the command has processed.
 CREATE FUNCTION snowflake_admin.do_as_owner(owner_of regclass, command text) RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_do_as_owner' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
@@ -33,14 +39,20 @@ CREATE FUNCTION snowflake_admin.do_as_owner(owner_of regclass, command text, VAR
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_do_as_owner' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
--- A command in a form to be shown: one that runs as the owner of a table, for a caller who may
--- do that, who pastes it
+COMMENT ON FUNCTION snowflake_admin.do_as_owner(regclass, text) IS 'for commands that run a table''s code';
+COMMENT ON FUNCTION snowflake_admin.do_as_owner(regclass, text, "any") IS
+'for commands with parameters that run a table''s code';
+
+-- A command as it is shown to a caller who will paste it.  Where the caller is another role than the
+-- table's owner, and may become that role, the pasted command runs as the owner.
 CREATE FUNCTION snowflake_admin.pasteable(command text, owner_of regclass) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT CASE WHEN relowner <> caller() AND pg_has_role(relowner, 'USAGE')
 		THEN format('SELECT snowflake_admin.do_as_owner(%L, %L)', owner_of::text, command) ELSE command END
 	FROM pg_class WHERE oid = owner_of
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.pasteable IS 'for showing commands that run a table''s code';
 
 -- An error unless the caller may do what the owner of each of these tables may do
 CREATE FUNCTION snowflake_admin.require_owner(tables regclass[]) RETURNS void
@@ -57,6 +69,8 @@ BEGIN
 	END IF;
 END
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.require_owner IS 'for refusing a caller who could not do what a command does';
 
 -- An error unless all tables of a chain of foreign keys have the owner of the first one.
 -- REFERENCES on a table lets another role put its own table, with its own triggers, into the
@@ -84,16 +98,23 @@ BEGIN
 END
 $$;
 
--- The expressions of indexes as PostgreSQL stores them
+COMMENT ON FUNCTION snowflake_admin.require_one_owner IS
+'for refusing to run the code of a table as another table''s owner';
+
+-- The expressions and conditions of indexes as PostgreSQL stores them
 CREATE FUNCTION snowflake_admin.index_trees(indexes oid[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT string_agg(concat(indexprs, ' ', indpred), ' ') FROM pg_index WHERE indexrelid = ANY (indexes)
 $$;
 
+COMMENT ON FUNCTION snowflake_admin.index_trees IS 'for looking for constants in the expressions of indexes';
+
 -- An error if stored expressions, which a command of the caller's repeats as text, have a
--- constant of a type that is not PostgreSQL's own.  While PostgreSQL parses a command, it makes
--- constants of texts, as whoever gives the command.  For a type that somebody has made, this
--- may run a function of his, such as the CHECK of a domain of which the type is an array.
+-- constant of a type that is not PostgreSQL's own.  "what" names the object that has them.
+--
+-- While PostgreSQL parses a command, it makes constants of texts, as the role that gives the
+-- command.  For a type that somebody has made, this may run a function of that type's owner, such
+-- as the CHECK of a domain of which the type is an array.
 CREATE FUNCTION snowflake_admin.require_plain_constants(owner_of regclass, trees text, what text) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
@@ -113,3 +134,6 @@ BEGIN
 	END IF;
 END
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.require_plain_constants IS
+'for refusing expressions that would run code while a command is parsed';
