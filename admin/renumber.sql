@@ -13,7 +13,8 @@
 -- or the list.  The caller only reads the catalogs, locks the tables and creates the list,
 -- which runs no code of the tables.
 
--- Indexes without which each batch would read a whole table
+-- The columns of a chain without an index that begins with them, and the commands that create one.
+-- Without it each batch would read the whole table.
 CREATE FUNCTION snowflake_admin.renumber_indexes(tab regclass, col name)
 RETURNS TABLE (rel regclass, name name, command text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -27,8 +28,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			AND (indpred IS NULL OR pg_get_expr(indpred, indrelid) = format('(%I IS NOT NULL)', name)))
 $$;
 
--- What is in the way of new IDs.  A foreign key could set a column to NULL or its default
--- where a row comes to an ID in the moment in which it changes.
+COMMENT ON FUNCTION snowflake_admin.renumber_indexes IS 'for finding columns that need an index';
+
+-- What is in the way of new IDs, if anything is.  A foreign key that is ON UPDATE SET NULL could
+-- set a column to NULL where a row comes to an ID in the moment in which that changes.
 CREATE FUNCTION snowflake_admin.renumber_obstacle(tab regclass, col name)
 RETURNS TABLE (problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -66,11 +69,58 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	LIMIT 1
 $$;
 
--- The table that keeps old and new IDs, and the commands that create it, unless it exists
+COMMENT ON FUNCTION snowflake_admin.renumber_obstacle IS 'for refusing tables whose IDs cannot change';
+
+-- What would send the rows of every table of a schema to a subscriber, if anything would
+CREATE FUNCTION snowflake_admin.renumber_sender(schema oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('publication %I', pubname) FROM pg_publication WHERE puballtables
+	UNION ALL SELECT format('publication %I', pubname)
+	FROM pg_publication JOIN pg_publication_namespace ON pnpubid = pg_publication.oid
+	WHERE pnnspid = schema
+	UNION ALL SELECT format('replication slot %I', slot_name) FROM pg_replication_slots
+	WHERE slot_type = 'logical' AND database = current_database() AND plugin <> 'pgoutput'
+	LIMIT 1
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.renumber_sender IS 'for keeping the list from being sent to subscribers';
+
+-- Why a table cannot be the list of a role, or NULL if it can.  A list has no code, which would
+-- run for each batch.
+CREATE FUNCTION snowflake_admin.renumber_list_fault(list regclass, list_of regclass) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT CASE
+		WHEN l.relkind <> 'r' OR columns <> '{old bigint,new bigint}' THEN 'does not have the columns of a list'
+		WHEN l.relowner <> t.relowner THEN format('table %s to %s', list_of, t.relowner::regrole)
+		WHEN l.relrowsecurity THEN 'has row-level security'
+		WHEN NOT EXISTS (SELECT FROM pg_index WHERE indrelid = list AND indisprimary AND indimmediate)
+			THEN 'has no primary key'
+		ELSE 'has ' || code END
+	FROM pg_class AS l JOIN pg_class AS t ON t.oid = list_of
+	CROSS JOIN LATERAL (SELECT ARRAY(
+		SELECT format('%s %s', attname, format_type(atttypid, NULL)) FROM pg_attribute
+		WHERE attrelid = list AND attnum > 0 AND NOT attisdropped ORDER BY attnum) AS columns) AS a
+	LEFT JOIN LATERAL (
+		SELECT format('trigger "%s"', tgname) AS code FROM pg_trigger WHERE tgrelid = list AND NOT tgisinternal
+		UNION ALL SELECT format('rule "%s"', rulename) FROM pg_rewrite WHERE ev_class = list
+		UNION ALL SELECT 'a default' FROM pg_attrdef WHERE adrelid = list
+		-- PostgreSQL 18 has constraints for NOT NULL.
+		UNION ALL SELECT format('constraint "%s"', conname) FROM pg_constraint
+		WHERE conrelid = list AND contype NOT IN ('p', 'n')
+		UNION ALL SELECT format('index "%s"', indexrelid::regclass) FROM pg_index
+		WHERE indrelid = list AND NOT indisprimary
+		UNION ALL SELECT 'a parent or child table' FROM pg_inherits WHERE list IN (inhrelid, inhparent)
+		LIMIT 1) AS c ON true
+	WHERE l.oid = list
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.renumber_list_fault IS 'for refusing a table that only has the name of a list';
+
+-- The name of the table that keeps old and new IDs, and the commands that create it, unless it
+-- exists.  "sender" is what would send its rows.
 --
 -- It belongs to the table's owner, and nobody else may read it: it shows all IDs.  The caller
--- creates it, because the owner may have no right to do so in the schema.  One that exists
--- must be the owner's, and without code, which would run for each batch.
+-- creates it, because the owner may have no right to do so in the schema.
 --
 -- A subscriber stops at a row of a table that it lacks.  So where a publication or
 -- a slot of another plugin would send the list, it is unlogged, as these send no
@@ -87,18 +137,9 @@ BEGIN
 	SELECT relnamespace, relowner, format('%s.%I', relnamespace::regnamespace,
 		substr(('_renumbered' || relname)::name::text, 12) || '_renumbered')
 	INTO schema, owner, list FROM pg_class WHERE oid = tab;
-	SELECT name INTO sender FROM (
-		SELECT format('publication %I', pubname) FROM pg_publication WHERE puballtables
-		UNION ALL SELECT format('publication %I', pubname)
-		FROM pg_publication JOIN pg_publication_namespace ON pnpubid = pg_publication.oid
-		WHERE pnnspid = schema
-		UNION ALL SELECT format('replication slot %I', slot_name) FROM pg_replication_slots
-		WHERE slot_type = 'logical' AND database = current_database() AND plugin <> 'pgoutput') AS s (name)
-	LIMIT 1;
-	SELECT oid, relkind, relpersistence, relowner::regrole AS owner, relrowsecurity, ARRAY(
-		SELECT format('%s %s', attname, format_type(atttypid, NULL)) FROM pg_attribute
-		WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped ORDER BY attnum) AS columns
-	INTO present FROM pg_class AS c WHERE c.oid = to_regclass(list);
+	sender := renumber_sender(schema);
+	SELECT oid, relpersistence, relowner::regrole AS owner INTO present
+	FROM pg_class WHERE oid = to_regclass(list);
 	IF NOT FOUND THEN
 		commands := ARRAY[format('CREATE %sTABLE %s (old bigint PRIMARY KEY, new bigint NOT NULL)',
 				CASE WHEN sender IS NULL THEN '' ELSE 'UNLOGGED ' END, list)]
@@ -108,27 +149,7 @@ BEGIN
 				FROM pg_roles WHERE oid = owner AND oid <> caller());
 		RETURN;
 	END IF;
-	fault := CASE
-		WHEN present.relkind <> 'r' OR present.columns <> '{old bigint,new bigint}'
-			THEN 'does not have the columns of a list'
-		WHEN present.owner <> owner THEN format('table %s to %s', tab, owner)
-		WHEN present.relrowsecurity THEN 'has row-level security'
-		WHEN NOT EXISTS (SELECT FROM pg_index WHERE indrelid = present.oid AND indisprimary AND indimmediate)
-			THEN 'has no primary key'
-		ELSE (
-			SELECT 'has ' || what FROM (
-				SELECT format('trigger "%s"', tgname) FROM pg_trigger
-				WHERE tgrelid = present.oid AND NOT tgisinternal
-				UNION ALL SELECT format('rule "%s"', rulename) FROM pg_rewrite WHERE ev_class = present.oid
-				UNION ALL SELECT 'a default' FROM pg_attrdef WHERE adrelid = present.oid
-				-- PostgreSQL 18 has constraints for NOT NULL.
-				UNION ALL SELECT format('constraint "%s"', conname) FROM pg_constraint
-				WHERE conrelid = present.oid AND contype NOT IN ('p', 'n')
-				UNION ALL SELECT format('index "%s"', indexrelid::regclass) FROM pg_index
-				WHERE indrelid = present.oid AND NOT indisprimary
-				UNION ALL SELECT 'a parent or child table' FROM pg_inherits
-				WHERE present.oid IN (inhrelid, inhparent)) AS code (what)
-			LIMIT 1) END;
+	fault := renumber_list_fault(present.oid, tab);
 	IF fault IS NOT NULL THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('%s exists, and is not a list of old and new IDs', list),
@@ -142,6 +163,32 @@ BEGIN
 END
 $$;
 
+COMMENT ON FUNCTION snowflake_admin.renumber_list IS 'for the list of old and new IDs';
+
+-- The columns of a table that could be the one with its IDs, the likeliest first: one that next_id()
+-- fills, or one of the primary key.  "rivals" counts those that are as likely.
+CREATE FUNCTION snowflake_admin.renumber_candidates(tab regclass)
+RETURNS TABLE (col name, made_by text, sequence regclass, is_identity boolean, rivals bigint)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT attname, pg_get_expr(coalesce(d.adbin, t.typdefaultbin), coalesce(d.adrelid, 0)), f.sequence,
+		attidentity <> '', count(*) OVER (PARTITION BY calls, is_primary)
+	FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = atttypid
+	LEFT JOIN pg_attrdef AS d ON adrelid = attrelid AND adnum = attnum
+	CROSS JOIN LATERAL (
+		SELECT bool_or(indisprimary) AS is_primary, bool_or(indisunique) AS is_unique,
+			bool_or(indkey[0] = attnum AND indpred IS NULL AND amname = 'btree') AS is_first
+		FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_am ON pg_am.oid = relam
+		WHERE indrelid = renumber_candidates.tab AND indisvalid AND attnum = ANY (indkey)) AS i
+	CROSS JOIN LATERAL (
+		SELECT bool_or(f.made_by = 'next_id') IS TRUE AS calls, min(f.sequence) AS sequence
+		FROM filled() AS f WHERE f.tab = attrelid AND f.col = attnum) AS f
+	WHERE attrelid = renumber_candidates.tab AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
+		AND i.is_unique AND i.is_first AND is_id(base_type(t.oid))
+	ORDER BY calls DESC, is_primary DESC, attnum
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.renumber_candidates IS 'for finding the column of IDs';
+
 -- The column that holds the IDs of a table, what makes them, and their layout.  A unique
 -- index must contain it, and one by which its rows are found must begin with it.
 CREATE FUNCTION snowflake_admin.renumber_key(tab regclass, new_shard bigint, given_layout text, OUT col name,
@@ -150,26 +197,9 @@ LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	key record;
 BEGIN
-	SELECT *, count(*) OVER (PARTITION BY calls, is_primary) AS rivals INTO key
-	FROM (
-		SELECT a.attname, a.attnum, a.attidentity <> '' AS is_identity, f.sequence, f.calls, i.is_primary,
-			pg_get_expr(coalesce(d.adbin, t.typdefaultbin), coalesce(d.adrelid, 0)) AS expression
-		FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = atttypid
-		LEFT JOIN pg_attrdef AS d ON adrelid = attrelid AND adnum = attnum
-		CROSS JOIN LATERAL (
-			SELECT bool_or(indisprimary) AS is_primary, bool_or(indisunique) AS is_unique,
-				bool_or(indkey[0] = attnum AND indpred IS NULL AND amname = 'btree') AS is_first
-			FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_am ON pg_am.oid = relam
-			WHERE indrelid = tab AND indisvalid AND attnum = ANY (indkey)) AS i
-		CROSS JOIN LATERAL (
-			SELECT bool_or(f.made_by = 'next_id') IS TRUE AS calls, min(f.sequence) AS sequence
-			FROM filled() AS f WHERE f.tab = attrelid AND f.col = attnum) AS f
-		WHERE attrelid = tab AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
-			AND i.is_unique AND i.is_first
-			AND is_id(base_type(t.oid))) AS found
-	ORDER BY calls DESC, is_primary DESC, attnum LIMIT 1;
-	col := key.attname;
-	made_by := key.expression;
+	SELECT * INTO key FROM renumber_candidates(tab) LIMIT 1;
+	col := key.col;
+	made_by := key.made_by;
 	layout := coalesce(given_layout, layout_of(made_by, key.sequence));
 	IF col IS NULL THEN
 		RAISE object_not_in_prerequisite_state USING
@@ -195,6 +225,38 @@ BEGIN
 	END IF;
 END
 $$;
+
+COMMENT ON FUNCTION snowflake_admin.renumber_key IS 'for finding the column of IDs, or refusing the table';
+
+-- The statement that changes the IDs $1 of a table to $2, with all columns that refer to them, and
+-- returns how many rows have got one of the new IDs.
+--
+-- The rows change together with all that refer to them, so that foreign keys are satisfied at the
+-- statement's end.  One row may be changed only once in a statement, so each table
+-- has one UPDATE.  It runs with the caller's search_path, for the triggers' sake, and
+-- names the schema even of operators.
+CREATE FUNCTION snowflake_admin.renumber_change(tab regclass, col name, list text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH found AS (
+		SELECT rel, name, CASE relkind WHEN 'p' THEN '' ELSE 'ONLY ' END || rel::text AS only_rel,
+			count(*) OVER (PARTITION BY rel) = 1 AS alone,
+			format('(SELECT l.new FROM %s AS l WHERE l.old OPERATOR(pg_catalog.=) t.%I)', list, name) AS new
+		FROM chain(tab, col) JOIN pg_class ON oid = rel),
+	changes AS (
+		SELECT row_number() OVER (ORDER BY rel <> tab, rel::text) AS n,
+			format('UPDATE %s AS t SET %s WHERE %s%s', only_rel,
+			string_agg(format(CASE WHEN alone THEN '%1$I = %2$s'
+				ELSE '%1$I = CASE WHEN t.%1$I OPERATOR(pg_catalog.=) ANY ($1) THEN %2$s ELSE t.%1$I END' END,
+				name, new), ', ' ORDER BY name),
+			string_agg(format('t.%I OPERATOR(pg_catalog.=) ANY ($1)', name), ' OR ' ORDER BY name),
+			CASE WHEN rel = tab THEN format(' RETURNING t.%I AS id', col) ELSE '' END) AS command
+		FROM found GROUP BY rel, only_rel)
+	SELECT format('WITH %s SELECT pg_catalog.count(*) FROM change1 WHERE id OPERATOR(pg_catalog.=) ANY ($2)',
+		string_agg(format('change%s AS (%s)', n, command), ', ' ORDER BY n))
+	FROM changes
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.renumber_change IS 'for composing the UPDATE of a batch';
 
 -- The tables to work in, and the statements for a batch.  They give each function of
 -- "snowflake" arguments of exactly its types, so that no overload fits better.
@@ -240,35 +302,18 @@ BEGIN
 	find := format('SELECT min(t.%I) %s', col, rows_of_shard);
 	take := format('SELECT array_agg(id) FROM (SELECT t.%I::bigint AS id %s'
 		' ORDER BY t.%1$I LIMIT $3 FOR UPDATE SKIP LOCKED) AS t', col, rows_of_shard);
-	make := format('SELECT ARRAY(SELECT (%s)::bigint FROM (SELECT old AS %I FROM unnest($1) WITH ORDINALITY AS u (old, n)'
-		' ORDER BY n) AS t)', expression, col);
-	-- The rows change with all that refer to them, so that foreign keys are satisfied at
-	-- the statement's end.  One row may be changed only once in a statement, so each table
-	-- has one UPDATE.  It runs with the caller's search_path, for the triggers' sake, and
-	-- names the schema even of operators.
-	WITH found AS (
-		SELECT rel, name, CASE relkind WHEN 'p' THEN '' ELSE 'ONLY ' END || rel::text AS only_rel,
-			count(*) OVER (PARTITION BY rel) = 1 AS alone,
-			format('(SELECT l.new FROM %s AS l WHERE l.old OPERATOR(pg_catalog.=) t.%I)', list, name) AS new
-		FROM chain(tab, col) JOIN pg_class ON oid = rel),
-	changes AS (
-		SELECT row_number() OVER (ORDER BY rel <> tab, rel::text) AS n,
-			format('UPDATE %s AS t SET %s WHERE %s%s', only_rel,
-			string_agg(format(CASE WHEN alone THEN '%1$I = %2$s'
-				ELSE '%1$I = CASE WHEN t.%1$I OPERATOR(pg_catalog.=) ANY ($1) THEN %2$s ELSE t.%1$I END' END,
-				name, new), ', ' ORDER BY name),
-			string_agg(format('t.%I OPERATOR(pg_catalog.=) ANY ($1)', name), ' OR ' ORDER BY name),
-			CASE WHEN rel = tab THEN format(' RETURNING t.%I AS id', col) ELSE '' END) AS command
-		FROM found GROUP BY rel, only_rel)
-	SELECT format('WITH %s SELECT pg_catalog.count(*) FROM change1 WHERE id OPERATOR(pg_catalog.=) ANY ($2)',
-		string_agg(format('change%s AS (%s)', n, command), ', ' ORDER BY n))
-	INTO change FROM changes;
+	make := format('SELECT ARRAY(SELECT (%s)::bigint FROM (SELECT old AS %I FROM unnest($1) '
+		'WITH ORDINALITY AS u (old, n) ORDER BY n) AS t)', expression, col);
+	change := renumber_change(tab, col, list);
 	present := format('SELECT %s.snowflake_max_id(clock_timestamp() + interval ''1 s'', %s)', own, layout);
 END
 $$;
 
--- Look at all rows once, and create the list if there are any.  IDs above "last" come later
--- than this look, and are not followed, so that there is an end.
+COMMENT ON FUNCTION snowflake_admin.renumber_plan IS 'for composing the statements of all batches';
+
+-- Look at all rows once, and create the list if there are any to change: "total" rows with IDs above
+-- "lowest" and up to "last".  IDs above "last", and up to "highest", come later than this look, and
+-- are not followed, so that there is an end.
 CREATE FUNCTION snowflake_admin.renumber_look(tab regclass, plan record, shard bigint, new_shard bigint,
 	since timestamptz, until timestamptz, tries integer, dry_run boolean, OUT lowest bigint, OUT last bigint,
 	OUT highest bigint, OUT total bigint)
@@ -317,6 +362,8 @@ BEGIN
 END
 $$;
 
+COMMENT ON FUNCTION snowflake_admin.renumber_look IS 'for the first look at the rows';
+
 -- Lock the tables and the list until the transaction ends, and see that they are still those
 -- of the plan, and one owner's.  Since the last transaction somebody else could have put
 -- another table in the place of one of them.
@@ -342,7 +389,11 @@ BEGIN
 END
 $$;
 
--- Change one batch, the first rows after an ID that nobody else has locked.
+COMMENT ON FUNCTION snowflake_admin.renumber_lock IS 'for the locks of a batch';
+
+-- Change one batch: the first "size" rows after the ID "after" that nobody else has locked.  Returns
+-- after which ID the next batch begins, or NULL if no row is left in this round, how many rows that
+-- takes, how many rows are "done", and what kept this from changing them.
 --
 -- The rows are locked before the statement that changes them begins, so that it
 -- sees every row that refers to them: a foreign key's check needs a lock that
@@ -350,7 +401,7 @@ $$;
 -- further down a chain of references, ends the try.  The next one is smaller,
 -- and a row with which even a batch of one fails is left for the next round.
 --
--- We wait for others so briefly that nobody who waits for us waits long enough
+-- This waits for others so briefly that nobody who waits for it waits long enough
 -- to look for a deadlock.  Nor may they wait for a compiler, or for a scan of a
 -- table that the planner thinks is small.
 CREATE FUNCTION snowflake_admin.renumber_batch(plan record, callers_path text, future boolean, batch integer,
@@ -416,8 +467,11 @@ BEGIN
 END
 $$;
 
--- A round found no row that it could change.  If somebody holds one, pause, unless this was
--- the last try.  Returns where the next round begins, or NULL at the end.
+COMMENT ON FUNCTION snowflake_admin.renumber_batch IS 'for changing one batch';
+
+-- A round has come to its end.  If rows are left, which somebody has locked, pause, unless this was
+-- the last try.  Returns after which ID the next round begins, or NULL if no row is left.  "idle"
+-- counts the last rounds that have changed nothing.
 CREATE FUNCTION snowflake_admin.renumber_pause(plan record, lowest bigint, last bigint, future boolean,
 	idle integer, tries integer, trouble text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET row_security = off AS $$
@@ -444,6 +498,9 @@ BEGIN
 END
 $$;
 
+COMMENT ON FUNCTION snowflake_admin.renumber_pause IS 'for what happens between two rounds';
+
+-- Say how many rows have new IDs, which rows have not, and whether others have come since
 CREATE FUNCTION snowflake_admin.renumber_end(plan record, shard bigint, done bigint, last bigint,
 	highest bigint, future boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET row_security = off AS $$
@@ -470,25 +527,13 @@ BEGIN
 END
 $$;
 
-CREATE PROCEDURE @extschema@.snowflake_renumber(tab regclass, shard bigint, new_shard bigint DEFAULT NULL,
-	since timestamptz DEFAULT NULL, until timestamptz DEFAULT NULL, layout snowflake_layout DEFAULT NULL,
-	batch integer DEFAULT 500, dry_run boolean DEFAULT false, tries integer DEFAULT 30)
-LANGUAGE plpgsql AS $$
-DECLARE
-	callers_path pg_catalog.text;
-	plan pg_catalog.record;
-	look pg_catalog.record;
-	step pg_catalog.record;
-	begun timestamp with time zone;
-	reported timestamp with time zone;
-	done bigint := 0;
-	done_before bigint := 0;
-	idle integer := 0;
-	trouble pg_catalog.text;
+COMMENT ON FUNCTION snowflake_admin.renumber_end IS 'for the last messages';
+
+-- An error unless the arguments of a call fit together
+CREATE FUNCTION snowflake_admin.renumber_require(tab regclass, shard bigint, new_shard bigint, since timestamptz,
+	until timestamptz, batch integer) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
-	callers_path := pg_catalog.current_setting('search_path');
-	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
-	CALL require_no_transaction('snowflake_renumber()');
 	IF tab IS NULL OR shard IS NULL THEN
 		RAISE null_value_not_allowed USING
 			MESSAGE = CASE WHEN tab IS NULL THEN 'table cannot be NULL' ELSE 'shard cannot be NULL' END;
@@ -509,12 +554,36 @@ BEGIN
 			HINT = 'Give new_shard for IDs that keep their time, or leave the times out for all '
 				'future-dated rows.';
 	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.renumber_require IS 'for validating arguments';
+
+CREATE PROCEDURE @extschema@.snowflake_renumber(tab regclass, shard bigint, new_shard bigint DEFAULT NULL,
+	since timestamptz DEFAULT NULL, until timestamptz DEFAULT NULL, layout snowflake_layout DEFAULT NULL,
+	batch integer DEFAULT 500, dry_run boolean DEFAULT false, tries integer DEFAULT 30)
+LANGUAGE plpgsql AS $$
+DECLARE
+	callers_path pg_catalog.text;
+	plan pg_catalog.record;
+	look pg_catalog.record;
+	step pg_catalog.record;
+	begun timestamp with time zone;
+	reported timestamp with time zone;
+	done bigint := 0;
+	done_before bigint := 0;
+	idle integer := 0;
+	trouble pg_catalog.text;
+BEGIN
+	callers_path := pg_catalog.current_setting('search_path');
+	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+	CALL require_no_transaction('snowflake_renumber()');
+	PERFORM renumber_require(tab, shard, new_shard, since, until, batch);
 	PERFORM require_owner(ARRAY[tab]);
 	PERFORM take_turn('snowflake_renumber()', ARRAY[tab], false);
 	PERFORM keep_names(ARRAY[tab], tries);
 	SELECT * INTO plan FROM renumber_plan(tab, shard, new_shard, layout::text);
-	SELECT * INTO look FROM renumber_look(
-		tab, plan, shard, new_shard, since, until, tries, dry_run);
+	SELECT * INTO look FROM renumber_look(tab, plan, shard, new_shard, since, until, tries, dry_run);
 	IF dry_run THEN
 		RETURN;
 	END IF;
@@ -526,8 +595,7 @@ BEGIN
 		SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
 		SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 		PERFORM take_turn('snowflake_renumber()', ARRAY[tab], true);
-		reported := progress(
-			format('renumbering %s', tab), done, look.total, begun, reported);
+		reported := progress(format('renumbering %s', tab), done, look.total, begun, reported);
 		PERFORM renumber_lock(plan, tries);
 		SELECT * INTO step FROM renumber_batch(
 			plan, callers_path, new_shard IS NULL, batch, look.last, step.after, step.size);
@@ -544,8 +612,7 @@ BEGIN
 				plan, look.lowest, look.last, new_shard IS NULL, idle, tries, trouble);
 		END IF;
 	END LOOP;
-	PERFORM renumber_end(plan, shard, done, look.last, look.highest,
-		new_shard IS NULL);
+	PERFORM renumber_end(plan, shard, done, look.last, look.highest, new_shard IS NULL);
 END
 $$;
 
