@@ -8,8 +8,7 @@
 -- left out in the end.
 
 -- The command that creates the new table, under any name, like a table of any name
-CREATE FUNCTION snowflake_admin.partition_new(target regclass, col name, source text, new text)
-RETURNS SETOF text
+CREATE FUNCTION snowflake_admin.partition_new(target regclass, col name, source text, new text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING INDEXES EXCLUDING IDENTITY) '
 			'PARTITION BY RANGE (%I)', new, source, col)
@@ -166,29 +165,37 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.partition_after IS
 'for giving a new table what it can have only with its partition, indexes and foreign keys';
 
--- All commands that put the new table in the old one's place, and which of them run as the
--- owner.  The first ones rename the old table.
-CREATE FUNCTION snowflake_admin.partition_swap_commands(target regclass, col name, "check" name, bound bigint,
+-- The commands that free the names for the new table
+CREATE FUNCTION snowflake_admin.partition_renames(target regclass) RETURNS text[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT array_agg(format('ALTER %s %s RENAME TO %I',
+		CASE kind WHEN 'r' THEN 'TABLE' WHEN 'S' THEN 'SEQUENCE' ELSE 'INDEX' END, qualified, old_name)
+		ORDER BY object <> target, object)
+	FROM partition_names(target)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.partition_renames IS
+'for freeing the names of a table, its indexes and its sequences';
+
+-- The commands that, after the renames, put the new table in the old one's place, and which of
+-- them run as the owner
+CREATE FUNCTION snowflake_admin.partition_swap_commands(target regclass, col name, bound bigint,
 	OUT commands text[], OUT by_owner boolean[])
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT array_agg(command ORDER BY part, n), array_agg(p.by_owner ORDER BY part, n)
 	FROM partition_names(target) AS t, LATERAL (SELECT t.old_qualified) AS o (old),
 	LATERAL (VALUES
-		(1, false, ARRAY[format('ALTER TABLE %s RENAME TO %I', target, t.old_name)]
-			|| ARRAY(SELECT format('ALTER %s %s RENAME TO %I',
-					CASE kind WHEN 'S' THEN 'SEQUENCE' ELSE 'INDEX' END, qualified, old_name)
-				FROM partition_names(target) WHERE object <> target ORDER BY object)),
-		(2, false, ARRAY(SELECT partition_new(target, col, old, target::text))
-			|| format('ALTER TABLE %s DROP CONSTRAINT %I', target, "check")),
-		(3, false, ARRAY(SELECT partition_before(target, old))),
-		(4, true, ARRAY(SELECT partition_code(target, old))),
-		(5, false, ARRAY(SELECT partition_keys(target, old, false))),
-		(6, true, ARRAY[format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (MINVALUE) TO (%s)',
+		(1, false, ARRAY[partition_new(target, col, old, target::text),
+			format('ALTER TABLE %s DROP CONSTRAINT snowflake_partition', target)]),
+		(2, false, ARRAY(SELECT partition_before(target, old))),
+		(3, true, ARRAY(SELECT partition_code(target, old))),
+		(4, false, ARRAY(SELECT partition_keys(target, old, false))),
+		(5, false, ARRAY[format('SELECT snowflake_admin.attach_before(%L::regclass, %L::regclass, %s::bigint)',
 			target, old, bound)]),
-		(7, false, ARRAY(SELECT create_command FROM partition_indexes(target, false))),
-		(8, true, ARRAY(SELECT attach_command FROM partition_indexes(target, false))),
-		(9, false, ARRAY(SELECT partition_keys(target, old, true))),
-		(10, false, ARRAY(SELECT partition_after(target, old)))
+		(6, false, ARRAY(SELECT create_command FROM partition_indexes(target, false))),
+		(7, true, ARRAY(SELECT attach_command FROM partition_indexes(target, false))),
+		(8, false, ARRAY(SELECT partition_keys(target, old, true))),
+		(9, false, ARRAY(SELECT partition_after(target, old)))
 	) AS p (part, by_owner, commands), unnest(p.commands) WITH ORDINALITY AS c (command, n)
 	WHERE t.object = target AND command IS NOT NULL
 $$;

@@ -100,7 +100,7 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.table_obstacles IS
 'for refusing tables that cannot be partitions, or whose owner lacks a right';
 
--- Indexes and triggers that a partitioned table cannot have
+-- Indexes and triggers that a partitioned table cannot have, and the index that is needed
 CREATE FUNCTION snowflake_admin.index_obstacles(target regclass, col name)
 RETURNS TABLE (obstacle text, hint text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -116,6 +116,12 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attname = col
 	WHERE indrelid = target AND indisvalid AND (indisunique OR indisexclusion)
 		AND attnum <> ALL (indkey[0:indnkeyatts - 1])
+	UNION ALL SELECT format('no index begins with column %I', attname),
+		format('CREATE INDEX CONCURRENTLY ON %s (%I) first. By the index, the largest ID is found at once while '
+			'nobody else can use the table.', target, attname)
+	FROM pg_attribute WHERE attrelid = target AND attname = col AND NOT EXISTS (
+		SELECT FROM pg_index JOIN pg_opclass AS o ON o.oid = indclass[0] JOIN pg_am AS a ON a.oid = opcmethod
+		WHERE indrelid = target AND indkey[0] = attnum AND indisvalid AND indpred IS NULL AND amname = 'btree' AND opcdefault)
 	UNION ALL SELECT format('trigger %I is FOR EACH ROW and has transition tables', tgname),
 		'Make it a trigger FOR EACH STATEMENT first.'
 	FROM pg_trigger WHERE tgrelid = target AND tgtype & 1 <> 0
@@ -140,7 +146,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		format('ALTER TABLE %s VALIDATE CONSTRAINT %I first, or drop it.', conrelid::regclass, conname)
 	FROM pg_constraint WHERE contype IN ('c', 'f', 'n') AND (conrelid = target OR confrelid = target)
 		AND (NOT convalidated OR contype = 'c' AND connoinherit)
-		AND conname NOT IN (SELECT name FROM partition_check(target))
+		AND NOT (conrelid = target AND conname = 'snowflake_partition')
 	UNION ALL
 	SELECT format('foreign key %I of partitioned table %s refers to it', conname, conrelid::regclass),
 		'Drop it, call snowflake_partition() again, and add it again after that.'

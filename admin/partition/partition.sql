@@ -3,14 +3,16 @@
 -- CALL snowflake_partition(): a live table becomes the first partition of a new one.  Each
 -- step is one transaction, and what is still to do is read from the catalogs:
 --
---     1. add a CHECK that the table has only IDs before the bound, and validate it
---     2. swap: rename the table, create the new one, give it all that the table has, attach the
+--     1. add the CHECK of attach.sql, which rejects nothing
+--     2. validate it
+--     3. swap: rename the table, create the new one, give it all that the table has, attach the
 --        old one and make the first partitions
---     3. make the partitions that are still missing
---     4. validate foreign keys that refer to it, analyze it, and drop the CHECK
+--     4. make the partitions that are still missing
+--     5. validate foreign keys that refer to it, analyze it, and drop the CHECK
 --
--- A CHECK constraint, whose name ends with the bound, marks a table that is to
--- become a partition, and one that has become it while something is left to do.
+-- The CHECK marks a table that is to become a partition, and one that has become it while
+-- something is left to do.  To give up before the swap is to drop it.
+--
 -- While a step decides and acts, a SHARE UPDATE EXCLUSIVE lock keeps out other such
 -- calls and all that would change the table's definition.  Only views, functions,
 -- publications of all tables and GRANT do not ask for a lock that conflicts with it.
@@ -48,9 +50,8 @@ BEGIN
 	-- Here all locks are there, while later each partition would have to try for those
 	-- of foreign keys.  Five do not take long.
 	FOR piece IN SELECT low, high, layout
-		FROM key_layout(parent) AS layout,
-			partition_check(target),
-			bound_time(bound, layout) AS at,
+		FROM key_layout(parent) AS layout, ranges(parent) AS r,
+			bound_time(r.upper_id, layout) AS at,
 			missing_ranges(parent, unit,
 				greatest(needed_until('3 days', unit),
 					(at AT TIME ZONE 'UTC' + ('1 ' || unit)::interval) AT TIME ZONE 'UTC'), layout) LIMIT 5
@@ -65,8 +66,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.partition_swap IS
 'for putting a new table in the place of the old one, with the partitions of the next days';
 
--- The first ID that is not to be the old table's.  There must be none of it yet, and
--- none before the new table is there.
+-- The first ID that is not to be the old table's, at the start of a unit if no time is given.
+-- There must be none of it yet, and none before the new table is there.
 CREATE FUNCTION snowflake_admin.partition_bound(target regclass, col name, unit text, at timestamptz,
 	layout snowflake_layout, last_time timestamptz) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -74,29 +75,28 @@ DECLARE
 	earliest timestamptz := clock_timestamp() + interval '5 minutes'
 		+ least(current_setting('snowflake.max_lead')::interval, '31 days');
 	tomorrow timestamp := clock_timestamp() AT TIME ZONE 'UTC' + interval '24 hours';
-	since timestamptz := coalesce(at, (date_trunc(unit,
-		tomorrow) + ('1 ' || unit)::interval) AT TIME ZONE 'UTC');
+	since timestamptz := coalesce(at, (date_trunc(unit, tomorrow) + ('1 ' || unit)::interval) AT TIME ZONE 'UTC');
 	bound bigint := bound(since, layout);
-	newest bigint;
+	newest timestamptz;
 BEGIN
 	IF since < earliest THEN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('at must be later than %s, and not %s', date_trunc('second', earliest), since),
-			DETAIL = 'Until the new table is there, the old one rejects the IDs of that time and later.';
+			DETAIL = 'Until the new table is there, the old one gets the IDs of that time.';
 	ELSIF NOT isfinite(since)
-		OR bound_time(bound, layout)
-			NOT BETWEEN since AND since + interval '10 seconds' THEN
+		OR bound_time(bound, layout) NOT BETWEEN since AND since + interval '10 seconds'
+	THEN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('IDs of table %s cannot have the time %s', target, since),
 			DETAIL = format('Their layout is %s.', layout);
 	END IF;
-	SELECT look.id INTO newest FROM as_owner(target,
-		format('SELECT max(%1$I) FROM %2$s WHERE %1$I >= %3$s', col, target, bound)) AS look (id bigint);
-	IF newest IS NOT NULL OR last_time > since - interval '5 minutes' THEN
+	newest := greatest(last_time, bound_time((
+		SELECT id FROM as_owner(target, format('SELECT max(%1$I)::bigint FROM %2$s WHERE %1$I >= %3$s', col, target,
+			bound)) AS look (id bigint)), layout));
+	IF newest > since - interval '5 minutes' THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('table %s would reject IDs that it has, or soon gets', target),
-			DETAIL = format('They reach to %s, and new partitions would begin at %s.',
-				greatest(last_time, bound_time(newest, layout)), since),
+			MESSAGE = format('table %s has IDs, or soon gets some, that are later than its partition', target),
+			DETAIL = format('They reach to %s, and new partitions would begin at %s.', newest, since),
 			HINT = 'Give a later time as at. SELECT * FROM snowflake_check() says more about IDs that are '
 				'ahead of the clock.';
 	END IF;
@@ -110,8 +110,7 @@ COMMENT ON FUNCTION snowflake_admin.partition_bound IS
 -- What is left to do after the swap.  Each step is gone from here once it is done.
 -- Before the swap this is only a plan, and old and parent are the same table.  What "by_owner"
 -- says runs as the owner of the first relation.
-CREATE FUNCTION snowflake_admin.partition_rest(parent regclass, old regclass, old_name text, "check" name,
-	planned boolean)
+CREATE FUNCTION snowflake_admin.partition_rest(parent regclass, old regclass, old_name text, planned boolean)
 RETURNS TABLE (kind text, commands text[], relations regclass[], mode text, by_owner boolean[])
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT 'validate', ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT %I',
@@ -131,7 +130,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT 'analyze', ARRAY[format('ANALYZE %s', parent)], ARRAY[parent], NULL, NULL
 	FROM pg_class WHERE oid = parent AND (planned OR reltuples < 0)
 	UNION ALL
-	SELECT 'drop', ARRAY[format('ALTER TABLE %s DROP CONSTRAINT %I', old_name, "check")], ARRAY[old],
+	SELECT 'drop', ARRAY[format('ALTER TABLE %s DROP CONSTRAINT snowflake_partition', old_name)], ARRAY[old],
 		'ACCESS EXCLUSIVE', NULL
 $$;
 
@@ -142,14 +141,10 @@ COMMENT ON FUNCTION snowflake_admin.partition_rest IS
 CREATE FUNCTION snowflake_admin.steps_after_swap(parent regclass, old regclass, unit text)
 RETURNS TABLE (kind text, commands text[], relations regclass[], mode text, by_owner boolean[])
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-#variable_conflict use_column
-DECLARE
-	mark name;
 BEGIN
 	PERFORM require_partition_check(old, attname) FROM pg_attribute
 	WHERE attrelid = parent AND quote_ident(attname) = partition_key(parent);
-	SELECT name INTO mark FROM partition_check(old);
-	IF NOT FOUND THEN
+	IF NOT EXISTS (SELECT FROM partition_check(old)) THEN
 		RETURN;
 	END IF;
 	-- This loads the library, whose setting the next function reads.
@@ -157,57 +152,47 @@ BEGIN
 	IF EXISTS (SELECT FROM missing_ranges(parent, unit, needed_until('3 days', unit), key_layout(parent))) THEN
 		RETURN QUERY SELECT 'partition', '{}'::text[], ARRAY[parent], NULL, NULL::boolean[];
 	END IF;
-	RETURN QUERY SELECT * FROM partition_rest(parent, old, old::text, mark, false);
+	RETURN QUERY SELECT * FROM partition_rest(parent, old, old::text, false);
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_admin.steps_after_swap IS 'for going on with a table that has become a partition';
 
--- The steps of a table that is still to become a partition, with those after the swap as a plan.
--- A CHECK constraint whose time has nearly come, or that has another bound than the caller asks
--- for, is dropped before all else, and nothing more is known then.
+-- The steps of a table that is still to become a partition, with those after the swap as a plan
 CREATE FUNCTION snowflake_admin.steps_before_swap(target regclass, unit text, at timestamptz)
 RETURNS TABLE (kind text, commands text[], relations regclass[], mode text, by_owner boolean[])
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
 	id record;
-	found record;
+	validated boolean;
 	bound bigint;
-	name name;
 	old_name text;
 	swap record;
 BEGIN
 	SELECT * INTO id FROM partition_id(target);
 	PERFORM require_partition_check(target, id.col);
-	SELECT * INTO found FROM partition_check(target);
-	IF bound_time(found.bound, id.layout)
-			< clock_timestamp() + interval '1 minute' +
-				least(current_setting('snowflake.max_lead')::interval, '31 days')
-		OR bound(at, id.layout) <> found.bound THEN
-		RETURN QUERY SELECT 'give up', ARRAY[format('ALTER TABLE %s DROP CONSTRAINT %I', target, found.name)],
-			ARRAY[target], 'ACCESS EXCLUSIVE', NULL::boolean[];
-		RETURN;
-	END IF;
 	PERFORM partition_require(target, id.col);
-	bound := coalesce(found.bound, partition_bound(target, id.col, unit, at, id.layout, id.last_time));
-	name := 'snowflake_partition_before_' || bound;
-	IF found.name IS NULL THEN
-		RETURN QUERY SELECT 'check', ARRAY[format('ALTER TABLE %s ADD CONSTRAINT %I CHECK (%I < %s) NOT VALID',
-			target, name, id.col, bound)], ARRAY[target], 'ACCESS EXCLUSIVE', NULL::boolean[];
+	bound := partition_bound(target, id.col, unit, at, id.layout, id.last_time);
+	SELECT c.validated INTO validated FROM partition_check(target) AS c;
+	IF validated IS NULL THEN
+		RETURN QUERY SELECT 'check', ARRAY[format('ALTER TABLE %s ADD CONSTRAINT snowflake_partition '
+			'CHECK (%I < snowflake_admin.partition_limit()) NOT VALID', target, id.col)],
+			ARRAY[target], 'ACCESS EXCLUSIVE', NULL::boolean[];
 	END IF;
-	IF found.validated IS NOT TRUE THEN
-		RETURN QUERY SELECT 'validate', ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT %I', target, name)],
+	IF validated IS NOT TRUE THEN
+		RETURN QUERY SELECT 'validate', ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT snowflake_partition', target)],
 			ARRAY[target], NULL, ARRAY[true];
 	END IF;
-	SELECT * INTO swap FROM partition_swap_commands(target, id.col, name, bound);
-	RETURN QUERY SELECT 'swap', swap.commands, ARRAY[target], 'ACCESS EXCLUSIVE', swap.by_owner;
+	SELECT * INTO swap FROM partition_swap_commands(target, id.col, bound);
+	RETURN QUERY SELECT 'swap', partition_renames(target) || swap.commands, ARRAY[target], 'ACCESS EXCLUSIVE',
+		array_fill(false, ARRAY[cardinality(partition_renames(target))]) || swap.by_owner;
 	SELECT old_qualified INTO old_name FROM partition_names(target) WHERE object = target;
 	RETURN QUERY SELECT 'plan', p.commands, ARRAY[target], NULL, NULL::boolean[]
 		FROM (VALUES (ARRAY(SELECT revoke_commands(target, old_name))),
 			(ARRAY[format('CALL @extschema@.snowflake_make_partitions(%L, unit => %L)', target, unit)])) AS p (commands);
 	RETURN QUERY SELECT 'plan', r.commands, r.relations, r.mode, r.by_owner
-		FROM partition_rest(target, target, old_name, name, true) AS r;
+		FROM partition_rest(target, target, old_name, true) AS r;
 END
 $$;
 
@@ -237,7 +222,7 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.partition_steps IS 'for knowing what is left to do, whoever has begun';
 
 -- Say before the first step what changes for programs and roles, and how to give up.
-CREATE FUNCTION snowflake_admin.announce_partition(target regclass, "check" name) RETURNS void
+CREATE FUNCTION snowflake_admin.announce_partition(target regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	trigger name;
@@ -257,11 +242,8 @@ BEGIN
 		RAISE NOTICE 'only its owner will have privileges on the old table, %: REVOKE and policies of the new one do '
 			'not reach it, and rows are found by the new one', old_name;
 	END IF;
-	RAISE NOTICE '%', (
-		SELECT format('table %1$s rejects IDs from %2$s on until all steps are done; to give up: '
-			'ALTER TABLE %1$s DROP CONSTRAINT %3$s;', target,
-			bound_time(substring("check", '\d+')::bigint, layout), "check")
-		FROM partition_id(target));
+	RAISE NOTICE '%', format('table %1$s takes all rows as before until it is renamed; to give up: '
+		'ALTER TABLE %1$s DROP CONSTRAINT snowflake_partition;', target);
 END
 $$;
 
@@ -285,7 +267,7 @@ BEGIN
 		PERFORM set_config('application_name',
 			format('snowflake_partition: %s %s', step.kind, step.relations[1])::name::text, true);
 		IF step.kind = 'check' THEN
-			PERFORM announce_partition(tab, substring(step.commands[1], 'snowflake_partition_before_\d+'));
+			PERFORM announce_partition(tab);
 		END IF;
 		IF dry_run THEN
 			PERFORM run(commands, relations, tries, true,

@@ -3,40 +3,51 @@
 -- What snowflake_partition() finds: how far a table is, its key, and the names that are to
 -- change.  Changes nothing, and composes no command.
 
--- The constraint that spares ATTACH PARTITION its scan, and the column that it bounds.  The
--- column is NULL if somebody has made a constraint of such a name that says something else.
+-- Whether a table's CHECK by partition_limit() is valid, and the column that it bounds.  No row
+-- without it.  The column is NULL if somebody has made a constraint of its name that says
+-- something else.
 CREATE FUNCTION snowflake_admin.partition_check(target regclass)
-RETURNS TABLE (name name, bound bigint, validated boolean, col name)
+RETURNS TABLE (validated boolean, col name)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT conname, number::bigint, convalidated, attname
-	FROM pg_constraint CROSS JOIN substring(conname, '\d+$') AS number
-	LEFT JOIN pg_attribute ON attrelid = conrelid AND conkey = ARRAY[attnum] AND is_id(atttypid)
-		AND replace(translate(pg_get_expr(conbin, conrelid), '()''', ''), '::bigint', '')
-			= translate(format('%I < %s', attname, number), '()''', '')
-	WHERE conrelid = target AND contype = 'c' AND conname ~ '^snowflake_partition_before_\d{10,19}$'
+	SELECT convalidated, attname
+	FROM pg_constraint LEFT JOIN pg_attribute ON attrelid = conrelid AND conkey = ARRAY[attnum] AND is_id(atttypid)
+		AND replace(translate(pg_get_expr(conbin, conrelid), '()', ''), '::bigint', '')
+			= translate(format('%I < partition_limit', attname), '()', '')
+	WHERE conrelid = target AND contype = 'c' AND conname = 'snowflake_partition'
 $$;
 
 COMMENT ON FUNCTION snowflake_admin.partition_check IS
 'for finding the CHECK that marks a table which is to become a partition';
 
--- An error unless the constraint, if there is one, bounds this column
+-- An error unless the CHECK, if there is one, bounds this column
 CREATE FUNCTION snowflake_admin.require_partition_check(target regclass, col name) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-DECLARE
-	other record;
 BEGIN
-	SELECT * INTO other FROM partition_check(target) AS c WHERE c.col IS DISTINCT FROM require_partition_check.col;
-	IF FOUND THEN
+	IF EXISTS (SELECT FROM partition_check(target) AS c WHERE c.col IS DISTINCT FROM require_partition_check.col) THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('constraint %I of table %s is not of snowflake_partition()', other.name, target),
-			DETAIL = format('It should be CHECK (%I < %s).', col, other.bound),
-			HINT = format('ALTER TABLE %s RENAME CONSTRAINT %I TO ... first, or drop it.', target, other.name);
+			MESSAGE = format('constraint snowflake_partition of table %s is not of snowflake_partition()', target),
+			DETAIL = format('It should be CHECK (%I < snowflake_admin.partition_limit()).', col),
+			HINT = format('ALTER TABLE %s RENAME CONSTRAINT snowflake_partition TO ... first, or drop it.', target);
 	END IF;
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_admin.require_partition_check IS
 'for refusing a constraint that only has the name of the one that marks a table';
+
+-- The tables that have the CHECK: those that are to become a partition, and those that have
+-- become it, of a parent, while something is left to do
+CREATE FUNCTION snowflake_admin.partition_begun()
+RETURNS TABLE (tab regclass, parent regclass)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT conrelid, inhparent
+	FROM pg_depend JOIN pg_constraint AS c ON classid = 'pg_constraint'::regclass AND objid = c.oid
+	LEFT JOIN pg_inherits ON inhrelid = conrelid
+	WHERE refclassid = 'pg_proc'::regclass AND refobjid = 'partition_limit()'::regprocedure
+		AND contype = 'c' AND conname = 'snowflake_partition'
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.partition_begun IS 'for finding what a call of snowflake_partition() has left half done';
 
 -- The partitioned table, and that which has become its first partition, given either of them.
 -- Both are NULL for a table that is still to become a partition.  An error for all else.

@@ -323,13 +323,14 @@ called(q{CALL snowflake_make_partitions('app.logs', '30 days')}, '');
 $node->sql(q{
 	CREATE TABLE app.named (id bigint PRIMARY KEY DEFAULT next_id(), n int);
 	ALTER TABLE app.named OWNER TO mallory;
-	ALTER TABLE app.named ADD CONSTRAINT snowflake_partition_before_9000000000000000000 CHECK (id < 9000000000000000001);
+	CREATE FUNCTION app.partition_limit() RETURNS bigint IMMUTABLE LANGUAGE sql AS 'SELECT 7';
+	ALTER TABLE app.named ADD CONSTRAINT snowflake_partition CHECK (id < app.partition_limit());
 	CREATE TABLE app.renamed (id bigint PRIMARY KEY DEFAULT next_id());
 	CREATE TABLE strange.anything (); ALTER TABLE strange.anything SET SCHEMA app;
 	ALTER TABLE app.anything RENAME TO renamed_old});
 my $refused = q{CALL snowflake_partition('app.named', 'day')};
 fails_with($node, $refused,
-	qr/^55000 constraint snowflake_partition_before_9000000000000000000 of table app.named is not of snowflake_partition/,
+	qr/^55000 constraint snowflake_partition of table app.named is not of snowflake_partition\(\)/,
 	'a constraint of our name that says something else is not taken for ours');
 fails_with($node, q{CALL snowflake_partition('app.renamed', 'day')},
 	qr/^55000 cannot partition table app.renamed: name app.renamed_old is taken/, 'a name that is taken is named');
