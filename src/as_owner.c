@@ -7,8 +7,9 @@
  * triggers, index expressions, some of them while the command is planned,
  * CHECK constraints, defaults and policies.  Superusers call snowflake_admin
  * for everybody's tables, and must not run all that with their rights.  So
- * such a command runs as the table's owner, as those of REINDEX and of logical
- * replication do, with what it must not do on the owner's behalf forbidden:
+ * such a command runs as the table's owner, as PostgreSQL does it in REINDEX
+ * and in logical replication.  What would reach beyond the command is forbidden
+ * or undone:
  *
  * - SECURITY_LOCAL_USERID_CHANGE refuses SET ROLE and SET SESSION
  * AUTHORIZATION.  SET LOCAL ROLE in place of this file would not do, because
@@ -62,7 +63,7 @@
 PG_FUNCTION_INFO_V1(snowflake_as_owner);
 PG_FUNCTION_INFO_V1(snowflake_do_as_owner);
 
-/* The state of the session before switch_to_owner() */
+/* The state of the session before switch_to_owner(), for switch_back() */
 typedef struct Caller
 {
 	Oid			user;
@@ -113,6 +114,7 @@ switch_to_owner(Oid relid, Caller *caller)
 	SetUserIdAndSecContext(owner, sec_context);
 }
 
+/* Undo what was set since switch_to_owner(), and switch back to the caller. */
 static void
 switch_back(const Caller *caller)
 {
@@ -130,7 +132,7 @@ open_cursors(bool *is_null)
 	return SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, is_null);
 }
 
-/* An error if a cursor is open now that was not open before */
+/* Raise an error if a cursor is open now that was not open before. */
 static void
 refuse_new_cursors(Datum before, bool before_is_null)
 {
@@ -149,7 +151,7 @@ refuse_new_cursors(Datum before, bool before_is_null)
 				 errhint("Call this as the owner of the table, or let its triggers and functions close their cursors.")));
 }
 
-/* The arguments after the second one, as parameters $1 and so on */
+/* The arguments of a call after the second one, as parameters $1 and so on */
 static ParamListInfo
 parameters(FunctionCallInfo fcinfo)
 {
@@ -225,7 +227,7 @@ run_as_owner(FunctionCallInfo fcinfo, bool must_return_rows, DestReceiver *dest)
 	return rows;
 }
 
-/* Return the rows of a query. */
+/* snowflake_as_owner(owner_of, command, ...): the rows of a query */
 Datum
 snowflake_as_owner(PG_FUNCTION_ARGS)
 {
@@ -248,7 +250,7 @@ snowflake_as_owner(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* Return how many rows a command processed. */
+/* snowflake_do_as_owner(owner_of, command, ...): how many rows it processed */
 Datum
 snowflake_do_as_owner(PG_FUNCTION_ARGS)
 {

@@ -99,6 +99,7 @@ integer_type_of(Oid type)
 	return IsBinaryCoercible(base, INT8OID) ? &types[0] : NULL;
 }
 
+/* A value of a column of that type as a bigint */
 static int64
 integer_value(Datum value, const IntegerType *type)
 {
@@ -144,6 +145,7 @@ open_usable_index(Relation rel, AttrNumber column, const IntegerType *type)
 	return NULL;
 }
 
+/* For qsort(): the larger one comes first. */
 static int
 compare_descending(const void *a, const void *b)
 {

@@ -1,18 +1,19 @@
 /*-------------------------------------------------------------------------
  *
  * lock_turn.c
- *	  A lock on a command's turn on a table, which only the table's owner gets.
+ *	  A lock by which commands take turns on a table, and which only the table's
+ *	  owner can take, for extension snowflake_admin.
  *
- * The commands of snowflake_admin that commit between their steps let one
- * session at a time work on a table, and wait for one another.  A lock that
- * everybody can take would let everybody stop them, for ever if it belongs to a
- * prepared transaction.  That is so for the advisory locks of SQL, and a lock
- * on the table itself that excludes others of its kind would end the vacuums
- * that a long command makes necessary.
+ * Commands that commit between their steps let one session at a time work on a
+ * table.  Whoever can take the lock for that can stop them, for ever if the
+ * lock belongs to a prepared transaction.  So neither of the usual locks would
+ * do.  Anybody can take an advisory lock in SQL.  And a lock on the table that
+ * excludes others of its kind would also exclude the vacuums that a long
+ * command makes necessary.
  *
- * So this takes an advisory lock of a kind that no function of SQL can take:
- * PostgreSQL tells those with one key from those with two by the last field of
- * the lock's tag, 1 or 2.
+ * So this takes an advisory lock of a kind that PostgreSQL's SQL functions
+ * never take: the last field of their tags, which says whether a lock has one
+ * key or two, is 1 or 2.
  *
  * This file does not know what the commands do.
  *
@@ -31,14 +32,15 @@
 
 #include "compat.h"
 
-/* The kind of our advisory locks, which pg_locks shows as objsubid */
+/* The last field of our tags, which pg_locks shows as objsubid */
 #define TURN_LOCK	3
 
 PG_FUNCTION_INFO_V1(snowflake_lock_turn);
 
 /*
- * Lock the turn of a work on a table until the transaction ends.  Returns whether
- * we have the lock, which may be false only if we do not wait.
+ * snowflake_lock_turn(work, tab, wait): lock a table for one kind of work, which
+ * is a number of the caller's, until the transaction ends.  Returns whether we
+ * have the lock, which we always do after waiting for it.
  */
 Datum
 snowflake_lock_turn(PG_FUNCTION_ARGS)
