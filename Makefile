@@ -10,7 +10,8 @@ EXTENSION = snowflake admin/snowflake_admin
 DATA = snowflake--1.0.sql
 DATA_built = admin/snowflake_admin--1.0.sql
 ADMIN = begin snowflake owner locks copies uses keys ranges make_partitions drop_partitions \
-	table_key move move_back chain widen \
+	table_key move move_back chain \
+	$(addprefix widen/, columns rehearse obstacles steps swap widen) \
 	$(addprefix partition/, attach state copy obstacles partition) renumber \
 	$(addprefix check/, fillers ids generators sight remedies shard makers parameters ahead behind position \
 	columns privileges partitions replication clock installation check) end

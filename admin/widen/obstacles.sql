@@ -1,0 +1,360 @@
+/* admin/widen/obstacles.sql */
+
+-- What keeps snowflake_widen() from going on: rights, what it cannot carry over to the new
+-- columns, and objects that have its names.  Changes nothing.
+
+-- The function of a column's trigger, if there is one of its name, and whether it is ours
+CREATE FUNCTION snowflake_admin.widen_function(w widening, OUT oid oid, OUT is_ours boolean)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT p.oid, pg_has_role(proowner, relowner, 'USAGE') AND NOT prosecdef AND lanname = 'plpgsql'
+		AND prosrc = widen_body(w.narrow, w.wide) AND proconfig IS NULL AND prorettype = 'trigger'::regtype
+	FROM pg_class AS c
+	JOIN pg_proc AS p ON pronamespace = relnamespace AND pronargs = 0
+		AND proname = format('snowflake_widen_%s_%s', w.rel::oid, w.num)
+	JOIN pg_language AS l ON l.oid = prolang
+	WHERE c.oid = w.rel
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_function IS 'for telling our trigger functions from namesakes';
+
+-- Whether a column's trigger is ours, or NULL if there is none of its name
+CREATE FUNCTION snowflake_admin.widen_trigger_is_ours(w widening) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT coalesce(tgfoid = (SELECT oid FROM widen_function(w)), false) AND tgtype = 23 AND NOT tgisinternal
+		AND tgnargs = 0 AND tgattr = '' AND tgqual IS NULL AND tgconstraint = 0
+	FROM pg_trigger WHERE tgrelid = w.rel AND tgname = w.trig
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_trigger_is_ours IS 'for telling our triggers from namesakes';
+
+-- Whether a new column is ours, or NULL if there is none of its name
+CREATE FUNCTION snowflake_admin.widen_column_is_ours(w widening) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT atttypid = 'bigint'::regtype AND NOT atthasdef AND attidentity = ''
+	FROM pg_attribute WHERE attrelid = w.rel AND attnum = w.wide_num
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_column_is_ours IS 'for telling our columns from namesakes';
+
+-- Columns, triggers and functions that have our names, but are not what we make, or are there
+-- without the rest.  Whoever has TRIGGER on a table can create such a trigger, and whoever may
+-- create objects in its schema such a function, which would then run for each row that
+-- somebody writes.
+CREATE FUNCTION snowflake_admin.widen_strangers(columns widening[])
+RETURNS TABLE (problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('%s has a name that snowflake_widen() uses, but is not what it makes.', CASE
+			WHEN NOT f.is_ours OR f.is_ours AND t.is_ours IS NULL THEN format('Function %s()', func)
+			WHEN NOT t.is_ours OR t.is_ours AND wide_num IS NULL THEN format('Trigger "%s" of table %s', trig, rel)
+			ELSE format('Column %I of table %s', wide, rel) END),
+		format('In one transaction, drop what there is of column %I and trigger %I of table %s, and of function '
+			'%s(). Then call this again.', wide, trig, rel, func)
+	FROM unnest(columns) AS w,
+		widen_function(w) AS f,
+		widen_trigger_is_ours(w) AS t (is_ours),
+		widen_column_is_ours(w) AS c (is_ours)
+	WHERE coalesce(f.is_ours, t.is_ours, c.is_ours) IS NOT NULL
+		AND (f.is_ours IS NOT TRUE OR t.is_ours IS NOT TRUE OR c.is_ours IS NOT TRUE)
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_strangers IS
+'for finding columns, triggers and functions that others have given our names';
+
+-- Indexes and constraints that have our names, but are not on the columns, or not of the kind,
+-- of what they are to replace
+CREATE FUNCTION snowflake_admin.widen_misfits(columns widening[]) RETURNS TABLE (object text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	-- Indexes
+	SELECT format('Index %s', fresh_oid::regclass)
+	FROM widen_indexes(columns) AS n JOIN pg_index AS i ON i.indexrelid = index
+	JOIN pg_index AS f ON f.indexrelid = fresh_oid
+	WHERE (i.indisunique, i.indnkeyatts, i.indpred IS NULL) <> (f.indisunique, f.indnkeyatts, f.indpred IS NULL)
+		OR f.indkey::text <> (SELECT string_agg(coalesce(wide_num, k)::text, ' ' ORDER BY pos)
+			FROM unnest(i.indkey::smallint[]) WITH ORDINALITY AS u (k, pos)
+			LEFT JOIN unnest(columns) AS w ON w.rel = n.rel AND num = k)
+	-- Foreign keys
+	UNION ALL SELECT format('Constraint "%s" of table %s', conname, conrelid::regclass)
+	FROM widen_keys(columns) JOIN pg_constraint ON conrelid = child AND conname = fresh
+	WHERE replace(regexp_replace(pg_get_constraintdef(oid), ' NOT VALID$', ''), ' (', '(')
+		<> replace(widen_key_definition(columns, con), ' (', '(')
+	-- The proof that a new column equals the old one
+	UNION ALL SELECT format('Constraint "%s" of table %s', conname, rel)
+	FROM unnest(columns) JOIN pg_constraint ON conrelid = rel AND conname = wide
+	WHERE regexp_replace(pg_get_constraintdef(oid), ' NOT VALID$', '') NOT IN (
+		format('CHECK (((%1$I IS NOT NULL) AND (%1$I = %2$I)))', wide, narrow),
+		format('CHECK ((NOT (%I IS DISTINCT FROM %I)))', wide, narrow))
+	-- Other CHECK constraints
+	UNION ALL SELECT format('Constraint "%s" of table %s', f.conname, f.conrelid::regclass)
+	FROM pg_constraint AS o JOIN pg_constraint AS f ON f.conrelid = o.conrelid
+		AND f.conname = format('snowflake_widen_%s', o.oid)
+	CROSS JOIN LATERAL (SELECT array_agg(coalesce(wide_num, k)) AS nums
+		FROM unnest(o.conkey) AS k LEFT JOIN unnest(columns) ON rel = o.conrelid AND num = k) AS wanted
+	WHERE o.contype = 'c' AND o.conrelid IN (SELECT rel FROM unnest(columns))
+		AND NOT (f.contype = 'c' AND f.conkey @> wanted.nums AND f.conkey <@ wanted.nums)
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_misfits IS
+'for finding indexes and constraints that others have given our names';
+
+-- What has our names, but will not do as what we make
+CREATE FUNCTION snowflake_admin.widen_name_obstacles(columns widening[])
+RETURNS TABLE (problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('"%s" of table %s replaces something that has been dropped.', fresh.name, fresh.rel),
+		'Drop it first, too, or call snowflake_widen() with undo => true.'
+	FROM (
+		SELECT indrelid::regclass, relname FROM pg_index JOIN pg_class ON oid = indexrelid
+		WHERE indrelid IN (SELECT rel FROM unnest(columns))
+		UNION SELECT conrelid, conname FROM pg_constraint
+		WHERE conparentid = 0 AND (conrelid IN (SELECT rel FROM unnest(columns))
+			OR confrelid IN (SELECT rel FROM unnest(columns)))
+	) AS fresh (rel, name)
+	WHERE fresh.name ~ '^snowflake_widen_\d{5,}$' AND fresh.name NOT IN (
+		SELECT 'snowflake_widen_' || indexrelid FROM pg_index
+		UNION SELECT 'snowflake_widen_' || oid FROM pg_constraint)
+	UNION ALL SELECT object || ' has a name that snowflake_widen() uses, but is not what it makes.',
+		'Drop or rename it, then call this again.'
+	FROM widen_misfits(columns)
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_name_obstacles IS 'for refusing what has our names and is something else';
+
+-- Columns of the chain that cannot become bigint, or not with all that they have
+CREATE FUNCTION snowflake_admin.widen_column_obstacles(tab regclass, col name, columns widening[])
+RETURNS TABLE (problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('Column %I of table %s has type %s.', attname, c.rel, format_type(atttypid, NULL)),
+		'Give it type integer or bigint first.'
+	FROM chain(tab, col) AS c
+	JOIN pg_attribute ON attrelid = c.rel AND attname = c.name
+	JOIN pg_type ON pg_type.oid = atttypid
+	WHERE typtype = 'd' AND typbasetype <> 'bigint'::regtype OR typtype <> 'd' AND typcategory <> 'N'
+	UNION ALL SELECT format('Column %I of table %s is generated, or has a security label.', narrow, rel),
+		'Make it an ordinary column first.'
+	FROM unnest(columns) JOIN pg_attribute ON attrelid = rel AND attnum = num
+	WHERE attgenerated <> '' OR EXISTS (SELECT FROM pg_seclabel
+		WHERE classoid = 'pg_class'::regclass AND objoid = rel AND objsubid = num)
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_column_obstacles IS 'for refusing columns that cannot become bigint';
+
+-- Tables that the command does not work on as a whole
+CREATE FUNCTION snowflake_admin.widen_table_obstacles(columns widening[])
+RETURNS TABLE (problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH t AS (SELECT * FROM pg_class WHERE oid IN (SELECT rel FROM unnest(columns)))
+	SELECT format('Table %s %s.', oid::regclass, reason),
+		'Change this first, or the type by ALTER TABLE while the application is stopped.'
+	FROM t CROSS JOIN LATERAL (SELECT CASE
+		WHEN relkind = 'p' THEN 'is partitioned'
+		WHEN relkind <> 'r' OR relpersistence = 't' OR reloftype <> 0 THEN 'is foreign, temporary or typed'
+		WHEN EXISTS (SELECT FROM pg_inherits WHERE oid IN (inhrelid, inhparent)) THEN 'is a partition, a parent or a child'
+		WHEN EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = oid) THEN 'is filled by a subscription'
+		WHEN EXISTS (SELECT FROM pg_rewrite WHERE ev_class = t.oid) THEN 'has a rule' END) AS r (reason)
+	WHERE reason IS NOT NULL
+	UNION ALL SELECT format('Table %s is in publication "%s".', t.oid::regclass, p.pubname),
+		'Its subscribers would not get the new column. Take it out of the publication first.'
+	FROM t JOIN pg_publication_tables AS p ON quote_ident(schemaname) = relnamespace::regnamespace::text
+		AND tablename = relname
+	UNION ALL SELECT format('Row-level security of table %s applies to its owner, as whom its rows are filled.',
+			t.oid::regclass),
+		format('If nobody else uses role %s, ALTER TABLE %s NO FORCE ROW LEVEL SECURITY until it has ended.',
+			relowner::regrole, t.oid::regclass)
+	FROM t JOIN pg_roles ON pg_roles.oid = relowner
+	WHERE relrowsecurity AND relforcerowsecurity AND NOT rolsuper AND NOT rolbypassrls
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_table_obstacles IS 'for refusing tables that cannot be widened';
+
+-- Is an object in another session's temporary schema?  Such objects are no obstacle, and are
+-- dropped with the old column.
+CREATE FUNCTION snowflake_admin.is_others_temporary(class oid, object oid) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT coalesce(bool_or(pg_is_other_temp_schema(schema)), false) FROM (
+		SELECT relnamespace FROM pg_class WHERE class = 'pg_class'::regclass AND oid = object
+		UNION ALL SELECT pronamespace FROM pg_proc WHERE class = 'pg_proc'::regclass AND oid = object
+		UNION ALL SELECT relnamespace FROM pg_rewrite JOIN pg_class ON pg_class.oid = ev_class
+			WHERE class = 'pg_rewrite'::regclass AND pg_rewrite.oid = object
+		UNION ALL SELECT relnamespace FROM pg_attrdef JOIN pg_class ON pg_class.oid = adrelid
+			WHERE class = 'pg_attrdef'::regclass AND pg_attrdef.oid = object) AS s (schema)
+$$;
+COMMENT ON FUNCTION snowflake_admin.is_others_temporary IS 'for letting no temporary object stop a command';
+
+-- Does such an object depend on a column, or on the sequence of its identity?
+CREATE FUNCTION snowflake_admin.has_others_temporary(rel oid, num smallint) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT coalesce(bool_or(is_others_temporary(classid, objid)), false) FROM pg_depend
+	WHERE refclassid = 'pg_class'::regclass AND (refobjid = rel AND refobjsubid = num OR refobjid IN (
+		SELECT objid FROM pg_depend WHERE classid = 'pg_class'::regclass AND refclassid = classid
+			AND refobjid = rel AND refobjsubid = num AND deptype = 'i'))
+$$;
+COMMENT ON FUNCTION snowflake_admin.has_others_temporary IS
+'for dropping an old column with other sessions'' temporary objects';
+
+-- What depends on an old column, or on the sequence of its identity, and is not made anew
+CREATE FUNCTION snowflake_admin.widen_dependents(columns widening[])
+RETURNS TABLE (problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('The sequence of identity column %I of table %s is used by %s.', narrow, rel,
+			place(u.class, u.object)),
+		'Give that its own sequence first.'
+	FROM unnest(columns)
+	JOIN pg_depend AS d ON refclassid = 'pg_class'::regclass AND refobjid = rel AND refobjsubid = num
+		AND classid = 'pg_class'::regclass AND deptype = 'i'
+	JOIN sequence_users() AS u ON u.sequence = d.objid
+	WHERE NOT is_others_temporary(u.class, u.object)
+	UNION ALL SELECT format('%s depends on column %I of table %s.', upper(left(o.name, 1)) || substr(o.name, 2),
+			narrow, rel),
+		'Save its definition and its privileges, drop it, and create it again afterwards.'
+	FROM unnest(columns)
+	JOIN pg_depend AS d ON refclassid = 'pg_class'::regclass AND refobjid = rel AND refobjsubid = num
+	CROSS JOIN LATERAL (SELECT CASE classid WHEN 'pg_rewrite'::regclass
+		THEN (SELECT pg_describe_object('pg_class'::regclass, ev_class, 0) FROM pg_rewrite WHERE oid = objid)
+		ELSE pg_describe_object(classid, objid, objsubid) END) AS o (name)
+	WHERE (classid, objid) NOT IN (
+		SELECT 'pg_class'::regclass, oid FROM pg_class WHERE relkind IN ('i', 'S')
+		UNION ALL SELECT 'pg_attrdef'::regclass, oid FROM pg_attrdef WHERE adrelid = rel AND adnum = num
+		UNION ALL SELECT 'pg_constraint'::regclass, oid FROM pg_constraint
+			WHERE contype IN ('c', 'f', 'n', 'p', 'u'))
+		AND NOT is_others_temporary(classid, objid)
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_dependents IS 'for refusing what would go with an old column';
+
+-- Indexes and constraints that cannot be made anew
+CREATE FUNCTION snowflake_admin.widen_constraint_obstacles(columns widening[])
+RETURNS TABLE (problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('Foreign key "%s" of partitioned table %s refers to it.', name, child),
+		'Drop it first, and add it again afterwards.'
+	FROM widen_keys(columns) JOIN pg_class ON oid = child
+	WHERE relkind = 'p' AND current_setting('server_version_num')::integer < 180000
+	UNION ALL SELECT format('Constraint "%s" of table %s is deferrable, for periods, not enforced, or not valid.',
+			conname, conrelid::regclass),
+		'Drop it first.'
+	FROM pg_constraint AS c
+	JOIN unnest(columns) ON conrelid = rel AND num = ANY (conkey) OR confrelid = rel AND num = ANY (confkey)
+	WHERE contype IN ('p', 'u') AND condeferrable OR contype = 'n' AND NOT convalidated
+		OR 'true' = to_jsonb(c) ->> 'conperiod' OR 'false' = to_jsonb(c) ->> 'conenforced'
+	UNION ALL SELECT format('Index "%s" is invalid.', name), 'Drop it first, or create it again.'
+	FROM widen_indexes(columns) JOIN pg_index ON indexrelid = index
+	WHERE NOT indisvalid
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_constraint_obstacles IS
+'for refusing indexes and constraints that new columns could not have';
+
+-- Would triggers fire while a table's columns are filled?  One that is ENABLE REPLICA or ALWAYS
+-- is meant to.
+CREATE FUNCTION snowflake_admin.widen_fires(rel regclass) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT EXISTS (SELECT FROM pg_trigger
+		WHERE tgrelid = rel AND NOT tgisinternal AND tgenabled = 'O' AND tgtype & 16 <> 0)
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_fires IS
+'for telling whether ordinary triggers must be off while a table is filled';
+
+-- Does code of a table run for each row that is filled, even while its ordinary triggers are off?
+-- Functions and operators that a superuser has made are trusted, and pg_depend does not list
+-- PostgreSQL's own.
+CREATE FUNCTION snowflake_admin.widen_runs_code(rel regclass) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT EXISTS (SELECT FROM pg_trigger
+			WHERE tgrelid = rel AND NOT tgisinternal AND tgenabled IN ('A', 'R')
+			AND tgname !~ '^zz_snowflake_widen_')
+		OR EXISTS (SELECT FROM pg_depend JOIN (
+				SELECT 'pg_proc'::regclass AS class, oid, proowner AS owner FROM pg_proc
+				UNION ALL SELECT 'pg_operator'::regclass, oid, oprowner FROM pg_operator) AS code
+				ON refclassid = code.class AND refobjid = code.oid
+			JOIN pg_roles ON pg_roles.oid = code.owner AND NOT rolsuper
+			WHERE (classid, objid) IN (
+				SELECT 'pg_class'::regclass, indexrelid FROM pg_index WHERE indrelid = rel
+				UNION ALL SELECT 'pg_attrdef'::regclass, oid FROM pg_attrdef WHERE adrelid = rel
+				UNION ALL SELECT 'pg_constraint'::regclass, oid FROM pg_constraint WHERE conrelid = rel))
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_runs_code IS 'for refusing to turn triggers off beside an owner''s code';
+
+-- Triggers in whose way a new column's trigger is, or the other way round
+CREATE FUNCTION snowflake_admin.widen_trigger_obstacles(columns widening[])
+RETURNS TABLE (problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH t AS (SELECT DISTINCT rel FROM unnest(columns))
+	SELECT format('Trigger "%s" of table %s does not fire always.', tgname, rel),
+		format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I first.', rel, tgname)
+	FROM unnest(columns) JOIN pg_trigger ON tgrelid = rel AND tgname = trig
+	WHERE tgenabled <> 'A'
+	UNION ALL SELECT format('Trigger "%s" of table %s would fire after "%s".', tgname, rel, trig),
+		'Rename it first.'
+	FROM unnest(columns) JOIN pg_trigger ON tgrelid = rel
+	WHERE tgtype & 3 = 3 AND tgname > trig COLLATE "C" AND tgname !~ '^zz_snowflake_widen_'
+		AND NOT tgisinternal
+	UNION ALL SELECT format('Triggers of table %s would fire for old rows.', rel),
+		format('A superuser can prevent it: GRANT SET ON PARAMETER session_replication_role TO %I.',
+			current_user)
+	FROM t WHERE widen_fires(rel) AND NOT has_parameter_privilege('session_replication_role', 'SET')
+	-- While ordinary triggers are off, they and foreign keys are off for all that code writes.
+	UNION ALL SELECT format('Triggers of table %s would fire for old rows, or other code of its owner would run while '
+			'no ordinary trigger and no foreign key works.', rel),
+		format('If role %s is trusted with that: GRANT SET ON PARAMETER session_replication_role TO %1$s, and REVOKE '
+			'it afterwards.', relowner::regrole)
+	FROM t JOIN pg_class ON oid = rel
+	WHERE widen_fires(rel) AND widen_runs_code(rel)
+		AND NOT has_parameter_privilege(relowner, 'session_replication_role', 'SET')
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_trigger_obstacles IS
+'for refusing triggers that would see or change too much';
+
+-- An error unless the caller may do what the owner of all the tables may do.  A table may also
+-- refer to a new column.
+CREATE FUNCTION snowflake_admin.widen_require_owner(tab regclass, col name, columns widening[]) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+BEGIN
+	PERFORM require_owner(ARRAY[tab]);
+	PERFORM require_one_owner(ARRAY(
+		SELECT rel FROM (
+			SELECT rel FROM chain(tab, col)
+			UNION SELECT conrelid FROM unnest(columns)
+			JOIN pg_constraint ON contype = 'f' AND confrelid = rel AND wide_num = ANY (confkey)) AS t
+		ORDER BY rel <> tab, rel));
+	PERFORM require_owner(widen_tables(columns));
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_require_owner IS
+'for refusing callers who do not own the tables, and tables of several owners';
+
+-- All that keeps the command from going on, what concerns most first
+CREATE FUNCTION snowflake_admin.widen_obstacles(tab regclass, col name, columns widening[])
+RETURNS TABLE (problem text, remedy text)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+BEGIN
+	RETURN QUERY SELECT * FROM widen_table_obstacles(columns);
+	RETURN QUERY SELECT * FROM widen_column_obstacles(tab, col, columns);
+	RETURN QUERY SELECT * FROM widen_dependents(columns);
+	RETURN QUERY SELECT * FROM widen_constraint_obstacles(columns);
+	RETURN QUERY SELECT * FROM widen_name_obstacles(columns);
+	RETURN QUERY SELECT * FROM widen_trigger_obstacles(columns);
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_obstacles IS 'for finding all that is in the way';
+
+-- The columns, or an error if something is in the way.  To undo what has been made, or to look
+-- at it, nothing is but rights, and namesakes of what is made.
+CREATE FUNCTION snowflake_admin.widen_check(tab regclass, col name, to_go_on boolean) RETURNS widening[]
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+DECLARE
+	columns widening[];
+	obstacle record;
+BEGIN
+	IF tab IS NULL OR col IS NULL THEN
+		RAISE null_value_not_allowed USING MESSAGE = format('%s must not be null',
+			CASE WHEN tab IS NULL THEN 'tab' ELSE 'col' END);
+	ELSIF NOT EXISTS (SELECT FROM pg_attribute
+		WHERE attrelid = tab AND attname = col AND attnum > 0 AND NOT attisdropped)
+	THEN
+		RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', col, tab);
+	END IF;
+	columns := ARRAY(SELECT w FROM widen_columns(tab, col) AS w);
+	PERFORM widen_require_owner(tab, col, columns);
+	FOR obstacle IN
+		SELECT * FROM widen_strangers(columns)
+		UNION ALL SELECT o.* FROM widen_obstacles(tab, col, columns) AS o WHERE to_go_on
+	LOOP
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('cannot widen column %I of table %s', col, tab),
+			DETAIL = obstacle.problem, HINT = obstacle.remedy;
+	END LOOP;
+	RETURN columns;
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_check IS
+'for refusing what cannot be widened, or undone, with the first reason';

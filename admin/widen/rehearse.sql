@@ -1,0 +1,89 @@
+/* admin/widen/rehearse.sql */
+
+-- How indexes and CHECK constraints read with the new columns, PostgreSQL itself must say,
+-- because they may have expressions.  An empty copy of the table, whose columns are bigint,
+-- gets them, and then the columns get the new names.  This is also a rehearsal, which fails
+-- where an expression does not accept a bigint.
+--
+-- PostgreSQL plans the expressions of an index, and so may call what they call, as the owner
+-- of the table.  So the copy has the same owner.
+
+-- Create an index or a constraint on the copy.  Parsing a constraint may run code of the
+-- table's owner, so that role adds it.
+CREATE FUNCTION snowflake_admin.widen_try(tab regclass, command text, as_owner boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	IF as_owner THEN
+		PERFORM do_as_owner(tab, command);
+	ELSE
+		EXECUTE command;
+	END IF;
+EXCEPTION WHEN insufficient_privilege THEN
+	RAISE;
+WHEN syntax_error_or_access_rule_violation OR invalid_text_representation THEN
+	RAISE object_not_in_prerequisite_state USING
+		MESSAGE = format('an index or a constraint of table %s cannot be made for type bigint', tab),
+		DETAIL = SQLERRM,
+		HINT = 'It calls something that has an argument of type integer, or none for bigint.';
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_try IS
+'for rehearsing one index or constraint, with an error that says of which table';
+
+-- What a table's indexes and CHECK constraints will be.  The text of an index's predicate,
+-- with which its definition ends, is empty if it has none.
+CREATE FUNCTION snowflake_admin.widen_rehearse(columns widening[], tab regclass)
+RETURNS TABLE (object oid, definition text, predicate text)
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET client_min_messages = warning AS $$
+DECLARE
+	own widening[] := ARRAY(SELECT w FROM unnest(columns) AS w WHERE w.rel = tab);
+	what text := format('an index of table %s', tab);
+	command text;
+	trees text;
+BEGIN
+	EXECUTE format('CREATE TEMPORARY TABLE snowflake_widen (LIKE %s)', tab);
+	EXECUTE 'ALTER TABLE pg_temp.snowflake_widen ' || string_agg(
+		format('DROP COLUMN IF EXISTS %I, ALTER %I TYPE bigint', wide, narrow), ', ') FROM unnest(own);
+	FOR command IN
+		SELECT format('ALTER TABLE pg_temp.snowflake_widen OWNER TO %s', relowner::regrole) FROM pg_class
+		WHERE oid = tab AND relowner <> caller()
+	LOOP
+		EXECUTE command;
+	END LOOP;
+	FOR command IN
+		SELECT format('ALTER TABLE pg_temp.snowflake_widen ADD CONSTRAINT snowflake_widen_%s %s', oid,
+			pg_get_constraintdef(oid)) || CASE WHEN convalidated THEN ' NOT VALID' ELSE '' END
+		FROM pg_constraint WHERE oid IN (SELECT con FROM widen_checks(own))
+	LOOP
+		PERFORM widen_try(tab, command, true);
+	END LOOP;
+	-- The expressions of an index, which are checked, are read with the command that repeats
+	-- them as text, as nobody is kept from creating other indexes meanwhile.
+	FOR command, trees IN
+		SELECT format('CREATE %sINDEX snowflake_widen_%s ON pg_temp.snowflake_widen USING %s',
+			CASE WHEN is_unique THEN 'UNIQUE ' END, index, tail), index_trees(ARRAY[index])
+		FROM widen_indexes(own)
+	LOOP
+		PERFORM require_plain_constants(tab, trees, what);
+		PERFORM widen_try(tab, command, false);
+	END LOOP;
+	FOR command IN
+		SELECT format('ALTER TABLE pg_temp.snowflake_widen RENAME %I TO %I', narrow, wide) FROM unnest(own)
+	LOOP
+		EXECUTE command;
+	END LOOP;
+	-- What is returned, the caller executes.
+	PERFORM require_plain_constants(tab, index_trees(ARRAY(SELECT indexrelid FROM pg_index
+		WHERE indrelid = 'pg_temp.snowflake_widen'::regclass)), what);
+	RETURN QUERY
+		SELECT substr(relname, 17)::oid, substr(def, 7 + strpos(def, ' USING ')),
+			coalesce(' WHERE ' || pg_get_expr(indpred, indrelid), '')
+		FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid, pg_get_indexdef(indexrelid) AS d (def)
+		WHERE indrelid = 'pg_temp.snowflake_widen'::regclass
+		UNION ALL SELECT substr(conname, 17)::oid, left(pg_get_constraintdef(oid), -length(' NOT VALID')), NULL
+		FROM pg_constraint WHERE conrelid = 'pg_temp.snowflake_widen'::regclass AND contype = 'c';
+	DROP TABLE pg_temp.snowflake_widen;
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_rehearse IS
+'for learning how indexes and CHECK constraints read with new columns, and whether they accept them';

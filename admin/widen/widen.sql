@@ -1,0 +1,273 @@
+/* admin/widen/widen.sql */
+
+-- CALL snowflake_widen(): an integer column, and all that refer to it, become bigint while
+-- the application goes on.  What is still to do is read from the catalogs, so a call goes on
+-- where another one ended:
+--
+--     1. add: a second column of type bigint, and a trigger that keeps it equal
+--     2. fill it for old rows, in batches
+--     3. check, validate: prove by a validated CHECK that all rows agree
+--     4. index; those of large tables the caller creates CONCURRENTLY
+--     5. key, validate key: add the foreign keys, and validate them
+--     6. swap: analyze, and swap all columns in one transaction
+--
+-- Each step is done for all tables before the next one begins, and each table's is a
+-- transaction.  steps.sql has the commands of 1 to 5, swap.sql those of 6.
+--
+-- The tables' code runs as their owner: while columns are filled, and where an expression is
+-- parsed, planned or proved.  All else the caller does, and PostgreSQL builds indexes as the
+-- owner of their table.
+
+-- Until the swap, all can be taken back.
+CREATE FUNCTION snowflake_admin.widen_undo_commands(columns widening[]) RETURNS text[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH added AS (SELECT * FROM unnest(columns) WHERE wide_num IS NOT NULL)
+	SELECT coalesce(array_agg(command ORDER BY n, command), '{}') FROM (
+		SELECT DISTINCT 1, format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname)
+		FROM added JOIN pg_constraint ON confrelid = rel AND contype = 'f' AND conparentid = 0
+		WHERE starts_with(conname, 'snowflake_widen_') AND wide_num = ANY (confkey)
+		UNION ALL SELECT 2, format('DROP TRIGGER %I ON %s', trig, rel) FROM added
+		UNION ALL SELECT 3, format('DROP FUNCTION %s()', func) FROM added
+		UNION ALL SELECT 4, format('ALTER TABLE %s DROP %I', rel, wide) FROM added) AS c (n, command)
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_undo_commands IS 'for dropping all that has been made';
+
+-- Undo what former calls have made, in the caller's transaction.
+CREATE FUNCTION snowflake_admin.widen_undo(tab regclass, col name, tries integer, dry_run boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	columns widening[] := widen_check(tab, col, false);
+	commands text[];
+BEGIN
+	IF NOT dry_run THEN
+		PERFORM lock(widen_tables(columns), tries, false);
+		columns := widen_check(tab, col, false);
+	END IF;
+	commands := widen_undo_commands(columns);
+	IF commands = '{}' THEN
+		RAISE NOTICE 'nothing to undo: column % of table % is being widened no longer, or not yet',
+			quote_ident(col), tab;
+	END IF;
+	PERFORM run(commands, widen_tables(columns), tries, dry_run);
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_undo IS 'for snowflake_widen() with undo => true';
+
+-- Fill new columns of a table's old rows, 16 pages at a time.  Rows that somebody has locked
+-- are left to the next round.  The pause, in which vacuum and standbys keep up, is made at
+-- the beginning of a transaction, which holds no lock on rows yet.
+CREATE PROCEDURE snowflake_admin.widen_fill(columns widening[], tab regclass, chain oid[], pause interval)
+LANGUAGE plpgsql AS $$
+DECLARE
+	assignments pg_catalog.text;
+	lacking pg_catalog.text;
+	total bigint;
+	pages bigint;
+	page bigint;
+	filled bigint;
+	begun pg_catalog.timestamptz;
+	reported pg_catalog.timestamptz;
+	left_over boolean;
+BEGIN
+	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+	SELECT string_agg(format('%I = %I', wide, narrow), ', '),
+		string_agg(format('%I IS DISTINCT FROM %I', wide, narrow), ' OR ')
+	INTO assignments, lacking
+	FROM unnest(columns) WHERE rel = tab;
+	reported := clock_timestamp();
+	LOOP
+		SELECT greatest(reltuples, 0), pg_relation_size(tab) / current_setting('block_size')::integer
+		INTO total, pages FROM pg_class WHERE oid = tab;
+		begun := clock_timestamp();
+		page := 0;
+		filled := 0;
+		WHILE page < pages LOOP
+			PERFORM take_turn('snowflake_widen()', chain, true);
+			reported := progress(format('snowflake_widen: %s', tab), total * page / pages, total, begun, reported);
+			IF filled > 0 THEN
+				PERFORM pg_sleep(extract(epoch FROM pause));
+			END IF;
+			IF widen_fires(tab) THEN
+				SET LOCAL session_replication_role = replica;
+			END IF;
+			-- A deferred trigger would run at the commit, no longer as the owner, and is an error.
+			SET CONSTRAINTS ALL IMMEDIATE;
+			filled := do_as_owner(tab,
+				format('UPDATE %1$s SET %2$s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %1$s '
+				'WHERE ctid >= ''(%3$s,0)'' AND ctid < ''(%4$s,0)'' AND (%5$s) FOR NO KEY UPDATE SKIP LOCKED))',
+				tab, assignments, page, page + 16, lacking));
+			page := page + 16;
+			COMMIT;
+			SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+		END LOOP;
+		SELECT lacks INTO left_over
+		FROM as_owner(tab, format('SELECT EXISTS (SELECT FROM %s WHERE %s)', tab, lacking)) AS (lacks boolean);
+		COMMIT;
+		EXIT WHEN NOT left_over;
+		-- Some rows were locked.
+		SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+		PERFORM pg_sleep(1);
+	END LOOP;
+END
+$$;
+COMMENT ON PROCEDURE snowflake_admin.widen_fill IS 'for filling the new columns of a table while it is in use';
+
+-- The commands that create the indexes for which the command waits.  There are none while rows
+-- are still to be filled, which indexes would make slower; but what no index accepts is an error.
+CREATE FUNCTION @extschema@.snowflake_widen_indexes(tab regclass, col name)
+RETURNS TABLE (command text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH checked AS MATERIALIZED (SELECT widen_check(tab, col, false) AS columns),
+	todo AS MATERIALIZED (SELECT columns, t.* FROM checked, widen_todo(columns) AS t)
+	SELECT unnest(CASE WHEN EXISTS (SELECT FROM todo WHERE kind = 'fill') THEN '{}' ELSE commands END) FROM (
+		SELECT commands
+		FROM (SELECT DISTINCT columns, todo.tab FROM todo WHERE kind IN ('index', 'concurrently')) AS t,
+			widen_create_indexes(t.columns, t.tab)
+		WHERE by_caller AND builder IS NULL
+		ORDER BY t.tab, index) AS c
+$$;
+
+COMMENT ON FUNCTION @extschema@.snowflake_widen_indexes(regclass, name) IS
+'commands that create the indexes for which snowflake_widen() waits';
+
+-- An error that asks the caller to create indexes, or to wait for whoever does.  None if
+-- somebody has just created them.
+CREATE FUNCTION snowflake_admin.widen_ask_for_indexes(tab regclass, col name, columns widening[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	lacking text := (SELECT string_agg(command || ';', E'\n') FROM @extschema@.snowflake_widen_indexes(tab, col));
+	building record;
+BEGIN
+	IF lacking IS NOT NULL THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = 'the new columns need indexes, which a procedure cannot create concurrently',
+			DETAIL = lacking,
+			HINT = format('Execute these commands, in psql by SELECT * FROM %s(%L, %L) \gexec, '
+				'then call snowflake_widen() again.', '@extschema@.snowflake_widen_indexes', tab, col);
+	END IF;
+	SELECT builder, rel INTO building
+	FROM widen_indexes(columns), widen_builder(rel, fresh_oid) AS builder
+	WHERE fresh_valid IS NOT TRUE AND builder IS NOT NULL LIMIT 1;
+	IF FOUND THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = 'an index that the new columns need is being created',
+			DETAIL = format('Process %s creates it for table %s.', building.builder, building.rel),
+			HINT = 'Wait for it to end, then call snowflake_widen() again.';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_ask_for_indexes IS 'for stopping where large tables need indexes';
+
+-- The last step, or what it would be.  Without statistics of the new columns, queries would be
+-- planned badly after the swap.  The lock from before keeps others from creating indexes and
+-- constraints, which would go with the old columns.
+CREATE FUNCTION snowflake_admin.widen_finish(tab regclass, col name, columns widening[], tries integer,
+	dry_run boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	tables regclass[] := widen_tables(columns);
+BEGIN
+	PERFORM run(ARRAY(SELECT DISTINCT format('ANALYZE %s', rel) FROM unnest(columns)), tables, tries, dry_run, NULL);
+	IF NOT dry_run AND EXISTS (SELECT FROM unnest(columns) WHERE has_others_temporary(rel, num)) THEN
+		-- Columns are dropped with CASCADE, which must not find anything else.
+		PERFORM lock(tables, tries, false, 'ACCESS EXCLUSIVE');
+		PERFORM widen_check(tab, col, true);
+	END IF;
+	PERFORM run(ARRAY(SELECT widen_swap_as_owner(columns)), tables, tries, dry_run, owner_of => tab);
+	PERFORM run(ARRAY(SELECT widen_swap(columns)), tables, tries, dry_run);
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_finish IS 'for the swap, or a dry run of it';
+
+-- Carry out a step before the swap, or show it.
+CREATE FUNCTION snowflake_admin.widen_do(columns widening[], kind text, tab regclass, object oid, tries integer,
+	dry_run boolean) RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT run(s.commands, s.relations, tries, dry_run, mode => s.mode, owner_of => s.owner_of)
+	FROM widen_step(columns, kind, tab, object) AS s
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_do IS 'for carrying out a step';
+
+-- Show all that is left to do.
+CREATE FUNCTION snowflake_admin.widen_show(tab regclass, col name, columns widening[], tries integer) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	PERFORM widen_do(columns, todo.kind, todo.tab, todo.object, tries, true)
+	FROM widen_todo(columns) AS todo WHERE todo.kind <> 'swap';
+	IF columns <> '{}' THEN
+		PERFORM widen_finish(tab, col, columns, tries, true);
+		PERFORM widen_warn(columns);
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_show IS 'for snowflake_widen() with dry_run => true';
+
+CREATE PROCEDURE @extschema@.snowflake_widen(tab regclass, col name, dry_run boolean DEFAULT false,
+	tries integer DEFAULT 30, undo boolean DEFAULT false, pause interval DEFAULT '10 ms')
+LANGUAGE plpgsql AS $$
+DECLARE
+	columns snowflake_admin.widening[];
+	chain pg_catalog.oid[];
+	step pg_catalog.record;
+	going_on boolean := false;
+BEGIN
+	CALL snowflake_admin.require_no_transaction('snowflake_widen()');
+	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+	chain := ARRAY(SELECT DISTINCT rel FROM chain(tab, col) ORDER BY 1);
+	LOOP
+		SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+		PERFORM take_turn('snowflake_widen()', chain, going_on);
+		going_on := true;
+		PERFORM keep_names(ARRAY(SELECT DISTINCT rel::oid FROM chain(tab, col)), tries);
+		IF undo THEN
+			PERFORM widen_undo(tab, col, tries, dry_run);
+			EXIT;
+		END IF;
+		columns := widen_check(tab, col, true);
+		IF dry_run THEN
+			PERFORM widen_show(tab, col, columns, tries);
+		END IF;
+		IF dry_run OR columns = '{}' THEN
+			RAISE NOTICE 'column % of table %, and all that refer to it, % bigint', quote_ident(col), tab,
+				CASE columns WHEN '{}' THEN 'are' ELSE 'would be' END
+				USING HINT = 'A session with a prepared statement that returns such a column fails after the swap with '
+				'"cached plan must not change result type" until it reconnects or prepares it again.';
+			EXIT;
+		END IF;
+		IF EXISTS (SELECT FROM widen_next(columns) WHERE kind = 'add') THEN
+			-- What cannot be done later is an error before anything is done.
+			PERFORM widen_rehearse(columns, rel) FROM (SELECT DISTINCT rel FROM unnest(columns)) AS t;
+		END IF;
+		FOR step IN SELECT * FROM widen_next(columns) LOOP
+			SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+			PERFORM take_turn('snowflake_widen()', chain, true);
+			PERFORM set_config('application_name',
+				format('snowflake_widen: %s %s', step.kind, coalesce(step.tab, tab))::name::text, true);
+			IF step.kind = 'concurrently' THEN
+				PERFORM widen_ask_for_indexes(tab, col, columns);
+				EXIT;
+			ELSIF step.kind = 'swap' THEN
+				PERFORM lock(widen_tables(columns), tries, false);
+				columns := widen_check(tab, col, true);
+				PERFORM widen_warn(columns);
+				PERFORM widen_finish(tab, col, columns, tries, false);
+			ELSIF step.kind = 'fill' THEN
+				PERFORM widen_do(columns, step.kind, step.tab, step.object, tries, true);
+				CALL widen_fill(columns, step.tab, chain, pause);
+				SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+				PERFORM take_turn('snowflake_widen()', chain, true);
+				columns := widen_check(tab, col, true);
+				PERFORM widen_do(columns, 'check', step.tab, NULL, tries, false);
+			ELSE
+				PERFORM keep_names(ARRAY[step.tab], tries);
+				PERFORM widen_do(columns, step.kind, step.tab, step.object, tries, false);
+			END IF;
+			COMMIT;
+		END LOOP;
+		COMMIT;
+	END LOOP;
+END
+$$;
+
+COMMENT ON PROCEDURE @extschema@.snowflake_widen(regclass, name, boolean, integer, boolean, interval) IS
+'replace an integer column, and all that refer to it, by bigint columns while they are in use';
