@@ -165,6 +165,20 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.partition_after IS
 'for giving a new table what it can have only with its partition, indexes and foreign keys';
 
+-- What the new table gets, but a lock on the table does not keep others from changing, in one
+-- text to be compared: privileges and definitions of the sequences of identities, and comments of
+-- indexes.  Privileges on the table are compared in another way.
+CREATE FUNCTION snowflake_admin.unlocked_properties(target regclass) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT string_agg(concat_ws(' ', c.oid, relacl, pg_sequence, obj_description(c.oid, 'pg_class')), E'\n'
+		ORDER BY c.oid)
+	FROM partition_names(target) JOIN pg_class AS c ON c.oid = object LEFT JOIN pg_sequence ON seqrelid = c.oid
+	WHERE kind <> 'r'
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.unlocked_properties IS
+'for finding what others have changed while commands were composed';
+
 -- The commands that free the names for the new table
 CREATE FUNCTION snowflake_admin.partition_renames(target regclass) RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

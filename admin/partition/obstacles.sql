@@ -121,7 +121,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			'nobody else can use the table.', target, attname)
 	FROM pg_attribute WHERE attrelid = target AND attname = col AND NOT EXISTS (
 		SELECT FROM pg_index JOIN pg_opclass AS o ON o.oid = indclass[0] JOIN pg_am AS a ON a.oid = opcmethod
-		WHERE indrelid = target AND indkey[0] = attnum AND indisvalid AND indpred IS NULL AND amname = 'btree' AND opcdefault)
+		WHERE indrelid = target AND indkey[0] = attnum AND indisvalid AND indpred IS NULL
+			AND amname = 'btree' AND opcdefault)
 	UNION ALL SELECT format('trigger %I is FOR EACH ROW and has transition tables', tgname),
 		'Make it a trigger FOR EACH STATEMENT first.'
 	FROM pg_trigger WHERE tgrelid = target AND tgtype & 1 <> 0

@@ -21,30 +21,47 @@
 -- owner has written, and runs as that role: VALIDATE CONSTRAINT, ATTACH PARTITION, and a foreign
 -- key that is checked at once.  All else is the caller's.
 
--- The transaction that puts the new table in the old one's place, with the partitions after it,
--- so that no ID is without a partition for some time, even if nobody calls again.  In the end the
--- old table is closed to all but its owner, because what is revoked on the new one, or hidden
--- by a later policy there, would be open by the old one's name.
-CREATE FUNCTION snowflake_admin.partition_swap(target regclass, commands text[], by_owner boolean[], unit text,
-	tries integer) RETURNS void
+-- The error if somebody has changed what the new table was to get
+CREATE FUNCTION snowflake_admin.refuse_change(tab regclass) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	RAISE object_not_in_prerequisite_state USING
+		MESSAGE = format('somebody has changed a privilege, a sequence or a comment of table %s, or created something '
+			'that depends on it, in this moment', tab),
+		HINT = 'Call snowflake_partition() again.';
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.refuse_change IS
+'for ending a swap that would lose what somebody has changed meanwhile';
+
+-- Put the new table in the old one's place, and make the partitions after it, so that no ID is
+-- without a partition for some time, even if nobody calls again.  In the end the old table is
+-- closed to all but its owner, because what is revoked on the new one, or hidden by a later
+-- policy there, would be open by the old one's name.
+--
+-- The caller has locked all tables against everybody.  So what the new table gets is read here and
+-- not before.  A few things can be changed under these locks: what depends on the table, and
+-- privileges until the end, all else until the commands lock it.
+CREATE FUNCTION snowflake_admin.partition_swap(target regclass, col name, bound bigint, unit text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
+	unlocked text := unlocked_properties(target);
+	renames text[] := partition_renames(target);
+	swap record;
 	parent regclass;
 	piece record;
 BEGIN
-	PERFORM run(commands, ARRAY(
-		SELECT tab FROM (SELECT tab, place FROM related_tables(target)
-			UNION ALL VALUES (target, 0)) AS involved ORDER BY place, tab), tries, false,
-		owner_of => target, by_owner => by_owner);
+	PERFORM require_partitionable(target, col);
+	SELECT * INTO swap FROM partition_swap_commands(target, col, bound);
+	PERFORM run(renames, '{}', 1, false, mode => NULL);
+	IF unlocked_properties(target) <> unlocked THEN
+		PERFORM refuse_change(target);
+	END IF;
+	PERFORM run(swap.commands, '{}', 1, false, mode => NULL, owner_of => target, by_owner => swap.by_owner);
 	SELECT inhparent INTO STRICT parent FROM pg_inherits WHERE inhrelid = target;
-	-- Others may have done this while the swap waited for its locks.
-	IF EXISTS (SELECT FROM partition_dependents(target))
-		OR all_privileges(target) <> all_privileges(parent)
-	THEN
-		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('somebody has granted or revoked a privilege on table %s, or created something that '
-				'depends on it, in this moment', parent),
-			HINT = 'Call snowflake_partition() again.';
+	IF EXISTS (SELECT FROM partition_dependents(target)) OR all_privileges(target) <> all_privileges(parent) THEN
+		PERFORM refuse_change(parent);
 	END IF;
 	PERFORM run(ARRAY(SELECT revoke_commands(target, target::text)), '{}', 1, false, mode => NULL);
 	-- Here all locks are there, while later each partition would have to try for those
@@ -56,9 +73,7 @@ BEGIN
 				greatest(needed_until('3 days', unit),
 					(at AT TIME ZONE 'UTC' + ('1 ' || unit)::interval) AT TIME ZONE 'UTC'), layout) LIMIT 5
 	LOOP
-		PERFORM make_partition(parent,
-			partition_key(parent), piece.low, piece.high, unit, piece.layout, tries,
-			false);
+		PERFORM make_partition(parent, partition_key(parent), piece.low, piece.high, unit, piece.layout, 1, false);
 	END LOOP;
 END
 $$;
@@ -158,8 +173,9 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.steps_after_swap IS 'for going on with a table that has become a partition';
 
--- The steps of a table that is still to become a partition, with those after the swap as a plan
-CREATE FUNCTION snowflake_admin.steps_before_swap(target regclass, unit text, at timestamptz)
+-- The steps of a table that is still to become a partition.  If only planned, the swap is the
+-- commands that it would execute now, and those after the swap are there, too.
+CREATE FUNCTION snowflake_admin.steps_before_swap(target regclass, unit text, at timestamptz, planned boolean)
 RETURNS TABLE (kind text, commands text[], relations regclass[], mode text, by_owner boolean[])
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 #variable_conflict use_column
@@ -184,6 +200,13 @@ BEGIN
 		RETURN QUERY SELECT 'validate', ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT snowflake_partition', target)],
 			ARRAY[target], NULL, ARRAY[true];
 	END IF;
+	IF NOT planned THEN
+		RETURN QUERY SELECT 'swap', ARRAY[format('SELECT snowflake_admin.partition_swap(%L::regclass, %L::name, '
+				'%s::bigint, %L::text)', target, id.col, bound, unit)],
+			ARRAY(SELECT tab FROM (SELECT * FROM related_tables(target) UNION ALL VALUES (target, 0)) AS r (tab, place)
+				ORDER BY place, tab), 'ACCESS EXCLUSIVE', NULL::boolean[];
+		RETURN;
+	END IF;
 	SELECT * INTO swap FROM partition_swap_commands(target, id.col, bound);
 	RETURN QUERY SELECT 'swap', partition_renames(target) || swap.commands, ARRAY[target], 'ACCESS EXCLUSIVE',
 		array_fill(false, ARRAY[cardinality(partition_renames(target))]) || swap.by_owner;
@@ -200,7 +223,7 @@ COMMENT ON FUNCTION snowflake_admin.steps_before_swap IS 'for going on with a ta
 
 -- The steps that are left, with their commands, the relations that these lock, and the lock's
 -- mode.  What "by_owner" says runs as the owner of the first relation.
-CREATE FUNCTION snowflake_admin.partition_steps(target regclass, unit text, at timestamptz)
+CREATE FUNCTION snowflake_admin.partition_steps(target regclass, unit text, at timestamptz, planned boolean)
 RETURNS TABLE (kind text, commands text[], relations regclass[], mode text, by_owner boolean[])
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
@@ -212,7 +235,7 @@ BEGIN
 	PERFORM require_unit(unit);
 	SELECT * INTO done FROM partition_target(target);
 	IF done.old IS NULL THEN
-		RETURN QUERY SELECT * FROM steps_before_swap(target, unit, at);
+		RETURN QUERY SELECT * FROM steps_before_swap(target, unit, at, planned);
 	ELSE
 		RETURN QUERY SELECT * FROM steps_after_swap(done.parent, done.old, unit);
 	END IF;
@@ -262,20 +285,18 @@ BEGIN
 		PERFORM partition_target(tab);
 		PERFORM lock(ARRAY[tab], tries, false);
 		PERFORM keep_names(ARRAY(SELECT r.tab::oid FROM related_tables(tab) AS r), tries);
-		SELECT * INTO step FROM partition_steps(tab, unit, at) LIMIT 1;
+		SELECT * INTO step FROM partition_steps(tab, unit, at, dry_run) LIMIT 1;
 		EXIT WHEN NOT FOUND;
 		PERFORM set_config('application_name',
-			format('snowflake_partition: %s %s', step.kind, step.relations[1])::name::text, true);
+			format('snowflake_partition: %s %s', step.kind, tab)::name::text, true);
 		IF step.kind = 'check' THEN
 			PERFORM announce_partition(tab);
 		END IF;
 		IF dry_run THEN
 			PERFORM run(commands, relations, tries, true,
 				owner_of => CASE WHEN by_owner IS NOT NULL THEN relations[1] END, by_owner => by_owner)
-			FROM partition_steps(tab, unit, at);
+			FROM partition_steps(tab, unit, at, true);
 			EXIT;
-		ELSIF step.kind = 'swap' THEN
-			PERFORM partition_swap(tab, step.commands, step.by_owner, unit, tries);
 		ELSIF step.kind = 'partition' THEN
 			CALL @extschema@.snowflake_make_partitions(step.relations[1], unit => unit, tries => tries);
 		ELSE

@@ -47,7 +47,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		AND contype = 'c' AND conname = 'snowflake_partition'
 $$;
 
-COMMENT ON FUNCTION snowflake_admin.partition_begun IS 'for finding what a call of snowflake_partition() has left half done';
+COMMENT ON FUNCTION snowflake_admin.partition_begun IS
+'for finding what a call of snowflake_partition() has left half done';
 
 -- The partitioned table, and that which has become its first partition, given either of them.
 -- Both are NULL for a table that is still to become a partition.  An error for all else.
