@@ -4,7 +4,8 @@
 -- of a former table that has become the oldest partition:
 --
 --     1. look which partitions are older than the interval, and never take the newest
---     2. detach and drop each of them, under locks in the order of foreign keys
+--     2. detach and drop each of them, under locks in the order of foreign keys; leave those that
+--        somebody detaches, who wants to keep them
 --     3. delete old rows of the one without a lower bound, in slices
 --
 -- What reads or deletes rows runs as their table's owner, whose index expressions, triggers and
@@ -12,13 +13,13 @@
 -- Knows nothing of the rows but their IDs.
 
 -- The partitions below a bound, oldest first, but never the newest of all.  Those that are
--- pending detach are among them.
+-- pending detach are among them, and are not to be dropped.
 CREATE FUNCTION snowflake_admin.old_partitions(parent regclass, stop bigint)
 RETURNS TABLE (partition regclass, upper_id bigint, pending boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT r.partition, r.upper_id, r.pending FROM ranges(parent) AS r
 	WHERE upper_id <= stop
-		AND upper_id < (SELECT max(upper_id) FROM ranges(parent))
+		AND upper_id < (SELECT max(upper_id) FROM ranges(parent) WHERE NOT pending)
 	ORDER BY upper_id
 $$;
 
@@ -122,13 +123,27 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.require_detachable IS 'for referring tables that the owner may not read';
 
+-- Say that a partition stays, because somebody detaches it, or has begun to.
+CREATE FUNCTION snowflake_admin.warn_of_detach(parent regclass, partition regclass) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	RAISE WARNING USING
+		MESSAGE = format('partition %s is old, but is not dropped, as somebody detaches it', partition),
+		DETAIL = 'DETACH PARTITION ... CONCURRENTLY has begun. It is running, or was interrupted.',
+		HINT = format('If no session runs it, ALTER TABLE %s DETACH PARTITION %s FINALIZE completes it.',
+			parent, partition);
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.warn_of_detach IS 'for a partition that stays because somebody detaches it';
+
 -- Detach and drop one partition, under its locks.  Rows that refer to it are looked for up to the
 -- bound "high".
 --
 -- DETACH PARTITION ... CONCURRENTLY cannot be run here.  Everybody is locked out, but not for long:
 -- only where foreign keys refer to the rows they are looked at.
-CREATE FUNCTION snowflake_admin.drop_partition(parent regclass, partition regclass, pending boolean, high bigint,
-	tries integer, dry_run boolean) RETURNS void
+CREATE FUNCTION snowflake_admin.drop_partition(parent regclass, partition regclass, high bigint, tries integer,
+	dry_run boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	tables regclass[] := ARRAY(
@@ -140,7 +155,7 @@ BEGIN
 	PERFORM run(ARRAY[
 		(SELECT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', string_agg('ONLY ' || tab::text, ', ' ORDER BY n))
 			FROM unnest(tables) WITH ORDINALITY AS involved (tab, n)),
-		format('ALTER TABLE %s DETACH PARTITION %s', parent, partition) || CASE WHEN pending THEN ' FINALIZE' ELSE '' END,
+		format('ALTER TABLE %s DETACH PARTITION %s', parent, partition),
 		format('DROP TABLE %s', partition)], tables, tries, dry_run,
 		mode => NULL, owner_of => parent, by_owner => ARRAY[false, true, false]);
 EXCEPTION WHEN foreign_key_violation THEN
@@ -302,6 +317,7 @@ DECLARE
 	stop bigint;
 	high bigint;
 	old pg_catalog.record;
+	is_pending pg_catalog.bool;
 BEGIN
 	path := pg_catalog.current_setting('search_path');
 	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
@@ -326,17 +342,22 @@ BEGIN
 	IF dry_run AND high IS NOT NULL THEN
 		PERFORM warn_of_references(parent, NULL, high);
 	END IF;
-	FOR old IN SELECT * FROM old_partitions(parent, stop) LOOP
-		SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
-		PERFORM lock(ARRAY[parent], tries, dry_run);
-		PERFORM keep_names(ARRAY[parent, old.partition]::oid[], tries);
-		-- Another session may have dropped it meanwhile.
-		IF EXISTS (SELECT FROM old_partitions(parent, stop) AS still
-				WHERE still.partition = old.partition) THEN
-			PERFORM drop_partition(parent, old.partition, old.pending, high, tries, dry_run);
-		END IF;
+	FOR old IN SELECT partition FROM old_partitions(parent, stop) LOOP
 		COMMIT;
+		SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+		SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+		PERFORM lock(ARRAY[parent], tries, dry_run);
+		-- Another session may have dropped it meanwhile, or begun to detach it.  Nobody can now.
+		SELECT pending INTO is_pending FROM old_partitions(parent, stop) AS still
+		WHERE still.partition = old.partition;
+		IF is_pending THEN
+			PERFORM warn_of_detach(parent, old.partition);
+		ELSIF FOUND THEN
+			PERFORM keep_names(ARRAY[parent, old.partition]::oid[], tries);
+			PERFORM drop_partition(parent, old.partition, high, tries, dry_run);
+		END IF;
 	END LOOP;
+	COMMIT;
 	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
 	CALL delete_old_rows(parent, key, stop, layout, path, dry_run);
 END

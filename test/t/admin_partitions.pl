@@ -271,9 +271,37 @@ days_of('pended', '');
 	is($node->sql(q{SELECT count(*) FROM snowflake_partitions('pended')}), 9, 'what is pending detach is not listed');
 	$reader->quit;
 }
-$node->sql(q{CALL snowflake_drop_partitions('pended', '5 days')});
-is($node->sql(q{SELECT count(*), to_regclass('pended_2') IS NULL FROM snowflake_partitions('pended')}), '5|t',
-	'a partition that is pending detach is dropped, too');
+my $left = qr/^WARNING:  partition public.pended_2 is old, but is not dropped, as somebody detaches it$/m;
+like(said(q{CALL snowflake_drop_partitions('pended', '5 days')}, 'postgres'), $left,
+	'a partition that somebody has begun to detach is named');
+is($node->sql(q{SELECT count(*), (SELECT count(*) FROM pended_2) FROM snowflake_partitions('pended')}), '5|24',
+	'it stays, and others are dropped');
+like(said(q{ALTER TABLE pended DETACH PARTITION pended_2 FINALIZE;
+		CALL snowflake_drop_partitions('pended', '5 days')}, 'postgres'), qr/\A\z/,
+	'the hint completes its detaching, and nothing is left to be said');
+is($node->sql('SELECT count(*) FROM pended_2'), 24, 'a table that has been detached stays');
+
+# Somebody begins to detach a partition while the call waits for its first lock.
+{
+	my ($reader, $holder, $detacher, $caller) = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 4;
+	my $waiting = q{SELECT count(*) FROM pg_locks WHERE relation = 'pended'::regclass AND NOT granted};
+	$reader->query_safe('BEGIN; SELECT count(*) FROM pended');
+	$holder->query_safe('BEGIN; LOCK TABLE ONLY pended IN SHARE UPDATE EXCLUSIVE MODE');
+	send_sql($detacher, 'ALTER TABLE pended DETACH PARTITION pended_5 CONCURRENTLY');
+	ok(wait_for(sub { $node->sql($waiting) == 1 }), 'DETACH ... CONCURRENTLY waits');
+	send_sql($caller, q{SET default_transaction_isolation = 'repeatable read';
+		CALL snowflake_drop_partitions('pended', '0')});
+	ok(wait_for(sub { $node->sql($waiting) == 2 }), 'the call waits behind it, when it knows what is old');
+	$holder->query_safe('COMMIT');
+	ok(session_prints($caller, qr/WARNING:  partition public.pended_5 is old, but is not dropped/),
+		'it sees that the partition has been marked meanwhile');
+	$reader->query_safe('COMMIT');
+	$_->query('SELECT 1') foreach $detacher, $caller;
+	unlike($_->{stderr}, qr/ERROR/, 'neither gets an error') foreach $detacher, $caller;
+	$_->quit foreach $reader, $holder, $detacher, $caller;
+}
+is($node->sql(q{SELECT count(*), (SELECT count(*) FROM pended_5) FROM snowflake_partitions('pended')}), '1|24',
+	'the rows of that partition are there, and the others are dropped');
 
 # Foreign keys
 days_of('kept', ', original bigint REFERENCES kept DEFERRABLE INITIALLY DEFERRED');
