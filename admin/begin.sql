@@ -18,8 +18,8 @@ GRANT USAGE ON SCHEMA snowflake_admin TO PUBLIC;
 -- This script looks up names in these schemas, and not in the one that the user has chosen,
 -- where others may have created objects.  What it creates there, it names with that schema.
 -- Of these schemas, others may have created objects in that of "snowflake", which is here
--- for its types.  So what runs before end.sql, and what is bound in bodies that are BEGIN
--- ATOMIC, obeys the rule at the head of snowflake's own script.
+-- for its types.  So what this script runs or binds, as in bodies that are BEGIN ATOMIC, obeys
+-- the rule at the head of snowflake's own script.
 SELECT pg_catalog.set_config('search_path',
 	pg_catalog.format('pg_catalog, snowflake_admin, %I, pg_temp', nspname), true)
 FROM pg_catalog.pg_extension JOIN pg_catalog.pg_namespace ON pg_namespace.oid OPERATOR(pg_catalog.=) extnamespace
