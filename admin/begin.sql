@@ -4,8 +4,8 @@
 \echo Use "CREATE EXTENSION snowflake_admin" to load this file. \quit
 
 -- No name is looked up in the caller's search_path.  Functions have their own;
--- procedures that commit may not have one.  So each of their transactions begins
--- with SET LOCAL, and their declarations, which are compiled before that, name the
+-- procedures that commit may not have one.  So next_transaction() sets it in each of their
+-- transactions, and their declarations, which are compiled before that, name the
 -- schema of types that are no keywords.
 
 -- Only what the documents name is in the schema that the user has chosen.  All else is

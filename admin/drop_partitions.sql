@@ -263,7 +263,6 @@ DECLARE
 	begun pg_catalog.timestamptz := pg_catalog.clock_timestamp();
 	reported pg_catalog.timestamptz := begun;
 BEGIN
-	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
 	partition := former_table(parent, stop);
 	stop := whole_unit_before(stop, parent, layout);
 	first := first_id(layout);
@@ -297,8 +296,7 @@ BEGIN
 			GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
 			PERFORM snowflake_admin.raise_references(parent, first, stop, SQLERRM, detail);
 		END;
-		COMMIT;
-		SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+		CALL snowflake_admin.next_transaction();
 		done := done + slice;
 		first := last + 1;
 	END LOOP;
@@ -320,8 +318,7 @@ DECLARE
 	is_pending pg_catalog.bool;
 BEGIN
 	path := pg_catalog.current_setting('search_path');
-	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
-	CALL require_no_transaction('snowflake_drop_partitions()');
+	CALL snowflake_admin.begin_command('snowflake_drop_partitions()');
 	key := require_times(parent);
 	PERFORM require_owner(ARRAY[parent]);
 	IF older_than IS NULL THEN
@@ -343,9 +340,7 @@ BEGIN
 		PERFORM warn_of_references(parent, NULL, high);
 	END IF;
 	FOR old IN SELECT partition FROM old_partitions(parent, stop) LOOP
-		COMMIT;
-		SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
-		SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+		CALL next_transaction();
 		PERFORM lock(ARRAY[parent], tries, dry_run);
 		-- Another session may have dropped it meanwhile, or begun to detach it.  Nobody can now.
 		SELECT pending INTO is_pending FROM old_partitions(parent, stop) AS still
@@ -357,9 +352,9 @@ BEGIN
 			PERFORM drop_partition(parent, old.partition, high, tries, dry_run);
 		END IF;
 	END LOOP;
-	COMMIT;
-	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+	CALL next_transaction();
 	CALL delete_old_rows(parent, key, stop, layout, path, dry_run);
+	COMMIT;
 END
 $$;
 

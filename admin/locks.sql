@@ -267,7 +267,7 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.commit_error IS 'for telling a transaction block from a subtransaction';
 
--- Raise an error in a transaction block.  COMMIT fails here in any case, because
+-- An error in a transaction block.  COMMIT fails here in any case, because
 -- of the subtransaction, but in a transaction block with another message.
 CREATE PROCEDURE snowflake_admin.require_no_transaction(caller text)
 LANGUAGE plpgsql AS $$
@@ -281,11 +281,57 @@ BEGIN
 	END;
 	RAISE invalid_transaction_termination USING
 		MESSAGE = pg_catalog.format('%s cannot run inside a transaction block', caller),
-		HINT = 'Call it without BEGIN, and not in a function, because it commits after each step.';
+		HINT = 'Call it alone, because it commits after each step: not after BEGIN, not in a function, and '
+			'not in one query string with another statement.';
 END
 $$;
 
 COMMENT ON PROCEDURE snowflake_admin.require_no_transaction IS 'for refusing a command that commits where it could not';
+
+-- An error in a transaction of the caller's that is not READ COMMITTED, for a command that is part
+-- of it.  What this reads after it got a lock would be what others had committed before the
+-- transaction's first statement, and what they committed later would be lost.
+CREATE FUNCTION snowflake_admin.require_read_committed(name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	IF current_setting('transaction_isolation') <> 'read committed' THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('%s cannot run in a transaction that is %s', name,
+				current_setting('transaction_isolation')),
+			DETAIL = 'It would not see what others commit while it waits for its locks.',
+			HINT = 'Call it after BEGIN ISOLATION LEVEL READ COMMITTED, and then COMMIT.';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.require_read_committed IS 'for refusing a transaction with a snapshot of its own';
+
+-- End a transaction of a command that commits, and begin the next one.  That is READ COMMITTED,
+-- whatever the default is: what a command reads after it got a lock is what others had committed
+-- before.  It looks up no name in the caller's search_path.
+CREATE PROCEDURE snowflake_admin.next_transaction()
+LANGUAGE plpgsql AS $$
+BEGIN
+	COMMIT;
+	SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+END
+$$;
+
+COMMENT ON PROCEDURE snowflake_admin.next_transaction IS 'for the transactions of a command that commits';
+
+-- Begin a command that commits, or raise an error in a transaction block.  The first transaction
+-- ends here, because the CALL has taken its snapshot.  The command ends with COMMIT, so that
+-- neither its search_path nor another of its settings lasts in a block of the caller's.
+CREATE PROCEDURE snowflake_admin.begin_command(name text)
+LANGUAGE plpgsql AS $$
+BEGIN
+	CALL snowflake_admin.require_no_transaction(name);
+	CALL snowflake_admin.next_transaction();
+END
+$$;
+
+COMMENT ON PROCEDURE snowflake_admin.begin_command IS 'for the beginning of a command that commits';
 
 -- Say how far a long step is: always in the session's application_name, and every five seconds in
 -- a NOTICE.  Returns the time of the last NOTICE, which the next call takes as "reported".

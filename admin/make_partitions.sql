@@ -144,8 +144,7 @@ DECLARE
 	pieces pg_catalog.record;
 	piece pg_catalog.record;
 BEGIN
-	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
-	CALL require_no_transaction('snowflake_make_partitions()');
+	CALL snowflake_admin.begin_command('snowflake_make_partitions()');
 	key := require_times(parent);
 	PERFORM require_owner(ARRAY[parent]);
 	PERFORM require_trigger_functions(parent);
@@ -169,11 +168,10 @@ BEGIN
 			HINT = 'Check the clock. If it is right, give a longer unit.';
 	END IF;
 	FOR piece IN SELECT * FROM missing_ranges(parent, unit, until, layout) LOOP
-		SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
-		PERFORM make_partition(
-			parent, key, piece.low, piece.high, unit, layout, tries, dry_run);
-		COMMIT;
+		CALL next_transaction();
+		PERFORM make_partition(parent, key, piece.low, piece.high, unit, layout, tries, dry_run);
 	END LOOP;
+	COMMIT;
 END
 $$;
 

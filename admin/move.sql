@@ -259,6 +259,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	plan record;
 BEGIN
+	PERFORM require_read_committed('snowflake_move()');
 	PERFORM require_owner(ARRAY[tab]);
 	PERFORM lock(ARRAY[tab], tries, dry_run);
 	PERFORM keep_names(ARRAY(SELECT key_sequences(tab)), tries);
@@ -292,8 +293,7 @@ CREATE PROCEDURE @extschema@.snowflake_move_schema(schema name, shard bigint DEF
 	own_sequence boolean DEFAULT false, dry_run boolean DEFAULT false, tries integer DEFAULT 5)
 LANGUAGE plpgsql AS $$
 BEGIN
-	CALL snowflake_admin.require_no_transaction('snowflake_move_schema()');
-	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+	CALL snowflake_admin.begin_command('snowflake_move_schema()');
 	PERFORM require_shard(shard, 'instagram');
 	IF shard IS NULL THEN
 		PERFORM count_other_sessions();
@@ -302,6 +302,7 @@ BEGIN
 		format('CALL move_table(%%L, %L, %L, %L, %L, true)',
 			shard, own_sequence, dry_run, tries),
 		tries);
+	COMMIT;
 END
 $$;
 

@@ -68,13 +68,7 @@ DECLARE
 	largest text := format('snowflake_admin.largest(%L, %L)', target, key_col);
 BEGIN
 	IF NOT has_time(to_layout(layout)) THEN
-		-- Only rows tell the largest ID, and a snapshot of before the lock lacks some.
-		IF current_setting('transaction_isolation') <> 'read committed' THEN
-			RAISE object_not_in_prerequisite_state USING
-				MESSAGE = format('cannot move the key of table %s back in a transaction that is %s', target,
-					current_setting('transaction_isolation')),
-				HINT = 'Call it in a transaction that is READ COMMITTED.';
-		END IF;
+		-- Only rows tell the largest ID.
 		RETURN format('greatest(1, %s)', largest);
 	END IF;
 	PERFORM last_time(used, layout);	-- an error already in a dry run
@@ -159,6 +153,7 @@ DECLARE
 	commands text[];
 	relations regclass[];
 BEGIN
+	PERFORM require_read_committed('snowflake_move_back()');
 	PERFORM require_owner(ARRAY[tab]);
 	PERFORM lock(ARRAY[tab], tries, dry_run);
 	PERFORM keep_names(ARRAY(SELECT key_sequences(tab)), tries);
@@ -196,10 +191,10 @@ CREATE PROCEDURE @extschema@.snowflake_move_back_schema(schema name, dry_run boo
 	tries integer DEFAULT 5)
 LANGUAGE plpgsql AS $$
 BEGIN
-	CALL snowflake_admin.require_no_transaction('snowflake_move_back_schema()');
-	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+	CALL snowflake_admin.begin_command('snowflake_move_back_schema()');
 	CALL each_table(schema, false,
 		format('CALL move_table_back(%%L, %L, %L)', dry_run, tries), tries);
+	COMMIT;
 END
 $$;
 

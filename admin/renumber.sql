@@ -576,8 +576,7 @@ DECLARE
 	trouble pg_catalog.text;
 BEGIN
 	callers_path := pg_catalog.current_setting('search_path');
-	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
-	CALL require_no_transaction('snowflake_renumber()');
+	CALL snowflake_admin.begin_command('snowflake_renumber()');
 	PERFORM renumber_require(tab, shard, new_shard, since, until, batch);
 	PERFORM require_owner(ARRAY[tab]);
 	PERFORM take_turn('snowflake_renumber()', ARRAY[tab], false);
@@ -585,15 +584,14 @@ BEGIN
 	SELECT * INTO plan FROM renumber_plan(tab, shard, new_shard, layout::text);
 	SELECT * INTO look FROM renumber_look(tab, plan, shard, new_shard, since, until, tries, dry_run);
 	IF dry_run THEN
+		COMMIT;
 		RETURN;
 	END IF;
 	begun := clock_timestamp();
 	reported := begun;
 	SELECT look.lowest AS after, batch AS size INTO step;
 	WHILE look.total > 0 AND step.after IS NOT NULL LOOP
-		COMMIT;
-		SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
-		SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+		CALL next_transaction();
 		PERFORM take_turn('snowflake_renumber()', ARRAY[tab], true);
 		reported := progress(format('renumbering %s', tab), done, look.total, begun, reported);
 		PERFORM renumber_lock(plan, tries);
@@ -602,8 +600,7 @@ BEGIN
 		done := done + step.done;
 		trouble := coalesce(step.trouble, trouble);
 		IF step.after IS NULL THEN
-			COMMIT;
-			SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+			CALL next_transaction();
 			PERFORM take_turn('snowflake_renumber()', ARRAY[tab], true);
 			PERFORM renumber_lock(plan, tries);
 			idle := CASE WHEN done > done_before THEN 0 ELSE idle + 1 END;
@@ -613,6 +610,7 @@ BEGIN
 		END IF;
 	END LOOP;
 	PERFORM renumber_end(plan, shard, done, look.last, look.highest, new_shard IS NULL);
+	COMMIT;
 END
 $$;
 

@@ -287,7 +287,6 @@ DECLARE
 	detail pg_catalog.text;
 	hint pg_catalog.text;
 BEGIN
-	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
 	IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = schema) THEN
 		RAISE invalid_schema_name USING MESSAGE = format('schema "%s" does not exist', schema);
 	END IF;
@@ -303,9 +302,8 @@ BEGIN
 		RAISE NOTICE 'a default does not keep programs from choosing keys, as GENERATED ALWAYS did: %', always;
 	END IF;
 	PERFORM require_tries(tries);
-	COMMIT;
 	FOREACH target IN ARRAY tables LOOP
-		SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+		CALL next_transaction();
 		BEGIN
 			EXECUTE format(command, target::text);
 		EXCEPTION WHEN OTHERS THEN
@@ -316,9 +314,8 @@ BEGIN
 				DETAIL = coalesce(nullif(detail, ''), format('The SQLSTATE is %s.', SQLSTATE)),
 				HINT = coalesce(nullif(hint, ''), 'Call this again when the cause is gone.');
 		END;
-		COMMIT;
 	END LOOP;
-	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+	CALL next_transaction();
 	FOREACH other IN ARRAY others LOOP
 		RAISE WARNING '% stays as it is: it is not the key of its table', other;
 	END LOOP;

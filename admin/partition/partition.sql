@@ -279,9 +279,8 @@ LANGUAGE plpgsql AS $$
 DECLARE
 	step pg_catalog.record;
 BEGIN
-	CALL snowflake_admin.require_no_transaction('snowflake_partition()');
+	CALL snowflake_admin.begin_command('snowflake_partition()');
 	LOOP
-		SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
 		PERFORM partition_target(tab);
 		PERFORM lock(ARRAY[tab], tries, false);
 		PERFORM keep_names(ARRAY(SELECT r.tab::oid FROM related_tables(tab) AS r), tries);
@@ -304,12 +303,13 @@ BEGIN
 				owner_of => CASE WHEN step.by_owner IS NOT NULL THEN step.relations[1] END,
 				by_owner => step.by_owner);
 		END IF;
-		COMMIT;
+		CALL snowflake_admin.next_transaction();
 	END LOOP;
 	IF NOT dry_run THEN
 		RAISE NOTICE 'table % is partitioned',
 			(SELECT parent FROM partition_target(tab));
 	END IF;
+	COMMIT;
 END
 $$;
 

@@ -69,7 +69,6 @@ DECLARE
 	reported pg_catalog.timestamptz;
 	left_over boolean;
 BEGIN
-	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
 	SELECT string_agg(format('%I = %I', wide, narrow), ', '),
 		string_agg(format('%I IS DISTINCT FROM %I', wide, narrow), ' OR ')
 	INTO assignments, lacking
@@ -97,15 +96,13 @@ BEGIN
 				'WHERE ctid >= ''(%3$s,0)'' AND ctid < ''(%4$s,0)'' AND (%5$s) FOR NO KEY UPDATE SKIP LOCKED))',
 				tab, assignments, page, page + 16, lacking));
 			page := page + 16;
-			COMMIT;
-			SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+			CALL next_transaction();
 		END LOOP;
 		SELECT lacks INTO left_over
 		FROM as_owner(tab, format('SELECT EXISTS (SELECT FROM %s WHERE %s)', tab, lacking)) AS (lacks boolean);
-		COMMIT;
+		CALL next_transaction();
 		EXIT WHEN NOT left_over;
 		-- Some rows were locked.
-		SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
 		PERFORM pg_sleep(1);
 	END LOOP;
 END
@@ -211,11 +208,9 @@ DECLARE
 	step pg_catalog.record;
 	going_on boolean := false;
 BEGIN
-	CALL snowflake_admin.require_no_transaction('snowflake_widen()');
-	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+	CALL snowflake_admin.begin_command('snowflake_widen()');
 	chain := ARRAY(SELECT DISTINCT rel FROM chain(tab, col) ORDER BY 1);
 	LOOP
-		SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
 		PERFORM take_turn('snowflake_widen()', chain, going_on);
 		going_on := true;
 		PERFORM keep_names(ARRAY(SELECT DISTINCT rel::oid FROM chain(tab, col)), tries);
@@ -239,7 +234,6 @@ BEGIN
 			PERFORM widen_rehearse(columns, rel) FROM (SELECT DISTINCT rel FROM unnest(columns)) AS t;
 		END IF;
 		FOR step IN SELECT * FROM widen_next(columns) LOOP
-			SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
 			PERFORM take_turn('snowflake_widen()', chain, true);
 			PERFORM set_config('application_name',
 				format('snowflake_widen: %s %s', step.kind, coalesce(step.tab, tab))::name::text, true);
@@ -254,7 +248,6 @@ BEGIN
 			ELSIF step.kind = 'fill' THEN
 				PERFORM widen_do(columns, step.kind, step.tab, step.object, tries, true);
 				CALL widen_fill(columns, step.tab, chain, pause);
-				SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
 				PERFORM take_turn('snowflake_widen()', chain, true);
 				columns := widen_check(tab, col, true);
 				PERFORM widen_do(columns, 'check', step.tab, NULL, tries, false);
@@ -262,10 +255,11 @@ BEGIN
 				PERFORM keep_names(ARRAY[step.tab], tries);
 				PERFORM widen_do(columns, step.kind, step.tab, step.object, tries, false);
 			END IF;
-			COMMIT;
+			CALL next_transaction();
 		END LOOP;
-		COMMIT;
+		CALL next_transaction();
 	END LOOP;
+	COMMIT;
 END
 $$;
 

@@ -124,7 +124,9 @@ my %refused = (
 	q{BEGIN; CALL snowflake_move_schema('public', 5)} =>
 	  qr/ 2D000: snowflake_move_schema\(\) cannot run inside a transaction block\nHINT/,
 	q{BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT; CALL snowflake_move_back('decimals')} =>
-	  qr/ 55000: cannot move the key of table public.decimals back in a transaction that is repeatable read/);
+	  qr/ 55000: snowflake_move_back\(\) cannot run in a transaction that is repeatable read\nDETAIL.*\nHINT: .* READ COMMITTED/,
+	q{SET default_transaction_isolation = serializable; CALL snowflake_move('photos', 5)} =>
+	  qr/ 55000: snowflake_move\(\) cannot run in a transaction that is serializable/);
 like(run_psql('app', $_), $refused{$_}, "refused: $_") foreach sort keys %refused;
 is(value('app', q{
 		CALL snowflake_move_back('decimals');
