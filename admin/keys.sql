@@ -241,8 +241,10 @@ LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_ad
 		UNION ALL SELECT n, CASE WHEN sequence IS NULL THEN 'its default names the sequence as a text'
 			ELSE 'its default is an expression' END
 		FROM keys WHERE expression IS NOT NULL AND is_plain_nextval(expression, sequence) IS NOT TRUE
+		-- That of a key that was moved back advances by id_step(), and has IDs as its numbers.
 		UNION ALL SELECT n, 'its sequence advances by ' || seqincrement
 		FROM keys JOIN pg_sequence ON seqrelid = sequence AND seqincrement <> 1
+		WHERE coalesce(sequence_last_value(sequence), 0) < least_id()
 		UNION ALL SELECT n, 'its numbers are larger than new IDs'
 		FROM keys WHERE sequence_last_value(sequence) >= bound(now(), to_layout('instagram'))
 	)

@@ -100,6 +100,33 @@ END;
 
 COMMENT ON FUNCTION snowflake_admin.require_shard IS 'for refusing a shard with which next_id() would fail';
 
+-- How far IDs are apart that differ in their first field alone, the time.  A shard's ID and any
+-- number of such steps make an ID of this shard.
+CREATE FUNCTION snowflake_admin.id_step(layout text) RETURNS bigint
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+	SELECT CASE layout
+		WHEN 'decimal' THEN 10000000000
+		WHEN 'trace' THEN 1::bigint << 38
+		ELSE (SELECT snowflake_max_id(tick, l) - snowflake_min_id(tick, l) + 1::bigint
+			FROM (SELECT layout::snowflake_layout) AS x (l),
+				LATERAL (SELECT snowflake_timestamp(snowflake_max_id(pg_catalog.now(), l), l)) AS y (tick)) END;
+END;
+
+COMMENT ON FUNCTION snowflake_admin.id_step IS 'for counting without making the IDs of another shard';
+
+-- An ID of a shard and a time.  Where IDs do not tell their time, it is the first one of the shard.
+CREATE FUNCTION snowflake_admin.id_at(ts timestamptz, shard bigint, layout text) RETURNS bigint
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+	SELECT CASE layout
+		WHEN 'decimal' THEN snowflake_admin.id_step(layout) + shard
+		WHEN 'trace' THEN snowflake_admin.id_step(layout) + (shard << 10) + 1::bigint
+		ELSE snowflake_id(ts, shard, 0::bigint, layout::snowflake_layout) END;
+END;
+
+COMMENT ON FUNCTION snowflake_admin.id_at IS 'for numbers that begin as IDs of a shard';
+
 -- The shards of IDs, in their order, or NULL if the layout has none
 CREATE FUNCTION snowflake_admin.shards_of(ids bigint[], layout snowflake_layout) RETURNS integer[]
 LANGUAGE sql STABLE

@@ -18,17 +18,17 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.main_keys IS 'for telling the key of a table from its other columns';
 
--- The default by which next_id() makes a column: the shard as it stands there, the layout if one
--- is named, the layout that its IDs have, and whether the default is that call and nothing else.
--- Only the layout is known of the default of a domain.
+-- The default by which next_id() makes a column, its own or that of its domain: the shard as it
+-- stands there, the layout if one is named, the layout that its IDs have, and whether the
+-- default is that call and nothing else
 CREATE FUNCTION snowflake_admin.default_parts(target regclass, col name, sequence regclass,
 	OUT shard text, OUT named_layout text, OUT layout text, OUT is_plain boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT c.shard, literal(c.layout), coalesce(layout_of(expression, default_parts.sequence), 'instagram'),
 		c.call = regexp_replace(expression, '^(\w+|"([^"]|"")+")\.', '')
-	FROM (SELECT (SELECT pg_get_expr(adbin, adrelid)
-		FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
-		WHERE adrelid = target AND attname = col)) AS d (expression)
+	FROM (SELECT pg_get_expr(coalesce(adbin, typdefaultbin), 0)
+		FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+		WHERE attrelid = target AND attname = col) AS d (expression)
 	LEFT JOIN LATERAL calls(expression) AS c ON true
 	LIMIT 1
 $$;

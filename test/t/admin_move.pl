@@ -61,6 +61,65 @@ end_sessions($load);
 is(value('app', q{SELECT count(*) FROM photos WHERE title = 'old' AND id <= 100000}), 100000,
 	'old keys are as they were');
 
+# --- one of several servers -------------------------------------------------
+
+# While one server moves back, another one makes all IDs that its shard has in these
+# milliseconds.
+my %shard = (east => 31, west => 32);
+foreach my $server (sort keys %shard)
+{
+	new_admin_database($server);
+	value($server, qq{
+		SELECT snowflake_set_shard($shard{$server});
+		CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id());
+		INSERT INTO photos DEFAULT VALUES});
+}
+my $west = start_load($node->connstr('west'), "INSERT INTO photos SELECT FROM generate_series(1, 5000);\n",
+	'-c', '2', '-R', '400');
+value('east', q{INSERT INTO photos VALUES (snowflake_id(now() + '3 s', 8191, 1023))});	# of a third server
+value('east', q{CALL snowflake_move_back('photos')});
+my $counted = value('east', q{SELECT last_value FROM photos_id_seq});
+value('east', q{INSERT INTO photos SELECT FROM generate_series(1, 100000)});
+ok(wait_for(sub { value('west', "SELECT max(id) > $counted + (500::bigint << 23) FROM photos") eq 't' }),
+	'another server makes IDs of the times at which an identity has begun');
+end_load($west, 'server west');
+# ... and perhaps it has used each of its IDs of the first of them.
+value('west', qq{
+	INSERT INTO photos SELECT snowflake_id(snowflake_timestamp($counted) + n / 1024 * interval '1 ms', 32, n % 1024)
+	FROM generate_series(0, 4095) AS n ON CONFLICT DO NOTHING});
+is(value('east', q{
+		SELECT count(*), count(DISTINCT snowflake_shard(id)), min(snowflake_shard(id)) FROM photos
+		WHERE id > (SELECT max(id) FROM photos WHERE snowflake_shard(id) = 8191)}),
+	'100000|1|31', "... but an identity's numbers, beyond all IDs of the table, are those of its own server alone");
+my %ids = map { $_ => [ split /\n/, value($_, 'SELECT id FROM photos') ] } keys %shard;
+my %is_west = map { $_ => 1 } @{ $ids{west} };
+is(scalar(grep { $is_west{$_} } @{ $ids{east} }), 0, '... so no ID is in both databases');
+foreach my $case (
+	[ 'instagram', 'next_id()', 31 ],
+	[ 'decimal', q{next_id(12345, 'keys_seq', 'decimal')}, 12345 ],
+	[ 'trace', q{next_id(77, 'keys_seq', 'trace')}, 77 ],
+	[ 'timestamp:45 sequence:8 shard:10 epoch:1577836800000 tick:10us', q{next_id(9, 'keys_seq',
+		'timestamp:45 sequence:8 shard:10 epoch:1577836800000 tick:10us')}, 9 ])
+{
+	my ($layout, $default, $number) = @$case;
+	is(value('east', qq{
+			CREATE SEQUENCE keys_seq;
+			SELECT FROM snowflake_alter_sequence('keys_seq', '$layout');
+			CREATE DOMAIN key_$number AS bigint DEFAULT $default;
+			CREATE TABLE keys (id key_$number PRIMARY KEY);
+			INSERT INTO keys DEFAULT VALUES;
+			CREATE TABLE before AS SELECT * FROM keys;
+			CALL snowflake_move_back('keys');
+			INSERT INTO keys SELECT FROM generate_series(1, 1000);
+			SELECT count(*) FILTER (WHERE id > (SELECT max(id) FROM before)), count(DISTINCT snowflake_shard(id, '$layout')),
+				min(snowflake_shard(id, '$layout'))
+			FROM keys;
+			DROP TABLE keys, before;
+			DROP DOMAIN key_$number;
+			DROP SEQUENCE IF EXISTS keys_seq}),
+		"1000|1|$number", "also in layout $layout, in the default of a domain");
+}
+
 # --- what it says ----------------------------------------------------------
 
 value('app', q{
@@ -275,7 +334,7 @@ value('apart', q{
 	CREATE TABLE tenants (tenant int, id bigint DEFAULT "The IDs".next_id(5), PRIMARY KEY (tenant, id));
 	INSERT INTO tenants SELECT n % 100, n FROM generate_series(1, 200000) AS n});
 like(said(q{CALL snowflake_move_back('tenants')}, 'apart'),
-	qr/SELECT setval\('public.tenants_id_seq'::regclass, greatest\(.*, 1, 200000\)\);/,
+	qr/SELECT setval\('public.tenants_id_seq'::regclass, snowflake_admin.number_before\(200000, .*, 5, 'instagram'\)\);/,
 	'the largest ID is looked for before the lock where no index begins with the key');
 
 # --- a key that a recipe moved back ------------------------------------------
