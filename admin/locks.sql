@@ -267,22 +267,32 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.commit_error IS 'for telling a transaction block from a subtransaction';
 
--- An error in a transaction block.  COMMIT fails here in any case, because
+-- Is the caller in a transaction block, or in a function?  COMMIT fails here in any case, because
 -- of the subtransaction, but in a transaction block with another message.
-CREATE PROCEDURE snowflake_admin.require_no_transaction(caller text)
+CREATE PROCEDURE snowflake_admin.look_for_block(INOUT in_block boolean)
 LANGUAGE plpgsql AS $$
 BEGIN
-	BEGIN
-		COMMIT;
-	EXCEPTION WHEN invalid_transaction_termination THEN
-		IF SQLERRM OPERATOR(pg_catalog.<>) snowflake_admin.commit_error() THEN
-			RETURN;
-		END IF;
-	END;
-	RAISE invalid_transaction_termination USING
-		MESSAGE = pg_catalog.format('%s cannot run inside a transaction block', caller),
-		HINT = 'Call it alone, because it commits after each step: not after BEGIN, not in a function, and '
-			'not in one query string with another statement.';
+	COMMIT;
+EXCEPTION WHEN invalid_transaction_termination THEN
+	in_block := SQLERRM OPERATOR(pg_catalog.=) snowflake_admin.commit_error();
+END
+$$;
+
+COMMENT ON PROCEDURE snowflake_admin.look_for_block IS 'for commands that do not end the transaction of their caller';
+
+-- Raise an error in a transaction block.
+CREATE PROCEDURE snowflake_admin.require_no_transaction(caller text)
+LANGUAGE plpgsql AS $$
+DECLARE
+	in_block boolean;
+BEGIN
+	CALL snowflake_admin.look_for_block(in_block);
+	IF in_block THEN
+		RAISE invalid_transaction_termination USING
+			MESSAGE = pg_catalog.format('%s cannot run inside a transaction block', caller),
+			HINT = 'Call it alone, because it commits after each step: not after BEGIN, not in a function, and '
+				'not in one query string with another statement.';
+	END IF;
 END
 $$;
 

@@ -279,10 +279,20 @@ $$;
 COMMENT ON PROCEDURE snowflake_admin.move_table IS 'for moving the key of one table';
 
 CREATE PROCEDURE @extschema@.snowflake_move(tab regclass, shard bigint DEFAULT NULL, own_sequence boolean DEFAULT false,
-	dry_run boolean DEFAULT false, tries integer DEFAULT 30)
+	dry_run boolean DEFAULT false, tries integer DEFAULT NULL)
 LANGUAGE plpgsql AS $$
+DECLARE
+	in_block boolean;
+	detail pg_catalog.text;
 BEGIN
-	CALL snowflake_admin.move_table(tab, shard, own_sequence, dry_run, tries, false);
+	CALL snowflake_admin.look_for_block(in_block);
+	BEGIN
+		CALL snowflake_admin.move_table(tab, shard, own_sequence, dry_run, snowflake_admin.tries_in(in_block, tries), false);
+	EXCEPTION WHEN lock_not_available THEN
+		GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+		PERFORM snowflake_admin.require_no_block(in_block, SQLERRM, detail);
+		RAISE;
+	END;
 END
 $$;
 

@@ -195,10 +195,20 @@ $$;
 
 COMMENT ON PROCEDURE snowflake_admin.move_table_back IS 'for moving the key of one table back';
 
-CREATE PROCEDURE @extschema@.snowflake_move_back(tab regclass, dry_run boolean DEFAULT false, tries integer DEFAULT 30)
+CREATE PROCEDURE @extschema@.snowflake_move_back(tab regclass, dry_run boolean DEFAULT false, tries integer DEFAULT NULL)
 LANGUAGE plpgsql AS $$
+DECLARE
+	in_block boolean;
+	detail pg_catalog.text;
 BEGIN
-	CALL snowflake_admin.move_table_back(tab, dry_run, tries);
+	CALL snowflake_admin.look_for_block(in_block);
+	BEGIN
+		CALL snowflake_admin.move_table_back(tab, dry_run, snowflake_admin.tries_in(in_block, tries));
+	EXCEPTION WHEN lock_not_available THEN
+		GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+		PERFORM snowflake_admin.require_no_block(in_block, SQLERRM, detail);
+		RAISE;
+	END;
 END
 $$;
 

@@ -273,6 +273,32 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.new_sequence IS 'for naming a new sequence';
 
+-- How often a command tries to get its locks that is part of its caller's transaction.  In a
+-- transaction block, whoever needs locks that the transaction has taken before waits while it tries.
+CREATE FUNCTION snowflake_admin.tries_in(in_block boolean, tries integer) RETURNS integer
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT coalesce(tries, CASE WHEN in_block THEN 3 ELSE 30 END)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.tries_in IS 'for trying less often in a transaction block';
+
+-- Raise the error of such a command that could not get its locks, with another advice in a
+-- transaction block.
+CREATE FUNCTION snowflake_admin.require_no_block(in_block boolean, message text, detail text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	IF in_block THEN
+		RAISE lock_not_available USING
+			MESSAGE = message,
+			DETAIL = detail,
+			HINT = 'Call it in its own transaction, where it tries longer. In this one, others wait for the locks that '
+				'earlier commands have taken.';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.require_no_block IS 'for saying in a transaction block where to try longer';
+
 -- Call a procedure, with the table in place of %L, for each table of a schema whose key it would
 -- change, each in a transaction of its own.  What stays as it is, is named by a warning.
 CREATE PROCEDURE snowflake_admin.each_table(schema name, to_next_id boolean, command text, tries integer)

@@ -207,6 +207,25 @@ wait_for_clock();
 value('app', q{BEGIN; CALL snowflake_move('photos', 5, own_sequence => true); ROLLBACK});
 is(default_of('photos'), '', 'a key can move in a transaction block that is rolled back');
 
+# There, others wait for what the transaction has locked before, so it soon gives up.
+my $user = session($node, 'app');
+$user->query_safe('BEGIN; SELECT FROM photos');
+foreach my $call ('BEGIN; ALTER TABLE albums ADD note text; CALL snowflake_move(\'photos\', 5)',
+	q{DO $$ BEGIN CALL snowflake_move('photos', 5); END $$})
+{
+	like(run_psql('app', $call), qr/ERROR:  55P03: could not get the locks in 3 tries.*HINT:  Call it in its own transaction, /s,
+		"in a transaction, it gives up after a few tries: $call");
+}
+like(run_psql('app', q{CALL snowflake_move('photos', 5, tries => 1)}),
+	qr/ERROR:  55P03: could not get the locks in one try.*HINT:  Call it again when that transaction has ended/s,
+	'... and elsewhere says to call it again');
+$user->quit;
+value('app', q{CALL snowflake_move('photos', 5)});
+$user = session($node, 'app');
+$user->query_safe('BEGIN; SELECT FROM photos');
+like(run_psql('app', q{BEGIN; CALL snowflake_move_back('photos')}), qr/ in 3 tries/, '... so does a move back');
+$user->quit;
+
 # --- a new sequence and shard in one command -------------------------
 
 is(value('app', q{
