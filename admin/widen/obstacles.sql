@@ -183,6 +183,41 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.has_others_temporary IS
 'for dropping an old column with other sessions'' temporary objects';
 
+-- The types of which values contain rows of a table: the row type, arrays, domains, ranges and
+-- multiranges of such a type, and row types of which a column is of such a type.  PostgreSQL's
+-- own ALTER TABLE ... TYPE looks for the same.
+CREATE FUNCTION snowflake_admin.types_with_row_of(tab regclass) RETURNS TABLE (type oid)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH RECURSIVE parts (type, part) AS MATERIALIZED (
+		SELECT oid, typelem FROM pg_type WHERE typelem <> 0
+		UNION ALL SELECT oid, typbasetype FROM pg_type WHERE typtype = 'd'
+		UNION ALL SELECT rngtypid, rngsubtype FROM pg_range
+		UNION ALL SELECT rngmultitypid, rngtypid FROM pg_range
+		UNION ALL SELECT reltype, atttypid FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
+		WHERE reltype <> 0 AND attnum > 0 AND NOT attisdropped
+	), found (type) AS (
+		SELECT reltype FROM pg_class WHERE oid = tab
+		UNION SELECT parts.type FROM found JOIN parts ON part = found.type
+	)
+	SELECT type FROM found
+$$;
+COMMENT ON FUNCTION snowflake_admin.types_with_row_of IS 'for finding values that a change of a table would change';
+
+-- Where rows of a table are stored as values: in columns of tables and of materialized views, and
+-- in indexes.  Their first field would be the old column, and be gone with it.  What other roles
+-- have counts only if something is stored there, as everybody may use the type; other sessions'
+-- temporary tables never do.
+CREATE FUNCTION snowflake_admin.stored_rows(tab regclass)
+RETURNS TABLE (rel regclass, col name, owner oid)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT c.oid, attname, c.relowner
+	FROM pg_attribute JOIN pg_class AS c ON c.oid = attrelid JOIN pg_class AS t ON t.oid = tab
+	WHERE atttypid IN (SELECT type FROM types_with_row_of(tab)) AND attnum > 0 AND NOT attisdropped
+		AND c.relkind IN ('r', 'p', 'm', 'i', 'I') AND NOT pg_is_other_temp_schema(c.relnamespace)
+		AND (c.relowner = t.relowner OR pg_relation_size(c.oid) > 0)
+$$;
+COMMENT ON FUNCTION snowflake_admin.stored_rows IS 'for refusing what would empty a column in stored rows';
+
 -- What depends on an old column, or on the sequence of its identity, and is not made anew
 CREATE FUNCTION snowflake_admin.widen_dependents(columns widening[])
 RETURNS TABLE (problem text, remedy text)
@@ -211,6 +246,17 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		AND NOT is_others_temporary(classid, objid)
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_dependents IS 'for refusing what would go with an old column';
+
+-- Rows of the tables that are stored as values
+CREATE FUNCTION snowflake_admin.widen_row_obstacles(columns widening[])
+RETURNS TABLE (problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('Column %I of %s, which belongs to %s, stores rows of table %s.', s.col,
+			pg_describe_object('pg_class'::regclass, s.rel, 0), s.owner::regrole, w.rel),
+		format('Their %I would become NULL. First drop what stores them, or give its column another type, such as jsonb.', w.narrow)
+	FROM (SELECT rel, min(narrow) AS narrow FROM unnest(columns) GROUP BY rel) AS w, stored_rows(w.rel) AS s
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_row_obstacles IS 'for refusing tables whose rows are stored elsewhere';
 
 -- Indexes and constraints that cannot be made anew
 CREATE FUNCTION snowflake_admin.widen_constraint_obstacles(columns widening[])
@@ -320,6 +366,7 @@ BEGIN
 	RETURN QUERY SELECT * FROM widen_table_obstacles(columns);
 	RETURN QUERY SELECT * FROM widen_column_obstacles(tab, col, columns);
 	RETURN QUERY SELECT * FROM widen_dependents(columns);
+	RETURN QUERY SELECT * FROM widen_row_obstacles(columns);
 	RETURN QUERY SELECT * FROM widen_constraint_obstacles(columns);
 	RETURN QUERY SELECT * FROM widen_name_obstacles(columns);
 	RETURN QUERY SELECT * FROM widen_trigger_obstacles(columns);

@@ -236,6 +236,37 @@ foreach my $case (
 	like(run_psql('refused', $call_t), qr/ERROR:  55000.*$message/s, "refused: $make");
 	is(tables_of('refused'), $before, '... and left as it is');
 }
+
+# Rows that are stored as values would lose the key.  PostgreSQL's ALTER TYPE refuses the same.
+foreach my $case (
+	[ 'CREATE TABLE audit (was t)', 'Column was of table app.audit' ],
+	[ 'CREATE TABLE many (rows t[])', 'Column rows of table app.many' ],
+	[ 'CREATE TYPE two AS (one t, n int); CREATE TABLE nested (pair two)', 'Column pair of table app.nested' ],
+	[ 'CREATE DOMAIN d AS t; CREATE TABLE of_d (d d[])', 'Column d of table app.of_d' ],
+	[ 'CREATE TYPE r AS RANGE (SUBTYPE = t, MULTIRANGE_TYPE_NAME = rs); CREATE TABLE ranges (r rs) PARTITION BY LIST (r)',
+		'Column r of table app.ranges' ],
+	[ 'CREATE VIEW v AS SELECT t AS whole FROM t; CREATE TABLE of_v (v v)', 'Column v of table app.of_v' ],
+	[ 'CREATE MATERIALIZED VIEW m AS SELECT t AS whole FROM t', 'Column whole of materialized view app.m' ],
+	[ 'CREATE INDEX i ON t ((t))', 'Column t of index app.i' ],
+	[ 'SET ROLE nobody; CREATE TABLE theirs AS SELECT ROW(1, 2)::t AS t', 'Column t of table app.theirs', 'nobody' ])
+{
+	my ($make, $what, $owner) = (@$case, 'postgres');
+	value('refused', qq{
+		DROP SCHEMA IF EXISTS app CASCADE;
+		CREATE SCHEMA app;
+		GRANT ALL ON SCHEMA app TO nobody;
+		CREATE TABLE t (id serial PRIMARY KEY, n integer);
+		INSERT INTO t (n) VALUES (1);
+		$make});
+	$before = tables_of('refused');
+	like(run_psql('refused', $call_t), qr/ERROR:  55000.*$what, which belongs to $owner, stores rows of table app.t\./s,
+		"refused: $make");
+	is(tables_of('refused'), $before, '... and left as it is');
+}
+value('refused', 'TRUNCATE theirs; CREATE VIEW v AS SELECT t AS whole FROM t');
+unlike(run_psql('refused', $call_t), qr/ERROR/, 'a view, and a column of another role without rows, are no obstacle');
+is(value('refused', 'SELECT (whole).id FROM v'), 1, '... and the view shows the key');
+
 value('refused', <<'EOS');
 DROP SCHEMA app CASCADE;
 CREATE SCHEMA app;
