@@ -145,10 +145,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		WHEN EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = oid) THEN 'is filled by a subscription'
 		WHEN EXISTS (SELECT FROM pg_rewrite WHERE ev_class = t.oid) THEN 'has a rule' END) AS r (reason)
 	WHERE reason IS NOT NULL
-	UNION ALL SELECT format('Table %s is in publication "%s".', t.oid::regclass, p.pubname),
-		'Its subscribers would not get the new column. Take it out of the publication first.'
-	FROM t JOIN pg_publication_tables AS p ON quote_ident(schemaname) = relnamespace::regnamespace::text
-		AND tablename = relname
 	UNION ALL SELECT format('Row-level security of table %s applies to its owner, as whom its rows are filled.',
 			t.oid::regclass),
 		format('If nobody else uses role %s, ALTER TABLE %s NO FORCE ROW LEVEL SECURITY until it has ended.',
@@ -157,6 +153,35 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WHERE relrowsecurity AND relforcerowsecurity AND NOT rolsuper AND NOT rolbypassrls
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_table_obstacles IS 'for refusing tables that cannot be widened';
+
+-- Published tables.  A subscriber to which a row comes with a column that it lacks stops until it
+-- has that column.  So the caller must say that all subscribers have the new columns; after the
+-- swap, rows come with the old names again, and a bigint.  A subscriber that compares all columns,
+-- because the table sends them all as its replica identity, would not find such rows as it still
+-- has the new columns of, and would go on without them.
+CREATE FUNCTION snowflake_admin.widen_publication_obstacles(columns widening[], published boolean)
+RETURNS TABLE (problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH t AS MATERIALIZED (
+		SELECT c.oid, pubname, relreplident
+		FROM (SELECT DISTINCT rel FROM unnest(columns)) AS w
+		JOIN pg_class AS c ON c.oid = rel JOIN pg_namespace AS n ON n.oid = relnamespace
+		JOIN pg_publication_tables ON schemaname = nspname AND tablename = relname)
+	SELECT format('Table %s is in publication "%s", and has REPLICA IDENTITY FULL.', oid::regclass, pubname),
+		format('ALTER TABLE %s REPLICA IDENTITY DEFAULT, or USING INDEX, until the columns of its subscribers are '
+			'dropped again.', oid::regclass)
+	FROM t WHERE relreplident = 'f'
+	UNION ALL SELECT format('Table %s is in publication "%s".', oid::regclass, pubname),
+		format('Execute this on each subscriber, or it will stop: %s Then call this with published => true. When '
+			'it has ended and the subscriber has caught up, drop the columns there that are named snowflake_widen_.',
+			(SELECT string_agg(format('ALTER TABLE %s %s;', rel, changes), ' ' ORDER BY place, rel) FROM (
+				SELECT rel, place, string_agg(format('ADD %I bigint, ALTER %I TYPE bigint', wide, narrow), ', '
+					ORDER BY num) AS changes
+				FROM unnest(columns) WHERE rel IN (SELECT oid FROM t) GROUP BY rel, place) AS c))
+	FROM t WHERE published IS NOT TRUE
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_publication_obstacles IS
+'for refusing published tables whose subscribers are not ready';
 
 -- Is an object in another session's temporary schema?  Such objects are no obstacle, and are
 -- dropped with the old column.
@@ -232,7 +257,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WHERE NOT is_others_temporary(u.class, u.object)
 	UNION ALL SELECT format('%s depends on column %I of table %s.', upper(left(o.name, 1)) || substr(o.name, 2),
 			narrow, rel),
-		'Save its definition and its privileges, drop it, and create it again afterwards.'
+		CASE classid WHEN 'pg_publication_rel'::regclass
+			THEN 'Publish all rows and columns of the table first, with columns that its subscribers have.'
+			ELSE 'Save its definition and its privileges, drop it, and create it again afterwards.' END
 	FROM unnest(columns)
 	JOIN pg_depend AS d ON refclassid = 'pg_class'::regclass AND refobjid = rel AND refobjsubid = num
 	CROSS JOIN LATERAL (SELECT CASE classid WHEN 'pg_rewrite'::regclass
@@ -253,7 +280,8 @@ RETURNS TABLE (problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('Column %I of %s, which belongs to %s, stores rows of table %s.', s.col,
 			pg_describe_object('pg_class'::regclass, s.rel, 0), s.owner::regrole, w.rel),
-		format('Their %I would become NULL. First drop what stores them, or give its column another type, such as jsonb.', w.narrow)
+		format('Their %I would become NULL. First drop what stores them, or give its column another type, such as jsonb.',
+			w.narrow)
 	FROM (SELECT rel, min(narrow) AS narrow FROM unnest(columns) GROUP BY rel) AS w, stored_rows(w.rel) AS s
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_row_obstacles IS 'for refusing tables whose rows are stored elsewhere';
@@ -359,11 +387,12 @@ COMMENT ON FUNCTION snowflake_admin.widen_require_owner IS
 'for refusing callers who do not own the tables, and tables of several owners';
 
 -- All that keeps the command from going on, what concerns most first
-CREATE FUNCTION snowflake_admin.widen_obstacles(tab regclass, col name, columns widening[])
+CREATE FUNCTION snowflake_admin.widen_obstacles(tab regclass, col name, columns widening[], published boolean)
 RETURNS TABLE (problem text, remedy text)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 BEGIN
 	RETURN QUERY SELECT * FROM widen_table_obstacles(columns);
+	RETURN QUERY SELECT * FROM widen_publication_obstacles(columns, published);
 	RETURN QUERY SELECT * FROM widen_column_obstacles(tab, col, columns);
 	RETURN QUERY SELECT * FROM widen_dependents(columns);
 	RETURN QUERY SELECT * FROM widen_row_obstacles(columns);
@@ -376,7 +405,8 @@ COMMENT ON FUNCTION snowflake_admin.widen_obstacles IS 'for finding all that is 
 
 -- The columns, or an error if something is in the way.  To undo what has been made, or to look
 -- at it, nothing is but rights, and namesakes of what is made.
-CREATE FUNCTION snowflake_admin.widen_check(tab regclass, col name, to_go_on boolean) RETURNS widening[]
+CREATE FUNCTION snowflake_admin.widen_check(tab regclass, col name, to_go_on boolean,
+	published boolean DEFAULT false) RETURNS widening[]
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 DECLARE
 	columns widening[];
@@ -394,7 +424,7 @@ BEGIN
 	PERFORM widen_require_owner(tab, col, columns);
 	FOR obstacle IN
 		SELECT * FROM widen_strangers(columns)
-		UNION ALL SELECT o.* FROM widen_obstacles(tab, col, columns) AS o WHERE to_go_on
+		UNION ALL SELECT o.* FROM widen_obstacles(tab, col, columns, published) AS o WHERE to_go_on
 	LOOP
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('cannot widen column %I of table %s', col, tab),

@@ -158,8 +158,8 @@ COMMENT ON FUNCTION snowflake_admin.widen_ask_for_indexes IS 'for stopping where
 -- The last step, or what it would be.  Without statistics of the new columns, queries would be
 -- planned badly after the swap.  The lock from before keeps others from creating indexes and
 -- constraints, which would go with the old columns.
-CREATE FUNCTION snowflake_admin.widen_finish(tab regclass, col name, columns widening[], tries integer,
-	dry_run boolean) RETURNS void
+CREATE FUNCTION snowflake_admin.widen_finish(tab regclass, col name, columns widening[], published boolean,
+	tries integer, dry_run boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	tables regclass[] := widen_tables(columns);
@@ -168,7 +168,7 @@ BEGIN
 	IF NOT dry_run AND EXISTS (SELECT FROM unnest(columns) WHERE has_others_temporary(rel, num)) THEN
 		-- Columns are dropped with CASCADE, which must not find anything else.
 		PERFORM lock(tables, tries, false, 'ACCESS EXCLUSIVE');
-		PERFORM widen_check(tab, col, true);
+		PERFORM widen_check(tab, col, true, published);
 	END IF;
 	PERFORM run(ARRAY(SELECT widen_swap_as_owner(columns)), tables, tries, dry_run, owner_of => tab);
 	PERFORM run(ARRAY(SELECT widen_swap(columns)), tables, tries, dry_run);
@@ -186,13 +186,14 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.widen_do IS 'for carrying out a step';
 
 -- Show all that is left to do.
-CREATE FUNCTION snowflake_admin.widen_show(tab regclass, col name, columns widening[], tries integer) RETURNS void
+CREATE FUNCTION snowflake_admin.widen_show(tab regclass, col name, columns widening[], published boolean,
+	tries integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
 	PERFORM widen_do(columns, todo.kind, todo.tab, todo.object, tries, true)
 	FROM widen_todo(columns) AS todo WHERE todo.kind <> 'swap';
 	IF columns <> '{}' THEN
-		PERFORM widen_finish(tab, col, columns, tries, true);
+		PERFORM widen_finish(tab, col, columns, published, tries, true);
 		PERFORM widen_warn(columns);
 	END IF;
 END
@@ -200,7 +201,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.widen_show IS 'for snowflake_widen() with dry_run => true';
 
 CREATE PROCEDURE @extschema@.snowflake_widen(tab regclass, col name, dry_run boolean DEFAULT false,
-	tries integer DEFAULT 30, undo boolean DEFAULT false, pause interval DEFAULT '10 ms')
+	tries integer DEFAULT 30, undo boolean DEFAULT false, pause interval DEFAULT '10 ms',
+	published boolean DEFAULT false)
 LANGUAGE plpgsql AS $$
 DECLARE
 	columns snowflake_admin.widening[];
@@ -218,9 +220,9 @@ BEGIN
 			PERFORM widen_undo(tab, col, tries, dry_run);
 			EXIT;
 		END IF;
-		columns := widen_check(tab, col, true);
+		columns := widen_check(tab, col, true, published);
 		IF dry_run THEN
-			PERFORM widen_show(tab, col, columns, tries);
+			PERFORM widen_show(tab, col, columns, published, tries);
 		END IF;
 		IF dry_run OR columns = '{}' THEN
 			RAISE NOTICE 'column % of table %, and all that refer to it, % bigint', quote_ident(col), tab,
@@ -242,14 +244,14 @@ BEGIN
 				EXIT;
 			ELSIF step.kind = 'swap' THEN
 				PERFORM lock(widen_tables(columns), tries, false);
-				columns := widen_check(tab, col, true);
+				columns := widen_check(tab, col, true, published);
 				PERFORM widen_warn(columns);
-				PERFORM widen_finish(tab, col, columns, tries, false);
+				PERFORM widen_finish(tab, col, columns, published, tries, false);
 			ELSIF step.kind = 'fill' THEN
 				PERFORM widen_do(columns, step.kind, step.tab, step.object, tries, true);
 				CALL widen_fill(columns, step.tab, chain, pause);
 				PERFORM take_turn('snowflake_widen()', chain, true);
-				columns := widen_check(tab, col, true);
+				columns := widen_check(tab, col, true, published);
 				PERFORM widen_do(columns, 'check', step.tab, NULL, tries, false);
 			ELSE
 				PERFORM keep_names(ARRAY[step.tab], tries);
@@ -263,5 +265,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON PROCEDURE @extschema@.snowflake_widen(regclass, name, boolean, integer, boolean, interval) IS
+COMMENT ON PROCEDURE @extschema@.snowflake_widen(regclass, name, boolean, integer, boolean, interval, boolean) IS
 'replace an integer column, and all that refer to it, by bigint columns while they are in use';
