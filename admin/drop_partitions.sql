@@ -8,6 +8,8 @@
 --        somebody detaches, who wants to keep them
 --     3. delete old rows of the one without a lower bound, in slices
 --
+-- With keep => true, it only detaches, and deletes nothing.
+--
 -- What reads or deletes rows runs as their table's owner, whose index expressions, triggers and
 -- policies it runs.  So does DETACH PARTITION, which reads the rows that refer to the partition.
 -- Knows nothing of the rows but their IDs.
@@ -137,13 +139,13 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.warn_of_detach IS 'for a partition that stays because somebody detaches it';
 
--- Detach and drop one partition, under its locks.  Rows that refer to it are looked for up to the
+-- Detach one partition, and drop it unless it is to be kept, under its locks.  Rows that refer to it are looked for up to the
 -- bound "high".
 --
 -- DETACH PARTITION ... CONCURRENTLY cannot be run here.  Everybody is locked out, but not for long:
 -- only where foreign keys refer to the rows they are looked at.
-CREATE FUNCTION snowflake_admin.drop_partition(parent regclass, partition regclass, high bigint, tries integer,
-	dry_run boolean) RETURNS void
+CREATE FUNCTION snowflake_admin.drop_partition(parent regclass, partition regclass, high bigint, keep boolean,
+	tries integer, dry_run boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	tables regclass[] := ARRAY(
@@ -155,8 +157,8 @@ BEGIN
 	PERFORM run(ARRAY[
 		(SELECT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', string_agg('ONLY ' || tab::text, ', ' ORDER BY n))
 			FROM unnest(tables) WITH ORDINALITY AS involved (tab, n)),
-		format('ALTER TABLE %s DETACH PARTITION %s', parent, partition),
-		format('DROP TABLE %s', partition)], tables, tries, dry_run,
+		format('ALTER TABLE %s DETACH PARTITION %s', parent, partition)]
+			|| CASE WHEN NOT keep THEN ARRAY[format('DROP TABLE %s', partition)] END, tables, tries, dry_run,
 		mode => NULL, owner_of => parent, by_owner => ARRAY[false, true, false]);
 EXCEPTION WHEN foreign_key_violation THEN
 	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
@@ -164,7 +166,7 @@ EXCEPTION WHEN foreign_key_violation THEN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin.drop_partition IS 'for detaching and dropping one partition under its locks';
+COMMENT ON FUNCTION snowflake_admin.drop_partition IS 'for detaching one partition, and dropping it, under its locks';
 
 -- The partition without a lower bound that is not dropped as a whole.  It may be a table that was
 -- there before.
@@ -307,7 +309,8 @@ $$;
 COMMENT ON PROCEDURE snowflake_admin.delete_old_rows IS 'for deleting old rows of a former table in slices';
 
 CREATE PROCEDURE @extschema@.snowflake_drop_partitions(parent regclass, older_than interval,
-	layout snowflake_layout DEFAULT NULL, dry_run boolean DEFAULT false, tries integer DEFAULT 30)
+	layout snowflake_layout DEFAULT NULL, dry_run boolean DEFAULT false, tries integer DEFAULT 30,
+	keep boolean DEFAULT false)
 LANGUAGE plpgsql AS $$
 DECLARE
 	path pg_catalog.text;
@@ -349,14 +352,17 @@ BEGIN
 			PERFORM warn_of_detach(parent, old.partition);
 		ELSIF FOUND THEN
 			PERFORM keep_names(ARRAY[parent, old.partition]::oid[], tries);
-			PERFORM drop_partition(parent, old.partition, high, tries, dry_run);
+			PERFORM drop_partition(parent, old.partition, high, keep, tries, dry_run);
 		END IF;
 	END LOOP;
 	CALL next_transaction();
-	CALL delete_old_rows(parent, key, stop, layout, path, dry_run);
+	IF NOT keep THEN
+		CALL delete_old_rows(parent, key, stop, layout, path, dry_run);
+	END IF;
 	COMMIT;
 END
 $$;
 
-COMMENT ON PROCEDURE @extschema@.snowflake_drop_partitions(regclass, interval, snowflake_layout, boolean, integer) IS
-'drop the partitions that are older than an interval, and delete such rows of one without a lower bound';
+COMMENT ON PROCEDURE @extschema@.snowflake_drop_partitions(regclass, interval, snowflake_layout, boolean, integer,
+	boolean) IS
+'drop or detach the partitions that are older than an interval, and delete such rows of one without a lower bound';

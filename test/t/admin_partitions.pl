@@ -261,6 +261,19 @@ $node->sql(q{CALL snowflake_drop_partitions('visits', '0')});
 is($node->sql(q{SELECT string_agg(partition::text, ' ') FROM snowflake_partitions('visits')}), 'visits_9',
 	'the newest partition is never dropped');
 
+# Kept
+days_of('detached', ', note text');
+$node->sql(q{CREATE TABLE marks (detached_id bigint REFERENCES detached ON DELETE CASCADE);
+	INSERT INTO marks SELECT max(id) FROM detached_2});
+my $detach = q{CALL snowflake_drop_partitions('detached', '5 days', keep => true)};
+like(said($detach, 'postgres'),
+	qr/ERROR:  removing partition "detached_2" violates foreign key constraint.*HINT: .* DELETE FROM public.marks WHERE /s,
+	'a partition to which rows refer cannot be kept, whatever the foreign key says');
+is($node->sql(q{SELECT count(*) FROM marks; DELETE FROM marks}), 1, '... and they stay');
+unlike(commands_of($detach), qr/DROP|DELETE/, 'partitions are detached, and not dropped');
+is($node->sql(q{SELECT count(*), (SELECT count(*) FROM detached_0), (SELECT count(*) FROM detached_4)
+		FROM snowflake_partitions('detached')}), '5|24|24', 'they stay as tables with their rows');
+
 # Pending
 days_of('pended', '');
 {
@@ -352,7 +365,8 @@ like(commands_of(q{CALL snowflake_drop_partitions('photos', '50 days', dry_run =
 	qr/^rows of public.photos_old with id below \d+ stay until it is dropped.*
 DELETE FROM public.photos WHERE id >= $first AND id < $bound;$/,
 	'a dry run says which rows of a former table would be deleted, up to the beginning of a day, and which stay');
-is($node->sql('SELECT count(*) FROM photos'), 30010, 'a dry run deletes nothing');
+$node->sql(q{CALL snowflake_drop_partitions('photos', '50 days', keep => true)});
+is($node->sql('SELECT count(*) FROM photos'), 30010, 'a dry run deletes nothing, nor does one that keeps old partitions');
 $node->sql(qq{
 	CREATE TABLE frames (photo_id snowflake REFERENCES photos);
 	CREATE TABLE gone (photo_id bigint REFERENCES photos ON DELETE CASCADE);
