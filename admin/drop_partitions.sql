@@ -4,9 +4,10 @@
 -- of a former table that has become the oldest partition:
 --
 --     1. look which partitions are older than the interval, and never take the newest
---     2. detach and drop each of them, under locks in the order of foreign keys; leave those that
+--     2. look whether the clock that says so can be wrong
+--     3. detach and drop each of them, under locks in the order of foreign keys; leave those that
 --        somebody detaches, who wants to keep them
---     3. delete old rows of the one without a lower bound, in slices
+--     4. delete old rows of the one without a lower bound, in slices
 --
 -- With keep => true, it only detaches, and deletes nothing.
 --
@@ -139,8 +140,8 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.warn_of_detach IS 'for a partition that stays because somebody detaches it';
 
--- Detach one partition, and drop it unless it is to be kept, under its locks.  Rows that refer to it are looked for up to the
--- bound "high".
+-- Detach one partition, and drop it unless it is to be kept, under its locks.  Rows that refer to
+-- it are looked for up to the bound "high".
 --
 -- DETACH PARTITION ... CONCURRENTLY cannot be run here.  Everybody is locked out, but not for long:
 -- only where foreign keys refer to the rows they are looked at.
@@ -198,23 +199,6 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.whole_unit_before IS 'for a bound that stays the same all day';
 
--- An error if policies could hide rows of the table from its owner
-CREATE FUNCTION snowflake_admin.require_all_rows(parent regclass, partition regclass) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-BEGIN
-	IF (SELECT is_hidden FROM as_owner(parent, format(
-			'SELECT pg_catalog.row_security_active(%L::pg_catalog.regclass) '
-			'OR pg_catalog.row_security_active(%L::pg_catalog.regclass)', parent, partition)) AS look (is_hidden boolean))
-	THEN
-		RAISE insufficient_privilege USING
-			MESSAGE = format('row-level security can hide rows of table %s from its owner', parent),
-			HINT = format('ALTER TABLE ... NO FORCE ROW LEVEL SECURITY for %s and %s first.', parent, partition);
-	END IF;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_admin.require_all_rows IS 'for policies that could hide rows which are to be deleted';
-
 -- Say that a former table has numbers of a serial, if it has any.  They are kept until it is dropped
 -- as a whole.
 CREATE FUNCTION snowflake_admin.say_numbers(partition regclass, key text, first bigint) RETURNS void
@@ -271,7 +255,7 @@ BEGIN
 	IF partition IS NULL OR first >= stop THEN
 		RETURN;
 	END IF;
-	PERFORM require_all_rows(parent, partition);
+	PERFORM require_all_rows(ARRAY[parent, partition]);
 	PERFORM say_numbers(partition, key, first);
 	RAISE NOTICE '%', deletion(parent, format('%1$s >= %2$s AND %1$s < %3$s', key, first, stop));
 	IF dry_run THEN
@@ -308,9 +292,46 @@ $$;
 
 COMMENT ON PROCEDURE snowflake_admin.delete_old_rows IS 'for deleting old rows of a former table in slices';
 
+-- Does a table have rows with IDs from "low" on and below "high"?
+CREATE FUNCTION snowflake_admin.has_rows(tab regclass, key text, low bigint, high bigint) RETURNS boolean
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT is_there FROM as_owner(tab, format('SELECT EXISTS (SELECT FROM %1$s WHERE %2$s >= %3$s AND %2$s < %4$s)',
+		tab, key, low, high)) AS look (is_there boolean)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.has_rows IS 'for rows in a range of IDs';
+
+-- An error if there is something to drop, and no row would be left, or the newest row is far older
+-- than the clock.  The bound "stop" is that of old partitions, and "slices" that of old rows of a
+-- former table, or NULL.
+CREATE FUNCTION snowflake_admin.require_young_rows(parent regclass, key text, stop bigint, slices bigint,
+	older_than interval, layout snowflake_layout) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	high bigint := (SELECT max(upper_id) FROM old_partitions(parent, stop) WHERE NOT pending);
+	newest bigint;
+BEGIN
+	IF high IS NULL AND (slices IS NULL OR former_table(parent, stop) IS NULL) THEN
+		RETURN;
+	END IF;
+	newest := newest_id(parent, key, layout);
+	IF high IS NULL AND NOT has_rows(parent, key, first_id(layout), slices) THEN
+		RETURN;
+	ELSIF newest < coalesce(high, slices) THEN
+		PERFORM refuse_clock(format('all rows of table %s are older than %s', parent, older_than), newest, layout,
+			'snowflake_drop_partitions()');
+	ELSIF newest < recent_id(newest_unit(parent, layout), layout) THEN
+		PERFORM refuse_clock(format('the newest row of table %s is far older than the clock', parent), newest, layout,
+			'snowflake_drop_partitions()');
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.require_young_rows IS 'for a clock by which too much is old';
+
 CREATE PROCEDURE @extschema@.snowflake_drop_partitions(parent regclass, older_than interval,
 	layout snowflake_layout DEFAULT NULL, dry_run boolean DEFAULT false, tries integer DEFAULT 30,
-	keep boolean DEFAULT false)
+	keep boolean DEFAULT false, trust_clock boolean DEFAULT false)
 LANGUAGE plpgsql AS $$
 DECLARE
 	path pg_catalog.text;
@@ -339,6 +360,10 @@ BEGIN
 			WHERE contype = 'f' AND confrelid = parent AND conparentid = 0));
 		PERFORM require_detachable(parent);
 	END IF;
+	IF trust_clock IS NOT TRUE THEN
+		PERFORM require_young_rows(parent, key, stop,
+			CASE WHEN NOT keep THEN whole_unit_before(stop, parent, layout) END, older_than, layout);
+	END IF;
 	IF dry_run AND high IS NOT NULL THEN
 		PERFORM warn_of_references(parent, NULL, high);
 	END IF;
@@ -364,5 +389,5 @@ END
 $$;
 
 COMMENT ON PROCEDURE @extschema@.snowflake_drop_partitions(regclass, interval, snowflake_layout, boolean, integer,
-	boolean) IS
+	boolean, boolean) IS
 'drop or detach the partitions that are older than an interval, and delete such rows of one without a lower bound';

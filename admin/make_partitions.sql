@@ -8,6 +8,8 @@
 --     3. create a table like the partitioned one
 --     4. attach it, and give it the privileges of the partitioned table
 --
+-- Before, it looks whether the clock has jumped since the table was in use.
+--
 -- Nobody who reads or writes waits for this, unless by foreign keys.  A call that is interrupted
 -- leaves no table behind.  Which ranges are missing is known to ranges.sql alone.
 
@@ -134,9 +136,31 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.require_trigger_functions IS 'for triggers that a new partition could not get';
 
+-- An error if the partitions of a table end long before the clock's time, and none of its rows is
+-- newer.  Either nothing has been inserted since, or nothing could be, or the clock has jumped.
+CREATE FUNCTION snowflake_admin.require_no_jump(parent regclass, key text, unit text, layout snowflake_layout)
+RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	recent bigint := recent_id(unit, layout);
+	last_end bigint := (SELECT max(upper_id) FROM ranges(parent));
+	newest bigint;
+BEGIN
+	IF last_end < recent THEN
+		newest := newest_id(parent, key, layout);
+		IF newest < recent THEN
+			PERFORM refuse_clock(format('the partitions of table %s end on %s, long before the clock''s time', parent,
+				bound_time(last_end, layout)), newest, layout, 'snowflake_make_partitions()');
+		END IF;
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.require_no_jump IS 'for a clock that has jumped';
+
 CREATE PROCEDURE @extschema@.snowflake_make_partitions(parent regclass, ahead interval DEFAULT '3 days',
 	unit text DEFAULT NULL, layout snowflake_layout DEFAULT NULL, dry_run boolean DEFAULT false,
-	tries integer DEFAULT 30)
+	tries integer DEFAULT 30, trust_clock boolean DEFAULT false)
 LANGUAGE plpgsql AS $$
 DECLARE
 	key pg_catalog.text;
@@ -158,6 +182,9 @@ BEGIN
 			MESSAGE = format('ahead must be at least 0, not %s', coalesce(ahead::text, 'null'));
 	END IF;
 	until := needed_until(ahead, unit);
+	IF trust_clock IS NOT TRUE THEN
+		PERFORM require_no_jump(parent, key, unit, layout);
+	END IF;
 	SELECT count(*), min(low) AS low INTO pieces
 	FROM missing_ranges(parent, unit, until, layout);
 	IF pieces.count > 1000 THEN
@@ -176,5 +203,5 @@ END
 $$;
 
 COMMENT ON PROCEDURE @extschema@.snowflake_make_partitions(regclass, interval, text, snowflake_layout, boolean,
-	integer) IS
+	integer, boolean) IS
 'make the partitions that a table lacks, from its last one on, up to a time ahead of now';

@@ -1,11 +1,15 @@
 /* admin/ranges.sql */
 
 -- Partitions by time: snowflake_partitions(), and what making and dropping partitions
--- share.  Changes nothing, and reads no row of the tables.
+-- share.  Changes nothing.
 --
 -- Bounds are IDs, as PostgreSQL keeps them.  MINVALUE and MAXVALUE stand here as
 -- the least and the largest bigint, which are no IDs.  Units of time are those of
 -- UTC: they are counted in timestamps without time zone.
+--
+-- A clock that is far ahead makes all rows old, and all partitions past.  Nothing here tells the
+-- right time but the newest rows: a command that would act on what they contradict is refused
+-- until somebody has looked at the clock.
 
 -- The column by whose ranges a table is partitioned, quoted.  An error if there is none, or if its
 -- values cannot be IDs.
@@ -171,6 +175,60 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_admin.needed_until IS 'for the time until which a table should have partitions';
+
+-- An error if policies could hide rows of tables, which have one owner, from that owner
+CREATE FUNCTION snowflake_admin.require_all_rows(tables regclass[]) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	IF (SELECT bool_or(is_hidden) FROM unnest(tables) AS tab,
+			as_owner(tab, format('SELECT row_security_active(%L::regclass)', tab)) AS look (is_hidden boolean))
+	THEN
+		RAISE insufficient_privilege USING
+			MESSAGE = format('row-level security can hide rows of table %s from its owner', tables[1]),
+			HINT = format('ALTER TABLE ... NO FORCE ROW LEVEL SECURITY for %s first.', array_to_string(tables, ' and '));
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.require_all_rows IS 'for policies that could hide rows which count';
+
+-- The largest ID of a partitioned table, or NULL if it has none.  An ID that is a day or more
+-- ahead of the clock tells nothing about the present.
+CREATE FUNCTION snowflake_admin.newest_id(parent regclass, key text, layout snowflake_layout) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	PERFORM require_all_rows(ARRAY[parent]);
+	RETURN (SELECT id FROM as_owner(parent, format('SELECT max(%1$s) FROM %2$s WHERE %1$s < %3$s',
+		key, parent, bound(clock_timestamp() + interval '24 hours', layout))) AS look (id bigint));
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.newest_id IS 'for the newest row of a partitioned table';
+
+-- The least ID that is not far older than the clock.  A table that is in use may get no rows for
+-- a long weekend, or for a whole unit of its partitions.
+CREATE FUNCTION snowflake_admin.recent_id(unit text, layout snowflake_layout) RETURNS bigint
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT bound((clock_timestamp() AT TIME ZONE 'UTC' - greatest(interval '3 days', ('1 ' || unit)::interval))
+		AT TIME ZONE 'UTC', layout)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.recent_id IS 'for rows that are far older than the clock';
+
+-- Refuse what rests on the clock alone.
+CREATE FUNCTION snowflake_admin.refuse_clock(message text, newest bigint, layout snowflake_layout, command text)
+RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	RAISE object_not_in_prerequisite_state USING
+		MESSAGE = message,
+		DETAIL = format('By the clock it is %s, and the newest row is of %s.', clock_timestamp(),
+			bound_time(newest, layout)),
+		HINT = format('Set the clock if it is wrong. If it is right, call %s with trust_clock => true.', command);
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.refuse_clock IS 'for refusing what rests on the clock alone';
 
 -- The ranges without a partition until a time, in their order.  The first begins where the newest
 -- partition that has begun ends, which need not be where a unit begins; without such a partition, it

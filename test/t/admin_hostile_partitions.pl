@@ -238,8 +238,8 @@ as_role('mallory', q{
 	CREATE TABLE app.sights (log_id bigint REFERENCES app.logs, n bigint);
 	CREATE INDEX ON app.sights ((log_id + mine.always('index of the referring table', 1)));
 	} . armed('app.logs') . q{;
-	INSERT INTO app.logs (id) SELECT snowflake_id(now() - interval '100 hours', 5, 0);
-	INSERT INTO app.sights SELECT id FROM app.logs});
+	INSERT INTO app.logs (id) SELECT snowflake_id(now() - hours * interval '1 hour', 5, 0) FROM unnest('{100,48}'::int[]) AS hours;
+	INSERT INTO app.sights SELECT min(id) FROM app.logs});
 $said = called(q{CALL snowflake_drop_partitions('app.logs', '3 days', dry_run => true)}, 'index of the referring table');
 my ($remedy) = $said =~ /HINT:  Delete such rows first: (SELECT snowflake_admin.do_as_owner\('app.sights', .*;)$/m;
 ok($remedy, 'a superuser is told to delete rows that refer to old ones as their owner') or diag $said;

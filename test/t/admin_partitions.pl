@@ -386,9 +386,79 @@ like($deleting, qr/^deleted @{[ $older - 20000 ]} rows of public.photos_old$/m,
 is($node->sql('SELECT max(n) FROM deleted'), 10000, 'no slice has more than 10,000 rows');
 is($node->sql("SELECT count(*), count(*) FILTER (WHERE id <= 10), count(*) FILTER (WHERE id < $bound) FROM photos"),
 	"@{[ 30010 - $older ]}|10|10", 'newer rows and numbers of a serial stay');
-$node->sql(q{DROP TABLE frames, gone; CALL snowflake_drop_partitions('photos', '0')});
+$node->sql(q{DROP TABLE frames, gone; CALL snowflake_drop_partitions('photos', '0', trust_clock => true)});
 is($node->sql(q{SELECT to_regclass('photos_old') IS NULL, count(*) FROM photos}), 't|0',
 	'when all of it is old, the former table is dropped as a whole');
+
+# --- a clock that can be wrong -----------------------------------------------------
+
+# By a clock that is far ahead, all rows are old.  So they are by the right clock where nothing has
+# been inserted for a long time.
+sub day_partition
+{
+	my ($table, $days_ago, @ids) = @_;
+
+	$node->sql(qq{
+		SELECT part('$table', '${table}_$days_ago', $today - interval '24 hours' * $days_ago,
+			$today - interval '24 hours' * ($days_ago - 1));
+		INSERT INTO $table SELECT snowflake_id($today - interval '24 hours' * $days_ago + interval '1 hour', 6, 0)});
+}
+my $rows_of = sub { $node->sql("SELECT count(*) FROM $_[0]") };
+my $parts_of = sub { $node->sql("SELECT count(*) FROM snowflake_partitions('$_[0]')") };
+my $trust = qr/HINT:  Set the clock if it is wrong\. If it is right, call snowflake_\w+\(\) with trust_clock => true\.$/m;
+$node->sql('CREATE TABLE jumped (id bigint PRIMARY KEY DEFAULT next_id(5)) PARTITION BY RANGE (id)');
+day_partition('jumped', $_) foreach 400 .. 402;
+foreach my $more ('', ', dry_run => true')
+{
+	like(said("CALL snowflake_make_partitions('jumped'$more)", 'postgres'),
+		qr/^ERROR:  the partitions of table public.jumped end on [-\d]+ 00:00:00\+00, long before the clock's time
+DETAIL:  By the clock it is .*, and the newest row is of [-\d]+ 01:00:00\+00\.\n$trust/m,
+		"no partitions are made after a jump$more");
+}
+is($parts_of->('jumped'), 3, 'none has been made');
+$node->sql(q{CALL snowflake_make_partitions('jumped', unit => 'month', trust_clock => true)});
+cmp_ok($parts_of->('jumped'), '>', 15, '... until the clock is trusted');
+is(commands_of(q{CALL snowflake_make_partitions('jumped')}), '', 'then a call needs to trust nothing');
+foreach my $more ('', ', dry_run => true', ', keep => true')
+{
+	like(said("CALL snowflake_drop_partitions('jumped', '30 days'$more)", 'postgres'),
+		qr/^ERROR:  all rows of table public.jumped are older than 30 days\n.*\n$trust/m,
+		"not all partitions with rows are dropped$more");
+}
+$node->sql(q{INSERT INTO jumped VALUES (snowflake_min_id(now() + interval '25 hours'))});
+like(said(q{CALL snowflake_drop_partitions('jumped', '30 days')}, 'postgres'), qr/^ERROR:  all rows/m,
+	'a row that is dated ahead is no evidence');
+is($rows_of->('jumped'), 4, 'all rows are there');
+$node->sql(q{CALL snowflake_drop_partitions('jumped', '30 days', trust_clock => true)});
+is($rows_of->('jumped'), 1, '... until the clock is trusted');
+
+$node->sql('CREATE TABLE idle (id bigint PRIMARY KEY DEFAULT next_id(5)) PARTITION BY RANGE (id)');
+day_partition('idle', $_) foreach 5, 10, 20;
+$node->sql(q{CALL snowflake_make_partitions('idle', '1 day', unit => 'week'); CALL snowflake_drop_partitions('idle', '15 days')});
+is($rows_of->('idle'), 2, 'a table may get no rows for as long as a unit of its partitions');
+$node->sql(q{
+	SELECT format('DROP TABLE %s', partition) FROM snowflake_partitions('idle') WHERE until > now() \gexec
+	CALL snowflake_make_partitions('idle', '0', unit => 'day', trust_clock => true)});
+like(said(q{CALL snowflake_drop_partitions('idle', '8 days')}, 'postgres'),
+	qr/^ERROR:  the newest row of table public.idle is far older than the clock\n.*\n$trust/m,
+	'nothing is dropped where the newest row is far older than the clock');
+is(commands_of(q{CALL snowflake_drop_partitions('idle', '30 days')}), '', '... but where nothing is old, all is well');
+$node->sql(q{INSERT INTO idle DEFAULT VALUES; CALL snowflake_drop_partitions('idle', '8 days')});
+is($rows_of->('idle'), 2, '... and where there is a new row, too');
+
+# A former table
+$node->sql(qq{
+	CREATE TABLE sleeping (id bigint PRIMARY KEY DEFAULT next_id(5)) PARTITION BY RANGE (id);
+	SELECT part('sleeping', 'sleeping_old', NULL, $today);
+	INSERT INTO sleeping VALUES (7), (snowflake_min_id(now() - interval '20 days'));
+	CALL snowflake_make_partitions('sleeping', '0', 'day')});
+like(said(q{CALL snowflake_drop_partitions('sleeping', '10 days')}, 'postgres'),
+	qr/^ERROR:  all rows of table public.sleeping are older than 10 days/m, 'a former table is not emptied');
+is(commands_of(q{CALL snowflake_drop_partitions('sleeping', '30 days')}) =~ s/^rows of .*\n//r,
+	$node->sql(q{SELECT format('DELETE FROM public.sleeping WHERE id >= %s AND id < %s;
+deleted 0 rows of public.sleeping_old', snowflake_min_id('2011-08-25Z'),
+		snowflake_min_id(date_trunc('day', now() - interval '30 days', 'UTC')))}),
+	'... but where none of its rows is old, all is well');
 
 # --- beside others -----------------------------------------------------------------
 
