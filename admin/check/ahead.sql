@@ -1,18 +1,13 @@
 /* admin/check/ahead.sql */
 
 -- snowflake_check() judges a sequence that is ahead of the clock: may it be set back, or have
--- rows future-dated IDs that it would make again?
+-- rows future-dated IDs that it would make again?  snowflake_set_back() asks the same.
 
--- The future-dated IDs of a sequence's tables, and of those that have moved to another
--- sequence: they may still have some of this one, of any shard if no default names this
--- sequence and its shard any more.
-CREATE FUNCTION snowflake_admin.future_ids(g generator, layout snowflake_layout, present bigint,
-	OUT own bigint, OUT others bigint, OUT more boolean, OUT largest bigint, OUT tab regclass, OUT unseen text)
+-- The columns that may have IDs of a sequence: those that it fills, and those that have moved to
+-- another one.  The latter have some of any shard, if no default names this sequence
+-- and its shard any more.
+CREATE FUNCTION snowflake_admin.columns_of(g generator, OUT tabs regclass[], OUT cols name[], OUT shards integer[])
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-DECLARE
-	tabs regclass[];
-	cols name[];
-	shards integer[];
 BEGIN
 	SELECT g.tabs || coalesce(array_agg(k.tab), '{}'), g.cols || coalesce(array_agg(k.col), '{}'),
 		g.shards || coalesce(array_agg(s.shard), '{}')
@@ -25,49 +20,125 @@ BEGIN
 	IF EXISTS (SELECT FROM shard_settings() WHERE place LIKE 'setting of role %') THEN
 		shards := NULL;
 	END IF;
-	SELECT * INTO own, others, more, largest, tab, unseen
-	FROM id_totals(tabs, cols, shards, layout, present, 1000000);
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.future_ids(generator, snowflake_layout, bigint) IS
-'for future-dated IDs that a sequence has made';
+COMMENT ON FUNCTION snowflake_admin.columns_of(generator) IS 'for the columns that may have IDs of a sequence';
 
--- What these IDs mean, in words.  "latest" is the time of the largest own one.
-CREATE FUNCTION snowflake_admin.describe_future_ids(g generator, own bigint, others bigint, more boolean,
-	latest timestamptz, tab regclass, unseen text) RETURNS text
+-- The future-dated IDs in these columns, all together.  "own" are those that the sequence would
+-- make again, "unseen" says what could not be read.
+CREATE FUNCTION snowflake_admin.future_ids(g generator, layout snowflake_layout,
+	OUT own bigint, OUT others bigint, OUT more boolean, OUT latest timestamptz, OUT tab regclass, OUT unseen text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT t.own, t.others, t.more, id_time(t.largest, layout), t.tab, t.unseen
+	FROM columns_of(g) AS c CROSS JOIN LATERAL id_totals(c.tabs, c.cols, c.shards, layout,
+		bound(clock_timestamp() + interval '1 s', layout), 1000000) AS t
+$$;
+COMMENT ON FUNCTION snowflake_admin.future_ids(generator, snowflake_layout) IS
+'for future-dated IDs that a sequence may have made';
+
+-- ', which belongs to ROLE' for a table whose owner is not the caller
+CREATE FUNCTION snowflake_admin.whose(tab regclass) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT CASE WHEN relowner <> caller() THEN ', which belongs to ' || relowner::regrole ELSE '' END
+	FROM pg_class WHERE oid = tab
+$$;
+COMMENT ON FUNCTION snowflake_admin.whose(regclass) IS 'for naming the owner of a table';
+
+-- What future-dated IDs mean, in words
+CREATE FUNCTION snowflake_admin.describe_future_ids(g generator, future record) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
-	at_least text := CASE WHEN more THEN 'at least ' ELSE '' END;
+	at_least text := CASE WHEN future.more THEN 'at least ' ELSE '' END;
 	kind text := CASE WHEN g.tabs IS NULL THEN 'layout' ELSE 'shard' END;
 	own_text text;
 BEGIN
-	IF own > 0 THEN
-		own_text := format('Future-dated IDs of its %s: %s%s, the latest of %s in %s. So it must not be set back.',
-			kind, at_least, own, latest, tab);
+	IF future.own > 0 THEN
+		own_text := format('Future-dated IDs of its %s: %s%s, the latest of %s in %s%s. So it must not be set back.',
+			kind, at_least, future.own, future.latest, future.tab, whose(future.tab));
 		IF kind = 'shard' THEN
 			own_text := own_text
 				|| ' When another shard is in use, check again to see how their rows get new ones.';
 		END IF;
-	ELSIF NOT more AND unseen IS NULL AND g.expires IS NOT NULL THEN
+	ELSIF NOT future.more AND future.unseen IS NULL AND g.unread = '{}' THEN
 		own_text := format('No row of %s has a future-dated ID of its %s. '
 			'Set it back only if no program has kept one of this %2$s (if unsure, wait or take a new shard), '
 			'and if this server is neither a restored copy nor a promoted asynchronous standby, which may lack '
-			'IDs that the original made. Check again directly before. After a lock timeout, wait for '
-			'the transaction that uses the sequence to end, and check again.',
+			'IDs that the original made.',
 			coalesce((SELECT string_agg(DISTINCT t::text, ', ') FROM unnest(g.tabs) AS t), 'a table'), kind);
 	END IF;
 	RETURN concat_ws(' ',
-		CASE WHEN g.tabs IS NULL THEN 'No default of this database uses it, but programs may.' END,
+		CASE WHEN g.tabs IS NULL AND g.unread = '{}'
+			THEN 'No default of this database uses it, but programs may.' END,
 		own_text,
-		CASE WHEN others > 0 THEN format('Future-dated IDs of other shards, which it cannot make again: %s%s.',
-			at_least, others) END,
-		'Nobody could look at ' || unseen || '.');
+		CASE WHEN future.others > 0 THEN format('Future-dated IDs of other shards, which it cannot make again: %s%s.',
+			at_least, future.others) END,
+		format('%I cannot look at ', current_user) || future.unseen || '.');
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.describe_future_ids IS
+COMMENT ON FUNCTION snowflake_admin.describe_future_ids(generator, record) IS
 'for the problem of a sequence that is ahead';
 
--- The row about a sequence that is ahead of the clock
+-- How those who use a sequence get another shard, as rows have IDs that it must not make again.
+-- The next check then shows how to set the sequence back.
+CREATE FUNCTION snowflake_admin.new_shard(g generator) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT CASE
+		WHEN g.by_setting AND NOT g.has_own_shard AND coalesce(place, 'client') LIKE 'setting of database %'
+		THEN format('SELECT %s.snowflake_set_shard(N::bigint); -- N is a number from your list that no server uses.',
+			snowflake_schema())
+		WHEN (SELECT count(DISTINCT t) FROM unnest(g.tabs) AS t) = 1 THEN move_command(g.tabs[1])
+		ELSE 'Give each of its tables a sequence of its own with another shard, as the rows of these tables say.' END
+	FROM shard_setting()
+$$;
+COMMENT ON FUNCTION snowflake_admin.new_shard(generator) IS
+'for the remedy that gives the tables of a sequence another shard';
+
+-- A row for each table, if each needs its own command
+CREATE FUNCTION snowflake_admin.check_tables_to_move(g generator)
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT DISTINCT 'error', format('table %s', tab), format('Its IDs come from sequence %s, which is ahead of the '
+		'clock, and must not be set back%s.', g.sequence, whose(tab)), move_command(tab)
+	FROM unnest(g.tabs) AS tab
+$$;
+COMMENT ON FUNCTION snowflake_admin.check_tables_to_move(generator) IS
+'for the rows about tables of a sequence that must not be set back';
+
+-- The tables that alone keep a sequence from being set back, if none of them belongs to its
+-- owner, to the database's or to a superuser: whoever has a table can write any ID into it.
+-- That has no say in what happens to the tables of others.
+CREATE FUNCTION snowflake_admin.strange_tables(g generator, layout snowflake_layout)
+RETURNS TABLE (tab regclass, shard integer)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH found AS MATERIALIZED (
+		SELECT DISTINCT i.tab, i.shard, NOT (rolsuper OR relowner IN (
+			SELECT relowner FROM pg_class WHERE oid = g.sequence
+			UNION ALL SELECT datdba FROM pg_database WHERE datname = current_database())) AS is_strange
+		FROM columns_of(g) AS c CROSS JOIN LATERAL id_counts(c.tabs, c.cols, c.shards, layout,
+			bound(clock_timestamp() + interval '1 s', layout), 1000000) AS i
+		JOIN pg_class AS t ON t.oid = i.tab JOIN pg_roles AS r ON r.oid = relowner
+		WHERE i.is_own
+	)
+	SELECT f.tab, f.shard FROM found AS f WHERE (SELECT bool_and(is_strange) FROM found)
+$$;
+COMMENT ON FUNCTION snowflake_admin.strange_tables(generator, snowflake_layout) IS
+'for tables whose owners have no say in the tables of others';
+
+-- The rows about these
+CREATE FUNCTION snowflake_admin.check_strange_tables(g generator, layout snowflake_layout)
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT 'error', format('table %s', tab), format('It has future-dated IDs of shard %s%s, and no table of '
+			'the owners of sequence %s or of the database has one. They keep the sequence from being set back.',
+			shard, whose(tab), g.sequence),
+		format('CALL @extschema@.snowflake_renumber(%L::regclass, %s::bigint, new_shard => N::bigint, '
+			'since => now() + interval ''1 s''); -- N is a number from your list that no server uses.', tab, shard)
+	FROM strange_tables(g, layout)
+$$;
+COMMENT ON FUNCTION snowflake_admin.check_strange_tables(generator, snowflake_layout) IS
+'for the rows about these tables';
+
+-- The row about a sequence that is ahead of the clock, and rows about its tables
 CREATE FUNCTION snowflake_admin.check_ahead(g generator, layout snowflake_layout)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -75,40 +146,44 @@ DECLARE
 	patience interval := current_setting('snowflake.max_lead')::interval
 		+ current_setting('snowflake.max_wait')::interval;
 	until timestamptz := date_trunc('second', g.last_timestamp - patience) + interval '1 s';
-	-- NULL if the layout has no time
-	present bigint := CASE WHEN g.expires IS NOT NULL
-		THEN bound(clock_timestamp() + interval '1 s', layout) END;
+	is_unused boolean := NOT g.is_used AND g.unread = '{}' AND g.sequence <> next_id_seq();
 	future record;
 BEGIN
-	SELECT * INTO future FROM future_ids(g, layout, present);
-	severity := CASE WHEN g.tabs IS NULL
-		AND NOT EXISTS (SELECT FROM @extschema@.snowflake_uses() AS u WHERE u.sequence = g.sequence)
-		THEN 'note' WHEN g.state <> 'refuses' THEN 'warning' ELSE 'error' END;
+	severity := CASE WHEN NOT g.is_used AND g.unread = '{}' THEN 'note'
+		WHEN g.state <> 'refuses' THEN 'warning' ELSE 'error' END;
 	object := format('sequence %s', g.sequence);
-	problem := concat_ws(' ',
-		format('It is %s ahead of the clock: its last ID has the time %s, and the clock says %s, so '
-			'next_id() %s.',
-			g.lead, g.last_timestamp, clock_timestamp(),
-			CASE g.state WHEN 'refuses' THEN 'fails until ' || until WHEN 'waits' THEN 'waits'
-				ELSE 'makes future-dated IDs, as max_lead is ' || current_setting('snowflake.max_lead') END),
-		'If the clock is slow, set it right, and do nothing else.',
-		nullif(describe_future_ids(g, future.own, future.others, future.more,
-			bound_time(future.largest, layout), future.tab, future.unseen), ''));
+	problem := format('It is %s ahead of the clock: its last ID has the time %s, and the clock says %s, so '
+		'next_id() %s. If the clock is slow, set it right, and do nothing else.',
+		g.lead, g.last_timestamp, clock_timestamp(),
+		CASE g.state WHEN 'refuses' THEN 'fails until ' || until WHEN 'waits' THEN 'waits'
+			ELSE 'makes future-dated IDs, as max_lead is ' || current_setting('snowflake.max_lead') END);
+	IF g.expires IS NULL THEN
+		remedy := format('Wait until %s.', until);
+		RETURN NEXT;
+		RETURN;
+	END IF;
+	SELECT * INTO future FROM future_ids(g, layout);
+	problem := concat_ws(' ', problem, nullif(describe_future_ids(g, future), ''));
 	remedy := CASE
 		WHEN g.state <> 'refuses' THEN format('Wait until %s.',
 			date_trunc('second', g.last_timestamp) + interval '1 s')
-		WHEN severity = 'note' AND g.sequence <> next_id_seq()
-			THEN format('DROP SEQUENCE %s', g.sequence)
-		WHEN present IS NULL THEN format('Wait until %s. If neither rows nor programs have '
-			'future-dated IDs of it, ALTER SEQUENCE %s RESTART sets it back.', until, g.sequence)
-		WHEN future.unseen IS NOT NULL THEN
-			'Find out whether those tables have future-dated IDs, as a role that may read them.'
-		WHEN future.own = 0 AND NOT future.more THEN set_back(
-			g.sequence, g.tabs, g.cols, g.layout, NULL, g.by_setting AND future.others > 0)
+		WHEN is_unused THEN 'Drop it if no program uses it.'
+		WHEN g.unread <> '{}' THEN 'Call snowflake_check() again when all code can be read.'
+		WHEN future.unseen IS NOT NULL THEN format('Let a role call snowflake_check() that can look at %s.', future.unseen)
+		WHEN future.own = 0 AND NOT future.more THEN format('CALL @extschema@.snowflake_set_back(%L::regclass%s)',
+			g.sequence, CASE WHEN future.others > 0 THEN ', end_sessions => true' END)
 		WHEN g.tabs IS NULL THEN format('Wait until %s, or check again when these rows have new IDs.', until)
 		WHEN g.lead < patience + interval '10 min' THEN format('Wait until %s.', until)
-		ELSE new_shard(g.sequence, g.tabs, g.by_setting) END;
+		WHEN EXISTS (SELECT FROM strange_tables(g, layout))
+			THEN 'Do what the rows of tables of other roles say, and check again.'
+		ELSE new_shard(g) END;
 	RETURN NEXT;
+	IF remedy LIKE 'Do what the rows of tables %' THEN
+		RETURN QUERY SELECT * FROM check_strange_tables(g, layout);
+	END IF;
+	IF remedy LIKE 'Give each %' THEN
+		RETURN QUERY SELECT * FROM check_tables_to_move(g);
+	END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_ahead(generator, snowflake_layout) IS

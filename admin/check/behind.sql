@@ -4,9 +4,9 @@
 -- sooner or later, or it has served another layout when it made them.
 
 -- The row about a sequence that goes on in another layout, so that its next IDs are smaller
--- than this one, "latest" of its tables: the largest ID is ahead of the clock in the layout
--- that it serves now, and of the past and closer in the one that made it.  The IDs of a layout
--- that ends may be larger than those of the next one.
+-- than this one, the largest of a table: the ID is ahead of the clock in the layout that the
+-- sequence serves now, and of the past and closer in the one that made it.  The IDs of a
+-- layout that ends may be larger than those of the next one.
 CREATE FUNCTION snowflake_admin.check_other_layout(g generator, served snowflake_layout, tab regclass, latest bigint)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -14,71 +14,93 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		format('It serves layout %s, but %s has IDs of layout %s, the last of them %s of %s, and its next '
 			'IDs are smaller. If it made those until something changed its MAXVALUE, set that back. '
 			'IDs that it has made since stay as they are.', g.layout, tab, n.layout, latest, n.ts),
-		set_back(g.sequence, g.tabs, g.cols, n.layout, n.max_value, false)
-	FROM nearest(NULL, latest) AS n
+		format('CALL @extschema@.snowflake_set_back(%L::regclass%s)', g.sequence,
+			regexp_replace(layout_argument(n.layout), '^, ', ', layout => '))
+	FROM nearest(NULL, latest) AS n JOIN pg_class AS t ON t.oid = tab
 	-- Nothing makes a sequence serve a custom layout by accident.
 	WHERE g.layout NOT LIKE '%:%' AND n.ts < clock_timestamp() + interval '1 min'
 		AND n.expires > clock_timestamp() + interval '1 year'
-		AND clock_timestamp() - n.ts < bound_time(latest, served) - clock_timestamp()
+		AND clock_timestamp() - n.ts < id_time(latest, served) - clock_timestamp()
+		-- Rows of those count who may use the sequence, and next_id_seq has but one layout.
+		AND CASE g.sequence WHEN next_id_seq() THEN n.layout = 'instagram'
+			ELSE has_sequence_privilege(relowner, g.sequence::oid, 'USAGE, UPDATE') END
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_other_layout(generator, snowflake_layout, regclass, bigint) IS
 'for the row about a sequence that has served another layout';
 
 -- Rows about future-dated IDs of other shards, from "future" on.  A sequence cannot make
--- these again, as it makes those of its own.
+-- these again, as it makes those of its own.  What is far ahead is most likely no ID of this
+-- layout: a new epoch makes the old IDs look like that.
 CREATE FUNCTION snowflake_admin.check_other_shards(g generator, layout snowflake_layout, future bigint)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT 'warning', format('table %s', c.tab), format(
-			'Future-dated IDs of shard %s, while new rows get those of shard %s: %s%s, the latest of %s. '
-			'If this server made them, and nobody outside has seen them, give their rows new ones.', c.shard,
-			c.own_shard, CASE WHEN c.more THEN 'at least ' END, c.number, bound_time(c.largest, layout)),
-		CASE WHEN g.lead > '2 s'
-			THEN format('Do what the row of sequence %s says, and check again.', g.sequence)
+	SELECT CASE WHEN is_far THEN 'note' ELSE 'warning' END, format('table %s', c.tab), format(
+			'Future-dated IDs of shard %s, while new rows get those of shard %s: %s%s, the latest of %s. %s',
+			c.shard, c.own_shard, CASE WHEN c.more THEN 'at least ' END, c.number, latest,
+			CASE WHEN is_far THEN 'Most likely they are of another layout, and not of the future.'
+				ELSE 'If this server made them, and nobody outside has seen them, give their rows new ones.' END),
+		CASE WHEN is_far THEN 'Do nothing if its rows had IDs of another layout before.'
+			WHEN g.lead > '2 s' THEN format('Do what the row of sequence %s says, and check again.', g.sequence)
 			ELSE renumber_command(c.tab, c.col, c.shard) END
 	FROM id_counts(g.tabs, g.cols, g.shards, layout, future, 10001) AS c
+	CROSS JOIN LATERAL id_time(c.largest, layout) AS latest
+	CROSS JOIN LATERAL (SELECT latest > clock_timestamp() + interval '1 year') AS f (is_far)
 	WHERE NOT c.is_own
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_other_shards(generator, snowflake_layout, bigint) IS
 'for rows about future-dated IDs of other shards';
 
--- The row about a sequence that is behind the IDs of its tables, of which some are not below "low"
+-- Rows about IDs, from "low" on, that a sequence is behind: one for each table with IDs so far
+-- ahead of the clock that to advance the sequence would stop all calls, and otherwise one about
+-- the sequence.  Shards that the setting lacks make no IDs.
 CREATE FUNCTION snowflake_admin.check_behind(g generator, layout snowflake_layout, low bigint)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
+	patience interval := current_setting('snowflake.max_lead')::interval
+		+ current_setting('snowflake.max_wait')::interval;
+	last_time timestamptz;
+	nearest record;
 	newer record;
-	id_time timestamptz;
 BEGIN
-	SELECT * INTO newer FROM id_totals(g.tabs, g.cols, g.shards, layout, low, 10001);
-	IF newer.own = 0 THEN
-		RETURN;
+	FOR newer IN
+		SELECT c.tab, c.col, c.shard, c.largest, id_time(c.largest, layout) AS ts
+		FROM (SELECT array_agg(u.tab) AS tabs, array_agg(u.col) AS cols, array_agg(u.shard) AS shards
+			FROM unnest(g.tabs, g.cols, g.shards, g.unset) AS u (tab, col, shard, unset) WHERE NOT unset) AS set
+		CROSS JOIN LATERAL id_counts(set.tabs, set.cols, set.shards, layout, low, 10001) AS c
+		WHERE c.is_own AND c.number > 0
+		ORDER BY c.largest
+	LOOP
+		-- Other sessions have gone on, and the sequence is ahead of all that they have inserted.
+		last_time := s.last_timestamp FROM sequence_states(g.sequence, layout) AS s;
+		CONTINUE WHEN last_time >= newer.ts;
+		IF newer.ts <= clock_timestamp() + patience THEN
+			nearest := newer;
+			CONTINUE;
+		END IF;
+		severity := CASE WHEN newer.ts > clock_timestamp() + interval '1 year' THEN 'note' ELSE 'error' END;
+		object := format('table %s', newer.tab);
+		problem := format('It has the ID %s of %s%s, with the shard of sequence %s. %s',
+			newer.largest, newer.ts, whose(newer.tab), g.sequence,
+			CASE severity WHEN 'error' THEN 'The sequence will make such IDs again.'
+				ELSE 'Most likely it is of another layout, and not of the future.' END);
+		remedy := CASE severity WHEN 'error' THEN renumber_command(newer.tab, newer.col, newer.shard)
+			ELSE 'Do nothing if its rows had IDs of another layout before.' END;
+		RETURN NEXT;
+	END LOOP;
+	IF nearest IS NOT NULL THEN
+		severity := CASE WHEN nearest.ts > clock_timestamp() THEN 'error' ELSE 'warning' END;
+		object := format('sequence %s', g.sequence);
+		problem := format('%s, but %s has the ID %s of %s, with its shard. %s',
+			coalesce('Its last ID has the time ' || last_time, 'It has made no ID'), nearest.tab,
+			nearest.largest, nearest.ts,
+			CASE severity WHEN 'error' THEN 'It will make such IDs again.'
+				ELSE 'If the clock is set back, it makes such IDs again.' END);
+		remedy := format('SELECT %s.snowflake_advance(%L::regclass, %s::bigint%s)', snowflake_schema(), g.sequence,
+			nearest.largest, CASE WHEN g.layout LIKE '%:%' THEN layout_argument(g.layout) END);
+		RETURN NEXT;
 	END IF;
-	-- Other sessions have gone on, and the sequence is ahead of all that they have inserted.
-	id_time := bound_time(newer.largest, layout);
-	IF EXISTS (SELECT FROM sequence_states(g.sequence, layout) AS s
-		WHERE s.last_timestamp >= id_time) THEN
-		RETURN;
-	END IF;
-	severity := CASE WHEN id_time > clock_timestamp() THEN 'error' ELSE 'warning' END;
-	object := format('sequence %s', g.sequence);
-	problem := format('%s, but %s has the ID %s of %s, with its shard. %s',
-		coalesce('Its last ID has the time ' || g.last_timestamp, 'It has made no ID'), newer.tab,
-			newer.largest, id_time,
-		CASE severity WHEN 'error' THEN 'It will make such IDs again.'
-			ELSE 'If the clock is set back, it makes such IDs again.' END);
-	-- To advance the sequence far beyond the clock would stop all calls.
-	remedy := CASE WHEN id_time > clock_timestamp() + interval '1 day'
-		THEN new_shard(g.sequence, g.tabs, g.by_setting)
-		WHEN id_time > clock_timestamp() + current_setting('snowflake.max_lead')::interval
-			+ current_setting('snowflake.max_wait')::interval
-		THEN (SELECT string_agg(DISTINCT renumber_command(c.tab, c.col, c.shard), '; ')
-			FROM id_counts(g.tabs, g.cols, g.shards, layout, low, 10001) AS c
-			WHERE c.is_own AND c.obstacle IS NULL)
-		ELSE format('SELECT %s.snowflake_advance(%L::regclass, %s::bigint%s)', snowflake_schema(), g.sequence,
-			newer.largest, CASE WHEN g.layout LIKE '%:%' THEN layout_argument(g.layout) END) END;
-	RETURN NEXT;
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_behind(generator, snowflake_layout, bigint) IS
-'for the row about a sequence that is behind its tables';
+'for rows about a sequence that is behind its tables';

@@ -2,31 +2,50 @@
 
 -- SELECT * FROM snowflake_check(): all checks, one after the other, and their rows in order.
 --
--- 1. Find what fills columns with IDs (fillers.sql).
--- 2. Find the sequences that make these IDs, and where they stand (generators.sql).
--- 3. Judge both, one subject after the other.  Each subject has a file, and each file says
---    which rows it has.
--- 4. Say what could not be seen (sight.sql).
--- 5. Sort the rows, the worst ones first.
+-- 1. Find what makes IDs, which columns it fills (fillers.sql), and which sequences make
+--    them, and where these stand (generators.sql).  All that follows rests on this one look.
+--    If it fails, there is an error that says so, and only what needs no look is judged.
+-- 2. Judge it, one subject after the other.  Each subject has a file, and each file says
+--    which rows it has.  A subject that fails is an error, too, and leaves the others alone.
+-- 3. Say what could not be seen (sight.sql).
+-- 4. Sort the rows, the worst ones first.
 
--- All rows.  A check that fails is a row, and the others go on without it.
+-- The row for a look or a subject that failed
+CREATE FUNCTION snowflake_admin.failed(subject text, message text, relations regclass[])
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT 'error', 'check of ' || subject, concat_ws(' ', format('It failed: %s.', message),
+		'So nothing is said that rests on it.', in_the_way(relations, 'AccessExclusiveLock')),
+		'Call snowflake_check() again later.'
+$$;
+COMMENT ON FUNCTION snowflake_admin.failed(text, text, regclass[]) IS 'for the row about a check that failed';
+
+-- All rows
 CREATE FUNCTION snowflake_admin.all_checks()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
+	makers maker[];
 	fillers filler[];
 	generators generator[];
+	subjects text[] := ARRAY['other databases', 'width', 'standbys', 'subscriptions', 'version', 'schemas'];
 	subject text;
 BEGIN
-	FOREACH subject IN ARRAY ARRAY['fillers', 'generators',
-		'shard setting', 'shards in defaults', 'other databases', 'makers', 'parameters', 'expiry', 'position', 'clock',
-		'width', 'privileges', 'partitions', 'keys of nextval()', 'defaults of nextval()',
-		'standbys', 'subscriptions', 'version', 'schemas', 'read privileges', 'readable tables', 'locks', 'code']
-	LOOP
+	BEGIN
+		makers := ARRAY(SELECT m FROM id_makers() AS m);
+		fillers := ARRAY(SELECT f FROM fillers(makers) AS f);
+		generators := ARRAY(SELECT g FROM generators(makers, fillers) AS g);
+		subjects := subjects || ARRAY['code', 'shard setting', 'shards in defaults', 'makers', 'parameters', 'expiry',
+			'position', 'clock', 'privileges', 'partitions', 'keys of nextval()', 'defaults of nextval()',
+			'read privileges', 'readable tables', 'locks'];
+	EXCEPTION WHEN OTHERS THEN
+		-- What is locked here is a catalog, as nothing else is waited for.
+		RETURN QUERY SELECT * FROM failed('what makes IDs', SQLERRM, ARRAY(
+			SELECT oid::regclass FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind = 'r'));
+	END;
+	FOREACH subject IN ARRAY subjects LOOP
 		BEGIN
 			CASE subject
-				WHEN 'fillers' THEN fillers := ARRAY(SELECT f FROM fillers() AS f);
-				WHEN 'generators' THEN generators := ARRAY(SELECT g FROM generators(fillers) AS g);
 				WHEN 'shard setting' THEN RETURN QUERY SELECT * FROM check_shard_setting(fillers);
 				WHEN 'shards in defaults' THEN RETURN QUERY SELECT * FROM check_shard_in_defaults(fillers);
 				WHEN 'other databases' THEN RETURN QUERY SELECT * FROM check_other_databases();
@@ -47,11 +66,10 @@ BEGIN
 				WHEN 'read privileges' THEN RETURN QUERY SELECT * FROM check_read_privileges(generators);
 				WHEN 'readable tables' THEN RETURN QUERY SELECT * FROM check_readable(generators);
 				WHEN 'locks' THEN RETURN QUERY SELECT * FROM check_locked(generators);
-				WHEN 'code' THEN RETURN QUERY SELECT * FROM check_code();
+				WHEN 'code' THEN RETURN QUERY SELECT * FROM check_code(makers);
 			END CASE;
 		EXCEPTION WHEN OTHERS THEN
-			RETURN QUERY SELECT 'note', format('check of %s', subject), format('It failed: %s.', SQLERRM),
-				'Call snowflake_check() again later.';
+			RETURN QUERY SELECT * FROM failed(subject, SQLERRM, '{}');
 		END;
 	END LOOP;
 END

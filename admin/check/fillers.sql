@@ -1,6 +1,6 @@
 /* admin/check/fillers.sql */
 
--- snowflake_check() finds what fills columns with IDs: defaults, domains and triggers.
+-- snowflake_check() finds what makes IDs, and which columns it fills: defaults, domains and triggers.
 -- Knows neither where a sequence stands nor what a table contains.
 --
 -- None of the functions in check/ writes, so they run on a standby, too.  None waits for
@@ -34,9 +34,11 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS
 $$;
 COMMENT ON FUNCTION snowflake_admin.assigned(text) IS 'for columns that a trigger function assigns IDs to';
 
--- One way in which an object makes IDs
+-- One way in which an object makes IDs, or an object whose code could not be read
 CREATE TYPE snowflake_admin.maker AS (
-	class oid, object oid,		-- a column's default, a domain or a function
+	class oid, object oid,		-- a column's default, a domain, a rule or a function
+	owner oid,
+	is_read boolean,			-- if not, all that follows is NULL
 	code text,					-- tells only whether two have the same
 	assigns name[],				-- the columns to which a trigger function assigns IDs
 	by_setting boolean,			-- is the shard that of the setting?
@@ -47,16 +49,16 @@ CREATE TYPE snowflake_admin.maker AS (
 );
 COMMENT ON TYPE snowflake_admin.maker IS 'for snowflake_check(): one way in which an object makes IDs';
 
--- Everything but rules that makes IDs.  What does it in several ways is there once for each.
+-- Everything that makes IDs, or may do so.  What does it in several ways is there once for each.
 CREATE FUNCTION snowflake_admin.id_makers() RETURNS SETOF maker
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 	WITH pieces AS MATERIALIZED (
-		SELECT * FROM pieces() WHERE class <> 'pg_rewrite'::regclass
+		SELECT * FROM pieces()
 	), calls AS MATERIALIZED (
 		SELECT DISTINCT n, c.shard, c.sequence, literal(c.sequence) AS name, c.layout
 		FROM pieces CROSS JOIN LATERAL calls(code) AS c WHERE function IN ('next_id', 'next_ids') AND complete
 	)
-	SELECT DISTINCT class, object, hashtextextended(code, 0)::text,
+	SELECT DISTINCT class, object, pieces.owner, true, hashtextextended(code, 0)::text,
 		CASE WHEN class = 'pg_proc'::regclass THEN ARRAY(SELECT assigned(code)) END,
 		coalesce(c.shard ~* 'snowflake_shard"?[ \t\r\n]*\([ \t\r\n]*\)|current_setting', c.shard IS NULL),
 		to_integer(literal(c.shard)),
@@ -65,14 +67,17 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET j
 	FROM calls AS c JOIN pieces USING (n)
 	LEFT JOIN sequence_names() AS every ON every.name = c.name AND every.owner = 0
 	LEFT JOIN sequence_names() AS own ON own.name = c.name AND own.owner = pieces.owner
+	UNION ALL SELECT class, object, owner, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+	FROM pieces WHERE NOT is_read
 $$;
-COMMENT ON FUNCTION snowflake_admin.id_makers() IS 'for all defaults, domains and functions that make IDs';
+COMMENT ON FUNCTION snowflake_admin.id_makers() IS 'for all code that makes IDs';
 
--- The columns that these objects fill.  Each object may be there more than once.
+-- The columns that these objects fill.  Each object may be there more than once.  Rules fill
+-- none.
 CREATE FUNCTION snowflake_admin.filled_columns(makers maker[])
 RETURNS TABLE (class oid, object oid, tab oid, num int2)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	WITH makers AS MATERIALIZED (SELECT DISTINCT class, object, assigns FROM unnest(makers))
+	WITH makers AS MATERIALIZED (SELECT DISTINCT class, object, assigns FROM unnest(makers) WHERE is_read)
 	-- A column's own default
 	SELECT class, object, adrelid, adnum
 	FROM makers JOIN pg_attrdef AS d ON class = 'pg_attrdef'::regclass AND object = d.oid
@@ -110,7 +115,7 @@ COMMENT ON FUNCTION snowflake_admin.topmost_parents() IS 'for the topmost parent
 CREATE TYPE snowflake_admin.filler AS (
 	tab regclass, col name, root regclass,	-- the table's topmost parent, or itself
 	class oid, object oid, code text,		-- of the maker
-	by_setting boolean,
+	by_setting boolean,						-- is the shard that of the setting?
 	shard integer,							-- NULL if it is computed, or the setting is missing
 	sequence regclass,
 	layout text, is_built_in boolean		-- as the call or the sequence's MAXVALUE says
@@ -120,18 +125,17 @@ COMMENT ON TYPE snowflake_admin.filler IS 'for snowflake_check(): what fills a c
 -- What fills columns with IDs: a column's own default or that of its domain, the functions
 -- that such a default calls, and triggers that assign to the column.  One that makes IDs in
 -- several ways is there once for each.
-CREATE FUNCTION snowflake_admin.fillers() RETURNS SETOF filler
+CREATE FUNCTION snowflake_admin.fillers(makers maker[]) RETURNS SETOF filler
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
-	WITH makers AS MATERIALIZED (SELECT * FROM id_makers())
 	SELECT c.tab, attname, coalesce(top, c.tab), class, object, code, by_setting,
 		CASE WHEN by_setting THEN (SELECT s.shard FROM shard_setting() AS s) ELSE m.shard END,
 		m.sequence, CASE WHEN names_layout THEN m.layout ELSE l.name END,
 		NOT names_layout OR m.layout IN (SELECT name FROM layouts())
-	FROM filled_columns(ARRAY(SELECT m::maker FROM makers AS m)) AS c JOIN makers AS m USING (class, object)
+	FROM filled_columns(makers) AS c JOIN unnest(makers) AS m USING (class, object)
 	JOIN pg_class ON pg_class.oid = c.tab AND relkind IN ('r', 'p') AND relpersistence <> 't'
 	JOIN pg_attribute ON attrelid = c.tab AND attnum = c.num AND NOT attisdropped
 	LEFT JOIN topmost_parents() AS t ON t.tab = c.tab
 	LEFT JOIN pg_sequence ON seqrelid = m.sequence
 	LEFT JOIN layouts() AS l ON max_value = seqmax
 $$;
-COMMENT ON FUNCTION snowflake_admin.fillers() IS 'for what fills columns with IDs';
+COMMENT ON FUNCTION snowflake_admin.fillers(maker[]) IS 'for what fills columns with IDs';

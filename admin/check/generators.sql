@@ -5,52 +5,96 @@
 CREATE TYPE snowflake_admin.generator AS (
 	-- As snowflake_sequences() has it
 	sequence regclass, layout text, last_timestamp timestamptz, lead interval, expires timestamptz, state text,
+	-- As code has it that names the sequence
+	is_used boolean,							-- is there any?
+	has_own_shard boolean,						-- does any name a shard?
+	unread oid[],								-- objects whose code could not be read, and might
 	-- As the defaults and triggers have it that name it.  NULL if there are none.
 	named text,									-- its layout
 	by_setting boolean,							-- do all of them take their shard from the setting?
-	unset boolean,								-- ... and does one of them find none there?
-	tabs regclass[], cols name[], shards integer[]		-- a shard is NULL if it is computed
+	tabs regclass[], cols name[], shards integer[],		-- a shard is NULL if it is computed
+	unset boolean[]								-- ... or if the setting is missing, and then this is true
 );
 COMMENT ON TYPE snowflake_admin.generator IS
 'for snowflake_check(): a sequence that makes IDs, and the tables that it fills';
 
+-- Was nothing seen of a sequence because somebody has locked it?
+CREATE FUNCTION snowflake_admin.is_locked(g generator) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT g.state = 'waits' AND g.last_timestamp IS NULL
+$$;
+COMMENT ON FUNCTION snowflake_admin.is_locked(generator) IS 'for sequences that somebody has locked';
+
 -- The columns that each sequence fills, with its shard there: one row for each shard, or one
 -- without a shard if any is computed.  Partitions count as their topmost parent.
 CREATE FUNCTION snowflake_admin.sequence_columns(fillers filler[])
-RETURNS TABLE (sequence regclass, tab regclass, col name, shard integer)
+RETURNS TABLE (sequence regclass, tab regclass, col name, shard integer, unset boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT DISTINCT sequence, tab, col, CASE WHEN NOT bool_or(shard IS NULL) OVER one THEN shard END
+	SELECT DISTINCT sequence, tab, col, CASE WHEN NOT bool_or(shard IS NULL) OVER one THEN shard END,
+		bool_or(shard IS NULL AND by_setting) OVER one
 	FROM (
-		SELECT f.sequence, CASE WHEN relispartition THEN f.root ELSE f.tab END, f.col, f.shard
+		SELECT f.sequence, CASE WHEN relispartition THEN f.root ELSE f.tab END, f.col, f.shard, f.by_setting
 		FROM unnest(fillers) AS f JOIN pg_class ON oid = f.tab
 		WHERE f.sequence IS NOT NULL
-	) AS named (sequence, tab, col, shard)
+	) AS named (sequence, tab, col, shard, by_setting)
 	WINDOW one AS (PARTITION BY sequence, tab, col)
 $$;
 COMMENT ON FUNCTION snowflake_admin.sequence_columns(filler[]) IS 'for the columns that sequences fill';
 
--- All sequences that make IDs, with their tables.  Those of a custom layout are known by the
--- defaults that name it.
-CREATE FUNCTION snowflake_admin.generators(fillers filler[]) RETURNS SETOF generator
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
-	WITH named AS (
-		SELECT f.sequence, min(f.layout) AS layout, bool_and(f.is_built_in) AS is_built_in,
-			bool_and(f.by_setting) AS by_setting, bool_or(f.by_setting AND f.shard IS NULL) AS unset
-		FROM unnest(fillers) AS f WHERE f.sequence IS NOT NULL GROUP BY f.sequence
-	), columns AS (
-		SELECT sequence, array_agg(tab ORDER BY tab, col, shard) AS tabs,
-			array_agg(col ORDER BY tab, col, shard) AS cols, array_agg(shard ORDER BY tab, col, shard) AS shards
-		FROM sequence_columns(fillers) GROUP BY sequence
-	), users AS MATERIALIZED (
-		SELECT *, NOT is_built_in AND layout IS NOT NULL AS is_custom FROM named JOIN columns USING (sequence)
-	)
-	SELECT s.sequence, s.layout, s.last_timestamp, justify_hours(s.lead), s.expires, s.state,
-		u.layout, u.by_setting, u.unset, u.tabs, u.cols, u.shards
-	FROM sequence_states() AS s LEFT JOIN users AS u USING (sequence)
-	WHERE u.is_custom IS NOT TRUE
-	UNION ALL SELECT u.sequence, u.layout, s.last_timestamp, justify_hours(s.lead), s.expires, s.state,
-		u.layout, u.by_setting, u.unset, u.tabs, u.cols, u.shards
-	FROM users AS u CROSS JOIN LATERAL sequence_states(u.sequence, to_layout(u.layout)) AS s
-	WHERE u.is_custom
+-- May a role make IDs of a sequence?  Every role may use next_id_seq.
+CREATE FUNCTION snowflake_admin.may_use(role oid, sequence regclass) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT sequence = next_id_seq() OR has_sequence_privilege(role, sequence::oid, 'USAGE, UPDATE')
 $$;
-COMMENT ON FUNCTION snowflake_admin.generators(filler[]) IS 'for the sequences that make IDs, and their tables';
+COMMENT ON FUNCTION snowflake_admin.may_use(oid, regclass) IS 'for whose code counts for a sequence';
+
+-- The layout that defaults name for each sequence.  Anybody can name any layout in the default
+-- of a table of his, so those of roles count that may use the sequence with it.  A layout that
+-- is not built in takes UPDATE.
+CREATE FUNCTION snowflake_admin.named_layouts(fillers filler[])
+RETURNS TABLE (sequence regclass, layout text, is_custom boolean)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT f.sequence, min(f.layout), NOT bool_and(f.is_built_in)
+	FROM unnest(fillers) AS f JOIN pg_class ON oid = f.tab
+	WHERE f.sequence <> next_id_seq() AND has_sequence_privilege(relowner, f.sequence::oid,
+		CASE WHEN f.is_built_in THEN 'USAGE, UPDATE' ELSE 'UPDATE' END)
+	GROUP BY f.sequence
+$$;
+COMMENT ON FUNCTION snowflake_admin.named_layouts(filler[]) IS 'for the layouts that defaults name for sequences';
+
+-- Where all sequences stand, in the custom layout that defaults name, if they do
+CREATE FUNCTION snowflake_admin.positions(fillers filler[])
+RETURNS TABLE (sequence regclass, layout text, last_timestamp timestamptz, lead interval, expires timestamptz,
+	state text, named text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH named AS MATERIALIZED (SELECT * FROM named_layouts(fillers)),
+	custom AS (SELECT * FROM named WHERE is_custom AND layout IS NOT NULL)
+	SELECT s.*, n.layout FROM sequence_states() AS s LEFT JOIN named AS n USING (sequence)
+	WHERE s.sequence NOT IN (SELECT sequence FROM custom)
+	UNION ALL SELECT c.sequence, c.layout, s.last_timestamp, s.lead, s.expires, s.state, c.layout
+	FROM custom AS c CROSS JOIN LATERAL sequence_states(c.sequence, to_layout(c.layout)) AS s
+$$;
+COMMENT ON FUNCTION snowflake_admin.positions(filler[]) IS 'for where sequences stand';
+
+-- All sequences that make IDs, with their tables and what else is known of them
+CREATE FUNCTION snowflake_admin.generators(makers maker[], fillers filler[]) RETURNS SETOF generator
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+	WITH columns AS (
+		SELECT sequence, array_agg(tab ORDER BY tab, col, shard) AS tabs,
+			array_agg(col ORDER BY tab, col, shard) AS cols, array_agg(shard ORDER BY tab, col, shard) AS shards,
+			array_agg(unset ORDER BY tab, col, shard) AS unset
+		FROM sequence_columns(fillers) GROUP BY sequence
+	), settings AS (
+		SELECT sequence, bool_and(f.by_setting) AS by_setting FROM unnest(fillers) AS f GROUP BY sequence
+	), uses AS (
+		SELECT sequence, bool_or(shard IS NOT NULL) AS has_own_shard FROM unnest(makers) GROUP BY sequence
+	)
+	SELECT p.sequence, p.layout, p.last_timestamp, justify_hours(p.lead), p.expires, p.state,
+		u.sequence IS NOT NULL, coalesce(u.has_own_shard, false),
+		ARRAY(SELECT m.object FROM unnest(makers) AS m WHERE NOT m.is_read AND may_use(m.owner, p.sequence)),
+		p.named, s.by_setting, c.tabs, c.cols, c.shards, c.unset
+	FROM positions(fillers) AS p LEFT JOIN columns AS c USING (sequence)
+	LEFT JOIN settings AS s USING (sequence) LEFT JOIN uses AS u USING (sequence)
+$$;
+COMMENT ON FUNCTION snowflake_admin.generators(maker[], filler[]) IS
+'for the sequences that make IDs, and their tables';

@@ -27,6 +27,14 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.ids_between(regclass, name, bigint, bigint, integer) IS
 'for the largest IDs of a range, without an error';
 
+-- The time of an ID.  The largest bigint, which as a bound is infinite, has the one of the
+-- ID before it.
+CREATE FUNCTION snowflake_admin.id_time(id bigint, layout snowflake_layout) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE STRICT SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT bound_time(least(id, 9223372036854775806), layout)
+$$;
+COMMENT ON FUNCTION snowflake_admin.id_time(bigint, snowflake_layout) IS 'for the time of an ID';
+
 -- The table that has the largest ID from "low" on, and that ID
 CREATE FUNCTION snowflake_admin.largest_id(tabs regclass[], cols name[], low bigint)
 RETURNS TABLE (tab regclass, id bigint)

@@ -8,7 +8,7 @@ CREATE FUNCTION snowflake_admin.nearest(value bigint, id bigint)
 RETURNS TABLE (layout text, max_value bigint, expires timestamptz, ts timestamptz)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT name, max_value, expires, ts FROM layouts()
-	CROSS JOIN LATERAL (SELECT CASE WHEN value IS NULL THEN bound_time(id, to_layout(name))
+	CROSS JOIN LATERAL (SELECT CASE WHEN value IS NULL THEN id_time(id, to_layout(name))
 		-- The largest values have a time beyond all that PostgreSQL knows.
 		WHEN extract(epoch FROM tick) * (value / ids_per_tick) < 1e11
 		THEN epoch + tick * (value / ids_per_tick)::double precision END) AS t (ts)
@@ -25,7 +25,7 @@ CREATE FUNCTION snowflake_admin.former_layout(g generator, last_value bigint, is
 RETURNS TABLE (layout text, max_value bigint)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT name, max_value FROM layouts()
-	WHERE name = coalesce(g.named, CASE g.sequence WHEN next_id_seq() THEN 'instagram' END,
+	WHERE name = coalesce(CASE g.sequence WHEN next_id_seq() THEN 'instagram' END, g.named,
 		CASE WHEN is_lost THEN (SELECT n.layout FROM nearest(
 			CASE WHEN last_value >= least_id() THEN last_value END,
 			(SELECT id FROM largest_id(g.tabs, g.cols, least_id()))) AS n) END)

@@ -34,7 +34,7 @@ BEGIN
 	remedy := format('CALL @extschema@.snowflake_make_partitions(%L::regclass)', tab);
 	RETURN NEXT;
 EXCEPTION WHEN OTHERS THEN
-	RETURN QUERY SELECT * FROM note(tab, SQLSTATE, SQLERRM);
+	RETURN QUERY SELECT * FROM unseen(tab, SQLSTATE, SQLERRM);
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_partitions_of(regclass, snowflake_layout) IS

@@ -12,7 +12,8 @@ DECLARE
 	-- future-dated one.  NULL if the layout has no time.
 	beyond bigint;
 	future bigint;
-	latest record;
+	newest record;
+	latest bigint;
 BEGIN
 	IF g.expires IS NOT NULL THEN
 		beyond := greatest(least_id(), bound(
@@ -20,25 +21,33 @@ BEGIN
 		-- Clocks of other servers may differ a little.
 		future := bound(clock_timestamp() + interval '1 min', served);
 	END IF;
-	SELECT * INTO latest FROM largest_id(g.tabs, g.cols, least(beyond, future));
-	IF latest.id >= future THEN
-		RETURN QUERY SELECT * FROM check_other_layout(g, served, latest.tab, latest.id);
-		IF FOUND THEN
-			RETURN;
+	FOR newest IN SELECT c.tab, i.ids[1] AS id, i.obstacle
+		FROM (SELECT DISTINCT tab, col FROM unnest(g.tabs, g.cols) AS t (tab, col)) AS c
+		CROSS JOIN LATERAL ids_between(c.tab, c.col, least(beyond, future), 9223372036854775807, 1) AS i
+		WHERE i.ids IS NOT NULL OR i.obstacle = 'locked'
+	LOOP
+		IF newest.obstacle IS NOT NULL THEN
+			RETURN QUERY SELECT * FROM unseen(newest.tab, '55P03', NULL);
+		ELSIF newest.id >= future THEN
+			RETURN QUERY SELECT * FROM check_other_layout(g, served, newest.tab, newest.id);
+			IF FOUND THEN
+				RETURN;
+			END IF;
 		END IF;
-	END IF;
+		latest := greatest(latest, newest.id);
+	END LOOP;
 	-- After a crash, and on a standby, it may be what WAL covers for another second.
 	IF g.lead > '2 s' THEN
 		RETURN QUERY SELECT * FROM check_ahead(g, served);
 	END IF;
-	IF latest.id >= future THEN
+	IF latest >= future THEN
 		RETURN QUERY SELECT * FROM check_other_shards(g, served, future);
 	END IF;
-	IF latest.id >= beyond AND NOT g.unset AND (g.state = 'ok' OR g.last_timestamp IS NOT NULL) THEN
+	IF latest >= beyond AND (g.state = 'ok' OR g.last_timestamp IS NOT NULL) THEN
 		RETURN QUERY SELECT * FROM check_behind(g, served, beyond);
 	END IF;
 EXCEPTION WHEN OTHERS THEN
-	RETURN QUERY SELECT * FROM note(g.sequence, SQLSTATE, SQLERRM);
+	RETURN QUERY SELECT * FROM unseen(g.sequence, SQLSTATE, SQLERRM);
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_position_of(generator, snowflake_layout) IS
@@ -47,7 +56,7 @@ COMMENT ON FUNCTION snowflake_admin.check_position_of(generator, snowflake_layou
 CREATE FUNCTION snowflake_admin.check_position(generators generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT p.* FROM unnest(generators) AS g
+	SELECT DISTINCT p.* FROM unnest(generators) AS g
 	CROSS JOIN LATERAL check_position_of(g, to_layout(g.layout)) AS p
 	WHERE g.layout IS NOT NULL
 $$;

@@ -20,13 +20,31 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.shards_of_rows(filler[]) IS
 'for the shard that a database without one may have had';
 
--- No shard is set, although a default needs one.  Not looked for where roles have their own.
+-- Do the roles that insert into a table have shards of their own?  If any has one that may
+-- insert, those are looked at that can log in, but the table's owner and superusers, who
+-- may only create tables.
+CREATE FUNCTION snowflake_admin.roles_have_shards(tab regclass) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH inserting AS MATERIALIZED (
+		SELECT oid, rolcanlogin AND NOT rolsuper AND oid <> (SELECT relowner FROM pg_class WHERE oid = tab) AS counts,
+			EXISTS (SELECT FROM pg_db_role_setting, unnest(setconfig) AS setting
+				WHERE setrole = r.oid AND setting ILIKE 'snowflake.shard=%' AND setdatabase IN (0,
+					(SELECT oid FROM pg_database WHERE datname = current_database()))) AS has_shard
+		FROM pg_roles AS r WHERE has_table_privilege(r.oid, tab, 'INSERT')
+	)
+	SELECT coalesce(bool_or(has_shard AND NOT (SELECT rolsuper FROM pg_roles WHERE oid = i.oid)), false)
+		AND coalesce(bool_and(has_shard) FILTER (WHERE counts), true)
+	FROM inserting AS i
+$$;
+COMMENT ON FUNCTION snowflake_admin.roles_have_shards(regclass) IS 'for roles with settings of their own';
+
+-- No shard is set, although a default needs one.  Not so where roles have their own.
 CREATE FUNCTION snowflake_admin.check_shard_setting(fillers filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH lacking AS (
 		SELECT count(DISTINCT (f.root, f.col)) AS n, min(format('%s.%I', f.root, f.col)) AS first
-		FROM unnest(fillers) AS f WHERE f.by_setting AND f.shard IS NULL
+		FROM unnest(fillers) AS f WHERE f.by_setting AND f.shard IS NULL AND NOT roles_have_shards(f.tab)
 	)
 	SELECT 'error', format('database %I', current_database()),
 		concat_ws('. ', format('No shard is set, so the default of %s fails%s', first,
@@ -35,8 +53,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 				|| '. A copy needs another number while its original makes IDs.'),
 		format('SELECT %s.snowflake_set_shard(N::bigint); -- N is this server''s number in your list.',
 			snowflake_schema())
-	FROM lacking WHERE n > 0 AND NOT EXISTS (
-		SELECT FROM shard_settings() WHERE place LIKE 'setting of role %')
+	FROM lacking WHERE n > 0
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_shard_setting(filler[]) IS 'for the row about a missing shard';
 

@@ -1,22 +1,55 @@
 /* admin/check/sight.sql */
 
--- snowflake_check() says what it could not see: what this role may not read, and what
--- somebody has locked.
+-- snowflake_check() says what it could not see.  What somebody has in his hands just now, and
+-- a look that failed, is an error, because nobody knows what is behind it.  What this role may
+-- never see is a note, and no other row says anything that rests on it.
+
+-- The session that has locked one of these relations, or nothing if it has gone
+CREATE FUNCTION snowflake_admin.in_the_way(relations regclass[], weakest text) RETURNS text
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT regexp_replace(description, '\s+', ' ', 'g') FROM blocker(relations, weakest)
+$$;
+COMMENT ON FUNCTION snowflake_admin.in_the_way(regclass[], text) IS 'for naming a session, in one line';
 
 -- The row for a table or sequence that could not be looked at, because of this error
-CREATE FUNCTION snowflake_admin.note(relation regclass, sqlstate text, message text)
+CREATE FUNCTION snowflake_admin.unseen(relation regclass, sqlstate text, message text)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT 'note', format('%s %s', CASE relkind WHEN 'S' THEN 'sequence' ELSE 'table' END, relation),
-		CASE sqlstate
-			WHEN '55P03' THEN concat_ws(' ', 'Somebody has locked it, so not all of it was looked at.',
-				(SELECT regexp_replace(description, '\s+', ' ', 'g')
-					FROM blocker(ARRAY[relation], 'ShareRowExclusiveLock')))
+	SELECT 'error', format('%s %s', CASE relkind WHEN 'S' THEN 'sequence' ELSE 'table' END, relation),
+		concat_ws(' ', CASE sqlstate
+			WHEN '55P03' THEN 'It could not be looked at, because somebody has locked it.'
 			ELSE format('It could not be looked at: %s.', message) END,
+			'So nothing is said of where it stands.', in_the_way(
+			ARRAY[relation] || ARRAY(SELECT relid FROM pg_partition_tree(relation)),
+			CASE relkind WHEN 'S' THEN 'ShareRowExclusiveLock' ELSE 'AccessExclusiveLock' END)),
 		'Call snowflake_check() again later.'
 	FROM pg_class WHERE oid = relation
 $$;
-COMMENT ON FUNCTION snowflake_admin.note(regclass, text, text) IS 'for a relation that could not be looked at';
+COMMENT ON FUNCTION snowflake_admin.unseen(regclass, text, text) IS 'for a relation that could not be looked at';
+
+-- Code that could not be read.  It may make IDs of any sequence that its owner may use.
+CREATE FUNCTION snowflake_admin.check_code(makers maker[])
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT 'error', place(class, object), concat_ws(' ',
+		'Its code could not be read, because somebody has locked a table that it names. '
+			'So nothing is said that rests on what makes IDs, such as that a sequence may be set back.',
+		in_the_way(ARRAY(SELECT refobjid::regclass FROM pg_depend
+			WHERE classid = class AND objid = object AND refclassid = 'pg_class'::regclass), 'AccessExclusiveLock')),
+		'Call snowflake_check() again later.'
+	FROM unnest(makers) WHERE NOT is_read
+$$;
+COMMENT ON FUNCTION snowflake_admin.check_code(maker[]) IS 'for rows about code that could not be read';
+
+-- Sequences that somebody has locked.  The tables that nobody could read have their rows where
+-- they were looked at.
+CREATE FUNCTION snowflake_admin.check_locked(generators generator[])
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT u.* FROM unnest(generators) AS g CROSS JOIN LATERAL unseen(g.sequence, '55P03', NULL) AS u
+	WHERE is_locked(g)
+$$;
+COMMENT ON FUNCTION snowflake_admin.check_locked(generator[]) IS 'for rows about sequences that somebody has locked';
 
 -- The columns that sequences fill
 CREATE FUNCTION snowflake_admin.generated_columns(generators generator[])
@@ -49,45 +82,17 @@ COMMENT ON FUNCTION snowflake_admin.check_read_privileges(generator[]) IS
 CREATE FUNCTION snowflake_admin.check_readable(generators generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT DISTINCT 'note', format('table %s', tab),
-		'Policies hide rows from this role, so its IDs were not looked at.',
-		'Call snowflake_check() as a role that has BYPASSRLS or owns the table.'
-	FROM generated_columns(generators) WHERE row_security_active(tab)
-	UNION ALL SELECT 'note', format('table %s', tab), format('Its IDs were not looked at: %s.', obstacle),
-		'Compare its newest IDs with the clock and with its sequence.'
-	FROM (SELECT DISTINCT ON (c.tab) c.tab, obstacle
+	SELECT 'note', format('table %s', tab), format('Its IDs were not looked at: %s.',
+			CASE obstacle WHEN 'no index' THEN format('no index begins with %I', col) ELSE obstacle END),
+		CASE obstacle WHEN 'no index' THEN format('CREATE INDEX %sON %s (%I)',
+			CASE WHEN relkind <> 'p' THEN 'CONCURRENTLY ' END, tab, col)
+			WHEN 'policies hide rows' THEN 'Call snowflake_check() as a role that has BYPASSRLS or owns the table.'
+			ELSE 'Compare its newest IDs with the clock and with its sequence.' END
+	FROM (SELECT DISTINCT ON (c.tab) c.tab, c.col, obstacle
 		FROM generated_columns(generators) AS c
 		CROSS JOIN LATERAL ids_between(c.tab, c.col, 9223372036854775807, 9223372036854775807, 1)
 		-- There are other rows for these.
-		WHERE obstacle NOT IN ('no index', 'no privilege', 'policies hide rows', 'locked')) AS unread
+		WHERE obstacle NOT IN ('no privilege', 'locked')) AS unread
+	JOIN pg_class ON oid = tab
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_readable(generator[]) IS 'for rows about tables that cannot be read';
-
--- Sequences and their tables that somebody has locked
-CREATE FUNCTION snowflake_admin.check_locked(generators generator[])
-RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT n.* FROM (
-		SELECT DISTINCT relation::regclass AS locked FROM pg_locks
-		WHERE granted AND pid IS DISTINCT FROM pg_backend_pid()
-		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-		AND (mode = 'AccessExclusiveLock' AND relation IN (SELECT tab FROM generated_columns(generators))
-			-- of ALTER SEQUENCE
-			OR mode IN ('AccessExclusiveLock', 'ShareRowExclusiveLock')
-				AND relation IN (SELECT sequence FROM unnest(generators)))
-	) AS l CROSS JOIN LATERAL note(locked, '55P03', NULL) AS n
-$$;
-COMMENT ON FUNCTION snowflake_admin.check_locked(generator[]) IS 'for rows about what somebody has locked';
-
--- Code that could not be read, because somebody has locked a table that it names
-CREATE FUNCTION snowflake_admin.check_code()
-RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT 'note', place(class, object), concat_ws(' ', 'Not all of its code could be looked at.',
-		(SELECT regexp_replace(description, '\s+', ' ', 'g') FROM blocker(ARRAY(
-			SELECT refobjid::regclass FROM pg_depend
-			WHERE classid = class AND objid = object AND refclassid = 'pg_class'::regclass), 'AccessExclusiveLock'))),
-		'Call snowflake_check() again later.'
-	FROM pieces() WHERE NOT is_read
-$$;
-COMMENT ON FUNCTION snowflake_admin.check_code() IS 'for rows about code that could not be read';

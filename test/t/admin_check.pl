@@ -109,9 +109,13 @@ my $is_free = 'a number from your list that no server uses.';
 fault('no shard is set', 'SELECT snowflake_set_shard(NULL)',
 	q{error database "faults 1"|No shard is set, so the default of shop."Tweets".id fails, and 4 more. }
 	  . "The newest IDs ...photos has rows of shard 5...|$set_shard this server's number in your list.");
-plant('SELECT snowflake_set_shard(NULL); CREATE ROLE service; ALTER ROLE service SET snowflake.shard = 4');
+plant('SELECT snowflake_set_shard(NULL); CREATE ROLE service LOGIN; ALTER ROLE service SET snowflake.shard = 4;
+	GRANT INSERT ON ALL TABLES IN SCHEMA shop TO service; GRANT USAGE, UPDATE ON ALL SEQUENCES IN SCHEMA shop TO service');
 finds('', 'each role may have its own shard');
-plant('SELECT snowflake_set_shard(5); ALTER ROLE service RESET ALL');
+plant('ALTER ROLE service RESET ALL; CREATE ROLE stranger; ALTER ROLE stranger SET snowflake.shard = 4');
+finds('error database "faults 1"|No shard is set...', '... but one that inserts needs one, whatever others have');
+plant('DROP ROLE stranger');
+plant('SELECT snowflake_set_shard(5); DROP OWNED BY service; DROP ROLE service');
 fault('another database has the same shard', 'CREATE DATABASE "Other"; ALTER DATABASE "Other" SET snowflake.shard = 5',
 	qq{note database "faults 1"|Other databases of this server with its shard 5: "Other". ...|$set_shard $is_free},
 	clean => 'DROP DATABASE "Other"; SELECT snowflake_set_shard(5)');
@@ -126,7 +130,7 @@ my $as_parent = q{ALTER TABLE shop.older ALTER id SET DEFAULT "Id's".next_id((5)
 my $give_another = 'Give one of these two another free shard, or the sequence of the other.';
 fault('two shards in one table', q{
 		CREATE TABLE old (id bigint PRIMARY KEY DEFAULT next_id(5), kind text);
-		CREATE TABLE older (id bigint DEFAULT next_id(9)) INHERITS (old)},
+		CREATE TABLE older (id bigint PRIMARY KEY DEFAULT next_id(9)) INHERITS (old)},
 	"warning shop.old.id|...default of shop.old makes IDs of shard 5, and ... shop.older those of shard 9.|$as_parent");
 fault('two sequences with one shard in one table', q{ALTER TABLE older ALTER id SET DEFAULT next_id(5, 'one')},
 	q{error shop.old.id|Two sequences make IDs of shard 5, ... "Id's".next_id_seq in ... shop.old, }
@@ -143,7 +147,7 @@ fault('two sequences with one shard, which a trigger has', q{
 	clean => 'DROP TABLE older, old');
 fault('two sequences with one shard, in one default', q{
 		CREATE TABLE mixed (
-			id bigint DEFAULT CASE WHEN random() < 0.5 THEN next_id(1, 'one') ELSE next_id(1, 'two') END)},
+			id bigint PRIMARY KEY DEFAULT CASE WHEN random() < 0.5 THEN next_id(1, 'one') ELSE next_id(1, 'two') END)},
 	"error shop.mixed.id|...shop.one in the default of shop.mixed, and shop.two in ... shop.mixed.|$give_another",
 	by_hand => 'DROP TABLE shop.mixed');
 
@@ -166,7 +170,8 @@ fault("a sequence of a custom layout has another one's MAXVALUE", 'ALTER SEQUENC
 	"error sequence shop.own|$not_its|$alter...;", by_hand => 'ALTER SEQUENCE shop.own MAXVALUE 1125899906841591');
 fault('a custom layout has future-dated IDs, which another one read as past', qq{
 		INSERT INTO owned VALUES (snowflake_max_id(now() + interval '8 years', $own))},
-	'warning table shop.owned|Future-dated IDs of shard 8191, while new rows get those of shard 3...',
+	'note table shop.owned|Future-dated IDs of shard 8191, while ... shard 3... Most likely they are of another layout'
+	  . ', and not of the future.|Do nothing if its rows had IDs of another layout before.',
 	by_hand => qq{DELETE FROM shop.owned WHERE id > "Id's".snowflake_max_id(now() + interval '1 year', $own)});
 fault('a default lacks its custom layout', q{ALTER TABLE owned ALTER id SET DEFAULT next_id(3, 'own')},
 	'error sequence shop.own|Its MAXVALUE 1125899906841591 belongs to no built-in layout, so next_id() refuses it.|'
@@ -193,12 +198,12 @@ sub rows_of
 
 fault('next_id_seq is ahead, and no row has its IDs', setval_ahead('next_id_seq', '1 day'),
 	q{error sequence "Id's".next_id_seq|...ahead of the clock... fails until ...}
-	  . q{No row of shop.events, shop.notes, shop.photos, shop.views has ...|BEGIN; SET LOCAL lock_timeout = '300ms'; }
-	  . q{ALTER SEQUENCE "Id's".next_id_seq RESTART; SELECT "Id's".snowflake_advance('"Id''s".next_id_seq'::regclass, max(id::bigint)) }
-	  . q{FROM shop.events WHERE id::bigint <= ... FROM shop.notes ... FROM shop.photos ... FROM shop.views ... COMMIT;});
+	  . q{No row of shop.events, shop.notes, shop.photos, shop.views has ...|}
+	  . q{CALL "The Admin".snowflake_set_back('"Id''s".next_id_seq'::regclass);});
 fault('a sequence that nothing uses is ahead',
 	q{CREATE SEQUENCE unused; SELECT snowflake_alter_sequence('unused');} . setval_ahead('unused', '1 day'),
-	'note sequence shop.unused|...No default of this database uses it...|DROP SEQUENCE shop.unused;');
+	'note sequence shop.unused|...No default of this database uses it...|Drop it if no program uses it.',
+	by_hand => 'DROP SEQUENCE shop.unused');
 
 # More rows than are looked at at once
 plant(setval_ahead('next_id_seq', '1 day') . q{;
@@ -206,10 +211,12 @@ plant(setval_ahead('next_id_seq', '1 day') . q{;
 	SELECT snowflake_id(clock_timestamp() + interval '1 day', 8, n % 1000) + 8388608 * (n / 1000)
 	FROM generate_series(1, 25000) AS n});
 my $others = 'Future-dated IDs of other shards, which it cannot make again: 25000.';
-finds("error ...No row of ... $others|...RESTART...\nwarning table shop.photos|...at least 10001...",
+finds("error ...No row of ... $others|...snowflake_set_back(..., end_sessions => true);\nwarning table shop.photos|...at least 10001...",
 	'a sequence can be set back beside many IDs of other shards');
 plant(q{INSERT INTO photos (id) VALUES (snowflake_id(clock_timestamp() + interval '10 hours', 5, 1))});
-finds("error ...Future-dated IDs of its shard: 1, ... $others|...snowflake_move...\nwarning ...",
+finds("error ...Future-dated IDs of its shard: 1, ... $others|Give each of its tables ...\n"
+	  . join('', map { "error table shop.$_|Its IDs come from sequence ...|CALL ...snowflake_move('shop.$_'...; -- N is ...\n" }
+		  qw(events photos views notes)) . 'warning ...',
 	'... but not if one is of its own');
 plant(q{DELETE FROM photos WHERE id > snowflake_max_id(now() + '1 s'); ALTER SEQUENCE next_id_seq RESTART});
 value($insert);
@@ -223,7 +230,8 @@ finds('', '... until the clock has caught up', soon => 1);
 plant(rows_of('moved', '500 ms', 6));
 finds('', 'IDs of another shard may be larger');
 plant(rows_of('moved', '2 days', 5));
-finds("error sequence shop.moved_id_seq|... It will make such IDs again.|$set_shard $is_free",
+finds('error table shop.moved|It has the ID ... with the shard of sequence shop.moved_id_seq. The sequence will make such IDs again.|'
+	  . q{CALL "The Admin".snowflake_renumber('shop.moved'::regclass, 5::bigint, since => now() + interval '1 s');},
 	'a sequence that will make IDs of its table again is an error');
 plant('DELETE FROM moved WHERE id > snowflake_max_id(now())');
 
@@ -231,10 +239,10 @@ plant('DELETE FROM moved WHERE id > snowflake_max_id(now())');
 fault('a sequence goes on in another layout, with smaller IDs',
 	'ALTER SEQUENCE moved_id_seq MAXVALUE 9007199254736895; INSERT INTO moved DEFAULT VALUES',
 	'error sequence shop.moved_id_seq|It serves layout twitter, but shop.moved has IDs of layout instagram, the last '
-	  . 'of them ... its next IDs are smaller...|...RESTART MAXVALUE 1125899906841599; ...shop.moved ...COMMIT;');
+	  . q{of them ... its next IDs are smaller...|CALL ...snowflake_set_back(..., layout => 'instagram'::...);});
 fault('... or years ahead', q{ALTER SEQUENCE "Tweets' seq" MAXVALUE 9007199254736894},
 	qq{error $tweets|It serves layout discord, but shop."Tweets" has IDs of layout twitter...|}
-	  . q{BEGIN; ...RESTART MAXVALUE 9007199254736895; ..., 'twitter'::"Id's".snowflake_layout) ...COMMIT;});
+	  . q{CALL ...snowflake_set_back(..., layout => 'twitter'::"Id's".snowflake_layout);});
 plant(q{INSERT INTO "Tweets"
 	SELECT snowflake_id(now() + n * interval '1 day', 9, 1, 'twitter') FROM unnest('{2,400}'::integer[]) AS n});
 unlike(rows(), qr/^error/m, 'future-dated IDs of another server are not of another layout');
@@ -295,15 +303,15 @@ finds("note role reader|It may not read ... sequences, so ...|GRANT SELECT ON SE
 value(rows('reader') =~ s/.*\|//gr);
 finds('', '... until it may', role => 'reader');
 plant('ALTER TABLE photos ENABLE ROW LEVEL SECURITY');
-finds('note table shop.photos|Policies hide rows from this role, so its IDs were not looked at.|...',
+finds('note table shop.photos|Its IDs were not looked at: policies hide rows.|...',
 	'policies that hide rows are a note', role => 'reader');
 plant('ALTER TABLE photos DISABLE ROW LEVEL SECURITY');
 
 my $other = $node->background_psql($database);
 $other->query_safe('BEGIN; LOCK TABLE shop.photos; ALTER SEQUENCE shop.one RESTART');
-finds("note sequence shop.one|Somebody has locked it...\nnote table shop.photos|Somebody has locked it, ..."
+finds("error sequence shop.one|...somebody has locked it...\nerror table shop.photos|... somebody has locked it. ..."
 	  . ' Process ... has used shop.photos in a transaction since ...',
-	'what another session has locked is a note, without a wait');
+	'what another session has locked is an error, without a wait');
 $other->query_safe('ROLLBACK');
 $other->quit;
 finds('', '... until it ends');
@@ -322,7 +330,7 @@ plant(q{
 		RETURN NEW;
 	END $$;
 	CREATE TRIGGER nonsense BEFORE INSERT ON photos FOR EACH ROW EXECUTE FUNCTION nonsense()});
-unlike(rows(), qr/^note check of/m, 'code that makes no sense does not make a check fail');
+unlike(rows(), qr/^error check of/m, 'code that makes no sense does not make a check fail');
 plant('DROP FUNCTION nonsense() CASCADE');
 
 # --- while the tables are in use ---------------------------------------------------------

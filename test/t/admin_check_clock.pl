@@ -57,7 +57,7 @@ sub obey
 	my ($severity, $object, undef, $command) = split /\|/, $row;
 	value($command =~ s/\bN\b/99/gr);
 	return join ' ', "$severity $object:",
-	  $command =~ /CREATE INDEX|pg_terminate_backend|RESTART|snowflake_(?:set_shard|renumber)/g;
+	  $command =~ /CREATE INDEX|snowflake_(?:set_back|set_shard|renumber)|end_sessions/g;
 }
 
 # --- a clock that was three hours fast ------------------------------------------------
@@ -79,15 +79,16 @@ like(rows(q{object = 'clock'}),
 	'... and what the server has noted shows that the clock was another');
 is_deeply([ map { obey() } 1, 2 ],
 	[ 'error sequence public.next_id_seq: snowflake_set_shard',
-		'error sequence public.next_id_seq: pg_terminate_backend RESTART' ],
+		'error sequence public.next_id_seq: snowflake_set_back end_sessions' ],
 	'... and the way out is another shard, after which the sequence can be set back');
 is(value("$insert RETURNING snowflake_shard(id), snowflake_timestamp(id) < '2026-11-20 13:00Z'"), '99|t',
 	'new rows have that shard, and the right time');
 my $left = qr/Future-dated IDs of shard 5, while new rows get those of shard \d+: [12], the latest of 2026-11-2\d 1/;
 like(rows(), qr/\Awarning\|table public.photos\|$left.*\nwarning\|table public.notes\|$left[^\n]*\z/,
 	'... and then only rows with future-dated IDs are left');
-is_deeply([ map { obey() } 1 .. 3 ],
-	[ 'warning table public.photos: CREATE INDEX snowflake_renumber', 'warning table public.notes: snowflake_renumber' ],
+is_deeply([ map { obey() } 1 .. 4 ],
+	[ 'warning table public.photos: CREATE INDEX', 'warning table public.photos: snowflake_renumber',
+		'warning table public.notes: snowflake_renumber' ],
 	'... which can be renumbered, each table by a command that creates a missing index, parents first');
 is(value(q{SELECT count(*), count(*) FILTER (WHERE id > snowflake_max_id(now())),
 		(SELECT count(*) FROM notes JOIN photos ON photos.id = photo_id) FROM photos}),
@@ -133,7 +134,7 @@ value(q{
 		setval('tweets_id_seq', (snowflake_min_id(now() + interval '2 hours', 'twitter') >> 22) * 4096)});
 like(rows(q{object = 'clock'}), qr/2 sequences are ahead of it by 0[12]:.* to 0[12]:/,
 	'sequences that are ahead by the same time are a sign of the clock');
-is(obey(), 'error sequence public.next_id_seq: RESTART', 'one of them can be set back, ...');
+is(obey(), 'error sequence public.next_id_seq: snowflake_set_back', 'one of them can be set back, ...');
 like(rows('true'), qr/\Aerror\|sequence public.tweets_id_seq\|[^\n]*\z/, '... and the other one alone is no sign');
 
 # --- a clock that was three days fast, tables that have moved since ----------------------------
@@ -152,9 +153,9 @@ like(rows(), qr/^warning\|table public.photos\|$left/m, '... and are a warning, 
 value($move =~ s/\bN\b/6/r);
 like(rows(), qr/^note\|sequence public.next_id_seq\|.*uses it, but programs may\..* layout: 4, .*\|Wait until [^;|]*$/m,
 	'a sequence that no default uses is a note, and not set back while tables have such IDs');
-is_deeply([ map { obey() } 1 .. 6 ],
-	[ 'warning table public.photos: CREATE INDEX snowflake_renumber', 'warning table public.notes: snowflake_renumber',
-		'note sequence public.next_id_seq: RESTART' ],
+is_deeply([ map { obey() } 1 .. 7 ],
+	[ 'warning table public.photos: CREATE INDEX', 'warning table public.photos: snowflake_renumber',
+		'warning table public.notes: snowflake_renumber', 'note sequence public.next_id_seq: snowflake_set_back' ],
 	'... but after the tables have been renumbered');
 
 # --- the end of a layout --------------------------------------------------------------------------

@@ -30,6 +30,7 @@ fails_with($node, $insert, $refused, 'the INSERT is still refused after a crash'
 my ($change, $restart, $own_sequence) = blocks_in('doc/operations.md', 'Take a new shard');
 run_examples($node, 'app', $change);
 fails_with($node, $insert, $refused, 'the new number alone does not let INSERTs in', dbname => 'app');
+$node->safe_psql('app', 'CREATE EXTENSION snowflake_admin');
 run_examples($node, 'app', $restart);
 is( $node->safe_psql('app', q{
 		INSERT INTO photos SELECT FROM generate_series(1, 10);

@@ -98,6 +98,7 @@ ok     ok     ok     ok     ok     ok      SELECT snowflake_partitions('data.day
 42501  42501  ok     42501  42501  ok      CALL snowflake_widen('data.old', 'id')
 42501  42501  ok     42501  42501  ok      CALL snowflake_renumber('data.photos', 5, new_shard => 6)
 42501  42501  ok     42501  42501  ok      CALL snowflake_make_partitions('data.days')
+42501  42501  ok     42501  42501  ok      CALL snowflake_set_back('data.photos_seq')
 42501  42501  ok     42501  42501  ok      CALL snowflake_partition('data.photos', 'day')
 # Of a whole schema, each table that stays as it is has a warning.
 ok     ok     ok     ok     ok     ok      CALL snowflake_move_schema('data', 5)

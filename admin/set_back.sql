@@ -1,0 +1,171 @@
+/* admin/set_back.sql */
+
+-- CALL snowflake_set_back(sequence): a sequence that is ahead of the clock goes back to the
+-- clock, if it makes no ID again.
+--
+-- 1. Note which sessions are connected, and end them if told to.  Those that connect later have
+--    the shard of the present setting.
+-- 2. In one transaction: RESTART the sequence.  This waits for everybody who has an ID of it in
+--    an open transaction, and keeps everybody from making one.
+-- 3. Under this lock, look at what makes IDs, at the rows, and for the sessions.  An error undoes
+--    the RESTART.
+-- 4. Advance the sequence to the clock.
+--
+-- Tables are read by their indexes alone, so nobody's code runs (check/ids.sql).
+
+-- The sessions of this database that may make IDs, but for this one.  Of those of other roles,
+-- pg_stat_activity may hide the kind.  Autovacuum has no role.
+CREATE FUNCTION snowflake_admin.other_sessions() RETURNS TABLE (pid integer, role oid)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT pid, usesysid FROM pg_stat_activity
+	WHERE datname = current_database() AND usesysid IS NOT NULL AND pid <> pg_backend_pid()
+		AND leader_pid IS NULL AND backend_type IS DISTINCT FROM 'walsender'
+	ORDER BY pid
+$$;
+COMMENT ON FUNCTION snowflake_admin.other_sessions() IS 'for the sessions that may make IDs';
+
+-- End these sessions, or none if one of them is of a role whose sessions the caller may not end.
+CREATE FUNCTION snowflake_admin.end_sessions(pids integer[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	other record;
+BEGIN
+	SELECT s.pid, role::regrole AS role INTO other FROM other_sessions() AS s
+	WHERE pid = ANY (pids) AND NOT (SELECT rolsuper FROM pg_roles WHERE oid = caller())
+		AND ((SELECT rolsuper FROM pg_roles WHERE oid = role)
+			OR NOT (pg_has_role(role, 'USAGE') OR pg_has_role('pg_signal_backend', 'USAGE')))
+	LIMIT 1;
+	IF FOUND THEN
+		RAISE insufficient_privilege USING
+			MESSAGE = format('must not end session %s, of role %s', other.pid, other.role),
+			DETAIL = 'No session has been ended.',
+			HINT = 'Let a superuser call this or, if the role is none, a member of pg_signal_backend.';
+	END IF;
+	PERFORM pg_terminate_backend(pid, 5000) FROM other_sessions() WHERE pid = ANY (pids);
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.end_sessions(integer[]) IS 'for sessions that may still have a former shard';
+
+-- What is known of one sequence
+CREATE FUNCTION snowflake_admin.generator_of(sequence regclass) RETURNS generator
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+	WITH makers AS MATERIALIZED (SELECT array_agg(m) AS array FROM id_makers() AS m)
+	SELECT g FROM makers CROSS JOIN LATERAL generators(makers.array,
+		ARRAY(SELECT f FROM fillers(makers.array) AS f)) AS g
+	WHERE g.sequence = generator_of.sequence
+$$;
+COMMENT ON FUNCTION snowflake_admin.generator_of(regclass) IS 'for what is known of one sequence';
+
+-- An error if the sequence, which serves a layout or is about to, could make an ID again
+-- that is in a row.  While the rows of other
+-- shards are dated ahead of the clock, these sessions must have ended.
+CREATE FUNCTION snowflake_admin.require_no_future_ids(sequence regclass, layout text, pids integer[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET lock_timeout = '300ms' SET jit = off AS $$
+DECLARE
+	g generator := generator_of(sequence);
+	future record;
+	other record;
+BEGIN
+	IF has_time(to_layout(layout)) IS NOT TRUE THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('sequence %s serves no layout that tells the time of IDs', sequence),
+			HINT = 'SELECT * FROM snowflake_check() shows what a sequence lacks that has served one.';
+	ELSIF g.unread <> '{}' THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('cannot read all code that may use sequence %s, such as %s', sequence, (
+				SELECT place(c, g.unread[1]) FROM unnest('{pg_proc,pg_attrdef,pg_rewrite}'::regclass[]) AS c
+				WHERE owner_of(c, g.unread[1]) IS NOT NULL LIMIT 1)),
+			DETAIL = 'Somebody has locked a table that this code names.',
+			HINT = 'Call it again when that transaction has ended.';
+	END IF;
+	SELECT * INTO future FROM future_ids(g, to_layout(layout));
+	IF future.unseen IS NOT NULL THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('cannot look for future-dated IDs in %s', future.unseen),
+			HINT = 'Let a role call this that may read these tables, by an index that begins with the ID, '
+				'when nobody has locked them.';
+	ELSIF future.own > 0 OR future.more THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('sequence %s would make IDs again that are in table %s', sequence, future.tab),
+			DETAIL = format('Future-dated IDs: %s, the latest of %s.', future.own, future.latest),
+			HINT = 'SELECT * FROM snowflake_check() shows the way out.';
+	ELSIF future.others > 0 THEN
+		SELECT pid, role::regrole AS role INTO other FROM other_sessions() WHERE pid = ANY (pids) LIMIT 1;
+		IF FOUND THEN
+			RAISE object_not_in_prerequisite_state USING
+				MESSAGE = format('session %s, of role %s, may still have a shard of future-dated IDs',
+					other.pid, other.role),
+				DETAIL = format('There are %s, which it would make again.', future.others),
+				HINT = 'Call it with end_sessions => true, or let all sessions of this database reconnect before.';
+		END IF;
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.require_no_future_ids(regclass, text, integer[]) IS
+'for what is in the way of a sequence that is to go back';
+
+-- Set it back, or show the commands.  The layout is the one that it shall serve, if another
+-- than it does now.
+CREATE FUNCTION snowflake_admin.set_back(sequence regclass, pids integer[], dry_run boolean, tries integer,
+	layout text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	g generator := generator_of(sequence);
+	served text := coalesce(layout, g.layout);
+BEGIN
+	IF layout NOT IN (SELECT name FROM layouts()) THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('layout "%s" is not built in', layout),
+			HINT = 'Set the MAXVALUE of a custom layout by ALTER SEQUENCE first.';
+	ELSIF layout IS NULL AND g.lead <= '2 s' THEN
+		RAISE NOTICE 'sequence % is not ahead of the clock', sequence;
+		RETURN;
+	END IF;
+	IF dry_run THEN
+		PERFORM require_no_future_ids(sequence, served, pids);
+	END IF;
+	PERFORM run(ARRAY[format('ALTER SEQUENCE %s RESTART', sequence) || coalesce(' MAXVALUE ' || (
+		SELECT max_value FROM layouts() WHERE name = layout), '')], ARRAY[sequence], tries, dry_run, NULL);
+	IF NOT dry_run THEN
+		PERFORM require_no_future_ids(sequence, served, pids);
+	END IF;
+	-- Rows may have IDs of the next second already.
+	PERFORM run(ARRAY[format('SELECT %s.snowflake_advance(%L::regclass, %s::bigint%s)', snowflake_schema(),
+		sequence, bound(clock_timestamp() + interval '1 s', to_layout(served)) - 1,
+		CASE WHEN served LIKE '%:%' THEN layout_argument(served) END)], '{}', tries, dry_run, NULL);
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.set_back(regclass, integer[], boolean, integer, text) IS
+'for setting a sequence back in one transaction';
+
+CREATE PROCEDURE @extschema@.snowflake_set_back(sequence regclass, end_sessions boolean DEFAULT false,
+	dry_run boolean DEFAULT false, tries integer DEFAULT 30, layout snowflake_layout DEFAULT NULL)
+LANGUAGE plpgsql AS $$
+DECLARE
+	callers_path pg_catalog.text;
+	pids pg_catalog.int4[];
+BEGIN
+	callers_path := pg_catalog.current_setting('search_path');
+	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+	CALL require_no_transaction('snowflake_set_back()');
+	IF sequence IS NULL THEN
+		RAISE null_value_not_allowed USING MESSAGE = 'sequence cannot be NULL';
+	ELSIF NOT EXISTS (SELECT FROM pg_class WHERE oid = sequence AND relkind = 'S') THEN
+		RAISE wrong_object_type USING MESSAGE = format('%s is not a sequence', sequence);
+	ELSIF NOT (SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = sequence) THEN
+		RAISE insufficient_privilege USING MESSAGE = format('must be owner of sequence %s', sequence);
+	END IF;
+	pids := ARRAY(SELECT pid FROM other_sessions());
+	IF end_sessions AND NOT dry_run THEN
+		PERFORM end_sessions(pids);
+	END IF;
+	COMMIT;
+	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
+	SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+	PERFORM set_back(sequence, CASE WHEN end_sessions AND dry_run THEN '{}' ELSE pids END, dry_run, tries, layout::text);
+	PERFORM set_config('search_path', callers_path, true);
+END
+$$;
+
+COMMENT ON PROCEDURE @extschema@.snowflake_set_back(regclass, boolean, boolean, integer, snowflake_layout) IS
+'set a sequence that is ahead of the clock back to it, or say what is in the way';

@@ -1,0 +1,195 @@
+# snowflake_set_back() sets a sequence that is ahead of the clock back to it, or says what is
+# in the way: rows, tables that it cannot read, code that it cannot read, and sessions.
+
+use SnowflakeTest;
+
+my $node = server_in_utc('set_back');
+my $n = 0;
+my $database;
+
+$node->sql('CREATE ROLE boss LOGIN; CREATE ROLE web LOGIN; CREATE ROLE other LOGIN');
+
+# Execute SQL as a role.  Returns what it returns.
+sub as_role
+{
+	my ($role, $sql) = @_;
+	return $node->safe_psql($database, $sql, connstr => $node->connstr($database) . " user=$role");
+}
+
+# The SQLSTATE and the words of an error, or what a command says otherwise
+sub said
+{
+	my ($role, $sql) = @_;
+	my (undef, undef, $said) = $node->psql($database, "\\set VERBOSITY verbose\n$sql",
+		connstr => $node->connstr($database) . " user=$role");
+	return $said =~ s/^(?:LOCATION|CONTEXT|PL\/pgSQL|SQL statement).*\n?//gmr =~ s/^psql:<stdin>:\d+: //gmr;
+}
+
+# A database of boss, whose next_id_seq is a day ahead.  Tables of the role other make IDs, too.
+sub new_database
+{
+	$database = 'set_back_' . ++$n;
+	$node->sql("CREATE DATABASE $database OWNER boss");
+	as_role('boss', q{
+		CREATE EXTENSION snowflake_admin CASCADE;
+		SELECT snowflake_set_shard(35);
+		CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), title text);
+		INSERT INTO photos DEFAULT VALUES;
+		GRANT INSERT, SELECT ON photos TO web});
+	$node->safe_psql($database, setval_ahead('next_id_seq', '1 day'));
+}
+
+# Is the sequence where the clock is?
+sub is_back
+{
+	my ($sequence) = @_;
+	return $node->safe_psql($database, "SELECT abs(extract(epoch FROM lead)) < 5 FROM snowflake_sequences('$sequence')") eq 't';
+}
+
+# A row dated ahead of the clock
+sub future_row
+{
+	my ($shard) = @_;
+	return "INSERT INTO photos (id) VALUES (snowflake_id(clock_timestamp() + interval '1 hour', $shard, 1))";
+}
+
+my $call = q{CALL snowflake_set_back('next_id_seq')};
+
+# A call fails, and leaves the sequence where it is.
+sub is_refused
+{
+	my ($pattern, $name, %how) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	like(said($how{role} // 'boss', $how{call} // $call), $pattern, $name);
+	ok(!is_back('next_id_seq'), '... and the sequence stays');
+}
+
+# --- it goes back ------------------------------------------------------------------------
+
+new_database();
+like(said('boss', q{CALL snowflake_set_back('next_id_seq', dry_run => true)}),
+	qr/\ANOTICE:  00000: ALTER SEQUENCE public.next_id_seq RESTART;\nNOTICE:  00000: SELECT public.snowflake_advance\(.*\);\n?\z/,
+	'a dry run shows the commands');
+ok(!is_back('next_id_seq'), '... and changes nothing');
+unlike(said('boss', $call), qr/ERROR/, 'a sequence without future-dated rows goes back');
+ok(is_back('next_id_seq'), '... to the clock');
+as_role('web', 'INSERT INTO photos DEFAULT VALUES');
+like(said('boss', $call), qr/NOTICE:  00000: sequence public.next_id_seq is not ahead of the clock/,
+	'then there is nothing to do');
+
+# --- rows ----------------------------------------------------------------------------------
+
+new_database();
+as_role('boss', future_row(35));
+is_refused(qr/55000: sequence public.next_id_seq would make IDs again that are in table public.photos\n.*: 1, the latest/,
+	'a row that it could make again is in the way');
+as_role('boss', 'DELETE FROM photos WHERE id > snowflake_max_id(now()); ' . future_row(9));
+$node->sql('ALTER ROLE web SET snowflake.shard = 7');
+is_refused(qr/55000: sequence public.next_id_seq would make IDs again/,
+	'... or, where a role has its own shard, one of any shard');
+$node->sql('ALTER ROLE web RESET snowflake.shard');
+
+# Whoever has an ID in an open transaction is waited for, and the row is seen then.
+new_database();
+my $writer = $node->background_psql($database);
+$writer->query_safe(q{SET snowflake.max_lead = '2d'; BEGIN; INSERT INTO photos DEFAULT VALUES});
+is_refused(qr/55P03: could not get the locks in one try.*\n.*has used next_id_seq|55P03/,
+	'a transaction that has an ID is in the way', call => q{CALL snowflake_set_back('next_id_seq', tries => 1)});
+my $caller = $node->background_psql($database);
+$caller->query_safe(q{SET default_transaction_isolation = 'repeatable read'});
+send_sql($caller, qq{\\set ON_ERROR_STOP 0\nCALL snowflake_set_back('next_id_seq', tries => 1000)});
+ok($node->poll_query_until($database, q{SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE 'CALL snowflake_set_back%'
+	AND pid <> pg_backend_pid() AND state = 'active'}), 'a call waits for it');
+$writer->query_safe('COMMIT');
+$writer->quit;
+ok(session_prints($caller, qr/would make IDs again that are in table public\.photos/),
+	'... and sees its row, also where transactions are repeatable reads by default');
+ok(!is_back('next_id_seq'), '... so that the sequence stays');
+$caller->quit;
+
+# --- what it cannot read -----------------------------------------------------------------------
+
+new_database();
+$node->safe_psql($database, q{CREATE SCHEMA mine AUTHORIZATION other; GRANT USAGE ON SCHEMA mine TO boss});
+as_role('other', 'CREATE TABLE mine.t (id bigint PRIMARY KEY DEFAULT next_id())');
+is_refused(qr/55000: cannot look for future-dated IDs in mine.t \(no privilege\)/, 'a table that it may not read is in the way');
+as_role('other', 'GRANT SELECT ON mine.t TO boss; ALTER TABLE mine.t ENABLE ROW LEVEL SECURITY');
+is_refused(qr/55000: cannot look .* mine.t \(policies hide rows\)/, '... and one whose policies hide rows');
+as_role('other', 'ALTER TABLE mine.t DISABLE ROW LEVEL SECURITY, DROP CONSTRAINT t_pkey');
+is_refused(qr/55000: cannot look .* mine.t \(no index\)/, '... and one without an index');
+as_role('other', 'ALTER TABLE mine.t ADD PRIMARY KEY (id)');
+my $locker = $node->background_psql($database);
+$locker->query_safe('BEGIN; LOCK TABLE mine.t');
+is_refused(qr/55000: cannot look .* mine.t \(locked\)/, '... and one that is locked');
+$locker->query_safe('ROLLBACK');
+as_role('boss', q{CREATE TABLE busy (id bigint);
+	CREATE FUNCTION uses_busy() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT next_id(5) FROM busy; END});
+$locker->query_safe('BEGIN; LOCK TABLE busy');
+is_refused(qr/55000: cannot read all code that may use sequence public.next_id_seq, such as function public.uses_busy\(\)/,
+	'... and code that names a locked table');
+$locker->query_safe('ROLLBACK');
+$locker->quit;
+unlike(said('boss', $call), qr/ERROR/, 'then nothing is');
+ok(is_back('next_id_seq'), '... and the sequence goes back');
+
+# --- sessions -----------------------------------------------------------------------------------
+
+new_database();
+as_role('boss', future_row(35));
+my $web = $node->background_psql($database, extra_params => [ '-U', 'web' ]);
+$web->query('SELECT snowflake_shard()');
+as_role('boss', 'SELECT snowflake_set_shard(36)');
+is_refused(qr/55000: session \d+, of role web, may still have a shard of future-dated IDs/,
+	'a session that was connected is in the way, although its kind is hidden');
+is_refused(qr/42501: must not end session \d+, of role web\n/, '... and is not ended by a role that may not do that',
+	call => q{CALL snowflake_set_back('next_id_seq', end_sessions => true)});
+is($web->query_safe('SELECT snowflake_shard()'), '35', '... but goes on');
+$node->sql('GRANT pg_signal_backend TO boss');
+my $super = $node->background_psql($database);
+is_refused(qr/42501: must not end session \d+, of role postgres\n/, '... nor is that of a superuser',
+	call => q{CALL snowflake_set_back('next_id_seq', end_sessions => true)});
+is($web->query_safe('SELECT snowflake_shard()'), '35', '... and then none is');
+$super->quit;
+unlike(said('boss', q{CALL snowflake_set_back('next_id_seq', end_sessions => true)}), qr/ERROR|WARNING/,
+	'a member of pg_signal_backend ends it');
+ok(is_back('next_id_seq'), '... and the sequence goes back');
+is($node->safe_psql($database, q{SELECT count(*) FROM pg_stat_activity WHERE usename = 'web'}), '0', '... without that session');
+$web->{run}->kill_kill if $web->{run};
+$node->sql('REVOKE pg_signal_backend FROM boss');
+
+# --- other sequences, and arguments ------------------------------------------------------------------
+
+new_database();
+as_role('boss', q{
+	CREATE SEQUENCE tweets; CREATE SEQUENCE own; CREATE SEQUENCE traces; CREATE SEQUENCE plain;
+	SELECT snowflake_alter_sequence('tweets', 'twitter'), snowflake_alter_sequence('traces', 'trace'),
+		snowflake_alter_sequence('own', 'timestamp:41 shard:13 sequence:10 epoch:1577836800000');
+	CREATE TABLE tweeted (id bigint PRIMARY KEY DEFAULT next_id(7, 'tweets'));
+	CREATE TABLE owned (
+		id bigint PRIMARY KEY DEFAULT next_id(3, 'own', 'timestamp:41 shard:13 sequence:10 epoch:1577836800000'));
+	INSERT INTO tweeted DEFAULT VALUES;
+	INSERT INTO owned DEFAULT VALUES;
+	SELECT setval('own', last_value + 86400000::bigint * 1024) FROM own});
+like(said('boss', q{CALL snowflake_set_back('own')}), qr/snowflake_advance\('public.own'::regclass, \d+::bigint, 'timestamp:41/,
+	'a sequence of a custom layout');
+is($node->safe_psql($database, q{INSERT INTO owned DEFAULT VALUES;
+	SELECT bool_and(snowflake_timestamp(id, 'timestamp:41 shard:13 sequence:10 epoch:1577836800000') < now() + interval '3 s') FROM owned}),
+	't', '... goes back');
+as_role('boss', 'ALTER SEQUENCE tweets MAXVALUE 9007199254736894');
+unlike(said('boss', q{CALL snowflake_set_back('tweets', layout => 'twitter')}), qr/ERROR/, 'a sequence that lost its layout');
+as_role('boss', 'INSERT INTO tweeted DEFAULT VALUES');
+is($node->safe_psql($database, q{SELECT count(*), bool_and(snowflake_timestamp(id, 'twitter') < now() + interval '3 s') FROM tweeted}),
+	'2|t', '... goes back to it');
+is_refused($_->[0], "$_->[1] is an error", call => $_->[2], role => $_->[3])
+  foreach [ qr/42809: public.photos is not a sequence/, 'a table', q{CALL snowflake_set_back('photos')} ],
+  [ qr/22004: sequence cannot be NULL/, 'NULL', q{CALL snowflake_set_back(NULL)} ],
+  [ qr/42501: must be owner of sequence public.next_id_seq/, 'another role', $call, 'web' ],
+  [ qr/2D000: snowflake_set_back\(\) cannot run inside a transaction block/, 'a transaction block', "BEGIN; $call" ],
+  [ qr/22023: tries must be at least 1/, 'no try', q{CALL snowflake_set_back('next_id_seq', tries => 0)} ],
+  [ qr/55000: sequence public.traces serves no layout that tells the time of IDs/, 'a layout without a time',
+	q{CALL snowflake_set_back('traces')} ],
+  [ qr/55000: sequence public.plain serves no layout/, 'a sequence that serves none', q{CALL snowflake_set_back('plain')} ],
+  [ qr/22023: layout "timestamp.*" is not built in/, 'a custom layout that has been lost',
+	q{CALL snowflake_set_back('own', layout => 'timestamp:41 shard:13 sequence:10 epoch:1577836800000')} ];
+
+done_testing();
