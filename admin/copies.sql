@@ -199,6 +199,82 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.column_commands IS 'for giving a new column the options of another one';
 
+-- The commands that give all columns of a table such options of another one's columns of the same
+-- names
+CREATE FUNCTION snowflake_admin.column_options_like(rel regclass, named text) RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT c FROM pg_attribute, column_commands(rel, attnum, named, attname) AS c
+	WHERE attrelid = rel AND attnum > 0 AND NOT attisdropped
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.column_options_like IS
+'for giving the columns of a new table the options of those of another one';
+
+-- The command that gives a table the storage parameters of another one and of its TOAST table,
+-- NULL if it has none.  PostgreSQL allows none for a partitioned table.
+CREATE FUNCTION snowflake_admin.storage_like(rel regclass, named text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('ALTER TABLE %s SET (%s)', named, string_agg(format('%s%I = %L', prefix,
+		split_part(option, '=', 1), substr(option, strpos(option, '=') + 1)), ', ' ORDER BY prefix, option))
+	FROM (
+		SELECT '', unnest(reloptions) FROM pg_class WHERE oid = rel
+		UNION ALL SELECT 'toast.', unnest(t.reloptions) FROM pg_class AS c JOIN pg_class AS t ON t.oid = c.reltoastrelid
+		WHERE c.oid = rel) AS o (prefix, option)
+	HAVING count(*) > 0
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.storage_like IS 'for giving a new table the storage parameters of another one';
+
+-- The commands that give a new statistics object the owner, if the caller may, and the statistics
+-- target of another one
+CREATE FUNCTION snowflake_admin.statistics_options(statistics oid, named text) RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('ALTER STATISTICS %s OWNER TO %s', named, stxowner::regrole)
+	FROM pg_statistic_ext WHERE oid = statistics AND stxowner <> caller() AND pg_has_role(stxowner, 'USAGE')
+	UNION ALL SELECT format('ALTER STATISTICS %s SET STATISTICS %s', named, stxstattarget)
+	FROM pg_statistic_ext WHERE oid = statistics AND stxstattarget >= 0
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.statistics_options IS
+'for giving a new statistics object the owner and the target of another one';
+
+-- The commands that give the columns of a new index the statistics targets of another one's
+CREATE FUNCTION snowflake_admin.index_statistics(index oid, named text) RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS %s', named, attnum, attstattarget)
+	FROM pg_attribute WHERE attrelid = index AND attstattarget >= 0 ORDER BY attnum
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.index_statistics IS 'for giving a new index the statistics targets of another one';
+
+-- The commands that give a partition, which has been created like its parent and attached, what is
+-- known by the names of its indexes and statistics objects alone: the targets and owners of these,
+-- and a replica identity that is an index
+CREATE FUNCTION snowflake_admin.partition_options(parent regclass, partition regclass) RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH statistics AS (
+		SELECT x.oid, format('%I.%I', nspname, stxname) AS named, stxrelid, pg_get_statisticsobjdef_columns(x.oid) AS of,
+			stxkind AS kind, row_number() OVER (PARTITION BY stxrelid, pg_get_statisticsobjdef_columns(x.oid), stxkind
+				ORDER BY x.oid) AS n
+		FROM pg_statistic_ext AS x JOIN pg_namespace ON pg_namespace.oid = stxnamespace
+		WHERE stxrelid IN (parent, partition)
+	), indexes AS (
+		SELECT inhparent AS index, inhrelid::regclass AS own
+		FROM pg_inherits JOIN pg_index ON indexrelid = inhrelid WHERE indrelid = partition
+	)
+	SELECT statistics_options(p.oid, s.named)
+	FROM statistics AS p JOIN statistics AS s USING (of, kind, n)
+	WHERE p.stxrelid = parent AND s.stxrelid = partition
+	UNION ALL SELECT index_statistics(index, own::text) FROM indexes
+	UNION ALL SELECT format('ALTER TABLE %s REPLICA IDENTITY USING INDEX %I', partition, own_index.relname)
+	FROM pg_class AS p JOIN pg_index ON indrelid = p.oid AND indisreplident JOIN indexes ON index = indexrelid
+	JOIN pg_class AS own_index ON own_index.oid = own
+	WHERE p.oid = parent AND p.relreplident = 'i'
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.partition_options IS
+'for giving a new partition what its parent''s indexes and statistics objects have';
+
 -- The commands, numbered in their order, that give a column an identity like the one that a
 -- sequence serves, which has been renamed.  The new sequence goes on from its value.  MAXVALUE
 -- of a narrower type becomes that of bigint.

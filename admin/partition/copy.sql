@@ -10,7 +10,8 @@
 -- The command that creates the new table, under any name, like a table of any name
 CREATE FUNCTION snowflake_admin.partition_new(target regclass, col name, source text, new text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING INDEXES EXCLUDING IDENTITY) '
+	SELECT format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING INDEXES EXCLUDING IDENTITY '
+			'EXCLUDING STATISTICS) '
 			'PARTITION BY RANGE (%I)', new, source, col)
 		|| CASE WHEN current_setting('server_version_num')::integer >= 170000
 			THEN ' USING ' || quote_ident(amname) ELSE '' END
@@ -38,8 +39,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 				CASE WHEN indisunique THEN 'UNIQUE ' END, relname, target)))) END,
 		format('ALTER INDEX %s ATTACH PARTITION %s', n.qualified, n.old_qualified)
 	FROM pg_index JOIN pg_class AS i ON i.oid = indexrelid
-	JOIN partition_names(target) AS n ON n.object = indexrelid
-	JOIN partition_names(target) AS t ON t.object = target
+	JOIN partition_names(target) AS n ON n.kind = 'i' AND n.object = indexrelid
+	JOIN partition_names(target) AS t ON t.kind = 'r'
 	LEFT JOIN pg_constraint AS c ON conindid = indexrelid AND conrelid = target
 		AND contype IN ('p', 'u', 'x'),
 	LATERAL (SELECT CASE WHEN rehearsal THEN t.old_qualified ELSE t.qualified END,
@@ -50,8 +51,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.partition_indexes IS
 'for creating the indexes and constraints with an index, and attaching those that are there';
 
--- What the new table gets before the old one is attached: owner, privileges, sequences and
--- options of columns.  Nobody can give a sequence to another identity, so that a new one goes
+-- What the new table gets before the old one is attached: owner, privileges, sequences, options
+-- of columns and extended statistics.  Nobody can give a sequence to another identity, so that a new one goes
 -- on from the old one's value.
 CREATE FUNCTION snowflake_admin.partition_before(target regclass, old text) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -63,7 +64,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	UNION ALL SELECT command
 	FROM pg_depend AS d JOIN pg_sequence ON seqrelid = objid JOIN pg_class AS s ON s.oid = objid
 	JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
-	LEFT JOIN partition_names(target) AS n ON object = objid,
+	LEFT JOIN partition_names(target) AS n ON kind = 'S' AND object = objid,
 	LATERAL (
 		SELECT format('ALTER SEQUENCE %s OWNED BY %s.%I', s.oid::regclass, target, attname)
 			WHERE d.deptype = 'a'
@@ -75,9 +76,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WHERE d.classid = 'pg_class'::regclass AND d.refclassid = d.classid AND d.refobjid = target
 		AND d.deptype IN ('a', 'i')
 	UNION ALL
-	SELECT c FROM pg_attribute, column_commands(target, attnum, target::text,
-		attname) AS c
-	WHERE attrelid = target AND attnum > 0 AND NOT attisdropped
+	SELECT column_options_like(target, target::text)
+	UNION ALL SELECT c FROM pg_statistic_ext AS x JOIN pg_namespace AS n ON n.oid = stxnamespace,
+		unnest(pg_get_statisticsobjdef(x.oid)
+			|| ARRAY(SELECT statistics_options(x.oid, format('%I.%I', nspname, stxname)))
+			|| (format('COMMENT ON STATISTICS %I.%I IS ', nspname, stxname)
+				|| quote_literal(obj_description(x.oid, 'pg_statistic_ext')))) AS c
+	WHERE stxrelid = target
 $$;
 
 COMMENT ON FUNCTION snowflake_admin.partition_before IS
@@ -133,7 +138,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.partition_keys IS
 'for moving foreign keys to a new table, before and after the first partition is attached';
 
--- What the new table gets in the end: publications, comments and a replica identity.  LIKE
+-- What the new table gets in the end: publications, comments, statistics targets of indexes and
+-- a replica identity.  LIKE
 -- copies comments of columns and CHECK constraints.
 CREATE FUNCTION snowflake_admin.partition_after(target regclass, old text) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -148,6 +154,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	)
 	UNION ALL
 	SELECT format('COMMENT ON TABLE %s IS ', target) || quote_literal(obj_description(target, 'pg_class'))
+	UNION ALL SELECT c FROM pg_index, index_statistics(indexrelid, indexrelid::regclass::text) AS c
+	WHERE indrelid = target AND indisvalid
 	UNION ALL SELECT format('COMMENT ON INDEX %s IS ', indexrelid::regclass)
 		|| quote_literal(obj_description(indexrelid, 'pg_class'))
 	FROM pg_index WHERE indrelid = target AND indisvalid
@@ -158,7 +166,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	UNION ALL SELECT format('COMMENT ON POLICY %I ON %s IS ', polname, target)
 		|| quote_literal(obj_description(oid, 'pg_policy')) FROM pg_policy WHERE polrelid = target
 	UNION ALL SELECT format('ALTER TABLE %s REPLICA IDENTITY ', target)
-		|| CASE relreplident WHEN 'f' THEN 'FULL' WHEN 'n' THEN 'NOTHING' END
+		|| CASE relreplident WHEN 'f' THEN 'FULL' WHEN 'n' THEN 'NOTHING' WHEN 'i' THEN (
+			SELECT format('USING INDEX %I', relname) FROM pg_index JOIN pg_class AS i ON i.oid = indexrelid
+			WHERE indrelid = target AND indisreplident) END
 	FROM pg_class WHERE oid = target
 $$;
 
@@ -166,13 +176,16 @@ COMMENT ON FUNCTION snowflake_admin.partition_after IS
 'for giving a new table what it can have only with its partition, indexes and foreign keys';
 
 -- What the new table gets, but a lock on the table does not keep others from changing, in one
--- text to be compared: privileges and definitions of the sequences of identities, and comments of
--- indexes.  Privileges on the table are compared in another way.
+-- text to be compared: privileges and definitions of the sequences of identities, options of
+-- statistics objects, and comments.  Privileges on the table are compared in another way.
 CREATE FUNCTION snowflake_admin.unlocked_properties(target regclass) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT string_agg(concat_ws(' ', c.oid, relacl, pg_sequence, obj_description(c.oid, 'pg_class')), E'\n'
-		ORDER BY c.oid)
-	FROM partition_names(target) JOIN pg_class AS c ON c.oid = object LEFT JOIN pg_sequence ON seqrelid = c.oid
+	SELECT string_agg(concat_ws(' ', kind, object, relacl, pg_sequence, stxowner, stxstattarget,
+		obj_description(object, CASE kind WHEN 'x' THEN 'pg_statistic_ext' ELSE 'pg_class' END)), E'\n'
+		ORDER BY kind, object)
+	FROM partition_names(target) LEFT JOIN pg_class AS c ON kind <> 'x' AND c.oid = object
+	LEFT JOIN pg_sequence ON kind = 'S' AND seqrelid = object
+	LEFT JOIN pg_statistic_ext AS x ON kind = 'x' AND x.oid = object
 	WHERE kind <> 'r'
 $$;
 
@@ -183,8 +196,8 @@ COMMENT ON FUNCTION snowflake_admin.unlocked_properties IS
 CREATE FUNCTION snowflake_admin.partition_renames(target regclass) RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT array_agg(format('ALTER %s %s RENAME TO %I',
-		CASE kind WHEN 'r' THEN 'TABLE' WHEN 'S' THEN 'SEQUENCE' ELSE 'INDEX' END, qualified, old_name)
-		ORDER BY object <> target, object)
+		CASE kind WHEN 'r' THEN 'TABLE' WHEN 'i' THEN 'INDEX' WHEN 'S' THEN 'SEQUENCE' ELSE 'STATISTICS' END,
+		qualified, old_name) ORDER BY kind <> 'r', kind, object)
 	FROM partition_names(target)
 $$;
 
@@ -211,7 +224,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		(8, false, ARRAY(SELECT partition_keys(target, old, true))),
 		(9, false, ARRAY(SELECT partition_after(target, old)))
 	) AS p (part, by_owner, commands), unnest(p.commands) WITH ORDINALITY AS c (command, n)
-	WHERE t.object = target AND command IS NOT NULL
+	WHERE t.kind = 'r' AND command IS NOT NULL
 $$;
 
 COMMENT ON FUNCTION snowflake_admin.partition_swap_commands IS

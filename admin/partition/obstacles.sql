@@ -90,11 +90,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		format('GRANT EXECUTE ON FUNCTION %s TO %s first.', tgfoid::regprocedure, relowner::regrole)
 	FROM pg_trigger JOIN pg_class AS c ON c.oid = tgrelid
 	WHERE tgrelid = target AND NOT tgisinternal AND NOT has_function_privilege(relowner, tgfoid, 'EXECUTE')
-	UNION ALL SELECT format('name %s is taken', old_qualified), 'Rename what has this name.'
-	FROM partition_names(target) AS n JOIN pg_class AS c ON c.oid = object
-	WHERE EXISTS (SELECT FROM pg_class AS other WHERE other.relnamespace = c.relnamespace AND other.relname = old_name)
-		OR kind = 'r' AND EXISTS (SELECT FROM pg_type AS other WHERE typnamespace = c.relnamespace
-			AND typname = old_name AND typcategory <> 'A')
+	UNION ALL SELECT format('names such as %s_old and %1$s_old1000 are taken', qualified), 'Rename what has these names.'
+	FROM partition_names(target) WHERE old_name IS NULL
 $$;
 
 COMMENT ON FUNCTION snowflake_admin.table_obstacles IS
@@ -104,11 +101,7 @@ COMMENT ON FUNCTION snowflake_admin.table_obstacles IS
 CREATE FUNCTION snowflake_admin.index_obstacles(target regclass, col name)
 RETURNS TABLE (obstacle text, hint text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT format('its replica identity is index %s', indexrelid::regclass),
-		'ALTER TABLE ... REPLICA IDENTITY DEFAULT or FULL first.'
-	FROM pg_index JOIN pg_class AS t ON t.oid = indrelid WHERE t.oid = target AND relreplident = 'i'
-		AND indisreplident AND NOT indisprimary
-	UNION ALL SELECT format('%s %s does not contain column %I',
+	SELECT format('%s %s does not contain column %I',
 		CASE WHEN indisexclusion THEN 'index of exclusion constraint' ELSE 'unique index' END,
 		indexrelid::regclass, col),
 		'PostgreSQL would have to look for equal values in all partitions. Drop the index or its '
@@ -236,9 +229,9 @@ DECLARE
 BEGIN
 	FOR command IN
 		SELECT partition_new(target, col, target::text, old_qualified)
-		FROM partition_names(target) WHERE object = target
+		FROM partition_names(target) WHERE kind = 'r'
 		UNION ALL SELECT format('ALTER TABLE %s OWNER TO %s', old_qualified, relowner::regrole)
-		FROM partition_names(target) JOIN pg_class ON oid = object WHERE oid = target
+		FROM partition_names(target) JOIN pg_class ON oid = object WHERE kind = 'r'
 		UNION ALL SELECT create_command FROM partition_indexes(target, true)
 	LOOP
 		BEGIN
@@ -269,6 +262,8 @@ BEGIN
 	PERFORM require_partitionable(target, col);
 	PERFORM require_plain_constants(target, index_trees(ARRAY(
 		SELECT indexrelid FROM pg_index WHERE indrelid = target)), format('an index of table %s', target));
+	PERFORM require_plain_constants(target, stxexprs::text, format('statistics object %I', stxname))
+	FROM pg_statistic_ext WHERE stxrelid = target;
 	PERFORM require_plain_constants(target, prqual::text, format('publication %I', pubname))
 	FROM pg_publication AS p JOIN pg_publication_rel ON prpubid = p.oid WHERE prrelid = target;
 	PERFORM rehearse_partition(target, col);

@@ -210,7 +210,7 @@ BEGIN
 	SELECT * INTO swap FROM partition_swap_commands(target, id.col, bound);
 	RETURN QUERY SELECT 'swap', partition_renames(target) || swap.commands, ARRAY[target], 'ACCESS EXCLUSIVE',
 		array_fill(false, ARRAY[cardinality(partition_renames(target))]) || swap.by_owner;
-	SELECT old_qualified INTO old_name FROM partition_names(target) WHERE object = target;
+	SELECT old_qualified INTO old_name FROM partition_names(target) WHERE kind = 'r';
 	RETURN QUERY SELECT 'plan', p.commands, ARRAY[target], NULL, NULL::boolean[]
 		FROM (VALUES (ARRAY(SELECT revoke_commands(target, old_name))),
 			(ARRAY[format('CALL @extschema@.snowflake_make_partitions(%L, unit => %L)', target, unit)])) AS p (commands);
@@ -260,7 +260,7 @@ BEGIN
 	END LOOP;
 	PERFORM warn_of_grantors(ARRAY(
 		SELECT object FROM partition_names(target) WHERE kind IN ('r', 'S') ORDER BY kind DESC));
-	SELECT old_qualified INTO old_name FROM partition_names(target) WHERE object = target;
+	SELECT old_qualified INTO old_name FROM partition_names(target) WHERE kind = 'r';
 	IF EXISTS (SELECT FROM revoke_commands(target, old_name)) THEN
 		RAISE NOTICE 'only its owner will have privileges on the old table, %: REVOKE and policies of the new one do '
 			'not reach it, and rows are found by the new one', old_name;

@@ -118,20 +118,41 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.partition_id IS
 'for knowing by which column a table is to be partitioned, and where its IDs end';
 
--- The table, its indexes and the sequences of its identities, with names that end with _old.
--- The new table's get the present ones.
+-- A name with _old at its end, or _old2 and so on, that no relation, type or statistics object of
+-- a schema has: the n-th one that is free.  NULL if somebody has taken a thousand of them.
+CREATE FUNCTION snowflake_admin.old_name(name name, schema oid, n bigint) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT old_name FROM generate_series(1, 1000) AS i, with_suffix(name, concat('_old', nullif(i, 1))) AS old_name
+	WHERE NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = schema AND relname = old_name)
+		-- PostgreSQL itself renames the type of an array that is in the way.
+		AND NOT EXISTS (SELECT FROM pg_type WHERE typnamespace = schema AND typname = old_name AND typcategory <> 'A')
+		AND NOT EXISTS (SELECT FROM pg_statistic_ext WHERE stxnamespace = schema AND stxname = old_name)
+	ORDER BY i LIMIT 1 OFFSET n - 1
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.old_name IS 'for renaming what gives its name to something new';
+
+-- The table, its indexes, the sequences of its identities and its extended statistics, with
+-- other names.  What the new table gets has the present ones.  The kind is that of pg_class, and
+-- x for statistics.
 CREATE FUNCTION snowflake_admin.partition_names(target regclass)
 RETURNS TABLE (object oid, kind "char", qualified text, old_name text, old_qualified text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	WITH relations (rel) AS (
-		SELECT target::oid UNION ALL
-		SELECT indexrelid FROM pg_index WHERE indrelid = target AND indisvalid UNION ALL
-		SELECT objid FROM pg_depend JOIN pg_sequence ON seqrelid = objid
+	WITH objects (object, kind, name, schema) AS (
+		SELECT oid, relkind, relname, relnamespace FROM pg_class WHERE oid = target
+		UNION ALL SELECT oid, 'i', relname, relnamespace FROM pg_index JOIN pg_class ON oid = indexrelid
+		WHERE indrelid = target AND indisvalid
+		UNION ALL SELECT oid, relkind, relname, relnamespace FROM pg_depend JOIN pg_class ON oid = objid
 		WHERE classid = 'pg_class'::regclass AND refclassid = classid AND refobjid = target AND deptype = 'i'
+			AND relkind = 'S'
+		UNION ALL SELECT oid, 'x', stxname, stxnamespace FROM pg_statistic_ext WHERE stxrelid = target
+	), numbered AS (
+		-- Long names may differ only at the end, which the suffix takes.
+		SELECT *, row_number() OVER (PARTITION BY schema, with_suffix(name, '_old') ORDER BY kind <> 'r', object) AS n
+		FROM objects
 	)
-	SELECT rel, relkind, format('%I.%I', nspname, relname), old_name, format('%I.%I', nspname, old_name)
-	FROM relations JOIN pg_class AS c ON c.oid = rel JOIN pg_namespace AS s ON s.oid = relnamespace,
-		with_suffix(relname, '_old') AS old_name
+	SELECT object, kind, format('%I.%I', nspname, name), old_name, format('%I.', nspname) || quote_ident(old_name)
+	FROM numbered JOIN pg_namespace ON pg_namespace.oid = schema, old_name(name, schema, n) AS old_name
 $$;
 
 COMMENT ON FUNCTION snowflake_admin.partition_names IS

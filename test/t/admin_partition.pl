@@ -142,6 +142,10 @@ my $properties = q{
 	WHERE 'app.photos'::regclass IN (conrelid, confrelid) AND conparentid = 0 ORDER BY 1;
 	SELECT replace(pg_get_indexdef(indexrelid), ' ON ONLY ', ' ON '), obj_description(indexrelid, 'pg_class')
 	FROM pg_index WHERE indrelid = 'app.photos'::regclass ORDER BY 1;
+	SELECT stxname, stxnamespace::regnamespace, stxowner::regrole, stxstattarget, pg_get_statisticsobjdef(oid),
+		obj_description(oid, 'pg_statistic_ext') FROM pg_statistic_ext WHERE stxrelid = 'app.photos'::regclass ORDER BY 1;
+	SELECT indexrelid::regclass, attnum, attstattarget, indisreplident FROM pg_index
+	JOIN pg_attribute ON attrelid = indexrelid WHERE indrelid = 'app.photos'::regclass ORDER BY 1, 2;
 	SELECT pubname, tablename, attnames, rowfilter FROM pg_publication_tables WHERE tablename = 'photos' ORDER BY 1;
 	SELECT pubname, count(*) FROM pg_publication_tables WHERE tablename ~ 'photos' GROUP BY 1 ORDER BY 1;
 	SELECT relname, relowner::regrole, relacl, obj_description(c.oid, 'pg_class'), seqtypid::regtype, seqstart,
@@ -169,7 +173,18 @@ ALTER TABLE photos ADD CONSTRAINT self FOREIGN KEY (tenant, original) REFERENCES
 CREATE INDEX "ON it USING this" ON photos USING hash (title) WITH (fillfactor = 60) WHERE title <> 'y';
 CREATE UNIQUE INDEX ON photos (lower(title) DESC, id);
 CREATE INDEX copy_of_key ON photos (id) INCLUDE (title);
-CREATE STATISTICS stats ON tenant, user_id FROM photos;
+CREATE SCHEMA other; GRANT ALL ON SCHEMA other TO owner;
+CREATE STATISTICS other.photos_title_stat (ndistinct) ON tenant, user_id FROM photos;
+CREATE STATISTICS stats ON lower(title), n, tenant FROM photos;
+CREATE STATISTICS "of one" ON (n + 1) FROM photos;
+ALTER STATISTICS stats SET STATISTICS 300;
+COMMENT ON STATISTICS "of one" IS 'of one expression';
+ALTER STATISTICS other.photos_title_stat OWNER TO owner; ALTER STATISTICS stats OWNER TO owner;
+ALTER STATISTICS "of one" OWNER TO owner;
+ALTER INDEX photos_lower_id_idx ALTER COLUMN 1 SET STATISTICS 900;
+-- Names that the old ones would get
+CREATE TABLE photos_old (); CREATE TYPE photos_old2 AS (n int); CREATE SEQUENCE "the Key_old";
+CREATE STATISTICS stats_old ON id, name FROM users;
 CREATE TABLE comments (photo_id bigint, tenant int, n int);
 ALTER TABLE comments ADD CONSTRAINT to_both FOREIGN KEY (tenant, photo_id)
 	REFERENCES photos (tenant, id) MATCH FULL ON UPDATE CASCADE ON DELETE CASCADE;
@@ -241,20 +256,29 @@ foreach my $params ("'month', dry_run => true", "'month'")
 }
 is(value('owned', $properties), $before, "the new table has all that the old one had");
 is(value('owned', q{
-		SELECT (SELECT count(*) FROM pg_index WHERE indrelid = 'app.photos_old'::regclass), count(*)
-		FROM pg_inherits JOIN pg_index ON inhrelid = indexrelid WHERE indrelid = 'app.photos_old'::regclass}),
+		SELECT (SELECT count(*) FROM pg_index WHERE indrelid = 'app.photos_old3'::regclass), count(*)
+		FROM pg_inherits JOIN pg_index ON inhrelid = indexrelid WHERE indrelid = 'app.photos_old3'::regclass}),
 	'6|6', 'each index of the old table belongs to one of the new table');
 my @as_app = (dbname => 'owned', extra_params => [ '-U', 'app' ]);
 is($node->safe_psql('owned', q{INSERT INTO app.photos (title, user_id) VALUES ('harbour', 1)
-		RETURNING tableoid = 'app.photos_old'::regclass, changed_by, version % 3}, @as_app),
+		RETURNING tableoid = 'app.photos_old3'::regclass, changed_by, version % 3}, @as_app),
 	't|app|1', "the application's role inserts into the new table, and the right triggers fire once");
 my $later = q{snowflake_id((SELECT max(until) - interval '1 hour' FROM snowflake_partitions('app.photos')), 5, 0)};
 is(value('owned', "INSERT INTO app.photos (id, title, user_id, original) SELECT $later, 'later', 1, min(id)
 	FROM app.photos
-		RETURNING tableoid::regclass <> 'app.photos_old'::regclass, changed_by"), 't|postgres',
+		RETURNING tableoid::regclass <> 'app.photos_old3'::regclass, changed_by"), 't|postgres',
 			"later rows go to a later partition");
-is(value('owned', q{DROP TABLE app.photos_old CASCADE; SELECT count(*) FROM app.photos}), 1,
+is(value('owned', q{DROP TABLE app.photos_old3 CASCADE; SELECT count(*) FROM app.photos}), 1,
 	'the old table can be dropped with nothing of the new one');
+
+value('owned', q{
+	CREATE TABLE keyed (id bigint PRIMARY KEY DEFAULT next_id(5), n int NOT NULL);
+	CREATE UNIQUE INDEX by_n ON keyed (n, id);
+	ALTER TABLE keyed REPLICA IDENTITY USING INDEX by_n;
+	CALL snowflake_partition('keyed', 'month')});
+is(value('owned', q{SELECT relreplident, indexrelid::regclass FROM pg_class AS c
+		JOIN pg_index ON indrelid = c.oid AND indisreplident WHERE c.oid = 'keyed'::regclass}), 'i|by_n',
+	'an index may be the replica identity');
 
 # --- killed ---------------------------------------------------------------
 
@@ -263,7 +287,7 @@ my $kills = run_killed_at_each_step('killed', sub { value('killed', $tables) },
 	sub { value('killed', $properties . q{;
 		SELECT partition FROM snowflake_partitions('app.photos');
 		SELECT conname FROM pg_constraint
-		WHERE conrelid = 'app.photos_old'::regclass OR NOT convalidated ORDER BY 1;
+		WHERE conrelid = 'app.photos_old3'::regclass OR NOT convalidated ORDER BY 1;
 		SELECT relname, reltuples >= 0 FROM pg_class
 		WHERE relnamespace = 'app'::regnamespace ORDER BY 1}) }, once_a_transaction => 1);
 cmp_ok($kills, '>', 6, "killed $kills times");
@@ -452,15 +476,9 @@ foreach my $case (
 		EXECUTE FUNCTION suppress_redundant_updates_trigger()', 'DROP TRIGGER g ON app.t',
 		qr/trigger g is FOR EACH ROW and has transition tables/ ],
 	[ 'ALTER TABLE app.t SET UNLOGGED', 'ALTER TABLE app.t SET LOGGED', qr/it is unlogged, typed, inherited/ ],
-	[ 'CREATE TABLE app.t_old ()', 'DROP TABLE app.t_old',
-		qr/name app.t_old is taken.*HINT:  Rename what has this name\./s ],
-	[ 'CREATE TYPE app.t_old AS ()', 'DROP TYPE app.t_old', qr/name app.t_old is taken/ ],
-	[ 'CREATE SEQUENCE app.t_pkey_old', 'DROP SEQUENCE app.t_pkey_old', qr/name app.t_pkey_old is taken/ ],
-	[ q{ALTER TABLE app.t ALTER n SET NOT NULL;
-			CREATE UNIQUE INDEX u ON app.t (n, id);
-			ALTER TABLE app.t REPLICA IDENTITY USING INDEX u},
-		'DROP INDEX app.u; ALTER TABLE app.t ALTER n DROP NOT NULL, REPLICA IDENTITY DEFAULT',
-		qr/its replica identity is index app.u/ ],
+	[ q{DO $$ BEGIN FOR n IN 1 .. 1000 LOOP EXECUTE concat('CREATE TABLE app.t_old', nullif(n, 1), ' ()'); END LOOP; END $$},
+		q{DO $$ BEGIN FOR n IN 1 .. 1000 LOOP EXECUTE concat('DROP TABLE app.t_old', nullif(n, 1)); END LOOP; END $$},
+		qr/names such as app.t_old and app.t_old1000 are taken.*HINT:  Rename what has these names\./s ],
 	[ 'ALTER TABLE app.t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (s, id); CREATE INDEX i ON app.t (id) WHERE n > 0',
 		'DROP INDEX app.i; ALTER TABLE app.t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id), ALTER s DROP NOT NULL',
 		qr/no index begins with column id.*HINT:  CREATE INDEX CONCURRENTLY ON app.t \(id\) first/s ],
