@@ -135,11 +135,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 				'after that.' END
 	FROM partition_dependents(target), LATERAL (
 		SELECT place(class, object)) AS p (place)
+	-- Before PostgreSQL 18, the part of a foreign key that refers to a partition stays NOT VALID
+	-- when the foreign key is validated.
 	UNION ALL SELECT format('constraint %I of table %s is NOT VALID, NOT ENFORCED or NO INHERIT', conname,
 			conrelid::regclass),
 		format('ALTER TABLE %s VALIDATE CONSTRAINT %I first, or drop it.', conrelid::regclass, conname)
 	FROM pg_constraint WHERE contype IN ('c', 'f', 'n') AND (conrelid = target OR confrelid = target)
-		AND (NOT convalidated OR contype = 'c' AND connoinherit)
+		AND conparentid = 0 AND (NOT convalidated OR contype = 'c' AND connoinherit)
 		AND NOT (conrelid = target AND conname = 'snowflake_partition')
 	UNION ALL
 	SELECT format('foreign key %I of partitioned table %s refers to it', conname, conrelid::regclass),
