@@ -165,14 +165,14 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.functions_with_sequences IS 'for choosing the functions whose code is searched';
 
 -- Functions that name the n-th sequence, or that ask for the last number of the n-th
--- table.  Nothing finds a name that a function composes.  Only what belongs to a role that may
+-- table, if there is one.  Nothing finds a name that a function composes.  Only what belongs to a role that may
 -- use the sequence, or insert into the table, counts: others' functions may hold any text.
 CREATE FUNCTION snowflake_admin.namers(sequences oid[], tables oid[])
 RETURNS TABLE (n bigint, function oid)
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 	WITH functions AS MATERIALIZED (SELECT * FROM functions_with_sequences()),
 	names AS MATERIALIZED (
-		SELECT n, lower(relname) AS name, oid = tab AS of_table, sequence, tab
+		SELECT n, lower(relname) AS name, oid IS DISTINCT FROM sequence AS of_table, sequence, tab
 		FROM unnest(sequences, tables) WITH ORDINALITY AS k (sequence, tab, n)
 		JOIN pg_class ON oid IN (sequence, tab)
 	), owners AS MATERIALIZED (
@@ -229,11 +229,14 @@ LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_ad
 		UNION ALL SELECT n, place(class, object) || ' uses its sequence'
 		FROM keys JOIN sequence_users() AS u USING (sequence)
 		WHERE (u.tab, u.col) IS DISTINCT FROM (keys.tab, keys.col)
-			-- Others' objects cannot use it.  But an identity cannot be dropped beside them.
+			-- Others' objects cannot use it, and another column can go on with it.  But an identity
+			-- cannot be dropped beside them.
 			AND (made_by <> 'nextval'
 				OR (class, object) NOT IN (SELECT t.class, t.object FROM temporary_objects() AS t)
 				AND has_sequence_privilege(owner_of(class, object), sequence, 'USAGE, SELECT, UPDATE')
-					IS NOT FALSE)
+					IS NOT FALSE
+				AND NOT EXISTS (SELECT FROM pg_attrdef WHERE class = 'pg_attrdef'::regclass AND oid = object
+					AND is_plain_nextval(pg_get_expr(adbin, 0), sequence)))
 		UNION ALL SELECT n, place('pg_proc'::regclass, function) || ' names its sequence'
 		FROM arrays, namers(sequences, tabs)
 		UNION ALL SELECT n, 'it is not in the primary key' FROM keys

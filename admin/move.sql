@@ -177,6 +177,7 @@ DECLARE
 	same_text boolean;
 	same_shard boolean;
 	has_own_sequence boolean;
+	drops_old boolean;
 	is_new boolean := false;
 	sequence text;
 	former regclass;
@@ -203,6 +204,9 @@ BEGIN
 		is_new := own_sequence AND NOT has_own_sequence;
 		sequence := CASE WHEN is_new THEN new_sequence(target, key.col)
 			ELSE nullif(key.sequence, next_id_seq())::text END;
+	ELSIF own_sequence AND shares_sequence(target, key.col, key.sequence) THEN
+		is_new := true;
+		sequence := new_sequence(target, key.col);
 	ELSIF own_sequence THEN
 		is_new := key.made_by <> 'nextval';
 		sequence := key.sequence;
@@ -223,11 +227,16 @@ BEGIN
 	IF is_new OR sequence IS NOT NULL AND NOT is_moved THEN
 		commands := commands || sequence_commands(target, key.col, sequence, is_new, key.layout, is_moved, former);
 	END IF;
-	IF is_new AND NOT is_moved THEN	-- DROP IDENTITY has dropped the grants on its sequence
+	-- The sequence that the new one takes the place of is dropped, with its grants.
+	drops_old := is_new AND (key.made_by LIKE 'GENERATED%' OR is_moved AND is_needless(target, key.col, key.sequence));
+	IF drops_old THEN
 		commands := commands || ARRAY(SELECT grant_commands(relacl, '', 'SEQUENCE ' || sequence)
 			FROM pg_class WHERE oid = key.sequence);
 	END IF;
 	commands := commands || default_command(target, key.col, number, sequence, key.named_layout);
+	IF drops_old AND is_moved THEN
+		commands := commands || format('DROP SEQUENCE %s', key.sequence);
+	END IF;
 END
 $$;
 

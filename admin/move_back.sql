@@ -11,32 +11,16 @@
 --
 -- Knows no obstacle: each key of next_id() can move back.
 
--- Does nothing need a sequence once an identity makes a column?  It is that of a former
--- serial, which the column still owns, or one that next_id() had for this column.
-CREATE FUNCTION snowflake_admin.is_needless(target regclass, key_col name, sequence regclass) RETURNS boolean
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT EXISTS (
-		SELECT FROM pg_class AS s JOIN pg_class AS t ON t.oid = target
-		JOIN pg_attribute AS a ON attrelid = target AND attname = key_col
-		WHERE s.oid = sequence AND s.relowner = t.relowner AND s.relnamespace = t.relnamespace
-		AND NOT EXISTS (SELECT FROM pg_depend
-			WHERE classid = 'pg_class'::regclass AND objid = s.oid AND deptype = 'e')
-		AND NOT EXISTS (SELECT FROM sequence_users() AS u
-			WHERE u.sequence = s.oid AND (u.tab, u.col) IS DISTINCT FROM (target::oid, attnum))
-		AND NOT EXISTS (SELECT FROM namers(ARRAY[s.oid], '{}')))
-$$;
-
-COMMENT ON FUNCTION snowflake_admin.is_needless IS 'for telling whether a sequence may be dropped';
-
 -- The sequence of a former serial, which the column still owns and which is unused, or NULL
 CREATE FUNCTION snowflake_admin.unused_serial(target regclass, key_col name, used regclass) RETURNS regclass
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT objid FROM pg_depend JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
-	JOIN pg_sequence ON seqrelid = objid
-	WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_class'::regclass AND deptype = 'a'
-		AND attrelid = target AND attname = key_col AND objid <> used
-		AND is_needless(target, key_col, objid::regclass)
-	LIMIT 1
+	WITH owned AS MATERIALIZED (	-- as is_needless() must see nothing but sequences
+		SELECT seqrelid FROM pg_depend JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
+		JOIN pg_sequence ON seqrelid = objid
+		WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_class'::regclass AND deptype = 'a'
+			AND attrelid = target AND attname = key_col AND objid <> used
+	)
+	SELECT seqrelid FROM owned WHERE is_needless(target, key_col, seqrelid::regclass) LIMIT 1
 $$;
 
 COMMENT ON FUNCTION snowflake_admin.unused_serial IS 'for finding the sequence that an identity''s takes the place of';
@@ -91,6 +75,31 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_admin.last_number IS 'for letting an identity begin beyond all IDs';
+
+-- An error if a key has the type of a domain with CHECKs, or of one based on such a domain.  An
+-- identity needs the type bigint, and the CHECKs would go with the domain.
+CREATE FUNCTION snowflake_admin.require_no_check(target regclass, key_col name, type regtype) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	checks text;
+BEGIN
+	WITH RECURSIVE domains (oid) AS (
+		SELECT type::oid
+		UNION ALL SELECT typbasetype FROM domains JOIN pg_type USING (oid) WHERE typbasetype <> 0
+	)
+	SELECT string_agg(format('%s of %s', pg_get_constraintdef(c.oid), contypid::regtype), ', ' ORDER BY conname)
+	INTO checks FROM domains JOIN pg_constraint AS c ON contypid = domains.oid AND contype = 'c';
+	IF checks IS NOT NULL THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('column %I of table %s is of domain %s, which an identity cannot have', key_col, target, type),
+			DETAIL = format('With the domain, these constraints would be lost: %s.', checks),
+			HINT = format('Add such constraints to the table, ALTER TABLE %s ALTER %I TYPE bigint, and call this again.',
+				target, key_col);
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.require_no_check IS 'for losing no constraint of a domain';
 
 -- The commands that give a column an identity, in place of the sequence that next_id() has used.
 -- Whoever else has a part of the table, with another shard, may still make IDs of the times at which
@@ -176,6 +185,7 @@ BEGIN
 		RAISE NOTICE 'the key of % does not come from next_id()', tab;
 		RETURN;
 	END IF;
+	PERFORM require_no_check(tab, key.col, key.type);
 	shard := nullif(shard_of_default(key.shard), 'computed');
 	IF shard IS NULL THEN
 		shard := require_shard(NULL, NULL);
@@ -195,7 +205,8 @@ $$;
 
 COMMENT ON PROCEDURE snowflake_admin.move_table_back IS 'for moving the key of one table back';
 
-CREATE PROCEDURE @extschema@.snowflake_move_back(tab regclass, dry_run boolean DEFAULT false, tries integer DEFAULT NULL)
+CREATE PROCEDURE @extschema@.snowflake_move_back(tab regclass, dry_run boolean DEFAULT false,
+	tries integer DEFAULT NULL)
 LANGUAGE plpgsql AS $$
 DECLARE
 	in_block boolean;

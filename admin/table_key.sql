@@ -273,6 +273,23 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.new_sequence IS 'for naming a new sequence';
 
+-- Does nothing need a sequence once another one serves a column?  It is that of a former serial,
+-- which the column still owns, or one that next_id() had for this column.
+CREATE FUNCTION snowflake_admin.is_needless(target regclass, key_col name, sequence regclass) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT EXISTS (
+		SELECT FROM pg_class AS s JOIN pg_class AS t ON t.oid = target
+		JOIN pg_attribute AS a ON attrelid = target AND attname = key_col
+		WHERE s.oid = sequence AND s.relowner = t.relowner AND s.relnamespace = t.relnamespace
+		AND NOT EXISTS (SELECT FROM pg_depend
+			WHERE classid = 'pg_class'::regclass AND objid = s.oid AND deptype = 'e')
+		AND NOT EXISTS (SELECT FROM sequence_users() AS u
+			WHERE u.sequence = s.oid AND (u.tab, u.col) IS DISTINCT FROM (target::oid, attnum))
+		AND NOT EXISTS (SELECT FROM namers(ARRAY[s.oid], '{}')))
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.is_needless IS 'for telling whether a sequence may be dropped';
+
 -- How often a command tries to get its locks that is part of its caller's transaction.  In a
 -- transaction block, whoever needs locks that the transaction has taken before waits while it tries.
 CREATE FUNCTION snowflake_admin.tries_in(in_block boolean, tries integer) RETURNS integer

@@ -210,12 +210,9 @@ is(default_of('photos'), '', 'a key can move in a transaction block that is roll
 # There, others wait for what the transaction has locked before, so it soon gives up.
 my $user = session($node, 'app');
 $user->query_safe('BEGIN; SELECT FROM photos');
-foreach my $call ('BEGIN; ALTER TABLE albums ADD note text; CALL snowflake_move(\'photos\', 5)',
-	q{DO $$ BEGIN CALL snowflake_move('photos', 5); END $$})
-{
-	like(run_psql('app', $call), qr/ERROR:  55P03: could not get the locks in 3 tries.*HINT:  Call it in its own transaction, /s,
-		"in a transaction, it gives up after a few tries: $call");
-}
+like(run_psql('app', q{BEGIN; ALTER TABLE albums ADD note text; CALL snowflake_move('photos', 5)}),
+	qr/ERROR:  55P03: could not get the locks in 3 tries.*HINT:  Call it in its own transaction, /s,
+	'in a transaction block, a move gives up after three tries');
 like(run_psql('app', q{CALL snowflake_move('photos', 5, tries => 1)}),
 	qr/ERROR:  55P03: could not get the locks in one try.*HINT:  Call it again when that transaction has ended/s,
 	'... and elsewhere says to call it again');
@@ -281,6 +278,61 @@ is(join('', map { $_->{stderr} =~ /ERROR.*/g } @calls), '', '... without an erro
 is(value('app', q{SELECT count(*) FROM pg_class WHERE relkind = 'S' AND relname ~ '^twice'}), 1,
 	'... and one sequence is made');
 $_->quit foreach $holder, @calls;
+
+# --- one sequence of several tables, and sequences that are left ----------------
+
+value('app', q{
+	CREATE SCHEMA shared;
+	SET search_path = shared, public;
+	CREATE SEQUENCE hibernate_sequence;
+	CREATE TABLE first (id bigint PRIMARY KEY DEFAULT nextval('hibernate_sequence'), t text);
+	CREATE TABLE second (id bigint PRIMARY KEY DEFAULT nextval('hibernate_sequence'), t text);
+	INSERT INTO first (t) VALUES ('x');
+	INSERT INTO second (t) VALUES ('x');
+	GRANT USAGE ON SCHEMA shared TO clerk;
+	GRANT INSERT ON first TO clerk;
+	GRANT ALL ON hibernate_sequence TO visitor});
+my $sequences = q{SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class
+	WHERE relkind = 'S' AND relnamespace = 'shared'::regnamespace};
+value('app', q{CALL snowflake_move('shared.first', 5, own_sequence => true)});
+is(default_of('shared.first'), q{next_id((5)::bigint, 'shared.first_id_seq'::regclass)},
+	'a key leaves a sequence that another one shares, for its own');
+is(value('app', q{
+		INSERT INTO shared.second (t) VALUES ('y') RETURNING id;
+		SET ROLE clerk;
+		INSERT INTO shared.first (t) VALUES ('y')}), 3, '... with which the other one goes on');
+is(value('app', q{SELECT has_sequence_privilege('visitor', 'shared.first_id_seq', 'USAGE')}), 'f',
+	'... and whose grants it keeps');
+like(said(q{CALL snowflake_move_schema('shared', 5)}), qr/NOTICE:  1 of 1 tables done/, '... until it moves, too');
+value('app', 'GRANT SELECT ON SEQUENCE shared.first_id_seq TO visitor');
+foreach my $number (6, 7)
+{
+	value('app', "CALL snowflake_move('shared.first', $number, own_sequence => true)");
+	my $sequence = $number == 6 ? 'first_id_seq2' : 'first_id_seq';
+	is(value('app', "$sequences; SELECT has_sequence_privilege('visitor', 'shared.$sequence', 'SELECT')"),
+		"$sequence hibernate_sequence\nt",
+		"a new own sequence for shard $number takes the place and the grants of the old one");
+}
+value('app', q{
+	CREATE FUNCTION shared.last() RETURNS bigint LANGUAGE sql AS 'SELECT last_value FROM shared.first_id_seq';
+	CALL snowflake_move('shared.first', 8, own_sequence => true)});
+is(value('app', $sequences), 'first_id_seq first_id_seq2 hibernate_sequence',
+	'... unless something else needs the old one');
+value('app', 'SET client_min_messages = warning; DROP SCHEMA shared CASCADE');
+
+# --- domains --------------------------------------------------------------------
+
+value('app', q{
+	CREATE DOMAIN positive AS bigint CHECK (VALUE > 0);
+	CREATE DOMAIN key AS positive;
+	CREATE TABLE checked (id key PRIMARY KEY DEFAULT next_id(5))});
+like(run_psql('app', q{CALL snowflake_move_back('checked')}),
+	qr/ 55000: column id of table public.checked is of domain public.key, .*\nDETAIL: .*\(VALUE > 0\)\) of public.positive\./,
+	'a move back drops no CHECK of a domain');
+is(value('app', q{
+		ALTER TABLE checked ALTER id TYPE bigint;
+		CALL snowflake_move_back('checked');
+		INSERT INTO checked DEFAULT VALUES RETURNING id > 0}), 't', '... and goes on as its hint says');
 
 # --- nobody gets "permission denied" -----------------------------------------
 
