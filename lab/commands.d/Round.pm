@@ -1,0 +1,528 @@
+# lab/commands.d/Round.pm
+#	  One round: a world, a load, a command, and what happens to it meanwhile; then the
+#	  same call until it ends, and the judgment.
+#
+# What the tables must have, the ledgers say.  What the catalogs must say, other copies of
+# the same world do, in which nobody disturbs the command: others' changes come before or
+# after it there.  Where these differ from each other, each line of the catalogs may be as
+# in one or another.
+
+package Round;
+
+use strict;
+use warnings;
+use Connection;
+use Controls;
+use List::Util qw(uniq);
+use Load;
+use PostgreSQL::Test::Utils ();
+use SnowflakeTest ();
+use Time::HiRes qw(sleep time);
+use World;
+
+my $fingerprint = PostgreSQL::Test::Utils::slurp_file(__FILE__ =~ s{[^/]*$}{fingerprint.sql}r);
+
+# Errors that a client may get: conflicts with others, lost or refused connections, and what
+# became of its statement when a server process was canceled or killed
+my $usual = qr/^(lost|silent|40001|40P01|55P03|57014|57P0\d|08\w+|53300|25P02) /;
+
+# A round in a database of a server, "node", made from database "base", with files in a directory
+sub new
+{
+	my ($class, %round) = @_;
+	return bless { %round, clients => [], started => 0, changes => [], happened => [], faults => [], database => 'work' }, $class;
+}
+
+sub fault { my ($self, $kind, @what) = @_; push @{ $self->{faults} }, map { [ $kind, $_ ] } @what; return }
+
+sub happened { my ($self, $what) = @_; return push @{ $self->{happened} }, $what }
+
+sub connect
+{
+	my ($self, %to) = @_;
+	my $node = $self->{node};
+	return Connection->new(socket => $node->host . '/.s.PGSQL.' . $node->port, database => $self->{database}, user => 'postgres', %to);
+}
+
+# The same, but wait until the server accepts connections.
+sub connect_patiently
+{
+	my ($self, %to) = @_;
+	my $end = time() + 60;
+	while (time() < $end)
+	{
+		my $connection = $self->connect(%to);
+		return $connection if $connection;
+		sleep 0.05;
+	}
+	die "the server accepts no connections: $Connection::refused\n";
+}
+
+# Execute statements that must succeed, in a session of its own.
+sub must
+{
+	my ($self, $database, @sql) = @_;
+	my $session = $self->connect_patiently(database => $database);
+	foreach my $sql (@sql)
+	{
+		my $result = $session->query($sql, 120);
+		die "$sql: " . ($result->{lost} ? 'lost' : $result->{error}{message}) . "\n" if $result->{lost} || $result->{error};
+	}
+	return $session->close;
+}
+
+# A copy of a database.  In one by WAL, PostgreSQL's nextval() repeats values after a crash, because
+# such a copy keeps how many values need no record, and gets a newer page.
+sub copy
+{
+	my ($self, $from, $to) = @_;
+	return $self->must('postgres', "DROP DATABASE IF EXISTS $to WITH (FORCE)", "CREATE DATABASE $to TEMPLATE $from STRATEGY file_copy");
+}
+
+# --- the world ----------------------------------------------------------------------
+
+sub make_world
+{
+	my ($self) = @_;
+	my $world = $self->{world} = World->new($self->{kind});
+
+	$self->copy('base', 'template');
+	$self->must('template', @{ $world->{sql} }, @{ $world->{prepare} // [] }, 'ANALYZE');
+	my $session = $self->connect_patiently(database => 'template');
+	$self->{first} = [ map { $self->rows($session, $_) } @{ $world->{tables} } ];
+	$self->{cut} = $session->value($world->{cut}) if $world->{cut};
+	return $session->close;
+}
+
+# A copy of the world's first state
+sub new_copy { my ($self, $name) = @_; $self->copy('template', $name); return $self->must($name, 'SELECT snowflake_set_shard(7)') }
+
+# What a table has: the rows, by their tokens, each with the tokens of the rows to which it refers
+sub rows
+{
+	my ($self, $session, $table) = @_;
+	my @references = @{ $table->{references} };
+	my $result = $session->query('SELECT token, n, ' . join(', ', quoted($table->{key}), map {
+			my $to = $_->{to};
+			my $column = 't.' . quoted($_->{column});
+			"CASE WHEN $column IS NOT NULL THEN coalesce((SELECT p.token FROM $to->{full} AS p WHERE p." . quoted($to->{key}) . " = $column), 'nobody') END"
+		} @references) . " FROM $table->{full} AS t", 120);
+	my %rows;
+
+	die 'rows: ' . ($result->{lost} ? 'lost' : $result->{error}{message}) . "\n" if $result->{lost} || $result->{error};
+	foreach my $row (@{ $result->{rows} })
+	{
+		my ($token, $n, $key, @refers) = @$row;
+		$rows{$token} = { n => $n, key => $key, refers => { map { $_ => $refers[$_] } 0 .. $#refers }, times => ($rows{$token}{times} // 0) + 1 };
+	}
+	return \%rows;
+}
+
+# --- the load -------------------------------------------------------------------------
+
+sub start_load
+{
+	my ($self) = @_;
+
+	foreach (1 .. 3)
+	{
+		my $number = ++$self->{started};
+		push @{ $self->{clients} }, Load::start(number => $number, clients => 3, seed => int(rand 1e9), ledger => "$self->{directory}/ledger.$number",
+			tables => $self->{world}{tables}, old_rows_go => $self->{kind} eq 'drop_partitions',
+			connect => sub { $self->connect(user => 'lab_app') });
+	}
+	return;
+}
+
+sub stop_load
+{
+	my ($self) = @_;
+
+	kill 'TERM', @{ $self->{clients} };
+	foreach my $client (@{ $self->{clients} })
+	{
+		waitpid $client, 0;
+		$self->fault('clients that failed', "client with status $?") if $?;
+	}
+	$self->{clients} = [];
+	return;
+}
+
+# --- what happens meanwhile ---------------------------------------------------------------
+
+# Sessions with steps that they are to take, each after a pause
+sub add_task
+{
+	my ($self, @steps) = @_;
+	my $connection = $self->connect or return;
+	push @{ $self->{tasks} }, { connection => $connection, steps => \@steps, next => 0 };
+	return;
+}
+
+sub run_tasks
+{
+	my ($self) = @_;
+	my @left;
+
+	foreach my $task (@{ $self->{tasks} })
+	{
+		my $connection = $task->{connection};
+		if ($connection->{busy})
+		{
+			my $result = $connection->poll(0);
+			next if $result && ($result->{lost} || $result->{error});
+			$task->{next} = time() + $task->{steps}[0][0] if $result && @{ $task->{steps} };
+		}
+		elsif (@{ $task->{steps} } && time() >= $task->{next}) { $connection->send((shift @{ $task->{steps} })->[1]); }
+		push @left, $task if $connection->{busy} || @{ $task->{steps} };
+	}
+	$self->{tasks} = \@left;
+	return;
+}
+
+my %events = (
+	'kill of the server' => sub {
+		my ($self) = @_;
+		SnowflakeTest::crash_and_start($self->{node});
+	},
+	'kill of its backend' => sub { my ($self) = @_; kill 'KILL', $self->{caller}->pid or die; },
+	'kill of another process' => sub {
+		my ($self) = @_;
+		my ($postmaster) = split /\n/, PostgreSQL::Test::Utils::slurp_file($self->{node}->data_dir . '/postmaster.pid');
+		kill 'KILL', one_of(grep { $_ != $self->{caller}->pid } Server::children($postmaster));
+	},
+	cancel => sub { my ($self) = @_; kill 'INT', $self->{caller}->pid; },
+	terminate => sub { my ($self) = @_; kill 'TERM', $self->{caller}->pid; },
+	'lost client' => sub { my ($self) = @_; $self->{caller}{socket}->close; $self->{caller}{lost} = 1; },
+	change => sub {
+		my ($self) = @_;
+		return if @{ $self->{changes} } > 2;
+		my $change = $self->{world}->change;
+		push @{ $self->{changes} }, $change;
+		$self->add_task([ 0, "SET lock_timeout = '3s'; BEGIN; $change; INSERT INTO lab.tx VALUES (0, " . @{ $self->{changes} } . ')' ],
+			[ rand(0.6), 'COMMIT' ]);
+	},
+	reader => sub {
+		my ($self) = @_;
+		my $table = one_of(@{ $self->{world}{tables} });
+		$self->add_task([ 0, "BEGIN; SELECT FROM $table->{full} " . one_of('', 'LIMIT 5 FOR UPDATE', 'LIMIT 5 FOR KEY SHARE') ], [ rand(1.5), 'COMMIT' ]);
+	},
+	vacuum => sub { my ($self) = @_; $self->add_task([ 0, 'VACUUM ANALYZE ' . one_of(@{ $self->{world}{tables} })->{full} ]) },
+	'second call' => sub {
+		my ($self) = @_;
+		$self->add_task([ 0, $self->{world}{call} ]);
+	},
+	'dump and restore' => sub {
+		my ($self) = @_;
+		return if $self->{control};
+		kill 'TERM', $self->{caller}->pid;
+		$self->stop_load;
+		$self->{tasks} = [];
+		$self->dump_and_restore('work');
+		$self->{dumped} = 1;
+		$self->start_load;
+	});
+
+sub dump_and_restore
+{
+	my ($self, $database) = @_;
+	my $node = $self->{node};
+	local @ENV{qw(PGHOST PGPORT)} = ($node->host, $node->port);
+	my $file = "$self->{directory}/dump.sql";
+
+	$self->must('postgres', "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '$database'");
+	PostgreSQL::Test::Utils::system_or_bail('pg_dump', '-f', $file, $database);
+	$self->must('postgres', "DROP DATABASE $database WITH (FORCE)", "CREATE DATABASE $database TEMPLATE template0");
+	PostgreSQL::Test::Utils::system_or_bail('psql', '-Xq', '-o', '/dev/null', '-v', 'ON_ERROR_STOP=1', '-f', $file, $database);
+	unlink $file;
+	return $self->must($database, 'SELECT snowflake_set_shard(7)', 'ANALYZE');
+}
+
+# --- the call -----------------------------------------------------------------------------
+
+# Call until it ends.  Returns how: "ended", or an SQLSTATE and a message with which it ends
+# each time.
+sub call_until_it_ends
+{
+	my ($self, @events) = @_;
+	my $call = $self->{world}{call};
+	my $interrupted = 0;
+	my $refused = 0;
+	my $end = time() + 120;
+	my $pause = sub { @events ? time() + one_of(rand(0.3), rand(1), rand(2.5)) : undef };
+	my $next = $pause->();
+
+	while (time() < $end)
+	{
+		my $caller = $self->{caller} = $self->connect_patiently(user => $self->{role}, options => $self->{options});
+		if ($interrupted && $self->{world}{undo} && !$self->{undone} && chance($self->{must_undo} ? 1 : 0.15))
+		{
+			$call = $self->{world}{undo};
+			$self->{undone} = 1;
+			$self->happened('undo');
+		}
+		$self->{calls}++;
+		$caller->send($call);
+		my $result;
+		while (!$result && time() < $end)
+		{
+			$result = $caller->poll(0.02);
+			$self->run_tasks;
+			if (!$result && $next && time() >= $next)
+			{
+				my $event = shift @events;
+				$self->happened($event);
+				$events{$event}->($self);
+				$next = $pause->();
+			}
+		}
+		last unless $result;
+		my $error = $result->{error};
+		$caller->close unless $result->{lost};
+		if (!$result->{lost} && !$error)
+		{
+			return 'ended';
+		}
+		$interrupted = 1;
+		next if $result->{lost} || $error->{sqlstate} =~ /^(57|40|55P03)/;
+		if ($error->{sqlstate} eq '55000' && $error->{message} =~ /need indexes/)
+		{
+			$self->create_indexes;
+			next;
+		}
+		my $what = "$error->{sqlstate} $error->{message} | $error->{detail} | $error->{hint}";
+		return $what if ++$refused > 10;
+		sleep 0.1 + 0.05 * $refused;
+	}
+	$self->fault('calls that do not end', $call);
+	return 'no end';
+}
+
+sub create_indexes
+{
+	my ($self) = @_;
+	my $session = $self->connect_patiently(user => $self->{role});
+
+	$session->query($_->[0]) foreach @{ $session->query($self->{world}{indexes})->{rows} };
+	return $session->{lost} || $session->close;
+}
+
+# The call in a copy that nobody disturbs, with changes before or after it.  Returns how it
+# ended and the lines of the catalogs.
+sub undisturbed
+{
+	my ($self, $undone, @steps) = @_;
+	local $self->{database} = 'undisturbed';
+	local @$self{qw(dumped calls)};
+	my $how = 'ended';
+
+	$self->new_copy('undisturbed');
+	foreach my $step (@steps)
+	{
+		if ($step ne 'call')
+		{
+			my $session = $self->connect_patiently;
+			$session->query($step);
+			$session->close;
+		}
+		elsif (!$undone)
+		{
+			local $self->{undone} = 1;
+			local $self->{options} = '';
+			$how = $self->call_until_it_ends;
+		}
+	}
+	$self->dump_and_restore('undisturbed') if $self->{was_dumped};
+	my $session = $self->connect_patiently;
+	my @lines = $self->catalogs($session);
+	$session->close;
+	return ($how, @lines);
+}
+
+sub catalogs
+{
+	my ($self, $session) = @_;
+	my $result = $session->query("SET search_path = pg_catalog; $fingerprint", 120);
+	die 'catalogs: ' . ($result->{error}{message} // 'lost') . "\n" if $result->{error} || $result->{lost};
+	return map { $_->[0] =~ s/\n/ /gr } @{ $result->{rows} };
+}
+
+# --- the judgment ---------------------------------------------------------------------------
+
+sub judge
+{
+	my ($self, $how) = @_;
+	my $world = $self->{world};
+	my $session = $self->connect_patiently;
+	my %committed = map { ("$_->[0] $_->[1]" => 1) } @{ $session->query('SELECT client, number FROM lab.tx')->{rows} };
+	my $expected = $self->{first};
+	my ($errors, $transactions, @lost) = Load::replay($expected, \%committed, map { "$self->{directory}/ledger.$_" } 1 .. $self->{started});
+
+	$self->{transactions} = $transactions;
+	$self->fault('transactions that were acknowledged and are lost', @lost);
+	foreach my $error (sort keys %$errors)
+	{
+		$self->fault('errors of clients', "$error ($errors->{$error} times)")
+		  unless $error =~ $usual || $self->{kind} eq 'renumber' && $error =~ /^23503/;
+	}
+	$self->judge_rows($session, $_, $expected->[ $_->{number} ]) foreach @{ $world->{tables} };
+	$self->judge_keys($_) foreach @{ $world->{tables} };
+	$self->judge_catalogs($session, $how, \%committed);
+	return $session->close;
+}
+
+sub judge_rows
+{
+	my ($self, $session, $table, $expected) = @_;
+	my $rows = $self->rows($session, $table);
+	my $where = "$table->{full}, row ";
+	my @columns = map { $_->{column} } @{ $table->{references} };
+
+	if ($table->{number} == 0)
+	{
+		foreach my $row (values %$expected)
+		{
+			# A row of shard 5 keeps its time and sequence number.
+			$row->{key} += 4 << 10 if $self->{kind} eq 'renumber' && ($row->{key} >> 10 & 8191) == 5;
+		}
+		if (defined $self->{cut})
+		{
+			delete $expected->{$_} foreach grep { $expected->{$_}{key} < $self->{cut} } keys %$expected;
+		}
+	}
+	foreach my $token (uniq sort keys %$expected, keys %$rows)
+	{
+		my ($has, $should) = ($rows->{$token}, $expected->{$token});
+		if (!$has) { $self->fault('rows that are lost', $where . $token); next; }
+		if (!$should) { $self->fault('rows that nobody committed', $where . $token); next; }
+		$self->fault('rows that are there twice', $where . $token) if $has->{times} > 1;
+		$self->fault('rows with another value', "$where$token: n is $has->{n}, not $should->{n}") if $has->{n} ne ($should->{n} // '');
+		$self->fault('rows with another key', "$where$token: $has->{key}, not $should->{key}")
+		  if $should->{key} ne 'none' && $has->{key} ne $should->{key} && !($self->{undone} && $self->{kind} eq 'renumber');
+		foreach my $nr (0 .. $#columns)
+		{
+			my ($of, $be) = map { $_->{refers}{$nr} // '' } $has, $should;
+			next if $of eq $be;
+			$self->fault($of eq 'nobody' ? 'orphans' : 'rows that refer to another row', "$where$token: $columns[$nr] is of row \"$of\", not \"$be\"");
+		}
+	}
+	return;
+}
+
+# The next key is beyond all.
+sub judge_keys
+{
+	my ($self, $table) = @_;
+	return if $table->{maker} eq 'none';
+	my $session = $self->connect_patiently(user => 'lab_app');
+	my $key = quoted($table->{key});
+	my $largest = $session->value("SELECT max($key) FROM $table->{full}") // 0;
+
+	$session->query('BEGIN');
+	my $result = $session->query("INSERT INTO $table->{full} (token) VALUES ('next') RETURNING $key");
+	my $next = $result->{rows}[0][0];
+	if ($result->{error}) { $self->fault('next keys that cannot be made', "$table->{full}: $result->{error}{sqlstate} $result->{error}{message}"); }
+	elsif ($next <= $largest) { $self->fault('next keys that are not beyond all', "$table->{full}: $next after $largest"); }
+	$session->query('ROLLBACK');
+	return $session->close;
+}
+
+# What a command must leave as it is: policies, triggers, publications, keys and privileges of
+# tables.  Column types that it changes are in none of them.
+sub kept
+{
+	my ($self, $database) = @_;
+	my $session = $self->connect_patiently(database => $database);
+	my @kept = grep { /^(policy|trigger|published|constraint \S.* [fpu] |privilege (relation|column)|statistics of) / } $self->catalogs($session);
+	my %sequences = map { $_->[0] => 1 } @{ $session->query(q{SELECT oid::regclass::text FROM pg_class WHERE relkind = 'S'})->{rows} };
+
+	$session->close;
+	return { map { $_ => 1 } grep { !(/^privilege relation (.*) (PUBLIC|"?lab|"Lab|postgres)/ && $sequences{$1}) && !/"day \d/ && !/ of parent / } @kept };
+}
+
+# Whether something that must stay is gone in the copy that nobody has disturbed
+sub judge_kept
+{
+	my ($self) = @_;
+	my $has = $self->kept('undisturbed');
+	return $self->fault('lost by an undisturbed run', grep { !$has->{$_} } sort keys %{ $self->{kept} });
+}
+
+sub judge_catalogs
+{
+	my ($self, $session, $how, $committed) = @_;
+	my @has = $self->catalogs($session);
+	my @changes = map { $self->{changes}[$_] } grep { $committed->{ '0 ' . ($_ + 1) } } 0 .. $#{ $self->{changes} };
+	my @best;
+
+	$self->{was_dumped} = $self->{dumped};
+	$self->fault('helpers that are left', grep { /snowflake_(widen|partition|renumber)/ } @has);
+	foreach my $undone ($self->{undone} ? (1, 0) : 0)
+	{
+		my (%times, $runs, @hows);
+		foreach my $order ($undone || !@changes ? [ @changes, 'call' ] : ([ @changes, 'call' ], [ 'call', @changes ]))
+		{
+			my ($end, @lines) = $self->undisturbed($undone, @$order);
+			push @hows, $end =~ s/ .*//sr;
+			$runs++;
+			$self->judge_kept unless @changes || $undone || $end ne 'ended';
+			$times{$_}++ foreach uniq @lines;
+		}
+		my %has = map { $_ => 1 } @has;
+		my @different = (map({ "lacks: $_" } grep { $times{$_} == $runs && !$has{$_} } sort keys %times),
+			map { "has: $_" } grep { !$times{$_} } sort keys %has);
+		push @different, "the call ended with $how, and undisturbed with @hows" unless $undone || $self->{undone} || grep { $how =~ /^$_/ } @hows;
+		@best = @different if !@best || @different < @best;
+		return unless @different;
+	}
+	return $self->fault('differences from an undisturbed run', @best);
+}
+
+# --- all of it --------------------------------------------------------------------------------
+
+my @interrupting = ('kill of the server', 'kill of its backend', 'kill of another process', 'cancel', 'cancel', 'terminate', 'lost client');
+my @others = ('change', 'change', 'change', 'reader', 'reader', 'vacuum', 'second call');
+
+# Returns a line that says what happened.
+sub run
+{
+	my ($self) = @_;
+
+	my $begun = time();
+	my $lap = sub { push @{ $self->{laps} }, sprintf '%s %.1f', $_[0], time() - $begun };
+	$self->make_world;
+	$lap->('world');
+	$self->{kept} = $self->kept('template');
+	$self->{options} = chance(0.3) ? '-c default_transaction_isolation=' . one_of('serializable', 'repeatable\\ read') : '';
+	$self->{role} = one_of('postgres', 'lab owner');
+	my @events = map { chance(0.08) ? 'dump and restore' : chance(0.5) ? one_of(@interrupting) : one_of(@others) } 1 .. one_of(0, 1, 2, 2, 3, 4, 6);
+	if ($self->{control} && $CONTROLS{ $self->{control} }{undo})
+	{
+		$self->{must_undo} = 1;
+		@events = ('cancel', 'cancel');
+	}
+	$self->{calls} = 0;
+	$self->new_copy('work');
+	$self->start_load;
+	sleep 0.3 + rand(0.3);
+	my $how = $self->call_until_it_ends(@events);
+	$self->{how} = $how;
+	# What others began has an end, too.
+	my $end = time() + 30;
+	while (@{ $self->{tasks} // [] } && time() < $end)
+	{
+		$self->run_tasks;
+		sleep 0.02;
+	}
+	$self->fault('sessions that do not end', map { $_->{connection}{result}{sql} // 'a session' } @{ $self->{tasks} // [] });
+	sleep 0.2;
+	$self->stop_load;
+	$lap->('calls');
+	$self->judge($how);
+	$lap->('judged');
+	$self->happened("(@{ $self->{laps} })");
+	return sprintf '%s%s: %d calls, %d transactions%s%s', $self->{kind}, $how eq 'ended' ? '' : " ($how)", $self->{calls}, $self->{transactions},
+	  $self->{options} ? ', ' . $self->{options} =~ s/.*=//r =~ tr/\\//dr : '', join '', map { "; $_" } @{ $self->{happened} };
+}
+
+1;

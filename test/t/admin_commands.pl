@@ -1,0 +1,30 @@
+# The commands of snowflake_admin lose nothing while they are disturbed: a round of lab/commands
+# for each of them, and one with a fault, which the ledgers show.
+
+use lib 'lab/commands.d';
+use Commands;
+use SnowflakeTest;
+use World;
+
+my $node = start_lab_server('disturbed');
+my $directory = PostgreSQL::Test::Utils::tempdir;
+
+# Faults of a round, as lines
+sub faults
+{
+	my ($round) = @_;
+	return join "\n", map { "$_->[0]: $_->[1]" } @{ $round->{faults} };
+}
+
+my $seed = 1;
+foreach my $kind (@KINDS)
+{
+	my $round = one_round($node, $seed++, "$directory/$kind", kinds => [$kind]);
+	is(faults($round), '', "no row, reference or privilege is lost: $round->{line}");
+}
+
+plant_in($node, 'newest');
+my $round = one_round($node, $seed, "$directory/control", control => 'newest');
+like(faults($round), qr/^rows that are lost: /m, 'a partition too many that is dropped is seen');
+
+done_testing();
