@@ -168,7 +168,7 @@ CREATE FUNCTION snowflake_admin.needed_until(ahead interval, unit text) RETURNS 
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	newest timestamp := clock_timestamp() AT TIME ZONE 'UTC'
-		+ least(current_setting('snowflake.max_lead')::interval, '31 days');
+		+ least(time_setting('max_lead'), '31 days');
 BEGIN
 	RETURN greatest(newest + ahead, date_trunc(unit, newest) + 2 * ('1 ' || unit)::interval) AT TIME ZONE 'UTC';
 END

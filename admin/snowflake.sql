@@ -27,6 +27,16 @@ END;
 
 COMMENT ON FUNCTION snowflake_admin.layouts IS 'for reading snowflake_layouts() from any search_path';
 
+-- A setting of "snowflake" that is a time.  PostgreSQL shows a long one with an exponent, such as
+-- 1.23457e+06ms, which is no interval to it.
+CREATE FUNCTION snowflake_admin.time_setting(name text) RETURNS interval
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT value[1]::double precision * ('1 ' || coalesce(nullif(value[2], ''), 'ms'))::interval
+	FROM regexp_match(current_setting('snowflake.' || name), '^([0-9.]+(?:e[+-]?[0-9]+)?)([a-z]*)$') AS value
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.time_setting IS 'for reading max_lead and max_wait';
+
 -- A text as a layout.  One that is no layout, as a text in the code of a function may be, is NULL.
 CREATE FUNCTION snowflake_admin.to_layout(layout text) RETURNS snowflake_layout
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

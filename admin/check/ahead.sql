@@ -143,8 +143,8 @@ CREATE FUNCTION snowflake_admin.check_ahead(g generator, layout snowflake_layout
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
-	patience interval := current_setting('snowflake.max_lead')::interval
-		+ current_setting('snowflake.max_wait')::interval;
+	patience interval := time_setting('max_lead')
+		+ time_setting('max_wait');
 	until timestamptz := date_trunc('second', g.last_timestamp - patience) + interval '1 s';
 	is_unused boolean := NOT g.is_used AND g.unread = '{}' AND g.sequence <> next_id_seq();
 	future record;

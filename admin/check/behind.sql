@@ -57,8 +57,8 @@ CREATE FUNCTION snowflake_admin.check_behind(g generator, layout snowflake_layou
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
-	patience interval := current_setting('snowflake.max_lead')::interval
-		+ current_setting('snowflake.max_wait')::interval;
+	patience interval := time_setting('max_lead')
+		+ time_setting('max_wait');
 	last_time timestamptz;
 	nearest record;
 	newer record;

@@ -15,7 +15,7 @@ BEGIN
 	SELECT n, name, ts INTO missing
 	FROM (VALUES (1, 'now', clock_timestamp()),
 		(2, 'now + max_lead', clock_timestamp()
-			+ least(current_setting('snowflake.max_lead')::interval, '31 days')),
+			+ least(time_setting('max_lead'), '31 days')),
 		(3, 'tomorrow', clock_timestamp() + interval '1 day')) AS times (n, name, ts)
 	CROSS JOIN LATERAL bound(ts, layout) AS id
 	WHERE NOT EXISTS (SELECT FROM ranges(tab) WHERE NOT pending AND lower_id <= id AND id < upper_id)

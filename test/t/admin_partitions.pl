@@ -40,6 +40,28 @@ sub whole_units
 		WHERE before IS NOT NULL");
 }
 
+# --- a long max_lead --------------------------------------------------------------
+
+# PostgreSQL shows long ones with six digits and an exponent.
+foreach my $case ([ '1234567ms', 1234567 ], [ '1000001s', 1000001000 ], [ '36525d', 3155760000000 ],
+	[ '1h', 3600000 ], [ '1s', 1000 ], [ '1.5ms', 1.5 ], [ '20us', 0.02 ], [ '0', 0 ])
+{
+	my ($lead, $msecs) = @$case;
+	is(join('', ($node->psql('postgres', "
+			LOAD 'snowflake';
+			SET snowflake.max_lead = '$lead';
+			SELECT abs(extract(epoch FROM snowflake_admin.time_setting('max_lead')) * 1000 - $msecs) <= $msecs / 1e5"))[1, 2]), 't',
+		"a max_lead of $lead is read as an interval");
+}
+is(join('', ($node->psql('postgres', q{
+		SET client_min_messages = warning;
+		CREATE TABLE logs (id bigint PRIMARY KEY DEFAULT next_id(5)) PARTITION BY RANGE (id);
+		LOAD 'snowflake';
+		SET snowflake.max_lead = '1234567ms';
+		CALL snowflake_make_partitions('logs', unit => 'day');
+		SELECT count(*) FROM snowflake_check() WHERE object ~ 'logs'}))[1, 2]), 0,
+	'partitions are made and checked with a max_lead of seven digits');
+
 # --- units and bounds ------------------------------------------------------------
 
 # Zones where a day has 23.5 hours, and where midnights are missing
