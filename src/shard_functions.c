@@ -12,10 +12,12 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "catalog/pg_database.h"
 #include "commands/dbcommands.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/backend_status.h"
 #include "utils/builtins.h"
@@ -164,6 +166,13 @@ snowflake_set_shard(PG_FUNCTION_ARGS)
 				 errmsg("shard %lld is out of range", (long long) shard),
 				 errdetail("Shards are 0 to %d; -1 or NULL removes the number.",
 						   SHARD_MAX)));
+
+	/*
+	 * Let one call at a time store a shard for this database, because ALTER
+	 * DATABASE SET fails if another transaction changes the same settings.
+	 * This lock excludes others of its kind, but no new sessions.
+	 */
+	LockSharedObject(DatabaseRelationId, MyDatabaseId, 0, ShareUpdateExclusiveLock);
 
 	/* A database keeps its name while somebody is connected to it. */
 	database = quote_identifier(get_database_name(MyDatabaseId));

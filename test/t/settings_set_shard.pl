@@ -65,5 +65,20 @@ says('SELECT snowflake_set_shard(12)',
 	'databases that have the same shard are named', @as_owner);
 says('SELECT snowflake_set_shard(-1); SELECT snowflake_set_shard(5)', '', '... and others are not');
 
+# Two calls at once, where the database has a setting already and where it has none
+my ($one, $two) = map { session($node, 'app') } 1, 2;
+$_->query_safe('SET client_min_messages = warning') foreach $one, $two;
+foreach my $before (5, -1)
+{
+	$node->safe_psql('app', "SELECT snowflake_set_shard($before)");
+	$one->query_safe('BEGIN; SELECT snowflake_set_shard(20)');
+	send_sql($two, "SELECT snowflake_set_shard(21); SELECT 'done'");
+	$node->poll_query_until('app', "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = $two->{backend}");
+	$one->query_safe('COMMIT');
+	ok(session_prints($two, qr/done/), "a call that follows another one waits for it (shard $before before)");
+	unlike($two->{stderr}, qr/ERROR/, '... and does not fail');
+	is($node->safe_psql('app', 'SHOW snowflake.shard'), 21, '... and stores its shard');
+}
+
 $node->stop;
 done_testing();
