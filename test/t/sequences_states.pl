@@ -47,9 +47,28 @@ send_sql($reading, $states);
 ok($node->poll_query_until('postgres',
 		q{SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND relation = 'pg_depend'::regclass}),
 	'snowflake_sequences() waits after it has found the sequences');
+fails_with($node, "SET statement_timeout = '200ms'; SELECT count(*) FROM snowflake_sequences('next_id_seq')",
+	qr/^57014/, 'a cancel ends it, and is no state of a sequence', @as_watcher);
 $altering->query_safe('DROP SEQUENCE passing; COMMIT');
 ok(session_prints($reading, qr/^$seen_by_watcher$/m),
 	'snowflake_sequences() leaves out a sequence that is dropped meanwhile');
+
+# The server drops messages about changes that a session has not read when there are
+# thousands of later ones, and tells the session only that it missed some.
+my $instagram = "SELECT snowflake_shard(next_id(5, 'altered', 'instagram'))";
+$node->sql('CREATE SEQUENCE altered MAXVALUE 1125899906841599');
+my ($user, $owner) = map { session($node) } 1, 2;
+is($user->query_safe($instagram), 5, 'a session uses a sequence');
+kill 'STOP', $user->{backend};
+$owner->query_safe(q{
+	SELECT format('ALTER SEQUENCE altered MAXVALUE %s', max_value) FROM snowflake_layouts() WHERE name = 'twitter' \gexec
+	SELECT format('CREATE TEMP TABLE many_%s ()', n) FROM generate_series(1, 1500) n \gexec});
+kill 'CONT', $user->{backend};
+$user->query($instagram);
+like($user->{stderr}, qr/ERROR:  cannot make IDs of layout "instagram" from sequence "altered"/,
+	'... and notices that it serves another layout, also if it has missed the message');
+$_->quit foreach $user, $owner;
+$node->sql('DROP SEQUENCE altered');
 
 # sequences_damaged_page.pl has sequences with a damaged page.
 my $file = file_of($node, 'secret');
