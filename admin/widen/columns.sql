@@ -4,8 +4,10 @@
 -- the indexes and constraints that go with them; and for each, what a former call has made
 -- in its place.  Changes nothing, and knows no order of steps.
 --
--- What is made is named snowflake_widen_ and a number: that of the column in its table, or
--- the OID of the index or constraint that it is to replace.
+-- All of it lasts through dump and restore, and through pg_upgrade, which change OIDs and the
+-- numbers of columns.  A new column and its function are found through the trigger.  What
+-- replaces an index or a constraint is on the same table, and its name has a number that comes
+-- from that one's name.  Where somebody has taken a name, one more number follows.
 
 CREATE TYPE snowflake_admin.widening AS (rel regclass, num smallint, place integer, narrow name, wide name,
 	wide_num smallint, func text, trig name);
@@ -13,58 +15,158 @@ CREATE TYPE snowflake_admin.widening AS (rel regclass, num smallint, place integ
 COMMENT ON TYPE snowflake_admin.widening IS
 'for snowflake_widen(): a column that is to become bigint, and the new column, trigger and function beside it';
 
--- All such columns of a chain.  Those that are bigint already are not among them.  A place is
--- that of the table.  A column that a former call has added has a wide_num, and is complete:
--- its trigger came with it.
-CREATE FUNCTION snowflake_admin.widen_columns(tab regclass, col name) RETURNS SETOF snowflake_admin.widening
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT c.rel, a.attnum, max(c.place) OVER (PARTITION BY c.rel), a.attname, wide.name, b.attnum,
-		format('%s.%I', relnamespace::regnamespace, format('snowflake_widen_%s_%s', c.rel::oid, a.attnum)),
-		format('zz_snowflake_widen_%s', a.attnum)::name
-	FROM chain(tab, col) AS c
-	JOIN pg_attribute AS a ON a.attrelid = c.rel AND a.attname = c.name
-	JOIN pg_class ON pg_class.oid = c.rel
-	CROSS JOIN LATERAL CAST(format('snowflake_widen_%s', a.attnum) AS name) AS wide (name)
-	LEFT JOIN pg_attribute AS b ON b.attrelid = c.rel AND b.attname = wide.name AND NOT b.attisdropped
-	WHERE a.atttypid IN ('smallint'::regtype, 'integer'::regtype)
+-- A name, or one like it that is not taken
+CREATE FUNCTION snowflake_admin.free_name(base text, taken name[]) RETURNS name
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	candidate name := base;
+	n integer := 1;
+BEGIN
+	WHILE candidate = ANY (taken) LOOP
+		n := n + 1;
+		candidate := with_suffix(base, '_' || n);
+	END LOOP;
+	RETURN candidate;
+END
 $$;
-COMMENT ON FUNCTION snowflake_admin.widen_columns IS 'for finding the columns that are to become bigint';
+COMMENT ON FUNCTION snowflake_admin.free_name IS 'for making something although somebody has taken its name';
+
+-- The name of what replaces an index or a constraint, if nobody has taken it
+CREATE FUNCTION snowflake_admin.widen_name(replaced name) RETURNS name
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('snowflake_widen_%s', hashtext(replaced::text)::bigint & 4294967295)::name
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_name IS 'for naming what replaces an index or a constraint';
+
+-- Is this such a name, or one like it?
+CREATE FUNCTION snowflake_admin.widen_is_name(name name, replaced name) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT regexp_replace(name::text, '^(snowflake_widen_\d+)_\d+$', '\1') = widen_name(replaced)::text
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_is_name IS 'for finding what replaces an index or a constraint';
 
 -- The body of a column's trigger function.  It looks up no name: the assignment takes
 -- PostgreSQL's own cast.
 CREATE FUNCTION snowflake_admin.widen_body(narrow name, wide name) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT format('BEGIN NEW.%I := NEW.%I; RETURN NEW; END', wide, narrow)
-$$;
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT format('BEGIN NEW.%I := NEW.%I; RETURN NEW; END', wide, narrow);
+END;
 COMMENT ON FUNCTION snowflake_admin.widen_body IS
 'for creating the function that keeps two columns equal, and for recognizing it';
+
+-- The new columns of a table, each with the trigger that keeps it equal to another one.  Whoever
+-- has TRIGGER on a table can create a trigger, and whoever may create objects in its schema a
+-- function, which would then run for each row that somebody writes.  So they count only if they
+-- are what we make, and if the function is the table's owner's.
+CREATE FUNCTION snowflake_admin.widen_pairs(tab regclass)
+RETURNS TABLE (num smallint, wide name, wide_num smallint, func regproc, trig name)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT n.attnum, w.attname, w.attnum, p.oid::regproc, tgname
+	FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+	JOIN pg_proc AS p ON p.oid = tgfoid JOIN pg_language AS l ON l.oid = prolang
+	JOIN pg_attribute AS w ON w.attrelid = tgrelid AND w.attnum > 0 AND NOT w.attisdropped
+	JOIN pg_attribute AS n ON n.attrelid = tgrelid AND n.attnum > 0 AND NOT n.attisdropped
+		AND prosrc = widen_body(n.attname, w.attname)
+	WHERE tgrelid = tab AND tgtype = 23 AND NOT tgisinternal AND tgnargs = 0 AND tgattr = '' AND tgqual IS NULL
+		AND tgconstraint = 0 AND pg_has_role(proowner, relowner, 'USAGE') AND NOT prosecdef
+		AND lanname = 'plpgsql' AND proconfig IS NULL AND prorettype = 'trigger'::regtype
+		AND w.atttypid = 'bigint'::regtype AND NOT w.atthasdef AND w.attidentity = ''
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_pairs IS 'for finding what former calls have made, and nothing else';
+
+-- A column that is to become bigint, with what a former call has made beside it.  If that has a
+-- wide_num, it is complete: it came with its trigger.  Otherwise the names are those that it will
+-- get.  Its trigger fires after all others, which may change the old column.
+CREATE FUNCTION snowflake_admin.widen_column(tab regclass, num smallint, place integer) RETURNS widening
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT tab, a.attnum, $3, attname,
+		coalesce(wide, free_name(format('snowflake_widen_%s', a.attnum),
+			ARRAY(SELECT attname FROM pg_attribute WHERE attrelid = tab))), wide_num,
+		coalesce(func::text, format('%s.%I', relnamespace::regnamespace, free_name(
+			with_suffix(('snowflake_widen_' || relname)::name, '_' || a.attnum),
+			ARRAY(SELECT proname FROM pg_proc WHERE pronamespace = relnamespace
+				AND proname >= 'snowflake_widen_' AND proname < 'snowflake_widen`')))),
+		coalesce(trig, free_name(format('%s_%s', coalesce(
+				(SELECT max(tgname COLLATE "C") FROM pg_trigger WHERE tgrelid = tab AND tgname > 'zz_snowflake_widen_'
+					AND tgname LIKE 'zz\_snowflake\_widen\_%' AND tgname NOT IN (SELECT p.trig FROM widen_pairs(tab) AS p)),
+				'zz_snowflake_widen'), a.attnum),
+			ARRAY(SELECT tgname FROM pg_trigger WHERE tgrelid = tab)))
+	FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = attrelid
+	LEFT JOIN LATERAL (
+		SELECT * FROM widen_pairs(tab) AS p WHERE p.num = a.attnum ORDER BY wide_num, trig LIMIT 1) AS p ON true
+	WHERE attrelid = tab AND a.attnum = $2
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_column IS 'for finding or naming what is made beside a column';
+
+-- All such columns of a chain.  Those that are bigint already are not among them.  A place is
+-- that of the table.
+CREATE FUNCTION snowflake_admin.widen_columns(tab regclass, col name) RETURNS SETOF widening
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT w.*
+	FROM (
+		SELECT c.rel, attnum, max(c.place) OVER (PARTITION BY c.rel) AS place
+		FROM chain(tab, col) AS c JOIN pg_attribute ON attrelid = c.rel AND attname = c.name
+		WHERE atttypid IN ('smallint'::regtype, 'integer'::regtype)) AS c,
+	widen_column(c.rel, c.attnum, c.place) AS w
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_columns IS 'for finding the columns that are to become bigint';
+
+-- Is one of these columns of its table a part of an index, or in one of its expressions?
+CREATE FUNCTION snowflake_admin.index_has(index oid, nums smallint[]) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT indkey::smallint[] && nums OR EXISTS (SELECT FROM pg_depend
+		WHERE classid = 'pg_class'::regclass AND objid = indexrelid
+			AND refclassid = 'pg_class'::regclass AND refobjid = indrelid AND refobjsubid = ANY (nums))
+	FROM pg_index WHERE indexrelid = index
+$$;
+COMMENT ON FUNCTION snowflake_admin.index_has IS 'for telling which indexes go with columns';
 
 -- The indexes of which such a column is a part, and the new ones that a former call or the
 -- caller has created.  "tail" is what follows USING in the definition.  Only the caller can
 -- create one CONCURRENTLY, and drop what an interrupted try has left.  That of a small table
 -- can be created here, while writers wait for some tenths of a second.
 CREATE FUNCTION snowflake_admin.widen_indexes(columns widening[])
-RETURNS TABLE (rel regclass, index oid, name name, is_unique boolean, tail text, fresh text, fresh_oid oid,
-	fresh_valid boolean, by_caller boolean)
+RETURNS TABLE (rel regclass, index oid, name name, is_unique boolean, tail text, schema regnamespace, fresh name,
+	fresh_oid oid, fresh_valid boolean, by_caller boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT c.rel, i.indexrelid, r.relname, i.indisunique,
 		substr(pg_get_indexdef(i.indexrelid), 1 + length(format('CREATE %sINDEX %I ON %s.%I USING ',
 			CASE WHEN i.indisunique THEN 'UNIQUE ' END, r.relname, r.relnamespace::regnamespace, t.relname))),
-		format('%s.snowflake_widen_%s', r.relnamespace::regnamespace, i.indexrelid), fresh.oid, f.indisvalid,
-		fresh.oid IS NOT NULL OR pg_relation_size(c.rel) > 8 * 1024 * 1024
-	FROM (SELECT rel, array_agg(num) AS nums FROM unnest(columns) GROUP BY rel) AS c
+		r.relnamespace, coalesce(f.relname, free_name(widen_name(r.relname), ARRAY(SELECT relname FROM pg_class
+			WHERE relnamespace = r.relnamespace AND relname >= 'snowflake_widen_' AND relname < 'snowflake_widen`'))),
+		f.oid, f.indisvalid, f.oid IS NOT NULL OR pg_relation_size(c.rel) > 8 * 1024 * 1024
+	FROM (SELECT rel, array_agg(num) AS nums, array_agg(wide_num) AS wide_nums FROM unnest(columns) GROUP BY rel) AS c
 	JOIN pg_class AS t ON t.oid = c.rel
 	JOIN pg_index AS i ON i.indrelid = c.rel
 	JOIN pg_class AS r ON r.oid = i.indexrelid
-	LEFT JOIN (pg_index AS f JOIN pg_class AS fresh ON fresh.oid = f.indexrelid)
-		ON f.indrelid = c.rel AND fresh.relname = format('snowflake_widen_%s', i.indexrelid)
-	WHERE NOT starts_with(r.relname, 'snowflake_widen_')
-		AND (i.indkey::smallint[] && c.nums OR EXISTS (SELECT FROM pg_depend
-			WHERE classid = 'pg_class'::regclass AND objid = i.indexrelid
-				AND refclassid = 'pg_class'::regclass AND refobjid = c.rel AND refobjsubid = ANY (c.nums)))
+	LEFT JOIN LATERAL (
+		SELECT * FROM pg_index JOIN pg_class ON oid = indexrelid
+		WHERE indrelid = c.rel AND widen_is_name(relname, r.relname)) AS f ON true
+	WHERE index_has(i.indexrelid, c.nums) AND NOT index_has(i.indexrelid, c.wide_nums)
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_indexes IS
 'for finding the indexes that new columns need, and those that they have';
+
+-- The constraint that replaces another one of its table, or the name that it will have
+CREATE FUNCTION snowflake_admin.widen_new_constraint(con oid, OUT name name, OUT validated boolean)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT coalesce(f.conname, free_name(widen_name(c.conname),
+			ARRAY(SELECT conname FROM pg_constraint WHERE conrelid = c.conrelid))), f.convalidated
+	FROM pg_constraint AS c
+	LEFT JOIN pg_constraint AS f ON f.conrelid = c.conrelid AND f.contype = c.contype
+		AND widen_is_name(f.conname, c.conname)
+	WHERE c.oid = con
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_new_constraint IS 'for finding or naming what replaces a constraint';
+
+-- The constraints in which a new column is
+CREATE FUNCTION snowflake_admin.widen_new_constraints(columns widening[]) RETURNS TABLE (con oid)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT oid FROM unnest(columns) JOIN pg_constraint ON conrelid = rel AND wide_num = ANY (conkey)
+	UNION SELECT oid FROM unnest(columns) JOIN pg_constraint ON confrelid = rel AND wide_num = ANY (confkey)
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_new_constraints IS 'for telling new constraints from those that they replace';
 
 -- The foreign keys of which such a column is a part, on either side, and the new ones.
 -- A place is that of the table that refers to the other.
@@ -72,14 +174,14 @@ CREATE FUNCTION snowflake_admin.widen_keys(columns widening[])
 RETURNS TABLE (con oid, name name, child regclass, parent regclass, place integer, validated boolean,
 	fresh name, fresh_validated boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT c.oid, c.conname, c.conrelid, c.confrelid, coalesce(p.place, 0), c.convalidated, n.fresh, f.convalidated
-	FROM pg_constraint AS c
-	CROSS JOIN LATERAL CAST(format('snowflake_widen_%s', c.oid) AS name) AS n (fresh)
-	LEFT JOIN pg_constraint AS f ON f.conrelid = c.conrelid AND f.conname = n.fresh
+	SELECT c.oid, c.conname, c.conrelid, c.confrelid, coalesce(p.place, 0), c.convalidated,
+		f.name, f.validated
+	FROM pg_constraint AS c CROSS JOIN LATERAL widen_new_constraint(c.oid) AS f
 	LEFT JOIN (SELECT rel, max(place) AS place FROM unnest(columns) GROUP BY rel) AS p ON p.rel = c.conrelid
-	WHERE c.contype = 'f' AND c.conparentid = 0 AND NOT starts_with(c.conname, 'snowflake_widen_') AND c.oid IN (
+	WHERE c.contype = 'f' AND c.conparentid = 0 AND c.oid IN (
 		SELECT oid FROM unnest(columns) JOIN pg_constraint ON conrelid = rel AND num = ANY (conkey)
-		UNION SELECT oid FROM unnest(columns) JOIN pg_constraint ON confrelid = rel AND num = ANY (confkey))
+		UNION SELECT oid FROM unnest(columns) JOIN pg_constraint ON confrelid = rel AND num = ANY (confkey)
+		EXCEPT SELECT con FROM widen_new_constraints(columns))
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_keys IS
 'for finding the foreign keys that new columns need, and those that they have';
@@ -118,14 +220,13 @@ COMMENT ON FUNCTION snowflake_admin.widen_key_definition IS 'for adding foreign 
 CREATE FUNCTION snowflake_admin.widen_checks(columns widening[])
 RETURNS TABLE (rel regclass, place integer, con oid, validated boolean, fresh name, fresh_validated boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT c.rel, c.place, c.con, c.validated, c.fresh, f.convalidated
-	FROM (
-		SELECT rel, place, NULL::oid AS con, true AS validated, wide AS fresh FROM unnest(columns)
-		UNION ALL SELECT DISTINCT rel, place, oid, convalidated, format('snowflake_widen_%s', oid)::name
-		FROM unnest(columns) JOIN pg_constraint ON conrelid = rel AND contype = 'c' AND num = ANY (conkey)
-		WHERE NOT starts_with(conname, 'snowflake_widen_')
-	) AS c
-	LEFT JOIN pg_constraint AS f ON f.conrelid = c.rel AND f.conname = c.fresh
+	SELECT rel, place, NULL::oid, true, wide, f.convalidated
+	FROM unnest(columns) LEFT JOIN pg_constraint AS f ON f.conrelid = rel AND f.conname = wide
+	UNION ALL SELECT DISTINCT rel, place, c.oid, c.convalidated, f.name, f.validated
+	FROM unnest(columns)
+	JOIN pg_constraint AS c ON c.conrelid = rel AND c.contype = 'c' AND num = ANY (c.conkey)
+		AND c.oid NOT IN (SELECT con FROM widen_new_constraints(columns))
+	CROSS JOIN LATERAL widen_new_constraint(c.oid) AS f
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_checks IS
 'for finding the CHECK constraints that new columns need, and those that they have';

@@ -1,60 +1,7 @@
 /* admin/widen/obstacles.sql */
 
 -- What keeps snowflake_widen() from going on: rights, what it cannot carry over to the new
--- columns, and objects that have its names.  Changes nothing.
-
--- The function of a column's trigger, if there is one of its name, and whether it is ours
-CREATE FUNCTION snowflake_admin.widen_function(w widening, OUT oid oid, OUT is_ours boolean)
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT p.oid, pg_has_role(proowner, relowner, 'USAGE') AND NOT prosecdef AND lanname = 'plpgsql'
-		AND prosrc = widen_body(w.narrow, w.wide) AND proconfig IS NULL AND prorettype = 'trigger'::regtype
-	FROM pg_class AS c
-	JOIN pg_proc AS p ON pronamespace = relnamespace AND pronargs = 0
-		AND proname = format('snowflake_widen_%s_%s', w.rel::oid, w.num)
-	JOIN pg_language AS l ON l.oid = prolang
-	WHERE c.oid = w.rel
-$$;
-COMMENT ON FUNCTION snowflake_admin.widen_function IS 'for telling our trigger functions from namesakes';
-
--- Whether a column's trigger is ours, or NULL if there is none of its name
-CREATE FUNCTION snowflake_admin.widen_trigger_is_ours(w widening) RETURNS boolean
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT coalesce(tgfoid = (SELECT oid FROM widen_function(w)), false) AND tgtype = 23 AND NOT tgisinternal
-		AND tgnargs = 0 AND tgattr = '' AND tgqual IS NULL AND tgconstraint = 0
-	FROM pg_trigger WHERE tgrelid = w.rel AND tgname = w.trig
-$$;
-COMMENT ON FUNCTION snowflake_admin.widen_trigger_is_ours IS 'for telling our triggers from namesakes';
-
--- Whether a new column is ours, or NULL if there is none of its name
-CREATE FUNCTION snowflake_admin.widen_column_is_ours(w widening) RETURNS boolean
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT atttypid = 'bigint'::regtype AND NOT atthasdef AND attidentity = ''
-	FROM pg_attribute WHERE attrelid = w.rel AND attnum = w.wide_num
-$$;
-COMMENT ON FUNCTION snowflake_admin.widen_column_is_ours IS 'for telling our columns from namesakes';
-
--- Columns, triggers and functions that have our names, but are not what we make, or are there
--- without the rest.  Whoever has TRIGGER on a table can create such a trigger, and whoever may
--- create objects in its schema such a function, which would then run for each row that
--- somebody writes.
-CREATE FUNCTION snowflake_admin.widen_strangers(columns widening[])
-RETURNS TABLE (problem text, remedy text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT format('%s has a name that snowflake_widen() uses, but is not what it makes.', CASE
-			WHEN NOT f.is_ours OR f.is_ours AND t.is_ours IS NULL THEN format('Function %s()', func)
-			WHEN NOT t.is_ours OR t.is_ours AND wide_num IS NULL THEN format('Trigger "%s" of table %s', trig, rel)
-			ELSE format('Column %I of table %s', wide, rel) END),
-		format('In one transaction, drop what there is of column %I and trigger %I of table %s, and of function '
-			'%s(). Then call this again.', wide, trig, rel, func)
-	FROM unnest(columns) AS w,
-		widen_function(w) AS f,
-		widen_trigger_is_ours(w) AS t (is_ours),
-		widen_column_is_ours(w) AS c (is_ours)
-	WHERE coalesce(f.is_ours, t.is_ours, c.is_ours) IS NOT NULL
-		AND (f.is_ours IS NOT TRUE OR t.is_ours IS NOT TRUE OR c.is_ours IS NOT TRUE)
-$$;
-COMMENT ON FUNCTION snowflake_admin.widen_strangers IS
-'for finding columns, triggers and functions that others have given our names';
+-- columns, and what only looks like something that it has made.  Changes nothing.
 
 -- Indexes and constraints that have our names, but are not on the columns, or not of the kind,
 -- of what they are to replace
@@ -80,36 +27,36 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		format('CHECK (((%1$I IS NOT NULL) AND (%1$I = %2$I)))', wide, narrow),
 		format('CHECK ((NOT (%I IS DISTINCT FROM %I)))', wide, narrow))
 	-- Other CHECK constraints
-	UNION ALL SELECT format('Constraint "%s" of table %s', f.conname, f.conrelid::regclass)
-	FROM pg_constraint AS o JOIN pg_constraint AS f ON f.conrelid = o.conrelid
-		AND f.conname = format('snowflake_widen_%s', o.oid)
+	UNION ALL SELECT format('Constraint "%s" of table %s', f.conname, c.rel)
+	FROM widen_checks(columns) AS c
+	JOIN pg_constraint AS o ON o.oid = con JOIN pg_constraint AS f ON f.conrelid = c.rel AND f.conname = fresh
 	CROSS JOIN LATERAL (SELECT array_agg(coalesce(wide_num, k)) AS nums
-		FROM unnest(o.conkey) AS k LEFT JOIN unnest(columns) ON rel = o.conrelid AND num = k) AS wanted
-	WHERE o.contype = 'c' AND o.conrelid IN (SELECT rel FROM unnest(columns))
-		AND NOT (f.contype = 'c' AND f.conkey @> wanted.nums AND f.conkey <@ wanted.nums)
+		FROM unnest(o.conkey) AS k LEFT JOIN unnest(columns) AS w ON w.rel = c.rel AND num = k) AS wanted
+	WHERE NOT (f.contype = 'c' AND f.conkey @> wanted.nums AND f.conkey <@ wanted.nums)
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_misfits IS
 'for finding indexes and constraints that others have given our names';
 
--- What has our names, but will not do as what we make
+-- What has our names, but will not do as what we make, and what we made for something that is
+-- there no longer
 CREATE FUNCTION snowflake_admin.widen_name_obstacles(columns widening[])
 RETURNS TABLE (problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT format('"%s" of table %s replaces something that has been dropped.', fresh.name, fresh.rel),
-		'Drop it first, too, or call snowflake_widen() with undo => true.'
-	FROM (
-		SELECT indrelid::regclass, relname FROM pg_index JOIN pg_class ON oid = indexrelid
-		WHERE indrelid IN (SELECT rel FROM unnest(columns))
-		UNION SELECT conrelid, conname FROM pg_constraint
-		WHERE conparentid = 0 AND (conrelid IN (SELECT rel FROM unnest(columns))
-			OR confrelid IN (SELECT rel FROM unnest(columns)))
-	) AS fresh (rel, name)
-	WHERE fresh.name ~ '^snowflake_widen_\d{5,}$' AND fresh.name NOT IN (
-		SELECT 'snowflake_widen_' || indexrelid FROM pg_index
-		UNION SELECT 'snowflake_widen_' || oid FROM pg_constraint)
-	UNION ALL SELECT object || ' has a name that snowflake_widen() uses, but is not what it makes.',
+	SELECT object || ' has a name that snowflake_widen() uses, but is not what it makes.',
 		'Drop or rename it, then call this again.'
 	FROM widen_misfits(columns)
+	UNION ALL SELECT format('"%s" of table %s replaces something that has been dropped or renamed.', relname, c.rel),
+		'Drop it first, too, or call snowflake_widen() with undo => true.'
+	FROM (SELECT rel, array_agg(wide_num) AS wide_nums FROM unnest(columns) GROUP BY rel) AS c
+	JOIN pg_index ON indrelid = c.rel JOIN pg_class ON oid = indexrelid
+	WHERE starts_with(relname, 'snowflake_widen_') AND index_has(oid, wide_nums)
+		AND oid NOT IN (SELECT fresh_oid FROM widen_indexes(columns) WHERE fresh_oid IS NOT NULL)
+	UNION ALL SELECT format('"%s" of table %s replaces something that has been dropped or renamed.', conname,
+			conrelid::regclass),
+		'Drop it first, too, or call snowflake_widen() with undo => true.'
+	FROM widen_new_constraints(columns) JOIN pg_constraint ON oid = con
+	WHERE conparentid = 0 AND starts_with(conname, 'snowflake_widen_') AND (conrelid, conname) NOT IN (
+		SELECT rel, fresh FROM widen_checks(columns) UNION ALL SELECT child, fresh FROM widen_keys(columns))
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_name_obstacles IS 'for refusing what has our names and is something else';
 
@@ -211,7 +158,7 @@ COMMENT ON FUNCTION snowflake_admin.has_others_temporary IS
 -- The types of which values contain rows of a table: the row type, arrays, domains, ranges and
 -- multiranges of such a type, and row types of which a column is of such a type.  PostgreSQL's
 -- own ALTER TABLE ... TYPE looks for the same.
-CREATE FUNCTION snowflake_admin.types_with_row_of(tab regclass) RETURNS TABLE (type oid)
+CREATE FUNCTION snowflake_admin.types_with_row_of(tables oid[]) RETURNS TABLE (tab oid, type oid)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH RECURSIVE parts (type, part) AS MATERIALIZED (
 		SELECT oid, typelem FROM pg_type WHERE typelem <> 0
@@ -220,25 +167,26 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		UNION ALL SELECT rngmultitypid, rngtypid FROM pg_range
 		UNION ALL SELECT reltype, atttypid FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
 		WHERE reltype <> 0 AND attnum > 0 AND NOT attisdropped
-	), found (type) AS (
-		SELECT reltype FROM pg_class WHERE oid = tab
-		UNION SELECT parts.type FROM found JOIN parts ON part = found.type
+	), found (tab, type) AS (
+		SELECT oid, reltype FROM pg_class WHERE oid = ANY (tables)
+		UNION SELECT tab, parts.type FROM found JOIN parts ON part = found.type
 	)
-	SELECT type FROM found
+	SELECT tab, type FROM found
 $$;
 COMMENT ON FUNCTION snowflake_admin.types_with_row_of IS 'for finding values that a change of a table would change';
 
--- Where rows of a table are stored as values: in columns of tables and of materialized views, and
+-- Where rows of tables are stored as values: in columns of tables and of materialized views, and
 -- in indexes.  Their first field would be the old column, and be gone with it.  What other roles
 -- have counts only if something is stored there, as everybody may use the type; other sessions'
 -- temporary tables never do.
-CREATE FUNCTION snowflake_admin.stored_rows(tab regclass)
-RETURNS TABLE (rel regclass, col name, owner oid)
+CREATE FUNCTION snowflake_admin.stored_rows(tables oid[])
+RETURNS TABLE (tab oid, rel oid, col name, owner oid)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT c.oid, attname, c.relowner
-	FROM pg_attribute JOIN pg_class AS c ON c.oid = attrelid JOIN pg_class AS t ON t.oid = tab
-	WHERE atttypid IN (SELECT type FROM types_with_row_of(tab)) AND attnum > 0 AND NOT attisdropped
-		AND c.relkind IN ('r', 'p', 'm', 'i', 'I') AND NOT pg_is_other_temp_schema(c.relnamespace)
+	SELECT t.oid, c.oid, attname, c.relowner
+	FROM types_with_row_of(tables) AS w JOIN pg_class AS t ON t.oid = w.tab
+	JOIN pg_attribute ON atttypid = w.type AND attnum > 0 AND NOT attisdropped
+	JOIN pg_class AS c ON c.oid = attrelid
+	WHERE c.relkind IN ('r', 'p', 'm', 'i', 'I') AND NOT pg_is_other_temp_schema(c.relnamespace)
 		AND (c.relowner = t.relowner OR pg_relation_size(c.oid) > 0)
 $$;
 COMMENT ON FUNCTION snowflake_admin.stored_rows IS 'for refusing what would empty a column in stored rows';
@@ -279,10 +227,10 @@ CREATE FUNCTION snowflake_admin.widen_row_obstacles(columns widening[])
 RETURNS TABLE (problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('Column %I of %s, which belongs to %s, stores rows of table %s.', s.col,
-			pg_describe_object('pg_class'::regclass, s.rel, 0), s.owner::regrole, w.rel),
+			pg_describe_object('pg_class'::regclass, s.rel, 0), s.owner::regrole, s.tab::regclass),
 		format('Their %I would become NULL. First drop what stores them, or give its column another type, such as jsonb.',
-			w.narrow)
-	FROM (SELECT rel, min(narrow) AS narrow FROM unnest(columns) GROUP BY rel) AS w, stored_rows(w.rel) AS s
+			(SELECT min(narrow) FROM unnest(columns) AS w WHERE w.rel = s.tab))
+	FROM stored_rows(ARRAY(SELECT DISTINCT rel::oid FROM unnest(columns))) AS s
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_row_obstacles IS 'for refusing tables whose rows are stored elsewhere';
 
@@ -325,7 +273,7 @@ CREATE FUNCTION snowflake_admin.widen_runs_code(rel regclass) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT EXISTS (SELECT FROM pg_trigger
 			WHERE tgrelid = rel AND NOT tgisinternal AND tgenabled IN ('A', 'R')
-			AND tgname !~ '^zz_snowflake_widen_')
+			AND tgname NOT IN (SELECT trig FROM widen_pairs(rel)))
 		OR EXISTS (SELECT FROM pg_depend JOIN (
 				SELECT 'pg_proc'::regclass AS class, oid, proowner AS owner FROM pg_proc
 				UNION ALL SELECT 'pg_operator'::regclass, oid, oprowner FROM pg_operator) AS code
@@ -350,8 +298,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	UNION ALL SELECT format('Trigger "%s" of table %s would fire after "%s".', tgname, rel, trig),
 		'Rename it first.'
 	FROM unnest(columns) JOIN pg_trigger ON tgrelid = rel
-	WHERE tgtype & 3 = 3 AND tgname > trig COLLATE "C" AND tgname !~ '^zz_snowflake_widen_'
-		AND NOT tgisinternal
+	WHERE tgtype & 3 = 3 AND tgname > trig COLLATE "C" AND NOT tgisinternal
+		AND tgname NOT IN (SELECT p.trig FROM widen_pairs(rel) AS p)
 	UNION ALL SELECT format('Triggers of table %s would fire for old rows.', rel),
 		format('A superuser can prevent it: GRANT SET ON PARAMETER session_replication_role TO %I.',
 			current_user)
@@ -386,16 +334,27 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.widen_require_owner IS
 'for refusing callers who do not own the tables, and tables of several owners';
 
+-- Obstacles that others can make although all the tables are locked
+CREATE FUNCTION snowflake_admin.widen_unlocked_obstacles(columns widening[], published boolean)
+RETURNS TABLE (problem text, remedy text)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+BEGIN
+	RETURN QUERY SELECT * FROM widen_publication_obstacles(columns, published);
+	RETURN QUERY SELECT * FROM widen_dependents(columns);
+	RETURN QUERY SELECT * FROM widen_row_obstacles(columns);
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_unlocked_obstacles IS
+'for finding what is in the way of the swap since all tables are locked';
+
 -- All that keeps the command from going on, what concerns most first
 CREATE FUNCTION snowflake_admin.widen_obstacles(tab regclass, col name, columns widening[], published boolean)
 RETURNS TABLE (problem text, remedy text)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 BEGIN
 	RETURN QUERY SELECT * FROM widen_table_obstacles(columns);
-	RETURN QUERY SELECT * FROM widen_publication_obstacles(columns, published);
 	RETURN QUERY SELECT * FROM widen_column_obstacles(tab, col, columns);
-	RETURN QUERY SELECT * FROM widen_dependents(columns);
-	RETURN QUERY SELECT * FROM widen_row_obstacles(columns);
+	RETURN QUERY SELECT * FROM widen_unlocked_obstacles(columns, published);
 	RETURN QUERY SELECT * FROM widen_constraint_obstacles(columns);
 	RETURN QUERY SELECT * FROM widen_name_obstacles(columns);
 	RETURN QUERY SELECT * FROM widen_trigger_obstacles(columns);
@@ -403,14 +362,24 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_obstacles IS 'for finding all that is in the way';
 
+-- The error of an obstacle
+CREATE FUNCTION snowflake_admin.widen_refuse(tab regclass, col name, problem text, remedy text) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	RAISE object_not_in_prerequisite_state USING
+		MESSAGE = format('cannot widen column %I of table %s', col, tab),
+		DETAIL = problem, HINT = remedy;
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_refuse IS 'for saying what is in the way';
+
 -- The columns, or an error if something is in the way.  To undo what has been made, or to look
--- at it, nothing is but rights, and namesakes of what is made.
+-- at it, the caller only needs the right to do it.
 CREATE FUNCTION snowflake_admin.widen_check(tab regclass, col name, to_go_on boolean,
 	published boolean DEFAULT false) RETURNS widening[]
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 DECLARE
 	columns widening[];
-	obstacle record;
 BEGIN
 	IF tab IS NULL OR col IS NULL THEN
 		RAISE null_value_not_allowed USING MESSAGE = format('%s must not be null',
@@ -422,14 +391,9 @@ BEGIN
 	END IF;
 	columns := ARRAY(SELECT w FROM widen_columns(tab, col) AS w);
 	PERFORM widen_require_owner(tab, col, columns);
-	FOR obstacle IN
-		SELECT * FROM widen_strangers(columns)
-		UNION ALL SELECT o.* FROM widen_obstacles(tab, col, columns, published) AS o WHERE to_go_on
-	LOOP
-		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('cannot widen column %I of table %s', col, tab),
-			DETAIL = obstacle.problem, HINT = obstacle.remedy;
-	END LOOP;
+	IF to_go_on THEN
+		PERFORM widen_refuse(tab, col, problem, remedy) FROM widen_obstacles(tab, col, columns, published);
+	END IF;
 	RETURN columns;
 END
 $$;

@@ -5,20 +5,24 @@
 
 -- Step 1: a new column and the trigger that keeps it equal, for each column of a table that
 -- has none.  The trigger fires always, also in a session that replays changes of another
--- server.  The table's owner gets the function, so that he can go on with it, or undo it.
+-- server.  The table's owner gets the function, so that he can go on with it, or undo it.  The
+-- names are looked for again, because a step for another table may have taken one.
 CREATE FUNCTION snowflake_admin.widen_add(columns widening[], tab regclass) RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT array_agg(command ORDER BY num, n) FILTER (WHERE command IS NOT NULL)
-	FROM unnest(columns) JOIN pg_class ON oid = rel, unnest(ARRAY[
-		format('ALTER TABLE %s ADD %I bigint', rel, wide),
-		format('CREATE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql AS %L', func, widen_body(narrow, wide)),
+	SELECT array_agg(command ORDER BY w.num, n) FILTER (WHERE command IS NOT NULL)
+	FROM unnest(columns) AS old
+	JOIN pg_class ON oid = old.rel
+	CROSS JOIN LATERAL widen_column(old.rel, old.num, old.place) AS w
+	CROSS JOIN unnest(ARRAY[
+		format('ALTER TABLE %s ADD %I bigint', w.rel, w.wide),
+		format('CREATE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql AS %L', w.func, widen_body(w.narrow, w.wide)),
 		CASE WHEN relowner <> caller() AND (has_schema_privilege(relowner, relnamespace, 'CREATE')
 			OR (SELECT rolsuper FROM pg_roles WHERE oid = caller()))
-			THEN format('ALTER FUNCTION %s() OWNER TO %s', func, relowner::regrole) END,
-		format('CREATE TRIGGER %I BEFORE INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION %s()', trig,
-			rel, func),
-		format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', rel, trig)]) WITH ORDINALITY AS c (command, n)
-	WHERE rel = tab AND wide_num IS NULL
+			THEN format('ALTER FUNCTION %s() OWNER TO %s', w.func, relowner::regrole) END,
+		format('CREATE TRIGGER %I BEFORE INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION %s()', w.trig,
+			w.rel, w.func),
+		format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', w.rel, w.trig)]) WITH ORDINALITY AS c (command, n)
+	WHERE old.rel = tab AND w.wide_num IS NULL
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_add IS 'for adding new columns to a table';
 
@@ -36,7 +40,7 @@ COMMENT ON FUNCTION snowflake_admin.widen_fill_command IS 'for showing how the n
 -- all CHECKs of the old columns.  It also says in the catalogs that the table has been filled.
 CREATE FUNCTION snowflake_admin.widen_add_checks(columns widening[], tab regclass) RETURNS text
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT format('ALTER TABLE %s %s', tab, string_agg(format('ADD CONSTRAINT %s %s NOT VALID', fresh, definition), ', '))
+	SELECT format('ALTER TABLE %s %s', tab, string_agg(format('ADD CONSTRAINT %I %s NOT VALID', fresh, definition), ', '))
 	FROM (
 		SELECT c.fresh, CASE WHEN con IS NOT NULL THEN r.definition ELSE format(CASE WHEN attnotnull
 			THEN 'CHECK (%1$I IS NOT NULL AND %1$I = %2$I)' ELSE 'CHECK (%1$I IS NOT DISTINCT FROM %2$I)' END,
@@ -51,7 +55,7 @@ COMMENT ON FUNCTION snowflake_admin.widen_add_checks IS 'for adding the CHECK co
 
 CREATE FUNCTION snowflake_admin.widen_validate_checks(columns widening[], tab regclass) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT format('ALTER TABLE %s %s', tab, string_agg('VALIDATE CONSTRAINT ' || fresh, ', '))
+	SELECT format('ALTER TABLE %s %s', tab, string_agg(format('VALIDATE CONSTRAINT %I', fresh), ', '))
 	FROM widen_checks(columns) WHERE rel = tab AND validated AND fresh_validated IS NOT TRUE
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_validate_checks IS 'for proving the CHECK constraints of new columns';
@@ -73,9 +77,9 @@ CREATE FUNCTION snowflake_admin.widen_create_indexes(columns widening[], tab reg
 RETURNS TABLE (index oid, by_caller boolean, builder integer, commands text[])
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT i.index, i.by_caller, widen_builder(tab, fresh_oid), array_remove(ARRAY[
-		CASE WHEN fresh_oid IS NOT NULL THEN format('DROP INDEX CONCURRENTLY %s', fresh) END,
-		format('CREATE %sINDEX %ssnowflake_widen_%s ON %s USING %s%s%s', CASE WHEN is_unique THEN 'UNIQUE ' END,
-			CASE WHEN i.by_caller THEN 'CONCURRENTLY ' END, i.index, tab,
+		CASE WHEN fresh_oid IS NOT NULL THEN format('DROP INDEX CONCURRENTLY %s.%I', schema, fresh) END,
+		format('CREATE %sINDEX %s%I ON %s USING %s%s%s', CASE WHEN is_unique THEN 'UNIQUE ' END,
+			CASE WHEN by_caller THEN 'CONCURRENTLY ' END, fresh, tab,
 			left(definition, length(definition) - length(predicate)),
 			' TABLESPACE ' || quote_ident(spcname::text), predicate)], NULL)
 	FROM widen_indexes(columns) AS i
@@ -86,6 +90,13 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_create_indexes IS
 'for creating the indexes of new columns, or asking for it';
+
+-- The first part of step 6, before the locks that keep everybody out
+CREATE FUNCTION snowflake_admin.widen_analyze_commands(columns widening[]) RETURNS text[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT array_agg(DISTINCT format('ANALYZE %s', rel)) FROM unnest(columns)
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_analyze_commands IS 'for having statistics of new columns when they are used';
 
 -- What is still to do, in its order.  An object is an index or a foreign key.
 CREATE FUNCTION snowflake_admin.widen_todo(columns widening[])
@@ -156,12 +167,12 @@ BEGIN
 		WHEN 'key', 'validate key' THEN
 			SELECT * INTO STRICT key FROM widen_keys(columns) WHERE con = object;
 			IF kind = 'key' THEN
-				commands := ARRAY[format('ALTER TABLE %s ADD CONSTRAINT %s %s NOT VALID', tab, key.fresh,
+				commands := ARRAY[format('ALTER TABLE %s ADD CONSTRAINT %I %s NOT VALID', tab, key.fresh,
 					widen_key_definition(columns, object))];
 				relations := CASE WHEN key.parent = tab THEN ARRAY[tab] ELSE ARRAY[key.parent, tab] END;
 				mode := 'SHARE ROW EXCLUSIVE';
 			ELSE
-				commands := ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT %s', tab, key.fresh)];
+				commands := ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT %I', tab, key.fresh)];
 				mode := 'SHARE UPDATE EXCLUSIVE';
 				owner_of := tab;
 			END IF;

@@ -3,7 +3,7 @@
 -- The last step of snowflake_widen(): the commands that give the new columns all that the old
 -- ones have, drop these, and give the new ones their names.  Changes nothing itself.
 --
--- One function for each thing that a column has; widen_swap() at the end says in which order.
+-- One function for each thing that a column has; those at the end say in which order.
 
 -- The sequences of the columns: of a serial (deptype a) or of an identity (i)
 CREATE FUNCTION snowflake_admin.widen_sequences(columns widening[])
@@ -18,25 +18,24 @@ COMMENT ON FUNCTION snowflake_admin.widen_sequences IS 'for finding what makes t
 
 -- The indexes that new ones replace, with the constraints that they make
 CREATE FUNCTION snowflake_admin.widen_replaced_indexes(columns widening[])
-RETURNS TABLE (rel regclass, index oid, name name, schema regnamespace, fresh text, is_clustered boolean,
+RETURNS TABLE (rel regclass, index oid, name name, schema regnamespace, fresh name, is_clustered boolean,
 	is_identity boolean, con oid, contype "char")
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT w.rel, index, name, relnamespace, fresh, indisclustered, indisreplident, con.oid, con.contype
+	SELECT w.rel, index, name, schema, fresh, indisclustered, indisreplident, con.oid, con.contype
 	FROM widen_indexes(columns) AS w
 	JOIN pg_index ON indexrelid = index
-	JOIN pg_class ON pg_class.oid = index
 	LEFT JOIN pg_constraint AS con ON conindid = index AND conrelid = w.rel AND con.contype IN ('p', 'u')
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_replaced_indexes IS 'for giving new indexes what the old ones have';
 
--- The foreign keys, CHECK and NOT NULL constraints that new ones replace
+-- The foreign keys, CHECK and NOT NULL constraints that new ones replace, and these
 CREATE FUNCTION snowflake_admin.widen_replaced_constraints(columns widening[])
-RETURNS TABLE (rel regclass, con oid, name name)
+RETURNS TABLE (rel regclass, con oid, name name, fresh name)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT child, con, name FROM widen_keys(columns)
-	UNION SELECT rel, oid, conname
-	FROM unnest(columns) JOIN pg_constraint ON conrelid = rel AND contype IN ('c', 'n') AND num = ANY (conkey)
-	WHERE NOT starts_with(conname, 'snowflake_widen_')
+	SELECT child, con, name, fresh FROM widen_keys(columns)
+	UNION ALL SELECT rel, con, conname, fresh FROM widen_checks(columns) JOIN pg_constraint ON oid = con
+	UNION ALL SELECT rel, oid, conname, (widen_new_constraint(oid)).name
+	FROM unnest(columns) JOIN pg_constraint ON conrelid = rel AND contype = 'n' AND num = ANY (conkey)
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_replaced_constraints IS 'for giving new constraints what the old ones have';
 
@@ -45,7 +44,7 @@ COMMENT ON FUNCTION snowflake_admin.widen_replaced_constraints IS 'for giving ne
 CREATE FUNCTION snowflake_admin.widen_not_null_commands(columns widening[]) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT CASE WHEN c.oid IS NULL THEN format('ALTER TABLE %s ALTER %I SET NOT NULL', rel, wide)
-		ELSE format('ALTER TABLE %s ADD CONSTRAINT snowflake_widen_%s NOT NULL %I', rel, c.oid, wide) END
+		ELSE format('ALTER TABLE %s ADD CONSTRAINT %I NOT NULL %I', rel, (widen_new_constraint(c.oid)).name, wide) END
 	FROM unnest(columns)
 	JOIN pg_attribute ON attrelid = rel AND attnum = num AND attnotnull
 	LEFT JOIN pg_constraint AS c ON conrelid = rel AND contype = 'n' AND num = ANY (conkey)
@@ -90,8 +89,9 @@ CREATE FUNCTION snowflake_admin.widen_identity_commands(columns widening[]) RETU
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT command FROM (
 		SELECT rel, wide, seq, format('%s.%I', relnamespace::regnamespace, relname) AS named,
-			relnamespace::regnamespace AS schema, format('snowflake_widen_%s', seq::oid) AS away
-		FROM widen_sequences(columns) JOIN pg_class ON oid = seq WHERE deptype = 'i') AS s,
+			relnamespace::regnamespace AS schema, free_name(widen_name(relname),
+				ARRAY(SELECT other.relname FROM pg_class AS other WHERE other.relnamespace = c.relnamespace)) AS away
+		FROM widen_sequences(columns) JOIN pg_class AS c ON oid = seq WHERE deptype = 'i') AS s,
 	LATERAL (
 		SELECT 0, format('ALTER SEQUENCE %s RENAME TO %s', seq, away)
 		UNION ALL SELECT * FROM identity_like(seq, format('%s.%s', schema, away), rel::text, wide, named)
@@ -116,29 +116,38 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.widen_column_commands IS
 'for the privileges, comments and statistics of new columns';
 
--- What goes: triggers, their functions, and the old columns with their indexes and constraints.
--- Other sessions' temporary objects go with them.
-CREATE FUNCTION snowflake_admin.widen_drop_commands(columns widening[]) RETURNS SETOF text
+-- The triggers, with others that somebody has made of their functions, and the functions
+CREATE FUNCTION snowflake_admin.widen_trigger_commands(columns widening[]) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT command FROM unnest(columns), LATERAL (VALUES
-		(1, format('DROP TRIGGER %I ON %s', trig, rel)),
-		(2, format('DROP FUNCTION %s()', func)),
-		(3, format('ALTER TABLE %s DROP %I%s', rel, narrow, CASE WHEN has_others_temporary(rel, num) THEN ' CASCADE' END))
+	SELECT command FROM unnest(columns) AS w, LATERAL (
+		SELECT 1, format('DROP TRIGGER %I ON %s', t.trig, rel) FROM (
+			SELECT w.trig UNION SELECT p.trig FROM widen_pairs(rel) AS p WHERE p.num = w.num) AS t
+		UNION ALL SELECT 2, format('DROP FUNCTION %s()', func)
 	) AS c (n, command)
 	ORDER BY n, command
 $$;
-COMMENT ON FUNCTION snowflake_admin.widen_drop_commands IS 'for dropping old columns and the triggers';
+COMMENT ON FUNCTION snowflake_admin.widen_trigger_commands IS 'for dropping what keeps columns equal';
+
+-- The old columns, with their indexes and constraints.  Other sessions' temporary objects go with
+-- them.
+CREATE FUNCTION snowflake_admin.widen_drop_commands(columns widening[]) RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('ALTER TABLE %s DROP %I%s', rel, narrow, CASE WHEN has_others_temporary(rel, num) THEN ' CASCADE' END)
+	FROM unnest(columns)
+	ORDER BY 1
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_drop_commands IS 'for dropping old columns';
 
 -- New indexes and columns get the names of the old ones, and make the same constraints.
 CREATE FUNCTION snowflake_admin.widen_rename_commands(columns widening[]) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT command FROM (
-		SELECT 1, format('ALTER INDEX %s RENAME TO %I', fresh, name) FROM widen_replaced_indexes(columns)
+		SELECT 1, format('ALTER INDEX %s.%I RENAME TO %I', schema, fresh, name) FROM widen_replaced_indexes(columns)
 		UNION ALL SELECT 2, format('ALTER TABLE %1$s ADD CONSTRAINT %2$I %3$s USING INDEX %2$I', rel, name,
 			CASE contype WHEN 'p' THEN 'PRIMARY KEY' ELSE 'UNIQUE' END)
 		FROM widen_replaced_indexes(columns) WHERE con IS NOT NULL
 		UNION ALL SELECT 3, format('ALTER TABLE %s RENAME %I TO %I', rel, wide, narrow) FROM unnest(columns)
-		UNION ALL SELECT 4, format('ALTER TABLE %s RENAME CONSTRAINT snowflake_widen_%s TO %I', rel, con, name)
+		UNION ALL SELECT 4, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', rel, fresh, name)
 		FROM widen_replaced_constraints(columns)
 	) AS c (n, command)
 	ORDER BY n, command
@@ -159,7 +168,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			|| quote_literal(obj_description(con, 'pg_constraint'))
 		FROM (
 			SELECT rel, con, name FROM widen_replaced_indexes(columns)
-			UNION SELECT * FROM widen_replaced_constraints(columns)) AS replaced
+			UNION SELECT rel, con, name FROM widen_replaced_constraints(columns)) AS replaced
 	) AS c (n, command)
 	WHERE command IS NOT NULL
 	ORDER BY n, command
@@ -167,7 +176,7 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.widen_mark_commands IS
 'for CLUSTER, REPLICA IDENTITY and comments of new indexes and constraints';
 
--- The first commands of the swap, as the owner of the tables: for NOT NULL, and for a default,
+-- The swap is in three parts.  The first is the tables' owner's: for NOT NULL, and for a default,
 -- PostgreSQL looks at expressions of the table.
 CREATE FUNCTION snowflake_admin.widen_swap_as_owner(columns widening[]) RETURNS SETOF text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
@@ -179,21 +188,56 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.widen_swap_as_owner IS
 'for the part of the swap that runs as the owner of the tables';
 
--- All other commands of the swap, in their order.  Old foreign keys go before the columns, and
--- the new ones, which only the names are left to, have been there since an earlier step.
-CREATE FUNCTION snowflake_admin.widen_swap(columns widening[]) RETURNS SETOF text
+-- The second part gives the new columns what is left, and drops all that needs the old ones.  Of
+-- foreign keys only the names are left, as the new ones have been there since an earlier step.
+CREATE FUNCTION snowflake_admin.widen_swap_copy(columns widening[]) RETURNS SETOF text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 BEGIN
 	RETURN QUERY SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', child, name) FROM widen_keys(columns) ORDER BY 1;
 	RETURN QUERY SELECT widen_serial_commands(columns);
 	RETURN QUERY SELECT widen_identity_commands(columns);
 	RETURN QUERY SELECT widen_column_commands(columns);
+	RETURN QUERY SELECT widen_trigger_commands(columns);
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_swap_copy IS 'for the part of the swap before the old columns go';
+
+-- The third part drops the old columns, and lets the new ones take their places.
+CREATE FUNCTION snowflake_admin.widen_swap_replace(columns widening[]) RETURNS SETOF text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+BEGIN
 	RETURN QUERY SELECT widen_drop_commands(columns);
 	RETURN QUERY SELECT widen_rename_commands(columns);
 	RETURN QUERY SELECT widen_mark_commands(columns);
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.widen_swap IS 'for the part of the swap that the caller executes';
+COMMENT ON FUNCTION snowflake_admin.widen_swap_replace IS 'for the part of the swap in which the old columns go';
+
+-- All three parts
+CREATE FUNCTION snowflake_admin.widen_swap_commands(columns widening[], OUT by_owner text[], OUT to_copy text[],
+	OUT to_replace text[])
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT ARRAY(SELECT widen_swap_as_owner(columns)), ARRAY(SELECT widen_swap_copy(columns)),
+		ARRAY(SELECT widen_swap_replace(columns))
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_swap_commands IS 'for composing the swap before it changes what it reads';
+
+-- What the new columns get, but no lock on a table keeps others from changing, in one text to be
+-- compared: privileges on columns, identities' sequences, and what ALTER INDEX and COMMENT ON
+-- INDEX change; and whether other sessions have temporary objects
+CREATE FUNCTION snowflake_admin.widen_unlocked(columns widening[]) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT string_agg(line, E'\n' ORDER BY line COLLATE "C") FROM (
+		SELECT concat_ws(' ', rel::oid, num, attacl, has_others_temporary(rel, num))
+		FROM unnest(columns) JOIN pg_attribute ON attrelid = rel AND attnum = num
+		UNION ALL SELECT concat_ws(' ', seq::oid, relacl, pg_sequence, obj_description(seq, 'pg_class'))
+		FROM widen_sequences(columns) JOIN pg_class ON oid = seq JOIN pg_sequence ON seqrelid = seq
+		WHERE deptype = 'i'
+		UNION ALL SELECT concat_ws(' ', index, relname, reltablespace, reloptions, obj_description(index, 'pg_class'),
+			(SELECT array_agg(attstattarget ORDER BY attnum) FROM pg_attribute WHERE attrelid = index))
+		FROM widen_indexes(columns) JOIN pg_class ON oid = index) AS c (line)
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_unlocked IS 'for finding what others have changed during the swap';
 
 -- Warn of grants that the swap makes anew.
 CREATE FUNCTION snowflake_admin.widen_warn(columns widening[]) RETURNS void

@@ -26,7 +26,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		SELECT DISTINCT 1, format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname)
 		FROM added JOIN pg_constraint ON confrelid = rel AND contype = 'f' AND conparentid = 0
 		WHERE starts_with(conname, 'snowflake_widen_') AND wide_num = ANY (confkey)
-		UNION ALL SELECT 2, format('DROP TRIGGER %I ON %s', trig, rel) FROM added
+		UNION ALL SELECT 2, format('DROP TRIGGER %I ON %s', p.trig, rel)
+		FROM added, widen_pairs(rel) AS p WHERE p.num = added.num
 		UNION ALL SELECT 3, format('DROP FUNCTION %s()', func) FROM added
 		UNION ALL SELECT 4, format('ALTER TABLE %s DROP %I', rel, wide) FROM added) AS c (n, command)
 $$;
@@ -155,26 +156,48 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_ask_for_indexes IS 'for stopping where large tables need indexes';
 
--- The last step, or what it would be.  Without statistics of the new columns, queries would be
--- planned badly after the swap.  The lock from before keeps others from creating indexes and
--- constraints, which would go with the old columns.
-CREATE FUNCTION snowflake_admin.widen_finish(tab regclass, col name, columns widening[], published boolean,
-	tries integer, dry_run boolean) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+-- The last step.  The first lock keeps others from creating indexes and constraints, which would
+-- go with the old columns; if there are new ones, nothing is swapped.  Without statistics of the
+-- new columns, queries would be planned badly after the swap.
+--
+-- Commands are composed before the last locks, under which everybody waits.  What others have
+-- changed until then, they are composed of again.  What these locks do not keep others from
+-- changing is looked at once more before the old columns go.
+CREATE FUNCTION snowflake_admin.widen_swap(tab regclass, col name, published boolean, tries integer) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
+	columns widening[] := ARRAY(SELECT w FROM widen_columns(tab, col) AS w);
 	tables regclass[] := widen_tables(columns);
+	unlocked text;
+	swap record;
 BEGIN
-	PERFORM run(ARRAY(SELECT DISTINCT format('ANALYZE %s', rel) FROM unnest(columns)), tables, tries, dry_run, NULL);
-	IF NOT dry_run AND EXISTS (SELECT FROM unnest(columns) WHERE has_others_temporary(rel, num)) THEN
-		-- Columns are dropped with CASCADE, which must not find anything else.
-		PERFORM lock(tables, tries, false, 'ACCESS EXCLUSIVE');
-		PERFORM widen_check(tab, col, true, published);
+	PERFORM lock(tables, tries, false);
+	columns := widen_check(tab, col, true, published);
+	IF EXISTS (SELECT FROM widen_next(columns) WHERE kind <> 'swap') THEN
+		RETURN;
 	END IF;
-	PERFORM run(ARRAY(SELECT widen_swap_as_owner(columns)), tables, tries, dry_run, owner_of => tab);
-	PERFORM run(ARRAY(SELECT widen_swap(columns)), tables, tries, dry_run);
+	PERFORM widen_warn(columns);
+	PERFORM run(widen_analyze_commands(columns), tables, tries, false, mode => NULL);
+	unlocked := widen_unlocked(columns);
+	SELECT * INTO swap FROM widen_swap_commands(columns);
+	PERFORM lock(tables, tries, false, 'ACCESS EXCLUSIVE');
+	IF widen_unlocked(columns) <> unlocked THEN
+		unlocked := widen_unlocked(columns);
+		SELECT * INTO swap FROM widen_swap_commands(columns);
+	END IF;
+	PERFORM widen_refuse(tab, col, problem, remedy) FROM widen_unlocked_obstacles(columns, published);
+	PERFORM run(swap.by_owner, tables, tries, false, owner_of => tab);
+	PERFORM run(swap.to_copy, tables, tries, false);
+	IF widen_unlocked(columns) <> unlocked THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('somebody has changed a privilege, a sequence or an index of table %s, or of one that refers '
+				'to it, in this moment', tab),
+			HINT = 'Call snowflake_widen() again.';
+	END IF;
+	PERFORM run(swap.to_replace, tables, tries, false);
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.widen_finish IS 'for the swap, or a dry run of it';
+COMMENT ON FUNCTION snowflake_admin.widen_swap IS 'for letting the new columns take the places of the old ones';
 
 -- Carry out a step before the swap, or show it.
 CREATE FUNCTION snowflake_admin.widen_do(columns widening[], kind text, tab regclass, object oid, tries integer,
@@ -186,14 +209,15 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.widen_do IS 'for carrying out a step';
 
 -- Show all that is left to do.
-CREATE FUNCTION snowflake_admin.widen_show(tab regclass, col name, columns widening[], published boolean,
-	tries integer) RETURNS void
+CREATE FUNCTION snowflake_admin.widen_show(tab regclass, columns widening[], tries integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
 	PERFORM widen_do(columns, todo.kind, todo.tab, todo.object, tries, true)
 	FROM widen_todo(columns) AS todo WHERE todo.kind <> 'swap';
 	IF columns <> '{}' THEN
-		PERFORM widen_finish(tab, col, columns, published, tries, true);
+		PERFORM run(widen_analyze_commands(columns), '{}', tries, true);
+		PERFORM run(by_owner, '{}', tries, true, owner_of => tab), run(to_copy || to_replace, '{}', tries, true)
+		FROM widen_swap_commands(columns);
 		PERFORM widen_warn(columns);
 	END IF;
 END
@@ -222,7 +246,7 @@ BEGIN
 		END IF;
 		columns := widen_check(tab, col, true, published);
 		IF dry_run THEN
-			PERFORM widen_show(tab, col, columns, published, tries);
+			PERFORM widen_show(tab, columns, tries);
 		END IF;
 		IF dry_run OR columns = '{}' THEN
 			RAISE NOTICE 'column % of table %, and all that refer to it, % bigint', quote_ident(col), tab,
@@ -243,10 +267,7 @@ BEGIN
 				PERFORM widen_ask_for_indexes(tab, col, columns);
 				EXIT;
 			ELSIF step.kind = 'swap' THEN
-				PERFORM lock(widen_tables(columns), tries, false);
-				columns := widen_check(tab, col, true, published);
-				PERFORM widen_warn(columns);
-				PERFORM widen_finish(tab, col, columns, published, tries, false);
+				PERFORM widen_swap(tab, col, published, tries);
 			ELSIF step.kind = 'fill' THEN
 				PERFORM widen_do(columns, step.kind, step.tab, step.object, tries, true);
 				CALL widen_fill(columns, step.tab, chain, pause);
