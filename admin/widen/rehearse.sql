@@ -32,26 +32,31 @@ COMMENT ON FUNCTION snowflake_admin.widen_try IS
 
 -- What a table's indexes and CHECK constraints will be.  The text of an index's predicate,
 -- with which its definition ends, is empty if it has none.
+--
+-- The copy goes at the end of the transaction and not by a DROP TABLE, at which somebody's event
+-- trigger could fire.  So the names of one call are not those of another.
 CREATE FUNCTION snowflake_admin.widen_rehearse(columns widening[], tab regclass)
 RETURNS TABLE (object oid, definition text, predicate text)
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET client_min_messages = warning AS $$
 DECLARE
 	own widening[] := ARRAY(SELECT w FROM unnest(columns) AS w WHERE w.rel = tab);
 	what text := format('an index of table %s', tab);
+	suffix text := translate(gen_random_uuid()::text, '-', '');
+	copy text := 'pg_temp.snowflake_widen_' || suffix;
 	command text;
 	trees text;
 BEGIN
-	EXECUTE format('CREATE TEMPORARY TABLE snowflake_widen (LIKE %s)', tab);
-	EXECUTE 'ALTER TABLE pg_temp.snowflake_widen ' || string_agg(
+	EXECUTE format('CREATE TEMPORARY TABLE snowflake_widen_%s (LIKE %s) ON COMMIT DROP', suffix, tab);
+	EXECUTE format('ALTER TABLE %s ', copy) || string_agg(
 		format('DROP COLUMN IF EXISTS %I, ALTER %I TYPE bigint', wide, narrow), ', ') FROM unnest(own);
 	FOR command IN
-		SELECT format('ALTER TABLE pg_temp.snowflake_widen OWNER TO %s', relowner::regrole) FROM pg_class
+		SELECT format('ALTER TABLE %s OWNER TO %s', copy, relowner::regrole) FROM pg_class
 		WHERE oid = tab AND relowner <> caller()
 	LOOP
 		EXECUTE command;
 	END LOOP;
 	FOR command IN
-		SELECT format('ALTER TABLE pg_temp.snowflake_widen ADD CONSTRAINT snowflake_widen_%s %s', oid,
+		SELECT format('ALTER TABLE %s ADD CONSTRAINT snowflake_widen_%s_%s %s', copy, oid, suffix,
 			pg_get_constraintdef(oid)) || CASE WHEN convalidated THEN ' NOT VALID' ELSE '' END
 		FROM pg_constraint WHERE oid IN (SELECT con FROM widen_checks(own))
 	LOOP
@@ -60,29 +65,28 @@ BEGIN
 	-- The expressions of an index, which are checked, are read with the command that repeats
 	-- them as text, as nobody is kept from creating other indexes meanwhile.
 	FOR command, trees IN
-		SELECT format('CREATE %sINDEX snowflake_widen_%s ON pg_temp.snowflake_widen USING %s',
-			CASE WHEN is_unique THEN 'UNIQUE ' END, index, tail), index_trees(ARRAY[index])
+		SELECT format('CREATE %sINDEX snowflake_widen_%s_%s ON %s USING %s',
+			CASE WHEN is_unique THEN 'UNIQUE ' END, index, suffix, copy, tail), index_trees(ARRAY[index])
 		FROM widen_indexes(own)
 	LOOP
 		PERFORM require_plain_constants(tab, trees, what);
 		PERFORM widen_try(tab, command, false);
 	END LOOP;
 	FOR command IN
-		SELECT format('ALTER TABLE pg_temp.snowflake_widen RENAME %I TO %I', narrow, wide) FROM unnest(own)
+		SELECT format('ALTER TABLE %s RENAME %I TO %I', copy, narrow, wide) FROM unnest(own)
 	LOOP
 		EXECUTE command;
 	END LOOP;
 	-- What is returned, the caller executes.
 	PERFORM require_plain_constants(tab, index_trees(ARRAY(SELECT indexrelid FROM pg_index
-		WHERE indrelid = 'pg_temp.snowflake_widen'::regclass)), what);
+		WHERE indrelid = copy::regclass)), what);
 	RETURN QUERY
-		SELECT substr(relname, 17)::oid, substr(def, 7 + strpos(def, ' USING ')),
+		SELECT split_part(relname, '_', 3)::oid, substr(def, 7 + strpos(def, ' USING ')),
 			coalesce(' WHERE ' || pg_get_expr(indpred, indrelid), '')
 		FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid, pg_get_indexdef(indexrelid) AS d (def)
-		WHERE indrelid = 'pg_temp.snowflake_widen'::regclass
-		UNION ALL SELECT substr(conname, 17)::oid, left(pg_get_constraintdef(oid), -length(' NOT VALID')), NULL
-		FROM pg_constraint WHERE conrelid = 'pg_temp.snowflake_widen'::regclass AND contype = 'c';
-	DROP TABLE pg_temp.snowflake_widen;
+		WHERE indrelid = copy::regclass
+		UNION ALL SELECT split_part(conname, '_', 3)::oid, left(pg_get_constraintdef(oid), -length(' NOT VALID')), NULL
+		FROM pg_constraint WHERE conrelid = copy::regclass AND contype = 'c';
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_rehearse IS
