@@ -242,3 +242,19 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		GROUP BY rel) AS t
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_tables IS 'for locking all tables, parents before those that refer to them';
+
+-- The extended statistics of such columns, and what replaces them in the last step.  Those that
+-- have expressions are refused.
+CREATE FUNCTION snowflake_admin.widen_statistics(columns widening[])
+RETURNS TABLE (rel regclass, statistics oid, name name, schema regnamespace, fresh name, fresh_oid oid,
+	kinds text, list text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT c.rel, s.oid, s.stxname, s.stxnamespace, coalesce(f.stxname, free_name(widen_name(s.stxname),
+			ARRAY(SELECT stxname FROM pg_statistic_ext WHERE stxnamespace = s.stxnamespace))), f.oid,
+		(SELECT string_agg(CASE kind WHEN 'd' THEN 'ndistinct' WHEN 'f' THEN 'dependencies' ELSE 'mcv' END, ', ')
+			FROM unnest(s.stxkind) AS kind), widen_list(columns, c.rel, s.stxkeys::smallint[])
+	FROM (SELECT rel, array_agg(num) AS nums FROM unnest(columns) GROUP BY rel) AS c
+	JOIN pg_statistic_ext AS s ON s.stxrelid = c.rel AND s.stxexprs IS NULL AND s.stxkeys::smallint[] && nums
+	LEFT JOIN pg_statistic_ext AS f ON f.stxrelid = c.rel AND widen_is_name(f.stxname, s.stxname)
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_statistics IS 'for finding the extended statistics that new columns need';

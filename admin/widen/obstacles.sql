@@ -216,6 +216,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WHERE (classid, objid) NOT IN (
 		SELECT 'pg_class'::regclass, oid FROM pg_class WHERE relkind IN ('i', 'S')
 		UNION ALL SELECT 'pg_attrdef'::regclass, oid FROM pg_attrdef WHERE adrelid = rel AND adnum = num
+		UNION ALL SELECT 'pg_statistic_ext'::regclass, oid FROM pg_statistic_ext WHERE stxexprs IS NULL
 		UNION ALL SELECT 'pg_constraint'::regclass, oid FROM pg_constraint
 			WHERE contype IN ('c', 'f', 'n', 'p', 'u'))
 		AND NOT is_others_temporary(classid, objid)

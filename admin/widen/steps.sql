@@ -91,10 +91,17 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.widen_create_indexes IS
 'for creating the indexes of new columns, or asking for it';
 
--- The first part of step 6, before the locks that keep everybody out
+-- The first part of step 6, before the locks that keep everybody out: statistics of the new
+-- columns, with the targets of the old ones
 CREATE FUNCTION snowflake_admin.widen_analyze_commands(columns widening[]) RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT array_agg(DISTINCT format('ANALYZE %s', rel)) FROM unnest(columns)
+	SELECT array_agg(command ORDER BY n, command) FROM (
+		SELECT 1, column_commands(rel, num, rel::text, wide) FROM unnest(columns)
+		UNION ALL SELECT 2, index_statistics(index, format('%s.%I', schema, fresh)) FROM widen_indexes(columns)
+		UNION ALL SELECT 3, format('CREATE STATISTICS %s.%I (%s) ON %s FROM %s', schema, fresh, kinds, list, rel)
+		FROM widen_statistics(columns) WHERE fresh_oid IS NULL
+		UNION ALL SELECT 4, statistics_options(statistics, format('%s.%I', schema, fresh)) FROM widen_statistics(columns)
+		UNION ALL SELECT DISTINCT 5, format('ANALYZE %s', rel) FROM unnest(columns)) AS c (n, command)
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_analyze_commands IS 'for having statistics of new columns when they are used';
 

@@ -101,20 +101,19 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_identity_commands IS 'for the identities of new columns';
 
--- Privileges on a column, its comment, statistics target and n_distinct
+-- Privileges on a column, and its comment
 CREATE FUNCTION snowflake_admin.widen_column_commands(columns widening[]) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT command FROM unnest(columns) JOIN pg_attribute ON attrelid = rel AND attnum = num,
 	LATERAL (
 		SELECT 1, format('COMMENT ON COLUMN %s.%I IS ', rel, wide) || quote_literal(col_description(rel, num))
-		UNION ALL SELECT 2, column_commands(rel, num, rel::text, wide)
-		UNION ALL SELECT 3, grant_commands(attacl, format(' (%I)', wide), rel::text)
+		UNION ALL SELECT 2, grant_commands(attacl, format(' (%I)', wide), rel::text)
 	) AS c (n, command)
 	WHERE command IS NOT NULL
 	ORDER BY n, command
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_column_commands IS
-'for the privileges, comments and statistics of new columns';
+'for the privileges and comments of new columns';
 
 -- The triggers, with others that somebody has made of their functions, and the functions
 CREATE FUNCTION snowflake_admin.widen_trigger_commands(columns widening[]) RETURNS SETOF text
@@ -146,6 +145,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		UNION ALL SELECT 2, format('ALTER TABLE %1$s ADD CONSTRAINT %2$I %3$s USING INDEX %2$I', rel, name,
 			CASE contype WHEN 'p' THEN 'PRIMARY KEY' ELSE 'UNIQUE' END)
 		FROM widen_replaced_indexes(columns) WHERE con IS NOT NULL
+		UNION ALL SELECT 2, format('ALTER STATISTICS %s.%I RENAME TO %I', schema, fresh, name) FROM widen_statistics(columns)
 		UNION ALL SELECT 3, format('ALTER TABLE %s RENAME %I TO %I', rel, wide, narrow) FROM unnest(columns)
 		UNION ALL SELECT 4, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', rel, fresh, name)
 		FROM widen_replaced_constraints(columns)
@@ -154,7 +154,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_rename_commands IS 'for the names of new columns, indexes and constraints';
 
--- What indexes are marked as, and the comments on them and on constraints
+-- What indexes are marked as, and the comments on them, on constraints and on statistics
 CREATE FUNCTION snowflake_admin.widen_mark_commands(columns widening[]) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT command FROM (
@@ -164,6 +164,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		FROM widen_replaced_indexes(columns) WHERE is_identity
 		UNION ALL SELECT 2, format('COMMENT ON INDEX %s.%I IS ', schema, name)
 			|| quote_literal(obj_description(index, 'pg_class')) FROM widen_replaced_indexes(columns)
+		UNION ALL SELECT 2, format('COMMENT ON STATISTICS %s.%I IS ', schema, name)
+			|| quote_literal(obj_description(statistics, 'pg_statistic_ext')) FROM widen_statistics(columns)
 		UNION ALL SELECT 2, format('COMMENT ON CONSTRAINT %I ON %s IS ', name, rel)
 			|| quote_literal(obj_description(con, 'pg_constraint'))
 		FROM (
@@ -197,6 +199,7 @@ BEGIN
 	RETURN QUERY SELECT widen_serial_commands(columns);
 	RETURN QUERY SELECT widen_identity_commands(columns);
 	RETURN QUERY SELECT widen_column_commands(columns);
+	RETURN QUERY SELECT index_statistics(index, format('%s.%I', schema, fresh)) FROM widen_indexes(columns);
 	RETURN QUERY SELECT widen_trigger_commands(columns);
 END
 $$;

@@ -27,6 +27,10 @@ CREATE TABLE comments (
 ALTER TABLE comments REPLICA IDENTITY FULL, CLUSTER ON comments_n_photo_id_n1_key, ALTER photo_id SET STATISTICS 7;
 ALTER TABLE comments ADD CHECK (photo_id <> -1) NOT VALID;
 CREATE INDEX ON comments ((photo_id % 10), (n + 1)) WITH (fillfactor = 60) WHERE photo_id > 10;
+ALTER INDEX comments_expr_expr1_idx ALTER COLUMN 1 SET STATISTICS 900;
+CREATE STATISTICS "My stats" (dependencies, mcv) ON n, photo_id FROM comments;
+ALTER STATISTICS "My stats" SET STATISTICS 300;
+COMMENT ON STATISTICS "My stats" IS 'statistics';
 CREATE TABLE likes (
 	tenant integer DEFAULT 1, photo_id integer DEFAULT 7, name text,
 	FOREIGN KEY (tenant, photo_id) REFERENCES photos (tenant, id) MATCH FULL ON UPDATE CASCADE ON DELETE SET DEFAULT);
@@ -57,7 +61,9 @@ sub tables_of
 \df *.*widen*
 \dp *.(photos|comments|likes|photos_id_seq)
 SELECT pg_describe_object(classoid, objoid, objsubid) AS object, description FROM pg_description
-WHERE pg_describe_object(classoid, objoid, objsubid) ~ 'comments|photos' ORDER BY 1;
+WHERE pg_describe_object(classoid, objoid, objsubid) ~ 'comments|photos|stats' ORDER BY 1;
+SELECT attrelid::regclass, attnum, attstattarget FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+WHERE relkind = 'i' AND attstattarget >= 0 AND relnamespace::regnamespace::text = '"My App"';
 EOS
 
 	# What psql of 18 and later shows otherwise
