@@ -82,7 +82,8 @@ CREATE FUNCTION snowflake_admin.widen_column(tab regclass, num smallint, place i
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT tab, a.attnum, $3, attname,
 		coalesce(wide, free_name(format('snowflake_widen_%s', a.attnum),
-			ARRAY(SELECT attname FROM pg_attribute WHERE attrelid = tab))), wide_num,
+			ARRAY(SELECT attname FROM pg_attribute WHERE attrelid = tab
+				UNION ALL SELECT conname FROM pg_constraint WHERE conrelid = tab))), wide_num,
 		coalesce(func::text, format('%s.%I', relnamespace::regnamespace, free_name(
 			with_suffix(('snowflake_widen_' || relname)::name, '_' || a.attnum),
 			ARRAY(SELECT proname FROM pg_proc WHERE pronamespace = relnamespace

@@ -65,7 +65,8 @@ CREATE FUNCTION snowflake_admin.widen_column_obstacles(tab regclass, col name, c
 RETURNS TABLE (problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('Column %I of table %s has type %s.', attname, c.rel, format_type(atttypid, NULL)),
-		'Give it type integer or bigint first.'
+		CASE WHEN typtype = 'd' THEN format('ALTER TABLE %s ALTER %I TYPE integer first. What the domain checks, a CHECK of '
+			'the table can check.', c.rel, attname) ELSE 'Give it type integer or bigint first.' END
 	FROM chain(tab, col) AS c
 	JOIN pg_attribute ON attrelid = c.rel AND attname = c.name
 	JOIN pg_type ON pg_type.oid = atttypid

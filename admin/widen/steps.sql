@@ -5,8 +5,8 @@
 
 -- Step 1: a new column and the trigger that keeps it equal, for each column of a table that
 -- has none.  The trigger fires always, also in a session that replays changes of another
--- server.  The table's owner gets the function, so that he can go on with it, or undo it.  The
--- names are looked for again, because a step for another table may have taken one.
+-- server.  The table's owner gets the function, so that he can go on with it, or undo it, and
+-- nobody else, whose trigger would keep it from being dropped.  The names are looked for again, because a step for another table may have taken one.
 CREATE FUNCTION snowflake_admin.widen_add(columns widening[], tab regclass) RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT array_agg(command ORDER BY w.num, n) FILTER (WHERE command IS NOT NULL)
@@ -16,6 +16,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	CROSS JOIN unnest(ARRAY[
 		format('ALTER TABLE %s ADD %I bigint', w.rel, w.wide),
 		format('CREATE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql AS %L', w.func, widen_body(w.narrow, w.wide)),
+		format('REVOKE ALL ON FUNCTION %s() FROM PUBLIC', w.func),
 		CASE WHEN relowner <> caller() AND (has_schema_privilege(relowner, relnamespace, 'CREATE')
 			OR (SELECT rolsuper FROM pg_roles WHERE oid = caller()))
 			THEN format('ALTER FUNCTION %s() OWNER TO %s', w.func, relowner::regrole) END,
@@ -143,37 +144,42 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.widen_next IS 'for doing each step for all tables before the next one begins';
 
 -- The commands of a step, the tables whose locks in which mode they need, parents first, and
--- the table whose owner executes them, if it is not the caller
+-- the table whose owner executes them, if it is not the caller.  What this costs does not depend
+-- on how many tables there are.
 CREATE FUNCTION snowflake_admin.widen_step(columns widening[], kind text, tab regclass, object oid,
 	OUT commands text[], OUT relations regclass[], OUT mode text, OUT owner_of regclass)
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 DECLARE
+	own widening[] := ARRAY(SELECT w FROM unnest(columns) AS w WHERE rel = tab);
 	key record;
 BEGIN
 	relations := ARRAY[tab];
 	CASE kind
 		WHEN 'add' THEN
-			commands := widen_add(columns, tab);
+			commands := widen_add(own, tab);
 			mode := 'ACCESS EXCLUSIVE';
 		WHEN 'fill' THEN
-			commands := ARRAY[widen_fill_command(columns, tab)];
+			commands := ARRAY[widen_fill_command(own, tab)];
 			owner_of := tab;
 		WHEN 'check' THEN
-			commands := ARRAY[widen_add_checks(columns, tab)];
+			commands := ARRAY[widen_add_checks(own, tab)];
 			mode := 'ACCESS EXCLUSIVE';
 			owner_of := tab;
 		WHEN 'validate' THEN
-			commands := ARRAY[widen_validate_checks(columns, tab)];
+			commands := ARRAY[widen_validate_checks(own, tab)];
 			mode := 'SHARE UPDATE EXCLUSIVE';
 			owner_of := tab;
 		WHEN 'index', 'concurrently' THEN
 			-- None if somebody has created it, or if the table has grown too large.
-			commands := coalesce((SELECT c.commands FROM widen_create_indexes(columns, tab) AS c
-				WHERE c.index = object AND NOT c.by_caller), '{}');
+			commands := coalesce((SELECT c.commands FROM widen_create_indexes(own, tab) AS c
+				WHERE c.index = object AND (kind = 'concurrently' OR NOT c.by_caller)), '{}');
 			mode := 'SHARE';
 		WHEN 'key', 'validate key' THEN
-			SELECT * INTO STRICT key FROM widen_keys(columns) WHERE con = object;
-			IF kind = 'key' THEN
+			SELECT confrelid::regclass AS parent, n.name AS fresh INTO key
+			FROM pg_constraint, widen_new_constraint(oid) AS n WHERE oid = object;
+			IF NOT FOUND THEN
+				commands := '{}';	-- Somebody has dropped it.
+			ELSIF kind = 'key' THEN
 				commands := ARRAY[format('ALTER TABLE %s ADD CONSTRAINT %I %s NOT VALID', tab, key.fresh,
 					widen_key_definition(columns, object))];
 				relations := CASE WHEN key.parent = tab THEN ARRAY[tab] ELSE ARRAY[key.parent, tab] END;

@@ -50,22 +50,31 @@ BEGIN
 			quote_ident(col), tab;
 	END IF;
 	PERFORM run(commands, widen_tables(columns), tries, dry_run);
+	IF commands <> '{}' AND NOT dry_run THEN
+		RAISE NOTICE USING
+			MESSAGE = format('column %I of table %s, and all that refer to it, are as they were', col, tab),
+			HINT = format('VACUUM %s makes the space of old versions of rows usable again.',
+				(SELECT string_agg(DISTINCT rel::text, ', ') FROM unnest(columns) WHERE wide_num IS NOT NULL));
+	END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_undo IS 'for snowflake_widen() with undo => true';
 
 -- Fill new columns of a table's old rows, 16 pages at a time.  Rows that somebody has locked
--- are left to the next round.  The pause, in which vacuum and standbys keep up, is made at
+-- are left to the next round.  While ordinary triggers are off, no code of the owner's may run, so
+-- each batch looks for it.  The pause, in which vacuum and standbys keep up, is made at
 -- the beginning of a transaction, which holds no lock on rows yet.
 CREATE PROCEDURE snowflake_admin.widen_fill(columns widening[], tab regclass, chain oid[], pause interval)
 LANGUAGE plpgsql AS $$
 DECLARE
+	own snowflake_admin.widening[] := ARRAY(SELECT w FROM unnest(columns) AS w WHERE rel = tab);
 	assignments pg_catalog.text;
 	lacking pg_catalog.text;
 	total bigint;
 	pages bigint;
 	page bigint;
 	filled bigint;
+	filled_so_far bigint;
 	begun pg_catalog.timestamptz;
 	reported pg_catalog.timestamptz;
 	left_over boolean;
@@ -73,21 +82,25 @@ BEGIN
 	SELECT string_agg(format('%I = %I', wide, narrow), ', '),
 		string_agg(format('%I IS DISTINCT FROM %I', wide, narrow), ' OR ')
 	INTO assignments, lacking
-	FROM unnest(columns) WHERE rel = tab;
+	FROM unnest(own);
 	reported := clock_timestamp();
 	LOOP
 		SELECT greatest(reltuples, 0), pg_relation_size(tab) / current_setting('block_size')::integer
 		INTO total, pages FROM pg_class WHERE oid = tab;
+		filled_so_far := 0;
 		begun := clock_timestamp();
 		page := 0;
 		filled := 0;
 		WHILE page < pages LOOP
 			PERFORM take_turn('snowflake_widen()', chain, true);
+			-- Of a table that nobody has analyzed, the rows so far tell how many there are.
+			total := greatest(total, filled_so_far * pages / greatest(page, 1));
 			reported := progress(format('snowflake_widen: %s', tab), total * page / pages, total, begun, reported);
 			IF filled > 0 THEN
 				PERFORM pg_sleep(extract(epoch FROM pause));
 			END IF;
 			IF widen_fires(tab) THEN
+				PERFORM widen_refuse(tab, own[1].narrow, problem, remedy) FROM widen_trigger_obstacles(own);
 				SET LOCAL session_replication_role = replica;
 			END IF;
 			-- A deferred trigger would run at the commit, no longer as the owner, and is an error.
@@ -96,6 +109,7 @@ BEGIN
 				format('UPDATE %1$s SET %2$s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %1$s '
 				'WHERE ctid >= ''(%3$s,0)'' AND ctid < ''(%4$s,0)'' AND (%5$s) FOR NO KEY UPDATE SKIP LOCKED))',
 				tab, assignments, page, page + 16, lacking));
+			filled_so_far := filled_so_far + filled;
 			page := page + 16;
 			CALL next_transaction();
 		END LOOP;
@@ -208,8 +222,25 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_do IS 'for carrying out a step';
 
+-- Say what programs notice.
+CREATE FUNCTION snowflake_admin.widen_announce(tab regclass, col name) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	RAISE NOTICE USING
+		MESSAGE = format('programs notice how column %I of table %s, and all that refer to it, become bigint', col, tab),
+		DETAIL = 'From the first step on, SELECT * and RETURNING * return one more column, whose name begins with '
+			'snowflake_widen_. A prepared statement with either fails with "cached plan must not change result type", and '
+			'INSERT ... SELECT * into another table fails. After the swap, the column is the last one of its table, and a '
+			'prepared statement that returns it fails in the same way.',
+		HINT = 'Name the columns in INSERT, SELECT and COPY first. A session whose driver does not prepare a statement '
+			'again must reconnect. Restart programs that keep the types of columns, such as Rails, after the swap: they '
+			'refuse keys that are no integers, or write to columns that are gone.';
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_announce IS 'for saying what programs notice before they do';
+
 -- Show all that is left to do.
-CREATE FUNCTION snowflake_admin.widen_show(tab regclass, columns widening[], tries integer) RETURNS void
+CREATE FUNCTION snowflake_admin.widen_show(tab regclass, col name, columns widening[], tries integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
 	PERFORM widen_do(columns, todo.kind, todo.tab, todo.object, tries, true)
@@ -218,6 +249,7 @@ BEGIN
 		PERFORM run(widen_analyze_commands(columns), '{}', tries, true);
 		PERFORM run(by_owner, '{}', tries, true, owner_of => tab), run(to_copy || to_replace, '{}', tries, true)
 		FROM widen_swap_commands(columns);
+		PERFORM widen_announce(tab, col);
 		PERFORM widen_warn(columns);
 	END IF;
 END
@@ -246,16 +278,15 @@ BEGIN
 		END IF;
 		columns := widen_check(tab, col, true, published);
 		IF dry_run THEN
-			PERFORM widen_show(tab, columns, tries);
+			PERFORM widen_show(tab, col, columns, tries);
 		END IF;
-		IF dry_run OR columns = '{}' THEN
-			RAISE NOTICE 'column % of table %, and all that refer to it, % bigint', quote_ident(col), tab,
-				CASE columns WHEN '{}' THEN 'are' ELSE 'would be' END
-				USING HINT = 'A session with a prepared statement that returns such a column fails after the swap with '
-				'"cached plan must not change result type" until it reconnects or prepares it again.';
-			EXIT;
+		IF columns = '{}' THEN
+			RAISE NOTICE 'column % of table %, and all that refer to it, are bigint', quote_ident(col), tab
+				USING HINT = 'Restart programs that keep the types of columns, such as Rails.';
 		END IF;
+		EXIT WHEN dry_run OR columns = '{}';
 		IF EXISTS (SELECT FROM widen_next(columns) WHERE kind = 'add') THEN
+			PERFORM widen_announce(tab, col);
 			-- What cannot be done later is an error before anything is done.
 			PERFORM widen_rehearse(columns, rel) FROM (SELECT DISTINCT rel FROM unnest(columns)) AS t;
 		END IF;
@@ -272,7 +303,7 @@ BEGIN
 				PERFORM widen_do(columns, step.kind, step.tab, step.object, tries, true);
 				CALL widen_fill(columns, step.tab, chain, pause);
 				PERFORM take_turn('snowflake_widen()', chain, true);
-				columns := widen_check(tab, col, true, published);
+				PERFORM keep_names(ARRAY[step.tab], tries);
 				PERFORM widen_do(columns, 'check', step.tab, NULL, tries, false);
 			ELSE
 				PERFORM keep_names(ARRAY[step.tab], tries);

@@ -285,7 +285,7 @@ foreach my $case (
 		"ALTER TABLE mine.t ADD snowflake_widen_1 bigint; CREATE FUNCTION $f $trap; $make_trigger $f" ],
 	[ 'an index', 'mallory', "CREATE TABLE mine.u (n int); CREATE INDEX $index ON mine.u (n)" ],
 	[ 'constraints', 'mallory', "ALTER TABLE mine.t ADD CONSTRAINT $index CHECK (id > -1),
-		ADD CONSTRAINT snowflake_widen_2 UNIQUE (id, v)" ])
+		ADD CONSTRAINT snowflake_widen_1 UNIQUE (id, v)" ])
 {
 	my ($what, $role, $make, $before_it) = @$case;
 	make_tables('hostile', 1);
@@ -309,7 +309,10 @@ value('hostile', "DROP INDEX mine.$index; ALTER TABLE mine.t DROP CONSTRAINT sno
 	snowflake_widen_1 CHECK (snowflake_widen_1 IS NOT NULL)");
 like(run_psql('hostile', $call), qr/55000.*Constraint "snowflake_widen_1" of table mine.t has a name .* but is not what it makes/s,
 	'namesake: a CHECK that proves nothing');
-unlike(run_psql('hostile', q{CALL snowflake_widen('mine.t', 'id', undo => true)}), qr/ERROR/, '... but it can be undone');
+like(run_psql('hostile', "CREATE TEMP TABLE own (id integer); CREATE TRIGGER keeps BEFORE INSERT ON own EXECUTE FUNCTION $f",
+		extra_params => [ '-U', 'other' ]),
+	qr/42501: permission denied for function snowflake_widen_t_1/, 'nobody else can make a trigger of our function');
+unlike(run_psql('hostile', q{CALL snowflake_widen('mine.t', 'id', undo => true)}), qr/ERROR/, 'all of it can be undone');
 is(value('hostile', $left), '', '... and nothing is left');
 
 nothing_gained('namesakes of indexes and constraints');

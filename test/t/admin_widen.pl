@@ -170,11 +170,13 @@ is(value('undone', "SELECT state FROM pg_stat_activity WHERE pid = $pid"), 'acti
 value('undone', "SELECT pg_terminate_backend($pid, 60000)");
 $widening->{run}->finish;
 cmp_ok(value('undone', $filled), '<', 1000, 'some rows are filled when it is ended');
-value('undone', q{CALL snowflake_widen('photos', 'id', undo => true)});
+like(run_psql('undone', q{CALL snowflake_widen('photos', 'id', undo => true)}),
+	qr/HINT:  VACUUM "My App".comments, "My App".likes, "My App".photos makes the space of old versions/,
+	'undo says how the space becomes usable');
 is(tables_of('undone'), $before, 'undo leaves nothing behind');
 like(run_psql('undone', q{CALL snowflake_widen('photos', 'id', dry_run => true)}),
-	qr/ "My App".photos ADD snowflake_widen_1 bigint;.* "My App".comments DROP photo_id;.*prepared statement .* fails/s,
-	'a dry run shows the commands, and what it does to prepared statements');
+	qr/ "My App".photos ADD snowflake_widen_1 bigint;.* "My App".comments DROP photo_id;.*prepared statement .* fails.*Rails/s,
+	'a dry run shows the commands, and what programs notice');
 is(tables_of('undone'), $before, '... and changes nothing');
 value('undone', $call);
 like(run_psql('undone', q{CALL snowflake_widen('photos', 'id', undo => true)}), qr/NOTICE:  \w+: nothing to undo/,
