@@ -14,7 +14,7 @@ ADMIN = begin snowflake owner locks copies uses keys ranges make_partitions drop
 	$(addprefix widen/, columns rehearse obstacles steps swap widen) \
 	$(addprefix partition/, attach state copy obstacles partition) renumber \
 	$(addprefix check/, fillers ids generators sight remedies shard makers parameters ahead behind position \
-	columns privileges partitions replication clock installation check) set_back
+	columns privileges partitions waits replication clock installation check) set_back
 
 # make installcheck: against a running server, EXCEPT some tests
 REGRESS = $(filter-out $(EXCEPT), $(patsubst $(srcdir)/sql/%.sql,%,$(sort $(wildcard $(srcdir)/sql/*.sql))))

@@ -90,6 +90,8 @@ BEGIN
 			DETAIL = format('Future-dated IDs: %s, the latest of %s.', future.own, future.latest),
 			HINT = 'SELECT * FROM snowflake_check() shows the way out.';
 	ELSIF future.others > 0 THEN
+		-- Without this, it would show the sessions of the first time that this transaction looked.
+		PERFORM pg_stat_clear_snapshot();
 		SELECT pid, role::regrole AS role INTO other FROM other_sessions() WHERE pid = ANY (pids) LIMIT 1;
 		IF FOUND THEN
 			RAISE object_not_in_prerequisite_state USING
@@ -142,12 +144,10 @@ CREATE PROCEDURE @extschema@.snowflake_set_back(sequence regclass, end_sessions 
 	dry_run boolean DEFAULT false, tries integer DEFAULT 30, layout snowflake_layout DEFAULT NULL)
 LANGUAGE plpgsql AS $$
 DECLARE
-	callers_path pg_catalog.text;
 	pids pg_catalog.int4[];
 BEGIN
-	callers_path := pg_catalog.current_setting('search_path');
-	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
-	CALL require_no_transaction('snowflake_set_back()');
+	CALL snowflake_admin.begin_command('snowflake_set_back()');
+	PERFORM require_tries(tries);
 	IF sequence IS NULL THEN
 		RAISE null_value_not_allowed USING MESSAGE = 'sequence cannot be NULL';
 	ELSIF NOT EXISTS (SELECT FROM pg_class WHERE oid = sequence AND relkind = 'S') THEN
@@ -159,11 +159,10 @@ BEGIN
 	IF end_sessions AND NOT dry_run THEN
 		PERFORM end_sessions(pids);
 	END IF;
+	CALL next_transaction();
+	PERFORM set_back(sequence, CASE WHEN end_sessions AND dry_run THEN '{}' ELSE pids END, dry_run, tries,
+		layout::text);
 	COMMIT;
-	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
-	SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-	PERFORM set_back(sequence, CASE WHEN end_sessions AND dry_run THEN '{}' ELSE pids END, dry_run, tries, layout::text);
-	PERFORM set_config('search_path', callers_path, true);
 END
 $$;
 

@@ -169,7 +169,8 @@ BEGIN
 			date_trunc('second', g.last_timestamp) + interval '1 s')
 		WHEN is_unused THEN 'Drop it if no program uses it.'
 		WHEN g.unread <> '{}' THEN 'Call snowflake_check() again when all code can be read.'
-		WHEN future.unseen IS NOT NULL THEN format('Let a role call snowflake_check() that can look at %s.', future.unseen)
+		WHEN future.unseen IS NOT NULL
+			THEN format('Let a role call snowflake_check() that can look at %s.', future.unseen)
 		WHEN future.own = 0 AND NOT future.more THEN format('CALL @extschema@.snowflake_set_back(%L::regclass%s)',
 			g.sequence, CASE WHEN future.others > 0 THEN ', end_sessions => true' END)
 		WHEN g.tabs IS NULL THEN format('Wait until %s, or check again when these rows have new IDs.', until)

@@ -28,14 +28,16 @@ DECLARE
 	makers maker[];
 	fillers filler[];
 	generators generator[];
-	subjects text[] := ARRAY['other databases', 'width', 'standbys', 'subscriptions', 'version', 'schemas'];
+	subjects text[] := ARRAY['other databases', 'width', 'integer keys', 'counting keys', 'unfinished work',
+		'standbys', 'subscriptions', 'version', 'schemas'];
 	subject text;
 BEGIN
 	BEGIN
 		makers := ARRAY(SELECT m FROM id_makers() AS m);
 		fillers := ARRAY(SELECT f FROM fillers(makers) AS f);
 		generators := ARRAY(SELECT g FROM generators(makers, fillers) AS g);
-		subjects := subjects || ARRAY['code', 'shard setting', 'shards in defaults', 'makers', 'parameters', 'expiry',
+		subjects := subjects || ARRAY['code', 'shard setting', 'shards in defaults', 'shards of rows',
+			'waits', 'makers', 'parameters', 'expiry',
 			'position', 'clock', 'privileges', 'partitions', 'keys of nextval()', 'defaults of nextval()',
 			'read privileges', 'readable tables', 'locks'];
 	EXCEPTION WHEN OTHERS THEN
@@ -55,6 +57,11 @@ BEGIN
 				WHEN 'position' THEN RETURN QUERY SELECT * FROM check_position(generators);
 				WHEN 'clock' THEN RETURN QUERY SELECT * FROM check_clock(generators);
 				WHEN 'width' THEN RETURN QUERY SELECT * FROM check_width();
+				WHEN 'integer keys' THEN RETURN QUERY SELECT * FROM check_integer_keys();
+				WHEN 'counting keys' THEN RETURN QUERY SELECT * FROM check_counting_keys();
+				WHEN 'unfinished work' THEN RETURN QUERY SELECT * FROM check_unfinished();
+				WHEN 'waits' THEN RETURN QUERY SELECT * FROM check_waits(generators);
+				WHEN 'shards of rows' THEN RETURN QUERY SELECT * FROM check_shards_of_rows(fillers);
 				WHEN 'privileges' THEN RETURN QUERY SELECT * FROM check_privileges(fillers);
 				WHEN 'partitions' THEN RETURN QUERY SELECT * FROM check_partitions(fillers);
 				WHEN 'keys of nextval()' THEN RETURN QUERY SELECT * FROM check_nextval_keys(generators);
@@ -95,17 +102,23 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp
 	SET lock_timeout = '20ms' SET jit = off AS $$
 BEGIN
 	PERFORM layouts();
-	-- A remedy that is no sentence is a command, or several.  A table comes after those that
-	-- it refers to.  It is found by its name without a look at the caller's privileges.
+	-- A remedy that is no sentence is a command.  Only the owner of a sequence or table can run
+	-- it.  A table comes after those that it refers to.  It is found by its name without a look
+	-- at the caller's privileges.
 	RETURN QUERY WITH rows AS MATERIALIZED (
 		SELECT c.severity, c.object, c.problem, c.remedy FROM all_checks() AS c
-	), tables AS MATERIALIZED (
-		SELECT 'table ' || oid::regclass::text AS name, depth(oid) AS depth
-		FROM pg_class WHERE relkind IN ('r', 'p', 'f')
-		AND 'table ' || oid::regclass::text IN (SELECT r.object FROM rows AS r)
+	), relations AS MATERIALIZED (
+		SELECT name, CASE WHEN relkind <> 'S' THEN depth(oid) END AS depth,
+			CASE WHEN NOT pg_has_role(relowner, 'USAGE') THEN relowner::regrole END AS other_owner
+		FROM pg_class CROSS JOIN LATERAL (
+			SELECT CASE relkind WHEN 'S' THEN 'sequence ' ELSE 'table ' END || oid::regclass::text) AS n (name)
+		WHERE relkind IN ('r', 'p', 'f', 'S') AND name IN (SELECT r.object FROM rows AS r)
 	)
-	SELECT r.severity, r.object, r.problem, regexp_replace(r.remedy, '([^.])$', '\1;')
-	FROM rows AS r LEFT JOIN tables AS t ON t.name = r.object
+	SELECT r.severity, r.object,
+		r.problem || CASE WHEN r.remedy !~ '[.]$' AND t.other_owner IS NOT NULL
+			THEN format(' Only %s, its owner, can do something about it.', t.other_owner) ELSE '' END,
+		regexp_replace(r.remedy, '([^.])$', '\1;')
+	FROM rows AS r LEFT JOIN relations AS t ON t.name = r.object
 	ORDER BY array_position('{error,warning,note}'::text[], r.severity), t.depth NULLS FIRST,
 		r.object COLLATE "C", r.problem COLLATE "C";
 END

@@ -22,6 +22,43 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET j
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_width() IS 'for rows about columns that are too small for IDs';
 
+-- Keys of type integer or smallint that are beyond four fifths of its range.  Sequences are
+-- not asked, as each would stay locked until the caller's transaction ends.
+CREATE FUNCTION snowflake_admin.check_integer_keys()
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT DISTINCT 'warning', (pg_identify_object('pg_class'::regclass, tab, col)).identity,
+		format('Its largest value is %s, and %s ends at %s.', ids[1], format_type(base, NULL), high),
+		format('CALL @extschema@.snowflake_widen(%L::regclass, %L::name)', tab::regclass, col_name)
+	FROM all_keys() CROSS JOIN LATERAL base_type(type) AS base
+	CROSS JOIN LATERAL (SELECT CASE base WHEN 'integer'::regtype THEN 2147483647
+		WHEN 'smallint'::regtype THEN 32767 END) AS m (high)
+	CROSS JOIN LATERAL ids_between(tab, col_name, (high * 0.8)::bigint, high, 1) AS i
+	WHERE made_by <> 'next_id' AND ids IS NOT NULL
+$$;
+COMMENT ON FUNCTION snowflake_admin.check_integer_keys() IS 'for rows about keys that come to the end of their type';
+
+-- Keys of an identity or of nextval() that count among IDs, as Django lets them after a move:
+-- by one, through the IDs of all shards of a moment.  Only where a table has IDs is its sequence
+-- asked.
+CREATE FUNCTION snowflake_admin.check_counting_keys()
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT CASE WHEN s.shard IS NULL THEN 'note' ELSE 'warning' END,
+		(pg_identify_object('pg_class'::regclass, tab, col)).identity,
+		format('Sequence %s counts among IDs, through those of all shards, so new rows can have IDs that another '
+			'server makes.', sequence::regclass),
+		CASE WHEN s.shard IS NULL THEN 'Do nothing if rows of no other server come to this table.'
+			ELSE format('CALL @extschema@.snowflake_move(%L::regclass)', tab::regclass) END
+	FROM all_keys() JOIN pg_sequence ON seqrelid = sequence CROSS JOIN shard_setting() AS s
+	CROSS JOIN bound('2026-01-01Z', to_layout('instagram')) AS low
+	CROSS JOIN LATERAL ids_between(tab, col_name, low, 9223372036854775807, 1) AS i
+	WHERE made_by <> 'next_id' AND is_id(base_type(type)) AND abs(seqincrement) < 1024
+		AND seqmax NOT IN (SELECT max_value FROM layouts())
+		AND CASE WHEN ids IS NOT NULL THEN sequence_last_value(sequence) >= low END
+$$;
+COMMENT ON FUNCTION snowflake_admin.check_counting_keys() IS 'for rows about keys that count among IDs';
+
 -- The range in which nextval() of a sequence of each layout makes its numbers.  They are too
 -- large for a counter of rows, and as IDs would be of the layout's first weeks.  No row for
 -- a layout in which they are not.
@@ -55,8 +92,10 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 			THEN format('Give these rows, and those that refer to them, new keys: %I from %s to %s.',
 				col, low, high)
 			-- The table's triggers would run with the rights of whoever pastes a plain UPDATE.
-			ELSE pasteable(format('UPDATE %s SET %I = DEFAULT WHERE %2$I::bigint BETWEEN %s::bigint AND %s::bigint',
-				tab, col, low, high), tab) END
+			-- There may be such a foreign key when it runs.
+			ELSE pasteable(format('UPDATE %s SET %I = DEFAULT WHERE %2$I::bigint BETWEEN %s::bigint AND %s::bigint '
+				'AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint WHERE contype = ''f'' '
+				'AND confrelid = %L::regclass AND confupdtype <> ''c'')', tab, col, low, high, tab), tab) END
 	FROM keys CROSS JOIN LATERAL ids_between(tab, col, low, high, 10001)
 	WHERE ids IS NOT NULL
 $$;

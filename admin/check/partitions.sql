@@ -11,14 +11,22 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp
 DECLARE
 	missing record;
 	has_default boolean;
+	unit text := newest_unit(tab, layout);
+	yesterday timestamp := clock_timestamp() AT TIME ZONE 'UTC' - interval '1 day';
 BEGIN
 	SELECT n, name, ts INTO missing
 	FROM (VALUES (1, 'now', clock_timestamp()),
 		(2, 'now + max_lead', clock_timestamp()
 			+ least(time_setting('max_lead'), '31 days')),
-		(3, 'tomorrow', clock_timestamp() + interval '1 day')) AS times (n, name, ts)
+		(3, 'tomorrow', clock_timestamp() + interval '1 day'),
+		-- Yesterday's call of snowflake_make_partitions() has made these, if there was one.
+		(4, 'the next days', greatest(yesterday + interval '3 days',
+			date_trunc(unit, yesterday) + 2 * ('1 ' || unit)::interval) AT TIME ZONE 'UTC' - interval '1 min'))
+		AS times (n, name, ts)
 	CROSS JOIN LATERAL bound(ts, layout) AS id
-	WHERE NOT EXISTS (SELECT FROM ranges(tab) WHERE NOT pending AND lower_id <= id AND id < upper_id)
+	-- After the end of the layout, there is no ID.
+	WHERE id < bound('infinity', layout)
+		AND NOT EXISTS (SELECT FROM ranges(tab) WHERE NOT pending AND lower_id <= id AND id < upper_id)
 	ORDER BY n LIMIT 1;
 	IF NOT FOUND THEN
 		RETURN;
@@ -29,7 +37,8 @@ BEGIN
 	problem := format('It has no partition for IDs of %s (%s), so %s. Look at the clock first: '
 		'with partitions for the wrong time, it would get future-dated IDs.',
 		missing.name, date_trunc('second', missing.ts),
-		CASE WHEN has_default THEN 'such rows go to the DEFAULT partition'
+		CASE WHEN missing.n = 4 THEN 'nobody has called snowflake_make_partitions() for a day'
+			WHEN has_default THEN 'such rows go to the DEFAULT partition'
 			ELSE 'an INSERT of such a row fails' END);
 	remedy := format('CALL @extschema@.snowflake_make_partitions(%L::regclass)', tab);
 	RETURN NEXT;

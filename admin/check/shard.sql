@@ -75,6 +75,58 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.check_shard_in_defaults(filler[]) IS
 'for rows about defaults with another shard than the database';
 
+-- The newest IDs of tables whose shard is that of the setting: how many of them have it, how
+-- many other shards the rows have that came after one of them, and which shard that is
+CREATE FUNCTION snowflake_admin.newest_shards(fillers filler[])
+RETURNS TABLE (tab regclass, own bigint, others bigint, other_shard integer, newest timestamptz)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH columns AS (
+		SELECT f.root AS tab, f.col, min(f.layout) AS layout, min(f.shard) AS setting FROM unnest(fillers) AS f
+		GROUP BY f.root, f.col HAVING bool_and(f.by_setting AND f.is_built_in AND f.shard IS NOT NULL)
+			AND count(DISTINCT f.layout) = 1
+	), ids AS MATERIALIZED (
+		SELECT c.tab, c.layout, c.setting, i.id, i.shard
+		FROM columns AS c JOIN layouts() AS l ON l.name = c.layout AND l.expires IS NOT NULL
+		CROSS JOIN LATERAL ids_between(c.tab, c.col,
+			bound(clock_timestamp() - interval '1 hour', to_layout(c.layout)),
+			bound(clock_timestamp() + interval '1 min', to_layout(c.layout)), 1000) AS f
+		CROSS JOIN LATERAL unnest(f.ids, shards_of(f.ids, to_layout(c.layout))) AS i (id, shard)
+	), first AS (
+		SELECT i.tab, min(id) AS id FROM ids AS i WHERE shard = setting GROUP BY i.tab
+	)
+	SELECT i.tab, count(*) FILTER (WHERE shard = setting),
+		count(*) FILTER (WHERE shard <> setting AND i.id > first.id), max(shard) FILTER (WHERE shard <> setting),
+		id_time(max(i.id), to_layout(min(i.layout)))
+	FROM ids AS i LEFT JOIN first USING (tab) GROUP BY i.tab
+$$;
+COMMENT ON FUNCTION snowflake_admin.newest_shards(filler[]) IS 'for the shards of the newest rows';
+
+-- Rows of the last hour with another shard than the setting's.  On a standby, the setting is in
+-- its own files.  Elsewhere, a session that began before the shard was changed keeps the old one.
+-- Rows of other servers come by subscriptions, and roles may have their own.
+CREATE FUNCTION snowflake_admin.check_shards_of_rows(fillers filler[])
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT 'warning', format('database %I', current_database()),
+		format('This standby has shard %s, but the newest rows of %s have shard %s. If it is promoted, it makes IDs of '
+			'another shard than the primary.', s.shard, n.tab, n.other_shard),
+		format('Set snowflake.shard in the files of this server to the shard of the primary, unless %s is one that no '
+			'server uses.', s.shard)
+	FROM shard_setting() AS s, LATERAL (SELECT * FROM newest_shards(fillers) ORDER BY newest DESC LIMIT 1) AS n
+	WHERE pg_is_in_recovery() AND n.own = 0
+	UNION ALL SELECT 'warning', format('table %s', n.tab),
+		format('Rows of the last hour have shard %s, while the database has %s: %s. Sessions that began before the '
+			'shard was changed keep the old one.', n.other_shard, s.shard, n.others),
+		'Let all sessions reconnect. Do nothing if another server made these rows.'
+	FROM shard_setting() AS s, newest_shards(fillers) AS n
+	WHERE NOT pg_is_in_recovery() AND n.others > 0
+		AND NOT EXISTS (SELECT FROM pg_subscription AS u JOIN pg_database AS d ON d.oid = subdbid
+			WHERE datname = current_database())
+		AND NOT EXISTS (SELECT FROM shard_settings() WHERE place LIKE 'setting of role %')
+$$;
+COMMENT ON FUNCTION snowflake_admin.check_shards_of_rows(filler[]) IS
+'for rows about sessions and standbys with another shard';
+
 -- Other databases of this server that have the same setting
 CREATE FUNCTION snowflake_admin.check_other_databases()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
@@ -83,8 +135,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		format('Other databases of this server with its shard %s: %s. Their IDs can be equal, which matters '
 			'only where rows of both come together.', own.shard,
 			string_agg(DISTINCT quote_ident(datname), ', ')),
-		format('SELECT %s.snowflake_set_shard(N::bigint); -- N is a number from your list that no server uses.',
-			snowflake_schema())
+		'Give one of them another shard if rows of both come together.'
 	FROM shard_setting() AS own, pg_database AS d
 	JOIN pg_db_role_setting ON setdatabase = d.oid, unnest(setconfig) AS setting
 	WHERE datname <> current_database() AND setting ILIKE 'snowflake.shard=%'

@@ -58,6 +58,7 @@ sub fault
 	{
 		finds($rows, "$name: it is found");
 		my $remedies = $params{by_hand} // rows() =~ s/.*\|//gr =~ s/\bN\b/6/gr;
+		is(join('|', grep { !/\.\z|^[^;]*;(?: -- .*)?\z/ } map { s/.*\|//r } split /\n/, rows()), '', '... with one sentence or statement each');
 		my ($status, undef, $error) = $node->psql($database, $remedies, on_error_stop => 1);
 		is($status, 0, '... with a remedy that can be executed') or diag $error;
 	}
@@ -117,8 +118,8 @@ finds('error database "faults 1"|No shard is set...', '... but one that inserts 
 plant('DROP ROLE stranger');
 plant('SELECT snowflake_set_shard(5); DROP OWNED BY service; DROP ROLE service');
 fault('another database has the same shard', 'CREATE DATABASE "Other"; ALTER DATABASE "Other" SET snowflake.shard = 5',
-	qq{note database "faults 1"|Other databases of this server with its shard 5: "Other". ...|$set_shard $is_free},
-	clean => 'DROP DATABASE "Other"; SELECT snowflake_set_shard(5)');
+	qq{note database "faults 1"|Other databases of this server with its shard 5: "Other". ...|Give one of them another shard if rows of both come together.},
+	by_hand => 'ALTER DATABASE "Other" SET snowflake.shard = 7', clean => 'DROP DATABASE "Other"; SELECT snowflake_set_shard(5)');
 fault('a table has the default of another database', q{
 		CREATE TABLE copied (id bigint PRIMARY KEY DEFAULT next_id(8));
 		INSERT INTO copied DEFAULT VALUES},
@@ -228,7 +229,9 @@ plant(setval_ahead('one', $ENV{EMULATED} ? '50 s' : '5 s'));
 finds('warning ...next_id() waits...|Wait until ...', 'a sequence for which calls wait is a warning');
 finds('', '... until the clock has caught up', soon => 1);
 plant(rows_of('moved', '500 ms', 6));
-finds('', 'IDs of another shard may be larger');
+finds('warning table shop.moved|Rows of the last hour have shard 6, while the database has 5: 3...|Let all sessions reconnect...',
+	'IDs of another shard may be larger, but come from a session that has an old one');
+plant('DELETE FROM moved WHERE snowflake_shard(id) = 6');
 plant(rows_of('moved', '2 days', 5));
 finds('error table shop.moved|It has the ID ... with the shard of sequence shop.moved_id_seq. The sequence will make such IDs again.|'
 	  . q{CALL "The Admin".snowflake_renumber('shop.moved'::regclass, 5::bigint, since => now() + interval '1 s');},
@@ -285,7 +288,8 @@ finds('', 'a row that was imported with the first time of the layout is no key o
 fault('a program still calls nextval()', q{INSERT INTO moved SELECT nextval('moved_id_seq') FROM generate_series(1, 2)},
 	'warning table shop.moved|Keys that nextval() made in place of next_id(): 2, the last of them ...|'
 	  . q{SELECT snowflake_admin.do_as_owner('shop.moved', 'UPDATE shop.moved SET id = DEFAULT WHERE id::bigint }
-	  . q{BETWEEN 463877712157696::bigint AND 1125899906841599::bigint');});
+	  . q{BETWEEN 463877712157696::bigint AND 1125899906841599::bigint AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint }
+	  . q{WHERE contype = ''f'' AND confrelid = ''shop.moved''::regclass AND confupdtype <> ''c'')');});
 fault('a default still calls nextval()', q{
 		CREATE SEQUENCE three;
 		SELECT snowflake_alter_sequence('three');
@@ -293,6 +297,45 @@ fault('a default still calls nextval()', q{
 	'warning shop.later.id|...nextval() of shop.three, which makes IDs...|'
 	  . q{ALTER TABLE shop.later ALTER id SET DEFAULT "Id's".next_id(N::bigint, 'shop.three'::regclass); -- N is ...},
 	clean => 'DROP TABLE later; DROP SEQUENCE three');
+
+fault('an integer key comes to its end', 'CREATE TABLE narrow (id serial PRIMARY KEY); INSERT INTO narrow VALUES (1800000000)',
+	'warning shop.narrow.id|Its largest value is 1800000000, and integer ends at 2147483647.|'
+	  . q{CALL "The Admin".snowflake_widen('shop.narrow'::regclass, 'id'::name);}, clean => 'DROP TABLE narrow');
+fault('a framework lets a key count among IDs',
+	q{CREATE TABLE django (id bigserial PRIMARY KEY); INSERT INTO django VALUES (next_id());
+		SELECT setval('django_id_seq', max(id)) FROM django},
+	'warning shop.django.id|Sequence shop.django_id_seq counts among IDs, ...|'
+	  . q{CALL "The Admin".snowflake_move('shop.django'::regclass);}, clean => 'DROP TABLE django');
+fault('nobody has made partitions for a day', sprintf($drop, q{now() + '1 day'}),
+	"warning table shop.events|It has no partition for IDs of the next days (...nobody has called snowflake_make_partitions() "
+	  . "for a day...|$make");
+# --- what waits, and what has not ended -----------------------------------------------------
+
+my $user = $node->background_psql($database);
+$user->query_safe(q{BEGIN; SELECT "Id's".next_id(1, 'shop.one')});
+my $user_pid = $user->query_safe('SELECT pg_backend_pid()');
+my $waiter = $node->background_psql($database);
+send_sql($waiter, q{ALTER SEQUENCE shop.one NO CYCLE});
+finds("error sequence shop.one|It could not be looked at, because somebody has locked it...\n"
+	  . "error sequence shop.one|Sessions that wait for it: 1. They wait for process $user_pid, which is in a transaction since ...|"
+	  . "End that transaction, if need be by SELECT pg_terminate_backend($user_pid).", 'a queue at a sequence is an error', soon => 1);
+$user->query_safe('ROLLBACK');
+$user->quit;
+ok(wait_for(sub { value(q{SELECT count(*) FROM pg_locks WHERE NOT granted}) eq '0' }), '... which ends');
+$waiter->quit;
+value($insert);
+
+fault('a partitioning has not ended',
+	'ALTER TABLE counted ADD CONSTRAINT snowflake_partition CHECK (id < snowflake_admin.partition_limit())',
+	'note table shop.counted|snowflake_partition() has begun to partition it, and not ended.|'
+	  . 'Call snowflake_partition() again with its unit, or give up: ALTER TABLE shop.counted DROP CONSTRAINT snowflake_partition.',
+	by_hand => 'ALTER TABLE shop.counted DROP CONSTRAINT snowflake_partition');
+fault('a widening has not ended', q{
+		CREATE FUNCTION widens() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+		CREATE TABLE narrow (id integer, snowflake_widen_1 bigint);
+		CREATE TRIGGER zz_snowflake_widen_1 BEFORE INSERT OR UPDATE ON narrow FOR EACH ROW EXECUTE FUNCTION widens()},
+	'note table shop.narrow|snowflake_widen() has begun to widen column id, and not ended.|Call snowflake_widen() again...',
+	by_hand => 'DROP TABLE shop.narrow; DROP FUNCTION shop.widens()');
 
 # --- what a role may not see, and what others have locked ---------------------------------
 
@@ -350,6 +393,30 @@ $standby->start;
 $node->wait_for_catchup('s3');
 is($standby->safe_psql($database, 'SELECT * FROM "The Admin".snowflake_check()'), '', 'a standby can be checked');
 
+# A shard that stands in the servers' files
+my $faults = $database;
+$node->append_conf('postgresql.conf', 'snowflake.shard = 8');
+$node->reload;
+new_database('filed', 'NULL');
+value(q{CREATE SCHEMA shop});
+plant('CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id())');
+ok(wait_for(sub { ($node->psql($database, 'INSERT INTO shop.photos DEFAULT VALUES'))[0] == 0 }), 'a shard of a file is used');
+$node->wait_for_catchup('s3');
+$standby->append_conf('postgresql.conf', 'snowflake.shard = 8');
+$standby->restart;
+is($standby->safe_psql($database, 'SELECT * FROM "The Admin".snowflake_check()'), '',
+	'a standby with the same shard in its files is healthy');
+$standby->append_conf('postgresql.conf', 'snowflake.shard = 7');
+$standby->restart;
+like($standby->safe_psql($database, 'SELECT * FROM "The Admin".snowflake_check()'),
+	qr/\Awarning\|database filed\|This standby has shard 7, but the newest rows of shop.photos have shard 8\.[^\n]*\z/,
+	'... but not one with another');
+$standby->adjust_conf('postgresql.conf', 'snowflake.shard', undef);
+$node->adjust_conf('postgresql.conf', 'snowflake.shard', undef);
+$node->reload;
+$standby->restart;
+$database = $faults;
+
 my $setting = 'synchronous_standby_names';
 
 sub set_names
@@ -367,16 +434,18 @@ set_names('ANY 1 (*)');
 finds('', 'any standby may be meant', soon => 1);
 $standby->stop;
 finds("error $setting|It is 'ANY 1 (*)', $none Repair a standby; or else, unless Patroni or CloudNativePG manages "
-	  . "this setting, continue without one...|ALTER SYSTEM SET $setting = ''; SELECT pg_reload_conf();",
+	  . "this setting, continue without one...|Decide, then ALTER SYSTEM SET $setting = '', and SELECT pg_reload_conf().",
 	'no standby at all is an error', soon => 1);
 $standby->start;
 set_names('s1');
 finds("error $setting|It is 's1', $none Repair s1; or else, ..., name the standbys that are streaming.|"
-	  . qq{ALTER SYSTEM SET $setting = 'FIRST 1 ("s3")'; SELECT pg_reload_conf();},
+	  . qq{Decide, then ALTER SYSTEM SET $setting = 'FIRST 1 ("s3")', and SELECT pg_reload_conf().},
 	'a standby that does not stream is named, and one that does', soon => 1);
 finds("note $setting|reader may not see which standbys are streaming.|GRANT pg_read_all_stats TO reader;",
 	'a role that may not see standbys gets a note', role => 'reader');
-$node->psql($database, rows() =~ s/.*\|//r);
+my ($set_names) = rows() =~ /(ALTER SYSTEM .*), and SELECT/;
+$node->safe_psql($database, $set_names);
+$node->reload;
 finds('', 'the remedy is one', soon => 1);
 set_names('');
 $standby->stop;

@@ -145,7 +145,7 @@ my $properties = q{
 	SELECT stxname, stxnamespace::regnamespace, stxowner::regrole, stxstattarget, pg_get_statisticsobjdef(oid),
 		obj_description(oid, 'pg_statistic_ext') FROM pg_statistic_ext WHERE stxrelid = 'app.photos'::regclass ORDER BY 1;
 	SELECT indexrelid::regclass, attnum, attstattarget, indisreplident FROM pg_index
-	JOIN pg_attribute ON attrelid = indexrelid WHERE indrelid = 'app.photos'::regclass ORDER BY indexrelid::regclass::text, 2;
+	JOIN pg_attribute ON attrelid = indexrelid WHERE indrelid = 'app.photos'::regclass ORDER BY 1, 2;
 	SELECT pubname, tablename, attnames, rowfilter FROM pg_publication_tables WHERE tablename = 'photos' ORDER BY 1;
 	SELECT pubname, count(*) FROM pg_publication_tables WHERE tablename ~ 'photos' GROUP BY 1 ORDER BY 1;
 	SELECT relname, relowner::regrole, relacl, obj_description(c.oid, 'pg_class'), seqtypid::regtype, seqstart,
@@ -292,37 +292,6 @@ my $kills = run_killed_at_each_step('killed', sub { value('killed', $tables) },
 		WHERE relnamespace = 'app'::regnamespace ORDER BY 1}) }, once_a_transaction => 1);
 cmp_ok($kills, '>', 6, "killed $kills times");
 is(value('killed', $properties), $before, 'called by a superuser, the new table has all that the old one had, too');
-
-# --- dumped and restored when half done ---------------------------------------
-
-new_admin_database('half');
-value('half', $tables);
-value('half', $_) foreach (commands_of('half', q{CALL snowflake_partition('app.photos', 'month', dry_run => true)}))[ 0, 1 ];
-foreach my $when ('before the swap', 'after it')
-{
-	my $dump = PostgreSQL::Test::Utils::tempdir . '/half.sql';
-	$node->command_ok([ 'pg_dump', '-f', $dump, 'half' ], "a table that is half done is dumped $when");
-	value('postgres', 'DROP DATABASE IF EXISTS copy; CREATE DATABASE copy');
-	value('copy', "\\i '$dump'");
-	value('copy', 'SELECT snowflake_set_shard(5)');
-	is(value('copy', 'SELECT tab FROM snowflake_admin.partition_begun()'),
-		$when eq 'after it' ? 'app.photos_old3' : 'app.photos', '... and found in the copy');
-	{
-		local $ENV{PGUSER} = 'owner';
-		succeeds('copy', q{CALL snowflake_partition('app.photos', 'month')},
-			'... where its owner goes on with what a superuser has begun');
-	}
-	is(value('copy', $properties), $before, '... and the new table has all that the old one had');
-	is(value('copy', q{SELECT (SELECT count(*) FROM snowflake_admin.partition_begun()),
-			(SELECT count(*) FROM pg_constraint WHERE NOT convalidated AND conparentid = 0)}), '0|0', '... with nothing left to do');
-	# As a call that ends after the swap leaves it
-	value('half', q{
-		CALL snowflake_partition('app.photos', 'month');
-		ALTER TABLE app.photos_old3 ADD CONSTRAINT snowflake_partition CHECK (id < snowflake_admin.partition_limit());
-		SELECT format('ALTER TABLE app.comments DROP CONSTRAINT %1$I, ADD CONSTRAINT %1$I %2$s NOT VALID', conname,
-			pg_get_constraintdef(oid)) FROM pg_constraint WHERE conrelid = 'app.comments'::regclass AND conname = 'to_both' \gexec
-		COMMENT ON CONSTRAINT to_both ON app.comments IS 'to both'}) if $when eq 'before the swap';
-}
 
 # --- called again, at once, or to give up -----------------------------------
 

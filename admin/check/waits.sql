@@ -1,0 +1,62 @@
+/* admin/check/waits.sql */
+
+-- snowflake_check() judges what stands still: sessions that wait for a sequence, and work that
+-- a command of snowflake_admin has begun and not ended.
+
+-- The sessions that others wait for, directly or not, and that wait for nobody themselves
+CREATE FUNCTION snowflake_admin.waited_for(waiting integer[]) RETURNS SETOF integer
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH RECURSIVE chain (pid) AS (
+		SELECT unnest(waiting)
+		UNION SELECT b FROM chain CROSS JOIN LATERAL unnest(pg_blocking_pids(pid)) AS b
+	)
+	SELECT pid FROM chain WHERE pg_blocking_pids(pid) = '{}' AND pid <> ALL (waiting)
+$$;
+COMMENT ON FUNCTION snowflake_admin.waited_for(integer[]) IS 'for the sessions at the end of a queue';
+
+-- Sequences that sessions wait for, and for whom.  A prepared transaction is session 0.
+CREATE FUNCTION snowflake_admin.check_waits(generators generator[])
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH queues AS MATERIALIZED (
+		SELECT relation::regclass AS sequence, array_agg(DISTINCT pid) AS waiting FROM pg_locks
+		WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+			AND relation IN (SELECT g.sequence FROM unnest(generators) AS g)
+		GROUP BY relation
+	)
+	SELECT 'error', format('sequence %s', q.sequence), concat_ws(' ',
+			format('Sessions that wait for it: %s.', cardinality(waiting)),
+			CASE WHEN pid = 0 THEN 'They wait for a prepared transaction (see pg_prepared_xacts).'
+				ELSE regexp_replace(format('They wait for process %s, which is in a transaction since %s; '
+					'its last query begins: %s', pid,
+					coalesce(date_trunc('second', a.xact_start)::text, 'an unknown time'),
+					left(coalesce(a.query, 'unknown'), 60)), '\s+', ' ', 'g') END),
+		CASE WHEN pid = 0 THEN 'Commit or roll back that transaction.'
+			ELSE format('End that transaction, if need be by SELECT pg_terminate_backend(%s).', pid) END
+	FROM queues AS q
+	LEFT JOIN LATERAL (SELECT * FROM waited_for(q.waiting) AS w (pid) ORDER BY pid LIMIT 1) AS w ON true
+	LEFT JOIN pg_stat_activity AS a USING (pid)
+$$;
+COMMENT ON FUNCTION snowflake_admin.check_waits(generator[]) IS 'for rows about sessions that wait for a sequence';
+
+-- Tables that a command has begun to change.  All goes on with them, but the work is not done.
+CREATE FUNCTION snowflake_admin.check_unfinished()
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT 'note', format('table %s', tab), 'snowflake_partition() has begun to partition it, and not ended.',
+		format('Call snowflake_partition() again with its unit, or give up: %s.', CASE
+			WHEN parent IS NULL THEN format('ALTER TABLE %s DROP CONSTRAINT snowflake_partition', tab)
+			ELSE 'then its rows stay in one partition' END)
+	FROM partition_begun()
+	UNION ALL SELECT 'note', format('table %s', t.tgrelid::regclass),
+		format('snowflake_widen() has begun to widen %s, and not ended.',
+			string_agg(format('column %I', attname), ', ' ORDER BY attname)),
+		'Call snowflake_widen() again for the key that it was called for, or with undo => true.'
+	FROM pg_trigger AS t
+	CROSS JOIN LATERAL (SELECT substring(tgname, '^zz_snowflake_widen_([0-9]{1,4})$')::smallint) AS n (num)
+	JOIN pg_attribute AS a ON attrelid = tgrelid AND attnum = num AND NOT attisdropped
+	WHERE NOT tgisinternal AND EXISTS (SELECT FROM pg_attribute AS w
+		WHERE w.attrelid = tgrelid AND w.attname = 'snowflake_widen_' || num AND w.atttypid = 'bigint'::regtype)
+	GROUP BY t.tgrelid
+$$;
+COMMENT ON FUNCTION snowflake_admin.check_unfinished() IS 'for rows about commands that have not ended';
