@@ -38,10 +38,13 @@ CREATE FUNCTION mislabelled() RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE
 AS 'BEGIN RETURN next_id(5); END';
 CREATE FUNCTION mislabelled_advance() RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE
 AS 'BEGIN PERFORM snowflake_advance(''next_id_seq'', 1); RETURN 1; END';
+CREATE FUNCTION mislabelled_set_shard() RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE
+AS 'BEGIN PERFORM snowflake_set_shard(5); RETURN 1; END';
 CREATE TABLE rows_ AS SELECT g FROM generate_series(1, 1000) g;
 ALTER TABLE rows_ SET (parallel_workers = 2);
 CALL prefer_parallel();
-SELECT * FROM results('SELECT max(mislabelled()) FROM rows_', 'SELECT max(mislabelled_advance()) FROM rows_');
+SELECT * FROM results('SELECT max(mislabelled()) FROM rows_', 'SELECT max(mislabelled_advance()) FROM rows_',
+	'SELECT max(mislabelled_set_shard()) FROM rows_');
 CALL prefer_parallel(false);
 
 -- Sequences that would repeat IDs, or return them out of order

@@ -74,7 +74,7 @@ foreach my $what (sort(keys %damage), 'checksum')
 my $unreadable = delete $path{checksum};
 $node->sql(q{
 	CREATE TABLE layouts (layout snowflake_layout);
-	INSERT INTO layouts SELECT 'instagram' FROM generate_series(1, 4);
+	INSERT INTO layouts SELECT 'instagram' FROM generate_series(1, 20);
 	CHECKPOINT});
 $path = file_of($node, 'layouts');
 $node->stop;
@@ -90,7 +90,7 @@ foreach my $what (sort keys %damage)
 }
 $page = slurp_file($path);
 ($upper, $special) = unpack 'SS', substr($page, 14, 4);
-my $size = ($special - $upper) / 4;
+my $size = ($special - $upper) / 20;
 # The first row is last on the page.  After its length, a value has its version
 # and its text, which ends with a zero.
 substr($page, $special - $size + 28, 1) = "\x63";
@@ -99,6 +99,10 @@ substr($page, $special - 3 * $size + 29 + length('instagram'), 1) = 'x';
 # This one ends after the version, which has become the zero that ends a text.
 my $bytes = unpack 'L', substr($page, $special - 4 * $size + 24, 4);
 substr($page, $special - 4 * $size + 24, 5) = pack 'Lx', $bytes / (6 + length('instagram')) * 5;
+# The last row is first on the page.  This one ends with a zero of a later row.
+my $long = 300;
+$long++ while substr($page, $upper + 24 + $long - 1, 1) ne "\0";
+substr($page, $upper + 24, 4) = pack 'L', $bytes / (6 + length('instagram')) * $long;
 write_file($path, $page);
 $node->corrupt_page_checksum(substr($unreadable, length $node->data_dir), 0);
 $node->start;
@@ -112,10 +116,11 @@ foreach my $what (sort keys %damage)
 
 foreach my $use ('layout', q{next_id(5, 'used', layout)})
 {
-	my $row = 0;
-	foreach my $what ('of an unknown version', 'with a damaged text', 'whose text does not end', 'without a text')
+	foreach my $case ([ 1, 'of an unknown version' ], [ 2, 'with a damaged text' ], [ 3, 'whose text does not end' ],
+		[ 4, 'without a text' ], [ 20, 'with too long a text' ])
 	{
-		my $error = $row++ ? qr/^XX001 damaged value of type/ : qr/^0A000 unsupported version 99 of type/;
+		my ($row, $what) = @$case;
+		my $error = $row > 1 ? qr/^XX001 damaged value of type/ : qr/^0A000 unsupported version 99 of type/;
 		fails_with($node, "SELECT $use FROM layouts WHERE ctid = '(0,$row)'", $error, "$use reports a layout $what");
 	}
 }

@@ -64,6 +64,8 @@ says('SELECT snowflake_set_shard(12)',
 	qq{NOTICE:  other databases of this server have the same "snowflake.shard": "new app", other\nHINT: .*},
 	'databases that have the same shard are named', @as_owner);
 says('SELECT snowflake_set_shard(-1); SELECT snowflake_set_shard(5)', '', '... and others are not');
+$node->sql(q{LOAD 'snowflake'; ALTER DATABASE other SET snowflake.shard = -1});
+says('SELECT snowflake_set_shard(-1)', '', '... nor those that have none either');
 
 # Two calls at once, where the database has a setting already and where it has none
 my ($one, $two) = map { session($node, 'app') } 1, 2;
