@@ -10,54 +10,68 @@ CREATE TYPE snowflake_admin.key AS (tab oid, col int2, col_name name, type oid, 
 
 COMMENT ON TYPE snowflake_admin.key IS 'for snowflake_keys(): a key, and what makes it';
 
--- The default of each column that has one, its own or that of its domain
-CREATE FUNCTION snowflake_admin.column_defaults()
-RETURNS TABLE (class oid, object oid, tab oid, col int2, tree pg_node_tree)
+-- The functions below say that they return few rows, because then PostgreSQL finds what belongs to
+-- these rows by indexes: it takes no longer to look at one table where there are many others.
+
+-- All tables and views, whose columns may have defaults
+CREATE FUNCTION snowflake_admin.all_tables() RETURNS oid[]
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT 'pg_attrdef'::regclass, oid, adrelid, adnum, adbin FROM pg_attrdef
-	UNION ALL SELECT 'pg_type'::regclass, t.oid, attrelid, attnum, typdefaultbin
-	FROM pg_type AS t JOIN pg_attribute ON atttypid = t.oid AND NOT atthasdef AND attnum > 0
-	WHERE typtype = 'd' AND typdefaultbin IS NOT NULL
+	SELECT ARRAY(SELECT oid FROM pg_class WHERE relkind IN ('r', 'p', 'f', 'v'))
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.all_tables IS 'for looking at all tables, where a function can look at some';
+
+-- The default of each column of tables that has one, its own or that of its domain
+CREATE FUNCTION snowflake_admin.column_defaults(tables oid[])
+RETURNS TABLE (class oid, object oid, tab oid, col int2, tree pg_node_tree)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT 'pg_attrdef'::regclass, oid, adrelid, adnum, adbin FROM unnest(tables) AS t JOIN pg_attrdef ON adrelid = t
+	UNION ALL SELECT 'pg_type'::regclass, pg_type.oid, attrelid, attnum, typdefaultbin
+	FROM unnest(tables) AS t JOIN pg_attribute ON attrelid = t AND NOT atthasdef AND attnum > 0
+	JOIN pg_type ON pg_type.oid = atttypid AND typtype = 'd' AND typdefaultbin IS NOT NULL
 $$;
 
 COMMENT ON FUNCTION snowflake_admin.column_defaults IS 'for finding what fills columns';
 
--- Columns that next_id() or nextval() fills by such a default.  That it calls nextval() is not
--- in pg_depend, only in the expression.  An old dump may name the sequence as a text, on which
--- nothing depends.
-CREATE FUNCTION snowflake_admin.filled()
+-- Columns of tables that next_id() or nextval() fills by such a default.  That it calls nextval()
+-- is not in pg_depend, only in the expression.  An old dump may name the sequence as a text,
+-- on which nothing depends.
+CREATE FUNCTION snowflake_admin.filled(tables oid[] DEFAULT snowflake_admin.all_tables())
 RETURNS TABLE (tab oid, col int2, made_by text, sequence oid, expression text)
-LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	WITH callers AS MATERIALIZED (
-		SELECT classid, objid
-		FROM extension_members()
-		JOIN pg_proc AS p ON class = 'pg_proc'::regclass AND p.oid = object
-		JOIN pg_depend ON refclassid = class AND refobjid = object
+LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 10 SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH makers AS MATERIALIZED (
+		SELECT p.oid FROM extension_members() JOIN pg_proc AS p ON class = 'pg_proc'::regclass AND p.oid = object
 		WHERE extension = 'snowflake' AND proname = 'next_id'
-	), fillers AS MATERIALIZED (
-		SELECT *, (class, object) IN (SELECT * FROM callers) AS is_own FROM column_defaults()
-		WHERE (class, object) IN (SELECT * FROM callers)
-		OR tree::text LIKE '%:funcid ' || 'nextval'::regproc::oid || ' %'
+	), defaults AS MATERIALIZED (
+		SELECT *, EXISTS (SELECT FROM pg_depend
+			WHERE classid = class AND objid = object AND refclassid = 'pg_proc'::regclass
+			AND refobjid IN (SELECT * FROM makers)) AS is_own
+		FROM column_defaults(tables)
 	)
 	SELECT DISTINCT tab, col, CASE WHEN is_own THEN 'next_id' ELSE 'nextval' END,
 		coalesce(seqrelid, CASE WHEN is_own THEN next_id_seq() END), pg_get_expr(tree, 0)
-	FROM fillers LEFT JOIN (pg_depend JOIN pg_sequence ON seqrelid = refobjid)
+	FROM defaults LEFT JOIN (pg_depend JOIN pg_sequence ON seqrelid = refobjid)
 		ON classid = class AND objid = object AND refclassid = 'pg_class'::regclass AND deptype = 'n'
+	WHERE is_own OR tree::text LIKE '%:funcid ' || 'nextval'::regproc::oid || ' %'
 $$;
 
 COMMENT ON FUNCTION snowflake_admin.filled IS 'for finding the columns that next_id() or nextval() fills';
 
--- All keys but those that a partition or child table has from its parent, as they
+-- The keys of tables but those that a partition or child table has from its parent, as they
 -- move together with it
-CREATE FUNCTION snowflake_admin.all_keys() RETURNS SETOF key
-LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
-	WITH found AS (
-		SELECT * FROM filled()
+CREATE FUNCTION snowflake_admin.keys_of(tables oid[] DEFAULT snowflake_admin.all_tables()) RETURNS SETOF key
+LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 10
+	SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+	WITH looked_at AS MATERIALIZED (
+		SELECT t FROM unnest(tables) AS t
+		UNION SELECT inhparent FROM unnest(tables) AS t JOIN pg_inherits ON inhrelid = t
+	), found AS (
+		SELECT * FROM filled(ARRAY(SELECT t FROM looked_at))
 		UNION ALL SELECT attrelid, attnum, 'GENERATED ' || CASE attidentity WHEN 'a' THEN 'ALWAYS'
 			ELSE 'BY DEFAULT' END, objid, NULL
-		FROM pg_attribute JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = attrelid
-			AND refobjsubid = attnum AND classid = 'pg_class'::regclass AND deptype = 'i'
-		WHERE attidentity <> ''
+		FROM looked_at JOIN pg_attribute ON attrelid = t AND attidentity <> ''
+		JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = attrelid AND refobjsubid = attnum
+			AND classid = 'pg_class'::regclass AND deptype = 'i'
 	), made AS MATERIALIZED (
 		SELECT f.*, attname, atttypid
 		FROM found AS f
@@ -65,14 +79,14 @@ LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, snowflake_
 		JOIN pg_attribute ON attrelid = tab AND attnum = col AND NOT attisdropped
 	)
 	SELECT tab, col, attname, atttypid, made_by, sequence, expression FROM made AS m
-	WHERE NOT EXISTS (
+	WHERE tab IN (SELECT unnest(tables)) AND NOT EXISTS (
 		SELECT FROM pg_inherits JOIN made AS parent ON parent.tab = inhparent
 		WHERE inhrelid = m.tab AND parent.attname = m.attname
 		AND (parent.made_by = m.made_by OR parent.made_by <> 'next_id' AND m.made_by = 'nextval')
 		AND coalesce(parent.sequence, 0) = coalesce(m.sequence, 0))
 $$;
 
-COMMENT ON FUNCTION snowflake_admin.all_keys IS 'for listing keys';
+COMMENT ON FUNCTION snowflake_admin.keys_of IS 'for listing keys';
 
 -- The type on which a domain is based in the end, or the type itself
 CREATE FUNCTION snowflake_admin.base_type(type oid) RETURNS oid
@@ -86,31 +100,36 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.base_type IS 'for looking through domains';
 
--- Columns that take over the values of another one, by a foreign key or from a parent
-CREATE FUNCTION snowflake_admin.column_links()
-RETURNS TABLE (tab oid, col int2, to_tab oid, to_col int2)
-LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT confrelid, f.col, conrelid, f.to_col
-	FROM pg_constraint, unnest(confkey, conkey) AS f (col, to_col)
-	WHERE contype = 'f' AND conparentid = 0
-	UNION ALL SELECT inhparent, parent.attnum, inhrelid, child.attnum FROM pg_inherits
-	JOIN pg_attribute AS parent ON parent.attrelid = inhparent AND parent.attnum > 0
+-- Columns that take over the values of this one, by a foreign key or from a parent.  No index finds
+-- foreign keys by the table to which they refer, but one of pg_depend does.
+CREATE FUNCTION snowflake_admin.takers(tab oid, col int2)
+RETURNS TABLE (to_tab oid, to_col int2)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 2 SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT conrelid, f.to_col
+	FROM pg_depend JOIN pg_constraint AS c ON c.oid = objid AND contype = 'f' AND conparentid = 0 AND confrelid = tab,
+		unnest(confkey, conkey) AS f (key, to_col)
+	WHERE classid = 'pg_constraint'::regclass AND refclassid = 'pg_class'::regclass AND refobjid = tab
+		AND refobjsubid = col AND f.key = col
+	UNION SELECT inhrelid, child.attnum FROM pg_inherits
+	JOIN pg_attribute AS parent ON parent.attrelid = inhparent AND parent.attnum = col
 	JOIN pg_attribute AS child ON child.attrelid = inhrelid AND child.attname = parent.attname
+	WHERE inhparent = tab
 $$;
 
-COMMENT ON FUNCTION snowflake_admin.column_links IS 'for following a key to the columns that take over its values';
+COMMENT ON FUNCTION snowflake_admin.takers IS 'for following a key to the columns that take over its values';
 
 -- Which columns are too small for the IDs of the n-th key: its own, and all that refer to it
 -- or to one of its partitions.  A column that is one of a parent's is not named again.
 CREATE FUNCTION snowflake_admin.too_small(tabs oid[], cols int2[])
 RETURNS TABLE (n bigint, obstacle text, tab oid, col int2)
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
-	WITH RECURSIVE links AS MATERIALIZED (SELECT * FROM column_links()),
-	takers AS (
+	WITH RECURSIVE takers AS (
 		SELECT * FROM unnest(tabs, cols) WITH ORDINALITY AS k (tab, col, n)
-		UNION SELECT to_tab, to_col, n FROM takers JOIN links USING (tab, col)
-	), small AS MATERIALIZED (
-		SELECT t.*, atttypid, attname FROM takers AS t JOIN pg_attribute ON attrelid = tab AND attnum = t.col
+		UNION SELECT to_tab, to_col, n FROM takers AS t CROSS JOIN LATERAL takers(t.tab, t.col)
+	), small AS MATERIALIZED (	-- LIMIT has each column looked up by its index, before its type is
+		SELECT t.*, atttypid, attname
+		FROM takers AS t CROSS JOIN LATERAL (
+			SELECT * FROM pg_attribute WHERE attrelid = t.tab AND attnum = t.col LIMIT 1) AS a
 		WHERE NOT is_id(base_type(atttypid))
 	)
 	SELECT n, format('%s is %s',
@@ -123,17 +142,25 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.too_small IS 'for finding the columns that cannot hold IDs';
 
--- What depends on a sequence, and for the default of a column, this column.  A child table that
--- has its parent's default does not count.
-CREATE FUNCTION snowflake_admin.sequence_users()
-RETURNS TABLE (sequence oid, class oid, object oid, tab oid, col int2)
+-- All sequences
+CREATE FUNCTION snowflake_admin.all_sequences() RETURNS oid[]
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT ARRAY(SELECT seqrelid FROM pg_sequence)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.all_sequences IS 'for looking at all sequences, where a function can look at some';
+
+-- What depends on sequences, and for the default of a column, this column.  A child table that
+-- has its parent's default does not count.
+CREATE FUNCTION snowflake_admin.sequence_users(sequences oid[] DEFAULT snowflake_admin.all_sequences())
+RETURNS TABLE (sequence oid, class oid, object oid, tab oid, col int2)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH users AS MATERIALIZED (
-		SELECT DISTINCT seqrelid, classid, objid, adrelid, adnum, attname
-		FROM pg_depend JOIN pg_sequence ON seqrelid = refobjid
+		SELECT DISTINCT s AS seqrelid, classid, objid, adrelid, adnum, attname
+		FROM unnest(sequences) AS s
+		JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = s AND deptype = 'n'
 		LEFT JOIN (pg_attrdef AS d JOIN pg_attribute AS a ON attrelid = adrelid AND attnum = adnum)
 			ON classid = 'pg_attrdef'::regclass AND objid = d.oid
-		WHERE refclassid = 'pg_class'::regclass AND deptype = 'n'
 	)
 	SELECT seqrelid, classid, objid, adrelid, adnum FROM users AS u
 	WHERE NOT EXISTS (
@@ -148,42 +175,49 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.sequence_users IS 'for finding what else needs a sequence';
 
--- Functions whose code, in lower case, may name a sequence, or ask for a table's.  The
--- condition on the code is for speed, as it leaves few functions to be searched for each of
--- many names.
-CREATE FUNCTION snowflake_admin.functions_with_sequences()
+-- Functions whose code, in lower case, may name one of these sequences, or ask for the sequence of
+-- one of these tables.  Where there are few names, the others are left out.
+CREATE FUNCTION snowflake_admin.functions_with_sequences(names text[])
 RETURNS TABLE (function oid, owner oid, code text, asks_for_table boolean)
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT p.oid, proowner, code, code ~ 'lastval|pg_get_serial_sequence'
 	FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang, lower(prosrc) AS code
 	WHERE p.oid >= 16384 AND lanname NOT IN ('c', 'internal') AND prosqlbody IS NULL
+	AND (cardinality(names) > 10 OR EXISTS (SELECT FROM unnest(names) AS name WHERE strpos(code, name) > 0))
 	AND code ~ 'seq|(?:next|curr|set|last)val|last_value'
+	AND pronamespace NOT IN (SELECT * FROM temporary_schemas())
 	AND p.oid NOT IN (SELECT object FROM extension_members() WHERE class = 'pg_proc'::regclass)
-	AND p.oid NOT IN (SELECT object FROM temporary_objects() WHERE class = 'pg_proc'::regclass)
 $$;
 
 COMMENT ON FUNCTION snowflake_admin.functions_with_sequences IS 'for choosing the functions whose code is searched';
 
 -- Functions that name the n-th sequence, or that ask for the last number of the n-th
--- table, if there is one.  Nothing finds a name that a function composes.  Only what belongs to a role that may
--- use the sequence, or insert into the table, counts: others' functions may hold any text.
+-- table, if there is one.  Nothing finds a name that a function composes.  Only what belongs to a
+-- role that may use the sequence, or insert into the table, counts: others' functions may hold
+-- any text.
+--
+-- So that many names in many functions take no longer than both together, names and functions
+-- meet by a word: the first one of the name, which has to be a word of the code, too.
 CREATE FUNCTION snowflake_admin.namers(sequences oid[], tables oid[])
 RETURNS TABLE (n bigint, function oid)
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
-	WITH functions AS MATERIALIZED (SELECT * FROM functions_with_sequences()),
-	names AS MATERIALIZED (
-		SELECT n, lower(relname) AS name, oid IS DISTINCT FROM sequence AS of_table, sequence, tab
+	WITH names AS MATERIALIZED (
+		SELECT n, lower(relname) AS name, coalesce(substring(lower(relname), '\w+'), '') AS word,
+			oid IS DISTINCT FROM sequence AS of_table, sequence, tab
 		FROM unnest(sequences, tables) WITH ORDINALITY AS k (sequence, tab, n)
 		JOIN pg_class ON oid IN (sequence, tab)
-	), owners AS MATERIALIZED (
-		SELECT DISTINCT owner, n FROM (SELECT DISTINCT owner FROM functions) AS o, names
-		WHERE has_sequence_privilege(owner, sequence, 'USAGE, SELECT, UPDATE')
-			OR has_table_privilege(owner, tab, 'INSERT')
+	), functions AS MATERIALIZED (
+		SELECT * FROM functions_with_sequences(ARRAY(SELECT name FROM names))
+	), words AS MATERIALIZED (
+		SELECT DISTINCT function, word[1] AS word FROM functions, regexp_matches(code, '\w+', 'g') AS word
+		UNION ALL SELECT function, '' FROM functions
 	)
 	SELECT DISTINCT n, function
-	FROM functions JOIN owners USING (owner) JOIN names USING (n)
-	WHERE strpos(code, name) > 0 AND (asks_for_table OR NOT of_table)
-		AND code ~ ('(?<!\w)' || regexp_replace(name, '(\W)', '\\\1', 'g') || '(?!\w)')
+	FROM names JOIN words USING (word) JOIN functions USING (function)
+	WHERE (asks_for_table OR NOT of_table)
+		AND (name = word OR strpos(code, name) > 0
+			AND code ~ ('(?<!\w)' || regexp_replace(name, '(\W)', '\\\1', 'g') || '(?!\w)'))
+		AND (has_sequence_privilege(owner, sequence, 'USAGE, SELECT, UPDATE') OR has_table_privilege(owner, tab, 'INSERT'))
 $$;
 
 COMMENT ON FUNCTION snowflake_admin.namers IS 'for finding functions that need a sequence or its numbers';
@@ -217,7 +251,7 @@ COMMENT ON FUNCTION snowflake_admin.is_plain_nextval IS 'for telling whether a d
 -- What keeps keys that have not moved yet from moving to next_id(), a row for each obstacle
 CREATE FUNCTION snowflake_admin.obstacles(keys snowflake_admin.key[])
 RETURNS TABLE (tab oid, col int2, sequence oid, obstacle text)
-LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 	WITH keys AS MATERIALIZED (
 		SELECT *, row_number() OVER () AS n FROM unnest(keys) WHERE made_by <> 'next_id'
 	), arrays AS MATERIALIZED (
@@ -227,7 +261,7 @@ LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_ad
 	), obstacles (n, obstacle) AS (
 		SELECT s.n, s.obstacle FROM arrays, too_small(tabs, cols) AS s
 		UNION ALL SELECT n, place(class, object) || ' uses its sequence'
-		FROM keys JOIN sequence_users() AS u USING (sequence)
+		FROM arrays CROSS JOIN LATERAL sequence_users(sequences) AS u JOIN keys USING (sequence)
 		WHERE (u.tab, u.col) IS DISTINCT FROM (keys.tab, keys.col)
 			-- Others' objects cannot use it, and another column can go on with it.  But an identity
 			-- cannot be dropped beside them.
@@ -256,15 +290,23 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.obstacles IS 'for snowflake_keys(): what keeps a key from moving';
 
-CREATE FUNCTION @extschema@.snowflake_keys()
+-- The keys of tables, with a row for each obstacle
+CREATE FUNCTION snowflake_admin.keys_with_obstacles(tables oid[] DEFAULT snowflake_admin.all_tables())
 RETURNS TABLE (tab regclass, col name, type regtype, made_by text, sequence regclass, obstacle text)
-LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
-	WITH found AS MATERIALIZED (SELECT array_agg(k) AS keys FROM all_keys() AS k)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+	WITH found AS MATERIALIZED (SELECT array_agg(k) AS keys FROM keys_of(tables) AS k)
 	SELECT k.tab::regclass, k.col_name, k.type::regtype, k.made_by, k.sequence::regclass, o.obstacle
 	FROM unnest((SELECT keys FROM found)) AS k LEFT JOIN obstacles((SELECT keys FROM found)) AS o
 		ON o.tab = k.tab AND o.col = k.col AND o.sequence IS NOT DISTINCT FROM k.sequence
-	ORDER BY k.tab::regclass::text COLLATE "C", col_name, k.sequence::regclass::text COLLATE "C",
-		obstacle COLLATE "C"
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.keys_with_obstacles IS 'for deciding whether keys can move';
+
+CREATE FUNCTION @extschema@.snowflake_keys()
+RETURNS TABLE (tab regclass, col name, type regtype, made_by text, sequence regclass, obstacle text)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT * FROM keys_with_obstacles() AS k
+	ORDER BY k.tab::text COLLATE "C", k.col, k.sequence::text COLLATE "C", k.obstacle COLLATE "C"
 $$;
 
 COMMENT ON FUNCTION @extschema@.snowflake_keys() IS

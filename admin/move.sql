@@ -157,8 +157,9 @@ COMMENT ON FUNCTION snowflake_admin.shard_of_default IS 'for comparing shards';
 CREATE FUNCTION snowflake_admin.shares_sequence(target regclass, key_col name, sequence regclass) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT sequence = next_id_seq() OR EXISTS (
-		SELECT FROM sequence_users() AS u JOIN pg_attribute AS a ON a.attrelid = u.tab AND a.attnum = u.col
-		WHERE u.sequence = shares_sequence.sequence AND (u.tab, a.attname) <> (target, key_col))
+		SELECT FROM sequence_users(ARRAY[shares_sequence.sequence::oid]) AS u
+		JOIN pg_attribute AS a ON a.attrelid = u.tab AND a.attnum = u.col
+		WHERE (u.tab, a.attname) <> (target, key_col))
 $$;
 
 COMMENT ON FUNCTION snowflake_admin.shares_sequence IS 'for telling whether a key has its own sequence';

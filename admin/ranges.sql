@@ -53,9 +53,8 @@ DECLARE
 	key text := partition_key(parent);
 	made record;
 BEGIN
-	SELECT tab::regclass, made_by INTO made FROM all_keys()
-	WHERE tab IN (SELECT relid FROM pg_partition_ancestors(parent)) AND quote_ident(col_name) = key
-		AND made_by <> 'next_id';
+	SELECT tab::regclass, made_by INTO made FROM keys_of(ARRAY(SELECT relid FROM pg_partition_ancestors(parent)))
+	WHERE quote_ident(col_name) = key AND made_by <> 'next_id';
 	IF FOUND THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('the key of table %s does not tell the time', parent),

@@ -4,14 +4,14 @@
 -- it back share.  Knows no partition by time, and decides on no command but those that
 -- grant the use of a sequence.
 
--- All keys with their obstacles.  The key of a table is what is listed of its primary key, or
--- else of its other columns.
-CREATE FUNCTION snowflake_admin.main_keys()
+-- The keys of tables with their obstacles.  The key of a table is what is listed of its primary key,
+-- or else of its other columns.
+CREATE FUNCTION snowflake_admin.main_keys(tables oid[])
 RETURNS TABLE (tab regclass, col name, type regtype, made_by text, sequence regclass, obstacle text,
 	is_main boolean)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT k.*, rank() OVER (PARTITION BY k.tab ORDER BY i.indrelid IS NULL) = 1
-	FROM @extschema@.snowflake_keys() AS k
+	FROM keys_with_obstacles(tables) AS k
 	JOIN pg_attribute AS a ON a.attrelid = k.tab AND a.attname = k.col
 	LEFT JOIN pg_index AS i ON i.indrelid = k.tab AND i.indisprimary AND a.attnum = ANY (i.indkey)
 $$;
@@ -47,7 +47,7 @@ BEGIN
 	IF target IS NULL THEN
 		RAISE null_value_not_allowed USING MESSAGE = 'tab must not be null';
 	END IF;
-	WITH keys AS MATERIALIZED (SELECT * FROM main_keys() AS k WHERE k.tab = target AND k.is_main)
+	WITH keys AS MATERIALIZED (SELECT * FROM main_keys(ARRAY[target]) AS k WHERE k.is_main)
 	SELECT k.col, k.type, k.made_by, k.sequence, k.obstacle,
 		ARRAY(SELECT DISTINCT quote_ident(keys.col) FROM keys ORDER BY 1)
 	INTO col, type, made_by, sequence, obstacle, columns
@@ -283,8 +283,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		WHERE s.oid = sequence AND s.relowner = t.relowner AND s.relnamespace = t.relnamespace
 		AND NOT EXISTS (SELECT FROM pg_depend
 			WHERE classid = 'pg_class'::regclass AND objid = s.oid AND deptype = 'e')
-		AND NOT EXISTS (SELECT FROM sequence_users() AS u
-			WHERE u.sequence = s.oid AND (u.tab, u.col) IS DISTINCT FROM (target::oid, attnum))
+		AND NOT EXISTS (SELECT FROM sequence_users(ARRAY[s.oid]) AS u
+			WHERE (u.tab, u.col) IS DISTINCT FROM (target::oid, attnum))
 		AND NOT EXISTS (SELECT FROM namers(ARRAY[s.oid], '{}')))
 $$;
 
@@ -338,9 +338,9 @@ BEGIN
 			FILTER (WHERE NOT k.is_main), '{}'),
 		string_agg(DISTINCT k.tab::text, ', ') FILTER (WHERE k.is_main AND k.made_by = 'GENERATED ALWAYS')
 	INTO tables, others, always
-	FROM main_keys() AS k JOIN pg_class ON oid = k.tab
-	WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = schema)
-		AND (k.made_by = 'next_id') <> to_next_id;
+	FROM main_keys(ARRAY(SELECT pg_class.oid FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+		WHERE nspname = schema AND relkind IN ('r', 'p', 'f'))) AS k
+	WHERE (k.made_by = 'next_id') <> to_next_id;
 	IF always IS NOT NULL THEN
 		RAISE NOTICE 'a default does not keep programs from choosing keys, as GENERATED ALWAYS did: %', always;
 	END IF;

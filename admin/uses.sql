@@ -23,12 +23,20 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.next_id_seq IS 'for naming the sequence that next_id() uses by default';
 
--- What is in the temporary schemas of sessions counts for nothing: it ends with its session,
+-- The temporary schemas of sessions.  What is in them counts for nothing: it ends with its session,
 -- and every role may make it.  No other schema can have such a name.
+CREATE FUNCTION snowflake_admin.temporary_schemas() RETURNS SETOF oid
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT oid FROM pg_namespace WHERE nspname LIKE 'pg\_temp\_%'
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.temporary_schemas IS 'for telling what is temporary';
+
+-- What is in these schemas and has code
 CREATE FUNCTION snowflake_admin.temporary_objects()
 RETURNS TABLE (class oid, object oid)
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	WITH schemas AS MATERIALIZED (SELECT oid FROM pg_namespace WHERE nspname LIKE 'pg\_temp\_%')
+	WITH schemas AS MATERIALIZED (SELECT * FROM temporary_schemas())
 	SELECT 'pg_proc'::regclass::oid, oid FROM pg_proc WHERE pronamespace IN (SELECT * FROM schemas)
 	UNION ALL SELECT 'pg_type'::regclass, oid FROM pg_type WHERE typnamespace IN (SELECT * FROM schemas)
 	UNION ALL SELECT 'pg_attrdef'::regclass, d.oid FROM pg_attrdef AS d JOIN pg_class AS c ON c.oid = adrelid

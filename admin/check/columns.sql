@@ -8,7 +8,7 @@ CREATE FUNCTION snowflake_admin.check_width()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 	WITH keys AS MATERIALIZED (
-		SELECT DISTINCT tab, col FROM all_keys() WHERE made_by = 'next_id'
+		SELECT DISTINCT tab, col FROM keys_of() WHERE made_by = 'next_id'
 	), arrays AS (
 		SELECT array_agg(tab ORDER BY tab, col) AS tabs, array_agg(col ORDER BY tab, col) AS cols FROM keys
 	)
