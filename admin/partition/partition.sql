@@ -265,6 +265,10 @@ BEGIN
 		RAISE NOTICE 'only its owner will have privileges on the old table, %: REVOKE and policies of the new one do '
 			'not reach it, and rows are found by the new one', old_name;
 	END IF;
+	RAISE NOTICE USING
+		MESSAGE = format('programs will notice that table %s is partitioned', target),
+		DETAIL = format('ctid is unique only within a partition. FROM ONLY %1$s finds no row. COPY %1$s TO, '
+			'TRUNCATE ONLY and CREATE INDEX CONCURRENTLY fail.', target);
 	RAISE NOTICE '%', format('table %1$s takes all rows as before until it is renamed; to give up: '
 		'ALTER TABLE %1$s DROP CONSTRAINT snowflake_partition;', target);
 END

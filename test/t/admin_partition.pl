@@ -253,6 +253,8 @@ foreach my $params ("'month', dry_run => true", "'month'")
 	like($error,
 		qr/WARNING:  \w+: trigger "Always" of table app.photos will see the name of the partition in TG_TABLE_NAME/,
 		"... and a warning names a trigger that depends on the table's name");
+	like($error, qr/NOTICE:  \w+: programs will notice that table app.photos is partitioned\nDETAIL:  ctid is unique only/,
+		'... and a notice says what programs will notice');
 }
 is(value('owned', $properties), $before, "the new table has all that the old one had");
 is(value('owned', q{
