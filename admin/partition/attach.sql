@@ -64,7 +64,7 @@ BEGIN
 	END IF;
 	IF largest IS NOT NULL THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('table %s has IDs from %s on', tab, bound),
+			MESSAGE = format('table %s has IDs from %s on', parent, bound),
 			DETAIL = format('The largest is %s.', largest),
 			HINT = 'Call snowflake_partition() again, with a later time as at.';
 	END IF;

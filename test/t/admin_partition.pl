@@ -273,6 +273,19 @@ is(value('owned', "INSERT INTO app.photos (id, title, user_id, original) SELECT 
 is(value('owned', q{DROP TABLE app.photos_old3 CASCADE; SELECT count(*) FROM app.photos}), 1,
 	'the old table can be dropped with nothing of the new one');
 
+# Policies that apply to the owner hide rows from that role.
+value('owned', q{
+	CREATE TABLE app.forced (id bigint PRIMARY KEY DEFAULT next_id(5), hidden boolean);
+	ALTER TABLE app.forced OWNER TO owner, ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+	CREATE POLICY p ON app.forced USING (NOT hidden);
+	INSERT INTO app.forced VALUES (snowflake_id(now() + interval '400 days', 5, 0), true)});
+fails_with($node, q{CALL snowflake_partition('app.forced', 'month')}, qr/^55000 table app.forced has IDs from \d+ on/,
+	'an ID beyond the partition is found where a policy hides it', dbname => 'owned', extra_params => [ '-U', 'owner' ]);
+value('owned', 'DELETE FROM app.forced');
+$node->safe_psql('owned', q{CALL snowflake_partition('app.forced', 'month')}, extra_params => [ '-U', 'owner' ]);
+is(value('owned', q{SELECT relname, relkind, relforcerowsecurity FROM pg_class WHERE relname ~ '^forced(_old)?$' ORDER BY 1}),
+	"forced|p|t\nforced_old|r|t", '... and policies go on to apply to the owner');
+
 value('owned', q{
 	CREATE TABLE keyed (id bigint PRIMARY KEY DEFAULT next_id(5), n int NOT NULL);
 	CREATE UNIQUE INDEX by_n ON keyed (n, id);
