@@ -152,7 +152,8 @@ BEGIN
 	RAISE WARNING USING
 		MESSAGE = format('what role %s has granted on %s will be granted by the owner instead', grantor, object),
 		DETAIL = format('It has granted %s.', grants),
-		HINT = format('REVOKE ... FROM %s CASCADE will no longer take this back. Revoke it from each grantee.', grantor);
+		HINT = format('REVOKE ... FROM %s CASCADE will no longer take this back. Revoke it from each grantee.',
+			grantor);
 END
 $$;
 
@@ -171,7 +172,8 @@ BEGIN
 		FROM (
 			SELECT oid, relowner, '', relacl FROM pg_class
 			UNION ALL SELECT c.oid, relowner, format(' (%I)', attname), attacl
-			FROM pg_class AS c JOIN pg_attribute ON attrelid = c.oid AND NOT attisdropped) AS acls (rel, owner, columns, acl),
+			FROM pg_class AS c JOIN pg_attribute ON attrelid = c.oid AND NOT attisdropped
+		) AS acls (rel, owner, columns, acl),
 			LATERAL (SELECT * FROM aclexplode(acl)) AS a
 		WHERE rel = ANY (rels) AND grantor <> owner
 		GROUP BY rel, grantor ORDER BY array_position(rels, rel), 2
@@ -253,8 +255,9 @@ COMMENT ON FUNCTION snowflake_admin.index_statistics IS 'for giving a new index 
 CREATE FUNCTION snowflake_admin.partition_options(parent regclass, partition regclass) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH statistics AS (
-		SELECT x.oid, format('%I.%I', nspname, stxname) AS named, stxrelid, pg_get_statisticsobjdef_columns(x.oid) AS of,
-			stxkind AS kind, row_number() OVER (PARTITION BY stxrelid, pg_get_statisticsobjdef_columns(x.oid), stxkind
+		SELECT x.oid, format('%I.%I', nspname, stxname) AS named, stxrelid,
+			pg_get_statisticsobjdef_columns(x.oid) AS of, stxkind AS kind,
+			row_number() OVER (PARTITION BY stxrelid, pg_get_statisticsobjdef_columns(x.oid), stxkind
 				ORDER BY x.oid) AS n
 		FROM pg_statistic_ext AS x JOIN pg_namespace ON pg_namespace.oid = stxnamespace
 		WHERE stxrelid IN (parent, partition)

@@ -38,20 +38,28 @@ COMMENT ON FUNCTION snowflake_admin.has_privilege IS 'for telling roles that can
 CREATE FUNCTION snowflake_admin.partition_dependents(target regclass)
 RETURNS TABLE (class oid, object oid)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT DISTINCT classid, objid
-	FROM pg_class AS t JOIN pg_type AS r ON r.oid = t.reltype
-	JOIN pg_depend AS d ON refclassid = 'pg_class'::regclass AND refobjid = t.oid
-		OR refclassid = 'pg_type'::regclass AND refobjid IN (r.oid, r.typarray)
-	WHERE t.oid = target AND (classid, objid) NOT IN (
-		SELECT 'pg_class'::regclass, oid FROM pg_class WHERE relkind IN ('i', 'S', 't')
-		UNION ALL SELECT 'pg_type'::regclass, unnest(ARRAY[r.oid, r.typarray])
-		UNION ALL SELECT 'pg_attrdef'::regclass, oid FROM pg_attrdef WHERE adrelid = target
-		UNION ALL SELECT 'pg_constraint'::regclass, oid FROM pg_constraint
-			WHERE target IN (conrelid, confrelid)
-		UNION ALL SELECT 'pg_trigger'::regclass, oid FROM pg_trigger WHERE tgrelid = target OR tgisinternal
-		UNION ALL SELECT 'pg_policy'::regclass, oid FROM pg_policy WHERE polrelid = target
-		UNION ALL SELECT 'pg_statistic_ext'::regclass, oid FROM pg_statistic_ext WHERE stxrelid = target
-		UNION ALL SELECT 'pg_publication_rel'::regclass, oid FROM pg_publication_rel)
+	WITH types AS (
+		SELECT ARRAY[t.oid, typarray] AS oids FROM pg_class AS c JOIN pg_type AS t ON t.oid = reltype
+		WHERE c.oid = target
+	), found AS (
+		SELECT classid, objid FROM pg_depend WHERE refclassid = 'pg_class'::regclass AND refobjid = target
+		UNION SELECT classid, objid FROM types, unnest(oids) AS type
+		JOIN pg_depend ON refclassid = 'pg_type'::regclass AND refobjid = type
+	)
+	SELECT classid, objid FROM found
+	-- What the new table gets, or the old one keeps
+	WHERE NOT CASE classid
+		WHEN 'pg_class'::regclass THEN (SELECT relkind IN ('i', 'S', 't') FROM pg_class WHERE oid = objid)
+		WHEN 'pg_type'::regclass THEN (SELECT objid = ANY (oids) FROM types)
+		WHEN 'pg_attrdef'::regclass THEN EXISTS (SELECT FROM pg_attrdef WHERE oid = objid AND adrelid = target)
+		WHEN 'pg_constraint'::regclass THEN EXISTS (
+			SELECT FROM pg_constraint WHERE oid = objid AND target IN (conrelid, confrelid))
+		WHEN 'pg_trigger'::regclass THEN EXISTS (
+			SELECT FROM pg_trigger WHERE oid = objid AND (tgrelid = target OR tgisinternal))
+		WHEN 'pg_policy'::regclass THEN EXISTS (SELECT FROM pg_policy WHERE oid = objid AND polrelid = target)
+		WHEN 'pg_statistic_ext'::regclass THEN EXISTS (
+			SELECT FROM pg_statistic_ext WHERE oid = objid AND stxrelid = target)
+		ELSE classid = 'pg_publication_rel'::regclass END
 	AND (classid = 'pg_class'::regclass AND EXISTS (SELECT FROM pg_inherits WHERE inhrelid = objid)
 		OR NOT EXISTS (SELECT FROM owner_and_schema(classid, objid)
 			WHERE pg_is_other_temp_schema(schema) OR NOT has_privilege(owner, target)))
@@ -90,7 +98,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		format('GRANT EXECUTE ON FUNCTION %s TO %s first.', tgfoid::regprocedure, relowner::regrole)
 	FROM pg_trigger JOIN pg_class AS c ON c.oid = tgrelid
 	WHERE tgrelid = target AND NOT tgisinternal AND NOT has_function_privilege(relowner, tgfoid, 'EXECUTE')
-	UNION ALL SELECT format('names such as %s_old and %1$s_old1000 are taken', qualified), 'Rename what has these names.'
+	UNION ALL SELECT format('names such as %s_old and %1$s_old1000 are taken', qualified),
+		'Rename what has these names.'
 	FROM partition_names(target) WHERE old_name IS NULL
 $$;
 

@@ -124,15 +124,20 @@ COMMENT ON FUNCTION snowflake_admin.partition_bound IS
 
 -- What is left to do after the swap.  Each step is gone from here once it is done.
 -- Before the swap this is only a plan, and old and parent are the same table.  What "by_owner"
--- says runs as the owner of the first relation.
-CREATE FUNCTION snowflake_admin.partition_rest(parent regclass, old regclass, old_name text, planned boolean)
+-- says runs as the owner of the first relation.  Of the foreign keys that are to be validated,
+-- one or all.
+CREATE FUNCTION snowflake_admin.partition_rest(parent regclass, old regclass, old_name text, planned boolean,
+	all_keys boolean)
 RETURNS TABLE (kind text, commands text[], relations regclass[], mode text, by_owner boolean[])
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT 'validate', ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT %I',
-		CASE conrelid WHEN old THEN old_name ELSE conrelid::regclass::text END, conname)],
-			ARRAY[conrelid::regclass], NULL, ARRAY[true]
-	FROM pg_constraint
-	WHERE contype = 'f' AND conparentid = 0 AND confrelid = parent AND (planned OR NOT convalidated)
+	(
+		SELECT 'validate', ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT %I',
+			CASE conrelid WHEN old THEN old_name ELSE conrelid::regclass::text END, conname)],
+				ARRAY[conrelid::regclass], NULL, ARRAY[true]
+		FROM pg_constraint
+		WHERE contype = 'f' AND conparentid = 0 AND confrelid = parent AND (planned OR NOT convalidated)
+		ORDER BY oid LIMIT CASE WHEN NOT all_keys THEN 1 END
+	)
 	UNION ALL SELECT 'add', array_remove(ARRAY[
 			format('ALTER TABLE %s ADD CONSTRAINT %I %s', parent, conname, pg_get_constraintdef(oid)),
 			format('COMMENT ON CONSTRAINT %I ON %s IS ', conname, parent)
@@ -152,8 +157,9 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.partition_rest IS
 'for composing the steps after the swap, and for planning them';
 
--- The steps that are left after the swap
-CREATE FUNCTION snowflake_admin.steps_after_swap(parent regclass, old regclass, unit text)
+-- The steps that are left after the swap, all or, unless planned, at least the first one
+CREATE FUNCTION snowflake_admin.steps_after_swap(parent regclass, old regclass, unit text, planned boolean,
+	tries integer)
 RETURNS TABLE (kind text, commands text[], relations regclass[], mode text, by_owner boolean[])
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
@@ -167,7 +173,10 @@ BEGIN
 	IF EXISTS (SELECT FROM missing_ranges(parent, unit, needed_until('3 days', unit), key_layout(parent))) THEN
 		RETURN QUERY SELECT 'partition', '{}'::text[], ARRAY[parent], NULL, NULL::boolean[];
 	END IF;
-	RETURN QUERY SELECT * FROM partition_rest(parent, old, old::text, false);
+	PERFORM keep_names(ARRAY(SELECT conrelid FROM pg_constraint
+		WHERE contype = 'f' AND conparentid = 0 AND confrelid = parent AND NOT convalidated
+		ORDER BY oid LIMIT CASE WHEN NOT planned THEN 1 END), tries);
+	RETURN QUERY SELECT * FROM partition_rest(parent, old, old::text, false, planned);
 END
 $$;
 
@@ -175,7 +184,8 @@ COMMENT ON FUNCTION snowflake_admin.steps_after_swap IS 'for going on with a tab
 
 -- The steps of a table that is still to become a partition.  If only planned, the swap is the
 -- commands that it would execute now, and those after the swap are there, too.
-CREATE FUNCTION snowflake_admin.steps_before_swap(target regclass, unit text, at timestamptz, planned boolean)
+CREATE FUNCTION snowflake_admin.steps_before_swap(target regclass, unit text, at timestamptz, planned boolean,
+	tries integer)
 RETURNS TABLE (kind text, commands text[], relations regclass[], mode text, by_owner boolean[])
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 #variable_conflict use_column
@@ -186,6 +196,7 @@ DECLARE
 	old_name text;
 	swap record;
 BEGIN
+	PERFORM keep_names(ARRAY(SELECT r.tab::oid FROM related_tables(target) AS r), tries);
 	SELECT * INTO id FROM partition_id(target);
 	PERFORM require_partition_check(target, id.col);
 	PERFORM partition_require(target, id.col);
@@ -213,9 +224,10 @@ BEGIN
 	SELECT old_qualified INTO old_name FROM partition_names(target) WHERE kind = 'r';
 	RETURN QUERY SELECT 'plan', p.commands, ARRAY[target], NULL, NULL::boolean[]
 		FROM (VALUES (ARRAY(SELECT revoke_commands(target, old_name))),
-			(ARRAY[format('CALL @extschema@.snowflake_make_partitions(%L, unit => %L)', target, unit)])) AS p (commands);
+			(ARRAY[format('CALL @extschema@.snowflake_make_partitions(%L, unit => %L)', target, unit)])
+		) AS p (commands);
 	RETURN QUERY SELECT 'plan', r.commands, r.relations, r.mode, r.by_owner
-		FROM partition_rest(target, target, old_name, true) AS r;
+		FROM partition_rest(target, target, old_name, true, true) AS r;
 END
 $$;
 
@@ -223,7 +235,8 @@ COMMENT ON FUNCTION snowflake_admin.steps_before_swap IS 'for going on with a ta
 
 -- The steps that are left, with their commands, the relations that these lock, and the lock's
 -- mode.  What "by_owner" says runs as the owner of the first relation.
-CREATE FUNCTION snowflake_admin.partition_steps(target regclass, unit text, at timestamptz, planned boolean)
+CREATE FUNCTION snowflake_admin.partition_steps(target regclass, unit text, at timestamptz, planned boolean,
+	tries integer)
 RETURNS TABLE (kind text, commands text[], relations regclass[], mode text, by_owner boolean[])
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
@@ -235,9 +248,9 @@ BEGIN
 	PERFORM require_unit(unit);
 	SELECT * INTO done FROM partition_target(target);
 	IF done.old IS NULL THEN
-		RETURN QUERY SELECT * FROM steps_before_swap(target, unit, at, planned);
+		RETURN QUERY SELECT * FROM steps_before_swap(target, unit, at, planned, tries);
 	ELSE
-		RETURN QUERY SELECT * FROM steps_after_swap(done.parent, done.old, unit);
+		RETURN QUERY SELECT * FROM steps_after_swap(done.parent, done.old, unit, planned, tries);
 	END IF;
 END
 $$;
@@ -287,8 +300,7 @@ BEGIN
 	LOOP
 		PERFORM partition_target(tab);
 		PERFORM lock(ARRAY[tab], tries, false);
-		PERFORM keep_names(ARRAY(SELECT r.tab::oid FROM related_tables(tab) AS r), tries);
-		SELECT * INTO step FROM partition_steps(tab, unit, at, dry_run) LIMIT 1;
+		SELECT * INTO step FROM partition_steps(tab, unit, at, dry_run, tries) LIMIT 1;
 		EXIT WHEN NOT FOUND;
 		PERFORM set_config('application_name',
 			format('snowflake_partition: %s %s', step.kind, tab)::name::text, true);
@@ -298,7 +310,7 @@ BEGIN
 		IF dry_run THEN
 			PERFORM run(commands, relations, tries, true,
 				owner_of => CASE WHEN by_owner IS NOT NULL THEN relations[1] END, by_owner => by_owner)
-			FROM partition_steps(tab, unit, at, true);
+			FROM partition_steps(tab, unit, at, true, tries);
 			EXIT;
 		ELSIF step.kind = 'partition' THEN
 			CALL @extschema@.snowflake_make_partitions(step.relations[1], unit => unit, tries => tries);

@@ -121,13 +121,22 @@ COMMENT ON FUNCTION snowflake_admin.partition_id IS
 -- A name with _old at its end, or _old2 and so on, that no relation, type or statistics object of
 -- a schema has: the n-th one that is free.  NULL if somebody has taken a thousand of them.
 CREATE FUNCTION snowflake_admin.old_name(name name, schema oid, n bigint) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT old_name FROM generate_series(1, 1000) AS i, with_suffix(name, concat('_old', nullif(i, 1))) AS old_name
-	WHERE NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = schema AND relname = old_name)
-		-- PostgreSQL itself renames the type of an array that is in the way.
-		AND NOT EXISTS (SELECT FROM pg_type WHERE typnamespace = schema AND typname = old_name AND typcategory <> 'A')
-		AND NOT EXISTS (SELECT FROM pg_statistic_ext WHERE stxnamespace = schema AND stxname = old_name)
-	ORDER BY i LIMIT 1 OFFSET n - 1
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	candidate name;
+BEGIN
+	FOR i IN 1 .. 1000 LOOP
+		candidate := with_suffix(name, concat('_old', nullif(i, 1)));
+		n := n - (NOT (EXISTS (SELECT FROM pg_class WHERE relnamespace = schema AND relname = candidate)
+			-- PostgreSQL itself renames the type of an array that is in the way.
+			OR EXISTS (SELECT FROM pg_type WHERE typnamespace = schema AND typname = candidate AND typcategory <> 'A')
+			OR EXISTS (SELECT FROM pg_statistic_ext WHERE stxnamespace = schema AND stxname = candidate)))::integer;
+		IF n = 0 THEN
+			RETURN candidate;
+		END IF;
+	END LOOP;
+	RETURN NULL;
+END
 $$;
 
 COMMENT ON FUNCTION snowflake_admin.old_name IS 'for renaming what gives its name to something new';
