@@ -5,11 +5,13 @@
 --
 --     1. look which partitions are older than the interval, and never take the newest
 --     2. look whether the clock that says so can be wrong
---     3. detach and drop each of them, under locks in the order of foreign keys; leave those that
---        somebody detaches, who wants to keep them
---     4. delete old rows of the one without a lower bound, in slices
+--     3. for each of them, do to the rows that refer to it what their foreign keys do when rows are
+--        deleted, in slices
+--     4. detach and drop it, under locks in the order of foreign keys; leave those that somebody
+--        detaches, who wants to keep them
+--     5. delete old rows of the one without a lower bound, in slices
 --
--- With keep => true, it only detaches, and deletes nothing.
+-- With keep => true, it only detaches, and changes no row.
 --
 -- What reads or deletes rows runs as their table's owner, whose index expressions, triggers and
 -- policies it runs.  So does DETACH PARTITION, which reads the rows that refer to the partition.
@@ -18,9 +20,9 @@
 -- The partitions below a bound, oldest first, but never the newest of all.  Those that are
 -- pending detach are among them, and are not to be dropped.
 CREATE FUNCTION snowflake_admin.old_partitions(parent regclass, stop bigint)
-RETURNS TABLE (partition regclass, upper_id bigint, pending boolean)
+RETURNS TABLE (partition regclass, lower_id bigint, upper_id bigint, pending boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT r.partition, r.upper_id, r.pending FROM ranges(parent) AS r
+	SELECT r.* FROM ranges(parent) AS r
 	WHERE upper_id <= stop
 		AND upper_id < (SELECT max(upper_id) FROM ranges(parent) WHERE NOT pending)
 	ORDER BY upper_id
@@ -28,56 +30,73 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.old_partitions IS 'for the partitions that are to be dropped';
 
--- What deletes rows of a table, to be shown to the caller: a statement, or a sentence for another
--- owner.  The table's triggers would run with the rights of whoever executes a plain DELETE.
-CREATE FUNCTION snowflake_admin.deletion(tab regclass, condition text) RETURNS text
+-- A condition: the values of a column from "low" on, if it is not NULL, and below "high".  With
+-- 'OPERATOR(pg_catalog.%s)' it means the same with any search_path.
+CREATE FUNCTION snowflake_admin.between_ids(col text, low bigint, high bigint, operator text DEFAULT '%s') RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT CASE WHEN pg_has_role(relowner, 'USAGE') THEN pasteable(command, tab) || ';'
-		ELSE format('Let %s, who owns it, execute %s;', relowner::regrole, command) END
-	FROM pg_class, format('DELETE FROM %s WHERE %s', tab, condition) AS command WHERE oid = tab
+	SELECT concat_ws(' AND ', col || format(' ' || operator || ' ', '>=') || low,
+		col || format(' ' || operator || ' ', '<') || high)
 $$;
 
-COMMENT ON FUNCTION snowflake_admin.deletion IS 'for showing how to delete rows';
+COMMENT ON FUNCTION snowflake_admin.between_ids IS 'for rows in a range of IDs';
 
--- The hint that says how to delete the rows of other tables that refer to IDs in a range, or NULL if
--- there are none.  With a lower bound, the IDs' rows are to be deleted, so that a foreign key with
--- an action takes care of its own.
+-- Does a table have rows for which a condition is true?  An error if policies hide rows from its owner.
+CREATE FUNCTION snowflake_admin.has_rows(tab regclass, condition text) RETURNS boolean
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET row_security = off AS $$
+	SELECT is_there FROM as_owner(tab, format('SELECT EXISTS (SELECT FROM %s WHERE %s)', tab, condition))
+		AS look (is_there boolean)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.has_rows IS 'for whether a table has certain rows';
+
+-- The foreign keys that refer to a partitioned table.  For each, the column that refers to the
+-- partition key, what foreign keys do when a row is deleted, the command that takes rows out of
+-- the way, and a condition that ends it: rows refer to nothing if another column is NULL.
 --
--- REFERENCES lets other roles have tables that refer to this one.  Those are not looked at here,
+-- REFERENCES lets other roles have tables that refer to this one.  Those are not looked at,
 -- because a query runs what their owners have written, even as their owners for any length of time.
-CREATE FUNCTION snowflake_admin.hint_to_delete_references(parent regclass, low bigint, high bigint) RETURNS text
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET row_security = off AS $$
-DECLARE
-	referring record;
-	is_there boolean;
-	hint text;
-BEGIN
-	FOR referring IN SELECT r.oid::regclass AS tab, concat_ws(' AND ',
-			quote_ident(attname) || ' >= ' || low, quote_ident(attname) || ' < ' || high) AS condition
-		FROM pg_constraint JOIN pg_partitioned_table ON partrelid = confrelid
-		JOIN pg_class AS t ON t.oid = confrelid JOIN pg_class AS r ON r.oid = conrelid AND r.relowner = t.relowner
-		JOIN pg_attribute ON attrelid = conrelid AND attnum = conkey[array_position(confkey, partattrs[0])]
-		WHERE contype = 'f' AND confrelid = parent AND conparentid = 0 AND conrelid <> confrelid
-			AND (low IS NULL OR confdeltype IN ('a', 'r'))
-		ORDER BY conrelid::regclass::text COLLATE "C"
-	LOOP
-		SELECT look.is_there INTO is_there FROM as_owner(referring.tab,
-			format('SELECT EXISTS (SELECT FROM %s WHERE %s)', referring.tab, referring.condition)) AS look (is_there boolean);
-		IF is_there THEN
-			hint := concat_ws(' ', coalesce(hint, 'Delete such rows first:'), deletion(referring.tab, referring.condition));
-		END IF;
-	END LOOP;
-	RETURN hint;
-END
+CREATE FUNCTION snowflake_admin.references_to(parent regclass)
+RETURNS TABLE (tab regclass, conname name, action "char", col text, command text, refers text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT r.oid::regclass, c.conname, c.confdeltype, quote_ident(key.attname),
+		CASE WHEN c.confdeltype IN ('n', 'd') THEN format('UPDATE %s SET %s', r.oid::regclass, (
+			SELECT string_agg(format('%I = %s', attname, CASE c.confdeltype WHEN 'n' THEN 'NULL' ELSE 'DEFAULT' END), ', '
+				ORDER BY attnum)
+			FROM pg_attribute WHERE attrelid = r.oid AND attnum = ANY (coalesce(c.confdelsetcols, c.conkey))))
+		ELSE format('DELETE FROM %s', r.oid::regclass) END,
+		(SELECT coalesce(string_agg(format(' AND %I IS NOT NULL', attname), '' ORDER BY attnum), '')
+			FROM pg_attribute WHERE attrelid = r.oid AND attnum = ANY (c.conkey) AND attnum <> key.attnum)
+	FROM pg_constraint AS c JOIN pg_partitioned_table ON partrelid = confrelid
+	JOIN pg_class AS t ON t.oid = confrelid JOIN pg_class AS r ON r.oid = conrelid AND r.relowner = t.relowner
+	JOIN pg_attribute AS key ON attrelid = conrelid AND attnum = conkey[array_position(confkey, partattrs[0])]
+	WHERE contype = 'f' AND confrelid = parent AND conparentid = 0
+	ORDER BY conrelid::regclass::text COLLATE "C", c.conname
 $$;
 
-COMMENT ON FUNCTION snowflake_admin.hint_to_delete_references IS 'for saying how to delete rows that refer to others';
+COMMENT ON FUNCTION snowflake_admin.references_to IS 'for rows that refer to those of old partitions';
+
+-- The hint that says what to do first with rows that refer to IDs in a range, or NULL if there are
+-- none.  Without "all_actions", a foreign key with an action takes care of its own.  With a lower
+-- bound, the IDs' rows are to be deleted, so that the table takes care of itself.
+CREATE FUNCTION snowflake_admin.hint_to_remove_references(parent regclass, low bigint, high bigint,
+	all_actions boolean) RETURNS text
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT concat_ws(' ', 'Delete such rows first: ' || string_agg(statement, ' ') FILTER (WHERE action NOT IN ('n', 'd')),
+		'Update such rows first: ' || string_agg(statement, ' ') FILTER (WHERE action IN ('n', 'd')))
+	FROM references_to(parent), LATERAL (SELECT between_ids(col, low, high) || refers) AS old (condition),
+		LATERAL (SELECT pasteable(command || ' WHERE ' || condition, tab) || ';') AS shown (statement)
+	WHERE (all_actions OR action IN ('a', 'r')) AND (low IS NULL OR tab <> parent) AND has_rows(tab, condition)
+	HAVING count(*) > 0
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.hint_to_remove_references IS 'for saying what to do with rows that refer to others';
 
 -- Warn of such rows, if there are any.
-CREATE FUNCTION snowflake_admin.warn_of_references(parent regclass, low bigint, high bigint) RETURNS void
+CREATE FUNCTION snowflake_admin.warn_of_references(parent regclass, low bigint, high bigint, all_actions boolean)
+RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
-	hint text := hint_to_delete_references(parent, low, high);
+	hint text := hint_to_remove_references(parent, low, high, all_actions);
 BEGIN
 	IF hint IS NOT NULL THEN
 		RAISE WARNING USING MESSAGE = format('rows refer to old rows of table %s', parent), HINT = hint;
@@ -88,16 +107,17 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.warn_of_references IS 'for a dry run that sees rows which refer to old ones';
 
 -- Raise PostgreSQL's own error about such rows once more, with that hint.
-CREATE FUNCTION snowflake_admin.raise_references(parent regclass, low bigint, high bigint, error text, detail text)
-RETURNS void
+CREATE FUNCTION snowflake_admin.raise_references(parent regclass, low bigint, high bigint, all_actions boolean,
+	error text, detail text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
 	RAISE foreign_key_violation USING MESSAGE = error, DETAIL = detail,
-		HINT = coalesce(hint_to_delete_references(parent, low, high), 'Delete the rows that refer to it first.');
+		HINT = coalesce(hint_to_remove_references(parent, low, high, all_actions),
+			'Delete the rows that refer to it first.');
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_admin.raise_references IS 'for refusing what rows refer to, with how to delete them';
+COMMENT ON FUNCTION snowflake_admin.raise_references IS 'for refusing what rows refer to, with what to do first';
 
 -- An error unless the table's owner may read all tables that refer to it.  Before PostgreSQL
 -- detaches a partition, it reads the rows that refer to it as whoever detaches it, which is the
@@ -140,34 +160,190 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.warn_of_detach IS 'for a partition that stays because somebody detaches it';
 
--- Detach one partition, and drop it unless it is to be kept, under its locks.  Rows that refer to
--- it are looked for up to the bound "high".
+-- About how many rows of a table have values of a column in a range?  The planner's statistics
+-- know how they are spread.
+CREATE FUNCTION snowflake_admin.estimated_rows(tab regclass, condition text) RETURNS bigint
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT (plan #>> '{0,Plan,Plan Rows}')::bigint
+	FROM as_owner(tab, format('EXPLAIN (FORMAT JSON) SELECT FROM %s WHERE %s', tab, condition)) AS look (plan json)
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.estimated_rows IS 'for the progress of changing rows';
+
+-- Delete or update rows of a table, as its owner, by a command in which all names are qualified.
+-- Returns how many.  The table's triggers need the caller's search_path.  Those that are deferred
+-- would run at the commit, when the caller is itself again, or could become the user of the session.
+CREATE FUNCTION snowflake_admin.change_rows(tab regclass, command text, path text) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	SET CONSTRAINTS ALL IMMEDIATE;
+	PERFORM set_config('search_path', path, true);
+	RETURN snowflake_admin.do_as_owner(tab, command);
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.change_rows IS 'for changing rows with triggers as their owner';
+
+-- Delete or update the rows of a table for which a column has values in a range, as its owner.  They
+-- are found in "place", the table or a partition of it, and changed through the table.  The command
+-- ends with the condition "refers", which begins with AND, or is ''.  A commit after each slice lets
+-- others and standbys keep up.
+CREATE PROCEDURE snowflake_admin.change_in_slices(tab regclass, command text, place regclass, col text, low bigint,
+	high bigint, refers text, path text, dry_run boolean)
+LANGUAGE plpgsql AS $$
+DECLARE
+	condition pg_catalog.text := snowflake_admin.between_ids(col, low, high) || refers;
+	verb pg_catalog.text := pg_catalog.lower(pg_catalog.split_part(command, ' ', 1));
+	first bigint := low;
+	last bigint;
+	done bigint := 0;
+	total bigint;
+	detail pg_catalog.text;
+	begun pg_catalog.timestamptz := pg_catalog.clock_timestamp();
+	reported pg_catalog.timestamptz := begun;
+BEGIN
+	IF NOT has_rows(place, condition) THEN
+		RETURN;
+	END IF;
+	RAISE NOTICE '%;', pasteable(format('%s WHERE %s', command, condition), tab);
+	IF dry_run THEN
+		RETURN;
+	END IF;
+	total := estimated_rows(place, condition);
+	LOOP
+		reported := progress(format('%s old rows of %s', verb, place), done, total, begun, reported);
+		SELECT look.id INTO last FROM as_owner(place,
+			format('SELECT max(id) FROM (SELECT %1$s AS id FROM %2$s WHERE %3$s%4$s ORDER BY %1$s LIMIT 10000) AS slice',
+				col, place, between_ids(col, first, high), refers)) AS look (id bigint);
+		EXIT WHEN last IS NULL;
+		BEGIN
+			done := done + change_rows(tab, format('%s WHERE %s%s', command,
+				between_ids(col, first, last + 1, 'OPERATOR(pg_catalog.%s)'), refers), path);
+		EXCEPTION WHEN foreign_key_violation THEN
+			GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+			PERFORM raise_references(tab, first, high, false, SQLERRM, detail);
+		END;
+		CALL next_transaction();
+		first := last + 1;
+	END LOOP;
+	RAISE NOTICE '%d % rows of %', verb, done, place;
+END
+$$;
+
+COMMENT ON PROCEDURE snowflake_admin.change_in_slices IS 'for deleting or updating many rows without long transactions';
+
+-- Do to the rows that refer to a partition what their foreign keys do when its rows are deleted, if
+-- that is anything.
+CREATE PROCEDURE snowflake_admin.remove_references(parent regclass, low bigint, high bigint, path text,
+	dry_run boolean)
+LANGUAGE plpgsql AS $$
+DECLARE
+	referring pg_catalog.record;
+BEGIN
+	FOR referring IN SELECT * FROM references_to(parent) WHERE action IN ('c', 'n', 'd') LOOP
+		CALL change_in_slices(referring.tab, referring.command, referring.tab, referring.col, low, high, referring.refers,
+			path, dry_run);
+	END LOOP;
+END
+$$;
+
+COMMENT ON PROCEDURE snowflake_admin.remove_references IS 'for ON DELETE CASCADE, SET NULL and SET DEFAULT';
+
+-- An error if rows refer to a partition, other than those of which remove_references() takes care,
+-- unless that one is to be kept.  PostgreSQL would see this, too, but while everybody waits.  The hint
+-- is about all that refers to IDs below the bound "high".
+CREATE FUNCTION snowflake_admin.require_no_references(parent regclass, partition regclass, low bigint, upper_id bigint,
+	high bigint, keep boolean) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	referring record;
+BEGIN
+	SELECT tab, conname INTO referring FROM references_to(parent)
+	WHERE (keep OR action IN ('a', 'r')) AND has_rows(tab, between_ids(col, low, upper_id) || refers) LIMIT 1;
+	IF FOUND THEN
+		PERFORM raise_references(parent, NULL, high, keep,
+			format('removing partition "%s" violates foreign key constraint "%s"', relname, referring.conname),
+			format('Rows of table %s refer to it.', referring.tab))
+		FROM pg_class WHERE oid = partition;
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.require_no_references IS 'for refusing a partition to which rows refer';
+
+-- Detach one partition, and drop it unless it is to be kept, under its locks.  Rows that have begun
+-- to refer to it before the locks were there are treated as others before them.
 --
 -- DETACH PARTITION ... CONCURRENTLY cannot be run here.  Everybody is locked out, but not for long:
 -- only where foreign keys refer to the rows they are looked at.
-CREATE FUNCTION snowflake_admin.drop_partition(parent regclass, partition regclass, high bigint, keep boolean,
-	tries integer, dry_run boolean) RETURNS void
+CREATE FUNCTION snowflake_admin.drop_partition(parent regclass, partition regclass, low bigint, upper_id bigint,
+	high bigint, keep boolean, path text, tries integer, dry_run boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	tables regclass[] := ARRAY(
 		SELECT tab FROM (SELECT tab, place FROM related_tables(parent)
 			UNION ALL VALUES (parent, 0), (partition, 0)) AS involved
 		ORDER BY place, tab <> parent, tab);
+	lock_all text := (
+		SELECT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', string_agg('ONLY ' || tab::text, ', ' ORDER BY n))
+		FROM unnest(tables) WITH ORDINALITY AS involved (tab, n));
+	late text[] := '{}';
+	error text;
 	detail text;
 BEGIN
-	PERFORM run(ARRAY[
-		(SELECT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', string_agg('ONLY ' || tab::text, ', ' ORDER BY n))
-			FROM unnest(tables) WITH ORDINALITY AS involved (tab, n)),
-		format('ALTER TABLE %s DETACH PARTITION %s', parent, partition)]
-			|| CASE WHEN NOT keep THEN ARRAY[format('DROP TABLE %s', partition)] END, tables, tries, dry_run,
-		mode => NULL, owner_of => parent, by_owner => ARRAY[false, true, false]);
-EXCEPTION WHEN foreign_key_violation THEN
-	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
-	PERFORM raise_references(parent, NULL, high, SQLERRM, detail);
+	FOR attempt IN 1 .. 2 LOOP
+		BEGIN
+			PERFORM run(lock_all || late || format('ALTER TABLE %s DETACH PARTITION %s', parent, partition)
+					|| CASE WHEN NOT keep THEN ARRAY[format('DROP TABLE %s', partition)] END, tables, tries, dry_run,
+				mode => NULL, owner_of => parent, by_owner => array_fill(false, ARRAY[1 + cardinality(late)]) || true || false);
+			RETURN;
+		EXCEPTION WHEN foreign_key_violation THEN
+			GET STACKED DIAGNOSTICS error = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
+		END;
+		late := ARRAY(SELECT format('SELECT snowflake_admin.change_rows(%L::regclass, %L::text, %L::text)', tab,
+				format('%s WHERE %s%s', command, between_ids(col, low, upper_id, 'OPERATOR(pg_catalog.%s)'), refers), path)
+			FROM references_to(parent) WHERE action IN ('c', 'n', 'd') AND NOT keep);
+		EXIT WHEN late = '{}';
+	END LOOP;
+	PERFORM raise_references(parent, NULL, high, true, error, detail);
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_admin.drop_partition IS 'for detaching one partition, and dropping it, under its locks';
+
+-- Drop or detach one partition, with what refers to it.  Another session may drop it meanwhile, or
+-- begin to detach it, until the first lock is there.
+CREATE PROCEDURE snowflake_admin.drop_old_partition(parent regclass, partition regclass, stop bigint, high bigint,
+	keep boolean, path text, tries integer, dry_run boolean)
+LANGUAGE plpgsql AS $$
+DECLARE
+	old pg_catalog.record;
+	low bigint;
+BEGIN
+	CALL next_transaction();
+	SELECT * INTO old FROM old_partitions(parent, stop) AS o WHERE o.partition = drop_old_partition.partition;
+	low := nullif(old.lower_id, '-9223372036854775808');
+	IF FOUND AND NOT old.pending AND NOT keep THEN
+		CALL remove_references(parent, low, old.upper_id, path, dry_run);
+		CALL next_transaction();
+	END IF;
+	PERFORM lock(ARRAY[parent], tries, dry_run);
+	SELECT * INTO old FROM old_partitions(parent, stop) AS o WHERE o.partition = drop_old_partition.partition;
+	IF NOT FOUND THEN
+		RETURN;
+	ELSIF old.pending THEN
+		PERFORM warn_of_detach(parent, partition);
+		RETURN;
+	END IF;
+	PERFORM keep_names(ARRAY[parent, partition]::oid[], tries);
+	IF NOT dry_run THEN
+		PERFORM require_no_references(parent, partition, low, old.upper_id, high, keep);
+	END IF;
+	PERFORM drop_partition(parent, partition, low, old.upper_id, high, keep, path, tries, dry_run);
+END
+$$;
+
+COMMENT ON PROCEDURE snowflake_admin.drop_old_partition IS 'for one partition with what refers to it';
 
 -- The partition without a lower bound that is not dropped as a whole.  It may be a table that was
 -- there before.
@@ -215,39 +391,14 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.say_numbers IS 'for rows of a former table whose age nobody knows';
 
--- About how many rows of a partition have IDs in a range?  The planner's statistics know how the
--- IDs are spread.
-CREATE FUNCTION snowflake_admin.estimated_rows(partition regclass, key text, low bigint, high bigint) RETURNS bigint
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT (plan #>> '{0,Plan,Plan Rows}')::bigint FROM as_owner(partition,
-		format('EXPLAIN (FORMAT JSON) SELECT FROM %1$s WHERE %2$s >= %3$s AND %2$s < %4$s',
-			partition, key, low, high)) AS look (plan json)
-$$;
-
-COMMENT ON FUNCTION snowflake_admin.estimated_rows IS 'for the progress of deleting rows';
-
--- Delete a former table's rows below a bound, until it can be dropped as a whole.
---
--- A commit after each slice lets others and standbys keep up.  The rows are deleted through
--- the table, for its triggers, which need the caller's search_path.  What is old is the same
--- all day, so that rows that refer to it can be deleted before another call.
---
--- A deferred trigger would run at the commit, when the caller is itself again, or could become
--- the user of the session.  So all triggers are immediate unless the owner's session calls.
+-- Delete a former table's rows below a bound in slices, until it can be dropped as a whole.  The bound
+-- is the same all day, so that rows that refer to them can be deleted before another call.
 CREATE PROCEDURE snowflake_admin.delete_old_rows(parent regclass, key text, stop bigint,
 	layout snowflake_layout, path text, dry_run boolean)
 LANGUAGE plpgsql AS $$
 DECLARE
 	partition pg_catalog.regclass;
 	first bigint;
-	last bigint;
-	slice bigint;
-	done bigint := 0;
-	total bigint;
-	is_own pg_catalog.bool;
-	detail pg_catalog.text;
-	begun pg_catalog.timestamptz := pg_catalog.clock_timestamp();
-	reported pg_catalog.timestamptz := begun;
 BEGIN
 	partition := former_table(parent, stop);
 	stop := whole_unit_before(stop, parent, layout);
@@ -257,49 +408,14 @@ BEGIN
 	END IF;
 	PERFORM require_all_rows(ARRAY[parent, partition]);
 	PERFORM say_numbers(partition, key, first);
-	RAISE NOTICE '%', deletion(parent, format('%1$s >= %2$s AND %1$s < %3$s', key, first, stop));
 	IF dry_run THEN
-		PERFORM warn_of_references(parent, first, stop);
-		RETURN;
+		PERFORM warn_of_references(parent, first, stop, false);
 	END IF;
-	total := estimated_rows(partition, key, first, stop);
-	SELECT relowner = caller() AND current_user = session_user INTO is_own FROM pg_class WHERE oid = parent;
-	LOOP
-		reported := progress(format('delete old rows of %s', partition), done, total, begun, reported);
-		SELECT look.id INTO last FROM as_owner(partition,
-			format('SELECT max(id) FROM (SELECT %1$s AS id FROM %2$s WHERE %1$s >= %3$s AND %1$s < %4$s '
-				'ORDER BY %1$s LIMIT 10000) AS slice', key, partition, first, stop)) AS look (id bigint);
-		EXIT WHEN last IS NULL;
-		IF NOT is_own THEN
-			SET CONSTRAINTS ALL IMMEDIATE;
-		END IF;
-		PERFORM set_config('search_path', path, true);
-		BEGIN
-			slice := snowflake_admin.do_as_owner(parent, pg_catalog.format(
-				'DELETE FROM %1$s WHERE %2$s OPERATOR(pg_catalog.>=) %3$s AND %2$s OPERATOR(pg_catalog.<=) %4$s',
-				parent, key, first, last));
-		EXCEPTION WHEN foreign_key_violation THEN
-			GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
-			PERFORM snowflake_admin.raise_references(parent, first, stop, SQLERRM, detail);
-		END;
-		CALL snowflake_admin.next_transaction();
-		done := done + slice;
-		first := last + 1;
-	END LOOP;
-	RAISE NOTICE 'deleted % rows of %', done, partition;
+	CALL change_in_slices(parent, format('DELETE FROM %s', parent), partition, key, first, stop, '', path, dry_run);
 END
 $$;
 
-COMMENT ON PROCEDURE snowflake_admin.delete_old_rows IS 'for deleting old rows of a former table in slices';
-
--- Does a table have rows with IDs from "low" on and below "high"?
-CREATE FUNCTION snowflake_admin.has_rows(tab regclass, key text, low bigint, high bigint) RETURNS boolean
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT is_there FROM as_owner(tab, format('SELECT EXISTS (SELECT FROM %1$s WHERE %2$s >= %3$s AND %2$s < %4$s)',
-		tab, key, low, high)) AS look (is_there boolean)
-$$;
-
-COMMENT ON FUNCTION snowflake_admin.has_rows IS 'for rows in a range of IDs';
+COMMENT ON PROCEDURE snowflake_admin.delete_old_rows IS 'for old rows of a former table';
 
 -- An error if there is something to drop, and no row would be left, or the newest row is far older
 -- than the clock.  The bound "stop" is that of old partitions, and "slices" that of old rows of a
@@ -315,7 +431,7 @@ BEGIN
 		RETURN;
 	END IF;
 	newest := newest_id(parent, key, layout);
-	IF high IS NULL AND NOT has_rows(parent, key, first_id(layout), slices) THEN
+	IF high IS NULL AND NOT has_rows(parent, between_ids(key, first_id(layout), slices)) THEN
 		RETURN;
 	ELSIF newest < coalesce(high, slices) THEN
 		PERFORM refuse_clock(format('all rows of table %s are older than %s', parent, older_than), newest, layout,
@@ -339,7 +455,6 @@ DECLARE
 	stop bigint;
 	high bigint;
 	old pg_catalog.record;
-	is_pending pg_catalog.bool;
 BEGIN
 	path := pg_catalog.current_setting('search_path');
 	CALL snowflake_admin.begin_command('snowflake_drop_partitions()');
@@ -351,6 +466,7 @@ BEGIN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('older_than must be at least 0, not %s', older_than);
 	END IF;
+	PERFORM require_tries(tries);
 	layout := coalesce(layout, key_layout(parent));
 	stop := bound(
 		(clock_timestamp() AT TIME ZONE 'UTC' - older_than) AT TIME ZONE 'UTC', layout);
@@ -365,20 +481,10 @@ BEGIN
 			CASE WHEN NOT keep THEN whole_unit_before(stop, parent, layout) END, older_than, layout);
 	END IF;
 	IF dry_run AND high IS NOT NULL THEN
-		PERFORM warn_of_references(parent, NULL, high);
+		PERFORM warn_of_references(parent, NULL, high, keep);
 	END IF;
 	FOR old IN SELECT partition FROM old_partitions(parent, stop) LOOP
-		CALL next_transaction();
-		PERFORM lock(ARRAY[parent], tries, dry_run);
-		-- Another session may have dropped it meanwhile, or begun to detach it.  Nobody can now.
-		SELECT pending INTO is_pending FROM old_partitions(parent, stop) AS still
-		WHERE still.partition = old.partition;
-		IF is_pending THEN
-			PERFORM warn_of_detach(parent, old.partition);
-		ELSIF FOUND THEN
-			PERFORM keep_names(ARRAY[parent, old.partition]::oid[], tries);
-			PERFORM drop_partition(parent, old.partition, high, keep, tries, dry_run);
-		END IF;
+		CALL drop_old_partition(parent, old.partition, stop, high, keep, path, tries, dry_run);
 	END LOOP;
 	CALL next_transaction();
 	IF NOT keep THEN
