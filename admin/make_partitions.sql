@@ -6,7 +6,8 @@
 --     1. keep others from changing the table, and look whether the range is still free
 --     2. look whether the DEFAULT partition has rows of the range
 --     3. create a table like the partitioned one
---     4. attach it, and give it the privileges of the partitioned table
+--     4. attach it, and give it the privileges of the partitioned table, and what its indexes and
+--        statistics objects have
 --
 -- Before, it looks whether the clock has jumped since the table was in use.
 --
@@ -35,23 +36,26 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.partition_name IS 'for naming a new partition by the time at which it begins';
 
--- The commands that create a table which can be attached.  A role with privileges on the
+-- The commands that create a table which can be attached.  PostgreSQL allows no storage parameters
+-- for a partitioned table, so those are of another partition, the "model".  A role with privileges on the
 -- partition itself must not see there what the table's policies hide.
 --
 -- CREATE TABLE ... PARTITION OF would lock out everybody.  ATTACH PARTITION does not.  It
 -- evaluates CHECKs and index expressions, so it runs as the table's owner, and creates the
 -- indexes when the partition is that role's, too.
-CREATE FUNCTION snowflake_admin.creation_of_partition(parent regclass, partition text) RETURNS text[]
+CREATE FUNCTION snowflake_admin.creation_of_partition(parent regclass, model regclass, partition text) RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT ARRAY[
+	SELECT array_remove(ARRAY[
 		format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING IDENTITY EXCLUDING INDEXES)', partition, parent)
 			|| coalesce(' USING ' || (SELECT quote_ident(amname) FROM pg_am WHERE pg_am.oid = relam), '')
 			|| coalesce(' TABLESPACE ' || (SELECT quote_ident(spcname)
 				FROM pg_tablespace WHERE pg_tablespace.oid = reltablespace), ''),
-		format('ALTER TABLE %s OWNER TO %s, %s ROW LEVEL SECURITY', partition, relowner::regrole,
+		storage_like(model, partition)], NULL)
+		|| ARRAY(SELECT column_options_like(parent, partition))
+		|| (format('ALTER TABLE %s OWNER TO %s, %s ROW LEVEL SECURITY', partition, relowner::regrole,
 			CASE WHEN relrowsecurity THEN 'ENABLE' ELSE 'DISABLE' END)
 			|| CASE relreplident WHEN 'f' THEN ', REPLICA IDENTITY FULL'
-				WHEN 'n' THEN ', REPLICA IDENTITY NOTHING' ELSE '' END]
+				WHEN 'n' THEN ', REPLICA IDENTITY NOTHING' ELSE '' END)
 	FROM pg_class WHERE pg_class.oid = parent
 $$;
 
@@ -81,33 +85,38 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.require_not_in_default IS 'for a range of which the DEFAULT partition has rows';
 
--- Make one partition, or nothing if another session has just made it.  With foreign keys,
--- ATTACH PARTITION locks the other tables against writers.
+-- Make one partition with the storage parameters of another one, or nothing if another session has
+-- just made it.  Partitions that are "known" have other ranges, and are not looked at, which would
+-- cost time for each.  Returns the partition, or NULL.  With foreign keys, ATTACH PARTITION locks the
+-- other tables against writers.
 CREATE FUNCTION snowflake_admin.make_partition(parent regclass, key text, low bigint, high bigint, unit text,
-	layout snowflake_layout, tries integer, dry_run boolean) RETURNS void
+	layout snowflake_layout, model regclass, known oid[], tries integer, dry_run boolean) RETURNS regclass
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	default_partition regclass;
 	partition text;
 BEGIN
 	PERFORM lock(ARRAY[parent], tries, dry_run);
-	IF EXISTS (SELECT FROM ranges(parent)
-			WHERE lower_id < high AND upper_id > low) THEN
-		RETURN;
+	IF EXISTS (SELECT FROM ranges(parent, known) WHERE lower_id < high AND upper_id > low) THEN
+		RETURN NULL;
 	END IF;
-	SELECT r.partition INTO default_partition FROM ranges(parent) AS r
-	WHERE lower_id IS NULL;
-	IF FOUND THEN
+	SELECT nullif(partdefid, 0) INTO default_partition FROM pg_partitioned_table WHERE partrelid = parent;
+	IF default_partition IS NOT NULL THEN
 		PERFORM require_not_in_default(parent, default_partition, key, low, high);
 	END IF;
 	partition := partition_name(parent, bound_time(low, layout), unit);
-	PERFORM run(creation_of_partition(parent, partition), ARRAY[parent], tries, dry_run, mode => NULL);
+	PERFORM run(creation_of_partition(parent, model, partition), ARRAY[parent], tries, dry_run, mode => NULL);
 	PERFORM run(
 		format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%s) TO (%s)', parent, partition, low, high)
 			|| ARRAY(SELECT privileges_like(parent, caller(), partition)),
 		ARRAY(SELECT tab FROM related_tables(parent) ORDER BY place, tab)
 			|| array_remove(ARRAY[default_partition], NULL),
 		tries, dry_run, mode => 'SHARE ROW EXCLUSIVE', owner_of => parent, by_owner => ARRAY[true]);
+	IF dry_run THEN
+		RETURN NULL;
+	END IF;
+	PERFORM run(ARRAY(SELECT partition_options(parent, partition::regclass)), '{}', 1, false, mode => NULL);
+	RETURN partition;
 END
 $$;
 
@@ -167,6 +176,8 @@ DECLARE
 	until pg_catalog.timestamptz;
 	pieces pg_catalog.record;
 	piece pg_catalog.record;
+	model pg_catalog.regclass;
+	known pg_catalog.oid[];
 BEGIN
 	CALL snowflake_admin.begin_command('snowflake_make_partitions()');
 	key := require_times(parent);
@@ -194,9 +205,13 @@ BEGIN
 				bound_time(pieces.low, layout), until),
 			HINT = 'Check the clock. If it is right, give a longer unit.';
 	END IF;
+	model := (SELECT partition FROM ranges(parent) WHERE NOT pending AND lower_id IS NOT NULL
+		ORDER BY lower_id DESC LIMIT 1);
+	known := ARRAY(SELECT inhrelid FROM pg_inherits WHERE inhparent = parent);
 	FOR piece IN SELECT * FROM missing_ranges(parent, unit, until, layout) LOOP
 		CALL next_transaction();
-		PERFORM make_partition(parent, key, piece.low, piece.high, unit, layout, tries, dry_run);
+		known := known || array_remove(ARRAY[make_partition(
+			parent, key, piece.low, piece.high, unit, layout, model, known, tries, dry_run)::oid], NULL);
 	END LOOP;
 	COMMIT;
 END

@@ -83,10 +83,10 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.key_layout IS 'for the layout of the IDs in a partitioned table';
 
--- All partitions with their bounds, of which the DEFAULT partition has none: both are NULL.  A
--- partition that is pending detach is none any more, but still occupies its range.  Given no table,
--- pg_get_expr() does not open the partition, for which it would wait if somebody had locked it.
-CREATE FUNCTION snowflake_admin.ranges(parent regclass)
+-- All partitions with their bounds, but those that are "known".  The DEFAULT partition has none: both
+-- are NULL.  A partition that is pending detach is none any more, but still occupies its range.  Given
+-- no table, pg_get_expr() does not open the partition, for which it would wait if somebody had locked it.
+CREATE FUNCTION snowflake_admin.ranges(parent regclass, known oid[] DEFAULT '{}')
 RETURNS TABLE (partition regclass, lower_id bigint, upper_id bigint, pending boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT oid,
@@ -94,7 +94,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		replace(substring(bound FROM 'TO \(''?([^'')]+)'), 'MAXVALUE', '9223372036854775807')::bigint,
 		inhdetachpending
 	FROM pg_inherits JOIN pg_class ON oid = inhrelid, pg_get_expr(relpartbound, 0) AS bound
-	WHERE inhparent = parent
+	WHERE inhparent = parent AND inhrelid <> ALL (known)
 $$;
 
 COMMENT ON FUNCTION snowflake_admin.ranges IS 'for the partitions of a table with their bounds as IDs';
@@ -239,25 +239,27 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp
 DECLARE
 	present timestamp := clock_timestamp() AT TIME ZONE 'UTC';
 	stop bigint := bound(until, layout);
-	next timestamp;
+	existing record;
 BEGIN
 	SELECT max(upper_id) INTO low FROM ranges(parent)
 	WHERE lower_id <= bound(present AT TIME ZONE 'UTC', layout);
 	low := coalesce(low,
 		bound(date_trunc(unit, present) AT TIME ZONE 'UTC', layout));
-	WHILE low < stop LOOP
-		SELECT upper_id INTO high FROM ranges(parent)
-		WHERE lower_id <= low AND upper_id > low;
-		IF NOT FOUND THEN
-			next := date_trunc(unit, bound_time(low, layout) AT TIME ZONE 'UTC')
-				+ ('1 ' || unit)::interval;
-			high := least(bound(next AT TIME ZONE 'UTC', layout),
-				(SELECT min(lower_id) FROM ranges(parent) WHERE lower_id > low));
+	-- The gap before each of the next partitions, and the one after all of them
+	FOR existing IN SELECT lower_id, upper_id FROM ranges(parent) WHERE upper_id > low
+		UNION ALL SELECT 9223372036854775807, NULL ORDER BY lower_id
+	LOOP
+		WHILE low < least(existing.lower_id, stop) LOOP
+			high := least(existing.lower_id, bound((date_trunc(unit, bound_time(low, layout) AT TIME ZONE 'UTC')
+				+ ('1 ' || unit)::interval) AT TIME ZONE 'UTC', layout));
 			-- The layout's time ends here.
-			EXIT WHEN high <= low;
+			IF high <= low THEN
+				RETURN;
+			END IF;
 			RETURN NEXT;
-		END IF;
-		low := high;
+			low := high;
+		END LOOP;
+		low := existing.upper_id;
 	END LOOP;
 END
 $$;

@@ -73,7 +73,8 @@ BEGIN
 				greatest(needed_until('3 days', unit),
 					(at AT TIME ZONE 'UTC' + ('1 ' || unit)::interval) AT TIME ZONE 'UTC'), layout) LIMIT 5
 	LOOP
-		PERFORM make_partition(parent, partition_key(parent), piece.low, piece.high, unit, piece.layout, 1, false);
+		PERFORM make_partition(parent, partition_key(parent), piece.low, piece.high, unit, piece.layout, target, '{}', 1,
+			false);
 	END LOOP;
 END
 $$;

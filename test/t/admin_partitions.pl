@@ -171,6 +171,31 @@ is($node->sql(q{
 		FROM snowflake_partitions('all_kinds') JOIN pg_class ON oid = partition}),
 	'owner|f|t', 'partitions have the owner, the replica identity and the row security of the table');
 
+# What is kept for each partition, and known by the names of its indexes and statistics objects
+$node->sql(q{
+	CREATE TABLE tuned (id bigint PRIMARY KEY DEFAULT next_id(5), a int NOT NULL, b int, c text) PARTITION BY RANGE (id);
+	SELECT part('tuned', 'tuned_first', NULL, date_trunc('day', now(), 'UTC'));
+	ALTER TABLE tuned_first
+		SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, toast.autovacuum_enabled = false);
+	CREATE UNIQUE INDEX tuned_identity ON tuned (id, a);
+	CREATE INDEX tuned_sum ON tuned ((a + b));
+	CREATE STATISTICS tuned_both ON a, b FROM tuned;
+	ALTER STATISTICS tuned_both SET STATISTICS 300;
+	ALTER INDEX tuned_sum ALTER COLUMN 1 SET STATISTICS 400;
+	ALTER TABLE tuned ALTER a SET STATISTICS 500, ALTER a SET (n_distinct = -0.5), REPLICA IDENTITY USING INDEX tuned_identity;
+	CALL snowflake_make_partitions('tuned')});
+is($node->sql(q{
+		SELECT DISTINCT c.reloptions, t.reloptions, attstattarget, 'n_distinct=-0.5' = ANY (attoptions), c.relreplident,
+			(SELECT indkey FROM pg_index WHERE indrelid = c.oid AND indisreplident),
+			(SELECT stxstattarget FROM pg_statistic_ext WHERE stxrelid = c.oid),
+			(SELECT a.attstattarget FROM pg_index JOIN pg_attribute AS a ON a.attrelid = indexrelid
+				WHERE indrelid = c.oid AND indexprs IS NOT NULL)
+		FROM snowflake_partitions('tuned') JOIN pg_class AS c ON c.oid = partition
+		LEFT JOIN pg_class AS t ON t.oid = c.reltoastrelid
+		JOIN pg_attribute ON attrelid = c.oid AND attname = 'a' WHERE isfinite(since)}),
+	'{autovacuum_vacuum_scale_factor=0.01,fillfactor=70}|{autovacuum_enabled=false}|500|t|i|1 2|300|400',
+	'partitions have the storage parameters of the newest one, and the options of columns, indexes and statistics');
+
 # Layouts
 my $own = 'timestamp:42 node:10 sequence:11 epoch:2020-01-01T00:00:00Z';
 $node->sql(qq{
