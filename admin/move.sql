@@ -272,6 +272,7 @@ BEGIN
 	PERFORM require_read_committed('snowflake_move()');
 	PERFORM require_owner(ARRAY[tab]);
 	PERFORM lock(ARRAY[tab], tries, dry_run);
+	PERFORM require_no_other('snowflake_move()', ARRAY[tab]);
 	PERFORM keep_names(ARRAY(SELECT key_sequences(tab)), tries);
 	SELECT * INTO plan FROM move_commands(tab, shard, own_sequence);
 	IF cardinality(plan.commands) > 0 THEN

@@ -179,6 +179,7 @@ BEGIN
 	PERFORM require_read_committed('snowflake_move_back()');
 	PERFORM require_owner(ARRAY[tab]);
 	PERFORM lock(ARRAY[tab], tries, dry_run);
+	PERFORM require_no_other('snowflake_move_back()', ARRAY[tab]);
 	PERFORM keep_names(ARRAY(SELECT key_sequences(tab)), tries);
 	SELECT * INTO key FROM table_key(tab);
 	IF key.made_by <> 'next_id' THEN

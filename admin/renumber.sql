@@ -165,15 +165,25 @@ $$;
 
 COMMENT ON FUNCTION snowflake_admin.renumber_list IS 'for the list of old and new IDs';
 
+-- The default of a column, its own or that of its domain
+CREATE FUNCTION snowflake_admin.renumber_default(tab regclass, col name) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT pg_get_expr(coalesce(adbin, typdefaultbin), coalesce(adrelid, 0))
+	FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
+	LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+	WHERE attrelid = tab AND attname = col
+$$;
+
+COMMENT ON FUNCTION snowflake_admin.renumber_default IS 'for making new IDs as the table does';
+
 -- The columns of a table that could be the one with its IDs, the likeliest first: one that next_id()
 -- fills, or one of the primary key.  "rivals" counts those that are as likely.
 CREATE FUNCTION snowflake_admin.renumber_candidates(tab regclass)
 RETURNS TABLE (col name, made_by text, sequence regclass, is_identity boolean, rivals bigint)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT attname, pg_get_expr(coalesce(d.adbin, t.typdefaultbin), coalesce(d.adrelid, 0)), f.sequence,
-		attidentity <> '', count(*) OVER (PARTITION BY calls, is_primary)
-	FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = atttypid
-	LEFT JOIN pg_attrdef AS d ON adrelid = attrelid AND adnum = attnum
+	SELECT attname, renumber_default(attrelid, attname), f.sequence, attidentity <> '',
+		count(*) OVER (PARTITION BY calls, is_primary)
+	FROM pg_attribute
 	CROSS JOIN LATERAL (
 		SELECT bool_or(indisprimary) AS is_primary, bool_or(indisunique) AS is_unique,
 			bool_or(indkey[0] = attnum AND indpred IS NULL AND amname = 'btree') AS is_first
@@ -183,7 +193,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		SELECT bool_or(f.made_by = 'next_id') IS TRUE AS calls, min(f.sequence) AS sequence
 		FROM filled() AS f WHERE f.tab = attrelid AND f.col = attnum) AS f
 	WHERE attrelid = renumber_candidates.tab AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
-		AND i.is_unique AND i.is_first AND is_id(base_type(t.oid))
+		AND i.is_unique AND i.is_first AND is_id(base_type(atttypid))
 	ORDER BY calls DESC, is_primary DESC, attnum
 $$;
 
@@ -268,13 +278,12 @@ COMMENT ON FUNCTION snowflake_admin.renumber_change IS 'for composing the UPDATE
 --	present	the largest ID that is not future-dated
 CREATE FUNCTION snowflake_admin.renumber_plan(tab regclass, shard bigint, new_shard bigint, given_layout text,
 	OUT relations regclass[], OUT names text[], OUT list text, OUT create_list text[], OUT sender text, OUT col name,
-	OUT source text, OUT layout text, OUT expression text, OUT find text, OUT take text, OUT make text,
-	OUT change text, OUT present text)
+	OUT made_by text, OUT source text, OUT layout text, OUT expression text, OUT find text, OUT take text,
+	OUT make text, OUT change text, OUT present text)
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	own text := snowflake_schema();
 	bad record;
-	made_by text;
 	rows_of_shard text;
 BEGIN
 	SELECT k.col, k.made_by, format('%L::%s.snowflake_layout', k.layout, own) INTO col, made_by, layout
@@ -365,8 +374,9 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.renumber_look IS 'for the first look at the rows';
 
 -- Lock the tables and the list until the transaction ends, and see that they are still those
--- of the plan, and one owner's.  Since the last transaction somebody else could have put
--- another table in the place of one of them.
+-- of the plan, and one owner's, and that the IDs are made as the plan says.  Since the last
+-- transaction somebody else could have put another table in the place of one of them, or moved
+-- the key.
 CREATE FUNCTION snowflake_admin.renumber_lock(plan record, tries integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
@@ -378,12 +388,12 @@ BEGIN
 		PERFORM require_owner(ARRAY[tab]);
 		PERFORM require_one_owner(plan.relations);
 		SELECT * INTO present FROM renumber_list(tab);
-		IF present.commands IS NULL THEN
+		IF present.commands IS NULL AND renumber_default(tab, plan.col) IS NOT DISTINCT FROM plan.made_by THEN
 			RETURN;
 		END IF;
 	END IF;
 	RAISE object_not_in_prerequisite_state USING
-		MESSAGE = format('somebody has renamed or dropped table %s, one that refers to it, or %s',
+		MESSAGE = format('somebody has changed, renamed or dropped table %s, one that refers to it, or %s',
 			plan.names[1], plan.list),
 		HINT = 'Call it again for the rest.';
 END

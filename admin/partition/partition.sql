@@ -301,6 +301,8 @@ BEGIN
 	LOOP
 		PERFORM partition_target(tab);
 		PERFORM lock(ARRAY[tab], tries, false);
+		PERFORM require_no_other('snowflake_partition()', ARRAY[tab],
+			ARRAY(SELECT r.tab FROM related_tables(tab) AS r));
 		SELECT * INTO step FROM partition_steps(tab, unit, at, dry_run, tries) LIMIT 1;
 		EXIT WHEN NOT FOUND;
 		PERFORM set_config('application_name',

@@ -277,6 +277,7 @@ BEGIN
 			EXIT;
 		END IF;
 		columns := widen_check(tab, col, true, published);
+		PERFORM require_no_other('snowflake_widen()', widen_tables(columns));
 		IF dry_run THEN
 			PERFORM widen_show(tab, col, columns, tries);
 		END IF;
@@ -306,7 +307,8 @@ BEGIN
 				PERFORM keep_names(ARRAY[step.tab], tries);
 				PERFORM widen_do(columns, 'check', step.tab, NULL, tries, false);
 			ELSE
-				PERFORM keep_names(ARRAY[step.tab], tries);
+				PERFORM lock(ARRAY[step.tab], tries, false);
+				PERFORM require_no_other('snowflake_widen()', ARRAY[step.tab]);
 				PERFORM widen_do(columns, step.kind, step.tab, step.object, tries, false);
 			END IF;
 			CALL next_transaction();
