@@ -10,24 +10,38 @@
 -- Who holds a lock on one of these relations that is at least as strong as "weakest", for the
 -- longest time, and what to do about it.  Asked after a command has given up, this may name a
 -- session that came later, or none.
-CREATE FUNCTION snowflake_admin.blocker(relations regclass[], weakest text)
-RETURNS TABLE (description text, remedy text)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT CASE WHEN l.pid IS NULL
-		THEN format('A prepared transaction (see pg_prepared_xacts) has used %s.', l.relation::regclass)
-		ELSE format('Process %s has used %s in a transaction since %s; its last query begins: %s',
-			l.pid, l.relation::regclass,
-			coalesce(date_trunc('second', a.xact_start)::text, 'an unknown time'),
-			left(coalesce(a.query, 'unknown'), 60)) END,
-		'A member of pg_signal_backend can end its session by SELECT pg_terminate_backend(' || l.pid || ').'
-	FROM (VALUES ('{AccessShareLock,RowShareLock,RowExclusiveLock,ShareUpdateExclusiveLock,ShareLock,'
-		'ShareRowExclusiveLock,ExclusiveLock,AccessExclusiveLock}'::text[])) AS lock (modes),
-		pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
+--
+-- The two views are not of the same moment, and that of sessions is by default as it was when the
+-- transaction first read it.  A session that has ended its transaction meanwhile is in nobody's
+-- way.  Of a session that is hidden from the caller, the state is NULL.
+CREATE FUNCTION snowflake_admin.blocker(relations regclass[], weakest text, OUT description text, OUT remedy text)
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	modes text[] := '{AccessShareLock,RowShareLock,RowExclusiveLock,ShareUpdateExclusiveLock,ShareLock,'
+		'ShareRowExclusiveLock,ExclusiveLock,AccessExclusiveLock}';
+	blocker record;
+BEGIN
+	PERFORM pg_stat_clear_snapshot();
+	SELECT l.pid, l.relation::regclass AS relation, a.xact_start, a.query INTO blocker
+	FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
 	WHERE l.relation = ANY (relations) AND l.database = (SELECT oid FROM pg_database
-		WHERE datname = current_database())
+			WHERE datname = current_database())
 		AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
 		AND array_position(modes, l.mode) >= array_position(modes, weakest)
-	ORDER BY a.xact_start NULLS FIRST LIMIT 1
+		AND (a.xact_start IS NOT NULL OR a.state IS NULL)
+	ORDER BY l.pid IS NOT NULL, a.xact_start NULLS LAST LIMIT 1;
+	IF blocker.relation IS NULL THEN
+		RETURN;
+	ELSIF blocker.pid IS NULL THEN
+		description := format('A prepared transaction (see pg_prepared_xacts) has used %s.', blocker.relation);
+		RETURN;
+	END IF;
+	description := format('Process %s has used %s in a transaction since %s; its last query begins: %s',
+		blocker.pid, blocker.relation, coalesce(date_trunc('second', blocker.xact_start)::text, 'an unknown time'),
+		left(coalesce(blocker.query, 'unknown'), 60));
+	remedy := format('Its own role and, unless that is a superuser, a member of pg_signal_backend can end its session: '
+		'SELECT pg_terminate_backend(%s).', blocker.pid);
+END
 $$;
 
 COMMENT ON FUNCTION snowflake_admin.blocker IS 'for naming the session that is in the way of a lock';
@@ -154,6 +168,7 @@ DECLARE
 	weakest text := CASE WHEN mode = 'ACCESS EXCLUSIVE' OR mode IS NULL AND commands <> '{}'
 		THEN 'AccessShareLock'
 		WHEN mode IN ('SHARE', 'SHARE ROW EXCLUSIVE') THEN 'RowExclusiveLock'
+		WHEN mode = 'ACCESS SHARE' THEN 'AccessExclusiveLock'
 			ELSE 'ShareUpdateExclusiveLock' END;
 BEGIN
 	PERFORM require_tries(tries);

@@ -74,6 +74,20 @@ like(run($alter, 1), qr/DETAIL:  A prepared transaction \(see pg_prepared_xacts\
 $session->query_safe("ROLLBACK PREPARED 'order'");
 $session->quit;
 
+# Sessions that work meanwhile are not named in place of one that has been there for longer,
+# whether they have just ended a transaction or have begun another one.
+my $load = start_sessions('app', q{
+	BEGIN;
+	INSERT INTO "My Shop".comments DEFAULT VALUES;
+	COMMIT;});
+$reader = session($node, 'app');
+$reader->query_safe('BEGIN; SELECT FROM "My Shop".comments');
+my @errors = map { run($alter, 2) } 1 .. 25;
+is(scalar(grep { /DETAIL:  Process $reader->{backend} has used/ } @errors), 25,
+	'giving up names the session that is in the way for the longest time, 25 times of 25');
+$reader->quit;
+end_sessions($load);
+
 # An autovacuum that would take hours does not block a command.
 value('app', q{
 	CREATE TABLE slow (n int) WITH (autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1,
