@@ -48,15 +48,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			WHEN parent IS NULL THEN format('ALTER TABLE %s DROP CONSTRAINT snowflake_partition', tab)
 			ELSE 'then its rows stay in one partition' END)
 	FROM partition_begun()
-	UNION ALL SELECT 'note', format('table %s', t.tgrelid::regclass),
+	UNION ALL SELECT 'note', format('table %s', tab),
 		format('snowflake_widen() has begun to widen %s, and not ended.',
-			string_agg(format('column %I', attname), ', ' ORDER BY attname)),
+			string_agg(format('column %I', col), ', ' ORDER BY col)),
 		'Call snowflake_widen() again for the key that it was called for, or with undo => true.'
-	FROM pg_trigger AS t
-	CROSS JOIN LATERAL (SELECT substring(tgname, '^zz_snowflake_widen_([0-9]{1,4})$')::smallint) AS n (num)
-	JOIN pg_attribute AS a ON attrelid = tgrelid AND attnum = num AND NOT attisdropped
-	WHERE NOT tgisinternal AND EXISTS (SELECT FROM pg_attribute AS w
-		WHERE w.attrelid = tgrelid AND w.attname = 'snowflake_widen_' || num AND w.atttypid = 'bigint'::regtype)
-	GROUP BY t.tgrelid
+	FROM widen_begun() GROUP BY tab
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_unfinished() IS 'for rows about commands that have not ended';

@@ -259,3 +259,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	LEFT JOIN pg_statistic_ext AS f ON f.stxrelid = c.rel AND widen_is_name(f.stxname, s.stxname)
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_statistics IS 'for finding the extended statistics that new columns need';
+
+-- The columns of all tables that a call has begun to widen
+CREATE FUNCTION snowflake_admin.widen_begun() RETURNS TABLE (tab regclass, col name)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT DISTINCT t.tgrelid::regclass, attname
+	FROM (SELECT DISTINCT tgrelid FROM pg_trigger WHERE tgname LIKE 'zz\_snowflake\_widen\_%') AS t
+	CROSS JOIN LATERAL widen_pairs(tgrelid) AS p
+	JOIN pg_attribute ON attrelid = tgrelid AND attnum = p.num
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_begun IS 'for finding what a call of snowflake_widen() has left half done';

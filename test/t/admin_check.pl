@@ -331,7 +331,7 @@ fault('a partitioning has not ended',
 	  . 'Call snowflake_partition() again with its unit, or give up: ALTER TABLE shop.counted DROP CONSTRAINT snowflake_partition.',
 	by_hand => 'ALTER TABLE shop.counted DROP CONSTRAINT snowflake_partition');
 fault('a widening has not ended', q{
-		CREATE FUNCTION widens() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+		CREATE FUNCTION widens() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.snowflake_widen_1 := NEW.id; RETURN NEW; END';
 		CREATE TABLE narrow (id integer, snowflake_widen_1 bigint);
 		CREATE TRIGGER zz_snowflake_widen_1 BEFORE INSERT OR UPDATE ON narrow FOR EACH ROW EXECUTE FUNCTION widens()},
 	'note table shop.narrow|snowflake_widen() has begun to widen column id, and not ended.|Call snowflake_widen() again...',
