@@ -39,7 +39,8 @@ EOC
 sub plant_in
 {
 	my ($node, $rule) = @_;
-	my $session = Connection->new(socket => $node->host . '/.s.PGSQL.' . $node->port, database => 'base', user => 'postgres')
+	my $session = Connection->new(socket => $node->host . '/.s.PGSQL.' . $node->port, database => 'base',
+		user => 'postgres')
 	  or die 'no connection';
 
 	plant($session, $rule);

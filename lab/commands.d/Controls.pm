@@ -10,8 +10,8 @@ use Exporter 'import';
 
 our @EXPORT = qw(%CONTROLS plant);
 
-# For each rule, the command that it breaks, where several calls are needed what must happen, and
-# what is replaced in the text of the one function that has it
+# For each rule, the command that it breaks, what of the world and the events is not left to chance,
+# and what is replaced in the text of the one function that has it
 our %CONTROLS = (
 	trigger => {
 		kind => 'widen',
@@ -25,14 +25,22 @@ our %CONTROLS = (
 			# The load would make such rows again and again.
 			[ 'EXIT WHEN NOT left_over', 'EXIT' ] ] },
 	undo => {
-		kind => 'widen', undo => 1,
-		replace => [ [ 'SELECT 4, format(\'ALTER TABLE %s DROP %I\', rel, wide) FROM added', 'SELECT 4, NULL FROM added WHERE false' ] ] },
+		kind => 'widen', undo => 1, events => [qw(cancel cancel)],
+		replace => [ [ 'SELECT 4, format(\'ALTER TABLE %s DROP %I\', rel, wide) FROM added',
+			'SELECT 4, NULL FROM added WHERE false' ] ] },
+	rows => {
+		kind => 'widen', force => { special => 'row' },
+		replace => [ [ 'WHERE atttypid IN (SELECT type FROM types_with_row_of(tab))', 'WHERE false' ] ] },
 	default => {
 		kind => 'move',
 		replace => [ [ 'SET DEFAULT %s.next_id(%s)', 'SET DEFAULT 100 + 0 * %s.next_id(%s)' ] ] },
 	beyond => {
 		kind => 'move_back',
-		replace => [ [ 'format(\'SELECT setval(%L::regclass, %s)\', sequence, ', 'format(\'SELECT setval(%L::regclass, greatest(1, 0 * %s))\', sequence, ' ] ] },
+		replace => [ [ 'format(\'SELECT setval(%L::regclass, %s)\', sequence, ',
+			'format(\'SELECT setval(%L::regclass, greatest(1, 0 * %s))\', sequence, ' ] ] },
+	step => {
+		kind => 'move_back',
+		replace => [ [ 'target, key_col, sequence, id_step(layout))', 'target, key_col, sequence, 1)' ] ] },
 	children => {
 		kind => 'renumber',
 		replace => [ [ 'format(\'(SELECT l.new FROM %s AS l WHERE l.old OPERATOR(pg_catalog.=) t.%I)\', list, name)',
@@ -40,13 +48,21 @@ our %CONTROLS = (
 			  . 'ELSE \'(SELECT pg_catalog.min(l.new) FROM %s AS l WHERE t.%I IS NOT NULL)\' END, list, name)' ] ] },
 	policies => {
 		kind => 'partition',
-		replace => [ [ 'FROM pg_policy WHERE polrelid = target', 'FROM pg_policy WHERE polrelid = target AND polcmd = \'*\'' ] ] },
+		replace => [ [ "WITH CHECK (' || pg_get_expr(polwithcheck, polrelid) || ')')\n\tFROM pg_policy WHERE",
+			"WITH CHECK (' || pg_get_expr(polwithcheck, polrelid) || ')')\n\tFROM pg_policy WHERE polcmd = '*' AND" ] ] },
 	newest => {
-		kind => 'drop_partitions',
+		kind => 'drop_partitions', force => { former => 0, old_references => 0 },
 		replace => [ [ 'WHERE upper_id <= stop', 'WHERE upper_id <= stop + (86400000::bigint << 23)' ] ] },
+	pending => {
+		kind => 'drop_partitions', force => { former => 0, old_references => 0 }, events => ['detach'],
+		replace => [ [ 'IF is_pending THEN', 'IF false THEN' ],
+			[ 'format(\'ALTER TABLE %s DETACH PARTITION %s\', parent, partition)',
+				'format(\'ALTER TABLE %s DETACH PARTITION %s\', parent, partition) || CASE WHEN EXISTS (SELECT FROM pg_inherits '
+				  . 'WHERE inhrelid = partition AND inhdetachpending) THEN \' FINALIZE\' ELSE \'\' END' ] ] },
 	day => {
 		kind => 'make_partitions',
-		replace => [ [ 'FOR VALUES FROM (%s) TO (%s)', 'FOR VALUES FROM (%s) TO (%s - 8388608)' ] ] });
+		replace => [ [ 'ATTACH PARTITION %s FOR VALUES FROM (%s) TO (%s)\', parent, partition, low, high)',
+			'ATTACH PARTITION %s FOR VALUES FROM (%s) TO (%s)\', parent, partition, low, high - 8388608)' ] ] });
 
 # Plant a fault in the database of a session.
 sub plant
@@ -56,7 +72,9 @@ sub plant
 	foreach (@{ $CONTROLS{$rule}{replace} })
 	{
 		my ($what, $by) = @$_;
-		my $result = $session->query(q{SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'snowflake_admin'::regnamespace});
+		my $result = $session->query(q{SELECT pg_get_functiondef(objid) FROM pg_depend
+			WHERE classid = 'pg_proc'::regclass AND deptype = 'e' AND refobjid = (SELECT oid FROM pg_extension
+				WHERE extname = 'snowflake_admin')});
 		my @texts = grep { index($_, $what) >= 0 } map { $_->[0] } @{ $result->{rows} };
 		die "the rule $rule is in " . @texts . " functions: $what\n" unless @texts == 1;
 		substr($texts[0], index($texts[0], $what), length $what) = $by;

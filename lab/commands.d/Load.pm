@@ -102,7 +102,8 @@ sub _transaction
 	{
 		my ($sql, $token, $effects) = $self->_operation;
 		# Two operations on one row, or of which one refers to the other's, would need to know of each other.
-		next if !$sql || grep { $touched{$_}++ } map { /(?:^\w\t\d+\t|=)([1-9]\d*-\d+)/g, /^\w\t\d+\t(0-\d+)/ } @$effects;
+		next if !$sql || grep { $touched{$_}++ } map { /(?:^\w\t\d+\t|=)([1-9]\d*-\d+)/g,
+			/^\w\t\d+\t(0-\d+)/ } @$effects;
 		my $result = $self->_execute($sql) or return;
 		$effects->[0] =~ s/\tKEY(?=\t|$)/"\t" . ($result->{rows}[0][0] \/\/ 'none')/e;
 		push @effects, @$effects;
@@ -126,8 +127,10 @@ sub _row
 	return one_of(@own) if @own && chance(0.6);
 	my $first = 1 + int rand $table->{count};
 	return "0-$first" if $to_refer && !$self->{old_rows_go};
-	# Rows of the last days, of which a tenth is of each
-	return '0-' . (1 + 10 * int(($table->{count} - 1) * rand() / 10)) if $to_refer;
+	# Others may go with old rows to which they refer.
+	return if $to_refer && $table->{number} > 0;
+	# Rows of yesterday, of five days
+	return '0-' . (1 + 5 * int(($table->{count} - 1) * rand() / 5)) if $to_refer;
 	$first += ($self->{number} - $first) % $self->{clients};
 	return $first <= $table->{count} && !$self->{old_rows_go} ? "0-$first" : undef;
 }
@@ -162,7 +165,8 @@ sub _operation
 		}
 		my $key = quoted($table->{key});
 		unshift @columns, $key and unshift @values, "nextval('lab.keys')" if $table->{maker} eq 'none';
-		return ("INSERT INTO $full (" . join(', ', 'token', 'n', @columns) . ') VALUES (' . join(', ', "'$token'", $n, @values)
+		return ("INSERT INTO $full (" . join(', ', 'token', 'n', @columns) . ') VALUES (' . join(', ', "'$token'", $n,
+			@values)
 			  . ") RETURNING $key", $token, [ join "\t", 'I', $number, $token, $n, 'KEY', @refers ]);
 	}
 	my $token = $self->_row($table) or return;
@@ -176,7 +180,8 @@ sub _operation
 		return unless @references;
 		my $nr = int rand @references;
 		my $of = $self->_row($references[$nr]{to}, 1) or return;
-		return ("UPDATE $full SET " . quoted($references[$nr]{column}) . ' = ' . $parent->($references[$nr]{to}, $of) . " WHERE token = '$token'",
+		return ("UPDATE $full SET " . quoted($references[$nr]{column}) . ' = ' . $parent->($references[$nr]{to}, $of)
+			. " WHERE token = '$token'",
 			$token, [ join "\t", 'R', $number, $token, "$nr=$of" ]);
 	}
 	my %deleted;
@@ -253,12 +258,14 @@ sub replay
 			chomp $line;
 			my ($what, $table, $token, @rest) = split /\t/, $line, -1;
 			if ($what eq 'try') { $counts = $committed->{"$client $table"}; $transactions++ if $counts; }
-			elsif ($what eq 'ok') { push @lost, "transaction $table of client $client" unless $committed->{"$client $table"}; }
+			elsif ($what eq 'ok') { push @lost, "transaction $table of client $client"
+				unless $committed->{"$client $table"}; }
 			elsif ($what eq 'error') { $errors{"$table $token"}++; }
 			elsif (!$counts) { next; }
 			elsif ($what eq 'I')
 			{
-				$rows->[$table]{$token} = { n => $rest[0], key => $rest[1], refers => { map { split /=/ } @rest[ 2 .. $#rest ] } };
+				$rows->[$table]{$token} = { n => $rest[0], key => $rest[1],
+					refers => { map { split /=/ } @rest[ 2 .. $#rest ] } };
 			}
 			elsif ($what eq 'U') { $rows->[$table]{$token}{n} = $rest[0]; }
 			elsif ($what eq 'D') { delete $rows->[$table]{$token}; }

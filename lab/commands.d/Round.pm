@@ -15,6 +15,7 @@ use Connection;
 use Controls;
 use List::Util qw(uniq);
 use Load;
+use POSIX qw(strftime);
 use PostgreSQL::Test::Utils ();
 use SnowflakeTest ();
 use Time::HiRes qw(sleep time);
@@ -26,11 +27,13 @@ my $fingerprint = PostgreSQL::Test::Utils::slurp_file(__FILE__ =~ s{[^/]*$}{fing
 # became of its statement when a server process was canceled or killed
 my $usual = qr/^(lost|silent|40001|40P01|55P03|57014|57P0\d|08\w+|53300|25P02) /;
 
-# A round in a database of a server, "node", made from database "base", with files in a directory
+# A round in a database of a server, "node", made from database "base", with files in a directory; with
+# "events" if they are not left to chance, and "control" if a fault is planted
 sub new
 {
 	my ($class, %round) = @_;
-	return bless { %round, clients => [], started => 0, changes => [], happened => [], faults => [], database => 'work' }, $class;
+	return bless { %round, clients => [], started => 0, changes => [], happened => [], faults => [],
+		database => 'work' }, $class;
 }
 
 sub fault { my ($self, $kind, @what) = @_; push @{ $self->{faults} }, map { [ $kind, $_ ] } @what; return }
@@ -41,7 +44,8 @@ sub connect
 {
 	my ($self, %to) = @_;
 	my $node = $self->{node};
-	return Connection->new(socket => $node->host . '/.s.PGSQL.' . $node->port, database => $self->{database}, user => 'postgres', %to);
+	return Connection->new(socket => $node->host . '/.s.PGSQL.' . $node->port, database => $self->{database},
+		user => 'postgres', %to);
 }
 
 # The same, but wait until the server accepts connections.
@@ -66,7 +70,8 @@ sub must
 	foreach my $sql (@sql)
 	{
 		my $result = $session->query($sql, 120);
-		die "$sql: " . ($result->{lost} ? 'lost' : $result->{error}{message}) . "\n" if $result->{lost} || $result->{error};
+		die "$sql: " . ($result->{lost} ? 'lost' : $result->{error}{message}) . "\n" if $result->{lost}
+			|| $result->{error};
 	}
 	return $session->close;
 }
@@ -76,7 +81,8 @@ sub must
 sub copy
 {
 	my ($self, $from, $to) = @_;
-	return $self->must('postgres', "DROP DATABASE IF EXISTS $to WITH (FORCE)", "CREATE DATABASE $to TEMPLATE $from STRATEGY file_copy");
+	return $self->must('postgres', "DROP DATABASE IF EXISTS $to WITH (FORCE)",
+		"CREATE DATABASE $to TEMPLATE $from STRATEGY file_copy");
 }
 
 # --- the world ----------------------------------------------------------------------
@@ -84,18 +90,22 @@ sub copy
 sub make_world
 {
 	my ($self) = @_;
-	my $world = $self->{world} = World->new($self->{kind});
+	my $world = $self->{world} = World->new($self->{kind}, $self->{control}
+		? %{ $CONTROLS{ $self->{control} }{force} // {} } : ());
 
 	$self->copy('base', 'template');
 	$self->must('template', @{ $world->{sql} }, @{ $world->{prepare} // [] }, 'ANALYZE');
 	my $session = $self->connect_patiently(database => 'template');
 	$self->{first} = [ map { $self->rows($session, $_) } @{ $world->{tables} } ];
+	$self->{first_keys} = { %{ $self->{first}[0] } };
+	$self->{stored} = $session->value($world->{stored}) if $world->{stored};
 	$self->{cut} = $session->value($world->{cut}) if $world->{cut};
 	return $session->close;
 }
 
 # A copy of the world's first state
-sub new_copy { my ($self, $name) = @_; $self->copy('template', $name); return $self->must($name, 'SELECT snowflake_set_shard(7)') }
+sub new_copy { my ($self, $name) = @_; $self->copy('template', $name); return $self->must($name,
+	'SELECT snowflake_set_shard(7)') }
 
 # What a table has: the rows, by their tokens, each with the tokens of the rows to which it refers
 sub rows
@@ -105,7 +115,8 @@ sub rows
 	my $result = $session->query('SELECT token, n, ' . join(', ', quoted($table->{key}), map {
 			my $to = $_->{to};
 			my $column = 't.' . quoted($_->{column});
-			"CASE WHEN $column IS NOT NULL THEN coalesce((SELECT p.token FROM $to->{full} AS p WHERE p." . quoted($to->{key}) . " = $column), 'nobody') END"
+			"CASE WHEN $column IS NOT NULL THEN coalesce((SELECT p.token FROM $to->{full} AS p WHERE p."
+				. quoted($to->{key}) . " = $column), 'nobody') END"
 		} @references) . " FROM $table->{full} AS t", 120);
 	my %rows;
 
@@ -113,7 +124,8 @@ sub rows
 	foreach my $row (@{ $result->{rows} })
 	{
 		my ($token, $n, $key, @refers) = @$row;
-		$rows{$token} = { n => $n, key => $key, refers => { map { $_ => $refers[$_] } 0 .. $#refers }, times => ($rows{$token}{times} // 0) + 1 };
+		$rows{$token} = { n => $n, key => $key, refers => { map { $_ => $refers[$_] } 0 .. $#refers },
+			times => ($rows{$token}{times} // 0) + 1 };
 	}
 	return \%rows;
 }
@@ -127,7 +139,8 @@ sub start_load
 	foreach (1 .. 3)
 	{
 		my $number = ++$self->{started};
-		push @{ $self->{clients} }, Load::start(number => $number, clients => 3, seed => int(rand 1e9), ledger => "$self->{directory}/ledger.$number",
+		push @{ $self->{clients} }, Load::start(number => $number, clients => 3, seed => int(rand 1e9),
+			ledger => "$self->{directory}/ledger.$number",
 			tables => $self->{world}{tables}, old_rows_go => $self->{kind} eq 'drop_partitions',
 			connect => sub { $self->connect(user => 'lab_app') });
 	}
@@ -150,13 +163,14 @@ sub stop_load
 
 # --- what happens meanwhile ---------------------------------------------------------------
 
-# Sessions with steps that they are to take, each after a pause
+# A session of a role with steps that it is to take, each after a pause
 sub add_task
 {
-	my ($self, @steps) = @_;
-	my $connection = $self->connect or return;
-	push @{ $self->{tasks} }, { connection => $connection, steps => \@steps, next => 0 };
-	return;
+	my ($self, $role, @steps) = @_;
+	my $connection = $self->connect(user => $role) or return;
+	my $task = { connection => $connection, steps => \@steps, next => 0 };
+	push @{ $self->{tasks} }, $task;
+	return $task;
 }
 
 sub run_tasks
@@ -170,6 +184,7 @@ sub run_tasks
 		if ($connection->{busy})
 		{
 			my $result = $connection->poll(0);
+			$task->{result} = $result if $result;
 			next if $result && ($result->{lost} || $result->{error});
 			$task->{next} = time() + $task->{steps}[0][0] if $result && @{ $task->{steps} };
 		}
@@ -199,18 +214,37 @@ my %events = (
 		return if @{ $self->{changes} } > 2;
 		my $change = $self->{world}->change;
 		push @{ $self->{changes} }, $change;
-		$self->add_task([ 0, "SET lock_timeout = '3s'; BEGIN; $change; INSERT INTO lab.tx VALUES (0, " . @{ $self->{changes} } . ')' ],
+		$self->add_task('postgres', [ 0, "SET lock_timeout = '3s'; BEGIN; $change; INSERT INTO lab.tx VALUES (0, "
+			. @{ $self->{changes} } . ')' ],
 			[ rand(0.6), 'COMMIT' ]);
 	},
 	reader => sub {
 		my ($self) = @_;
 		my $table = one_of(@{ $self->{world}{tables} });
-		$self->add_task([ 0, "BEGIN; SELECT FROM $table->{full} " . one_of('', 'LIMIT 5 FOR UPDATE', 'LIMIT 5 FOR KEY SHARE') ], [ rand(1.5), 'COMMIT' ]);
+		$self->add_task('postgres', [ 0, "BEGIN; SELECT FROM $table->{full} " . one_of('', 'LIMIT 5 FOR UPDATE',
+			'LIMIT 5 FOR KEY SHARE') ], [ rand(1.5), 'COMMIT' ]);
 	},
-	vacuum => sub { my ($self) = @_; $self->add_task([ 0, 'VACUUM ANALYZE ' . one_of(@{ $self->{world}{tables} })->{full} ]) },
+	vacuum => sub { my ($self) = @_; $self->add_task('postgres', [ 0, 'VACUUM ANALYZE '
+		. one_of(@{ $self->{world}{tables} })->{full} ]) },
 	'second call' => sub {
 		my ($self) = @_;
-		$self->add_task([ 0, $self->{world}{call} ]);
+		$self->add_task($self->{role}, [ 0, $self->{world}{call} ]);
+	},
+	'other command' => sub {
+		my ($self) = @_;
+		my $other = $self->{world}{other} or return;
+		$self->{others} = 1;
+		$self->add_task($self->{role}, [ 0, $other ]);
+	},
+	detach => sub {
+		my ($self) = @_;
+		return unless $self->{kind} eq 'drop_partitions' && !$self->{world}{former} && !$self->{detached};
+		my $table = $self->{world}{tables}[0];
+		$self->{detached} = strftime('day %Y-%m-%d', gmtime(time() - 4 * 86400));
+		$self->add_task('postgres', [ 0, "BEGIN; SELECT FROM $table->{full} LIMIT 1" ], [ rand(1.5), 'COMMIT' ]);
+		$self->{detach} = $self->add_task('postgres', [ 0,
+			"ALTER TABLE $table->{full} DETACH PARTITION $self->{world}{schema}." . quoted($self->{detached})
+			. ' CONCURRENTLY' ]);
 	},
 	'dump and restore' => sub {
 		my ($self) = @_;
@@ -230,10 +264,12 @@ sub dump_and_restore
 	local @ENV{qw(PGHOST PGPORT)} = ($node->host, $node->port);
 	my $file = "$self->{directory}/dump.sql";
 
-	$self->must('postgres', "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '$database'");
+	$self->must('postgres',
+		"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '$database'");
 	PostgreSQL::Test::Utils::system_or_bail('pg_dump', '-f', $file, $database);
 	$self->must('postgres', "DROP DATABASE $database WITH (FORCE)", "CREATE DATABASE $database TEMPLATE template0");
-	PostgreSQL::Test::Utils::system_or_bail('psql', '-Xq', '-o', '/dev/null', '-v', 'ON_ERROR_STOP=1', '-f', $file, $database);
+	PostgreSQL::Test::Utils::system_or_bail('psql', '-Xq', '-o', '/dev/null', '-v', 'ON_ERROR_STOP=1', '-f', $file,
+		$database);
 	unlink $file;
 	return $self->must($database, 'SELECT snowflake_set_shard(7)', 'ANALYZE');
 }
@@ -244,18 +280,20 @@ sub dump_and_restore
 # each time.
 sub call_until_it_ends
 {
-	my ($self, @events) = @_;
-	my $call = $self->{world}{call};
+	my ($self, $call, @events) = @_;
+	my $is_first = $call eq $self->{world}{call};
 	my $interrupted = 0;
 	my $refused = 0;
 	my $end = time() + 120;
-	my $pause = sub { @events ? time() + one_of(rand(0.3), rand(1), rand(2.5)) : undef };
+	my $pause = sub { @events ? time() + ($self->{events} ? rand(0.3) : one_of(rand(0.3), rand(1), rand(2.5)))
+		: undef };
 	my $next = $pause->();
 
 	while (time() < $end)
 	{
 		my $caller = $self->{caller} = $self->connect_patiently(user => $self->{role}, options => $self->{options});
-		if ($interrupted && $self->{world}{undo} && !$self->{undone} && chance($self->{must_undo} ? 1 : 0.15))
+		if ($interrupted && $is_first && $self->{world}{undo} && !$self->{undone} && chance($self->{must_undo} ? 1
+			: $self->{control} ? 0 : 0.15))
 		{
 			$call = $self->{world}{undo};
 			$self->{undone} = 1;
@@ -285,6 +323,11 @@ sub call_until_it_ends
 		}
 		$interrupted = 1;
 		next if $result->{lost} || $error->{sqlstate} =~ /^(57|40|55P03)/;
+		if ($error->{message} =~ /cannot run in a transaction that is/)
+		{
+			$call = "BEGIN ISOLATION LEVEL READ COMMITTED; $call; COMMIT";
+			next;
+		}
 		if ($error->{sqlstate} eq '55000' && $error->{message} =~ /need indexes/)
 		{
 			$self->create_indexes;
@@ -319,17 +362,18 @@ sub undisturbed
 	$self->new_copy('undisturbed');
 	foreach my $step (@steps)
 	{
-		if ($step ne 'call')
+		if ($step !~ /^(call|other)$/)
 		{
 			my $session = $self->connect_patiently;
 			$session->query($step);
 			$session->close;
 		}
-		elsif (!$undone)
+		elsif ($step eq 'other' || !$undone)
 		{
 			local $self->{undone} = 1;
 			local $self->{options} = '';
-			$how = $self->call_until_it_ends;
+			my $end = $self->call_until_it_ends($step eq 'call' ? $self->{world}{call} : $self->{world}{other});
+			$how = $end if $step eq 'call';
 		}
 	}
 	$self->dump_and_restore('undisturbed') if $self->{was_dumped};
@@ -356,7 +400,8 @@ sub judge
 	my $session = $self->connect_patiently;
 	my %committed = map { ("$_->[0] $_->[1]" => 1) } @{ $session->query('SELECT client, number FROM lab.tx')->{rows} };
 	my $expected = $self->{first};
-	my ($errors, $transactions, @lost) = Load::replay($expected, \%committed, map { "$self->{directory}/ledger.$_" } 1 .. $self->{started});
+	my ($errors, $transactions, @lost) = Load::replay($expected, \%committed,
+		map { "$self->{directory}/ledger.$_" } 1 .. $self->{started});
 
 	$self->{transactions} = $transactions;
 	$self->fault('transactions that were acknowledged and are lost', @lost);
@@ -365,10 +410,68 @@ sub judge
 		$self->fault('errors of clients', "$error ($errors->{$error} times)")
 		  unless $error =~ $usual || $self->{kind} eq 'renumber' && $error =~ /^23503/;
 	}
+	if (defined $self->{cut})
+	{
+		# Numbers of a former serial do not tell their age.  A call that is refused has done what it could.
+		my $left = $how eq 'ended' ? {} : $self->rows($session, $world->{tables}[0]);
+		$self->delete_rows($expected, 0, grep { my $key = $expected->[0]{$_}{key}; $key < $self->{cut} && $key > 1 << 50
+			&& !$left->{$_} } keys %{ $expected->[0] });
+	}
+	$self->judge_detached($session, $expected) if $self->{detached};
 	$self->judge_rows($session, $_, $expected->[ $_->{number} ]) foreach @{ $world->{tables} };
+	if ($world->{stored})
+	{
+		my $stored = $session->value($world->{stored}) // 'nothing';
+		$self->fault('stored rows of a row type that have changed', "$stored, not $self->{stored}")
+			if $stored ne $self->{stored};
+	}
+	$self->judge_ranges($session) if $how eq 'ended' && $self->{kind} =~ /partition/ && !$self->{detached};
 	$self->judge_keys($_) foreach @{ $world->{tables} };
 	$self->judge_catalogs($session, $how, \%committed);
 	return $session->close;
+}
+
+# A partition that somebody detaches, or has begun to detach, stays with its rows.
+sub judge_detached
+{
+	my ($self, $session, $expected) = @_;
+	my $table = "$self->{world}{schema}." . quoted($self->{detached});
+	my %mine = map { $_ => 1 } grep { /^0-\d*[49]$/ } keys %{ $self->{first_keys} };
+	my $result = $session->query("SELECT count(*) FROM $table WHERE token ~ '^0-'");
+	my $end = $self->{detach}{result} // { lost => 1 };
+
+	$self->{first_rows}{$_} = 1 foreach keys %mine;
+	if (!$result->{error})
+	{
+		$self->fault('rows of a detached partition that are lost', "$table has $result->{rows}[0][0] of " . keys %mine)
+			if $result->{rows}[0][0] != keys %mine;
+	}
+	elsif (!$end->{lost} && (!$end->{error} || $end->{error}{message} =~ /removed concurrently/))
+	{
+		$self->fault('partitions that somebody detached and that are gone', $table);
+	}
+	return;
+}
+
+# What the deletion of rows does by foreign keys
+sub delete_rows
+{
+	my ($self, $expected, $number, @tokens) = @_;
+	my %deleted = map { $_ => 1 } @tokens or return;
+
+	delete @{ $expected->[$number] }{@tokens};
+	foreach my $table (@{ $self->{world}{tables} })
+	{
+		foreach my $nr (grep { $table->{references}[$_]{to}{number} == $number } 0 .. $#{ $table->{references} })
+		{
+			my $rows = $expected->[ $table->{number} ];
+			my @children = grep { $deleted{ $rows->{$_}{refers}{$nr} // '' } } keys %$rows;
+			if ($table->{references}[$nr]{action} eq 'CASCADE') { $self->delete_rows($expected, $table->{number},
+				@children) if @children; }
+			else { $rows->{$_}{refers}{$nr} = undef foreach @children; }
+		}
+	}
+	return;
 }
 
 sub judge_rows
@@ -385,28 +488,38 @@ sub judge_rows
 			# A row of shard 5 keeps its time and sequence number.
 			$row->{key} += 4 << 10 if $self->{kind} eq 'renumber' && ($row->{key} >> 10 & 8191) == 5;
 		}
-		if (defined $self->{cut})
-		{
-			delete $expected->{$_} foreach grep { $expected->{$_}{key} < $self->{cut} } keys %$expected;
-		}
 	}
 	foreach my $token (uniq sort keys %$expected, keys %$rows)
 	{
 		my ($has, $should) = ($rows->{$token}, $expected->{$token});
+		next if $table->{number} == 0 && $self->{first_rows}{$token};	# in the detached partition, or not
 		if (!$has) { $self->fault('rows that are lost', $where . $token); next; }
 		if (!$should) { $self->fault('rows that nobody committed', $where . $token); next; }
 		$self->fault('rows that are there twice', $where . $token) if $has->{times} > 1;
-		$self->fault('rows with another value', "$where$token: n is $has->{n}, not $should->{n}") if $has->{n} ne ($should->{n} // '');
+		$self->fault('rows with another value', "$where$token: n is $has->{n}, not $should->{n}")
+			if $has->{n} ne ($should->{n} // '');
 		$self->fault('rows with another key', "$where$token: $has->{key}, not $should->{key}")
-		  if $should->{key} ne 'none' && $has->{key} ne $should->{key} && !($self->{undone} && $self->{kind} eq 'renumber');
+		  if $should->{key} ne 'none' && $has->{key} ne $should->{key} && !($self->{undone}
+			&& $self->{kind} eq 'renumber');
 		foreach my $nr (0 .. $#columns)
 		{
 			my ($of, $be) = map { $_->{refers}{$nr} // '' } $has, $should;
 			next if $of eq $be;
-			$self->fault($of eq 'nobody' ? 'orphans' : 'rows that refer to another row', "$where$token: $columns[$nr] is of row \"$of\", not \"$be\"");
+			$self->fault($of eq 'nobody' ? 'orphans' : 'rows that refer to another row',
+				"$where$token: $columns[$nr] is of row \"$of\", not \"$be\"");
 		}
 	}
 	return;
+}
+
+# Each partition begins where the one before it ends.
+sub judge_ranges
+{
+	my ($self, $session) = @_;
+	my $of = literal($self->{world}{tables}[0]{full});
+	my $gaps = $session->query("SELECT partition FROM (SELECT partition, since, lag(until) OVER (ORDER BY until) AS before FROM snowflake_partitions($of)) AS p WHERE since <> before");
+
+	return $self->fault('gaps between partitions', map { "before $_->[0]" } @{ $gaps->{rows} });
 }
 
 # The next key is beyond all.
@@ -419,10 +532,19 @@ sub judge_keys
 	my $largest = $session->value("SELECT max($key) FROM $table->{full}") // 0;
 
 	$session->query('BEGIN');
-	my $result = $session->query("INSERT INTO $table->{full} (token) VALUES ('next') RETURNING $key");
-	my $next = $result->{rows}[0][0];
-	if ($result->{error}) { $self->fault('next keys that cannot be made', "$table->{full}: $result->{error}{sqlstate} $result->{error}{message}"); }
-	elsif ($next <= $largest) { $self->fault('next keys that are not beyond all', "$table->{full}: $next after $largest"); }
+	# More than a shard has IDs in a millisecond
+	my $count = $self->{kind} eq 'move_back' && $table->{number} == 0 ? 1100 : 1;
+	my $result = $session->query("INSERT INTO $table->{full} (token) SELECT 'next' FROM generate_series(1, $count) RETURNING $key");
+	my ($next, @more) = map { $_->[0] } @{ $result->{rows} };
+	if ($result->{error}) { $self->fault('next keys that cannot be made',
+		"$table->{full}: $result->{error}{sqlstate} $result->{error}{message}"); }
+	elsif ($self->{kind} eq 'move_back' && $table->{number} == 0 && $self->{how} eq 'ended'
+		&& grep { ($_ >> 10 & 8191) != 7 } $next, @more)
+	{
+		$self->fault('next keys that are IDs of another shard', "$table->{full}: $next");
+	}
+	elsif ($next <= $largest) { $self->fault('next keys that are not beyond all',
+		"$table->{full}: $next after $largest"); }
 	$session->query('ROLLBACK');
 	return $session->close;
 }
@@ -437,7 +559,8 @@ sub kept
 	my %sequences = map { $_->[0] => 1 } @{ $session->query(q{SELECT oid::regclass::text FROM pg_class WHERE relkind = 'S'})->{rows} };
 
 	$session->close;
-	return { map { $_ => 1 } grep { !(/^privilege relation (.*) (PUBLIC|"?lab|"Lab|postgres)/ && $sequences{$1}) && !/"day \d/ && !/ of parent / } @kept };
+	return { map { $_ => 1 } grep { !(/^privilege relation (.*) (PUBLIC|"?lab|"Lab|postgres)/ && $sequences{$1})
+		&& !/"day \d/ && !/ of parent / } @kept };
 }
 
 # Whether something that must stay is gone in the copy that nobody has disturbed
@@ -460,15 +583,21 @@ sub judge_catalogs
 	foreach my $undone ($self->{undone} ? (1, 0) : 0)
 	{
 		my (%times, $runs, @hows);
-		foreach my $order ($undone || !@changes ? [ @changes, 'call' ] : ([ @changes, 'call' ], [ 'call', @changes ]))
+		my @orders = $self->{others} ? ([qw(call other)], [qw(other call)]) : ['call'];
+		@orders = map { ([ @changes, @$_ ], [ @$_, @changes ]) } @orders if @changes;
+		foreach my $order (@orders)
 		{
 			my ($end, @lines) = $self->undisturbed($undone, @$order);
 			push @hows, $end =~ s/ .*//sr;
 			$runs++;
-			$self->judge_kept unless @changes || $undone || $end ne 'ended';
+			$self->judge_kept unless @changes || $undone || $self->{others} || $end ne 'ended';
 			$times{$_}++ foreach uniq @lines;
 		}
 		my %has = map { $_ => 1 } @has;
+		if ($self->{detached})
+		{
+			delete @$_{ grep { /"\Q$self->{detached}\E/ } keys %$_ } foreach \%has, \%times;
+		}
 		my @different = (map({ "lacks: $_" } grep { $times{$_} == $runs && !$has{$_} } sort keys %times),
 			map { "has: $_" } grep { !$times{$_} } sort keys %has);
 		push @different, "the call ended with $how, and undisturbed with @hows" unless $undone || $self->{undone} || grep { $how =~ /^$_/ } @hows;
@@ -480,33 +609,41 @@ sub judge_catalogs
 
 # --- all of it --------------------------------------------------------------------------------
 
-my @interrupting = ('kill of the server', 'kill of its backend', 'kill of another process', 'cancel', 'cancel', 'terminate', 'lost client');
-my @others = ('change', 'change', 'change', 'reader', 'reader', 'vacuum', 'second call');
+my @interrupting = ('kill of the server', 'kill of its backend', 'kill of another process', 'cancel', 'cancel',
+	'terminate', 'lost client');
+my @others = ('change', 'change', 'change', 'reader', 'reader', 'vacuum', 'second call', 'other command',
+	'other command', 'detach');
 
 # Returns a line that says what happened.
 sub run
 {
 	my ($self) = @_;
 
-	my $begun = time();
-	my $lap = sub { push @{ $self->{laps} }, sprintf '%s %.1f', $_[0], time() - $begun };
 	$self->make_world;
-	$lap->('world');
 	$self->{kept} = $self->kept('template');
-	$self->{options} = chance(0.3) ? '-c default_transaction_isolation=' . one_of('serializable', 'repeatable\\ read') : '';
+	$self->{options} = chance(0.3) ? '-c default_transaction_isolation=' . one_of('serializable', 'repeatable\\ read')
+		: '';
 	$self->{role} = one_of('postgres', 'lab owner');
-	my @events = map { chance(0.08) ? 'dump and restore' : chance(0.5) ? one_of(@interrupting) : one_of(@others) } 1 .. one_of(0, 1, 2, 2, 3, 4, 6);
-	if ($self->{control} && $CONTROLS{ $self->{control} }{undo})
+	my @events = map { chance(0.08) ? 'dump and restore' : chance(0.5) ? one_of(@interrupting)
+		: one_of(@others) } 1 .. one_of(0, 1, 2, 2, 3, 4, 6);
+	@events = @{ $self->{events} } if $self->{events};
+	if (my $control = $self->{control} && $CONTROLS{ $self->{control} })
 	{
-		$self->{must_undo} = 1;
-		@events = ('cancel', 'cancel');
+		$self->{must_undo} = $control->{undo};
+		@events = @{ $control->{events} } if $control->{events};
 	}
 	$self->{calls} = 0;
 	$self->new_copy('work');
 	$self->start_load;
 	sleep 0.3 + rand(0.3);
-	my $how = $self->call_until_it_ends(@events);
-	$self->{how} = $how;
+	if (@events && $events[0] eq 'detach' && chance(0.7))
+	{
+		$self->happened(my $event = shift @events);
+		$events{$event}->($self);
+		my $begun = time();
+		$self->run_tasks while time() < $begun + rand(1);
+	}
+	my $how = $self->{how} = $self->call_until_it_ends($self->{world}{call}, @events);
 	# What others began has an end, too.
 	my $end = time() + 30;
 	while (@{ $self->{tasks} // [] } && time() < $end)
@@ -514,14 +651,21 @@ sub run
 		$self->run_tasks;
 		sleep 0.02;
 	}
-	$self->fault('sessions that do not end', map { $_->{connection}{result}{sql} // 'a session' } @{ $self->{tasks} // [] });
+	$self->fault('sessions that do not end',
+		map { $_->{connection}{result}{sql} // 'a session' } @{ $self->{tasks} // [] });
+	if ($self->{others})
+	{
+		# Each of two commands ends, or refuses the other's state, but not both.
+		my $other = $self->call_until_it_ends($self->{world}{other});
+		$how = $self->{how} = $self->call_until_it_ends($self->{world}{call}) if $how ne 'ended' && !$self->{undone};
+		$self->happened("other command: $other") if $other ne 'ended';
+		$self->fault('two commands that both refuse', "$how / $other") if $how ne 'ended' && $other ne 'ended' && $how =~ /^55000/ && $other =~ /^55000/ && !$self->{world}{special};
+	}
 	sleep 0.2;
 	$self->stop_load;
-	$lap->('calls');
 	$self->judge($how);
-	$lap->('judged');
-	$self->happened("(@{ $self->{laps} })");
-	return sprintf '%s%s: %d calls, %d transactions%s%s', $self->{kind}, $how eq 'ended' ? '' : " ($how)", $self->{calls}, $self->{transactions},
+	return sprintf '%s%s: %d calls, %d transactions%s%s', $self->{kind}, $how eq 'ended' ? '' : " ($how)",
+		$self->{calls}, $self->{transactions},
 	  $self->{options} ? ', ' . $self->{options} =~ s/.*=//r =~ tr/\\//dr : '', join '', map { "; $_" } @{ $self->{happened} };
 }
 

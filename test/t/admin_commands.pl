@@ -16,10 +16,19 @@ sub faults
 	return join "\n", map { "$_->[0]: $_->[1]" } @{ $round->{faults} };
 }
 
+my %events = (
+	widen => [ 'kill of its backend', 'change', 'second call' ],
+	move => [ 'reader', 'cancel' ],
+	move_back => [ 'reader', 'terminate' ],
+	renumber => [ 'cancel', 'dump and restore' ],
+	partition => [ 'kill of the server', 'change' ],
+	make_partitions => ['kill of another process'],
+	drop_partitions => [ 'detach', 'kill of its backend' ]);
+
 my $seed = 1;
 foreach my $kind (@KINDS)
 {
-	my $round = one_round($node, $seed++, "$directory/$kind", kinds => [$kind]);
+	my $round = one_round($node, $seed++, "$directory/$kind", kinds => [$kind], events => $events{$kind});
 	is(faults($round), '', "no row, reference or privilege is lost: $round->{line}");
 }
 
