@@ -8,7 +8,6 @@ CREATE FUNCTION snowflake_admin.with_suffix(name name, suffix text) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT substr((suffix || name)::name::text, 1 + length(suffix)) || suffix
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.with_suffix IS 'for naming an object after another one';
 
 -- A role in the form that GRANT and REVOKE take.  OID 0 is PUBLIC in a list of privileges.
@@ -16,7 +15,6 @@ CREATE FUNCTION snowflake_admin.grantee_name(grantee oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.grantee_name IS 'for naming a role of a list of privileges in a command';
 
 -- The commands that grant the privileges of a list on an object, or on columns of it.  Whoever
@@ -28,7 +26,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM aclexplode(acl) WITH ORDINALITY AS a (grantor, grantee, privilege_type, is_grantable, n)
 	GROUP BY grantee, is_grantable ORDER BY min(n)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.grant_commands IS 'for granting a list of privileges again on another object';
 
 -- The privileges on a table or a sequence as a whole, without those on columns, which
@@ -41,7 +38,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		acldefault(CASE relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", relowner))) AS a
 	WHERE oid = rel GROUP BY 1, 2
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.privileges IS 'for comparing privileges that different roles may have granted';
 
 -- All privileges on a table and on its columns in one text, to be compared with those on
@@ -54,7 +50,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		FROM pg_attribute, aclexplode(attacl) AS a WHERE attrelid = rel AND NOT attisdropped
 		GROUP BY a.grantee, privilege_type, attname) AS p (line)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.all_privileges IS
 'for finding a privilege that somebody else has granted or revoked meanwhile';
 
@@ -77,7 +72,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT CASE a.grantee WHEN creator THEN owner ELSE a.grantee END, privilege_type, bool_or(a.is_grantable)
 	FROM kind, acls, aclexplode(acl) AS a GROUP BY 1, 2
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.default_privileges IS
 'for knowing which privileges a new object has before any GRANT';
 
@@ -103,7 +97,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	UNION ALL SELECT c FROM pg_attribute, grant_commands(attacl, format(' (%I)', attname), named) AS c
 	WHERE attrelid = rel AND NOT attisdropped
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.privileges_like IS
 'for giving a new object the privileges of another one, and no others';
 
@@ -128,7 +121,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		UNION SELECT grantee_name(grantor) FROM granted WHERE grantor <> owner) AS roles
 	HAVING count(*) > 0
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.revoke_commands IS 'for closing a table to all but its owner';
 
 -- The commands that take from others what the default privileges of its creator gave them on a new
@@ -141,7 +133,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WHERE defaclobjtype = kind AND defaclrole = creator AND defaclnamespace IN (0, schema)
 		AND grantee NOT IN (creator, keeper)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.revoke_defaults IS 'for keeping a new object to its owner and one more role';
 
 -- Warn that a role's grants will be made anew.  Only the role itself could make them again in its
@@ -156,7 +147,6 @@ BEGIN
 			grantor);
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.warn_of_grantor IS 'for warning of grants whose grantor changes';
 
 -- Warn of all such grants on tables and sequences, and on their columns.
@@ -182,7 +172,6 @@ BEGIN
 	END LOOP;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.warn_of_grantors IS
 'for warning of all grants on tables and sequences whose grantor changes';
 
@@ -198,7 +187,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		WHERE option LIKE 'n\_distinct%' HAVING count(*) > 0) AS s (setting)
 	WHERE attrelid = rel AND attnum = num
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.column_commands IS 'for giving a new column the options of another one';
 
 -- The commands that give all columns of a table such options of another one's columns of the same
@@ -208,7 +196,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT c FROM pg_attribute, column_commands(rel, attnum, named, attname) AS c
 	WHERE attrelid = rel AND attnum > 0 AND NOT attisdropped
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.column_options_like IS
 'for giving the columns of a new table the options of those of another one';
 
@@ -224,7 +211,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		WHERE c.oid = rel) AS o (prefix, option)
 	HAVING count(*) > 0
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.storage_like IS 'for giving a new table the storage parameters of another one';
 
 -- The commands that give a new statistics object the owner, if the caller may, and the statistics
@@ -236,7 +222,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	UNION ALL SELECT format('ALTER STATISTICS %s SET STATISTICS %s', named, stxstattarget)
 	FROM pg_statistic_ext WHERE oid = statistics AND stxstattarget >= 0
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.statistics_options IS
 'for giving a new statistics object the owner and the target of another one';
 
@@ -246,7 +231,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS %s', named, attnum, attstattarget)
 	FROM pg_attribute WHERE attrelid = index AND attstattarget >= 0 ORDER BY attnum
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.index_statistics IS 'for giving a new index the statistics targets of another one';
 
 -- The commands that give a partition, which has been created like its parent and attached, what is
@@ -274,7 +258,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	JOIN pg_class AS own_index ON own_index.oid = own
 	WHERE p.oid = parent AND p.relreplident = 'i'
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.partition_options IS
 'for giving a new partition what its parent''s indexes and statistics objects have';
 
@@ -307,6 +290,5 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	UNION ALL SELECT 3, g FROM s, privileges_like(seqrelid, relowner, 'SEQUENCE ' || new_sequence) AS g
 	UNION ALL SELECT 4, format('COMMENT ON SEQUENCE %s IS ', new_sequence) || quote_literal(comment) FROM s
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.identity_like IS
 'for giving a column an identity that goes on from that of another one';

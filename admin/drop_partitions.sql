@@ -27,7 +27,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		AND upper_id < (SELECT max(upper_id) FROM ranges(parent) WHERE NOT pending)
 	ORDER BY upper_id
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.old_partitions IS 'for the partitions that are to be dropped';
 
 -- A condition: the values of a column from "low" on, if it is not NULL, and below "high".  With
@@ -37,7 +36,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT concat_ws(' AND ', col || format(' ' || operator || ' ', '>=') || low,
 		col || format(' ' || operator || ' ', '<') || high)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.between_ids IS 'for rows in a range of IDs';
 
 -- Does a table have rows for which a condition is true?  An error if policies hide rows from its owner.
@@ -46,7 +44,6 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET
 	SELECT is_there FROM as_owner(tab, format('SELECT EXISTS (SELECT FROM %s WHERE %s)', tab, condition))
 		AS look (is_there boolean)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.has_rows IS 'for whether a table has certain rows';
 
 -- The foreign keys that refer to a partitioned table.  For each, the column that refers to the
@@ -72,7 +69,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WHERE contype = 'f' AND confrelid = parent AND conparentid = 0
 	ORDER BY conrelid::regclass::text COLLATE "C", c.conname
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.references_to IS 'for rows that refer to those of old partitions';
 
 -- The hint that says what to do first with rows that refer to IDs in a range, or NULL if there are
@@ -88,7 +84,6 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	WHERE (all_actions OR action IN ('a', 'r')) AND (low IS NULL OR tab <> parent) AND has_rows(tab, condition)
 	HAVING count(*) > 0
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.hint_to_remove_references IS 'for saying what to do with rows that refer to others';
 
 -- Warn of such rows, if there are any.
@@ -103,7 +98,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.warn_of_references IS 'for a dry run that sees rows which refer to old ones';
 
 -- Raise PostgreSQL's own error about such rows once more, with that hint.
@@ -116,7 +110,6 @@ BEGIN
 			'Delete the rows that refer to it first.');
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.raise_references IS 'for refusing what rows refer to, with what to do first';
 
 -- An error unless the table's owner may read all tables that refer to it.  Before PostgreSQL
@@ -143,7 +136,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.require_detachable IS 'for referring tables that the owner may not read';
 
 -- Say that a partition stays, because somebody detaches it, or has begun to.
@@ -157,7 +149,6 @@ BEGIN
 			parent, partition);
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.warn_of_detach IS 'for a partition that stays because somebody detaches it';
 
 -- About how many rows of a table have values of a column in a range?  The planner's statistics
@@ -167,7 +158,6 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	SELECT (plan #>> '{0,Plan,Plan Rows}')::bigint
 	FROM as_owner(tab, format('EXPLAIN (FORMAT JSON) SELECT FROM %s WHERE %s', tab, condition)) AS look (plan json)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.estimated_rows IS 'for the progress of changing rows';
 
 -- Delete or update rows of a table, as its owner, by a command in which all names are qualified.
@@ -181,7 +171,6 @@ BEGIN
 	RETURN snowflake_admin.do_as_owner(tab, command);
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.change_rows IS 'for changing rows with triggers as their owner';
 
 -- Delete or update the rows of a table for which a column has values in a range, as its owner.  They
@@ -229,7 +218,6 @@ BEGIN
 	RAISE NOTICE '%d % rows of %', verb, done, place;
 END
 $$;
-
 COMMENT ON PROCEDURE snowflake_admin.change_in_slices IS 'for deleting or updating many rows without long transactions';
 
 -- Do to the rows that refer to a partition what their foreign keys do when its rows are deleted, if
@@ -246,7 +234,6 @@ BEGIN
 	END LOOP;
 END
 $$;
-
 COMMENT ON PROCEDURE snowflake_admin.remove_references IS 'for ON DELETE CASCADE, SET NULL and SET DEFAULT';
 
 -- An error if rows refer to a partition, other than those of which remove_references() takes care,
@@ -268,7 +255,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.require_no_references IS 'for refusing a partition to which rows refer';
 
 -- Detach one partition, and drop it unless it is to be kept, under its locks.  Rows that have begun
@@ -308,7 +294,6 @@ BEGIN
 	PERFORM raise_references(parent, NULL, high, true, error, detail);
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.drop_partition IS 'for detaching one partition, and dropping it, under its locks';
 
 -- Drop or detach one partition, with what refers to it.  Another session may drop it meanwhile, or
@@ -342,7 +327,6 @@ BEGIN
 	PERFORM drop_partition(parent, partition, low, old.upper_id, high, keep, path, tries, dry_run);
 END
 $$;
-
 COMMENT ON PROCEDURE snowflake_admin.drop_old_partition IS 'for one partition with what refers to it';
 
 -- The partition without a lower bound that is not dropped as a whole.  It may be a table that was
@@ -353,7 +337,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WHERE lower_id = '-9223372036854775808' AND NOT pending
 		AND partition NOT IN (SELECT old.partition FROM old_partitions(parent, stop) AS old)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.former_table IS 'for the partition of which old rows are deleted';
 
 -- The first ID that tells its row's age.  Numbers of a serial that a former table once had count
@@ -363,7 +346,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT bound((date_trunc('day', bound_time(0, layout) AT TIME ZONE 'UTC') + interval '1 day') AT TIME ZONE 'UTC',
 		layout)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.first_id IS 'for telling IDs from the numbers of a former serial';
 
 -- A bound moved back to where its day begins, or its hour if the table's partitions are hours
@@ -372,7 +354,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT bound(date_trunc(CASE newest_unit(parent, layout) WHEN 'hour' THEN 'hour' ELSE 'day' END,
 		bound_time(stop, layout) AT TIME ZONE 'UTC') AT TIME ZONE 'UTC', layout)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.whole_unit_before IS 'for a bound that stays the same all day';
 
 -- Say that a former table has numbers of a serial, if it has any.  They are kept until it is dropped
@@ -388,7 +369,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.say_numbers IS 'for rows of a former table whose age nobody knows';
 
 -- Delete a former table's rows below a bound in slices, until it can be dropped as a whole.  The bound
@@ -414,7 +394,6 @@ BEGIN
 	CALL change_in_slices(parent, format('DELETE FROM %s', parent), partition, key, first, stop, '', path, dry_run);
 END
 $$;
-
 COMMENT ON PROCEDURE snowflake_admin.delete_old_rows IS 'for old rows of a former table';
 
 -- An error if there is something to drop, and no row would be left, or the newest row is far older
@@ -442,7 +421,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.require_young_rows IS 'for a clock by which too much is old';
 
 CREATE PROCEDURE @extschema@.snowflake_drop_partitions(parent regclass, older_than interval,
@@ -493,7 +471,6 @@ BEGIN
 	COMMIT;
 END
 $$;
-
 COMMENT ON PROCEDURE @extschema@.snowflake_drop_partitions(regclass, interval, snowflake_layout, boolean, integer,
 	boolean, boolean) IS
 'drop or detach the partitions that are older than an interval, and delete such rows of one without a lower bound';

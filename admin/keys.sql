@@ -7,7 +7,6 @@
 -- the default names several sequences is there once for each.
 CREATE TYPE snowflake_admin.key AS (tab oid, col int2, col_name name, type oid, made_by text, sequence oid,
 	expression text);
-
 COMMENT ON TYPE snowflake_admin.key IS 'for snowflake_keys(): a key, and what makes it';
 
 -- The functions below say that they return few rows, because then PostgreSQL finds what belongs to
@@ -18,7 +17,6 @@ CREATE FUNCTION snowflake_admin.all_tables() RETURNS oid[]
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT ARRAY(SELECT oid FROM pg_class WHERE relkind IN ('r', 'p', 'f', 'v'))
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.all_tables IS 'for looking at all tables, where a function can look at some';
 
 -- The default of each column of tables that has one, its own or that of its domain
@@ -30,7 +28,6 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, snowflak
 	FROM unnest(tables) AS t JOIN pg_attribute ON attrelid = t AND NOT atthasdef AND attnum > 0
 	JOIN pg_type ON pg_type.oid = atttypid AND typtype = 'd' AND typdefaultbin IS NOT NULL
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.column_defaults IS 'for finding what fills columns';
 
 -- Columns of tables that next_id() or nextval() fills by such a default.  That it calls nextval()
@@ -54,7 +51,6 @@ LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 10 SET search_path = pg_catalog, sn
 		ON classid = class AND objid = object AND refclassid = 'pg_class'::regclass AND deptype = 'n'
 	WHERE is_own OR tree::text LIKE '%:funcid ' || 'nextval'::regproc::oid || ' %'
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.filled IS 'for finding the columns that next_id() or nextval() fills';
 
 -- The keys of tables but those that a partition or child table has from its parent, as they
@@ -85,7 +81,6 @@ LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 10
 		AND (parent.made_by = m.made_by OR parent.made_by <> 'next_id' AND m.made_by = 'nextval')
 		AND coalesce(parent.sequence, 0) = coalesce(m.sequence, 0))
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.keys_of IS 'for listing keys';
 
 -- The type on which a domain is based in the end, or the type itself
@@ -97,7 +92,6 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 	)
 	SELECT oid FROM base WHERE of_type = 0
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.base_type IS 'for looking through domains';
 
 -- Columns that take over the values of this one, by a foreign key or from a parent.  No index finds
@@ -115,7 +109,6 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 2 SET search_path = pg_catalog, snowflake
 	JOIN pg_attribute AS child ON child.attrelid = inhrelid AND child.attname = parent.attname
 	WHERE inhparent = tab
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.takers IS 'for following a key to the columns that take over its values';
 
 -- Which columns are too small for the IDs of the n-th key: its own, and all that refer to it
@@ -139,7 +132,6 @@ LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, snowflake_
 		SELECT FROM pg_inherits JOIN small AS parent ON parent.tab = inhparent
 		WHERE inhrelid = s.tab AND parent.attname = s.attname AND parent.n = s.n)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.too_small IS 'for finding the columns that cannot hold IDs';
 
 -- All sequences
@@ -147,7 +139,6 @@ CREATE FUNCTION snowflake_admin.all_sequences() RETURNS oid[]
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT ARRAY(SELECT seqrelid FROM pg_sequence)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.all_sequences IS 'for looking at all sequences, where a function can look at some';
 
 -- What depends on sequences, and for the default of a column, this column.  A child table that
@@ -172,7 +163,6 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, snowflak
 			AND classid = 'pg_class'::regclass AND deptype = 'i'
 		WHERE inhrelid = u.adrelid AND a.attname = u.attname AND pg_depend.objid = u.seqrelid)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.sequence_users IS 'for finding what else needs a sequence';
 
 -- Functions whose code, in lower case, may name one of these sequences, or ask for the sequence of
@@ -188,7 +178,6 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 	AND pronamespace NOT IN (SELECT * FROM temporary_schemas())
 	AND p.oid NOT IN (SELECT object FROM extension_members() WHERE class = 'pg_proc'::regclass)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.functions_with_sequences IS 'for choosing the functions whose code is searched';
 
 -- Functions that name the n-th sequence, or that ask for the last number of the n-th
@@ -219,7 +208,6 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 			AND code ~ ('(?<!\w)' || regexp_replace(name, '(\W)', '\\\1', 'g') || '(?!\w)'))
 		AND (has_sequence_privilege(owner, sequence, 'USAGE, SELECT, UPDATE') OR has_table_privilege(owner, tab, 'INSERT'))
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.namers IS 'for finding functions that need a sequence or its numbers';
 
 -- The last value of a sequence, or NULL if it has none, or if it cannot be read: because the
@@ -236,7 +224,6 @@ EXCEPTION WHEN lock_not_available OR undefined_table THEN
 	RETURN NULL;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.sequence_last_value IS 'for looking at a sequence without waiting';
 
 -- Is a default, as PostgreSQL prints it, nextval() of a sequence and nothing else?  It quotes
@@ -245,7 +232,6 @@ CREATE FUNCTION snowflake_admin.is_plain_nextval(expression text, sequence regcl
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT expression = 'nextval(''' || replace(sequence::text, '''', '''''') || '''::regclass)'
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.is_plain_nextval IS 'for telling whether a default may be replaced';
 
 -- What keeps keys that have not moved yet from moving to next_id(), a row for each obstacle
@@ -287,7 +273,6 @@ LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, snow
 	)
 	SELECT k.tab, k.col, k.sequence, o.obstacle FROM keys AS k JOIN obstacles AS o USING (n)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.obstacles IS 'for snowflake_keys(): what keeps a key from moving';
 
 -- The keys of tables, with a row for each obstacle
@@ -299,7 +284,6 @@ LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, snow
 	FROM unnest((SELECT keys FROM found)) AS k LEFT JOIN obstacles((SELECT keys FROM found)) AS o
 		ON o.tab = k.tab AND o.col = k.col AND o.sequence IS NOT DISTINCT FROM k.sequence
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.keys_with_obstacles IS 'for deciding whether keys can move';
 
 CREATE FUNCTION @extschema@.snowflake_keys()
@@ -308,6 +292,5 @@ LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_ad
 	SELECT * FROM keys_with_obstacles() AS k
 	ORDER BY k.tab::text COLLATE "C", k.col, k.sequence::text COLLATE "C", k.obstacle COLLATE "C"
 $$;
-
 COMMENT ON FUNCTION @extschema@.snowflake_keys() IS
 'keys that a sequence, an identity or next_id() makes, and what keeps them from moving to next_id()';

@@ -43,7 +43,6 @@ BEGIN
 		'SELECT pg_terminate_backend(%s).', blocker.pid);
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.blocker IS 'for naming the session that is in the way of a lock';
 
 -- deadlock_timeout in milliseconds
@@ -51,7 +50,6 @@ CREATE FUNCTION snowflake_admin.deadlock_ms() RETURNS integer
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT (extract(epoch FROM current_setting('deadlock_timeout')::interval) * 1000)::integer
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.deadlock_ms IS 'for waiting longer, or shorter, than a deadlock lasts';
 
 -- How many milliseconds a wait for one of the last locks of so many tables may last
@@ -63,7 +61,6 @@ CREATE FUNCTION snowflake_admin.short_wait(tables integer) RETURNS integer
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT greatest(10, least(300, deadlock_ms() * 9 / 10 / greatest(1, tables)))
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.short_wait IS 'for waiting so briefly that no application is ended as a deadlock';
 
 -- Lock tables in the given order, or the other way round, or fail.  The caller gives parents
@@ -112,7 +109,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.try_locks IS 'for one try to lock tables';
 
 -- Lock tables, then execute commands, or fail
@@ -135,7 +131,6 @@ BEGIN
 	END LOOP;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.try_commands IS 'for one try to execute commands under locks';
 
 -- An error unless a number of tries is positive
@@ -148,7 +143,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.require_tries IS 'for refusing a number with which nothing would be tried';
 
 -- Show commands, and execute them under locks that are tried for again and again,
@@ -198,7 +192,6 @@ BEGIN
 			'Call it again, perhaps with more tries.');
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.run IS 'for showing commands, and executing them under locks that are tried for';
 
 -- Keep others from changing tables until the transaction ends, because the next commands depend
@@ -208,7 +201,6 @@ RETURNS void
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT run('{}', tables, tries, dry_run, mode)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.lock IS 'for keeping tables as they are until the transaction ends';
 
 -- Keep the names of tables and sequences, and of their schemas, until the transaction ends.
@@ -218,7 +210,6 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	SELECT lock(ARRAY(SELECT oid::regclass FROM pg_class
 		WHERE oid = ANY (relations) AND pg_has_role(relowner, 'USAGE')), tries, false, 'ACCESS SHARE')
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.keep_names IS 'for keeping the names by which commands will be composed';
 
 -- Lock the turn of a work on a table until the transaction ends.  Without "wait", returns false
@@ -226,7 +217,6 @@ COMMENT ON FUNCTION snowflake_admin.keep_names IS 'for keeping the names by whic
 -- an advisory one, with objsubid 3, which no function of PostgreSQL can take.
 CREATE FUNCTION snowflake_admin.lock_turn(work integer, tab oid, wait boolean) RETURNS boolean
 AS 'MODULE_PATHNAME', 'snowflake_lock_turn' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-
 COMMENT ON FUNCTION snowflake_admin.lock_turn IS 'for taking the turn of a work on a table';
 
 -- Take the turn of a work on tables until the transaction ends, or raise an error that names the
@@ -267,7 +257,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.take_turn IS 'for letting one session at a time do a work on a table';
 
 -- The message of the error that COMMIT raises in a function, in the session's language
@@ -279,7 +268,6 @@ EXCEPTION WHEN invalid_transaction_termination THEN
 	RETURN SQLERRM;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.commit_error IS 'for telling a transaction block from a subtransaction';
 
 -- Is the caller in a transaction block, or in a function?  COMMIT fails here in any case, because
@@ -292,7 +280,6 @@ EXCEPTION WHEN invalid_transaction_termination THEN
 	in_block := SQLERRM OPERATOR(pg_catalog.=) snowflake_admin.commit_error();
 END
 $$;
-
 COMMENT ON PROCEDURE snowflake_admin.look_for_block IS 'for commands that do not end the transaction of their caller';
 
 -- Raise an error in a transaction block.
@@ -310,7 +297,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON PROCEDURE snowflake_admin.require_no_transaction IS 'for refusing a command that commits where it could not';
 
 -- An error in a transaction of the caller's that is not READ COMMITTED, for a command that is part
@@ -328,7 +314,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.require_read_committed IS 'for refusing a transaction with a snapshot of its own';
 
 -- End a transaction of a command that commits, and begin the next one.  That is READ COMMITTED,
@@ -342,7 +327,6 @@ BEGIN
 	SET LOCAL search_path = pg_catalog, snowflake_admin, pg_temp;
 END
 $$;
-
 COMMENT ON PROCEDURE snowflake_admin.next_transaction IS 'for the transactions of a command that commits';
 
 -- Begin a command that commits, or raise an error in a transaction block.  The first transaction
@@ -355,7 +339,6 @@ BEGIN
 	CALL snowflake_admin.next_transaction();
 END
 $$;
-
 COMMENT ON PROCEDURE snowflake_admin.begin_command IS 'for the beginning of a command that commits';
 
 -- Say how far a long step is: always in the session's application_name, and every five seconds in
@@ -378,5 +361,4 @@ BEGIN
 	RETURN clock_timestamp();
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.progress IS 'for saying how far a long step is';

@@ -33,7 +33,6 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		AND NOT EXISTS (SELECT FROM pg_type WHERE typnamespace = p.relnamespace AND typname = name)
 	ORDER BY n LIMIT 1
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.partition_name IS 'for naming a new partition by the time at which it begins';
 
 -- The commands that create a table which can be attached.  PostgreSQL allows no storage parameters
@@ -58,7 +57,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 				WHEN 'n' THEN ', REPLICA IDENTITY NOTHING' ELSE '' END)
 	FROM pg_class WHERE pg_class.oid = parent
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.creation_of_partition IS 'for creating a table that can be attached as a partition';
 
 -- An error if the DEFAULT partition has rows of a range.  ATTACH PARTITION would scan it for
@@ -82,7 +80,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.require_not_in_default IS 'for a range of which the DEFAULT partition has rows';
 
 -- Make one partition with the storage parameters of another one, or nothing if another session has
@@ -119,7 +116,6 @@ BEGIN
 	RETURN partition;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.make_partition IS 'for making one partition under its locks';
 
 -- An error unless the owner of a table may execute the functions of its triggers, which every new
@@ -142,7 +138,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.require_trigger_functions IS 'for triggers that a new partition could not get';
 
 -- An error if the partitions of a table end long before the clock's time, and none of its rows is
@@ -164,7 +159,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.require_no_jump IS 'for a clock that has jumped';
 
 CREATE PROCEDURE @extschema@.snowflake_make_partitions(parent regclass, ahead interval DEFAULT '3 days',
@@ -216,7 +210,6 @@ BEGIN
 	COMMIT;
 END
 $$;
-
 COMMENT ON PROCEDURE @extschema@.snowflake_make_partitions(regclass, interval, text, snowflake_layout, boolean,
 	integer, boolean) IS
 'make the partitions that a table lacks, from its last one on, up to a time ahead of now';

@@ -33,7 +33,6 @@ BEGIN
 			WHERE obstacle ~ pattern LIMIT 1), 'Remove this obstacle first.');
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.require_no_obstacle IS 'for refusing a move, and saying what to do first';
 
 -- An error if a sequence that is to make a table's IDs is not the owner's of the table.  Whoever
@@ -53,7 +52,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.require_own_sequence IS 'for leaving the sequences of others alone';
 
 -- The command that lets a sequence begin anew if it has IDs with a time as its numbers, as that of a
@@ -67,7 +65,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			SELECT FROM pg_sequence JOIN layouts() ON max_value = seqmax
 			WHERE seqrelid = to_regclass(sequence) AND name = layout)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.restart_command IS 'for using the sequence of a former serial again';
 
 -- The command that advances a sequence beyond all IDs that must not come again, or NULL if none
@@ -92,7 +89,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		LATERAL format('%L::%s.snowflake_layout', layout, schema) AS layout_literal,
 		LATERAL (SELECT CASE WHEN layout LIKE '%:%' THEN ', ' || layout_literal END) AS l (named_layout)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.advance_command IS 'for letting no ID come again after a move';
 
 -- The commands that make a sequence ready for the IDs of a key: one that is new, or one that
@@ -114,7 +110,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM pg_class, snowflake_schema() AS schema
 	WHERE oid = target
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.sequence_commands IS 'for giving a key its own sequence';
 
 -- The commands after which no identity makes a key.  Once an identity has made it, the defaults of
@@ -127,7 +122,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			JOIN pg_attribute ON attrelid = member AND attname = key_col AND atthasdef)
 		|| format('ALTER TABLE %s ALTER %I DROP IDENTITY', target, key_col)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.drop_identity_commands IS 'for moving the key of an identity';
 
 -- The command that lets next_id() make a key.  Without a number, the shard is that of the setting;
@@ -141,7 +135,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		CASE WHEN sequence IS NOT NULL THEN quote_literal(named_layout) || '::' || schema || '.snowflake_layout' END))
 	FROM snowflake_schema() AS schema
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.default_command IS 'for letting next_id() make a key';
 
 -- The shard of a default: its number, NULL if it is that of the setting, or "computed"
@@ -150,7 +143,6 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS
 	SELECT coalesce(literal(shard),
 		CASE WHEN shard !~ '\msnowflake_shard\(\)\)*(::bigint)?$' THEN 'computed' END)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.shard_of_default IS 'for comparing shards';
 
 -- Does a key take its IDs from next_id_seq, or from a sequence from which another column does, too?
@@ -161,7 +153,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		JOIN pg_attribute AS a ON a.attrelid = u.tab AND a.attnum = u.col
 		WHERE (u.tab, a.attname) <> (target, key_col))
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.shares_sequence IS 'for telling whether a key has its own sequence';
 
 -- The commands of a move, or none if next_id() already makes the key in this way.  A key
@@ -240,7 +231,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.move_commands IS 'for deciding what a move does';
 
 -- Say how many sessions may not have the shard of the setting.  No catalog says since when the
@@ -258,7 +248,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.count_other_sessions IS 'for saying who may still have another shard';
 
 -- Move the key of one table.  The table is locked before its sequence, as an INSERT does.  A move of
@@ -286,7 +275,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON PROCEDURE snowflake_admin.move_table IS 'for moving the key of one table';
 
 CREATE PROCEDURE @extschema@.snowflake_move(tab regclass, shard bigint DEFAULT NULL, own_sequence boolean DEFAULT false,
@@ -306,7 +294,6 @@ BEGIN
 	END;
 END
 $$;
-
 COMMENT ON PROCEDURE @extschema@.snowflake_move(regclass, bigint, boolean, boolean, integer) IS
 'let next_id() make the key of a table, in place of nextval(), an identity, or another shard or sequence';
 
@@ -326,6 +313,5 @@ BEGIN
 	COMMIT;
 END
 $$;
-
 COMMENT ON PROCEDURE @extschema@.snowflake_move_schema(name, bigint, boolean, boolean, integer) IS
 'let next_id() make the keys of all tables of a schema';

@@ -22,7 +22,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	)
 	SELECT seqrelid FROM owned WHERE is_needless(target, key_col, seqrelid::regclass) LIMIT 1
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.unused_serial IS 'for finding the sequence that an identity''s takes the place of';
 
 -- The commands that let children take numbers of an identity's sequence.  A child that is no
@@ -37,7 +36,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			FROM children)
 		|| ARRAY(SELECT sequence_grants(target, sequence, true) WHERE EXISTS (SELECT FROM children))
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.child_commands IS 'for the children of a table whose key an identity makes';
 
 -- The number from which an identity goes on: an ID of this shard, so that id_step() further is
@@ -50,7 +48,6 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	SELECT own + greatest(0, (largest - own) / step) * step
 	FROM id_at(greatest(last_time, clock_timestamp() + interval '1 s'), shard, layout) AS own, id_step(layout) AS step
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.number_before IS 'for letting an identity begin beyond all IDs, in its own shard';
 
 -- An expression for this number.  Where no index finds the table's largest ID, it is looked for
@@ -73,7 +70,6 @@ BEGIN
 		largest, used, shard, layout);
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.last_number IS 'for letting an identity begin beyond all IDs';
 
 -- An error if a key has the type of a domain with CHECKs, or of one based on such a domain.  An
@@ -98,7 +94,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.require_no_check IS 'for losing no constraint of a domain';
 
 -- The commands that give a column an identity, in place of the sequence that next_id() has used.
@@ -136,7 +131,6 @@ BEGIN
 	RETURN commands;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.identity_commands IS 'for deciding what a move back does';
 
 -- Warn that new rows of a table that is partitioned by its IDs will fill a partition, and then the next
@@ -164,7 +158,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.warn_of_partitions IS 'for saying what becomes of partitions by time';
 
 -- Move the key of one table back
@@ -203,7 +196,6 @@ BEGIN
 	PERFORM run(commands, relations, tries, dry_run);
 END
 $$;
-
 COMMENT ON PROCEDURE snowflake_admin.move_table_back IS 'for moving the key of one table back';
 
 CREATE PROCEDURE @extschema@.snowflake_move_back(tab regclass, dry_run boolean DEFAULT false,
@@ -223,7 +215,6 @@ BEGIN
 	END;
 END
 $$;
-
 COMMENT ON PROCEDURE @extschema@.snowflake_move_back(regclass, boolean, integer) IS
 'let an identity make the key of a table, beyond all IDs that next_id() made for it';
 
@@ -237,6 +228,5 @@ BEGIN
 	COMMIT;
 END
 $$;
-
 COMMENT ON PROCEDURE @extschema@.snowflake_move_back_schema(name, boolean, integer) IS
 'let identities make the keys of all tables of a schema, beyond all IDs that next_id() made for them';

@@ -14,7 +14,6 @@ CREATE FUNCTION snowflake_admin.caller() RETURNS oid
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT oid FROM pg_roles WHERE rolname = current_user
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.caller IS 'for telling the caller from a table''s owner';
 
 -- The rows of a query, which runs as the owner of a table and can neither become another role
@@ -26,7 +25,6 @@ AS 'MODULE_PATHNAME', 'snowflake_as_owner' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 CREATE FUNCTION snowflake_admin.as_owner(owner_of regclass, query text, VARIADIC parameters "any")
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'snowflake_as_owner' LANGUAGE C VOLATILE PARALLEL UNSAFE;
-
 COMMENT ON FUNCTION snowflake_admin.as_owner(regclass, text) IS 'for queries that run a table''s code';
 COMMENT ON FUNCTION snowflake_admin.as_owner(regclass, text, "any") IS
 'for queries with parameters that run a table''s code';
@@ -38,7 +36,6 @@ AS 'MODULE_PATHNAME', 'snowflake_do_as_owner' LANGUAGE C VOLATILE PARALLEL UNSAF
 CREATE FUNCTION snowflake_admin.do_as_owner(owner_of regclass, command text, VARIADIC parameters "any")
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_do_as_owner' LANGUAGE C VOLATILE PARALLEL UNSAFE;
-
 COMMENT ON FUNCTION snowflake_admin.do_as_owner(regclass, text) IS 'for commands that run a table''s code';
 COMMENT ON FUNCTION snowflake_admin.do_as_owner(regclass, text, "any") IS
 'for commands with parameters that run a table''s code';
@@ -51,7 +48,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		THEN format('SELECT snowflake_admin.do_as_owner(%L, %L)', owner_of::text, command) ELSE command END
 	FROM pg_class WHERE oid = owner_of
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.pasteable IS 'for showing commands that run a table''s code';
 
 -- An error unless the caller may do what the owner of each of these tables may do
@@ -69,7 +65,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.require_owner IS 'for refusing a caller who could not do what a command does';
 
 -- An error unless all tables of a chain of foreign keys have the owner of the first one.
@@ -97,7 +92,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.require_one_owner IS
 'for refusing to run the code of a table as another table''s owner';
 
@@ -106,7 +100,6 @@ CREATE FUNCTION snowflake_admin.index_trees(indexes oid[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT string_agg(concat(indexprs, ' ', indpred), ' ') FROM pg_index WHERE indexrelid = ANY (indexes)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.index_trees IS 'for looking for constants in the expressions of indexes';
 
 -- An error if stored expressions, which a command of the caller's repeats as text, have a
@@ -134,6 +127,5 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.require_plain_constants IS
 'for refusing expressions that would run code while a command is parsed';

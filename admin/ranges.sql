@@ -40,7 +40,6 @@ BEGIN
 	RETURN key;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.partition_key IS 'for the column by which a table is partitioned';
 
 -- The key of a partitioned table, quoted, as partition_key() returns it.  An error if its values
@@ -66,7 +65,6 @@ BEGIN
 	RETURN key;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.require_times IS 'for refusing a table whose new rows would look old';
 
 -- The layout of the IDs that a partitioned table's key gets by default.  Without a default, it is
@@ -80,7 +78,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		ON classid = 'pg_attrdef'::regclass AND objid = d.oid AND refclassid = 'pg_class'::regclass
 	WHERE partrelid = parent
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.key_layout IS 'for the layout of the IDs in a partitioned table';
 
 -- All partitions with their bounds, but those that are "known".  The DEFAULT partition has none: both
@@ -96,7 +93,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM pg_inherits JOIN pg_class ON oid = inhrelid, pg_get_expr(relpartbound, 0) AS bound
 	WHERE inhparent = parent AND inhrelid <> ALL (known)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.ranges IS 'for the partitions of a table with their bounds as IDs';
 
 CREATE FUNCTION @extschema@.snowflake_partitions(parent regclass, layout snowflake_layout DEFAULT NULL)
@@ -113,7 +109,6 @@ BEGIN
 		ORDER BY lower_id;
 END
 $$;
-
 COMMENT ON FUNCTION @extschema@.snowflake_partitions(regclass, snowflake_layout) IS
 'partitions of a table that is partitioned by its IDs, oldest first, with the times of their bounds';
 
@@ -129,7 +124,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		AND has_table_privilege(other, 'UPDATE, DELETE, TRUNCATE')
 	GROUP BY other
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.related_tables IS 'for the tables to be locked together with a table';
 
 -- The smallest unit into which the newest partition fits, as its first part may belong to the
@@ -144,7 +138,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			WHERE isfinite(since) AND isfinite(until) ORDER BY since DESC LIMIT 1),
 		'day')
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.newest_unit IS 'for the unit in which the partitions of a table go on';
 
 -- An error unless it is a unit of partitions
@@ -157,7 +150,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.require_unit IS 'for refusing what is no unit of partitions';
 
 -- Until when there should be partitions: for a time from now on, and at least for one whole unit
@@ -172,7 +164,6 @@ BEGIN
 	RETURN greatest(newest + ahead, date_trunc(unit, newest) + 2 * ('1 ' || unit)::interval) AT TIME ZONE 'UTC';
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.needed_until IS 'for the time until which a table should have partitions';
 
 -- An error if policies could hide rows of tables, which have one owner, from that owner
@@ -188,7 +179,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.require_all_rows IS 'for policies that could hide rows which count';
 
 -- The largest ID of a partitioned table, or NULL if it has none.  An ID that is a day or more
@@ -201,7 +191,6 @@ BEGIN
 		key, parent, bound(clock_timestamp() + interval '24 hours', layout))) AS look (id bigint));
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.newest_id IS 'for the newest row of a partitioned table';
 
 -- The least ID that is not far older than the clock.  A table that is in use may get no rows for
@@ -211,7 +200,6 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	SELECT bound((clock_timestamp() AT TIME ZONE 'UTC' - greatest(interval '3 days', ('1 ' || unit)::interval))
 		AT TIME ZONE 'UTC', layout)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.recent_id IS 'for rows that are far older than the clock';
 
 -- Refuse what rests on the clock alone.
@@ -226,7 +214,6 @@ BEGIN
 		HINT = format('Set the clock if it is wrong. If it is right, call %s with trust_clock => true.', command);
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.refuse_clock IS 'for refusing what rests on the clock alone';
 
 -- The ranges without a partition until a time, in their order.  The first begins where the newest
@@ -263,5 +250,4 @@ BEGIN
 	END LOOP;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.missing_ranges IS 'for the ranges of the partitions that a table lacks';

@@ -27,7 +27,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		WHERE indrelid = rel AND indisvalid AND indkey[0] = attnum AND amname IN ('btree', 'hash')
 			AND (indpred IS NULL OR pg_get_expr(indpred, indrelid) = format('(%I IS NOT NULL)', name)))
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.renumber_indexes IS 'for finding columns that need an index';
 
 -- What is in the way of new IDs, if anything is.  A foreign key that is ON UPDATE SET NULL could
@@ -68,7 +67,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM keys WHERE confupdtype IN ('n', 'd')
 	LIMIT 1
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.renumber_obstacle IS 'for refusing tables whose IDs cannot change';
 
 -- What would send the rows of every table of a schema to a subscriber, if anything would
@@ -82,7 +80,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WHERE slot_type = 'logical' AND database = current_database() AND plugin <> 'pgoutput'
 	LIMIT 1
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.renumber_sender IS 'for keeping the list from being sent to subscribers';
 
 -- Why a table cannot be the list of a role, or NULL if it can.  A list has no code, which would
@@ -113,7 +110,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		LIMIT 1) AS c ON true
 	WHERE l.oid = list
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.renumber_list_fault IS 'for refusing a table that only has the name of a list';
 
 -- The name of the table that keeps old and new IDs, and the commands that create it, unless it
@@ -162,7 +158,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.renumber_list IS 'for the list of old and new IDs';
 
 -- The default of a column, its own or that of its domain
@@ -173,7 +168,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
 	WHERE attrelid = tab AND attname = col
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.renumber_default IS 'for making new IDs as the table does';
 
 -- The columns of a table that could be the one with its IDs, the likeliest first: one that next_id()
@@ -196,7 +190,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		AND i.is_unique AND i.is_first AND is_id(base_type(atttypid))
 	ORDER BY calls DESC, is_primary DESC, attnum
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.renumber_candidates IS 'for finding the column of IDs';
 
 -- The column that holds the IDs of a table, what makes them, and their layout.  A unique
@@ -235,7 +228,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.renumber_key IS 'for finding the column of IDs, or refusing the table';
 
 -- The statement that changes the IDs $1 of a table to $2, with all columns that refer to them, and
@@ -265,7 +257,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		string_agg(format('change%s AS (%s)', n, command), ', ' ORDER BY n))
 	FROM changes
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.renumber_change IS 'for composing the UPDATE of a batch';
 
 -- The tables to work in, and the statements for a batch.  They give each function of
@@ -317,7 +308,6 @@ BEGIN
 	present := format('SELECT %s.snowflake_max_id(clock_timestamp() + interval ''1 s'', %s)', own, layout);
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.renumber_plan IS 'for composing the statements of all batches';
 
 -- Look at all rows once, and create the list if there are any to change: "total" rows with IDs above
@@ -370,7 +360,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.renumber_look IS 'for the first look at the rows';
 
 -- Lock the tables and the list until the transaction ends, and see that they are still those
@@ -398,7 +387,6 @@ BEGIN
 		HINT = 'Call it again for the rest.';
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.renumber_lock IS 'for the locks of a batch';
 
 -- Change one batch: the first "size" rows after the ID "after" that nobody else has locked.  Returns
@@ -476,7 +464,6 @@ BEGIN
 	END;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.renumber_batch IS 'for changing one batch';
 
 -- A round has come to its end.  If rows are left, which somebody has locked, pause, unless this was
@@ -507,7 +494,6 @@ BEGIN
 	RETURN next_id - 1;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.renumber_pause IS 'for what happens between two rounds';
 
 -- Say how many rows have new IDs, which rows have not, and whether others have come since
@@ -536,7 +522,6 @@ BEGIN
 	END LOOP;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.renumber_end IS 'for the last messages';
 
 -- An error unless the arguments of a call fit together
@@ -566,7 +551,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.renumber_require IS 'for validating arguments';
 
 CREATE PROCEDURE @extschema@.snowflake_renumber(tab regclass, shard bigint, new_shard bigint DEFAULT NULL,
@@ -623,7 +607,6 @@ BEGIN
 	COMMIT;
 END
 $$;
-
 COMMENT ON PROCEDURE @extschema@.snowflake_renumber(
 	regclass, bigint, bigint, timestamptz, timestamptz, snowflake_layout, integer, boolean, integer) IS
 'give rows with IDs of a shard new ones, and change all that refer to them';

@@ -165,6 +165,5 @@ BEGIN
 	COMMIT;
 END
 $$;
-
 COMMENT ON PROCEDURE @extschema@.snowflake_set_back(regclass, boolean, boolean, integer, snowflake_layout) IS
 'set a sequence that is ahead of the clock back to it, or say what is in the way';

@@ -12,7 +12,6 @@ BEGIN ATOMIC
 	SELECT pg_catalog.quote_ident(nspname::text) FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace
 	WHERE extname = 'snowflake';
 END;
-
 COMMENT ON FUNCTION snowflake_admin.snowflake_schema IS 'for naming functions and types of snowflake in commands';
 
 -- The built-in layouts, and the MAXVALUE of their sequences.  Those whose IDs do not tell their
@@ -24,7 +23,6 @@ LANGUAGE sql STABLE PARALLEL RESTRICTED
 BEGIN ATOMIC
 	SELECT name, max_value, epoch, tick, ids_per_tick, expires FROM snowflake_layouts();
 END;
-
 COMMENT ON FUNCTION snowflake_admin.layouts IS 'for reading snowflake_layouts() from any search_path';
 
 -- A setting of "snowflake" that is a time.  PostgreSQL shows a long one with an exponent, such as
@@ -34,7 +32,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT value[1]::double precision * ('1 ' || coalesce(nullif(value[2], ''), 'ms'))::interval
 	FROM regexp_match(current_setting('snowflake.' || name), '^([0-9.]+(?:e[+-]?[0-9]+)?)([a-z]*)$') AS value
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.time_setting IS 'for reading max_lead and max_wait';
 
 -- A text as a layout.  One that is no layout, as a text in the code of a function may be, is NULL.
@@ -46,7 +43,6 @@ EXCEPTION WHEN OTHERS THEN
 	RETURN NULL;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.to_layout IS 'for reading a layout where an error would be in the way';
 
 -- Can the IDs of a layout tell their time?
@@ -55,7 +51,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT coalesce((SELECT expires IS NOT NULL FROM layouts() WHERE name = layout::text),
 		layout::text ~ '^timestamp:')
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.has_time IS 'for telling layouts with a time from trace, decimal and the like';
 
 -- The smallest number that is taken for an ID.  Smaller ones are those of a former serial: as IDs
@@ -65,7 +60,6 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC
 	SELECT 1::bigint << 40;
 END;
-
 COMMENT ON FUNCTION snowflake_admin.least_id IS 'for telling IDs from the numbers of a former serial';
 
 -- The smallest ID that can have a time, with which a partition begins
@@ -74,7 +68,6 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC
 	SELECT snowflake_min_id(ts, layout);
 END;
-
 COMMENT ON FUNCTION snowflake_admin.bound IS 'for comparing IDs with a time, and for bounds of partitions';
 
 -- The time of a bound of a partition, which need not be an ID that anything has made
@@ -86,7 +79,6 @@ BEGIN ATOMIC
 		WHEN 9223372036854775807 THEN 'infinity'
 		ELSE snowflake_timestamp(greatest(id, 0), layout) END;
 END;
-
 COMMENT ON FUNCTION snowflake_admin.bound_time IS 'for the times of IDs and of bounds of partitions';
 
 -- Can a column of this type hold IDs?  A domain is told by its base type.
@@ -95,7 +87,6 @@ LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
 	SELECT type IN ('bigint'::regtype::oid, 'snowflake'::regtype::oid);
 END;
-
 COMMENT ON FUNCTION snowflake_admin.is_id IS 'for finding columns that can hold IDs';
 
 -- The given shard if the layout has it, or without one that of the setting.  If there is none, the
@@ -107,7 +98,6 @@ BEGIN ATOMIC
 		ELSE snowflake_shard(snowflake_id(pg_catalog.now(), shard, 1::bigint, layout::snowflake_layout),
 			layout::snowflake_layout) END;
 END;
-
 COMMENT ON FUNCTION snowflake_admin.require_shard IS 'for refusing a shard with which next_id() would fail';
 
 -- How far IDs are apart that differ in their first field alone, the time.  A shard's ID and any
@@ -122,7 +112,6 @@ BEGIN ATOMIC
 			FROM (SELECT layout::snowflake_layout) AS x (l),
 				LATERAL (SELECT snowflake_timestamp(snowflake_max_id(pg_catalog.now(), l), l)) AS y (tick)) END;
 END;
-
 COMMENT ON FUNCTION snowflake_admin.id_step IS 'for counting without making the IDs of another shard';
 
 -- An ID of a shard and a time.  Where IDs do not tell their time, it is the first one of the shard.
@@ -134,7 +123,6 @@ BEGIN ATOMIC
 		WHEN 'trace' THEN snowflake_admin.id_step(layout) + (shard << 10) + 1::bigint
 		ELSE snowflake_id(ts, shard, 0::bigint, layout::snowflake_layout) END;
 END;
-
 COMMENT ON FUNCTION snowflake_admin.id_at IS 'for numbers that begin as IDs of a shard';
 
 -- The shards of IDs, in their order, or NULL if the layout has none
@@ -145,7 +133,6 @@ BEGIN ATOMIC
 	FROM pg_catalog.unnest(ids) WITH ORDINALITY AS i (id, n)
 	WHERE EXISTS (SELECT FROM snowflake_fields(ids[1], layout) WHERE field NOT IN ('timestamp', 'sequence'));
 END;
-
 COMMENT ON FUNCTION snowflake_admin.shards_of IS 'for finding out which shards have made rows';
 
 -- The state of a sequence in a layout, or without arguments of all sequences that make IDs
@@ -157,5 +144,4 @@ BEGIN ATOMIC
 	SELECT * FROM snowflake_sequences() WHERE $1 IS NULL
 	UNION ALL SELECT * FROM snowflake_sequences($1, $2);
 END;
-
 COMMENT ON FUNCTION snowflake_admin.sequence_states IS 'for reading snowflake_sequences() from any search_path';

@@ -15,7 +15,6 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	JOIN pg_attribute AS a ON a.attrelid = k.tab AND a.attname = k.col
 	LEFT JOIN pg_index AS i ON i.indrelid = k.tab AND i.indisprimary AND a.attnum = ANY (i.indkey)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.main_keys IS 'for telling the key of a table from its other columns';
 
 -- The default by which next_id() makes a column, its own or that of its domain: the shard as it
@@ -32,7 +31,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	LEFT JOIN LATERAL calls(expression) AS c ON true
 	LIMIT 1
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.default_parts IS 'for taking the default of a key apart';
 
 -- The key of a table, one obstacle, and the parts of its default if that is next_id().  An error
@@ -74,7 +72,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.table_key IS 'for finding the key of the table that a command is about';
 
 -- A table, its partitions and the tables that inherit from it
@@ -86,7 +83,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	)
 	SELECT oid FROM family
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.family IS 'for reaching all tables that have the key';
 
 -- Can the largest value of a column be found while everybody is locked out?
@@ -100,7 +96,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			WHERE indrelid = member AND indkey[0] = attnum AND indisvalid AND indpred IS NULL
 			AND relam = (SELECT oid FROM pg_am WHERE amname = 'btree')))
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.finds_maximum IS 'for telling whether a largest ID is found at once';
 
 -- The largest value of a column.  Reading a table can run code of its owner, so it is read as
@@ -109,7 +104,6 @@ CREATE FUNCTION snowflake_admin.largest(target regclass, col name) RETURNS bigin
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET row_security = off AS $$
 	SELECT largest FROM as_owner(target, format('SELECT max(%I)::bigint FROM %s', col, target)) AS (largest bigint)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.largest IS 'for finding the largest number of a key';
 
 -- The time of the last ID of a sequence, or NULL if it has made none.  If the caller does not
@@ -134,7 +128,6 @@ BEGIN
 	RETURN found.last_timestamp;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.last_time IS 'for going on beyond all IDs of a sequence';
 
 -- The commands that change rows, and how catalogs tell them: as pg_rewrite.ev_type, as a bit of
@@ -144,7 +137,6 @@ RETURNS TABLE (command text, event "char", trigger_bit integer, privilege_bit bi
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	VALUES ('UPDATE', '2'::"char", 16, 4::bigint, 4), ('INSERT', '3', 4, 1, 8), ('DELETE', '4', 8, 8, 16)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.changes IS 'for reading what views, rules and triggers change';
 
 -- May a role carry out such a command on at least one column?
@@ -153,7 +145,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT CASE command WHEN 'DELETE' THEN has_table_privilege(role, rel, command)
 		ELSE has_any_column_privilege(role, rel, command) END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.may IS 'for asking for a privilege on columns';
 
 -- Does a rule carry out a command on a relation?  This is not in pg_depend, only in the rule's
@@ -167,7 +158,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		WHERE oid = rule AND needed[1]::oid = rel AND needed[2]::bigint
 			& (SELECT privilege_bit FROM changes() AS c WHERE c.command = rule_does.command) <> 0)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.rule_does IS 'for following a rule to a table';
 
 -- The relation whose rows a view shows and changes.  This is not in pg_depend, either: it is the
@@ -180,7 +170,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WHERE ev_class = view AND ev_type = '1' AND read[1]::oid <> view
 	ORDER BY n LIMIT 1
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.changed_by_view IS 'for following a view to its table';
 
 -- Does PostgreSQL itself turn a command on a view into the same command on this relation, with
@@ -200,7 +189,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		ELSE pg_relation_is_updatable(view::regclass, false) & c.updatable_bit <> 0 END
 	FROM pg_class, changes() AS c WHERE oid = view AND c.command = view_passes_on.command
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.view_passes_on IS 'for following a command on a view to its table';
 
 -- Who can have a row inserted into a table or a member of its family, and by which command on
@@ -224,7 +212,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	)
 	SELECT * FROM ways
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.ways_to_insert IS 'for finding all who can insert into a table';
 
 -- The commands that let everybody take values of a sequence who can insert into a table, as a
@@ -244,7 +231,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET l
 	WHERE privilege_type = command AND grantee <> (SELECT relowner FROM pg_class WHERE oid = target)
 		AND (is_new OR NOT has_sequence_privilege(grantee, to_regclass(sequence)::oid, 'USAGE, UPDATE'))
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.sequence_grants IS 'for letting those use a sequence who can insert into its table';
 
 -- The name of a new sequence, of as many characters of table and column as fit into 63 bytes beside
@@ -270,7 +256,6 @@ BEGIN
 	END LOOP;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.new_sequence IS 'for naming a new sequence';
 
 -- Does nothing need a sequence once another one serves a column?  It is that of a former serial,
@@ -287,7 +272,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			WHERE (u.tab, u.col) IS DISTINCT FROM (target::oid, attnum))
 		AND NOT EXISTS (SELECT FROM namers(ARRAY[s.oid], '{}')))
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.is_needless IS 'for telling whether a sequence may be dropped';
 
 -- How often a command tries to get its locks that is part of its caller's transaction.  In a
@@ -296,7 +280,6 @@ CREATE FUNCTION snowflake_admin.tries_in(in_block boolean, tries integer) RETURN
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT coalesce(tries, CASE WHEN in_block THEN 3 ELSE 30 END)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.tries_in IS 'for trying less often in a transaction block';
 
 -- Raise the error of such a command that could not get its locks, with another advice in a
@@ -313,7 +296,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.require_no_block IS 'for saying in a transaction block where to try longer';
 
 -- Call a procedure, with the table in place of %L, for each table of a schema whose key it would
@@ -365,7 +347,6 @@ BEGIN
 	RAISE NOTICE '% of % tables done', cardinality(tables) - failed, cardinality(tables);
 END
 $$;
-
 COMMENT ON PROCEDURE snowflake_admin.each_table IS 'for moving the keys of a schema';
 
 -- The sequences that the defaults of a table name, and those that its columns own
@@ -377,5 +358,4 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	UNION SELECT objid FROM pg_depend JOIN pg_sequence ON seqrelid = objid
 	WHERE classid = 'pg_class'::regclass AND refclassid = classid AND refobjid = target AND deptype IN ('a', 'i')
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.key_sequences IS 'for finding the sequences of a table';

@@ -24,7 +24,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM pg_constraint LEFT JOIN pg_inherits ON inhrelid = conrelid
 	WHERE (conrelid = ANY (tables) OR inhparent = ANY (tables)) AND contype = 'c' AND conname = 'snowflake_partition'
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.unfinished IS 'for finding the commands that have not ended on a table';
 
 -- An error if a command has begun to change one of these tables and not ended, unless it is this
@@ -45,5 +44,4 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.require_no_other IS 'for refusing a table that another command is changing';

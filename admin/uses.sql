@@ -11,7 +11,6 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 	JOIN pg_depend ON refclassid = 'pg_extension'::regclass AND refobjid = e.oid AND deptype = 'e'
 	WHERE extname IN ('snowflake', 'snowflake_admin')
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.extension_members IS 'for telling what is of the two extensions from its namesakes';
 
 -- The sequence from which next_id() takes values where none is named
@@ -20,7 +19,6 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 	SELECT oid FROM extension_members() JOIN pg_class ON oid = object
 	WHERE extension = 'snowflake' AND class = 'pg_class'::regclass AND relname = 'next_id_seq'
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.next_id_seq IS 'for naming the sequence that next_id() uses by default';
 
 -- The temporary schemas of sessions.  What is in them counts for nothing: it ends with its session,
@@ -29,7 +27,6 @@ CREATE FUNCTION snowflake_admin.temporary_schemas() RETURNS SETOF oid
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT oid FROM pg_namespace WHERE nspname LIKE 'pg\_temp\_%'
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.temporary_schemas IS 'for telling what is temporary';
 
 -- What is in these schemas and has code
@@ -44,7 +41,6 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 	UNION ALL SELECT 'pg_rewrite'::regclass, r.oid FROM pg_rewrite AS r JOIN pg_class AS c ON c.oid = ev_class
 	WHERE relnamespace IN (SELECT * FROM schemas)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.temporary_objects IS 'for leaving out what is temporary';
 
 -- The functions that make IDs or set a shard, with the names of their parameters
@@ -57,7 +53,6 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_adm
 		('snowflake_backdated_id', '{ts,shard,layout}'),
 		('snowflake_set_shard', '{shard}')
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.makers IS 'for knowing what makes IDs or sets a shard';
 
 -- The beginning of a call of one of them, as a regular expression
@@ -65,7 +60,6 @@ CREATE FUNCTION snowflake_admin.call_pattern() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT '\m(?:' || string_agg(name, '|') || ')"?[ \t\r\n]*\(' FROM makers()
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.call_pattern IS 'for finding where a call begins';
 
 -- An object that has code, in the same words for every search_path and language
@@ -83,7 +77,6 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 		ELSE concat_ws(' ', o.type, o.identity) END
 	FROM pg_identify_object(class, object, 0) AS o
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.place IS 'for naming an object that has code';
 
 -- The owner of an object that has code.  NULL for an object of any other kind.
@@ -97,7 +90,6 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 		WHEN 'pg_type'::regclass THEN (SELECT typowner FROM pg_type WHERE oid = object)
 		WHEN 'pg_proc'::regclass THEN (SELECT proowner FROM pg_proc WHERE oid = object) END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.owner_of IS 'for looking at code as its owner''s';
 
 -- The text of a literal, whatever it is cast to, or NULL for everything else.  In
@@ -108,7 +100,6 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, snowfl
 	FROM regexp_replace(argument, '::[ \t\r\n]*(?:[\w.]|"[^"]*")+', '', 'g') AS bare
 	WHERE bare ~ '^[ \t\r\n(]*(?:-?[0-9]+|''(?:[^'']|'''')*''|''''[^'']*'''')[ \t\r\n)]*$'
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.literal IS 'for reading an argument that is a constant';
 
 -- The number of a literal, or NULL if it is none or no integer.  \d would match digits of other
@@ -118,7 +109,6 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, snowfl
 	SELECT CASE WHEN literal ~ '^[ \t\r\n]*-?[0-9]{1,10}[ \t\r\n]*$' THEN
 		CASE WHEN literal::bigint BETWEEN -2147483648 AND 2147483647 THEN literal::integer END END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.to_integer IS 'for reading a shard';
 
 -- What may be between the parentheses of a call, as a regular expression.  No expression
@@ -127,7 +117,6 @@ CREATE FUNCTION snowflake_admin.inside_pattern() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT repeat('(?:[^()''"]|''[^'']*''|"[^"]*"|\(', 5) || '[^()]*' || repeat('\))*', 5)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.inside_pattern IS 'for finding where a call ends';
 
 -- The arguments of a call of one of these functions, each with the name of its parameter
@@ -140,7 +129,6 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_adm
 		'(?:[^(),''"]|''[^'']*''|"[^"]*"|\(' || inside_pattern() || '\))+', 'g') WITH ORDINALITY AS m (a, position)
 	WHERE name = function
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.arguments IS 'for reading the arguments of a call';
 
 -- The calls in code that make IDs or set a shard, with those of their arguments
@@ -164,7 +152,6 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_adm
 			max(value) FILTER (WHERE parameter = 'layout') AS layout
 		FROM arguments(function, call)) AS a
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.calls IS 'for finding the calls in code that make IDs or set a shard';
 
 -- The layout of the IDs that a default makes: the one that it names, or that of its
@@ -177,7 +164,6 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 			SELECT name FROM pg_sequence JOIN layouts() ON max_value = seqmax
 			WHERE seqrelid = sequence) END)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.layout_of IS 'for telling the layout of the IDs of a default';
 
 -- Objects whose expression or parsed body calls something that makes IDs or sets a shard
@@ -193,7 +179,6 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 	AND (classid, objid) NOT IN (SELECT own.class, own.object FROM members AS own)
 	AND (classid, objid) NOT IN (SELECT t.class, t.object FROM temporary_objects() AS t)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.callers IS 'for finding the parsed expressions that make IDs or set a shard';
 
 -- The code of a rule, of a parsed body or of a generated column.  To turn it into text,
@@ -205,7 +190,6 @@ LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admi
 		WHEN 'pg_proc'::regclass THEN pg_get_function_sqlbody(object)
 		ELSE (SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE oid = object) END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.deparsed IS 'for turning a parsed object into code';
 
 -- The code of many such objects.  A table that somebody else has locked, or that is just
@@ -245,7 +229,6 @@ BEGIN
 	END LOOP;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.parsed_code IS
 'for turning parsed objects into code while others lock their tables';
 
@@ -255,7 +238,6 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_adm
 	SELECT body::text LIKE '%' || array_to_string(
 		ARRAY(SELECT ascii(c) FROM string_to_table('snowflake.shard', NULL) AS c), ' ') || '%'
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.has_setting IS 'for finding parsed bodies that set a shard';
 
 -- The functions that could make IDs or set a shard, with the shard that a SET clause sets, and
@@ -273,7 +255,6 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 	AND p.oid NOT IN (SELECT object FROM extension_members() WHERE class = 'pg_proc'::regclass)
 	AND p.oid NOT IN (SELECT object FROM temporary_objects() WHERE class = 'pg_proc'::regclass)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.making_functions IS 'for choosing the functions whose code is searched';
 
 -- The code of these functions, and whether all of it could be read
@@ -293,7 +274,6 @@ LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admi
 		b.object IS NULL OR b.code IS NOT NULL
 	FROM found AS f JOIN pg_proc ON oid = f.function LEFT JOIN bodies AS b ON b.object = f.function
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.function_code IS 'for searching the code of functions';
 
 -- The code of defaults, of columns or of domains, that make IDs.  pg_get_expr() need not know,
@@ -307,7 +287,6 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 	UNION ALL SELECT class, object, NULL, NULL, pg_get_expr(typdefaultbin, 0)
 	FROM callers() JOIN pg_type AS t ON class = 'pg_type'::regclass AND object = t.oid
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.default_code IS 'for searching the code of defaults';
 
 -- The code of rules and of generated columns that make IDs, or NULL where it could not be read
@@ -324,7 +303,6 @@ LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admi
 	FROM (SELECT array_agg(class) AS classes, array_agg(object) AS objects FROM found) AS f,
 		parsed_code(classes, objects) AS p JOIN found USING (class, object)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.rule_code IS 'for searching the code of rules and of generated columns';
 
 -- All code that makes IDs or sets a shard, each piece with its owner, and NULL where it could
@@ -339,7 +317,6 @@ LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admi
 		UNION ALL SELECT 'pg_proc'::regclass, function, NULL, NULL, code, is_read FROM function_code())
 		AS found (class, object, tab, col, code, is_read)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.pieces IS 'for searching all code of the database';
 
 -- Where in the code of a function snowflake.shard is set, and to which number if that is there.
@@ -355,7 +332,6 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_adm
 		|| 'snowflake\.shard\M)', 'gi') AS m
 	WHERE m[1] IS NULL
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.shard_changes IS 'for finding where code sets a shard';
 
 -- Settings of snowflake.shard that sessions in this database begin with.  A role
@@ -385,7 +361,6 @@ BEGIN
 	WHERE name = 'snowflake.shard' AND source IN ('command line', 'environment variable');
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.shard_settings IS 'for finding the settings of snowflake.shard';
 
 -- Sequences by their names in code.  A name without a schema means the sequence that has it
@@ -402,7 +377,6 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 	SELECT name, 0::oid, min(oid) FROM names GROUP BY name HAVING count(*) = 1
 	UNION ALL SELECT name, relowner, min(oid) FROM names GROUP BY name, relowner HAVING count(*) = 1
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.sequence_names IS 'for finding the sequence that code names';
 
 -- The pieces of code that are places of their own, as a partition or child table that has its
@@ -419,7 +393,6 @@ LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admi
 		CASE WHEN class IN ('pg_attrdef'::regclass, 'pg_type'::regclass) AND length(code) <= 1000 THEN code END
 	FROM pieces WHERE n NOT IN (SELECT * FROM inherited)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.places_of_code IS 'for snowflake_uses(), which lists the calls in this code';
 
 CREATE FUNCTION @extschema@.snowflake_uses()
@@ -452,6 +425,5 @@ LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admi
 	FROM places AS p
 	ORDER BY place COLLATE "C", number, p.sequence::text COLLATE "C", p.code COLLATE "C"
 $$;
-
 COMMENT ON FUNCTION @extschema@.snowflake_uses() IS
 'places of this database that make IDs or set a shard';

@@ -123,6 +123,5 @@ BEGIN
 		r.object COLLATE "C", r.problem COLLATE "C";
 END
 $$;
-
 COMMENT ON FUNCTION @extschema@.snowflake_check() IS
 'what is wrong, or soon will be, with the IDs of this database, and what to do about it';

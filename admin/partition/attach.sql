@@ -21,7 +21,6 @@ BEGIN ATOMIC
 	SELECT coalesce(nullif(current_setting('snowflake_admin.partition_bound', true), '')::bigint,
 		9223372036854775807);
 END;
-
 COMMENT ON FUNCTION snowflake_admin.partition_limit IS
 'for the CHECK of a table that is to become a partition, which proves its bound and rejects nothing';
 
@@ -34,7 +33,6 @@ BEGIN
 		format('SELECT max(%1$s)::bigint FROM %2$s WHERE %1$s >= %3$s', col, tab, bound)) AS look (id bigint));
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.id_beyond IS 'for knowing whether all IDs of a table are below a bound';
 
 -- Attach a table as the partition of all IDs below a bound.  ATTACH PARTITION evaluates CHECKs
@@ -74,5 +72,4 @@ BEGIN
 	PERFORM set_config('snowflake_admin.partition_bound', '', true);
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.attach_before IS 'for attaching the first partition without reading its rows';

@@ -20,7 +20,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	LEFT JOIN pg_tablespace AS s ON s.oid = reltablespace
 	WHERE t.oid = target
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.partition_new IS
 'for creating a partitioned table with the columns of another one';
 
@@ -47,7 +46,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		CASE WHEN rehearsal THEN n.old_name ELSE relname END) AS names (new_table, new_name)
 	WHERE indrelid = target ORDER BY indexrelid
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.partition_indexes IS
 'for creating the indexes and constraints with an index, and attaching those that are there';
 
@@ -84,7 +82,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 				|| quote_literal(obj_description(x.oid, 'pg_statistic_ext')))) AS c
 	WHERE stxrelid = target
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.partition_before IS
 'for giving a new table what it must have before the first partition is attached';
 
@@ -113,7 +110,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		WHERE tgrelid = target AND NOT tgisinternal ORDER BY g.oid, n
 	)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.partition_code IS 'for giving a new table the code that runs as its owner';
 
 -- Foreign keys.  ATTACH PARTITION takes over those of the old table to others, and
@@ -134,7 +130,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		AND NOT (attached AND confrelid <> target)
 	ORDER BY oid
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.partition_keys IS
 'for moving foreign keys to a new table, before and after the first partition is attached';
 
@@ -171,7 +166,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			WHERE indrelid = target AND indisreplident) END
 	FROM pg_class WHERE oid = target
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.partition_after IS
 'for giving a new table what it can have only with its partition, indexes and foreign keys';
 
@@ -188,7 +182,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	LEFT JOIN pg_statistic_ext AS x ON kind = 'x' AND x.oid = object
 	WHERE kind <> 'r'
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.unlocked_properties IS
 'for finding what others have changed while commands were composed';
 
@@ -200,7 +193,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		qualified, old_name) ORDER BY kind <> 'r', kind, object)
 	FROM partition_names(target)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.partition_renames IS
 'for freeing the names of a table, its indexes and its sequences';
 
@@ -226,6 +218,5 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	) AS p (part, by_owner, commands), unnest(p.commands) WITH ORDINALITY AS c (command, n)
 	WHERE t.kind = 'r' AND command IS NOT NULL
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.partition_swap_commands IS
 'for composing the transaction that puts a new table in the place of the old one';

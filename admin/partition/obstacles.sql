@@ -18,7 +18,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		WHEN 'pg_attrdef'::regclass THEN (SELECT adrelid FROM pg_attrdef WHERE oid = object)
 		WHEN 'pg_constraint'::regclass THEN (SELECT conrelid FROM pg_constraint WHERE oid = object) END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.owner_and_schema IS
 'for leaving out what other sessions, or roles that could not use it, have made';
 
@@ -28,7 +27,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT has_any_column_privilege(role, tab, 'SELECT, INSERT, UPDATE, REFERENCES')
 		OR has_table_privilege(role, tab, 'DELETE, TRUNCATE, TRIGGER')
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.has_privilege IS 'for telling roles that can use a table from all others';
 
 -- What depends on the table or on its row type and does not come along.  A view would go on
@@ -64,7 +62,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		OR NOT EXISTS (SELECT FROM owner_and_schema(classid, objid)
 			WHERE pg_is_other_temp_schema(schema) OR NOT has_privilege(owner, target)))
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.partition_dependents IS
 'for finding views, functions and types that would be left with the old table';
 
@@ -102,7 +99,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		'Rename what has these names.'
 	FROM partition_names(target) WHERE old_name IS NULL
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.table_obstacles IS
 'for refusing tables that cannot be partitions, or whose owner lacks a right';
 
@@ -130,7 +126,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM pg_trigger WHERE tgrelid = target AND tgtype & 1 <> 0
 		AND (tgoldtable IS NOT NULL OR tgnewtable IS NOT NULL)
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.index_obstacles IS
 'for refusing what PostgreSQL does not know of partitioned tables';
 
@@ -158,7 +153,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM pg_constraint JOIN pg_class AS c ON c.oid = conrelid
 	WHERE contype = 'f' AND confrelid = target AND conparentid = 0 AND relkind = 'p'
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.dependent_obstacles IS 'for refusing what would be left with the old table';
 
 -- What would replicate the table in another way
@@ -176,7 +170,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		OR EXISTS (SELECT FROM pg_publication_namespace JOIN pg_class AS c ON relnamespace = pnnspid
 			WHERE pnpubid = p.oid AND c.oid = target))
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.replication_obstacles IS
 'for refusing publications that would name partitions, and subscriptions';
 
@@ -201,7 +194,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.require_partitionable IS 'for refusing a table, with all that is in the way';
 
 -- An error unless the caller, who is the table's owner or may become that role, may do what the
@@ -225,7 +217,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.require_partition_rights IS
 'for refusing a caller who could not execute all commands';
 
@@ -261,7 +252,6 @@ EXCEPTION WHEN SQLSTATE 'SF000' THEN
 	NULL;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.rehearse_partition IS
 'for raising PostgreSQL''s own errors before anything has been changed';
 
@@ -280,5 +270,4 @@ BEGIN
 	PERFORM rehearse_partition(target, col);
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.partition_require IS 'for refusing a table before anything has been changed';

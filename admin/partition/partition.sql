@@ -31,7 +31,6 @@ BEGIN
 		HINT = 'Call snowflake_partition() again.';
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.refuse_change IS
 'for ending a swap that would lose what somebody has changed meanwhile';
 
@@ -78,7 +77,6 @@ BEGIN
 	END LOOP;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.partition_swap IS
 'for putting a new table in the place of the old one, with the partitions of the next days';
 
@@ -119,7 +117,6 @@ BEGIN
 	RETURN bound;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.partition_bound IS
 'for choosing where the first partition ends, and refusing a time that its IDs have passed';
 
@@ -154,7 +151,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT 'drop', ARRAY[format('ALTER TABLE %s DROP CONSTRAINT snowflake_partition', old_name)], ARRAY[old],
 		'ACCESS EXCLUSIVE', NULL
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.partition_rest IS
 'for composing the steps after the swap, and for planning them';
 
@@ -180,7 +176,6 @@ BEGIN
 	RETURN QUERY SELECT * FROM partition_rest(parent, old, old::text, false, planned);
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.steps_after_swap IS 'for going on with a table that has become a partition';
 
 -- The steps of a table that is still to become a partition.  If only planned, the swap is the
@@ -231,7 +226,6 @@ BEGIN
 		FROM partition_rest(target, target, old_name, true, true) AS r;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.steps_before_swap IS 'for going on with a table that is to become a partition';
 
 -- The steps that are left, with their commands, the relations that these lock, and the lock's
@@ -255,7 +249,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.partition_steps IS 'for knowing what is left to do, whoever has begun';
 
 -- Say before the first step what changes for programs and roles, and how to give up.
@@ -287,7 +280,6 @@ BEGIN
 		'ALTER TABLE %1$s DROP CONSTRAINT snowflake_partition;', target);
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.announce_partition IS
 'for saying what a table''s programs and roles will notice';
 
@@ -331,6 +323,5 @@ BEGIN
 	COMMIT;
 END
 $$;
-
 COMMENT ON PROCEDURE @extschema@.snowflake_partition(regclass, text, timestamptz, boolean, integer) IS
 'let a table that is in use become the first partition of a new table, by ranges of time of its IDs';

@@ -15,7 +15,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			= translate(format('%I < partition_limit', attname), '()', '')
 	WHERE conrelid = target AND contype = 'c' AND conname = 'snowflake_partition'
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.partition_check IS
 'for finding the CHECK that marks a table which is to become a partition';
 
@@ -31,7 +30,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.require_partition_check IS
 'for refusing a constraint that only has the name of the one that marks a table';
 
@@ -46,7 +44,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WHERE refclassid = 'pg_proc'::regclass AND refobjid = 'partition_limit()'::regprocedure
 		AND contype = 'c' AND conname = 'snowflake_partition'
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.partition_begun IS
 'for finding what a call of snowflake_partition() has left half done';
 
@@ -85,7 +82,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.partition_target IS
 'for knowing whether a table has become a partition already';
 
@@ -114,7 +110,6 @@ BEGIN
 		partition_id.layout);
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.partition_id IS
 'for knowing by which column a table is to be partitioned, and where its IDs end';
 
@@ -138,7 +133,6 @@ BEGIN
 	RETURN NULL;
 END
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.old_name IS 'for renaming what gives its name to something new';
 
 -- The table, its indexes, the sequences of its identities and its extended statistics, with
@@ -163,6 +157,5 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT object, kind, format('%I.%I', nspname, name), old_name, format('%I.', nspname) || quote_ident(old_name)
 	FROM numbered JOIN pg_namespace ON pg_namespace.oid = schema, old_name(name, schema, n) AS old_name
 $$;
-
 COMMENT ON FUNCTION snowflake_admin.partition_names IS
 'for knowing what is renamed, so that the new table can have the names';

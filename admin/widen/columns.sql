@@ -11,7 +11,6 @@
 
 CREATE TYPE snowflake_admin.widening AS (rel regclass, num smallint, place integer, narrow name, wide name,
 	wide_num smallint, func text, trig name);
-
 COMMENT ON TYPE snowflake_admin.widening IS
 'for snowflake_widen(): a column that is to become bigint, and the new column, trigger and function beside it';
 

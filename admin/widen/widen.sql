@@ -138,7 +138,6 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		WHERE by_caller AND builder IS NULL
 		ORDER BY t.tab, index) AS c
 $$;
-
 COMMENT ON FUNCTION @extschema@.snowflake_widen_indexes(regclass, name) IS
 'commands that create the indexes for which snowflake_widen() waits';
 
@@ -318,6 +317,5 @@ BEGIN
 	COMMIT;
 END
 $$;
-
 COMMENT ON PROCEDURE @extschema@.snowflake_widen(regclass, name, boolean, integer, boolean, interval, boolean) IS
 'replace an integer column, and all that refer to it, by bigint columns while they are in use';
