@@ -30,7 +30,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	SELECT DISTINCT 'warning', (pg_identify_object('pg_class'::regclass, tab, col)).identity,
 		format('Its largest value is %s, and %s ends at %s.', ids[1], format_type(base, NULL), high),
 		format('CALL @extschema@.snowflake_widen(%L::regclass, %L::name)', tab::regclass, col_name)
-	FROM all_keys() CROSS JOIN LATERAL base_type(type) AS base
+	FROM keys_of() CROSS JOIN LATERAL base_type(type) AS base
 	CROSS JOIN LATERAL (SELECT CASE base WHEN 'integer'::regtype THEN 2147483647
 		WHEN 'smallint'::regtype THEN 32767 END) AS m (high)
 	CROSS JOIN LATERAL ids_between(tab, col_name, (high * 0.8)::bigint, high, 1) AS i
@@ -50,7 +50,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 			'server makes.', sequence::regclass),
 		CASE WHEN s.shard IS NULL THEN 'Do nothing if rows of no other server come to this table.'
 			ELSE format('CALL @extschema@.snowflake_move(%L::regclass)', tab::regclass) END
-	FROM all_keys() JOIN pg_sequence ON seqrelid = sequence CROSS JOIN shard_setting() AS s
+	FROM keys_of() JOIN pg_sequence ON seqrelid = sequence CROSS JOIN shard_setting() AS s
 	CROSS JOIN bound('2026-01-01Z', to_layout('instagram')) AS low
 	CROSS JOIN LATERAL ids_between(tab, col_name, low, 9223372036854775807, 1) AS i
 	WHERE made_by <> 'next_id' AND is_id(base_type(type)) AND abs(seqincrement) < 1024
