@@ -3,6 +3,9 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION snowflake_admin" to load this file. \quit
 
+-- The beginning of the script that make concatenates from the files of admin/: the schema of all
+-- internals, and where names are looked up.  Knows no function but those of PostgreSQL.
+--
 -- No name is looked up in the caller's search_path.  Functions have their own;
 -- procedures that commit may not have one.  So next_transaction() sets it in each of their
 -- transactions, and their declarations, which are compiled before that, name the

@@ -28,8 +28,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.grant_commands IS 'for granting a list of privileges again on another object';
 
--- The privileges on a table or a sequence as a whole, without those on columns, which
--- grant_commands() makes of pg_attribute
+-- The privileges on a table or a sequence as a whole, without those on columns, which are in
+-- pg_attribute.attacl
 CREATE FUNCTION snowflake_admin.privileges(rel oid)
 RETURNS TABLE (grantee oid, privilege text, is_grantable boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

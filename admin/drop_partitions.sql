@@ -1,6 +1,6 @@
 /* admin/drop_partitions.sql */
 
--- CALL snowflake_drop_partitions(): old partitions, each in one transaction, and old rows
+-- CALL snowflake_drop_partitions(): old partitions, each detached in one transaction, and old rows
 -- of a former table that has become the oldest partition:
 --
 --     1. look which partitions are older than the interval, and never take the newest
@@ -27,7 +27,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		AND upper_id < (SELECT max(upper_id) FROM ranges(parent) WHERE NOT pending)
 	ORDER BY upper_id
 $$;
-COMMENT ON FUNCTION snowflake_admin.old_partitions IS 'for the partitions that are to be dropped';
+COMMENT ON FUNCTION snowflake_admin.old_partitions IS 'for the partitions that are old';
 
 -- A condition: the values of a column from "low" on, if it is not NULL, and below "high".  With
 -- 'OPERATOR(pg_catalog.%s)' it means the same with any search_path.
@@ -72,8 +72,9 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.references_to IS 'for rows that refer to those of old partitions';
 
 -- The hint that says what to do first with rows that refer to IDs in a range, or NULL if there are
--- none.  Without "all_actions", a foreign key with an action takes care of its own.  With a lower
--- bound, the IDs' rows are to be deleted, so that the table takes care of itself.
+-- none.  Without "all_actions", it leaves out foreign keys with an action ON DELETE, which this command
+-- carries out.  With a lower bound, it is about rows that are to be deleted from the table, and
+-- leaves out those of the same table that refer to them.
 CREATE FUNCTION snowflake_admin.hint_to_remove_references(parent regclass, low bigint, high bigint,
 	all_actions boolean) RETURNS text
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -340,13 +341,14 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.former_table IS 'for the partition of which old rows are deleted';
 
 -- The first ID that tells its row's age.  Numbers of a serial that a former table once had count
--- as made on the layout's first day; nobody knows their age.
+-- as made on the layout's first day; nobody knows their age.  Because rows are deleted by this
+-- bound, it is a whole day, far more than least_id().
 CREATE FUNCTION snowflake_admin.first_id(layout snowflake_layout) RETURNS bigint
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT bound((date_trunc('day', bound_time(0, layout) AT TIME ZONE 'UTC') + interval '1 day') AT TIME ZONE 'UTC',
 		layout)
 $$;
-COMMENT ON FUNCTION snowflake_admin.first_id IS 'for telling IDs from the numbers of a former serial';
+COMMENT ON FUNCTION snowflake_admin.first_id IS 'for keeping rows with the numbers of a former serial';
 
 -- A bound moved back to where its day begins, or its hour if the table's partitions are hours
 CREATE FUNCTION snowflake_admin.whole_unit_before(stop bigint, parent regclass, layout snowflake_layout) RETURNS bigint
@@ -354,7 +356,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT bound(date_trunc(CASE newest_unit(parent, layout) WHEN 'hour' THEN 'hour' ELSE 'day' END,
 		bound_time(stop, layout) AT TIME ZONE 'UTC') AT TIME ZONE 'UTC', layout)
 $$;
-COMMENT ON FUNCTION snowflake_admin.whole_unit_before IS 'for a bound that stays the same all day';
+COMMENT ON FUNCTION snowflake_admin.whole_unit_before IS 'for a bound that stays the same for a whole unit';
 
 -- Say that a former table has numbers of a serial, if it has any.  They are kept until it is dropped
 -- as a whole.
@@ -372,7 +374,7 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.say_numbers IS 'for rows of a former table whose age nobody knows';
 
 -- Delete a former table's rows below a bound in slices, until it can be dropped as a whole.  The bound
--- is the same all day, so that rows that refer to them can be deleted before another call.
+-- is the same for a whole day or hour, so that rows that refer to them can be deleted before another call.
 CREATE PROCEDURE snowflake_admin.delete_old_rows(parent regclass, key text, stop bigint,
 	layout snowflake_layout, path text, dry_run boolean)
 LANGUAGE plpgsql AS $$
@@ -423,6 +425,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.require_young_rows IS 'for a clock by which too much is old';
 
+-- The command: checks its arguments and the clock, and drops one partition after the other, then rows.
 CREATE PROCEDURE @extschema@.snowflake_drop_partitions(parent regclass, older_than interval,
 	layout snowflake_layout DEFAULT NULL, dry_run boolean DEFAULT false, tries integer DEFAULT 30,
 	keep boolean DEFAULT false, trust_clock boolean DEFAULT false)

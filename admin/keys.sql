@@ -180,10 +180,9 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 $$;
 COMMENT ON FUNCTION snowflake_admin.functions_with_sequences IS 'for choosing the functions whose code is searched';
 
--- Functions that name the n-th sequence, or that ask for the last number of the n-th
--- table, if there is one.  Nothing finds a name that a function composes.  Only what belongs to a
--- role that may use the sequence, or insert into the table, counts: others' functions may hold
--- any text.
+-- Functions that name the n-th sequence, or that ask for the last number of the n-th table, if
+-- there is one.  Nothing finds a name that a function composes.  Only what belongs to a role that may
+-- use the sequence, or insert into the table, counts: others' functions may hold any text.
 --
 -- So that many names in many functions take no longer than both together, names and functions
 -- meet by a word: the first one of the name, which has to be a word of the code, too.
@@ -286,6 +285,7 @@ LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, snow
 $$;
 COMMENT ON FUNCTION snowflake_admin.keys_with_obstacles IS 'for deciding whether keys can move';
 
+-- All keys of this database, with a row for each obstacle
 CREATE FUNCTION @extschema@.snowflake_keys()
 RETURNS TABLE (tab regclass, col name, type regtype, made_by text, sequence regclass, obstacle text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

@@ -7,9 +7,9 @@
 -- A command takes locks on tables by run() or lock() only.  What changes rows batch by batch, and
 -- so takes no more than the locks of an UPDATE or DELETE, does it by itself.
 
--- Who holds a lock on one of these relations that is at least as strong as "weakest", for the
--- longest time, and what to do about it.  Asked after a command has given up, this may name a
--- session that came later, or none.
+-- Who holds a lock on one of these relations that is at least as strong as "weakest": a prepared
+-- transaction if there is one, or else the session whose transaction is the oldest, and what to do
+-- about it.  Asked after a command has given up, this may name a session that came later, or none.
 --
 -- The two views are not of the same moment, and that of sessions is by default as it was when the
 -- transaction first read it.  A session that has ended its transaction meanwhile is in nobody's
@@ -64,7 +64,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.short_wait IS 'for waiting so briefly that no application is ended as a deadlock';
 
 -- Lock tables in the given order, or the other way round, or fail.  The caller gives parents
--- before the tables that refer to them.
+-- before the tables that refer to them.  LOCK TABLE knows no sequence: of one that is given, only
+-- the schema is locked.
 --
 -- The first locks keep out vacuums and commands like this one, but neither readers
 -- nor writers, who need not wait while this waits.  An autovacuum in the way is
@@ -203,8 +204,9 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.lock IS 'for keeping tables as they are until the transaction ends';
 
--- Keep the names of tables and sequences, and of their schemas, until the transaction ends.
--- Commands are composed of these names, and run later.
+-- Keep the names of tables until the transaction ends and, for a superuser, those of the schemas of
+-- tables and sequences.  Commands are composed of these names, and run later.  A command that
+-- names a sequence which its owner has just renamed fails, and so does the transaction.
 CREATE FUNCTION snowflake_admin.keep_names(relations oid[], tries integer) RETURNS void
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT lock(ARRAY(SELECT oid::regclass FROM pg_class
@@ -223,9 +225,9 @@ COMMENT ON FUNCTION snowflake_admin.lock_turn IS 'for taking the turn of a work 
 -- session that does this work on one of them.
 --
 -- The turn ends with each transaction, so that an error leaves nothing behind in a pooled
--- session.  A session that is "going_on" after a commit waits for its next turn.  Another one that
--- has just been called may get it between the two transactions, so that one looks for who waits,
--- and leaves the table to it.
+-- session.  A session that is "going_on" takes the turn again after each commit, and waits for it.
+-- A session that has just been called may get the turn between two transactions of another one.
+-- So it sleeps for 0.1 s, in which the other one begins to wait, and raises the error if it does.
 --
 -- All sessions take the turns of several tables in the same order.  A table of another
 -- owner, for which the command is refused, needs none.

@@ -11,8 +11,8 @@
 --
 -- Before, it looks whether the clock has jumped since the table was in use.
 --
--- Nobody who reads or writes waits for this, unless by foreign keys.  A call that is interrupted
--- leaves no table behind.  Which ranges are missing is known to ranges.sql alone.
+-- Nobody who reads or writes waits for this, unless by foreign keys or a DEFAULT partition.  A call
+-- that is interrupted leaves no table behind.  Knows not which ranges are missing: ranges.sql does.
 
 -- A free name for a new partition, with its schema, quoted.  It says the time at which the
 -- partition begins, as short as the unit and other names allow.  The last form is random, so that
@@ -39,9 +39,9 @@ COMMENT ON FUNCTION snowflake_admin.partition_name IS 'for naming a new partitio
 -- for a partitioned table, so those are of another partition, the "model".  A role with privileges on the
 -- partition itself must not see there what the table's policies hide.
 --
--- CREATE TABLE ... PARTITION OF would lock out everybody.  ATTACH PARTITION does not.  It
--- evaluates CHECKs and index expressions, so it runs as the table's owner, and creates the
--- indexes when the partition is that role's, too.
+-- CREATE TABLE ... PARTITION OF would lock everybody out of the table.  ATTACH PARTITION locks them
+-- out of the DEFAULT partition alone, if there is one.  It evaluates CHECKs and index expressions, so
+-- it runs as the table's owner, and creates the indexes when the partition is that role's, too.
 CREATE FUNCTION snowflake_admin.creation_of_partition(parent regclass, model regclass, partition text) RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT array_remove(ARRAY[
@@ -59,8 +59,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.creation_of_partition IS 'for creating a table that can be attached as a partition';
 
--- An error if the DEFAULT partition has rows of a range.  ATTACH PARTITION would scan it for
--- them while nobody else can use it.  Here the key's index finds one.
+-- An error if the DEFAULT partition has rows of a range.  ATTACH PARTITION scans it for them in any
+-- case, unless a constraint says that there are none, while nobody else can use it.  So this only
+-- fails earlier, before anybody waits: the key's index finds one.
 CREATE FUNCTION snowflake_admin.require_not_in_default(parent regclass, default_partition regclass, key text,
 	low bigint, high bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -85,7 +86,7 @@ COMMENT ON FUNCTION snowflake_admin.require_not_in_default IS 'for a range of wh
 -- Make one partition with the storage parameters of another one, or nothing if another session has
 -- just made it.  Partitions that are "known" have other ranges, and are not looked at, which would
 -- cost time for each.  Returns the partition, or NULL.  With foreign keys, ATTACH PARTITION locks the
--- other tables against writers.
+-- other tables against writers, and the DEFAULT partition against everybody.
 CREATE FUNCTION snowflake_admin.make_partition(parent regclass, key text, low bigint, high bigint, unit text,
 	layout snowflake_layout, model regclass, known oid[], tries integer, dry_run boolean) RETURNS regclass
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -161,6 +162,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.require_no_jump IS 'for a clock that has jumped';
 
+-- The command: checks its arguments, and makes one partition in each transaction.
 CREATE PROCEDURE @extschema@.snowflake_make_partitions(parent regclass, ahead interval DEFAULT '3 days',
 	unit text DEFAULT NULL, layout snowflake_layout DEFAULT NULL, dry_run boolean DEFAULT false,
 	tries integer DEFAULT 30, trust_clock boolean DEFAULT false)

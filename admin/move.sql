@@ -3,7 +3,7 @@
 -- CALL snowflake_move() and snowflake_move_schema(): a key that next_id() is to make.  A move of a
 -- table is one transaction, the caller's; that of a schema is one for each table:
 --
---     1. keep others from changing the table and renaming its sequences
+--     1. keep others from changing the table and, for a superuser, from renaming the schemas
 --     2. decide on the commands, or refuse what keeps the key from moving
 --     3. lock the table, then its sequence, and run the commands
 --
@@ -56,7 +56,7 @@ COMMENT ON FUNCTION snowflake_admin.require_own_sequence IS 'for leaving the seq
 
 -- The command that lets a sequence begin anew if it has IDs with a time as its numbers, as that of a
 -- former serial has once the key was moved back, or NULL.  Numbers that count rows stay far below
--- 2^40, and IDs are beyond it soon after their layout's epoch.
+-- least_id(), and IDs are beyond it soon after their layout's epoch.
 CREATE FUNCTION snowflake_admin.restart_command(sequence text, layout text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('ALTER SEQUENCE %s RESTART', sequence)
@@ -155,8 +155,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.shares_sequence IS 'for telling whether a key has its own sequence';
 
--- The commands of a move, or none if next_id() already makes the key in this way.  A key
--- of next_id() keeps its own sequence, unless it is to have another shard.
+-- The commands of a move, or none if next_id() already makes the key in this way.  A key of next_id()
+-- keeps its sequence, unless it is to have its own one, and this one is shared or of another shard.
 CREATE FUNCTION snowflake_admin.move_commands(target regclass, shard bigint, own_sequence boolean,
 	OUT commands text[], OUT relations regclass[], OUT was_always boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -200,6 +200,7 @@ BEGIN
 		is_new := true;
 		sequence := new_sequence(target, key.col);
 	ELSIF own_sequence THEN
+		-- The sequence of an identity goes with it, so that one of the same name is new.
 		is_new := key.made_by <> 'nextval';
 		sequence := key.sequence;
 		PERFORM require_own_sequence(target, key.sequence);
@@ -277,6 +278,7 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake_admin.move_table IS 'for moving the key of one table';
 
+-- The command for one table: says in a transaction block where it would try longer for its locks.
 CREATE PROCEDURE @extschema@.snowflake_move(tab regclass, shard bigint DEFAULT NULL, own_sequence boolean DEFAULT false,
 	dry_run boolean DEFAULT false, tries integer DEFAULT NULL)
 LANGUAGE plpgsql AS $$
@@ -297,6 +299,7 @@ $$;
 COMMENT ON PROCEDURE @extschema@.snowflake_move(regclass, bigint, boolean, boolean, integer) IS
 'let next_id() make the key of a table, in place of nextval(), an identity, or another shard or sequence';
 
+-- The command for all tables of a schema, each in a transaction of its own
 CREATE PROCEDURE @extschema@.snowflake_move_schema(schema name, shard bigint DEFAULT NULL,
 	own_sequence boolean DEFAULT false, dry_run boolean DEFAULT false, tries integer DEFAULT 5)
 LANGUAGE plpgsql AS $$

@@ -4,12 +4,13 @@
 -- beyond all IDs.  A move of a table is one transaction, the caller's; that of a schema is one
 -- for each table:
 --
---     1. keep others from changing the table and renaming its sequences
---     2. decide on the commands: the numbers keep to the shard of the server
+--     1. keep others from changing the table and, for a superuser, from renaming the schemas
+--     2. decide on the commands: the numbers keep to the shard of the default
 --     3. say which partition gets all new rows
 --     4. lock the table, then its sequence, and run the commands
 --
--- Knows no obstacle: each key of next_id() can move back.
+-- Knows nothing of what keeps a key from moving there.  Of keys of next_id(), it refuses those of a
+-- domain with CHECKs, and those whose last ID the caller cannot see.
 
 -- The sequence of a former serial, which the column still owns and which is unused, or NULL
 CREATE FUNCTION snowflake_admin.unused_serial(target regclass, key_col name, used regclass) RETURNS regclass
@@ -198,6 +199,7 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake_admin.move_table_back IS 'for moving the key of one table back';
 
+-- The command for one table: says in a transaction block where it would try longer for its locks.
 CREATE PROCEDURE @extschema@.snowflake_move_back(tab regclass, dry_run boolean DEFAULT false,
 	tries integer DEFAULT NULL)
 LANGUAGE plpgsql AS $$
@@ -218,6 +220,7 @@ $$;
 COMMENT ON PROCEDURE @extschema@.snowflake_move_back(regclass, boolean, integer) IS
 'let an identity make the key of a table, beyond all IDs that next_id() made for it';
 
+-- The command for all tables of a schema, each in a transaction of its own
 CREATE PROCEDURE @extschema@.snowflake_move_back_schema(schema name, dry_run boolean DEFAULT false,
 	tries integer DEFAULT 5)
 LANGUAGE plpgsql AS $$

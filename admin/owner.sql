@@ -16,12 +16,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.caller IS 'for telling the caller from a table''s owner';
 
--- The rows of a query, which runs as the owner of a table and can neither become another role
--- nor leave a setting behind.  The caller must be allowed to SET ROLE to the owner.  The query's
--- parameters are $1, $2 and so on.
+-- The rows of a query, which runs as the owner of a table and cannot become another role.  Nor
+-- can it leave a setting behind, unless that owner can SET ROLE to the caller anyway.  The caller
+-- must be allowed to SET ROLE to the owner.
 CREATE FUNCTION snowflake_admin.as_owner(owner_of regclass, query text) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'snowflake_as_owner' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
+-- The same for a query with the parameters $1, $2 and so on
 CREATE FUNCTION snowflake_admin.as_owner(owner_of regclass, query text, VARIADIC parameters "any")
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'snowflake_as_owner' LANGUAGE C VOLATILE PARALLEL UNSAFE;
@@ -29,10 +30,11 @@ COMMENT ON FUNCTION snowflake_admin.as_owner(regclass, text) IS 'for queries tha
 COMMENT ON FUNCTION snowflake_admin.as_owner(regclass, text, "any") IS
 'for queries with parameters that run a table''s code';
 
--- The same for a command of any kind.  Returns how many rows the command has processed.
+-- Execute a command of any kind in the same way.  Returns how many rows the command has processed.
 CREATE FUNCTION snowflake_admin.do_as_owner(owner_of regclass, command text) RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_do_as_owner' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
+-- The same for a command with the parameters $1, $2 and so on
 CREATE FUNCTION snowflake_admin.do_as_owner(owner_of regclass, command text, VARIADIC parameters "any")
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_do_as_owner' LANGUAGE C VOLATILE PARALLEL UNSAFE;

@@ -1,7 +1,7 @@
 /* admin/ranges.sql */
 
 -- Partitions by time: snowflake_partitions(), and what making and dropping partitions
--- share.  Changes nothing.
+-- share.  Changes nothing, and knows no row but the newest.
 --
 -- Bounds are IDs, as PostgreSQL keeps them.  MINVALUE and MAXVALUE stand here as
 -- the least and the largest bigint, which are no IDs.  Units of time are those of
@@ -95,6 +95,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.ranges IS 'for the partitions of a table with their bounds as IDs';
 
+-- The partitions of a table, oldest first, with the times of their bounds.  Without a layout, it is
+-- that of the key.
 CREATE FUNCTION @extschema@.snowflake_partitions(parent regclass, layout snowflake_layout DEFAULT NULL)
 RETURNS TABLE (partition regclass, since timestamptz, until timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -181,8 +183,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.require_all_rows IS 'for policies that could hide rows which count';
 
--- The largest ID of a partitioned table, or NULL if it has none.  An ID that is a day or more
--- ahead of the clock tells nothing about the present.
+-- The largest ID of a partitioned table that is less than a day ahead of the clock, or NULL if it
+-- has none.  An ID that is further ahead tells nothing about the present.
 CREATE FUNCTION snowflake_admin.newest_id(parent regclass, key text, layout snowflake_layout) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN

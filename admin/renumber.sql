@@ -6,12 +6,14 @@
 --     1. plan: the key, all that refers to it, the statements of a batch, the list of old and new
 --     2. look at all rows once, and create the list if there are any
 --     3. change batch after batch, each in one transaction; a round ends at the last row
---     4. begin another round while rows were locked, up to the number of tries
+--     4. begin another round while rows were locked, until as many rounds in a row as there are
+--        tries have changed nothing
 --     5. say how many rows were changed, and whether new ones have come since
 --
 -- All tables have one owner, as whom every statement runs that reads or changes one of them
 -- or the list.  The caller only reads the catalogs, locks the tables and creates the list,
--- which runs no code of the tables.
+-- which runs no code of the tables.  Changes nothing that makes IDs, and knows no shard but those
+-- of the rows.
 
 -- The columns of a chain without an index that begins with them, and the commands that create one.
 -- Without it each batch would read the whole table.
@@ -82,7 +84,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.renumber_sender IS 'for keeping the list from being sent to subscribers';
 
--- Why a table cannot be the list of a role, or NULL if it can.  A list has no code, which would
+-- Why a table cannot be the list of another one, or NULL if it can.  A list has no code, which would
 -- run for each batch.
 CREATE FUNCTION snowflake_admin.renumber_list_fault(list regclass, list_of regclass) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -553,6 +555,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.renumber_require IS 'for validating arguments';
 
+-- The command: plans, looks, and changes batch after batch until no row is left.
 CREATE PROCEDURE @extschema@.snowflake_renumber(tab regclass, shard bigint, new_shard bigint DEFAULT NULL,
 	since timestamptz DEFAULT NULL, until timestamptz DEFAULT NULL, layout snowflake_layout DEFAULT NULL,
 	batch integer DEFAULT 500, dry_run boolean DEFAULT false, tries integer DEFAULT 30)

@@ -1,9 +1,10 @@
 /* admin/snowflake.sql */
 
 -- The functions of the extension "snowflake" that the rest needs, and what the rest must know
--- about IDs and layouts.  Which bits of an ID are what, only that extension knows.  It may be in
--- any schema: a body that is BEGIN ATOMIC names its functions for good, and a command that is
--- shown or executed names them by snowflake_schema().  Knows no table.
+-- about IDs and layouts.  Which bits of an ID are what, only that extension knows, but for the
+-- layouts trace and decimal, whose shards id_step() and id_at() place themselves.  The extension may
+-- be in any schema: a body that is BEGIN ATOMIC names its functions for good, and a command that
+-- is shown or executed names them by snowflake_schema().  Knows no table.
 
 -- The present name of the schema of "snowflake", quoted
 CREATE FUNCTION snowflake_admin.snowflake_schema() RETURNS text
@@ -54,7 +55,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.has_time IS 'for telling layouts with a time from trace, decimal and the like';
 
 -- The smallest number that is taken for an ID.  Smaller ones are those of a former serial: as IDs
--- they would have been made in the first hours of their layout.
+-- they would have been made in the first hours of their layout.  This bound is one for all layouts,
+-- and only decides what is looked at.  Rows are deleted by first_id().
 CREATE FUNCTION snowflake_admin.least_id() RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC
@@ -135,7 +137,9 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION snowflake_admin.shards_of IS 'for finding out which shards have made rows';
 
--- The state of a sequence in a layout, or without arguments of all sequences that make IDs
+-- The state of a sequence in a layout, or if the sequence is NULL, of all sequences that make IDs.
+-- The second part then has no row, because that function of "snowflake" is STRICT.  So it has
+-- none for a NULL layout, either.
 CREATE FUNCTION snowflake_admin.sequence_states(sequence regclass DEFAULT NULL, layout snowflake_layout DEFAULT NULL)
 RETURNS TABLE (sequence regclass, layout text, last_timestamp timestamptz, lead interval, expires timestamptz,
 	state text)

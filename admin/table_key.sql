@@ -191,9 +191,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.view_passes_on IS 'for following a command on a view to its table';
 
--- Who can have a row inserted into a table or a member of its family, and by which command on
--- what.  PostgreSQL checks what a view or a rule does with the rights of its owner, so
--- these lead on only if he has the privilege.
+-- The commands, and on what, that can insert a row into a table or a member of its family.
+-- PostgreSQL checks what a view or a rule does with the rights of its owner, so these lead on only
+-- if he has the privilege.
 CREATE FUNCTION snowflake_admin.ways_to_insert(target regclass)
 RETURNS TABLE (rel oid, command text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -212,7 +212,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	)
 	SELECT * FROM ways
 $$;
-COMMENT ON FUNCTION snowflake_admin.ways_to_insert IS 'for finding all who can insert into a table';
+COMMENT ON FUNCTION snowflake_admin.ways_to_insert IS 'for finding by what a row can come into a table';
 
 -- The commands that let everybody take values of a sequence who can insert into a table, as a
 -- default is computed with the rights of the role that inserts.  Of a sequence that is there
@@ -233,9 +233,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET l
 $$;
 COMMENT ON FUNCTION snowflake_admin.sequence_grants IS 'for letting those use a sequence who can insert into its table';
 
--- The name of a new sequence, of as many characters of table and column as fit into 63 bytes beside
--- the suffix: a cast to the type name cuts off the rest.  A relation that has the name already
--- is another one, whoever made it.
+-- The name of a new sequence: up to 45 characters of the table's name, then as many of the column's
+-- as fit, and a suffix.  A relation that has the name already is another one, whoever made it.
 CREATE FUNCTION snowflake_admin.new_sequence(target regclass, col name) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE

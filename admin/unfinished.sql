@@ -4,7 +4,7 @@
 -- meanwhile.  A command of several transactions can be interrupted between them, and another one
 -- that changes the same table would leave it no way on, and none back.  So of the commands that
 -- change what a table is, the one that comes later is refused.  Commands that change rows only, or
--- make and drop partitions, are not.
+-- make and drop partitions, are not.  Knows nothing of what is left to do.
 --
 -- Only the owner of a table can add a column or a constraint.  So these marks are nobody else's.
 

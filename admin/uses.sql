@@ -363,9 +363,10 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.shard_settings IS 'for finding the settings of snowflake.shard';
 
--- Sequences by their names in code.  A name without a schema means the sequence that has it
--- if that is the only one, or the only one of a role, in the code of this role's objects: with
--- a namesake, nobody makes another role's code unknown.  Owner 0 stands for all roles.
+-- Sequences by their names in code, with and without their schemas.  A row with owner 0 has a name
+-- that only one sequence has, and is for the code of all roles.  A row with another owner has a
+-- name that only one sequence of this role has, and is for the code of this role's objects.  So no
+-- role can make another role's code unknown by a sequence with the same name.
 CREATE FUNCTION snowflake_admin.sequence_names()
 RETURNS TABLE (name text, owner oid, oid oid)
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -395,6 +396,8 @@ LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admi
 $$;
 COMMENT ON FUNCTION snowflake_admin.places_of_code IS 'for snowflake_uses(), which lists the calls in this code';
 
+-- The calls in all these places, the settings of snowflake.shard, and a row without code for each
+-- place that could not be read
 CREATE FUNCTION @extschema@.snowflake_uses()
 RETURNS TABLE (place text, shard integer, sequence regclass, layout text, code text)
 LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
