@@ -177,7 +177,7 @@ COMMENT ON FUNCTION snowflake_admin.warn_of_grantors IS
 
 -- The commands that give a column the statistics target and n_distinct of another one.  Only
 -- options that users set are copied.  Since 17.12 the server has its own in attoptions, too.
-CREATE FUNCTION snowflake_admin.column_commands(rel regclass, num smallint, new_tab text, new_col name)
+CREATE FUNCTION snowflake_admin.column_statistics(rel regclass, num smallint, new_tab text, new_col name)
 RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('ALTER TABLE %s ALTER %I SET %s', new_tab, new_col, setting)
@@ -187,13 +187,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		WHERE option LIKE 'n\_distinct%' HAVING count(*) > 0) AS s (setting)
 	WHERE attrelid = rel AND attnum = num
 $$;
-COMMENT ON FUNCTION snowflake_admin.column_commands IS 'for giving a new column the options of another one';
+COMMENT ON FUNCTION snowflake_admin.column_statistics IS 'for giving a new column the statistics of another one';
 
 -- The commands that give all columns of a table such options of another one's columns of the same
 -- names
 CREATE FUNCTION snowflake_admin.column_options_like(rel regclass, named text) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT c FROM pg_attribute, column_commands(rel, attnum, named, attname) AS c
+	SELECT c FROM pg_attribute, column_statistics(rel, attnum, named, attname) AS c
 	WHERE attrelid = rel AND attnum > 0 AND NOT attisdropped
 $$;
 COMMENT ON FUNCTION snowflake_admin.column_options_like IS

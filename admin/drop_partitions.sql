@@ -399,22 +399,22 @@ $$;
 COMMENT ON PROCEDURE snowflake_admin.delete_old_rows IS 'for old rows of a former table';
 
 -- An error if there is something to drop, and no row would be left, or the newest row is far older
--- than the clock.  The bound "stop" is that of old partitions, and "slices" that of old rows of a
+-- than the clock.  The bound "stop" is that of old partitions, and "rows_before" that of old rows of a
 -- former table, or NULL.
-CREATE FUNCTION snowflake_admin.require_young_rows(parent regclass, key text, stop bigint, slices bigint,
+CREATE FUNCTION snowflake_admin.require_young_rows(parent regclass, key text, stop bigint, rows_before bigint,
 	older_than interval, layout snowflake_layout) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	high bigint := (SELECT max(upper_id) FROM old_partitions(parent, stop) WHERE NOT pending);
 	newest bigint;
 BEGIN
-	IF high IS NULL AND (slices IS NULL OR former_table(parent, stop) IS NULL) THEN
+	IF high IS NULL AND (rows_before IS NULL OR former_table(parent, stop) IS NULL) THEN
 		RETURN;
 	END IF;
 	newest := newest_id(parent, key, layout);
-	IF high IS NULL AND NOT has_rows(parent, between_ids(key, first_id(layout), slices)) THEN
+	IF high IS NULL AND NOT has_rows(parent, between_ids(key, first_id(layout), rows_before)) THEN
 		RETURN;
-	ELSIF newest < coalesce(high, slices) THEN
+	ELSIF newest < coalesce(high, rows_before) THEN
 		PERFORM refuse_clock(format('all rows of table %s are older than %s', parent, older_than), newest, layout,
 			'snowflake_drop_partitions()');
 	ELSIF newest < recent_id(newest_unit(parent, layout), layout) THEN
@@ -439,7 +439,7 @@ DECLARE
 BEGIN
 	path := pg_catalog.current_setting('search_path');
 	CALL snowflake_admin.begin_command('snowflake_drop_partitions()');
-	key := require_times(parent);
+	key := time_key(parent);
 	PERFORM require_owner(ARRAY[parent]);
 	IF older_than IS NULL THEN
 		RAISE null_value_not_allowed USING MESSAGE = 'older_than must not be null';

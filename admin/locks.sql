@@ -284,6 +284,30 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake_admin.look_for_block IS 'for commands that do not end the transaction of their caller';
 
+-- How often a command tries to get its locks that is part of its caller's transaction.  In a
+-- transaction block, whoever needs locks that the transaction has taken before waits while it tries.
+CREATE FUNCTION snowflake_admin.tries_in(in_block boolean, tries integer) RETURNS integer
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT coalesce(tries, CASE WHEN in_block THEN 3 ELSE 30 END)
+$$;
+COMMENT ON FUNCTION snowflake_admin.tries_in IS 'for trying less often in a transaction block';
+
+-- Raise the error of such a command that could not get its locks, with another advice in a
+-- transaction block.
+CREATE FUNCTION snowflake_admin.advise_in_block(in_block boolean, message text, detail text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	IF in_block THEN
+		RAISE lock_not_available USING
+			MESSAGE = message,
+			DETAIL = detail,
+			HINT = 'Call it in its own transaction, where it tries longer. In this one, others wait for the locks that '
+				'earlier commands have taken.';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.advise_in_block IS 'for saying in a transaction block where to try longer';
+
 -- Raise an error in a transaction block.
 CREATE PROCEDURE snowflake_admin.require_no_transaction(caller text)
 LANGUAGE plpgsql AS $$

@@ -16,7 +16,7 @@
 
 -- A free name for a new partition, with its schema, quoted.  It says the time at which the
 -- partition begins, as short as the unit and other names allow.  The last form is random, so that
--- nobody can have taken all of them.  The cast to type name keeps 63 bytes.
+-- nobody can have taken all of them.
 CREATE FUNCTION snowflake_admin.partition_name(parent regclass, since timestamptz, unit text) RETURNS text
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('%I.%I', nspname, name)
@@ -27,7 +27,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 				format('_YYYYMMDDHH24MISSMS_"%s"', left(gen_random_uuid()::text, 8))])
 			WITH ORDINALITY AS forms (form, n),
 		to_char(since AT TIME ZONE 'UTC', form) AS suffix,
-		concat(substr((suffix || p.relname)::name::text, 1 + length(suffix)), suffix) AS name
+		with_suffix(p.relname, suffix) AS name
 	WHERE p.oid = parent
 		AND NOT EXISTS (SELECT FROM pg_class AS c WHERE c.relnamespace = p.relnamespace AND c.relname = name)
 		AND NOT EXISTS (SELECT FROM pg_type WHERE typnamespace = p.relnamespace AND typname = name)
@@ -176,7 +176,7 @@ DECLARE
 	known pg_catalog.oid[];
 BEGIN
 	CALL snowflake_admin.begin_command('snowflake_make_partitions()');
-	key := require_times(parent);
+	key := time_key(parent);
 	PERFORM require_owner(ARRAY[parent]);
 	PERFORM require_trigger_functions(parent);
 	layout := coalesce(layout, key_layout(parent));

@@ -83,7 +83,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 				schema, sequence, former, layout, layout_literal, named_layout)
 		WHEN NOT is_moved AND finds_maximum(target, key_col)
 			THEN format('SELECT %s.snowflake_advance(%L::regclass, largest%s) '
-				'FROM snowflake_admin.largest(%L, %L) WHERE largest >= 1::bigint << 40',
+				'FROM snowflake_admin.largest(%L, %L) WHERE largest >= snowflake_admin.least_id()',
 				schema, sequence, named_layout, target, key_col) END
 	FROM snowflake_schema() AS schema,
 		LATERAL format('%L::%s.snowflake_layout', layout, schema) AS layout_literal,
@@ -291,13 +291,64 @@ BEGIN
 		CALL snowflake_admin.move_table(tab, shard, own_sequence, dry_run, snowflake_admin.tries_in(in_block, tries), false);
 	EXCEPTION WHEN lock_not_available THEN
 		GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
-		PERFORM snowflake_admin.require_no_block(in_block, SQLERRM, detail);
+		PERFORM snowflake_admin.advise_in_block(in_block, SQLERRM, detail);
 		RAISE;
 	END;
 END
 $$;
 COMMENT ON PROCEDURE @extschema@.snowflake_move(regclass, bigint, boolean, boolean, integer) IS
 'let next_id() make the key of a table, in place of nextval(), an identity, or another shard or sequence';
+
+-- Call a procedure, with the table in place of %L, for each table of a schema whose key it would
+-- change, each in a transaction of its own.  What stays as it is, is named by a warning.
+CREATE PROCEDURE snowflake_admin.each_table(schema name, to_next_id boolean, command text, tries integer)
+LANGUAGE plpgsql AS $$
+DECLARE
+	tables pg_catalog.regclass[];
+	others pg_catalog.text[];
+	always pg_catalog.text;
+	target pg_catalog.regclass;
+	other pg_catalog.text;
+	failed integer := 0;
+	detail pg_catalog.text;
+	hint pg_catalog.text;
+BEGIN
+	IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = schema) THEN
+		RAISE invalid_schema_name USING MESSAGE = format('schema "%s" does not exist', schema);
+	END IF;
+	SELECT coalesce(array_agg(DISTINCT k.tab) FILTER (WHERE k.is_main), '{}'),
+		coalesce(array_agg(DISTINCT format('column %I of table %s', k.col, k.tab))
+			FILTER (WHERE NOT k.is_main), '{}'),
+		string_agg(DISTINCT k.tab::text, ', ') FILTER (WHERE k.is_main AND k.made_by = 'GENERATED ALWAYS')
+	INTO tables, others, always
+	FROM main_keys(ARRAY(SELECT pg_class.oid FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+		WHERE nspname = schema AND relkind IN ('r', 'p', 'f'))) AS k
+	WHERE (k.made_by = 'next_id') <> to_next_id;
+	IF always IS NOT NULL THEN
+		RAISE NOTICE 'a default does not keep programs from choosing keys, as GENERATED ALWAYS did: %', always;
+	END IF;
+	PERFORM require_tries(tries);
+	FOREACH target IN ARRAY tables LOOP
+		CALL next_transaction();
+		BEGIN
+			EXECUTE format(command, target::text);
+		EXCEPTION WHEN OTHERS THEN
+			failed := failed + 1;
+			GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+			RAISE WARNING USING
+				MESSAGE = format('%s stays as it is: %s', target, SQLERRM),
+				DETAIL = coalesce(nullif(detail, ''), format('The SQLSTATE is %s.', SQLSTATE)),
+				HINT = coalesce(nullif(hint, ''), 'Call this again when the cause is gone.');
+		END;
+	END LOOP;
+	CALL next_transaction();
+	FOREACH other IN ARRAY others LOOP
+		RAISE WARNING '% stays as it is: it is not the key of its table', other;
+	END LOOP;
+	RAISE NOTICE '% of % tables done', cardinality(tables) - failed, cardinality(tables);
+END
+$$;
+COMMENT ON PROCEDURE snowflake_admin.each_table IS 'for moving the keys of a schema, or moving them back';
 
 -- The command for all tables of a schema, each in a transaction of its own
 CREATE PROCEDURE @extschema@.snowflake_move_schema(schema name, shard bigint DEFAULT NULL,

@@ -212,7 +212,7 @@ BEGIN
 		CALL snowflake_admin.move_table_back(tab, dry_run, snowflake_admin.tries_in(in_block, tries));
 	EXCEPTION WHEN lock_not_available THEN
 		GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
-		PERFORM snowflake_admin.require_no_block(in_block, SQLERRM, detail);
+		PERFORM snowflake_admin.advise_in_block(in_block, SQLERRM, detail);
 		RAISE;
 	END;
 END

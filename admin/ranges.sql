@@ -46,7 +46,7 @@ COMMENT ON FUNCTION snowflake_admin.partition_key IS 'for the column by which a 
 -- are the numbers of an identity or of nextval(), by which new rows would be old.  Without any
 -- default, programs may take IDs themselves.  If the table is itself a partition, rows come by
 -- the tables above it, too, whose default counts.
-CREATE FUNCTION snowflake_admin.require_times(parent regclass) RETURNS text
+CREATE FUNCTION snowflake_admin.time_key(parent regclass) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	key text := partition_key(parent);
@@ -65,7 +65,7 @@ BEGIN
 	RETURN key;
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.require_times IS 'for refusing a table whose new rows would look old';
+COMMENT ON FUNCTION snowflake_admin.time_key IS 'for the key of a table whose new rows tell their time';
 
 -- The layout of the IDs that a partitioned table's key gets by default.  Without a default, it is
 -- that of next_id().

@@ -132,8 +132,7 @@ DECLARE
 	present record;
 	fault text;
 BEGIN
-	SELECT relnamespace, relowner, format('%s.%I', relnamespace::regnamespace,
-		substr(('_renumbered' || relname)::name::text, 12) || '_renumbered')
+	SELECT relnamespace, relowner, format('%s.%I', relnamespace::regnamespace, with_suffix(relname, '_renumbered'))
 	INTO schema, owner, list FROM pg_class WHERE oid = tab;
 	sender := renumber_sender(schema);
 	SELECT oid, relpersistence, relowner::regrole AS owner INTO present
@@ -175,7 +174,7 @@ COMMENT ON FUNCTION snowflake_admin.renumber_default IS 'for making new IDs as t
 -- The columns of a table that could be the one with its IDs, the likeliest first: one that next_id()
 -- fills, or one of the primary key.  "rivals" counts those that are as likely.
 CREATE FUNCTION snowflake_admin.renumber_candidates(tab regclass)
-RETURNS TABLE (col name, made_by text, sequence regclass, is_identity boolean, rivals bigint)
+RETURNS TABLE (col name, column_default text, sequence regclass, is_identity boolean, rivals bigint)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT attname, renumber_default(attrelid, attname), f.sequence, attidentity <> '',
 		count(*) OVER (PARTITION BY calls, is_primary)
@@ -197,15 +196,15 @@ COMMENT ON FUNCTION snowflake_admin.renumber_candidates IS 'for finding the colu
 -- The column that holds the IDs of a table, what makes them, and their layout.  A unique
 -- index must contain it, and one by which its rows are found must begin with it.
 CREATE FUNCTION snowflake_admin.renumber_key(tab regclass, new_shard bigint, given_layout text, OUT col name,
-	OUT made_by text, OUT layout text)
+	OUT column_default text, OUT layout text)
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	key record;
 BEGIN
 	SELECT * INTO key FROM renumber_candidates(tab) LIMIT 1;
 	col := key.col;
-	made_by := key.made_by;
-	layout := coalesce(given_layout, layout_of(made_by, key.sequence));
+	column_default := key.column_default;
+	layout := coalesce(given_layout, layout_of(column_default, key.sequence));
 	IF col IS NULL THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s has no column of IDs', tab),
@@ -214,12 +213,12 @@ BEGIN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s has %s columns that could be the one with the IDs', tab, key.rivals),
 			HINT = 'Make one of them the primary key.';
-	ELSIF key.is_identity OR made_by ~ '\mnextval\(' THEN
+	ELSIF key.is_identity OR column_default ~ '\mnextval\(' THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('column "%s" of table %s gets its numbers from nextval(), not from next_id()',
 				col, tab),
 			HINT = 'Such numbers have no shard and no time.';
-	ELSIF new_shard IS NULL AND made_by IS NULL THEN
+	ELSIF new_shard IS NULL AND column_default IS NULL THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('column "%s" of table %s has no default that makes IDs', col, tab),
 			HINT = 'Give it a default with next_id(), or give new_shard for new IDs that keep their time.';
@@ -271,7 +270,7 @@ COMMENT ON FUNCTION snowflake_admin.renumber_change IS 'for composing the UPDATE
 --	present	the largest ID that is not future-dated
 CREATE FUNCTION snowflake_admin.renumber_plan(tab regclass, shard bigint, new_shard bigint, given_layout text,
 	OUT relations regclass[], OUT names text[], OUT list text, OUT create_list text[], OUT sender text, OUT col name,
-	OUT made_by text, OUT source text, OUT layout text, OUT expression text, OUT find text, OUT take text,
+	OUT column_default text, OUT source text, OUT layout text, OUT expression text, OUT find text, OUT take text,
 	OUT make text, OUT change text, OUT present text)
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
@@ -279,7 +278,7 @@ DECLARE
 	bad record;
 	rows_of_shard text;
 BEGIN
-	SELECT k.col, k.made_by, format('%L::%s.snowflake_layout', k.layout, own) INTO col, made_by, layout
+	SELECT k.col, k.column_default, format('%L::%s.snowflake_layout', k.layout, own) INTO col, column_default, layout
 	FROM renumber_key(tab, new_shard, given_layout) AS k;
 	relations := tab || ARRAY(SELECT DISTINCT c.rel FROM chain(tab, col) AS c
 		WHERE c.rel <> tab);
@@ -298,7 +297,7 @@ BEGIN
 		' AND %3$s.snowflake_shard(t.%2$I::bigint, %4$s) = %5$s', source, col, own, layout, shard);
 	-- The tick and the sequence number of an ID belong to one row of its shard, so with a
 	-- shard that nobody has used they are free.
-	expression := CASE WHEN new_shard IS NULL THEN made_by
+	expression := CASE WHEN new_shard IS NULL THEN column_default
 		ELSE format('%1$s.snowflake_id(%1$s.snowflake_timestamp(t.%2$I::bigint, %3$s), %4$s::bigint,'
 			' %1$s.snowflake_sequence_number(t.%2$I::bigint, %3$s)::bigint, %3$s)', own, col, layout, new_shard) END;
 	find := format('SELECT min(t.%I) %s', col, rows_of_shard);
@@ -379,7 +378,7 @@ BEGIN
 		PERFORM require_owner(ARRAY[tab]);
 		PERFORM require_one_owner(plan.relations);
 		SELECT * INTO present FROM renumber_list(tab);
-		IF present.commands IS NULL AND renumber_default(tab, plan.col) IS NOT DISTINCT FROM plan.made_by THEN
+		IF present.commands IS NULL AND renumber_default(tab, plan.col) IS NOT DISTINCT FROM plan.column_default THEN
 			RETURN;
 		END IF;
 	END IF;
@@ -468,10 +467,10 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.renumber_batch IS 'for changing one batch';
 
--- A round has come to its end.  If rows are left, which somebody has locked, pause, unless this was
--- the last try.  Returns after which ID the next round begins, or NULL if no row is left.  "idle"
--- counts the last rounds that have changed nothing.
-CREATE FUNCTION snowflake_admin.renumber_pause(plan record, lowest bigint, last bigint, future boolean,
+-- A round has come to its end.  Returns after which ID the next one begins, or NULL if no row is left.
+-- "idle" counts the last rounds that have changed nothing, because somebody has locked the rows.
+-- After such a round this pauses, or if they are as many as "tries", raises an error.
+CREATE FUNCTION snowflake_admin.renumber_next_round(plan record, lowest bigint, last bigint, future boolean,
 	idle integer, tries integer, trouble text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET row_security = off AS $$
 DECLARE
@@ -496,7 +495,7 @@ BEGIN
 	RETURN next_id - 1;
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.renumber_pause IS 'for what happens between two rounds';
+COMMENT ON FUNCTION snowflake_admin.renumber_next_round IS 'for what happens between two rounds';
 
 -- Say how many rows have new IDs, which rows have not, and whether others have come since
 CREATE FUNCTION snowflake_admin.renumber_end(plan record, shard bigint, done bigint, last bigint,
@@ -602,7 +601,7 @@ BEGIN
 			PERFORM renumber_lock(plan, tries);
 			idle := CASE WHEN done > done_before THEN 0 ELSE idle + 1 END;
 			done_before := done;
-			step.after := renumber_pause(
+			step.after := renumber_next_round(
 				plan, look.lowest, look.last, new_shard IS NULL, idle, tries, trouble);
 		END IF;
 	END LOOP;

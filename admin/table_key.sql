@@ -108,20 +108,20 @@ COMMENT ON FUNCTION snowflake_admin.largest IS 'for finding the largest number o
 
 -- The time of the last ID of a sequence, or NULL if it has made none.  If the caller does not
 -- see it, that is an error, because what has to be beyond it could be too small.
-CREATE FUNCTION snowflake_admin.last_time(made_by regclass, layout text) RETURNS timestamptz
+CREATE FUNCTION snowflake_admin.last_time(sequence regclass, layout text) RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	found record;
 BEGIN
-	SELECT * INTO found FROM sequence_states(made_by, to_layout(layout));
+	SELECT * INTO found FROM sequence_states(sequence, to_layout(layout));
 	IF found.state = 'no privilege' THEN
 		RAISE insufficient_privilege USING
-			MESSAGE = format('permission denied for sequence %s', made_by),
+			MESSAGE = format('permission denied for sequence %s', sequence),
 			DETAIL = 'Without its last value, keys could come twice.',
 			HINT = 'Its owner can GRANT SELECT on it.';
 	ELSIF found.last_timestamp IS NULL AND found.state IS DISTINCT FROM 'ok' THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('cannot tell the last ID of sequence %s', made_by),
+			MESSAGE = format('cannot tell the last ID of sequence %s', sequence),
 			DETAIL = format('snowflake_sequences() says: %s.', coalesce(found.state, 'there is no such sequence')),
 			HINT = 'The error of next_id() says what is wrong with the sequence. Mend that first.';
 	END IF;
@@ -245,7 +245,7 @@ DECLARE
 BEGIN
 	SELECT relname, relnamespace INTO STRICT tab FROM pg_class WHERE oid = target;
 	LOOP
-		sequence := substr((suffix || left(tab.relname, 45) || '_' || col)::name::text, 1 + length(suffix)) || suffix;
+		sequence := with_suffix((left(tab.relname, 45) || '_' || col)::name, suffix);
 		IF NOT EXISTS (SELECT FROM pg_class
 			WHERE relname = sequence::name AND relnamespace = tab.relnamespace) THEN
 			RETURN format('%s.%I', tab.relnamespace::regnamespace, sequence);
@@ -272,81 +272,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		AND NOT EXISTS (SELECT FROM namers(ARRAY[s.oid], '{}')))
 $$;
 COMMENT ON FUNCTION snowflake_admin.is_needless IS 'for telling whether a sequence may be dropped';
-
--- How often a command tries to get its locks that is part of its caller's transaction.  In a
--- transaction block, whoever needs locks that the transaction has taken before waits while it tries.
-CREATE FUNCTION snowflake_admin.tries_in(in_block boolean, tries integer) RETURNS integer
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT coalesce(tries, CASE WHEN in_block THEN 3 ELSE 30 END)
-$$;
-COMMENT ON FUNCTION snowflake_admin.tries_in IS 'for trying less often in a transaction block';
-
--- Raise the error of such a command that could not get its locks, with another advice in a
--- transaction block.
-CREATE FUNCTION snowflake_admin.require_no_block(in_block boolean, message text, detail text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-BEGIN
-	IF in_block THEN
-		RAISE lock_not_available USING
-			MESSAGE = message,
-			DETAIL = detail,
-			HINT = 'Call it in its own transaction, where it tries longer. In this one, others wait for the locks that '
-				'earlier commands have taken.';
-	END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_admin.require_no_block IS 'for saying in a transaction block where to try longer';
-
--- Call a procedure, with the table in place of %L, for each table of a schema whose key it would
--- change, each in a transaction of its own.  What stays as it is, is named by a warning.
-CREATE PROCEDURE snowflake_admin.each_table(schema name, to_next_id boolean, command text, tries integer)
-LANGUAGE plpgsql AS $$
-DECLARE
-	tables pg_catalog.regclass[];
-	others pg_catalog.text[];
-	always pg_catalog.text;
-	target pg_catalog.regclass;
-	other pg_catalog.text;
-	failed integer := 0;
-	detail pg_catalog.text;
-	hint pg_catalog.text;
-BEGIN
-	IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = schema) THEN
-		RAISE invalid_schema_name USING MESSAGE = format('schema "%s" does not exist', schema);
-	END IF;
-	SELECT coalesce(array_agg(DISTINCT k.tab) FILTER (WHERE k.is_main), '{}'),
-		coalesce(array_agg(DISTINCT format('column %I of table %s', k.col, k.tab))
-			FILTER (WHERE NOT k.is_main), '{}'),
-		string_agg(DISTINCT k.tab::text, ', ') FILTER (WHERE k.is_main AND k.made_by = 'GENERATED ALWAYS')
-	INTO tables, others, always
-	FROM main_keys(ARRAY(SELECT pg_class.oid FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
-		WHERE nspname = schema AND relkind IN ('r', 'p', 'f'))) AS k
-	WHERE (k.made_by = 'next_id') <> to_next_id;
-	IF always IS NOT NULL THEN
-		RAISE NOTICE 'a default does not keep programs from choosing keys, as GENERATED ALWAYS did: %', always;
-	END IF;
-	PERFORM require_tries(tries);
-	FOREACH target IN ARRAY tables LOOP
-		CALL next_transaction();
-		BEGIN
-			EXECUTE format(command, target::text);
-		EXCEPTION WHEN OTHERS THEN
-			failed := failed + 1;
-			GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-			RAISE WARNING USING
-				MESSAGE = format('%s stays as it is: %s', target, SQLERRM),
-				DETAIL = coalesce(nullif(detail, ''), format('The SQLSTATE is %s.', SQLSTATE)),
-				HINT = coalesce(nullif(hint, ''), 'Call this again when the cause is gone.');
-		END;
-	END LOOP;
-	CALL next_transaction();
-	FOREACH other IN ARRAY others LOOP
-		RAISE WARNING '% stays as it is: it is not the key of its table', other;
-	END LOOP;
-	RAISE NOTICE '% of % tables done', cardinality(tables) - failed, cardinality(tables);
-END
-$$;
-COMMENT ON PROCEDURE snowflake_admin.each_table IS 'for moving the keys of a schema';
 
 -- The sequences that the defaults of a table name, and those that its columns own
 CREATE FUNCTION snowflake_admin.key_sequences(target regclass) RETURNS SETOF oid

@@ -44,7 +44,7 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.temporary_objects IS 'for leaving out what is temporary';
 
 -- The functions that make IDs or set a shard, with the names of their parameters
-CREATE FUNCTION snowflake_admin.makers()
+CREATE FUNCTION snowflake_admin.making_calls()
 RETURNS TABLE (name text, parameters text[])
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	VALUES ('next_id', '{shard,sequence,layout}'::text[]),
@@ -53,12 +53,12 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_adm
 		('snowflake_backdated_id', '{ts,shard,layout}'),
 		('snowflake_set_shard', '{shard}')
 $$;
-COMMENT ON FUNCTION snowflake_admin.makers IS 'for knowing what makes IDs or sets a shard';
+COMMENT ON FUNCTION snowflake_admin.making_calls IS 'for knowing what makes IDs or sets a shard';
 
 -- The beginning of a call of one of them, as a regular expression
 CREATE FUNCTION snowflake_admin.call_pattern() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT '\m(?:' || string_agg(name, '|') || ')"?[ \t\r\n]*\(' FROM makers()
+	SELECT '\m(?:' || string_agg(name, '|') || ')"?[ \t\r\n]*\(' FROM making_calls()
 $$;
 COMMENT ON FUNCTION snowflake_admin.call_pattern IS 'for finding where a call begins';
 
@@ -125,7 +125,7 @@ RETURNS TABLE (parameter text, value text)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT coalesce(lower(substring(a[1], '^[ \t\r\n]*"?(\w+)"?[ \t\r\n]*(?:=>|:=)')), parameters[position]),
 		regexp_replace(a[1], '^[ \t\r\n]*"?\w+"?[ \t\r\n]*(?:=>|:=)[ \t\r\n]*', '')
-	FROM makers(), regexp_matches(substring(call, '\((.*)\)$'),
+	FROM making_calls(), regexp_matches(substring(call, '\((.*)\)$'),
 		'(?:[^(),''"]|''[^'']*''|"[^"]*"|\(' || inside_pattern() || '\))+', 'g') WITH ORDINALITY AS m (a, position)
 	WHERE name = function
 $$;
@@ -173,7 +173,7 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 	WITH members AS MATERIALIZED (SELECT * FROM extension_members())
 	SELECT DISTINCT classid, objid
 	FROM members AS m JOIN pg_proc AS p ON class = 'pg_proc'::regclass AND p.oid = object
-	JOIN makers() AS f ON f.name = proname
+	JOIN making_calls() AS f ON f.name = proname
 	JOIN pg_depend ON refclassid = class AND refobjid = object AND deptype = 'n'
 	WHERE extension = 'snowflake'
 	AND (classid, objid) NOT IN (SELECT own.class, own.object FROM members AS own)

@@ -97,7 +97,7 @@ COMMENT ON FUNCTION snowflake_admin.widen_create_indexes IS
 CREATE FUNCTION snowflake_admin.widen_analyze_commands(columns widening[]) RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT array_agg(command ORDER BY n, command) FROM (
-		SELECT 1, column_commands(rel, num, rel::text, wide) FROM unnest(columns)
+		SELECT 1, column_statistics(rel, num, rel::text, wide) FROM unnest(columns)
 		UNION ALL SELECT 2, index_statistics(index, format('%s.%I', schema, fresh)) FROM widen_indexes(columns)
 		UNION ALL SELECT 3, format('CREATE STATISTICS %s.%I (%s) ON %s FROM %s', schema, fresh, kinds, list, rel)
 		FROM widen_statistics(columns) WHERE fresh_oid IS NULL

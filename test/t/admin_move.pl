@@ -153,7 +153,7 @@ NOTICE:  ALTER TABLE "My Shop"."Items" ALTER "Key" DROP IDENTITY;
 NOTICE:  CREATE SEQUENCE "My Shop"."Item's ""No""";
 NOTICE:  SELECT public.snowflake_alter_sequence('"My Shop"."Item''s ""No"""'::regclass, 'instagram'::public.snowflake_layout);
 NOTICE:  SELECT public.snowflake_advance('"My Shop"."Item''s ""No"""'::regclass, largest)
-	FROM snowflake_admin.largest('"My Shop"."Items"', 'Key') WHERE largest >= 1::bigint << 40;
+	FROM snowflake_admin.largest('"My Shop"."Items"', 'Key') WHERE largest >= snowflake_admin.least_id();
 NOTICE:  GRANT USAGE ON SEQUENCE "My Shop"."Item's ""No""" TO PUBLIC;
 NOTICE:  ALTER TABLE "My Shop"."Items" ALTER "Key" SET DEFAULT
 	public.next_id(5::bigint, '"My Shop"."Item''s ""No"""'::regclass);
