@@ -87,8 +87,8 @@ BEGIN
 	IF FOUND THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s, which refers to table %s, has another owner', other.tab, tables[1]),
-			DETAIL = format('It belongs to %s, and table %s to %s. Its triggers would run with the rights of '
-				'whoever calls this.', other.owner, tables[1], other.expected),
+			DETAIL = format('It belongs to %1$s, and table %2$s to %3$s. Its triggers would run with the rights '
+				'of %3$s.', other.owner, tables[1], other.expected),
 			HINT = format('Give both tables one owner, or drop the foreign key of table %s first and add it '
 				'again afterwards.', other.tab);
 	END IF;

@@ -532,7 +532,7 @@ LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp A
 BEGIN
 	IF tab IS NULL OR shard IS NULL THEN
 		RAISE null_value_not_allowed USING
-			MESSAGE = CASE WHEN tab IS NULL THEN 'table cannot be NULL' ELSE 'shard cannot be NULL' END;
+			MESSAGE = CASE WHEN tab IS NULL THEN 'tab must not be null' ELSE 'shard must not be null' END;
 	ELSIF new_shard = shard THEN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('new shard %s is the old one', new_shard),
