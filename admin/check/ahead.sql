@@ -84,7 +84,7 @@ CREATE FUNCTION snowflake_admin.new_shard(g generator) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT CASE
 		WHEN g.by_setting AND NOT g.has_own_shard AND coalesce(place, 'client') LIKE 'setting of database %'
-		THEN format('SELECT %s.snowflake_set_shard(N::bigint); -- N is a number from your list that no server uses.',
+		THEN format('SELECT %s.snowflake_set_shard(N::bigint) -- N is a number from your list that no server uses',
 			snowflake_schema())
 		WHEN (SELECT count(DISTINCT t) FROM unnest(g.tabs) AS t) = 1 THEN move_command(g.tabs[1])
 		ELSE 'Give each of its tables a sequence of its own with another shard, as the rows of these tables say.' END
@@ -132,7 +132,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 			'the owners of sequence %s or of the database has one. They keep the sequence from being set back.',
 			shard, whose(tab), g.sequence),
 		format('CALL @extschema@.snowflake_renumber(%L::regclass, %s::bigint, new_shard => N::bigint, '
-			'since => now() + interval ''1 s''); -- N is a number from your list that no server uses.', tab, shard)
+			'since => now() + interval ''1 s'') -- N is a number from your list that no server uses', tab, shard)
 	FROM strange_tables(g, layout)
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_strange_tables(generator, snowflake_layout) IS

@@ -110,8 +110,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			'show a wrong time and shard.', g.sequence),
 		coalesce(same_default(tab, attname,
 				(SELECT inhparent FROM pg_inherits WHERE inhrelid = tab LIMIT 1)),
-			format('ALTER TABLE %s ALTER %I SET DEFAULT %s.next_id(N::bigint, %L::regclass%s); '
-				'-- N is this server''s number in your list.', tab::regclass, attname,
+			format('ALTER TABLE %s ALTER %I SET DEFAULT %s.next_id(N::bigint, %L::regclass%s) '
+				'-- N is this server''s number in your list', tab::regclass, attname,
 				snowflake_schema(), g.sequence,
 				CASE WHEN g.layout LIKE '%:%' THEN layout_argument(g.layout) END))
 	FROM filled() AS f JOIN unnest(generators) AS g USING (sequence)

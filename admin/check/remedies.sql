@@ -2,9 +2,10 @@
 
 -- Commands that several rows of snowflake_check() show.  Judges nothing.
 --
--- A remedy is one statement, or one sentence, which ends with a period.  Whoever runs a
--- statement does so later, beside sessions that have gone on, so what it does must be right
--- then: it looks again by itself, or is right whatever has happened.
+-- A remedy is one statement, or one sentence, which ends with a period.  A statement may end with a
+-- comment on a number N in it, without a period.  Whoever runs it does so later, beside sessions
+-- that have gone on, so what it does must be right then: it looks again by itself, or is right
+-- whatever has happened.
 
 -- A layout as the last argument in a command
 CREATE FUNCTION snowflake_admin.layout_argument(layout text) RETURNS text
@@ -26,8 +27,8 @@ COMMENT ON FUNCTION snowflake_admin.renumber_command(regclass, name, integer) IS
 -- Give a table a sequence of its own, with another shard.
 CREATE FUNCTION snowflake_admin.move_command(tab regclass) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT format('CALL @extschema@.snowflake_move(%L::regclass, shard => N::bigint, own_sequence => true); '
-		'-- N is a number from your list that no server uses.', tab)
+	SELECT format('CALL @extschema@.snowflake_move(%L::regclass, shard => N::bigint, own_sequence => true) '
+		'-- N is a number from your list that no server uses', tab)
 $$;
 COMMENT ON FUNCTION snowflake_admin.move_command(regclass) IS 'for the remedy that gives a table another shard';
 

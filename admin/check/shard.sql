@@ -51,7 +51,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 				CASE WHEN n > 1 THEN format(', and %s more', n - 1) END),
 			'The newest IDs may tell the number: ' || shards_of_rows(fillers)
 				|| '. A copy needs another number while its original makes IDs.'),
-		format('SELECT %s.snowflake_set_shard(N::bigint); -- N is this server''s number in your list.',
+		format('SELECT %s.snowflake_set_shard(N::bigint) -- N is this server''s number in your list',
 			snowflake_schema())
 	FROM lacking WHERE n > 0
 $$;

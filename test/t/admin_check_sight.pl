@@ -150,8 +150,18 @@ like($rows, qr/^error\|sequence .*\|Do what the rows of tables of other roles sa
 	'... and does not have all tables moved where a sequence is ahead');
 like($rows, qr/^error\|table mine.d\|It has future-dated IDs of shard 5, which belongs to mallory.*new_shard => N::bigint/m,
 	'... but be renumbered');
+$node->sql('GRANT pg_read_all_data TO reader');
+like(rows('reader'),
+	qr/^error\|table mine.d\|It has .* Only mallory, its owner, can do something about it\.\|CALL .*; -- N is .*[^.]$/m,
+	'... by mallory, as whoever cannot do it is told');
 my ($remedy) = $rows =~ /^error\|table mine.d\|.*\|(.*)$/m;
 $node->safe_psql($database, $remedy =~ s/\bN\b/6/r);
 like(rows(), qr/^error\|sequence public.next_id_seq\|.*\|CALL public.snowflake_set_back/m, '... after which it can be set back');
+
+new_database();
+set_ahead();
+future_row();
+like(rows('reader'), qr/^error\|sequence public.next_id_seq\|(?!.*Only).*\|CALL public.snowflake_move\('public.photos'.*; -- N is /m,
+	'the owner of a sequence is not said to be who can move a table');
 
 done_testing();
