@@ -45,7 +45,7 @@ DECLARE
 	largest bigint;
 BEGIN
 	PERFORM require_owner(ARRAY[parent, tab]);
-	-- Later isolation levels do not see what was committed while this waits for the lock.
+	-- Higher isolation levels do not see what was committed while this waits for the lock.
 	IF current_setting('transaction_isolation') <> 'read committed' THEN
 		RAISE active_sql_transaction USING
 			MESSAGE = format('cannot attach table %s in a transaction that is %s', tab,

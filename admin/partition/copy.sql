@@ -23,9 +23,9 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.partition_new IS
 'for creating a partitioned table with the columns of another one';
 
--- Each index is created without partitions and gets the old table's as its first
--- one, so that names stay and no index need be built on the old table.  A rehearsal creates
--- them on a table that has the old name, under their own old names.
+-- The commands that create each index without partitions, and those that give it the old table's as
+-- its first one, so that names stay and no index need be built on the old table.  A rehearsal
+-- creates them on a table that has the old name, under their own old names.
 CREATE FUNCTION snowflake_admin.partition_indexes(target regclass, rehearsal boolean)
 RETURNS TABLE (create_command text, attach_command text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -50,8 +50,8 @@ COMMENT ON FUNCTION snowflake_admin.partition_indexes IS
 'for creating the indexes and constraints with an index, and attaching those that are there';
 
 -- What the new table gets before the old one is attached: owner, privileges, sequences, options
--- of columns and extended statistics.  Nobody can give a sequence to another identity, so that a new one goes
--- on from the old one's value.
+-- of columns and extended statistics.  Nobody can give a sequence to another identity, so a new one
+-- goes on from the old one's value.
 CREATE FUNCTION snowflake_admin.partition_before(target regclass, old text) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('ALTER TABLE %s OWNER TO %s, %s ROW LEVEL SECURITY, %s ROW LEVEL SECURITY', target,
@@ -112,10 +112,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.partition_code IS 'for giving a new table the code that runs as its owner';
 
--- Foreign keys.  ATTACH PARTITION takes over those of the old table to others, and
--- checks no row again.  Those that refer to it are added again without a check, which
--- VALIDATE CONSTRAINT does later.  So is one of the table to itself: the partition
--- has it first, and the new table takes it over when it is valid.
+-- The commands for foreign keys.  ATTACH PARTITION takes over those of the old table to others, and
+-- checks no row again.  Those that refer to it are added again without a check, which VALIDATE
+-- CONSTRAINT does later.  So is one of the table to itself: the partition has it first, and the new
+-- table takes it over when it is valid.
 CREATE FUNCTION snowflake_admin.partition_keys(target regclass, old text, attached boolean) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT CASE
@@ -133,9 +133,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.partition_keys IS
 'for moving foreign keys to a new table, before and after the first partition is attached';
 
--- What the new table gets in the end: publications, comments, statistics targets of indexes and
--- a replica identity.  LIKE
--- copies comments of columns and CHECK constraints.
+-- What the new table gets in the end: publications, comments, statistics targets of indexes and a
+-- replica identity.  LIKE copies comments of columns and CHECK constraints.
 CREATE FUNCTION snowflake_admin.partition_after(target regclass, old text) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	(
@@ -172,7 +171,7 @@ COMMENT ON FUNCTION snowflake_admin.partition_after IS
 -- What the new table gets, but a lock on the table does not keep others from changing, in one
 -- text to be compared: privileges and definitions of the sequences of identities, options of
 -- statistics objects, and comments.  Privileges on the table are compared in another way.
-CREATE FUNCTION snowflake_admin.unlocked_properties(target regclass) RETURNS text
+CREATE FUNCTION snowflake_admin.partition_unlocked(target regclass) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT string_agg(concat_ws(' ', kind, object, relacl, pg_sequence, stxowner, stxstattarget,
 		obj_description(object, CASE kind WHEN 'x' THEN 'pg_statistic_ext' ELSE 'pg_class' END)), E'\n'
@@ -182,7 +181,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	LEFT JOIN pg_statistic_ext AS x ON kind = 'x' AND x.oid = object
 	WHERE kind <> 'r'
 $$;
-COMMENT ON FUNCTION snowflake_admin.unlocked_properties IS
+COMMENT ON FUNCTION snowflake_admin.partition_unlocked IS
 'for finding what others have changed while commands were composed';
 
 -- The commands that free the names for the new table

@@ -1,7 +1,7 @@
 /* admin/partition/obstacles.sql */
 
 -- What keeps a table from becoming a partition: whatever would not come along, or would mean
--- something else.  Changes nothing.
+-- something else.  Changes nothing that lasts, and knows nothing of steps.
 
 -- The owner and the schema of an object that depends on a table.  No row for a kind of object
 -- that has neither.
@@ -66,7 +66,7 @@ COMMENT ON FUNCTION snowflake_admin.partition_dependents IS
 'for finding views, functions and types that would be left with the old table';
 
 -- What the table itself is, and whether its owner's rights suffice
-CREATE FUNCTION snowflake_admin.table_obstacles(target regclass, col name)
+CREATE FUNCTION snowflake_admin.partition_table_obstacles(target regclass, col name)
 RETURNS TABLE (obstacle text, hint text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT 'it is unlogged, typed, inherited, of an extension, excepted from a publication, '
@@ -99,11 +99,11 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		'Rename what has these names.'
 	FROM partition_names(target) WHERE old_name IS NULL
 $$;
-COMMENT ON FUNCTION snowflake_admin.table_obstacles IS
+COMMENT ON FUNCTION snowflake_admin.partition_table_obstacles IS
 'for refusing tables that cannot be partitions, or whose owner lacks a right';
 
 -- Indexes and triggers that a partitioned table cannot have, and the index that is needed
-CREATE FUNCTION snowflake_admin.index_obstacles(target regclass, col name)
+CREATE FUNCTION snowflake_admin.partition_index_obstacles(target regclass, col name)
 RETURNS TABLE (obstacle text, hint text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('%s %s does not contain column %I',
@@ -126,11 +126,11 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM pg_trigger WHERE tgrelid = target AND tgtype & 1 <> 0
 		AND (tgoldtable IS NOT NULL OR tgnewtable IS NOT NULL)
 $$;
-COMMENT ON FUNCTION snowflake_admin.index_obstacles IS
+COMMENT ON FUNCTION snowflake_admin.partition_index_obstacles IS
 'for refusing what PostgreSQL does not know of partitioned tables';
 
 -- What depends on the table, and constraints that the new table could not have
-CREATE FUNCTION snowflake_admin.dependent_obstacles(target regclass)
+CREATE FUNCTION snowflake_admin.partition_dependent_obstacles(target regclass)
 RETURNS TABLE (obstacle text, hint text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT place || ' depends on it', CASE WHEN place LIKE 'table %'
@@ -153,10 +153,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM pg_constraint JOIN pg_class AS c ON c.oid = conrelid
 	WHERE contype = 'f' AND confrelid = target AND conparentid = 0 AND relkind = 'p'
 $$;
-COMMENT ON FUNCTION snowflake_admin.dependent_obstacles IS 'for refusing what would be left with the old table';
+COMMENT ON FUNCTION snowflake_admin.partition_dependent_obstacles IS 'for refusing what would be left with the old table';
 
 -- What would replicate the table in another way
-CREATE FUNCTION snowflake_admin.replication_obstacles(target regclass)
+CREATE FUNCTION snowflake_admin.partition_replication_obstacles(target regclass)
 RETURNS TABLE (obstacle text, hint text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('subscription %I fills it', subname),
@@ -170,11 +170,11 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		OR EXISTS (SELECT FROM pg_publication_namespace JOIN pg_class AS c ON relnamespace = pnnspid
 			WHERE pnpubid = p.oid AND c.oid = target))
 $$;
-COMMENT ON FUNCTION snowflake_admin.replication_obstacles IS
+COMMENT ON FUNCTION snowflake_admin.partition_replication_obstacles IS
 'for refusing publications that would name partitions, and subscriptions';
 
 -- An error that names all obstacles, and how to remove the first of them
-CREATE FUNCTION snowflake_admin.require_partitionable(target regclass, col name) RETURNS void
+CREATE FUNCTION snowflake_admin.partition_require_no_obstacle(target regclass, col name) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	obstacles text[];
@@ -182,10 +182,10 @@ DECLARE
 BEGIN
 	SELECT array_agg(o.obstacle), array_agg(o.hint) INTO obstacles, hints
 	FROM (
-		SELECT * FROM table_obstacles(target, col)
-		UNION ALL SELECT * FROM index_obstacles(target, col)
-		UNION ALL SELECT * FROM dependent_obstacles(target)
-		UNION ALL SELECT * FROM replication_obstacles(target)) AS o;
+		SELECT * FROM partition_table_obstacles(target, col)
+		UNION ALL SELECT * FROM partition_index_obstacles(target, col)
+		UNION ALL SELECT * FROM partition_dependent_obstacles(target)
+		UNION ALL SELECT * FROM partition_replication_obstacles(target)) AS o;
 	IF obstacles IS NOT NULL THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('cannot partition table %s: %s', target, obstacles[1]),
@@ -194,11 +194,11 @@ BEGIN
 	END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.require_partitionable IS 'for refusing a table, with all that is in the way';
+COMMENT ON FUNCTION snowflake_admin.partition_require_no_obstacle IS 'for refusing a table, with all that is in the way';
 
 -- An error unless the caller, who is the table's owner or may become that role, may do what the
 -- commands do to other objects
-CREATE FUNCTION snowflake_admin.require_partition_rights(target regclass) RETURNS void
+CREATE FUNCTION snowflake_admin.partition_require_rights(target regclass) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	lacking text;
@@ -217,14 +217,14 @@ BEGIN
 	END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.require_partition_rights IS
+COMMENT ON FUNCTION snowflake_admin.partition_require_rights IS
 'for refusing a caller who could not execute all commands';
 
 -- Create the new table and its indexes, under the names that the old ones get later, and roll
 -- that back.  So PostgreSQL's own errors come before anything has been changed.  The indexes are
 -- created when the table is the owner's, because PostgreSQL evaluates their expressions with the
 -- rights of that role.
-CREATE FUNCTION snowflake_admin.rehearse_partition(target regclass, col name) RETURNS void
+CREATE FUNCTION snowflake_admin.partition_rehearse(target regclass, col name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET client_min_messages = warning AS $$
 DECLARE
 	command text;
@@ -252,22 +252,22 @@ EXCEPTION WHEN SQLSTATE 'SF000' THEN
 	NULL;
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.rehearse_partition IS
+COMMENT ON FUNCTION snowflake_admin.partition_rehearse IS
 'for raising PostgreSQL''s own errors before anything has been changed';
 
 -- An error unless a table can become a partition
 CREATE FUNCTION snowflake_admin.partition_require(target regclass, col name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
-	PERFORM require_partition_rights(target);
-	PERFORM require_partitionable(target, col);
+	PERFORM partition_require_rights(target);
+	PERFORM partition_require_no_obstacle(target, col);
 	PERFORM require_plain_constants(target, index_trees(ARRAY(
 		SELECT indexrelid FROM pg_index WHERE indrelid = target)), format('an index of table %s', target));
 	PERFORM require_plain_constants(target, stxexprs::text, format('statistics object %I', stxname))
 	FROM pg_statistic_ext WHERE stxrelid = target;
 	PERFORM require_plain_constants(target, prqual::text, format('publication %I', pubname))
 	FROM pg_publication AS p JOIN pg_publication_rel ON prpubid = p.oid WHERE prrelid = target;
-	PERFORM rehearse_partition(target, col);
+	PERFORM partition_rehearse(target, col);
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.partition_require IS 'for refusing a table before anything has been changed';

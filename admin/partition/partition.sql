@@ -1,7 +1,8 @@
 /* admin/partition/partition.sql */
 
--- CALL snowflake_partition(): a live table becomes the first partition of a new one.  Each
--- step is one transaction, and what is still to do is read from the catalogs:
+-- CALL snowflake_partition(): a live table becomes the first partition of a new one.  Steps 1 to 3
+-- are one transaction each, 4 is one for each partition, and 5 several.  What is still to do is read
+-- from the catalogs:
 --
 --     1. add the CHECK of attach.sql, which rejects nothing
 --     2. validate it
@@ -13,16 +14,17 @@
 -- The CHECK marks a table that is to become a partition, and one that has become it while
 -- something is left to do.  To give up before the swap is to drop it.
 --
--- While a step decides and acts, a SHARE UPDATE EXCLUSIVE lock keeps out other such
--- calls and all that would change the table's definition.  Only views, functions,
--- publications of all tables and GRANT do not ask for a lock that conflicts with it.
+-- While a step decides and acts, a SHARE UPDATE EXCLUSIVE lock keeps out other such calls and all
+-- that would change the table's definition.  It keeps nobody from creating views, functions and
+-- publications of all tables, from GRANT on the table, and from changing what partition_unlocked()
+-- lists.
 --
 -- What proves or checks something about rows or indexes evaluates expressions that the table's
 -- owner has written, and runs as that role: VALIDATE CONSTRAINT, ATTACH PARTITION, and a foreign
 -- key that is checked at once.  All else is the caller's.
 
 -- The error if somebody has changed what the new table was to get
-CREATE FUNCTION snowflake_admin.refuse_change(tab regclass) RETURNS void
+CREATE FUNCTION snowflake_admin.partition_refuse_change(tab regclass) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
 	RAISE object_not_in_prerequisite_state USING
@@ -31,7 +33,7 @@ BEGIN
 		HINT = 'Call snowflake_partition() again.';
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.refuse_change IS
+COMMENT ON FUNCTION snowflake_admin.partition_refuse_change IS
 'for ending a swap that would lose what somebody has changed meanwhile';
 
 -- Put the new table in the old one's place, and make the partitions after it, so that no ID is
@@ -40,27 +42,27 @@ COMMENT ON FUNCTION snowflake_admin.refuse_change IS
 -- policy there, would be open by the old one's name.
 --
 -- The caller has locked all tables against everybody.  So what the new table gets is read here and
--- not before.  A few things can be changed under these locks: what depends on the table, and
--- privileges until the end, all else until the commands lock it.
+-- not before.  A few things can be changed under these locks, and are compared: what depends on
+-- the table and the privileges on it at the end, and all else when the commands have locked it.
 CREATE FUNCTION snowflake_admin.partition_swap(target regclass, col name, bound bigint, unit text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
-	unlocked text := unlocked_properties(target);
+	unlocked text := partition_unlocked(target);
 	renames text[] := partition_renames(target);
 	swap record;
 	parent regclass;
 	piece record;
 BEGIN
-	PERFORM require_partitionable(target, col);
+	PERFORM partition_require_no_obstacle(target, col);
 	SELECT * INTO swap FROM partition_swap_commands(target, col, bound);
 	PERFORM run(renames, '{}', 1, false, mode => NULL);
-	IF unlocked_properties(target) <> unlocked THEN
-		PERFORM refuse_change(target);
+	IF partition_unlocked(target) <> unlocked THEN
+		PERFORM partition_refuse_change(target);
 	END IF;
 	PERFORM run(swap.commands, '{}', 1, false, mode => NULL, owner_of => target, by_owner => swap.by_owner);
 	SELECT inhparent INTO STRICT parent FROM pg_inherits WHERE inhrelid = target;
 	IF EXISTS (SELECT FROM partition_dependents(target)) OR all_privileges(target) <> all_privileges(parent) THEN
-		PERFORM refuse_change(parent);
+		PERFORM partition_refuse_change(parent);
 	END IF;
 	PERFORM run(ARRAY(SELECT revoke_commands(target, target::text)), '{}', 1, false, mode => NULL);
 	-- Here all locks are there, while later each partition would have to try for those
@@ -80,8 +82,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.partition_swap IS
 'for putting a new table in the place of the old one, with the partitions of the next days';
 
--- The first ID that is not to be the old table's, at the start of a unit if no time is given.
--- There must be none of it yet, and none before the new table is there.
+-- The first ID that is not to be the old table's, at the start of a unit if no time is given.  An
+-- error if the table has such an ID or a larger one, or may get one before the new table is there.
 CREATE FUNCTION snowflake_admin.partition_bound(target regclass, col name, unit text, at timestamptz,
 	layout snowflake_layout, last_time timestamptz) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -155,14 +157,14 @@ COMMENT ON FUNCTION snowflake_admin.partition_rest IS
 'for composing the steps after the swap, and for planning them';
 
 -- The steps that are left after the swap, all or, unless planned, at least the first one
-CREATE FUNCTION snowflake_admin.steps_after_swap(parent regclass, old regclass, unit text, planned boolean,
+CREATE FUNCTION snowflake_admin.partition_steps_after_swap(parent regclass, old regclass, unit text, planned boolean,
 	tries integer)
 RETURNS TABLE (kind text, commands text[], relations regclass[], mode text, by_owner boolean[])
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
-	PERFORM require_partition_check(old, attname) FROM pg_attribute
+	PERFORM partition_require_mark(old, attname) FROM pg_attribute
 	WHERE attrelid = parent AND quote_ident(attname) = partition_key(parent);
-	IF NOT EXISTS (SELECT FROM partition_check(old)) THEN
+	IF NOT EXISTS (SELECT FROM partition_mark(old)) THEN
 		RETURN;
 	END IF;
 	-- This loads the library, whose setting the next function reads.
@@ -176,11 +178,11 @@ BEGIN
 	RETURN QUERY SELECT * FROM partition_rest(parent, old, old::text, false, planned);
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.steps_after_swap IS 'for going on with a table that has become a partition';
+COMMENT ON FUNCTION snowflake_admin.partition_steps_after_swap IS 'for going on with a table that has become a partition';
 
 -- The steps of a table that is still to become a partition.  If only planned, the swap is the
 -- commands that it would execute now, and those after the swap are there, too.
-CREATE FUNCTION snowflake_admin.steps_before_swap(target regclass, unit text, at timestamptz, planned boolean,
+CREATE FUNCTION snowflake_admin.partition_steps_before_swap(target regclass, unit text, at timestamptz, planned boolean,
 	tries integer)
 RETURNS TABLE (kind text, commands text[], relations regclass[], mode text, by_owner boolean[])
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -194,10 +196,10 @@ DECLARE
 BEGIN
 	PERFORM keep_names(ARRAY(SELECT r.tab::oid FROM related_tables(target) AS r), tries);
 	SELECT * INTO id FROM partition_id(target);
-	PERFORM require_partition_check(target, id.col);
+	PERFORM partition_require_mark(target, id.col);
 	PERFORM partition_require(target, id.col);
 	bound := partition_bound(target, id.col, unit, at, id.layout, id.last_time);
-	SELECT c.validated INTO validated FROM partition_check(target) AS c;
+	SELECT c.validated INTO validated FROM partition_mark(target) AS c;
 	IF validated IS NULL THEN
 		RETURN QUERY SELECT 'check', ARRAY[format('ALTER TABLE %s ADD CONSTRAINT snowflake_partition '
 			'CHECK (%I < snowflake_admin.partition_limit()) NOT VALID', target, id.col)],
@@ -226,7 +228,7 @@ BEGIN
 		FROM partition_rest(target, target, old_name, true, true) AS r;
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.steps_before_swap IS 'for going on with a table that is to become a partition';
+COMMENT ON FUNCTION snowflake_admin.partition_steps_before_swap IS 'for going on with a table that is to become a partition';
 
 -- The steps that are left, with their commands, the relations that these lock, and the lock's
 -- mode.  What "by_owner" says runs as the owner of the first relation.
@@ -243,16 +245,16 @@ BEGIN
 	PERFORM require_unit(unit);
 	SELECT * INTO done FROM partition_target(target);
 	IF done.old IS NULL THEN
-		RETURN QUERY SELECT * FROM steps_before_swap(target, unit, at, planned, tries);
+		RETURN QUERY SELECT * FROM partition_steps_before_swap(target, unit, at, planned, tries);
 	ELSE
-		RETURN QUERY SELECT * FROM steps_after_swap(done.parent, done.old, unit, planned, tries);
+		RETURN QUERY SELECT * FROM partition_steps_after_swap(done.parent, done.old, unit, planned, tries);
 	END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.partition_steps IS 'for knowing what is left to do, whoever has begun';
 
 -- Say before the first step what changes for programs and roles, and how to give up.
-CREATE FUNCTION snowflake_admin.announce_partition(target regclass) RETURNS void
+CREATE FUNCTION snowflake_admin.partition_announce(target regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	trigger name;
@@ -280,9 +282,10 @@ BEGIN
 		'ALTER TABLE %1$s DROP CONSTRAINT snowflake_partition;', target);
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.announce_partition IS
+COMMENT ON FUNCTION snowflake_admin.partition_announce IS
 'for saying what a table''s programs and roles will notice';
 
+-- Do what is left to do, or show it.
 CREATE PROCEDURE @extschema@.snowflake_partition(tab regclass, unit text, at timestamptz DEFAULT NULL,
 	dry_run boolean DEFAULT false, tries integer DEFAULT 30)
 LANGUAGE plpgsql AS $$
@@ -300,7 +303,7 @@ BEGIN
 		PERFORM set_config('application_name',
 			format('snowflake_partition: %s %s', step.kind, tab)::name::text, true);
 		IF step.kind = 'check' THEN
-			PERFORM announce_partition(tab);
+			PERFORM partition_announce(tab);
 		END IF;
 		IF dry_run THEN
 			PERFORM run(commands, relations, tries, true,

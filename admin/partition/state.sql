@@ -6,7 +6,7 @@
 -- Whether a table's CHECK by partition_limit() is valid, and the column that it bounds.  No row
 -- without it.  The column is NULL if somebody has made a constraint of its name that says
 -- something else.
-CREATE FUNCTION snowflake_admin.partition_check(target regclass)
+CREATE FUNCTION snowflake_admin.partition_mark(target regclass)
 RETURNS TABLE (validated boolean, col name)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT convalidated, attname
@@ -15,14 +15,14 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			= translate(format('%I < partition_limit', attname), '()', '')
 	WHERE conrelid = target AND contype = 'c' AND conname = 'snowflake_partition'
 $$;
-COMMENT ON FUNCTION snowflake_admin.partition_check IS
+COMMENT ON FUNCTION snowflake_admin.partition_mark IS
 'for finding the CHECK that marks a table which is to become a partition';
 
 -- An error unless the CHECK, if there is one, bounds this column
-CREATE FUNCTION snowflake_admin.require_partition_check(target regclass, col name) RETURNS void
+CREATE FUNCTION snowflake_admin.partition_require_mark(target regclass, col name) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
-	IF EXISTS (SELECT FROM partition_check(target) AS c WHERE c.col IS DISTINCT FROM require_partition_check.col) THEN
+	IF EXISTS (SELECT FROM partition_mark(target) AS c WHERE c.col IS DISTINCT FROM partition_require_mark.col) THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('constraint snowflake_partition of table %s is not of snowflake_partition()', target),
 			DETAIL = format('It should be CHECK (%I < snowflake_admin.partition_limit()).', col),
@@ -30,7 +30,7 @@ BEGIN
 	END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.require_partition_check IS
+COMMENT ON FUNCTION snowflake_admin.partition_require_mark IS
 'for refusing a constraint that only has the name of the one that marks a table';
 
 -- The tables that have the CHECK: those that are to become a partition, and those that have

@@ -4,11 +4,13 @@
 -- the indexes and constraints that go with them; and for each, what a former call has made
 -- in its place.  Changes nothing, and knows no order of steps.
 --
--- All of it lasts through dump and restore, and through pg_upgrade, which change OIDs and the
--- numbers of columns.  A new column and its function are found through the trigger.  What
--- replaces an index or a constraint is on the same table, and its name has a number that comes
--- from that one's name.  Where somebody has taken a name, one more number follows.
+-- All of it lasts through dump and restore, which changes OIDs and the numbers of columns, and
+-- through pg_upgrade.  A new column and its function are found through the trigger.  What replaces
+-- an index or a constraint is on the same table, and its name has a number that comes from that
+-- one's name.  Where somebody has taken a name, one more number follows.
 
+-- A column that is to become bigint, its table and the table's place in the chain, and the new
+-- column beside it with its trigger
 CREATE TYPE snowflake_admin.widening AS (rel regclass, num smallint, place integer, narrow name, wide name,
 	wide_num smallint, func text, trig name);
 COMMENT ON TYPE snowflake_admin.widening IS
@@ -76,7 +78,8 @@ COMMENT ON FUNCTION snowflake_admin.widen_pairs IS 'for finding what former call
 
 -- A column that is to become bigint, with what a former call has made beside it.  If that has a
 -- wide_num, it is complete: it came with its trigger.  Otherwise the names are those that it will
--- get.  Its trigger fires after all others, which may change the old column.
+-- get.  The trigger must fire after all others, which may change the old column.  Triggers fire in
+-- the order of their names, so it is named after the last one that others have given such a name.
 CREATE FUNCTION snowflake_admin.widen_column(tab regclass, num smallint, place integer) RETURNS widening
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT tab, a.attnum, $3, attname,

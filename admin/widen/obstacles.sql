@@ -105,8 +105,8 @@ COMMENT ON FUNCTION snowflake_admin.widen_table_obstacles IS 'for refusing table
 -- Published tables.  A subscriber to which a row comes with a column that it lacks stops until it
 -- has that column.  So the caller must say that all subscribers have the new columns; after the
 -- swap, rows come with the old names again, and a bigint.  A subscriber that compares all columns,
--- because the table sends them all as its replica identity, would not find such rows as it still
--- has the new columns of, and would go on without them.
+-- because the table sends them all as its replica identity, would then find no row: it still has
+-- the new columns, which are NULL in what comes.  It would go on without the change.
 CREATE FUNCTION snowflake_admin.widen_publication_obstacles(columns widening[], published boolean)
 RETURNS TABLE (problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -377,7 +377,7 @@ COMMENT ON FUNCTION snowflake_admin.widen_refuse IS 'for saying what is in the w
 
 -- The columns, or an error if something is in the way.  To undo what has been made, or to look
 -- at it, the caller only needs the right to do it.
-CREATE FUNCTION snowflake_admin.widen_check(tab regclass, col name, to_go_on boolean,
+CREATE FUNCTION snowflake_admin.widen_require(tab regclass, col name, to_go_on boolean,
 	published boolean DEFAULT false) RETURNS widening[]
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 DECLARE
@@ -399,5 +399,5 @@ BEGIN
 	RETURN columns;
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.widen_check IS
+COMMENT ON FUNCTION snowflake_admin.widen_require IS
 'for refusing what cannot be widened, or undone, with the first reason';

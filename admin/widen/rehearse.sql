@@ -7,6 +7,8 @@
 --
 -- PostgreSQL plans the expressions of an index, and so may call what they call, as the owner
 -- of the table.  So the copy has the same owner.
+--
+-- Knows nothing of steps, and changes nothing that lasts.
 
 -- Create an index or a constraint on the copy.  Parsing a constraint may run code of the
 -- table's owner, so that role adds it.

@@ -1,12 +1,15 @@
 /* admin/widen/steps.sql */
 
 -- The steps of snowflake_widen() up to the swap: which are still to do, and the commands of
--- each.  All is read from the catalogs, so a call goes on where another one ended.
+-- each.  All is read from the catalogs, so a call goes on where another one ended.  Executes no
+-- step, and knows nothing of the swap but that it comes last.
 
 -- Step 1: a new column and the trigger that keeps it equal, for each column of a table that
 -- has none.  The trigger fires always, also in a session that replays changes of another
--- server.  The table's owner gets the function, so that he can go on with it, or undo it, and
--- nobody else, whose trigger would keep it from being dropped.  The names are looked for again, because a step for another table may have taken one.
+-- server.  The table's owner gets the function, so that he can go on with it, or undo it, if he may
+-- create objects in its schema or the caller is a superuser; otherwise it stays the caller's.
+-- Nobody else may execute it: his trigger would keep it from being dropped.  The names are looked
+-- for again, because a step for another table may have taken one.
 CREATE FUNCTION snowflake_admin.widen_add(columns widening[], tab regclass) RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT array_agg(command ORDER BY w.num, n) FILTER (WHERE command IS NOT NULL)
@@ -54,6 +57,8 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_add_checks IS 'for adding the CHECK constraints of new columns';
 
+-- Step 3, second part: the command that validates these CHECKs, but for those whose old one is NOT
+-- VALID
 CREATE FUNCTION snowflake_admin.widen_validate_checks(columns widening[], tab regclass) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('ALTER TABLE %s %s', tab, string_agg(format('VALIDATE CONSTRAINT %I', fresh), ', '))
@@ -92,20 +97,6 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.widen_create_indexes IS
 'for creating the indexes of new columns, or asking for it';
 
--- The first part of step 6, before the locks that keep everybody out: statistics of the new
--- columns, with the targets of the old ones
-CREATE FUNCTION snowflake_admin.widen_analyze_commands(columns widening[]) RETURNS text[]
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT array_agg(command ORDER BY n, command) FROM (
-		SELECT 1, column_statistics(rel, num, rel::text, wide) FROM unnest(columns)
-		UNION ALL SELECT 2, index_statistics(index, format('%s.%I', schema, fresh)) FROM widen_indexes(columns)
-		UNION ALL SELECT 3, format('CREATE STATISTICS %s.%I (%s) ON %s FROM %s', schema, fresh, kinds, list, rel)
-		FROM widen_statistics(columns) WHERE fresh_oid IS NULL
-		UNION ALL SELECT 4, statistics_options(statistics, format('%s.%I', schema, fresh)) FROM widen_statistics(columns)
-		UNION ALL SELECT DISTINCT 5, format('ANALYZE %s', rel) FROM unnest(columns)) AS c (n, command)
-$$;
-COMMENT ON FUNCTION snowflake_admin.widen_analyze_commands IS 'for having statistics of new columns when they are used';
-
 -- What is still to do, in its order.  An object is an index or a foreign key.
 CREATE FUNCTION snowflake_admin.widen_todo(columns widening[])
 RETURNS TABLE (kind text, tab regclass, object oid)
@@ -132,7 +123,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_todo IS 'for going on where another call ended';
 
--- Those steps that come next: of one kind, for all tables that lack it
+-- The steps that come next: of one kind, for all tables that lack it
 CREATE FUNCTION snowflake_admin.widen_next(columns widening[])
 RETURNS TABLE (kind text, tab regclass, object oid)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -141,11 +132,11 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT kind, tab, object FROM todo
 	WHERE kind = (SELECT kind FROM todo ORDER BY n LIMIT 1) ORDER BY n
 $$;
-COMMENT ON FUNCTION snowflake_admin.widen_next IS 'for doing each step for all tables before the next one begins';
+COMMENT ON FUNCTION snowflake_admin.widen_next IS 'for doing a step for all tables before the next one';
 
 -- The commands of a step, the tables whose locks in which mode they need, parents first, and
 -- the table whose owner executes them, if it is not the caller.  What this costs does not depend
--- on how many tables there are.
+-- on how many tables there are.  Step 5, the foreign keys, is composed here.
 CREATE FUNCTION snowflake_admin.widen_step(columns widening[], kind text, tab regclass, object oid,
 	OUT commands text[], OUT relations regclass[], OUT mode text, OUT owner_of regclass)
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$

@@ -1,7 +1,8 @@
 /* admin/widen/swap.sql */
 
 -- The last step of snowflake_widen(): the commands that give the new columns all that the old
--- ones have, drop these, and give the new ones their names.  Changes nothing itself.
+-- ones have, drop these, and give the new ones their names.  Changes nothing itself, and knows
+-- nothing of the steps before.
 --
 -- One function for each thing that a column has; those at the end say in which order.
 
@@ -38,6 +39,20 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM unnest(columns) JOIN pg_constraint ON conrelid = rel AND contype = 'n' AND num = ANY (conkey)
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_replaced_constraints IS 'for giving new constraints what the old ones have';
+
+-- What comes before the locks that keep everybody out: statistics of the new columns, with the
+-- targets of the old ones
+CREATE FUNCTION snowflake_admin.widen_analyze_commands(columns widening[]) RETURNS text[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT array_agg(command ORDER BY n, command) FROM (
+		SELECT 1, column_statistics(rel, num, rel::text, wide) FROM unnest(columns)
+		UNION ALL SELECT 2, index_statistics(index, format('%s.%I', schema, fresh)) FROM widen_indexes(columns)
+		UNION ALL SELECT 3, format('CREATE STATISTICS %s.%I (%s) ON %s FROM %s', schema, fresh, kinds, list, rel)
+		FROM widen_statistics(columns) WHERE fresh_oid IS NULL
+		UNION ALL SELECT 4, statistics_options(statistics, format('%s.%I', schema, fresh)) FROM widen_statistics(columns)
+		UNION ALL SELECT DISTINCT 5, format('ANALYZE %s', rel) FROM unnest(columns)) AS c (n, command)
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_analyze_commands IS 'for having statistics of new columns when they are used';
 
 -- NOT NULL.  The validated CHECK proves it without a scan.  Since PostgreSQL 18 it is a
 -- constraint with a name.

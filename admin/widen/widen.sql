@@ -11,14 +11,15 @@
 --     5. key, validate key: add the foreign keys, and validate them
 --     6. swap: analyze, and swap all columns in one transaction
 --
--- Each step is done for all tables before the next one begins, and each table's is a
--- transaction.  steps.sql has the commands of 1 to 5, swap.sql those of 6.
+-- Each step is done for all tables before the next one begins, and is a transaction for each.  But
+-- a table is filled in many, and then gets its CHECKs before the next table is filled.  steps.sql
+-- has the commands of 1 to 5, swap.sql those of 6.
 --
 -- The tables' code runs as their owner: while columns are filled, and where an expression is
 -- parsed, planned or proved.  All else the caller does, and PostgreSQL builds indexes as the
 -- owner of their table.
 
--- Until the swap, all can be taken back.
+-- The commands that take back all that has been made, which they can until the swap
 CREATE FUNCTION snowflake_admin.widen_undo_commands(columns widening[]) RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH added AS (SELECT * FROM unnest(columns) WHERE wide_num IS NOT NULL)
@@ -33,16 +34,16 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_undo_commands IS 'for dropping all that has been made';
 
--- Undo what former calls have made, in the caller's transaction.
+-- Undo what former calls have made, all in one transaction.
 CREATE FUNCTION snowflake_admin.widen_undo(tab regclass, col name, tries integer, dry_run boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
-	columns widening[] := widen_check(tab, col, false);
+	columns widening[] := widen_require(tab, col, false);
 	commands text[];
 BEGIN
 	IF NOT dry_run THEN
 		PERFORM lock(widen_tables(columns), tries, false);
-		columns := widen_check(tab, col, false);
+		columns := widen_require(tab, col, false);
 	END IF;
 	commands := widen_undo_commands(columns);
 	IF commands = '{}' THEN
@@ -129,7 +130,7 @@ COMMENT ON PROCEDURE snowflake_admin.widen_fill IS 'for filling the new columns 
 CREATE FUNCTION @extschema@.snowflake_widen_indexes(tab regclass, col name)
 RETURNS TABLE (command text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	WITH checked AS MATERIALIZED (SELECT widen_check(tab, col, false) AS columns),
+	WITH checked AS MATERIALIZED (SELECT widen_require(tab, col, false) AS columns),
 	todo AS MATERIALIZED (SELECT columns, t.* FROM checked, widen_todo(columns) AS t)
 	SELECT unnest(CASE WHEN EXISTS (SELECT FROM todo WHERE kind = 'fill') THEN '{}' ELSE commands END) FROM (
 		SELECT commands
@@ -185,7 +186,7 @@ DECLARE
 	swap record;
 BEGIN
 	PERFORM lock(tables, tries, false);
-	columns := widen_check(tab, col, true, published);
+	columns := widen_require(tab, col, true, published);
 	IF EXISTS (SELECT FROM widen_next(columns) WHERE kind <> 'swap') THEN
 		RETURN;
 	END IF;
@@ -255,6 +256,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_show IS 'for snowflake_widen() with dry_run => true';
 
+-- Do what is left to do, or show it, or undo what has been done.
 CREATE PROCEDURE @extschema@.snowflake_widen(tab regclass, col name, dry_run boolean DEFAULT false,
 	tries integer DEFAULT 30, undo boolean DEFAULT false, pause interval DEFAULT '10 ms',
 	published boolean DEFAULT false)
@@ -275,7 +277,7 @@ BEGIN
 			PERFORM widen_undo(tab, col, tries, dry_run);
 			EXIT;
 		END IF;
-		columns := widen_check(tab, col, true, published);
+		columns := widen_require(tab, col, true, published);
 		PERFORM require_no_other('snowflake_widen()', widen_tables(columns));
 		IF dry_run THEN
 			PERFORM widen_show(tab, col, columns, tries);
