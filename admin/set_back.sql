@@ -3,15 +3,17 @@
 -- CALL snowflake_set_back(sequence): a sequence that is ahead of the clock goes back to the
 -- clock, if it makes no ID again.
 --
--- 1. Note which sessions are connected, and end them if told to.  Those that connect later have
---    the shard of the present setting.
--- 2. In one transaction: RESTART the sequence.  This waits for everybody who has an ID of it in
---    an open transaction, and keeps everybody from making one.
--- 3. Under this lock, look at what makes IDs, at the rows, and for the sessions.  An error undoes
---    the RESTART.
--- 4. Advance the sequence to the clock.
+--     1. note which sessions are connected, and end them if told to.  Those that connect later have
+--        the shard of the present setting.
+--     2. RESTART the sequence.  This waits for everybody who has an ID of it in an open transaction,
+--        and keeps everybody from making one.
+--     3. under this lock, look at what makes IDs, at the rows, and for the sessions.  An error
+--        undoes the RESTART.
+--     4. advance the sequence to the clock
 --
--- Tables are read by their indexes alone, so nobody's code runs (check/ids.sql).
+-- The first step is one transaction, the others are another one.  Tables are read by their indexes
+-- alone, so nobody's code runs (check/ids.sql).  Changes no row, and knows no remedy for those that
+-- are in the way: the check has it.
 
 -- The sessions of this database that may make IDs, but for this one.  Of those of other roles,
 -- pg_stat_activity may hide the kind.  Autovacuum has no role.
@@ -22,7 +24,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		AND leader_pid IS NULL AND backend_type IS DISTINCT FROM 'walsender'
 	ORDER BY pid
 $$;
-COMMENT ON FUNCTION snowflake_admin.other_sessions() IS 'for the sessions that may make IDs';
+COMMENT ON FUNCTION snowflake_admin.other_sessions IS 'for the sessions that may make IDs';
 
 -- End these sessions, or none if one of them is of a role whose sessions the caller may not end.
 CREATE FUNCTION snowflake_admin.end_sessions(pids integer[]) RETURNS void
@@ -44,7 +46,7 @@ BEGIN
 	PERFORM pg_terminate_backend(pid, 5000) FROM other_sessions() WHERE pid = ANY (pids);
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.end_sessions(integer[]) IS 'for sessions that may still have a former shard';
+COMMENT ON FUNCTION snowflake_admin.end_sessions IS 'for sessions that may still have a former shard';
 
 -- What is known of one sequence
 CREATE FUNCTION snowflake_admin.generator_of(sequence regclass) RETURNS generator
@@ -54,11 +56,10 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET
 		ARRAY(SELECT f FROM fillers(makers.array) AS f)) AS g
 	WHERE g.sequence = generator_of.sequence
 $$;
-COMMENT ON FUNCTION snowflake_admin.generator_of(regclass) IS 'for what is known of one sequence';
+COMMENT ON FUNCTION snowflake_admin.generator_of IS 'for what is known of one sequence';
 
--- An error if the sequence, which serves a layout or is about to, could make an ID again
--- that is in a row.  While the rows of other
--- shards are dated ahead of the clock, these sessions must have ended.
+-- An error if the sequence, which serves a layout or is about to, could make an ID again that is in
+-- a row.  While rows of other shards are dated ahead of the clock, these sessions must have ended.
 CREATE FUNCTION snowflake_admin.require_no_future_ids(sequence regclass, layout text, pids integer[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET lock_timeout = '300ms' SET jit = off AS $$
 DECLARE
@@ -103,8 +104,7 @@ BEGIN
 	END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.require_no_future_ids(regclass, text, integer[]) IS
-'for what is in the way of a sequence that is to go back';
+COMMENT ON FUNCTION snowflake_admin.require_no_future_ids IS 'for what is in the way of a sequence that is to go back';
 
 -- Set it back, or show the commands.  The layout is the one that it shall serve, if another
 -- than it does now.
@@ -137,9 +137,9 @@ BEGIN
 		CASE WHEN served LIKE '%:%' THEN layout_argument(served) END)], '{}', tries, dry_run, NULL);
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.set_back(regclass, integer[], boolean, integer, text) IS
-'for setting a sequence back in one transaction';
+COMMENT ON FUNCTION snowflake_admin.set_back IS 'for setting a sequence back in one transaction';
 
+-- Set a sequence back, or show how, unless something is in the way.
 CREATE PROCEDURE @extschema@.snowflake_set_back(sequence regclass, end_sessions boolean DEFAULT false,
 	dry_run boolean DEFAULT false, tries integer DEFAULT 30, layout snowflake_layout DEFAULT NULL)
 LANGUAGE plpgsql AS $$
@@ -149,7 +149,7 @@ BEGIN
 	CALL snowflake_admin.begin_command('snowflake_set_back()');
 	PERFORM require_tries(tries);
 	IF sequence IS NULL THEN
-		RAISE null_value_not_allowed USING MESSAGE = 'sequence cannot be NULL';
+		RAISE null_value_not_allowed USING MESSAGE = 'sequence must not be null';
 	ELSIF NOT EXISTS (SELECT FROM pg_class WHERE oid = sequence AND relkind = 'S') THEN
 		RAISE wrong_object_type USING MESSAGE = format('%s is not a sequence', sequence);
 	ELSIF NOT (SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = sequence) THEN

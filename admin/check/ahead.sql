@@ -1,11 +1,12 @@
 /* admin/check/ahead.sql */
 
 -- snowflake_check() judges a sequence that is ahead of the clock: may it be set back, or have
--- rows future-dated IDs that it would make again?  snowflake_set_back() asks the same.
+-- rows future-dated IDs that it would make again?  snowflake_set_back() asks the same.  Sets nothing
+-- back.
 
--- The columns that may have IDs of a sequence: those that it fills, and those that have moved to
--- another one.  The latter have some of any shard, if no default names this sequence
--- and its shard any more.
+-- The columns that may have IDs of a sequence: those that it fills, and those that may have moved
+-- from it to another one.  As nothing says which have moved, these are all that another sequence of
+-- its layout fills, with each of its shards, or any shard if no default names it any more.
 CREATE FUNCTION snowflake_admin.columns_of(g generator, OUT tabs regclass[], OUT cols name[], OUT shards integer[])
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
@@ -22,7 +23,7 @@ BEGIN
 	END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.columns_of(generator) IS 'for the columns that may have IDs of a sequence';
+COMMENT ON FUNCTION snowflake_admin.columns_of IS 'for the columns that may have IDs of a sequence';
 
 -- The future-dated IDs in these columns, all together.  "own" are those that the sequence would
 -- make again, "unseen" says what could not be read.
@@ -33,8 +34,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	FROM columns_of(g) AS c CROSS JOIN LATERAL id_totals(c.tabs, c.cols, c.shards, layout,
 		bound(clock_timestamp() + interval '1 s', layout), 1000000) AS t
 $$;
-COMMENT ON FUNCTION snowflake_admin.future_ids(generator, snowflake_layout) IS
-'for future-dated IDs that a sequence may have made';
+COMMENT ON FUNCTION snowflake_admin.future_ids IS 'for future-dated IDs that a sequence may have made';
 
 -- ', which belongs to ROLE' for a table whose owner is not the caller
 CREATE FUNCTION snowflake_admin.whose(tab regclass) RETURNS text
@@ -42,9 +42,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT CASE WHEN relowner <> caller() THEN ', which belongs to ' || relowner::regrole ELSE '' END
 	FROM pg_class WHERE oid = tab
 $$;
-COMMENT ON FUNCTION snowflake_admin.whose(regclass) IS 'for naming the owner of a table';
+COMMENT ON FUNCTION snowflake_admin.whose IS 'for naming the owner of a table';
 
--- What future-dated IDs mean, in words
+-- What future-dated IDs mean for a sequence, in words
 CREATE FUNCTION snowflake_admin.describe_future_ids(g generator, future record) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
@@ -75,23 +75,21 @@ BEGIN
 		format('%I cannot look at ', current_user) || future.unseen || '.');
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.describe_future_ids(generator, record) IS
-'for the problem of a sequence that is ahead';
+COMMENT ON FUNCTION snowflake_admin.describe_future_ids IS 'for the problem of a sequence that is ahead';
 
 -- How those who use a sequence get another shard, as rows have IDs that it must not make again.
--- The next check then shows how to set the sequence back.
+-- NULL if each of its tables needs its own command.  The next check then shows how to set the
+-- sequence back.
 CREATE FUNCTION snowflake_admin.new_shard(g generator) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT CASE
 		WHEN g.by_setting AND NOT g.has_own_shard AND coalesce(place, 'client') LIKE 'setting of database %'
 		THEN format('SELECT %s.snowflake_set_shard(N::bigint) -- N is a number from your list that no server uses',
 			snowflake_schema())
-		WHEN (SELECT count(DISTINCT t) FROM unnest(g.tabs) AS t) = 1 THEN move_command(g.tabs[1])
-		ELSE 'Give each of its tables a sequence of its own with another shard, as the rows of these tables say.' END
+		WHEN (SELECT count(DISTINCT t) FROM unnest(g.tabs) AS t) = 1 THEN move_command(g.tabs[1]) END
 	FROM shard_setting()
 $$;
-COMMENT ON FUNCTION snowflake_admin.new_shard(generator) IS
-'for the remedy that gives the tables of a sequence another shard';
+COMMENT ON FUNCTION snowflake_admin.new_shard IS 'for the remedy that gives the tables of a sequence another shard';
 
 -- A row for each table, if each needs its own command
 CREATE FUNCTION snowflake_admin.check_tables_to_move(g generator)
@@ -101,12 +99,12 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		'clock, and must not be set back%s.', g.sequence, whose(tab)), move_command(tab)
 	FROM unnest(g.tabs) AS tab
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_tables_to_move(generator) IS
+COMMENT ON FUNCTION snowflake_admin.check_tables_to_move IS
 'for the rows about tables of a sequence that must not be set back';
 
 -- The tables that alone keep a sequence from being set back, if none of them belongs to its
--- owner, to the database's or to a superuser: whoever has a table can write any ID into it.
--- That has no say in what happens to the tables of others.
+-- owner, to the database's or to a superuser.  Whoever has a table can write any ID into it, and
+-- must not decide by that what happens to the tables of others.
 CREATE FUNCTION snowflake_admin.strange_tables(g generator, layout snowflake_layout)
 RETURNS TABLE (tab regclass, shard integer)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -121,10 +119,9 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	)
 	SELECT f.tab, f.shard FROM found AS f WHERE (SELECT bool_and(is_strange) FROM found)
 $$;
-COMMENT ON FUNCTION snowflake_admin.strange_tables(generator, snowflake_layout) IS
-'for tables whose owners have no say in the tables of others';
+COMMENT ON FUNCTION snowflake_admin.strange_tables IS 'for tables whose owners have no say in the tables of others';
 
--- The rows about these
+-- The rows about such tables
 CREATE FUNCTION snowflake_admin.check_strange_tables(g generator, layout snowflake_layout)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -135,8 +132,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 			'since => now() + interval ''1 s'') -- N is a number from your list that no server uses', tab, shard)
 	FROM strange_tables(g, layout)
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_strange_tables(generator, snowflake_layout) IS
-'for the rows about these tables';
+COMMENT ON FUNCTION snowflake_admin.check_strange_tables IS 'for the rows about these tables';
 
 -- The row about a sequence that is ahead of the clock, and rows about its tables
 CREATE FUNCTION snowflake_admin.check_ahead(g generator, layout snowflake_layout)
@@ -174,18 +170,24 @@ BEGIN
 		WHEN future.own = 0 AND NOT future.more THEN format('CALL @extschema@.snowflake_set_back(%L::regclass%s)',
 			g.sequence, CASE WHEN future.others > 0 THEN ', end_sessions => true' END)
 		WHEN g.tabs IS NULL THEN format('Wait until %s, or check again when these rows have new IDs.', until)
-		WHEN g.lead < patience + interval '10 min' THEN format('Wait until %s.', until)
-		WHEN EXISTS (SELECT FROM strange_tables(g, layout))
-			THEN 'Do what the rows of tables of other roles say, and check again.'
-		ELSE new_shard(g) END;
-	RETURN NEXT;
-	IF remedy LIKE 'Do what the rows of tables %' THEN
+		WHEN g.lead < patience + interval '10 min' THEN format('Wait until %s.', until) END;
+	IF remedy IS NOT NULL THEN
+		RETURN NEXT;
+	ELSIF EXISTS (SELECT FROM strange_tables(g, layout)) THEN
+		remedy := 'Do what the rows of tables of other roles say, and check again.';
+		RETURN NEXT;
 		RETURN QUERY SELECT * FROM check_strange_tables(g, layout);
-	END IF;
-	IF remedy LIKE 'Give each %' THEN
-		RETURN QUERY SELECT * FROM check_tables_to_move(g);
+	ELSE
+		remedy := new_shard(g);
+		IF remedy IS NOT NULL THEN
+			RETURN NEXT;
+		ELSE
+			remedy := 'Give each of its tables a sequence of its own with another shard, as the rows of these '
+				'tables say.';
+			RETURN NEXT;
+			RETURN QUERY SELECT * FROM check_tables_to_move(g);
+		END IF;
 	END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_ahead(generator, snowflake_layout) IS
-'for the row about a sequence that is ahead of the clock';
+COMMENT ON FUNCTION snowflake_admin.check_ahead IS 'for the row about a sequence that is ahead of the clock';

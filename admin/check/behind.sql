@@ -1,7 +1,8 @@
 /* admin/check/behind.sql */
 
 -- snowflake_check() judges a sequence that is behind IDs of its tables: it makes them again,
--- sooner or later, or it has served another layout when it made them.
+-- sooner or later, or it has served another layout when it made them.  Knows nothing of sequences
+-- that are ahead of the clock.
 
 -- The row about a sequence that goes on in another layout, so that its next IDs are smaller
 -- than this one, the largest of a table: the ID is ahead of the clock in the layout that the
@@ -25,8 +26,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		AND CASE g.sequence WHEN next_id_seq() THEN n.layout = 'instagram'
 			ELSE has_sequence_privilege(relowner, g.sequence::oid, 'USAGE, UPDATE') END
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_other_layout(generator, snowflake_layout, regclass, bigint) IS
-'for the row about a sequence that has served another layout';
+COMMENT ON FUNCTION snowflake_admin.check_other_layout IS 'for the row about a sequence that has served another layout';
 
 -- Rows about future-dated IDs of other shards, from "future" on.  A sequence cannot make
 -- these again, as it makes those of its own.  What is far ahead is most likely no ID of this
@@ -47,12 +47,12 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	CROSS JOIN LATERAL (SELECT latest > clock_timestamp() + interval '1 year') AS f (is_far)
 	WHERE NOT c.is_own
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_other_shards(generator, snowflake_layout, bigint) IS
-'for rows about future-dated IDs of other shards';
+COMMENT ON FUNCTION snowflake_admin.check_other_shards IS 'for rows about future-dated IDs of other shards';
 
 -- Rows about IDs, from "low" on, that a sequence is behind: one for each table with IDs so far
 -- ahead of the clock that to advance the sequence would stop all calls, and otherwise one about
--- the sequence.  Shards that the setting lacks make no IDs.
+-- the sequence.  A column whose shard is that of the setting, and missing there, gets no IDs, so it
+-- does not count.
 CREATE FUNCTION snowflake_admin.check_behind(g generator, layout snowflake_layout, low bigint)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -102,5 +102,4 @@ BEGIN
 	END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_behind(generator, snowflake_layout, bigint) IS
-'for rows about a sequence that is behind its tables';
+COMMENT ON FUNCTION snowflake_admin.check_behind IS 'for rows about a sequence that is behind its tables';

@@ -2,13 +2,15 @@
 
 -- SELECT * FROM snowflake_check(): all checks, one after the other, and their rows in order.
 --
--- 1. Find what makes IDs, which columns it fills (fillers.sql), and which sequences make
---    them, and where these stand (generators.sql).  All that follows rests on this one look.
---    If it fails, there is an error that says so, and only what needs no look is judged.
--- 2. Judge it, one subject after the other.  Each subject has a file, and each file says
---    which rows it has.  A subject that fails is an error, too, and leaves the others alone.
--- 3. Say what could not be seen (sight.sql).
--- 4. Sort the rows, the worst ones first.
+--     1. find what makes IDs, which columns it fills (fillers.sql), and which sequences make them,
+--        and where these stand (generators.sql).  All that follows rests on this one look.  If it
+--        fails, there is an error that says so, and only what needs no look is judged.
+--     2. judge it, one subject after the other.  Each subject has a file, and each file says which
+--        rows it has.  A subject that fails is an error, too, and leaves the others alone.
+--     3. say what could not be seen (sight.sql)
+--     4. sort the rows, the worst ones first
+--
+-- Judges nothing itself.
 
 -- The row for a look or a subject that failed
 CREATE FUNCTION snowflake_admin.failed(subject text, message text, relations regclass[])
@@ -18,9 +20,9 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		'So nothing is said that rests on it.', in_the_way(relations, 'AccessExclusiveLock')),
 		'Call snowflake_check() again later.'
 $$;
-COMMENT ON FUNCTION snowflake_admin.failed(text, text, regclass[]) IS 'for the row about a check that failed';
+COMMENT ON FUNCTION snowflake_admin.failed IS 'for the row about a check that failed';
 
--- All rows
+-- The rows of steps 1 to 3
 CREATE FUNCTION snowflake_admin.all_checks()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -81,7 +83,7 @@ BEGIN
 	END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.all_checks() IS 'for the rows of snowflake_check(), in any order';
+COMMENT ON FUNCTION snowflake_admin.all_checks IS 'for the rows of snowflake_check(), in any order';
 
 -- How many tables a table refers to, itself included.  From a hundred on, the order of rows
 -- matters to nobody.
@@ -92,9 +94,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		UNION SELECT confrelid FROM referred JOIN pg_constraint ON conrelid = referred.tab AND contype = 'f')
 	SELECT count(*) FROM (SELECT FROM referred LIMIT 100) AS r
 $$;
-COMMENT ON FUNCTION snowflake_admin.depth(oid) IS 'for showing a table after those that it refers to';
+COMMENT ON FUNCTION snowflake_admin.depth IS 'for showing a table after those that it refers to';
 
--- The first call of a function of "snowflake" loads the library, whose settings the
+-- All rows.  The first call of a function of "snowflake" loads the library, whose settings the
 -- checks read.  20 ms are no wait: they let a command that is just ending end.
 CREATE FUNCTION @extschema@.snowflake_check()
 RETURNS TABLE (severity text, object text, problem text, remedy text)

@@ -1,10 +1,10 @@
 /* admin/check/clock.sql */
 
 -- snowflake_check() judges the clock, by times that the server has noted and by sequences that are
--- ahead of it.
+-- ahead of it.  Knows no table.
 
 -- Times that the server has noted
-CREATE FUNCTION snowflake_admin.later_times()
+CREATE FUNCTION snowflake_admin.noted_times()
 RETURNS TABLE (what text, ts timestamptz)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
@@ -22,15 +22,15 @@ BEGIN
 	RETURN QUERY SELECT 'the last replayed transaction was committed', pg_last_xact_replay_timestamp();
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.later_times() IS 'for times that the server has noted';
+COMMENT ON FUNCTION snowflake_admin.noted_times IS 'for times that the server has noted';
 
--- A sequence that is ahead alone has been set ahead.  If several are ahead by the same
--- time, the clock is slow, or was fast until it was set back.
+-- The row about a clock that is slow, or was fast until it was set back: several sequences are ahead
+-- of it by the same time.  A sequence that is ahead alone has been set ahead.
 CREATE FUNCTION snowflake_admin.check_clock(generators generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH latest AS (
-		SELECT what, ts FROM later_times() WHERE ts > clock_timestamp() + interval '1 s'
+		SELECT what, ts FROM noted_times() WHERE ts > clock_timestamp() + interval '1 s'
 		ORDER BY ts DESC LIMIT 1
 	), ahead AS (
 		SELECT count(*) AS n, min(lead) AS least, max(lead) AS most
@@ -47,4 +47,4 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 			'if it is slow, set it right, and calls succeed.'
 	FROM evidence HAVING count(*) > 0
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_clock(generator[]) IS 'for the row about the clock';
+COMMENT ON FUNCTION snowflake_admin.check_clock IS 'for the row about the clock';

@@ -1,9 +1,10 @@
 /* admin/check/columns.sql */
 
 -- snowflake_check() judges columns: those that are too small for IDs, and those whose values
--- nextval() makes of a sequence that makes IDs.
+-- nextval() makes of a sequence that makes IDs, or of one that counts among them.  Knows nothing of
+-- the clock.
 
--- A key of next_id() and what refers to it must hold IDs.
+-- Columns that are too small for IDs: a key of next_id() and what refers to it must hold them.
 CREATE FUNCTION snowflake_admin.check_width()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
@@ -20,7 +21,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET j
 	JOIN pg_attribute AS key ON key.attrelid = tabs[s.n] AND key.attnum = cols[s.n]
 	JOIN pg_attribute AS small ON small.attrelid = s.tab AND small.attnum = s.col
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_width() IS 'for rows about columns that are too small for IDs';
+COMMENT ON FUNCTION snowflake_admin.check_width IS 'for rows about columns that are too small for IDs';
 
 -- Keys of type integer or smallint that are beyond four fifths of its range.  Sequences are
 -- not asked, as each would stay locked until the caller's transaction ends.
@@ -36,7 +37,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	CROSS JOIN LATERAL ids_between(tab, col_name, (high * 0.8)::bigint, high, 1) AS i
 	WHERE made_by <> 'next_id' AND ids IS NOT NULL
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_integer_keys() IS 'for rows about keys that come to the end of their type';
+COMMENT ON FUNCTION snowflake_admin.check_integer_keys IS 'for rows about keys that come to the end of their type';
 
 -- Keys of an identity or of nextval() that count among IDs, as Django lets them after a move:
 -- by one, through the IDs of all shards of a moment.  Only where a table has IDs is its sequence
@@ -57,7 +58,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		AND seqmax NOT IN (SELECT max_value FROM layouts())
 		AND CASE WHEN ids IS NOT NULL THEN sequence_last_value(sequence) >= low END
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_counting_keys() IS 'for rows about keys that count among IDs';
+COMMENT ON FUNCTION snowflake_admin.check_counting_keys IS 'for rows about keys that count among IDs';
 
 -- The range in which nextval() of a sequence of each layout makes its numbers.  They are too
 -- large for a counter of rows, and as IDs would be of the layout's first weeks.  No row for
@@ -71,7 +72,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM layouts()
 	WHERE expires IS NOT NULL AND bound_time(max_value, to_layout(name)) < epoch + interval '60 days'
 $$;
-COMMENT ON FUNCTION snowflake_admin.nextval_ranges() IS 'for numbers that nextval() makes of a sequence for IDs';
+COMMENT ON FUNCTION snowflake_admin.nextval_ranges IS 'for numbers that nextval() makes of a sequence for IDs';
 
 -- Keys that nextval() made of a sequence that makes IDs
 CREATE FUNCTION snowflake_admin.check_nextval_keys(generators generator[])
@@ -99,7 +100,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	FROM keys CROSS JOIN LATERAL ids_between(tab, col, low, high, 10001)
 	WHERE ids IS NOT NULL
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_nextval_keys(generator[]) IS 'for rows about keys that nextval() made';
+COMMENT ON FUNCTION snowflake_admin.check_nextval_keys IS 'for rows about keys that nextval() made';
 
 -- Defaults that call nextval() of a sequence that makes IDs
 CREATE FUNCTION snowflake_admin.check_nextval_defaults(generators generator[])
@@ -118,5 +119,5 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	JOIN pg_attribute ON attrelid = tab AND attnum = f.col
 	WHERE made_by = 'nextval' AND g.layout IS NOT NULL
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_nextval_defaults(generator[]) IS
+COMMENT ON FUNCTION snowflake_admin.check_nextval_defaults IS
 'for rows about defaults that call nextval() in place of next_id()';

@@ -1,10 +1,10 @@
 /* admin/check/fillers.sql */
 
--- snowflake_check() finds what makes IDs, and which columns it fills: defaults, domains and triggers.
--- Knows neither where a sequence stands nor what a table contains.
+-- snowflake_check() finds what makes IDs, and which columns it fills: defaults, domains and
+-- triggers.  Knows neither where a sequence stands nor what a table contains.
 --
--- None of the functions in check/ writes, so they run on a standby, too.  None waits for
--- locks for more than 20 ms.
+-- None of the functions in check/ writes, so they run on a standby, too.  Called by
+-- snowflake_check(), none waits for a lock for more than 20 ms.
 
 -- The shard that sessions of this database begin with, if their role has no own
 -- setting.  What a client brings along counts for this session's client alone, but
@@ -20,7 +20,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		place <> 'command line'
 	LIMIT 1
 $$;
-COMMENT ON FUNCTION snowflake_admin.shard_setting() IS 'for the shard of new sessions, and where it is set';
+COMMENT ON FUNCTION snowflake_admin.shard_setting IS 'for the shard of new sessions, and where it is set';
 
 -- The columns to which a function assigns IDs as a trigger: names that stand between NEW and
 -- an assignment, in a statement that then calls something that makes IDs
@@ -32,7 +32,7 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS
 	CROSS JOIN LATERAL regexp_matches(before,
 		'\mnew\.(?:(\w+)|"((?:[^"]|"")+)")[ \t\r\n]*:?=', 'gi') AS m
 $$;
-COMMENT ON FUNCTION snowflake_admin.assigned(text) IS 'for columns that a trigger function assigns IDs to';
+COMMENT ON FUNCTION snowflake_admin.assigned IS 'for columns that a trigger function assigns IDs to';
 
 -- One way in which an object makes IDs, or an object whose code could not be read
 CREATE TYPE snowflake_admin.maker AS (
@@ -70,7 +70,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET j
 	UNION ALL SELECT class, object, owner, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 	FROM pieces WHERE NOT is_read
 $$;
-COMMENT ON FUNCTION snowflake_admin.id_makers() IS 'for all code that makes IDs';
+COMMENT ON FUNCTION snowflake_admin.id_makers IS 'for all code that makes IDs';
 
 -- The columns that these objects fill.  Each object may be there more than once.  Rules fill
 -- none.
@@ -96,8 +96,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	CROSS JOIN LATERAL unnest(assigns) AS name
 	JOIN pg_attribute ON attrelid = tgrelid AND attnum > 0 AND lower(attname) = lower(name)
 $$;
-COMMENT ON FUNCTION snowflake_admin.filled_columns(maker[]) IS
-'for the columns that defaults, domains and triggers fill';
+COMMENT ON FUNCTION snowflake_admin.filled_columns IS 'for the columns that defaults, domains and triggers fill';
 
 -- The topmost parent of each partition and child table
 CREATE FUNCTION snowflake_admin.topmost_parents()
@@ -110,8 +109,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT tab, max(parent) FROM parents
 	WHERE parent NOT IN (SELECT inhrelid FROM pg_inherits) GROUP BY tab
 $$;
-COMMENT ON FUNCTION snowflake_admin.topmost_parents() IS 'for the topmost parents of partitions and child tables';
+COMMENT ON FUNCTION snowflake_admin.topmost_parents IS 'for the topmost parents of partitions and child tables';
 
+-- One way in which a column is filled with IDs
 CREATE TYPE snowflake_admin.filler AS (
 	tab regclass, col name, root regclass,	-- the table's topmost parent, or itself
 	class oid, object oid, code text,		-- of the maker
@@ -138,4 +138,4 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET j
 	LEFT JOIN pg_sequence ON seqrelid = m.sequence
 	LEFT JOIN layouts() AS l ON max_value = seqmax
 $$;
-COMMENT ON FUNCTION snowflake_admin.fillers(maker[]) IS 'for what fills columns with IDs';
+COMMENT ON FUNCTION snowflake_admin.fillers IS 'for what fills columns with IDs';

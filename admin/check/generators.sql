@@ -1,7 +1,9 @@
 /* admin/check/generators.sql */
 
--- snowflake_check() finds the sequences that make IDs, and the tables that each one fills.
+-- snowflake_check() finds the sequences that make IDs, and the tables that each one fills.  Knows
+-- nothing of the rows in these.
 
+-- A sequence that makes IDs
 CREATE TYPE snowflake_admin.generator AS (
 	-- As snowflake_sequences() has it
 	sequence regclass, layout text, last_timestamp timestamptz, lead interval, expires timestamptz, state text,
@@ -23,7 +25,7 @@ CREATE FUNCTION snowflake_admin.is_locked(g generator) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT g.state = 'waits' AND g.last_timestamp IS NULL
 $$;
-COMMENT ON FUNCTION snowflake_admin.is_locked(generator) IS 'for sequences that somebody has locked';
+COMMENT ON FUNCTION snowflake_admin.is_locked IS 'for sequences that somebody has locked';
 
 -- The columns that each sequence fills, with its shard there: one row for each shard, or one
 -- without a shard if any is computed.  Partitions count as their topmost parent.
@@ -39,14 +41,14 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	) AS named (sequence, tab, col, shard, by_setting)
 	WINDOW one AS (PARTITION BY sequence, tab, col)
 $$;
-COMMENT ON FUNCTION snowflake_admin.sequence_columns(filler[]) IS 'for the columns that sequences fill';
+COMMENT ON FUNCTION snowflake_admin.sequence_columns IS 'for the columns that sequences fill';
 
 -- May a role make IDs of a sequence?  Every role may use next_id_seq.
 CREATE FUNCTION snowflake_admin.may_use(role oid, sequence regclass) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT sequence = next_id_seq() OR has_sequence_privilege(role, sequence::oid, 'USAGE, UPDATE')
 $$;
-COMMENT ON FUNCTION snowflake_admin.may_use(oid, regclass) IS 'for whose code counts for a sequence';
+COMMENT ON FUNCTION snowflake_admin.may_use IS 'for whose code counts for a sequence';
 
 -- The layout that defaults name for each sequence.  Anybody can name any layout in the default
 -- of a table of his, so those of roles count that may use the sequence with it.  A layout that
@@ -60,7 +62,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		CASE WHEN f.is_built_in THEN 'USAGE, UPDATE' ELSE 'UPDATE' END)
 	GROUP BY f.sequence
 $$;
-COMMENT ON FUNCTION snowflake_admin.named_layouts(filler[]) IS 'for the layouts that defaults name for sequences';
+COMMENT ON FUNCTION snowflake_admin.named_layouts IS 'for the layouts that defaults name for sequences';
 
 -- Where all sequences stand, in the custom layout that defaults name, if they do
 CREATE FUNCTION snowflake_admin.positions(fillers filler[])
@@ -74,7 +76,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	UNION ALL SELECT c.sequence, c.layout, s.last_timestamp, s.lead, s.expires, s.state, c.layout
 	FROM custom AS c CROSS JOIN LATERAL sequence_states(c.sequence, to_layout(c.layout)) AS s
 $$;
-COMMENT ON FUNCTION snowflake_admin.positions(filler[]) IS 'for where sequences stand';
+COMMENT ON FUNCTION snowflake_admin.positions IS 'for where sequences stand';
 
 -- All sequences that make IDs, with their tables and what else is known of them
 CREATE FUNCTION snowflake_admin.generators(makers maker[], fillers filler[]) RETURNS SETOF generator
@@ -96,5 +98,4 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET
 	FROM positions(fillers) AS p LEFT JOIN columns AS c USING (sequence)
 	LEFT JOIN settings AS s USING (sequence) LEFT JOIN uses AS u USING (sequence)
 $$;
-COMMENT ON FUNCTION snowflake_admin.generators(maker[], filler[]) IS
-'for the sequences that make IDs, and their tables';
+COMMENT ON FUNCTION snowflake_admin.generators IS 'for the sequences that make IDs, and their tables';

@@ -8,12 +8,12 @@
 CREATE FUNCTION snowflake_admin.largest_ids(tab regclass, col name, low bigint, high bigint, most integer,
 	OUT ids bigint[], OUT obstacle text)
 AS 'MODULE_PATHNAME', 'snowflake_largest_ids' LANGUAGE C VOLATILE STRICT;
-COMMENT ON FUNCTION snowflake_admin.largest_ids(regclass, name, bigint, bigint, integer) IS
+COMMENT ON FUNCTION snowflake_admin.largest_ids IS
 'for reading the largest values of a column without running code of its table';
 
--- The IDs in a range, at most "most", the largest first, or why they could not be read.  A
--- layout without a time has no range.  Rows of partitions are read through their table,
--- those of other children are not.
+-- The IDs in a range, at most "most", the largest first, or why they could not be read.  Both are
+-- NULL if there are none, or if a bound is NULL, as those of a layout without a time are.  Rows of
+-- partitions are read through their table, those of other children are not.
 CREATE FUNCTION snowflake_admin.ids_between(tab regclass, col name, low bigint, high bigint, most integer,
 	OUT ids bigint[], OUT obstacle text)
 LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -24,8 +24,7 @@ EXCEPTION
 	WHEN OTHERS THEN obstacle := SQLERRM;
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.ids_between(regclass, name, bigint, bigint, integer) IS
-'for the largest IDs of a range, without an error';
+COMMENT ON FUNCTION snowflake_admin.ids_between IS 'for the largest IDs of a range, without an error';
 
 -- The time of an ID.  The largest bigint, which as a bound is infinite, has the one of the
 -- ID before it.
@@ -33,7 +32,7 @@ CREATE FUNCTION snowflake_admin.id_time(id bigint, layout snowflake_layout) RETU
 LANGUAGE sql IMMUTABLE STRICT SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT bound_time(least(id, 9223372036854775806), layout)
 $$;
-COMMENT ON FUNCTION snowflake_admin.id_time(bigint, snowflake_layout) IS 'for the time of an ID';
+COMMENT ON FUNCTION snowflake_admin.id_time IS 'for the time of an ID';
 
 -- The table that has the largest ID from "low" on, and that ID
 CREATE FUNCTION snowflake_admin.largest_id(tabs regclass[], cols name[], low bigint)
@@ -43,7 +42,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	CROSS JOIN LATERAL ids_between(tab, col, low, 9223372036854775807, 1)
 	WHERE ids IS NOT NULL ORDER BY ids[1] DESC LIMIT 1
 $$;
-COMMENT ON FUNCTION snowflake_admin.largest_id(regclass[], name[], bigint) IS 'for the largest ID of several tables';
+COMMENT ON FUNCTION snowflake_admin.largest_id IS 'for the largest ID of several tables';
 
 -- How many of the IDs from "low" on are of each shard, for each table, at most "most" of
 -- them; with "more", there may be others.  The own ones are those of the shard that is
@@ -62,8 +61,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	WHERE id IS NOT NULL OR f.obstacle IS NOT NULL
 	GROUP BY t.tab, t.col, t.shard, i.shard, cardinality(f.ids), f.obstacle
 $$;
-COMMENT ON FUNCTION snowflake_admin.id_counts(regclass[], name[], integer[], snowflake_layout, bigint, integer) IS
-'for counts of IDs by table and shard';
+COMMENT ON FUNCTION snowflake_admin.id_counts IS 'for counts of IDs by table and shard';
 
 -- The same of all tables together, with the table of the largest own ID, and what could not be read
 CREATE FUNCTION snowflake_admin.id_totals(tabs regclass[], cols name[], shards integer[],
@@ -77,5 +75,4 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		string_agg(DISTINCT format('%s (%s)', tab, obstacle), ', ') FILTER (WHERE obstacle IS NOT NULL)
 	FROM id_counts(tabs, cols, shards, layout, low, most)
 $$;
-COMMENT ON FUNCTION snowflake_admin.id_totals(regclass[], name[], integer[], snowflake_layout, bigint, integer) IS
-'for counts of IDs of all tables of a sequence';
+COMMENT ON FUNCTION snowflake_admin.id_totals IS 'for counts of IDs of all tables of a sequence';

@@ -1,7 +1,7 @@
 /* admin/check/installation.sql */
 
 -- snowflake_check() judges how the extensions are installed: their version, and who may create
--- objects beside theirs.
+-- objects beside theirs.  Knows nothing of what they are used for.
 
 -- An extension whose script is of another version than the files on this server
 CREATE FUNCTION snowflake_admin.check_version()
@@ -20,10 +20,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WHERE name IN ('snowflake', 'snowflake_admin') AND installed_version <> default_version
 		AND (can_update OR NOT are_there)
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_version() IS 'for rows about extensions of another version than their files';
+COMMENT ON FUNCTION snowflake_admin.check_version IS 'for rows about extensions of another version than their files';
 
--- The roles that may create objects in the schemas of the extensions' commands.  Not there are superusers
--- and the owners of the extensions, who can do what the commands do in any case, and the
+-- The roles that may create objects in the schemas of the extensions' commands.  Not there are
+-- superusers and the owners of the extensions, who can do what the commands do in any case, and the
 -- database's owner, who has the schema public by pg_database_owner.
 CREATE FUNCTION snowflake_admin.schema_creators()
 RETURNS TABLE (schema name, extensions name[], grantee oid)
@@ -41,10 +41,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		SELECT FROM pg_roles AS r WHERE r.oid = grantee AND (rolsuper OR rolname = 'pg_database_owner'
 			OR r.oid = (SELECT datdba FROM pg_database WHERE datname = current_database())))
 $$;
-COMMENT ON FUNCTION snowflake_admin.schema_creators() IS
+COMMENT ON FUNCTION snowflake_admin.schema_creators IS
 'for roles that may create objects beside those of the extensions';
 
--- Who may create functions beside the commands can do what their callers could.
+-- Roles that may create functions beside the commands, and so can do what their callers could
 CREATE FUNCTION snowflake_admin.check_schemas()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -62,5 +62,5 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		format('REVOKE CREATE ON SCHEMA %I FROM %s', schema, string_agg(role, ', ' ORDER BY n))
 	FROM creators GROUP BY schema, extensions
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_schemas() IS
+COMMENT ON FUNCTION snowflake_admin.check_schemas IS
 'for rows about roles that may create objects beside those of the extensions';

@@ -1,12 +1,12 @@
 /* admin/check/makers.sql */
 
 -- snowflake_check() judges columns that are filled in two ways, of which one makes IDs that
--- the other one may make, too.
+-- the other one may make, too.  Knows neither where a sequence stands nor what a table contains.
 
 -- The ways in which columns are filled, with shards and sequences that are known, and the
 -- place in words.  Those that do the same in one column are one, and there is one for each
 -- shard, but never more than two.
-CREATE FUNCTION snowflake_admin.distinct_makers(fillers filler[])
+CREATE FUNCTION snowflake_admin.distinct_fillers(fillers filler[])
 RETURNS TABLE (root regclass, col name, tab regclass, shard integer, sequence regclass, code text, place text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH found AS MATERIALIZED (
@@ -20,19 +20,19 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		ELSE format('the default of %s', (f).tab) END
 	FROM found WHERE n <= 2
 $$;
-COMMENT ON FUNCTION snowflake_admin.distinct_makers(filler[]) IS 'for the ways in which a column is filled';
+COMMENT ON FUNCTION snowflake_admin.distinct_fillers IS 'for the ways in which a column is filled';
 
 -- Two shards of one sequence, or two sequences with one shard, in one column.  One default may
 -- use several sequences, if each has its shard.
 CREATE FUNCTION snowflake_admin.check_makers(fillers filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	WITH makers AS MATERIALIZED (SELECT * FROM distinct_makers(fillers)),
+	WITH ways AS MATERIALIZED (SELECT * FROM distinct_fillers(fillers)),
 	pairs AS (
 		SELECT DISTINCT ON (a.root, a.col, a.sequence = b.sequence)
 			a.root, a.col, a.shard, a.sequence, a.place, b.tab, b.shard AS other_shard,
 			b.sequence AS other_sequence, b.place AS other_place
-		FROM makers AS a JOIN makers AS b USING (root, col)
+		FROM ways AS a JOIN ways AS b USING (root, col)
 		WHERE CASE WHEN a.sequence = b.sequence THEN a.shard <> b.shard AND a.code <> b.code
 			ELSE a.shard = b.shard AND (a.code <> b.code OR a.sequence < b.sequence) END
 		ORDER BY a.root, a.col, a.sequence = b.sequence, a.place <> format('the default of %s', a.root),
@@ -51,4 +51,4 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 				ELSE 'Give one of these two another free shard, or the sequence of the other.' END)
 	FROM pairs
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_makers(filler[]) IS 'for rows about columns that are filled in two ways';
+COMMENT ON FUNCTION snowflake_admin.check_makers IS 'for rows about columns that are filled in two ways';

@@ -1,7 +1,7 @@
 /* admin/check/parameters.sql */
 
 -- snowflake_check() judges the parameters of sequences: those that next_id() refuses, and
--- layouts that end soon.
+-- layouts that end soon.  Knows nothing of how far a sequence is.
 
 -- The built-in layout in which a sequence's value, or else an ID, is closest to the present
 CREATE FUNCTION snowflake_admin.nearest(value bigint, id bigint)
@@ -15,8 +15,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	WHERE expires IS NOT NULL AND ts IS NOT NULL
 	ORDER BY abs(extract(epoch FROM clock_timestamp() - ts)) LIMIT 1
 $$;
-COMMENT ON FUNCTION snowflake_admin.nearest(bigint, bigint) IS
-'for the layout that a value or an ID most likely is of';
+COMMENT ON FUNCTION snowflake_admin.nearest IS 'for the layout that a value or an ID most likely is of';
 
 -- The built-in layout that a sequence without one has served: the one that defaults name or
 -- that next_id_seq has or, if its MAXVALUE is lost, the one that its last value or the largest
@@ -30,8 +29,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 			CASE WHEN last_value >= least_id() THEN last_value END,
 			(SELECT id FROM largest_id(g.tabs, g.cols, least_id()))) AS n) END)
 $$;
-COMMENT ON FUNCTION snowflake_admin.former_layout(generator, bigint, boolean) IS
-'for the layout that a sequence with another MAXVALUE has served';
+COMMENT ON FUNCTION snowflake_admin.former_layout IS 'for the layout that a sequence with another MAXVALUE has served';
 
 -- The row about one sequence that next_id() refuses for its parameters
 CREATE FUNCTION snowflake_admin.check_parameters_of(g generator)
@@ -80,8 +78,7 @@ BEGIN
 	RETURN NEXT;
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_parameters_of(generator) IS
-'for the row about the parameters of one sequence';
+COMMENT ON FUNCTION snowflake_admin.check_parameters_of IS 'for the row about the parameters of one sequence';
 
 -- Sequences that next_id() refuses for their parameters
 CREATE FUNCTION snowflake_admin.check_parameters(generators generator[])
@@ -90,8 +87,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	SELECT p.* FROM unnest(generators) AS g CROSS JOIN LATERAL check_parameters_of(g) AS p
 	WHERE g.state = 'refuses'
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_parameters(generator[]) IS
-'for rows about the parameters of sequences';
+COMMENT ON FUNCTION snowflake_admin.check_parameters IS 'for rows about the parameters of sequences';
 
 -- Layouts that end within a year, or have ended
 CREATE FUNCTION snowflake_admin.check_expiry(generators generator[])
@@ -108,4 +104,4 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	WHERE expires < clock_timestamp() + interval '1 year'
 		AND (tabs IS NOT NULL OR last_timestamp > clock_timestamp() - interval '30 days')
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_expiry(generator[]) IS 'for rows about layouts that end';
+COMMENT ON FUNCTION snowflake_admin.check_expiry IS 'for rows about layouts that end';

@@ -1,7 +1,7 @@
 /* admin/check/partitions.sql */
 
 -- snowflake_check() judges tables that are partitioned by ranges of their IDs: they must have
--- partitions for the IDs of now and of soon.
+-- partitions for the IDs of now and of soon.  Makes none, and knows nothing of old ones.
 
 -- The row about one such table, for the first time that has no partition.  An error of it
 -- is a row, and leaves other tables alone.
@@ -46,8 +46,7 @@ EXCEPTION WHEN OTHERS THEN
 	RETURN QUERY SELECT * FROM unseen(tab, SQLSTATE, SQLERRM);
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_partitions_of(regclass, snowflake_layout) IS
-'for the row about missing partitions of one table';
+COMMENT ON FUNCTION snowflake_admin.check_partitions_of IS 'for the row about missing partitions of one table';
 
 -- The tables that are partitioned by ranges of their IDs, with the layouts of these.  One
 -- within a partition of a range needs only that range, and is not there.
@@ -60,9 +59,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	AND NOT EXISTS (SELECT FROM pg_partition_ancestors(tab) AS a JOIN pg_partitioned_table AS above
 		ON above.partrelid = a.relid AND a.relid <> tab WHERE above.partstrat = 'r')
 $$;
-COMMENT ON FUNCTION snowflake_admin.partitioned_by_id(filler[]) IS 'for tables that are partitioned by their IDs';
+COMMENT ON FUNCTION snowflake_admin.partitioned_by_id IS 'for tables that are partitioned by their IDs';
 
--- A layout without a time has no partitions for one.  One row for each table, the worst one.
+-- One row, the worst one, for each table that lacks a partition.  One whose layout has no time has
+-- no partitions for a time.
 CREATE FUNCTION snowflake_admin.check_partitions(fillers filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -72,4 +72,4 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	WHERE has_time(timed)
 	ORDER BY tab, p.severity
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_partitions(filler[]) IS 'for rows about missing partitions';
+COMMENT ON FUNCTION snowflake_admin.check_partitions IS 'for rows about missing partitions';

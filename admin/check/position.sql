@@ -1,7 +1,7 @@
 /* admin/check/position.sql */
 
 -- snowflake_check() judges where each sequence stands: ahead of the clock (ahead.sql), or
--- behind the IDs of its tables (behind.sql).
+-- behind the IDs of its tables (behind.sql).  Knows nothing of what makes IDs.
 
 -- All rows about where a sequence stands.  Its error is a row, and leaves other sequences alone.
 CREATE FUNCTION snowflake_admin.check_position_of(g generator, served snowflake_layout)
@@ -50,9 +50,9 @@ EXCEPTION WHEN OTHERS THEN
 	RETURN QUERY SELECT * FROM unseen(g.sequence, SQLSTATE, SQLERRM);
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_position_of(generator, snowflake_layout) IS
-'for rows about where one sequence stands';
+COMMENT ON FUNCTION snowflake_admin.check_position_of IS 'for rows about where one sequence stands';
 
+-- All rows about where sequences stand.  Those without a layout are refused for their parameters.
 CREATE FUNCTION snowflake_admin.check_position(generators generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -60,4 +60,4 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	CROSS JOIN LATERAL check_position_of(g, to_layout(g.layout)) AS p
 	WHERE g.layout IS NOT NULL
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_position(generator[]) IS 'for rows about where sequences stand';
+COMMENT ON FUNCTION snowflake_admin.check_position IS 'for rows about where sequences stand';

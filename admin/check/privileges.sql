@@ -1,7 +1,7 @@
 /* admin/check/privileges.sql */
 
 -- snowflake_check() judges privileges: who may insert into a table, but not use what its
--- default uses.  Whoever inserts needs that privilege.
+-- default uses.  Whoever inserts needs that privilege.  Knows nothing of shards and IDs.
 
 -- The roles that may insert into tables.  Grantee 0 is PUBLIC, also to functions such as
 -- has_sequence_privilege().
@@ -15,10 +15,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		aclexplode(acl)
 	WHERE privilege_type = 'INSERT' AND c.oid = ANY (tables)
 $$;
-COMMENT ON FUNCTION snowflake_admin.inserters(oid[]) IS 'for the roles that may insert into tables';
+COMMENT ON FUNCTION snowflake_admin.inserters IS 'for the roles that may insert into tables';
 
--- The sequences that such roles may not use, each with one of the tables, its owner, and what grants
--- the privilege
+-- The sequences that such roles may not use, each with one of the tables, the sequence's owner, and
+-- what grants the privilege
 CREATE FUNCTION snowflake_admin.lacking_sequences(fillers filler[])
 RETURNS TABLE (role text, tab regclass, thing text, command text, owner oid)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -31,8 +31,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WHERE sequence <> next_id_seq()
 		AND NOT has_sequence_privilege(grantee, sequence::oid, needed || ', UPDATE')
 $$;
-COMMENT ON FUNCTION snowflake_admin.lacking_sequences(filler[]) IS
-'for sequences that those who insert may not use';
+COMMENT ON FUNCTION snowflake_admin.lacking_sequences IS 'for sequences that those who insert may not use';
 
 -- The functions that such roles may not execute
 CREATE FUNCTION snowflake_admin.lacking_functions(fillers filler[])
@@ -46,11 +45,11 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	JOIN pg_proc AS p ON p.oid = d.refobjid
 	WHERE f.class <> 'pg_proc'::regclass AND NOT has_function_privilege(grantee, p.oid, 'EXECUTE')
 $$;
-COMMENT ON FUNCTION snowflake_admin.lacking_functions(filler[]) IS
-'for functions that those who insert may not execute';
+COMMENT ON FUNCTION snowflake_admin.lacking_functions IS 'for functions that those who insert may not execute';
 
--- Whoever owns a table can name anybody's sequence or function in its default.  So the GRANT
--- is shown only if both have one owner, or if the function is of the extensions.
+-- Privileges that those who insert lack.  Whoever owns a table can name anybody's sequence or
+-- function in its default, so the GRANT is shown only if both have one owner, or if the function is
+-- of the extensions.
 CREATE FUNCTION snowflake_admin.check_privileges(fillers filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -74,5 +73,4 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 				owner::regrole, role) END
 	FROM lacking JOIN pg_class ON pg_class.oid = tab
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_privileges(filler[]) IS
-'for rows about roles that may insert, but not make IDs';
+COMMENT ON FUNCTION snowflake_admin.check_privileges IS 'for rows about roles that may insert, but not make IDs';

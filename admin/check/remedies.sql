@@ -12,7 +12,7 @@ CREATE FUNCTION snowflake_admin.layout_argument(layout text) RETURNS text
 LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format(', %L::%s.snowflake_layout', layout, snowflake_schema())
 $$;
-COMMENT ON FUNCTION snowflake_admin.layout_argument(text) IS 'for commands that name a layout';
+COMMENT ON FUNCTION snowflake_admin.layout_argument IS 'for commands that name a layout';
 
 -- Give the future-dated rows of a shard new IDs, or first create an index that this needs.
 CREATE FUNCTION snowflake_admin.renumber_command(tab regclass, col name, shard integer) RETURNS text
@@ -21,8 +21,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		format('CALL @extschema@.snowflake_renumber(%L::regclass, %s::bigint, since => now() + interval ''1 s'')',
 			tab, shard))
 $$;
-COMMENT ON FUNCTION snowflake_admin.renumber_command(regclass, name, integer) IS
-'for the remedy of future-dated rows';
+COMMENT ON FUNCTION snowflake_admin.renumber_command IS 'for the remedy of future-dated rows';
 
 -- Give a table a sequence of its own, with another shard.
 CREATE FUNCTION snowflake_admin.move_command(tab regclass) RETURNS text
@@ -30,7 +29,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('CALL @extschema@.snowflake_move(%L::regclass, shard => N::bigint, own_sequence => true) '
 		'-- N is a number from your list that no server uses', tab)
 $$;
-COMMENT ON FUNCTION snowflake_admin.move_command(regclass) IS 'for the remedy that gives a table another shard';
+COMMENT ON FUNCTION snowflake_admin.move_command IS 'for the remedy that gives a table another shard';
 
 -- The default of a topmost parent's column, for a child that has another one
 CREATE FUNCTION snowflake_admin.same_default(tab regclass, col name, root regclass) RETURNS text
@@ -39,5 +38,5 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
 	WHERE adrelid = root AND attname = col AND tab <> root
 $$;
-COMMENT ON FUNCTION snowflake_admin.same_default(regclass, name, regclass) IS
+COMMENT ON FUNCTION snowflake_admin.same_default IS
 'for the remedy of a child table with another default than its parent';

@@ -1,10 +1,10 @@
 /* admin/check/replication.sql */
 
 -- snowflake_check() judges replication: synchronous standbys that are missing, and
--- subscriptions that have stopped.
+-- subscriptions that have stopped.  Knows no table and no sequence.
 
--- synchronous_standby_names: its value, how many standbys it needs, and their names.  No row if it
--- is empty, or on a standby, where it is for later.
+-- What synchronous_standby_names is, how many standbys it needs, and their names.  No row if it is
+-- empty, or on a standby, where it is for later.
 CREATE FUNCTION snowflake_admin.standby_names(OUT value text, OUT needed integer, OUT names text[])
 RETURNS SETOF record
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -15,7 +15,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM current_setting('synchronous_standby_names') AS value
 	WHERE value <> '' AND NOT pg_is_in_recovery()
 $$;
-COMMENT ON FUNCTION snowflake_admin.standby_names() IS 'for what synchronous_standby_names says';
+COMMENT ON FUNCTION snowflake_admin.standby_names IS 'for what synchronous_standby_names says';
 
 -- What streams from here, and whether it is a standby
 CREATE FUNCTION snowflake_admin.streamers()
@@ -25,9 +25,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		WHERE active_pid = pid AND slot_type = 'logical')
 	FROM pg_stat_replication WHERE state = 'streaming'
 $$;
-COMMENT ON FUNCTION snowflake_admin.streamers() IS 'for standbys and others that stream';
+COMMENT ON FUNCTION snowflake_admin.streamers IS 'for standbys and others that stream';
 
--- Every commit and every ID waits for the standbys that synchronous_standby_names asks for.
+-- Standbys that synchronous_standby_names asks for and that are missing: every commit and every ID
+-- waits for them.
 CREATE FUNCTION snowflake_admin.check_standbys()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -78,7 +79,7 @@ BEGIN
 	END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_standbys() IS 'for the row about synchronous standbys';
+COMMENT ON FUNCTION snowflake_admin.check_standbys IS 'for the row about synchronous standbys';
 
 -- Subscriptions that stop with an error, such as an ID that exists.  A worker that is about
 -- to start again has no process.
@@ -93,4 +94,4 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	WHERE apply_error_count > 0 AND NOT EXISTS (
 		SELECT FROM pg_stat_subscription AS s WHERE s.subid = o.oid AND pid IS NOT NULL)
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_subscriptions() IS 'for rows about subscriptions that have stopped';
+COMMENT ON FUNCTION snowflake_admin.check_subscriptions IS 'for rows about subscriptions that have stopped';

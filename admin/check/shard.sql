@@ -1,6 +1,7 @@
 /* admin/check/shard.sql */
 
--- snowflake_check() judges shards: one that is not set, or is another database's.
+-- snowflake_check() judges shards: one that is not set, or is another database's.  Knows nothing of
+-- where a sequence stands.
 
 -- What the newest IDs of three of these tables tell about the database's shard, NULL if
 -- nothing.  Those that came from other servers have the shards of these.
@@ -17,12 +18,11 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	CROSS JOIN LATERAL ids_between(c.tab, c.col, least_id(), 9223372036854775807, 1) AS newest
 	CROSS JOIN LATERAL unnest(shards_of(newest.ids, to_layout(c.layout))) AS s (shard)
 $$;
-COMMENT ON FUNCTION snowflake_admin.shards_of_rows(filler[]) IS
-'for the shard that a database without one may have had';
+COMMENT ON FUNCTION snowflake_admin.shards_of_rows IS 'for the shard that a database without one may have had';
 
--- Do the roles that insert into a table have shards of their own?  If any has one that may
--- insert, those are looked at that can log in, but the table's owner and superusers, who
--- may only create tables.
+-- Do the roles that may insert into a table have shards of their own?  One that is no superuser must
+-- have one, and so must all that can log in, but for superusers and the table's owner: these may
+-- insert, but perhaps only create tables.
 CREATE FUNCTION snowflake_admin.roles_have_shards(tab regclass) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH inserting AS MATERIALIZED (
@@ -36,7 +36,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		AND coalesce(bool_and(has_shard) FILTER (WHERE counts), true)
 	FROM inserting AS i
 $$;
-COMMENT ON FUNCTION snowflake_admin.roles_have_shards(regclass) IS 'for roles with settings of their own';
+COMMENT ON FUNCTION snowflake_admin.roles_have_shards IS 'for roles with settings of their own';
 
 -- No shard is set, although a default needs one.  Not so where roles have their own.
 CREATE FUNCTION snowflake_admin.check_shard_setting(fillers filler[])
@@ -55,7 +55,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 			snowflake_schema())
 	FROM lacking WHERE n > 0
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_shard_setting(filler[]) IS 'for the row about a missing shard';
+COMMENT ON FUNCTION snowflake_admin.check_shard_setting IS 'for the row about a missing shard';
 
 -- Defaults of next_id_seq with a shard that is not the database's
 CREATE FUNCTION snowflake_admin.check_shard_in_defaults(fillers filler[])
@@ -72,11 +72,11 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		AND (f.root, f.col) NOT IN (SELECT o.root, o.col FROM unnest(fillers) AS o
 			GROUP BY o.root, o.col HAVING count(DISTINCT o.code) > 1)
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_shard_in_defaults(filler[]) IS
+COMMENT ON FUNCTION snowflake_admin.check_shard_in_defaults IS
 'for rows about defaults with another shard than the database';
 
--- The newest IDs of tables whose shard is that of the setting: how many of them have it, how
--- many other shards the rows have that came after one of them, and which shard that is
+-- The newest IDs of tables whose shard is that of the setting: how many of them have it, how many
+-- have another one and came after the first of these, and the largest other shard
 CREATE FUNCTION snowflake_admin.newest_shards(fillers filler[])
 RETURNS TABLE (tab regclass, own bigint, others bigint, other_shard integer, newest timestamptz)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -99,7 +99,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		id_time(max(i.id), to_layout(min(i.layout)))
 	FROM ids AS i LEFT JOIN first USING (tab) GROUP BY i.tab
 $$;
-COMMENT ON FUNCTION snowflake_admin.newest_shards(filler[]) IS 'for the shards of the newest rows';
+COMMENT ON FUNCTION snowflake_admin.newest_shards IS 'for the shards of the newest rows';
 
 -- Rows of the last hour with another shard than the setting's.  On a standby, the setting is in
 -- its own files.  Elsewhere, a session that began before the shard was changed keeps the old one.
@@ -124,8 +124,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 			WHERE datname = current_database())
 		AND NOT EXISTS (SELECT FROM shard_settings() WHERE place LIKE 'setting of role %')
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_shards_of_rows(filler[]) IS
-'for rows about sessions and standbys with another shard';
+COMMENT ON FUNCTION snowflake_admin.check_shards_of_rows IS 'for rows about sessions and standbys with another shard';
 
 -- Other databases of this server that have the same setting
 CREATE FUNCTION snowflake_admin.check_other_databases()
@@ -142,5 +141,5 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		AND to_integer(split_part(setting, '=', 2)) = own.shard
 	GROUP BY own.shard
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_other_databases() IS
+COMMENT ON FUNCTION snowflake_admin.check_other_databases IS
 'for the row about databases of this server with the same shard';

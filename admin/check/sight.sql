@@ -2,14 +2,15 @@
 
 -- snowflake_check() says what it could not see.  What somebody has in his hands just now, and
 -- a look that failed, is an error, because nobody knows what is behind it.  What this role may
--- never see is a note, and no other row says anything that rests on it.
+-- never see is a note, and no other row says anything that rests on it.  Judges nothing that was
+-- seen.
 
 -- The session that has locked one of these relations, or nothing if it has gone
 CREATE FUNCTION snowflake_admin.in_the_way(relations regclass[], weakest text) RETURNS text
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT regexp_replace(description, '\s+', ' ', 'g') FROM blocker(relations, weakest)
 $$;
-COMMENT ON FUNCTION snowflake_admin.in_the_way(regclass[], text) IS 'for naming a session, in one line';
+COMMENT ON FUNCTION snowflake_admin.in_the_way IS 'for naming a session, in one line';
 
 -- The row for a table or sequence that could not be looked at, because of this error
 CREATE FUNCTION snowflake_admin.unseen(relation regclass, sqlstate text, message text)
@@ -25,7 +26,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		'Call snowflake_check() again later.'
 	FROM pg_class WHERE oid = relation
 $$;
-COMMENT ON FUNCTION snowflake_admin.unseen(regclass, text, text) IS 'for a relation that could not be looked at';
+COMMENT ON FUNCTION snowflake_admin.unseen IS 'for a relation that could not be looked at';
 
 -- Code that could not be read.  It may make IDs of any sequence that its owner may use.
 CREATE FUNCTION snowflake_admin.check_code(makers maker[])
@@ -39,7 +40,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		'Call snowflake_check() again later.'
 	FROM unnest(makers) WHERE NOT is_read
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_code(maker[]) IS 'for rows about code that could not be read';
+COMMENT ON FUNCTION snowflake_admin.check_code IS 'for rows about code that could not be read';
 
 -- Sequences that somebody has locked.  The tables that nobody could read have their rows where
 -- they were looked at.
@@ -49,7 +50,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	SELECT u.* FROM unnest(generators) AS g CROSS JOIN LATERAL unseen(g.sequence, '55P03', NULL) AS u
 	WHERE is_locked(g)
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_locked(generator[]) IS 'for rows about sequences that somebody has locked';
+COMMENT ON FUNCTION snowflake_admin.check_locked IS 'for rows about sequences that somebody has locked';
 
 -- The columns that sequences fill
 CREATE FUNCTION snowflake_admin.generated_columns(generators generator[])
@@ -57,7 +58,7 @@ RETURNS TABLE (tab regclass, col name)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT DISTINCT t.tab, t.col FROM unnest(generators) CROSS JOIN LATERAL unnest(tabs, cols) AS t (tab, col)
 $$;
-COMMENT ON FUNCTION snowflake_admin.generated_columns(generator[]) IS 'for the columns that sequences fill, each once';
+COMMENT ON FUNCTION snowflake_admin.generated_columns IS 'for the columns that sequences fill, each once';
 
 -- Sequences and tables that this role may not read
 CREATE FUNCTION snowflake_admin.check_read_privileges(generators generator[])
@@ -75,8 +76,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 			string_agg(relation::text, ', ' ORDER BY relation::text), current_user)
 	FROM hidden GROUP BY kind
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_read_privileges(generator[]) IS
-'for rows about what the role may not read';
+COMMENT ON FUNCTION snowflake_admin.check_read_privileges IS 'for rows about what the role may not read';
 
 -- Tables whose rows this role does not see, and those that have no form that can be read
 CREATE FUNCTION snowflake_admin.check_readable(generators generator[])
@@ -95,4 +95,4 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		WHERE obstacle NOT IN ('no privilege', 'locked')) AS unread
 	JOIN pg_class ON oid = tab
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_readable(generator[]) IS 'for rows about tables that cannot be read';
+COMMENT ON FUNCTION snowflake_admin.check_readable IS 'for rows about tables that cannot be read';

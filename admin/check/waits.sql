@@ -1,7 +1,7 @@
 /* admin/check/waits.sql */
 
 -- snowflake_check() judges what stands still: sessions that wait for a sequence, and work that
--- a command of snowflake_admin has begun and not ended.
+-- a command of snowflake_admin has begun and not ended.  Knows no IDs.
 
 -- The sessions that others wait for, directly or not, and that wait for nobody themselves
 CREATE FUNCTION snowflake_admin.waited_for(waiting integer[]) RETURNS SETOF integer
@@ -12,7 +12,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	)
 	SELECT pid FROM chain WHERE pg_blocking_pids(pid) = '{}' AND pid <> ALL (waiting)
 $$;
-COMMENT ON FUNCTION snowflake_admin.waited_for(integer[]) IS 'for the sessions at the end of a queue';
+COMMENT ON FUNCTION snowflake_admin.waited_for IS 'for the sessions at the end of a queue';
 
 -- Sequences that sessions wait for, and for whom.  A prepared transaction is session 0.
 CREATE FUNCTION snowflake_admin.check_waits(generators generator[])
@@ -37,7 +37,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	LEFT JOIN LATERAL (SELECT * FROM waited_for(q.waiting) AS w (pid) ORDER BY pid LIMIT 1) AS w ON true
 	LEFT JOIN pg_stat_activity AS a USING (pid)
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_waits(generator[]) IS 'for rows about sessions that wait for a sequence';
+COMMENT ON FUNCTION snowflake_admin.check_waits IS 'for rows about sessions that wait for a sequence';
 
 -- Tables that a command has begun to change.  All goes on with them, but the work is not done.
 CREATE FUNCTION snowflake_admin.check_unfinished()
@@ -54,4 +54,4 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		'Call snowflake_widen() again for the key that it was called for, or with undo => true.'
 	FROM widen_begun() GROUP BY tab
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_unfinished() IS 'for rows about commands that have not ended';
+COMMENT ON FUNCTION snowflake_admin.check_unfinished IS 'for rows about commands that have not ended';

@@ -182,7 +182,7 @@ is($node->safe_psql($database, q{SELECT count(*), bool_and(snowflake_timestamp(i
 	'2|t', '... goes back to it');
 is_refused($_->[0], "$_->[1] is an error", call => $_->[2], role => $_->[3])
   foreach [ qr/42809: public.photos is not a sequence/, 'a table', q{CALL snowflake_set_back('photos')} ],
-  [ qr/22004: sequence cannot be NULL/, 'NULL', q{CALL snowflake_set_back(NULL)} ],
+  [ qr/22004: sequence must not be null/, 'NULL', q{CALL snowflake_set_back(NULL)} ],
   [ qr/42501: must be owner of sequence public.next_id_seq/, 'another role', $call, 'web' ],
   [ qr/2D000: snowflake_set_back\(\) cannot run inside a transaction block/, 'a transaction block', "BEGIN; $call" ],
   [ qr/22023: tries must be at least 1/, 'no try', q{CALL snowflake_set_back('next_id_seq', tries => 0)} ],
