@@ -329,10 +329,10 @@ report_time(const Layout *layout, TimestampTz ts)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
-			 errmsg("timestamp %s is out of range", generator_time_string(ts)),
+			 errmsg("timestamp %s is out of range", arguments_time_string(ts)),
 			 errdetail("The layout \"%s\" begins at %s and ends before %s.",
-					   layout->text, generator_time_string(layout->spec.epoch),
-					   generator_time_string(layout_end_time(layout)))));
+					   layout->text, arguments_time_string(layout->spec.epoch),
+					   arguments_time_string(layout_end_time(layout)))));
 }
 
 /* The last sequence number that IDs of the layout can have */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * arguments.c
- *	  Errors about arguments, for SQL functions of several files.
+ *	  Errors about arguments, and the times in messages, for several files.
  *
  * This file knows no layout, sequence or setting.  To it, an ID is a number.
  *
@@ -10,6 +10,8 @@
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
+
+#include "utils/timestamp.h"
 
 #include "compat.h"
 
@@ -38,4 +40,14 @@ arguments_check_id(int64 id)
 				 errmsg("ID %lld is not positive", (long long) id),
 				 errdetail("Valid IDs are 1 to %lld.",
 						   (long long) PG_INT64_MAX)));
+}
+
+/*
+ * A time for messages.  timestamptz_to_str() has one buffer, which is not
+ * enough for two times in a message.
+ */
+char *
+arguments_time_string(TimestampTz timestamp)
+{
+	return pstrdup(timestamptz_to_str(timestamp));
 }

@@ -41,6 +41,7 @@
 
 #include "compat.h"
 
+#include "arguments.h"
 #include "generator.h"
 #include "page.h"
 #include "wait.h"
@@ -420,16 +421,6 @@ interval_string(int64 usecs)
 																   TimestampTzGetDatum(0))));
 }
 
-/*
- * A time for messages.  timestamptz_to_str() has one buffer, which is not
- * enough for two times in a message.
- */
-char *
-generator_time_string(TimestampTz timestamp)
-{
-	return pstrdup(timestamptz_to_str(timestamp));
-}
-
 /* Raise the error for the result of an attempt. */
 pg_noreturn static void
 report_refusal(KnownSequence *seq, const GeneratorSpec *spec,
@@ -444,8 +435,8 @@ report_refusal(KnownSequence *seq, const GeneratorSpec *spec,
 				 errmsg("sequence \"%s\" is %s ahead of the clock",
 						relname, interval_string(attempt->lead)),
 				 errdetail("The next ID would have the time %s; the clock says %s. \"snowflake.max_lead\" allows %s, and \"snowflake.max_wait\" allows waiting for %s.",
-						   generator_time_string(attempt->now + attempt->lead),
-						   generator_time_string(attempt->now),
+						   arguments_time_string(attempt->now + attempt->lead),
+						   arguments_time_string(attempt->now),
 						   interval_string(limits->max_lead),
 						   interval_string(limits->max_wait)),
 				 errhint("Correct the clock if it is wrong, or wait for it to catch up. SELECT * FROM snowflake_check(), of extension snowflake_admin, says whether rows have future-dated IDs and what else can be done.")));
@@ -454,8 +445,8 @@ report_refusal(KnownSequence *seq, const GeneratorSpec *spec,
 				(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
 				 errmsg("the clock is behind the epoch of the layout"),
 				 errdetail("The clock says %s; the epoch is %s.",
-						   generator_time_string(attempt->now),
-						   generator_time_string(spec->epoch)),
+						   arguments_time_string(attempt->now),
+						   arguments_time_string(spec->epoch)),
 				 errhint("Check the server's clock and the layout's epoch.")));
 	if (result == REFUSED_OUT_OF_RANGE)
 		ereport(ERROR,
@@ -480,7 +471,7 @@ report_refusal(KnownSequence *seq, const GeneratorSpec *spec,
 			 errmsg("the time of the layout is used up"),
 			 errdetail("Sequence \"%s\" is at %lld and the clock says %s; the last value is %lld.",
 					   relname, (long long) attempt->stored,
-					   generator_time_string(attempt->now),
+					   arguments_time_string(attempt->now),
 					   (long long) spec->max_value),
 			 (attempt->now - spec->epoch) / spec->tick_usecs > spec->last_tick ?
 			 errhint("Check the server's clock. If it is right, use another layout with shards that no old ID has, or another primary key.") :
@@ -671,7 +662,7 @@ generator_advance(Oid relid, const GeneratorSpec *spec, const SettingsLimits *li
 				 errmsg("sequence \"%s\" is %s ahead of the clock",
 						get_rel_name(relid), interval_string(attempt.lead)),
 				 errdetail("Calls of next_id() wait until %s, or fail if that is longer than \"snowflake.max_wait\" allows.",
-						   generator_time_string(attempt.now + attempt.lead - limits->max_lead))));
+						   arguments_time_string(attempt.now + attempt.lead - limits->max_lead))));
 }
 
 /*

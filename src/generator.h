@@ -44,7 +44,6 @@ extern void generator_advance(Oid relid, const GeneratorSpec *spec,
 extern const char *generator_state(Oid relid, const GeneratorSpec *spec,
 								   const SettingsLimits *limits,
 								   FormData_pg_sequence_data *data);
-extern char *generator_time_string(TimestampTz timestamp);
 #pragma GCC visibility pop
 
 #endif							/* SNOWFLAKE_GENERATOR_H */

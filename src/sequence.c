@@ -416,22 +416,22 @@ fault_of_parameters(Form_pg_sequence form)
  * Does a locked sequence have all that snowflake_alter_sequence() would set?
  */
 bool
-sequence_is_altered(Oid relid, const GeneratorSpec *spec)
+sequence_is_fit_for(Oid relid, const GeneratorSpec *spec)
 {
 	HeapTuple	tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(relid));
 	Form_pg_sequence form;
 	Oid			table;
 	int32		column;
-	bool		altered;
+	bool		fit;
 
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for sequence %u", relid);
 	form = (Form_pg_sequence) GETSTRUCT(tuple);
-	altered = form->seqmax == spec->max_value &&
+	fit = form->seqmax == spec->max_value &&
 		fault_of_parameters(form) == NULL &&
 		!sequenceIsOwned(relid, DEPENDENCY_AUTO, &table, &column);
 	ReleaseSysCache(tuple);
-	return altered;
+	return fit;
 }
 
 /*

@@ -86,7 +86,7 @@ extern int64 sequence_lock_and_get_max_value_slow(KnownSequence *seq);
 extern void sequence_lock_and_check(KnownSequence *seq, const GeneratorSpec *spec, SequenceUse use);
 extern bool sequence_lock_to_look(KnownSequence *seq, const GeneratorSpec *spec);
 extern void sequence_unlock_after_look(KnownSequence *seq);
-extern bool sequence_is_altered(Oid relid, const GeneratorSpec *spec);
+extern bool sequence_is_fit_for(Oid relid, const GeneratorSpec *spec);
 extern char *sequence_lock_to_alter(Oid relid, int64 *max_value);
 #pragma GCC visibility pop
 

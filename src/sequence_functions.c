@@ -257,7 +257,7 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 					  "Use a new sequence.");
 
 	check_last_value(sequence, name, layout, max_value);
-	if (sequence_is_altered(sequence, &layout->spec))
+	if (sequence_is_fit_for(sequence, &layout->spec))
 		PG_RETURN_VOID();
 
 	SPI_connect();
@@ -272,7 +272,7 @@ snowflake_alter_sequence(PG_FUNCTION_ARGS)
 	 * mean another sequence, the command has altered that one, and the error
 	 * undoes the change.
 	 */
-	if (!sequence_is_altered(sequence, &layout->spec))
+	if (!sequence_is_fit_for(sequence, &layout->spec))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 				 errmsg("could not alter sequence \"%s\" because of a concurrent change",
@@ -318,7 +318,7 @@ value_of_id(const Layout *layout, int64 id)
 				 errmsg("ID %lld is more than a day ahead of the clock",
 						(long long) id),
 				 errdetail("In layout \"%s\" its time is %s; the clock says %s.",
-						   layout->text, generator_time_string(ts), generator_time_string(now)),
+						   layout->text, arguments_time_string(ts), arguments_time_string(now)),
 				 errhint("Check the clock, and that it is an ID of this layout. If it was made while a clock was fast, use a new sequence with a new shard.")));
 	return Min((int64) tick * layout->spec.slots + layout->spec.slots - 1,
 			   layout->spec.max_value);
