@@ -463,7 +463,11 @@ snowflake_backdated_id(PG_FUNCTION_ARGS)
 	last->layout = layout;
 	last->value = Max(last->value + 1, tick * layout->spec.slots);
 	if (last->value > layout->spec.max_value)
-		report_time(layout, ts);
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
+				 errmsg("no ID is left for timestamp %s", arguments_time_string(ts)),
+				 errdetail("Earlier rows of the window partition have got IDs up to the last one of layout \"%s\".",
+						   layout->text)));
 	PG_RETURN_INT64((int64) layout_id(layout, last->value, shard));
 }
 

@@ -56,7 +56,7 @@ FROM (SELECT name, layout, ts, snowflake_backdated_id(ts, 1 % shards, layout) OV
 GROUP BY custom ORDER BY custom;
 
 -- The last millisecond of the layout has 1,024 IDs, and then there are no more.
-SELECT count(DISTINCT id) AS ids_of_the_last_millisecond, (SELECT message FROM error_of(
+SELECT count(DISTINCT id) AS ids_of_the_last_millisecond, (SELECT concat_ws('; ', sqlstate_, message, detail) FROM error_of(
     'SELECT snowflake_backdated_id(''2046-06-27 17:00:49.495Z'', 4) OVER () FROM generate_series(1, 1025)')) AS one_more
 FROM (SELECT snowflake_backdated_id('2046-06-27 17:00:49.495Z', 4) OVER () AS id FROM generate_series(1, 1024)) AS t;
 CALL show_error('SELECT snowflake_backdated_id(now(), 1, l::snowflake_layout) OVER ()
