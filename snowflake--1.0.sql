@@ -250,12 +250,12 @@ COMMENT ON FUNCTION snowflake_max_id(timestamptz, snowflake_layout) IS
 CREATE FUNCTION snowflake_settled_id() RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake_settled_id() IS
-'bound of the IDs that are settled: every one below it is committed, or will never be';
+'bound of the IDs that are settled: every one below it is committed, or will never be, except those of this transaction';
 
 CREATE FUNCTION snowflake_settled_id(layout snowflake_layout) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake_settled_id(snowflake_layout) IS
-'bound of the IDs that are settled: every one below it is committed, or will never be; in a given layout';
+'bound of the IDs that are settled: every one below it is committed, or will never be, except those of this transaction; in a given layout';
 
 --
 -- Watching a sequence
@@ -309,7 +309,7 @@ WHERE relpersistence <> 't' AND
 				  seqmax = 9223372036854775807)));
 END;
 COMMENT ON FUNCTION snowflake_sequences() IS
-'sequences that make IDs, by their MAXVALUE or a default: layout, last ID''s time, its lead over the clock, the layout''s end, and ok, ahead, waits, refuses or no privilege';
+'sequences that make IDs, by their MAXVALUE or a default, except temporary ones: layout, last ID''s time, its lead over the clock, the layout''s end, and ok, ahead, waits, refuses or no privilege';
 
 CREATE FUNCTION snowflake_alter_sequence(sequence regclass, layout snowflake_layout DEFAULT 'instagram')
 RETURNS void

@@ -89,7 +89,10 @@ report_shard(const Layout *layout, int64 shard)
 					 shards)));
 }
 
-/* Warn once in a session that a layout is about to end. */
+/*
+ * Warn once in a session that a layout is about to end.  If several are, this
+ * is of the one that comes first.
+ */
 static void
 warn_of_end(const Layout *layout)
 {
@@ -140,6 +143,9 @@ next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count, const
 		/*
 		 * The error names the layout of the sequence, so a role that may not
 		 * use the sequence must be refused before.
+		 *
+		 * If the sequence serves no layout, layout_type_find_served() has
+		 * returned one without shards.  generator_check() refuses it.
 		 */
 		generator_check(sequence, &layout->spec, caller);
 		report_shard(layout, shard);
@@ -229,9 +235,9 @@ typedef struct NextIds
 } NextIds;
 
 /*
- * The most values that next_ids() takes at a time.  A larger batch would use
- * up max_lead at once, so that others would wait for the clock, and a caller
- * who reads only a few rows, as with LIMIT, would waste more of it.
+ * The most values that next_ids() takes at a time.  The larger a batch, the
+ * more of max_lead a call takes from others, who wait for the clock then, and
+ * the more a caller wastes who reads only a few rows, as with LIMIT.
  */
 #define NEXT_IDS_BATCH		1024
 

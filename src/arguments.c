@@ -30,7 +30,7 @@ arguments_refuse_null(const char *argument, const char *hint)
 			 hint == NULL ? 0 : errhint("%s", hint)));
 }
 
-/* Raise an error unless a number is an ID that next_id() could return. */
+/* Raise an error unless a number is positive, as IDs are. */
 void
 arguments_check_id(int64 id)
 {

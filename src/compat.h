@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * compat.h
- *	  Every difference between the supported PostgreSQL versions.
+ *	  What differs between the PostgreSQL versions that it can be built for.
  *
  * Include it after PostgreSQL's own headers and before this extension's.  No
- * other file of this extension looks at PG_VERSION_NUM.
+ * other file of this extension looks at PG_VERSION_NUM.  The version of the
+ * server that runs matters only to wait.c, which asks for it.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -38,7 +39,10 @@ typedef RelFileNode RelFileLocator;
 #define RelationFirstFileSubid(rel)	((rel)->rd_firstRelfilenodeSubid)
 #endif
 
-/* 16 has one function for all kinds of objects. */
+/*
+ * 16 has object_ownercheck() and object_aclcheck() in place of a function for
+ * each kind of object.
+ */
 #if PG_VERSION_NUM >= 160000
 #include "catalog/pg_database.h"
 #define pg_class_ownercheck(relid, role) \
@@ -54,7 +58,10 @@ typedef RelFileNode RelFileLocator;
 #define member_can_set_role(member, role) is_member_of_role(member, role)
 #endif
 
-/* 16 renamed this, which gives a backend of the local copy, counted from 1. */
+/*
+ * 16 renamed pgstat_fetch_stat_local_beentry(), which gives a backend of the
+ * local copy, counted from 1.
+ */
 #if PG_VERSION_NUM < 160000
 #define pgstat_get_local_beentry_by_index(index) \
 	pgstat_fetch_stat_local_beentry(index)

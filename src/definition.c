@@ -4,8 +4,8 @@
  *	  The text of a layout's definition: reading and printing it.
  *
  * Like layout.c, this file can be built and fuzzed without a server.  It does
- * not know the built-in layouts, nor how IDs are composed.  Of IDs it
- * checks only that a definition leaves room for them.
+ * not know the built-in layouts, nor how IDs are composed.  Of IDs it knows
+ * that they sort by time, and that neither the last tick nor value 0 is used.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -21,7 +21,7 @@
 
 #include "definition.h"
 
-/* Epochs have years of four digits. */
+/* Epochs are of the years 1 to 9999, and from 1000 on if they are ISO times. */
 #define EPOCH_MIN			INT64CONST(-62135596800000) /* 0001-01-01 */
 #define EPOCH_MAX			INT64CONST(253402300799999) /* 9999-12-31 */
 

@@ -23,7 +23,8 @@
 
 /*
  * What the fields of an ID are.  A definition in a text is always of the kind
- * LAYOUT_BITS.  Layouts of the other kinds are built in and have only a name.
+ * LAYOUT_BITS.  Layouts of the other kinds are built in, and only their names
+ * mean them.
  */
 typedef enum LayoutKind
 {

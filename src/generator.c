@@ -16,7 +16,8 @@
  * with "Step", such as "Step LOCK", give the name that the place has in the
  * model of this file, lab/generator.pml.
  *
- * This file reads no setting.  Of IDs, shards and settings it knows only what
+ * This file reads no setting, as callers pass the limits.  It makes no IDs: all
+ * that it does for them is never to take value 0.  Of shards it knows only what
  * its messages say.
  *
  * Copyright (c) 2026, snowflake contributors
@@ -48,10 +49,10 @@
 
 /*
  * A WAL record covers the values of this much time beyond the last value that
- * is taken with it, or of one tick if a tick is longer.  So a busy sequence
- * writes about one record a second.  After a crash, all covered values count
- * as used, so that the sequence may be ahead of the clock by this time in
- * addition to max_lead.
+ * is taken with it, or of one tick if a tick were longer, which none is.  So a
+ * busy sequence writes about one record a second.  After a crash, all covered
+ * values count as used, so that the sequence may be ahead of the clock by this
+ * time in addition to max_lead.
  */
 #define LOG_AHEAD_USECS		USECS_PER_SEC
 

@@ -15,7 +15,7 @@
  * type.  Types and operator classes that claim this falsely are for superusers
  * to make.
  *
- * This file knows nothing of IDs and sequences.
+ * This file knows nothing of sequences and layouts.  To it, an ID is a number.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -233,9 +233,9 @@ read_table(Relation rel, Largest *found)
 }
 
 /*
- * Read the partitions of a locked table, below others, too.  They have the
- * column by the same name, but not always by the same number.  Returns NULL,
- * or why one of them cannot be read.
+ * Read the partitions of a locked table, at all levels.  They have the column
+ * by the same name, but not always by the same number.  Returns NULL, or why
+ * one of them cannot be read.
  */
 static const char *
 read_partitions(Oid parent, Largest *found)
@@ -288,9 +288,9 @@ obstacle_to_role(Oid relid, const char *name)
 }
 
 /*
- * Read a table, or why it cannot be read.  Locks are released at once, so that
- * a look at all tables of a database does not fill PostgreSQL's table of locks
- * and keeps nobody waiting for long.
+ * Read a table.  Returns NULL, or why it cannot be read.  Locks are released at
+ * once, so that a look at all tables of a database does not fill PostgreSQL's
+ * table of locks and keeps nobody waiting for long.
  */
 static const char *
 read_largest(Oid relid, Largest *found)

@@ -55,9 +55,9 @@ static const LayoutField decimal_fields[] = {
  * The built-in layouts; the first is the default.
  *
  * A sequence's MAXVALUE shows which layout it serves.  It is the last value
- * for which the layout has room.  Several layouts have the same room.  To give
- * each a MAXVALUE of its own, some of them reserve a few values at their end,
- * which are never used.
+ * for which the layout has room, less the layout's reserved values.  No
+ * sequence takes these.  They give layouts that have the same room different
+ * MAXVALUEs.
  *
  * Names and reserved values must never change, because sequences and values of
  * type snowflake_layout depend on them.

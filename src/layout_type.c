@@ -56,7 +56,7 @@ typedef struct StoredLayout
  */
 static HTAB *layouts;
 
-/* The layout of calls that name neither a layout nor a sequence */
+/* The default layout, which is that of next_id_seq */
 const Layout *layout_type_default;
 
 pg_noreturn static void
@@ -202,7 +202,10 @@ layout_type_find_served(int64 max_value)
 	return name == NULL ? &unserved : find_layout(name);
 }
 
-/* Raise an error because a layout has no field of that role. */
+/*
+ * Raise an error because a layout has no such field, which is "timestamp",
+ * "shard" or "sequence".
+ */
 void
 layout_type_report_missing(const Layout *layout, const char *field)
 {

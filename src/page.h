@@ -54,13 +54,13 @@ typedef struct RecordNote
 #define RECORD_NOTE_OFFSET	MAXALIGN(SizeOfPageHeaderData + sizeof(ItemIdData))
 
 /*
- * The page that this transaction keeps pinned: that of the sequence that it
- * used last.  Pinning and unpinning the page at every call would take a third
- * of a call's time.
+ * The page that this transaction keeps pinned, if any: that of the sequence
+ * that it last took values of or advanced.  Pinning and unpinning the page at
+ * every call would take a third of a call's time.
  *
  * The pin is on the buffer that the KnownSequence names.  It belongs to the
- * top transaction and ends with it, like the lock on the sequence that
- * sequence.c takes.
+ * top transaction, like the lock on the sequence that sequence.c takes, and is
+ * released at the end of that transaction at the latest.
  */
 typedef struct PinnedPage
 {

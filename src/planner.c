@@ -77,8 +77,8 @@ have_same_text(HeapTuple one, HeapTuple other, AttrNumber column)
 }
 
 /*
- * Is this row of pg_proc snowflake_next_id_in_copy(), made for the library
- * that "replaced", a next_id(), runs?
+ * Is this row of pg_proc snowflake_next_id_in_copy(), of the same library as
+ * "replaced", a next_id()?
  *
  * Neither a name nor the membership in an extension tells.  Others may create
  * functions of this name, and whoever has created the extension, which is

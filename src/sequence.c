@@ -158,8 +158,9 @@ sequence_owned_by_extension(Oid relid)
  * beside next_id().
  *
  * ALTER EXTENSION ... DROP SEQUENCE does not invalidate the sequence, so
- * sessions that have used it go on using it.  But check_privileges() asks in
- * each transaction whether the sequence is the extension's.
+ * sessions that have used it go on using it.  But for a role that has no
+ * privilege on it, check_privileges() asks in each transaction whether the
+ * sequence is the extension's.
  *
  * Few relations have this name, and sequence_owned_by_extension() keeps its
  * last answer for check_privileges(), which needs it for most roles.
@@ -223,8 +224,8 @@ qualified_name(Oid relid)
 
 /*
  * A hint for somebody who wants IDs from a sequence that a column owns, or NULL
- * if none does.  The column takes numbers from it by its default, and after
- * snowflake_alter_sequence() they would be values and not IDs.
+ * if none does.  Such a column usually takes its numbers from the sequence, and
+ * after snowflake_alter_sequence() they would be values and not IDs.
  */
 static char *
 hint_if_owned(Oid relid)

@@ -54,7 +54,8 @@ typedef struct KnownSequence
 								 * read */
 	RelFileLocator file;
 	int64		max_value;
-	bool		new_file;		/* was it made in this transaction? */
+	bool		new_file;		/* was it made in the transaction that read
+								 * this?  See read_again_if_new(). */
 	bool		needs_wal;
 
 	/* For page.c and generator.c */

@@ -175,7 +175,7 @@ refuse_layout(Oid sequence, const Layout *layout, const char *detail, const char
 }
 
 /*
- * A hint about a sequence whose last value is none of a counter of rows.
+ * A hint about a sequence whose last value is too large for a counter of rows.
  *
  * It may have made IDs of this layout, until a schema tool took its MAXVALUE.
  * Then it gets its MAXVALUE back by ALTER SEQUENCE, but only if its IDs tell
@@ -207,11 +207,12 @@ hint_for_used_sequence(const char *qualified_name, const Layout *layout)
 static void
 check_last_value(Oid sequence, const char *qualified_name, const Layout *layout, int64 max_value)
 {
-	FormData_pg_sequence_data data = page_read_again(sequence_find(sequence));
+	FormData_pg_sequence_data data;
 
 	if (max_value == layout->spec.max_value)
 		return;
 
+	data = page_read_again(sequence_find(sequence));
 	if (data.is_called && data.last_value >= SEQUENCE_COUNTER_LIMIT)
 		refuse_layout(sequence, layout,
 					  psprintf("Its last value %lld is too large for a counter of rows, so the sequence may have been used for another layout.",

@@ -77,7 +77,11 @@ settings_define(void)
 	MarkGUCPrefixReserved("snowflake");
 }
 
-/* The values of "snowflake.max_lead" and "snowflake.max_wait" */
+/*
+ * The values of "snowflake.max_lead" and "snowflake.max_wait".  While they are
+ * not defined, these are the defaults: in parallel mode, where next_id() fails
+ * anyway.
+ */
 SettingsLimits
 settings_limits(void)
 {

@@ -125,6 +125,14 @@ wait_usecs(int64 usecs, uint32 wait_event)
 }
 
 /*
+ * The bit of SyncStandbysByte that says whether standbys are asked for, where
+ * the byte is one flag ("true") and where it has two (SYNC_STANDBY_DEFINED,
+ * which earlier headers lack)
+ */
+#define BIT_OF_ONE_FLAG		1
+#define BIT_OF_TWO_FLAGS	(1 << 1)
+
+/*
  * Does synchronous_standby_names ask for standbys?
  *
  * The checkpointer reads the setting and notes the answer in a byte of shared
@@ -145,7 +153,7 @@ wait_usecs(int64 usecs, uint32 wait_event)
 static inline bool
 standbys_defined(void)
 {
-	static uint8 defined_bit = 0;	/* the bit of the byte that says so */
+	static uint8 defined_bit = 0;	/* one of the two, when it is known */
 	uint8		status = *(volatile uint8 *) &SyncStandbysByte;
 
 	if (unlikely(defined_bit == 0))
@@ -155,15 +163,13 @@ standbys_defined(void)
 			(version >= 160009 && version < 170000) ||
 			(version >= 150013 && version < 160000);
 
-		/* SYNC_STANDBY_DEFINED, which earlier headers lack, or "true" */
-		defined_bit = two_flags ? 1 << 1 : 1;
+		defined_bit = two_flags ? BIT_OF_TWO_FLAGS : BIT_OF_ONE_FLAG;
 	}
 
 	if (status != 0)
 		return (status & defined_bit) != 0;
-	/* 1 is the bit of the earlier releases. */
 	return SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0' &&
-		!(ConfigReloadPending && defined_bit == 1);
+		(defined_bit == BIT_OF_TWO_FLAGS || !ConfigReloadPending);
 }
 
 /*
@@ -304,7 +310,8 @@ wait_for_standbys(XLogRecPtr lsn)
 
 /*
  * Wait until the WAL up to "lsn" is on disk and, if synchronous standbys are
- * asked for, on those.
+ * asked for, on those.  A session whose synchronous_commit is local or off does
+ * not ask for them, as SyncRepRequested() knows.
  */
 void
 wait_until_durable(XLogRecPtr lsn)

@@ -62,7 +62,7 @@ $node->sql(q{
 	ALTER ROLE app IN DATABASE "new app" SET snowflake.shard = 12});
 says('SELECT snowflake_set_shard(12)',
 	qq{NOTICE:  other databases of this server have the same "snowflake.shard": "new app", other\nHINT: .*},
-	'databases that have the same shard are named', @as_owner);
+	'databases that have the same shard, or in which a role has it, are named', @as_owner);
 says('SELECT snowflake_set_shard(-1); SELECT snowflake_set_shard(5)', '', '... and others are not');
 $node->sql(q{LOAD 'snowflake'; ALTER DATABASE other SET snowflake.shard = -1});
 says('SELECT snowflake_set_shard(-1)', '', '... nor those that have none either');
