@@ -146,14 +146,27 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.require_tries IS 'for refusing a number with which nothing would be tried';
 
--- Show commands, and execute them under locks that are tried for again and again,
--- with growing pauses in which everybody else goes on.  The locks last until the caller's
+-- Show commands.  What runs as the owner of a table, all or what "by_owner" says, is shown to another
+-- caller in a form that can be pasted, and does the same.
+CREATE FUNCTION snowflake_admin.show(commands text[], owner_of regclass DEFAULT NULL, by_owner boolean[] DEFAULT NULL)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	FOR n IN 1 .. cardinality(commands) LOOP
+		RAISE NOTICE '%;', CASE WHEN owner_of IS NOT NULL AND (by_owner IS NULL OR by_owner[n])
+			THEN pasteable(commands[n], owner_of) ELSE commands[n] END;
+	END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.show IS 'for showing commands';
+
+-- Execute commands, without showing them, under locks that are tried for again and again, with
+-- growing pauses in which everybody else goes on.  The locks last until the caller's
 -- transaction ends.  Without a mode, the commands themselves lock what they need.
 --
 -- The commands run as the caller or, if a table is given as "owner_of", as its owner, then
--- only those for which "by_owner" is true, if it is given.  They are shown to another caller in
--- a form that can be pasted, and does the same.  The locks are always the caller's.
-CREATE FUNCTION snowflake_admin.run(commands text[], relations regclass[], tries integer, dry_run boolean,
+-- only those for which "by_owner" is true, if it is given.  The locks are always the caller's.
+CREATE FUNCTION snowflake_admin.try_again(commands text[], relations regclass[], tries integer,
 	mode text DEFAULT 'ACCESS EXCLUSIVE', owner_of regclass DEFAULT NULL, by_owner boolean[] DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -166,14 +179,6 @@ DECLARE
 		WHEN mode = 'ACCESS SHARE' THEN 'AccessExclusiveLock'
 			ELSE 'ShareUpdateExclusiveLock' END;
 BEGIN
-	PERFORM require_tries(tries);
-	FOR n IN 1 .. cardinality(commands) LOOP
-		RAISE NOTICE '%;', CASE WHEN owner_of IS NOT NULL AND (by_owner IS NULL OR by_owner[n])
-			THEN pasteable(commands[n], owner_of) ELSE commands[n] END;
-	END LOOP;
-	IF dry_run THEN
-		RETURN;
-	END IF;
 	FOR try IN 1 .. tries LOOP
 		BEGIN
 			PERFORM try_commands(commands, relations, mode, try % 2 = 0, owner_of, by_owner);
@@ -191,6 +196,21 @@ BEGIN
 		DETAIL = coalesce(blocker.description, 'No other transaction is in the way in this moment.'),
 		HINT = coalesce('Call it again when that transaction has ended, or with more tries. ' || blocker.remedy,
 			'Call it again, perhaps with more tries.');
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.try_again IS 'for executing commands under locks that are tried for';
+
+-- Show commands, and execute them in this way.
+CREATE FUNCTION snowflake_admin.run(commands text[], relations regclass[], tries integer, dry_run boolean,
+	mode text DEFAULT 'ACCESS EXCLUSIVE', owner_of regclass DEFAULT NULL, by_owner boolean[] DEFAULT NULL)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	PERFORM require_tries(tries);
+	PERFORM show(commands, owner_of, by_owner);
+	IF NOT dry_run THEN
+		PERFORM try_again(commands, relations, tries, mode, owner_of, by_owner);
+	END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.run IS 'for showing commands, and executing them under locks that are tried for';
