@@ -4,8 +4,9 @@
 -- table is one transaction, the caller's; that of a schema is one for each table:
 --
 --     1. keep others from changing the table and, for a superuser, from renaming the schemas
---     2. decide on the commands, or refuse what keeps the key from moving
---     3. lock the table, then its sequence, and run the commands
+--     2. refuse what keeps the key from moving
+--     3. lock the table, decide on the commands, run them, of which the first locks the sequence,
+--        and show them
 --
 -- Knows nothing of partitions and of rows, but for the largest ID of a table.
 
@@ -251,6 +252,20 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.count_other_sessions IS 'for saying who may still have another shard';
 
+-- Move the key of a table which the caller has locked against everybody, and show the commands.  Until
+-- then others could change what these carry over, such as privileges and sequences, so they are
+-- decided on here.
+CREATE FUNCTION snowflake_admin.move_locked(target regclass, shard bigint, own_sequence boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	commands text[] := (move_commands(target, shard, own_sequence)).commands;
+BEGIN
+	PERFORM try_commands(commands, '{}', NULL, false, NULL, NULL);
+	PERFORM show(commands);
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.move_locked IS 'for losing nothing that others have changed before the lock';
+
 -- Move the key of one table.  The table is locked before its sequence, as an INSERT does.  A move of
 -- a schema has said for all its tables what is said here only for one.
 CREATE PROCEDURE snowflake_admin.move_table(tab regclass, shard bigint, own_sequence boolean, dry_run boolean,
@@ -272,7 +287,12 @@ BEGIN
 		IF shard IS NULL AND NOT in_schema THEN
 			PERFORM count_other_sessions();
 		END IF;
-		PERFORM run(plan.commands, plan.relations, tries, dry_run);
+	END IF;
+	IF dry_run THEN
+		PERFORM show(plan.commands);
+	ELSIF cardinality(plan.commands) > 0 THEN
+		PERFORM try_again(ARRAY[format('SELECT snowflake_admin.move_locked(%L::regclass, %L::bigint, %L::boolean)',
+			tab, shard, own_sequence)], plan.relations, tries);
 	END IF;
 END
 $$;
