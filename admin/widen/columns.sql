@@ -49,10 +49,9 @@ COMMENT ON FUNCTION snowflake_admin.widen_is_name IS 'for finding what replaces 
 -- The body of a column's trigger function.  It looks up no name: the assignment takes
 -- PostgreSQL's own cast.
 CREATE FUNCTION snowflake_admin.widen_body(narrow name, wide name) RETURNS text
-LANGUAGE sql STABLE PARALLEL SAFE
-BEGIN ATOMIC
-	SELECT format('BEGIN NEW.%I := NEW.%I; RETURN NEW; END', wide, narrow);
-END;
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('BEGIN NEW.%I := NEW.%I; RETURN NEW; END', wide, narrow)
+$$;
 COMMENT ON FUNCTION snowflake_admin.widen_body IS
 'for creating the function that keeps two columns equal, and for recognizing it';
 

@@ -596,7 +596,7 @@ sub run_examples
 			IPC::Run::run([ 'psql', '-Xq', '-P', 'footer=off', '-d', $node->connstr($database) ],
 				'<', \$block->{code}, '>&', \$printed);
 			return $printed !~ /canceling statement due to lock timeout/ });
-		$printed =~ s/^NOTICE:  .*\n//mg unless $shown =~ /NOTICE:/;
+		$printed =~ s/^NOTICE:  .*\n((DETAIL|HINT):  .*\n)*//mg unless $shown =~ /NOTICE:/;
 		foreach ($printed, $shown)
 		{
 			s/\d+(\.\d+)?/0/g, s/-+/-/g, s/ +/ /g if $block->{code} =~ /$of_clock/;
