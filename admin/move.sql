@@ -159,7 +159,7 @@ COMMENT ON FUNCTION snowflake_admin.shares_sequence IS 'for telling whether a ke
 -- The commands of a move, or none if next_id() already makes the key in this way.  A key of next_id()
 -- keeps its sequence, unless it is to have its own one, and this one is shared or of another shard.
 CREATE FUNCTION snowflake_admin.move_commands(target regclass, shard bigint, own_sequence boolean,
-	OUT commands text[], OUT relations regclass[], OUT was_always boolean)
+	OUT commands text[], OUT relations regclass[], OUT was_always boolean, OUT was_number boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	setting text := current_setting('snowflake.shard', true);
@@ -179,6 +179,7 @@ BEGIN
 	PERFORM require_no_obstacle(target, key.col, key.obstacle);
 	is_moved := key.made_by = 'next_id';
 	was_always := key.made_by = 'GENERATED ALWAYS';
+	was_number := NOT is_moved;
 	commands := '{}';
 	relations := ARRAY[target] || nullif(key.sequence, next_id_seq());
 	IF number IS NULL THEN
@@ -252,6 +253,20 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.count_other_sessions IS 'for saying who may still have another shard';
 
+-- Say what programs notice of a move from nextval() or an identity.
+CREATE FUNCTION snowflake_admin.announce_move(what text) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	RAISE NOTICE USING
+		MESSAGE = format('programs will notice that new keys of %s are IDs', what),
+		DETAIL = 'They have 19 digits, which JavaScript rounds and a 32-bit integer cannot hold. currval() and lastval() '
+			'do not know them, and numbers that nextval() takes of the former sequence are no IDs.',
+		HINT = 'Use INSERT ... RETURNING. Restart programs that keep the types of columns, such as Rails, if the key was '
+			'an integer when they began.';
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.announce_move IS 'for saying what programs notice before they do';
+
 -- Move the key of a table which the caller has locked against everybody, and show the commands.  Until
 -- then others could change what these carry over, such as privileges and sequences, so they are
 -- decided on here.
@@ -283,6 +298,9 @@ BEGIN
 	IF cardinality(plan.commands) > 0 THEN
 		IF plan.was_always AND NOT in_schema THEN
 			RAISE NOTICE 'a default does not keep programs from choosing keys, as GENERATED ALWAYS did: %', tab;
+		END IF;
+		IF plan.was_number AND NOT in_schema THEN
+			PERFORM announce_move(format('table %s', tab));
 		END IF;
 		IF shard IS NULL AND NOT in_schema THEN
 			PERFORM count_other_sessions();
@@ -344,6 +362,9 @@ BEGIN
 	FROM main_keys(ARRAY(SELECT pg_class.oid FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
 		WHERE nspname = schema AND relkind IN ('r', 'p', 'f'))) AS k
 	WHERE (k.made_by = 'next_id') <> to_next_id;
+	IF to_next_id AND tables <> '{}' THEN
+		PERFORM announce_move(format('schema %I', schema));
+	END IF;
 	IF always IS NOT NULL THEN
 		RAISE NOTICE 'a default does not keep programs from choosing keys, as GENERATED ALWAYS did: %', always;
 	END IF;
