@@ -83,7 +83,7 @@ SELECT pg_catalog.pg_extension_config_dump('next_id_seq', '');
 
 CREATE FUNCTION snowflake_shard() RETURNS integer
 AS 'MODULE_PATHNAME', 'snowflake_shard_setting' LANGUAGE C STABLE PARALLEL SAFE;
-COMMENT ON FUNCTION snowflake_shard() IS 'this server''s shard, from the setting snowflake.shard';
+COMMENT ON FUNCTION snowflake_shard() IS 'the shard of this session, from the setting snowflake.shard';
 
 CREATE FUNCTION snowflake_set_shard(shard bigint) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp;
@@ -283,7 +283,7 @@ COMMENT ON FUNCTION snowflake_sequences(regclass, snowflake_layout) IS
 -- those that should serve one: the extension's own, and those that the default
 -- of a column or domain names in a call of next_id().  Where that call names a
 -- layout, too, the layout may be a custom one, which a sequence with any
--- MAXVALUE but bigint's may serve.
+-- MAXVALUE but bigint's may serve: none has as many values as bigint.
 CREATE FUNCTION snowflake_sequences(
 	OUT sequence regclass, OUT layout text, OUT last_timestamp timestamptz,
 	OUT lead interval, OUT expires timestamptz, OUT state text)

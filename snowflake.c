@@ -145,7 +145,8 @@ next_values(int64 shard, Oid sequence, const Layout *layout, int64 *count, const
 		 * use the sequence must be refused before.
 		 *
 		 * If the sequence serves no layout, layout_type_find_served() has
-		 * returned one without shards.  generator_check() refuses it.
+		 * returned one in which not even shard 0 fits.  generator_check()
+		 * refuses it.
 		 */
 		generator_check(sequence, &layout->spec, caller);
 		report_shard(layout, shard);
@@ -422,10 +423,11 @@ typedef struct Backdated
  * that no earlier row of the window partition has
  *
  * Values are taken as from a sequence whose clock is the time of the row: the
- * next value is the last one plus one, moved up to the time's tick.  So no
- * value comes twice, whatever the order of the rows and however many of them
- * share a tick, and IDs of several shards differ, too.  Value 0 is not taken,
- * as the ID 0 is none.
+ * next value is the last one plus one, moved up to the first value of the
+ * time's tick (where the generator would keep the slot).  So no value comes
+ * twice, whatever the order of the rows and however many of them share a tick,
+ * and IDs of several shards differ, too.  Value 0 is not taken, as the ID 0 is
+ * none.
  */
 Datum
 snowflake_backdated_id(PG_FUNCTION_ARGS)

@@ -272,7 +272,8 @@ log_values(KnownSequence *seq, const GeneratorSpec *spec,
  * too old.  This holds only if recovery reads the WAL that was written with
  * the page.  Somebody may have put an older page or other WAL in its place
  * while the server was down, so do not trust the note of an earlier start of
- * the server.
+ * the postmaster.  If only a backend has crashed, the postmaster goes on, and so
+ * does its start.
  */
 static inline bool
 log_cnt_is_valid(const KnownSequence *seq, Page page)
@@ -297,7 +298,8 @@ log_cnt_is_valid(const KnownSequence *seq, Page page)
  * after it, or the checkpoint sees the dirty page, and writes it.  nextval()
  * looks at the redo pointer before it marks the page dirty.  A checkpoint that
  * begins in between skips the page, which is still clean, so that after a
- * crash neither the WAL nor the page on disk has the value.
+ * crash neither the WAL from the redo pointer on nor the page on disk has the
+ * value.
  *
  * A dirty page stays dirty while this backend holds the lock, because a
  * backend that writes the page locks it, too, in a mode that conflicts with
@@ -494,10 +496,10 @@ wait_and_take_values(KnownSequence *seq, const GeneratorSpec *spec,
 	 * By the monotonic clock: when the wait began, when the clock was last
 	 * seen to have changed, and when the last attempt began.
 	 *
-	 * Each attempt reads the clock.  "clock_changed" is from after such a
-	 * reading, and "attempted" from before one, so their difference is at most
-	 * the time for which the clock has stood still.  A pause of this process
-	 * must not look like a clock that has stopped.
+	 * At first all are the same.  Then "attempted" is from before an attempt
+	 * reads the clock, and "clock_changed" from after one has, so their
+	 * difference is at most the time for which the clock has stood still.  A
+	 * pause of this process must not look like a clock that has stopped.
 	 */
 	int64		began = wait_monotonic_time();
 	int64		clock_changed = began;
@@ -669,10 +671,12 @@ generator_advance(Oid relid, const GeneratorSpec *spec, const SettingsLimits *li
 /*
  * Read a sequence's data without changing them, and return what the next call
  * would do now: "ok" is to return a value, "ahead" is to return one whose time
- * is ahead of the clock, "waits" is to wait for the clock, and "refuses" is to
- * fail.  *data is left alone if the value is out of range for the spec, and if
- * the next call would wait because another session has a lock on the sequence
- * that conflicts with ours, as ALTER SEQUENCE takes.
+ * is ahead of the clock, "waits" is to wait for the clock or for another
+ * session's lock, and "refuses" is to fail.  Raises an error if the role may
+ * not look, or the sequence does not serve the spec.  *data is left alone if
+ * the value is out of range for the spec, and if the next call would wait
+ * because another session has a lock on the sequence that conflicts with ours,
+ * as ALTER SEQUENCE takes.
  */
 const char *
 generator_state(Oid relid, const GeneratorSpec *spec, const SettingsLimits *limits,

@@ -184,7 +184,7 @@ read_index(Relation rel, Relation index, AttrNumber column, const IntegerType *t
 		/* The conditions are never true for NULL, but see for ourselves. */
 		if (is_null)
 			continue;
-		/* What comes now is smaller than all that have been found before. */
+		/* What comes now is no larger than any of those that are kept. */
 		if (before == found->most && id <= found->ids[before - 1])
 			break;
 		if (found->count == found->size)

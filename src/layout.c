@@ -230,9 +230,9 @@ layout_of_max_value(int64 max_value)
  * another system may have set the bit.
  *
  * The last tick of the timestamp's field is not used, so that layout_min_id()
- * can return a number larger than every ID.  Ticks whose time a timestamptz
- * cannot hold are not used either.  A timestamp that wraps around has only
- * the second of these ends.
+ * can return a number larger than every ID.  Neither is the last tick whose
+ * time a timestamptz can hold, nor are those after it.  A timestamp that wraps
+ * around has only the second of these ends.
  */
 static void
 derive_from_bits(Layout *layout, const ParsedLayout *parsed)

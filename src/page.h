@@ -39,7 +39,7 @@ typedef struct RecordNote
 {
 	XLogRecPtr	lsn;			/* end of the record, which then was the page's
 								 * LSN */
-	TimestampTz server_start;	/* start of the server that wrote it */
+	TimestampTz server_start;	/* start of the postmaster that wrote it */
 	RelFileLocator file;		/* the file that the record is of */
 	uint32		version;		/* RECORD_NOTE_VERSION */
 } RecordNote;

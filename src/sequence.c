@@ -162,8 +162,9 @@ sequence_owned_by_extension(Oid relid)
  * privilege on it, check_privileges() asks in each transaction whether the
  * sequence is the extension's.
  *
- * Few relations have this name, and sequence_owned_by_extension() keeps its
- * last answer for check_privileges(), which needs it for most roles.
+ * This does not take long: few relations have this name, and the last answer of
+ * sequence_owned_by_extension() is kept for check_privileges(), which needs it
+ * for most roles.
  */
 Oid
 sequence_default_slow(void)
@@ -515,8 +516,8 @@ check_privileges(KnownSequence *seq, const GeneratorSpec *spec, SequenceUse use)
 
 /*
  * Check that the current role may use a locked sequence, and that the sequence
- * serves the spec.  A role without privileges is told no more of it than that
- * it exists and is a sequence.
+ * serves the spec.  A role without privileges is told no more of it than its
+ * name, and that it is a sequence.
  */
 static void
 check_locked_sequence(KnownSequence *seq, const GeneratorSpec *spec, SequenceUse use)

@@ -93,13 +93,13 @@ extern char *sequence_lock_to_alter(Oid relid, int64 *max_value);
 
 /*
  * What calls of next_id() do in most cases is inline.  What they do otherwise
- * is in a function whose name ends in _slow.
+ * is in sequence_lock_and_check(), or in a function whose name ends in _slow.
  */
 
 /*
  * Find what this backend knows of a sequence.  Raises an error if the OID is
- * new to this backend and no relation has it.  Whoever locks the relation
- * checks that it still exists and is a sequence.
+ * new to this backend and no relation has it.  What locks the relation, such
+ * as sequence_lock_and_check(), checks that it still exists and is a sequence.
  */
 static inline KnownSequence *
 sequence_find(Oid relid)

@@ -63,8 +63,9 @@ PG_FUNCTION_INFO_V1(snowflake_settled_id);
 /*
  * May somebody take IDs under this lock?
  *
- * A relation that we do not find was made by a transaction that is still
- * running, and may be a sequence.
+ * A relation that we do not find may be a sequence of a transaction that is
+ * still running.  If it is gone since our look, start_of_taker() finds that
+ * its taker has ended.
  */
 static bool
 is_lock_of_taker(const LockInstanceData *lock)
@@ -96,8 +97,8 @@ refuse_prepared(VirtualTransactionId vxid)
 	TransactionId xid = TwoPhaseGetXidByVirtualXID(vxid, &more);
 
 	/*
-	 * The number may have been that of several prepared transactions, as
-	 * PostgreSQL uses it again.  Then name none of them.
+	 * The virtual transaction ID may have been that of several prepared
+	 * transactions, as PostgreSQL uses it again.  Then name none of them.
 	 */
 	if (TransactionIdIsValid(xid) && !more)
 	{
@@ -122,11 +123,11 @@ refuse_prepared(VirtualTransactionId vxid)
  * The start of the transaction that had a lock, or PG_INT64_MAX if it has
  * ended.
  *
- * The order matters.  The process may have ended the transaction after our
- * look and begun another one, so its start is that of the transaction only if
- * the transaction is still in progress when the start has been read.  And if
- * it is, the process may have prepared it, and begun another one, so look for
- * that last.
+ * The order matters.  Read the start of the process's transaction first.  It
+ * is the taker's only if the taker is still in progress afterwards, as the
+ * process may have begun another transaction since our look.  A taker that was
+ * prepared meanwhile is in progress, too, while the start may be that of the
+ * process's next transaction.  So look for prepared ones last.
  */
 static TimestampTz
 start_of_taker(const LockInstanceData *lock)
@@ -140,8 +141,8 @@ start_of_taker(const LockInstanceData *lock)
 		bool		more = false;
 
 		/*
-		 * A transaction loses this number when it leaves the list of running
-		 * transactions, before it releases its locks.
+		 * A transaction loses its local transaction ID when it leaves the list
+		 * of running transactions, before it releases its locks.
 		 */
 		if (!LocalTransactionIdIsValid(vxid.localTransactionId))
 			return PG_INT64_MAX;

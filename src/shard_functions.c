@@ -86,9 +86,9 @@ warn_of_overrides(void)
 }
 
 /*
- * Say which other databases of this server store the same shard, for all roles
- * or for one, whose IDs could be equal to ours, too.  There may be a reason for
- * it.
+ * Say which other databases of this server store the same shard, be it for all
+ * roles or for one: their IDs could be equal to ours.  There may be a reason
+ * for it.
  */
 static void
 name_databases_with(int64 shard)

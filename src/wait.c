@@ -58,8 +58,8 @@
 #define LONGEST_NAP_USECS	INT64CONST(100000)
 
 /*
- * For how long a backend whose configuration is out of date relies on what
- * standbys had
+ * For how long a backend that does not go by its own configuration relies on
+ * what standbys had
  */
 #define RELY_USECS			INT64CONST(10000)
 
@@ -286,7 +286,7 @@ wait_for_standbys(XLogRecPtr lsn)
 		else
 		{
 			/*
-			 * This backend does not know how many standbys are asked for, but
+			 * This backend may not know how many standbys are asked for, but
 			 * WAL senders do.  They note in WalSndCtl->lsn[] how much WAL the
 			 * standbys have.  These standbys may have been replaced, unless
 			 * the WAL is newer than this call.  Hence the record.
