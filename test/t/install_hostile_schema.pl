@@ -180,11 +180,16 @@ my @admin_calls = (
 	[ 'snowflake_partitions', parent => 'app.events' ],
 	[ 'snowflake_drop_partitions', parent => 'app.events', older_than => '1 day', dry_run => 'false' ],
 	[ 'snowflake_check' ],
+	[ 'snowflake_set_back', sequence => 'app.ahead', dry_run => 'true' ],
+	[ 'snowflake_set_back', sequence => 'app.ahead', dry_run => 'false' ],
 	[ 'snowflake_move_back_schema', schema => 'app', dry_run => 'false' ]);
 my $tables = q{
 	SET search_path = pg_catalog;
 	CREATE SCHEMA app;
 	CREATE SEQUENCE app.used MAXVALUE 1125899906841599;
+	CREATE SEQUENCE app.ahead MAXVALUE 1125899906841599;
+	SELECT setval('app.ahead'::regclass,
+		((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721 + 3600000) * 1024);
 	CREATE TABLE app.photos (id bigserial PRIMARY KEY, n integer);
 	CREATE TABLE app.users (id integer PRIMARY KEY GENERATED ALWAYS AS IDENTITY, n integer);
 	CREATE TABLE app.comments (id bigserial PRIMARY KEY, n integer,
