@@ -3,8 +3,8 @@
 -- A column and all that refer to it by foreign keys, directly or not.  Knows no type and no
 -- command, and changes nothing.
 
--- Each pair of columns of which a foreign key lets the second refer to the first.  A partition
--- stands for its partitioned table.
+-- Each pair of columns of which a foreign key lets the second refer to the first.  Instead of a
+-- partition that is referred to, its partitioned table is named.
 CREATE FUNCTION snowflake_admin.references_between()
 RETURNS TABLE (rel oid, name name, from_rel oid, from_name name)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -93,4 +93,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.chain IS
-'for finding a column and all that refer to it, parents before those that refer to them';
+'for finding a column and all that refer to it, with places that put parents first';

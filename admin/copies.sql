@@ -100,9 +100,9 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.privileges_like IS
 'for giving a new object the privileges of another one, and no others';
 
--- The commands that take all privileges on a table from everybody but its owner.  CASCADE finds
--- what a grantee has passed on only beside the grant option.  A role that has that option for
--- the whole table may have passed on a column, so it gets it for that column, too, and loses both.
+-- The commands that take all privileges on a table from everybody but its owner.  REVOKE ALL ON a
+-- table CASCADE misses what a role has granted on a column by a grant option for the whole table.
+-- So such a role first gets the option for that column.
 CREATE FUNCTION snowflake_admin.revoke_commands(rel oid, named text) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH granted (owner, col, grantor, grantee) AS (

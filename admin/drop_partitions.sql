@@ -101,7 +101,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.warn_of_references IS 'for a dry run that sees rows which refer to old ones';
 
--- Raise PostgreSQL's own error about such rows once more, with that hint.
+-- Raise an error about such rows, PostgreSQL's own or one in its words, with that hint.
 CREATE FUNCTION snowflake_admin.raise_references(parent regclass, low bigint, high bigint, all_actions boolean,
 	error text, detail text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -163,7 +163,7 @@ COMMENT ON FUNCTION snowflake_admin.estimated_rows IS 'for the progress of chang
 
 -- Delete or update rows of a table, as its owner, by a command in which all names are qualified.
 -- Returns how many.  The table's triggers need the caller's search_path.  Those that are deferred
--- would run at the commit, when the caller is itself again, or could become the user of the session.
+-- would run at COMMIT, as the caller, and could RESET ROLE to the user of the session.
 CREATE FUNCTION snowflake_admin.change_rows(tab regclass, command text, path text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
@@ -216,7 +216,7 @@ BEGIN
 		CALL next_transaction();
 		first := last + 1;
 	END LOOP;
-	RAISE NOTICE '%d % rows of %', verb, done, place;
+	RAISE NOTICE '%', format('%sd %s rows of %s', verb, done, place);
 END
 $$;
 COMMENT ON PROCEDURE snowflake_admin.change_in_slices IS 'for deleting or updating many rows without long transactions';
@@ -237,9 +237,9 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake_admin.remove_references IS 'for ON DELETE CASCADE, SET NULL and SET DEFAULT';
 
--- An error if rows refer to a partition, other than those of which remove_references() takes care,
--- unless that one is to be kept.  PostgreSQL would see this, too, but while everybody waits.  The hint
--- is about all that refers to IDs below the bound "high".
+-- An error if rows refer to a partition, other than those of which remove_references() takes care.
+-- With "keep", that takes care of none.  PostgreSQL would see this, too, but while everybody waits.
+-- The hint is about all that refers to IDs below the bound "high".
 CREATE FUNCTION snowflake_admin.require_no_references(parent regclass, partition regclass, low bigint, upper_id bigint,
 	high bigint, keep boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -340,9 +340,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.former_table IS 'for the partition of which old rows are deleted';
 
--- The first ID that tells its row's age.  Numbers of a serial that a former table once had count
--- as made on the layout's first day; nobody knows their age.  Because rows are deleted by this
--- bound, it is a whole day, far more than least_id().
+-- The first ID that tells its row's age: that of the day, in UTC, after the one of the layout's
+-- epoch.  Smaller ones count as numbers of a serial that a former table once had; nobody knows their
+-- age.  Because rows are deleted by this bound, it depends on the layout, as least_id() does not.
 CREATE FUNCTION snowflake_admin.first_id(layout snowflake_layout) RETURNS bigint
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT bound((date_trunc('day', bound_time(0, layout) AT TIME ZONE 'UTC') + interval '1 day') AT TIME ZONE 'UTC',
@@ -399,8 +399,8 @@ $$;
 COMMENT ON PROCEDURE snowflake_admin.delete_old_rows IS 'for old rows of a former table';
 
 -- An error if there is something to drop, and no row would be left, or the newest row is far older
--- than the clock.  The bound "stop" is that of old partitions, and "rows_before" that of old rows of a
--- former table, or NULL.
+-- than the clock.  A table without rows is no error.  The bound "stop" is that of old partitions, and
+-- "rows_before" that of old rows of a former table, or NULL.
 CREATE FUNCTION snowflake_admin.require_young_rows(parent regclass, key text, stop bigint, rows_before bigint,
 	older_than interval, layout snowflake_layout) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

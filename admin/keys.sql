@@ -111,15 +111,15 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 2 SET search_path = pg_catalog, snowflake
 $$;
 COMMENT ON FUNCTION snowflake_admin.takers IS 'for following a key to the columns that take over its values';
 
--- Which columns are too small for the IDs of the n-th key: its own, and all that refer to it
+-- Which columns cannot hold the IDs of the n-th key, among its own and all that refer to it
 -- or to one of its partitions.  A column that is one of a parent's is not named again.
-CREATE FUNCTION snowflake_admin.too_small(tabs oid[], cols int2[])
+CREATE FUNCTION snowflake_admin.cannot_hold_ids(tabs oid[], cols int2[])
 RETURNS TABLE (n bigint, obstacle text, tab oid, col int2)
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 	WITH RECURSIVE takers AS (
 		SELECT * FROM unnest(tabs, cols) WITH ORDINALITY AS k (tab, col, n)
 		UNION SELECT to_tab, to_col, n FROM takers AS t CROSS JOIN LATERAL takers(t.tab, t.col)
-	), small AS MATERIALIZED (	-- LIMIT has each column looked up by its index, before its type is
+	), unfit AS MATERIALIZED (	-- LIMIT has each column looked up by its index, before its type is
 		SELECT t.*, atttypid, attname
 		FROM takers AS t CROSS JOIN LATERAL (
 			SELECT * FROM pg_attribute WHERE attrelid = t.tab AND attnum = t.col LIMIT 1) AS a
@@ -127,12 +127,12 @@ LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, snowflake_
 	)
 	SELECT n, format('%s is %s',
 		(pg_identify_object('pg_class'::regclass, tab, col)).identity, format_type(atttypid, NULL)), tab, col
-	FROM small AS s
+	FROM unfit AS u
 	WHERE NOT EXISTS (
-		SELECT FROM pg_inherits JOIN small AS parent ON parent.tab = inhparent
-		WHERE inhrelid = s.tab AND parent.attname = s.attname AND parent.n = s.n)
+		SELECT FROM pg_inherits JOIN unfit AS parent ON parent.tab = inhparent
+		WHERE inhrelid = u.tab AND parent.attname = u.attname AND parent.n = u.n)
 $$;
-COMMENT ON FUNCTION snowflake_admin.too_small IS 'for finding the columns that cannot hold IDs';
+COMMENT ON FUNCTION snowflake_admin.cannot_hold_ids IS 'for finding columns of other types than IDs have';
 
 -- All sequences
 CREATE FUNCTION snowflake_admin.all_sequences() RETURNS oid[]
@@ -244,7 +244,7 @@ LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, snow
 			array_agg(sequence ORDER BY n) AS sequences
 		FROM keys
 	), obstacles (n, obstacle) AS (
-		SELECT s.n, s.obstacle FROM arrays, too_small(tabs, cols) AS s
+		SELECT c.n, c.obstacle FROM arrays, cannot_hold_ids(tabs, cols) AS c
 		UNION ALL SELECT n, place(class, object) || ' uses its sequence'
 		FROM arrays CROSS JOIN LATERAL sequence_users(sequences) AS u JOIN keys USING (sequence)
 		WHERE (u.tab, u.col) IS DISTINCT FROM (keys.tab, keys.col)

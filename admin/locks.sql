@@ -4,8 +4,9 @@
 -- table, shows what it does, and refuses a transaction block.  Knows no ID, no key and no
 -- partition.
 --
--- A command takes locks on tables by run() or lock() only.  What changes rows batch by batch, and
--- so takes no more than the locks of an UPDATE or DELETE, does it by itself.
+-- A command takes locks on tables by run(), lock() or try_again() only.  Two statements that change
+-- rows batch by batch go without, because they take no more than the locks of an UPDATE or DELETE:
+-- those by which snowflake_widen() fills columns and snowflake_drop_partitions() removes rows.
 
 -- Who holds a lock on one of these relations that is at least as strong as "weakest": a prepared
 -- transaction if there is one, or else the session whose transaction is the oldest, and what to do
@@ -67,9 +68,9 @@ COMMENT ON FUNCTION snowflake_admin.short_wait IS 'for waiting so briefly that n
 -- before the tables that refer to them.  LOCK TABLE knows no sequence: of one that is given, only
 -- the schema is locked.
 --
--- The first locks keep out vacuums and commands like this one, but neither readers
--- nor writers, who need not wait while this waits.  An autovacuum in the way is
--- ended by PostgreSQL once the wait has lasted for deadlock_timeout.
+-- The first locks, which mode ACCESS SHARE does without, keep out vacuums and commands like this
+-- one, but neither readers nor writers, who need not wait while this waits.  An autovacuum in the
+-- way is ended by PostgreSQL once the wait has lasted for deadlock_timeout.
 --
 -- The last locks, if there is a mode, keep out whoever conflicts with it.  They are waited for
 -- briefly, and a try that fails lets everybody else go on.
@@ -302,7 +303,7 @@ EXCEPTION WHEN invalid_transaction_termination THEN
 	in_block := SQLERRM OPERATOR(pg_catalog.=) snowflake_admin.commit_error();
 END
 $$;
-COMMENT ON PROCEDURE snowflake_admin.look_for_block IS 'for commands that do not end the transaction of their caller';
+COMMENT ON PROCEDURE snowflake_admin.look_for_block IS 'for telling whether a command is in a transaction block';
 
 -- How often a command tries to get its locks that is part of its caller's transaction.  In a
 -- transaction block, whoever needs locks that the transaction has taken before waits while it tries.
@@ -312,8 +313,8 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS
 $$;
 COMMENT ON FUNCTION snowflake_admin.tries_in IS 'for trying less often in a transaction block';
 
--- Raise the error of such a command that could not get its locks, with another advice in a
--- transaction block.
+-- In a transaction block, raise the error of such a command that could not get its locks, with
+-- another hint.  Otherwise do nothing.
 CREATE FUNCTION snowflake_admin.advise_in_block(in_block boolean, message text, detail text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN

@@ -85,8 +85,8 @@ COMMENT ON FUNCTION snowflake_admin.require_not_in_default IS 'for a range of wh
 
 -- Make one partition with the storage parameters of another one, or nothing if another session has
 -- just made it.  Partitions that are "known" have other ranges, and are not looked at, which would
--- cost time for each.  Returns the partition, or NULL.  With foreign keys, ATTACH PARTITION locks the
--- other tables against writers, and the DEFAULT partition against everybody.
+-- cost time for each.  Returns the partition, or NULL.  ATTACH PARTITION locks the DEFAULT partition
+-- against everybody.  With foreign keys, it locks the other tables against writers.
 CREATE FUNCTION snowflake_admin.make_partition(parent regclass, key text, low bigint, high bigint, unit text,
 	layout snowflake_layout, model regclass, known oid[], tries integer, dry_run boolean) RETURNS regclass
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -142,7 +142,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.require_trigger_functions IS 'for triggers that a new partition could not get';
 
 -- An error if the partitions of a table end long before the clock's time, and none of its rows is
--- newer.  Either nothing has been inserted since, or nothing could be, or the clock has jumped.
+-- newer.  Either nothing has been inserted since, or nothing could be, or the clock has jumped.  A
+-- table without rows is no error.
 CREATE FUNCTION snowflake_admin.require_no_jump(parent regclass, key text, unit text, layout snowflake_layout)
 RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -181,7 +182,7 @@ BEGIN
 	PERFORM require_trigger_functions(parent);
 	layout := coalesce(layout, key_layout(parent));
 	unit := coalesce(unit, newest_unit(parent, layout));
-	-- This loads the library, whose setting the next function reads.
+	-- This loads the library, whose setting needed_until() reads.
 	PERFORM bound(now(), layout);
 	PERFORM require_unit(unit);
 	IF ahead IS NULL OR ahead < interval '0' THEN
@@ -214,4 +215,4 @@ END
 $$;
 COMMENT ON PROCEDURE @extschema@.snowflake_make_partitions(regclass, interval, text, snowflake_layout, boolean,
 	integer, boolean) IS
-'make the partitions that a table lacks, from its last one on, up to a time ahead of now';
+'make the partitions that a table lacks, from the newest that has begun up to a time ahead of now';

@@ -5,8 +5,7 @@
 --
 --     1. keep others from changing the table and, for a superuser, from renaming the schemas
 --     2. refuse what keeps the key from moving
---     3. lock the table, decide on the commands, run them, of which the first locks the sequence,
---        and show them
+--     3. lock the table, decide on the commands, run them and show them
 --
 -- Knows nothing of partitions and of rows, but for the largest ID of a table.
 
@@ -68,12 +67,17 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.restart_command IS 'for using the sequence of a former serial again';
 
--- The command that advances a sequence beyond all IDs that must not come again, or NULL if none
--- can.  If nextval() or an identity made a number of the table, the clock has passed what they
--- made, and a row of a later time is found by an index.  If next_id() made it from another
--- sequence, the former one, with the same shard, this one begins beyond that one.  With
--- another shard it need not: this is how to leave a sequence, and rows, that are ahead of the
--- clock.
+-- The command that advances a sequence beyond all IDs that must not come again, or NULL if there is
+-- none.
+--
+-- A key of nextval() or an identity: the clock has passed their numbers, or it could not move.  Rows
+-- that programs have given later IDs count where an index finds the largest.
+--
+-- A key of next_id() with the same shard, or one that is computed: the sequence begins beyond the
+-- "former" one.
+--
+-- A key of next_id() with another shard: none.  This is how to leave a sequence, and rows, that are
+-- ahead of the clock.
 CREATE FUNCTION snowflake_admin.advance_command(target regclass, key_col name, sequence text, layout text,
 	is_moved boolean, former regclass) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -169,7 +173,7 @@ DECLARE
 	old_shard text;
 	same_text boolean;
 	same_shard boolean;
-	has_own_sequence boolean;
+	keeps_sequence boolean;
 	drops_old boolean;
 	is_new boolean := false;
 	sequence text;
@@ -193,9 +197,9 @@ BEGIN
 
 	IF is_moved THEN
 		-- Without a time, nothing tells where a new sequence of the same shard would have to begin.
-		has_own_sequence := same_text AND NOT shares_sequence(target, key.col, key.sequence)
+		keeps_sequence := same_text AND NOT shares_sequence(target, key.col, key.sequence)
 			OR same_shard AND NOT has_time(to_layout(key.layout));
-		is_new := own_sequence AND NOT has_own_sequence;
+		is_new := own_sequence AND NOT keeps_sequence;
 		sequence := CASE WHEN is_new THEN new_sequence(target, key.col)
 			ELSE nullif(key.sequence, next_id_seq())::text END;
 	ELSIF own_sequence AND shares_sequence(target, key.col, key.sequence) THEN

@@ -7,8 +7,7 @@
 --     1. keep others from changing the table and, for a superuser, from renaming the schemas
 --     2. say which partition gets all new rows: the numbers keep to the shard of the default
 --     3. find the largest ID where no index finds it at once
---     4. lock the table, decide on the commands, run them, of which the first locks the sequence,
---        and show them
+--     4. lock the table, decide on the commands, run them and show them
 --
 -- Knows nothing of what keeps a key from moving there.  Of keys of next_id(), it refuses those of a
 -- domain with CHECKs, and those whose last ID the caller cannot see.
@@ -78,8 +77,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.last_number IS 'for letting an identity begin beyond all IDs';
 
--- An error if a key has the type of a domain with CHECKs, or of one based on such a domain.  An
--- identity needs the type bigint, and the CHECKs would go with the domain.
+-- An error if a key has the type of a domain with CHECKs, or of one based on such a domain.  No
+-- domain can have an identity, and the CHECKs would go with the domain.
 CREATE FUNCTION snowflake_admin.require_no_check(target regclass, key_col name, type regtype) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
@@ -166,8 +165,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.warn_of_partitions IS 'for saying what becomes of partitions by time';
 
--- The commands of a move back, and which of them run as the owner.  An identity refuses another type
--- than bigint, and a view with the column refuses this change, which reads the table.
+-- The commands of a move back, and which of them run as the owner.  An identity refuses type snowflake
+-- and domains, and a view with the column refuses the change to bigint, which reads the table.
 CREATE FUNCTION snowflake_admin.move_back_commands(target regclass, shard bigint, largest text,
 	OUT commands text[], OUT by_owner boolean[])
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

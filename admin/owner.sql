@@ -105,7 +105,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.index_trees IS 'for looking for constants in the expressions of indexes';
 
 -- An error if stored expressions, which a command of the caller's repeats as text, have a
--- constant of a type that is not PostgreSQL's own.  "what" names the object that has them.
+-- constant of a type that is not PostgreSQL's own.  "what" names the object that has them.  To the
+-- owner of the table, no such constant is an error.
 --
 -- While PostgreSQL parses a command, it makes constants of texts, as the role that gives the
 -- command.  For a type that somebody has made, this may run a function of that type's owner, such

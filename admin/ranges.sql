@@ -67,8 +67,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.time_key IS 'for the key of a table whose new rows tell their time';
 
--- The layout of the IDs that a partitioned table's key gets by default.  Without a default, it is
--- that of next_id().
+-- The layout of the IDs that a partitioned table's key gets by its own default, not its domain's.
+-- Without one, it is that of next_id().
 CREATE FUNCTION snowflake_admin.key_layout(parent regclass) RETURNS snowflake_layout
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT to_layout(coalesce(

@@ -320,6 +320,7 @@ CREATE FUNCTION snowflake_admin.renumber_look(tab regclass, plan record, shard b
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET row_security = off AS $$
 DECLARE
 	own text := snowflake_schema();
+	present bigint;
 	taken bigint;
 BEGIN
 	-- snowflake_id() knows which shards a layout has.
@@ -331,8 +332,8 @@ BEGIN
 			'coalesce(%1$s.snowflake_min_id($2, %2$s) - 1, $3)', own, plan.layout)
 	INTO lowest, highest USING since, until, 9223372036854775807;
 	IF new_shard IS NULL THEN
-		EXECUTE plan.present INTO last;
-		lowest := greatest(lowest, last);
+		EXECUTE plan.present INTO present;
+		lowest := greatest(lowest, present);
 	END IF;
 	SELECT l.id INTO last FROM as_owner(tab,
 		format('SELECT max(t.%I) FROM %s AS t WHERE t.%1$I <= $1', plan.col, plan.source), highest) AS l (id bigint);

@@ -55,8 +55,9 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.has_time IS 'for telling layouts with a time from trace, decimal and the like';
 
 -- The smallest number that is taken for an ID.  Smaller ones are those of a former serial: as IDs
--- they would have been made in the first hours of their layout.  This bound is one for all layouts,
--- and only decides what is looked at.  Rows are deleted by first_id().
+-- they would have been made in the first minutes after their layout's epoch, with mastodon in
+-- the first hours, and with javascript in the first days.  This bound is one for all layouts, and
+-- only decides what is looked at.  Rows are deleted by first_id().
 CREATE FUNCTION snowflake_admin.least_id() RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC
@@ -102,8 +103,8 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION snowflake_admin.require_shard IS 'for refusing a shard with which next_id() would fail';
 
--- How far IDs are apart that differ in their first field alone, the time.  A shard's ID and any
--- number of such steps make an ID of this shard.
+-- How far IDs are apart that differ by one in their first field alone, the time or the counter of
+-- decimal.  A shard's ID and any number of such steps make an ID of this shard.
 CREATE FUNCTION snowflake_admin.id_step(layout text) RETURNS bigint
 LANGUAGE sql STABLE
 BEGIN ATOMIC

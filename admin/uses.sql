@@ -306,7 +306,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.rule_code IS 'for searching the code of rules and of generated columns';
 
 -- All code that makes IDs or sets a shard, each piece with its owner, and NULL where it could
--- not be read.  Only what depends on our functions is turned into text.
+-- not be read.  Of what PostgreSQL has parsed, only what depends on our functions is turned into
+-- text, and the bodies that have the text snowflake.shard.
 CREATE FUNCTION snowflake_admin.pieces()
 RETURNS TABLE (n bigint, class oid, object oid, owner oid, tab oid, col name, code text, is_read boolean)
 LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$

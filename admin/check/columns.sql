@@ -17,7 +17,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET j
 		format('It is %s, which is too small for IDs of %s.%I.', format_type(small.atttypid, NULL),
 			tabs[s.n]::regclass, key.attname),
 		format('CALL @extschema@.snowflake_widen(%L::regclass, %L::name)', s.tab::regclass, small.attname)
-	FROM arrays CROSS JOIN LATERAL too_small(tabs, cols) AS s
+	FROM arrays CROSS JOIN LATERAL cannot_hold_ids(tabs, cols) AS s
 	JOIN pg_attribute AS key ON key.attrelid = tabs[s.n] AND key.attnum = cols[s.n]
 	JOIN pg_attribute AS small ON small.attrelid = s.tab AND small.attnum = s.col
 $$;
