@@ -50,9 +50,9 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.check_other_shards IS 'for rows about future-dated IDs of other shards';
 
 -- Rows about IDs, from "low" on, that a sequence is behind: one for each table with IDs so far
--- ahead of the clock that to advance the sequence would stop all calls, and otherwise one about
--- the sequence.  A column whose shard is that of the setting, and missing there, gets no IDs, so it
--- does not count.
+-- ahead of the clock that to advance the sequence would stop all calls, and one about the sequence
+-- for the others.  A column whose shard is that of the setting, and missing there, gets no IDs, so
+-- it does not count.
 CREATE FUNCTION snowflake_admin.check_behind(g generator, layout snowflake_layout, low bigint)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -60,7 +60,8 @@ DECLARE
 	patience interval := time_setting('max_lead')
 		+ time_setting('max_wait');
 	last_time timestamptz;
-	nearest record;
+	reachable record;		-- the largest ID that the sequence can be advanced to
+	is_behind boolean := false;		-- is there any?
 	newer record;
 BEGIN
 	FOR newer IN
@@ -75,7 +76,8 @@ BEGIN
 		last_time := s.last_timestamp FROM sequence_states(g.sequence, layout) AS s;
 		CONTINUE WHEN last_time >= newer.ts;
 		IF newer.ts <= clock_timestamp() + patience THEN
-			nearest := newer;
+			reachable := newer;
+			is_behind := true;
 			CONTINUE;
 		END IF;
 		severity := CASE WHEN newer.ts > clock_timestamp() + interval '1 year' THEN 'note' ELSE 'error' END;
@@ -88,16 +90,16 @@ BEGIN
 			ELSE 'Do nothing if its rows had IDs of another layout before.' END;
 		RETURN NEXT;
 	END LOOP;
-	IF nearest IS NOT NULL THEN
-		severity := CASE WHEN nearest.ts > clock_timestamp() THEN 'error' ELSE 'warning' END;
+	IF is_behind THEN
+		severity := CASE WHEN reachable.ts > clock_timestamp() THEN 'error' ELSE 'warning' END;
 		object := format('sequence %s', g.sequence);
 		problem := format('%s, but %s has the ID %s of %s, with its shard. %s',
-			coalesce('Its last ID has the time ' || last_time, 'It has made no ID'), nearest.tab,
-			nearest.largest, nearest.ts,
+			coalesce('Its last ID has the time ' || last_time, 'It has made no ID'), reachable.tab,
+			reachable.largest, reachable.ts,
 			CASE severity WHEN 'error' THEN 'It will make such IDs again.'
 				ELSE 'If the clock is set back, it makes such IDs again.' END);
 		remedy := format('SELECT %s.snowflake_advance(%L::regclass, %s::bigint%s)', snowflake_schema(), g.sequence,
-			nearest.largest, CASE WHEN g.layout LIKE '%:%' THEN layout_argument(g.layout) END);
+			reachable.largest, CASE WHEN g.layout LIKE '%:%' THEN layout_argument(g.layout) END);
 		RETURN NEXT;
 	END IF;
 END

@@ -5,8 +5,8 @@
 --     1. find what makes IDs, which columns it fills (fillers.sql), and which sequences make them,
 --        and where these stand (generators.sql).  All that follows rests on this one look.  If it
 --        fails, there is an error that says so, and only what needs no look is judged.
---     2. judge it, one subject after the other.  Each subject has a file, and each file says which
---        rows it has.  A subject that fails is an error, too, and leaves the others alone.
+--     2. judge it, one subject after the other.  Each file judges one or more subjects, and says
+--        which rows they have.  A subject that fails is an error, too, and leaves the others alone.
 --     3. say what could not be seen (sight.sql)
 --     4. sort the rows, the worst ones first
 --
@@ -104,9 +104,9 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp
 	SET lock_timeout = '20ms' SET jit = off AS $$
 BEGIN
 	PERFORM layouts();
-	-- A remedy that is no sentence is a statement.  If it names the sequence or table of its row,
-	-- and not what uses that, only the owner can run it.  A table comes after those that it refers
-	-- to.  It is found by its name without a look at the caller's privileges.
+	-- A remedy that does not end with a period is a statement.  If it names the sequence or table of
+	-- its row, only the owner of this can run it.  A table comes after those that it refers to.  It
+	-- is found by its name without a look at the caller's privileges.
 	RETURN QUERY WITH rows AS MATERIALIZED (
 		SELECT c.severity, c.object, c.problem, c.remedy FROM all_checks() AS c
 	), relations AS MATERIALIZED (

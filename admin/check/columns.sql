@@ -1,8 +1,8 @@
 /* admin/check/columns.sql */
 
--- snowflake_check() judges columns: those that are too small for IDs, and those whose values
--- nextval() makes of a sequence that makes IDs, or of one that counts among them.  Knows nothing of
--- the clock.
+-- snowflake_check() judges columns: those that are too small for IDs or nearly full, and those
+-- whose values nextval() makes of a sequence that makes IDs, or of one that counts among them.
+-- Knows nothing of the clock.
 
 -- Columns that are too small for IDs: a key of next_id() and what refers to it must hold them.
 CREATE FUNCTION snowflake_admin.check_width()

@@ -49,7 +49,7 @@ CREATE TYPE snowflake_admin.maker AS (
 );
 COMMENT ON TYPE snowflake_admin.maker IS 'for snowflake_check(): one way in which an object makes IDs';
 
--- Everything that makes IDs, or may do so.  What does it in several ways is there once for each.
+-- Everything that takes IDs of a sequence, or may do so.  What does it in several ways is there once for each.
 CREATE FUNCTION snowflake_admin.id_makers() RETURNS SETOF maker
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 	WITH pieces AS MATERIALIZED (
@@ -70,7 +70,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET j
 	UNION ALL SELECT class, object, owner, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 	FROM pieces WHERE NOT is_read
 $$;
-COMMENT ON FUNCTION snowflake_admin.id_makers IS 'for all code that makes IDs';
+COMMENT ON FUNCTION snowflake_admin.id_makers IS 'for all code that takes IDs of sequences';
 
 -- The columns that these objects fill.  Each object may be there more than once.  Rules fill
 -- none.

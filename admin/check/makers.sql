@@ -1,7 +1,8 @@
 /* admin/check/makers.sql */
 
--- snowflake_check() judges columns that are filled in two ways, of which one makes IDs that
--- the other one may make, too.  Knows neither where a sequence stands nor what a table contains.
+-- snowflake_check() judges columns that are filled in two ways: with two shards of one sequence,
+-- or with one shard of two sequences, which may make the same IDs.  Knows neither where a sequence
+-- stands nor what a table contains.
 
 -- The ways in which columns are filled, with shards and sequences that are known, and the
 -- place in words.  Those that do the same in one column are one, and there is one for each

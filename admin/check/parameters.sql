@@ -1,7 +1,7 @@
 /* admin/check/parameters.sql */
 
 -- snowflake_check() judges the parameters of sequences: those that next_id() refuses, and
--- layouts that end soon.  Knows nothing of how far a sequence is.
+-- layouts that end soon.  Does not judge how far a sequence is.
 
 -- The built-in layout in which a sequence's value, or else an ID, is closest to the present
 CREATE FUNCTION snowflake_admin.nearest(value bigint, id bigint)

@@ -36,7 +36,7 @@ BEGIN
 		END IF;
 		latest := greatest(latest, newest.id);
 	END LOOP;
-	-- After a crash, and on a standby, it may be what WAL covers for another second.
+	-- After a crash, and on a standby, the value read may be up to a second ahead of the last ID.
 	IF g.lead > '2 s' THEN
 		RETURN QUERY SELECT * FROM check_ahead(g, served);
 	END IF;

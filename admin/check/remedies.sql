@@ -2,10 +2,10 @@
 
 -- Commands that several rows of snowflake_check() show.  Judges nothing.
 --
--- A remedy is one statement, or one sentence, which ends with a period.  A statement may end with a
--- comment on a number N in it, without a period.  Whoever runs it does so later, beside sessions
--- that have gone on, so what it does must be right then: it looks again by itself, or is right
--- whatever has happened.
+-- A remedy is one statement, or sentences, the last of which ends with a period.  A statement may
+-- end with a comment on a number N in it, without a period.  Whoever runs it does so later, beside
+-- sessions that have gone on, so what it does must be right then: it looks again by itself, or is
+-- right whatever has happened.
 
 -- A layout as the last argument in a command
 CREATE FUNCTION snowflake_admin.layout_argument(layout text) RETURNS text

@@ -27,8 +27,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.streamers IS 'for standbys and others that stream';
 
--- Standbys that synchronous_standby_names asks for and that are missing: every commit and every ID
--- waits for them.
+-- Standbys that synchronous_standby_names asks for and that are missing.  If too few are left,
+-- every commit and every ID waits for them.
 CREATE FUNCTION snowflake_admin.check_standbys()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

@@ -20,9 +20,9 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.shards_of_rows IS 'for the shard that a database without one may have had';
 
--- Do the roles that may insert into a table have shards of their own?  One that is no superuser must
--- have one, and so must all that can log in, but for superusers and the table's owner: these may
--- insert, but perhaps only create tables.
+-- Do the roles that may insert into a table have shards of their own?  At least one role that is no
+-- superuser must have one, and so must all that can log in, but for superusers and the table's
+-- owner: these may insert, but perhaps only create tables.
 CREATE FUNCTION snowflake_admin.roles_have_shards(tab regclass) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH inserting AS MATERIALIZED (

@@ -42,8 +42,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_code IS 'for rows about code that could not be read';
 
--- Sequences that somebody has locked.  The tables that nobody could read have their rows where
--- they were looked at.
+-- Sequences that somebody has locked.  Locked tables are reported by check_position_of().
 CREATE FUNCTION snowflake_admin.check_locked(generators generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

@@ -21,7 +21,8 @@
 --
 -- What proves or checks something about rows or indexes evaluates expressions that the table's
 -- owner has written, and runs as that role: VALIDATE CONSTRAINT, ATTACH PARTITION, and a foreign
--- key that is checked at once.  All else is the caller's.
+-- key that is checked at once.  So do policies and triggers, whose expressions are created anew.
+-- All else is the caller's.
 
 -- The error if somebody has changed what the new table was to get
 CREATE FUNCTION snowflake_admin.partition_refuse_change(tab regclass) RETURNS void

@@ -58,7 +58,7 @@ COMMENT ON FUNCTION snowflake_admin.widen_body IS
 -- The new columns of a table, each with the trigger that keeps it equal to another one.  Whoever
 -- has TRIGGER on a table can create a trigger, and whoever may create objects in its schema a
 -- function, which would then run for each row that somebody writes.  So they count only if they
--- are what we make, and if the function is the table's owner's.
+-- are what we make, and if the function's owner has the rights of the table's owner.
 CREATE FUNCTION snowflake_admin.widen_pairs(tab regclass)
 RETURNS TABLE (num smallint, wide name, wide_num smallint, func regproc, trig name)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

@@ -177,9 +177,9 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.types_with_row_of IS 'for finding values that a change of a table would change';
 
 -- Where rows of tables are stored as values: in columns of tables and of materialized views, and
--- in indexes.  Their first field would be the old column, and be gone with it.  What other roles
--- have counts only if something is stored there, as everybody may use the type; other sessions'
--- temporary tables never do.
+-- in indexes.  Their field of the old column would be gone with it.  What other roles have counts
+-- only if something is stored there, as everybody may use the type; other sessions' temporary
+-- tables never do.
 CREATE FUNCTION snowflake_admin.stored_rows(tables oid[])
 RETURNS TABLE (tab oid, rel oid, col name, owner oid)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

@@ -174,8 +174,8 @@ COMMENT ON FUNCTION snowflake_admin.widen_ask_for_indexes IS 'for stopping where
 -- go with the old columns; if there are new ones, nothing is swapped.  Without statistics of the
 -- new columns, queries would be planned badly after the swap.
 --
--- Commands are composed before the last locks, under which everybody waits.  What others have
--- changed until then, they are composed of again.  What these locks do not keep others from
+-- Commands are composed before the last locks, under which everybody waits.  If others have
+-- changed something by then, they are composed anew.  What these locks do not keep others from
 -- changing is looked at once more before the old columns go.
 CREATE FUNCTION snowflake_admin.widen_swap(tab regclass, col name, published boolean, tries integer) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

@@ -131,6 +131,12 @@ $node->safe_psql($database, q{INSERT INTO photos DEFAULT VALUES; INSERT INTO pho
 as_mallory('CREATE TABLE u (id bigint PRIMARY KEY DEFAULT next_id())');
 like(rows(), qr/^(?:error|warning)\|sequence public.next_id_seq\|Its last ID .*, but public.photos has the ID/m,
 	'a default without a shard does not hide that a sequence is behind a table');
+$node->safe_psql($database, q{CREATE SEQUENCE toots_seq; SELECT snowflake_alter_sequence('toots_seq', 'mastodon');
+	CREATE TABLE toots (id bigint PRIMARY KEY DEFAULT next_id(length(''), 'toots_seq'));
+	INSERT INTO toots DEFAULT VALUES;
+	INSERT INTO toots VALUES (snowflake_id(now() + interval '4 s', 0, 1, 'mastodon'))});
+like(rows(), qr/^(?:error|warning)\|sequence public.toots_seq\|Its last ID .*, but public.toots has the ID/m,
+	'... nor does a shard that is computed, in a layout without shards');
 
 new_database();
 $node->safe_psql($database, 'SELECT snowflake_set_shard(NULL); GRANT USAGE ON SCHEMA public TO mallory');
