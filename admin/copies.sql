@@ -262,8 +262,8 @@ COMMENT ON FUNCTION snowflake_admin.partition_options IS
 'for giving a new partition what its parent''s indexes and statistics objects have';
 
 -- The commands, numbered in their order, that give a column an identity like the one that a
--- sequence serves, which has been renamed.  The new sequence goes on from its value.  MAXVALUE
--- of a narrower type becomes that of bigint.
+-- sequence serves, which has been renamed.  The new sequence goes on from its value.  A bound at
+-- which a narrower type ends becomes that of bigint.
 CREATE FUNCTION snowflake_admin.identity_like(sequence oid, renamed text, new_tab text, new_col name,
 	new_sequence text)
 RETURNS TABLE (n integer, command text)

@@ -50,8 +50,8 @@ COMMENT ON FUNCTION snowflake_admin.has_rows IS 'for whether a table has certain
 -- partition key, what foreign keys do when a row is deleted, the command that takes rows out of
 -- the way, and a condition that ends it: rows refer to nothing if another column is NULL.
 --
--- REFERENCES lets other roles have tables that refer to this one.  Those are not looked at,
--- because a query runs what their owners have written, even as their owners for any length of time.
+-- REFERENCES lets other roles have tables that refer to this one.  Those are not looked at, because
+-- a query would run what their owners have written.  Even run as their owner, it could last for ever.
 CREATE FUNCTION snowflake_admin.references_to(parent regclass)
 RETURNS TABLE (tab regclass, conname name, action "char", col text, command text, refers text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -262,7 +262,7 @@ COMMENT ON FUNCTION snowflake_admin.require_no_references IS 'for refusing a par
 -- to refer to it before the locks were there are treated as others before them.
 --
 -- DETACH PARTITION ... CONCURRENTLY cannot be run here.  Everybody is locked out, but not for long:
--- only where foreign keys refer to the rows they are looked at.
+-- the only rows that PostgreSQL looks for are those that still refer to the partition.
 CREATE FUNCTION snowflake_admin.drop_partition(parent regclass, partition regclass, low bigint, upper_id bigint,
 	high bigint, keep boolean, path text, tries integer, dry_run boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

@@ -31,8 +31,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.column_defaults IS 'for finding what fills columns';
 
 -- Columns of tables that next_id() or nextval() fills by such a default.  That it calls nextval()
--- is not in pg_depend, only in the expression.  An old dump may name the sequence as a text,
--- on which nothing depends.
+-- is not in pg_depend, only in the expression.  An old dump may name the sequence as a text:
+-- then the default does not depend on it, and the sequence is NULL.
 CREATE FUNCTION snowflake_admin.filled(tables oid[] DEFAULT snowflake_admin.all_tables())
 RETURNS TABLE (tab oid, col int2, made_by text, sequence oid, expression text)
 LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 10 SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -210,7 +210,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.namers IS 'for finding functions that need a sequence or its numbers';
 
 -- The last value of a sequence, or NULL if it has none, or if it cannot be read: because the
--- caller may not, because somebody has locked it, or because it is another session's.
+-- caller may not, because somebody has locked it, or because it is temporary or, on a standby,
+-- unlogged.
 CREATE FUNCTION snowflake_admin.sequence_last_value(sequence regclass) RETURNS bigint
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp
 	SET lock_timeout = '20ms' AS $$

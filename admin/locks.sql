@@ -163,7 +163,8 @@ COMMENT ON FUNCTION snowflake_admin.show IS 'for showing commands';
 
 -- Execute commands, without showing them, under locks that are tried for again and again, with
 -- growing pauses in which everybody else goes on.  The locks last until the caller's
--- transaction ends.  Without a mode, the commands themselves lock what they need.
+-- transaction ends.  Without a mode, only the first locks of try_locks() are taken here, and the
+-- commands themselves lock what else they need.
 --
 -- The commands run as the caller or, if a table is given as "owner_of", as its owner, then
 -- only those for which "by_owner" is true, if it is given.  The locks are always the caller's.

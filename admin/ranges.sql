@@ -155,8 +155,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.require_unit IS 'for refusing what is no unit of partitions';
 
 -- Until when there should be partitions: for a time from now on, and at least for one whole unit
--- after the present one.  IDs may be ahead of the clock by max_lead, which can be set to a hundred
--- years, and then says nothing.
+-- after the present one.  IDs may be ahead of the clock by max_lead, of which 31 days count at most:
+-- a setting of a hundred years says nothing.
 CREATE FUNCTION snowflake_admin.needed_until(ahead interval, unit text) RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE

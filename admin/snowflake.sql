@@ -84,7 +84,7 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION snowflake_admin.bound_time IS 'for the times of IDs and of bounds of partitions';
 
--- Can a column of this type hold IDs?  A domain is told by its base type.
+-- Can a column of this type hold IDs?  This does not look through domains; base_type() does.
 CREATE FUNCTION snowflake_admin.is_id(type oid) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
