@@ -24,8 +24,9 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.noted_times IS 'for times that the server has noted';
 
--- The row about a clock that is slow, or was fast until it was set back: several sequences are ahead
--- of it by the same time.  A sequence that is ahead alone has been set ahead.
+-- The row about a clock that is slow, or was fast until it was set back: the server has noted a
+-- later time, or several sequences are ahead of it by about the same time.  A sequence that is ahead
+-- alone has been set ahead.
 CREATE FUNCTION snowflake_admin.check_clock(generators generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

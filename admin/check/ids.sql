@@ -3,8 +3,8 @@
 -- snowflake_check() looks at the IDs in tables, by indexes only.  Knows no default and no
 -- sequence.
 
--- The largest values of a column, read by an index that begins with it, and by nobody's
--- code, or what kept this from reading them
+-- The largest values of a column, read by an index that begins with it and without running code
+-- of the table, or what kept this from reading them
 CREATE FUNCTION snowflake_admin.largest_ids(tab regclass, col name, low bigint, high bigint, most integer,
 	OUT ids bigint[], OUT obstacle text)
 AS 'MODULE_PATHNAME', 'snowflake_largest_ids' LANGUAGE C VOLATILE STRICT;
@@ -46,7 +46,8 @@ COMMENT ON FUNCTION snowflake_admin.largest_id IS 'for the largest ID of several
 
 -- How many of the IDs from "low" on are of each shard, for each table, at most "most" of
 -- them; with "more", there may be others.  The own ones are those of the shard that is
--- given for the table, NULL for any.
+-- given for the table, NULL for any.  In a layout without shards all are own ones, and the shard
+-- is the given one.
 CREATE FUNCTION snowflake_admin.id_counts(tabs regclass[], cols name[], shards integer[],
 	layout snowflake_layout, low bigint, most integer)
 RETURNS TABLE (tab regclass, col name, own_shard integer, shard integer, is_own boolean, number bigint,

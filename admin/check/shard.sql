@@ -1,7 +1,7 @@
 /* admin/check/shard.sql */
 
--- snowflake_check() judges shards: one that is not set, or is another database's.  Knows nothing of
--- where a sequence stands.
+-- snowflake_check() judges shards: one that is not set, that defaults or new rows do not have, or
+-- that another database has, too.  Knows nothing of where a sequence stands.
 
 -- What the newest IDs of three of these tables tell about the database's shard, NULL if
 -- nothing.  Those that came from other servers have the shards of these.

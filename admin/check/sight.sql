@@ -1,6 +1,6 @@
 /* admin/check/sight.sql */
 
--- snowflake_check() says what it could not see.  What somebody has in his hands just now, and
+-- snowflake_check() says what it could not see.  What somebody has locked just now, and
 -- a look that failed, is an error, because nobody knows what is behind it.  What this role may
 -- never see is a note, and no other row says anything that rests on it.  Judges nothing that was
 -- seen.
@@ -77,7 +77,8 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_read_privileges IS 'for rows about what the role may not read';
 
--- Tables whose rows this role does not see, and those that have no form that can be read
+-- Tables whose IDs could not be read for another reason, such as policies that hide rows, or no
+-- index
 CREATE FUNCTION snowflake_admin.check_readable(generators generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

@@ -12,7 +12,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	)
 	SELECT pid FROM chain WHERE pg_blocking_pids(pid) = '{}' AND pid <> ALL (waiting)
 $$;
-COMMENT ON FUNCTION snowflake_admin.waited_for IS 'for the sessions at the end of a queue';
+COMMENT ON FUNCTION snowflake_admin.waited_for IS 'for the sessions at the head of a queue';
 
 -- Sequences that sessions wait for, and for whom.  A prepared transaction is session 0.
 CREATE FUNCTION snowflake_admin.check_waits(generators generator[])

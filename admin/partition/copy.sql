@@ -49,9 +49,9 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.partition_indexes IS
 'for creating the indexes and constraints with an index, and attaching those that are there';
 
--- What the new table gets before the old one is attached: owner, privileges, sequences, options
--- of columns and extended statistics.  Nobody can give a sequence to another identity, so a new one
--- goes on from the old one's value.
+-- What the new table gets before the old one is attached: owner, row-level security, privileges,
+-- sequences, options of columns and extended statistics.  Nobody can give a sequence to another
+-- identity, so a new one goes on from the old one's value.
 CREATE FUNCTION snowflake_admin.partition_before(target regclass, old text) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('ALTER TABLE %s OWNER TO %s, %s ROW LEVEL SECURITY, %s ROW LEVEL SECURITY', target,

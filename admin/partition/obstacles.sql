@@ -173,7 +173,7 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.partition_replication_obstacles IS
 'for refusing publications that would name partitions, and subscriptions';
 
--- An error that names all obstacles, and how to remove the first of them
+-- An error if there are obstacles, which names all, and says how to remove the first of them
 CREATE FUNCTION snowflake_admin.partition_require_no_obstacle(target regclass, col name) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE

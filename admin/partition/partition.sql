@@ -9,7 +9,8 @@
 --     3. swap: rename the table, create the new one, give it all that the table has, attach the
 --        old one and make the first partitions
 --     4. make the partitions that are still missing
---     5. validate foreign keys that refer to it, analyze it, and drop the CHECK
+--     5. validate foreign keys that refer to it, add one that it has to itself, analyze it, and drop
+--        the CHECK
 --
 -- The CHECK marks a table that is to become a partition, and one that has become it while
 -- something is left to do.  To give up before the swap is to drop it.
@@ -123,10 +124,10 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.partition_bound IS
 'for choosing where the first partition ends, and refusing a time that its IDs have passed';
 
--- What is left to do after the swap.  Each step is gone from here once it is done.
--- Before the swap this is only a plan, and old and parent are the same table.  What "by_owner"
--- says runs as the owner of the first relation.  Of the foreign keys that are to be validated,
--- one or all.
+-- What is left to do after the swap.  Each step is gone from here once it is done, but for the last
+-- one, which drops the CHECK.  Before the swap this is only a plan, and old and parent are the same
+-- table.  What "by_owner" says runs as the owner of the first relation.  Of the foreign keys that
+-- are to be validated, one or all.
 CREATE FUNCTION snowflake_admin.partition_rest(parent regclass, old regclass, old_name text, planned boolean,
 	all_keys boolean)
 RETURNS TABLE (kind text, commands text[], relations regclass[], mode text, by_owner boolean[])
@@ -168,7 +169,7 @@ BEGIN
 	IF NOT EXISTS (SELECT FROM partition_mark(old)) THEN
 		RETURN;
 	END IF;
-	-- This loads the library, whose setting the next function reads.
+	-- This loads the library, whose setting needed_until() reads.
 	PERFORM bound(now(), key_layout(parent));
 	IF EXISTS (SELECT FROM missing_ranges(parent, unit, needed_until('3 days', unit), key_layout(parent))) THEN
 		RETURN QUERY SELECT 'partition', '{}'::text[], ARRAY[parent], NULL, NULL::boolean[];

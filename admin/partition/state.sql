@@ -85,7 +85,7 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.partition_target IS
 'for knowing whether a table has become a partition already';
 
--- The column that next_id() fills, rather one of the primary key, and the last ID's time
+-- The column that next_id() fills, preferably one of the primary key, and the last ID's time
 CREATE FUNCTION snowflake_admin.partition_id(target regclass, OUT col name, OUT layout snowflake_layout,
 	OUT last_time timestamptz)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

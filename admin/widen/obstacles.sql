@@ -288,7 +288,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_runs_code IS 'for refusing to turn triggers off beside an owner''s code';
 
--- Triggers in whose way a new column's trigger is, or the other way round
+-- Triggers that would fire after a new column's or for old rows, and a new column's that does not
+-- fire always
 CREATE FUNCTION snowflake_admin.widen_trigger_obstacles(columns widening[])
 RETURNS TABLE (problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -347,7 +348,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_unlocked_obstacles IS
-'for finding what is in the way of the swap since all tables are locked';
+'for finding what has come in the way of the swap although all tables are locked';
 
 -- All that keeps the command from going on, what concerns most first
 CREATE FUNCTION snowflake_admin.widen_obstacles(tab regclass, col name, columns widening[], published boolean)

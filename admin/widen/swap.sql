@@ -205,8 +205,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.widen_swap_as_owner IS
 'for the part of the swap that runs as the owner of the tables';
 
--- The second part gives the new columns what is left, and drops all that needs the old ones.  Of
--- foreign keys only the names are left, as the new ones have been there since an earlier step.
+-- The second part gives the new columns what is left, and drops the triggers and the old foreign
+-- keys.  The new ones have been there since an earlier step, and get their names later.
 CREATE FUNCTION snowflake_admin.widen_swap_copy(columns widening[]) RETURNS SETOF text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 BEGIN

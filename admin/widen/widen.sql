@@ -15,9 +15,9 @@
 -- a table is filled in many, and then gets its CHECKs before the next table is filled.  steps.sql
 -- has the commands of 1 to 5, swap.sql those of 6.
 --
--- The tables' code runs as their owner: while columns are filled, and where an expression is
--- parsed, planned or proved.  All else the caller does, and PostgreSQL builds indexes as the
--- owner of their table.
+-- The tables' code runs as their owner: while columns are filled, where a CHECK, NOT NULL or a
+-- default is added, and where CHECKs and foreign keys are validated.  All else the caller does, and
+-- PostgreSQL builds indexes as the owner of their table.
 
 -- The commands that take back all that has been made, which they can until the swap
 CREATE FUNCTION snowflake_admin.widen_undo_commands(columns widening[]) RETURNS text[]
@@ -62,9 +62,9 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.widen_undo IS 'for snowflake_widen() with undo => true';
 
 -- Fill new columns of a table's old rows, 16 pages at a time.  Rows that somebody has locked
--- are left to the next round.  While ordinary triggers are off, no code of the owner's may run, so
--- each batch looks for it.  The pause, in which vacuum and standbys keep up, is made at
--- the beginning of a transaction, which holds no lock on rows yet.
+-- are left to the next round.  While ordinary triggers are off, no code of the owner's may run
+-- unless that role may turn them off, too, so each batch looks for it.  The pause, in which vacuum
+-- and standbys keep up, is made at the beginning of a transaction, which holds no lock on rows yet.
 CREATE PROCEDURE snowflake_admin.widen_fill(columns widening[], tab regclass, chain oid[], pause interval)
 LANGUAGE plpgsql AS $$
 DECLARE
