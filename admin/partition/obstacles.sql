@@ -95,6 +95,12 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		format('GRANT EXECUTE ON FUNCTION %s TO %s first.', tgfoid::regprocedure, relowner::regrole)
 	FROM pg_trigger JOIN pg_class AS c ON c.oid = tgrelid
 	WHERE tgrelid = target AND NOT tgisinternal AND NOT has_function_privilege(relowner, tgfoid, 'EXECUTE')
+	-- ALTER TABLE ... OWNER TO leaves them with the former owner.
+	UNION ALL SELECT format('statistics object %s belongs to role %s', named, stxowner::regrole),
+		format('Let that role, or a superuser, ALTER STATISTICS %s OWNER TO %s first.', named, relowner::regrole)
+	FROM pg_statistic_ext JOIN pg_namespace AS s ON s.oid = stxnamespace JOIN pg_class AS c ON c.oid = stxrelid,
+		format('%I.%I', nspname, stxname) AS named
+	WHERE stxrelid = target AND NOT pg_has_role(stxowner, 'USAGE')
 	UNION ALL SELECT format('names such as %s_old and %1$s_old1000 are taken', qualified),
 		'Rename what has these names.'
 	FROM partition_names(target) WHERE old_name IS NULL

@@ -527,10 +527,15 @@ value('refused', q{
 	CREATE TABLE app.by_days (id bigint DEFAULT next_id(), PRIMARY KEY (id)) PARTITION BY RANGE (id);
 	CREATE TABLE app.day PARTITION OF app.by_days FOR VALUES FROM (1) TO (2);
 	CREATE TABLE app.mine (id bigint PRIMARY KEY DEFAULT next_id(), n bigint REFERENCES app.t, u bigint);
-	ALTER TABLE app.mine OWNER TO owner; GRANT USAGE, CREATE ON SCHEMA app TO owner});
+	ALTER TABLE app.mine OWNER TO owner; GRANT USAGE, CREATE ON SCHEMA app TO owner;
+	CREATE TABLE app.counted (id bigint PRIMARY KEY DEFAULT next_id(), n int, u int);
+	CREATE STATISTICS app.counts ON n, u FROM app.counted; ALTER TABLE app.counted OWNER TO owner});
 foreach my $case (
 	[ q{SET ROLE app; CALL snowflake_partition('app.t', 'day')}, qr/^42501 must be owner of table app.t/,
 		'a role that owns nothing is refused' ],
+	[ q{SET ROLE owner; CALL snowflake_partition('app.counted', 'day')},
+		qr/^55000 cannot partition table app.counted: statistics object app.counts belongs to role postgres/,
+		'a statistics object of a former owner is named before the first step' ],
 	[ q{SET ROLE owner; CALL snowflake_partition('app.mine', 'day')},
 		qr/^42501 must have privilege REFERENCES on table app.t/, 'a foreign key needs its privilege' ],
 	[ q{GRANT REFERENCES ON app.t TO owner; CREATE TABLE app.others (id bigint
