@@ -159,12 +159,12 @@ COMMENT ON FUNCTION snowflake_id(timestamptz, bigint, bigint, snowflake_layout) 
 CREATE FUNCTION snowflake_backdated_id(ts timestamptz, shard bigint) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C WINDOW IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_backdated_id(timestamptz, bigint) IS
-'first ID at or after a time that no earlier row of the window partition has';
+'ID at or after a time that no earlier row of the window partition has';
 
 CREATE FUNCTION snowflake_backdated_id(ts timestamptz, shard bigint, layout snowflake_layout) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C WINDOW IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_backdated_id(timestamptz, bigint, snowflake_layout) IS
-'first ID at or after a time that no earlier row of the window partition has, in a given layout';
+'ID at or after a time that no earlier row of the window partition has, in a given layout';
 
 -- Only to refuse a time without a time zone, which would otherwise be taken
 -- for one of the session's time zone.

@@ -90,8 +90,8 @@ report_shard(const Layout *layout, int64 shard)
 }
 
 /*
- * Warn once in a session that a layout is about to end.  If several are, this
- * is of the one that comes first.
+ * Warn once in a session that a layout is about to end.  If several are, only
+ * the first one that the session uses is named.
  */
 static void
 warn_of_end(const Layout *layout)
@@ -419,8 +419,8 @@ typedef struct Backdated
 } Backdated;
 
 /*
- * snowflake_backdated_id(ts, shard [, layout]): the first ID at or after a time
- * that no earlier row of the window partition has
+ * snowflake_backdated_id(ts, shard [, layout]): an ID at or after a time, made
+ * of a value larger than those of all earlier rows of the window partition
  *
  * Values are taken as from a sequence whose clock is the time of the row: the
  * next value is the last one plus one, moved up to the first value of the

@@ -258,8 +258,9 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.require_no_references IS 'for refusing a partition to which rows refer';
 
--- Detach one partition, and drop it unless it is to be kept, under its locks.  Rows that have begun
--- to refer to it before the locks were there are treated as others before them.
+-- Detach one partition, and drop it unless it is to be kept, under its locks.  If rows have come to
+-- refer to it since remove_references(), a second attempt does to them, under the locks, what their
+-- foreign keys do.
 --
 -- DETACH PARTITION ... CONCURRENTLY cannot be run here.  Everybody is locked out, but not for long:
 -- the only rows that PostgreSQL looks for are those that still refer to the partition.

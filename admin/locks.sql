@@ -6,7 +6,8 @@
 --
 -- A command takes locks on tables by run(), lock() or try_again() only.  Two statements that change
 -- rows batch by batch go without, because they take no more than the locks of an UPDATE or DELETE:
--- those by which snowflake_widen() fills columns and snowflake_drop_partitions() removes rows.
+-- those by which snowflake_widen() fills columns, and by which snowflake_drop_partitions() changes or
+-- removes rows, also of tables that refer to them.
 
 -- Who holds a lock on one of these relations that is at least as strong as "weakest": a prepared
 -- transaction if there is one, or else the session whose transaction is the oldest, and what to do
@@ -65,8 +66,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.short_wait IS 'for waiting so briefly that no application is ended as a deadlock';
 
 -- Lock tables in the given order, or the other way round, or fail.  The caller gives parents
--- before the tables that refer to them.  LOCK TABLE knows no sequence: of one that is given, only
--- the schema is locked.
+-- before the tables that refer to them.  LOCK TABLE knows no sequence and no foreign table: of one
+-- that is given, only the schema is locked, by a superuser.
 --
 -- The first locks, which mode ACCESS SHARE does without, keep out vacuums and commands like this
 -- one, but neither readers nor writers, who need not wait while this waits.  An autovacuum in the
@@ -174,7 +175,8 @@ RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	blocker record;
-	-- The weakest lock that is in the way of the mode, or of the first locks
+	-- The weakest lock that is in the way of the mode, or without one of what the commands lock, or
+	-- if there are none of the first locks
 	weakest text := CASE WHEN mode = 'ACCESS EXCLUSIVE' OR mode IS NULL AND commands <> '{}'
 		THEN 'AccessShareLock'
 		WHEN mode IN ('SHARE', 'SHARE ROW EXCLUSIVE') THEN 'RowExclusiveLock'
@@ -379,7 +381,7 @@ COMMENT ON PROCEDURE snowflake_admin.next_transaction IS 'for the transactions o
 
 -- Begin a command that commits, or raise an error in a transaction block.  The first transaction
 -- ends here, because the CALL has taken its snapshot.  The command ends with COMMIT, so that
--- neither its search_path nor another of its settings lasts in a block of the caller's.
+-- neither its search_path nor another of its settings lasts in the caller's DO block or procedure.
 CREATE PROCEDURE snowflake_admin.begin_command(name text)
 LANGUAGE plpgsql AS $$
 BEGIN

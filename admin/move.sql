@@ -71,7 +71,7 @@ COMMENT ON FUNCTION snowflake_admin.restart_command IS 'for using the sequence o
 -- none.
 --
 -- A key of nextval() or an identity: the clock has passed their numbers, or it could not move.  Rows
--- that programs have given later IDs count where an index finds the largest.
+-- that programs have given later IDs count where the largest is found at once.
 --
 -- A key of next_id() with the same shard, or one that is computed: the sequence begins beyond the
 -- "former" one.
@@ -117,8 +117,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.sequence_commands IS 'for giving a key its own sequence';
 
--- The commands after which no identity makes a key.  Once an identity has made it, the defaults of
--- children that are no partitions take numbers of its sequence.
+-- The commands after which no identity makes a key.  snowflake_move_back() gives children that are
+-- no partitions defaults that take numbers of the identity's sequence.  These go, too.
 CREATE FUNCTION snowflake_admin.drop_identity_commands(target regclass, key_col name) RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT ARRAY(SELECT format('ALTER TABLE %s ALTER %I DROP DEFAULT', member::regclass, key_col)
@@ -271,9 +271,9 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.announce_move IS 'for saying what programs notice before they do';
 
--- Move the key of a table which the caller has locked against everybody, and show the commands.  Until
--- then others could change what these carry over, such as privileges and sequences, so they are
--- decided on here.
+-- Move the key of a table which the caller has locked against everybody, unless it is a foreign one,
+-- and show the commands.  Until then others could change what these carry over, such as privileges
+-- and sequences, so they are decided on here.
 CREATE FUNCTION snowflake_admin.move_locked(target regclass, shard bigint, own_sequence boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE

@@ -5,9 +5,10 @@
 -- for each table:
 --
 --     1. keep others from changing the table and, for a superuser, from renaming the schemas
---     2. say which partition gets all new rows: the numbers keep to the shard of the default
---     3. find the largest ID where no index finds it at once
---     4. lock the table, decide on the commands, run them and show them
+--     2. say which partitions will get the new rows
+--     3. find the largest ID of a large table that has no index for it
+--     4. lock the table, decide on the commands, run them and show them: the numbers keep to the
+--        shard of the default
 --
 -- Knows nothing of what keeps a key from moving there.  Of keys of next_id(), it refuses those of a
 -- domain with CHECKs, and those whose last ID the caller cannot see.
@@ -51,9 +52,10 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.number_before IS 'for letting an identity begin beyond all IDs, in its own shard';
 
--- An expression for the largest ID of a table.  Where no index finds it, it is looked for here,
--- before everybody is locked out; who inserts meanwhile gets smaller IDs than the other bounds.
--- Without a time, only rows tell the largest ID.
+-- An expression for the largest ID of a table.  If the table is large and has no index for it, it is
+-- looked for here, before everybody is locked out, unless this is a dry run or the layout has no
+-- time.  Who inserts meanwhile gets smaller IDs than the other bounds; without a time, only rows tell
+-- the largest ID.
 CREATE FUNCTION snowflake_admin.largest_expression(target regclass, key_col name, layout text, dry_run boolean)
 RETURNS text
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -166,7 +168,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.warn_of_partitions IS 'for saying what becomes of partitions by time';
 
 -- The commands of a move back, and which of them run as the owner.  An identity refuses type snowflake
--- and domains, and a view with the column refuses the change to bigint, which reads the table.
+-- and domains, and a view with the column refuses the change to bigint, which can read the table for
+-- its CHECKs.
 CREATE FUNCTION snowflake_admin.move_back_commands(target regclass, shard bigint, largest text,
 	OUT commands text[], OUT by_owner boolean[])
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

@@ -32,7 +32,7 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.renumber_indexes IS 'for finding columns that need an index';
 
 -- What is in the way of new IDs, if anything is.  A foreign key that is ON UPDATE SET NULL could
--- set a column to NULL where a row comes to an ID in the moment in which that changes.
+-- set a column to NULL if another session makes a row refer to an ID just while that changes.
 CREATE FUNCTION snowflake_admin.renumber_obstacle(tab regclass, col name)
 RETURNS TABLE (problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -172,7 +172,7 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.renumber_default IS 'for making new IDs as the table does';
 
 -- The columns of a table that could be the one with its IDs, the likeliest first: one that next_id()
--- fills, or one of the primary key.  "rivals" counts those that are as likely.
+-- fills, or one of the primary key.  "rivals" counts those that are as likely, itself included.
 CREATE FUNCTION snowflake_admin.renumber_candidates(tab regclass)
 RETURNS TABLE (col name, column_default text, sequence regclass, is_identity boolean, rivals bigint)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

@@ -252,9 +252,10 @@ log_values(KnownSequence *seq, const GeneratorSpec *spec,
  *
  * The page's record is the one whose LSN the page has.  log_cnt should say how
  * many values beyond last_value that record covers.  It is wrong if the page
- * is a copy, because that record is then of another file.  It is also wrong if
- * that record is an image of the page, because an image covers nothing beyond
- * the last value.
+ * is a copy, because that record is then of another file, or if PostgreSQL has
+ * copied log_cnt into a new file, as ALTER SEQUENCE ... SET LOGGED does.  It is
+ * also wrong if that record is an image of the page, because an image covers
+ * nothing beyond the last value.
  *
  * So trust log_cnt only if log_values() noted this record for this file.
  * Whoever changes the page later, be it next_id(), nextval() or setval(),

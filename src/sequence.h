@@ -98,8 +98,9 @@ extern char *sequence_lock_to_alter(Oid relid, int64 *max_value);
 
 /*
  * Find what this backend knows of a sequence.  Raises an error if the OID is
- * new to this backend and no relation has it.  What locks the relation, such
- * as sequence_lock_and_check(), checks that it still exists and is a sequence.
+ * new to this backend and no relation has it.  Whether it still exists and is
+ * a sequence is for sequence_lock_and_check() and sequence_lock_to_look() to
+ * check.
  */
 static inline KnownSequence *
 sequence_find(Oid relid)

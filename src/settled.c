@@ -19,8 +19,8 @@
  * IDs have the time of its start, or a later one.
  *
  * - A transaction that had released its lock before the look had ended before
- * that, because PostgreSQL takes a transaction off the list of those that run
- * first, and releases its locks afterwards.  So our next statement sees what it
+ * that, because PostgreSQL first takes a transaction off the list of running
+ * ones, and only then releases its locks.  So our next statement sees what it
  * has committed.
  *
  * So the bound is the earliest of these times: our reading of the clock, and

@@ -42,11 +42,11 @@ snowflake_shard_setting(PG_FUNCTION_ARGS)
  * Warn of each setting that new sessions of this database use in place of the
  * database's.
  *
- * PostgreSQL applies those of ALTER ROLE after that of ALTER DATABASE, and a
- * function's SET clause while the function runs.  It applies before that of
- * the database what is in a configuration file, on the command line of the
- * server, and from ALTER ROLE ALL.  What a client asks for when it connects
- * (PGOPTIONS) or later (SET) overrides all these, but nobody can look it up.
+ * Those of ALTER ROLE override that of ALTER DATABASE, which overrides those of
+ * ALTER ROLE ALL, the server's command line and its configuration files.  What
+ * a client asks for when it connects (PGOPTIONS) or later (SET) overrides them,
+ * but nobody can look it up.  A function's SET clause overrides all others
+ * while the function runs.
  */
 static void
 warn_of_overrides(void)

@@ -29,8 +29,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.check_other_layout IS 'for the row about a sequence that has served another layout';
 
 -- Rows about future-dated IDs of other shards, from "future" on.  A sequence cannot make
--- these again, as it makes those of its own.  What is far ahead is most likely no ID of this
--- layout: a new epoch makes the old IDs look like that.
+-- these again, because it makes only those of its own shards.  What is far ahead is most
+-- likely no ID of this layout: a new epoch makes the old IDs look like that.
 CREATE FUNCTION snowflake_admin.check_other_shards(g generator, layout snowflake_layout, future bigint)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

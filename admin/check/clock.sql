@@ -1,9 +1,9 @@
 /* admin/check/clock.sql */
 
--- snowflake_check() judges the clock, by times that the server has noted and by sequences that are
--- ahead of it.  Knows no table.
+-- snowflake_check() judges the clock, by times that the server, or a standby's primary, has noted and
+-- by sequences that are ahead of it.  Knows no table.
 
--- Times that the server has noted
+-- Times that the server has noted or, on a standby, its primary
 CREATE FUNCTION snowflake_admin.noted_times()
 RETURNS TABLE (what text, ts timestamptz)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

@@ -7,8 +7,8 @@
 -- snowflake_check(), none waits for a lock for more than 20 ms.
 
 -- The shard that sessions of this database begin with, if their role has no own
--- setting.  What a client brings along counts for this session's client alone, but
--- nobody can look up what others bring.
+-- setting.  A setting that the client has sent is taken from this session; those of
+-- other sessions cannot be looked up.
 CREATE FUNCTION snowflake_admin.shard_setting(OUT place text, OUT shard integer)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT place, nullif(to_integer(value), -1) FROM (
@@ -42,10 +42,10 @@ CREATE TYPE snowflake_admin.maker AS (
 	code text,					-- tells only whether two have the same
 	assigns name[],				-- the columns to which a trigger function assigns IDs
 	by_setting boolean,			-- is the shard that of the setting?
-	shard integer,				-- NULL if it is computed
+	shard integer,				-- NULL if it is that of the setting, or computed
 	sequence regclass,			-- NULL if it is computed
 	names_layout boolean,
-	layout text					-- NULL if it is computed
+	layout text					-- NULL if none is named, or if it is computed
 );
 COMMENT ON TYPE snowflake_admin.maker IS 'for snowflake_check(): one way in which an object makes IDs';
 
@@ -86,7 +86,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	UNION SELECT class, object, attrelid, attnum
 	FROM makers JOIN pg_attribute ON class = 'pg_type'::regclass AND atttypid = object
 		AND NOT atthasdef AND attnum > 0
-	-- A function that a default calls
+	-- A function that a column's own default calls
 	UNION SELECT class, object, adrelid, adnum
 	FROM makers JOIN pg_depend ON class = 'pg_proc'::regclass AND refclassid = class AND refobjid = object
 	JOIN pg_attrdef AS d ON classid = 'pg_attrdef'::regclass AND objid = d.oid
@@ -123,7 +123,7 @@ CREATE TYPE snowflake_admin.filler AS (
 COMMENT ON TYPE snowflake_admin.filler IS 'for snowflake_check(): what fills a column with IDs';
 
 -- What fills columns with IDs: a column's own default or that of its domain, the functions
--- that such a default calls, and triggers that assign to the column.  One that makes IDs in
+-- that its own default calls, and triggers that assign to the column.  One that makes IDs in
 -- several ways is there once for each.
 CREATE FUNCTION snowflake_admin.fillers(makers maker[]) RETURNS SETOF filler
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$

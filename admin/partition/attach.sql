@@ -11,7 +11,7 @@
 --
 -- which is true for all IDs, today and later.  PostgreSQL computes what is IMMUTABLE when it looks
 -- for a proof.  In the one session that attaches the table, the function returns the partition's
--- bound.  Under its locks, that session knows by an index that no ID is larger.
+-- bound.  Under its locks, that session knows by an index that all IDs are below it.
 
 -- What all IDs of a table are below, while it is to become a partition: the largest bigint, or
 -- the bound that attach_before() has set

@@ -25,7 +25,8 @@ COMMENT ON FUNCTION snowflake_admin.partition_new IS
 
 -- The commands that create each index without partitions, and those that give it the old table's as
 -- its first one, so that names stay and no index need be built on the old table.  A rehearsal
--- creates them on a table that has the old name, under their own old names.
+-- creates them on a table of the name that the old one gets later, under the names that the old ones
+-- get later.
 CREATE FUNCTION snowflake_admin.partition_indexes(target regclass, rehearsal boolean)
 RETURNS TABLE (create_command text, attach_command text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

@@ -218,7 +218,7 @@ COMMENT ON FUNCTION snowflake_admin.widen_key_definition IS 'for adding foreign 
 
 -- The CHECK constraints of new columns: those that replace one of an old column, and for each
 -- column the proof that the new one equals it in all rows, which replaces none and is named
--- like the column.
+-- like the new column.
 CREATE FUNCTION snowflake_admin.widen_checks(columns widening[])
 RETURNS TABLE (rel regclass, place integer, con oid, validated boolean, fresh name, fresh_validated boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

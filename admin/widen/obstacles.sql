@@ -79,7 +79,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_column_obstacles IS 'for refusing columns that cannot become bigint';
 
--- Tables that the command does not work on as a whole
+-- Tables that the command refuses, whatever the column
 CREATE FUNCTION snowflake_admin.widen_table_obstacles(columns widening[])
 RETURNS TABLE (problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

@@ -64,8 +64,8 @@ BEGIN
 	LOOP
 		PERFORM widen_try(tab, command, true);
 	END LOOP;
-	-- The expressions of an index, which are checked, are read with the command that repeats
-	-- them as text, as nobody is kept from creating other indexes meanwhile.
+	-- One query reads an index's expressions and its definition, so that what is checked is what is
+	-- executed: others may create indexes meanwhile.
 	FOR command, trees IN
 		SELECT format('CREATE %sINDEX snowflake_widen_%s_%s ON %s USING %s',
 			CASE WHEN is_unique THEN 'UNIQUE ' END, index, suffix, copy, tail), index_trees(ARRAY[index])
