@@ -9,6 +9,14 @@
 -- those by which snowflake_widen() fills columns, and by which snowflake_drop_partitions() changes or
 -- removes rows, also of tables that refer to them.
 
+-- Another session's transaction in words.  What is hidden from the caller is NULL.
+CREATE FUNCTION snowflake_admin.describe_transaction(xact_start timestamptz, query text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('in a transaction since %s; its last query begins: %s',
+		coalesce(date_trunc('second', xact_start)::text, 'an unknown time'), left(coalesce(query, 'unknown'), 60))
+$$;
+COMMENT ON FUNCTION snowflake_admin.describe_transaction IS 'for saying what a session in the way does';
+
 -- Who holds a lock on one of these relations that is at least as strong as "weakest": a prepared
 -- transaction if there is one, or else the session whose transaction is the oldest, and what to do
 -- about it.  Asked after a command has given up, this may name a session that came later, or none.
@@ -38,9 +46,8 @@ BEGIN
 		description := format('A prepared transaction (see pg_prepared_xacts) has used %s.', blocker.relation);
 		RETURN;
 	END IF;
-	description := format('Process %s has used %s in a transaction since %s; its last query begins: %s',
-		blocker.pid, blocker.relation, coalesce(date_trunc('second', blocker.xact_start)::text, 'an unknown time'),
-		left(coalesce(blocker.query, 'unknown'), 60));
+	description := format('Process %s has used %s %s', blocker.pid, blocker.relation,
+		describe_transaction(blocker.xact_start, blocker.query));
 	remedy := format('Its own role and, unless that is a superuser, a member of pg_signal_backend can end its session: '
 		'SELECT pg_terminate_backend(%s).', blocker.pid);
 END

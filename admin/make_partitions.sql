@@ -126,15 +126,12 @@ LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp A
 DECLARE
 	lacking record;
 BEGIN
-	SELECT tgfoid::regprocedure AS function, tgname, relowner::regrole AS owner INTO lacking
-	FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
-	WHERE tgrelid = parent AND NOT tgisinternal AND NOT has_function_privilege(relowner, tgfoid, 'EXECUTE')
-	LIMIT 1;
+	SELECT * INTO lacking FROM forbidden_triggers(parent) LIMIT 1;
 	IF FOUND THEN
 		RAISE insufficient_privilege USING
 			MESSAGE = format('permission denied for function %s', lacking.function),
 			DETAIL = format('Role %s, which owns table %s, may not execute the function of its trigger %I.', lacking.owner,
-				parent, lacking.tgname),
+				parent, lacking.trigger),
 			HINT = format('GRANT EXECUTE ON FUNCTION %s TO %s', lacking.function, lacking.owner);
 	END IF;
 END

@@ -85,14 +85,12 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		WHEN former IS NOT NULL
 			THEN format('SELECT %1$s.snowflake_advance(%2$L::regclass, %1$s.snowflake_max_id(last_time, %5$s)%6$s) '
 				'FROM snowflake_admin.last_time(%3$L, %4$L) WHERE last_time IS NOT NULL',
-				schema, sequence, former, layout, layout_literal, named_layout)
+				schema, sequence, former, layout, layout_literal(layout), layout_argument(layout))
 		WHEN NOT is_moved AND finds_maximum(target, key_col)
 			THEN format('SELECT %s.snowflake_advance(%L::regclass, largest%s) '
 				'FROM snowflake_admin.largest(%L, %L) WHERE largest >= snowflake_admin.least_id()',
-				schema, sequence, named_layout, target, key_col) END
-	FROM snowflake_schema() AS schema,
-		LATERAL format('%L::%s.snowflake_layout', layout, schema) AS layout_literal,
-		LATERAL (SELECT CASE WHEN layout LIKE '%:%' THEN ', ' || layout_literal END) AS l (named_layout)
+				schema, sequence, layout_argument(layout), target, key_col) END
+	FROM snowflake_schema() AS schema
 $$;
 COMMENT ON FUNCTION snowflake_admin.advance_command IS 'for letting no ID come again after a move';
 
@@ -106,14 +104,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			CASE WHEN is_new AND relowner <> caller()
 				THEN format('ALTER SEQUENCE %s OWNER TO %s', sequence, relowner::regrole) END,
 			CASE WHEN NOT is_new THEN restart_command(sequence, layout) END,
-			format('SELECT %1$s.snowflake_alter_sequence(%2$L::regclass, %3$L::%1$s.snowflake_layout)', schema,
-				sequence, layout),
+			format('SELECT %s.snowflake_alter_sequence(%L::regclass, %s)', snowflake_schema(), sequence,
+				layout_literal(layout)),
 			advance_command(target, key_col, sequence, layout, is_moved, former)], NULL)
 		|| ARRAY(SELECT revoke_defaults('S', relnamespace, 'SEQUENCE ' || sequence, caller(), relowner)
 			WHERE is_new)
 		|| ARRAY(SELECT sequence_grants(target, sequence, is_new))
-	FROM pg_class, snowflake_schema() AS schema
-	WHERE oid = target
+	FROM pg_class WHERE oid = target
 $$;
 COMMENT ON FUNCTION snowflake_admin.sequence_commands IS 'for giving a key its own sequence';
 
@@ -137,7 +134,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('ALTER TABLE %s ALTER %I SET DEFAULT %s.next_id(%s)', target, key_col, schema, concat_ws(', ',
 		coalesce(number, CASE WHEN sequence IS NOT NULL THEN schema || '.snowflake_shard()' END) || '::bigint',
 		quote_literal(sequence) || '::regclass',
-		CASE WHEN sequence IS NOT NULL THEN quote_literal(named_layout) || '::' || schema || '.snowflake_layout' END))
+		CASE WHEN sequence IS NOT NULL THEN layout_literal(named_layout) END))
 	FROM snowflake_schema() AS schema
 $$;
 COMMENT ON FUNCTION snowflake_admin.default_command IS 'for letting next_id() make a key';

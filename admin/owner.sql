@@ -52,6 +52,17 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.pasteable IS 'for showing commands that run a table''s code';
 
+-- The triggers of a table whose functions its owner may not execute, so that no other table could
+-- get them as the owner
+CREATE FUNCTION snowflake_admin.forbidden_triggers(tab regclass)
+RETURNS TABLE (trigger name, function regprocedure, owner regrole)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT tgname, tgfoid::regprocedure, relowner::regrole
+	FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+	WHERE tgrelid = tab AND NOT tgisinternal AND NOT has_function_privilege(relowner, tgfoid, 'EXECUTE')
+$$;
+COMMENT ON FUNCTION snowflake_admin.forbidden_triggers IS 'for triggers that a partition could not get';
+
 -- An error unless the caller may do what the owner of each of these tables may do
 CREATE FUNCTION snowflake_admin.require_owner(tables regclass[]) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

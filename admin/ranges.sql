@@ -154,14 +154,20 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.require_unit IS 'for refusing what is no unit of partitions';
 
+-- How far ahead of the clock IDs need partitions: by max_lead, of which 31 days count at most, as a
+-- setting of a hundred years says nothing
+CREATE FUNCTION snowflake_admin.partitions_lead() RETURNS interval
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT least(time_setting('max_lead'), '31 days')
+$$;
+COMMENT ON FUNCTION snowflake_admin.partitions_lead IS 'for the partitions of IDs that are ahead of the clock';
+
 -- Until when there should be partitions: for a time from now on, and at least for one whole unit
--- after the present one.  IDs may be ahead of the clock by max_lead, of which 31 days count at most:
--- a setting of a hundred years says nothing.
+-- after the present one
 CREATE FUNCTION snowflake_admin.needed_until(ahead interval, unit text) RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
-	newest timestamp := clock_timestamp() AT TIME ZONE 'UTC'
-		+ least(time_setting('max_lead'), '31 days');
+	newest timestamp := clock_timestamp() AT TIME ZONE 'UTC' + partitions_lead();
 BEGIN
 	RETURN greatest(newest + ahead, date_trunc(unit, newest) + 2 * ('1 ' || unit)::interval) AT TIME ZONE 'UTC';
 END

@@ -278,7 +278,7 @@ DECLARE
 	bad record;
 	rows_of_shard text;
 BEGIN
-	SELECT k.col, k.column_default, format('%L::%s.snowflake_layout', k.layout, own) INTO col, column_default, layout
+	SELECT k.col, k.column_default, layout_literal(k.layout) INTO col, column_default, layout
 	FROM renumber_key(tab, new_shard, given_layout) AS k;
 	relations := tab || ARRAY(SELECT DISTINCT c.rel FROM chain(tab, col) AS c
 		WHERE c.rel <> tab);

@@ -134,7 +134,7 @@ BEGIN
 	-- Rows may have IDs of the next second already.
 	PERFORM run(ARRAY[format('SELECT %s.snowflake_advance(%L::regclass, %s::bigint%s)', snowflake_schema(),
 		sequence, bound(clock_timestamp() + interval '1 s', to_layout(served)) - 1,
-		CASE WHEN served LIKE '%:%' THEN layout_argument(served) END)], '{}', tries, dry_run, NULL);
+		layout_argument(served))], '{}', tries, dry_run, NULL);
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.set_back IS 'for setting a sequence back in one transaction';

@@ -15,6 +15,21 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION snowflake_admin.snowflake_schema IS 'for naming functions and types of snowflake in commands';
 
+-- A layout as a literal in a command
+CREATE FUNCTION snowflake_admin.layout_literal(layout text) RETURNS text
+LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('%L::%s.snowflake_layout', layout, snowflake_schema())
+$$;
+COMMENT ON FUNCTION snowflake_admin.layout_literal IS 'for naming a layout in a command';
+
+-- A custom layout as the last argument in a command, or NULL for a built-in one, which the
+-- sequence tells
+CREATE FUNCTION snowflake_admin.layout_argument(layout text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT ', ' || layout_literal(layout) WHERE layout LIKE '%:%'
+$$;
+COMMENT ON FUNCTION snowflake_admin.layout_argument IS 'for commands that need not name a built-in layout';
+
 -- The built-in layouts, and the MAXVALUE of their sequences.  Those whose IDs do not tell their
 -- time never expire.
 CREATE FUNCTION snowflake_admin.layouts()

@@ -16,7 +16,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 			'IDs are smaller. If it made those until something changed its MAXVALUE, set that back. '
 			'IDs that it has made since stay as they are.', g.layout, tab, n.layout, latest, n.ts),
 		format('CALL @extschema@.snowflake_set_back(%L::regclass%s)', g.sequence,
-			regexp_replace(layout_argument(n.layout), '^, ', ', layout => '))
+			', layout => ' || layout_literal(n.layout))
 	FROM nearest(NULL, latest) AS n JOIN pg_class AS t ON t.oid = tab
 	-- Nothing makes a sequence serve a custom layout by accident.
 	WHERE g.layout NOT LIKE '%:%' AND n.ts < clock_timestamp() + interval '1 min'
@@ -99,7 +99,7 @@ BEGIN
 			CASE severity WHEN 'error' THEN 'It will make such IDs again.'
 				ELSE 'If the clock is set back, it makes such IDs again.' END);
 		remedy := format('SELECT %s.snowflake_advance(%L::regclass, %s::bigint%s)', snowflake_schema(), g.sequence,
-			reachable.largest, CASE WHEN g.layout LIKE '%:%' THEN layout_argument(g.layout) END);
+			reachable.largest, layout_argument(g.layout));
 		RETURN NEXT;
 	END IF;
 END

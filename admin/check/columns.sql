@@ -114,7 +114,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			format('ALTER TABLE %s ALTER %I SET DEFAULT %s.next_id(N::bigint, %L::regclass%s) '
 				'-- N is this server''s number in your list', tab::regclass, attname,
 				snowflake_schema(), g.sequence,
-				CASE WHEN g.layout LIKE '%:%' THEN layout_argument(g.layout) END))
+				layout_argument(g.layout)))
 	FROM filled() AS f JOIN unnest(generators) AS g USING (sequence)
 	JOIN pg_attribute ON attrelid = tab AND attnum = f.col
 	WHERE made_by = 'nextval' AND g.layout IS NOT NULL

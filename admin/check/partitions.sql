@@ -16,8 +16,7 @@ DECLARE
 BEGIN
 	SELECT n, name, ts INTO missing
 	FROM (VALUES (1, 'now', clock_timestamp()),
-		(2, 'now + max_lead', clock_timestamp()
-			+ least(time_setting('max_lead'), '31 days')),
+		(2, 'now + max_lead', clock_timestamp() + partitions_lead()),
 		(3, 'tomorrow', clock_timestamp() + interval '1 day'),
 		-- Yesterday's call of snowflake_make_partitions() has made these, if there was one.
 		(4, 'the next days', greatest(yesterday + interval '3 days',

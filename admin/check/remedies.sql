@@ -7,13 +7,6 @@
 -- sessions that have gone on, so what it does must be right then: it looks again by itself, or is
 -- right whatever has happened.
 
--- A layout as the last argument in a command
-CREATE FUNCTION snowflake_admin.layout_argument(layout text) RETURNS text
-LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT format(', %L::%s.snowflake_layout', layout, snowflake_schema())
-$$;
-COMMENT ON FUNCTION snowflake_admin.layout_argument IS 'for commands that name a layout';
-
 -- Give the future-dated rows of a shard new IDs, or first create an index that this needs.
 CREATE FUNCTION snowflake_admin.renumber_command(tab regclass, col name, shard integer) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

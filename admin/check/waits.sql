@@ -27,10 +27,8 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	SELECT 'error', format('sequence %s', q.sequence), concat_ws(' ',
 			format('Sessions that wait for it: %s.', cardinality(waiting)),
 			CASE WHEN pid = 0 THEN 'They wait for a prepared transaction (see pg_prepared_xacts).'
-				ELSE regexp_replace(format('They wait for process %s, which is in a transaction since %s; '
-					'its last query begins: %s', pid,
-					coalesce(date_trunc('second', a.xact_start)::text, 'an unknown time'),
-					left(coalesce(a.query, 'unknown'), 60)), '\s+', ' ', 'g') END),
+				ELSE regexp_replace(format('They wait for process %s, which is %s', pid,
+					describe_transaction(a.xact_start, a.query)), '\s+', ' ', 'g') END),
 		CASE WHEN pid = 0 THEN 'Commit or roll back that transaction.'
 			ELSE format('End that transaction, if need be by SELECT pg_terminate_backend(%s).', pid) END
 	FROM queues AS q

@@ -90,11 +90,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WHERE relrowsecurity AND relforcerowsecurity AND NOT rolsuper AND NOT rolbypassrls
 		AND EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND confrelid = target)
 		AND (c.oid = target OR c.oid IN (SELECT conrelid FROM pg_constraint WHERE contype = 'f' AND confrelid = target))
-	UNION ALL SELECT format('role %s may not execute the function %s of its trigger %I', relowner::regrole,
-			tgfoid::regprocedure, tgname),
-		format('GRANT EXECUTE ON FUNCTION %s TO %s first.', tgfoid::regprocedure, relowner::regrole)
-	FROM pg_trigger JOIN pg_class AS c ON c.oid = tgrelid
-	WHERE tgrelid = target AND NOT tgisinternal AND NOT has_function_privilege(relowner, tgfoid, 'EXECUTE')
+	UNION ALL SELECT format('role %s may not execute the function %s of its trigger %I', owner, function, trigger),
+		format('GRANT EXECUTE ON FUNCTION %s TO %s first.', function, owner)
+	FROM forbidden_triggers(target)
 	-- ALTER TABLE ... OWNER TO leaves them with the former owner.
 	UNION ALL SELECT format('statistics object %s belongs to role %s', named, stxowner::regrole),
 		format('Let that role, or a superuser, ALTER STATISTICS %s OWNER TO %s first.', named, relowner::regrole)
