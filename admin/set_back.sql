@@ -60,10 +60,12 @@ COMMENT ON FUNCTION snowflake_admin.generator_of IS 'for what is known of one se
 
 -- An error if the sequence, which serves a layout or is about to, could make an ID again that is in
 -- a row.  While rows of other shards are dated ahead of the clock, these sessions must have ended.
-CREATE FUNCTION snowflake_admin.require_no_future_ids(sequence regclass, layout text, pids integer[]) RETURNS void
+-- Returns the ID from which on rows were looked for.  They may have smaller ones, of the next second.
+CREATE FUNCTION snowflake_admin.require_no_future_ids(sequence regclass, layout text, pids integer[]) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET lock_timeout = '300ms' SET jit = off AS $$
 DECLARE
 	g generator := generator_of(sequence);
+	since bigint;
 	future record;
 	other record;
 BEGIN
@@ -79,7 +81,8 @@ BEGIN
 			DETAIL = 'Somebody has locked a table that this code names.',
 			HINT = 'Call it again when that transaction has ended.';
 	END IF;
-	SELECT * INTO future FROM future_ids(g, to_layout(layout));
+	since := bound(clock_timestamp() + interval '1 s', to_layout(layout));
+	SELECT * INTO future FROM future_ids(g, to_layout(layout), since);
 	IF future.unseen IS NOT NULL THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('cannot look for future-dated IDs in %s', future.unseen),
@@ -102,6 +105,7 @@ BEGIN
 				HINT = 'Call it with end_sessions => true, or let all sessions of this database reconnect before.';
 		END IF;
 	END IF;
+	RETURN since;
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.require_no_future_ids IS 'for what is in the way of a sequence that is to go back';
@@ -114,6 +118,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	g generator := generator_of(sequence);
 	served text := coalesce(layout, g.layout);
+	since bigint;
 BEGIN
 	IF layout NOT IN (SELECT name FROM layouts()) THEN
 		RAISE invalid_parameter_value USING
@@ -124,17 +129,15 @@ BEGIN
 		RETURN;
 	END IF;
 	IF dry_run THEN
-		PERFORM require_no_future_ids(sequence, served, pids);
+		since := require_no_future_ids(sequence, served, pids);
 	END IF;
 	PERFORM run(ARRAY[format('ALTER SEQUENCE %s RESTART', sequence) || coalesce(' MAXVALUE ' || (
-		SELECT max_value FROM layouts() WHERE name = layout), '')], ARRAY[sequence], tries, dry_run, NULL);
+		SELECT max_value FROM layouts() WHERE name = layout), '')], ARRAY[sequence], tries, dry_run, mode => NULL);
 	IF NOT dry_run THEN
-		PERFORM require_no_future_ids(sequence, served, pids);
+		since := require_no_future_ids(sequence, served, pids);
 	END IF;
-	-- Rows may have IDs of the next second already.
 	PERFORM run(ARRAY[format('SELECT %s.snowflake_advance(%L::regclass, %s::bigint%s)', snowflake_schema(),
-		sequence, bound(clock_timestamp() + interval '1 s', to_layout(served)) - 1,
-		layout_argument(served))], '{}', tries, dry_run, NULL);
+		sequence, since - 1, layout_argument(served))], '{}', tries, dry_run, mode => NULL);
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.set_back IS 'for setting a sequence back in one transaction';

@@ -27,12 +27,11 @@ COMMENT ON FUNCTION snowflake_admin.columns_of IS 'for the columns that may have
 
 -- The future-dated IDs in these columns, all together.  "own" are those that the sequence would
 -- make again, "unseen" says what could not be read.
-CREATE FUNCTION snowflake_admin.future_ids(g generator, layout snowflake_layout,
+CREATE FUNCTION snowflake_admin.future_ids(g generator, layout snowflake_layout, since bigint,
 	OUT own bigint, OUT others bigint, OUT more boolean, OUT latest timestamptz, OUT tab regclass, OUT unseen text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT t.own, t.others, t.more, id_time(t.largest, layout), t.tab, t.unseen
-	FROM columns_of(g) AS c CROSS JOIN LATERAL id_totals(c.tabs, c.cols, c.shards, layout,
-		bound(clock_timestamp() + interval '1 s', layout), 1000000) AS t
+	FROM columns_of(g) AS c CROSS JOIN LATERAL id_totals(c.tabs, c.cols, c.shards, layout, since, 1000000) AS t
 $$;
 COMMENT ON FUNCTION snowflake_admin.future_ids IS 'for future-dated IDs that a sequence may have made';
 
@@ -158,7 +157,7 @@ BEGIN
 		RETURN NEXT;
 		RETURN;
 	END IF;
-	SELECT * INTO future FROM future_ids(g, layout);
+	SELECT * INTO future FROM future_ids(g, layout, bound(clock_timestamp() + interval '1 s', layout));
 	problem := concat_ws(' ', problem, nullif(describe_future_ids(g, future), ''));
 	remedy := CASE
 		WHEN g.state <> 'refuses' THEN format('Wait until %s.',
