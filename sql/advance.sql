@@ -1,12 +1,13 @@
 -- snowflake_advance(): IDs beyond a given one
 \getenv srcdir PG_ABS_SRCDIR
 \i :srcdir/test/setup.sql
+:as_lines
+
 CREATE SEQUENCE used MAXVALUE 1125899906841599;
 SELECT setval('used', (snowflake_min_id('2020-01-01Z') >> 23) * 1024) \gset
 PREPARE look (text) AS
 SELECT $1 AS after, snowflake_timestamp(last_value / 1024 << 23) AS time, last_value % 1024 AS slot, log_cnt, is_called
 FROM used;
-\t \a
 
 -- The last sequence number of the ID's time counts as used, so that the next ID of each shard is larger.
 SELECT snowflake_advance('used', snowflake_id('2021-01-01Z', 5, 31)) \gset
@@ -20,7 +21,6 @@ BEGIN;
 SELECT snowflake_advance('used', snowflake_id('2022-01-01Z', 8191, 1023)) \gset
 ROLLBACK;
 EXECUTE look ('a rollback');
-\x
 -- An unused sequence counts as used then.
 CREATE SEQUENCE unused MAXVALUE 1125899906841599;
 SELECT snowflake_advance('unused', 17) \gset
@@ -34,7 +34,6 @@ ALTER SEQUENCE fresh RESTART;
 SELECT snowflake_advance('fresh', snowflake_id('2021-01-01Z', 5, 31)) \gset
 SELECT snowflake_timestamp(last_value / 1024 << 23) AS time_after_restart FROM fresh;
 COMMIT;
-\x \t \a
 
 -- In each layout that tells an ID's time, the next ID of shard 0 is in the next tick, although the clock is behind.
 SET snowflake.max_lead = '2 min';
@@ -69,24 +68,27 @@ SELECT sqlstate_, message ~ 'ahead of the clock' AS ahead FROM error_of('SELECT 
 
 -- Errors
 CREATE SEQUENCE serves_none;
-SELECT e.* FROM unnest(ARRAY['NULL, 17', '''used'', NULL', '''used'', 17, NULL', '''used'', 0',
+SELECT arguments, e.* FROM unnest(ARRAY['NULL, 17', '''used'', NULL', '''used'', 17, NULL', '''used'', 0',
     '''used'', -4034545001605108739', '''used'', 9223372036854775807', '''javascript'', 4034545001605108739',
     '''used'', 17, ''twitter''', '''next_id_seq'', 17, ''twitter''', '''serves_none'', 17', '''advanced'', 17',
     '1, 17']) AS arguments, error_of('SELECT snowflake_advance(' || arguments || ')') AS e;
-CALL show_error('SELECT snowflake_advance(''used'', snowflake_id(''2040-01-01Z'', 5, 31))', '(?<=clock says )[^\n]*');
+SELECT * FROM error_of('SELECT snowflake_advance(''used'', snowflake_id(''2040-01-01Z'', 5, 31))',
+    '(?<=clock says ).*');
 SELECT snowflake_alter_sequence('serves_none', 'decimal') \gset
-CALL show_error('SELECT snowflake_advance(''serves_none'', 17)');
+SELECT * FROM error_of('SELECT snowflake_advance(''serves_none'', 17)');
 ALTER SEQUENCE unused MINVALUE -10;
 SELECT setval('unused', -5) \gset
-CALL show_error('SELECT snowflake_advance(''unused'', 17)');
+SELECT * FROM error_of('SELECT snowflake_advance(''unused'', 17)');
 SELECT setval('unused', 0), snowflake_advance('unused', 17) \gset
 -- It needs UPDATE, as setval() does, also for the default sequence, and tells nothing of a sequence without it.
 CREATE ROLE regress_sf_app;
 SET snowflake.max_lead = '2 min';
 GRANT USAGE, SELECT ON SEQUENCE used, twitter TO regress_sf_app;
 SET ROLE regress_sf_app;
-CALL show_error('SELECT snowflake_advance(''next_id_seq'', 17)');
-SELECT * FROM results('SELECT next_id(0, ''twitter'') > 0', 'SELECT snowflake_advance(''twitter'', 17)',
+SELECT * FROM error_of('SELECT snowflake_advance(''next_id_seq'', 17)');
+SELECT statement, sqlstate_, message FROM unnest(ARRAY[
+    'SELECT next_id(0, ''twitter'') > 0', 'SELECT snowflake_advance(''twitter'', 17)',
     'SELECT snowflake_advance(''serves_none'', -17)', 'RESET ROLE',
     'GRANT UPDATE ON SEQUENCE twitter TO regress_sf_app', 'SET ROLE regress_sf_app',
-    'SELECT snowflake_advance(''twitter'', 17)');
+    'SELECT snowflake_advance(''twitter'', 17)'
+]) AS statement, error_of(statement);

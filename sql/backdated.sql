@@ -1,6 +1,7 @@
 -- IDs for rows of earlier times: snowflake_backdated_id()
 \getenv srcdir PG_ABS_SRCDIR
 \i :srcdir/test/setup.sql
+:as_lines
 
 -- Rows of one moment get IDs in order, 1,024 in its millisecond and the next ones in the milliseconds after it.
 CREATE TABLE old_photos AS
@@ -16,7 +17,6 @@ FROM (SELECT *, lag(id) OVER (ORDER BY old_id) AS before FROM photo_ids) AS t;
 SELECT old_id, snowflake_timestamp(id), snowflake_sequence_number(id) FROM photo_ids
 WHERE old_id IN (1, 1024, 1025, 3010) ORDER BY old_id;
 
-\x \t \a
 -- A row that is alone in its millisecond gets the first ID of it.
 SELECT count(*) AS rows_alone, count(*) FILTER (WHERE id = snowflake_id(ts, 7, 0)) AS with_the_first_id
 FROM (SELECT ts, snowflake_backdated_id(ts, 7) OVER (ORDER BY ts) AS id
@@ -56,14 +56,14 @@ FROM (SELECT name, layout, ts, snowflake_backdated_id(ts, 1 % shards, layout) OV
 GROUP BY custom ORDER BY custom;
 
 -- The last millisecond of the layout has 1,024 IDs, and then there are no more.
-SELECT count(DISTINCT id) AS ids_of_the_last_millisecond, (SELECT concat_ws('; ', sqlstate_, message, detail) FROM error_of(
-    'SELECT snowflake_backdated_id(''2046-06-27 17:00:49.495Z'', 4) OVER () FROM generate_series(1, 1025)')) AS one_more
+SELECT count(DISTINCT id) AS ids_of_the_last_millisecond
 FROM (SELECT snowflake_backdated_id('2046-06-27 17:00:49.495Z', 4) OVER () AS id FROM generate_series(1, 1024)) AS t;
-CALL show_error('SELECT snowflake_backdated_id(now(), 1, l::snowflake_layout) OVER ()
+SELECT * FROM error_of('SELECT snowflake_backdated_id(''2046-06-27 17:00:49.495Z'', 4) OVER ()
+    FROM generate_series(1, 1025)');
+SELECT * FROM error_of('SELECT snowflake_backdated_id(now(), 1, l::snowflake_layout) OVER ()
     FROM unnest(''{twitter,discord}''::text[]) l');
-CALL show_error('SELECT snowflake_backdated_id(now()::timestamp, 4) OVER ()');
-\x \t \a
-SELECT * FROM results(
+SELECT * FROM error_of('SELECT snowflake_backdated_id(now()::timestamp, 4) OVER ()');
+SELECT statement, sqlstate_, message FROM unnest(ARRAY[
     'SELECT snowflake_backdated_id(now()::timestamp, 4, ''twitter'') OVER ()',
     'SELECT snowflake_backdated_id(''2011-08-24 21:07:01.720Z'', 4) OVER ()',
     'SELECT snowflake_backdated_id(''infinity'', 4) OVER ()',
@@ -72,4 +72,5 @@ SELECT * FROM results(
     'SELECT snowflake_backdated_id(now(), NULL) OVER ()',
     'SELECT snowflake_backdated_id(now(), 4, NULL) OVER ()',
     'SELECT snowflake_backdated_id(now(), 4, ''trace'') OVER ()',
-    'SELECT snowflake_backdated_id(now(), 4, ''decimal'') OVER ()');
+    'SELECT snowflake_backdated_id(now(), 4, ''decimal'') OVER ()'
+]) AS statement, error_of(statement);

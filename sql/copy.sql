@@ -1,6 +1,7 @@
 -- Defaults in COPY, and other expressions that are planned without a query
 \getenv srcdir PG_ABS_SRCDIR
 \i :srcdir/test/setup.sql
+:as_table
 
 -- Each row that COPY writes gets its own ID from each form of next_id().
 CREATE SEQUENCE copied MAXVALUE 9007199254736895;
@@ -61,9 +62,9 @@ FROM (SELECT name, made, lag(made) OVER (PARTITION BY name ORDER BY id) AS befor
 SELECT attname, pg_get_expr(adbin, adrelid) AS stored_default
 FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum WHERE adrelid = 'lines'::regclass
 ORDER BY attnum;
-\x \t \a
 
 -- A domain's default and CHECK
+:as_lines
 CREATE DOMAIN stamped AS bigint DEFAULT next_id(12) CHECK (VALUE < next_id(12));
 CREATE TABLE stamps (n int, id stamped);
 COPY stamps (n) FROM stdin;
@@ -211,9 +212,8 @@ RESET ROLE;
 GRANT EXECUTE ON FUNCTION snowflake_next_id_in_copy TO PUBLIC;
 
 -- Queries keep next_id() as it is.
-\x \a
+:as_table
 EXPLAIN (VERBOSE, COSTS OFF) SELECT next_id(5), next_id();
-\t
 
 -- Planning takes no ID, whatever the planner estimates, and works where none can be taken.
 CREATE SEQUENCE planned MAXVALUE 1125899906841599;

@@ -1,6 +1,7 @@
 -- Taking IDs apart and putting them together; ranges of time
 \getenv srcdir PG_ABS_SRCDIR
 \i :srcdir/test/setup.sql
+:as_table
 
 -- IDs that Instagram has made, or described
 CREATE TABLE known (id bigint, time timestamptz, shard int, sequence int);
@@ -19,7 +20,6 @@ SELECT id, snowflake_timestamp(id), snowflake_shard(id), snowflake_sequence_numb
 FROM unnest(ARRAY[1, 9223372036854775807, -1]) AS id;
 SELECT * FROM snowflake_fields(-9223372036854775808);
 
-\x \t \a
 -- snowflake_id() composes the first ID and the last, takes fractions of a tick for the tick, ...
 SELECT snowflake_id('2011-08-24 21:07:01.721Z', 0, 1) AS first_id,
        snowflake_id('2046-06-27 17:00:49.495999Z', 8191, 1023) AS last_id,
@@ -32,7 +32,6 @@ FROM (SELECT (random() * 1099511627775)::bigint << 23 | (random() * 8388607)::bi
 WHERE id > 0 AND id < 9223372036846387200
   AND snowflake_id(snowflake_timestamp(id), snowflake_shard(id), snowflake_sequence_number(id)) <> id;
 
-\x \t \a
 -- The bounds of ranges: within the layout, at its ends, and outside of it
 SELECT t AS time, snowflake_min_id(t), snowflake_max_id(t)
 FROM unnest(ARRAY['2017-12-16T22:25:27.280Z', '-infinity', '4713-11-24 00:00:00Z BC', '1970-01-01Z',

@@ -1,6 +1,7 @@
 -- IDs as text, and IDs that do not show their order
 \getenv srcdir PG_ABS_SRCDIR
 \i :srcdir/test/setup.sql
+:as_table
 
 -- Users keep these texts and images, in links and in other databases: they must be the same for ever.  All inputs
 -- are fixed, so that the statistics are the same at every run, too.

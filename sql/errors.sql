@@ -1,21 +1,23 @@
 -- Every error: its SQLSTATE, its message, and what it tells to do
 \getenv srcdir PG_ABS_SRCDIR
 \i :srcdir/test/setup.sql
+:as_lines
 
 -- Shards that are out of range, and relations that are no sequence or do not exist
-CALL show_error('SELECT next_id(-1)');
-CALL show_error('SELECT next_id(8192)');
-SELECT * FROM results(
+SELECT * FROM error_of('SELECT next_id(-1)');
+SELECT * FROM error_of('SELECT next_id(8192)');
+SELECT statement, sqlstate_, message FROM unnest(ARRAY[
     'SELECT next_id(9223372036854775807)',
     'SELECT next_id(NULL)',
     'SELECT next_id(5, NULL)',
     'SELECT next_id(5, ''no_such_seq'')',
     'SELECT next_id(5, 4294967295::oid)',
     'SELECT next_id(5, ''pg_class'')',
-    'SELECT (sequence, layout, state) FROM snowflake_sequences(''pg_class'')');
+    'SELECT (sequence, layout, state) FROM snowflake_sequences(''pg_class'')'
+]) AS statement, error_of(statement);
 
 -- No shard is set.
-CALL show_error('SELECT next_id()');
+SELECT * FROM error_of('SELECT next_id()');
 
 -- Nothing may be written, but shown, also in a transaction that has taken an ID.  A read-only transaction is
 -- reported before the shard.
@@ -23,14 +25,16 @@ CREATE SEQUENCE another;
 BEGIN;
 SELECT next_id(5) AS id \gset
 SET TRANSACTION READ ONLY;
-SELECT * FROM results('SELECT next_id(5)', 'SELECT next_id(99999)', 'SELECT next_ids(5, 3)',
+SELECT statement, sqlstate_, message FROM unnest(ARRAY[
+    'SELECT next_id(5)', 'SELECT next_id(99999)', 'SELECT next_ids(5, 3)',
     'SELECT snowflake_advance(''next_id_seq'', 17)', 'SELECT snowflake_alter_sequence(''another'')',
     'SELECT snowflake_set_shard(5)',
-    'SELECT (expires, state <> ''refuses'') FROM snowflake_sequences(''next_id_seq'')');
+    'SELECT (expires, state <> ''refuses'') FROM snowflake_sequences(''next_id_seq'')'
+]) AS statement, error_of(statement);
 ROLLBACK;
 -- Later statements of a transaction that keeps its snapshot do not see which IDs are settled.
 BEGIN ISOLATION LEVEL REPEATABLE READ;
-CALL show_error('SELECT snowflake_settled_id()');
+SELECT * FROM error_of('SELECT snowflake_settled_id()');
 ROLLBACK;
 
 -- A parallel worker makes no IDs, however its function is labelled.
@@ -43,8 +47,10 @@ AS 'BEGIN PERFORM snowflake_set_shard(5); RETURN 1; END';
 CREATE TABLE rows_ AS SELECT g FROM generate_series(1, 1000) g;
 ALTER TABLE rows_ SET (parallel_workers = 2);
 CALL prefer_parallel();
-SELECT * FROM results('SELECT max(mislabelled()) FROM rows_', 'SELECT max(mislabelled_advance()) FROM rows_',
-	'SELECT max(mislabelled_set_shard()) FROM rows_');
+SELECT statement, sqlstate_, message FROM unnest(ARRAY[
+    'SELECT max(mislabelled()) FROM rows_', 'SELECT max(mislabelled_advance()) FROM rows_',
+    'SELECT max(mislabelled_set_shard()) FROM rows_'
+]) AS statement, error_of(statement);
 CALL prefer_parallel(false);
 
 -- Sequences that would repeat IDs, or return them out of order
@@ -63,10 +69,11 @@ CREATE SEQUENCE cycling CYCLE MAXVALUE 1125899906841599;
 CREATE SEQUENCE narrow_counter AS integer MAXVALUE 1048575;
 CREATE SEQUENCE backwards INCREMENT -1;
 CREATE SEQUENCE "Short" MAXVALUE 1000000;
-SELECT e.* FROM unnest(ARRAY['temporary_seq', 'unlogged_seq', 'serials_id_seq', 'serials_small_seq', 'serials_big_seq',
+SELECT seq, e.*
+FROM unnest(ARRAY['temporary_seq', 'unlogged_seq', 'serials_id_seq', 'serials_small_seq', 'serials_big_seq',
     'serials_identity_seq', 'serials_cached_seq', 'serials_domain_seq', 'serials_narrow_seq', 'by_two', 'cached',
     'cycling', 'backwards', '"Short"']) AS seq, error_of(format('SELECT next_id(5, %L)', seq)) AS e
-UNION ALL SELECT * FROM error_of('SELECT next_id(0, ''narrow_counter'', ''sequence:20'')');
+UNION ALL SELECT 'narrow_counter', * FROM error_of('SELECT next_id(0, ''narrow_counter'', ''sequence:20'')');
 
 -- The hints work.
 ALTER SEQUENCE public.unlogged_seq SET LOGGED;
@@ -74,7 +81,6 @@ SELECT snowflake_alter_sequence(s::regclass, 'instagram')
 FROM unnest(ARRAY['unlogged_seq', 'another', 'by_two', 'public.cached', 'cycling', 'public."Short"']) AS s
     OFFSET 5 \gset
 SELECT snowflake_alter_sequence('public.narrow_counter', 'sequence:20') \gset
-\x \t \a
 SELECT count(*) AS sequences, count(*) FILTER (WHERE snowflake_shard(next_id(5, s)) = 5) AS served,
        next_id(0, 'narrow_counter', 'sequence:20') AS first_of_counter,
        snowflake_shard(next_id(abs(-8197 % 8192))) AS shard_5,
@@ -94,7 +100,7 @@ SELECT (snowflake_min_id(clock_timestamp() + interval '3 days 1 hour 59 minutes 
 SELECT setval('ahead', :tick * 1024) \gset
 SET snowflake.max_wait = '1h';
 SET statement_timeout = '1min';
-CALL show_error('SELECT next_id(5, ''ahead'')', '\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*|(?<=3 days 01:)[:.\d]+');
+SELECT * FROM error_of('SELECT next_id(5, ''ahead'')', '\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*|(?<=3 days 01:)[:.\d]+');
 RESET statement_timeout;
 RESET snowflake.max_wait;
 -- The times in the detail are as far apart as the message says.
@@ -124,7 +130,7 @@ RESET snowflake.max_lead;
 SELECT setval('ahead', 1125899906841598) \gset
 SET snowflake.max_lead = '36500d';
 SELECT next_id(8191, 'ahead') AS largest;
-CALL show_error('SELECT next_id(8191, ''ahead'')', '(?<=clock says )[^;]*');
+SELECT * FROM error_of('SELECT next_id(8191, ''ahead'')', '(?<=clock says )[^;]*');
 RESET snowflake.max_lead;
 SELECT message AS with_the_default_lead FROM error_of('SELECT next_id(8191, ''ahead'')');
 -- It is over, or has not begun.
@@ -133,18 +139,17 @@ SELECT message AS with_the_default_lead FROM error_of('SELECT next_id(8191, ''ah
 CREATE SEQUENCE late;
 CREATE SEQUENCE early;
 SELECT snowflake_alter_sequence('late', :'over'), snowflake_alter_sequence('early', :'to_come') \gset
-CALL show_error(format('SELECT next_id(0, ''late'', %L)', :'over'), '(?<=clock says )[^;]*');
-CALL show_error(format('SELECT next_id(0, ''early'', %L)', :'to_come'), '(?<=clock says )[^;]*');
+SELECT * FROM error_of(format('SELECT next_id(0, ''late'', %L)', :'over'), '(?<=clock says )[^;]*');
+SELECT * FROM error_of(format('SELECT next_id(0, ''early'', %L)', :'to_come'), '(?<=clock says )[^;]*');
 
 -- Values that the layout cannot have
 CREATE SEQUENCE negative MINVALUE -10 START -10 MAXVALUE 1125899906841599;
-CALL show_error('SELECT next_id(5, ''negative'')');
+SELECT * FROM error_of('SELECT next_id(5, ''negative'')');
 SELECT num_nonnulls(last_timestamp, lead) AS times_of_negative, state FROM snowflake_sequences('negative');
 
 -- IDs that cannot be composed
-CALL show_error('SELECT snowflake_id(''2020-01-01Z'', 1, 1024)');
-\x \t \a
-SELECT e.sqlstate_, e.message, e.detail FROM unnest(ARRAY['2011-08-24 21:07:01.720999Z'', 1, 1',
+SELECT * FROM error_of('SELECT snowflake_id(''2020-01-01Z'', 1, 1024)');
+SELECT arguments, e.sqlstate_, e.message, e.detail FROM unnest(ARRAY['2011-08-24 21:07:01.720999Z'', 1, 1',
     '2011-08-24 21:07:01.721Z'', 0, 0', '2046-06-27 17:00:49.496Z'', 1, 1', 'infinity'', 1, 1', '-infinity'', 1, 1',
     '2020-01-01Z'', 8192, 1', '2020-01-01Z'', -1, 1', '2020-01-01Z'', 1, -1']) AS arguments,
     error_of('SELECT snowflake_id(''' || arguments || ')') AS e;

@@ -1,7 +1,7 @@
 -- Installing, moving and removing the extension
 \getenv srcdir PG_ABS_SRCDIR
 \i :srcdir/test/setup.sql
-\x \t \a
+:as_lines
 
 -- The extension moves to another schema.  Defaults stay, whatever the search path is.
 CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text);

@@ -1,6 +1,8 @@
 -- Making IDs in every layout
 \getenv srcdir PG_ABS_SRCDIR
 \i :srcdir/test/setup.sql
+:as_table
+
 CREATE TABLE systems AS SELECT name, name::snowflake_layout AS layout, shards - 1 AS shard
 FROM snowflake_layouts();
 INSERT INTO systems VALUES
@@ -27,7 +29,7 @@ BEGIN
     max_value_of_error := error.detail LIKE '%a sequence for this layout has MAXVALUE ' || max_value || '.';
 END $$;
 CREATE SEQUENCE unserved;
-CALL show_error('SELECT next_id(0, ''unserved'', ''twitter'')');
+SELECT * FROM error_of('SELECT next_id(0, ''unserved'', ''twitter'')');
 CREATE TABLE served AS SELECT name, served.*, served.max_value = l.max_value AS max_value_of_layouts
 FROM systems CROSS JOIN serve(name, layout) AS served LEFT JOIN snowflake_layouts() AS l USING (name);
 
@@ -50,15 +52,16 @@ SELECT name, last_timestamp IS NOT NULL AS has_time, lead IS NOT NULL AS has_lea
 FROM systems AS s, snowflake_sequences((name || '_seq')::regclass, s.layout)
 WHERE name IN ('twitter', 'trace', 'decimal', 'cockroachdb', 'counter') ORDER BY name;
 -- A shard is refused where a layout has none, and a sequence makes IDs of one layout.
-SELECT * FROM results(
+SELECT statement, sqlstate_, message FROM unnest(ARRAY[
     $$SELECT next_id(1, 'mastodon_seq', 'mastodon')$$, $$SELECT next_id(1024, 'twitter_seq', 'twitter')$$,
     $$SELECT next_id(5, 'idgen_seq', 'twitter')$$, $$SELECT next_ids(5, 3, 'idgen_seq')$$,
     $$SELECT next_id(5, 'instagram_seq', 'timestamp:41 shard:13 sequence:10 epoch:0')$$,
     $$SELECT next_id(5, 'next_id_seq', 'timestamp:41 shard:13 sequence:10 epoch:0')$$,
     $$SELECT sum(next_id(5, 'twitter_seq', l)) FROM unnest('{twitter,twitter,pgedge}'::snowflake_layout[]) l$$,
     $$SELECT snowflake_advance('idgen_seq', 1)$$,
-    $$SELECT (layout, last_timestamp, lead, state) FROM snowflake_sequences('next_id_seq', 'twitter')$$);
-\x \t \a
+    $$SELECT (layout, last_timestamp, lead, state) FROM snowflake_sequences('next_id_seq', 'twitter')$$
+]) AS statement, error_of(statement);
+:as_lines
 -- javascript's are no larger than a number of JavaScript can be.  trace counts from 1, and its time is that of
 -- the clock, modulo 2^25 seconds.
 SELECT max(id) FILTER (WHERE name = 'javascript') < 2::numeric ^ 53 AS safe_in_javascript,
@@ -79,12 +82,12 @@ SELECT next_id(65, 'decimal_seq', 'decimal') AS last_of_92,
 -- the largest ID, and the end
 SELECT setval('decimal_seq', 92233720199998) \gset
 SELECT next_id(99999, 'decimal_seq', 'decimal') AS largest;
-CALL show_error('SELECT next_id(65, ''decimal_seq'', ''decimal'')');
+SELECT * FROM error_of('SELECT next_id(65, ''decimal_seq'', ''decimal'')');
 -- launch 0 is for tests, which is said once
 ALTER SEQUENCE decimal_seq RESTART;
 SELECT next_id(0, 'decimal_seq', 'decimal') AS of_launch_0;
 SELECT next_id(0, 'decimal_seq', 'decimal') AS again;
-CALL show_error('SELECT next_id(100000, ''decimal_seq'', ''decimal'')');
+SELECT * FROM error_of('SELECT next_id(100000, ''decimal_seq'', ''decimal'')');
 -- there is no clock that it could be ahead of
 SET snowflake.max_lead = 0;
 SELECT next_id(1, 'decimal_seq', 'decimal') AS without_lead;
@@ -108,9 +111,9 @@ SELECT next_id(0, 'zero', 'sequence:10') AS first_of_counter, next_id(0, 'zero',
 SELECT string_agg(field || ' ' || value, ', ') AS parts_of_shard
 FROM snowflake_fields(next_id(3 * 32 + 7, 'twitter_seq', 'twitter'), 'twitter') WHERE field IN ('datacenter', 'worker');
 -- A sequence belongs to one layout, and the extension's own to instagram; a custom layout must be named.
-CALL show_error('SELECT next_id(5, ''twitter_seq'', ''instagram'')');
-CALL show_error('SELECT next_id(5, ''next_id_seq'', ''twitter'')');
-CALL show_error('SELECT next_id(5, ''idgen_seq'')');
+SELECT * FROM error_of('SELECT next_id(5, ''twitter_seq'', ''instagram'')');
+SELECT * FROM error_of('SELECT next_id(5, ''next_id_seq'', ''twitter'')');
+SELECT * FROM error_of('SELECT next_id(5, ''idgen_seq'')');
 -- Layouts and sequences by turns in one statement, with and without the layout.  A definition that is a built-in
 -- layout's is that layout.
 SELECT count(DISTINCT next_id(5, (l || '_seq')::regclass, l::snowflake_layout)) AS ids_by_turns,
@@ -149,7 +152,7 @@ SET client_min_messages = error;
 SET ROLE regress_sf_app;
 SELECT json_object_agg(sqlstate_, n ORDER BY sqlstate_) AS attempts, string_agg(others, ', ') AS of_another_name
 FROM (SELECT sqlstate_, count(*) AS n, string_agg(sequence || ' ' || layout, ', ')
-          FILTER (WHERE sqlstate_ = 'none' AND sequence::text <> layout || '_seq') AS others
+          FILTER (WHERE sqlstate_ = '00000' AND sequence::text <> layout || '_seq') AS others
       FROM (SELECT name FROM systems UNION SELECT 'next_id') AS s, CAST(name || '_seq' AS regclass) AS sequence,
           (SELECT name FROM snowflake_layouts() UNION SELECT unnest(ARRAY[
               'timestamp:41 shard:13 sequence:10 epoch:0', 'timestamp:41 datacenter:5 worker:5 sequence:12 epoch:0',
@@ -160,7 +163,8 @@ FROM (SELECT sqlstate_, count(*) AS n, string_agg(sequence || ' ' || layout, ', 
           error_of(format('SELECT next_id(0, %L, %L)', sequence, layout)) GROUP BY sqlstate_) AS a;
 RESET client_min_messages;
 -- A custom layout needs UPDATE, ...
-CALL show_error('SELECT next_id(5, ''idgen_seq'', ''timestamp:41 generator:10 sequence:12 epoch:1420070400000'')');
+SELECT * FROM error_of(
+    'SELECT next_id(5, ''idgen_seq'', ''timestamp:41 generator:10 sequence:12 epoch:1420070400000'')');
 RESET ROLE;
 GRANT UPDATE ON SEQUENCE idgen_seq TO regress_sf_app;
 SET ROLE regress_sf_app;
@@ -168,7 +172,7 @@ SELECT next_id(5, 'idgen_seq', 'timestamp:41 generator:10 sequence:12 epoch:1420
 -- ... also after a built-in layout has been used in the same transaction, with less.
 BEGIN;
 SELECT next_id(5, 'discord_seq', 'discord') > 0 AS taken_with_usage;
-CALL show_error('SELECT next_id(5, ''discord_seq'', ''timestamp:42 a:10 sequence:12 epoch:0'')');
+SELECT * FROM error_of('SELECT next_id(5, ''discord_seq'', ''timestamp:42 a:10 sequence:12 epoch:0'')');
 COMMIT;
 RESET ROLE;
 SELECT count(lead) AS sequences_with_time, count(*) FILTER (WHERE lead > '2 minutes') AS ahead

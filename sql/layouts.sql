@@ -1,6 +1,7 @@
 -- The type of layouts, and IDs of other systems
 \getenv srcdir PG_ABS_SRCDIR
 \i :srcdir/test/setup.sql
+:as_table
 
 SELECT * FROM snowflake_layouts();
 -- Each layout has its own MAXVALUE.  In version 1.0, a name and its definition are the same layout.
@@ -29,7 +30,6 @@ FROM unnest(ARRAY[
 ]) AS layout;
 
 -- Text that is no layout: the detail says where, and why.
-CALL show_error('SELECT ''''::snowflake_layout');
 SELECT l.layout, error.hint <> '' AS with_hint, error.detail
 FROM unnest(ARRAY[
     '  ', 'twitters', 'twitter epoch:0', 'timestamp:41 twitter epoch:0', 'timestamp:41',
@@ -51,13 +51,15 @@ FROM unnest(ARRAY[
 WHERE error.sqlstate_ = '22P02'
       AND error.message = format('invalid input syntax for type snowflake_layout: "%s"', layout)
 ORDER BY n;
--- Values that this release has not stored
+
+-- The errors in full: of no text, of values that this release has not stored, and of text that is no epoch
+:as_lines
+SELECT * FROM error_of('SELECT ''''::snowflake_layout');
 CREATE CAST (bytea AS snowflake_layout) WITHOUT FUNCTION;
-\x \t \a
-CALL show_error($$SELECT '\x6374'::bytea::snowflake_layout::text$$);
-CALL show_error($$SELECT '\x0174'::bytea::snowflake_layout::text$$);
--- Text that is no epoch
-CALL show_error('SELECT ''timestamp:41 epoch:''::snowflake_layout');
+SELECT * FROM error_of($$SELECT '\x6374'::bytea::snowflake_layout::text$$);
+SELECT * FROM error_of($$SELECT '\x0174'::bytea::snowflake_layout::text$$);
+SELECT * FROM error_of('SELECT ''timestamp:41 epoch:''::snowflake_layout');
+-- Other text that is no epoch
 SELECT count(*) AS epochs, string_agg(l.epoch, ', ') FILTER (
            WHERE error.sqlstate_ <> '22P02' OR split_part(l.epoch, ' ', 1)
                IS DISTINCT FROM substring(error.detail, '^At character 14, "epoch:(.*)": an epoch is')) AS others
@@ -119,8 +121,9 @@ FROM (SELECT *, CASE WHEN time IS NOT NULL THEN snowflake_timestamp(id, layout) 
              (SELECT string_agg(field || '=' || value, ' ') FROM snowflake_fields(id, layout)) AS shown,
              snowflake_id(time, coalesce(shard, 0), coalesce(sequence, 0), layout) AS composed
       FROM known JOIN systems USING (name)) AS k;
-\x \t \a
+
 -- Other systems make IDs with the sign bit when a layout's 63 bits are used up: their last moments
+:as_table
 SELECT name, snowflake_timestamp(-1, name::snowflake_layout)
 FROM snowflake_layouts() WHERE name NOT IN ('javascript', 'trace', 'decimal') ORDER BY name;
 -- What a layout does not have, or cannot compose
@@ -130,7 +133,8 @@ SELECT e.* FROM unnest(ARRAY['timestamp(1, ''trace'')', 'id(''2020-01-01Z'', 0, 
     'id(''2020-01-01Z'', 0, 32768, ''timestamp:48 sequence:15 epoch:0 tick:10us'')',
     'timestamp(1, ''decimal'')']) AS call, error_of('SELECT snowflake_' || call) AS e;
 -- The last moment that a timestamp can hold is in the year 294276.
-SELECT * FROM results('SELECT snowflake_min_id(now(), ''trace'')', 'SELECT snowflake_max_id(now(), ''trace'')',
+SELECT statement, sqlstate_, message FROM unnest(ARRAY[
+    'SELECT snowflake_min_id(now(), ''trace'')', 'SELECT snowflake_max_id(now(), ''trace'')',
     'SELECT snowflake_min_id(now(), ''decimal'')', 'SELECT snowflake_id(now(), 1, 1, ''decimal'')',
     'SELECT snowflake_timestamp(1, ''shard:5 sequence:5'')', 'SELECT snowflake_shard(1, ''mastodon'')',
     'SELECT snowflake_sequence_number(1, ''timestamp:48 node:15 epoch:0'')',
@@ -140,9 +144,11 @@ SELECT * FROM results('SELECT snowflake_min_id(now(), ''trace'')', 'SELECT snowf
     'SELECT snowflake_timestamp(9223372036854775807, ''timestamp:63 epoch:0 tick:1s'')',
     'SELECT snowflake_timestamp(-1, ''timestamp:64 epoch:0'')', 'SELECT next_id(5, ''next_id_seq'', NULL)',
     'SELECT snowflake_timestamp(9224318015999, ''timestamp:44 epoch:0 tick:1s'')',
-    'SELECT snowflake_timestamp(9224318016000, ''timestamp:44 epoch:0 tick:1s'')');
-\x \t \a
+    'SELECT snowflake_timestamp(9224318016000, ''timestamp:44 epoch:0 tick:1s'')'
+]) AS statement, error_of(statement);
+
 -- trace composes, and its timestamp wraps around after 2^25 seconds.
+:as_lines
 SELECT snowflake_id('1970-01-02Z', 3 << 12 | 2, 1, 'trace')
        = snowflake_id('1971-01-25T08:40:32Z', 3 << 12 | 2, 1, 'trace') AS same_after_2_to_the_25_seconds,
        (SELECT string_agg(field || '=' || value, ' ')

@@ -1,7 +1,7 @@
 -- IDs in INSERT, exact slots, and the sequence beneath
 \getenv srcdir PG_ABS_SRCDIR
 \i :srcdir/test/setup.sql
-\x \t \a
+:as_lines
 
 -- The main job: a default makes an ID of its shard for each row.
 SELECT clock_timestamp() AS start \gset
@@ -118,8 +118,8 @@ RESET snowflake.max_wait;
 RESET snowflake.max_lead;
 
 -- A range of times uses the primary key.
+:as_table
 ANALYZE bulk;
 SET enable_seqscan = off;
-\x \a
 EXPLAIN (COSTS OFF) SELECT * FROM bulk
 WHERE id >= snowflake_min_id(now() - interval '1 hour') AND id < snowflake_min_id(now());

@@ -1,9 +1,9 @@
 -- Many IDs at once
 \getenv srcdir PG_ABS_SRCDIR
 \i :srcdir/test/setup.sql
+:as_lines
 
 CREATE SEQUENCE many MAXVALUE 1125899906841599;
-\x \t \a
 
 -- IDs are in order, have their shard, and leave no slot out.
 SELECT count(*) AS ids, bool_and(id > before) AS in_order, bool_and(snowflake_shard(id) = 8191) AS shard,
@@ -13,14 +13,12 @@ FROM (SELECT id, lag(id) OVER (ORDER BY n) AS before
       FROM next_ids(8191, 10000, 'many') WITH ORDINALITY AS t (id, n)) t;
 SELECT next_id(5, 'many') > max(id) AS the_next_is_larger FROM next_ids(5, 10, 'many') id;
 -- They are different in each place that a query has for them.
-\x
-SELECT place, count(*) || ' IDs', count(DISTINCT id) || ' different' FROM (
+SELECT place, count(*) AS ids, count(DISTINCT id) AS different_ids FROM (
     SELECT 'lateral' AS place, id FROM generate_series(1, 3) g, LATERAL next_ids(g, 1500) id
     UNION ALL (SELECT 'union', next_ids(5, 3000) UNION ALL SELECT 'union', next_ids(6, 2000))
     UNION ALL SELECT 'two columns', id FROM (SELECT next_ids(5, 2000) AS a, next_ids(5, 2000) AS b) t,
         LATERAL (VALUES (a), (b)) AS v (id)
     UNION ALL SELECT 'select list', next_ids(5, 2) FROM generate_series(1, 2)) t GROUP BY place ORDER BY place;
-\x
 
 -- In the select list, IDs that are not fetched are not taken, except for one batch.
 -- (An hour ahead of the clock, it does not move the values.)
@@ -86,13 +84,13 @@ INSERT INTO children SELECT unnest(ids[2:]), ids[1] FROM ids;
 SELECT count(*) AS children, bool_and(id > parent) AS after_their_parent FROM children;
 
 -- Errors
-CALL show_error('SELECT next_ids(5, 0)');
-\x \t \a
-SELECT * FROM results('SELECT next_ids(NULL, 1)', 'SELECT next_ids(5, NULL)', 'SELECT next_ids(5, 1, NULL)',
+SELECT * FROM error_of('SELECT next_ids(5, 0)');
+SELECT statement, sqlstate_, message FROM unnest(ARRAY[
+    'SELECT next_ids(NULL, 1)', 'SELECT next_ids(5, NULL)', 'SELECT next_ids(5, 1, NULL)',
     'SELECT next_ids(5, 1, ''many'', NULL)', 'SELECT * FROM next_ids(5, -3)', 'SELECT next_ids(8192, 3)',
     'SELECT next_ids(5, 3, ''tweets'', ''instagram'')', 'SELECT next_ids(5, 3, ''next_id_seq'', ''twitter'')',
-    'SELECT next_ids(5, 3, ''pg_class'')');
-\x \t \a
+    'SELECT next_ids(5, 3, ''pg_class'')'
+]) AS statement, error_of(statement);
 SELECT count(*) AS ids, bool_and(snowflake_shard(id, 'twitter') = 5) AS of_the_served_layout
 FROM next_ids(5, 3, 'tweets') AS id;
 -- A sequence that is ahead of the clock is refused.

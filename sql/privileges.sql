@@ -1,26 +1,28 @@
 -- Who may make IDs from which sequence
 \getenv srcdir PG_ABS_SRCDIR
 \i :srcdir/test/setup.sql
+:as_lines
 
 CREATE ROLE regress_sf_app;
 CREATE ROLE regress_sf_owner;
 CREATE SEQUENCE guarded MAXVALUE 1125899906841599;
 ALTER SEQUENCE guarded OWNER TO regress_sf_owner;
 SELECT next_id(5, 'guarded') AS id \gset
-\x \t \a
 
 -- The default sequence needs no privilege but EXECUTE on next_id(), ...
 SET ROLE regress_sf_app;
 SELECT next_id(5) > 0 AS app_takes_id, (SELECT count(*) FROM next_ids(5, 3)) AS app_takes_ids;
 SELECT last_timestamp IS NOT NULL AS time_is_shown, state <> 'no privilege' AS permitted
 FROM snowflake_sequences('next_id_seq');
-\x \t \a
 -- ... which gives no other.
-SELECT * FROM results('SELECT nextval(''next_id_seq'')', 'SELECT setval(''next_id_seq'', 1)',
-    'SELECT last_value FROM next_id_seq', 'ALTER SEQUENCE next_id_seq RESTART');
+SELECT statement, sqlstate_, message FROM unnest(ARRAY[
+    'SELECT nextval(''next_id_seq'')', 'SELECT setval(''next_id_seq'', 1)',
+    'SELECT last_value FROM next_id_seq', 'ALTER SEQUENCE next_id_seq RESTART'
+]) AS statement, error_of(statement);
 RESET ROLE;
 
 -- Any other sequence needs USAGE or UPDATE, as with nextval(), and any privilege to be shown.
+:as_table
 CREATE FUNCTION calls_with(privilege text, OUT next_id text, OUT state text, OUT time_is_shown boolean)
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -34,7 +36,7 @@ BEGIN
 END $$;
 SELECT * FROM unnest(ARRAY['SELECT', 'USAGE', 'UPDATE']) AS privilege, calls_with(privilege);
 SET ROLE regress_sf_app;
-CALL show_error('SELECT next_id(5, ''guarded'')');
+SELECT * FROM error_of('SELECT next_id(5, ''guarded'')');
 RESET ROLE;
 
 -- Whatever else is wrong with a sequence, or with the shard: without a privilege, calls tell nothing of it.
@@ -61,23 +63,29 @@ SELECT sequence, shown.layout, shown.state, in_layout.layout AS given_layout, in
 FROM hidden_sequences, snowflake_sequences(seq::regclass) AS shown
 JOIN snowflake_sequences(seq::regclass, 'twitter') AS in_layout USING (sequence);
 -- A relation that is no sequence is reported as such, also before the shard.
-SELECT * FROM results('SELECT next_id(99999, ''pg_class'')', 'SELECT next_ids(99999, 1, ''pg_class'')');
+SELECT statement, sqlstate_, message FROM unnest(ARRAY[
+    'SELECT next_id(99999, ''pg_class'')', 'SELECT next_ids(99999, 1, ''pg_class'')'
+]) AS statement, error_of(statement);
 RESET ROLE;
 -- With the privilege, the sequence is reported before the shard.
-SELECT * FROM results('SELECT next_id(99999, ''hidden_unlogged'')', 'SELECT next_id(99999, ''hidden_counter'')',
-    'SELECT next_id(99999, ''hidden'')', 'SELECT next_ids(99999, 1, ''hidden'')');
+SELECT statement, sqlstate_, message FROM unnest(ARRAY[
+    'SELECT next_id(99999, ''hidden_unlogged'')', 'SELECT next_id(99999, ''hidden_counter'')',
+    'SELECT next_id(99999, ''hidden'')', 'SELECT next_ids(99999, 1, ''hidden'')'
+]) AS statement, error_of(statement);
 
 -- Each role needs the privilege for itself, also within one transaction.
 CREATE FUNCTION guarded_id() RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
 AS $$ BEGIN RETURN next_id(5, 'guarded'); END $$;
 ALTER FUNCTION guarded_id() OWNER TO regress_sf_owner;
 BEGIN;
-SELECT * FROM results('SELECT next_id(5, ''guarded'') > 0', 'SET LOCAL ROLE regress_sf_app',
+SELECT statement, sqlstate_, message FROM unnest(ARRAY[
+    'SELECT next_id(5, ''guarded'') > 0', 'SET LOCAL ROLE regress_sf_app',
     'SELECT next_id(5, ''guarded'')', 'SELECT guarded_id() > 0', 'SELECT next_id(5, ''guarded'')', 'RESET ROLE',
-    'SELECT next_id(5, ''guarded'') > 0');
+    'SELECT next_id(5, ''guarded'') > 0'
+]) AS statement, error_of(statement);
 COMMIT;
-\x \t \a
 -- So it does where two roles make the same call in turn.
+:as_lines
 CREATE FUNCTION any_id() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN next_id(5, 'guarded'); END $$;
 BEGIN;
 SELECT any_id() > 0 AS by_superuser;
@@ -141,7 +149,7 @@ RESET search_path;
 ALTER SEQUENCE next_id_seq SET SCHEMA hostile;
 ALTER SEQUENCE hostile.next_id_seq RENAME TO moved;
 CREATE SEQUENCE public.next_id_seq MAXVALUE 1125899906841599;
-CALL show_error('SELECT next_id()');
+SELECT * FROM error_of('SELECT next_id()');
 SELECT sqlstate_ AS next_ids FROM error_of('SELECT next_ids(1, 2)');
 SELECT is_called AS other_is_called FROM next_id_seq;
 DROP SEQUENCE public.next_id_seq;

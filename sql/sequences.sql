@@ -1,6 +1,7 @@
 -- Which sequences serve a layout: snowflake_alter_sequence() and snowflake_sequences()
 \getenv srcdir PG_ABS_SRCDIR
 \i :srcdir/test/setup.sql
+:as_lines
 
 CREATE ROLE regress_sf_app;
 CREATE ROLE regress_sf_owner;
@@ -10,12 +11,13 @@ CREATE TABLE orders (id bigserial PRIMARY KEY, n int);
 INSERT INTO orders (n) SELECT generate_series(1, 1000);
 GRANT USAGE ON SEQUENCE orders_id_seq TO regress_sf_app;
 SET ROLE regress_sf_app;
-SELECT * FROM results('SELECT next_id(1, ''orders_id_seq'')', 'SELECT next_ids(1, 10, ''orders_id_seq'')',
+SELECT statement, sqlstate_, message FROM unnest(ARRAY[
+    'SELECT next_id(1, ''orders_id_seq'')', 'SELECT next_ids(1, 10, ''orders_id_seq'')',
     'SELECT (layout, last_timestamp, state) FROM snowflake_sequences(''orders_id_seq'')',
     -- ... nor can a role that has only USAGE on it.
-    'SELECT snowflake_alter_sequence(''orders_id_seq'')');
+    'SELECT snowflake_alter_sequence(''orders_id_seq'')'
+]) AS statement, error_of(statement);
 RESET ROLE;
-\x \t \a
 SELECT nextval('orders_id_seq');
 
 -- Its owner can.  Then no column owns it any more.
@@ -49,10 +51,10 @@ SELECT snowflake_shard(next_id(33, 'small_id_seq', 'twitter'), 'twitter') AS sha
        next_id(7, 'numbers', 'decimal') AS number_5001_of_decimal;
 
 -- A sequence that was used for another layout is refused, ...
-CALL show_error('SELECT snowflake_alter_sequence(''small_id_seq'')', '(?<=last value )\d+');
+SELECT * FROM error_of('SELECT snowflake_alter_sequence(''small_id_seq'')', '(?<=last value )\d+');
 -- ... even if it has lost its MAXVALUE: a last value of 2^40 or more is too large for a counter of rows.
 ALTER SEQUENCE small_id_seq NO MAXVALUE;
-CALL show_error('SELECT snowflake_alter_sequence(''small_id_seq'', ''twitter'')', '(?<=last value )\d+');
+SELECT * FROM error_of('SELECT snowflake_alter_sequence(''small_id_seq'', ''twitter'')', '(?<=last value )\d+');
 ALTER SEQUENCE small_id_seq MAXVALUE 9007199254736895;
 SELECT snowflake_alter_sequence('small_id_seq', 'twitter') \gset
 -- A sequence with the last value of one layout, if that has a timestamp, cannot serve another.
@@ -83,14 +85,13 @@ SELECT next_id(5) AS last_of_default, next_id(5, 'views_id_seq') AS last \gset
 ALTER SEQUENCE views_id_seq NO MAXVALUE;
 ALTER SEQUENCE tweets_id_seq NO MAXVALUE;
 ALTER SEQUENCE next_id_seq NO MAXVALUE;
-\x \t \a
 SELECT sequence, layout, last_timestamp, expires, state FROM snowflake_sequences() WHERE layout IS NULL
 ORDER BY sequence::text COLLATE "C";
 -- ... and obeying the hints of errors repairs them.
-SELECT e.* FROM unnest(ARRAY['5, ''views_id_seq''', '5, ''next_id_seq''', '5']) AS arguments,
+SELECT arguments, e.* FROM unnest(ARRAY['5, ''views_id_seq''', '5, ''next_id_seq''', '5']) AS arguments,
     error_of('SELECT next_id(' || arguments || ')') AS e;
 ALTER SEQUENCE next_id_seq MAXVALUE 9007199254736895;
-CALL show_error('SELECT next_id(5)');
+SELECT * FROM error_of('SELECT next_id(5)');
 ALTER SEQUENCE public.views_id_seq MAXVALUE 1125899906841599;
 ALTER SEQUENCE public.tweets_id_seq MAXVALUE 9007199254736895;
 ALTER SEQUENCE public.next_id_seq MAXVALUE 1125899906841599;
@@ -98,7 +99,9 @@ SELECT sequence, layout, state, CASE sequence::text WHEN 'next_id_seq' THEN next
     WHEN 'views_id_seq' THEN next_id(5, 'views_id_seq') > :last END AS is_repaired FROM snowflake_sequences()
 WHERE sequence IN ('views_id_seq'::regclass, 'tweets_id_seq', 'next_id_seq', 'in_domain_seq')
 ORDER BY sequence::text COLLATE "C";
+
 -- It shows a sequence that is named, with or without a layout, and a state for an OID that does not exist.
+:as_table
 SELECT place, layout, last_timestamp IS NOT NULL AS has_time, expires, state FROM (
     SELECT 'own' AS place, * FROM snowflake_sequences('own')
     UNION ALL SELECT 'own, as it is', * FROM snowflake_sequences('own', :'layout')
@@ -108,9 +111,10 @@ SELECT place, layout, last_timestamp IS NOT NULL AS has_time, expires, state FRO
     UNION ALL SELECT 'nothing', * FROM snowflake_sequences(4294967295::oid)) AS s;
 
 -- An identity column keeps its sequence.  What the hint offers is tested with snowflake_admin.
+:as_lines
 CREATE TABLE tags ("Id" bigint GENERATED ALWAYS AS IDENTITY, n int);
 INSERT INTO tags (n) VALUES (1);
-CALL show_error('SELECT snowflake_alter_sequence(''"tags_Id_seq"'')');
+SELECT * FROM error_of('SELECT snowflake_alter_sequence(''"tags_Id_seq"'')');
 
 -- A session that has used the sequence before notices when its parameters change.
 CREATE SEQUENCE watched MAXVALUE 1125899906841599;
@@ -127,14 +131,15 @@ SELECT change, next_id_after(change), undo, next_id_after(undo) FROM (VALUES
 -- Sequences and arguments that cannot serve
 CREATE TEMPORARY SEQUENCE temporary_seq;
 CREATE UNLOGGED SEQUENCE unlogged_seq;
-CALL show_error('SELECT snowflake_alter_sequence(''next_id_seq'', ''twitter'')');
-SELECT * FROM results('SELECT snowflake_alter_sequence(NULL)', 'SELECT snowflake_alter_sequence(''own'', NULL)',
+SELECT * FROM error_of('SELECT snowflake_alter_sequence(''next_id_seq'', ''twitter'')');
+SELECT statement, sqlstate_, message FROM unnest(ARRAY[
+    'SELECT snowflake_alter_sequence(NULL)', 'SELECT snowflake_alter_sequence(''own'', NULL)',
     'SELECT snowflake_alter_sequence(''tags'')', 'SELECT snowflake_alter_sequence(4294967295::oid)',
     'SELECT snowflake_alter_sequence(''temporary_seq'')', 'SELECT snowflake_alter_sequence(''unlogged_seq'')',
-    'SELECT snowflake_alter_sequence(''next_id_seq'')');
+    'SELECT snowflake_alter_sequence(''next_id_seq'')'
+]) AS statement, error_of(statement);
 -- A call that fails, or is rolled back, changes nothing.
 CREATE SEQUENCE kept INCREMENT 3 START 2000000000000000;
-\x \t \a
 SELECT sqlstate_ AS of_kept FROM error_of('SELECT snowflake_alter_sequence(''kept'')');
 BEGIN;
 SELECT snowflake_alter_sequence('kept', 'twitter') \gset
@@ -175,8 +180,9 @@ CREATE TEMPORARY TABLE shown AS
 SELECT sequence, layout, last_timestamp IS NOT NULL AS has_time, lead > '0' AS has_lead, expires, state
 FROM snowflake_sequences();
 SELECT date_trunc('hour', lead) AS lead_of_small FROM snowflake_sequences('small_id_seq');
-\x \t \a
+
 -- A role without privileges sees the same, and a read-only transaction does, too.
+:as_table
 BEGIN READ ONLY;
 SET LOCAL ROLE regress_sf_app;
 SELECT sequence, last_timestamp IS NOT NULL AS has_time, expires IS NOT NULL AS has_end, state

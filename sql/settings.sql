@@ -1,6 +1,7 @@
 -- The settings, and a library that is loaded late
 \getenv srcdir PG_ABS_SRCDIR
 \i :srcdir/test/setup.sql
+:as_table
 
 -- The settings, each with a description, are there when the library has been loaded.
 SELECT next_id(5) AS id \gset
@@ -26,8 +27,8 @@ SELECT sqlstate_, setting FROM unnest(ARRAY['shard = -2', 'shard = 8192', 'shard
 SELECT format('ALTER DATABASE %I', current_database()) AS alter_database \gset
 :alter_database SET snowflake.shard = 77;
 :alter_database SET snowflake.max_lead = '3s';
+:as_lines
 \c -
-\x \t \a
 SELECT snowflake_shard(next_id()) AS shard_of_database, current_setting('snowflake.max_lead') AS max_lead;
 -- ... and a session's own value overrides them, ...
 \c -

@@ -1,11 +1,11 @@
 -- This server's shard: snowflake_shard() and snowflake_set_shard()
 \getenv srcdir PG_ABS_SRCDIR
 \i :srcdir/test/setup.sql
+:as_lines
 
 -- A session that has just ended may still count as one that keeps its value.
 SET client_min_messages = warning;
-\x \t \a
-CALL show_error('SELECT snowflake_shard()');
+SELECT * FROM error_of('SELECT snowflake_shard()');
 SELECT snowflake_set_shard(5) \gset
 SELECT snowflake_shard() AS shard, snowflake_shard(next_id()) AS shard_of_id;
 
@@ -17,9 +17,9 @@ COPY views (photo) FROM stdin;
 2
 3
 \.
-\x \a
+:as_table
 EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO views (photo) VALUES (1);
-\x \a
+:as_lines
 PREPARE view AS INSERT INTO views (photo) SELECT 10 RETURNING snowflake_shard(id) AS shard_of_prepared;
 SET plan_cache_mode = force_generic_plan;
 EXECUTE view;
@@ -81,7 +81,7 @@ ALTER ROLE regress_sf_app RESET snowflake.shard;
 ALTER ROUTINE made_elsewhere(int) RESET snowflake.shard;
 SELECT snowflake_set_shard(5) \gset
 -- Errors
-CALL show_error('SELECT snowflake_set_shard(-2)');
+SELECT * FROM error_of('SELECT snowflake_set_shard(-2)');
 SELECT sqlstate_ AS shard_8192 FROM error_of('SELECT snowflake_set_shard(8192)');
 SET ROLE regress_sf_app;
 SELECT sqlstate_ AS without_privilege FROM error_of('SELECT snowflake_set_shard(8192)');

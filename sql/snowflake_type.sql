@@ -1,6 +1,7 @@
 -- Type snowflake: bigint in all but its JSON
 \getenv srcdir PG_ABS_SRCDIR
 \i :srcdir/test/setup.sql
+:as_table
 
 \pset null NULL
 SET jit = off;
@@ -382,7 +383,7 @@ DEALLOCATE ALL;
 -- JSON has strings of digits, and is read back from strings and from numbers.
 SET search_path = as_snowflake, public;
 CREATE VIEW one AS SELECT id, parent, copy FROM photos WHERE n = 10 AND id > 100;
-SELECT * FROM results(
+SELECT statement, message AS result FROM unnest(ARRAY[
     'SELECT to_json(id) FROM one',
     'SELECT row_to_json(one) FROM one',
     'SELECT to_jsonb(one) FROM one',
@@ -396,7 +397,8 @@ SELECT * FROM results(
     $$SELECT jsonb_populate_record(NULL::one, '{"id": "4000083886080000000", "parent": 17, "copy": null}')$$,
     'SELECT count(*) FROM photos p WHERE p = jsonb_populate_record(NULL::photos, to_jsonb(p))',
     $$SELECT array_agg(l) FROM json_populate_recordset(NULL::lists, '[{"id": "17", "ids": ["1", 2]}, {"id": 18}]') l$$,
-    $$SELECT array_agg(r) FROM json_to_recordset('[{"id": "4000083886080000000"}, {"id": 17}]') r (id snowflake)$$);
+    $$SELECT array_agg(r) FROM json_to_recordset('[{"id": "4000083886080000000"}, {"id": 17}]') r (id snowflake)$$
+]) AS statement, error_of(statement);
 CALL compare('JSON that is read',
     'SELECT (to_jsonb(p) ->> ''id'')::ID FROM photos p WHERE id = 17',
     'SELECT (to_jsonb(p) -> ''id'')::bigint FROM photos p WHERE id = 17',

@@ -1,7 +1,7 @@
 -- Rollback, savepoints, and a sequence that changes while it is in use
 \getenv srcdir PG_ABS_SRCDIR
 \i :srcdir/test/setup.sql
-\x \t \a
+:as_lines
 
 -- The sequence is far ahead of the clock, which would hide what is forgotten.
 SET snowflake.max_lead = '30d';
@@ -101,7 +101,7 @@ INSERT INTO owned VALUES (next_id(5, 'owned_id_seq')) RETURNING snowflake_sequen
 BEGIN;
 SELECT next_id(5, 'changing') AS id \gset
 ALTER SEQUENCE changing SET UNLOGGED;
-CALL show_error('SELECT next_id(5, ''changing'')');
+SELECT * FROM error_of('SELECT next_id(5, ''changing'')');
 ALTER SEQUENCE changing SET LOGGED;
 SELECT next_id(5, 'changing') > 0 AS taken_when_logged;
 COMMIT;
@@ -194,7 +194,7 @@ SELECT count(*) AS ids, count(DISTINCT made) AS different_ids FROM copied,
 -- next_id() notices at once that its sequence is renamed, or that one of the two is in another schema, ...
 BEGIN;
 ALTER SEQUENCE next_id_seq RENAME TO renamed;
-CALL show_error('SELECT next_id()');
+SELECT * FROM error_of('SELECT next_id()');
 ALTER SEQUENCE renamed RENAME TO next_id_seq;
 SELECT next_id() > 0 AS taken_with_the_old_name;
 CREATE SCHEMA elsewhere;

@@ -1,6 +1,9 @@
 \set ECHO none
 -- What each test begins with: a schema and roles without what the test before has left, so that no test cleans
--- up.  Where most queries return one row, a test turns \x, \t and \a on: a line has a column's name and its value.
+-- up.  A test or a section of it says first how its rows are shown: as lines, each with a column's name and its
+-- value, or as a table.
+\set as_lines '\\pset format unaligned \\pset expanded on \\pset tuples_only on'
+\set as_table '\\pset format aligned \\pset expanded off \\pset tuples_only off'
 SET client_min_messages = warning;
 DROP SCHEMA IF EXISTS public, elsewhere, hostile, ids, as_bigint, as_snowflake CASCADE;
 CREATE SCHEMA public;
@@ -15,38 +18,25 @@ SET timezone = 'UTC';
 SET datestyle = 'ISO';
 SET intervalstyle = 'postgres';
 
--- A statement's error as a row
-CREATE FUNCTION error_of(statement text)
+-- A statement's error as a row; of a statement that succeeds, what it returns in its first row and column.  What
+-- matches the regular expression "changing" differs from run to run and is left out.
+CREATE FUNCTION error_of(statement text, changing text DEFAULT '$.')
 RETURNS TABLE (sqlstate_ text, message text, detail text, hint text)
 LANGUAGE plpgsql AS $$
 BEGIN
-    EXECUTE statement;
-    sqlstate_ := 'none';
-    message := 'no error';
+    IF statement ~ '^(SELECT|EXECUTE|WITH)|RETURNING' THEN
+        EXECUTE statement INTO message;
+    ELSE
+        EXECUTE statement;
+    END IF;
+    sqlstate_ := '00000';
     RETURN NEXT;
 EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS sqlstate_ = RETURNED_SQLSTATE, message = MESSAGE_TEXT,
         detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    message := regexp_replace(message, changing, '...', 'g');
+    detail := regexp_replace(detail, changing, '...', 'g');
     RETURN NEXT;
-END $$;
-
--- What each statement returns in its first row and column, or its error.
-CREATE FUNCTION results(VARIADIC statements text[]) RETURNS TABLE (statement text, result text)
-LANGUAGE plpgsql AS $$
-BEGIN
-    FOREACH statement IN ARRAY statements LOOP
-        BEGIN
-            result := '';
-            IF statement ~ '^(SELECT|EXECUTE|WITH)|RETURNING' THEN
-                EXECUTE statement INTO result;
-            ELSE
-                EXECUTE statement;
-            END IF;
-        EXCEPTION WHEN OTHERS THEN
-            result := SQLSTATE || ': ' || SQLERRM;
-        END;
-        RETURN NEXT;
-    END LOOP;
 END $$;
 
 -- Plan for parallel workers wherever they are allowed
@@ -60,17 +50,5 @@ DECLARE
 BEGIN
     EXECUTE 'EXPLAIN (FORMAT json) ' || query INTO plan;
     RETURN plan::text ~ '"Workers Planned": 2';
-END $$;
-
--- A statement's error as psql prints it, with its SQLSTATE.  What matches the regular expression
--- "changing" differs from run to run and is left out.
-CREATE PROCEDURE show_error(statement text, changing text DEFAULT '$.')
-LANGUAGE plpgsql AS $$
-DECLARE
-    error record;
-BEGIN
-    SELECT * INTO error FROM error_of(statement);
-    RAISE INFO '%', regexp_replace(concat_ws(E'\n', error.sqlstate_ || ': ' || error.message,
-        'DETAIL:  ' || nullif(error.detail, ''), 'HINT:  ' || nullif(error.hint, '')), changing, '...', 'g');
 END $$;
 \set ECHO all
