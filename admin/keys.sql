@@ -94,6 +94,19 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 $$;
 COMMENT ON FUNCTION snowflake_admin.base_type IS 'for looking through domains';
 
+-- The advice to give a column the type on which its domain is based, with the default that it has by
+-- the domain, or NULL for a column of no domain
+CREATE FUNCTION snowflake_admin.leave_domain(tab regclass, col name) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('ALTER TABLE %s ALTER %I TYPE %s', tab, col, format_type(base_type(atttypid), NULL))
+		|| CASE WHEN atthasdef THEN ''
+			ELSE coalesce(format(', ALTER %I SET DEFAULT ', col) || pg_get_expr(typdefaultbin, 0), '') END
+		|| ' first. What the domain checks, a CHECK of the table can check.'
+	FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
+	WHERE attrelid = tab AND attname = col AND typtype = 'd'
+$$;
+COMMENT ON FUNCTION snowflake_admin.leave_domain IS 'for columns that cannot have the type of a domain';
+
 -- Columns that take over the values of this one, by a foreign key or from a parent.  No index finds
 -- foreign keys by the table to which they refer, but one of pg_depend does.
 CREATE FUNCTION snowflake_admin.takers(tab oid, col int2)
@@ -125,8 +138,9 @@ LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, snowflake_
 			SELECT * FROM pg_attribute WHERE attrelid = t.tab AND attnum = t.col LIMIT 1) AS a
 		WHERE NOT is_id(base_type(atttypid))
 	)
-	SELECT n, format('%s is %s',
-		(pg_identify_object('pg_class'::regclass, tab, col)).identity, format_type(atttypid, NULL)), tab, col
+	SELECT n, format('%s is %s%s', (pg_identify_object('pg_class'::regclass, tab, col)).identity,
+		format_type(atttypid, NULL),
+		', based on ' || format_type(nullif(base_type(atttypid), atttypid), NULL)), tab, col
 	FROM unfit AS u
 	WHERE NOT EXISTS (
 		SELECT FROM pg_inherits JOIN unfit AS parent ON parent.tab = inhparent

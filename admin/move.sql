@@ -20,7 +20,7 @@ BEGIN
 		MESSAGE = format('cannot move column %I of table %s to next_id()', col, target),
 		DETAIL = format('Obstacle: %s.', obstacle),
 		HINT = coalesce((SELECT hint FROM (VALUES
-			(' is (integer|smallint)$', 'CALL @extschema@' || format('.snowflake_widen(%L, %L) makes the key and '
+			(' (is|based on) (integer|smallint)$', 'CALL @extschema@' || format('.snowflake_widen(%L, %L) makes the key and '
 				'all columns that refer to it bigint.', target, col)),
 			(' (uses|names) its sequence$', 'Change this first, for example to INSERT ... RETURNING.'),
 			('^its sequence advances', 'A program may reserve blocks of numbers and make keys itself. '

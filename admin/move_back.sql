@@ -96,8 +96,7 @@ BEGIN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('column %I of table %s is of domain %s, which an identity cannot have', key_col, target, type),
 			DETAIL = format('With the domain, these constraints would be lost: %s.', checks),
-			HINT = format('Add such constraints to the table, ALTER TABLE %s ALTER %I TYPE bigint, and call this again.',
-				target, key_col);
+			HINT = leave_domain(target, key_col);
 	END IF;
 END
 $$;

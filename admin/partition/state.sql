@@ -93,14 +93,18 @@ DECLARE
 	key record;
 BEGIN
 	SELECT attname, min(expression) AS expression, array_agg(sequence) AS sequences INTO key
-	FROM filled() AS f JOIN pg_attribute ON attrelid = tab AND attnum = f.col
+	FROM filled(ARRAY[target]) AS f JOIN pg_attribute ON attrelid = tab AND attnum = f.col
 	LEFT JOIN pg_index AS i ON i.indrelid = tab AND indisprimary AND attnum = ANY (indkey[0:indnkeyatts - 1])
-	WHERE tab = target AND made_by = 'next_id' AND is_id(atttypid)
+	WHERE made_by = 'next_id' AND is_id(atttypid)
 	GROUP BY attname, attnum ORDER BY bool_or(i.indrelid IS NOT NULL) DESC, attnum LIMIT 1;
 	IF NOT FOUND THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s has no bigint or snowflake key that next_id() makes', target),
-			HINT = 'CALL snowflake_move(...) first, because the key''s numbers must be times.';
+			HINT = coalesce((
+				SELECT leave_domain(target, attname)
+				FROM filled(ARRAY[target]) AS f JOIN pg_attribute ON attrelid = tab AND attnum = f.col
+				WHERE made_by = 'next_id' AND is_id(base_type(atttypid)) LIMIT 1),
+				format('CALL @extschema@.snowflake_move(%L) first, because the key''s numbers must be times.', target));
 	END IF;
 	col := key.attname;
 	layout := coalesce(layout_of(key.expression, key.sequences[1]), 'instagram');

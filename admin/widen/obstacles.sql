@@ -65,12 +65,11 @@ CREATE FUNCTION snowflake_admin.widen_column_obstacles(tab regclass, col name, c
 RETURNS TABLE (problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('Column %I of table %s has type %s.', attname, c.rel, format_type(atttypid, NULL)),
-		CASE WHEN typtype = 'd' THEN format('ALTER TABLE %s ALTER %I TYPE integer first. What the domain checks, a CHECK of '
-			'the table can check.', c.rel, attname) ELSE 'Give it type integer or bigint first.' END
+		CASE WHEN typcategory = 'N' THEN leave_domain(c.rel, attname) ELSE 'Give it type integer or bigint first.' END
 	FROM chain(tab, col) AS c
 	JOIN pg_attribute ON attrelid = c.rel AND attname = c.name
 	JOIN pg_type ON pg_type.oid = atttypid
-	WHERE typtype = 'd' AND typbasetype <> 'bigint'::regtype OR typtype <> 'd' AND typcategory <> 'N'
+	WHERE typcategory <> 'N' OR typtype = 'd' AND base_type(atttypid) IN ('smallint'::regtype, 'integer'::regtype)
 	UNION ALL SELECT format('Column %I of table %s is generated, or has a security label.', narrow, rel),
 		'Make it an ordinary column first.'
 	FROM unnest(columns) JOIN pg_attribute ON attrelid = rel AND attnum = num

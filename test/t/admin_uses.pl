@@ -194,7 +194,7 @@ my $keys = announced('keys', q{
 	CREATE TABLE profiles (person bigint PRIMARY KEY REFERENCES people);
 	CREATE TABLE avatars ("Profile" integer REFERENCES profiles, second person_id REFERENCES profiles);
 		--> people|id|bigint|nextval|people_id_seq|"Shop".avatars."Profile" is integer
-		--> people|id|bigint|nextval|people_id_seq|"Shop".avatars.second is "Shop".person_id
+		--> people|id|bigint|nextval|people_id_seq|"Shop".avatars.second is "Shop".person_id, based on integer
 	CREATE TABLE faces (person integer);
 	CREATE TABLE old_faces (FOREIGN KEY (person) REFERENCES people) INHERITS (faces);
 		--> people|id|bigint|nextval|people_id_seq|"Shop".old_faces.person is integer
