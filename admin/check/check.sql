@@ -40,8 +40,8 @@ BEGIN
 		generators := ARRAY(SELECT g FROM generators(makers, fillers) AS g);
 		subjects := subjects || ARRAY['code', 'shard setting', 'shards in defaults', 'shards of rows',
 			'waits', 'makers', 'parameters', 'expiry',
-			'position', 'clock', 'privileges', 'partitions', 'keys of nextval()', 'defaults of nextval()',
-			'read privileges', 'readable tables', 'locks'];
+			'position', 'clock', 'jump of the clock', 'privileges', 'partitions', 'keys of nextval()',
+			'defaults of nextval()', 'read privileges', 'readable tables', 'locks'];
 	EXCEPTION WHEN OTHERS THEN
 		-- What is locked here is a catalog, as nothing else is waited for.
 		RETURN QUERY SELECT * FROM failed('what makes IDs', SQLERRM, ARRAY(
@@ -58,6 +58,7 @@ BEGIN
 				WHEN 'expiry' THEN RETURN QUERY SELECT * FROM check_expiry(generators);
 				WHEN 'position' THEN RETURN QUERY SELECT * FROM check_position(generators);
 				WHEN 'clock' THEN RETURN QUERY SELECT * FROM check_clock(generators);
+				WHEN 'jump of the clock' THEN RETURN QUERY SELECT * FROM check_clock_jump(generators);
 				WHEN 'width' THEN RETURN QUERY SELECT * FROM check_width();
 				WHEN 'integer keys' THEN RETURN QUERY SELECT * FROM check_integer_keys();
 				WHEN 'counting keys' THEN RETURN QUERY SELECT * FROM check_counting_keys();

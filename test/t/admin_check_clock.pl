@@ -158,6 +158,84 @@ is_deeply([ map { obey() } 1 .. 7 ],
 		'warning table public.notes: snowflake_renumber', 'note sequence public.next_id_seq: snowflake_set_back' ],
 	'... but after the tables have been renumbered');
 
+# --- a clock that has jumped -------------------------------------------------------------------------
+
+# Rows of each of the last ten days, but for one
+sub daily_rows
+{
+	my ($table, $idle) = @_;
+	return value("INSERT INTO $table (id) SELECT snowflake_id(now() - n * interval '1 day', $shard, 1)
+		FROM generate_series(0, 10) AS n WHERE n <> $idle");
+}
+
+# The rows about a clock that is fast, without what it says and without seconds
+sub fast
+{
+	my $rows = rows(q{object = 'clock' AND problem LIKE '%is fast.'});
+	return $rows =~ s/clock\|The clock says \K[^.]*\.\d+\+00/.../gr =~ s/\d\d:\d\d\K:\d\d[.\d]*\+00//gr;
+}
+
+sub jump
+{
+	my ($severity, $owner, $since, $until) = @_;
+	return "$severity|clock|The clock says .... Tables of $owner have rows of each day until $since, and then none until "
+	  . "$until. Unless nobody inserted rows in between, the clock is fast.|Compare the clock with that of other servers "
+	  . '(date, chronyc tracking) before partitions are made or dropped. If it is right, do nothing.';
+}
+
+at('2026-12-01 12:00:00');
+new_database('jumped');
+value(q{
+	CREATE TABLE events (id bigint DEFAULT next_id(), PRIMARY KEY (id)) PARTITION BY RANGE (id);
+	CALL snowflake_make_partitions('events');
+	CREATE ROLE stranger;
+	CREATE TABLE theirs (id bigint PRIMARY KEY DEFAULT next_id());
+	ALTER TABLE theirs OWNER TO stranger;
+	DO $$ BEGIN EXECUTE format('CREATE TABLE before PARTITION OF events FOR VALUES FROM (MINVALUE) TO (%s)',
+		snowflake_min_id((SELECT min(since) FROM snowflake_partitions('events')))); END $$});
+daily_rows('photos', 3);
+at('2026-12-04 13:00:00');
+is(fast(), '', 'tables that get rows on most days tell nothing of the clock');
+at('2026-12-01 12:00:10');
+daily_rows('theirs', -1);
+daily_rows('events', -1);
+value('SELECT next_id()');
+is(fast(), '', 'a clock that goes on is not fast');
+at('2026-12-03 11:00:00');
+is(fast(), '', '... nor if no rows come for less than two days');
+at('2026-12-05 13:00:00');
+my @jumped = (jump('warning', 'postgres', '2026-12-01 12:00', '2026-12-05 13:00'),
+	jump('note', 'stranger', '2026-12-01 12:00', '2026-12-05 13:00'));
+is(fast(), join("\n", @jumped), 'a jump by four days is seen by rows that came every day, and a warning where partitions are');
+like(rows(), qr/\Aerror\|table public.events\|It has no partition for IDs of now[^\n]*\z/, '... as long as there is none for the present');
+value(q{CALL snowflake_make_partitions('events')});
+is(rows(), '', '... which goes away with partitions for the wrong time');
+is(fast(), join("\n", @jumped), '... but not the jump');
+value('INSERT INTO events DEFAULT VALUES');
+is(fast(), join("\n", $jumped[0] =~ s/until 2026-12-0\K5/4/r, $jumped[1]), '... nor with new rows');
+at('2026-12-07 13:00:00');
+like(fast(), qr/^warning.* until 2026-12-01 12:00, and then none until 2026-12-05 13:00/m, '... for days');
+value(q{INSERT INTO theirs SELECT snowflake_id('2026-12-01 12:00Z'::timestamptz + n * interval '1 hour', 3, 1)
+	FROM generate_series(0, 144) AS n});
+like(fast(), qr/\Awarning.* Tables of postgres [^\n]*\z/, "... and others' rows do not hide it");
+
+value(q{DELETE FROM events WHERE id > snowflake_max_id('2026-12-02Z'); DELETE FROM theirs});
+at('2028-01-05 12:00:00');
+my $jumped = jump('warning', 'postgres', '2026-12-01 12:00', '2028-01-05 12:00');
+is(fast(), $jumped, 'a jump by a year is seen, too');
+is($node->psql($database, q{CALL snowflake_make_partitions('events')}), 3, '... and no partitions are made');
+value(q{CALL snowflake_make_partitions('events', unit => 'month', trust_clock => true)});
+is(fast(), $jumped, '... but if they are, it does not go away');
+value(q{DELETE FROM events; DELETE FROM photos; INSERT INTO photos (id)
+	SELECT snowflake_id('2026-12-01 12:00Z'::timestamptz - n * interval '7 days', 3, 1) FROM generate_series(0, 8) AS n});
+is(fast(), $jumped =~ s/each \Kday/week/r, '... also where rows came every week');
+
+at('2026-11-25 12:00:00');
+unlike(rows(q{object = 'clock'}), qr/rows of each/, 'a clock that was fast has no rows of the time in between');
+value(q{INSERT INTO photos (id) SELECT snowflake_id(now() + n * interval '1 day', 3, 2) FROM generate_series(1, 8) AS n});
+like(rows(q{object = 'clock'}), qr/tables of postgres have rows of each of the next 7 days\. So it is slow/,
+	'... but one that is slow has rows of each day');
+
 # --- the end of a layout --------------------------------------------------------------------------
 
 $database = 'several';
