@@ -39,9 +39,8 @@ EOC
 sub plant_in
 {
 	my ($node, $rule) = @_;
-	my $session = Connection->new(socket => $node->host . '/.s.PGSQL.' . $node->port, database => 'base',
-		user => 'postgres')
-	  or die 'no connection';
+	my $session = Connection->new(host => $node->host, port => $node->port, database => 'base', user => 'postgres')
+	  or die $DBI::errstr;
 
 	plant($session, $rule);
 	return $session->close;

@@ -81,10 +81,8 @@ sub _execute
 	my ($self, $sql) = @_;
 	my $result = $self->{connection}->query($sql, 120);
 
-	return $result unless $result->{error} || $result->{lost};
-	$self->{connection}{lost} = 1 if $result->{lost};
-	$self->_note(join "\t", 'error', $result->{lost} ? ($result->{silent} ? 'silent' : 'lost', '')
-		: ($result->{error}{sqlstate}, ($result->{error}{message} . ': ' . $sql) =~ s/\s+/ /gr));
+	return $result unless $result->{error};
+	$self->_note(join "\t", 'error', $result->{error}{sqlstate}, "$result->{error}{message}: $sql");
 	$self->{connection}->query('ROLLBACK') unless $result->{lost};
 	return;
 }

@@ -25,7 +25,7 @@ my $fingerprint = PostgreSQL::Test::Utils::slurp_file(__FILE__ =~ s{[^/]*$}{fing
 
 # Errors that a client may get: conflicts with others, lost or refused connections, and what
 # became of its statement when a server process was canceled or killed
-my $usual = qr/^(lost|silent|40001|40P01|55P03|57014|57P0\d|08\w+|53300|25P02) /;
+my $usual = qr/^(silent|40001|40P01|55P03|57014|57P0\d|08\w+|53300|25P02) /;
 
 # A round in a database of a server, "node", made from database "base", with files in a directory; with
 # "events" if they are not left to chance, and "control" if a fault is planted
@@ -44,7 +44,7 @@ sub connect
 {
 	my ($self, %to) = @_;
 	my $node = $self->{node};
-	return Connection->new(socket => $node->host . '/.s.PGSQL.' . $node->port, database => $self->{database},
+	return Connection->new(host => $node->host, port => $node->port, database => $self->{database},
 		user => 'postgres', %to);
 }
 
@@ -59,7 +59,7 @@ sub connect_patiently
 		return $connection if $connection;
 		sleep 0.05;
 	}
-	die "the server accepts no connections: $Connection::refused\n";
+	die "the server accepts no connections: $DBI::errstr\n";
 }
 
 # Execute statements that must succeed, in a session of its own.
@@ -70,8 +70,7 @@ sub must
 	foreach my $sql (@sql)
 	{
 		my $result = $session->query($sql, 120);
-		die "$sql: " . ($result->{lost} ? 'lost' : $result->{error}{message}) . "\n" if $result->{lost}
-			|| $result->{error};
+		die "$sql: $result->{error}{message}\n" if $result->{error};
 	}
 	return $session->close;
 }
@@ -120,7 +119,7 @@ sub rows
 		} @references) . " FROM $table->{full} AS t", 120);
 	my %rows;
 
-	die 'rows: ' . ($result->{lost} ? 'lost' : $result->{error}{message}) . "\n" if $result->{lost} || $result->{error};
+	die "rows: $result->{error}{message}\n" if $result->{error};
 	foreach my $row (@{ $result->{rows} })
 	{
 		my ($token, $n, $key, @refers) = @$row;
@@ -185,7 +184,7 @@ sub run_tasks
 		{
 			my $result = $connection->poll(0);
 			$task->{result} = $result if $result;
-			next if $result && ($result->{lost} || $result->{error});
+			next if $result && $result->{error};
 			$task->{next} = time() + $task->{steps}[0][0] if $result && @{ $task->{steps} };
 		}
 		elsif (@{ $task->{steps} } && time() >= $task->{next}) { $connection->send((shift @{ $task->{steps} })->[1]); }
@@ -208,7 +207,7 @@ my %events = (
 	},
 	cancel => sub { my ($self) = @_; kill 'INT', $self->{caller}->pid; },
 	terminate => sub { my ($self) = @_; kill 'TERM', $self->{caller}->pid; },
-	'lost client' => sub { my ($self) = @_; $self->{caller}{socket}->close; $self->{caller}{lost} = 1; },
+	'lost client' => sub { my ($self) = @_; $self->{caller}->close; },
 	change => sub {
 		my ($self) = @_;
 		return if @{ $self->{changes} } > 2;
@@ -316,11 +315,8 @@ sub call_until_it_ends
 		}
 		last unless $result;
 		my $error = $result->{error};
-		$caller->close unless $result->{lost};
-		if (!$result->{lost} && !$error)
-		{
-			return 'ended';
-		}
+		$caller->close;
+		return 'ended' unless $error;
 		$interrupted = 1;
 		next if $result->{lost} || $error->{sqlstate} =~ /^(57|40|55P03)/;
 		if ($error->{message} =~ /cannot run in a transaction that is/)
@@ -333,7 +329,7 @@ sub call_until_it_ends
 			$self->create_indexes;
 			next;
 		}
-		my $what = "$error->{sqlstate} $error->{message} | $error->{detail} | $error->{hint}";
+		my $what = "$error->{sqlstate} $error->{message}";
 		return $what if ++$refused > 10;
 		sleep 0.1 + 0.05 * $refused;
 	}
@@ -387,7 +383,7 @@ sub catalogs
 {
 	my ($self, $session) = @_;
 	my $result = $session->query("SET search_path = pg_catalog; $fingerprint", 120);
-	die 'catalogs: ' . ($result->{error}{message} // 'lost') . "\n" if $result->{error} || $result->{lost};
+	die "catalogs: $result->{error}{message}\n" if $result->{error};
 	return map { $_->[0] =~ s/\n/ /gr } @{ $result->{rows} };
 }
 

@@ -2,9 +2,12 @@
 # for each of them, and one with a fault, which the ledgers show.
 
 use lib 'lab/commands.d';
-use Commands;
 use SnowflakeTest;
 use World;
+
+plan skip_all => 'DBD::Pg is not installed' unless eval { require DBD::Pg };
+require Commands;
+Commands->import;
 
 my $node = start_lab_server('disturbed');
 my $directory = PostgreSQL::Test::Utils::tempdir;
