@@ -139,7 +139,7 @@ COMMENT ON FUNCTION next_ids(bigint, bigint, regclass, snowflake_layout) IS
 
 -- STABLE in place of VOLATILE, for COPY alone; planner.c says why.
 CREATE FUNCTION snowflake_next_id_in_copy(
-	value internal, replaced oid, shard bigint, sequence regclass, layout snowflake_layout)
+	internal, replaced oid, shard bigint, sequence regclass, layout snowflake_layout)
 RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake_next_id_in_copy(internal, oid, bigint, regclass, snowflake_layout) IS

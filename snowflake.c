@@ -294,7 +294,7 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 }
 
 /*
- * snowflake_next_id_in_copy(VALUE, next_id, shard, sequence, layout) takes the
+ * snowflake_next_id_in_copy(NULL, next_id, shard, sequence, layout) takes the
  * place of a call of next_id() in COPY.  planner.c says why, and what the
  * first argument is.  The second one is the OID of the next_id() that it
  * replaces.  The number of that function's arguments says how many of shard,

@@ -97,6 +97,25 @@ COPY parts (n) FROM stdin;
 \.
 SELECT count(DISTINCT id) AS ids_of_two_rows FROM parts;
 
+-- COPY inserts rows in batches: none is in the table yet when the CHECK of the last is evaluated.  Beside another
+-- volatile function it inserts row by row.
+CREATE TABLE batch (id bigint DEFAULT next_id(5), setting bigint DEFAULT next_id(6, 'copied', 'twitter'), n int,
+    CONSTRAINT table_is_empty CHECK (pg_relation_size('batch') = 0));
+COPY batch (n) FROM stdin;
+1
+2
+3
+\.
+TRUNCATE batch;
+ALTER TABLE batch ALTER id SET DEFAULT next_id(5) + (random() * 0)::bigint;
+\set VERBOSITY terse
+COPY batch (n) FROM stdin;
+1
+2
+\.
+\set VERBOSITY default
+DROP TABLE batch;
+
 -- A role that may not call next_id() may not do so in COPY.
 CREATE ROLE regress_sf_app;
 CREATE TABLE held (id bigint DEFAULT next_id(5), n int);

@@ -6,33 +6,21 @@
  * COPY writes the rows of a page at once ("multi-insert"), unless a column's
  * default is volatile: such a default might look at the table and miss the
  * rows that COPY still holds back.  COPY knows that nextval() does not look,
- * but has no way to be told of other functions.  So next_id() gets a
- * replacement that COPY takes for nextval():
+ * but has no way to be told of other functions.  So where COPY asks the planner
+ * for its defaults, next_id() gets a replacement:
  *
- *		COALESCE(snowflake_next_id_in_copy(VALUE, next_id, ...), nextval(...))
+ *		snowflake_next_id_in_copy(NULL, next_id, ...)
  *
- * The first function is next_id() by another name, declared STABLE.  It never
- * returns NULL, so nextval() is never called.  But because of nextval() the
- * whole expression counts as volatile wherever PostgreSQL asks whether it may
- * evaluate an expression once for all rows, for example in ALTER TABLE ... ADD
- * COLUMN.
+ * This is next_id() by another name, declared STABLE.  COPY evaluates it for
+ * each row, as it does all defaults.  Its first argument, which it ignores, is
+ * of type internal, so that nobody can call it in SQL.
  *
  * The planner asks for a replacement whenever it simplifies a call of
- * next_id().  It gets one if both of these are true:
- *
- * - The call is not part of a query.  COPY has each default planned on its own.
- *
- * - The statement is COPY.  Citus has the expressions of an INSERT planned on
- * their own, too, and sends them as text to another server, where the
- * replacement has no meaning.
- *
- * The argument VALUE keeps the planner from evaluating the replacement.  Where
- * it estimates how many rows a condition selects, it also simplifies the
- * condition on its own, and it evaluates STABLE functions whose arguments are
- * constants.  VALUE, which in a domain's CHECK stands for the value that is
- * checked, is never constant to it.  When the replacement runs, VALUE is an
- * arbitrary Datum, which snowflake_next_id_in_copy() ignores.  It is of type
- * internal, so that nobody can call that function in SQL.
+ * next_id().  It gets one only for the defaults that COPY FROM itself has
+ * planned (plans_copy_default()).  In all other places a STABLE function might
+ * be evaluated once for all rows, or be sent as text to another server, as
+ * Citus does with expressions of an INSERT, which may be part of COPY TO or of
+ * a trigger that COPY FROM fires.
  *
  * This file does not know how an ID is made.
  *
@@ -47,13 +35,16 @@
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
+#include "nodes/parsenodes.h"
 #include "nodes/supportnodes.h"
 #include "tcop/pquery.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/catcache.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/syscache.h"
 
 #include "compat.h"
@@ -154,34 +145,25 @@ runs_unchanged(Oid function)
 }
 
 /*
- * COALESCE(snowflake_next_id_in_copy(VALUE, next_id, ...), nextval(...)), with
- * the arguments of the call in place of the dots, and NULL for those that it
- * has not.  Or NULL, if the call must be left as it is.
+ * snowflake_next_id_in_copy(NULL, next_id, ...), with the arguments of the call
+ * in place of the dots, and NULL for those that it has not.  Or NULL, if the
+ * call must be left as it is.
  *
- * All roles must be allowed to call snowflake_next_id_in_copy(), because an
- * expression may be planned for one role and be evaluated for another, as the
- * CHECK of a domain is.  When it runs, it checks that the role may call
- * next_id().
+ * When it runs, it checks that the role may call next_id().
  */
 static Node *
 replacement_for_copy(const FuncExpr *call)
 {
 	Oid			copy_function = find_copy_function(call->funcid);
-	CoerceToDomainValue *value = makeNode(CoerceToDomainValue);
-	NextValueExpr *next_value = makeNode(NextValueExpr);
-	CoalesceExpr *replacement = makeNode(CoalesceExpr);
 	Oid		   *types;
 	int			count;
 	List	   *args;
 
 	if (!runs_unchanged(call->funcid) || !runs_unchanged(copy_function) ||
-		pg_proc_aclcheck(copy_function, ACL_ID_PUBLIC, ACL_EXECUTE) != ACLCHECK_OK)
+		pg_proc_aclcheck(copy_function, GetUserId(), ACL_EXECUTE) != ACLCHECK_OK)
 		return NULL;
 
-	value->typeId = INTERNALOID;
-	value->typeMod = -1;
-	value->location = -1;
-	args = list_make2(value,
+	args = list_make2(makeNullConst(INTERNALOID, -1, InvalidOid),
 					  makeConst(OIDOID, -1, InvalidOid, sizeof(Oid),
 								ObjectIdGetDatum(call->funcid), false, true));
 	args = list_concat(args, call->args);
@@ -189,18 +171,31 @@ replacement_for_copy(const FuncExpr *call)
 	while (list_length(args) < count)
 		args = lappend(args, makeNullConst(types[list_length(args)], -1, InvalidOid));
 
-	/* No sequence has this OID, and COALESCE never asks for its next value. */
-	next_value->seqid = InvalidOid;
-	next_value->typeId = INT8OID;
+	return (Node *) makeFuncExpr(copy_function, INT8OID, args, InvalidOid, InvalidOid,
+								 COERCE_EXPLICIT_CALL);
+}
 
-	replacement->coalescetype = INT8OID;
-	replacement->coalescecollid = InvalidOid;
-	replacement->args = list_make2(makeFuncExpr(copy_function, INT8OID, args,
-												InvalidOid, InvalidOid,
-												COERCE_EXPLICIT_CALL),
-								   next_value);
-	replacement->location = -1;
-	return (Node *) replacement;
+/*
+ * Is the planner called by COPY FROM, the client's statement, for a column's
+ * default?
+ *
+ * Nobody tells.  But COPY FROM has the defaults planned in a memory context
+ * named "COPY", which it makes in that of its portal.  A query of COPY TO is
+ * planned in such a context, too.  Whatever a trigger or a function runs has
+ * contexts of its own.
+ */
+static bool
+plans_copy_default(void)
+{
+	Node	   *statement;
+
+	if (ActivePortal == NULL || ActivePortal->commandTag != CMDTAG_COPY ||
+		strcmp(CurrentMemoryContext->name, "COPY") != 0 ||
+		MemoryContextGetParent(CurrentMemoryContext) != ActivePortal->portalContext)
+		return false;
+
+	statement = linitial_node(PlannedStmt, ActivePortal->stmts)->utilityStmt;
+	return statement != NULL && IsA(statement, CopyStmt) && ((CopyStmt *) statement)->is_from;
 }
 
 /* Planner support function of next_id() and next_ids() */
@@ -215,8 +210,7 @@ snowflake_support(PG_FUNCTION_ARGS)
 		SupportRequestSimplify *simplify = (SupportRequestSimplify *) request;
 
 		/* No root: not part of a query.  Only next_ids() returns a set. */
-		if (simplify->root == NULL && !simplify->fcall->funcretset &&
-			ActivePortal != NULL && ActivePortal->commandTag == CMDTAG_COPY)
+		if (simplify->root == NULL && !simplify->fcall->funcretset && plans_copy_default())
 			answer = replacement_for_copy(simplify->fcall);
 	}
 	else if (IsA(request, SupportRequestRows))
