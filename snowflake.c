@@ -204,6 +204,7 @@ make_id(FunctionCallInfo fcinfo, const int first, int nargs)
 	int64		count = 1;
 	int64		value;
 
+	/* It is three at most, of which static analysis knows nothing. */
 	for (int i = 0; i < Min(nargs, (int) lengthof(names)); i++)
 		if (unlikely(PG_ARGISNULL(first + i)))
 			arguments_refuse_null(names[i], NULL);

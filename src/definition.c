@@ -76,8 +76,8 @@ parse_number(const char *string, int length, int64 max, int64 *number)
  * Read an ISO 8601 time, such as 2020-01-01T00:00:00.123+05:30, as
  * milliseconds since 1970.  The year is 1000 or later, because C libraries
  * print earlier ones in different ways.  The fraction is optional.  It has at
- * most three digits, and any number of zeros after them.  The zone is Z or an
- * offset.
+ * most three digits, and after them only zeros.  The zone is Z or an offset.
+ * The whole time has fewer than 64 characters.
  */
 static bool
 parse_iso_time(const char *string, int length, int64 *msecs)

@@ -470,6 +470,13 @@ report_refusal(KnownSequence *seq, const GeneratorSpec *spec,
 						   relname, (long long) attempt->stored,
 						   (long long) spec->max_value),
 				 errhint("Use another layout with a new sequence.")));
+	if ((attempt->now - spec->epoch) / spec->tick_usecs <= spec->last_tick)
+		ereport(ERROR,
+				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+				 errmsg("sequence \"%s\" has reached the last value of the layout", relname),
+				 errdetail("It is at %lld and the clock says %s; the layout has not ended.",
+						   (long long) attempt->stored, arguments_time_string(attempt->now)),
+				 errhint("Use a new sequence with a new shard.")));
 	ereport(ERROR,
 			(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
 			 errmsg("the time of the layout is used up"),
@@ -477,9 +484,7 @@ report_refusal(KnownSequence *seq, const GeneratorSpec *spec,
 					   relname, (long long) attempt->stored,
 					   arguments_time_string(attempt->now),
 					   (long long) spec->max_value),
-			 (attempt->now - spec->epoch) / spec->tick_usecs > spec->last_tick ?
-			 errhint("Check the server's clock. If it is right, use another layout with shards that no old ID has, or another primary key.") :
-			 errhint("The sequence has reached its last value, although the clock has not reached the end of the layout. Use a new sequence with a new shard.")));
+			 errhint("Check the server's clock. If it is right, use another layout with shards that no old ID has, or another primary key.")));
 }
 
 /*

@@ -166,6 +166,12 @@ read_index(Relation rel, Relation index, AttrNumber column, const IntegerType *t
 	SysScanDesc scan;
 	HeapTuple	tuple;
 
+	/*
+	 * These functions are meant for catalogs, but only call those of the index,
+	 * whatever the table, with the snapshot that they are given.  Unlike
+	 * index_beginscan(), they have the same arguments in all versions.  They
+	 * refuse an index that is lossy, which a btree is not.
+	 */
 	ScanKeyEntryInitialize(&keys[0], 0, column, BTGreaterEqualStrategyNumber,
 						   INT8OID, InvalidOid, type->at_least,
 						   Int64GetDatum(found->low));

@@ -180,7 +180,8 @@ page_read(KnownSequence *seq)
 
 /*
  * page_read() for a sequence that need not serve a layout or have been checked
- * in this transaction, so that the file in "seq" may be out of date.
+ * in this transaction.  So it first takes the file from the catalogs: that in
+ * "seq" may be out of date.
  *
  * Do not read it with a query instead.  A query names the sequence, and the
  * owner of its schema can rename schemas in the meantime, so that the name is
@@ -188,9 +189,9 @@ page_read(KnownSequence *seq)
  * rights.
  */
 FormData_pg_sequence_data
-page_read_again(KnownSequence *seq)
+page_read_unchecked(KnownSequence *seq)
 {
-	/* Without a buffer, page_pin() takes the file from the catalogs. */
+	/* Without a buffer, page_pin() asks the catalogs. */
 	page_unpin();
 	seq->buffer = InvalidBuffer;
 	return page_read(seq);

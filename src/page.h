@@ -79,7 +79,7 @@ extern void page_pin(KnownSequence *seq);
 extern void page_unpin(void);
 extern void page_check(KnownSequence *seq);
 extern FormData_pg_sequence_data page_read(KnownSequence *seq);
-extern FormData_pg_sequence_data page_read_again(KnownSequence *seq);
+extern FormData_pg_sequence_data page_read_unchecked(KnownSequence *seq);
 #pragma GCC visibility pop
 
 static inline void

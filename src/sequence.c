@@ -277,7 +277,7 @@ hint_to_choose_layout(KnownSequence *seq)
 	if (hint != NULL)
 		return hint;
 
-	data = page_read_again(seq);
+	data = page_read_unchecked(seq);
 	if (data.is_called && data.last_value >= SEQUENCE_COUNTER_LIMIT)
 		return pstrdup(may_be_custom ?
 					   "If it serves a custom layout, name that layout in this call, as its last argument. Otherwise, SELECT * FROM snowflake_check(), of extension snowflake_admin, shows the layout of the IDs that it made if a column's default names it." :
@@ -394,23 +394,26 @@ check_persistence(Relation rel)
 }
 
 /*
- * Why a sequence with these parameters would not give values one by one, in
- * order and once, or NULL
+ * What shows that a sequence was not set up for next_id(), or NULL
+ *
+ * next_id() itself goes by none of these: it takes values one by one from the
+ * page, and never begins again.  But nextval() goes by them, so a sequence that
+ * has them may be used by something else.
  */
 static char *
 fault_of_parameters(Form_pg_sequence form)
 {
 	if (form->seqtypid != INT8OID)
-		return psprintf("The sequence is of type %s, which is too small.",
+		return psprintf("The sequence is of type %s, and a sequence for IDs is of type bigint.",
 						format_type_be(form->seqtypid));
 	if (form->seqincrement != 1)
 		return psprintf("The sequence has INCREMENT %lld.",
 						(long long) form->seqincrement);
 	if (form->seqcache != 1)
-		return psprintf("The sequence has CACHE %lld, and sessions that keep values back would return IDs out of order.",
+		return psprintf("The sequence has CACHE %lld, by which nextval() would keep values back.",
 						(long long) form->seqcache);
 	if (form->seqcycle)
-		return pstrdup("The sequence has CYCLE and would repeat IDs.");
+		return pstrdup("The sequence has CYCLE, by which nextval() would begin again.");
 	return NULL;
 }
 

@@ -200,7 +200,9 @@ hint_for_used_sequence(const char *qualified_name, const Layout *layout)
  * Raise an error unless values of the layout may follow the sequence's last
  * value.  They may if the sequence has the layout's MAXVALUE already.  They
  * may also follow a counter of rows, because that is a small number, which the
- * clock has passed or soon will.  But if the sequence has been used for
+ * clock has passed or soon will.  A sequence that has never been called has
+ * made no IDs, so it may start anywhere in the layout's range, even where IDs
+ * are ahead of the clock.  But if the sequence has been used for
  * another layout, its last value is a time counted from another epoch or in
  * other ticks, and may be years ahead of the clock in this layout.
  */
@@ -212,7 +214,7 @@ check_last_value(Oid sequence, const char *qualified_name, const Layout *layout,
 	if (max_value == layout->spec.max_value)
 		return;
 
-	data = page_read_again(sequence_find(sequence));
+	data = page_read_unchecked(sequence_find(sequence));
 	if (data.is_called && data.last_value >= SEQUENCE_COUNTER_LIMIT)
 		refuse_layout(sequence, layout,
 					  psprintf("Its last value %lld is too large for a counter of rows, so the sequence may have been used for another layout.",

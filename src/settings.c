@@ -68,7 +68,7 @@ settings_define(void)
 
 	DefineCustomIntVariable("snowflake.max_wait",
 							"How long next_id() may wait for the clock to catch up.",
-							"It fails immediately if the required wait is longer. A wait for just the next tick is always allowed.",
+							"It fails immediately if the required wait is longer. A wait for just the next tick is allowed unless the clock has stopped.",
 							&max_wait,
 							5000, 0, INT_MAX,
 							PGC_USERSET, GUC_UNIT_MS,
