@@ -4,11 +4,14 @@
 -- all that refer to them:
 --
 --     1. plan: the key, all that refers to it, the statements of a batch, the list of old and new
---     2. look at all rows once, and create the list if there are any
+--     2. look at all rows once and, if there are any, create the list and mark it with this call
 --     3. change batch after batch, each in one transaction; a round ends at the last row
 --     4. begin another round while rows were locked, until as many rounds in a row as there are
 --        tries have changed nothing
---     5. say how many rows were changed, and whether new ones have come since
+--     5. remove the mark, and say how many rows were changed, and whether new ones have come since
+--
+-- A call that is interrupted is called again, also in a copy of the database: the rows that still have
+-- the shard are those that are left to do.
 --
 -- All tables have one owner, as whom every statement runs that reads or changes one of them
 -- or the list.  The caller only reads the catalogs, locks the tables and creates the list,
@@ -161,6 +164,23 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.renumber_list IS 'for the list of old and new IDs';
 
+-- Mark a list with a call, or remove the mark.  Other lines of its comment stay.
+CREATE FUNCTION snowflake_admin.renumber_mark_list(tab regclass, list text, mark text, ended boolean, tries integer,
+	dry_run boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	rel regclass := to_regclass(list);
+	lines text[] := coalesce(string_to_array(obj_description(rel, 'pg_class'), E'\n'), '{}');
+BEGIN
+	IF (mark = ANY (lines)) = ended THEN
+		lines := CASE WHEN ended THEN array_remove(lines, mark) ELSE lines || mark END;
+		PERFORM run(ARRAY[format('COMMENT ON TABLE %s IS %L', list, nullif(array_to_string(lines, E'\n'), ''))],
+			array_remove(ARRAY[rel], NULL), tries, dry_run, mode => NULL, owner_of => tab);
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.renumber_mark_list IS 'for finding calls that have not ended';
+
 -- The default of a column, its own or that of its domain
 CREATE FUNCTION snowflake_admin.renumber_default(tab regclass, col name) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -311,10 +331,10 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.renumber_plan IS 'for composing the statements of all batches';
 
--- Look at all rows once, and create the list if there are any to change: "total" rows with IDs above
--- "lowest" and up to "last".  IDs above "last", and up to "highest", come later than this look, and
--- are not followed, so that there is an end.
-CREATE FUNCTION snowflake_admin.renumber_look(tab regclass, plan record, shard bigint, new_shard bigint,
+-- Look at all rows once, and create and mark the list if there are any to change: "total" rows with
+-- IDs above "lowest" and up to "last".  IDs above "last", and up to "highest", come later than this
+-- look, and are not followed, so that there is an end.
+CREATE FUNCTION snowflake_admin.renumber_look(tab regclass, plan record, mark text, shard bigint, new_shard bigint,
 	since timestamptz, until timestamptz, tries integer, dry_run boolean, OUT lowest bigint, OUT last bigint,
 	OUT highest bigint, OUT total bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET row_security = off AS $$
@@ -355,6 +375,7 @@ BEGIN
 			END IF;
 			PERFORM run(plan.create_list, '{}', tries, dry_run);
 		END IF;
+		PERFORM renumber_mark_list(tab, plan.list, mark, false, tries, dry_run);
 		RAISE NOTICE '%; -- for each batch of old IDs, $1, and new ones, $2', plan.change;
 		IF dry_run THEN
 			RAISE NOTICE '% rows of % would get new IDs', total, tab;
@@ -526,9 +547,10 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.renumber_end IS 'for the last messages';
 
--- An error unless the arguments of a call fit together
+-- An error unless the arguments of a call fit together.  The times of a call that is "going_on" may
+-- have passed since it was first called.
 CREATE FUNCTION snowflake_admin.renumber_require(tab regclass, shard bigint, new_shard bigint, since timestamptz,
-	until timestamptz, batch integer) RETURNS void
+	until timestamptz, batch integer, going_on boolean) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
 	IF tab IS NULL OR shard IS NULL THEN
@@ -544,7 +566,7 @@ BEGIN
 	ELSIF since >= until THEN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('no ID is from %s on and before %s', since, until);
-	ELSIF new_shard IS NULL AND least(since, until) <= now() THEN
+	ELSIF new_shard IS NULL AND least(since, until) <= now() AND NOT going_on THEN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('without new_shard, only future-dated rows get new IDs, but %s is past',
 				least(since, until)),
@@ -563,6 +585,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
 	callers_path pg_catalog.text;
 	plan pg_catalog.record;
+	this_mark pg_catalog.text;
 	look pg_catalog.record;
 	step pg_catalog.record;
 	begun timestamp with time zone;
@@ -574,12 +597,15 @@ DECLARE
 BEGIN
 	callers_path := pg_catalog.current_setting('search_path');
 	CALL snowflake_admin.begin_command('snowflake_renumber()');
-	PERFORM renumber_require(tab, shard, new_shard, since, until, batch);
+	this_mark := renumber_mark(shard, new_shard, since, until, layout::text);
+	PERFORM renumber_require(tab, shard, new_shard, since, until, batch,
+		EXISTS (SELECT FROM renumber_marks(ARRAY[tab]) AS m WHERE m.mark = this_mark));
 	PERFORM require_owner(ARRAY[tab]);
 	PERFORM take_turn('snowflake_renumber()', ARRAY[tab], false);
 	PERFORM keep_names(ARRAY[tab], tries);
 	SELECT * INTO plan FROM renumber_plan(tab, shard, new_shard, layout::text);
-	SELECT * INTO look FROM renumber_look(tab, plan, shard, new_shard, since, until, tries, dry_run);
+	SELECT * INTO look FROM renumber_look(
+		tab, plan, this_mark, shard, new_shard, since, until, tries, dry_run);
 	IF dry_run THEN
 		COMMIT;
 		RETURN;
@@ -606,6 +632,7 @@ BEGIN
 				plan, look.lowest, look.last, new_shard IS NULL, idle, tries, trouble);
 		END IF;
 	END LOOP;
+	PERFORM renumber_mark_list(tab, plan.list, this_mark, true, tries, false);
 	PERFORM renumber_end(plan, shard, done, look.last, look.highest, new_shard IS NULL);
 	COMMIT;
 END

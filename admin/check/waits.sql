@@ -41,15 +41,9 @@ COMMENT ON FUNCTION snowflake_admin.check_waits IS 'for rows about sessions that
 CREATE FUNCTION snowflake_admin.check_unfinished()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT 'note', format('table %s', tab), 'snowflake_partition() has begun to partition it, and not ended.',
-		format('Call snowflake_partition() again with its unit, or give up: %s.', CASE
-			WHEN parent IS NULL THEN format('ALTER TABLE %s DROP CONSTRAINT snowflake_partition', tab)
-			ELSE 'then its rows stay in one partition' END)
-	FROM partition_begun()
-	UNION ALL SELECT 'note', format('table %s', tab),
-		format('snowflake_widen() has begun to widen %s, and not ended.',
-			string_agg(format('column %I', col), ', ' ORDER BY col)),
-		'Call snowflake_widen() again for the key that it was called for, or with undo => true.'
-	FROM widen_begun() GROUP BY tab
+	SELECT DISTINCT 'note', format('table %s', tab),
+		concat_ws(' ', format('%s has begun %s, and has not ended.', command, begun),
+			'To give up: ' || way_back || '.'), way_on
+	FROM unfinished()
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_unfinished IS 'for rows about commands that have not ended';

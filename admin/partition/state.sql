@@ -3,21 +3,6 @@
 -- What snowflake_partition() finds: how far a table is, its key, and the names that are to
 -- change.  Changes nothing, and composes no command.
 
--- Whether a table's CHECK by partition_limit() is valid, and the column that it bounds.  No row
--- without it.  The column is NULL if somebody has made a constraint of its name that says
--- something else.
-CREATE FUNCTION snowflake_admin.partition_mark(target regclass)
-RETURNS TABLE (validated boolean, col name)
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT convalidated, attname
-	FROM pg_constraint LEFT JOIN pg_attribute ON attrelid = conrelid AND conkey = ARRAY[attnum] AND is_id(atttypid)
-		AND replace(translate(pg_get_expr(conbin, conrelid), '()', ''), '::bigint', '')
-			= translate(format('%I < partition_limit', attname), '()', '')
-	WHERE conrelid = target AND contype = 'c' AND conname = 'snowflake_partition'
-$$;
-COMMENT ON FUNCTION snowflake_admin.partition_mark IS
-'for finding the CHECK that marks a table which is to become a partition';
-
 -- An error unless the CHECK, if there is one, bounds this column
 CREATE FUNCTION snowflake_admin.partition_require_mark(target regclass, col name) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -32,20 +17,6 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.partition_require_mark IS
 'for refusing a constraint that only has the name of the one that marks a table';
-
--- The tables that have the CHECK: those that are to become a partition, and those that have
--- become it, of a parent, while something is left to do
-CREATE FUNCTION snowflake_admin.partition_begun()
-RETURNS TABLE (tab regclass, parent regclass)
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT conrelid, inhparent
-	FROM pg_depend JOIN pg_constraint AS c ON classid = 'pg_constraint'::regclass AND objid = c.oid
-	LEFT JOIN pg_inherits ON inhrelid = conrelid
-	WHERE refclassid = 'pg_proc'::regclass AND refobjid = 'partition_limit()'::regprocedure
-		AND contype = 'c' AND conname = 'snowflake_partition'
-$$;
-COMMENT ON FUNCTION snowflake_admin.partition_begun IS
-'for finding what a call of snowflake_partition() has left half done';
 
 -- The partitioned table, and that which has become its first partition, given either of them.
 -- Both are NULL for a table that is still to become a partition.  An error for all else.

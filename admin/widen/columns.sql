@@ -46,35 +46,6 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_is_name IS 'for finding what replaces an index or a constraint';
 
--- The body of a column's trigger function.  It looks up no name: the assignment takes
--- PostgreSQL's own cast.
-CREATE FUNCTION snowflake_admin.widen_body(narrow name, wide name) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT format('BEGIN NEW.%I := NEW.%I; RETURN NEW; END', wide, narrow)
-$$;
-COMMENT ON FUNCTION snowflake_admin.widen_body IS
-'for creating the function that keeps two columns equal, and for recognizing it';
-
--- The new columns of a table, each with the trigger that keeps it equal to another one.  Whoever
--- has TRIGGER on a table can create a trigger, and whoever may create objects in its schema a
--- function, which would then run for each row that somebody writes.  So they count only if they
--- are what we make, and if the function's owner has the rights of the table's owner.
-CREATE FUNCTION snowflake_admin.widen_pairs(tab regclass)
-RETURNS TABLE (num smallint, wide name, wide_num smallint, func regproc, trig name)
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT n.attnum, w.attname, w.attnum, p.oid::regproc, tgname
-	FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
-	JOIN pg_proc AS p ON p.oid = tgfoid JOIN pg_language AS l ON l.oid = prolang
-	JOIN pg_attribute AS w ON w.attrelid = tgrelid AND w.attnum > 0 AND NOT w.attisdropped
-	JOIN pg_attribute AS n ON n.attrelid = tgrelid AND n.attnum > 0 AND NOT n.attisdropped
-		AND prosrc = widen_body(n.attname, w.attname)
-	WHERE tgrelid = tab AND tgtype = 23 AND NOT tgisinternal AND tgnargs = 0 AND tgattr = '' AND tgqual IS NULL
-		AND tgconstraint = 0 AND pg_has_role(proowner, relowner, 'USAGE') AND NOT prosecdef
-		AND lanname = 'plpgsql' AND proconfig IS NULL AND prorettype = 'trigger'::regtype
-		AND w.atttypid = 'bigint'::regtype AND NOT w.atthasdef AND w.attidentity = ''
-$$;
-COMMENT ON FUNCTION snowflake_admin.widen_pairs IS 'for finding what former calls have made, and nothing else';
-
 -- A column that is to become bigint, with what a former call has made beside it.  If that has a
 -- wide_num, it is complete: it came with its trigger.  Otherwise the names are those that it will
 -- get.  The trigger must fire after all others, which may change the old column.  Triggers fire in
@@ -260,13 +231,3 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	LEFT JOIN pg_statistic_ext AS f ON f.stxrelid = c.rel AND widen_is_name(f.stxname, s.stxname)
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_statistics IS 'for finding the extended statistics that new columns need';
-
--- The columns of all tables that a call has begun to widen
-CREATE FUNCTION snowflake_admin.widen_begun() RETURNS TABLE (tab regclass, col name)
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT DISTINCT t.tgrelid::regclass, attname
-	FROM (SELECT DISTINCT tgrelid FROM pg_trigger WHERE tgname LIKE 'zz\_snowflake\_widen\_%') AS t
-	CROSS JOIN LATERAL widen_pairs(tgrelid) AS p
-	JOIN pg_attribute ON attrelid = tgrelid AND attnum = p.num
-$$;
-COMMENT ON FUNCTION snowflake_admin.widen_begun IS 'for finding what a call of snowflake_widen() has left half done';

@@ -327,15 +327,54 @@ value($insert);
 
 fault('a partitioning has not ended',
 	'ALTER TABLE counted ADD CONSTRAINT snowflake_partition CHECK (id < snowflake_admin.partition_limit())',
-	'note table shop.counted|snowflake_partition() has begun to partition it, and not ended.|'
-	  . 'Call snowflake_partition() again with its unit, or give up: ALTER TABLE shop.counted DROP CONSTRAINT snowflake_partition.',
+	'note table shop.counted|snowflake_partition() has begun to partition it, and has not ended. '
+	  . 'To give up: ALTER TABLE shop.counted DROP CONSTRAINT snowflake_partition.|Call snowflake_partition() again with its unit.',
 	by_hand => 'ALTER TABLE shop.counted DROP CONSTRAINT snowflake_partition');
 fault('a widening has not ended', q{
-		CREATE FUNCTION widens() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.snowflake_widen_1 := NEW.id; RETURN NEW; END';
-		CREATE TABLE narrow (id integer, snowflake_widen_1 bigint);
-		CREATE TRIGGER zz_snowflake_widen_1 BEFORE INSERT OR UPDATE ON narrow FOR EACH ROW EXECUTE FUNCTION widens()},
-	'note table shop.narrow|snowflake_widen() has begun to widen column id, and not ended.|Call snowflake_widen() again...',
-	by_hand => 'DROP TABLE shop.narrow; DROP FUNCTION shop.widens()');
+		CREATE FUNCTION widens() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.snowflake_widen_1 := NEW."Id"; RETURN NEW; END';
+		CREATE FUNCTION widens_too() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.snowflake_widen_1 := NEW.id; RETURN NEW; END';
+		CREATE TABLE "It's narrow" ("Id" integer PRIMARY KEY, snowflake_widen_1 bigint);
+		CREATE TABLE refers (id integer REFERENCES "It's narrow", snowflake_widen_1 bigint);
+		INSERT INTO "It's narrow" VALUES (3);
+		INSERT INTO refers VALUES (3);
+		CREATE TRIGGER widens BEFORE INSERT OR UPDATE ON "It's narrow" FOR EACH ROW EXECUTE FUNCTION widens();
+		CREATE TRIGGER widens BEFORE INSERT OR UPDATE ON refers FOR EACH ROW EXECUTE FUNCTION widens_too();
+		ALTER TABLE "It's narrow" ENABLE ALWAYS TRIGGER widens;
+		ALTER TABLE refers ENABLE ALWAYS TRIGGER widens},
+	qq{note table shop."It's narrow"|snowflake_widen() has begun to widen column "Id", and has not ended. }
+	  . qq{To give up: CALL "The Admin".snowflake_widen('shop."It''s narrow"'::regclass, 'Id'::name, undo => true).|}
+	  . qq{CALL "The Admin".snowflake_widen('shop."It''s narrow"'::regclass, 'Id'::name);},
+	clean => q{DROP TABLE "It's narrow", refers});
+fault('a renumbering has not ended', q{
+		CREATE TABLE "It's old" (id bigint PRIMARY KEY DEFAULT next_id());
+		INSERT INTO "It's old" SELECT snowflake_id(now() - interval '3 days', shard, 0) FROM generate_series(3, 4) AS shard;
+		CREATE TABLE "It's old_renumbered" (old bigint PRIMARY KEY, new bigint NOT NULL);
+		COMMENT ON TABLE "It's old_renumbered" IS E'Keep this.\nsnowflake_renumber() has not ended: '
+			'shard => 3, new_shard => 6, since => ''2026-01-01 00:00:00+00'', layout => ''instagram''\n'
+			'snowflake_renumber() has not ended: shard => 4, new_shard => 7'},
+	qq{note table shop."It's old"|snowflake_renumber() has begun to give rows of shard 3 new IDs, and has not ended. }
+	  . qq{To give up: COMMENT ON TABLE shop."It's old_renumbered" IS NULL.|}
+	  . qq{CALL "The Admin".snowflake_renumber('shop."It''s old"'::regclass, 3::bigint, new_shard => 6::bigint, }
+	  . qq{since => '2026-01-01 00:00:00+00'::timestamptz, layout => 'instagram'::"Id's".snowflake_layout);\n}
+	  . qq{note table shop."It's old"|snowflake_renumber() has begun to give rows of shard 4 new IDs, and has not ended. }
+	  . qq{To give up: COMMENT ON TABLE shop."It's old_renumbered" IS NULL.|}
+	  . qq{CALL "The Admin".snowflake_renumber('shop."It''s old"'::regclass, 4::bigint, new_shard => 7::bigint);});
+is(value(q{SELECT string_agg("Id's".snowflake_shard(id)::text, ' ' ORDER BY id), obj_description('shop."It''s old_renumbered"'::regclass)
+	FROM shop."It's old"}), '6 7|Keep this.', '... and the rest of the comment stays');
+value(q{DROP TABLE shop."It's old", shop."It's old_renumbered"});
+
+# What others have made that looks alike
+plant(q{
+	CREATE ROLE forger;
+	CREATE TABLE forged (id integer, snowflake_widen_1 bigint, CONSTRAINT snowflake_partition CHECK (id < 100));
+	CREATE FUNCTION widens() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.snowflake_widen_1 := NEW.id; RETURN NEW; END';
+	ALTER FUNCTION widens() OWNER TO forger;
+	CREATE TRIGGER zz_snowflake_widen_1 BEFORE INSERT OR UPDATE ON forged FOR EACH ROW EXECUTE FUNCTION widens();
+	CREATE TABLE forged_renumbered (old bigint PRIMARY KEY, new bigint NOT NULL);
+	COMMENT ON TABLE forged_renumbered IS 'snowflake_renumber() has not ended: shard => 3, new_shard => 6';
+	ALTER TABLE forged_renumbered OWNER TO forger});
+finds('', "marks that only look like those of the table's owner are none");
+plant('DROP TABLE forged, forged_renumbered; DROP FUNCTION widens(); DROP ROLE forger');
 
 # --- what a role may not see, and what others have locked ---------------------------------
 

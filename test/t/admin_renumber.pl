@@ -119,9 +119,36 @@ for my $try (1 .. 6)
 cmp_ok($kills, '>=', 4, 'several calls are killed before their end');
 like($shown, qr/^renumbering public.photos: \d+ of about \d+ rows, \d+ %$/,
 	'... and show their progress in pg_stat_activity');
-my $call = q{CALL snowflake_renumber('photos', 3, 6)};
+my $unfinished = q{SELECT object, problem, remedy FROM snowflake_check() WHERE problem ~ 'renumber'};
+my $call = q{CALL public.snowflake_renumber('public.photos'::regclass, 3::bigint, new_shard => 6::bigint);};
+is(value('kills', $unfinished), 'table public.photos|snowflake_renumber() has begun to give rows of shard 3 new IDs, '
+	  . "and has not ended. To give up: COMMENT ON TABLE public.photos_renumbered IS NULL.|$call",
+	'... and snowflake_check() shows the call');
+
+# A copy that is made then, with more rows
+my $dump = PostgreSQL::Test::Utils::tempdir() . '/half.sql';
+run_command([ 'pg_dump', '-d', $node->connstr('kills'), '-f', $dump ]);
+value('postgres', 'CREATE DATABASE copy TEMPLATE template0');
+value('copy', "\\i $dump");
+my $done = value('copy', 'CREATE TABLE before AS TABLE photos_renumbered; SELECT count(*) FROM before JOIN photos ON new = id');
+is(value('copy', $remaining) + $done, $rows, 'a copy has renumbered rows and others');
+value('copy', q{
+	INSERT INTO photos (id, title) SELECT snowflake_id(now() - n * interval '1 s', 3, 0), 'late ' || n FROM generate_series(1, 500) AS n;
+	INSERT INTO comments (title, photo_id) SELECT title, id FROM photos WHERE title LIKE 'late%' OR title LIKE '%7'});
+value('copy', value('copy', $unfinished =~ s/object, problem, //r));
+is(value('copy', $remaining), 0, 'a copy goes on by the command that its snowflake_check() shows');
+is(value('copy', $strays), '', '... and every row leads to the row that it led to before');
+holds('copy',
+	'... and all rows are there' => "count(*) = count(DISTINCT title) AND count(*) = $rows + 500 FROM photos",
+	'... and no row has got two new IDs' => qq{count(*) = $rows + 500 AND bool_and(snowflake_shard(old) = 3
+		AND snowflake_timestamp(old) = snowflake_timestamp(new)) FROM photos_renumbered JOIN photos ON new = id},
+	'... and those that were renumbered before the copy was made have kept their IDs' =>
+		"count(*) = $done FROM before JOIN photos_renumbered USING (old, new) JOIN photos ON new = id");
+is(value('copy', $unfinished), '', '... and snowflake_check() no longer shows it');
+
 value('kills', $call);
 is(value('kills', $remaining), 0, 'called again, it renumbers the rows that are left');
+is(value('kills', $unfinished), '', '... and has ended');
 is(value('kills', $strays), '', '... and every row leads to the row that it led to before');
 is(value('kills', 'SELECT count(*), sum(n), count(DISTINCT title) FROM photos'), "$rows|0|$rows",
 	'... and no other column has changed');
@@ -224,7 +251,17 @@ value('future', q{
 	FROM generate_series(3, 4) AS shard, generate_series(1, 500) AS n;
 	INSERT INTO comments SELECT title, id FROM photos;
 	CREATE TABLE before AS TABLE photos});
-value('future', q{CALL snowflake_renumber('photos', 3, batch => 100)});
+fails_with($node, q{
+		CREATE FUNCTION interrupt() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'interrupted'; END $$;
+		CREATE TRIGGER interrupt BEFORE UPDATE ON photos FOR EACH ROW WHEN (OLD.title = 'future 3, 300') EXECUTE FUNCTION interrupt();
+		CALL snowflake_renumber('photos', 3, since => now() + interval '0.1 s', batch => 100)},
+	qr/^P0001 interrupted/, 'a call is interrupted', dbname => 'future');
+value('future', 'DROP TRIGGER interrupt ON photos');
+like(my $rest = value('future', $unfinished =~ s/object, problem, //r),
+	qr/^CALL public.snowflake_renumber\('public.photos'::regclass, 3::bigint, since => '20.*'::timestamptz\);$/,
+	'... and snowflake_check() shows it, with a time that has passed');
+value('future', $rest);
+is(value('future', $unfinished), '', '... which goes on to its end');
 my $dated = q{SELECT count(*) FILTER (WHERE id > snowflake_max_id(now() + interval '1 s')) FROM photos};
 is(value('future', $dated), 500, 'rows dated in the future get new IDs, those of another shard do not');
 value('future', q{CALL snowflake_renumber('photos', 4, since => now() + '10 min', until => now() + '1 day')});
