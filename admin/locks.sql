@@ -245,6 +245,21 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.keep_names IS 'for keeping the names by which commands will be composed';
 
+-- Keep privileges on a table and its columns, or on a sequence and how that is defined, as they are until
+-- the transaction ends.  Only the owner may call this.  Whoever is changing them is waited for, and
+-- whoever does it later waits and, if this transaction commits, fails.
+CREATE FUNCTION snowflake_admin.keep_privileges(relation oid) RETURNS void
+AS 'MODULE_PATHNAME', 'snowflake_keep_privileges' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake_admin.keep_privileges(oid) IS 'for granting on another object what is granted on one';
+
+-- The same for those of some relations of which the caller may do what the owner may
+CREATE FUNCTION snowflake_admin.keep_privileges(relations oid[]) RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT keep_privileges(oid) FROM pg_class WHERE oid = ANY (relations) AND pg_has_role(relowner, 'USAGE')
+	ORDER BY oid
+$$;
+COMMENT ON FUNCTION snowflake_admin.keep_privileges(oid[]) IS 'for carrying over all privileges and no others';
+
 -- Lock the turn of a work on a table until the transaction ends.  Without "wait", returns false
 -- if another session has it.  Only the table's owner may call this.  pg_locks shows the lock as
 -- an advisory one, with objsubid 3, which no function of PostgreSQL can take.

@@ -274,8 +274,10 @@ COMMENT ON FUNCTION snowflake_admin.announce_move IS 'for saying what programs n
 CREATE FUNCTION snowflake_admin.move_locked(target regclass, shard bigint, own_sequence boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
-	commands text[] := (move_commands(target, shard, own_sequence)).commands;
+	commands text[];
 BEGIN
+	PERFORM keep_privileges(ARRAY(SELECT family(target) UNION SELECT key_sequences(target)));
+	commands := (move_commands(target, shard, own_sequence)).commands;
 	PERFORM try_commands(commands, '{}', NULL, false, NULL, NULL);
 	PERFORM show(commands);
 END

@@ -194,6 +194,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	plan record;
 BEGIN
+	PERFORM keep_privileges(ARRAY(SELECT family(target) UNION SELECT key_sequences(target)));
 	SELECT * INTO plan FROM move_back_commands(target, shard, largest);
 	PERFORM try_commands(plan.commands, '{}', NULL, false, target, plan.by_owner);
 	PERFORM show(plan.commands, target, plan.by_owner);

@@ -46,6 +46,7 @@ COMMENT ON FUNCTION snowflake_admin.partition_refuse_change IS
 -- The caller has locked all tables against everybody.  So what the new table gets is read here and
 -- not before.  A few things can be changed under these locks, and are compared: what depends on
 -- the table and the privileges on it at the end, and all else when the commands have locked it.
+-- By then, RENAME and ATTACH have changed the rows of catalogs that a later GRANT would change.
 CREATE FUNCTION snowflake_admin.partition_swap(target regclass, col name, bound bigint, unit text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE

@@ -194,7 +194,8 @@ BEGIN
 	PERFORM run(widen_analyze_commands(columns), tables, tries, false, mode => NULL);
 	unlocked := widen_unlocked(columns);
 	SELECT * INTO swap FROM widen_swap_commands(columns);
-	PERFORM lock(tables, tries, false, 'ACCESS EXCLUSIVE');
+	PERFORM try_again(ARRAY[format('SELECT snowflake_admin.keep_privileges(%L::oid[])',
+		tables::oid[] || ARRAY(SELECT seq::oid FROM widen_sequences(columns)))], tables, tries);
 	IF widen_unlocked(columns) <> unlocked THEN
 		unlocked := widen_unlocked(columns);
 		SELECT * INTO swap FROM widen_swap_commands(columns);
