@@ -375,6 +375,28 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_refuse IS 'for saying what is in the way';
 
+-- An error if the widening of a key has begun on one of these tables and not ended, unless that key
+-- is one of these columns.  Then this call takes over what has been made.
+CREATE FUNCTION snowflake_admin.widen_require_no_other(columns widening[]) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+DECLARE
+	other record;
+BEGIN
+	SELECT m.* INTO other FROM widen_marks(ARRAY(SELECT rel FROM unnest(columns))) AS m
+	WHERE NOT EXISTS (SELECT FROM unnest(columns) WHERE rel = m.key_of AND narrow = m.key) LIMIT 1;
+	IF FOUND THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('snowflake_widen() has begun to widen column %I of table %s, and has not ended', other.key,
+				other.key_of),
+			DETAIL = format('It has added a column to table %s.', other.tab),
+			HINT = format('First: CALL @extschema@.snowflake_widen(%L, %L), or to give up that, the same with undo => true.',
+				other.key_of, other.key);
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_require_no_other IS
+'for leaving what is being made for another key to its own calls';
+
 -- The columns, or an error if something is in the way.  To undo what has been made, or to look
 -- at it, the caller only needs the right to do it.
 CREATE FUNCTION snowflake_admin.widen_require(tab regclass, col name, to_go_on boolean,
@@ -394,6 +416,7 @@ BEGIN
 	columns := ARRAY(SELECT w FROM widen_columns(tab, col) AS w);
 	PERFORM widen_require_owner(tab, col, columns);
 	IF to_go_on THEN
+		PERFORM widen_require_no_other(columns);
 		PERFORM widen_refuse(tab, col, problem, remedy) FROM widen_obstacles(tab, col, columns, published);
 	END IF;
 	RETURN columns;

@@ -17,7 +17,7 @@ sub obey
 	{
 		my ($status, undef, $said) = $node->psql('app', $command);
 		return (@done, $command) if $status == 0;
-		my ($first) = $said =~ /HINT:  ((?:CALL|ALTER TABLE) .*?)(?: first[ ,.]| makes )/;
+		my ($first) = $said =~ /HINT:  (?:First: )?((?:CALL|ALTER TABLE) .*?)(?: first[ ,.]| makes |, or to give up)/;
 		die "$command: $said" unless $first && ($depth // 0) < 9;
 		push @done, obey($first, ($depth // 0) + 1);
 	}
@@ -54,5 +54,20 @@ is($node->safe_psql('app', q{
 		SELECT string_agg(snowflake_shard(id)::text, ' ') FROM (
 			TABLE plain UNION ALL TABLE of_domain UNION ALL TABLE back UNION ALL SELECT id FROM narrow) AS ids}),
 	'5 5 5 5', '... and all get IDs of this shard');
+
+# --- a column that is being widened with the key to which it refers ------------------------
+
+$node->safe_psql('app', q{
+	CREATE TABLE users (id integer PRIMARY KEY);
+	CREATE TABLE orders (id integer PRIMARY KEY, user_id integer REFERENCES users);
+	CREATE FUNCTION interrupt() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'interrupted'; END $$;
+	CREATE EVENT TRIGGER interrupt ON ddl_command_start WHEN TAG IN ('DROP TRIGGER') EXECUTE FUNCTION interrupt()});
+like(said(q{CALL snowflake_widen('users', 'id')}), qr/ERROR:  interrupted/, 'all steps but the last one are done');
+$node->safe_psql('app', 'DROP EVENT TRIGGER interrupt');
+is(join('; ', obey(q{CALL snowflake_widen('orders', 'user_id')})),
+	q{CALL public.snowflake_widen('public.users', 'id'); CALL snowflake_widen('orders', 'user_id')},
+	'who widens a column that refers to such a key is told to end that first');
+is($node->safe_psql('app', q{SELECT format_type(atttypid, NULL) FROM pg_attribute
+		WHERE attrelid = 'orders'::regclass AND attname = 'user_id'}), 'bigint', '... and both are bigint then');
 
 done_testing();
