@@ -330,29 +330,32 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake_admin.look_for_block IS 'for telling whether a command is in a transaction block';
 
--- How often a command tries to get its locks that is part of its caller's transaction.  In a
--- transaction block, whoever needs locks that the transaction has taken before waits while it tries.
-CREATE FUNCTION snowflake_admin.tries_in(in_block boolean, tries integer) RETURNS integer
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT coalesce(tries, CASE WHEN in_block THEN 3 ELSE 30 END)
-$$;
-COMMENT ON FUNCTION snowflake_admin.tries_in IS 'for trying less often in a transaction block';
-
--- In a transaction block, raise the error of such a command that could not get its locks, with
--- another hint.  Otherwise do nothing.
-CREATE FUNCTION snowflake_admin.advise_in_block(in_block boolean, message text, detail text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+-- Call a procedure that is part of its caller's transaction, given as a CALL with the number of tries in
+-- place of %s.  In a transaction block, whoever needs locks that the transaction has taken before
+-- waits while it tries.  So it tries less often there, and says where it would try longer.
+CREATE PROCEDURE snowflake_admin.call_in_transaction(command text, tries integer)
+LANGUAGE plpgsql AS $$
+DECLARE
+	in_block boolean;
+	detail pg_catalog.text;
 BEGIN
-	IF in_block THEN
+	CALL snowflake_admin.look_for_block(in_block);
+	BEGIN
+		EXECUTE pg_catalog.format(command, COALESCE(tries, CASE WHEN in_block THEN 3 ELSE 30 END)::pg_catalog.text);
+	EXCEPTION WHEN lock_not_available THEN
+		IF NOT in_block THEN
+			RAISE;
+		END IF;
+		GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
 		RAISE lock_not_available USING
-			MESSAGE = message,
+			MESSAGE = SQLERRM,
 			DETAIL = detail,
 			HINT = 'Call it in its own transaction, where it tries longer. In this one, others wait for the locks that '
 				'earlier commands have taken.';
-	END IF;
+	END;
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.advise_in_block IS 'for saying in a transaction block where to try longer';
+COMMENT ON PROCEDURE snowflake_admin.call_in_transaction IS 'for trying less often in a transaction block';
 
 -- Raise an error in a transaction block.
 CREATE PROCEDURE snowflake_admin.require_no_transaction(caller text)

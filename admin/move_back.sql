@@ -240,22 +240,13 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake_admin.move_table_back IS 'for moving the key of one table back';
 
--- The command for one table: says in a transaction block where it would try longer for its locks.
+-- The command for one table
 CREATE PROCEDURE @extschema@.snowflake_move_back(tab regclass, dry_run boolean DEFAULT false,
 	tries integer DEFAULT NULL)
 LANGUAGE plpgsql AS $$
-DECLARE
-	in_block boolean;
-	detail pg_catalog.text;
 BEGIN
-	CALL snowflake_admin.look_for_block(in_block);
-	BEGIN
-		CALL snowflake_admin.move_table_back(tab, dry_run, snowflake_admin.tries_in(in_block, tries));
-	EXCEPTION WHEN lock_not_available THEN
-		GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
-		PERFORM snowflake_admin.advise_in_block(in_block, SQLERRM, detail);
-		RAISE;
-	END;
+	CALL snowflake_admin.call_in_transaction(pg_catalog.format('CALL snowflake_admin.move_table_back(%L, %L, %%s)',
+		tab::pg_catalog.oid, dry_run), tries);
 END
 $$;
 COMMENT ON PROCEDURE @extschema@.snowflake_move_back(regclass, boolean, integer) IS

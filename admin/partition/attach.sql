@@ -45,13 +45,7 @@ DECLARE
 	largest bigint;
 BEGIN
 	PERFORM require_owner(ARRAY[parent, tab]);
-	-- Higher isolation levels do not see what was committed while this waits for the lock.
-	IF current_setting('transaction_isolation') <> 'read committed' THEN
-		RAISE active_sql_transaction USING
-			MESSAGE = format('cannot attach table %s in a transaction that is %s', tab,
-				current_setting('transaction_isolation')),
-			HINT = 'SET default_transaction_isolation = ''read committed'' first.';
-	END IF;
+	PERFORM require_read_committed('snowflake_admin.attach_before()');
 	PERFORM lock(ARRAY[tab], 1, false, 'ACCESS EXCLUSIVE');
 	IF is_forced THEN
 		EXECUTE format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY', tab);
