@@ -78,6 +78,14 @@ $$;
 SELECT pg_catalog.pg_extension_config_dump('next_id_seq', '');
 
 --
+-- The version of the library, which may be newer than this script
+--
+
+CREATE FUNCTION snowflake_version() RETURNS text
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake_version() IS 'version of the extension''s library on this server';
+
+--
 -- The shard
 --
 

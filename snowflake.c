@@ -23,6 +23,7 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
+#include "utils/builtins.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "windowapi.h"
@@ -35,11 +36,15 @@
 #include "page.h"
 #include "settings.h"
 
+/* The version of this library, whichever version the SQL script has */
+#define SNOWFLAKE_VERSION	"1.0.0"
+
 PG_MODULE_MAGIC_EXT(
 					.name = "snowflake",
-					.version = "1.0.0"
+					.version = SNOWFLAKE_VERSION
 );
 
+PG_FUNCTION_INFO_V1(snowflake_version);
 PG_FUNCTION_INFO_V1(snowflake_next_id);
 PG_FUNCTION_INFO_V1(snowflake_next_id_in_copy);
 PG_FUNCTION_INFO_V1(snowflake_next_ids);
@@ -56,6 +61,14 @@ _PG_init(void)
 	layout_type_init();
 	sequence_init();
 	page_init();
+}
+
+/* snowflake_version(): the version of this library */
+Datum
+snowflake_version(PG_FUNCTION_ARGS)
+{
+	(void) fcinfo;
+	PG_RETURN_TEXT_P(cstring_to_text(SNOWFLAKE_VERSION));
 }
 
 /* Can IDs of the layout have this shard? */

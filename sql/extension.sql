@@ -3,6 +3,9 @@
 \i :srcdir/test/setup.sql
 :as_lines
 
+-- The library says which version it is, the script's and a third number.
+SELECT snowflake_version() LIKE extversion || '._%' AS library_fits_script FROM pg_extension WHERE extname = 'snowflake';
+
 -- The extension moves to another schema.  Defaults stay, whatever the search path is.
 CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(5), title text);
 INSERT INTO photos (title) VALUES ('before');

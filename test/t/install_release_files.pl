@@ -32,7 +32,8 @@ foreach my $extension ('snowflake', 'admin/snowflake_admin')
 		qr/\s\Q$extension\E--(?:\S+--)?\Q$script\E\.sql\b/,
 		"the Makefile installs a script that leads to the version of $extension.control");
 }
-is(found('snowflake.c', qr/\.version = "(.*)"/), $version, 'the module in snowflake.c has the version of META.json');
+is(found('snowflake.c', qr/^#define SNOWFLAKE_VERSION\s+"(.*)"/m), $version, 'snowflake.c has the version of META.json');
+is(found('doc/reference.md', qr/^`snowflake_version\(\)` → `(.*)`/m), $version, 'the reference has the version of META.json');
 is(found('CHANGELOG.md', qr/^## (\S+) \(.*\)$/m), $release, 'CHANGELOG.md begins with the version of META.json');
 is(found('debian/changelog', qr/^postgresql-snowflake \((.*)-[^-]*\)/), $version =~ s/-/~/r,
 	'debian/changelog begins with the version of META.json');
