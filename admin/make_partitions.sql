@@ -132,7 +132,8 @@ BEGIN
 			MESSAGE = format('permission denied for function %s', lacking.function),
 			DETAIL = format('Role %s, which owns table %s, may not execute the function of its trigger %I.', lacking.owner,
 				parent, lacking.trigger),
-			HINT = format('GRANT EXECUTE ON FUNCTION %s TO %s', lacking.function, lacking.owner);
+			HINT = format('Role %s, who owns the function, can GRANT EXECUTE ON FUNCTION %s TO %s.',
+				(SELECT proowner::regrole FROM pg_proc WHERE oid = lacking.function), lacking.function, lacking.owner);
 	END IF;
 END
 $$;

@@ -459,7 +459,7 @@ report_refusal(KnownSequence *seq, const GeneratorSpec *spec,
 						(long long) attempt->stored, relname),
 				 errdetail("The values of the layout are 0 to %lld.",
 						   (long long) spec->max_value),
-				 errhint("Use a new sequence with a new shard, or setval() this one to a value that is above all that were used.")));
+				 errhint("Use a new sequence with a new shard.")));
 
 	Assert(result == REFUSED_USED_UP);
 	if (spec->tick_usecs == 0)

@@ -323,7 +323,7 @@ check_spec(KnownSequence *seq, const GeneratorSpec *spec)
 	{
 		if (owned)
 			/* Something has changed the MAXVALUE of the extension's own. */
-			hint = psprintf("Use ALTER SEQUENCE %s MAXVALUE %lld.",
+			hint = psprintf("Its owner can use ALTER SEQUENCE %s MAXVALUE %lld.",
 							qualified_name(seq->relid),
 							(long long) layout_type_default->spec.max_value);
 		else
@@ -390,7 +390,7 @@ check_persistence(Relation rel)
 						"Use a sequence that all sessions share and that outlives them.");
 	if (rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED)
 		refuse_sequence(relid, "The sequence is unlogged and would repeat IDs after a crash.",
-						psprintf("Use ALTER SEQUENCE %s SET LOGGED.", qualified_name(relid)));
+						psprintf("Its owner can use ALTER SEQUENCE %s SET LOGGED.", qualified_name(relid)));
 }
 
 /*

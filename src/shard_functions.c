@@ -54,8 +54,8 @@ warn_of_overrides(void)
 	SPI_execute(
 		"SELECT format('role %I', rolname),"
 		"       substr(setting, strpos(setting, '=') + 1),"
-		"       format('ALTER ROLE %I%s RESET snowflake.shard', rolname,"
-		"              CASE WHEN setdatabase <> 0 THEN format(' IN DATABASE %I', current_database()) END)"
+		"       format('That role, or one that may alter it, can remove it by ALTER ROLE %I%s RESET snowflake.shard.',"
+		"              rolname, CASE WHEN setdatabase <> 0 THEN format(' IN DATABASE %I', current_database()) END)"
 		" FROM pg_db_role_setting"
 		" JOIN pg_roles ON pg_roles.oid = setrole"
 		" CROSS JOIN unnest(setconfig) AS setting"
@@ -64,7 +64,7 @@ warn_of_overrides(void)
 		" UNION ALL "
 		"SELECT format('function %s', pg_proc.oid::regprocedure),"
 		"       substr(setting, strpos(setting, '=') + 1),"
-		"       format('ALTER ROUTINE %s RESET snowflake.shard', pg_proc.oid::regprocedure)"
+		"       format('Its owner can remove it by ALTER ROUTINE %s RESET snowflake.shard.', pg_proc.oid::regprocedure)"
 		" FROM pg_proc"
 		" CROSS JOIN unnest(proconfig) AS setting"
 		" WHERE lower(split_part(setting, '=', 1)) = 'snowflake.shard'"
@@ -80,8 +80,7 @@ warn_of_overrides(void)
 				 errmsg("%s has the setting \"snowflake.shard\" = %s, which overrides the database's",
 						SPI_getvalue(tuple, desc, 1),
 						SPI_getvalue(tuple, desc, 2)),
-				 errhint("To remove it, use %s.",
-						 SPI_getvalue(tuple, desc, 3))));
+				 errhint("%s", SPI_getvalue(tuple, desc, 3))));
 	}
 }
 
