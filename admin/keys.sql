@@ -75,7 +75,8 @@ LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 10
 		JOIN pg_attribute ON attrelid = tab AND attnum = col AND NOT attisdropped
 	)
 	SELECT tab, col, attname, atttypid, made_by, sequence, expression FROM made AS m
-	WHERE tab IN (SELECT unnest(tables)) AND NOT EXISTS (
+	-- IS TRUE makes PostgreSQL look tables up in a hash.  It expects few, and would compare each with each.
+	WHERE (tab IN (SELECT unnest(tables))) IS TRUE AND NOT EXISTS (
 		SELECT FROM pg_inherits JOIN made AS parent ON parent.tab = inhparent
 		WHERE inhrelid = m.tab AND parent.attname = m.attname
 		AND (parent.made_by = m.made_by OR parent.made_by <> 'next_id' AND m.made_by = 'nextval')

@@ -16,8 +16,12 @@ COMMENT ON FUNCTION snowflake_admin.extension_members IS 'for telling what is of
 -- The sequence from which next_id() takes values where none is named
 CREATE FUNCTION snowflake_admin.next_id_seq() RETURNS regclass
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT oid FROM extension_members() JOIN pg_class ON oid = object
-	WHERE extension = 'snowflake' AND class = 'pg_class'::regclass AND relname = 'next_id_seq'
+	-- Not by way of extension_members(), which reads hundreds of rows: this is asked for each default.
+	SELECT c.oid FROM pg_class AS c
+	JOIN pg_depend ON classid = 'pg_class'::regclass AND objid = c.oid AND refclassid = 'pg_extension'::regclass
+		AND deptype = 'e'
+	JOIN pg_extension AS e ON e.oid = refobjid
+	WHERE relname = 'next_id_seq' AND extname = 'snowflake'
 $$;
 COMMENT ON FUNCTION snowflake_admin.next_id_seq IS 'for naming the sequence that next_id() uses by default';
 
