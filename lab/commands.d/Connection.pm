@@ -55,10 +55,11 @@ sub poll
 		IO::Select->new($handle->{pg_socket})->can_read($left);
 	}
 	$self->{busy} = 0;
+	# To DBD::Pg 3.21, a canceled statement is no error, but has its SQLSTATE.
 	return { rows => $statement->{NUM_OF_FIELDS} ? $statement->fetchall_arrayref : [] }
-	  if !$self->{lost} && $handle->pg_result;
+	  if !$self->{lost} && $handle->pg_result && !$handle->state;
 	$self->{lost} ||= $handle->state =~ /^08/;
-	my $message = ($handle->errstr // '') =~ s/^ERROR: +//r =~ s/^CONTEXT: .*//msr =~ s/\s+/ /gr;
+	my $message = ($handle->errstr // '') =~ s/^ERROR: +//r =~ s/^CONTEXT: .*//msr =~ s/\n+/ /gr;
 	return { rows => [], lost => $self->{lost}, error => { sqlstate => $handle->state, message => $message } };
 }
 
