@@ -84,7 +84,8 @@ SELECT line FROM (
 	FROM pg_sequence JOIN rel ON rel.oid = seqrelid
 	UNION ALL SELECT concat_ws(' ', 'statistics', pg_get_statisticsobjdef(s.oid),
 		(to_jsonb(s) ->> 'stxstattarget')::integer) FROM pg_statistic_ext AS s JOIN rel ON rel.oid = stxrelid
-	UNION ALL SELECT concat_ws(' ', 'published', pubname, schemaname, tablename, attnames, rowfilter)
+	UNION ALL SELECT concat_ws(' ', 'published', pubname, schemaname, tablename,
+		ARRAY(SELECT unnest(attnames) ORDER BY 1), rowfilter)
 		FROM pg_publication_tables WHERE schemaname <> 'lab'
 	UNION ALL SELECT concat_ws(' ', 'child', c.name, 'of', inhparent::regclass, inhdetachpending)
 		FROM pg_inherits JOIN rel AS c ON c.oid = inhrelid
