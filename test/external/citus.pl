@@ -43,6 +43,37 @@ my $watch = $blocks[-1]{code};
 my %shard = map { $_ => on($_, 'SHOW snowflake.shard') } @names;
 is(join(' ', map { $shard{$_} } @names), '0 1 2', 'each node has the number of its group');
 
+# Statements inside a COPY, which Citus plans like any others
+on('coordinator', q{
+	CREATE TABLE kinds (id bigint PRIMARY KEY DEFAULT next_id(), kind text);
+	SELECT create_reference_table('kinds');
+	CREATE SCHEMA tenant;
+	SELECT citus_schema_distribute('tenant');
+	CREATE TABLE tenant.photos (id bigint PRIMARY KEY DEFAULT next_id(), title text)});
+foreach my $name (@names)
+{
+	on($name, q{
+		SET citus.enable_ddl_propagation = off;
+		CREATE TABLE visits (user_id bigint);
+		CREATE FUNCTION insert_photo(who bigint) RETURNS integer LANGUAGE plpgsql AS $$
+		DECLARE shard integer;
+		BEGIN
+			INSERT INTO photos (user_id, title) VALUES (who, 'in COPY') RETURNING snowflake_shard(id) INTO shard;
+			RETURN shard;
+		END $$;
+		CREATE FUNCTION log_visit() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN PERFORM insert_photo(NEW.user_id); RETURN NEW; END $$;
+		CREATE TRIGGER log_visit AFTER INSERT ON visits FOR EACH ROW EXECUTE FUNCTION log_visit()});
+	is(on($name, $_), $shard{$name}, "the ID has the shard of $name: $_")
+	  foreach q{COPY (INSERT INTO photos (user_id, title) VALUES (1, 'x') RETURNING snowflake_shard(id)) TO STDOUT},
+	  q{COPY (INSERT INTO kinds (kind) VALUES ('x') RETURNING snowflake_shard(id)) TO STDOUT},
+	  q{COPY (INSERT INTO tenant.photos (title) VALUES ('x') RETURNING snowflake_shard(id)) TO STDOUT},
+	  q{COPY (SELECT insert_photo(1)) TO STDOUT};
+	on($name, "COPY visits FROM STDIN;\n2\n2\n\\.\n");
+	is(on($name, "SELECT count(DISTINCT id) FROM photos WHERE user_id = 2 AND snowflake_shard(id) = $shard{$name}"), 2,
+		"a trigger of COPY FROM inserts two rows from $name");
+}
+
 # Who makes the IDs of a statement: the numbers that are in them
 my $distributed = q{SELECT user_id, 'selected' FROM photos WHERE title = 'source'};
 foreach my $name (@names)
