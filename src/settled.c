@@ -32,6 +32,11 @@
  *
  * This holds while the clock is not set back.
  *
+ * Where Citus distributes tables there is no such bound.  A transaction takes
+ * IDs on one node, and commits rows on others.  When it has committed on the
+ * node where it took the IDs, rows on other nodes may still be in a prepared
+ * transaction, of which that node knows nothing.
+ *
  * Of the generator this file knows that it locks before it reads the clock.
  *
  * Copyright (c) 2026, snowflake contributors
@@ -40,9 +45,12 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
+#include "access/table.h"
 #include "access/twophase.h"
 #include "access/xact.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_namespace.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "fmgr.h"
@@ -59,6 +67,31 @@
 #include "layout_type.h"
 
 PG_FUNCTION_INFO_V1(snowflake_settled_id);
+
+/*
+ * Fail if Citus manages tables of this database.  It lists them in a catalog,
+ * on every node, and only a superuser can create a table in that schema.
+ */
+static void
+refuse_citus(void)
+{
+	Oid			catalog = get_relname_relid("pg_dist_partition", PG_CATALOG_NAMESPACE);
+	Relation	relation;
+	SysScanDesc scan;
+
+	if (!OidIsValid(catalog))
+		return;
+	relation = table_open(catalog, AccessShareLock);
+	scan = systable_beginscan(relation, InvalidOid, false, NULL, 0, NULL);
+	if (HeapTupleIsValid(systable_getnext(scan)))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot tell which IDs are settled where Citus distributes tables"),
+				 errdetail("Rows whose IDs were generated on one node are committed on other nodes later."),
+				 errhint("Read new rows by logical decoding on each node, with \"citus.enable_change_data_capture\" set to on.")));
+	systable_endscan(scan);
+	table_close(relation, AccessShareLock);
+}
 
 /*
  * May somebody take IDs under this lock?
@@ -217,6 +250,7 @@ snowflake_settled_id(PG_FUNCTION_ARGS)
 				 errdetail("Its statements do not see what others have committed since it began."),
 				 errhint("Use isolation level READ COMMITTED.")));
 
+	refuse_citus();
 	layout_type_require_time(layout);
 
 	/*

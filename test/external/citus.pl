@@ -20,7 +20,7 @@ shared_preload_libraries = 'citus'
 citus.enable_statistics_collection = off
 citus.local_hostname = '@{[ $node{$name}->host ]}'
 citus.shard_count = 4
-wal_level = replica
+wal_level = logical
 max_connections = 100
 max_prepared_transactions = 100
 EOC
@@ -103,6 +103,26 @@ like(sqlstate_of($node{coordinator}, 'UPDATE photos SET id = next_id()'), qr/mus
 	'an UPDATE with next_id() is refused');
 
 # What the document warns of
+my $open = session($node{coordinator});
+$open->query_safe("BEGIN; INSERT INTO photos (user_id, title) $distributed");
+fails_with($node{$_}, 'SELECT snowflake_settled_id()', qr/^55000 cannot tell which IDs are settled where Citus/,
+	"no bound of settled IDs on $_, while a transaction has IDs of the workers") for @names;
+$open->query_safe('COMMIT');
+$open->quit;
+foreach my $name (@names)
+{
+	$node{$name}->append_conf('postgresql.conf', "citus.enable_change_data_capture = on\n");
+	$node{$name}->reload;
+	$node{$name}->poll_query_until('postgres', q{SELECT current_setting('citus.enable_change_data_capture')}, 'on');
+}
+on('coordinator', 'CREATE PUBLICATION new_photos FOR TABLE photos');
+on($_, q{SELECT pg_create_logical_replication_slot('new_photos', 'pgoutput')}) for @names;
+my @inserted = map { split /\n/, on($_, q{
+	INSERT INTO photos (user_id, title) SELECT n, 'new' FROM generate_series(1, 20) n RETURNING id}) } @names;
+my @decoded = map { on($_, q{
+	SELECT encode(data, 'escape') FROM pg_logical_slot_get_binary_changes('new_photos', NULL, NULL,
+		'proto_version', '1', 'publication_names', 'new_photos')}) =~ /^I.*?(\d{19})/mg } @names;
+is("@{[ sort @decoded ]}", "@{[ sort @inserted ]}", 'logical decoding on each node returns each new row once');
 on('coordinator', q{
 	CREATE SEQUENCE own_seq MAXVALUE 1125899906841599;
 	CREATE TABLE own (id bigint DEFAULT next_id(5, 'own_seq'), user_id bigint);
