@@ -151,7 +151,7 @@ refuse_new_cursors(Datum before, bool before_is_null)
 				 errhint("Call this as the owner of the table, or let its triggers and functions close their cursors.")));
 }
 
-/* The arguments of a call after the second one, as parameters $1 and so on */
+/* The arguments of a call after the second one, as parameters $1 and so on, or NULL if there are none */
 static ParamListInfo
 parameters(FunctionCallInfo fcinfo)
 {
@@ -165,6 +165,9 @@ parameters(FunctionCallInfo fcinfo)
 		count = extract_variadic_args(fcinfo, 2, false, &values, &types, &nulls);
 	if (count < 0)
 		arguments_refuse_null("the array of parameters", NULL);
+	/* As SPI has it.  Citus crashes with an empty list. */
+	if (count == 0)
+		return NULL;
 
 	params = makeParamList(count);
 	for (int i = 0; i < count; i++)

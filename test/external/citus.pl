@@ -102,6 +102,12 @@ foreach my $name (@names)
 like(sqlstate_of($node{coordinator}, 'UPDATE photos SET id = next_id()'), qr/must not be VOLATILE/,
 	'an UPDATE with next_id() is refused');
 
+# Commands of snowflake_admin
+on('coordinator', 'CREATE EXTENSION snowflake_admin');
+is(on('coordinator', q{SELECT * FROM snowflake_admin.as_owner('photos',
+		'SELECT count(*) FROM photos WHERE id IS NULL') AS f (count bigint)}),
+	0, 'what runs as the owner of a distributed table needs no parameters');
+
 # What the document warns of
 my $open = session($node{coordinator});
 $open->query_safe("BEGIN; INSERT INTO photos (user_id, title) $distributed");
