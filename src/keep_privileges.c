@@ -11,8 +11,8 @@
  * then, LOCK TABLE takes no sequence.
  *
  * So this writes these rows anew as they are.  Whoever is changing one of them
- * now is waited for.  Whoever does it later waits for us, and then fails with
- * "tuple concurrently updated", but if our transaction is rolled back.  So no
+ * now is waited for.  Whoever does it later waits for us and, unless our
+ * transaction is rolled back, fails with "tuple concurrently updated".  So no
  * GRANT that succeeds is lost.
  *
  * This file does not know what the privileges are.
