@@ -46,16 +46,17 @@ COMMENT ON FUNCTION snowflake_admin.partition_refuse_change IS
 -- The caller has locked all tables against everybody.  So what the new table gets is read here and
 -- not before.  A few things can be changed under these locks, and are compared: what depends on
 -- the table and the privileges on it at the end, and all else when the commands have locked it.
--- By then, RENAME and ATTACH have changed the rows of catalogs that a later GRANT would change.
 CREATE FUNCTION snowflake_admin.partition_swap(target regclass, col name, bound bigint, unit text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
-	unlocked text := partition_unlocked(target);
+	unlocked text;
 	renames text[] := partition_renames(target);
 	swap record;
 	parent regclass;
 	piece record;
 BEGIN
+	PERFORM keep_privileges(ARRAY(SELECT object FROM partition_names(target) WHERE kind IN ('r', 'S')));
+	unlocked := partition_unlocked(target);
 	PERFORM partition_require_no_obstacle(target, col);
 	SELECT * INTO swap FROM partition_swap_commands(target, col, bound);
 	PERFORM run(renames, '{}', 1, false, mode => NULL);
