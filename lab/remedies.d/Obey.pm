@@ -87,6 +87,16 @@ sub work
 	return;
 }
 
+# Let what others have begun come to its end.
+sub finish_tasks
+{
+	my ($self) = @_;
+	my $end = time() + 30;
+
+	$self->work(0.1) while @{ $self->{tasks} } && time() < $end;
+	return $self->fault('sessions that do not end', scalar @{ $self->{tasks} }) if @{ $self->{tasks} };
+}
+
 # A session that stays, as those of a pooler do
 sub add_pooled
 {
@@ -440,7 +450,7 @@ sub ask_for_many
 	my $union = join ' OR ', map { "id IN (SELECT id FROM $_->{full})" } @tables;
 	my $many = "SET statement_timeout = '10s'; WITH made AS MATERIALIZED (SELECT $default AS id FROM generate_series(1, 60000)) "
 	  . "SELECT count(*), min(id), (SELECT count(*) FROM made) FROM made WHERE $union";
-	my @sessions = grep { !$_->{busy} && !$_->{lost} } @{ $self->{pooled} }, $self->connect(user => 'lab_app');
+	my @sessions = grep { !$_->{lost} } @{ $self->{pooled} }, $self->connect(user => 'lab_app');
 
 	$_->send($many) foreach @sessions;
 	foreach my $session (@sessions)
@@ -520,6 +530,7 @@ sub run
 		$FAULTS{$fault}->($self);
 	}
 	my @left = $self->obey_until_well;
+	$self->finish_tasks;
 	# What is left would be found again.
 	unless (@{ $self->{faults} })
 	{
