@@ -37,7 +37,7 @@ END $$;
 CREATE FUNCTION plan(statement text, kind text) RETURNS text LANGUAGE sql AS $$
     SELECT regexp_replace(regexp_replace(outcome('EXPLAIN ' || statement, kind),
                                          '::(bigint|snowflake)\M|[][()"]|cost=\S+|width=\d+', '', 'g'),
-                          '\n *Index Cond: id IS NOT NULL(?=\n)|id IS NOT NULL AND ', '', 'g') $$;
+                          '\n *Index Cond: id IS NOT NULL(?=\n|$)|id IS NOT NULL AND ', '', 'g') $$;
 
 -- The statements whose rows are not the same in both schemas, or that fail
 CREATE FUNCTION compare_rows(VARIADIC statements text[])
