@@ -153,8 +153,9 @@ sub wait_for_restart { return $node->wait_for_log(qr/database system is ready to
 # definition of something, or with once_a_transaction the first of each transaction,
 # which is enough, because what a killed transaction did is not seen.  Commands that run as
 # the owner of a table count, too: what they SET is undone, so sequences count them.  What $state
-# returns must in the end be what it is after one call that nobody killed, in the same
-# database made anew by $prepare.  Returns the number of kills.
+# returns, which may have several named parts, must in the end be what it is after one
+# call that nobody killed, in the same database made anew by $prepare.  Returns the
+# number of kills.
 sub run_killed_at_each_step
 {
 	my ($database, $prepare, $call, $state, %options) = @_;
@@ -207,7 +208,7 @@ sub run_killed_at_each_step
 		$before = $after;
 	}
 	value($database, 'DROP EVENT TRIGGER killing; DROP SCHEMA killing CASCADE');
-	is($state->($database), $expected, "... and ends as if undisturbed after $kills kills");
+	is_deeply($state->($database), $expected, "... and ends as if undisturbed after $kills kills");
 	return $kills;
 }
 

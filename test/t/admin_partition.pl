@@ -30,8 +30,11 @@ CREATE TABLE "Photos" (
 	version int GENERATED ALWAYS AS IDENTITY, "Original" bigint REFERENCES "Photos",
 	length int GENERATED ALWAYS AS (length(title)) STORED, changes int NOT NULL DEFAULT 0);
 CREATE INDEX "by title" ON "Photos" (title);
-CREATE FUNCTION note_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.changes := NEW.changes + 1; RETURN NEW;
-	END $$;
+CREATE FUNCTION note_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	NEW.changes := NEW.changes + 1;
+	RETURN NEW;
+END $$;
 CREATE TRIGGER note_change BEFORE UPDATE ON "Photos" FOR EACH ROW EXECUTE FUNCTION note_change();
 CREATE TABLE comments (id bigint PRIMARY KEY DEFAULT next_id(5), body text,
 	photo_id bigint NOT NULL REFERENCES "Photos" ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED);
@@ -125,48 +128,103 @@ value('subscriber', 'DROP SUBSCRIPTION photos');
 
 # --- what comes along -------------------------------------------------------
 
-my $properties = q{
-	SELECT relowner::regrole, relrowsecurity, relforcerowsecurity, relreplident, obj_description(oid, 'pg_class'),
-		(SELECT array_agg(a::text ORDER BY a::text) FROM unnest(coalesce(relacl, acldefault('r', relowner))) AS a)
-	FROM pg_class WHERE oid = 'app.photos'::regclass;
-	SELECT attname, attacl, attidentity, attgenerated, attnotnull, attstattarget, ARRAY(SELECT option
-		FROM unnest(attoptions) AS option WHERE option LIKE 'n%'), attstorage, attcompression,
-		col_description(attrelid, attnum), pg_get_expr(adbin, adrelid), pg_get_serial_sequence('app.photos', attname)
-	FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
-	WHERE attrelid = 'app.photos'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum;
-	SELECT policyname, permissive, roles, cmd, qual, with_check FROM pg_policies WHERE tablename = 'photos' ORDER BY 1;
-	SELECT obj_description(oid, 'pg_policy') FROM pg_policy WHERE polrelid = 'app.photos'::regclass ORDER BY polname;
-	SELECT pg_get_triggerdef(oid), tgenabled, obj_description(oid, 'pg_trigger') FROM pg_trigger
-	WHERE tgrelid = 'app.photos'::regclass AND NOT tgisinternal ORDER BY 1;
-	SELECT conname, pg_get_constraintdef(oid), obj_description(oid, 'pg_constraint') FROM pg_constraint
-	WHERE 'app.photos'::regclass IN (conrelid, confrelid) AND conparentid = 0 ORDER BY 1;
-	SELECT replace(pg_get_indexdef(indexrelid), ' ON ONLY ', ' ON '), obj_description(indexrelid, 'pg_class')
-	FROM pg_index WHERE indrelid = 'app.photos'::regclass ORDER BY 1;
-	SELECT stxname, stxnamespace::regnamespace, stxowner::regrole, stxstattarget, pg_get_statisticsobjdef(oid),
-		obj_description(oid, 'pg_statistic_ext') FROM pg_statistic_ext WHERE stxrelid = 'app.photos'::regclass ORDER BY 1;
-	SELECT indexrelid::regclass, attnum, attstattarget, indisreplident FROM pg_index
-	JOIN pg_attribute ON attrelid = indexrelid WHERE indrelid = 'app.photos'::regclass ORDER BY 1, 2;
-	SELECT pubname, tablename, attnames, rowfilter FROM pg_publication_tables WHERE tablename = 'photos' ORDER BY 1;
-	SELECT pubname, count(*) FROM pg_publication_tables WHERE tablename ~ 'photos' GROUP BY 1 ORDER BY 1;
-	SELECT relname, relowner::regrole, relacl, obj_description(c.oid, 'pg_class'), seqtypid::regtype, seqstart,
-		seqincrement, seqmax, seqcache, seqcycle
-	FROM pg_class AS c JOIN pg_sequence ON seqrelid = c.oid WHERE relnamespace = 'app'::regnamespace ORDER BY 1;
-	SELECT count(DISTINCT photos.id), count(DISTINCT original), max(version)
-		FROM app.photos JOIN app.comments ON photo_id = photos.id};
+# What a table has that could get lost: each fact's name, and the query that shows it
+my @properties = (
+	'owner, row-level security and replica identity' => q{
+		SELECT relowner::regrole, relrowsecurity, relforcerowsecurity, relreplident
+		FROM pg_class WHERE oid = 'app.photos'::regclass},
+	'comment' => q{SELECT obj_description('app.photos'::regclass, 'pg_class')},
+	'privileges' => q{
+		SELECT unnest(coalesce(relacl, acldefault('r', relowner)))::text
+		FROM pg_class WHERE oid = 'app.photos'::regclass ORDER BY 1},
+	(map {
+		my ($name, $what) = @$_;
+		($name => qq{
+			SELECT attname, $what FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+			WHERE attrelid = 'app.photos'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum})
+	  }
+	  [ 'columns' => 'format_type(atttypid, atttypmod), attnotnull, attcollation::regcollation' ],
+	  [ 'privileges on columns' => 'attacl' ],
+	  [ 'identities, and sequences of columns' => q{attidentity, pg_get_serial_sequence('app.photos', attname)} ],
+	  [ 'defaults and generated columns' => 'attgenerated, pg_get_expr(adbin, adrelid)' ],
+	  [ 'statistics targets and options of columns' =>
+		  q{attstattarget, ARRAY(SELECT option FROM unnest(attoptions) AS option WHERE option LIKE 'n%')} ],
+	  [ 'storage and compression of columns' => 'attstorage, attcompression' ],
+	  [ 'comments on columns' => 'col_description(attrelid, attnum)' ]),
+	'policies' => q{
+		SELECT policyname, permissive, roles, cmd, qual, with_check FROM pg_policies WHERE tablename = 'photos' ORDER BY 1},
+	'comments on policies' => q{
+		SELECT polname, obj_description(oid, 'pg_policy') FROM pg_policy WHERE polrelid = 'app.photos'::regclass ORDER BY 1},
+	'triggers' => q{
+		SELECT pg_get_triggerdef(oid), tgenabled, obj_description(oid, 'pg_trigger') FROM pg_trigger
+		WHERE tgrelid = 'app.photos'::regclass AND NOT tgisinternal ORDER BY 1},
+	'constraints, and foreign keys to it' => q{
+		SELECT conname, pg_get_constraintdef(oid), obj_description(oid, 'pg_constraint') FROM pg_constraint
+		WHERE 'app.photos'::regclass IN (conrelid, confrelid) AND conparentid = 0 ORDER BY 1},
+	'indexes' => q{
+		SELECT replace(pg_get_indexdef(indexrelid), ' ON ONLY ', ' ON '), indisreplident,
+			obj_description(indexrelid, 'pg_class')
+		FROM pg_index WHERE indrelid = 'app.photos'::regclass ORDER BY 1},
+	'statistics targets of indexes' => q{
+		SELECT indexrelid::regclass, attnum, attstattarget FROM pg_index JOIN pg_attribute ON attrelid = indexrelid
+		WHERE indrelid = 'app.photos'::regclass ORDER BY 1, 2},
+	'statistics objects' => q{
+		SELECT stxname, stxnamespace::regnamespace, stxowner::regrole, stxstattarget, pg_get_statisticsobjdef(oid),
+			obj_description(oid, 'pg_statistic_ext')
+		FROM pg_statistic_ext WHERE stxrelid = 'app.photos'::regclass ORDER BY 1},
+	'publications' => q{
+		SELECT pubname, tablename, attnames, rowfilter FROM pg_publication_tables WHERE tablename = 'photos' ORDER BY 1},
+	'number of tables that publications publish for it' => q{
+		SELECT pubname, count(*) FROM pg_publication_tables WHERE tablename ~ 'photos' GROUP BY 1 ORDER BY 1},
+	'sequences' => q{
+		SELECT relname, relowner::regrole, relacl, obj_description(c.oid, 'pg_class'), seqtypid::regtype, seqstart,
+			seqincrement, seqmax, seqcache, seqcycle
+		FROM pg_class AS c JOIN pg_sequence ON seqrelid = c.oid WHERE relnamespace = 'app'::regnamespace ORDER BY 1},
+	'rows' => q{
+		SELECT count(DISTINCT photos.id), count(DISTINCT original), max(version)
+		FROM app.photos JOIN app.comments ON photo_id = photos.id});
+
+# What a table has now, by the facts' names
+sub properties_of
+{
+	my ($database) = @_;
+	my %query = @properties;
+	return { map { $_ => value($database, $query{$_}) } keys %query };
+}
+
+# It has what it had: each fact is an assertion.
+sub keeps_properties
+{
+	my ($database, $before, $name) = @_;
+	my $after = properties_of($database);
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	is($after->{$_}, $before->{$_}, "$name: $_") foreach grep { exists $before->{$_} } @properties;
+}
+
 my $tables = <<'EOS';
 CREATE SCHEMA app;
-GRANT ALL ON SCHEMA app TO owner; GRANT USAGE ON SCHEMA app TO PUBLIC;
+GRANT ALL ON SCHEMA app TO owner;
+GRANT USAGE ON SCHEMA app TO PUBLIC;
 SELECT snowflake_set_shard(5);
 SET search_path = app, public;
 CREATE TABLE users (id bigint PRIMARY KEY, name text);
 CREATE TABLE photos (
-	dropped int, id bigint DEFAULT next_id(snowflake_shard()), title text NOT NULL COLLATE "C", user_id bigint,
-		changed_by text, n serial,
-	tenant int NOT NULL DEFAULT 1, original bigint, version smallint
-		GENERATED ALWAYS AS IDENTITY (SEQUENCE NAME versions START 7 INCREMENT 3 CACHE 2 CYCLE),
-	rank int GENERATED BY DEFAULT AS IDENTITY, size int GENERATED ALWAYS AS (length(title)) STORED,
-	CONSTRAINT "the Key" PRIMARY KEY (id) INCLUDE (title), CHECK (title <> 'x'), CONSTRAINT "Both" UNIQUE (tenant, id),
-		CONSTRAINT numbers UNIQUE (n, id) DEFERRABLE);
+	dropped int,
+	id bigint DEFAULT next_id(snowflake_shard()),
+	title text NOT NULL COLLATE "C",
+	user_id bigint,
+	changed_by text,
+	n serial,
+	tenant int NOT NULL DEFAULT 1,
+	original bigint,
+	version smallint GENERATED ALWAYS AS IDENTITY (SEQUENCE NAME versions START 7 INCREMENT 3 CACHE 2 CYCLE),
+	rank int GENERATED BY DEFAULT AS IDENTITY,
+	size int GENERATED ALWAYS AS (length(title)) STORED,
+	CONSTRAINT "the Key" PRIMARY KEY (id) INCLUDE (title),
+	CHECK (title <> 'x'),
+	CONSTRAINT "Both" UNIQUE (tenant, id),
+	CONSTRAINT numbers UNIQUE (n, id) DEFERRABLE);
 ALTER TABLE photos DROP dropped;
 ALTER TABLE photos ADD FOREIGN KEY (user_id) REFERENCES users ON DELETE SET NULL;
 ALTER TABLE photos ADD CONSTRAINT self FOREIGN KEY (tenant, original) REFERENCES photos (tenant, id) MATCH SIMPLE;
@@ -211,13 +269,16 @@ GRANT SELECT ON photos TO "the Auditors" WITH GRANT OPTION;
 GRANT TRIGGER ON photos TO PUBLIC;
 GRANT USAGE ON SEQUENCE versions, photos_n_seq, photos_rank_seq TO app;
 ALTER TABLE photos ENABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY;
-CREATE POLICY own_rows ON photos TO app, "the Auditors" USING (EXISTS (SELECT FROM users WHERE users.id = photos.user_id
-	AND name = current_user));
+CREATE POLICY own_rows ON photos TO app, "the Auditors"
+	USING (EXISTS (SELECT FROM users WHERE users.id = photos.user_id AND name = current_user));
 CREATE POLICY "All Rows" ON photos FOR SELECT USING (pg_has_role('the Auditors', 'USAGE'));
 CREATE POLICY titles ON photos AS RESTRICTIVE FOR INSERT WITH CHECK (title <> '');
 COMMENT ON POLICY titles ON photos IS 'a policy';
-CREATE FUNCTION note_role() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.changed_by := concat(NEW.changed_by,
-	current_user, tg_argv[0]); RETURN NEW; END $$;
+CREATE FUNCTION note_role() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	NEW.changed_by := concat(NEW.changed_by, current_user, tg_argv[0]);
+	RETURN NEW;
+END $$;
 CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM TG_TABLE_NAME; RETURN NULL; END $$;
 CREATE TRIGGER note_role BEFORE INSERT OR UPDATE OF title ON photos FOR EACH ROW WHEN (NEW.title <> 'z')
 	EXECUTE FUNCTION note_role('');
@@ -244,7 +305,7 @@ INSERT INTO comments SELECT id, 1 FROM photos;
 EOS
 new_admin_database('owned');
 value('owned', "GRANT CREATE ON DATABASE owned TO owner; $tables");
-my $before = value('owned', $properties);
+my $before = properties_of('owned');
 foreach my $params ("'month', dry_run => true", "'month'")
 {
 	local $ENV{PGUSER} = 'owner';
@@ -256,7 +317,7 @@ foreach my $params ("'month', dry_run => true", "'month'")
 	like($error, qr/NOTICE:  \w+: programs will notice that table app.photos is partitioned\nDETAIL:  ctid is unique only/,
 		'... and a notice says what programs will notice');
 }
-is(value('owned', $properties), $before, "the new table has all that the old one had");
+keeps_properties('owned', $before, 'what the old table had, the new one has');
 is(value('owned', q{
 		SELECT (SELECT count(*) FROM pg_index WHERE indrelid = 'app.photos_old3'::regclass), count(*)
 		FROM pg_inherits JOIN pg_index ON inhrelid = indexrelid WHERE indrelid = 'app.photos_old3'::regclass}),
@@ -266,10 +327,10 @@ is($node->safe_psql('owned', q{INSERT INTO app.photos (title, user_id) VALUES ('
 		RETURNING tableoid = 'app.photos_old3'::regclass, changed_by, version % 3}, @as_app),
 	't|app|1', "the application's role inserts into the new table, and the right triggers fire once");
 my $later = q{snowflake_id((SELECT max(until) - interval '1 hour' FROM snowflake_partitions('app.photos')), 5, 0)};
-is(value('owned', "INSERT INTO app.photos (id, title, user_id, original) SELECT $later, 'later', 1, min(id)
-	FROM app.photos
-		RETURNING tableoid::regclass <> 'app.photos_old3'::regclass, changed_by"), 't|postgres',
-			"later rows go to a later partition");
+is(value('owned', qq{
+		INSERT INTO app.photos (id, title, user_id, original) SELECT $later, 'later', 1, min(id) FROM app.photos
+		RETURNING tableoid::regclass <> 'app.photos_old3'::regclass, changed_by}), 't|postgres',
+	'later rows go to a later partition');
 is(value('owned', q{DROP TABLE app.photos_old3 CASCADE; SELECT count(*) FROM app.photos}), 1,
 	'the old table can be dropped with nothing of the new one');
 
@@ -299,14 +360,19 @@ is(value('owned', q{SELECT relreplident, indexrelid::regclass FROM pg_class AS c
 
 my $kills = run_killed_at_each_step('killed', sub { value('killed', $tables) },
 	q{CALL snowflake_partition('app.photos', 'day')},
-	sub { value('killed', $properties . q{;
-		SELECT partition FROM snowflake_partitions('app.photos');
-		SELECT conname FROM pg_constraint
-		WHERE conrelid = 'app.photos_old3'::regclass OR NOT convalidated ORDER BY 1;
-		SELECT relname, reltuples >= 0 FROM pg_class
-		WHERE relnamespace = 'app'::regnamespace ORDER BY 1}) }, once_a_transaction => 1);
+	sub {
+		return {
+			%{ properties_of('killed') },
+			'partitions' => value('killed', q{SELECT partition FROM snowflake_partitions('app.photos')}),
+			'constraints of the old table, and those that are NOT VALID' => value('killed', q{
+				SELECT conname FROM pg_constraint
+				WHERE conrelid = 'app.photos_old3'::regclass OR NOT convalidated ORDER BY 1}),
+			'relations, and which have statistics' => value('killed', q{
+				SELECT relname, reltuples >= 0 FROM pg_class
+				WHERE relnamespace = 'app'::regnamespace ORDER BY 1}) } },
+	once_a_transaction => 1);
 cmp_ok($kills, '>', 6, "killed $kills times");
-is(value('killed', $properties), $before, 'called by a superuser, the new table has all that the old one had, too');
+keeps_properties('killed', $before, 'called by a superuser, the new table has what the old one had');
 
 # --- called again, at once, or to give up -----------------------------------
 
@@ -370,8 +436,10 @@ is(value('again', q{SELECT count(*), (SELECT count(*) FROM logs), count(DISTINCT
 value('again', q{
 	CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT next_id());
 	CREATE TABLE lines (id bigint PRIMARY KEY DEFAULT next_id(), order_id bigint REFERENCES orders ON DELETE CASCADE);
-	INSERT INTO orders DEFAULT VALUES; INSERT INTO lines (order_id) SELECT id FROM orders});
-succeeds('again', qq{CALL snowflake_partition('$_', 'day')}, "a table after those to which it refers: $_") foreach qw(orders lines);
+	INSERT INTO orders DEFAULT VALUES;
+	INSERT INTO lines (order_id) SELECT id FROM orders});
+succeeds('again', qq{CALL snowflake_partition('$_', 'day')}, "a table after those to which it refers: $_")
+  foreach qw(orders lines);
 is(value('again', q{
 		INSERT INTO orders VALUES (snowflake_id(now() + interval '49 hours', 5, 0));
 		INSERT INTO lines (order_id) SELECT id FROM orders;
@@ -431,13 +499,18 @@ value('names', q{
 	ALTER DATABASE names SET search_path = public, ids, "the Admin"; SET search_path = public, ids, "the Admin";
 	SELECT snowflake_set_shard(5);
 	CREATE SCHEMA "a ""schema""";
-	CREATE TABLE "a ""schema"""."Tab's %s" ("a %I $ key" bigint PRIMARY KEY DEFAULT next_id(5),
+	CREATE TABLE "a ""schema"""."Tab's %s" (
+		"a %I $ key" bigint PRIMARY KEY DEFAULT next_id(5),
 		"t""t" text CHECK ("t""t" <> ';'));
 	INSERT INTO "a ""schema"""."Tab's %s" DEFAULT VALUES;
 	CREATE TABLE evil.typed (id snowflake PRIMARY KEY DEFAULT next_id(5), day int);
 	INSERT INTO evil.typed DEFAULT VALUES;
-	CREATE SEQUENCE tweets_seq; SELECT snowflake_alter_sequence('tweets_seq', 'twitter');
-	CREATE TABLE tweets (day int, id bigint DEFAULT next_id(33, 'tweets_seq'), other bigint DEFAULT next_id(5) UNIQUE,
+	CREATE SEQUENCE tweets_seq;
+	SELECT snowflake_alter_sequence('tweets_seq', 'twitter');
+	CREATE TABLE tweets (
+		day int,
+		id bigint DEFAULT next_id(33, 'tweets_seq'),
+		other bigint DEFAULT next_id(5) UNIQUE,
 		PRIMARY KEY (day, id));
 	ALTER TABLE tweets DROP CONSTRAINT tweets_other_key;
 	CREATE INDEX ON tweets (id);
@@ -465,9 +538,12 @@ is(value('names', q{SELECT pg_get_partkeydef('tweets'::regclass)}), 'RANGE (id)'
 # --- refused ----------------------------------------------------------------
 
 new_admin_database('refused');
-value('refused', q{SELECT snowflake_set_shard(5); CREATE SCHEMA app; GRANT USAGE ON SCHEMA app TO PUBLIC;
-	CREATE TABLE app.users (id bigint PRIMARY KEY); CREATE TABLE app.t (id bigint PRIMARY KEY DEFAULT next_id(),
-		n integer, s text)});
+value('refused', q{
+	SELECT snowflake_set_shard(5);
+	CREATE SCHEMA app;
+	GRANT USAGE ON SCHEMA app TO PUBLIC;
+	CREATE TABLE app.users (id bigint PRIMARY KEY);
+	CREATE TABLE app.t (id bigint PRIMARY KEY DEFAULT next_id(), n integer, s text)});
 $before = value('refused', '\d+ app.*');
 my $refuses = q{CALL snowflake_partition('app.t', 'day')};
 foreach my $case (
@@ -538,8 +614,10 @@ foreach my $case (
 		'a statistics object of a former owner is named before the first step' ],
 	[ q{SET ROLE owner; CALL snowflake_partition('app.mine', 'day')},
 		qr/^42501 must have privilege REFERENCES on table app.t/, 'a foreign key needs its privilege' ],
-	[ q{GRANT REFERENCES ON app.t TO owner; CREATE TABLE app.others (id bigint
-		REFERENCES app.mine); SET ROLE owner; CALL snowflake_partition('app.mine', 'day')},
+	[ q{GRANT REFERENCES ON app.t TO owner;
+			CREATE TABLE app.others (id bigint REFERENCES app.mine);
+			SET ROLE owner;
+			CALL snowflake_partition('app.mine', 'day')},
 		qr/^55000 table app.others, which refers to table app.mine, has another owner/,
 		"another owner's foreign key is refused" ],
 	[ q{DROP TABLE app.others;
@@ -547,8 +625,10 @@ foreach my $case (
 			SET ROLE owner;
 			CALL snowflake_partition('app.mine', 'day')},
 		qr/^42501 must be owner of publication p/, "another owner's publication is refused" ],
-	[ q{DROP PUBLICATION p; REVOKE CREATE ON SCHEMA app FROM owner; SET ROLE owner; CALL snowflake_partition('app.mine',
-		'day')},
+	[ q{DROP PUBLICATION p;
+			REVOKE CREATE ON SCHEMA app FROM owner;
+			SET ROLE owner;
+			CALL snowflake_partition('app.mine', 'day')},
 		qr/^42501 permission denied for schema app/,
 		'a role that may not create tables is refused before the first step' ],
 	[ q{BEGIN; CALL snowflake_partition('app.t', 'day')},
