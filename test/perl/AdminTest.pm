@@ -93,14 +93,22 @@ sub start_sessions
 	return $load;
 }
 
-# The sessions carry out many more transactions from now on.
+# The sessions carry out many more transactions from now on.  If not, pgbench says why.
 sub sessions_go_on
 {
 	my ($load, $name) = @_;
 	my $count = sub { value($load->{database}, 'SELECT last_value FROM load.transactions') };
 	my $begun = $count->();
+	my $go_on;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	ok(wait_for(sub { $count->() > $begun + 50 }), $name);
+	# pgbench ends when all its sessions have got an error.
+	wait_for(sub {
+		$load->{run}->pump_nb;
+		$go_on = $count->() > $begun + 50;
+		return $go_on || $load->{output} ne '' || !$load->{run}->pumpable }, $name);
+	diag "pgbench: $load->{output}" if $load->{output} ne '';
+	ok($go_on, $name);
 }
 
 sub end_sessions

@@ -80,6 +80,94 @@ my $superuser = $ENV{PGUSER} = 'postgres';
 	};
 }
 
+# A query that does not end within the time that PostgreSQL's modules allow says what it is,
+# where the test asked for it, and what the servers' sessions do, also one of psql(), for
+# which the modules have no limit.
+my @nodes;
+{
+	my $new = \&PostgreSQL::Test::Cluster::new;
+	my $psql = \&PostgreSQL::Test::Cluster::psql;
+	my $poll = \&PostgreSQL::Test::Cluster::poll_query_until;
+	my $query = \&PostgreSQL::Test::BackgroundPsql::query;
+	my $query_until = \&PostgreSQL::Test::BackgroundPsql::query_until;
+
+	no warnings 'redefine';
+	*PostgreSQL::Test::Cluster::new = sub {
+		push @nodes, $new->(@_);
+		return $nodes[-1];
+	};
+	*PostgreSQL::Test::Cluster::psql = sub {
+		my ($node, $database, $sql, @params) = @_;
+		my @limit = (timeout => $PostgreSQL::Test::Utils::timeout_default);
+		return _must_end($sql, sub { $psql->($node, $database, $sql, @limit, @params) });
+	};
+	*PostgreSQL::Test::Cluster::poll_query_until = sub {
+		my ($node, $database, $sql, @expected) = @_;
+		my $begun = time();
+		my $true = $poll->($node, $database, $sql, @expected);
+		diag _hang($sql, $begun) unless $true;
+		return $true;
+	};
+	*PostgreSQL::Test::BackgroundPsql::query = sub {
+		my ($session, $sql, @params) = @_;
+		return _must_end($sql, sub { $query->($session, $sql, @params) });
+	};
+	*PostgreSQL::Test::BackgroundPsql::query_until = sub {
+		my ($session, $until, $sql) = @_;
+		return _must_end($sql, sub { $query_until->($session, $until, $sql) });
+	};
+}
+
+# Call a function, in this call's context.  If its time is over, die with what hangs.
+sub _must_end
+{
+	my ($what, $call) = @_;
+	my $begun = time();
+	my $wants_list = wantarray;
+	my @result = eval { $wants_list ? $call->() : scalar $call->() };
+	my $error = $@;
+
+	$error = _hang($what, $begun) . $error if $error =~ /^(IPC::Run: timeout|psql (query )?timed out)/;
+	die $error if $error;
+	return $wants_list ? @result : $result[0];
+}
+
+# What hangs since when, where in the test, and what each server's sessions do and wait for
+sub _hang
+{
+	my ($what, $begun) = @_;
+	my $level = 0;
+	my @caller;
+
+	do { @caller = caller($level++) } until !@caller || $caller[1] =~ m{(^|/)test/(t|external)/};
+	return sprintf("This hangs since %s, for %d s%s:\n%s\n", scalar localtime $begun, time() - $begun,
+		@caller ? ", at $caller[1] line $caller[2]" : '', ref $what ? $what->() : $what)
+	  . join '', map { 'Server ' . $_->name . ":\n" . _sessions($_) . "\n" } grep { defined $_->{_pid} } @nodes;
+}
+
+# A server that does not answer says so.
+sub _sessions
+{
+	my ($node) = @_;
+	my $query = <<'EOS';
+SET statement_timeout = '10s';
+SELECT pid, datname AS database, application_name AS application, state,
+	date_trunc('milliseconds', clock_timestamp() - xact_start) AS in_transaction_for,
+	date_trunc('milliseconds', clock_timestamp() - state_change) AS in_state_for,
+	concat_ws(': ', wait_event_type, wait_event) AS waits_for,
+	(SELECT string_agg(concat_ws(' ', mode, locktype, relation::regclass, transactionid, virtualxid, objid), ', ')
+	 FROM pg_locks WHERE pg_locks.pid = a.pid AND NOT granted) AS waits_for_lock,
+	nullif(pg_blocking_pids(pid), '{}') AS blocked_by, query
+FROM pg_stat_activity AS a WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY xact_start;
+EOS
+	my $shown = '';
+	local $ENV{PGCONNECT_TIMEOUT} = 5;
+
+	eval { IPC::Run::run([ 'psql', '-Xxq', '-d', $node->connstr('postgres') ], '<', \$query, '>&', \$shown,
+			IPC::Run::timeout(20)) };
+	return $shown . $@;
+}
+
 # Run SQL in the database that every server has, and return what psql prints.
 sub PostgreSQL::Test::Cluster::sql
 {
@@ -276,6 +364,7 @@ sub send_sql
 {
 	my ($session, $sql) = @_;
 
+	$session->{sent} = $sql;
 	$session->{stdout} = $session->{stderr} = '';
 	$session->{stdin} .= "$sql;\n";
 	$session->{run}->pump_nb;
@@ -289,7 +378,8 @@ sub session_prints
 
 	return wait_for(sub {
 		$session->{run}->pump_nb;
-		"$session->{stdout}$session->{stderr}" =~ $pattern || $or && $or->() });
+		"$session->{stdout}$session->{stderr}" =~ $pattern || $or && $or->() },
+		sub { "$session->{sent}\nprints nothing like $pattern, but: $session->{stdout}$session->{stderr}" });
 }
 
 sub waits_for_clock
@@ -366,16 +456,21 @@ sub catalog_of
 		extra_params => [ '-v', 'extension=' . ($extension // 'snowflake') ]);
 }
 
+# Wait until a condition is true.  Returns false, and says what hangs, if it does not become
+# true within the time that PostgreSQL's modules allow.
 sub wait_for
 {
-	my ($condition) = @_;
-	my $end = time() + $PostgreSQL::Test::Utils::timeout_default;
+	my ($condition, $what) = @_;
+	my $begun = time();
+	my $end = $begun + $PostgreSQL::Test::Utils::timeout_default;
 
+	$what //= 'a condition';
 	while (time() < $end)
 	{
-		return 1 if $condition->();
+		return 1 if _must_end($what, $condition);
 		usleep(10_000);
 	}
+	diag _hang($what, $begun);
 	return 0;
 }
 
