@@ -7,7 +7,7 @@ use PgBouncer;
 use SnowflakeTest;
 
 our @EXPORT = qw(start_admin_server new_admin_database value holds run_psql said succeeds
-  start_sessions sessions_go_on end_sessions hostile_schema wait_for_restart run_killed_at_each_step);
+  start_sessions sessions_go_on end_sessions clock_passes_identities hostile_schema wait_for_restart run_killed_at_each_step);
 
 my ($node, $pooler);
 
@@ -117,6 +117,16 @@ sub end_sessions
 
 	sessions_go_on($load, "sessions still work at the end in database $load->{database}");
 	end_load($load, "database $load->{database}");
+}
+
+# Wait until the clock has passed the numbers of identities that a move back has made go on from IDs.  IDs may
+# lead the clock, and so do these numbers.
+sub clock_passes_identities
+{
+	my ($database) = @_;
+	wait_for(sub { value($database, q{
+		SELECT count(*) FROM pg_sequences WHERE last_value >= snowflake_min_id(clock_timestamp())}) == 0 })
+	  or die 'an identity is ahead of the clock';
 }
 
 # A schema with functions, operators, types and tables that a search_path finds before

@@ -16,9 +16,6 @@ sub default_of
 		WHERE adrelid = '$table'::regclass AND lower(attname) IN ('id', 'key')});
 }
 
-# The IDs that next_id() made lead the clock, and an identity goes on from them.
-sub wait_for_clock { return select undef, undef, undef, 1.5 }
-
 # --- under load ------------------------------------------------------------
 
 value('app', q{
@@ -55,7 +52,7 @@ foreach my $own ('false', 'true', 'false')
 	sessions_go_on($load, '... and the sessions go on');
 	value('app', "CALL snowflake_move_back('$_')") foreach 'photos', 'albums';
 	sessions_go_on($load, '... also after the move back');
-	wait_for_clock();
+	clock_passes_identities('app');
 }
 end_sessions($load);
 is(value('app', q{SELECT count(*) FROM photos WHERE title = 'old' AND id <= 100000}), 100000,
@@ -147,22 +144,21 @@ value('app', q{
 	SELECT snowflake_alter_sequence('tweets_seq', 'twitter');
 	CREATE TABLE tweets (id bigint PRIMARY KEY DEFAULT next_id(33, 'tweets_seq'));
 	INSERT INTO tweets DEFAULT VALUES});
-is(said(q{CALL snowflake_move('"My Shop"."Items"', 5, own_sequence => true, dry_run => true)}) . "\n",
-	<<'EON' =~ s/\n\t/ /gr, 'a dry run shows what programs will notice, and the commands');
+my ($notices, @commands) = split /^NOTICE:  (?!programs)/m,
+  said(q{CALL snowflake_move('"My Shop"."Items"', 5, own_sequence => true, dry_run => true)}) . "\n";
+is($notices, <<'EON', 'a dry run shows what programs will notice');
 NOTICE:  programs will notice that new keys of table "My Shop"."Items" are IDs
-DETAIL:  They have 19 digits, which JavaScript rounds and a 32-bit integer cannot hold. currval() and lastval() do not
-	know them, and numbers that nextval() takes of the former sequence are no IDs.
-HINT:  Use INSERT ... RETURNING. Restart programs that keep the types of columns, such as Rails, if the key was an
-	integer when they began.
-NOTICE:  ALTER TABLE "My Shop"."Items" ALTER "Key" DROP IDENTITY;
-NOTICE:  CREATE SEQUENCE "My Shop"."Item's ""No""";
-NOTICE:  SELECT public.snowflake_alter_sequence('"My Shop"."Item''s ""No"""'::regclass, 'instagram'::public.snowflake_layout);
-NOTICE:  SELECT public.snowflake_advance('"My Shop"."Item''s ""No"""'::regclass, largest)
-	FROM snowflake_admin.largest('"My Shop"."Items"', 'Key') WHERE largest >= snowflake_admin.least_id();
-NOTICE:  GRANT USAGE ON SEQUENCE "My Shop"."Item's ""No""" TO PUBLIC;
-NOTICE:  ALTER TABLE "My Shop"."Items" ALTER "Key" SET DEFAULT
-	public.next_id(5::bigint, '"My Shop"."Item''s ""No"""'::regclass);
+DETAIL:  They have 19 digits, which JavaScript rounds and a 32-bit integer cannot hold. currval() and lastval() do not know them, and numbers that nextval() takes of the former sequence are no IDs.
+HINT:  Use INSERT ... RETURNING. Restart programs that keep the types of columns, such as Rails, if the key was an integer when they began.
 EON
+is(join('', @commands), <<'EOC', '... and the commands');
+ALTER TABLE "My Shop"."Items" ALTER "Key" DROP IDENTITY;
+CREATE SEQUENCE "My Shop"."Item's ""No""";
+SELECT public.snowflake_alter_sequence('"My Shop"."Item''s ""No"""'::regclass, 'instagram'::public.snowflake_layout);
+SELECT public.snowflake_advance('"My Shop"."Item''s ""No"""'::regclass, largest) FROM snowflake_admin.largest('"My Shop"."Items"', 'Key') WHERE largest >= snowflake_admin.least_id();
+GRANT USAGE ON SEQUENCE "My Shop"."Item's ""No""" TO PUBLIC;
+ALTER TABLE "My Shop"."Items" ALTER "Key" SET DEFAULT public.next_id(5::bigint, '"My Shop"."Item''s ""No"""'::regclass);
+EOC
 is(default_of('"My Shop"."Items"'), '', '... and changes nothing');
 
 # The largest number of a layout without a time is known by rows alone.
@@ -208,7 +204,7 @@ unlike($moved, qr/hostile|ERROR/, 'a hostile search_path does nothing');
 like($moved, qr/ALTER TABLE \w+\.\w+ ALTER id SET DEFAULT public\.next_id\(5.*ADD GENERATED/s, '... but keys move');
 
 # In the transaction of a migration tool
-wait_for_clock();
+clock_passes_identities('app');
 value('app', q{BEGIN; CALL snowflake_move('photos', 5, own_sequence => true); ROLLBACK});
 is(default_of('photos'), '', 'a key can move in a transaction block that is rolled back');
 
@@ -359,7 +355,7 @@ value('app', q{CALL snowflake_move('items', 5, own_sequence => true)});
 is(said($insert_all), '', 'everybody can insert after a move, also by a view, and who could use the old sequence');
 value('app', q{CALL snowflake_move_back('items')});
 is(said($insert_all), '', '... and after a move back, also into a child, whose key is no identity');
-wait_for_clock();
+clock_passes_identities('app');
 like(said(q{CALL snowflake_move('items', 5)}), qr/ALTER TABLE public\.more_items ALTER id DROP DEFAULT/,
 	'... which moves forward again with its parent');
 is(said($insert_all), '', '... so that everybody can insert');
