@@ -148,6 +148,80 @@ same_results('the shard', '22023 55000 ID', q{
 		'snowflake_set_shard(-1)', 'next_id()', 'snowflake_set_shard(7)', 'snowflake_set_shard(NULL)',
 		'snowflake_shard()'])});
 
+# --- what errors say ----------------------------------------------------------
+
+# What the portable version prints, without places and numbers that depend on the clock
+sub portable_says
+{
+	my ($sql) = @_;
+	my (undef, undef, $said) = $node->psql('beside', "SET search_path = portable, public; $sql");
+	return $said =~ s/^psql:<stdin>:\d+: //gmr =~ s/\nCONTEXT: .*//sr =~ s/\d\d:\d\d:\d\d[.\d]*/TIME/gr;
+}
+
+$node->safe_psql('beside', q{
+	CREATE SEQUENCE large;
+	SELECT setval('large', 1099511627776);
+	CREATE SEQUENCE later MAXVALUE 1125899906841599});
+foreach my $case (
+	[ 'next_id()',
+		"the shard of this database is not set\n"
+		  . 'HINT:  Give it a number that no other database has, with SELECT snowflake_set_shard(...).' ],
+	[ 'snowflake_set_shard(8192)', 'shard 8192 is not between 0 and 8191' ],
+	[ 'next_id(8192)', 'shard 8192 is not between 0 and 8191' ],
+	[ q{snowflake_id('2020-01-01Z', -1, 1)}, 'shard -1 is not between 0 and 8191' ],
+	[ q{snowflake_id('2020-01-01Z', 1, 1024)}, 'sequence number 1024 is not between 0 and 1023' ],
+	[ q{snowflake_id('2000-01-01Z', 1, 1)}, 'timestamp 2000-01-01 TIME+00 is out of range' ],
+	[ q{snowflake_id('2011-08-24 21:07:01.721Z', 0, 0)}, 'cannot compose the ID 0' ],
+	[ 'next_id(NULL)', 'shard, count and sequence must not be null' ],
+	[ 'next_id(5, 4294967295)', 'sequence with OID 4294967295 does not exist' ],
+	[ 'next_ids(5, 0)', 'count 0 is out of range' ],
+	[ q{next_id(5, 'cached')},
+		"cannot make IDs from sequence \"public.cached\"\n"
+		  . "DETAIL:  It must be logged, and have the parameters of next_id_seq.\n"
+		  . q{HINT:  If nothing else uses it: SELECT snowflake_alter_sequence('public.cached').} ],
+	[ q{next_id(5, 'negative')}, 'value -5 of sequence "public.negative" is out of range' ],
+	[ q{next_id(5, 'ended')}, 'the time of IDs is used up' ],
+	[ q{next_id(5, 'ahead')},
+		"sequence \"public.ahead\" is TIME ahead of the clock\n"
+		  . 'HINT:  Correct the clock if it is wrong, or wait for it to catch up.' ],
+	[ q{snowflake_alter_sequence(NULL)}, 'sequence must not be null' ],
+	[ q{snowflake_alter_sequence('large')},
+		"cannot make IDs from sequence \"public.large\"\n"
+		  . "DETAIL:  Its last value 1099511627776 is not that of a counter of rows.\n"
+		  . 'HINT:  Use a new sequence, with a new shard if the table has IDs already.' ],
+	[ q{snowflake_advance('used', NULL)}, 'id must not be null' ],
+	[ q{snowflake_advance('used', 0)}, 'ID 0 is not positive' ],
+	[ q{snowflake_advance('used', 7505864531621450783)}, 'ID 7505864531621450783 is over a day ahead of the clock' ],
+	[ q{snowflake_to_text(1, 'base')},
+		"unrecognized encoding: \"base\"\nHINT:  The encodings are base62, base32 and base64url." ],
+	[ 'snowflake_to_text(-1)', 'ID -1 has no text form' ])
+{
+	is(portable_says("SELECT $case->[0]"), "ERROR:  $case->[1]", "the portable version says of $case->[0]");
+}
+is(portable_says(q{SELECT snowflake_advance('later', snowflake_max_id(now() + interval '1 hour'))}),
+	"WARNING:  sequence \"public.later\" is TIME ahead of the clock\n"
+	  . 'DETAIL:  Until that is at most a second, calls of next_id() wait, or fail if it takes too long.',
+	'it warns of a sequence that it moves ahead of the clock');
+is(portable_says(q{SELECT snowflake_advance('fresh', snowflake_max_id(now() - interval '1 hour'))}), '',
+	'... and of no other');
+is(portable_says(q{SET ROLE nobody; SELECT next_id(5, 'used')}),
+	"ERROR:  permission denied for sequence public.used\nHINT:  The sequence's owner can GRANT USAGE, UPDATE ON SEQUENCE.",
+	'it says what privileges a role needs');
+is(portable_says(q{
+		SELECT snowflake_set_shard(5), next_id(), snowflake_alter_sequence('cached'), next_id(5, 'cached');
+		GRANT USAGE, UPDATE ON SEQUENCE used TO nobody;
+		SET ROLE nobody;
+		SELECT next_id(5, 'used')}), '', 'and its hints are right');
+
+# Ahead of the clock, whose progress would hide it, a call takes as many values as it returns IDs.
+is($node->safe_psql('beside', qq{
+		SET search_path = portable;
+		SELECT setval('next_id_seq', (snowflake_min_id(now() + interval '900 ms') >> 13)) AS before \\gset
+		SELECT max(id) AS id FROM (SELECT $_->[0] AS id) AS t \\gset
+		SELECT last_value - :before FROM next_id_seq}), $_->[1], "$_->[0] takes $_->[1] of the portable sequence's values")
+  foreach [ 'next_id()', 1 ], [ 'next_id(5)', 1 ], [ q{next_id(5, 'next_id_seq')}, 1 ], [ 'next_ids(5, 3)', 3 ],
+  [ q{next_ids(5, 3, 'next_id_seq')}, 3 ];
+
 # --- sequences that both use ------------------------------------------------
 
 # The first ID has the last slot but one of its millisecond.
