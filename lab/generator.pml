@@ -21,8 +21,9 @@
  *   DATABASE, with or without WAL, or an image of its page is logged.
  * - MINIMAL: wal_level = minimal, and backend 1 uses the sequence in the
  *   transaction that makes it.
- * - STANDBYS: synchronous_standby_names = 'FIRST 1 (s1, s2)', and one
- *   promotion.
+ * - STANDBYS: synchronous_standby_names names s1, later s2, and one promotion.
+ *   A WAL sender may read the setting at any time after it has changed; until
+ *   then, it does not run.
  * - ADVANCE: once, backend 2 calls snowflake_advance() with an ID that the
  *   sequence is beyond already.  Such a call puts the last value on the page
  *   again, and when it returns, it promises that all later values are larger.
@@ -50,6 +51,7 @@
 #define NOTE_LSN		13	/* COPIES twice: the note must be of the record whose LSN the page has */
 #define NOTE_FILE		14	/* COPIES twice: the note must be of the page's own file */
 #define ADVANCE_FLUSH	15	/* ADVANCE order: flush the record of another backend also before an advance returns */
+#define PRIORITIES		16	/* STANDBYS twice: go by the priorities of standbys only if they agree with the setting */
 
 #ifndef SETTING
 #define SETTING COPIES
@@ -66,7 +68,7 @@
 #endif
 /* How many values beyond the one that is taken a record covers. */
 #define AHEAD 1
-/* s1 is the synchronous standby in turn 1, s2 in turn 2, and s1 in turn 3. */
+/* The setting names s1 in turn 1, s2 in turn 2, and s1 in turn 3. */
 #ifndef TURNS
 #define TURNS 2
 #endif
@@ -128,6 +130,7 @@ bool late[2];				/* as large a value was returned or promised before the call */
 byte turn = 1;
 #define synchronous			((turn + 1) % 2)
 byte received[2];			/* up to which LSN s1 and s2 have the WAL */
+bool named[2];				/* whether the setting names s1, s2, as its WAL sender has read it */
 byte released;				/* WalSndCtl->lsn[], for SYNC_NOW */
 bool in_turn[2];			/* the call began in this turn */
 byte owed;					/* values of calls that ran within this turn */
@@ -173,8 +176,16 @@ inline unlock()
 	 (page.lsn < redo_seen && keeps(REDO_CHECK)) || \
 	 (page.lsn == redo_seen && keeps(REDO_CHECK) && keeps(REDO_EQUAL))))
 
+/*
+ * A backend that began its call in this turn has read the setting, and goes by
+ * the priorities if they agree with it.  Otherwise it waits as a commit does,
+ * which only a WAL sender that runs can end.
+ */
+#define agree			(named[synchronous] && !named[1 - synchronous])
+#define has_it(s)		(lsn[me] <= received[s])
+#define priorities_say	((named[0] && has_it(0)) || (named[1] && has_it(1)))
 #define may_return \
-	(lsn[me] <= received[synchronous] || \
+	((in_turn[me] && (agree || !keeps(PRIORITIES)) -> priorities_say : has_it(synchronous)) || \
 	 (lsn[me] <= released && !keeps(SYNC_NOW)) || \
 	 (lsn[me] <= acknowledged[me] && !keeps(ASK_AGAIN)))
 
@@ -339,6 +350,11 @@ end: do
 	od
 }
 
+inline read_setting(s)		/* a WAL sender */
+{
+	named[s] = (SETTING == STANDBYS && !promoted && synchronous == s)
+}
+
 inline drop_record()
 {
 	wal_last[inserted] = 0; wal_count[inserted] = 0;
@@ -358,6 +374,7 @@ end: do
 		copy(file, disk);
 		dirty = false; needed = false; locked = false;
 		checkpoint = BEGIN; redo = 0; redo_seen = 0; replayed = 0; released = 0;
+		read_setting(0); read_setting(1);
 		server = CRASHED
 		}
 	:: atomic { server == CRASHED && inserted > flushed ->
@@ -456,6 +473,8 @@ end: do
 #elif SETTING == STANDBYS
 #define receives(s)	(server == RUNNING && !promoted && received[s] < flushed)
 
+#define misses_change(s)	(server == RUNNING && !promoted && named[s] != (synchronous == s))
+
 inline receive(s)
 {
 	received[s]++;
@@ -471,12 +490,15 @@ end: do
 	:: atomic { server == RUNNING && !promoted && turn < TURNS ->
 		turn++;
 		in_turn[0] = false; in_turn[1] = false; owed = 0;
-		printf("s%d: becomes the synchronous standby, with the WAL up to LSN %d\n",
+		printf("s%d: is named as the synchronous standby, with the WAL up to LSN %d\n",
 			synchronous + 1, received[synchronous])
 		}
+	:: atomic { misses_change(0) -> read_setting(0); printf("s1: its WAL sender reads the setting\n") }
+	:: atomic { misses_change(1) -> read_setting(1); printf("s2: its WAL sender reads the setting\n") }
 #if TURNS > 2
 	:: atomic { server == RUNNING && !promoted && received[0] > 0 && synchronous == 1 ->
 		received[0]--;
+		read_setting(0);
 		printf("s1: is restored from an older copy, with the WAL up to LSN %d\n", received[0])
 		}
 #endif
@@ -492,7 +514,8 @@ end: do
 		redo_on_disk = 0;
 		server = RECOVERING;
 		returned = owed;
-		promoted = true; turn = 1; owed = 0; received[0] = 0; received[1] = 0
+		promoted = true; turn = 1; owed = 0; received[0] = 0; received[1] = 0;
+		named[0] = false; named[1] = false
 		}
 	od
 }

@@ -67,6 +67,13 @@ typedef RelFileNode RelFileLocator;
 	pgstat_fetch_stat_local_beentry(index)
 #endif
 
+/* 17 numbers the status of backends by their PGPROC, not by a backend ID. */
+#if PG_VERSION_NUM >= 170000
+#define BackendStatus(number)		(MyBEEntry - MyProcNumber + (number))
+#else
+#define BackendStatus(number)		(MyBEEntry - (MyBackendId - 1) + (number))
+#endif
+
 /* 16 moved the macros for varlena values out of postgres.h. */
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"

@@ -31,7 +31,10 @@
 #include "storage/latch.h"
 #include "storage/lwlock.h"
 #include "storage/s_lock.h"
+#include "storage/spin.h"
+#include "utils/backend_status.h"
 #include "utils/guc.h"
+#include "utils/memutils.h"
 
 #include "compat.h"
 
@@ -58,8 +61,8 @@
 #define LONGEST_NAP_USECS	INT64CONST(100000)
 
 /*
- * For how long a backend that does not go by its own configuration relies on
- * what standbys had
+ * For how long a backend that does not know the synchronous standbys relies on
+ * what they had
  */
 #define RELY_USECS			INT64CONST(10000)
 
@@ -194,8 +197,129 @@ names_are_current(void)
 }
 
 /*
+ * If this is the status of the process "pid", copy its application_name, which
+ * has up to NAMEDATALEN bytes.
+ *
+ * The functions behind pg_stat_activity copy the status of all backends, which
+ * the rest of the transaction would then see.
+ */
+static bool
+read_application_name(volatile PgBackendStatus *status, pid_t pid, char *name)
+{
+	for (;;)
+	{
+		int			before,
+					after;
+		bool		found;
+
+		pgstat_begin_read_activity(status, before);
+		found = status->st_procpid == pid;
+		if (found)
+			strlcpy(name, status->st_appname, NAMEDATALEN);
+		pgstat_end_read_activity(status, after);
+
+		if (pgstat_read_activity_complete(before, after))
+			return found;
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/*
+ * Get the name of the standby that a WAL sender serves.  Returns false if the
+ * WAL sender has ended.
+ */
+static bool
+get_standby_name(int walsnd_index, pid_t pid, char *name)
+{
+	static int *last_number = NULL; /* of each WAL sender's status */
+	int		   *number;
+
+	if (last_number == NULL)
+		last_number = MemoryContextAllocZero(TopMemoryContext, max_wal_senders * sizeof(int));
+	number = &last_number[walsnd_index];
+	if (read_application_name(BackendStatus(*number), pid, name))
+		return true;
+
+	for (int i = 0; i < MaxBackends; i++)
+	{
+		if (read_application_name(BackendStatus(i), pid, name))
+		{
+			*number = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * The priority of a standby by this backend's copy of synchronous_standby_names,
+ * or 0 if it is not listed there: what its WAL sender gets from a copy of its
+ * own in SyncRepGetStandbyPriority().
+ *
+ * PostgreSQL shows 63 bytes of a name to other backends.  A longer one is taken
+ * for one that is not listed.
+ */
+static int
+listed_priority(const char *standby_name)
+{
+	const char *member = SyncRepConfig->member_names;
+
+	for (int priority = 1; priority <= SyncRepConfig->nmembers; priority++)
+	{
+		if (pg_strcasecmp(member, standby_name) == 0 || strcmp(member, "*") == 0)
+			return SyncRepConfig->syncrep_method == SYNC_REP_PRIORITY ? priority : 1;
+		member += strlen(member) + 1;
+	}
+	return 0;
+}
+
+/*
+ * Has each WAL sender given its standby the priority that this backend's copy of
+ * synchronous_standby_names says?
+ *
+ * The priorities are in shared memory.  A WAL sender that does not run when the
+ * setting changes leaves its standby's priority as it was, and so the standby
+ * counts as before.  That does no harm to a commit, because such a WAL sender
+ * cannot say that the standby has the commit's WAL.  But an ID may need only
+ * WAL that the standby had before.
+ */
+static bool
+priorities_are_current(void)
+{
+	for (int i = 0; i < max_wal_senders; i++)
+	{
+		volatile WalSnd *walsnd = &WalSndCtl->walsnds[i];
+		pid_t		pid;
+		WalSndState state;
+		int			priority;
+		char		name[NAMEDATALEN];
+
+		/*
+		 * Spare the lock if there is no WAL sender.  One that begins now
+		 * reads the setting first.
+		 */
+		if (walsnd->pid == 0)
+			continue;
+
+		SpinLockAcquire(&walsnd->mutex);
+		pid = walsnd->pid;
+		state = walsnd->state;
+		priority = walsnd->sync_standby_priority;
+		SpinLockRelease(&walsnd->mutex);
+
+		/* SyncRepGetCandidateStandbys() passes over others, too. */
+		if (pid != 0 &&
+			(state == WALSNDSTATE_STREAMING || state == WALSNDSTATE_STOPPING) &&
+			(!get_standby_name(i, pid, name) || listed_priority(name) != priority))
+			return false;
+	}
+	return true;
+}
+
+/*
  * Do the standbys that are synchronous now have the WAL up to "lsn"?  This
- * backend's copy of synchronous_standby_names must be up to date.
+ * backend's copy of synchronous_standby_names, and the priorities that WAL
+ * senders have given the standbys, must be up to date.
  *
  * WalSndCtl->lsn[] does not answer that.  It says how much WAL was on standbys
  * that were synchronous at some time, but others may have replaced them since,
@@ -275,7 +399,7 @@ wait_for_standbys(XLogRecPtr lsn)
 
 	do
 	{
-		if (names_are_current())
+		if (names_are_current() && priorities_are_current())
 		{
 			if (standbys_have(lsn, mode))
 				return;
@@ -286,8 +410,8 @@ wait_for_standbys(XLogRecPtr lsn)
 		else
 		{
 			/*
-			 * This backend may not know how many standbys are asked for, but
-			 * WAL senders do.  They note in WalSndCtl->lsn[] how much WAL the
+			 * This backend may not know which standbys are asked for, but WAL
+			 * senders do.  They note in WalSndCtl->lsn[] how much WAL the
 			 * standbys have.  These standbys may have been replaced, unless
 			 * the WAL is newer than this call.  Hence the record.
 			 */
