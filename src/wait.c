@@ -136,6 +136,19 @@ wait_usecs(int64 usecs, uint32 wait_event)
 #define BIT_OF_TWO_FLAGS	(1 << 1)
 
 /*
+ * Has this backend read the configuration as it is now, as far as it knows?
+ *
+ * It reads the configuration between commands only, and knows by
+ * ConfigReloadPending that there is something to read.  A background worker may
+ * ignore the signal that sets it, and so never knows.
+ */
+static inline bool
+configuration_is_current(void)
+{
+	return !ConfigReloadPending && MyBackendType == B_BACKEND;
+}
+
+/*
  * Does synchronous_standby_names ask for standbys?
  *
  * The checkpointer reads the setting and notes the answer in a byte of shared
@@ -149,9 +162,9 @@ wait_usecs(int64 usecs, uint32 wait_event)
  * does in SyncRepWaitForLSN() of the later releases.  In these, 0 means that
  * the server has just started and the checkpointer has not read the setting
  * yet.  In the earlier releases, 0 can also mean that the setting is empty, so
- * there an out-of-date copy is not believed: while a reload is pending, the
- * answer is no.  Between the start of the server and the checkpointer's first
- * reading that may be wrong, which is accepted.
+ * there a copy is believed only if it is current, and otherwise the answer is
+ * no.  Between the start of the server and the checkpointer's first reading
+ * that may be wrong, which is accepted.
  */
 static inline bool
 standbys_defined(void)
@@ -172,28 +185,21 @@ standbys_defined(void)
 	if (status != 0)
 		return (status & defined_bit) != 0;
 	return SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0' &&
-		(defined_bit == BIT_OF_TWO_FLAGS || !ConfigReloadPending);
+		(defined_bit == BIT_OF_TWO_FLAGS || configuration_is_current());
 }
 
 /*
  * May this backend go by its own copy of synchronous_standby_names?
  *
- * A backend reads its configuration between commands only.  If the setting has
- * changed since, ConfigReloadPending says so, with two exceptions.
- *
- * A background worker may ignore the signal to reload.  So it never goes by its
- * copy.
- *
- * Or the signal has not reached this backend yet.  If the copy is empty then,
- * it is known to be out of date, because standbys_defined() has said that
- * standbys are asked for.  If it is not empty, this backend goes by it until
- * the signal comes.
+ * The copy may be out of date before the signal to reload has reached this
+ * backend.  If it is empty then, that is known, because standbys_defined() has
+ * said that standbys are asked for.  If it is not empty, this backend goes by
+ * it until the signal comes.
  */
 static inline bool
 names_are_current(void)
 {
-	return !ConfigReloadPending && SyncRepConfig != NULL &&
-		MyBackendType == B_BACKEND;
+	return configuration_is_current() && SyncRepConfig != NULL;
 }
 
 /*
