@@ -13,7 +13,7 @@ ADMIN = begin snowflake owner locks copies unfinished uses keys ranges make_part
 	table_key move move_back chain \
 	$(addprefix widen/, columns rehearse obstacles steps swap widen) \
 	$(addprefix partition/, attach state copy obstacles partition) renumber \
-	$(addprefix check/, fillers ids generators sight remedies shard makers parameters ahead behind position \
+	$(addprefix check/, fillers ids generators remedies sight shard makers parameters ahead behind position \
 	columns privileges partitions waits replication clock installation check) set_back
 
 # make installcheck: against a running server, EXCEPT some tests

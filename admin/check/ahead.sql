@@ -48,7 +48,7 @@ CREATE FUNCTION snowflake_admin.describe_future_ids(g generator, future record) 
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	at_least text := CASE WHEN future.more THEN 'at least ' ELSE '' END;
-	kind text := CASE WHEN g.tabs IS NULL THEN 'layout' ELSE 'shard' END;
+	kind text := CASE WHEN g.tabs IS NULL OR NOT has_shards(to_layout(g.layout)) THEN 'layout' ELSE 'shard' END;
 	own_text text;
 BEGIN
 	IF future.own > 0 THEN
@@ -79,24 +79,29 @@ COMMENT ON FUNCTION snowflake_admin.describe_future_ids IS 'for the problem of a
 -- How those who use a sequence get another shard, as rows have IDs that it must not make again.
 -- NULL if each of its tables needs its own command.  The next check then shows how to set the
 -- sequence back.
-CREATE FUNCTION snowflake_admin.new_shard(g generator) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT CASE
-		WHEN g.by_setting AND NOT g.has_own_shard AND coalesce(place, 'client') LIKE 'setting of database %'
-		THEN format('SELECT %s.snowflake_set_shard(N::bigint) -- N is a number from your list that no server uses',
-			snowflake_schema())
-		WHEN (SELECT count(DISTINCT t) FROM unnest(g.tabs) AS t) = 1 THEN move_command(g.tabs[1]) END
-	FROM shard_setting()
+CREATE FUNCTION snowflake_admin.new_shard(g generator, OUT remedy text, OUT who text)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	IF g.by_setting AND NOT g.has_own_shard
+		AND coalesce((SELECT place FROM shard_setting()), 'client') LIKE 'setting of database %'
+	THEN
+		remedy := format('SELECT %s.snowflake_set_shard(N::bigint) -- N is a number from your list that no server '
+			'uses', snowflake_schema());
+		who := only_database_owner();
+	ELSIF (SELECT count(DISTINCT t) FROM unnest(g.tabs) AS t) = 1 THEN
+		SELECT r.remedy, r.who INTO remedy, who FROM new_shard_remedy(g.tabs[1], g.cols[1]) AS r;
+	END IF;
+END
 $$;
 COMMENT ON FUNCTION snowflake_admin.new_shard IS 'for the remedy that gives the tables of a sequence another shard';
 
 -- A row for each table, if each needs its own command
 CREATE FUNCTION snowflake_admin.check_tables_to_move(g generator)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT DISTINCT 'error', format('table %s', tab), format('Its IDs come from sequence %s, which is ahead of the '
-		'clock, and must not be set back%s.', g.sequence, whose(tab)), move_command(tab)
-	FROM unnest(g.tabs) AS tab
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT DISTINCT 'error', format('table %s', tab), concat_ws(' ', format('Its IDs come from sequence %s, which is '
+		'ahead of the clock, and must not be set back.', g.sequence), r.who), r.remedy
+	FROM unnest(g.tabs, g.cols) AS t (tab, col) CROSS JOIN LATERAL new_shard_remedy(tab, col) AS r
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_tables_to_move IS
 'for the rows about tables of a sequence that must not be set back';
@@ -105,10 +110,10 @@ COMMENT ON FUNCTION snowflake_admin.check_tables_to_move IS
 -- owner, to the database's or to a superuser.  Whoever has a table can write any ID into it, and
 -- must not decide by that what happens to the tables of others.
 CREATE FUNCTION snowflake_admin.strange_tables(g generator, layout snowflake_layout)
-RETURNS TABLE (tab regclass, shard integer)
+RETURNS TABLE (tab regclass, col name, shard integer)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH found AS MATERIALIZED (
-		SELECT DISTINCT i.tab, i.shard, NOT (rolsuper OR relowner IN (
+		SELECT DISTINCT i.tab, i.col, i.shard, NOT (rolsuper OR relowner IN (
 			SELECT relowner FROM pg_class WHERE oid = g.sequence
 			UNION ALL SELECT datdba FROM pg_database WHERE datname = current_database())) AS is_strange
 		FROM columns_of(g) AS c CROSS JOIN LATERAL id_counts(c.tabs, c.cols, c.shards, layout,
@@ -116,7 +121,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		JOIN pg_class AS t ON t.oid = i.tab JOIN pg_roles AS r ON r.oid = relowner
 		WHERE i.is_own
 	)
-	SELECT f.tab, f.shard FROM found AS f WHERE (SELECT bool_and(is_strange) FROM found)
+	SELECT f.tab, f.col, f.shard FROM found AS f WHERE (SELECT bool_and(is_strange) FROM found)
 $$;
 COMMENT ON FUNCTION snowflake_admin.strange_tables IS 'for tables whose owners have no say in the tables of others';
 
@@ -124,12 +129,10 @@ COMMENT ON FUNCTION snowflake_admin.strange_tables IS 'for tables whose owners h
 CREATE FUNCTION snowflake_admin.check_strange_tables(g generator, layout snowflake_layout)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT 'error', format('table %s', tab), format('It has future-dated IDs of shard %s%s, and no table of '
-			'the owners of sequence %s or of the database has one. They keep the sequence from being set back.',
-			shard, whose(tab), g.sequence),
-		format('CALL @extschema@.snowflake_renumber(%L::regclass, %s::bigint, new_shard => N::bigint, '
-			'since => now() + interval ''1 s'') -- N is a number from your list that no server uses', tab, shard)
-	FROM strange_tables(g, layout)
+	SELECT 'error', format('table %s', tab), concat_ws(' ', format('It has future-dated IDs of shard %s%s, and no '
+			'table of the owners of sequence %s or of the database has one. They keep the sequence from being set '
+			'back.', shard, whose(tab), g.sequence), r.who), r.remedy
+	FROM strange_tables(g, layout) CROSS JOIN LATERAL renumber_remedy(tab, col, shard, layout, true) AS r
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_strange_tables IS 'for the rows about these tables';
 
@@ -143,6 +146,7 @@ DECLARE
 	until timestamptz := date_trunc('second', g.last_timestamp - patience) + interval '1 s';
 	is_unused boolean := NOT g.is_used AND g.unread = '{}' AND g.sequence <> next_id_seq();
 	future record;
+	way record;		-- to another shard
 BEGIN
 	severity := CASE WHEN NOT g.is_used AND g.unread = '{}' THEN 'note'
 		WHEN g.state <> 'refuses' THEN 'warning' ELSE 'error' END;
@@ -168,17 +172,22 @@ BEGIN
 			THEN format('Let a role call snowflake_check() that can look at %s.', future.unseen)
 		WHEN future.own = 0 AND NOT future.more THEN format('CALL @extschema@.snowflake_set_back(%L::regclass%s)',
 			g.sequence, CASE WHEN future.others > 0 THEN ', end_sessions => true' END)
+		WHEN NOT has_shards(layout) THEN format('Wait until %s, or check again when these rows have new IDs. '
+			'Those of layout %s have no shards, so another shard would make them again, too.', until, g.layout)
 		WHEN g.tabs IS NULL THEN format('Wait until %s, or check again when these rows have new IDs.', until)
 		WHEN g.lead < patience + interval '10 min' THEN format('Wait until %s.', until) END;
 	IF remedy IS NOT NULL THEN
+		problem := concat_ws(' ', problem, CASE WHEN remedy LIKE 'CALL %' THEN only_owner(g.sequence) END);
 		RETURN NEXT;
 	ELSIF EXISTS (SELECT FROM strange_tables(g, layout)) THEN
 		remedy := 'Do what the rows of tables of other roles say, and check again.';
 		RETURN NEXT;
 		RETURN QUERY SELECT * FROM check_strange_tables(g, layout);
 	ELSE
-		remedy := new_shard(g);
-		IF remedy IS NOT NULL THEN
+		SELECT * INTO way FROM new_shard(g);
+		IF way.remedy IS NOT NULL THEN
+			problem := concat_ws(' ', problem, way.who);
+			remedy := way.remedy;
 			RETURN NEXT;
 		ELSE
 			remedy := 'Give each of its tables a sequence of its own with another shard, as the rows of these '

@@ -12,9 +12,10 @@ CREATE FUNCTION snowflake_admin.check_other_layout(g generator, served snowflake
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT 'error', format('sequence %s', g.sequence),
-		format('It serves layout %s, but %s has IDs of layout %s, the last of them %s of %s, and its next '
-			'IDs are smaller. If it made those until something changed its MAXVALUE, set that back. '
+		concat_ws(' ', format('It serves layout %s, but %s has IDs of layout %s, the last of them %s of %s, and its '
+			'next IDs are smaller. If it made those until something changed its MAXVALUE, set that back. '
 			'IDs that it has made since stay as they are.', g.layout, tab, n.layout, latest, n.ts),
+			only_owner(g.sequence)),
 		format('CALL @extschema@.snowflake_set_back(%L::regclass%s)', g.sequence,
 			', layout => ' || layout_literal(n.layout))
 	FROM nearest(NULL, latest) AS n JOIN pg_class AS t ON t.oid = tab
@@ -34,17 +35,20 @@ COMMENT ON FUNCTION snowflake_admin.check_other_layout IS 'for the row about a s
 CREATE FUNCTION snowflake_admin.check_other_shards(g generator, layout snowflake_layout, future bigint)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT CASE WHEN is_far THEN 'note' ELSE 'warning' END, format('table %s', c.tab), format(
+	SELECT CASE WHEN is_far THEN 'note' ELSE 'warning' END, format('table %s', c.tab), concat_ws(' ', format(
 			'Future-dated IDs of shard %s, while new rows get those of shard %s: %s%s, the latest of %s. %s',
 			c.shard, c.own_shard, CASE WHEN c.more THEN 'at least ' END, c.number, latest,
 			CASE WHEN is_far THEN 'Most likely they are of another layout, and not of the future.'
 				ELSE 'If this server made them, and nobody outside has seen them, give their rows new ones.' END),
+			r.who),
 		CASE WHEN is_far THEN 'Do nothing if its rows had IDs of another layout before.'
 			WHEN g.lead > '2 s' THEN format('Do what the row of sequence %s says, and check again.', g.sequence)
-			ELSE renumber_command(c.tab, c.col, c.shard) END
+			ELSE r.remedy END
 	FROM id_counts(g.tabs, g.cols, g.shards, layout, future, 10001) AS c
 	CROSS JOIN LATERAL id_time(c.largest, layout) AS latest
 	CROSS JOIN LATERAL (SELECT latest > clock_timestamp() + interval '1 year') AS f (is_far)
+	LEFT JOIN LATERAL renumber_remedy(c.tab, c.col, c.shard, layout, false) AS r
+		ON NOT is_far AND (g.lead > '2 s') IS NOT TRUE
 	WHERE NOT c.is_own
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_other_shards IS 'for rows about future-dated IDs of other shards';
@@ -86,18 +90,22 @@ BEGIN
 			newer.largest, newer.ts, whose(newer.tab), g.sequence,
 			CASE severity WHEN 'error' THEN 'The sequence will make such IDs again.'
 				ELSE 'Most likely it is of another layout, and not of the future.' END);
-		remedy := CASE severity WHEN 'error' THEN renumber_command(newer.tab, newer.col, newer.shard)
-			ELSE 'Do nothing if its rows had IDs of another layout before.' END;
+		remedy := 'Do nothing if its rows had IDs of another layout before.';
+		IF severity = 'error' THEN
+			SELECT concat_ws(' ', problem, r.who), r.remedy INTO problem, remedy
+			FROM renumber_remedy(newer.tab, newer.col, newer.shard, layout, false) AS r;
+		END IF;
 		RETURN NEXT;
 	END LOOP;
 	IF is_behind THEN
 		severity := CASE WHEN reachable.ts > clock_timestamp() THEN 'error' ELSE 'warning' END;
 		object := format('sequence %s', g.sequence);
-		problem := format('%s, but %s has the ID %s of %s, with its shard. %s',
+		problem := concat_ws(' ', format('%s, but %s has the ID %s of %s, with its shard. %s',
 			coalesce('Its last ID has the time ' || last_time, 'It has made no ID'), reachable.tab,
 			reachable.largest, reachable.ts,
 			CASE severity WHEN 'error' THEN 'It will make such IDs again.'
-				ELSE 'If the clock is set back, it makes such IDs again.' END);
+				ELSE 'If the clock is set back, it makes such IDs again.' END),
+			CASE WHEN NOT has_sequence_privilege(g.sequence, 'UPDATE') THEN only_owner(g.sequence) END);
 		remedy := format('SELECT %s.snowflake_advance(%L::regclass, %s::bigint%s)', snowflake_schema(), g.sequence,
 			reachable.largest, layout_argument(g.layout));
 		RETURN NEXT;

@@ -105,24 +105,17 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp
 	SET lock_timeout = '20ms' SET jit = off AS $$
 BEGIN
 	PERFORM layouts();
-	-- A remedy that does not end with a period is a statement.  If it names the sequence or table of
-	-- its row, only the owner of this can run it.  A table comes after those that it refers to.  It
-	-- is found by its name without a look at the caller's privileges.
+	-- A remedy that does not end with a period is a statement.  A table comes after those that it
+	-- refers to.  It is found by its name without a look at the caller's privileges.
 	RETURN QUERY WITH rows AS MATERIALIZED (
 		SELECT c.severity, c.object, c.problem, c.remedy FROM all_checks() AS c
-	), relations AS MATERIALIZED (
-		SELECT name, relation, CASE WHEN relkind <> 'S' THEN depth(oid) END AS depth,
-			CASE WHEN NOT pg_has_role(relowner, 'USAGE') THEN relowner::regrole END AS other_owner
-		FROM pg_class CROSS JOIN LATERAL (SELECT oid::regclass::text) AS c (relation)
-		CROSS JOIN LATERAL (SELECT CASE relkind WHEN 'S' THEN 'sequence ' ELSE 'table ' END || relation) AS n (name)
-		WHERE relkind IN ('r', 'p', 'f', 'S') AND name IN (SELECT r.object FROM rows AS r)
+	), tables AS MATERIALIZED (
+		SELECT name, depth(oid) AS depth FROM pg_class CROSS JOIN LATERAL (SELECT 'table ' || oid::regclass) AS n (name)
+		WHERE relkind IN ('r', 'p', 'f') AND name IN (SELECT r.object FROM rows AS r)
 	)
-	SELECT r.severity, r.object,
-		r.problem || CASE WHEN r.remedy !~ '[.]$' AND t.other_owner IS NOT NULL
-			AND strpos(translate(r.remedy, '''\', ''), translate(t.relation, '''\', '')) > 0
-			THEN format(' Only %s, its owner, can do something about it.', t.other_owner) ELSE '' END,
+	SELECT r.severity, r.object, r.problem,
 		CASE WHEN r.remedy ~ '[.]$' THEN r.remedy ELSE regexp_replace(r.remedy, '( -- N is [^"]*)?$', ';\1') END
-	FROM rows AS r LEFT JOIN relations AS t ON t.name = r.object
+	FROM rows AS r LEFT JOIN tables AS t ON t.name = r.object
 	ORDER BY array_position('{error,warning,note}'::text[], r.severity), t.depth NULLS FIRST,
 		r.object COLLATE "C", r.problem COLLATE "C";
 END

@@ -7,19 +7,19 @@
 -- Columns that are too small for IDs: a key of next_id() and what refers to it must hold them.
 CREATE FUNCTION snowflake_admin.check_width()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 	WITH keys AS MATERIALIZED (
 		SELECT DISTINCT tab, col FROM keys_of() WHERE made_by = 'next_id'
 	), arrays AS (
 		SELECT array_agg(tab ORDER BY tab, col) AS tabs, array_agg(col ORDER BY tab, col) AS cols FROM keys
 	)
 	SELECT 'error', (pg_identify_object('pg_class'::regclass, s.tab, s.col)).identity,
-		format('It is %s, which is too small for IDs of %s.%I.', format_type(small.atttypid, NULL),
-			tabs[s.n]::regclass, key.attname),
-		format('CALL @extschema@.snowflake_widen(%L::regclass, %L::name)', s.tab::regclass, small.attname)
+		concat_ws(' ', format('It is %s, which is too small for IDs of %s.%I.', format_type(small.atttypid, NULL),
+			tabs[s.n]::regclass, key.attname), r.who), r.remedy
 	FROM arrays CROSS JOIN LATERAL cannot_hold_ids(tabs, cols) AS s
 	JOIN pg_attribute AS key ON key.attrelid = tabs[s.n] AND key.attnum = cols[s.n]
 	JOIN pg_attribute AS small ON small.attrelid = s.tab AND small.attnum = s.col
+	CROSS JOIN LATERAL widen_remedy(s.tab, small.attname) AS r
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_width IS 'for rows about columns that are too small for IDs';
 
@@ -29,12 +29,13 @@ CREATE FUNCTION snowflake_admin.check_integer_keys()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT DISTINCT 'warning', (pg_identify_object('pg_class'::regclass, tab, col)).identity,
-		format('Its largest value is %s, and %s ends at %s.', ids[1], format_type(base, NULL), high),
-		format('CALL @extschema@.snowflake_widen(%L::regclass, %L::name)', tab::regclass, col_name)
+		concat_ws(' ', format('Its largest value is %s, and %s ends at %s.', ids[1], format_type(base, NULL), high),
+			r.who), r.remedy
 	FROM keys_of() CROSS JOIN LATERAL base_type(type) AS base
 	CROSS JOIN LATERAL (SELECT CASE base WHEN 'integer'::regtype THEN 2147483647
 		WHEN 'smallint'::regtype THEN 32767 END) AS m (high)
 	CROSS JOIN LATERAL ids_between(tab, col_name, (high * 0.8)::bigint, high, 1) AS i
+	LEFT JOIN LATERAL widen_remedy(tab, col_name) AS r ON made_by <> 'next_id' AND ids IS NOT NULL
 	WHERE made_by <> 'next_id' AND ids IS NOT NULL
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_integer_keys IS 'for rows about keys that come to the end of their type';
@@ -47,16 +48,17 @@ RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT CASE WHEN s.shard IS NULL THEN 'note' ELSE 'warning' END,
 		(pg_identify_object('pg_class'::regclass, tab, col)).identity,
-		format('Sequence %s counts among IDs, through those of all shards, so new rows can have IDs that another '
-			'server makes.', sequence::regclass),
-		CASE WHEN s.shard IS NULL THEN 'Do nothing if rows of no other server come to this table.'
-			ELSE format('CALL @extschema@.snowflake_move(%L::regclass)', tab::regclass) END
+		concat_ws(' ', format('Sequence %s counts among IDs, through those of all shards, so new rows can have IDs '
+			'that another server makes.', sequence::regclass), r.who),
+		coalesce(r.remedy, 'Do nothing if rows of no other server come to this table.')
 	FROM keys_of() JOIN pg_sequence ON seqrelid = sequence CROSS JOIN shard_setting() AS s
 	CROSS JOIN bound('2026-01-01Z', to_layout('instagram')) AS low
 	CROSS JOIN LATERAL ids_between(tab, col_name, low, 9223372036854775807, 1) AS i
-	WHERE made_by <> 'next_id' AND is_id(base_type(type)) AND abs(seqincrement) < 1024
+	CROSS JOIN LATERAL (SELECT made_by <> 'next_id' AND is_id(base_type(type)) AND abs(seqincrement) < 1024
 		AND seqmax NOT IN (SELECT max_value FROM layouts())
-		AND CASE WHEN ids IS NOT NULL THEN sequence_last_value(sequence) >= low END
+		AND CASE WHEN ids IS NOT NULL THEN sequence_last_value(sequence) >= low END OFFSET 0) AS c (counts)
+	LEFT JOIN LATERAL move_remedy(tab, col_name, ')') AS r ON counts AND s.shard IS NOT NULL
+	WHERE counts
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_counting_keys IS 'for rows about keys that count among IDs';
 
@@ -84,10 +86,11 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		CROSS JOIN LATERAL unnest(tabs, cols) AS t (tab, col)
 	)
 	SELECT 'warning', format('table %s', tab),
-		format('Keys that nextval() made in place of next_id(): %s%s, the last of them %s. '
+		concat_ws(' ', format('Keys that nextval() made in place of next_id(): %s%s, the last of them %s. '
 			'Find the program that calls nextval(), and change it first. No ID is equal to such a key, '
 			'so they may stay, but show a wrong time and shard.',
 			CASE WHEN cardinality(ids) > 10000 THEN 'more than ' END, least(cardinality(ids), 10000), ids[1]),
+			only_owner(tab)),
 		CASE WHEN EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND confrelid = tab
 			AND confupdtype <> 'c')
 			THEN format('Give these rows, and those that refer to them, new keys: %I from %s to %s.',
@@ -111,10 +114,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			'show a wrong time and shard.', g.sequence),
 		coalesce(same_default(tab, attname,
 				(SELECT inhparent FROM pg_inherits WHERE inhrelid = tab LIMIT 1)),
-			format('ALTER TABLE %s ALTER %I SET DEFAULT %s.next_id(N::bigint, %L::regclass%s) '
-				'-- N is this server''s number in your list', tab::regclass, attname,
-				snowflake_schema(), g.sequence,
-				layout_argument(g.layout)))
+			format('Let its default be %s.next_id(N, %L%s), where N is this server''s number in your list.',
+				snowflake_schema(), g.sequence, layout_argument(g.layout)))
 	FROM filled() AS f JOIN unnest(generators) AS g USING (sequence)
 	JOIN pg_attribute ON attrelid = tab AND attnum = f.col
 	WHERE made_by = 'nextval' AND g.layout IS NOT NULL

@@ -34,6 +34,13 @@ LANGUAGE sql IMMUTABLE STRICT SET search_path = pg_catalog, snowflake_admin, pg_
 $$;
 COMMENT ON FUNCTION snowflake_admin.id_time IS 'for the time of an ID';
 
+-- Have the IDs of a layout shards?  Without them, as with mastodon, another shard makes the same IDs.
+CREATE FUNCTION snowflake_admin.has_shards(layout snowflake_layout) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT shards_of(ARRAY[least_id()], layout) IS NOT NULL
+$$;
+COMMENT ON FUNCTION snowflake_admin.has_shards IS 'for telling layouts without shards';
+
 -- The table that has the largest ID from "low" on, and that ID
 CREATE FUNCTION snowflake_admin.largest_id(tabs regclass[], cols name[], low bigint)
 RETURNS TABLE (tab regclass, id bigint)

@@ -8,11 +8,11 @@ CREATE FUNCTION snowflake_admin.check_version()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT 'warning', format('extension %I', name),
-		format('Its objects are those of version %s, but the server has the files of version %s.',
-			installed_version, default_version),
+		concat_ws(' ', format('Its objects are those of version %s, but the server has the files of version %s.',
+			installed_version, default_version), CASE WHEN can_update THEN only_role(extowner, 'the extension') END),
 		CASE WHEN can_update THEN format('ALTER EXTENSION %I UPDATE', name)
 			ELSE format('Install the files of version %s on this server.', installed_version) END
-	FROM pg_available_extensions AS e CROSS JOIN LATERAL (SELECT
+	FROM pg_available_extensions AS e JOIN pg_extension ON extname = e.name CROSS JOIN LATERAL (SELECT
 		EXISTS (SELECT FROM pg_extension_update_paths(e.name)
 			WHERE source = installed_version AND target = default_version AND path IS NOT NULL),
 		EXISTS (SELECT FROM pg_available_extension_versions AS v
@@ -54,11 +54,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		FROM schema_creators()
 	)
 	SELECT 'warning', format('schema %I', schema),
-		format('%s may create objects in it. A function there that fits a call better than the one of '
+		concat_ws(' ', format('%s may create objects in it. A function there that fits a call better than the one of '
 			'extension %s is called in its place, with the rights of whoever calls, and stays in defaults.',
 			concat_ws(' and ', string_agg(role, ', ' ORDER BY n) FILTER (WHERE n <= 5),
 				nullif(greatest(count(*) - 5, 0), 0)::text || ' other roles'),
 			array_to_string(extensions, ' or ')),
+			(SELECT CASE WHEN nspowner::regrole::text = 'pg_database_owner' THEN only_database_owner()
+				ELSE only_role(nspowner, 'the schema') END FROM pg_namespace WHERE nspname = schema)),
 		format('REVOKE CREATE ON SCHEMA %I FROM %s', schema, string_agg(role, ', ' ORDER BY n))
 	FROM creators GROUP BY schema, extensions
 $$;

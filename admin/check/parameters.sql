@@ -3,15 +3,22 @@
 -- snowflake_check() judges the parameters of sequences: those that next_id() refuses, and
 -- layouts that end soon.  Does not judge how far a sequence is.
 
+-- The time of a sequence's value in a layout, NULL if it is beyond all that PostgreSQL knows
+CREATE FUNCTION snowflake_admin.value_time(value bigint, epoch timestamptz, tick interval, ids_per_tick bigint)
+RETURNS timestamptz
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT CASE WHEN extract(epoch FROM tick) * (value / ids_per_tick) < 1e11
+		THEN epoch + tick * (value / ids_per_tick)::double precision END
+$$;
+COMMENT ON FUNCTION snowflake_admin.value_time IS 'for the time at which a sequence stands';
+
 -- The built-in layout in which a sequence's value, or else an ID, is closest to the present
 CREATE FUNCTION snowflake_admin.nearest(value bigint, id bigint)
 RETURNS TABLE (layout text, max_value bigint, expires timestamptz, ts timestamptz)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT name, max_value, expires, ts FROM layouts()
 	CROSS JOIN LATERAL (SELECT CASE WHEN value IS NULL THEN id_time(id, to_layout(name))
-		-- The largest values have a time beyond all that PostgreSQL knows.
-		WHEN extract(epoch FROM tick) * (value / ids_per_tick) < 1e11
-		THEN epoch + tick * (value / ids_per_tick)::double precision END) AS t (ts)
+		ELSE value_time(value, epoch, tick, ids_per_tick) END) AS t (ts)
 	WHERE expires IS NOT NULL AND ts IS NOT NULL
 	ORDER BY abs(extract(epoch FROM clock_timestamp() - ts)) LIMIT 1
 $$;
@@ -21,9 +28,9 @@ COMMENT ON FUNCTION snowflake_admin.nearest IS 'for the layout that a value or a
 -- that next_id_seq has or, if its MAXVALUE is lost, the one that its last value or the largest
 -- ID of its tables tells.  No row if nothing tells it.
 CREATE FUNCTION snowflake_admin.former_layout(g generator, last_value bigint, is_lost boolean)
-RETURNS TABLE (layout text, max_value bigint)
+RETURNS TABLE (layout text, max_value bigint, ts timestamptz)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT name, max_value FROM layouts()
+	SELECT name, max_value, value_time(last_value, epoch, tick, ids_per_tick) FROM layouts()
 	WHERE name = coalesce(CASE g.sequence WHEN next_id_seq() THEN 'instagram' END, g.named,
 		CASE WHEN is_lost THEN (SELECT n.layout FROM nearest(
 			CASE WHEN last_value >= least_id() THEN last_value END,
@@ -63,7 +70,14 @@ BEGIN
 		remedy := CASE
 			WHEN last_value < least_id() AND (is_lost OR former.layout IS NOT NULL)
 			THEN format(alter_command, coalesce(former.layout, 'instagram'))
-			WHEN former.layout IS NOT NULL THEN format('ALTER SEQUENCE %s MAXVALUE %s', g.sequence, former.max_value)
+			-- It goes back to the clock, too, if no row is in the way.
+			WHEN former.layout IS NOT NULL AND NOT (last_value <= former.max_value
+				AND former.ts > clock_timestamp() + interval '1 s')
+			THEN format('CALL @extschema@.snowflake_set_back(%L::regclass, layout => %s)', g.sequence,
+				layout_literal(former.layout))
+			WHEN former.layout IS NOT NULL
+			THEN format('ALTER SEQUENCE %s MAXVALUE %s, and check again: it is ahead of the clock.', g.sequence,
+				former.max_value)
 			ELSE 'Let the default name its layout, if that is a custom one: next_id(SHARD, SEQUENCE, LAYOUT). '
 				'Otherwise give it the MAXVALUE of its layout, which snowflake_layouts() lists.' END;
 	ELSIF s.seqcycle OR s.seqincrement <> 1 OR s.seqcache <> 1 OR s.seqtypid <> 'bigint'::regtype
@@ -75,6 +89,7 @@ BEGIN
 	ELSE
 		RETURN;
 	END IF;
+	problem := concat_ws(' ', problem, only_owner(g.sequence));
 	RETURN NEXT;
 END
 $$;

@@ -33,12 +33,12 @@ BEGIN
 	has_default := EXISTS (SELECT FROM ranges(tab) WHERE NOT pending AND lower_id IS NULL);
 	severity := CASE WHEN missing.n = 1 AND NOT has_default THEN 'error' ELSE 'warning' END;
 	object := format('table %s', tab);
-	problem := format('It has no partition for IDs of %s (%s), so %s. Look at the clock first: '
+	problem := concat_ws(' ', format('It has no partition for IDs of %s (%s), so %s. Look at the clock first: '
 		'with partitions for the wrong time, it would get future-dated IDs.',
 		missing.name, date_trunc('second', missing.ts),
 		CASE WHEN missing.n = 4 THEN 'nobody has called snowflake_make_partitions() for a day'
 			WHEN has_default THEN 'such rows go to the DEFAULT partition'
-			ELSE 'an INSERT of such a row fails' END);
+			ELSE 'an INSERT of such a row fails' END), only_owner(tab));
 	remedy := format('CALL @extschema@.snowflake_make_partitions(%L::regclass)', tab);
 	RETURN NEXT;
 EXCEPTION WHEN OTHERS THEN

@@ -65,9 +65,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	)
 	SELECT 'error', thing, format('%s may insert into %s, but not use this %s, so such an INSERT fails.%s',
 			role, tab, split_part(thing, ' ', 1),
-			CASE WHEN NOT pg_has_role(owner, 'USAGE') AND thing LIKE 'function %'
-				THEN format(' Only %s can grant this.',
-					CASE WHEN is_ours THEN 'a superuser' ELSE owner::regrole::text END) END),
+			CASE WHEN NOT pg_has_role(owner, 'USAGE') THEN format(' Only %s can grant this.',
+				CASE WHEN is_ours THEN 'a superuser' ELSE owner::regrole::text END) END),
 		CASE WHEN is_ours OR owner = relowner THEN command
 			ELSE format('It belongs to %s, who can grant this to %s. Otherwise give the table another default.',
 				owner::regrole, role) END

@@ -45,7 +45,8 @@ BEGIN
 	object := 'synchronous_standby_names';
 	IF NOT pg_has_role('pg_read_all_stats', 'USAGE') THEN
 		severity := 'note';
-		problem := format('%I may not see which standbys are streaming.', current_user);
+		problem := format('%I may not see which standbys are streaming. Only a superuser can grant this.',
+			current_user);
 		remedy := format('GRANT pg_read_all_stats TO %I', current_user);
 		RETURN NEXT;
 		RETURN;

@@ -47,10 +47,10 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		FROM unnest(fillers) AS f WHERE f.by_setting AND f.shard IS NULL AND NOT roles_have_shards(f.tab)
 	)
 	SELECT 'error', format('database %I', current_database()),
-		concat_ws('. ', format('No shard is set, so the default of %s fails%s', first,
+		concat_ws(' ', format('No shard is set, so the default of %s fails%s.', first,
 				CASE WHEN n > 1 THEN format(', and %s more', n - 1) END),
 			'The newest IDs may tell the number: ' || shards_of_rows(fillers)
-				|| '. A copy needs another number while its original makes IDs.'),
+				|| '. A copy needs another number while its original makes IDs.', only_database_owner()),
 		format('SELECT %s.snowflake_set_shard(N::bigint) -- N is this server''s number in your list',
 			snowflake_schema())
 	FROM lacking WHERE n > 0
@@ -60,12 +60,12 @@ COMMENT ON FUNCTION snowflake_admin.check_shard_setting IS 'for the row about a 
 -- Defaults of next_id_seq with a shard that is not the database's
 CREATE FUNCTION snowflake_admin.check_shard_in_defaults(fillers filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT DISTINCT 'warning', format('%s.%I', root, col),
-		format('The default makes IDs of shard %s, but the database has number %s. If the table was copied from '
-			'a database that still makes IDs, they can come twice.', f.shard, s.shard),
-		format('ALTER TABLE %s ALTER %I SET DEFAULT %s.next_id()', root, col, snowflake_schema())
-	FROM unnest(fillers) AS f, shard_setting() AS s
+		concat_ws(' ', format('The default makes IDs of shard %s, but the database has number %s. If the table was '
+			'copied from a database that still makes IDs, they can come twice.', f.shard, s.shard), r.who), r.remedy
+	FROM unnest(fillers) AS f CROSS JOIN shard_setting() AS s
+	LEFT JOIN LATERAL move_remedy(root, col, ')') AS r ON f.shard <> s.shard AND sequence = next_id_seq()
 	WHERE NOT by_setting AND f.shard <> s.shard AND class = 'pg_attrdef'::regclass
 		AND sequence = next_id_seq()
 		-- check_makers() compares several.

@@ -59,7 +59,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.generated_columns IS 'for the columns that sequences fill, each once';
 
--- Sequences and tables that this role may not read
+-- Sequences and tables that this role may not read, a row for each owner of such
 CREATE FUNCTION snowflake_admin.check_read_privileges(generators generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -69,11 +69,12 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		WHERE NOT has_column_privilege(tab, col::text, 'SELECT')
 	)
 	SELECT 'note', format('role %I', current_user),
-		format('It may not read %s %s%s, so this check is incomplete.', count(*), kind,
-			CASE WHEN count(*) > 1 THEN 's' END),
+		concat_ws(' ', format('It may not read %s %s%s, so this check is incomplete.', count(*), kind,
+			CASE WHEN count(*) > 1 THEN 's' END), only_role(relowner, min(relation::text)
+			|| CASE WHEN count(*) > 1 THEN ' and the others' ELSE '' END)),
 		format('GRANT SELECT ON %s %s TO %I', upper(kind),
 			string_agg(relation::text, ', ' ORDER BY relation::text), current_user)
-	FROM hidden GROUP BY kind
+	FROM hidden JOIN pg_class ON oid = relation GROUP BY kind, relowner
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_read_privileges IS 'for rows about what the role may not read';
 
@@ -82,8 +83,9 @@ COMMENT ON FUNCTION snowflake_admin.check_read_privileges IS 'for rows about wha
 CREATE FUNCTION snowflake_admin.check_readable(generators generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT 'note', format('table %s', tab), format('Its IDs were not looked at: %s.',
+	SELECT 'note', format('table %s', tab), concat_ws(' ', format('Its IDs were not looked at: %s.',
 			CASE obstacle WHEN 'no index' THEN format('no index begins with %I', col) ELSE obstacle END),
+			CASE obstacle WHEN 'no index' THEN only_owner(tab) END),
 		CASE obstacle WHEN 'no index' THEN format('CREATE INDEX %sON %s (%I)',
 			CASE WHEN relkind <> 'p' THEN 'CONCURRENTLY ' END, tab, col)
 			WHEN 'policies hide rows' THEN 'Call snowflake_check() as a role that has BYPASSRLS or owns the table.'
