@@ -77,16 +77,30 @@ is($node->safe_psql($used,
 		q{SELECT max(layout::text), count(*), bool_and(made > now() - interval '1 hour') FROM times}),
 	'twitter|4|t', 'tables and views that depend on the extension are as before after an update');
 
-# snowflake_check() says which extensions the new files are for.
+# snowflake_check() says which extensions the new files are for, and where the library is an old one.
+sub check
+{
+	my ($database) = @_;
+	return $node->safe_psql($database, q{SELECT concat_ws('|', severity, problem, remedy) FROM snowflake_check()});
+}
+
 my $control = "$extensions/snowflake.control";
 write_file($control, slurp_file($control) =~ s/^default_version = .*$/default_version = '$next'/mr);
 my $old = database("CREATE EXTENSION snowflake VERSION '$newest'", 'CREATE EXTENSION snowflake_admin');
-my $remedy = $node->safe_psql($old, 'SELECT remedy FROM snowflake_check()');
-is($remedy, 'ALTER EXTENSION snowflake UPDATE;', 'snowflake_check() shows that the files are of another version');
-is($node->safe_psql($old, "$remedy SELECT count(*) FROM snowflake_check()"), 0, '... until the extension is updated');
+is(check($old), "warning|Its objects are those of version $newest, but the server has the files of version $next.|"
+	  . 'ALTER EXTENSION snowflake UPDATE;', 'snowflake_check() shows that the files are of another version');
+$node->safe_psql($old, 'ALTER EXTENSION snowflake UPDATE');
+is(check($old), "error|Its objects are those of version $next, but this session runs the library of version $newest.|"
+	  . 'Connect again. If that does not help, restart the server, which has loaded the library that was there when it was started.',
+	'... and, when the extension is updated, that the library is still the old one');
 $node->safe_psql($old, q{UPDATE pg_extension SET extversion = '1001.0' WHERE extname = 'snowflake'});
-is($node->safe_psql($old, 'SELECT remedy FROM snowflake_check()'),
-	'Install the files of version 1001.0 on this server.', '... and that the files of a version are missing');
+is(check($old), "error|Its objects are those of version 1001.0, but the server has the files of version $next, and this session "
+	  . "runs the library of version $newest.|Install the files of version 1001.0 on this server.",
+	'... and that the files of a version are missing');
+# A later library serves an older script.
+$node->safe_psql($old, q{UPDATE pg_extension SET extversion = '0.9' WHERE extname = 'snowflake'});
+write_file($control, slurp_file($control) =~ s/^default_version = .*$/default_version = '0.9'/mr);
+is(check($old), '', '... but not that the library is a newer one');
 
 $node->stop;
 done_testing();
