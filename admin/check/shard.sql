@@ -107,18 +107,19 @@ COMMENT ON FUNCTION snowflake_admin.newest_shards IS 'for the shards of the newe
 CREATE FUNCTION snowflake_admin.check_shards_of_rows(fillers filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH newest_rows AS MATERIALIZED (SELECT * FROM newest_shards(fillers))
 	SELECT 'warning', format('database %I', current_database()),
 		format('This standby has shard %s, but the newest rows of %s have shard %s. If it is promoted, it makes IDs of '
 			'another shard than the primary.', s.shard, n.tab, n.other_shard),
 		format('Set snowflake.shard in the files of this server to the shard of the primary, unless %s is one that no '
 			'server uses.', s.shard)
-	FROM shard_setting() AS s, LATERAL (SELECT * FROM newest_shards(fillers) ORDER BY newest DESC LIMIT 1) AS n
+	FROM shard_setting() AS s, LATERAL (SELECT * FROM newest_rows ORDER BY newest DESC LIMIT 1) AS n
 	WHERE pg_is_in_recovery() AND n.own = 0
 	UNION ALL SELECT 'warning', format('table %s', n.tab),
 		format('Rows of the last hour have shard %s, while the database has %s: %s. Sessions that began before the '
 			'shard was changed keep the old one.', n.other_shard, s.shard, n.others),
 		'Let all sessions reconnect. Do nothing if another server made these rows.'
-	FROM shard_setting() AS s, newest_shards(fillers) AS n
+	FROM shard_setting() AS s, newest_rows AS n
 	WHERE NOT pg_is_in_recovery() AND n.others > 0
 		AND NOT EXISTS (SELECT FROM pg_subscription AS u JOIN pg_database AS d ON d.oid = subdbid
 			WHERE datname = current_database())
