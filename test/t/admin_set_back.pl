@@ -2,8 +2,9 @@
 # in the way: rows, tables that it cannot read, code that it cannot read, and sessions.
 
 use SnowflakeTest;
+use Time::HiRes qw(usleep);
 
-my $node = server_in_utc('set_back');
+my $node = server_in_utc('set_back', '', allows_streaming => 1);
 my $n = 0;
 my $database;
 
@@ -60,6 +61,7 @@ sub is_refused
 {
 	my ($pattern, $name, %how) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	as_role('boss', $how{before}) if $how{before};
 	like(said($how{role} // 'boss', $how{call} // $call), $pattern, $name);
 	ok(!is_back('next_id_seq'), '... and the sequence stays');
 }
@@ -88,6 +90,12 @@ $node->sql('ALTER ROLE web SET snowflake.shard = 7');
 is_refused(qr/55000: sequence public.next_id_seq would make IDs again/,
 	'... or, where a role has its own shard, one of any shard');
 $node->sql('ALTER ROLE web RESET snowflake.shard');
+is_refused(qr/55000: sequence public.next_id_seq would make IDs again/, 'a dry run says so, too',
+	call => q{CALL snowflake_set_back('next_id_seq', dry_run => true)}, before => future_row(35));
+as_role('boss', q{DELETE FROM photos WHERE id > snowflake_max_id(now());
+	INSERT INTO photos (id) SELECT snowflake_id(now() + interval '1 hour', 9, n % 1024) + 8388608 * (n::bigint / 1024)
+	FROM generate_series(1, 1000001) AS n});
+is_refused(qr/55000: sequence public.next_id_seq would make IDs again/, 'more rows than it looks at are in the way');
 
 # Whoever has an ID in an open transaction is waited for, and the row is seen then.
 new_database();
@@ -150,12 +158,55 @@ is_refused(qr/42501: must not end session \d+, of role postgres\n/, '... nor is 
 	call => q{CALL snowflake_set_back('next_id_seq', end_sessions => true)});
 is($web->query_safe('SELECT snowflake_shard()'), '35', '... and then none is');
 $super->quit;
+unlike(said('boss', q{CALL snowflake_set_back('next_id_seq', end_sessions => true, dry_run => true)}), qr/ERROR/,
+	'a dry run that would end sessions');
+is($web->query_safe('SELECT snowflake_shard()'), '35', '... ends none');
 unlike(said('boss', q{CALL snowflake_set_back('next_id_seq', end_sessions => true)}), qr/ERROR|WARNING/,
 	'a member of pg_signal_backend ends it');
 ok(is_back('next_id_seq'), '... and the sequence goes back');
 is($node->safe_psql($database, q{SELECT count(*) FROM pg_stat_activity WHERE usename = 'web'}), '0', '... without that session');
 $web->{run}->kill_kill if $web->{run};
-$node->sql('REVOKE pg_signal_backend FROM boss');
+$node->sql('REVOKE pg_signal_backend FROM boss; GRANT web TO boss');
+
+# Sessions of another database, those for replication, and those that connect later are not in the way.
+new_database();
+as_role('boss', future_row(35) . '; SELECT snowflake_set_shard(36)');
+my $elsewhere = $node->background_psql('postgres', extra_params => [ '-U', 'web' ]);
+my $walsender = $node->background_psql($database, replication => 'database');
+$web = $node->background_psql($database, extra_params => [ '-U', 'web' ]);
+is_refused(qr/55000: session \d+, of role web, may still/, 'one session is in the way');
+unlike(said('boss', q{CALL snowflake_set_back('next_id_seq', end_sessions => true)}), qr/ERROR|WARNING/,
+	'a member of its role ends it');
+ok(is_back('next_id_seq'), '... and the sequence goes back');
+is($elsewhere->query_safe('SELECT 1'), '1', '... but goes on in another database');
+is($walsender->query_safe('SELECT 1'), '1', '... and where it serves replication');
+$_->quit foreach $elsewhere, $walsender;
+$web->{run}->kill_kill;
+$node->sql('REVOKE web FROM boss');
+
+# A session that a call has waited for, and that has ended, and one that has connected meanwhile
+new_database();
+as_role('boss', future_row(35) . '; SELECT snowflake_set_shard(36)');
+$web = $node->background_psql($database, extra_params => [ '-U', 'web' ]);
+$web->query_safe(q{BEGIN; SELECT next_id(7)});
+$caller = $node->background_psql($database);
+send_sql($caller, qq{\\set ON_ERROR_STOP 0\nCALL snowflake_set_back('next_id_seq', tries => 1000)});
+ok($node->poll_query_until($database, q{SELECT count(*) > 0 FROM pg_locks WHERE NOT granted}), 'a call waits for a session');
+my $late = $node->background_psql($database, extra_params => [ '-U', 'web' ]);
+usleep(1_500_000);		# a try of the call fails, and looks who is in the way
+$web->quit;
+ok(wait_for(sub { is_back('next_id_seq') }), '... and sets the sequence back when it has gone, whoever has come meanwhile')
+  or diag said('postgres', 'SELECT * FROM pg_stat_activity');
+$_->quit foreach $late, $caller;
+
+# A superuser may end all.
+new_database();
+as_role('boss', future_row(35) . '; SELECT snowflake_set_shard(36)');
+$super = $node->background_psql($database);
+unlike(said('postgres', q{CALL snowflake_set_back('next_id_seq', end_sessions => true)}), qr/ERROR|WARNING/,
+	'a superuser ends the session of another one');
+ok(is_back('next_id_seq'), '... and the sequence goes back');
+$super->{run}->kill_kill;
 
 # --- other sequences, and arguments ------------------------------------------------------------------
 
