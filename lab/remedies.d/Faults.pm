@@ -227,6 +227,10 @@ our %FAULTS = (
 		my $table = _table($round, 'loans');
 		$round->interrupt($table->{owner}, "CALL snowflake_partition('app.loans', 'day')");
 	},
+	'half-done renumber' => sub {
+		my ($round) = @_;
+		$round->interrupt('boss', "CALL snowflake_renumber('app.photos', $round->{shard}, " . $round->new_shard . ', until => now(), batch => 1)');
+	},
 	'locked table' => sub {
 		my ($round) = @_;
 		_hold($round, 'postgres', 'LOCK TABLE ' . one_of(@{ $round->{world}{tables} })->{full});

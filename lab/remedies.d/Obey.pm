@@ -310,7 +310,8 @@ sub check
 sub who
 {
 	my ($self, $row) = @_;
-	return $1 eq 'a superuser' ? 'postgres' : $1 if $row->{problem} =~ /Only ([\w ]+?)(?:, its owner,)? can (?:do something|grant)/;
+	return $1 eq 'a superuser' ? 'postgres' : $1
+	  if $row->{problem} =~ /Only (a superuser|\w+)(?:, the owner of .*,)? can (?:do|grant) this\.$/;
 	return $self->{role};
 }
 
@@ -327,9 +328,9 @@ sub obey
 {
 	my ($self, $row) = @_;
 	my $remedy = $row->{remedy};
-	my $kind = kind_of($row);
+	my $kind = kind_of($remedy);
 	my $who = $self->who($row);
-	my $number = $kind eq 'set_shard, own' || $kind =~ /N, sequence/ ? $self->own_shard($row) : $self->new_shard;
+	my $number = $kind eq 'set_shard, own' ? $self->own_shard($row) : $self->new_shard;
 
 	$remedy =~ s/\bN\b/$number/;
 	my $result = $self->run_as($who, $remedy);
@@ -386,7 +387,7 @@ sub obey_until_well
 		my @statements = grep { is_statement($_->{remedy}) } @rows;
 		my @sentences = grep { !is_statement($_->{remedy}) } @rows;
 		$self->note_line("check as $self->{role}", map { "$_->{severity} $_->{object}: $_->{problem} => $_->{remedy}" } @rows);
-		$self->{sentences}{ kind_of($_) }++ foreach @sentences;
+		$self->{sentences}{ kind_of($_->{remedy}) }++ foreach @sentences;
 		if (!@statements)
 		{
 			# Whatever was locked is soon free.

@@ -26,11 +26,7 @@ my @statements = (
 	[ 'set_shard, own' => qr/^SELECT \S+snowflake_set_shard\(/ ],
 	[ 'advance' => qr/^SELECT \S+snowflake_advance\(/ ],
 	[ 'alter_sequence' => qr/^SELECT \S+snowflake_alter_sequence\(/ ],
-	[ 'ALTER SEQUENCE MAXVALUE' => qr/^ALTER SEQUENCE .* MAXVALUE/ ],
 	[ 'ALTER SEQUENCE SET LOGGED' => qr/^ALTER SEQUENCE .* SET LOGGED/ ],
-	[ 'SET DEFAULT next_id(N, sequence)' => qr/SET DEFAULT .*N::bigint/ ],
-	[ 'SET DEFAULT of the parent' => qr/^ALTER TABLE (\S+) .*SET DEFAULT .*next_id\(.* of (?!\1\.)/s ],
-	[ 'SET DEFAULT next_id()' => qr/SET DEFAULT .*next_id\(\)/ ],
 	[ 'UPDATE' => qr/UPDATE .* = DEFAULT/ ],
 	[ 'CREATE INDEX' => qr/^CREATE INDEX/ ],
 	[ 'GRANT SELECT ON TABLE' => qr/^GRANT SELECT ON TABLE/ ],
@@ -46,13 +42,12 @@ our @REMEDIES = map { $_->[0] } @statements;
 # A remedy is a statement, perhaps with a comment, or sentences.
 sub is_statement { return $_[0] =~ /;(?: -- N is [^"]*)?$/ }
 
-# The kind of a row's remedy.  That of a sentence is its words without names, numbers and times.
+# The kind of a remedy.  That of a sentence is its words without names, numbers and times.
 sub kind_of
 {
-	my ($row) = @_;
-	my ($object, $remedy) = @$row{qw(object remedy)};
-	return $remedy =~ s/\d[-\d:.+ ]*|(?<!^)\b[A-Z]\w*|\S+[._(=']\S*//gr =~ s/\s+/ /gr =~ s/^ | $//gr unless is_statement($remedy);
-	foreach (@statements) { return $_->[0] if "$remedy of $object" =~ $_->[1]; }
+	my ($remedy) = @_;
+	return $remedy =~ s/snowflake_(\w+)\(\)/$1/gr =~ s/\d[-\d:.+ ]*|\w+[._(=']\S+//gr =~ s/\s+/ /gr =~ s/^ | $//gr unless is_statement($remedy);
+	foreach (@statements) { return $_->[0] if $remedy =~ $_->[1]; }
 	return "another statement: $remedy";
 }
 
