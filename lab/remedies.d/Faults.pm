@@ -12,7 +12,7 @@ use Exporter 'import';
 use Time::HiRes qw(sleep);
 use World;
 
-our @EXPORT = qw(%FAULTS %BETWEEN);
+our @EXPORT = qw(%FAULTS %BETWEEN %YEARS);
 
 my $huge = '9223372036854775807';
 
@@ -29,14 +29,14 @@ sub _dense_rows
 	return;
 }
 
-# A sequence's value that many seconds ahead
+# A sequence's value that many seconds ahead: a custom layout has Instagram's ticks
 sub _set_ahead
 {
 	my ($round, $sequence, $seconds) = @_;
 
-	return $round->as('postgres', "SELECT setval('$sequence', (greatest(extract(epoch FROM clock_timestamp() - epoch), 0) / "
-		. "extract(epoch FROM tick) + $seconds / extract(epoch FROM tick))::bigint * ids_per_tick) "
-		. "FROM snowflake_layouts() WHERE max_value = (SELECT seqmax FROM pg_sequence WHERE seqrelid = '$sequence'::regclass)");
+	return $round->as('postgres', "SELECT setval('$sequence', greatest(last_value, 1024) + $seconds * coalesce((SELECT ids_per_tick / "
+		. "extract(epoch FROM tick) FROM snowflake_layouts() WHERE max_value = (SELECT seqmax FROM pg_sequence WHERE seqrelid = '$sequence'::regclass)), "
+		. "1024000)::bigint) FROM $sequence");
 }
 
 # Rows that somebody brings, with IDs of a shard at a time
@@ -253,6 +253,56 @@ our %FAULTS = (
 		my ($round) = @_;
 		$round->as('postgres', 'ALTER ROLE lab_app IN DATABASE work SET snowflake.shard = ' . $round->new_shard);
 		$round->new_sessions;
+	});
+
+# Long times, in which nothing else goes wrong
+our %YEARS = (
+	'a year' => sub {
+		my ($round) = @_;
+		foreach my $month (1 .. 12)
+		{
+			$round->step_clock(30 * 86400);
+			# What is made monthly: the partitions of 40 days
+			$round->as('boss', "CALL snowflake_make_partitions('app.events', '40 days')");
+			$round->work(0.3);
+			# Nobody told the check that a step of a month is not one of the clock.
+			$round->fault('false alarms', map { "month $month: $_->{object}: $_->{problem}" }
+				grep { $_->{object} ne 'clock' && $_->{problem} !~ /look at the clock/i } $round->check($round->{role}));
+		}
+	},
+	'end of a layout' => sub {
+		my ($round) = @_;
+		my $to = sub { my ($time) = @_; return $round->ask("SELECT extract(epoch FROM timestamptz '$time Z' - clock_timestamp())") };
+		my $start = $to->('2046-06-26 12:00');
+		$round->{step_back} = $start;
+		$round->step_clock($start);
+		$round->as('boss', "CALL snowflake_make_partitions('app.events')");
+		$round->add_rows($_, 'lab_app', 20) foreach grep { $_->{layout} eq 'instagram' } @{ $round->{world}{tables} };
+		$round->work(0.5);
+		$round->obey_until_well;
+		my $end = $to->('2046-06-27 18:00');
+		$round->{step_back} += $end;
+		$round->step_clock($end);
+		my %keys = map { ($_ => $round->ask("SELECT string_agg(id::text, ' ' ORDER BY id) FROM $_ WHERE token LIKE 'x-%'")) } qw(app.photos app.loans);
+		$round->obey_until_well;
+		# What doc/layouts.md says: the same fields with a later epoch, and a shard that no row has
+		my $layout = 'timestamp:41 shard:13 sequence:10 epoch:2046-01-01';
+		foreach my $table (grep { $_->{name} =~ /photos|loans/ } @{ $round->{world}{tables} })
+		{
+			my $sequence = "app.later_$table->{name}";
+			my $shard = $round->new_shard;
+			$round->as($table->{owner}, "CREATE SEQUENCE $sequence; SELECT snowflake_alter_sequence('$sequence', '$layout');"
+				. "GRANT USAGE, UPDATE ON SEQUENCE $sequence TO lab_app; GRANT SELECT ON SEQUENCE $sequence TO boss, lender;"
+				. "ALTER TABLE $table->{full} ALTER id SET DEFAULT next_id($shard, '$sequence', '$layout')");
+			$table->{layout} = $layout;
+		}
+		$round->work(0.5);
+		$round->obey_until_well;
+		foreach my $table (sort keys %keys)
+		{
+			$round->fault('old rows with other keys after the end of a layout', $table)
+			  if $keys{$table} ne $round->ask("SELECT string_agg(id::text, ' ' ORDER BY id) FROM $table WHERE token LIKE 'x-%'");
+		}
 	});
 
 # What others do after the check has looked

@@ -288,6 +288,11 @@ sub clean_up
 		waitpid $self->{standby}, 0;
 	}
 	$self->as('postgres', "ALTER DATABASE base RESET ALL");
+	if ($self->{step_back})
+	{
+		$self->step_clock(-$self->{step_back});
+		$self->as('postgres', 'CHECKPOINT');
+	}
 	$_->close foreach @{ $self->{pooled} };
 	return;
 }
@@ -380,6 +385,7 @@ sub obey_until_well
 	my ($self) = @_;
 	my @between = $self->{between} ? @{ $self->{between} } : ();
 	my $patience = 10;
+	my $turns = 0;
 
 	while (1)
 	{
@@ -396,7 +402,8 @@ sub obey_until_well
 			$self->fault('looks that fail again and again', map { "$_->{object}: $_->{problem}" } @later);
 			return @rows;
 		}
-		if (++$self->{turns} > 5)
+		$self->{turns}++;
+		if (++$turns > 5)
 		{
 			$self->fault('remedies that are left after five turns', map { "as $self->{role}: $_->{object}: $_->{problem} => $_->{remedy}" } @statements);
 			return @rows;
@@ -518,7 +525,8 @@ sub judge_inserts
 sub run
 {
 	my ($self) = @_;
-	my @faults = $self->{faults_of} ? @{ $self->{faults_of} } : map { one_of(sort keys %FAULTS) } 1 .. one_of(1, 1, 2, 2, 3);
+	my @faults = $self->{faults_of} ? @{ $self->{faults_of} } : chance(0.02) ? one_of(sort keys %YEARS)
+	  : map { one_of(sort keys %FAULTS) } 1 .. one_of(1, 1, 2, 2, 3);
 
 	$self->make_world;
 	$self->start_load;
@@ -528,7 +536,7 @@ sub run
 	{
 		$self->happened($fault);
 		$self->note_line("fault: $fault");
-		$FAULTS{$fault}->($self);
+		($FAULTS{$fault} // $YEARS{$fault})->($self);
 	}
 	my @left = $self->obey_until_well;
 	$self->finish_tasks;
