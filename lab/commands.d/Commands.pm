@@ -13,7 +13,7 @@ use Round;
 use SnowflakeTest ();
 use World;
 
-our @EXPORT = qw(start_lab_server plant_in one_round);
+our @EXPORT = qw(start_lab_server rules plant_in one_round);
 
 # A server with the roles of all worlds, and with a database "base" from which worlds are made, where
 # a fault is planted if a rule of Controls.pm is named
@@ -25,6 +25,11 @@ restart_after_crash = on
 max_connections = 60
 fsync = off
 autovacuum_naptime = 5s
+max_prepared_transactions = 10
+wal_level = logical
+max_wal_senders = 10
+wal_receiver_status_interval = 1s
+wal_retrieve_retry_interval = 500ms
 log_statement = ddl
 log_line_prefix = '%m [%p] %q%a %d '
 EOC
@@ -36,10 +41,14 @@ EOC
 	return $node;
 }
 
+sub rules { my @rules = sort keys %CONTROLS; return @rules }
+
+# Plant the fault of a rule in a database, "base" unless another one is named.
 sub plant_in
 {
-	my ($node, $rule) = @_;
-	my $session = Connection->new(host => $node->host, port => $node->port, database => 'base', user => 'postgres')
+	my ($node, $rule, $database) = @_;
+	my $session = Connection->new(host => $node->host, port => $node->port, database => $database // 'base',
+		user => 'postgres')
 	  or die $DBI::errstr;
 
 	plant($session, $rule);

@@ -129,6 +129,65 @@ sub rows
 	return \%rows;
 }
 
+# --- a subscriber -------------------------------------------------------------------
+
+# A database that gets all changes of the world's tables, from its first state on
+sub subscribe
+{
+	my ($self) = @_;
+	my $connection = $self->{node}->connstr('work') . ' user=postgres';
+
+	$self->new_copy('subscriber');
+	$self->must('work', q{SELECT pg_create_logical_replication_slot('lab', 'pgoutput')});
+	return $self->must('subscriber', 'CREATE SUBSCRIPTION lab CONNECTION ' . literal($connection)
+		. " PUBLICATION $self->{world}{publication} WITH (create_slot = false, copy_data = false)");
+}
+
+# What a former round has left of such things, which keep a database from being dropped
+sub clean_up
+{
+	my ($self) = @_;
+
+	foreach ([ subscriber => 'ALTER SUBSCRIPTION lab DISABLE' ],
+		[ subscriber => 'ALTER SUBSCRIPTION lab SET (slot_name = NONE)' ], [ subscriber => 'DROP SUBSCRIPTION lab' ],
+		[ work => 'SELECT pg_terminate_backend(active_pid, 10000) FROM pg_replication_slots WHERE active' ],
+		[ work => 'SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots' ],
+		[ work => q{ROLLBACK PREPARED 'lab'} ])
+	{
+		my ($database, $sql) = @$_;
+		my $session = $self->connect(database => $database) or next;
+		$session->query($sql);
+		$session->close;
+	}
+	return;
+}
+
+# When all has come, the subscriber has the same rows.
+sub judge_subscriber
+{
+	my ($self, $session) = @_;
+	my $position = $session->value('SELECT pg_current_wal_insert_lsn()');
+	my $end = time() + 30;
+
+	sleep 0.05 until time() > $end || $session->value(
+		"SELECT count(*) FROM pg_replication_slots WHERE confirmed_flush_lsn >= '$position'");
+	my $subscriber = $self->connect_patiently(database => 'subscriber');
+	foreach my $table (@{ $self->{world}{tables} })
+	{
+		my ($should, $has) = map { $self->rows($_, $table) } $session, $subscriber;
+		# Partitions that are dropped or detached there are not here.
+		my @tokens = grep { $should->{$_} || $self->{kind} ne 'drop_partitions' } uniq sort keys %$should, keys %$has;
+		foreach my $token (@tokens)
+		{
+			my ($is, $be) = map { my $row = $_->{$token}; $row ? join ' ', $row->{key}, $row->{n},
+				map { "$_=" . ($row->{refers}{$_} // '') } sort keys %{ $row->{refers} } : 'missing' } $has, $should;
+			$self->fault('rows that a subscriber lacks or has otherwise', "$table->{full}, row $token: $is, not $be")
+			  if $is ne $be;
+		}
+	}
+	return $subscriber->close;
+}
+
 # --- the load -------------------------------------------------------------------------
 
 sub start_load
@@ -210,8 +269,12 @@ my %events = (
 	'lost client' => sub { my ($self) = @_; $self->{caller}->close; },
 	change => sub {
 		my ($self) = @_;
-		return if @{ $self->{changes} } > 2;
+		return if @{ $self->{changes} } > ($self->{control} ? 9 : 2);
 		my $change = $self->{world}->change;
+		if (my $like = $self->{change_like})
+		{
+			$change = $self->{world}->change until $change =~ $like && $change =~ / ON \Q$self->{world}{tables}[0]{full}\E /;
+		}
 		push @{ $self->{changes} }, $change;
 		$self->add_task('postgres', [ 0, "SET lock_timeout = '3s'; BEGIN; $change; INSERT INTO lab.tx VALUES (0, "
 			. @{ $self->{changes} } . ')' ],
@@ -225,19 +288,28 @@ my %events = (
 	},
 	vacuum => sub { my ($self) = @_; $self->add_task('postgres', [ 0, 'VACUUM ANALYZE '
 		. one_of(@{ $self->{world}{tables} })->{full} ]) },
+	reindex => sub { my ($self) = @_; $self->add_task('postgres', [ 0, 'REINDEX TABLE ' . one_of('', 'CONCURRENTLY ')
+		. one_of(@{ $self->{world}{tables} })->{full} ]) },
+	'prepared transaction' => sub {
+		my ($self) = @_;
+		return if $self->{prepared};
+		my $table = one_of(@{ $self->{world}{tables} });
+		$self->{prepared} = $self->add_task('postgres',
+			[ 0, "BEGIN; SELECT FROM $table->{full} LIMIT 5 FOR UPDATE; PREPARE TRANSACTION 'lab'" ],
+			[ rand(1.5), "COMMIT PREPARED 'lab'" ]);
+	},
 	'second call' => sub {
 		my ($self) = @_;
 		$self->add_task($self->{role}, [ 0, $self->{world}{call} ]);
 	},
 	'other command' => sub {
 		my ($self) = @_;
-		my $other = $self->{world}{other} or return;
 		$self->{others} = 1;
-		$self->add_task($self->{role}, [ 0, $other ]);
+		$self->add_task($self->{role}, [ 0, $self->{world}{other} ]);
 	},
 	detach => sub {
 		my ($self) = @_;
-		return unless $self->{kind} eq 'drop_partitions' && !$self->{world}{former} && !$self->{detached};
+		return if $self->{detached};
 		my $table = $self->{world}{tables}[0];
 		$self->{detached} = strftime('day %Y-%m-%d', gmtime(time() - 4 * 86400));
 		$self->add_task('postgres', [ 0, "BEGIN; SELECT FROM $table->{full} LIMIT 1" ], [ rand(1.5), 'COMMIT' ]);
@@ -247,14 +319,20 @@ my %events = (
 	},
 	'dump and restore' => sub {
 		my ($self) = @_;
-		return if $self->{control};
 		kill 'TERM', $self->{caller}->pid;
 		$self->stop_load;
 		$self->{tasks} = [];
+		$self->end_prepared;
 		$self->dump_and_restore('work');
 		$self->{dumped} = 1;
 		$self->start_load;
 	});
+
+# What the world must have for an event
+my %needs = (
+	'other command' => sub { my ($world) = @_; return $world->{other} },
+	detach => sub { my ($world) = @_; return $world->{kind} eq 'drop_partitions' && !$world->{former} },
+	'dump and restore' => sub { my ($world) = @_; return !$world->{subscriber} });
 
 sub dump_and_restore
 {
@@ -270,10 +348,71 @@ sub dump_and_restore
 	PostgreSQL::Test::Utils::system_or_bail('psql', '-Xq', '-o', '/dev/null', '-v', 'ON_ERROR_STOP=1', '-f', $file,
 		$database);
 	unlink $file;
+	# The restored extension is as its script creates it.
+	if ($self->{control})
+	{
+		my $session = $self->connect_patiently(database => $database);
+		plant($session, $self->{control});
+		$session->close;
+	}
 	return $self->must($database, 'SELECT snowflake_set_shard(7)', 'ANALYZE');
 }
 
+# End a prepared transaction whose session is gone.
+sub end_prepared
+{
+	my ($self) = @_;
+	return if !$self->{prepared} || grep { $_ == $self->{prepared} } @{ $self->{tasks} };
+	my $session = $self->connect_patiently;
+	$session->query(q{ROLLBACK PREPARED 'lab'});
+	return $session->close;
+}
+
+# Insert rows of a day that the table's IDs have not reached, again and again, and take them back.
+sub insert_later_rows
+{
+	my ($self) = @_;
+	my $table = $self->{world}{tables}[0];
+	my $sql = "BEGIN; INSERT INTO $table->{full} (" . quoted($table->{key})
+		. ", token) VALUES (snowflake_min_id(now() + interval '49 hours'), 'later'); ROLLBACK";
+	my $task = $self->add_task('postgres', map { [ 0.05, $sql ] } 1 .. 40) or return;
+	push @{ $self->{later} }, $task;
+	return;
+}
+
+# A call in a transaction block, for whose locks others wait, gives up soon.
+sub call_in_block
+{
+	my ($self) = @_;
+	my $tables = $self->{world}{tables};
+	my ($reader, $block) = map { $self->connect_patiently } 1, 2;
+
+	$reader->query("BEGIN; SELECT FROM $tables->[0]{full} LIMIT 1");
+	$block->query("BEGIN ISOLATION LEVEL READ COMMITTED; LOCK TABLE $tables->[-1]{full}");
+	my $begun = time();
+	my $result = $block->query($self->{world}{in_block});
+	my $seconds = time() - $begun;
+	my $error = $result->{error} // { sqlstate => '', message => 'no error' };
+	$self->fault('transaction blocks that make others wait', sprintf '%.0f s, %s', $seconds, $error->{message})
+	  if $seconds > 10 || $error->{sqlstate} ne '55P03';
+	$block->close;
+	return $reader->close;
+}
+
 # --- the call -----------------------------------------------------------------------------
+
+# Whether the call has come to the step at which events are to begin.  A command says in its
+# application_name where it is.
+sub is_at_step
+{
+	my ($self) = @_;
+	return 1 unless $self->{at};
+	my $session = $self->connect or return 0;
+	my $is_there = $session->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ' . $self->{caller}->pid
+		. " AND application_name LIKE '%: $self->{at} %'");
+	$session->close;
+	return $is_there;
+}
 
 # Call until it ends.  Returns how: "ended", or an SQLSTATE and a message with which it ends
 # each time.
@@ -284,12 +423,14 @@ sub call_until_it_ends
 	my $interrupted = 0;
 	my $refused = 0;
 	my $end = time() + 120;
-	my $pause = sub { @events ? time() + ($self->{events} ? rand(0.3) : one_of(rand(0.3), rand(1), rand(2.5)))
+	my $pause = sub { @events ? time() + ($self->{events} || $self->{at} ? rand(0.3) : one_of(rand(0.3), rand(1), rand(2.5)))
 		: undef };
 	my $next = $pause->();
 
 	while (time() < $end)
 	{
+		$self->end_prepared;
+		$self->insert_later_rows if $self->{kind} eq 'partition' && $self->{database} eq 'work';
 		my $caller = $self->{caller} = $self->connect_patiently(user => $self->{role}, options => $self->{options});
 		if ($interrupted && $is_first && $self->{world}{undo} && !$self->{undone} && chance($self->{must_undo} ? 1
 			: $self->{control} ? 0 : 0.15))
@@ -305,7 +446,7 @@ sub call_until_it_ends
 		{
 			$result = $caller->poll(0.02);
 			$self->run_tasks;
-			if (!$result && $next && time() >= $next)
+			if (!$result && $next && time() >= $next && $self->is_at_step)
 			{
 				my $event = shift @events;
 				$self->happened($event);
@@ -322,6 +463,12 @@ sub call_until_it_ends
 		if ($error->{message} =~ /cannot run in a transaction that is/)
 		{
 			$call = "BEGIN ISOLATION LEVEL READ COMMITTED; $call; COMMIT";
+			next;
+		}
+		if ($error->{message} =~ /Execute this on each subscriber, or it will stop: (.*;) Then call this with published/)
+		{
+			$self->must('subscriber', $1) if $self->{world}{subscriber} && $self->{database} eq 'work';
+			$call =~ s/\)$/, published => true)/;
 			next;
 		}
 		if ($error->{sqlstate} eq '55000' && $error->{message} =~ /need indexes/)
@@ -415,6 +562,18 @@ sub judge
 	}
 	$self->judge_detached($session, $expected) if $self->{detached};
 	$self->judge_rows($session, $_, $expected->[ $_->{number} ]) foreach @{ $world->{tables} };
+	$self->judge_subscriber($session) if $world->{subscriber};
+	foreach my $error (grep { $_ } map { $_->{result}{error} } @{ $self->{later} // [] })
+	{
+		my $what = "$error->{sqlstate} $error->{message}";
+		$self->fault('rows of a later day that are refused', $what) unless $what =~ $usual;
+	}
+	# What an interrupted REINDEX CONCURRENTLY has left
+	foreach (@{ $session->query(q{SELECT oid::regclass FROM pg_class WHERE relkind = 'i' AND relname ~ '_cc(new|old)\d*$'
+		AND relnamespace <> 'pg_toast'::regnamespace})->{rows} })
+	{
+		$session->query("DROP INDEX $_->[0]");
+	}
 	if ($world->{stored})
 	{
 		my $stored = $session->value($world->{stored}) // 'nothing';
@@ -607,19 +766,20 @@ sub judge_catalogs
 
 my @interrupting = ('kill of the server', 'kill of its backend', 'kill of another process', 'cancel', 'cancel',
 	'terminate', 'lost client');
-my @others = ('change', 'change', 'change', 'reader', 'reader', 'vacuum', 'second call', 'other command',
-	'other command', 'detach');
+my @others = ('change', 'change', 'change', 'reader', 'reader', 'vacuum', 'reindex', 'prepared transaction', 'second call',
+	'other command', 'other command', 'detach');
 
 # Returns a line that says what happened.
 sub run
 {
 	my ($self) = @_;
 
+	$self->clean_up;
 	$self->make_world;
 	$self->{kept} = $self->kept('template');
 	$self->{options} = chance(0.3) ? '-c default_transaction_isolation=' . one_of('serializable', 'repeatable\\ read')
 		: '';
-	$self->{role} = one_of('postgres', 'lab owner');
+	$self->{role} = $self->{control} ? 'postgres' : one_of('postgres', 'lab owner');
 	my @events = map { chance(0.08) ? 'dump and restore' : chance(0.5) ? one_of(@interrupting)
 		: one_of(@others) } 1 .. one_of(0, 1, 2, 2, 3, 4, 6);
 	@events = @{ $self->{events} } if $self->{events};
@@ -627,11 +787,16 @@ sub run
 	{
 		$self->{must_undo} = $control->{undo};
 		@events = @{ $control->{events} } if $control->{events};
+		$self->{options} = $control->{options} if $control->{options};
+		@$self{qw(at change_like)} = @$control{qw(at changes)};
 	}
+	@events = grep { !$needs{$_} || $needs{$_}->($self->{world}) } @events;
 	$self->{calls} = 0;
 	$self->new_copy('work');
+	$self->subscribe if $self->{world}{subscriber};
 	$self->start_load;
 	sleep 0.3 + rand(0.3);
+	$self->call_in_block if $self->{world}{in_block};
 	if (@events && $events[0] eq 'detach' && chance(0.7))
 	{
 		$self->happened(my $event = shift @events);
@@ -647,6 +812,9 @@ sub run
 		$self->run_tasks;
 		sleep 0.02;
 	}
+	$self->end_prepared;
+	# It leaves tables as they are that it could not change, and ends.
+	$self->call_until_it_ends($self->{world}{call}) if $self->{world}{call} =~ /_schema\(/;
 	$self->fault('sessions that do not end',
 		map { $_->{connection}{result}{sql} // 'a session' } @{ $self->{tasks} // [] });
 	if ($self->{others})
