@@ -175,6 +175,8 @@ our %FAULTS = (
 		my $table = _table($round, 'tweets');
 		$round->as($table->{owner}, "ALTER TABLE $table->{full} ALTER id SET DEFAULT nextval('app.tweets_seq')");
 		$round->add_rows($table, 'lab_app', 4);
+		# Whoever did it may have seen it, and keys are left.
+		$round->as($table->{owner}, "ALTER TABLE $table->{full} ALTER id SET DEFAULT $table->{default}") if chance(0.6);
 	},
 	'default of a child' => sub {
 		my ($round) = @_;
