@@ -64,7 +64,7 @@ my %command = (
 	'move of orders' => q{CALL snowflake_move('shop.orders', 7, own_sequence => true)},
 	'move back of orders' => q{CALL snowflake_move_back('shop.orders')},
 	'new partitions' => q{CALL snowflake_make_partitions('shop.days', '5 days', unit => 'day')},
-	'old partitions' => q{CALL snowflake_drop_partitions('shop.days', '26 hours')},
+	'old partitions' => q{CALL snowflake_drop_partitions('shop.days', '24 hours')},
 	'move of days' => q{CALL snowflake_move('shop.days', 7, own_sequence => true)},
 	'move back of days' => q{CALL snowflake_move_back('shop.days')},
 	'renumber of days' => q{CALL snowflake_renumber('shop.days', 5, 6, batch => 1)});
