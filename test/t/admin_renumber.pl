@@ -54,7 +54,7 @@ my $remaining = 'SELECT count(*) FROM photos WHERE snowflake_shard(id) = 3';
 
 value('load', "$tables; $fill; CREATE PUBLICATION everything FOR ALL TABLES");
 my $load = start_sessions('load', <<EOS, '-R', '100');
-\\set old random(1, $rows)
+\\set old 10 * random(1, $rows / 10) + random(-2, 6)
 \\set removed 10 * random(1, $rows / 10) + 7
 BEGIN;
 INSERT INTO photos (title) VALUES (gen_random_uuid()) RETURNING id, title \\gset
