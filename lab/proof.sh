@@ -23,6 +23,7 @@ setup_sql="CREATE EXTENSION snowflake;
 declare -A rules=(
 	[first-touch]='s/!log_cnt_is_valid(seq, page)/false/'
 	[flush]='s/XLogFlush(lsn);/(void) lsn;/'
+	[redo]='s/PageGetLSN(page) <= GetRedoRecPtr()/false/'
 	[standbys]='s/if (unlikely(standbys_defined()) && SyncRepRequested())/if (false)/')
 
 # Set "without", "mode", "minutes" and "seed".
