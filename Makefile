@@ -9,7 +9,7 @@ PGFILEDESC = "snowflake - time-sortable 64-bit IDs"
 EXTENSION = snowflake admin/snowflake_admin
 DATA = snowflake--1.0.sql
 DATA_built = admin/snowflake_admin--1.0.sql
-ADMIN = begin snowflake owner locks copies unfinished uses keys ranges make_partitions drop_partitions \
+ADMIN = begin snowflake engines owner locks copies unfinished uses keys ranges make_partitions drop_partitions \
 	table_key move move_back chain \
 	$(addprefix widen/, columns rehearse obstacles steps swap widen) \
 	$(addprefix partition/, attach state copy obstacles partition) renumber \

@@ -285,6 +285,10 @@ LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, snow
 		WHERE coalesce(sequence_last_value(sequence), 0) < least_id()
 		UNION ALL SELECT n, 'its numbers are larger than new IDs'
 		FROM keys WHERE sequence_last_value(sequence) >= bound(now(), to_layout('instagram'))
+		UNION ALL SELECT n, CASE WHEN col_name = distributed_by THEN 'Citus distributes the rows by it'
+			ELSE 'Citus does not let its identity go' END
+		FROM arrays CROSS JOIN LATERAL engines(tabs) AS e JOIN keys USING (tab)
+		WHERE engine = 'Citus' AND (made_by <> 'nextval' OR col_name = distributed_by)
 	)
 	SELECT k.tab, k.col, k.sequence, o.obstacle FROM keys AS k JOIN obstacles AS o USING (n)
 $$;

@@ -28,6 +28,8 @@ BEGIN
 			('^its numbers are larger', 'An ID could be the number of an old row. If the key was moved back '
 				'a moment ago, wait for the clock to pass its numbers.'),
 			('^its default', 'Set the default to nextval() of its sequence alone first.'),
+			('^Citus distributes', 'Call it before create_distributed_table(), or call undistribute_table() first.'),
+			('^Citus does not', 'Copy its rows to a table whose key has the default next_id().'),
 			('^it is not in the primary key', 'The column may be a number for people, which should stay '
 				'small. If not, use ALTER TABLE ... SET DEFAULT.')) AS h (pattern, hint)
 			WHERE obstacle ~ pattern LIMIT 1), 'Remove this obstacle first.');
@@ -178,6 +180,12 @@ DECLARE
 BEGIN
 	SELECT * INTO key FROM table_key(target);
 	PERFORM require_no_obstacle(target, key.col, key.obstacle);
+	IF own_sequence AND EXISTS (SELECT FROM engines(ARRAY[target]) WHERE engine = 'Citus') THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('table %s of Citus cannot have its own sequence', target),
+			DETAIL = 'Citus gives it another range of values on each worker, so next_id() fails there.',
+			HINT = 'Call this without own_sequence.';
+	END IF;
 	is_moved := key.made_by = 'next_id';
 	was_always := key.made_by = 'GENERATED ALWAYS';
 	was_number := NOT is_moved;

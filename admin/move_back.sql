@@ -214,6 +214,7 @@ DECLARE
 BEGIN
 	PERFORM require_read_committed('snowflake_move_back()');
 	PERFORM require_owner(ARRAY[tab]);
+	PERFORM require_no_engine('snowflake_move_back()', ARRAY[tab], '{Citus}');
 	PERFORM lock(ARRAY[tab], tries, dry_run);
 	PERFORM require_no_other('snowflake_move_back()', ARRAY[tab]);
 	PERFORM keep_names(ARRAY(SELECT key_sequences(tab)), tries);

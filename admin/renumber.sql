@@ -303,6 +303,7 @@ BEGIN
 	relations := tab || ARRAY(SELECT DISTINCT c.rel FROM chain(tab, col) AS c
 		WHERE c.rel <> tab);
 	names := relations::text[];
+	PERFORM require_no_engine('snowflake_renumber()', relations);
 	PERFORM require_one_owner(relations);
 	SELECT * INTO bad FROM renumber_obstacle(tab, col);
 	IF FOUND THEN

@@ -298,6 +298,7 @@ BEGIN
 	CALL snowflake_admin.begin_command('snowflake_partition()');
 	LOOP
 		PERFORM partition_target(tab);
+		PERFORM require_no_engine('snowflake_partition()', ARRAY[tab]);
 		PERFORM lock(ARRAY[tab], tries, false);
 		PERFORM require_no_other('snowflake_partition()', ARRAY[tab],
 			ARRAY(SELECT r.tab FROM related_tables(tab) AS r));

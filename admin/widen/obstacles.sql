@@ -416,6 +416,8 @@ BEGIN
 	columns := ARRAY(SELECT w FROM widen_columns(tab, col) AS w);
 	PERFORM widen_require_owner(tab, col, columns);
 	IF to_go_on THEN
+		PERFORM require_no_engine('snowflake_widen()', ARRAY(SELECT rel FROM unnest(columns)),
+			hint => 'Copy its rows to a table whose key is bigint.');
 		PERFORM widen_require_no_other(columns);
 		PERFORM widen_refuse(tab, col, problem, remedy) FROM widen_obstacles(tab, col, columns, published);
 	END IF;

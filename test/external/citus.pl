@@ -107,6 +107,66 @@ on('coordinator', 'CREATE EXTENSION snowflake_admin');
 is(on('coordinator', q{SELECT * FROM snowflake_admin.as_owner('photos',
 		'SELECT count(*) FROM photos WHERE id IS NULL') AS f (count bigint)}),
 	0, 'what runs as the owner of a distributed table needs no parameters');
+on('coordinator', q{
+	CREATE TABLE moved (id bigserial, user_id bigint, PRIMARY KEY (id, user_id));
+	SELECT create_distributed_table('moved', 'user_id');
+	CREATE TABLE by_id (id bigserial PRIMARY KEY);
+	SELECT create_distributed_table('by_id', 'id');
+	CREATE TABLE identities (id bigint GENERATED ALWAYS AS IDENTITY, user_id bigint, PRIMARY KEY (id, user_id));
+	SELECT create_distributed_table('identities', 'user_id');
+	CREATE TABLE narrow (id serial, user_id bigint, PRIMARY KEY (id, user_id));
+	SELECT create_distributed_table('narrow', 'user_id');
+	CREATE TABLE logs (id bigint DEFAULT next_id(), user_id bigint, PRIMARY KEY (id, user_id)) PARTITION BY RANGE (id);
+	SELECT create_distributed_table('logs', 'user_id')});
+is(on('coordinator', q{SELECT string_agg(concat_ws(' ', tab, obstacle), '; ' ORDER BY tab::text) FROM snowflake_keys()
+		WHERE made_by <> 'next_id'}),
+	join('; ', 'by_id Citus distributes the rows by it', 'identities Citus does not let its identity go',
+		'moved', 'narrow public.narrow.id is integer'),
+	'keys of distributed tables, with what keeps them from moving, and none of catalogs');
+
+foreach my $case ([ widen => q{'narrow', 'id'} ], [ renumber => q{'photos', 0, 9} ], [ partition => q{'photos', 'day'} ],
+	[ move_back => q{'photos'} ])
+{
+	my ($name, $arguments) = @$case;
+	fails_with($node{coordinator}, "CALL snowflake_$name($arguments, dry_run => $_)",
+		qr/^55000 cannot call snowflake_$name\(\) for table public.\w+ of Citus/,
+		"snowflake_$name() refuses a distributed table, with dry_run => $_") foreach 'true', 'false';
+}
+fails_with($node{coordinator}, "CALL snowflake_move('$_', dry_run => true)", qr/^55000 cannot move column id of table public.$_ /,
+	"snowflake_move() refuses the table $_") foreach 'by_id', 'identities';
+fails_with($node{coordinator}, q{CALL snowflake_move('moved', own_sequence => true, dry_run => true)},
+	qr/^55000 table public.moved of Citus cannot have its own sequence/, 'and a sequence for one table');
+
+on('coordinator', q{CALL snowflake_move('moved')});
+on('coordinator', q{CALL snowflake_make_partitions('logs', unit => 'day')});
+foreach my $name (@names)
+{
+	is(on($name, "INSERT INTO $_ (user_id) VALUES (1) RETURNING snowflake_shard(id)"), $shard{$name},
+		"$name inserts into $_ with its shard") foreach 'moved', 'logs';
+}
+on('coordinator', q{
+	CREATE TABLE logs_old PARTITION OF logs
+		FOR VALUES FROM (snowflake_min_id('2026-11-01Z')) TO (snowflake_min_id('2026-11-02Z'));
+	INSERT INTO logs (id, user_id) SELECT snowflake_id('2026-11-01 12:00Z', 0, n), n FROM generate_series(1, 10) n;
+	CALL snowflake_drop_partitions('logs', '1 day')});
+is(on('coordinator', 'SELECT count(*) FROM logs'), 3, 'snowflake_drop_partitions() drops the old one alone');
+
+# The hint
+on('coordinator', q{
+	SELECT undistribute_table('by_id');
+	CALL snowflake_move('by_id');
+	SELECT create_distributed_table('by_id', 'id');
+	CREATE TABLE twice AS SELECT * FROM photos;
+	ALTER TABLE twice ADD PRIMARY KEY (id, user_id), ALTER id SET DEFAULT next_id();
+	SELECT create_distributed_table('twice', 'user_id');
+	SELECT undistribute_table('twice');
+	CALL snowflake_renumber('twice', 0, 9);
+	CALL snowflake_partition('twice', 'day');
+	SELECT create_distributed_table('twice', 'user_id')});
+is(on('worker1', 'INSERT INTO by_id DEFAULT VALUES RETURNING snowflake_shard(id)'), $shard{worker1},
+	'after undistribute_table(), a key moves by which rows are distributed');
+is(on('worker1', 'SELECT count(*), count(*) FILTER (WHERE snowflake_shard(id) = 0) FROM twice'),
+	on('worker1', 'SELECT count(*), 0 FROM photos'), '... a table is renumbered, and becomes a partition');
 
 # What the document warns of
 my $open = session($node{coordinator});
