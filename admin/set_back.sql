@@ -87,7 +87,7 @@ BEGIN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('cannot look for future-dated IDs in %s', future.unseen),
 			HINT = 'Let a role call this that may read these tables, by an index that begins with the ID, '
-				'when nobody has locked them.';
+				'when nobody has locked them. With tables of Citus, wait for the clock to catch up.';
 	ELSIF future.own > 0 OR future.more THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('sequence %s would make IDs again that are in table %s', sequence, future.tab),

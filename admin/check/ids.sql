@@ -18,7 +18,10 @@ CREATE FUNCTION snowflake_admin.ids_between(tab regclass, col name, low bigint, 
 	OUT ids bigint[], OUT obstacle text)
 LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
-	SELECT * INTO ids, obstacle FROM largest_ids(tab, col, low, high, most);
+	SELECT 'Citus keeps its rows in shards' INTO obstacle FROM engines(ARRAY[tab]) WHERE engine = 'Citus';
+	IF obstacle IS NULL THEN
+		SELECT * INTO ids, obstacle FROM largest_ids(tab, col, low, high, most);
+	END IF;
 EXCEPTION
 	WHEN lock_not_available THEN obstacle := 'locked';
 	WHEN OTHERS THEN obstacle := SQLERRM;

@@ -210,5 +210,12 @@ ok($node{coordinator}->poll_query_until('postgres', $watch, '1|2'), 'two nodes w
 on('coordinator', 'ALTER DATABASE postgres SET snowflake.shard = 7');
 is(on('coordinator', $watch), '7|3', 'ALTER DATABASE gives all nodes the same number');
 
+# IDs ahead of the clock, which may be in shards
+on('coordinator', setval_ahead('next_id_seq', '1 hour'));
+like(on('coordinator', 'SELECT object, problem FROM snowflake_check()'), qr/^table public.photos\|.*Citus keeps its rows in shards/m,
+	'snowflake_check() says that it does not see the rows');
+fails_with($node{coordinator}, q{CALL snowflake_set_back('next_id_seq')},
+	qr/^55000 cannot look for future-dated IDs in public.*Citus/, 'snowflake_set_back() refuses while rows could have them');
+
 $node{$_}->stop for @names;
 done_testing();
