@@ -1,5 +1,6 @@
-# TimescaleDB: the recipe of doc/ranges.md does what it shows, and its chunks are UTC days.
-# Debian has it for 17.  test/external/citus.pl says how to test with another one.
+# TimescaleDB: the recipe of doc/ranges.md does what it shows.  Debian has it for 17, without what its makers license otherwise:
+# policies, continuous aggregates and compression.  test/external/citus.pl says how to test with
+# another one.
 #
 # Packages: postgresql-@MAJOR@-timescaledb
 
@@ -10,9 +11,11 @@ plan skip_all => 'TimescaleDB is not installed: see the head of this test' unles
 my $node = server_in_utc('timescaledb', <<EOC);
 shared_preload_libraries = 'timescaledb'
 timescaledb.telemetry_level = off
+timescaledb.max_background_workers = 0
+snowflake.shard = 5
 EOC
 
-my ($create, $drop) = grep { $_->{section} eq 'TimescaleDB' } blocks('doc/ranges.md');
+my ($create, $drop, $policies) = grep { $_->{section} eq 'TimescaleDB' } blocks('doc/ranges.md');
 run_examples($node, 'postgres', $create);
 $node->sql(q{
 	INSERT INTO events (id, kind)
@@ -20,29 +23,53 @@ $node->sql(q{
 	FROM generate_series('2026-11-01 00:00Z'::timestamptz, '2026-11-05 23:59Z', '1 minute') AS t;
 	INSERT INTO events (kind) VALUES ('now')});
 
-# Both kinds of condition leave out the chunks of later days.
-foreach my $condition (q{id < snowflake_min_id('2026-11-02 12:00Z')}, q{snowflake_timestamp(id) < '2026-11-02 12:00Z'})
+# Which of these chunks are read, by their numbers.  All is 1 to 7, the last of which is that of now.
+my %read = (
+	q{SELECT * FROM events WHERE id < snowflake_min_id('2026-11-02 12:00Z')} => '1 2',
+	q{SELECT * FROM events WHERE id >= snowflake_min_id(now() - interval '1 minute')} => '7',
+	q{EXECUTE since(now() - interval '1 minute')} => '7',
+	q{EXECUTE one(snowflake_min_id('2026-11-02 12:00Z'))} => '2',
+	q{SELECT * FROM events WHERE snowflake_timestamp(id) < '2026-11-02 12:00Z'} => '1 2 3 4 5 6 7');
+foreach my $query (sort keys %read)
 {
-	my $plan = plan_of($node, "SELECT * FROM events WHERE $condition", 'ANALYZE events;');
-	is(join(' ', $plan =~ /(_hyper_\w+)$/mg), '_hyper_1_1_chunk _hyper_1_2_chunk',
-		"two chunks are read where $condition");
+	my $plan = $node->sql(qq{
+		ANALYZE events;
+		SET plan_cache_mode = force_generic_plan;
+		PREPARE since(timestamptz) AS SELECT * FROM events WHERE id >= snowflake_min_id(\$1);
+		PREPARE one(bigint) AS SELECT * FROM events WHERE id = \$1;
+		EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $query});
+	is(join(' ', sort { $a <=> $b } $plan =~ /_hyper_\d+_(\d+)_chunk \(/g), $read{$query}, "only these chunks are read: $query");
 }
 is($node->sql(<<'EOS'), join("\n", map { "2026-11-0$_ 00:00:00+00|1440" } 1 .. 5), 'time_bucket() counts days');
 SELECT time_bucket('1 day', snowflake_timestamp(id)) AS day, count(*) FROM events
 WHERE id < snowflake_min_id('2026-11-06Z') GROUP BY day ORDER BY day
 EOS
 run_examples($node, 'postgres', $drop);
-is($node->sql('SELECT min(snowflake_timestamp(id)) FROM events'), '2026-11-03 00:00:00+00',
-	'chunks before a time are dropped');
-is($node->sql(<<EOS), '2026-11-03|2026-11-04|2026-11-05', 'a chunk is a day of UTC');
-SELECT string_agg(DISTINCT snowflake_timestamp(id)::date::text, '|')
-FROM (SELECT tableoid, min(id) AS first, max(id) AS last FROM events GROUP BY tableoid
-	HAVING count(DISTINCT snowflake_timestamp(id)::date) = 1) AS chunks JOIN events ON id = first
-WHERE id < snowflake_min_id('2026-11-06Z')
-EOS
+is($node->sql('SELECT min(snowflake_timestamp(id))::date FROM events'), '2026-11-02', 'chunks before an ID are dropped');
 is($node->sql(<<EOS), 't', 'a row that is inserted now is in a chunk');
 SELECT tableoid::regclass <> 'events'::regclass FROM events WHERE kind = 'now'
 EOS
+
+SKIP:
+{
+	skip 'this TimescaleDB has no policies', 5 if $node->sql('SHOW timescaledb.license') eq 'apache';
+
+	run_examples($node, 'postgres', $policies);
+	$node->sql(q{
+		INSERT INTO events (id, kind) SELECT snowflake_id(now() - n * interval '1 day', 5, 1), 'day' FROM generate_series(1, 99) n;
+		CALL refresh_continuous_aggregate('events_per_day', NULL, NULL)});
+	$node->sql("CALL run_job($_)") foreach split /\n/, $node->sql(q{
+		SELECT job_id FROM timescaledb_information.jobs WHERE hypertable_name IN ('events', 'events_per_day')
+			AND proc_name LIKE 'policy%' ORDER BY proc_name <> 'policy_refresh_continuous_aggregate', job_id});
+	is($node->sql(q{SELECT sum(count) > 90 FROM events_per_day}), 't', 'a continuous aggregate counts');
+	is($node->sql(q{SELECT count(*) FILTER (WHERE is_compressed) > 80, bool_or(is_compressed
+			AND range_end_integer > snowflake_min_id(now() - interval '7 days')) FROM timescaledb_information.chunks
+			WHERE hypertable_name = 'events'}), 't|f', 'chunks older than a week are compressed');
+	is($node->sql(q{SELECT count(*) FROM events WHERE id < snowflake_min_id(now() - interval '91 days')}), 0,
+		'chunks older than 90 days are dropped');
+	is($node->sql(q{SELECT count(*) FROM events WHERE kind = 'day' AND id > snowflake_min_id(now() - interval '90 days')}), 89,
+		'... and no others');
+}
 
 $node->stop;
 done_testing();
