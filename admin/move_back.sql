@@ -27,12 +27,12 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.unused_serial IS 'for finding the sequence that an identity''s takes the place of';
 
 -- The commands that let children take numbers of an identity's sequence.  A child that is no
--- partition gets no identity from its parent.
+-- partition gets no identity from its parent.  Chunks get rows through their hypertable alone.
 CREATE FUNCTION snowflake_admin.child_commands(target regclass, key_col name, sequence text) RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH children AS MATERIALIZED (
 		SELECT oid::regclass AS child FROM family(target) JOIN pg_class ON oid = family
-		WHERE oid <> target AND NOT relispartition
+		WHERE oid <> target AND NOT relispartition AND NOT EXISTS (SELECT FROM engines(ARRAY[target]))
 	)
 	SELECT ARRAY(SELECT format('ALTER TABLE %s ALTER %I SET DEFAULT nextval(%L::regclass)', child, key_col, sequence)
 			FROM children)

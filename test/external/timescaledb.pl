@@ -1,4 +1,5 @@
-# TimescaleDB: the recipe of doc/ranges.md does what it shows.  Debian has it for 17, without what its makers license otherwise:
+# TimescaleDB: the recipe of doc/ranges.md does what it shows, and commands of snowflake_admin are
+# for its tables, or refuse them.  Debian has it for 17, without what its makers license otherwise:
 # policies, continuous aggregates and compression.  test/external/citus.pl says how to test with
 # another one.
 #
@@ -70,6 +71,47 @@ SKIP:
 	is($node->sql(q{SELECT count(*) FROM events WHERE kind = 'day' AND id > snowflake_min_id(now() - interval '90 days')}), 89,
 		'... and no others');
 }
+
+# Commands of snowflake_admin
+$node->sql(q{
+	CREATE EXTENSION snowflake_admin;
+	CREATE TABLE serials (id bigserial PRIMARY KEY, kind text);
+	CREATE TABLE identities (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, kind text);
+	CREATE TABLE owns (id bigserial PRIMARY KEY, kind text);
+	CREATE TABLE narrow (id serial PRIMARY KEY, kind text)});
+$node->sql("SELECT create_hypertable('$_', by_range('id', 1000)); INSERT INTO $_ (kind) SELECT 'old' FROM generate_series(1, 3000)")
+  foreach qw(serials identities owns narrow);
+is($node->sql(q{SELECT string_agg(concat_ws(' ', tab, obstacle), '; ' ORDER BY tab::text) FROM snowflake_keys()}),
+	'events; identities; narrow public.narrow.id is integer; owns; serials', 'keys of hypertables, and none of catalogs');
+foreach my $case ([ serials => '' ], [ identities => '' ], [ owns => ', own_sequence => true' ])
+{
+	my ($table, $argument) = @$case;
+	my $insert = "INSERT INTO $table (kind) VALUES ('new') RETURNING snowflake_shard(id), id > (SELECT max(id) FROM $table)";
+
+	$node->sql("CALL snowflake_move('$table'$argument)");
+	is($node->sql($insert), '5|t', "snowflake_move() of hypertable $table");
+	$node->sql("CALL snowflake_move_back('$table')");
+	is($node->sql($insert), '5|t', '... and snowflake_move_back()');
+	is($node->sql("SELECT attidentity FROM pg_attribute WHERE attrelid = '$table'::regclass AND attname = 'id'"), 'd',
+		'... to an identity');
+	is($node->sql("SELECT count(*), count(DISTINCT id) FROM $table"), '3002|3002', '... with all rows');
+}
+my $chunk = $node->sql('SELECT tableoid::regclass FROM events LIMIT 1');
+foreach my $case ([ widen => q{'narrow', 'id'} ], [ renumber => q{'events', 5, 9} ], [ renumber => qq{'$chunk', 5, 9} ],
+	[ partition => q{'events', 'day'} ])
+{
+	my ($name, $arguments) = @$case;
+	fails_with($node, "CALL snowflake_$name($arguments, dry_run => $_)",
+		qr/^55000 cannot call snowflake_$name\(\) for table \S+ of TimescaleDB/,
+		"snowflake_$name($arguments) is refused, with dry_run => $_") foreach 'true', 'false';
+}
+$node->sql(q{
+	CREATE TABLE copied (LIKE events INCLUDING ALL);
+	INSERT INTO copied SELECT * FROM events;
+	CALL snowflake_renumber('copied', 5, 9)});
+$node->sql(q{SELECT create_hypertable('copied', by_range('id', 724775731200000), migrate_data => true)});
+is($node->sql('SELECT count(*) FILTER (WHERE snowflake_shard(id) = 9) = (SELECT count(*) FROM events) FROM copied'), 't',
+	'a copy is renumbered, and becomes a hypertable');
 
 $node->stop;
 done_testing();
