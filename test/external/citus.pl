@@ -168,6 +168,25 @@ is(on('worker1', 'INSERT INTO by_id DEFAULT VALUES RETURNING snowflake_shard(id)
 is(on('worker1', 'SELECT count(*), count(*) FILTER (WHERE snowflake_shard(id) = 0) FROM twice'),
 	on('worker1', 'SELECT count(*), 0 FROM photos'), '... a table is renumbered, and becomes a partition');
 
+# Load through three nodes, while each shard moves to the other worker
+on('coordinator', q{
+	CREATE TABLE loaded (id bigint DEFAULT next_id(), user_id bigint, PRIMARY KEY (id, user_id));
+	SELECT create_distributed_table('loaded', 'user_id', colocate_with => 'none')});
+my $placements = q{SELECT string_agg(concat_ws(':', shardid, nodeport), ' ' ORDER BY shardid) FROM citus_shards
+	WHERE table_name = 'loaded'::regclass};
+my $before = on('coordinator', $placements);
+my @loads = map { start_load($node{$_}->connstr('postgres'), q{
+	\set who random(1, 1000)
+	INSERT INTO loaded (user_id) VALUES (:who);
+}) } @names;
+on('coordinator', "SELECT citus_move_shard_placement(s.shardid, s.nodename, s.nodeport, n.nodename, n.nodeport, 'force_logical')
+	FROM citus_shards AS s JOIN pg_dist_node AS n ON n.groupid <> 0 AND n.nodeport <> s.nodeport
+	WHERE s.shardid = $_") foreach $before =~ /(\d+):/g;
+end_load($loads[$_], "load through $names[$_]") foreach 0 .. $#names;
+unlike($before, qr/\b$_\b/, "a shard has moved to $_") foreach split / /, on('coordinator', $placements);
+is(on('coordinator', 'SELECT count(*) - count(DISTINCT id) FROM loaded'), 0, 'no ID comes twice while shards move');
+is(on('coordinator', 'SELECT count(DISTINCT snowflake_shard(id)) FROM loaded'), 3, '... from three nodes');
+
 # What the document warns of
 my $open = session($node{coordinator});
 $open->query_safe("BEGIN; INSERT INTO photos (user_id, title) $distributed");
