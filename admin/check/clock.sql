@@ -1,12 +1,11 @@
 /* admin/check/clock.sql */
 
--- snowflake_check() judges the clock: by times that this server or others have noted, by sequences
+-- snowflake_check() judges the clock: by times that the server has noted, by sequences
 -- that are ahead of it, and by rows, which come every day where a table is in use.  Nothing else
 -- tells a clock that is fast, and once partitions have been made by it, nothing fails.  Knows no
 -- partition.
 
--- Times that the server has noted or, on a standby, its primary; and those of the clocks of other
--- servers, when these were read
+-- Times that the server has noted or, on a standby, its primary
 CREATE FUNCTION snowflake_admin.noted_times()
 RETURNS TABLE (what text, ts timestamptz)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -23,7 +22,6 @@ BEGIN
 		RETURN QUERY SELECT 'a transaction was committed', timestamp FROM pg_last_committed_xact();
 	END IF;
 	RETURN QUERY SELECT 'the last replayed transaction was committed', pg_last_xact_replay_timestamp();
-	RETURN QUERY SELECT format('standby %s has answered', application_name), reply_time FROM pg_stat_replication;
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.noted_times IS 'for times that the server has noted';
