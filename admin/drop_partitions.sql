@@ -139,6 +139,28 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.require_detachable IS 'for referring tables that the owner may not read';
 
+-- Warn of large tables that refer to this one without an index, which PostgreSQL reads from end to end for
+-- each partition that it detaches.
+CREATE FUNCTION snowflake_admin.warn_of_scans(parent regclass) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	referring record;
+BEGIN
+	FOR referring IN SELECT tab, col FROM references_to(parent)
+		JOIN pg_attribute ON attrelid = tab AND quote_ident(attname) = col
+		WHERE pg_table_size(tab) > 8 * 1024 * 1024 AND NOT EXISTS (
+			SELECT FROM pg_index WHERE indrelid = tab AND indkey[0] = attnum AND indisvalid AND indpred IS NULL)
+	LOOP
+		RAISE WARNING USING
+			MESSAGE = format('table %s, which refers to table %s, has no index that begins with column %s', referring.tab,
+				parent, referring.col),
+			DETAIL = 'Whenever a partition is detached, everybody waits until PostgreSQL has read all of it.',
+			HINT = format('CREATE INDEX CONCURRENTLY ON %s (%s);', referring.tab, referring.col);
+	END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.warn_of_scans IS 'for the index that keeps the locks of a detach short';
+
 -- Say that a partition stays, because somebody detaches it, or has begun to.
 CREATE FUNCTION snowflake_admin.warn_of_detach(parent regclass, partition regclass) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -262,8 +284,9 @@ COMMENT ON FUNCTION snowflake_admin.require_no_references IS 'for refusing a par
 -- refer to it since remove_references(), a second attempt does to them, under the locks, what their
 -- foreign keys do.
 --
--- DETACH PARTITION ... CONCURRENTLY cannot be run here.  Everybody is locked out, but not for long:
--- the only rows that PostgreSQL looks for are those that still refer to the partition.
+-- DETACH PARTITION ... CONCURRENTLY cannot be run here.  Everybody is locked out, but with the indexes
+-- of which warn_of_scans() warns not for long: the only rows that PostgreSQL looks for are those that
+-- still refer to the partition.  It does so even where it could know that there are none.
 CREATE FUNCTION snowflake_admin.drop_partition(parent regclass, partition regclass, low bigint, upper_id bigint,
 	high bigint, keep boolean, path text, tries integer, dry_run boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -457,6 +480,7 @@ BEGIN
 		PERFORM require_one_owner(ARRAY[parent] || ARRAY(SELECT conrelid::regclass FROM pg_constraint
 			WHERE contype = 'f' AND confrelid = parent AND conparentid = 0));
 		PERFORM require_detachable(parent);
+		PERFORM warn_of_scans(parent);
 	END IF;
 	IF trust_clock IS NOT TRUE THEN
 		PERFORM require_young_rows(parent, key, stop,

@@ -572,6 +572,17 @@ like($node->sql(q{SELECT count(*) FROM snowflake_partitions('shared')}), qr/^[78
 	$writer->quit;
 }
 
+# A large table that refers to this one is named, unless it has the index that the hint creates.
+days_of('seen', '');
+value('postgres', q{
+	CREATE TABLE seen_by (seen_id bigint REFERENCES seen, note text DEFAULT repeat('x', 900));
+	INSERT INTO seen_by SELECT id FROM (SELECT max(id) FROM seen) AS newest (id), generate_series(1, 10000)});
+my $scans = said(q{CALL snowflake_drop_partitions('seen', '5 days')}, 'postgres');
+like($scans, qr/WARNING:  table public\.seen_by, .* has no index that begins with column seen_id\nDETAIL: .* has read all of it\./,
+	'a referring table that PostgreSQL reads under the locks is named');
+value('postgres', $scans =~ /HINT:  (CREATE INDEX CONCURRENTLY .*)/);
+unlike(said(q{CALL snowflake_drop_partitions('seen', '3 days')}, 'postgres'), qr/WARNING|ERROR/, '... until it has an index');
+
 # Under load: writers insert into a table, into one that refers to it and into one to
 # which it refers, while its partitions are made and dropped.
 value('load', q{
