@@ -17,6 +17,21 @@ is($node->safe_psql('documented', q{
 		FROM snowflake_partitions('photos')}),
 	't', 'a table that was in use is the first partition');
 
+# The nightly job, from a file and by a pg_cron that only notes its jobs
+my ($file, $jobs) = blocks_in('doc/ranges.md', 'The nightly job');
+run_examples($node, 'documented', $file);
+$node->safe_psql('documented', q{
+	CREATE SCHEMA cron;
+	CREATE TABLE cron.job (jobid bigserial, jobname text, schedule text, command text);
+	CREATE FUNCTION cron.schedule(job_name text, schedule text, command text) RETURNS bigint LANGUAGE sql
+	AS 'INSERT INTO cron.job (jobname, schedule, command) VALUES ($1, $2, $3) RETURNING jobid'});
+run_examples($node, 'documented', $jobs);
+my @jobs = split /\n/, $node->safe_psql('documented', 'SELECT command FROM cron.job');
+is(join(";\n", @jobs, ''), $file->{code}, 'the jobs of pg_cron are the calls of the file');
+$node->command_ok([ 'psql', '-Xq', '-d', $node->connstr('documented'), '-c', $_ ], "as a job: $_") foreach @jobs;
+$node->command_fails_like([ 'psql', '-Xq', '-d', $node->connstr('documented'), '-c', join '; ', @jobs ],
+	qr/cannot run inside a transaction block/, '... and all in one job fail');
+
 # By days
 run_examples($node, 'postgres', blocks_in('doc/ranges.md', 'Time ranges and partitions'), $logs);
 $node->sql(q{
