@@ -14,7 +14,7 @@ our @EXPORT = qw(%CONTROLS plant);
 # and the events is not left to chance, and what is replaced in the text of the one function that has it
 our %CONTROLS = (
 	trigger => {
-		kind => 'widen', shows => qr/^rows /,
+		kind => 'widen', shows => qr/^(rows|errors of clients)/,
 		replace => [
 			[ 'BEGIN NEW.%I := NEW.%I; RETURN NEW; END',
 				'BEGIN IF TG_OP = \'\'INSERT\'\' THEN NEW.%I := NEW.%I; END IF; RETURN NEW; END' ],
