@@ -339,6 +339,17 @@ $$;
 COMMENT ON PROCEDURE @extschema@.snowflake_move(regclass, bigint, boolean, boolean, integer) IS
 'let next_id() make the key of a table, in place of nextval(), an identity, or another shard or sequence';
 
+-- An error unless there is a schema of this name
+CREATE FUNCTION snowflake_admin.require_schema(schema name) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = schema) THEN
+		RAISE invalid_schema_name USING MESSAGE = format('schema "%s" does not exist', schema);
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.require_schema IS 'for refusing a schema that does not exist';
+
 -- Call a procedure, with the table in place of %L, for each table of a schema whose key it would
 -- change, each in a transaction of its own.  What stays as it is, is named by a warning.
 CREATE PROCEDURE snowflake_admin.each_table(schema name, to_next_id boolean, command text, tries integer)
@@ -353,9 +364,7 @@ DECLARE
 	detail pg_catalog.text;
 	hint pg_catalog.text;
 BEGIN
-	IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = schema) THEN
-		RAISE invalid_schema_name USING MESSAGE = format('schema "%s" does not exist', schema);
-	END IF;
+	PERFORM require_schema(schema);
 	SELECT coalesce(array_agg(DISTINCT k.tab) FILTER (WHERE k.is_main), '{}'),
 		coalesce(array_agg(DISTINCT format('column %I of table %s', k.col, k.tab))
 			FILTER (WHERE NOT k.is_main), '{}'),

@@ -1,7 +1,7 @@
 /* admin/renumber.sql */
 
 -- CALL snowflake_renumber(): new IDs for the rows that have a shard's IDs of a span, and for
--- all that refer to them:
+-- all that refer to them.  CALL snowflake_renumber_schema() does this for one table after the other:
 --
 --     1. plan: the key, all that refers to it, the statements of a batch, the list of old and new
 --     2. look at all rows once and, if there are any, create the list and mark it with this call
@@ -548,15 +548,16 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.renumber_end IS 'for the last messages';
 
--- An error unless the arguments of a call fit together.  The times of a call that is "going_on" may
--- have passed since it was first called.
-CREATE FUNCTION snowflake_admin.renumber_require(tab regclass, shard bigint, new_shard bigint, since timestamptz,
-	until timestamptz, batch integer, going_on boolean) RETURNS void
+-- An error unless the arguments of a call fit together.  The times of a call that goes on, as one of
+-- the tables is marked with it, may have passed since it was first called.
+CREATE FUNCTION snowflake_admin.renumber_require(tables regclass[], shard bigint, new_shard bigint, since timestamptz,
+	until timestamptz, layout text, batch integer) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	this_mark text := renumber_mark(shard, new_shard, since, until, layout);
 BEGIN
-	IF tab IS NULL OR shard IS NULL THEN
-		RAISE null_value_not_allowed USING
-			MESSAGE = CASE WHEN tab IS NULL THEN 'tab must not be null' ELSE 'shard must not be null' END;
+	IF shard IS NULL THEN
+		RAISE null_value_not_allowed USING MESSAGE = 'shard must not be null';
 	ELSIF new_shard = shard THEN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('new shard %s is the old one', new_shard),
@@ -567,7 +568,8 @@ BEGIN
 	ELSIF since >= until THEN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('no ID is from %s on and before %s', since, until);
-	ELSIF new_shard IS NULL AND least(since, until) <= now() AND NOT going_on THEN
+	ELSIF new_shard IS NULL AND least(since, until) <= now()
+		AND NOT EXISTS (SELECT FROM renumber_marks(tables) AS m WHERE m.mark = this_mark) THEN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('without new_shard, only future-dated rows get new IDs, but %s is past',
 				least(since, until)),
@@ -578,15 +580,13 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.renumber_require IS 'for validating arguments';
 
--- The command: plans, looks, and changes batch after batch until no row is left.
-CREATE PROCEDURE @extschema@.snowflake_renumber(tab regclass, shard bigint, new_shard bigint DEFAULT NULL,
-	since timestamptz DEFAULT NULL, until timestamptz DEFAULT NULL, layout snowflake_layout DEFAULT NULL,
-	batch integer DEFAULT 500, dry_run boolean DEFAULT false, tries integer DEFAULT 30)
+-- Renumber the rows of one table, or show how.  It ends with a transaction that is still open.
+CREATE PROCEDURE snowflake_admin.renumber_table(tab regclass, shard bigint, new_shard bigint, since timestamptz,
+	until timestamptz, layout text, batch integer, dry_run boolean, tries integer, callers_path text)
 LANGUAGE plpgsql AS $$
 DECLARE
-	callers_path pg_catalog.text;
+	mark pg_catalog.text;
 	plan pg_catalog.record;
-	this_mark pg_catalog.text;
 	look pg_catalog.record;
 	step pg_catalog.record;
 	begun timestamp with time zone;
@@ -596,19 +596,13 @@ DECLARE
 	idle integer := 0;
 	trouble pg_catalog.text;
 BEGIN
-	callers_path := pg_catalog.current_setting('search_path');
-	CALL snowflake_admin.begin_command('snowflake_renumber()');
-	this_mark := renumber_mark(shard, new_shard, since, until, layout::text);
-	PERFORM renumber_require(tab, shard, new_shard, since, until, batch,
-		EXISTS (SELECT FROM renumber_marks(ARRAY[tab]) AS m WHERE m.mark = this_mark));
 	PERFORM require_owner(ARRAY[tab]);
 	PERFORM take_turn('snowflake_renumber()', ARRAY[tab], false);
 	PERFORM keep_names(ARRAY[tab], tries);
-	SELECT * INTO plan FROM renumber_plan(tab, shard, new_shard, layout::text);
-	SELECT * INTO look FROM renumber_look(
-		tab, plan, this_mark, shard, new_shard, since, until, tries, dry_run);
+	SELECT * INTO plan FROM renumber_plan(tab, shard, new_shard, layout);
+	mark := renumber_mark(shard, new_shard, since, until, layout);
+	SELECT * INTO look FROM renumber_look(tab, plan, mark, shard, new_shard, since, until, tries, dry_run);
 	IF dry_run THEN
-		COMMIT;
 		RETURN;
 	END IF;
 	begun := clock_timestamp();
@@ -633,11 +627,108 @@ BEGIN
 				plan, look.lowest, look.last, new_shard IS NULL, idle, tries, trouble);
 		END IF;
 	END LOOP;
-	PERFORM renumber_mark_list(tab, plan.list, this_mark, true, tries, false);
+	PERFORM renumber_mark_list(tab, plan.list, mark, true, tries, false);
 	PERFORM renumber_end(plan, shard, done, look.last, look.highest, new_shard IS NULL);
+END
+$$;
+COMMENT ON PROCEDURE snowflake_admin.renumber_table IS 'for renumbering the rows of one table';
+
+-- The command for one table
+CREATE PROCEDURE @extschema@.snowflake_renumber(tab regclass, shard bigint, new_shard bigint DEFAULT NULL,
+	since timestamptz DEFAULT NULL, until timestamptz DEFAULT NULL, layout snowflake_layout DEFAULT NULL,
+	batch integer DEFAULT 500, dry_run boolean DEFAULT false, tries integer DEFAULT 30)
+LANGUAGE plpgsql AS $$
+DECLARE
+	callers_path pg_catalog.text;
+BEGIN
+	callers_path := pg_catalog.current_setting('search_path');
+	CALL snowflake_admin.begin_command('snowflake_renumber()');
+	IF tab IS NULL THEN
+		RAISE null_value_not_allowed USING MESSAGE = 'tab must not be null';
+	END IF;
+	PERFORM renumber_require(ARRAY[tab], shard, new_shard, since, until, layout::text, batch);
+	CALL renumber_table(tab, shard, new_shard, since, until, layout::text, batch, dry_run, tries, callers_path);
 	COMMIT;
 END
 $$;
 COMMENT ON PROCEDURE @extschema@.snowflake_renumber(
 	regclass, bigint, bigint, timestamptz, timestamptz, snowflake_layout, integer, boolean, integer) IS
 'give rows with IDs of a shard new ones, and change all that refer to them';
+
+-- The tables of a schema with columns that next_id() fills.  A table whose column refers to that of
+-- another one gets new IDs with that one.
+CREATE FUNCTION snowflake_admin.renumber_tables(schema name) RETURNS SETOF regclass
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH keys AS MATERIALIZED (
+		SELECT DISTINCT tab, attname AS name
+		FROM filled(ARRAY(
+			SELECT pg_class.oid FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+			WHERE nspname = schema AND relkind IN ('r', 'p') AND NOT relispartition AND relpersistence <> 't'))
+		JOIN pg_attribute ON attrelid = tab AND attnum = col
+		WHERE made_by = 'next_id'
+	)
+	SELECT tab::regclass FROM keys WHERE (tab, name) NOT IN (
+		SELECT from_rel, from_name FROM references_between() AS r JOIN keys AS k ON k.tab = r.rel AND k.name = r.name
+		WHERE from_rel <> r.rel)
+	GROUP BY tab ORDER BY tab::regclass::text COLLATE "C"
+$$;
+COMMENT ON FUNCTION snowflake_admin.renumber_tables IS 'for renumbering each table of a schema once';
+
+-- Those of these tables that can be renumbered.  Each of the others is named by a warning, which
+-- says why.
+CREATE FUNCTION snowflake_admin.renumber_possible(tables regclass[], shard bigint, new_shard bigint) RETURNS regclass[]
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	possible regclass[] := '{}';
+	target regclass;
+	detail text;
+	hint text;
+BEGIN
+	FOREACH target IN ARRAY tables LOOP
+		BEGIN
+			PERFORM require_owner(ARRAY[target]);
+			PERFORM renumber_plan(target, shard, new_shard, NULL);
+			possible := possible || target;
+		EXCEPTION WHEN OTHERS THEN
+			GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+			RAISE WARNING USING
+				MESSAGE = format('%s keeps its IDs: %s', target, SQLERRM),
+				DETAIL = coalesce(nullif(detail, ''), format('The SQLSTATE is %s.', SQLSTATE)),
+				HINT = coalesce(nullif(hint, ''), 'Call this again when the cause is gone.');
+		END;
+	END LOOP;
+	RETURN possible;
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.renumber_possible IS 'for leaving out tables that cannot be renumbered';
+
+-- The command for all tables of a schema, one after the other.  What cannot be renumbered is known
+-- before the first one.  An error later ends the command, because what commits cannot catch it, and
+-- another call finds nothing to do in the tables that are done.
+CREATE PROCEDURE @extschema@.snowflake_renumber_schema(schema name, shard bigint, new_shard bigint DEFAULT NULL,
+	since timestamptz DEFAULT NULL, until timestamptz DEFAULT NULL, dry_run boolean DEFAULT false,
+	tries integer DEFAULT 30)
+LANGUAGE plpgsql AS $$
+DECLARE
+	callers_path pg_catalog.text;
+	tables pg_catalog.regclass[];
+	possible pg_catalog.regclass[];
+	target pg_catalog.regclass;
+BEGIN
+	callers_path := pg_catalog.current_setting('search_path');
+	CALL snowflake_admin.begin_command('snowflake_renumber_schema()');
+	PERFORM require_schema(schema);
+	tables := ARRAY(SELECT renumber_tables(schema));
+	PERFORM renumber_require(tables, shard, new_shard, since, until, NULL, 500);
+	possible := renumber_possible(tables, shard, new_shard);
+	FOREACH target IN ARRAY possible LOOP
+		CALL next_transaction();
+		CALL renumber_table(target, shard, new_shard, since, until, NULL, 500, dry_run, tries, callers_path);
+	END LOOP;
+	RAISE NOTICE '% of % tables done', cardinality(possible), cardinality(tables);
+	COMMIT;
+END
+$$;
+COMMENT ON PROCEDURE @extschema@.snowflake_renumber_schema(
+	name, bigint, bigint, timestamptz, timestamptz, boolean, integer) IS
+'give rows of all tables of a schema with IDs of a shard new ones, and change all that refer to them';

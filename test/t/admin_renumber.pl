@@ -307,6 +307,63 @@ is(value('parts', q{
 fails_with($node, q{CALL snowflake_renumber('photos_2025', 6, 7)}, qr/^55000 public.photos_2025 is a partition/,
 	'a partition is refused', dbname => 'parts');
 
+# --- all tables of a schema ------------------------------------------------
+
+new_admin_database('schemas');
+my $keys = q{SELECT string_agg(tab || ' ' || rows || ' ' || shards, ', ' ORDER BY tab) FROM (
+	SELECT tab, count(*) AS rows, string_agg(DISTINCT snowflake_shard(id)::text, '+') AS shards FROM (
+		SELECT 'big' AS tab, id FROM "My shop"."Big's" UNION ALL SELECT 'link', id FROM "My shop".links
+		UNION ALL SELECT 'detail', id FROM "My shop".details UNION ALL SELECT 'day', id FROM "My shop".days
+		UNION ALL SELECT 'other', id FROM "My shop".others UNION ALL SELECT 'far', id FROM far) AS t GROUP BY tab) AS t};
+value('schemas', q{
+	CREATE SCHEMA "My shop";
+	SET search_path = "My shop", public;
+	CREATE TABLE "Big's" (id bigint PRIMARY KEY DEFAULT next_id(3), parent bigint REFERENCES "Big's", title text);
+	CREATE INDEX ON "Big's" (parent);
+	CREATE TABLE details (id bigint PRIMARY KEY DEFAULT next_id(3) REFERENCES "Big's");
+	CREATE TABLE links (id bigint PRIMARY KEY DEFAULT next_id(3), "big's" bigint REFERENCES "Big's");
+	CREATE INDEX ON links ("big's");
+	CREATE TABLE days (id bigint PRIMARY KEY DEFAULT next_id(3)) PARTITION BY RANGE (id);
+	CREATE TABLE day PARTITION OF days DEFAULT;
+	CREATE TABLE others (id bigint PRIMARY KEY DEFAULT next_id(3));
+	CREATE TABLE bare (id bigint DEFAULT next_id(3));
+	CREATE TABLE counted (id bigserial PRIMARY KEY);
+	CREATE TABLE public.far (id bigint PRIMARY KEY DEFAULT next_id(3));
+	INSERT INTO "Big's" (title) SELECT n FROM generate_series(1, 30) AS n;
+	INSERT INTO details SELECT id FROM "Big's" LIMIT 10;
+	INSERT INTO links ("big's") SELECT id FROM "Big's";
+	INSERT INTO days SELECT FROM generate_series(1, 5);
+	INSERT INTO others DEFAULT VALUES;
+	INSERT INTO far DEFAULT VALUES;
+	GRANT USAGE, CREATE ON SCHEMA "My shop" TO owner;
+	DO $$ BEGIN EXECUTE (SELECT string_agg(format('ALTER TABLE %s OWNER TO owner', oid::regclass), ';') FROM pg_class
+		WHERE relnamespace = '"My shop"'::regnamespace AND relkind IN ('r', 'p') AND relname <> 'others'); END $$;
+	CREATE FUNCTION interrupt() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'interrupted'; END $$;
+	CREATE TRIGGER interrupt BEFORE UPDATE ON links FOR EACH ROW WHEN (OLD.id <> NEW.id) EXECUTE FUNCTION interrupt()});
+my $call_schema = q{SET ROLE owner; CALL snowflake_renumber_schema('My shop', 3, 6};
+$said = run_psql('schemas', "$call_schema, dry_run => true)");
+like($said, qr/WARNING:  \w+: "My shop".bare keeps its IDs: table "My shop".bare has no column of IDs\n/, 'a table without a key is named');
+like($said, qr/WARNING:  \w+: "My shop".others keeps its IDs: must be owner of table "My shop".others\n/, '... and one of another owner');
+is(join(', ', $said =~ /(\d+ rows of .*|\d+ of \d+ tables) (?:would get new IDs|done)/g),
+	q{30 rows of "My shop"."Big's", 5 rows of "My shop".days, 30 rows of "My shop".links, 3 of 5 tables},
+	'a dry run says how many rows of which tables get new IDs, but not of those that get them with others');
+is(value('schemas', $keys), 'big 30 3, day 5 3, detail 10 3, far 1 3, link 30 3, other 1 3', '... and changes nothing');
+like(run_psql('schemas', "$call_schema)"), qr/ERROR:  P0001: interrupted/, 'an error in one table ends the call');
+is(value('schemas', $keys), 'big 30 6, day 5 6, detail 10 6, far 1 3, link 30 3, other 1 3',
+	'... when the tables before it are done');
+value('schemas', q{DROP TRIGGER interrupt ON "My shop".links});
+my $list = value('schemas', q{SELECT count(*), min(old), max(new) FROM "My shop"."Big's_renumbered"});
+like($said = run_psql('schemas', "$call_schema)"), qr/NOTICE:  \w+: 0 rows of "My shop"."Big's" have new IDs\n.*NOTICE:  \w+: 3 of 5 tables done/s,
+	'another call goes on');
+is(value('schemas', $keys), 'big 30 6, day 5 6, detail 10 6, far 1 3, link 30 6, other 1 3', '... to the end');
+is(value('schemas', q{SELECT count(*), min(old), max(new) FROM "My shop"."Big's_renumbered"}), $list,
+	'... and changes no row again');
+is(value('schemas', $unfinished), '', '... and nothing is half done');
+fails_with($node, @$_, dbname => 'schemas') foreach
+  [ q{CALL snowflake_renumber_schema('none', 3, 6)}, qr/^3F000 schema "none" does not exist/, 'refused: a schema that does not exist' ],
+  [ q{CALL snowflake_renumber_schema('My shop', 3, 3)}, qr/^22023 new shard 3 is the old one/, 'refused: the shard that rows have' ],
+  [ q{BEGIN; CALL snowflake_renumber_schema('My shop', 3, 6)}, qr/^2D000 .*cannot run inside a transaction block/, 'refused: a block' ];
+
 # --- what it refuses -------------------------------------------------------
 
 new_admin_database('refusals');

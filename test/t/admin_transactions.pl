@@ -95,6 +95,7 @@ my $commands = join ';', map { "CALL $_; INSERT INTO notes VALUES (current_setti
   q{snowflake_make_partitions('days', unit => 'day')}, q{snowflake_make_partitions('days', '5 days', dry_run => true)},
   q{snowflake_drop_partitions('days', '1 day')}, q{snowflake_renumber('days', 5, 6)},
   q{snowflake_renumber('days', 5, 6, dry_run => true)}, q{snowflake_move_schema('keys', 5)},
+  q{snowflake_renumber_schema('keys', 5, 6)},
   q{snowflake_move_back_schema('keys')}, q{snowflake_partition('orders', 'day')}, q{snowflake_widen('narrow', 'id')},
   q{snowflake_widen('narrow', 'id', undo => true)};
 $blocks->{stderr} = '';

@@ -173,6 +173,7 @@ my @admin_calls = (
 	[ 'snowflake_uses' ],
 	[ 'snowflake_renumber', tab => 'app.photos', shard => 5, new_shard => 6, dry_run => 'true' ],
 	[ 'snowflake_renumber', tab => 'app.photos', shard => 5, new_shard => 6, dry_run => 'false' ],
+	[ 'snowflake_renumber_schema', schema => 'app', shard => 6, new_shard => 7, dry_run => 'false' ],
 	[ 'snowflake_move_back', tab => 'app.photos', dry_run => 'false' ],
 	[ 'snowflake_partition', tab => 'app.events', unit => 'day', dry_run => 'true' ],
 	[ 'snowflake_partition', tab => 'app.events', unit => 'day', dry_run => 'false' ],

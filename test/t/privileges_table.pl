@@ -103,6 +103,7 @@ ok     ok     ok     ok     ok     ok      SELECT snowflake_partitions('data.day
 42501  42501  ok     42501  42501  ok      CALL snowflake_partition('data.photos', 'day')
 # Of a whole schema, each table that stays as it is has a warning.
 ok     ok     ok     ok     ok     ok      CALL snowflake_move_schema('data', 5)
+ok     ok     ok     ok     ok     ok      CALL snowflake_renumber_schema('data', 5, new_shard => 6)
 ok     ok     ok     ok     ok     ok      CALL snowflake_move_back_schema('data')
 EOT
 
