@@ -180,8 +180,6 @@ BEGIN
 	PERFORM require_trigger_functions(parent);
 	layout := coalesce(layout, key_layout(parent));
 	unit := coalesce(unit, newest_unit(parent, layout));
-	-- This loads the library, whose setting needed_until() reads.
-	PERFORM bound(now(), layout);
 	PERFORM require_unit(unit);
 	IF ahead IS NULL OR ahead < interval '0' THEN
 		RAISE invalid_parameter_value USING

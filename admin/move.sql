@@ -250,9 +250,7 @@ COMMENT ON FUNCTION snowflake_admin.move_commands IS 'for deciding what a move d
 CREATE FUNCTION snowflake_admin.count_other_sessions() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
-	others bigint := count(*) FROM pg_stat_activity
-		WHERE datname = current_database() AND pid <> pg_backend_pid() AND usesysid IS NOT NULL
-			AND coalesce(backend_type, 'client backend') = 'client backend';
+	others bigint := count(*) FROM other_sessions();
 BEGIN
 	IF others > 0 THEN
 		RAISE NOTICE USING MESSAGE = format('other sessions: %s. Those that began before the shard was set '

@@ -15,17 +15,6 @@
 -- alone, so nobody's code runs (check/ids.sql).  Changes no row, and knows no remedy for those that
 -- are in the way: the check has it.
 
--- The sessions of this database that may make IDs, but for this one.  Of those of other roles,
--- pg_stat_activity may hide the kind.  Autovacuum has no role.
-CREATE FUNCTION snowflake_admin.other_sessions() RETURNS TABLE (pid integer, role oid)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT pid, usesysid FROM pg_stat_activity
-	WHERE datname = current_database() AND usesysid IS NOT NULL AND pid <> pg_backend_pid()
-		AND leader_pid IS NULL AND backend_type IS DISTINCT FROM 'walsender'
-	ORDER BY pid
-$$;
-COMMENT ON FUNCTION snowflake_admin.other_sessions IS 'for the sessions that may make IDs';
-
 -- End these sessions, or none if one of them is of a role whose sessions the caller may not end.
 CREATE FUNCTION snowflake_admin.end_sessions(pids integer[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

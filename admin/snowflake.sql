@@ -41,12 +41,16 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION snowflake_admin.layouts IS 'for reading snowflake_layouts() from any search_path';
 
--- A setting of "snowflake" that is a time.  PostgreSQL shows a long one with an exponent, such as
--- 1.23457e+06ms, which is no interval to it.
+-- A setting of "snowflake" that is a time.  There are settings once a function of "snowflake" has loaded
+-- the library.  PostgreSQL shows a long time with an exponent, such as 1.23457e+06ms, which is no
+-- interval to it.
 CREATE FUNCTION snowflake_admin.time_setting(name text) RETURNS interval
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT value[1]::double precision * ('1 ' || coalesce(nullif(value[2], ''), 'ms'))::interval
-	FROM regexp_match(current_setting('snowflake.' || name), '^([0-9.]+(?:e[+-]?[0-9]+)?)([a-z]*)$') AS value
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	PERFORM layouts();
+	RETURN (SELECT value[1]::double precision * ('1 ' || coalesce(nullif(value[2], ''), 'ms'))::interval
+		FROM regexp_match(current_setting('snowflake.' || name), '^([0-9.]+(?:e[+-]?[0-9]+)?)([a-z]*)$') AS value);
+END
 $$;
 COMMENT ON FUNCTION snowflake_admin.time_setting IS 'for reading max_lead and max_wait';
 
@@ -165,3 +169,14 @@ BEGIN ATOMIC
 	UNION ALL SELECT * FROM snowflake_sequences($1, $2);
 END;
 COMMENT ON FUNCTION snowflake_admin.sequence_states IS 'for reading snowflake_sequences() from any search_path';
+
+-- The sessions of this database that may make IDs, but for this one.  Of those of other roles,
+-- pg_stat_activity may hide the kind.  Autovacuum has no role.
+CREATE FUNCTION snowflake_admin.other_sessions() RETURNS TABLE (pid integer, role oid)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT pid, usesysid FROM pg_stat_activity
+	WHERE datname = current_database() AND usesysid IS NOT NULL AND pid <> pg_backend_pid()
+		AND leader_pid IS NULL AND backend_type IS DISTINCT FROM 'walsender'
+	ORDER BY pid
+$$;
+COMMENT ON FUNCTION snowflake_admin.other_sessions IS 'for the sessions that may make IDs';

@@ -97,14 +97,12 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.depth IS 'for showing a table after those that it refers to';
 
--- All rows.  The first call of a function of "snowflake" loads the library, whose settings the
--- checks read.  20 ms are no wait: they let a command that is just ending end.
+-- All rows.  20 ms are no wait: they let a command that is just ending end.
 CREATE FUNCTION @extschema@.snowflake_check()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp
 	SET lock_timeout = '20ms' SET jit = off AS $$
 BEGIN
-	PERFORM layouts();
 	-- A remedy that does not end with a period is a statement.  A table comes after those that it
 	-- refers to.  It is found by its name without a look at the caller's privileges.
 	RETURN QUERY WITH rows AS MATERIALIZED (

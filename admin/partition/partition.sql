@@ -170,8 +170,6 @@ BEGIN
 	IF NOT EXISTS (SELECT FROM partition_mark(old)) THEN
 		RETURN;
 	END IF;
-	-- This loads the library, whose setting needed_until() reads.
-	PERFORM bound(now(), key_layout(parent));
 	IF EXISTS (SELECT FROM missing_ranges(parent, unit, needed_until('3 days', unit), key_layout(parent))) THEN
 		RETURN QUERY SELECT 'partition', '{}'::text[], ARRAY[parent], NULL, NULL::boolean[];
 	END IF;

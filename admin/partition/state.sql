@@ -79,7 +79,6 @@ BEGIN
 	END IF;
 	col := key.attname;
 	layout := coalesce(layout_of(key.expression, key.sequences[1]), 'instagram');
-	-- This also loads the library, whose setting is read later.
 	SELECT max(last_timestamp) INTO last_time
 	FROM unnest(key.sequences) AS s, sequence_states(s,
 		partition_id.layout);

@@ -53,6 +53,8 @@ foreach my $case ([ '1234567ms', 1234567 ], [ '1000001s', 1000001000 ], [ '36525
 			SELECT abs(extract(epoch FROM snowflake_admin.time_setting('max_lead')) * 1000 - $msecs) <= $msecs / 1e5"))[1, 2]), 't',
 		"a max_lead of $lead is read as an interval");
 }
+is($node->safe_psql('postgres', q{SELECT snowflake_admin.time_setting('max_lead')}), '00:00:01',
+	'... also in a session that has not loaded the library');
 is(join('', ($node->psql('postgres', q{
 		SET client_min_messages = warning;
 		CREATE TABLE logs (id bigint PRIMARY KEY DEFAULT next_id(5)) PARTITION BY RANGE (id);
