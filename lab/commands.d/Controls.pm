@@ -83,7 +83,7 @@ our %CONTROLS = (
 		events => [ 'cancel', 'other command', 'cancel', 'other command' ],
 		replace => [ [ 'WHERE require_no_other.command = ANY (bars)', 'WHERE false' ] ] },
 	policies => {
-		kind => 'partition', shows => qr/^(lost by|differences) /,
+		kind => 'partition', shows => qr/^(lost by|differences) /, force => { policies => 1 },
 		replace => [ [ "WITH CHECK (' || pg_get_expr(polwithcheck, polrelid) || ')')\n\tFROM pg_policy WHERE",
 			"WITH CHECK (' || pg_get_expr(polwithcheck, polrelid) || ')')\n\tFROM pg_policy WHERE polcmd = '*' AND" ] ] },
 	newest => {

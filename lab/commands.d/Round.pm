@@ -316,6 +316,11 @@ my %events = (
 		$self->{detach} = $self->add_task('postgres', [ 0,
 			"ALTER TABLE $table->{full} DETACH PARTITION $self->{world}{schema}." . quoted($self->{detached})
 			. ' CONCURRENTLY' ]);
+		return unless $self->{control} || chance(0.4);
+		# Cancel it once it has begun, so that it stays pending.
+		$self->{canceling} = $self->add_task('postgres', [ 0, 'SELECT' ], [ rand(0.5),
+			q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query ~ '^ALTER .* DETACH' AND state = 'active'
+			AND EXISTS (SELECT FROM pg_inherits WHERE inhdetachpending)} ]);
 	},
 	'dump and restore' => sub {
 		my ($self) = @_;
@@ -595,6 +600,7 @@ sub judge_detached
 	my %mine = map { $_ => 1 } grep { /^0-\d*[49]$/ } keys %{ $self->{first_keys} };
 	my $result = $session->query("SELECT count(*) FROM $table WHERE token ~ '^0-'");
 	my $end = $self->{detach}{result} // { lost => 1 };
+	my $stays_pending = !$self->{dumped} && @{ $self->{canceling}{result}{rows} // [] };
 
 	$self->{first_rows}{$_} = 1 foreach keys %mine;
 	if (!$result->{error})
@@ -602,7 +608,7 @@ sub judge_detached
 		$self->fault('rows of a detached partition that are lost', "$table has $result->{rows}[0][0] of " . keys %mine)
 			if $result->{rows}[0][0] != keys %mine;
 	}
-	elsif (!$end->{lost} && (!$end->{error} || $end->{error}{message} =~ /removed concurrently/))
+	elsif ($stays_pending || !$end->{lost} && (!$end->{error} || $end->{error}{message} =~ /removed concurrently/))
 	{
 		$self->fault('partitions that somebody detached and that are gone', $table);
 	}
