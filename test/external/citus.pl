@@ -21,6 +21,7 @@ citus.enable_statistics_collection = off
 citus.local_hostname = '@{[ $node{$name}->host ]}'
 citus.shard_count = 4
 wal_level = logical
+max_wal_senders = 10
 max_connections = 100
 max_prepared_transactions = 100
 EOC
