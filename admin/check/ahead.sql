@@ -17,8 +17,7 @@ BEGIN
 			JOIN sequence_states() AS o ON o.sequence = u.sequence AND o.layout = g.layout
 			WHERE u.made_by = 'next_id' AND u.sequence <> g.sequence) AS k
 		CROSS JOIN (SELECT DISTINCT unnest(coalesce(g.shards, '{NULL}'))) AS s (shard);
-	-- A role with a setting of its own may have made IDs of any shard.
-	IF EXISTS (SELECT FROM shard_settings() WHERE place LIKE 'setting of role %') THEN
+	IF has_role_shards() THEN
 		shards := NULL;
 	END IF;
 END
@@ -174,6 +173,8 @@ BEGIN
 			g.sequence, CASE WHEN future.others > 0 THEN ', end_sessions => true' END)
 		WHEN NOT has_shards(layout) THEN format('Wait until %s, or check again when these rows have new IDs. '
 			'Those of layout %s have no shards, so another shard would make them again, too.', until, g.layout)
+		WHEN has_role_shards() THEN format('Wait until %s, or check again when these rows have new IDs. '
+			'Roles have shards of their own, so it may make IDs of any shard.', until)
 		WHEN g.tabs IS NULL THEN format('Wait until %s, or check again when these rows have new IDs.', until)
 		WHEN g.lead < patience + interval '10 min' THEN format('Wait until %s.', until) END;
 	IF remedy IS NOT NULL THEN

@@ -22,6 +22,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.shard_setting IS 'for the shard of new sessions, and where it is set';
 
+-- Does a role have a shard of its own?  Then sessions of one sequence may have any.
+CREATE FUNCTION snowflake_admin.has_role_shards() RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT EXISTS (SELECT FROM shard_settings() WHERE place LIKE 'setting of role %')
+$$;
+COMMENT ON FUNCTION snowflake_admin.has_role_shards IS 'for settings of the shard that are those of roles';
+
 -- The columns to which a function assigns IDs as a trigger: names that stand between NEW and
 -- an assignment, in a statement that then calls something that makes IDs
 CREATE FUNCTION snowflake_admin.assigned(code text) RETURNS SETOF name

@@ -123,7 +123,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	WHERE NOT pg_is_in_recovery() AND n.others > 0
 		AND NOT EXISTS (SELECT FROM pg_subscription AS u JOIN pg_database AS d ON d.oid = subdbid
 			WHERE datname = current_database())
-		AND NOT EXISTS (SELECT FROM shard_settings() WHERE place LIKE 'setting of role %')
+		AND NOT has_role_shards()
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_shards_of_rows IS 'for rows about sessions and standbys with another shard';
 

@@ -40,6 +40,18 @@ sub major { my ($self) = @_; return int $self->{node}->pg_version }
 # A number that no server has had
 sub new_shard { $shards = 100 if ++$shards > 8000; return $shards }
 
+# What a session is answered, while those who hold locks go on
+sub answer
+{
+	my ($self, $session, $sql, $seconds) = @_;
+	my $end = time() + ($seconds // 60);
+	my $result;
+
+	$session->send($sql);
+	do { $result = $session->poll(0.02); $self->run_tasks } until $result || time() > $end;
+	return $result // { rows => [], error => { sqlstate => 'silent', message => 'no answer' } };
+}
+
 # Execute statements in a new session of a role.  Each must succeed.
 sub as
 {
@@ -48,7 +60,7 @@ sub as
 
 	foreach my $statement (@statements)
 	{
-		my $result = $session->query($statement);
+		my $result = $self->answer($session, $statement);
 		die "$role: $statement: $result->{error}{message}\n" if $result->{error};
 	}
 	return $session->close;
@@ -59,7 +71,7 @@ sub ask
 {
 	my ($self, $sql) = @_;
 	my $session = $self->connect_patiently;
-	my $result = $session->query($sql);
+	my $result = $self->answer($session, $sql);
 
 	die "$sql: $result->{error}{message}\n" if $result->{error};
 	$session->close;
@@ -130,7 +142,7 @@ sub add_rows
 	my ($self, $table, $role, $count, $id) = @_;
 	my $first = $self->{tokens} + 1;
 	my $session = $self->connect_patiently(user => $role);
-	my $result = $session->query("INSERT INTO $table->{full} (token" . ($id ? ', id' : '') . ") SELECT 'x-' || g + $first" . ($id ? ", $id" : '')
+	my $result = $self->answer($session, "INSERT INTO $table->{full} (token" . ($id ? ', id' : '') . ") SELECT 'x-' || g + $first" . ($id ? ", $id" : '')
 		. " FROM generate_series(0, $count - 1) AS g");
 
 	$self->{tokens} += $count;
@@ -304,7 +316,7 @@ sub check
 {
 	my ($self, $role) = @_;
 	my $session = $self->connect_patiently(user => $role);
-	my $result = $session->query('SELECT severity, object, problem, remedy FROM snowflake_check()', 120);
+	my $result = $self->answer($session, 'SELECT severity, object, problem, remedy FROM snowflake_check()', 120);
 
 	die "snowflake_check(): $result->{error}{message}\n" if $result->{error};
 	$session->close;
@@ -354,7 +366,7 @@ sub obey
 		$self->fault('remedies that do not say who must run them', "$who: $row->{object}: $remedy: $what")
 			if $error->{sqlstate} eq '42501';
 		$self->fault('remedies that fail', "$who: $row->{object}: $remedy: $what")
-			if $error->{sqlstate} !~ /^(42501|42P01|55000|55P03|40P01|40001|57|53400|08)/;
+			if $error->{sqlstate} !~ /^(silent|42501|42P01|55000|55P03|40P01|40001|57|53400|08)/;
 		return 0;
 	}
 	$self->{counts}{$kind}++;
@@ -369,14 +381,11 @@ sub run_as
 {
 	my ($self, $role, $sql) = @_;
 	my $session = $self->connect_patiently(user => $role);
-	my $end = time() + 90;
-	my $result;
+	my $result = $self->answer($session, $sql, 90);
 
-	$session->send($sql);
-	do { $result = $session->poll(0.02); $self->run_tasks } until $result || time() > $end;
-	$self->fault('remedies that do not end', "$role: $sql") unless $result;
+	$self->fault('remedies that do not end', "$role: $sql") if $result->{error} && $result->{error}{sqlstate} eq 'silent';
 	$session->close;
-	return $result // { error => { sqlstate => '08000', message => 'no answer' } };
+	return $result;
 }
 
 # Check and obey, until nothing but sentences is left.
@@ -397,7 +406,7 @@ sub obey_until_well
 		if (!@statements)
 		{
 			# Whatever was locked is soon free.
-			my @later = grep { $_->{remedy} =~ /again (later|when)|^End that transaction/ } @sentences;
+			my @later = grep { $_->{remedy} =~ /^Call snowflake_check\(\) again|^End that transaction/ } @sentences;
 			if (@later && $patience-- > 0) { $self->work(0.5); next; }
 			$self->fault('looks that fail again and again', map { "$_->{object}: $_->{problem}" } @later);
 			return @rows;

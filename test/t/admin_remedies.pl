@@ -23,6 +23,7 @@ my @worlds = (
 	[ boss => 'fast clock', 'no USAGE' ],
 	[ postgres => 'ahead', 'locked code' ],
 	[ boss => 'stranger' ],
+	[ boss => 'shard of a role', 'stranger' ],
 	[ boss => 'lost MAXVALUE', 'imported rows of soon' ],
 	[ lender => 'ahead', 'parameters' ],
 	[ boss => 'restored copy', 'dead job' ],
@@ -35,7 +36,7 @@ foreach (@worlds)
 	my ($role, @faults) = @$_;
 	my $round = one_round($node, $seed++, "$directory/$seed", role => $role, faults_of => \@faults);
 	is(faults($round), '', "no ID comes twice, and the check is content: $round->{line}");
-	cmp_ok($round->{turns}, '>', 0, '... after remedies that were run');
+	ok(%{ $round->{counts} } || %{ $round->{sentences} }, '... after remedies that it has shown');
 }
 
 plant_in_server($node, 'again');
