@@ -39,7 +39,10 @@ BEGIN
 		CASE WHEN missing.n = 4 THEN 'nobody has called snowflake_make_partitions() for a day'
 			WHEN has_default THEN 'such rows go to the DEFAULT partition'
 			ELSE 'an INSERT of such a row fails' END), only_owner(tab));
-	remedy := format('CALL @extschema@.snowflake_make_partitions(%L::regclass)', tab);
+	-- The command refuses to follow a clock that may have jumped.
+	remedy := format(CASE WHEN (SELECT max(upper_id) FROM ranges(tab)) < recent_id(unit, layout)
+		THEN 'If the clock is right, CALL @extschema@.snowflake_make_partitions(%L::regclass, trust_clock => true).'
+		ELSE 'CALL @extschema@.snowflake_make_partitions(%L::regclass)' END, tab);
 	RETURN NEXT;
 EXCEPTION WHEN OTHERS THEN
 	RETURN QUERY SELECT * FROM unseen(tab, SQLSTATE, SQLERRM);
