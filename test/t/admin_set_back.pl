@@ -172,7 +172,9 @@ $node->sql('REVOKE pg_signal_backend FROM boss; GRANT web TO boss');
 new_database();
 as_role('boss', future_row(35) . '; SELECT snowflake_set_shard(36)');
 my $elsewhere = $node->background_psql('postgres', extra_params => [ '-U', 'web' ]);
-my $walsender = $node->background_psql($database, replication => 'database');
+# Of another role's session, boss would not see that.
+$node->sql('ALTER ROLE boss REPLICATION');
+my $walsender = $node->background_psql($database, replication => 'database', extra_params => [ '-U', 'boss' ]);
 $web = $node->background_psql($database, extra_params => [ '-U', 'web' ]);
 is_refused(qr/55000: session \d+, of role web, may still/, 'one session is in the way');
 unlike(said('boss', q{CALL snowflake_set_back('next_id_seq', end_sessions => true)}), qr/ERROR|WARNING/,
@@ -187,14 +189,14 @@ $node->sql('REVOKE web FROM boss');
 # A session that a call has waited for, and that has ended, and one that has connected meanwhile
 new_database();
 as_role('boss', future_row(35) . '; SELECT snowflake_set_shard(36)');
-$web = $node->background_psql($database, extra_params => [ '-U', 'web' ]);
-$web->query_safe(q{BEGIN; SELECT next_id(7)});
+$writer = $node->background_psql($database);
+$writer->query_safe(q{SET snowflake.max_lead = '2d'; BEGIN; SELECT next_id(36)});
 $caller = $node->background_psql($database);
 send_sql($caller, qq{\\set ON_ERROR_STOP 0\nCALL snowflake_set_back('next_id_seq', tries => 1000)});
 ok($node->poll_query_until($database, q{SELECT count(*) > 0 FROM pg_locks WHERE NOT granted}), 'a call waits for a session');
 my $late = $node->background_psql($database, extra_params => [ '-U', 'web' ]);
 usleep(1_500_000);		# a try of the call fails, and looks who is in the way
-$web->quit;
+$writer->quit;
 ok(wait_for(sub { is_back('next_id_seq') }), '... and sets the sequence back when it has gone, whoever has come meanwhile')
   or diag said('postgres', 'SELECT * FROM pg_stat_activity');
 $_->quit foreach $late, $caller;
