@@ -280,7 +280,11 @@ our %YEARS = (
 		my $start = $to->('2046-06-26 12:00');
 		$round->{step_back} = $start;
 		$round->step_clock($start);
-		$round->as('boss', "CALL snowflake_make_partitions('app.events', trust_clock => true)");
+		# One partition for the years between, and then days
+		my $last = $round->ask("SELECT snowflake_min_id(max(until)) FROM snowflake_partitions('app.events')");
+		$round->as('boss', "CREATE TABLE app.events_of_years PARTITION OF app.events FOR VALUES FROM ($last) TO ("
+			. $round->ask("SELECT snowflake_min_id('2046-06-26 00:00Z')") . ')',
+			"CALL snowflake_make_partitions('app.events', unit => 'day', trust_clock => true)");
 		$round->add_rows($_, 'lab_app', 20) foreach grep { $_->{layout} eq 'instagram' } @{ $round->{world}{tables} };
 		$round->work(0.5);
 		$round->obey_until_well;
@@ -290,7 +294,7 @@ our %YEARS = (
 		my %keys = map { ($_ => $round->ask("SELECT string_agg(id::text, ' ' ORDER BY id) FROM $_ WHERE token LIKE 'x-%'")) } qw(app.photos app.loans);
 		$round->obey_until_well;
 		# What doc/layouts.md says: the same fields with a later epoch, and a shard that no row has
-		my $layout = 'timestamp:41 shard:13 sequence:10 epoch:2046-01-01';
+		my $layout = 'timestamp:41 shard:13 sequence:10 epoch:2046-01-01T00:00:00Z';
 		foreach my $table (grep { $_->{name} =~ /photos|loans/ } @{ $round->{world}{tables} })
 		{
 			my $sequence = "app.later_$table->{name}";
