@@ -661,8 +661,9 @@ sub judge_rows
 		$self->fault('rows with another value', "$where$token: n is $has->{n}, not $should->{n}")
 			if $has->{n} ne ($should->{n} // '');
 		$self->fault('rows with another key', "$where$token: $has->{key}, not $should->{key}")
-		  if $should->{key} ne 'none' && $has->{key} ne $should->{key} && !($self->{undone}
-			&& $self->{kind} eq 'renumber');
+		  if $should->{key} ne 'none' && $has->{key} ne $should->{key}
+			# Taken back, or refused
+			&& !($self->{kind} eq 'renumber' && ($self->{undone} || $self->{how} ne 'ended'));
 		foreach my $nr (0 .. $#columns)
 		{
 			my ($of, $be) = map { $_->{refers}{$nr} // '' } $has, $should;
