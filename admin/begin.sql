@@ -6,10 +6,11 @@
 -- The beginning of the script that make concatenates from the files of admin/: the schema of all
 -- internals, and where names are looked up.  Knows no function but those of PostgreSQL.
 --
--- No name is looked up in the caller's search_path.  Functions have their own;
--- procedures that commit may not have one.  So next_transaction() sets it in each of their
--- transactions, and their declarations, which are compiled before that, name the
--- schema of types that are no keywords.
+-- No name is looked up in the caller's search_path.  Functions have their own.  Procedures that
+-- commit may not have one, nor may those that look whether they could, because PostgreSQL takes a
+-- SET clause for a transaction block.  Of these, next_transaction() sets it in each transaction of
+-- those that commit, whose declarations, which are compiled before that, name the schema of types
+-- that are no keywords.  The others qualify all names.
 
 -- Only what the documents name is in the schema that the user has chosen.  All else is
 -- here, where only a superuser may create objects.  Everybody may use it, because the

@@ -83,6 +83,10 @@ COMMENT ON FUNCTION snowflake_admin.short_wait IS 'for waiting so briefly that n
 -- The last locks, if there is a mode, keep out whoever conflicts with it.  They are waited for
 -- briefly, and a try that fails lets everybody else go on.
 --
+-- Without a mode, a partitioned table is locked without its partitions, which keeps its definition
+-- and its list of partitions.  With one, LOCK TABLE takes all of them in both rounds, so that the
+-- last locks wait for no vacuum.
+--
 -- Between two commands, somebody could rename a schema and another one to its name, so that
 -- a superuser's next command would find somebody else's table.  Only superusers can lock the
 -- rows of schemas in the catalog, and others can do no more to a table than its owner.

@@ -119,14 +119,14 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.make_partition IS 'for making one partition under its locks';
 
--- An error unless the owner of a table may execute the functions of its triggers, which every new
--- partition gets from the table
+-- An error unless the owner of a table may execute the functions of those triggers that every new
+-- partition gets from it
 CREATE FUNCTION snowflake_admin.require_trigger_functions(parent regclass) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	lacking record;
 BEGIN
-	SELECT * INTO lacking FROM forbidden_triggers(parent) LIMIT 1;
+	SELECT * INTO lacking FROM forbidden_triggers(parent) WHERE for_each_row LIMIT 1;
 	IF FOUND THEN
 		RAISE insufficient_privilege USING
 			MESSAGE = format('permission denied for function %s', lacking.function),

@@ -116,8 +116,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.sequence_commands IS 'for giving a key its own sequence';
 
--- The commands after which no identity makes a key.  snowflake_move_back() gives children that are
--- no partitions defaults that take numbers of the identity's sequence.  These go, too.
+-- The commands after which no identity makes a key.  All defaults of the key in children that are no
+-- partitions go, such as those that snowflake_move_back() gives them: the new default of the parent
+-- would replace them in any case.
 CREATE FUNCTION snowflake_admin.drop_identity_commands(target regclass, key_col name) RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT ARRAY(SELECT format('ALTER TABLE %s ALTER %I DROP DEFAULT', member::regclass, key_col)

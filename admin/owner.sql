@@ -42,8 +42,9 @@ COMMENT ON FUNCTION snowflake_admin.do_as_owner(regclass, text) IS 'for commands
 COMMENT ON FUNCTION snowflake_admin.do_as_owner(regclass, text, "any") IS
 'for commands with parameters that run a table''s code';
 
--- A command as it is shown to a caller who will paste it.  Where the caller is another role than the
--- table's owner, and may become that role, the pasted command runs as the owner.
+-- A command as it is shown to a caller who will paste it.  Where the caller has the rights of the table's
+-- owner, but is another role, the pasted command runs as the owner.  Since 16, it fails if the caller has
+-- these rights but may not SET ROLE.
 CREATE FUNCTION snowflake_admin.pasteable(command text, owner_of regclass) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT CASE WHEN relowner <> caller() AND pg_has_role(relowner, 'USAGE')
@@ -53,11 +54,11 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.pasteable IS 'for showing commands that run a table''s code';
 
 -- The triggers of a table whose functions its owner may not execute, so that no other table could
--- get them as the owner
+-- get them as the owner.  Partitions get those that fire for each row.
 CREATE FUNCTION snowflake_admin.forbidden_triggers(tab regclass)
-RETURNS TABLE (trigger name, function regprocedure, owner regrole)
+RETURNS TABLE (trigger name, for_each_row boolean, function regprocedure, owner regrole)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT tgname, tgfoid::regprocedure, relowner::regrole
+	SELECT tgname, tgtype & 1 <> 0, tgfoid::regprocedure, relowner::regrole
 	FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
 	WHERE tgrelid = tab AND NOT tgisinternal AND NOT has_function_privilege(relowner, tgfoid, 'EXECUTE')
 $$;
@@ -97,7 +98,7 @@ BEGIN
 	ORDER BY array_position(tables, oid::regclass) LIMIT 1;
 	IF FOUND THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('table %s, which refers to table %s, has another owner', other.tab, tables[1]),
+			MESSAGE = format('table %s, whose foreign keys lead to table %s, has another owner', other.tab, tables[1]),
 			DETAIL = format('It belongs to %1$s, and table %2$s to %3$s. Its triggers would run with the rights '
 				'of %3$s.', other.owner, tables[1], other.expected),
 			HINT = format('Give both tables one owner, or drop the foreign key of table %s first and add it '

@@ -177,13 +177,15 @@ COMMENT ON FUNCTION snowflake_admin.needed_until IS 'for the time until which a 
 -- An error if policies could hide rows of tables, which have one owner, from that owner
 CREATE FUNCTION snowflake_admin.require_all_rows(tables regclass[]) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	hidden text := (SELECT string_agg(tab::text, ' and ') FROM unnest(tables) AS tab,
+		as_owner(tab, format('SELECT row_security_active(%L::regclass)', tab)) AS look (is_hidden boolean)
+		WHERE is_hidden);
 BEGIN
-	IF (SELECT bool_or(is_hidden) FROM unnest(tables) AS tab,
-			as_owner(tab, format('SELECT row_security_active(%L::regclass)', tab)) AS look (is_hidden boolean))
-	THEN
+	IF hidden IS NOT NULL THEN
 		RAISE insufficient_privilege USING
-			MESSAGE = format('row-level security can hide rows of table %s from its owner', tables[1]),
-			HINT = format('ALTER TABLE ... NO FORCE ROW LEVEL SECURITY for %s first.', array_to_string(tables, ' and '));
+			MESSAGE = format('row-level security can hide rows of table %s from its owner', hidden),
+			HINT = format('ALTER TABLE ... NO FORCE ROW LEVEL SECURITY for %s first.', hidden);
 	END IF;
 END
 $$;

@@ -340,8 +340,9 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.shard_changes IS 'for finding where code sets a shard';
 
 -- Settings of snowflake.shard that sessions in this database begin with.  A role
--- that may not read pg_file_settings sees what its own session began with, which
--- pg_settings knows only once the library is loaded: any call of "snowflake" does that.
+-- that may not read pg_file_settings sees what RESET would give its own session, unless that comes
+-- from a setting of the database or of the role.  pg_settings knows that only once the library is
+-- loaded: any call of "snowflake" does that.
 CREATE FUNCTION snowflake_admin.shard_settings()
 RETURNS TABLE (place text, value text)
 LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -360,7 +361,11 @@ BEGIN
 		WHERE name ILIKE 'snowflake.shard' AND applied;
 	ELSE
 		RETURN QUERY SELECT coalesce('file ' || sourcefile, 'configuration file'), reset_val FROM pg_settings
-		WHERE name = 'snowflake.shard' AND source = 'configuration file';
+		WHERE name = 'snowflake.shard' AND (source = 'configuration file'
+			OR source = 'session' AND reset_val <> boot_val AND NOT EXISTS (
+				SELECT FROM pg_db_role_setting, unnest(setconfig) AS setting
+				WHERE setting ILIKE 'snowflake.shard=%' AND setrole IN (0, (SELECT oid FROM pg_roles WHERE rolname = session_user))
+				AND setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))));
 	END IF;
 	RETURN QUERY SELECT source, reset_val FROM pg_settings
 	WHERE name = 'snowflake.shard' AND source IN ('command line', 'environment variable');

@@ -114,7 +114,8 @@ COMMENT ON FUNCTION snowflake_admin.gap IS 'for a time that a clock may have lef
 
 -- What tells that the clock is slow, or was fast until it was set back: the server has noted a
 -- later time, several sequences are ahead of it by about the same time, or one of them is ahead by
--- days of each of which its tables have rows.  A sequence that is ahead without these has been set ahead.
+-- days, of each of which tables of one owner have rows, whatever fills these.  A sequence that is ahead
+-- without these has been set ahead.
 CREATE FUNCTION snowflake_admin.signs_of_slow_clock(generators generator[]) RETURNS SETOF text
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	(SELECT format('%s at %s', what, ts) FROM noted_times() WHERE ts > clock_timestamp() + interval '1 s'

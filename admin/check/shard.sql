@@ -95,7 +95,8 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		SELECT i.tab, min(id) AS id FROM ids AS i WHERE shard = setting GROUP BY i.tab
 	)
 	SELECT i.tab, count(*) FILTER (WHERE shard = setting),
-		count(*) FILTER (WHERE shard <> setting AND i.id > first.id), max(shard) FILTER (WHERE shard <> setting),
+		count(*) FILTER (WHERE shard <> setting AND i.id > first.id),
+		max(shard) FILTER (WHERE shard <> setting AND (first.id IS NULL OR i.id > first.id)),
 		id_time(max(i.id), to_layout(min(i.layout)))
 	FROM ids AS i LEFT JOIN first USING (tab) GROUP BY i.tab
 $$;
@@ -114,7 +115,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		format('Set snowflake.shard in the files of this server to the shard of the primary, unless %s is one that no '
 			'server uses.', s.shard)
 	FROM shard_setting() AS s, LATERAL (SELECT * FROM newest_rows ORDER BY newest DESC LIMIT 1) AS n
-	WHERE pg_is_in_recovery() AND n.own = 0
+	WHERE pg_is_in_recovery() AND n.own = 0 AND n.other_shard IS NOT NULL
 	UNION ALL SELECT 'warning', format('table %s', n.tab),
 		format('Rows of the last hour have shard %s, while the database has %s: %s. Sessions that began before the '
 			'shard was changed keep the old one.', n.other_shard, s.shard, n.others),

@@ -32,7 +32,8 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		CASE WHEN pid = 0 THEN 'Commit or roll back that transaction.'
 			ELSE format('End that transaction, if need be by SELECT pg_terminate_backend(%s).', pid) END
 	FROM queues AS q
-	LEFT JOIN LATERAL (SELECT * FROM waited_for(q.waiting) AS w (pid) ORDER BY pid LIMIT 1) AS w ON true
+	-- Nobody, if the wait has just ended
+	CROSS JOIN LATERAL (SELECT * FROM waited_for(q.waiting) AS w (pid) ORDER BY pid LIMIT 1) AS w
 	LEFT JOIN pg_stat_activity AS a USING (pid)
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_waits IS 'for rows about sessions that wait for a sequence';

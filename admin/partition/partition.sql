@@ -44,8 +44,9 @@ COMMENT ON FUNCTION snowflake_admin.partition_refuse_change IS
 -- policy there, would be open by the old one's name.
 --
 -- The caller has locked all tables against everybody.  So what the new table gets is read here and
--- not before.  A few things can be changed under these locks, and are compared: what depends on
--- the table and the privileges on it at the end, and all else when the commands have locked it.
+-- not before.  keep_privileges() keeps others from changing privileges; that the new table has got
+-- them all is looked at in the end.  What depends on the table can still be created, and is looked
+-- at then, too.  All else that these locks leave open is compared when the commands have locked it.
 CREATE FUNCTION snowflake_admin.partition_swap(target regclass, col name, bound bigint, unit text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE

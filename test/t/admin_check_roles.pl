@@ -119,7 +119,7 @@ as_role('boss', 'GRANT REFERENCES, SELECT ON app.photos TO lender');
 as_role('lender', 'CREATE TABLE loans.photos (id bigint PRIMARY KEY DEFAULT next_id(), photo bigint REFERENCES app.photos);
 	CREATE INDEX ON loans.photos (photo)');
 as_role('boss', q{INSERT INTO app.photos VALUES (snowflake_id(now() + interval '2 days', 9, 1))});
-like(rows('boss', q{object = 'table app.photos'}), qr/^warning\|.*\|snowflake_renumber\(\) cannot do it yet: table loans.photos, which refers to table app.photos, has another owner\. .*Give both tables one owner.*\.$/,
+like(rows('boss', q{object = 'table app.photos'}), qr/^warning\|.*\|snowflake_renumber\(\) cannot do it yet: table loans.photos, whose foreign keys lead to table app.photos, has another owner\. .*Give both tables one owner.*\.$/,
 	'a table of another owner that refers to the rows is named in place of the command');
 as_role('boss', q{CREATE TABLE app.plain (id bigint DEFAULT next_id()); CREATE INDEX ON app.plain (id);
 	INSERT INTO app.plain VALUES (snowflake_id(now() + interval '2 days', 9, 2))});

@@ -180,7 +180,7 @@ value('shop', q{
 	CREATE INDEX ON code.trap ((user_id + code.immutable('trap', 5)));
 	CREATE TRIGGER trap BEFORE UPDATE ON code.trap FOR EACH ROW EXECUTE FUNCTION code.on_row('trap');
 	GRANT ALL ON code.trap TO PUBLIC});
-my $named = qr/ERROR:  55000: table code.trap, which refers to table shop.users, has another owner
+my $named = qr/ERROR:  55000: table code.trap, whose foreign keys lead to table shop.users, has another owner
 DETAIL:  It belongs to stranger, and table shop.users to mallory. Its triggers would run with the rights of mallory\./;
 refused("a superuser learns of a stranger's table in the chain", $named, q{'shop.users', 5, 6, layout => 'instagram'});
 refused('... and so does the owner', $named, q{'shop.users', 5, 6, layout => 'instagram'}, 'SET SESSION AUTHORIZATION mallory');

@@ -252,7 +252,7 @@ foreach my $sql ($call, $indexes, map { "CALL snowflake_widen('mine.t', 'id', $_
 	foreach my $role ('postgres', 'mallory')
 	{
 		like(run_psql('hostile', $sql, extra_params => [ '-U', $role ]),
-			qr/ERROR:  55000: table theirs.c, which refers to table mine.t, has another owner.*It belongs to other.*Give both/s,
+			qr/ERROR:  55000: table theirs.c, whose foreign keys lead to table mine.t, has another owner.*It belongs to other.*Give both/s,
 			"a table of another owner in the chain is refused by name to $role: $sql");
 	}
 	like(run_psql('hostile', $sql, extra_params => [ '-U', 'other' ]), qr/ERROR:  42501: must be owner of table mine.t/,

@@ -618,7 +618,7 @@ foreach my $case (
 			CREATE TABLE app.others (id bigint REFERENCES app.mine);
 			SET ROLE owner;
 			CALL snowflake_partition('app.mine', 'day')},
-		qr/^55000 table app.others, which refers to table app.mine, has another owner/,
+		qr/^55000 table app.others, whose foreign keys lead to table app.mine, has another owner/,
 		"another owner's foreign key is refused" ],
 	[ q{DROP TABLE app.others;
 			CREATE PUBLICATION p FOR TABLE app.mine WITH (publish_via_partition_root = true);

@@ -155,6 +155,7 @@ sub setting_is
 
 setting_is('auditor', 'file|45', 'pg_read_all_settings shows files');
 setting_is('nobody_at_all', 'configuration file|45', 'a role without privileges sees what its session began with');
+setting_is('nobody_at_all; SET snowflake.shard = 7', 'configuration file|45', '... also when that session has set another');
 $node->adjust_conf('postgresql.conf', 'snowflake.shard', undef);
 $node->stop;
 system_or_bail('pg_ctl', '-w', '-D', $node->data_dir, '-l', $node->logfile, '-o', '-c snowflake.shard=46', 'start');
