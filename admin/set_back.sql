@@ -4,7 +4,8 @@
 -- clock, if it makes no ID again.
 --
 --     1. note which sessions are connected, and end them if told to.  Those that connect later have
---        the shard of the present setting.
+--        the shard of the present setting.  Nothing tells since when that is so, so those that are
+--        connected count, even if they began after it.
 --     2. RESTART the sequence.  This waits for everybody who has an ID of it in an open transaction,
 --        and keeps everybody from making one.
 --     3. under this lock, look at what makes IDs, at the rows, and for the sessions.  An error
@@ -30,7 +31,8 @@ BEGIN
 		RAISE insufficient_privilege USING
 			MESSAGE = format('must not end session %s, of role %s', other.pid, other.role),
 			DETAIL = 'No session has been ended.',
-			HINT = 'Let a superuser call this or, if the role is none, a member of pg_signal_backend.';
+			HINT = format('Let a superuser call this; or let one GRANT pg_signal_backend TO %s, which suffices unless role %s '
+				'is a superuser; or stop the programs and call it without end_sessions.', caller()::regrole, other.role);
 	END IF;
 	PERFORM pg_terminate_backend(pid, 5000) FROM other_sessions() WHERE pid = ANY (pids);
 END
@@ -91,7 +93,7 @@ BEGIN
 				MESSAGE = format('session %s, of role %s, may still have a shard of future-dated IDs',
 					other.pid, other.role),
 				DETAIL = format('There are %s, which it would make again.', future.others),
-				HINT = 'Call it with end_sessions => true, or let all sessions of this database reconnect before.';
+				HINT = 'Call it with end_sessions => true, or stop the programs until this database has no other sessions.';
 		END IF;
 	END IF;
 	RETURN since;

@@ -45,8 +45,8 @@ BEGIN
 	object := 'synchronous_standby_names';
 	IF NOT pg_has_role('pg_read_all_stats', 'USAGE') THEN
 		severity := 'note';
-		problem := format('%I may not see which standbys are streaming. Only a superuser can grant this.',
-			current_user);
+		problem := format('It is %L, and %I may not see which standbys are streaming. If too few are, commits and '
+			'next_id() wait. Only a superuser can grant this.', setting.value, current_user);
 		remedy := format('GRANT pg_read_all_stats TO %I', current_user);
 		RETURN NEXT;
 		RETURN;
@@ -65,7 +65,7 @@ BEGIN
 			coalesce(absent, 'a standby'), CASE standbys WHEN '{}'
 			THEN 'continue without one: then a failover can lose commits and repeat IDs'
 			ELSE 'name the standbys that are streaming' END);
-		remedy := format('Decide, then ALTER SYSTEM SET synchronous_standby_names = %L, and SELECT pg_reload_conf().',
+		remedy := format('Decide, then, as a superuser, ALTER SYSTEM SET synchronous_standby_names = %L, and SELECT pg_reload_conf().',
 			CASE WHEN standbys <> '{}' THEN format('%s %s (%s)',
 				CASE WHEN setting.value ~* '^\s*any\M' THEN 'ANY' ELSE 'FIRST' END,
 				least(setting.needed, cardinality(standbys)),

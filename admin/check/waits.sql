@@ -14,12 +14,15 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.waited_for IS 'for the sessions at the head of a queue';
 
--- Sequences that sessions wait for, and for whom.  A prepared transaction is session 0.
+-- Sequences that sessions wait for, and for whom.  A prepared transaction is session 0.  A session that
+-- waits for a lock which conflicts with the one of next_id() has others queue behind it.
 CREATE FUNCTION snowflake_admin.check_waits(generators generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH queues AS MATERIALIZED (
-		SELECT relation::regclass AS sequence, array_agg(DISTINCT pid) AS waiting FROM pg_locks
+		SELECT relation::regclass AS sequence, array_agg(DISTINCT pid) AS waiting,
+			(array_agg(pid ORDER BY waitstart) FILTER (WHERE mode <> 'RowExclusiveLock'))[1] AS strong
+		FROM pg_locks
 		WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 			AND relation IN (SELECT g.sequence FROM unnest(generators) AS g)
 		GROUP BY relation
@@ -27,10 +30,14 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	SELECT 'error', format('sequence %s', q.sequence), concat_ws(' ',
 			format('Sessions that wait for it: %s.', cardinality(waiting)),
 			CASE WHEN pid = 0 THEN 'They wait for a prepared transaction (see pg_prepared_xacts).'
-				ELSE regexp_replace(format('They wait for process %s, which is %s', pid,
-					describe_transaction(a.xact_start, a.query)), '\s+', ' ', 'g') END),
+				ELSE regexp_replace(format('They wait for process %s, of role %I, which is %s', pid, a.usename,
+					describe_transaction(a.xact_start, a.query)), '\s+', ' ', 'g') END,
+			format('Others queue behind process %s, of role %I.', strong,
+				(SELECT usename FROM pg_stat_activity AS s WHERE s.pid = strong))),
 		CASE WHEN pid = 0 THEN 'Commit or roll back that transaction.'
-			ELSE format('End that transaction, if need be by SELECT pg_terminate_backend(%s).', pid) END
+			ELSE format('End that transaction, if need be by SELECT pg_terminate_backend(%s), as a member of its role or of '
+				'pg_signal_backend.', pid) END
+			|| coalesce(format(' Or let the others go on by SELECT pg_cancel_backend(%s).', strong), '')
 	FROM queues AS q
 	-- Nobody, if the wait has just ended
 	CROSS JOIN LATERAL (SELECT * FROM waited_for(q.waiting) AS w (pid) ORDER BY pid LIMIT 1) AS w

@@ -341,10 +341,13 @@ my $user = $node->background_psql($database);
 $user->query_safe(q{BEGIN; SELECT "Id's".next_id(1, 'shop.one')});
 my $user_pid = $user->query_safe('SELECT pg_backend_pid()');
 my $waiter = $node->background_psql($database);
+my $waiter_pid = $waiter->query_safe('SELECT pg_backend_pid()');
 send_sql($waiter, q{ALTER SEQUENCE shop.one NO CYCLE});
 finds("error sequence shop.one|It could not be looked at, because somebody has locked it...\n"
-	  . "error sequence shop.one|Sessions that wait for it: 1. They wait for process $user_pid, which is in a transaction since ...|"
-	  . "End that transaction, if need be by SELECT pg_terminate_backend($user_pid).", 'a queue at a sequence is an error', soon => 1);
+	  . "error sequence shop.one|Sessions that wait for it: 1. They wait for process $user_pid, of role postgres, which is in a "
+	  . "transaction since ... Others queue behind process $waiter_pid, of role postgres.|"
+	  . "End that transaction, if need be by SELECT pg_terminate_backend($user_pid), as a member of its role or of "
+	  . "pg_signal_backend. Or let the others go on by SELECT pg_cancel_backend($waiter_pid).", 'a queue at a sequence is an error', soon => 1);
 $user->query_safe('ROLLBACK');
 $user->quit;
 ok(wait_for(sub { value(q{SELECT count(*) FROM pg_locks WHERE NOT granted}) eq '0' }), '... which ends');
@@ -501,14 +504,14 @@ set_names('ANY 1 (*)');
 finds('', 'any standby may be meant', soon => 1);
 $standby->stop;
 finds("error $setting|It is 'ANY 1 (*)', $none Repair a standby; or else, unless Patroni or CloudNativePG manages "
-	  . "this setting, continue without one...|Decide, then ALTER SYSTEM SET $setting = '', and SELECT pg_reload_conf().",
+	  . "this setting, continue without one...|Decide, then, as a superuser, ALTER SYSTEM SET $setting = '', and SELECT pg_reload_conf().",
 	'no standby at all is an error', soon => 1);
 $standby->start;
 set_names('s1');
 finds("error $setting|It is 's1', $none Repair s1; or else, ..., name the standbys that are streaming.|"
-	  . qq{Decide, then ALTER SYSTEM SET $setting = 'FIRST 1 ("s3")', and SELECT pg_reload_conf().},
+	  . qq{Decide, then, as a superuser, ALTER SYSTEM SET $setting = 'FIRST 1 ("s3")', and SELECT pg_reload_conf().},
 	'a standby that does not stream is named, and one that does', soon => 1);
-finds("note $setting|reader may not see which standbys are streaming. Only a superuser can grant this.|GRANT pg_read_all_stats TO reader;",
+finds("note $setting|It is 's1', and reader may not see which standbys are streaming. If too few are, commits and next_id() wait. Only a superuser can grant this.|GRANT pg_read_all_stats TO reader;",
 	'a role that may not see standbys gets a note', role => 'reader');
 my ($set_names) = rows() =~ /(ALTER SYSTEM .*), and SELECT/;
 $node->safe_psql($database, $set_names);
