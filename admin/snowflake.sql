@@ -171,12 +171,13 @@ END;
 COMMENT ON FUNCTION snowflake_admin.sequence_states IS 'for reading snowflake_sequences() from any search_path';
 
 -- The sessions of this database that may make IDs, but for this one.  Of those of other roles,
--- pg_stat_activity may hide the kind.  Autovacuum has no role.
+-- pg_stat_activity may hide the kind, but pg_stat_replication has all that serve replication.
+-- Autovacuum has no role.
 CREATE FUNCTION snowflake_admin.other_sessions() RETURNS TABLE (pid integer, role oid)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT pid, usesysid FROM pg_stat_activity
 	WHERE datname = current_database() AND usesysid IS NOT NULL AND pid <> pg_backend_pid()
-		AND leader_pid IS NULL AND backend_type IS DISTINCT FROM 'walsender'
+		AND leader_pid IS NULL AND pid NOT IN (SELECT r.pid FROM pg_stat_replication AS r)
 	ORDER BY pid
 $$;
 COMMENT ON FUNCTION snowflake_admin.other_sessions IS 'for the sessions that may make IDs';

@@ -21,7 +21,7 @@ our @EXPORT = qw(start_remedies_server plant_in_server one_round);
 $CONTROLS{sessions} = {
 	faults_of => ['fast clock'], role => 'boss',
 	# Of other roles' sessions, pg_stat_activity hides the kind.
-	replace => [ [ q{backend_type IS DISTINCT FROM 'walsender'}, q{backend_type = 'client backend'} ] ] };
+	replace => [ [ q{leader_pid IS NULL AND pid NOT IN}, q{backend_type = 'client backend' AND pid NOT IN} ] ] };
 $CONTROLS{look} = {
 	faults_of => [ 'fast clock', 'locked code' ],
 	# What cannot be read blinds the look for all others, and nobody says so.
