@@ -224,6 +224,49 @@ harmless('a list of the owner without any code is used', $change,
 	q{CALL snowflake_renumber('shop.users', 5, 6, layout => 'instagram')});
 is(strays('users'), 0, 'every row leads to the row that it led to before');
 
+# --- all tables of a schema --------------------------------------------------
+
+# Of a schema where strangers create tables, each table of theirs, and what they have put into the way of
+# another one, stays as it is, and so do their lists.
+value('shop', q{
+	CREATE SCHEMA "a 'b"" c";
+	GRANT USAGE, CREATE ON SCHEMA "a 'b"" c" TO stranger, mallory;
+	SET SESSION AUTHORIZATION mallory;
+	SET search_path = "a 'b"" c", public;
+	CREATE TABLE "x'); SELECT code.attack('name'); --" ("%I ""$1" bigint PRIMARY KEY DEFAULT next_id(5));
+	CREATE TABLE chained (id bigint PRIMARY KEY DEFAULT next_id(5));
+	CREATE TABLE listed (id bigint PRIMARY KEY DEFAULT next_id(5));
+	GRANT REFERENCES ON chained TO stranger;
+	INSERT INTO "x'); SELECT code.attack('name'); --" DEFAULT VALUES;
+	INSERT INTO chained DEFAULT VALUES;
+	INSERT INTO listed DEFAULT VALUES;
+	SET SESSION AUTHORIZATION stranger;
+	CREATE TABLE of_chained (id bigint REFERENCES chained ON UPDATE CASCADE);
+	CREATE TABLE listed_renumbered (old bigint PRIMARY KEY, new bigint NOT NULL);
+	CREATE TABLE theirs (id bigint PRIMARY KEY DEFAULT next_id(5), n bigint DEFAULT code.volatile('default', 1));
+	INSERT INTO theirs DEFAULT VALUES;
+	CREATE TRIGGER trap BEFORE INSERT ON listed_renumbered FOR EACH ROW EXECUTE FUNCTION code.on_row('list');
+	CREATE TRIGGER trap BEFORE UPDATE ON theirs FOR EACH ROW EXECUTE FUNCTION code.on_row('table of a stranger');
+	GRANT ALL ON listed_renumbered, theirs, of_chained TO PUBLIC});
+my $schema_call = q{SET test.armed = on; CALL snowflake_renumber_schema('a ''b" c', 5, 6)};
+value('shop', 'TRUNCATE seen');
+my $said = run_psql('shop', "SET SESSION AUTHORIZATION mallory; $schema_call");
+my $in = q{"a 'b"" c"};
+is(join("\n", $said =~ /WARNING:  \w+: (.*)/g), qq{$in.chained keeps its IDs: table $in.of_chained, which refers to table $in.chained, has another owner
+$in.listed keeps its IDs: $in.listed_renumbered exists, and is not a list of old and new IDs
+$in.theirs keeps its IDs: must be owner of table $in.theirs}, "the owner's call for a schema leaves out what a stranger has a hand in, and says why");
+like($said, qr/NOTICE:  \w+: 1 rows of .*code.attack.* have new IDs.*NOTICE:  \w+: 1 of 4 tables done/s,
+	'... and renumbers the other one, whatever its names are');
+is(value('shop', 'SELECT count(*) FROM seen'), 0, '... and runs no code');
+like(run_psql('shop', $schema_call), qr/NOTICE:  \w+: 1 rows of \Q$in\E\.theirs have new IDs.*NOTICE:  \w+: 2 of 4 tables done/s,
+	"a superuser's call for it renumbers the stranger's table");
+is(value('shop', q{SELECT string_agg(DISTINCT place || ' ' || who, ', '), count(*) FILTER (WHERE result = 'done') FROM seen}),
+	'table of a stranger stranger|0', '... as the stranger, who gains nothing');
+is(value('shop', qq{SELECT string_agg(t || ' ' || shard, ', ' ORDER BY t) FROM (SELECT 'chained', snowflake_shard(id) FROM $in.chained
+	UNION ALL SELECT 'listed', snowflake_shard(id) FROM $in.listed UNION ALL SELECT 'theirs', snowflake_shard(id) FROM $in.theirs
+	UNION ALL SELECT 'x', snowflake_shard("%I ""\$1") FROM $in."x'); SELECT code.attack('name'); --") AS s (t, shard)}),
+	'chained 5, listed 5, theirs 6, x 6', '... and no other row has a new ID');
+
 # --- between two transactions ----------------------------------------------
 
 # A call that waits for a row that somebody holds goes on after $meanwhile.  Returns what it says.
