@@ -2,7 +2,6 @@
 # in the way: rows, tables that it cannot read, code that it cannot read, and sessions.
 
 use SnowflakeTest;
-use Time::HiRes qw(usleep);
 
 my $node = server_in_utc('set_back', '', allows_streaming => 1);
 my $n = 0;
@@ -55,6 +54,8 @@ sub future_row
 }
 
 my $call = q{CALL snowflake_set_back('next_id_seq')};
+# A call that waits is past all that it does without the lock.
+my $sequence_awaited = q{SELECT count(*) > 0 FROM pg_locks WHERE relation = 'next_id_seq'::regclass AND NOT granted};
 
 # A call fails, and leaves the sequence where it is.
 sub is_refused
@@ -106,8 +107,7 @@ is_refused(qr/55P03: could not get the locks in one try.*\n.*has used next_id_se
 my $caller = $node->background_psql($database);
 $caller->query_safe(q{SET default_transaction_isolation = 'repeatable read'});
 send_sql($caller, qq{\\set ON_ERROR_STOP 0\nCALL snowflake_set_back('next_id_seq', tries => 1000)});
-ok($node->poll_query_until($database, q{SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE 'CALL snowflake_set_back%'
-	AND pid <> pg_backend_pid() AND state = 'active'}), 'a call waits for it');
+ok($node->poll_query_until($database, $sequence_awaited), 'a call waits for it');
 $writer->query_safe('COMMIT');
 $writer->quit;
 ok(session_prints($caller, qr/would make IDs again that are in table public\.photos/),
@@ -161,6 +161,9 @@ $super->quit;
 unlike(said('boss', q{CALL snowflake_set_back('next_id_seq', end_sessions => true, dry_run => true)}), qr/ERROR/,
 	'a dry run that would end sessions');
 is($web->query_safe('SELECT snowflake_shard()'), '35', '... ends none');
+is_refused(qr/22023: tries must be at least 1/, 'a call without a try',
+	call => q{CALL snowflake_set_back('next_id_seq', end_sessions => true, tries => 0)});
+is($web->query_safe('SELECT snowflake_shard()'), '35', '... ends none');
 unlike(said('boss', q{CALL snowflake_set_back('next_id_seq', end_sessions => true)}), qr/ERROR|WARNING/,
 	'a member of pg_signal_backend ends it');
 ok(is_back('next_id_seq'), '... and the sequence goes back');
@@ -191,9 +194,11 @@ $writer = $node->background_psql($database);
 $writer->query_safe(q{SET snowflake.max_lead = '2d'; BEGIN; SELECT next_id(36)});
 $caller = $node->background_psql($database);
 send_sql($caller, qq{\\set ON_ERROR_STOP 0\nCALL snowflake_set_back('next_id_seq', tries => 1000)});
-ok($node->poll_query_until($database, q{SELECT count(*) > 0 FROM pg_locks WHERE NOT granted}), 'a call waits for a session');
+ok($node->poll_query_until($database, $sequence_awaited), 'a call waits for a session');
 my $late = $node->background_psql($database, extra_params => [ '-U', 'web' ]);
-usleep(1_500_000);		# a try of the call fails, and looks who is in the way
+# The call has looked who is in the way when a try has failed.
+ok($node->poll_query_until($database, q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'PgSleep'
+	AND datname = current_database()}), '... and tries again');
 $writer->quit;
 ok(wait_for(sub { is_back('next_id_seq') }), '... and sets the sequence back when it has gone, whoever has come meanwhile')
   or diag said('postgres', 'SELECT * FROM pg_stat_activity');
@@ -236,7 +241,6 @@ is_refused($_->[0], "$_->[1] is an error", call => $_->[2], role => $_->[3])
   [ qr/22004: sequence must not be null/, 'NULL', q{CALL snowflake_set_back(NULL)} ],
   [ qr/42501: must be owner of sequence public.next_id_seq/, 'another role', $call, 'web' ],
   [ qr/2D000: snowflake_set_back\(\) cannot run inside a transaction block/, 'a transaction block', "BEGIN; $call" ],
-  [ qr/22023: tries must be at least 1/, 'no try', q{CALL snowflake_set_back('next_id_seq', tries => 0)} ],
   [ qr/55000: sequence public.traces serves no layout that tells the time of IDs/, 'a layout without a time',
 	q{CALL snowflake_set_back('traces')} ],
   [ qr/55000: sequence public.plain serves no layout/, 'a sequence that serves none', q{CALL snowflake_set_back('plain')} ],
