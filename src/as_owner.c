@@ -22,9 +22,10 @@
  * - What the code sets is undone, because a search_path would make the
  * caller's next statement run other functions.
  *
- * - A cursor that the code leaves open is an error.  Some procedural languages
- * keep the cursors of their functions, and when the caller's procedure commits,
- * PostgreSQL runs the rest of their queries as the caller.
+ * - A cursor that the code leaves open is an error, also if it has the name of
+ * one of the caller's that the code has closed.  The caller's next FETCH would
+ * run its query, and so would PostgreSQL when the caller's procedure commits,
+ * because some procedural languages keep the cursors of their functions.
  *
  * The last three are only for an owner who cannot SET ROLE to the caller.  A
  * caller who changes a table with deferred foreign keys must first use SET
@@ -54,6 +55,7 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/portal.h"
 #include "utils/syscache.h"
 
 #include "compat.h"
@@ -123,32 +125,94 @@ switch_back(const Caller *caller)
 	SetUserIdAndSecContext(caller->user, caller->sec_context);
 }
 
-/* The names of the cursors that are open, as an array of text or NULL */
-static Datum
-open_cursors(bool *is_null)
+/* A portal that was open before switch_to_owner() */
+typedef struct OpenPortal
 {
-	if (SPI_execute("SELECT pg_catalog.array_agg(name) FROM pg_catalog.pg_cursor()", true, 0) != SPI_OK_SELECT)
+	char	   *name;
+	bool		was_pinned;
+} OpenPortal;
+
+/* The names of the portals that are open, except that of a simple query, which is active */
+static List *
+portal_names(void)
+{
+	List	   *names = NIL;
+
+	if (SPI_execute("SELECT name FROM pg_catalog.pg_cursor()", true, 0) != SPI_OK_SELECT)
 		elog(ERROR, "could not list the open cursors");
-	return SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, is_null);
+	for (uint64 i = 0; i < SPI_processed; i++)
+		names = lappend(names, SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1));
+	return names;
 }
 
-/* Raise an error if a cursor is open now that was not open before. */
-static void
-refuse_new_cursors(Datum before, bool before_is_null)
+/*
+ * Pin all open portals, so that CLOSE fails.  Only PL/Perl closes pinned ones,
+ * too.  What takes the place of such a portal is not pinned: a language pins
+ * only portals with generated names.
+ */
+static List *
+pin_portals(void)
 {
-	Oid			type = TEXTARRAYOID;
-	char		null = before_is_null ? 'n' : ' ';
+	List	   *portals = NIL;
+	ListCell   *cell;
 
-	if (SPI_execute_with_args("SELECT name FROM pg_catalog.pg_cursor()"
-							  " WHERE (name OPERATOR(pg_catalog.=) ANY ($1)) IS NOT TRUE",
-							  1, &type, &before, &null, true, 1) != SPI_OK_SELECT)
-		elog(ERROR, "could not list the open cursors");
-	if (SPI_processed > 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("code of a table left cursor \"%s\" open",
-						SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1)),
-				 errhint("Call this as the owner of the table, or let its triggers and functions close their cursors.")));
+	foreach(cell, portal_names())
+	{
+		OpenPortal *open = palloc(sizeof(OpenPortal));
+		Portal		portal = GetPortalByName(lfirst(cell));
+
+		open->name = lfirst(cell);
+		open->was_pinned = portal->portalPinned;
+		portals = lappend(portals, open);
+	}
+	foreach(cell, portals)
+	{
+		OpenPortal *open = lfirst(cell);
+
+		if (!open->was_pinned)
+			PinPortal(GetPortalByName(open->name));
+	}
+	return portals;
+}
+
+/* Undo pin_portals(), also after an error. */
+static void
+unpin_portals(List *portals)
+{
+	ListCell   *cell;
+
+	foreach(cell, portals)
+	{
+		OpenPortal *open = lfirst(cell);
+		Portal		portal = GetPortalByName(open->name);
+
+		if (!open->was_pinned && PortalIsValid(portal) && portal->portalPinned)
+			UnpinPortal(portal);
+	}
+}
+
+/* Raise an error if a cursor is open that pin_portals() has not seen. */
+static void
+refuse_new_cursors(List *portals)
+{
+	ListCell   *name;
+
+	foreach(name, portal_names())
+	{
+		bool		is_old = false;
+		ListCell   *cell;
+
+		foreach(cell, portals)
+		{
+			if (strcmp(((OpenPortal *) lfirst(cell))->name, lfirst(name)) == 0)
+				is_old = GetPortalByName(lfirst(name))->portalPinned;
+		}
+		if (!is_old)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("code of a table left cursor \"%s\" open", (char *) lfirst(name)),
+					 errhint("Call this as the owner of the table, or let its triggers and functions close their cursors.")));
+	}
 }
 
 /* The arguments of a call after the second one, as parameters $1 and so on, or NULL if there are none */
@@ -202,10 +266,9 @@ run_as_owner(FunctionCallInfo fcinfo, bool must_return_rows, DestReceiver *dest)
 		.dest = dest
 	};
 	const char *command;
-	Datum		cursors;
-	bool		no_cursors;
+	List	   *volatile portals = NIL;
 	Caller		caller;
-	uint64		rows;
+	volatile uint64 rows;
 
 	if (PG_ARGISNULL(0))
 		arguments_refuse_null("owner_of", NULL);
@@ -215,17 +278,26 @@ run_as_owner(FunctionCallInfo fcinfo, bool must_return_rows, DestReceiver *dest)
 	options.params = parameters(fcinfo);
 
 	SPI_connect();
-	cursors = open_cursors(&no_cursors);
 	switch_to_owner(PG_GETARG_OID(0), &caller);
-	if (SPI_execute_extended(command, &options) < 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot run \"%s\" as the owner of a table", command),
-				 errdetail("It controls transactions, or is a COPY from or to the client.")));
-	rows = SPI_processed;
-	switch_back(&caller);
 	if (caller.guc_level > 0)
-		refuse_new_cursors(cursors, no_cursors);
+		portals = pin_portals();
+	PG_TRY();
+	{
+		if (SPI_execute_extended(command, &options) < 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("cannot run \"%s\" as the owner of a table", command),
+					 errdetail("It controls transactions, or is a COPY from or to the client.")));
+		rows = SPI_processed;
+		switch_back(&caller);
+		if (caller.guc_level > 0)
+			refuse_new_cursors(portals);
+	}
+	PG_FINALLY();
+	{
+		unpin_portals(portals);
+	}
+	PG_END_TRY();
 	SPI_finish();
 	return rows;
 }

@@ -155,6 +155,39 @@ is(value('SELECT count(*) FROM hostile.opens'), '0', '... and nothing is done');
 is(value(qq{BEGIN; DECLARE ours CURSOR FOR SELECT 'ours'; SELECT do_as_owner('hostile.opens', 'ANALYZE hostile.opens');
 		FETCH ours}), "0\nours", 'a cursor of the caller may be open');
 
+# Code that puts its own cursor in the place of the caller's would have the caller run its query.
+# Those of drivers are closed and opened by their names in the same way.
+value(q{
+	SET SESSION AUTHORIZATION mallory;
+	CREATE FUNCTION hostile.evil() RETURNS text LANGUAGE plpgsql AS $$
+	BEGIN
+		INSERT INTO public.seen VALUES ('cursor', '', '', current_user);
+		RETURN 'evil';
+	END $$;
+	CREATE TABLE hostile.replaces (n int);
+	CREATE FUNCTION hostile.replaces() RETURNS trigger LANGUAGE plpgsql AS $$
+	DECLARE
+		c refcursor := 'ours';
+	BEGIN
+		CLOSE c;
+		OPEN c FOR SELECT hostile.evil();
+		RETURN NEW;
+	END $$;
+	CREATE TRIGGER replaces BEFORE INSERT ON hostile.replaces FOR EACH ROW EXECUTE FUNCTION hostile.replaces()});
+value('TRUNCATE seen');
+my $replace = q{SELECT do_as_owner('hostile.replaces', 'INSERT INTO hostile.replaces VALUES (1)')};
+is(refused("BEGIN; DECLARE ours CURSOR FOR SELECT 'ours'; $replace; FETCH ours; COMMIT"),
+	'24000: cannot drop pinned portal "ours"', "a cursor of the caller's cannot be replaced");
+is(refused("BEGIN; DECLARE ours CURSOR WITH HOLD FOR SELECT 'ours'; COMMIT; $replace; FETCH ours"),
+	'24000: cannot drop pinned portal "ours"', '... nor one that is held');
+is(value('SELECT count(*) FROM seen'), '0', '... so its query does not run');
+is(value(qq{BEGIN; DECLARE ours CURSOR FOR SELECT 'ours'; SAVEPOINT s;
+		DO \$\$ BEGIN PERFORM do_as_owner('hostile.replaces', 'INSERT INTO hostile.replaces VALUES (1)');
+		EXCEPTION WHEN invalid_cursor_state THEN NULL; END \$\$; FETCH ours; CLOSE ours; SELECT count(*) FROM pg_cursors}),
+	"ours\n0", '... and after the error the caller closes it');
+is(value(qq{BEGIN; DECLARE ours CURSOR FOR SELECT 'ours'; SELECT do_as_owner('hostile.own', 'ANALYZE hostile.own');
+		CLOSE ours; SELECT count(*) FROM pg_cursors}), "0\n0", '... as after a command without one');
+
 # --- who may ----------------------------------------------------------------
 
 is(refused(q{SELECT do_as_owner('hostile.own', 'DELETE FROM hostile.own')}, 'stranger'),
