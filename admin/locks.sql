@@ -272,7 +272,7 @@ AS 'MODULE_PATHNAME', 'snowflake_lock_turn' LANGUAGE C VOLATILE STRICT PARALLEL 
 COMMENT ON FUNCTION snowflake_admin.lock_turn IS 'for taking the turn of a work on a table';
 
 -- Take the turn of a work on tables until the transaction ends, or raise an error that names the
--- session that does this work on one of them.
+-- session that does this work on one of them, or the prepared transaction that holds the turn.
 --
 -- The turn ends with each transaction, so that an error leaves nothing behind in a pooled
 -- session.  A session that is "going_on" takes the turn again after each commit, and waits for it.
@@ -287,23 +287,31 @@ DECLARE
 	class integer := hashtext(work) & 2147483647;
 	tables oid[] := ARRAY(SELECT oid FROM pg_class
 		WHERE oid = ANY (relations) AND pg_has_role(relowner, 'USAGE') ORDER BY oid);
-	free boolean;
+	busy regclass;
 	other record;
 BEGIN
 	IF going_on THEN
 		PERFORM lock_turn(class, t, true) FROM unnest(tables) AS t;
 		RETURN;
 	END IF;
-	free := coalesce(bool_and(lock_turn(class, t, false)), true) FROM unnest(tables) AS t;
-	PERFORM pg_sleep(CASE WHEN free THEN 0.1 ELSE 0 END);
-	SELECT l.pid, l.objid::regclass AS tab INTO other FROM pg_locks AS l
+	busy := min(t) FILTER (WHERE NOT lock_turn(class, t, false)) FROM unnest(tables) AS t;
+	PERFORM pg_sleep(CASE WHEN busy IS NULL THEN 0.1 ELSE 0 END);
+	SELECT l.pid, l.objid::regclass AS tab, x.gid, x.owner INTO other
+	FROM pg_locks AS l LEFT JOIN (pg_locks AS own JOIN pg_prepared_xacts AS x ON x.transaction = own.transactionid)
+		ON l.pid IS NULL AND own.pid IS NULL AND own.virtualtransaction = l.virtualtransaction
 	WHERE l.locktype = 'advisory' AND l.classid = class::oid AND l.objid = ANY (tables) AND l.objsubid = 3
 		AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-		AND l.pid <> pg_backend_pid();
-	IF FOUND OR NOT free THEN
+		AND l.pid IS DISTINCT FROM pg_backend_pid()
+	ORDER BY l.granted DESC LIMIT 1;
+	IF other.gid IS NOT NULL THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('%s works on table %s in process %s', work,
-				coalesce(other.tab, tables[1]::regclass),
+			MESSAGE = format('prepared transaction "%s" of role "%s" holds the turn of %s on table %s',
+				other.gid, other.owner, work, other.tab),
+			HINT = format('That role or a superuser can end it: ROLLBACK PREPARED %L. Then call this again.',
+				other.gid);
+	ELSIF FOUND OR busy IS NOT NULL THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('%s works on table %s in process %s', work, coalesce(other.tab, busy),
 				coalesce(other.pid::text, 'that has just ended')),
 			HINT = 'Wait for it to end, then call it again to see that nothing is left to do.';
 	END IF;

@@ -74,6 +74,19 @@ like(run($alter, 1), qr/DETAIL:  A prepared transaction \(see pg_prepared_xacts\
 $session->query_safe("ROLLBACK PREPARED 'order'");
 $session->quit;
 
+# A prepared transaction may hold a turn for ever.  It is named, with the table whose turn it holds.
+$session = $node->background_psql('app');
+my $take = q{SELECT snowflake_admin.take_turn('work()', ARRAY['"My Shop"."Photos"', '"My Shop".comments']::regclass[], false)};
+$session->query_safe(qq{BEGIN; SELECT snowflake_admin.lock_turn(hashtext('work()') & 2147483647,
+	'"My Shop".comments'::regclass, false); PREPARE TRANSACTION 'it''s'});
+$error = run_psql('app', $take);
+like($error, qr/55000: prepared transaction "it's" of role "postgres" holds the turn of work\(\) on table "My Shop".comments\n/,
+	'a prepared transaction that holds a turn is named, and its table');
+my ($end) = $error =~ /HINT:  .* can end it: (ROLLBACK PREPARED .*)\. Then call/;
+$session->query_safe($end // q{ROLLBACK PREPARED 'it''s'});
+$session->quit;
+unlike(run_psql('app', $take), qr/ERROR/, '... and whoever obeys the hint gets the turn');
+
 # Sessions that work meanwhile are not named in place of one that has been there for longer,
 # whether they have just ended a transaction or have begun another one.
 my $load = start_sessions('app', q{
