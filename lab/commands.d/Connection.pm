@@ -28,7 +28,8 @@ sub new
 
 sub pid { return $_[0]->{pid} }
 
-# Send statements, whose result poll() or wait() will return.
+# Send a statement, whose result poll() or wait() will return.  Of several statements, DBD::Pg has the
+# first one's result, and then waits for all.
 sub send
 {
 	my ($self, $sql) = @_;

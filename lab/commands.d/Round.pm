@@ -226,7 +226,9 @@ sub add_task
 {
 	my ($self, $role, @steps) = @_;
 	my $connection = $self->connect(user => $role) or return;
-	my $task = { connection => $connection, steps => \@steps, next => 0 };
+	# Of several statements that are sent together, poll() would wait for all.
+	my @single = map { my ($pause, @sql) = @$_; map { [ $_ ? 0 : $pause, $sql[$_] ] } 0 .. $#sql } @steps;
+	my $task = { connection => $connection, steps => \@single, next => 0 };
 	push @{ $self->{tasks} }, $task;
 	return $task;
 }
@@ -276,14 +278,14 @@ my %events = (
 			$change = $self->{world}->change until $change =~ $like && $change =~ / ON \Q$self->{world}{tables}[0]{full}\E /;
 		}
 		push @{ $self->{changes} }, $change;
-		$self->add_task('postgres', [ 0, "SET lock_timeout = '3s'; BEGIN; $change; INSERT INTO lab.tx VALUES (0, "
-			. @{ $self->{changes} } . ')' ],
+		$self->add_task('postgres', [ 0, "SET lock_timeout = '3s'", 'BEGIN', $change,
+			'INSERT INTO lab.tx VALUES (0, ' . @{ $self->{changes} } . ')' ],
 			[ rand(0.6), 'COMMIT' ]);
 	},
 	reader => sub {
 		my ($self) = @_;
 		my $table = one_of(@{ $self->{world}{tables} });
-		$self->add_task('postgres', [ 0, "BEGIN; SELECT FROM $table->{full} " . one_of('', 'LIMIT 5 FOR UPDATE',
+		$self->add_task('postgres', [ 0, 'BEGIN', "SELECT FROM $table->{full} " . one_of('', 'LIMIT 5 FOR UPDATE',
 			'LIMIT 5 FOR KEY SHARE') ], [ rand(1.5), 'COMMIT' ]);
 	},
 	vacuum => sub { my ($self) = @_; $self->add_task('postgres', [ 0, 'VACUUM ANALYZE '
@@ -295,7 +297,7 @@ my %events = (
 		return if $self->{prepared};
 		my $table = one_of(@{ $self->{world}{tables} });
 		$self->{prepared} = $self->add_task('postgres',
-			[ 0, "BEGIN; SELECT FROM $table->{full} LIMIT 5 FOR UPDATE; PREPARE TRANSACTION 'lab'" ],
+			[ 0, 'BEGIN', "SELECT FROM $table->{full} LIMIT 5 FOR UPDATE", "PREPARE TRANSACTION 'lab'" ],
 			[ rand(1.5), "COMMIT PREPARED 'lab'" ]);
 	},
 	'second call' => sub {
@@ -312,7 +314,7 @@ my %events = (
 		return if $self->{detached};
 		my $table = $self->{world}{tables}[0];
 		$self->{detached} = strftime('day %Y-%m-%d', gmtime(time() - 4 * 86400));
-		$self->add_task('postgres', [ 0, "BEGIN; SELECT FROM $table->{full} LIMIT 1" ], [ rand(1.5), 'COMMIT' ]);
+		$self->add_task('postgres', [ 0, 'BEGIN', "SELECT FROM $table->{full} LIMIT 1" ], [ rand(1.5), 'COMMIT' ]);
 		$self->{detach} = $self->add_task('postgres', [ 0,
 			"ALTER TABLE $table->{full} DETACH PARTITION $self->{world}{schema}." . quoted($self->{detached})
 			. ' CONCURRENTLY' ]);
@@ -427,6 +429,7 @@ sub call_until_it_ends
 	my $is_first = $call eq $self->{world}{call};
 	my $interrupted = 0;
 	my $refused = 0;
+	my $options = $self->{options};
 	my $end = time() + 120;
 	my $pause = sub { @events ? time() + ($self->{events} || $self->{at} ? rand(0.3) : one_of(rand(0.3), rand(1), rand(2.5)))
 		: undef };
@@ -436,7 +439,7 @@ sub call_until_it_ends
 	{
 		$self->end_prepared;
 		$self->insert_later_rows if $self->{kind} eq 'partition' && $self->{database} eq 'work';
-		my $caller = $self->{caller} = $self->connect_patiently(user => $self->{role}, options => $self->{options});
+		my $caller = $self->{caller} = $self->connect_patiently(user => $self->{role}, options => $options);
 		if ($interrupted && $is_first && $self->{world}{undo} && !$self->{undone} && chance($self->{must_undo} ? 1
 			: $self->{control} ? 0 : 0.15))
 		{
@@ -467,7 +470,7 @@ sub call_until_it_ends
 		next if $result->{lost} || $error->{sqlstate} =~ /^(57|40|55P03)/;
 		if ($error->{message} =~ /cannot run in a transaction that is/)
 		{
-			$call = "BEGIN ISOLATION LEVEL READ COMMITTED; $call; COMMIT";
+			undef $options;
 			next;
 		}
 		if ($error->{message} =~ /Execute this on each subscriber, or it will stop: (.*;) Then call this with published/)

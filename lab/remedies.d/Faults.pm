@@ -57,7 +57,7 @@ sub _owner { my ($round, $table) = @_; return $table->{owner} }
 sub _hold
 {
 	my ($round, $role, $sql, $seconds) = @_;
-	$round->add_task($role, [ 0, "BEGIN; $sql" ], [ $seconds // 0.3 + rand(2), 'COMMIT' ]);
+	$round->add_task($role, [ 0, 'BEGIN', $sql ], [ $seconds // 0.3 + rand(2), 'COMMIT' ]);
 	$round->work(0.05);
 	return;
 }
