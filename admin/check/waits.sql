@@ -51,7 +51,7 @@ RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT DISTINCT 'note', format('table %s', tab),
 		concat_ws(' ', format('%s has begun %s, and has not ended.', command, begun),
-			'To give up: ' || way_back || '.'), way_on
+			'To give up: ' || way_back || '.', only_owner(tab)), way_on
 	FROM unfinished()
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_unfinished IS 'for rows about commands that have not ended';
