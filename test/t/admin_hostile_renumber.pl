@@ -252,7 +252,7 @@ my $schema_call = q{SET test.armed = on; CALL snowflake_renumber_schema('a ''b" 
 value('shop', 'TRUNCATE seen');
 my $said = run_psql('shop', "SET SESSION AUTHORIZATION mallory; $schema_call");
 my $in = q{"a 'b"" c"};
-is(join("\n", $said =~ /WARNING:  \w+: (.*)/g), qq{$in.chained keeps its IDs: table $in.of_chained, which refers to table $in.chained, has another owner
+is(join("\n", $said =~ /WARNING:  \w+: (.*)/g), qq{$in.chained keeps its IDs: table $in.of_chained, whose foreign keys lead to table $in.chained, has another owner
 $in.listed keeps its IDs: $in.listed_renumbered exists, and is not a list of old and new IDs
 $in.theirs keeps its IDs: must be owner of table $in.theirs}, "the owner's call for a schema leaves out what a stranger has a hand in, and says why");
 like($said, qr/NOTICE:  \w+: 1 rows of .*code.attack.* have new IDs.*NOTICE:  \w+: 1 of 4 tables done/s,
