@@ -52,6 +52,8 @@ COMMENT ON FUNCTION snowflake_admin.has_rows IS 'for whether a table has certain
 --
 -- REFERENCES lets other roles have tables that refer to this one.  Those are not looked at, because
 -- a query would run what their owners have written.  Even run as their owner, it could last for ever.
+-- While there is a partition to drop, require_one_owner() refuses the command because of them.  When
+-- only rows are deleted, PostgreSQL does what their foreign keys say.
 CREATE FUNCTION snowflake_admin.references_to(parent regclass)
 RETURNS TABLE (tab regclass, conname name, action "char", col text, command text, refers text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

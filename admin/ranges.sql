@@ -162,8 +162,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.partitions_lead IS 'for the partitions of IDs that are ahead of the clock';
 
--- Until when there should be partitions: for a time from now on, and at least for one whole unit
--- after the present one
+-- Until when there should be partitions: for a time from the latest time that IDs may have now, which
+-- is max_lead ahead of the clock, and at least for one whole unit after the unit of that time
 CREATE FUNCTION snowflake_admin.needed_until(ahead interval, unit text) RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE

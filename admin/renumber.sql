@@ -389,8 +389,9 @@ COMMENT ON FUNCTION snowflake_admin.renumber_look IS 'for the first look at the 
 -- Lock the tables and the list until the transaction ends, and see that they are still those
 -- of the plan, and one owner's, and that the IDs are made as the plan says.  Since the last
 -- transaction somebody else could have put another table in the place of one of them, or moved
--- the key.  lock() takes SHARE UPDATE EXCLUSIVE first, so no vacuum runs during a batch, and one that
--- is running is waited for.  Between batches they can run.
+-- the key.  lock() takes SHARE UPDATE EXCLUSIVE first, so no vacuum runs during a batch: an autovacuum
+-- that is running is ended, as try_locks() says, and any other is waited for.  Between batches they
+-- can run.
 CREATE FUNCTION snowflake_admin.renumber_lock(plan record, tries integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE

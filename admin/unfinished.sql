@@ -44,8 +44,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.widen_pairs IS 'for finding what former calls have made, and nothing else';
 
 -- The columns of tables, or of all, that calls of snowflake_widen() have begun to replace, each with
--- the one for which a call was: foreign keys lead from that one to all others.  Of columns that refer
--- to each other, it may be any.
+-- the one for which a call was: from all others, foreign keys lead to that one, directly or not.  Of
+-- columns that refer to each other, it may be any.
 CREATE FUNCTION snowflake_admin.widen_marks(tables regclass[])
 RETURNS TABLE (tab regclass, key_of regclass, key name)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

@@ -146,9 +146,10 @@ portal_names(void)
 }
 
 /*
- * Pin all open portals, so that CLOSE fails.  Only PL/Perl closes pinned ones,
- * too.  What takes the place of such a portal is not pinned: a language pins
- * only portals with generated names.
+ * Pin all open portals, so that CLOSE fails.  PL/Perl closes pinned ones, too,
+ * by any name.  What takes the place of such a portal is not pinned when the
+ * command ends: a language keeps only portals with generated names pinned for
+ * longer than a loop.
  */
 static List *
 pin_portals(void)

@@ -40,8 +40,9 @@ typedef RelFileNode RelFileLocator;
 #endif
 
 /*
- * 16 has object_ownercheck() and object_aclcheck() in place of a function for
- * each kind of object.
+ * 16 has object_ownercheck() and object_aclcheck() in place of most functions
+ * for one kind of object.  Those for tables and columns, as
+ * pg_class_aclcheck(), have stayed.
  */
 #if PG_VERSION_NUM >= 160000
 #include "catalog/pg_database.h"

@@ -676,7 +676,8 @@ generator_advance(Oid relid, const GeneratorSpec *spec, const SettingsLimits *li
 
 /*
  * Read a sequence's data without changing them, and return what the next call
- * would do now: "ok" is to return a value, "ahead" is to return one whose time
+ * would do now, for a role that may take values, and on a standby if it were
+ * promoted: "ok" is to return a value, "ahead" is to return one whose time
  * is ahead of the clock, "waits" is to wait for the clock or for another
  * session's lock, and "refuses" is to fail.  Raises an error if the role may
  * not look, or the sequence does not serve the spec.  *data is left alone if

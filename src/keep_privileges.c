@@ -75,6 +75,7 @@ rewrite_row(Relation catalog, int cache, Oid relation, AttrNumber column)
 				heap_freetuple(copy);
 				return;
 			case TM_SelfModified:
+				/* Written by this command already, which keeps others from it */
 				return;
 			case TM_Updated:
 			case TM_Deleted:

@@ -231,7 +231,8 @@ layout_of_max_value(int64 max_value)
  *
  * The last tick of the timestamp's field is not used, so that layout_min_id()
  * can return a number larger than every ID.  Neither is the last tick whose
- * time a timestamptz can hold, nor are those after it.  A timestamp that wraps
+ * time a timestamptz can hold, so that layout_end_time() can return its
+ * beginning, nor are those after it.  A timestamp that wraps
  * around has only the second of these ends.
  */
 static void

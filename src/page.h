@@ -47,7 +47,8 @@ typedef struct RecordNote
 /*
  * After an update, sessions with the old and with the new version of the
  * library run at the same time.  So a version that changes the structure
- * above, or what it means, must take another number.
+ * above, or what it means, must take another number, and must leave "version"
+ * where it is: new members come after it.
  */
 #define RECORD_NOTE_VERSION	1
 

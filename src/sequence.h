@@ -20,11 +20,14 @@
 
 /*
  * A last value below this limit, 2^40, is taken for that of a counter of rows.
- * A counter may be beyond it, for example after a large START, and is refused
- * once it has been called.  The last value of a sequence that has followed the clock in a
- * built-in layout is above the limit: even in the one with the smallest
- * values, "trace", the clock passed it in 2004.  The values of a custom layout
- * with long ticks may be below.
+ * A counter may be beyond it, for example after a large START.  Once it has
+ * been called, snowflake_alter_sequence() refuses to make it serve another
+ * layout.  next_id() does not look at the limit.
+ *
+ * The last value of a sequence that has followed the clock in a built-in
+ * layout is above the limit: even in the one with the smallest values,
+ * "trace", the clock passed it in 2004.  The values of a custom layout with
+ * long ticks may be below.
  */
 #define SEQUENCE_COUNTER_LIMIT		(INT64CONST(1) << 40)
 

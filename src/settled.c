@@ -216,6 +216,11 @@ settled_time(void)
 
 	/* Starts must be read after the look, not be kept from an earlier one. */
 	pgstat_clear_backend_activity_snapshot();
+
+	/*
+	 * Let is_lock_of_taker() find what others have made since.  A relation
+	 * that it does not find counts as a sequence.
+	 */
 	AcceptInvalidationMessages();
 
 	for (int i = 0; i < locks->nelements; i++)

@@ -46,7 +46,7 @@ DECLARE
 	s pg_sequence;
 	is_unlogged boolean;
 	last_value bigint := coalesce(sequence_last_value(g.sequence), 0);
-	-- A tool sets it to the largest value of a type.  Any other is that of a custom layout.
+	-- Is MAXVALUE one that a tool sets, the largest value of a type?  Any other is that of a custom layout.
 	is_lost boolean;
 	former record;
 	alter_command text := format('SELECT %1$s.snowflake_alter_sequence(%2$L::regclass, %%L::%1$s.snowflake_layout)',

@@ -21,7 +21,8 @@ RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH queues AS MATERIALIZED (
 		SELECT relation::regclass AS sequence, array_agg(DISTINCT pid) AS waiting,
-			(array_agg(pid ORDER BY waitstart) FILTER (WHERE mode <> 'RowExclusiveLock'))[1] AS strong
+			(array_agg(pid ORDER BY waitstart) FILTER (WHERE mode NOT IN ('AccessShareLock', 'RowShareLock',
+				'RowExclusiveLock')))[1] AS strong
 		FROM pg_locks
 		WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 			AND relation IN (SELECT g.sequence FROM unnest(generators) AS g)

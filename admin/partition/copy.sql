@@ -171,7 +171,8 @@ COMMENT ON FUNCTION snowflake_admin.partition_after IS
 
 -- What the new table gets, but a lock on the table does not keep others from changing, in one
 -- text to be compared: privileges and definitions of the sequences of identities, options of
--- statistics objects, and comments.  Privileges on the table are compared in another way.
+-- statistics objects, and comments.  Privileges on the table are compared in another way.  ALTER INDEX
+-- ... SET and SET STATISTICS in these moments are not noticed.
 CREATE FUNCTION snowflake_admin.partition_unlocked(target regclass) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT string_agg(concat_ws(' ', kind, object, relacl, pg_sequence, stxowner, stxstattarget,

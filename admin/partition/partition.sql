@@ -94,7 +94,7 @@ CREATE FUNCTION snowflake_admin.partition_bound(target regclass, col name, unit 
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	earliest timestamptz := clock_timestamp() + interval '5 minutes' + partitions_lead();
-	tomorrow timestamp := clock_timestamp() AT TIME ZONE 'UTC' + interval '24 hours';
+	tomorrow timestamp := clock_timestamp() AT TIME ZONE 'UTC' + interval '24 hours' + partitions_lead();
 	since timestamptz := coalesce(at, (date_trunc(unit, tomorrow) + ('1 ' || unit)::interval) AT TIME ZONE 'UTC');
 	bound bigint := bound(since, layout);
 	newest timestamptz;

@@ -257,8 +257,9 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.widen_constraint_obstacles IS
 'for refusing indexes and constraints that new columns could not have';
 
--- Would triggers fire while a table's columns are filled?  One that is ENABLE REPLICA or ALWAYS
--- is meant to.
+-- Would ordinary triggers fire while a table's columns are filled?  If so, they are off meanwhile, by
+-- session_replication_role.  Then those that are ENABLE REPLICA fire.  Those that are ALWAYS do in any
+-- case.
 CREATE FUNCTION snowflake_admin.widen_fires(rel regclass) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT EXISTS (SELECT FROM pg_trigger

@@ -35,8 +35,8 @@ COMMENT ON FUNCTION snowflake_admin.widen_try IS
 -- What a table's indexes and CHECK constraints will be.  The text of an index's predicate,
 -- with which its definition ends, is empty if it has none.
 --
--- The copy goes at the end of the transaction and not by a DROP TABLE, at which somebody's event
--- trigger could fire.  So the names of one call are not those of another.
+-- The copy goes at the end of the transaction and not by a DROP TABLE, which an event trigger
+-- that forbids to drop tables would refuse.  So the names of one call are not those of another.
 CREATE FUNCTION snowflake_admin.widen_rehearse(columns widening[], tab regclass)
 RETURNS TABLE (object oid, definition text, predicate text)
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET client_min_messages = warning AS $$

@@ -655,6 +655,8 @@ foreach my $case (
 {
 	fails_with($node, $case->[0], $case->[1], $case->[2], dbname => 'refused');
 }
+my ($status) = $node->psql('refused', q{SET snowflake.max_lead = '3d'; CALL snowflake_partition('app.alone', 'day', dry_run => true)});
+is($status, 0, 'the time that it takes itself is later than those that IDs may have');
 is(value('refused', q{SELECT count(*) FROM pg_constraint
 		WHERE conname LIKE 'snowflake_partition%'}), 0, 'no refused call leaves a constraint');
 done_testing();
