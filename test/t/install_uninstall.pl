@@ -62,20 +62,25 @@ is($node->safe_psql('kept', 'INSERT INTO foreigners DEFAULT VALUES RETURNING id'
 
 # --- dropped while a statement runs ---------------------------------------------
 
-# Nothing locks a function that a statement calls.  In COPY, the planner puts another
-# function in the place of next_id() in expressions without a query, as arguments of EXECUTE.
+# Nothing locks a function that a statement calls.  In the defaults of COPY, the planner puts another
+# function in the place of next_id(), also where it comes from the text of a function, on which
+# nothing depends.
 $node->sql(q{
 	CREATE TABLE gate ();
 	CREATE FUNCTION wait_at_gate() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN PERFORM FROM gate; RETURN 1; END $$;
 	CREATE TABLE calls (call text);
 	CREATE FUNCTION call() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN EXECUTE NEW.call; RETURN NULL; END $$;
-	CREATE TRIGGER call BEFORE INSERT ON calls FOR EACH ROW EXECUTE FUNCTION call()});
+	CREATE TRIGGER call BEFORE INSERT ON calls FOR EACH ROW EXECUTE FUNCTION call();
+	SET check_function_bodies = off;
+	CREATE FUNCTION five() RETURNS bigint LANGUAGE sql AS 'SELECT next_id(5)';
+	CREATE TABLE copied (gate bigint DEFAULT wait_at_gate(), id bigint DEFAULT five(), n int)});
 my $no_function = qr/ERROR:  42883: function with OID \d+ does not exist/;
 my $no_sequence = qr/ERROR:  42P01: sequence (with OID \d+|"next_id_seq" of extension "snowflake") does not exist/;
 
 foreach my $case (
-	[ q{COPY calls FROM PROGRAM 'echo "EXECUTE larger (wait_at_gate(), next_id(5))"'}, $no_function ],
-	[ q{COPY calls FROM PROGRAM 'echo "EXECUTE larger (wait_at_gate(), next_id())"'}, $no_function ],
+	[ q{COPY copied (n) FROM PROGRAM 'echo 1'}, $no_function ],
+	[ q{COPY calls FROM PROGRAM 'echo "EXECUTE larger (wait_at_gate(), next_id(5))"'}, $no_sequence ],
+	[ q{COPY calls FROM PROGRAM 'echo "EXECUTE larger (wait_at_gate(), next_id())"'}, $no_sequence ],
 	[ 'SELECT wait_at_gate(), next_id(5)', $no_sequence ],
 	[ 'SELECT wait_at_gate(), next_id()', $no_sequence ])
 {
