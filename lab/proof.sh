@@ -1,7 +1,7 @@
 # lab/proof.sh
-#	  What lab/soak, lab/power and lab/patroni share: their arguments, copies of
-#	  the extension that lack a rule, the verdict, and files that are kept after a
-#	  fault.  Sourced, not run.
+#	  What lab/soak, lab/power, lab/patroni, lab/commands and lab/remedies share: their
+#	  arguments, copies of the extension that lack a rule, the verdict, and files that are
+#	  kept after a fault.  Sourced, not run.
 
 # shellcheck shell=bash disable=SC2034 source-path=SCRIPTDIR
 . "$(dirname "$0")/../script/lib/common.sh"
@@ -96,6 +96,34 @@ judge()
 		grep -q '^duplicates  .*[1-9]' report || fail "the ledger shows no duplicates without $without"
 		say "the ledger shows the fault"
 	elif [ -z "$good" ]; then
+		fail "FAILED, seed $seed"
+	else
+		say "passed"
+	fi
+}
+
+# Run rounds for the time that was asked for, by the program "run" of this one's modules, and end
+# with the verdict.  That program exits with 1 after a fault, and with 2 if it failed itself.
+#   run_rounds MISSED	MISSED is what to say if no fault shows without a rule
+run_rounds()
+{
+	local status=0 top
+
+	setup libipc-run-perl libdbd-pg-perl
+	cd "$work"
+	build
+	top=$(dirname "$("$PG_CONFIG" --pgxs)")/../..
+	say_begin
+	PERL5LIB=$top/src/test/perl PG_REGRESS=$top/src/test/regress/pg_regress PATH=$bindir:$PATH PGPORT=65432 \
+		TEMP_CONFIG=$work/server.conf DESTDIR=$destdir TESTDATADIR=$work/tmp_check TESTLOGDIR=$work/log \
+		apart as_user perl "src/lab/$self.d/run" $((minutes * 60)) "$seed" "$without"
+	wait "$job" || status=$?
+	if [ "$status" -gt 1 ]; then
+		fail "FAILED, seed $seed: a program failed"
+	elif [ -n "$without" ]; then
+		[ "$status" = 1 ] || fail "$1 without $without"
+		say "the ledger shows the fault"
+	elif [ "$status" = 1 ]; then
 		fail "FAILED, seed $seed"
 	else
 		say "passed"

@@ -38,6 +38,20 @@ sub new
 
 sub fault { my ($self, $kind, @what) = @_; push @{ $self->{faults} }, map { [ $kind, $_ ] } @what; return }
 
+# Print the first faults of each kind.  Returns the number of each kind.
+sub print_faults
+{
+	my ($self, $out) = @_;
+	my %count;
+
+	foreach (@{ $self->{faults} })
+	{
+		my ($kind, $what) = @$_;
+		print $out "    $kind: $what\n" if $count{$kind}++ < 8;
+	}
+	return %count;
+}
+
 sub happened { my ($self, $what) = @_; return push @{ $self->{happened} }, $what }
 
 sub connect

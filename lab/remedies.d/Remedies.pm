@@ -6,7 +6,7 @@ package Remedies;
 
 use strict;
 use warnings;
-use Connection;
+use Commands ();
 use Controls;
 use Exporter 'import';
 use Obey;
@@ -81,10 +81,7 @@ sub plant_in_server
 
 	foreach my $base (keys %bases)
 	{
-		my $session = Connection->new(host => $node->host, port => $node->port, database => $base, user => 'postgres')
-		  or die $DBI::errstr;
-		plant($session, $rule);
-		$session->close;
+		Commands::plant_in($node, $rule, $base);
 	}
 	return;
 }
