@@ -22,8 +22,8 @@ COMMENT ON FUNCTION snowflake_admin.references_between IS 'for following foreign
 -- A column's place is the length of the longest way to it.  There may be very many ways, so
 -- none of them is walked: a column gets its place when all that it refers to have theirs,
 -- and each foreign key is looked at once.  PostgreSQL expects few columns, and a nested loop would
--- compare each with each.  Where columns refer to each other, so that none
--- of them could be the first, the one that is nearest to the first column is.
+-- compare each with each.  Where columns refer to each other, so that none of them could be the
+-- first, the one that is nearest to the first column is.
 CREATE FUNCTION snowflake_admin.chain(tab regclass, col name)
 RETURNS TABLE (rel regclass, name name, place integer)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off

@@ -140,8 +140,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.require_trigger_functions IS 'for triggers that a new partition could not get';
 
 -- An error if the partitions of a table end long before the clock's time, and so do its rows: none
--- is as recent as recent_id().  Either nothing has been inserted since, or nothing could be, or the clock has jumped.  A
--- table without rows is no error.
+-- is as recent as recent_id().  Either nothing has been inserted since, or nothing could be, or the
+-- clock has jumped.  A table without rows is no error.
 CREATE FUNCTION snowflake_admin.require_no_jump(parent regclass, key text, unit text, layout snowflake_layout)
 RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

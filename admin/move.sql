@@ -349,6 +349,18 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.require_schema IS 'for refusing a schema that does not exist';
 
+-- Warn of an error, after which a command goes on with other tables.
+CREATE FUNCTION snowflake_admin.warn_of_error(message text, state text, detail text, hint text) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	RAISE WARNING USING
+		MESSAGE = message,
+		DETAIL = coalesce(nullif(detail, ''), format('The SQLSTATE is %s.', state)),
+		HINT = coalesce(nullif(hint, ''), 'Call this again when the cause is gone.');
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.warn_of_error IS 'for tables of a schema that a command leaves as they are';
+
 -- Call a procedure, with the table in place of %L, for each table of a schema whose key it would
 -- change, each in a transaction of its own.  What stays as it is, is named by a warning.
 CREATE PROCEDURE snowflake_admin.each_table(schema name, to_next_id boolean, command text, tries integer)
@@ -386,10 +398,7 @@ BEGIN
 		EXCEPTION WHEN OTHERS THEN
 			failed := failed + 1;
 			GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-			RAISE WARNING USING
-				MESSAGE = format('%s stays as it is: %s', target, SQLERRM),
-				DETAIL = coalesce(nullif(detail, ''), format('The SQLSTATE is %s.', SQLSTATE)),
-				HINT = coalesce(nullif(hint, ''), 'Call this again when the cause is gone.');
+			PERFORM warn_of_error(format('%s stays as it is: %s', target, SQLERRM), SQLSTATE, detail, hint);
 		END;
 	END LOOP;
 	CALL next_transaction();

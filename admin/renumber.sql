@@ -693,10 +693,7 @@ BEGIN
 			possible := possible || target;
 		EXCEPTION WHEN OTHERS THEN
 			GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-			RAISE WARNING USING
-				MESSAGE = format('%s keeps its IDs: %s', target, SQLERRM),
-				DETAIL = coalesce(nullif(detail, ''), format('The SQLSTATE is %s.', SQLSTATE)),
-				HINT = coalesce(nullif(hint, ''), 'Call this again when the cause is gone.');
+			PERFORM warn_of_error(format('%s keeps its IDs: %s', target, SQLERRM), SQLSTATE, detail, hint);
 		END;
 	END LOOP;
 	RETURN possible;

@@ -65,7 +65,8 @@ BEGIN
 			coalesce(absent, 'a standby'), CASE standbys WHEN '{}'
 			THEN 'continue without one: then a failover can lose commits and repeat IDs'
 			ELSE 'name the standbys that are streaming' END);
-		remedy := format('Decide, then, as a superuser, ALTER SYSTEM SET synchronous_standby_names = %L, and SELECT pg_reload_conf().',
+		remedy := format('Decide, then, as a superuser, ALTER SYSTEM SET synchronous_standby_names = %L, '
+			'and SELECT pg_reload_conf().',
 			CASE WHEN standbys <> '{}' THEN format('%s %s (%s)',
 				CASE WHEN setting.value ~* '^\s*any\M' THEN 'ANY' ELSE 'FIRST' END,
 				least(setting.needed, cardinality(standbys)),
