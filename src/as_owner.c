@@ -132,7 +132,10 @@ typedef struct OpenPortal
 	bool		was_pinned;
 } OpenPortal;
 
-/* The names of the portals that are open, except that of a simple query, which is active */
+/*
+ * The names of the portals that are open, except that of a simple query, which
+ * is active
+ */
 static List *
 portal_names(void)
 {
@@ -166,6 +169,7 @@ pin_portals(void)
 		open->was_pinned = portal->portalPinned;
 		portals = lappend(portals, open);
 	}
+	/* Nothing fails from here on, so that unpin_portals() knows of all. */
 	foreach(cell, portals)
 	{
 		OpenPortal *open = lfirst(cell);
@@ -216,7 +220,10 @@ refuse_new_cursors(List *portals)
 	}
 }
 
-/* The arguments of a call after the second one, as parameters $1 and so on, or NULL if there are none */
+/*
+ * The arguments of a call after the second one, as parameters $1 and so on, or
+ * NULL if there are none
+ */
 static ParamListInfo
 parameters(FunctionCallInfo fcinfo)
 {

@@ -283,11 +283,11 @@ listed_priority(const char *standby_name)
  * Has each WAL sender given its standby the priority that this backend's copy of
  * synchronous_standby_names says?
  *
- * The priorities are in shared memory.  A WAL sender whose process is stopped or
- * hangs when the setting changes leaves its standby's priority as it was, and
- * so the standby counts as before.  That does no harm to a commit, because such a WAL sender
- * cannot say that the standby has the commit's WAL.  But an ID may need only
- * WAL that the standby had before.
+ * The priorities are in shared memory.  A WAL sender whose process is stopped
+ * or hangs when the setting changes leaves its standby's priority as it was,
+ * and so the standby counts as before.  That does no harm to a commit, because
+ * such a WAL sender cannot say that the standby has the commit's WAL.  But an
+ * ID may need only WAL that the standby had before.
  */
 static bool
 priorities_are_current(void)
