@@ -1,16 +1,16 @@
 /* admin/set_back.sql */
 
 -- CALL snowflake_set_back(sequence): a sequence that is ahead of the clock goes back to the
--- clock, if it makes no ID again.
+-- clock, if it makes no ID again.  With a layout, one that has lost its MAXVALUE gets it back.
 --
 --     1. note which sessions are connected, and end them if told to.  Those that connect later have
 --        the shard of the present setting.  Nothing tells since when that is so, so those that are
 --        connected count, even if they began after it.
---     2. RESTART the sequence.  This waits for everybody who has an ID of it in an open transaction,
+--     2. lock the sequence.  This waits for everybody who has an ID of it in an open transaction,
 --        and keeps everybody from making one.
---     3. under this lock, look at what makes IDs, at the rows, and for the sessions.  An error
---        undoes the RESTART.
---     4. advance the sequence to the clock
+--     3. under this lock, look at what makes IDs, at the rows, and for the sessions
+--     4. RESTART the sequence, and advance it to the clock, or, if it had lost its layout, beyond its
+--        rows
 --
 -- The first step is one transaction, the others are another one.  Tables are read by their indexes
 -- alone, so nobody's code runs (check/ids.sql).  Changes no row, and knows no remedy for those that
@@ -49,13 +49,29 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET
 $$;
 COMMENT ON FUNCTION snowflake_admin.generator_of IS 'for what is known of one sequence';
 
--- An error if the sequence, which serves a layout or is about to, could make an ID again that is in
--- a row.  While rows of other shards are dated ahead of the clock, these sessions must have ended.
--- Returns the ID from which on rows were looked for.  They may have smaller ones, of the next second.
-CREATE FUNCTION snowflake_admin.require_no_future_ids(sequence regclass, layout text, pids integer[]) RETURNS bigint
+-- The largest future-dated ID, of any shard, to which next_id() may advance and then refuse calls for
+-- less than ten minutes, for which the check, too, advises to wait.  NULL if there is none.
+CREATE FUNCTION snowflake_admin.reachable_id(g generator, layout snowflake_layout, since bigint) RETURNS bigint
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT max(i.ids[1]) FROM columns_of(g) AS c
+	CROSS JOIN LATERAL unnest(c.tabs, c.cols) AS t (tab, col)
+	CROSS JOIN LATERAL ids_between(t.tab, t.col, since,
+		bound(clock_timestamp() + time_setting('max_lead') + time_setting('max_wait') + interval '10 min', layout),
+		1) AS i
+$$;
+COMMENT ON FUNCTION snowflake_admin.reachable_id IS 'for the future-dated IDs of a sequence that gets its layout back';
+
+-- The ID at which the sequence, which serves a layout or is about to, may go on.  An error if it
+-- could then make an ID again that is in a row.  While rows of other shards are dated ahead of the
+-- clock, these sessions must have ended.
+--
+-- A sequence that has lost its layout makes no ID until it gets it back, whatever its rows have.  So
+-- it goes on beyond them.  What is too far ahead for that is most likely of another layout.  If it
+-- is not, there is time to renumber it, as the check says.
+CREATE FUNCTION snowflake_admin.next_safe_id(sequence regclass, g generator, layout text, is_lost boolean,
+	pids integer[]) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET lock_timeout = '300ms' SET jit = off AS $$
 DECLARE
-	g generator := generator_of(sequence);
 	since bigint;
 	future record;
 	other record;
@@ -79,6 +95,8 @@ BEGIN
 			MESSAGE = format('cannot look for future-dated IDs in %s', future.unseen),
 			HINT = 'Let a role call this that may read these tables, by an index that begins with the ID, '
 				'when nobody has locked them. With tables of Citus, wait for the clock to catch up.';
+	ELSIF is_lost THEN
+		RETURN coalesce(reachable_id(g, to_layout(layout), since) + 1, since);
 	ELSIF future.own > 0 OR future.more THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('sequence %s would make IDs again that are in table %s', sequence, future.tab),
@@ -99,7 +117,20 @@ BEGIN
 	RETURN since;
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.require_no_future_ids IS 'for what is in the way of a sequence that is to go back';
+COMMENT ON FUNCTION snowflake_admin.next_safe_id IS 'for where a sequence may go on, or what is in the way';
+
+-- Has a sequence lost this layout?  One that serves none, and whose value is ahead of the clock in this
+-- one, still has its position, and only lacks the MAXVALUE.
+CREATE FUNCTION snowflake_admin.has_lost(g generator, layout text) RETURNS boolean
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT CASE WHEN g.layout IS NULL
+		THEN NOT (sequence_last_value(g.sequence) <= l.max_value
+			AND value_time(sequence_last_value(g.sequence), l.epoch, l.tick, l.ids_per_tick)
+				> clock_timestamp() + interval '1 s') IS TRUE
+		ELSE g.layout <> l.name END
+	FROM layouts() AS l WHERE l.name = has_lost.layout
+$$;
+COMMENT ON FUNCTION snowflake_admin.has_lost IS 'for whether a sequence is to get back a layout that it has lost';
 
 -- Set it back, or show the commands.  The layout is the one that it shall serve, if another
 -- than it does now.
@@ -107,28 +138,30 @@ CREATE FUNCTION snowflake_admin.set_back(sequence regclass, pids integer[], dry_
 	layout text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
-	g generator := generator_of(sequence);
-	served text := coalesce(layout, g.layout);
-	since bigint;
+	g generator;
+	served text;
+	start bigint;
 BEGIN
 	IF layout NOT IN (SELECT name FROM layouts()) THEN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('layout "%s" is not built in', layout),
 			HINT = 'Set the MAXVALUE of a custom layout by ALTER SEQUENCE first.';
-	ELSIF layout IS NULL AND g.lead <= '2 s' THEN
+	END IF;
+	-- Changes nothing in a sequence that next_id() takes, and locks it.
+	PERFORM run(ARRAY[format('ALTER SEQUENCE %s NO CYCLE', sequence)], ARRAY[sequence], tries, dry_run,
+		mode => NULL);
+	g := generator_of(sequence);
+	served := coalesce(layout, g.layout);
+	IF served = g.layout AND g.lead <= '2 s' THEN
 		RAISE NOTICE 'sequence % is not ahead of the clock', sequence;
 		RETURN;
 	END IF;
-	IF dry_run THEN
-		since := require_no_future_ids(sequence, served, pids);
-	END IF;
-	PERFORM run(ARRAY[format('ALTER SEQUENCE %s RESTART', sequence) || coalesce(' MAXVALUE ' || (
-		SELECT max_value FROM layouts() WHERE name = layout), '')], ARRAY[sequence], tries, dry_run, mode => NULL);
-	IF NOT dry_run THEN
-		since := require_no_future_ids(sequence, served, pids);
-	END IF;
-	PERFORM run(ARRAY[format('SELECT %s.snowflake_advance(%L::regclass, %s::bigint%s)', snowflake_schema(),
-		sequence, since - 1, layout_argument(served))], '{}', tries, dry_run, mode => NULL);
+	start := next_safe_id(sequence, g, served, has_lost(g, layout), pids);
+	PERFORM run(ARRAY[
+		format('ALTER SEQUENCE %s RESTART', sequence) || coalesce(' MAXVALUE ' || (
+			SELECT max_value FROM layouts() WHERE name = layout), ''),
+		format('SELECT %s.snowflake_advance(%L::regclass, %s::bigint%s)', snowflake_schema(), sequence,
+			start - 1, layout_argument(served))], '{}', tries, dry_run, mode => NULL);
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.set_back IS 'for setting a sequence back in one transaction';

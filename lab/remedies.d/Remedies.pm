@@ -30,8 +30,8 @@ $CONTROLS{look} = {
 		[ "NULL, NULL, NULL\n\tFROM pieces WHERE NOT is_read", "NULL, NULL, NULL\n\tFROM pieces WHERE false" ] ] };
 $CONTROLS{again} = {
 	faults_of => ['ahead'], between => ['row of a kept ID'],
-	replace => [ [ "IF NOT dry_run THEN\n\t\tsince := require_no_future_ids(sequence, served, pids)",
-		"IF NOT dry_run THEN\n\t\tsince := bound(clock_timestamp() + interval '1 s', to_layout(served))" ] ] };
+	replace => [ [ 'start := next_safe_id(sequence, g, served, has_lost(g, layout), pids)',
+		"start := bound(clock_timestamp() + interval '1 s', to_layout(served))" ] ] };
 
 # Each of two databases has the extensions of another role.
 my %bases = (base => 'postgres', base_of_boss => 'boss');

@@ -71,7 +71,7 @@ sub is_refused
 
 new_database();
 like(said('boss', q{CALL snowflake_set_back('next_id_seq', dry_run => true)}),
-	qr/\ANOTICE:  00000: ALTER SEQUENCE public.next_id_seq RESTART;\nNOTICE:  00000: SELECT public.snowflake_advance\(.*\);\n?\z/,
+	qr/\ANOTICE:  00000: ALTER SEQUENCE public.next_id_seq NO CYCLE;\nNOTICE:  00000: ALTER SEQUENCE public.next_id_seq RESTART;\nNOTICE:  00000: SELECT public.snowflake_advance\(.*\);\n?\z/,
 	'a dry run shows the commands');
 ok(!is_back('next_id_seq'), '... and changes nothing');
 unlike(said('boss', $call), qr/ERROR/, 'a sequence without future-dated rows goes back');
@@ -236,6 +236,33 @@ unlike(said('boss', q{CALL snowflake_set_back('tweets', layout => 'twitter')}), 
 as_role('boss', 'INSERT INTO tweeted DEFAULT VALUES');
 is($node->safe_psql($database, q{SELECT count(*), bool_and(snowflake_timestamp(id, 'twitter') < now() + interval '3 s') FROM tweeted}),
 	'2|t', '... goes back to it');
+
+# One that has lost its layout makes no ID until it has it back, so it then goes on beyond its rows.
+sub losing_layout
+{
+	my ($rows, $name, $lead) = @_;
+
+	as_role('boss', "$rows; ALTER SEQUENCE tweets RESTART NO MAXVALUE");
+	unlike(said('boss', q{CALL snowflake_set_back('tweets', layout => 'twitter')}), qr/ERROR/,
+		"a sequence that lost its layout, $name");
+	is(as_role('boss', "SELECT extract(epoch FROM lead) BETWEEN $lead - 5 AND $lead + 2 FROM snowflake_sequences('tweets')"),
+		't', '... goes on beyond them');
+}
+my $other_session = $node->background_psql($database, extra_params => [ '-U', 'web' ]);
+losing_layout(q{INSERT INTO tweeted VALUES (snowflake_id(now() + interval '30 s', 7, 1, 'twitter'))}, 'with a row ahead of the clock', 30);
+losing_layout(q{INSERT INTO tweeted VALUES (snowflake_id(now() + interval '50 s', 8, 1, 'twitter'))},
+	'with a row of another shard ahead of the clock', 50);
+$other_session->quit;
+as_role('boss', q{DELETE FROM tweeted; INSERT INTO tweeted VALUES (snowflake_id(now() + interval '1 day', 7, 1, 'twitter'))});
+losing_layout('SELECT', 'with a row that is too far ahead', 0);
+is(as_role('boss', q{SELECT count(*) FROM snowflake_check() WHERE remedy LIKE 'CALL%snowflake_renumber(%tweeted%'}), 1,
+	'... and the check shows how this row gets another ID');
+like(said('boss', q{SELECT setval('tweets', last_value + 86400000::bigint * 4096) FROM tweets;
+		CALL snowflake_set_back('tweets', layout => 'twitter')}),
+	qr/55000: sequence public.tweets would make IDs again that are in table public.tweeted/, 'one that is ahead, and has not lost it');
+like(said('boss', q{ALTER SEQUENCE tweets NO MAXVALUE; CALL snowflake_set_back('tweets', layout => 'twitter')}),
+	qr/55000: sequence public.tweets would make IDs again that are in table public.tweeted/, '... or has only lost the MAXVALUE');
+
 is_refused($_->[0], "$_->[1] is an error", call => $_->[2], role => $_->[3])
   foreach [ qr/42809: public.photos is not a sequence/, 'a table', q{CALL snowflake_set_back('photos')} ],
   [ qr/22004: sequence must not be null/, 'NULL', q{CALL snowflake_set_back(NULL)} ],
