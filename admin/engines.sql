@@ -13,12 +13,11 @@ BEGIN
 			FROM pg_catalog.pg_dist_partition WHERE logicalrelid = ANY (tables);
 	END IF;
 	IF EXISTS (SELECT FROM pg_extension WHERE extname = 'timescaledb') THEN
-		RETURN QUERY SELECT c.oid, 'TimescaleDB', NULL::name
-			FROM pg_class AS c JOIN pg_namespace AS s ON s.oid = relnamespace
-			WHERE c.oid = ANY (tables) AND (EXISTS (SELECT FROM _timescaledb_catalog.hypertable
-					WHERE schema_name = nspname AND table_name = relname)
-				OR EXISTS (SELECT FROM _timescaledb_catalog.chunk
-					WHERE schema_name = nspname AND table_name = relname));
+		-- A chunk is a child of its hypertable, in all versions, whose catalogs name chunks differently.
+		RETURN QUERY SELECT DISTINCT t.oid, 'TimescaleDB', NULL::name
+			FROM unnest(tables) AS t (oid) LEFT JOIN pg_inherits ON inhrelid = t.oid
+			JOIN pg_class AS c ON c.oid IN (t.oid, inhparent) JOIN pg_namespace AS s ON s.oid = relnamespace
+			JOIN _timescaledb_catalog.hypertable ON schema_name = nspname AND table_name = relname;
 	END IF;
 END
 $$;
