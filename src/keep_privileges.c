@@ -79,6 +79,7 @@ rewrite_row(Relation catalog, int cache, Oid relation, AttrNumber column)
 				return;
 			case TM_Updated:
 			case TM_Deleted:
+				CHECK_FOR_INTERRUPTS();
 				AcceptInvalidationMessages();
 				break;
 			default:

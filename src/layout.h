@@ -32,8 +32,8 @@
  * A sequence serves the specs whose max_value is its MAXVALUE, which its owner
  * chooses.  Each built-in layout has a max_value of its own.  Custom layouts
  * may share one, although their epochs differ, and a call with a wrong epoch
- * could push the sequence years ahead.  So callers that use the spec of a
- * custom layout need UPDATE on the sequence.
+ * could push the sequence years ahead.  So taking values for a custom layout
+ * needs UPDATE on the sequence.
  */
 typedef struct GeneratorSpec
 {
@@ -46,7 +46,7 @@ typedef struct GeneratorSpec
 								 * spec's sequences; may be some values before
 								 * the end of last_tick */
 	bool		is_default;		/* is this the spec of next_id_seq? */
-	bool		needs_update;	/* do callers need UPDATE on the sequence? */
+	bool		needs_update;	/* does taking values need UPDATE? */
 	const char *layout;			/* the layout's text, or NULL if the spec
 								 * stands for no layout: see
 								 * layout_type_find_served() */

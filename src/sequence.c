@@ -555,10 +555,11 @@ check_locked_sequence(KnownSequence *seq, const GeneratorSpec *spec, SequenceUse
  * Called when a transaction begins to use a sequence: if an earlier transaction
  * of this session made the file, let the catalogs be read again.
  *
- * That transaction has left new_file set.  Its own invalidations reach this
- * backend, too, but this does not rely on them, because from the commit on the
- * file needs WAL, even under wal_level = minimal, and a record from before the
- * commit is not enough: log_values() in generator.c says why.
+ * That transaction has left new_file set.  From its commit on the file needs
+ * WAL, even under wal_level = minimal, and a record from before the commit is
+ * not enough: log_values() in generator.c says why.  Its invalidations, which
+ * this backend has accepted when it took the lock, should do the same.  This
+ * does not rely on them, because without that WAL a crash makes IDs come twice.
  */
 static void
 read_again_if_new(KnownSequence *seq)

@@ -30,7 +30,10 @@
  * start of a transaction is when the client's message came, which may be long
  * before others can see that the transaction runs.
  *
- * This holds while the clock is not set back.
+ * This holds for IDs that the transaction which inserts them has taken from
+ * next_id(), while the clock is not set back.  An ID that was taken in an earlier
+ * transaction, composed by snowflake_id() or brought by replication may be below
+ * the bound.
  *
  * Where Citus distributes tables there is no such bound.  A transaction takes
  * IDs on one node, and commits rows on others.  When it has committed on the
@@ -238,7 +241,10 @@ settled_time(void)
 	return settled;
 }
 
-/* snowflake_settled_id([layout]): no ID below this can be added any more */
+/*
+ * snowflake_settled_id([layout]): a bound below which no other transaction will
+ * add an ID that it takes itself from next_id()
+ */
 Datum
 snowflake_settled_id(PG_FUNCTION_ARGS)
 {

@@ -262,8 +262,9 @@ get_standby_name(int walsnd_index, pid_t pid, char *name)
  * or 0 if it is not listed there: what its WAL sender gets from a copy of its
  * own in SyncRepGetStandbyPriority().
  *
- * PostgreSQL shows 63 bytes of a name to other backends.  A longer one is taken
- * for one that is not listed.
+ * PostgreSQL shows only 63 bytes of a name to other backends.  If a longer one
+ * is listed in full, we do not find it, its priority seems out of date, and
+ * wait_for_standbys() goes by what the WAL senders note.
  */
 static int
 listed_priority(const char *standby_name)
@@ -389,7 +390,9 @@ wal_senders_noted(XLogRecPtr lsn, int mode)
  * standbys are asked for any more.
  *
  * The standbys must have written the WAL if synchronous_commit is
- * remote_write, and must have it on disk with "on" and with remote_apply.
+ * remote_write, and must have it on disk with "on" and with remote_apply, which
+ * SyncRepWaitForLSN(), too, takes for "on" unless it waits for a commit: an ID
+ * must not be lost, but no query on a standby looks for it.
  *
  * SyncRepWaitForLSN() would not do.  It returns at once if the WAL was on
  * standbys that others have replaced in the meantime, and it returns without
