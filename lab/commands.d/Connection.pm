@@ -34,6 +34,8 @@ sub send
 {
 	my ($self, $sql) = @_;
 
+	# DBD::Pg would wait for the statement that it has in place of this one.
+	return if $self->{lost};
 	# Without pg_direct, DBD::Pg would take question marks for parameters.
 	$self->{statement} = $self->{handle}->prepare($sql, { pg_direct => 1, pg_async => PG_ASYNC });
 	$self->{statement}->execute;

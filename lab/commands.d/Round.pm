@@ -511,8 +511,14 @@ sub create_indexes
 	my ($self) = @_;
 	my $session = $self->connect_patiently(user => $self->{role});
 
-	$session->query($_->[0]) foreach @{ $session->query($self->{world}{indexes})->{rows} };
-	return $session->{lost} || $session->close;
+	foreach my $index (@{ $session->query($self->{world}{indexes})->{rows} })
+	{
+		my $end = time() + 60;
+		$session->send($index->[0]);
+		# It waits for transactions that others have begun.
+		$self->run_tasks until $session->poll(0.02) || time() > $end;
+	}
+	return $session->close;
 }
 
 # The call in a copy that nobody disturbs, with changes before or after it.  Returns how it
