@@ -4,12 +4,14 @@
 -- table, shows what it does, and refuses a transaction block.  Knows no ID, no key and no
 -- partition.
 --
--- A command takes locks on tables by run(), lock() or try_again() only.  Two statements that change
--- rows batch by batch go without, because they take no more than the locks of an UPDATE or DELETE:
+-- A command takes each lock on a table that is stronger than that of a read by run(), lock() or
+-- try_again() only.  A read waits as any SELECT does.  Two statements that change rows batch by batch
+-- go without, because they take no more than the locks of an UPDATE or DELETE:
 -- those by which snowflake_widen() fills columns, and by which snowflake_drop_partitions() changes or
 -- removes rows, also of tables that refer to them.
 
--- Another session's transaction in words.  What is hidden from the caller is NULL.
+-- Another session's transaction in words.  Of a session that is hidden from the caller, the times are
+-- NULL, and the query is '<insufficient privilege>'.
 CREATE FUNCTION snowflake_admin.describe_transaction(xact_start timestamptz, query text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('in a transaction since %s; its last query begins: %s',
@@ -64,8 +66,9 @@ COMMENT ON FUNCTION snowflake_admin.deadlock_ms IS 'for waiting longer, or short
 -- How many milliseconds a wait for one of the last locks of so many tables may last
 --
 -- An application that waits for one of these locks while this waits for one of the application's
--- must not be ended as a deadlock.  So all waits together are shorter than deadlock_timeout, as
--- long as there are not so many tables that 10 ms for each are longer.
+-- must not be ended as a deadlock.  So the waits for the given tables are together shorter than
+-- deadlock_timeout, unless 10 ms for each are longer.  A partitioned table counts as one, although
+-- each of its partitions may be waited for as long: there, an application may be ended.
 CREATE FUNCTION snowflake_admin.short_wait(tables integer) RETURNS integer
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT greatest(10, least(300, deadlock_ms() * 9 / 10 / greatest(1, tables)))
@@ -78,7 +81,8 @@ COMMENT ON FUNCTION snowflake_admin.short_wait IS 'for waiting so briefly that n
 --
 -- The first locks, which mode ACCESS SHARE does without, keep out vacuums and commands like this
 -- one, but neither readers nor writers, who need not wait while this waits.  An autovacuum in the
--- way is ended by PostgreSQL once the wait has lasted for deadlock_timeout.
+-- way is ended by PostgreSQL once the wait has lasted for deadlock_timeout, unless it prevents
+-- wraparound: then the try fails.
 --
 -- The last locks, if there is a mode, keep out whoever conflicts with it.  They are waited for
 -- briefly, and a try that fails lets everybody else go on.
@@ -173,6 +177,20 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.show IS 'for showing commands';
 
+-- A session that has locked one of these relations and waits for our transaction to end, as CREATE INDEX
+-- CONCURRENTLY and the like do.  NULL if there is none.
+CREATE FUNCTION snowflake_admin.waits_for_us(relations regclass[]) RETURNS integer
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH locks AS MATERIALIZED (SELECT * FROM pg_locks WHERE pid IS NOT NULL)
+	SELECT other.pid FROM locks AS ours JOIN locks AS other USING (locktype, virtualxid)
+	JOIN locks AS held ON held.pid = other.pid
+	WHERE ours.locktype = 'virtualxid' AND ours.pid = pg_backend_pid() AND ours.granted AND NOT other.granted
+		AND held.granted AND held.relation = ANY (relations)
+		AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+	LIMIT 1
+$$;
+COMMENT ON FUNCTION snowflake_admin.waits_for_us IS 'for tries that would be in vain as long as we try';
+
 -- Execute commands, without showing them, under locks that are tried for again and again, with
 -- growing pauses in which everybody else goes on.  The locks last until the caller's
 -- transaction ends.  Without a mode, only the first locks of try_locks() are taken here, and the
@@ -186,6 +204,7 @@ RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	blocker record;
+	waiting integer;
 	-- The weakest lock that is in the way of the mode, or without one of what the commands lock, or
 	-- if there are none of the first locks
 	weakest text := CASE WHEN mode = 'ACCESS EXCLUSIVE' OR mode IS NULL AND commands <> '{}'
@@ -195,6 +214,14 @@ DECLARE
 			ELSE 'ShareUpdateExclusiveLock' END;
 BEGIN
 	FOR try IN 1 .. tries LOOP
+		-- Neither could end before the other.  Another try would make one of both a deadlock's victim.
+		waiting := waits_for_us(relations);
+		IF waiting IS NOT NULL THEN
+			RAISE lock_not_available USING
+				MESSAGE = format('session %s has locked a table, and waits for this transaction to end', waiting),
+				DETAIL = 'It may build an index CONCURRENTLY.',
+				HINT = 'Call it again when that has ended.';
+		END IF;
 		BEGIN
 			PERFORM try_commands(commands, relations, mode, try % 2 = 0, owner_of, by_owner);
 			RETURN;
@@ -344,7 +371,7 @@ COMMENT ON PROCEDURE snowflake_admin.look_for_block IS 'for telling whether a co
 
 -- Call a procedure that is part of its caller's transaction, given as a CALL with the number of tries in
 -- place of %s.  In a transaction block, whoever needs locks that the transaction has taken before
--- waits while it tries.  So it tries less often there, and says where it would try longer.
+-- waits while it tries.  So unless told how often, it tries less often there, and says so.
 CREATE PROCEDURE snowflake_admin.call_in_transaction(command text, tries integer)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -362,8 +389,9 @@ BEGIN
 		RAISE lock_not_available USING
 			MESSAGE = SQLERRM,
 			DETAIL = detail,
-			HINT = 'Call it in its own transaction, where it tries longer. In this one, others wait for the locks that '
-				'earlier commands have taken.';
+			HINT = COALESCE(CASE WHEN tries IS NULL THEN 'Call it in its own transaction, where it tries longer.' END,
+				'Call it in its own transaction.') OPERATOR(pg_catalog.||)
+				' In this one, others wait for the locks that earlier commands have taken.';
 	END;
 END
 $$;

@@ -101,6 +101,22 @@ is(scalar(grep { /DETAIL:  Process $reader->{backend} has used/ } @errors), 25,
 $reader->quit;
 end_sessions($load);
 
+# An index that is built CONCURRENTLY waits for writers, and then for a command that has begun meanwhile.
+my $writer = session($node, 'app');
+$writer->query_safe('BEGIN; INSERT INTO "My Shop".comments DEFAULT VALUES');
+my $build = session($node, 'app');
+send_sql($build, 'CREATE INDEX CONCURRENTLY in_time ON "My Shop".comments (n)');
+$node->poll_query_until('app', "SELECT wait_event = 'virtualxid' FROM pg_stat_activity WHERE pid = $build->{backend}") or die;
+my $command = session($node, 'app');
+send_sql($command, qq{\\set ON_ERROR_STOP 0\nSELECT snowflake_admin.run(ARRAY['$alter'], ARRAY['"My Shop".comments']::regclass[], 30, false)});
+$node->poll_query_until('app', "SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = $command->{backend}") or die;
+$writer->quit;
+ok(session_prints($command, qr/ERROR:  session $build->{backend} has locked a table, and waits for this transaction to end/),
+	'a command gives up at once if what it waits for waits for it');
+$_->quit foreach $command, $build;
+is(value('app', q{SELECT indisvalid FROM pg_index WHERE indexrelid = '"My Shop".in_time'::regclass}), 't', '... which then ends');
+unlike(run($alter, 30), qr/ERROR/, '... and so does the command, called again');
+
 # An autovacuum that would take hours does not block a command.
 value('app', q{
 	CREATE TABLE slow (n int) WITH (autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1,
