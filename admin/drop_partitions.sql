@@ -151,7 +151,8 @@ BEGIN
 	FOR referring IN SELECT tab, col FROM references_to(parent)
 		JOIN pg_attribute ON attrelid = tab AND quote_ident(attname) = col
 		WHERE pg_table_size(tab) > 8 * 1024 * 1024 AND NOT EXISTS (
-			SELECT FROM pg_index WHERE indrelid = tab AND indkey[0] = attnum AND indisvalid AND indpred IS NULL)
+			SELECT FROM pg_index JOIN pg_class AS i ON i.oid = indexrelid JOIN pg_am AS m ON m.oid = i.relam
+			WHERE indrelid = tab AND indkey[0] = attnum AND indisvalid AND indpred IS NULL AND amname = 'btree')
 	LOOP
 		RAISE WARNING USING
 			MESSAGE = format('table %s, which refers to table %s, has no index that begins with column %s', referring.tab,

@@ -10,8 +10,8 @@
 --     4. lock the table, decide on the commands, run them and show them: the numbers keep to the
 --        shard of the default
 --
--- Knows nothing of what keeps a key from moving there.  Of keys of next_id(), it refuses those of a
--- domain with CHECKs, and those whose last ID the caller cannot see.
+-- Knows nothing of what keeps a key from moving there.  What it refuses of keys of next_id(),
+-- move_table_back() and table_key() say.
 
 -- The sequence of a former serial, which the column still owns and which is unused, or NULL
 CREATE FUNCTION snowflake_admin.unused_serial(target regclass, key_col name, used regclass) RETURNS regclass
@@ -224,6 +224,12 @@ BEGIN
 		RETURN;
 	END IF;
 	PERFORM require_no_check(tab, key.col, key.type);
+	IF key.layout LIKE '%:%' AND NOT has_time(to_layout(key.layout)) THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('IDs of layout %s, which table %s has, have no timestamp', key.layout, tab),
+			DETAIL = 'The numbers of an identity would run into those of the next shard.',
+			HINT = 'DROP DEFAULT, and add an identity whose numbers no other server makes.';
+	END IF;
 	shard := nullif(shard_of_default(key.shard), 'computed');
 	IF shard IS NULL THEN
 		shard := require_shard(NULL, NULL);

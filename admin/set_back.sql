@@ -9,8 +9,8 @@
 --     2. lock the sequence.  This waits for everybody who has an ID of it in an open transaction,
 --        and keeps everybody from making one.
 --     3. under this lock, look at what makes IDs, at the rows, and for the sessions
---     4. RESTART the sequence, and advance it to the clock, or, if it had lost its layout, beyond its
---        rows
+--     4. RESTART the sequence, and advance it to a second ahead of the clock, as rows of that second
+--        were not looked for, or, if it had lost its layout, beyond its rows
 --
 -- The first step is one transaction, the others are another one.  Tables are read by their indexes
 -- alone, so nobody's code runs (check/ids.sql).  Changes no row, and knows no remedy for those that

@@ -123,7 +123,8 @@ END;
 COMMENT ON FUNCTION snowflake_admin.require_shard IS 'for refusing a shard with which next_id() would fail';
 
 -- How far IDs are apart that differ by one in their first field alone, the time or the counter of
--- decimal.  A shard's ID and any number of such steps make an ID of this shard.
+-- decimal.  A shard's ID and any number of such steps make an ID of this shard.  Layouts without a
+-- time are an error, but for trace and decimal.
 CREATE FUNCTION snowflake_admin.id_step(layout text) RETURNS bigint
 LANGUAGE sql STABLE
 BEGIN ATOMIC
@@ -136,7 +137,8 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION snowflake_admin.id_step IS 'for counting without making the IDs of another shard';
 
--- An ID of a shard and a time.  Where IDs do not tell their time, it is the first one of the shard.
+-- An ID of a shard and a time.  With trace and decimal, it is the first one of the shard.  Other layouts
+-- without a time are an error.
 CREATE FUNCTION snowflake_admin.id_at(ts timestamptz, shard bigint, layout text) RETURNS bigint
 LANGUAGE sql STABLE
 BEGIN ATOMIC

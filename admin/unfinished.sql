@@ -100,17 +100,19 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.renumber_mark IS 'for the comment that marks a list of old and new IDs';
 
 -- The calls of snowflake_renumber() that have not ended on a table, or on any, with their lists.  A
--- list has its table's schema, owner and, but for the suffix, name.
+-- list has its table's schema, owner and, but for the suffix, name.  "others" are the other lines of its
+-- comment.
 CREATE FUNCTION snowflake_admin.renumber_marks(tables regclass[])
 RETURNS TABLE (tab regclass, list regclass, mark text, shard text, new_shard text, since text, until text,
-	layout text)
+	layout text, others text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH lists AS MATERIALIZED (
 		SELECT c.oid, relname, relnamespace, relowner, description
 		FROM pg_class AS c JOIN pg_description ON objoid = c.oid AND classoid = 'pg_class'::regclass AND objsubid = 0
 		WHERE relkind = 'r' AND relname ~ '_renumbered$' AND description ~ 'snowflake_renumber\(\) has not ended'
 	)
-	SELECT t.oid, l.oid, call[1], call[2], call[3], call[4], call[5], call[6]
+	SELECT t.oid, l.oid, call[1], call[2], call[3], call[4], call[5], call[6],
+		array_to_string(array_remove(string_to_array(description, E'\n'), call[1]), E'\n')
 	FROM lists AS l
 	JOIN pg_class AS t ON t.relnamespace = l.relnamespace AND t.relowner = l.relowner AND t.relkind IN ('r', 'p')
 		AND with_suffix(t.relname, '_renumbered') = l.relname
@@ -150,7 +152,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		format('CALL @extschema@.snowflake_renumber(%L::regclass, %s::bigint%s)', tab, shard,
 			concat(', new_shard => ' || new_shard || '::bigint', ', since => ' || quote_literal(since) || '::timestamptz',
 				', until => ' || quote_literal(until) || '::timestamptz', ', layout => ' || layout_literal(layout))),
-		format('COMMENT ON TABLE %s IS NULL', list)
+		format('COMMENT ON TABLE %s IS %L', list, nullif(others, ''))
 	FROM renumber_marks(tables)
 $$;
 COMMENT ON FUNCTION snowflake_admin.unfinished IS 'for finding the commands that have not ended';

@@ -86,8 +86,10 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.have_ids_of_each IS 'for tables that got rows every day';
 
--- The last time for which these columns have no IDs, if it lasted two units or more and ended less than
--- four units ago, or not yet, after seven units of each of which they have some.  Otherwise NULL.
+-- The last time for which these columns have no IDs, if it covers two of the last five units, counted
+-- back from now, one after the other, after seven units of each of which they have some.  Otherwise NULL.
+-- So it is not missed if it lasted three units or more and ended less than three units ago, or not yet.
+-- "until" is the end of such a unit.
 CREATE FUNCTION snowflake_admin.gap(columns dated_column[], unit interval, OUT since timestamptz, OUT until timestamptz)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE

@@ -54,9 +54,9 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	FROM keys_of() JOIN pg_sequence ON seqrelid = sequence CROSS JOIN shard_setting() AS s
 	CROSS JOIN bound('2026-01-01Z', to_layout('instagram')) AS low
 	CROSS JOIN LATERAL ids_between(tab, col_name, low, 9223372036854775807, 1) AS i
-	-- A key that was moved back counts by id_step(), which is 4096 at least, and keeps to its shard.  A
-	-- smaller value than that of this year is no ID that this extension has made.
-	CROSS JOIN LATERAL (SELECT made_by <> 'next_id' AND is_id(base_type(type)) AND abs(seqincrement) < 1024
+	-- A key that was moved back counts by id_step(), which is 4096 at least in built-in layouts, and keeps
+	-- to its shard.  A smaller value than that of this year is no ID that this extension has made.
+	CROSS JOIN LATERAL (SELECT made_by <> 'next_id' AND is_id(base_type(type)) AND abs(seqincrement) < 4096
 		AND seqmax NOT IN (SELECT max_value FROM layouts())
 		AND CASE WHEN ids IS NOT NULL THEN sequence_last_value(sequence) >= low END OFFSET 0) AS c (counts)
 	LEFT JOIN LATERAL move_remedy(tab, col_name, ')') AS r ON counts AND s.shard IS NOT NULL

@@ -47,6 +47,7 @@ BEGIN
 	PERFORM require_owner(ARRAY[parent, tab]);
 	PERFORM require_read_committed('snowflake_admin.attach_before()');
 	PERFORM lock(ARRAY[tab], 1, false, 'ACCESS EXCLUSIVE');
+	-- FORCE would make the look at the largest ID an error.  Everybody is locked out until it is back.
 	IF is_forced THEN
 		EXECUTE format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY', tab);
 	END IF;

@@ -87,12 +87,14 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.partition_swap IS
 'for putting a new table in the place of the old one, with the partitions of the next days';
 
--- The first ID that is not to be the old table's, at the start of a unit if no time is given.  An
+-- The first ID that is not to be the old table's: if no time is given, at the first start of a unit that
+-- is more than a day, and max_lead, ahead, so that a table can be validated and swapped before.  An
 -- error if the table has such an ID or a larger one, or may get one before the new table is there.
 CREATE FUNCTION snowflake_admin.partition_bound(target regclass, col name, unit text, at timestamptz,
 	layout snowflake_layout, last_time timestamptz) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
+	-- If five minutes are not enough to validate the table, attach_before() refuses it, and it is kept.
 	earliest timestamptz := clock_timestamp() + interval '5 minutes' + partitions_lead();
 	tomorrow timestamp := clock_timestamp() AT TIME ZONE 'UTC' + interval '24 hours' + partitions_lead();
 	since timestamptz := coalesce(at, (date_trunc(unit, tomorrow) + ('1 ' || unit)::interval) AT TIME ZONE 'UTC');

@@ -180,6 +180,11 @@ my %refused = (
 	q{CALL snowflake_move(NULL, 5)} => qr/ 22004: tab must not be null/,
 	q{CALL snowflake_move('photos', 8192)} => qr/ 22023: shard 8192 is out of range/,
 	q{SET ROLE visitor; CALL snowflake_move('photos', 5)} => qr/ 42501: must be owner of table public\.photos/,
+	q{BEGIN; CREATE SEQUENCE timeless;
+		SELECT snowflake_alter_sequence('timeless', 'shard:13 sequence:31');
+		CREATE TABLE timeless_keys (id bigint PRIMARY KEY DEFAULT next_id(5, 'timeless', 'shard:13 sequence:31'));
+		CALL snowflake_move_back('timeless_keys')} =>
+	  qr/ 55000: IDs of layout shard:13 sequence:31, which table public\.timeless_keys has, have no timestamp/,
 	q{CALL snowflake_move_back_schema('none')} => qr/ 3F000: schema "none" does not exist/,
 	q{BEGIN; CALL snowflake_move_schema('public', 5)} =>
 	  qr/ 2D000: snowflake_move_schema\(\) cannot run inside a transaction block\nHINT/,

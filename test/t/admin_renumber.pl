@@ -125,6 +125,11 @@ is(value('kills', $unfinished), 'table public.photos|snowflake_renumber() has be
 	  . "and has not ended. To give up: COMMENT ON TABLE public.photos_renumbered IS NULL.|$call",
 	'... and snowflake_check() shows the call');
 
+value('kills', q{DO $$ BEGIN EXECUTE format('COMMENT ON TABLE photos_renumbered IS %L',
+	obj_description('photos_renumbered'::regclass) || E'\nfor support'); END $$});
+like(value('kills', $unfinished), qr/To give up: COMMENT ON TABLE public\.photos_renumbered IS 'for support'\.\|/,
+	'... and a way back that keeps what others have noted there');
+
 # A copy that is made then, with more rows
 my $dump = PostgreSQL::Test::Utils::tempdir() . '/half.sql';
 run_command([ 'pg_dump', '-d', $node->connstr('kills'), '-f', $dump ]);
