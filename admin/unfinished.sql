@@ -72,14 +72,26 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.widen_marks IS
 'for finding what calls of snowflake_widen() have left half done';
 
--- Whether a table's CHECK by partition_limit() is valid, and the column that it bounds.  No row
--- without it.  The column is NULL if somebody has made a constraint of its name that says
--- something else.
-CREATE FUNCTION snowflake_admin.partition_mark(target regclass)
-RETURNS TABLE (validated boolean, col name)
+-- The comment on the CHECK by partition_limit(): the arguments of the call that has made it
+CREATE FUNCTION snowflake_admin.partition_comment(unit text, at timestamptz) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT convalidated, attname
-	FROM pg_constraint LEFT JOIN pg_attribute ON attrelid = conrelid AND conkey = ARRAY[attnum] AND is_id(atttypid)
+	SELECT format('snowflake_partition() has not ended: unit => %L', unit)
+		|| coalesce(format(', at => %L', to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US+00')), '')
+$$;
+COMMENT ON FUNCTION snowflake_admin.partition_comment IS 'for showing the call that goes on';
+
+-- Whether a table's CHECK by partition_limit() is valid, the column that it bounds, and the arguments
+-- of the call that has made it, as literals, but not a time that has passed.  No row without it.  The
+-- column is NULL if somebody has made a constraint of its name that says something else.
+CREATE FUNCTION snowflake_admin.partition_mark(target regclass)
+RETURNS TABLE (validated boolean, col name, unit text, at text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT convalidated, attname, call[1],
+		CASE WHEN call[2] COLLATE "C" > quote_literal(to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS'))
+			THEN call[2] END
+	FROM pg_constraint LEFT JOIN regexp_match(obj_description(pg_constraint.oid, 'pg_constraint'),
+		'^snowflake_partition\(\) has not ended: unit => (''\w+'')(?:, at => (''[-\d :.+]+''))?$') AS call ON true
+	LEFT JOIN pg_attribute ON attrelid = conrelid AND conkey = ARRAY[attnum] AND is_id(atttypid)
 		AND replace(translate(pg_get_expr(conbin, conrelid), '()', ''), '::bigint', '')
 			= translate(format('%I < partition_limit', attname), '()', '')
 	WHERE conrelid = target AND contype = 'c' AND conname = 'snowflake_partition'
@@ -100,11 +112,11 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.renumber_mark IS 'for the comment that marks a list of old and new IDs';
 
 -- The calls of snowflake_renumber() that have not ended on a table, or on any, with their lists.  A
--- list has its table's schema, owner and, but for the suffix, name.  "others" are the other lines of its
--- comment.
+-- list has its table's schema, owner and, but for the suffix, name.  "others" tells whether its comment
+-- has other lines.
 CREATE FUNCTION snowflake_admin.renumber_marks(tables regclass[])
 RETURNS TABLE (tab regclass, list regclass, mark text, shard text, new_shard text, since text, until text,
-	layout text, others text)
+	layout text, others boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH lists AS MATERIALIZED (
 		SELECT c.oid, relname, relnamespace, relowner, description
@@ -112,7 +124,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		WHERE relkind = 'r' AND relname ~ '_renumbered$' AND description ~ 'snowflake_renumber\(\) has not ended'
 	)
 	SELECT t.oid, l.oid, call[1], call[2], call[3], call[4], call[5], call[6],
-		array_to_string(array_remove(string_to_array(description, E'\n'), call[1]), E'\n')
+		description <> call[1]
 	FROM lists AS l
 	JOIN pg_class AS t ON t.relnamespace = l.relnamespace AND t.relowner = l.relowner AND t.relkind IN ('r', 'p')
 		AND with_suffix(t.relname, '_renumbered') = l.relname
@@ -139,20 +151,24 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM widen_marks(tables), all_changes
 	UNION ALL
 	SELECT 'snowflake_partition()', coalesce(inhparent, conrelid)::regclass, conrelid::regclass, bars, 'to partition it',
-		'Call snowflake_partition() again with its unit.',
+		coalesce(format('CALL @extschema@.snowflake_partition(%L::regclass, ', conrelid::regclass) || unit || '::text'
+				|| coalesce(', at => ' || CASE WHEN inhparent IS NULL THEN at END || '::timestamptz', '') || ')',
+			'Call snowflake_partition() again with its unit.'),
 		CASE WHEN inhparent IS NULL
 			THEN format('ALTER TABLE %s DROP CONSTRAINT snowflake_partition', conrelid::regclass) END
-	FROM all_changes CROSS JOIN pg_constraint LEFT JOIN pg_inherits ON inhrelid = conrelid
+	FROM all_changes CROSS JOIN pg_constraint CROSS JOIN LATERAL partition_mark(conrelid) AS m
+	LEFT JOIN pg_inherits ON inhrelid = conrelid
 	WHERE conname = 'snowflake_partition' AND contype = 'c'
 		AND (tables IS NULL OR conrelid = ANY (tables) OR inhparent = ANY (tables))
-		AND (SELECT col FROM partition_mark(conrelid)) IS NOT NULL
+		AND col IS NOT NULL
 	UNION ALL
 	SELECT 'snowflake_renumber()', tab, tab, ARRAY['snowflake_move_back()'],
 		format('to give rows of shard %s new IDs', shard),
 		format('CALL @extschema@.snowflake_renumber(%L::regclass, %s::bigint%s)', tab, shard,
 			concat(', new_shard => ' || new_shard || '::bigint', ', since => ' || quote_literal(since) || '::timestamptz',
 				', until => ' || quote_literal(until) || '::timestamptz', ', layout => ' || layout_literal(layout))),
-		format('COMMENT ON TABLE %s IS %L', list, nullif(others, ''))
+		CASE WHEN others THEN format('take the line "%s" out of the comment on table %s', mark, list)
+			ELSE format('COMMENT ON TABLE %s IS NULL', list) END
 	FROM renumber_marks(tables)
 $$;
 COMMENT ON FUNCTION snowflake_admin.unfinished IS 'for finding the commands that have not ended';

@@ -206,7 +206,8 @@ BEGIN
 	SELECT c.validated INTO validated FROM partition_mark(target) AS c;
 	IF validated IS NULL THEN
 		RETURN QUERY SELECT 'check', ARRAY[format('ALTER TABLE %s ADD CONSTRAINT snowflake_partition '
-			'CHECK (%I < snowflake_admin.partition_limit()) NOT VALID', target, id.col)],
+			'CHECK (%I < snowflake_admin.partition_limit()) NOT VALID', target, id.col),
+				format('COMMENT ON CONSTRAINT snowflake_partition ON %s IS %L', target, partition_comment(unit, at))],
 			ARRAY[target], 'ACCESS EXCLUSIVE', NULL::boolean[];
 	END IF;
 	IF validated IS NOT TRUE THEN

@@ -382,11 +382,13 @@ fault('a renumbering has not ended', q{
 			'shard => 3, new_shard => 6, since => ''2026-01-01 00:00:00+00'', layout => ''instagram''\n'
 			'snowflake_renumber() has not ended: shard => 4, new_shard => 7'},
 	qq{note table shop."It's old"|snowflake_renumber() has begun to give rows of shard 3 new IDs, and has not ended. }
-	  . qq{To give up: COMMENT ON TABLE shop."It's old_renumbered" IS NULL.|}
+	  . qq{To give up: take the line "snowflake_renumber() has not ended: shard => 3, new_shard => 6, since => }
+	  . qq{'2026-01-01 00:00:00+00', layout => 'instagram'" out of the comment on table shop."It's old_renumbered".|}
 	  . qq{CALL "The Admin".snowflake_renumber('shop."It''s old"'::regclass, 3::bigint, new_shard => 6::bigint, }
 	  . qq{since => '2026-01-01 00:00:00+00'::timestamptz, layout => 'instagram'::"Id's".snowflake_layout);\n}
 	  . qq{note table shop."It's old"|snowflake_renumber() has begun to give rows of shard 4 new IDs, and has not ended. }
-	  . qq{To give up: COMMENT ON TABLE shop."It's old_renumbered" IS NULL.|}
+	  . qq{To give up: take the line "snowflake_renumber() has not ended: shard => 4, new_shard => 7" out of the comment on }
+	  . qq{table shop."It's old_renumbered".|}
 	  . qq{CALL "The Admin".snowflake_renumber('shop."It''s old"'::regclass, 4::bigint, new_shard => 7::bigint);});
 is(value(q{SELECT string_agg("Id's".snowflake_shard(id)::text, ' ' ORDER BY id), obj_description('shop."It''s old_renumbered"'::regclass)
 	FROM shop."It's old"}), '6 7|Keep this.', '... and the rest of the comment stays');

@@ -400,7 +400,7 @@ is(value('again', q{
 
 # A call that was interrupted, and is not called again for a year
 my $asked = q{CALL snowflake_partition('photos', 'day', at => date_trunc('day', now()) + interval '36 hours')};
-value('again', $_) foreach (commands_of('again', $asked =~ s/\)$/, dry_run => true)/r))[ 0, 1 ];
+value('again', $_) foreach (commands_of('again', $asked =~ s/\)$/, dry_run => true)/r))[ 0 .. 2 ];
 is(value('again', q{SELECT convalidated FROM pg_constraint WHERE conname = 'snowflake_partition'}), 't',
 	'a call that ends before the swap leaves a valid constraint');
 is(value('again', q{
@@ -411,7 +411,10 @@ fails_with($node, $asked, qr/^55000 table public.photos has IDs, or soon gets so
 value('again', q{DELETE FROM photos WHERE id > snowflake_min_id(now() + interval '1 day')});
 my $giving_up = said($asked =~ s/\)$/, dry_run => true)/r, 'again') =~ /to give up/;
 ok(!$giving_up, 'a call that goes on does not say how to give up again');
-my @shown = commands_of('again', $asked);
+my $remedy = value('again', q{SELECT remedy FROM snowflake_check() WHERE problem ~ 'snowflake_partition'});
+like($remedy, qr/\ACALL public.snowflake_partition\('public.photos'::regclass, 'day'::text, at => '[-0-9 :.]+\+00'::timestamptz\);\z/,
+	'... the check shows the whole call');
+my @shown = commands_of('again', $remedy);
 unlike("@shown", qr/NOT VALID|VALIDATE CONSTRAINT/, '... and goes on with the swap');
 is(value('again', q{
 		SELECT min(until) = date_trunc('day', now()) + interval '36 hours',
