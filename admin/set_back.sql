@@ -123,12 +123,8 @@ COMMENT ON FUNCTION snowflake_admin.next_safe_id IS 'for where a sequence may go
 -- one, still has its position, and only lacks the MAXVALUE.
 CREATE FUNCTION snowflake_admin.has_lost(g generator, layout text) RETURNS boolean
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT CASE WHEN g.layout IS NULL
-		THEN NOT (sequence_last_value(g.sequence) <= l.max_value
-			AND value_time(sequence_last_value(g.sequence), l.epoch, l.tick, l.ids_per_tick)
-				> clock_timestamp() + interval '1 s') IS TRUE
-		ELSE g.layout <> l.name END
-	FROM layouts() AS l WHERE l.name = has_lost.layout
+	SELECT CASE WHEN g.last_timestamp IS NULL THEN NOT is_ahead(sequence_last_value(g.sequence), to_layout(layout))
+		ELSE g.layout <> layout END
 $$;
 COMMENT ON FUNCTION snowflake_admin.has_lost IS 'for whether a sequence is to get back a layout that it has lost';
 
@@ -142,11 +138,6 @@ DECLARE
 	served text;
 	start bigint;
 BEGIN
-	IF layout NOT IN (SELECT name FROM layouts()) THEN
-		RAISE invalid_parameter_value USING
-			MESSAGE = format('layout "%s" is not built in', layout),
-			HINT = 'Set the MAXVALUE of a custom layout by ALTER SEQUENCE first.';
-	END IF;
 	-- Changes nothing in a sequence that next_id() takes, and locks it.
 	PERFORM run(ARRAY[format('ALTER SEQUENCE %s NO CYCLE', sequence)], ARRAY[sequence], tries, dry_run,
 		mode => NULL);
@@ -157,11 +148,12 @@ BEGIN
 		RETURN;
 	END IF;
 	start := next_safe_id(sequence, g, served, has_lost(g, layout), pids);
-	PERFORM run(ARRAY[
-		format('ALTER SEQUENCE %s RESTART', sequence) || coalesce(' MAXVALUE ' || (
-			SELECT max_value FROM layouts() WHERE name = layout), ''),
+	PERFORM run(array_remove(ARRAY[
+		format('ALTER SEQUENCE %s RESTART', sequence),
+		CASE WHEN layout IS NOT NULL THEN format('SELECT %s.snowflake_alter_sequence(%L::regclass, %s)',
+			snowflake_schema(), sequence, layout_literal(layout)) END,
 		format('SELECT %s.snowflake_advance(%L::regclass, %s::bigint%s)', snowflake_schema(), sequence,
-			start - 1, layout_argument(served))], '{}', tries, dry_run, mode => NULL);
+			start - 1, layout_argument(served))], NULL), '{}', tries, dry_run, mode => NULL);
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.set_back IS 'for setting a sequence back in one transaction';

@@ -137,6 +137,15 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION snowflake_admin.id_step IS 'for counting without making the IDs of another shard';
 
+-- How many IDs of one shard a layout has for each tick
+CREATE FUNCTION snowflake_admin.ids_per_tick(layout snowflake_layout) RETURNS bigint
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+	SELECT coalesce(max(value), 0::bigint) + 1::bigint FROM snowflake_fields(9223372036854775807, layout)
+	WHERE field = 'sequence';
+END;
+COMMENT ON FUNCTION snowflake_admin.ids_per_tick IS 'for the time at which a sequence of any layout stands';
+
 -- An ID of a shard and a time.  With trace and decimal, it is the first one of the shard.  Other layouts
 -- without a time are an error.
 CREATE FUNCTION snowflake_admin.id_at(ts timestamptz, shard bigint, layout text) RETURNS bigint

@@ -12,6 +12,15 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.value_time IS 'for the time at which a sequence stands';
 
+-- Is a sequence's value ahead of the clock in a layout, if it is one of this layout?
+CREATE FUNCTION snowflake_admin.is_ahead(value bigint, layout snowflake_layout) RETURNS boolean
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT coalesce(value_time(value, epoch, id_time(id_step(layout::text), layout) - epoch, ids_per_tick(layout))
+		BETWEEN clock_timestamp() + interval '1 s' AND id_time(9223372036854775807, layout), false)
+	FROM id_time(0, layout) AS epoch
+$$;
+COMMENT ON FUNCTION snowflake_admin.is_ahead IS 'for sequences that still have the position of a layout that they have lost';
+
 -- The built-in layout in which a sequence's value, or else an ID, is closest to the present
 CREATE FUNCTION snowflake_admin.nearest(value bigint, id bigint)
 RETURNS TABLE (layout text, max_value bigint, expires timestamptz, ts timestamptz)
@@ -71,8 +80,7 @@ BEGIN
 			WHEN last_value < least_id() AND (is_lost OR former.layout IS NOT NULL)
 			THEN format(alter_command, coalesce(former.layout, 'instagram'))
 			-- It goes back to the clock, too, if no row is in the way.
-			WHEN former.layout IS NOT NULL AND NOT (last_value <= former.max_value
-				AND former.ts > clock_timestamp() + interval '1 s')
+			WHEN former.layout IS NOT NULL AND NOT is_ahead(last_value, to_layout(former.layout))
 			THEN format('CALL @extschema@.snowflake_set_back(%L::regclass, layout => %s)', g.sequence,
 				layout_literal(former.layout))
 			WHEN former.layout IS NOT NULL
@@ -85,7 +93,14 @@ BEGIN
 		OR g.layout NOT IN (SELECT name FROM layouts()) AND g.last_timestamp IS NULL AND (is_lost OR last_value > 0)
 	THEN
 		problem := 'Its parameters are not those of its layout, so next_id() refuses it.';
-		remedy := format(alter_command, g.layout);
+		remedy := CASE
+			WHEN g.last_timestamp IS NOT NULL OR last_value < least_id() OR g.layout IN (SELECT name FROM layouts())
+			THEN format(alter_command, g.layout)
+			WHEN NOT is_ahead(last_value, to_layout(g.layout))
+			THEN format('CALL @extschema@.snowflake_set_back(%L::regclass, layout => %s)', g.sequence,
+				layout_literal(g.layout))
+			ELSE format('Call snowflake_alter_sequence() for layout %s, set the MAXVALUE that its hint says, and check again: '
+				'it is ahead of the clock.', g.layout) END;
 	ELSE
 		RETURN;
 	END IF;

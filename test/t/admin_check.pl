@@ -190,10 +190,9 @@ fault('... while the sequence is ahead', setval_ahead('one', '1 h') . '; ALTER S
 		  . 'it is ahead of the clock.', 'error sequence shop.one|...ahead of the clock...|CALL ...snowflake_set_back(...);' ],
 	by_hand => [ 'ALTER SEQUENCE shop.one MAXVALUE 1125899906841599', undef ]);
 fault('the MAXVALUE of a custom layout is lost', 'ALTER SEQUENCE own NO MAXVALUE',
-	"error sequence shop.own|$not_its|$alter('shop.own'::regclass, $own$its_type);",
-	by_hand => 'ALTER SEQUENCE shop.own MAXVALUE 1125899906841591');
+	qq{error sequence shop.own|$not_its|CALL "The Admin".snowflake_set_back('shop.own'::regclass, layout => $own$its_type);});
 fault("a sequence of a custom layout has another one's MAXVALUE", 'ALTER SEQUENCE own MAXVALUE 9007199254736892',
-	"error sequence shop.own|$not_its|$alter...;", by_hand => 'ALTER SEQUENCE shop.own MAXVALUE 1125899906841591');
+	"error sequence shop.own|$not_its|CALL ...snowflake_set_back(..., layout => $own$its_type);");
 fault('a custom layout has future-dated IDs, which another one read as past', qq{
 		INSERT INTO owned VALUES (snowflake_max_id(now() + interval '8 years', $own))},
 	'note table shop.owned|Future-dated IDs of shard 8191, while ... shard 3... Most likely they are of another layout'
