@@ -37,7 +37,7 @@ on('coordinator', sprintf q{SELECT citus_add_node('%s', %d)}, $node{$_}->host, $
 my @blocks = grep { $_->{section} eq 'Citus' } blocks('doc/scaling.md');
 foreach my $block (@blocks)
 {
-	my ($on) = $block->{code} =~ /^-- on ([\w, ]+)\n/ or die "where to type this?\n$block->{code}";
+	my ($on) = $block->{code} =~ /^-- on ([\w, ]+), as \w+ \w+\n/ or die "where to run this?\n$block->{code}";
 	run_examples($node{$_}, 'postgres', $block) for split /, /, $on;
 }
 my $watch = $blocks[-1]{code};
@@ -102,6 +102,9 @@ foreach my $name (@names)
 }
 like(sqlstate_of($node{coordinator}, 'UPDATE photos SET id = next_id()'), qr/must not be VOLATILE/,
 	'an UPDATE with next_id() is refused');
+like(sqlstate_of($node{coordinator}, q{MERGE INTO photos USING (SELECT 1 AS who) AS s ON user_id = who AND title = 'merged'
+		WHEN NOT MATCHED THEN INSERT (id, user_id, title) VALUES (next_id(), who, 'merged')}), qr/non-IMMUTABLE functions/,
+	'... and a MERGE');
 
 # Commands of snowflake_admin
 on('coordinator', 'CREATE EXTENSION snowflake_admin');
