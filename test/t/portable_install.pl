@@ -1,9 +1,9 @@
 # Installing portable/snowflake.sql as doc/portable.md says, who may use it and
-# from where, IDs in PostgREST's JSON, and the move to the extension and back.
+# from where, IDs in PostgREST's JSON, and what a call costs.
 
 use SnowflakeTest;
 
-# where the document's commands find the file
+# where the document's command finds the file
 chdir "$top" or die "chdir: $!";
 my $node = server_in_utc('portable');
 
@@ -93,31 +93,7 @@ is($node->safe_psql('app', q{
 	qq{1\n[{"album":"1671372309237077023"}, \n {"album":"17"}]},
 	'IDs are strings in JSON that is made as by PostgREST');
 
-# --- the way to the extension and back --------------------------------------
-
-my $filenode = q{SELECT pg_relation_filenode('songs'), pg_relation_filenode('songs_pkey')};
-my $last_value = 'SELECT last_value FROM next_id_seq';
-my $last = value_of($node->safe_psql('app', 'SELECT next_id(5)'));
-my $files = $node->safe_psql('app', $filenode);
-my ($to_extension, $back, $both, $drop) = blocks_in('doc/portable.md', 'Move to the extension, and back');
-my $state = q{SELECT count(*) FROM pg_extension WHERE extname = 'snowflake';
-	INSERT INTO photos (title) VALUES ('') RETURNING snowflake_shard(id);
-	INSERT INTO views DEFAULT VALUES RETURNING snowflake_shard(id);
-	INSERT INTO songs DEFAULT VALUES RETURNING to_json(id)::text ~ '"'};
-{
-	local %ENV = (%ENV, PGUSER => 'app_owner');
-	run_examples($node, 'app', $to_extension, $both, $drop);
-	cmp_ok($node->safe_psql('app', $last_value), '>', $last,
-		'the sequence of the extension begins beyond the old IDs');
-	is($node->safe_psql('app', $state), "1\n5\n5\nt", 'all defaults call the extension, and JSON shows strings');
-}
-$last = value_of($node->safe_psql('app', 'SELECT next_id(5)'));
-run_examples($node, 'app', $back, $both);
-cmp_ok($node->safe_psql('app', $last_value), '>', $last,
-	q{the sequence of the portable version begins beyond the extension's IDs});
-$node->safe_psql('app', 'DROP EXTENSION snowflake; DROP SCHEMA before');
-is($node->safe_psql('app', $state), "0\n5\n5\nf", 'all defaults call the portable version after the way back');
-is($node->safe_psql('app', $filenode), $files, 'neither way rewrites a table or an index');
+# --- what a call costs -------------------------------------------------------
 
 $node->safe_psql('postgres', 'CREATE DATABASE bench');
 like($node->safe_psql('bench', "SET client_min_messages = error;\n\\i bench/portable.sql"),
