@@ -29,10 +29,6 @@ $ENV{PGUSER} = 'postgres';
 $node->safe_psql('postgres', 'ALTER DATABASE app RESET snowflake.shard; CREATE DATABASE reference');
 $node->safe_psql('reference', 'CREATE EXTENSION snowflake');
 run_examples($node, 'reference', blocks('doc/reference.md'));
-$node->safe_psql('reference', $_->{code}) foreach blocks_in('doc/performance.md',
-	'In the long run, and by many sessions');
-is($node->safe_psql('reference', 'INSERT INTO events DEFAULT VALUES RETURNING snowflake_shard(id, $$twitter$$)'), 5,
-	'doc/performance.md: a table has a sequence of a layout with more IDs, and the shard of the setting');
 run_examples($node, 'app', blocks('doc/internals.md'));
 run_examples($node, 'postgres', blocks('doc/layouts.md'));
 

@@ -56,7 +56,8 @@ foreach my $script (files('snowflake--*.sql', 'admin/snowflake_admin--*.sql'))
 	}
 }
 
-# The figures of the README are those of one run, which doc/performance.md has.
+# The figures of the README and of the picture are those of one run, which
+# doc/performance.md has.
 sub ratios
 {
 	my ($file, $table, $column) = @_;
@@ -66,8 +67,10 @@ sub ratios
 }
 my @bulk = ratios('README.md', 'bulk', 2);
 cmp_ok(scalar @bulk, '>', 1, 'README.md compares the candidates of the benchmark');
-my %ratio = map { ($_ => 1) } ratios('doc/performance.md', 'insert', 1);
+my %ratio = map { ($_ => 1) } ratios('doc/performance.md', 'bulk', 2);
 is(join(', ', grep { !$ratio{$_} } @bulk), '', 'README.md has ratios of doc/performance.md');
+IPC::Run::run([ 'perl', "$top/bench/chart" ], '<', "$top/doc/performance.md", '>', \my $chart);
+is($chart, slurp_file("$top/doc/img/cost.svg"), 'bench/chart draws doc/img/cost.svg from doc/performance.md');
 
 # Guides whose tests name the sections that they run
 my $tests = join '', map { slurp_file("$top/$_") } files('test/*/*.pl');
