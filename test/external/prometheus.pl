@@ -55,20 +55,25 @@ is_deeply(\%problems, { error => 1, warning => 0 }, 'the metrics count the seque
 
 command_ok([ "$packages/usr/bin/promtool", 'check', 'rules', "$dir/rules.yml" ], 'promtool accepts the rules');
 
-# A rule, minutes with a problem of a severity, or without a metric, and the alert's severity if it fires
+# A rule, minutes with a metric, and the labels of the alert if it fires.  Nothing is watched if no
+# database is, or only another one.
+my ($error, $warning) = map { "datname=\"app\", severity=\"$_\"" } 'error', 'warning';
+my $case_number = 0;
 foreach my $case (
-	[ 'SnowflakeError', 0, 'error', 'critical' ],
-	[ 'SnowflakeError', 1, 'warning', '' ],
-	[ 'SnowflakeWarning', 1, 'warning', '' ],
-	[ 'SnowflakeWarning', 6, 'warning', 'warning' ],
-	[ 'SnowflakeNotWatched', 12, 'error', '' ],
-	[ 'SnowflakeNotWatched', 13, '', 'warning' ])
+	[ 'SnowflakeError', 0, $error, 'datname: app, severity: critical' ],
+	[ 'SnowflakeError', 1, $warning, '' ],
+	[ 'SnowflakeWarning', 1, $warning, '' ],
+	[ 'SnowflakeWarning', 6, $warning, 'datname: app, severity: warning' ],
+	[ 'SnowflakeNotWatched', 12, $error, '' ],
+	[ 'SnowflakeNotWatched', 13, '', 'datname: app, severity: warning' ],
+	[ 'SnowflakeNotWatched', 13, 'datname="other", severity="error"', 'datname: app, severity: warning' ])
 {
-	my ($rule, $minutes, $problem, $alert) = @$case;
-	my $series = $problem && "{series: 'snowflake_check_problems{severity=\"$problem\"}', values: '1x30'}";
-	my $expected = $alert && "{exp_labels: {severity: $alert}}";
+	my ($rule, $minutes, $labels, $alert) = @$case;
+	my $series = $labels && "{series: 'snowflake_check_problems{$labels}', values: '1x30'}";
+	my $expected = $alert && "{exp_labels: {$alert}}";
+	my $test = "$dir/case" . ++$case_number . '.yml';
 
-	append_to_file("$dir/$rule-$minutes.yml", <<EOC);
+	append_to_file($test, <<EOC);
 rule_files: [rules.yml]
 evaluation_interval: 1m
 tests:
@@ -76,8 +81,8 @@ tests:
   input_series: [$series]
   alert_rule_test: [{eval_time: ${minutes}m, alertname: $rule, exp_alerts: [$expected]}]
 EOC
-	command_ok([ "$packages/usr/bin/promtool", 'test', 'rules', "$dir/$rule-$minutes.yml" ],
-		"$rule after $minutes minutes of \"$problem\": \"$alert\"");
+	command_ok([ "$packages/usr/bin/promtool", 'test', 'rules', $test ],
+		"$rule after $minutes minutes of {$labels}: {$alert}");
 }
 
 $node->stop;
