@@ -600,7 +600,12 @@ DECLARE
 BEGIN
 	PERFORM require_owner(ARRAY[tab]);
 	PERFORM take_turn('snowflake_renumber()', ARRAY[tab], false);
-	PERFORM keep_names(ARRAY[tab], tries);
+	-- Until the mark is there, the lock keeps out commands that would refuse a table with it.
+	IF dry_run THEN
+		PERFORM keep_names(ARRAY[tab], tries);
+	ELSE
+		PERFORM lock(ARRAY[tab], tries, false);
+	END IF;
 	SELECT * INTO plan FROM renumber_plan(tab, shard, new_shard, layout);
 	mark := renumber_mark(shard, new_shard, since, until, layout);
 	SELECT * INTO look FROM renumber_look(tab, plan, mark, shard, new_shard, since, until, tries, dry_run);

@@ -482,6 +482,8 @@ sub call_until_it_ends
 		return 'ended' unless $error;
 		$interrupted = 1;
 		next if $result->{lost} || $error->{sqlstate} =~ /^(57|40|55P03)/;
+		# The call of a lost client goes on.
+		next if $error->{message} =~ /works on table .* in process/;
 		if ($error->{message} =~ /cannot run in a transaction that is/)
 		{
 			undef $options;

@@ -94,6 +94,24 @@ holds('load',
 	'the list has every row' => q{count(*) = count(new) FROM photos LEFT JOIN photos_renumbered ON new = id
 		WHERE title LIKE 'old %'});
 
+# --- a move back that has begun before ------------------------------------
+
+new_admin_database('back');
+value('back', q{
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(3));
+	INSERT INTO photos SELECT next_id(3) FROM generate_series(1, 10)});
+my ($reader, $back, $late) = map { session($node, 'back') } 1 .. 3;
+my $waits = q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event IN ('PgSleep', 'relation') AND pid = };
+$reader->query_safe('BEGIN; SELECT FROM photos');
+send_sql($back, q{CALL snowflake_move_back('photos', tries => 1000)});
+$node->poll_query_until('back', $waits . $back->{backend}) or die;
+send_sql($late, qq{\\set ON_ERROR_STOP 0\nCALL snowflake_renumber('photos', 3, 6, tries => 1000)});
+$node->poll_query_until('back', $waits . $late->{backend}) or die;
+$reader->quit;
+ok(session_prints($late, qr/ERROR:  column "id" of table public.photos gets its numbers from nextval/), 'a move back that is waiting comes first');
+$_->quit foreach $back, $late;
+is(value('back', q{SELECT count(*) FROM snowflake_admin.unfinished()}), 0, '... and leaves nothing half done');
+
 # --- killed with its server, again and again -------------------------------
 
 new_admin_database('kills');
