@@ -75,6 +75,17 @@ is(last_result($node, 'BEGIN', q{INSERT INTO events (kind) VALUES ('mine')}, 'SE
 		q{SELECT count(*) FROM events WHERE kind = 'mine' AND id < :bound}),
 	1, 'its own IDs are below the bound, and the next statement sees them');
 
+# A reader may look again within a transaction.  What was new to it before may be a table.
+my $again = session($node);
+$first->query_safe('BEGIN; CREATE TABLE made_later (n integer); INSERT INTO made_later VALUES (1)');
+$again->query_safe('BEGIN; SELECT snowflake_settled_id()');
+$first->query_safe('COMMIT; BEGIN; INSERT INTO made_later VALUES (2)');
+my $inserted = $node->sql('SELECT snowflake_min_id(clock_timestamp())');
+cmp_ok($again->query_safe('SELECT snowflake_settled_id()'), '>', $inserted,
+	'a transaction holds the bound back only by sequences, also where others have made a table meanwhile');
+$first->query_safe('COMMIT');
+$again->quit;
+
 # Ticks of a second: an ID of the present second is below its end.
 my $layout = q{'timestamp:32 sequence:20 epoch:0 tick:1s'};
 $node->sql("CREATE SEQUENCE slow; SELECT snowflake_alter_sequence('slow', $layout)");
