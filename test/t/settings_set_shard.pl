@@ -2,7 +2,8 @@
 
 use SnowflakeTest;
 
-my $node = server_in_utc('shard');
+# Without these processes, the first that PostgreSQL lists is a session.
+my $node = server_in_utc('shard', "autovacuum = off\nmax_logical_replication_workers = 0\n");
 $node->sql(q{
 	CREATE ROLE owner LOGIN;
 	CREATE ROLE app LOGIN;
