@@ -38,6 +38,19 @@ fails_with($node, "SET lock_timeout = '100ms'; SELECT snowflake_alter_sequence('
 	'a role that does not own a sequence does not wait to alter it', @as_watcher);
 $altering->query_safe('ROLLBACK');
 
+# Who waits for somebody else's change looks at the sequence afterwards.
+$node->sql('CREATE SEQUENCE going');
+my $waiting = session($node);
+$altering->query_safe('BEGIN; DROP SEQUENCE going');
+send_sql($waiting, "SELECT snowflake_alter_sequence('going'); SELECT 'done'");
+$node->poll_query_until('postgres',
+	"SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = $waiting->{backend}");
+$altering->query_safe('COMMIT');
+session_prints($waiting, qr/done/) or die 'the session goes on waiting';
+like($waiting->{stderr}, qr/ERROR:  sequence with OID \d+ does not exist/,
+	'a sequence that is dropped while snowflake_alter_sequence() waits for it is missing');
+$waiting->quit;
+
 $node->sql('CREATE SEQUENCE passing MAXVALUE 1125899906841599');
 $altering->query_safe('BEGIN; LOCK pg_depend');
 # One that is dropped after it was found, and before its state is read, is left
