@@ -59,11 +59,17 @@ like($error, qr/DETAIL:  $named.*\nHINT:  .*pg_terminate_backend\($pid\)/,
 like(run($alter, 1), qr/the locks in one try, and/, 'one try is one try');
 # Who only reads is not in the way of a lock that lets readers read.
 my $reader = $node->background_psql('app');
+my $reading = $reader->query_safe('SELECT pg_backend_pid()');
 $reader->query_safe('BEGIN; SELECT FROM "My Shop".comments');
 $session->query_safe('COMMIT; BEGIN; INSERT INTO "My Shop".comments DEFAULT VALUES');
 like(run_psql('app', q{SELECT snowflake_admin.run('{}', ARRAY['"My Shop".comments']::regclass[], 1, false, 'SHARE')}),
 	qr/DETAIL:  Process $pid has used "My Shop"\.comments/,
 	'a session whose lock conflicts is named, and no reader before it');
+$session->query_safe('COMMIT');
+like(run_psql('app', qq{SELECT snowflake_admin.run(ARRAY['$alter'], ARRAY['"My Shop".comments']::regclass[], 1, false, NULL)}),
+	qr/DETAIL:  Process $reading has used "My Shop"\.comments/,
+	'a reader is named that is in the way of what a command locks by itself');
+$session->query_safe('BEGIN; INSERT INTO "My Shop".comments DEFAULT VALUES');
 $reader->quit;
 like(run_psql('app', q{SELECT snowflake_admin.run(ARRAY['LOCK TABLE "My Shop".comments'], '{}', 1, false, NULL)}),
 	qr/DETAIL:  No other transaction is in the way/, 'nobody is named where nobody is seen');
@@ -116,6 +122,15 @@ ok(session_prints($command, qr/ERROR:  session $build->{backend} has locked a ta
 $_->quit foreach $command, $build;
 is(value('app', q{SELECT indisvalid FROM pg_index WHERE indexrelid = '"My Shop".in_time'::regclass}), 't', '... which then ends');
 unlike(run($alter, 30), qr/ERROR/, '... and so does the command, called again');
+
+# A long step says how far it is.
+foreach my $case ([ 25, '25 %, 00:03:0\d left' ], [ 0, '0 %, unknown time left' ])
+{
+	my ($done, $said) = @$case;
+	like(run_psql('app', qq{SELECT snowflake_admin.progress('filling', $done, 100, clock_timestamp() - interval '1 min',
+			clock_timestamp() - interval '6 s')}),
+		qr/ filling: $done of about 100 rows, $said$/m, "a step says how far it is after $done %");
+}
 
 # An autovacuum that would take hours does not block a command.
 value('app', q{
