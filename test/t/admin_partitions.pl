@@ -95,6 +95,16 @@ foreach my $case (
 	is(commands_of(q{CALL snowflake_make_partitions('logs')}), '', 'another call knows the unit, and does nothing');
 }
 
+# The newest partition tells the unit.
+$node->sql(q{
+	CREATE TABLE changed (id bigint PRIMARY KEY DEFAULT next_id(5)) PARTITION BY RANGE (id);
+	CALL snowflake_make_partitions('changed', unit => 'month');
+	CALL snowflake_make_partitions('changed', '65 days', unit => 'day')});
+my $longer = q{CALL snowflake_make_partitions('changed', '70 days', dry_run => true%s)};
+my $in_days = commands_of(sprintf $longer, q{, unit => 'day'});
+like($in_days, qr/(CREATE TABLE.*){5}/s, 'partitions of days can follow those of months');
+is(commands_of(sprintf $longer, ''), $in_days, '... and go on without a unit');
+
 $node->sql(qq{
 	CREATE TABLE old (id bigint PRIMARY KEY DEFAULT next_id(5)) PARTITION BY RANGE (id);
 	SELECT part('old', 'old_table', NULL, date_trunc('month', now(), 'UTC') + interval '9 days 01:02:03.004');
@@ -267,6 +277,8 @@ HINT:  Stop jobs that call snowflake_make_partitions\(\) and snowflake_drop_part
 .*NOTICE:  ALTER TABLE/, "moving back a partition key warns, dry_run => $_") foreach 'true', 'false';
 fails_with($node, $_, qr/^55000 the key of table public.\w+ does not tell the time/, $_)
   foreach q{CALL snowflake_make_partitions('returned')}, q{CALL snowflake_drop_partitions('numbered', '4 seconds')};
+is($node->sql(q{SELECT count(*) FROM pg_attrdef JOIN pg_inherits ON inhrelid = adrelid
+		WHERE inhparent = 'returned'::regclass}), 0, 'no partition has a default of its own after a move back');
 $node->sql(q{ALTER TABLE returned ALTER id DROP IDENTITY; CALL snowflake_make_partitions('returned', '5 days')});
 is($node->sql(q{SELECT max(until) >= now() + interval '5 days' FROM snowflake_partitions('returned')}), 't',
 	'programs may supply the key themselves');
