@@ -347,6 +347,15 @@ INSERT INTO t (n) VALUES (1);
 CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.n := 5; RETURN NEW; END';
 CREATE TRIGGER touch BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION touch();
 EOS
+# A trigger that fires only on INSERT does not fire for rows that are filled.
+value('refused', <<'EOS');
+SET ROLE owner;
+CREATE TABLE inserted (id serial PRIMARY KEY);
+INSERT INTO inserted DEFAULT VALUES;
+CREATE TRIGGER touch BEFORE INSERT ON inserted FOR EACH ROW EXECUTE FUNCTION touch();
+EOS
+unlike(run_psql('refused', q{SET ROLE owner; CALL snowflake_widen('app.inserted', 'id')}), qr/ERROR/,
+	'a table whose triggers fire only on INSERT is widened by a role that cannot turn triggers off');
 my $grant = 'GRANT SET ON PARAMETER session_replication_role TO owner';
 like(run_psql('refused', $_->[0]), qr/ERROR:  $_->[1]/, "refused: $_->[2]")
   foreach
@@ -378,7 +387,21 @@ GRANT SELECT (id), UPDATE (id) ON photos TO nobody;
 GRANT USAGE ON SEQUENCE photos_id_seq TO nobody;
 EOS
 my $call_photos = q{CALL snowflake_widen('photos', 'id', tries => 1000)};
+is(value('changed', q{SELECT * FROM snowflake_widen_indexes('photos', 'id')}), '',
+	'no index is asked for before rows are filled');
+# A trigger notes whether the command has the turn when it changes the table.
+value('changed', <<'EOS');
+CREATE TABLE turns (held boolean);
+CREATE FUNCTION note_turn() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO public.turns SELECT count(*) > 0 FROM pg_locks
+	WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND objid = 'public.photos'::regclass;
+END $$;
+CREATE EVENT TRIGGER note_turn ON ddl_command_start WHEN TAG IN ('ALTER TABLE') EXECUTE FUNCTION note_turn();
+EOS
 like(run_psql('changed', $call_photos), qr/need indexes/, 'all but the last steps are done');
+is(value('changed', 'SELECT count(*) > 3, bool_and(held) FROM turns'), 't|t', '... each in the turn of the session');
+value('changed', 'DROP EVENT TRIGGER note_turn');
 value('changed', q{SELECT * FROM snowflake_widen_indexes('photos', 'id') \gexec});
 my $reader = $node->background_psql('changed');
 $reader->query_safe('BEGIN; LOCK TABLE photos IN ACCESS SHARE MODE');
