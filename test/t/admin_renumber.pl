@@ -434,6 +434,12 @@ refuses("CALL snowflake_renumber($_->[0])", @$_[ 1, 2 ])
 refuses("CREATE INDEX ON comments (photo_id); $call",
 	qr/^55000 column "more" of table public.other refers to the IDs, and is generated/, 'a generated column');
 value('refusals', 'DROP TABLE other');
+value('refusals', q{
+	CREATE TABLE named_twice (photo_id bigint REFERENCES photos REFERENCES comments);
+	CREATE INDEX ON named_twice (photo_id)});
+refuses($call, qr/^55000 column "photo_id" of table public.named_twice also refers to table public.comments/,
+	'a column that refers to another column of a table in the chain, too');
+value('refusals', 'DROP TABLE named_twice');
 refuses("BEGIN; $call", qr/^2D000 snowflake_renumber\(\) cannot run inside a transaction block/, 'a transaction block');
 refuses("SET ROLE nobody; $call", qr/^42501 must be owner of table public.photos/, 'a role without the owner\'s rights');
 is(value('refusals', 'SELECT count(*) FROM photos WHERE snowflake_shard(id) = 3'), 10, 'a refusal changes nothing');
