@@ -8,7 +8,7 @@ use warnings;
 use Exporter qw(import);
 use POSIX qw(setsid);
 
-our @EXPORT = qw(contents file_in_the_way one_of sql start start_housekeeper stop_clients write_file);
+our @EXPORT = qw(contents counted duplicates file_in_the_way one_of sql start start_housekeeper stop_clients write_file);
 
 sub one_of { return $_[ rand @_ ] }
 
@@ -85,5 +85,11 @@ sub stop_clients
 	kill 'TERM', @_;
 	return !grep { waitpid($_, 0) != $_ || $? != 0 } @_;
 }
+
+# A count in the report on a ledger, by the program in the current directory
+sub counted { my ($what, $name) = @_; return `./ledger check $name 2>&1` =~ /^$what +(\d+)/m ? $1 : 0 }
+
+# The ledgers that show an ID twice, of those whose state is in one of these files
+sub duplicates { return grep { counted('duplicates', $_) } map { s/\.state\z//r } @_ }
 
 1;

@@ -21,8 +21,12 @@ setup_sql="CREATE EXTENSION snowflake;
 
 # Commands of sed that take a rule out of the sources.
 declare -A rules=(
+	[lock]='s/page_lock(seq, BUFFER_LOCK_EXCLUSIVE)/page_lock(seq, BUFFER_LOCK_SHARE)/'
+	[record]='s/covered = log_values(seq, spec, data, last);/covered = last;/'
+	[covered]='s/data->last_value = covered;/data->last_value = last;/'
 	[first-touch]='s/!log_cnt_is_valid(seq, page)/false/'
 	[flush]='s/XLogFlush(lsn);/(void) lsn;/'
+	[others]='s/^\twait_until_durable(lsn);/\tif (lsn == seq->record_lsn)\n\t&/'
 	[redo]='s/PageGetLSN(page) <= GetRedoRecPtr()/false/'
 	[standbys]='s/if (unlikely(standbys_defined()) && SyncRepRequested())/if (false)/')
 
@@ -71,6 +75,7 @@ say_begin()
 {
 	say "$self: $minutes minutes, seed $seed; again with: lab/$self ${without:+--without $without }${mode:+$mode }$minutes $seed"
 	say "$("$bindir/postgres" --version), in $work"
+	begun=$SECONDS
 }
 
 fail()
@@ -89,7 +94,7 @@ judge()
 
 	! as_user ./ledger check "${@:3}" >report 2>&1 || good=yes
 	cat report
-	say "$2"
+	say "$2, $((SECONDS - begun)) s"
 	if [ -z "$ended" ]; then
 		fail "FAILED, seed $seed: a program or a server failed"
 	elif [ -n "$without" ]; then
