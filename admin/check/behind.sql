@@ -90,15 +90,16 @@ BEGIN
 			newer.largest, newer.ts, whose(newer.tab), g.sequence,
 			CASE severity WHEN 'error' THEN 'The sequence will make such IDs again.'
 				ELSE 'Most likely it is of another layout, and not of the future.' END);
-		remedy := 'Do nothing if its rows had IDs of another layout before.';
-		IF severity = 'error' THEN
-			remedy := format('Do what the row of sequence %s says, and check again.', g.sequence);
-			-- Its next IDs are too far ahead for rows to get them.
-			IF (g.lead > '2 s') IS NOT TRUE THEN
-				SELECT concat_ws(' ', problem, r.who), r.remedy INTO problem, remedy
-				FROM renumber_remedy(newer.tab, newer.col, newer.shard, layout, false) AS r;
-			END IF;
+		IF severity = 'error' AND (g.lead > '2 s') IS NOT TRUE THEN
+			RETURN QUERY SELECT check_behind.severity, check_behind.object,
+				concat_ws(' ', check_behind.problem, r.who), r.remedy
+			FROM renumber_remedy(newer.tab, newer.col, newer.shard, layout, false) AS r;
+			CONTINUE;
 		END IF;
+		remedy := CASE severity WHEN 'error'
+			-- Its next IDs are too far ahead for rows to get them.
+			THEN format('Do what the row of sequence %s says, and check again.', g.sequence)
+			ELSE 'Do nothing if its rows had IDs of another layout before.' END;
 		RETURN NEXT;
 	END LOOP;
 	IF is_behind THEN

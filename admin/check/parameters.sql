@@ -89,8 +89,8 @@ BEGIN
 			ELSE 'Let the default name its layout, if that is a custom one: next_id(SHARD, SEQUENCE, LAYOUT). '
 				'Otherwise give it the MAXVALUE of its layout, which snowflake_layouts() lists.' END;
 	ELSIF s.seqcycle OR s.seqincrement <> 1 OR s.seqcache <> 1 OR s.seqtypid <> 'bigint'::regtype
-		-- It has a value, but not one of its custom layout.
-		OR g.layout NOT IN (SELECT name FROM layouts()) AND g.last_timestamp IS NULL AND (is_lost OR last_value > 0)
+		-- It has another MAXVALUE than its custom layout.
+		OR g.layout NOT IN (SELECT name FROM layouts()) AND g.last_timestamp IS NULL
 	THEN
 		problem := 'Its parameters are not those of its layout, so next_id() refuses it.';
 		remedy := CASE

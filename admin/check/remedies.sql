@@ -62,13 +62,12 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.refusal IS 'for remedies that would fail';
 
--- Give the future-dated rows of a shard new IDs, or those of another shard N, or first create an
--- index that this needs.
+-- Give the future-dated rows of a shard new IDs, or those of another shard N, or first create the
+-- indexes that this needs, a row for each.
 CREATE FUNCTION snowflake_admin.renumber_remedy(tab regclass, col name, shard integer, layout snowflake_layout,
-	to_new_shard boolean, OUT remedy text, OUT who text)
+	to_new_shard boolean)
+RETURNS TABLE (remedy text, who text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-DECLARE
-	missing record;
 BEGIN
 	remedy := CASE WHEN NOT has_shards(layout)
 		THEN format('Give these rows new IDs. Those of layout %s have no shards, so snowflake_renumber() cannot.',
@@ -76,12 +75,11 @@ BEGIN
 		ELSE refusal('snowflake_renumber()', format('SELECT require_one_owner(ARRAY[%L::regclass] '
 			'|| ARRAY(SELECT rel FROM chain(%1$L::regclass, %L)))', tab, col)) END;
 	IF remedy IS NOT NULL THEN
+		RETURN NEXT;
 		RETURN;
 	END IF;
-	SELECT rel, command INTO missing FROM renumber_indexes(tab, col) ORDER BY command LIMIT 1;
+	RETURN QUERY SELECT command, only_owner(rel) FROM renumber_indexes(tab, col) ORDER BY command;
 	IF FOUND THEN
-		remedy := missing.command;
-		who := only_owner(missing.rel);
 		RETURN;
 	END IF;
 	-- The number of a new shard makes no difference here.
@@ -92,6 +90,7 @@ BEGIN
 			tab, shard, CASE WHEN to_new_shard THEN 'new_shard => N::bigint, ' END,
 			CASE WHEN to_new_shard THEN ' -- N is a number from your list that no server uses' END));
 	who := only_owner(tab);
+	RETURN NEXT;
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.renumber_remedy IS 'for the remedy of future-dated rows';

@@ -193,6 +193,18 @@ fault('the MAXVALUE of a custom layout is lost', 'ALTER SEQUENCE own NO MAXVALUE
 	qq{error sequence shop.own|$not_its|CALL "The Admin".snowflake_set_back('shop.own'::regclass, layout => $own$its_type);});
 fault("a sequence of a custom layout has another one's MAXVALUE", 'ALTER SEQUENCE own MAXVALUE 9007199254736892',
 	"error sequence shop.own|$not_its|CALL ...snowflake_set_back(..., layout => $own$its_type);");
+is(value(q{
+		CREATE TABLE shop.tree (id bigint PRIMARY KEY DEFAULT "Id's".next_id(), parent bigint REFERENCES shop.tree,
+			other bigint REFERENCES shop.tree);
+		SELECT string_agg(remedy, '; ') FROM snowflake_admin.renumber_remedy('shop.tree', 'id', 3, 'instagram', false);
+		DROP TABLE shop.tree}),
+	'CREATE INDEX CONCURRENTLY ON shop.tree (other); CREATE INDEX CONCURRENTLY ON shop.tree (parent)',
+	'all indexes that a renumbering needs are shown at once');
+fault('... that has made no ID', q{
+		CREATE SEQUENCE unused MAXVALUE 9007199254736892;
+		CREATE TABLE of_unused (id bigint PRIMARY KEY DEFAULT next_id(5, 'unused', 'timestamp:41 shard:13 sequence:2 epoch:0'))},
+	"error sequence shop.unused|$not_its|$alter('shop.unused'::regclass, 'timestamp:41 shard:13 sequence:2 epoch:0'$its_type);",
+	clean => 'DROP TABLE of_unused; DROP SEQUENCE unused');
 fault('a custom layout has future-dated IDs, which another one read as past', qq{
 		INSERT INTO owned VALUES (snowflake_max_id(now() + interval '8 years', $own))},
 	'note table shop.owned|Future-dated IDs of shard 8191, while ... shard 3... Most likely they are of another layout'
