@@ -215,7 +215,7 @@ DECLARE
 BEGIN
 	FOR try IN 1 .. tries LOOP
 		-- Neither could end before the other.  Another try would make one of both a deadlock's victim.
-		waiting := waits_for_us(relations);
+		waiting := CASE WHEN mode IS DISTINCT FROM 'ACCESS SHARE' THEN waits_for_us(relations) END;
 		IF waiting IS NOT NULL THEN
 			RAISE lock_not_available USING
 				MESSAGE = format('session %s has locked a table, and waits for this transaction to end', waiting),

@@ -600,7 +600,8 @@ DECLARE
 BEGIN
 	PERFORM require_owner(ARRAY[tab]);
 	PERFORM take_turn('snowflake_renumber()', ARRAY[tab], false);
-	-- Until the mark is there, the lock keeps out commands that would refuse a table with it.
+	-- Until the mark is there, the lock keeps out commands that would refuse a table with it.  Vacuums
+	-- and builds of indexes, too, wait for the first look at all rows.
 	IF dry_run THEN
 		PERFORM keep_names(ARRAY[tab], tries);
 	ELSE

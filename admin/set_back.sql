@@ -8,9 +8,11 @@
 --        connected count, even if they began after it.
 --     2. lock the sequence.  This waits for everybody who has an ID of it in an open transaction,
 --        and keeps everybody from making one.
---     3. under this lock, look at what makes IDs, at the rows, and for the sessions
---     4. RESTART the sequence, and advance it to a second ahead of the clock, as rows of that second
---        were not looked for, or, if it had lost its layout, beyond its rows
+--     3. RESTART the sequence, and give it its layout back
+--     4. under this lock, look at what makes IDs, at the rows, and for the sessions.  An error undoes
+--        the RESTART.
+--     5. advance the sequence to a second ahead of the clock, as rows of that second were not looked
+--        for, or, if it had lost its layout, beyond its rows
 --
 -- The first step is one transaction, the others are another one.  Tables are read by their indexes
 -- alone, so nobody's code runs (check/ids.sql).  Changes no row, and knows no remedy for those that
@@ -50,14 +52,20 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.generator_of IS 'for what is known of one sequence';
 
 -- The largest future-dated ID, of any shard, to which next_id() may advance and then refuse calls for
--- less than ten minutes, for which the check, too, advises to wait.  NULL if there is none.
-CREATE FUNCTION snowflake_admin.reachable_id(g generator, layout snowflake_layout, since bigint) RETURNS bigint
+-- less than ten minutes, for which the check, too, advises to wait.  NULL if there is none.  A table of
+-- a role that owns neither the sequence nor the database must not make others wait, so of these it is
+-- the largest for which no call fails.  "unseen" tells whether a table could not be read.
+CREATE FUNCTION snowflake_admin.reachable_id(g generator, layout snowflake_layout, since bigint,
+	OUT id bigint, OUT unseen boolean)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT max(i.ids[1]) FROM columns_of(g) AS c
+	SELECT max(i.ids[1]), coalesce(bool_or(i.obstacle IS NOT NULL), false) FROM columns_of(g) AS c
 	CROSS JOIN LATERAL unnest(c.tabs, c.cols) AS t (tab, col)
-	CROSS JOIN LATERAL ids_between(t.tab, t.col, since,
-		bound(clock_timestamp() + time_setting('max_lead') + time_setting('max_wait') + interval '10 min', layout),
-		1) AS i
+	JOIN pg_class AS k ON k.oid = t.tab JOIN pg_roles AS r ON r.oid = k.relowner
+	CROSS JOIN LATERAL ids_between(t.tab, t.col, since, bound(clock_timestamp() + time_setting('max_lead')
+		+ time_setting('max_wait') + CASE WHEN rolsuper OR k.relowner IN (
+				SELECT relowner FROM pg_class WHERE oid = g.sequence
+				UNION ALL SELECT datdba FROM pg_database WHERE datname = current_database())
+			THEN interval '10 min' ELSE '0' END, layout), 1) AS i
 $$;
 COMMENT ON FUNCTION snowflake_admin.reachable_id IS 'for the future-dated IDs of a sequence that gets its layout back';
 
@@ -65,8 +73,8 @@ COMMENT ON FUNCTION snowflake_admin.reachable_id IS 'for the future-dated IDs of
 -- could then make an ID again that is in a row.  While rows of other shards are dated ahead of the
 -- clock, these sessions must have ended.
 --
--- A sequence that has lost its layout makes no ID until it gets it back, whatever its rows have.  So
--- it goes on beyond them.  What is too far ahead for that is most likely of another layout.  If it
+-- A sequence that has lost its layout makes no ID of it until it gets it back, whatever its rows have.
+-- So it goes on beyond them.  What is too far ahead for that is most likely of another layout.  If it
 -- is not, there is time to renumber it, as the check says.
 CREATE FUNCTION snowflake_admin.next_safe_id(sequence regclass, g generator, layout text, is_lost boolean,
 	pids integer[]) RETURNS bigint
@@ -74,6 +82,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET lock
 DECLARE
 	since bigint;
 	future record;
+	reachable record;
 	other record;
 BEGIN
 	IF has_time(to_layout(layout)) IS NOT TRUE THEN
@@ -90,13 +99,19 @@ BEGIN
 	END IF;
 	since := bound(clock_timestamp() + interval '1 s', to_layout(layout));
 	SELECT * INTO future FROM future_ids(g, to_layout(layout), since);
+	IF is_lost THEN
+		SELECT * INTO reachable FROM reachable_id(g, to_layout(layout), since);
+		IF reachable.unseen THEN
+			future.unseen := coalesce(future.unseen, 'a table that somebody has locked');
+		END IF;
+	END IF;
 	IF future.unseen IS NOT NULL THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('cannot look for future-dated IDs in %s', future.unseen),
 			HINT = 'Let a role call this that may read these tables, by an index that begins with the ID, '
 				'when nobody has locked them. With tables of Citus, wait for the clock to catch up.';
 	ELSIF is_lost THEN
-		RETURN coalesce(reachable_id(g, to_layout(layout), since) + 1, since);
+		RETURN coalesce(reachable.id + 1, since);
 	ELSIF future.own > 0 OR future.more THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('sequence %s would make IDs again that are in table %s', sequence, future.tab),
@@ -121,39 +136,58 @@ COMMENT ON FUNCTION snowflake_admin.next_safe_id IS 'for where a sequence may go
 
 -- Has a sequence lost this layout?  One that serves none, and whose value is ahead of the clock in this
 -- one, still has its position, and only lacks the MAXVALUE.
-CREATE FUNCTION snowflake_admin.has_lost(g generator, layout text) RETURNS boolean
+CREATE FUNCTION snowflake_admin.has_lost(sequence regclass, g generator, layout text) RETURNS boolean
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT CASE WHEN g.last_timestamp IS NULL THEN NOT is_ahead(sequence_last_value(g.sequence), to_layout(layout))
+	SELECT layout IS NOT NULL AND CASE WHEN g.last_timestamp IS NULL
+		THEN NOT is_ahead(sequence_last_value(sequence), to_layout(layout))
 		ELSE g.layout <> layout END
 $$;
 COMMENT ON FUNCTION snowflake_admin.has_lost IS 'for whether a sequence is to get back a layout that it has lost';
 
 -- Set it back, or show the commands.  The layout is the one that it shall serve, if another
--- than it does now.
+-- than it does now.  What makes its IDs is looked for again when it serves that, but in a dry run.
 CREATE FUNCTION snowflake_admin.set_back(sequence regclass, pids integer[], dry_run boolean, tries integer,
 	layout text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	g generator;
 	served text;
+	is_lost boolean;
 	start bigint;
 BEGIN
+	IF NOT has_sequence_privilege(sequence, 'USAGE, SELECT') THEN
+		RAISE insufficient_privilege USING
+			MESSAGE = format('permission denied for sequence %s', sequence),
+			HINT = format('GRANT USAGE, SELECT ON SEQUENCE %s TO %s.', sequence, caller()::regrole);
+	END IF;
 	-- Changes nothing in a sequence that next_id() takes, and locks it.
 	PERFORM run(ARRAY[format('ALTER SEQUENCE %s NO CYCLE', sequence)], ARRAY[sequence], tries, dry_run,
 		mode => NULL);
 	g := generator_of(sequence);
 	served := coalesce(layout, g.layout);
+	is_lost := has_lost(sequence, g, layout);
 	IF served = g.layout AND g.lead <= '2 s' THEN
 		RAISE NOTICE 'sequence % is not ahead of the clock', sequence;
 		RETURN;
+	ELSIF layout IS NOT NULL AND has_time(to_layout(layout)) IS NOT TRUE THEN
+		PERFORM next_safe_id(sequence, g, served, is_lost, pids);
 	END IF;
-	start := next_safe_id(sequence, g, served, has_lost(g, layout), pids);
 	PERFORM run(array_remove(ARRAY[
 		format('ALTER SEQUENCE %s RESTART', sequence),
 		CASE WHEN layout IS NOT NULL THEN format('SELECT %s.snowflake_alter_sequence(%L::regclass, %s)',
-			snowflake_schema(), sequence, layout_literal(layout)) END,
-		format('SELECT %s.snowflake_advance(%L::regclass, %s::bigint%s)', snowflake_schema(), sequence,
-			start - 1, layout_argument(served))], NULL), '{}', tries, dry_run, mode => NULL);
+			snowflake_schema(), sequence, layout_literal(layout)) END], NULL), '{}', tries, dry_run, mode => NULL);
+	IF NOT dry_run THEN
+		g := generator_of(sequence);
+	END IF;
+	IF g.sequence IS NULL AND layout IS NOT NULL AND NOT dry_run THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = format('nothing in this database generates IDs of layout %s by sequence %s', layout, sequence),
+			HINT = 'Let a default name the sequence and the layout first: next_id(SHARD, SEQUENCE, LAYOUT).';
+	END IF;
+	g.layout := served;
+	start := next_safe_id(sequence, g, served, is_lost, pids);
+	PERFORM run(ARRAY[format('SELECT %s.snowflake_advance(%L::regclass, %s::bigint%s)', snowflake_schema(),
+		sequence, start - 1, layout_argument(served))], '{}', tries, dry_run, mode => NULL);
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.set_back IS 'for setting a sequence back in one transaction';

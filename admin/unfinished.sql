@@ -81,13 +81,14 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.partition_comment IS 'for showing the call that goes on';
 
 -- Whether a table's CHECK by partition_limit() is valid, the column that it bounds, and the arguments
--- of the call that has made it, as literals, but not a time that has passed.  No row without it.  The
+-- of the call that has made it, as literals, but not a time that is too near.  No row without it.  The
 -- column is NULL if somebody has made a constraint of its name that says something else.
 CREATE FUNCTION snowflake_admin.partition_mark(target regclass)
 RETURNS TABLE (validated boolean, col name, unit text, at text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT convalidated, attname, call[1],
-		CASE WHEN call[2] COLLATE "C" > quote_literal(to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS'))
+		CASE WHEN call[2] COLLATE "C" > quote_literal(to_char((now() + interval '10 min'
+				+ least(time_setting('max_lead'), '31 days')) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS'))
 			THEN call[2] END
 	FROM pg_constraint LEFT JOIN regexp_match(obj_description(pg_constraint.oid, 'pg_constraint'),
 		'^snowflake_partition\(\) has not ended: unit => (''\w+'')(?:, at => (''[-\d :.+]+''))?$') AS call ON true

@@ -56,7 +56,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	CROSS JOIN LATERAL ids_between(tab, col_name, low, 9223372036854775807, 1) AS i
 	-- A key that was moved back counts by id_step(), which is 4096 at least in built-in layouts, and keeps
 	-- to its shard.  A smaller value than that of this year is no ID that this extension has made.
-	CROSS JOIN LATERAL (SELECT made_by <> 'next_id' AND is_id(base_type(type)) AND abs(seqincrement) < 4096
+	CROSS JOIN LATERAL (SELECT made_by <> 'next_id' AND is_id(base_type(type)) AND seqincrement BETWEEN -4095 AND 4095
 		AND seqmax NOT IN (SELECT max_value FROM layouts())
 		AND CASE WHEN ids IS NOT NULL THEN sequence_last_value(sequence) >= low END OFFSET 0) AS c (counts)
 	LEFT JOIN LATERAL move_remedy(tab, col_name, ')') AS r ON counts AND s.shard IS NOT NULL

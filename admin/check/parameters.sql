@@ -12,12 +12,20 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.value_time IS 'for the time at which a sequence stands';
 
--- Is a sequence's value ahead of the clock in a layout, if it is one of this layout?
+-- Is a sequence's value ahead of the clock in a layout, if it is one of this layout?  No in a layout
+-- without a time.
 CREATE FUNCTION snowflake_admin.is_ahead(value bigint, layout snowflake_layout) RETURNS boolean
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT coalesce(value_time(value, epoch, id_time(id_step(layout::text), layout) - epoch, ids_per_tick(layout))
-		BETWEEN clock_timestamp() + interval '1 s' AND id_time(9223372036854775807, layout), false)
-	FROM id_time(0, layout) AS epoch
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	epoch timestamptz;
+BEGIN
+	IF value IS NULL OR has_time(layout) IS NOT TRUE THEN
+		RETURN false;
+	END IF;
+	epoch := id_time(0, layout);
+	RETURN coalesce(value_time(value, epoch, id_time(id_step(layout::text), layout) - epoch, ids_per_tick(layout))
+		BETWEEN clock_timestamp() + interval '1 s' AND id_time(bound('infinity', layout) - 1, layout), false);
+END
 $$;
 COMMENT ON FUNCTION snowflake_admin.is_ahead IS 'for sequences that still have the position of a layout that they have lost';
 
@@ -58,8 +66,7 @@ DECLARE
 	-- Is MAXVALUE one that a tool sets, the largest value of a type?  Any other is that of a custom layout.
 	is_lost boolean;
 	former record;
-	alter_command text := format('SELECT %1$s.snowflake_alter_sequence(%2$L::regclass, %%L::%1$s.snowflake_layout)',
-		snowflake_schema(), g.sequence);
+	alter_command text := format('SELECT %s.snowflake_alter_sequence(%L::regclass, ', snowflake_schema(), g.sequence);
 BEGIN
 	SELECT * INTO s FROM pg_sequence WHERE seqrelid = g.sequence;
 	IF NOT FOUND THEN
@@ -78,7 +85,7 @@ BEGIN
 			CASE WHEN is_lost THEN ' A schema tool may have changed it.' END);
 		remedy := CASE
 			WHEN last_value < least_id() AND (is_lost OR former.layout IS NOT NULL)
-			THEN format(alter_command, coalesce(former.layout, 'instagram'))
+			THEN alter_command || layout_literal(coalesce(former.layout, 'instagram')) || ')'
 			-- It goes back to the clock, too, if no row is in the way.
 			WHEN former.layout IS NOT NULL AND NOT is_ahead(last_value, to_layout(former.layout))
 			THEN format('CALL @extschema@.snowflake_set_back(%L::regclass, layout => %s)', g.sequence,
@@ -95,7 +102,7 @@ BEGIN
 		problem := 'Its parameters are not those of its layout, so next_id() refuses it.';
 		remedy := CASE
 			WHEN g.last_timestamp IS NOT NULL OR last_value < least_id() OR g.layout IN (SELECT name FROM layouts())
-			THEN format(alter_command, g.layout)
+			THEN alter_command || layout_literal(g.layout) || ')'
 			WHEN NOT is_ahead(last_value, to_layout(g.layout))
 			THEN format('CALL @extschema@.snowflake_set_back(%L::regclass, layout => %s)', g.sequence,
 				layout_literal(g.layout))

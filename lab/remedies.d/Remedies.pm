@@ -30,7 +30,7 @@ $CONTROLS{look} = {
 		[ "NULL, NULL, NULL\n\tFROM pieces WHERE NOT is_read", "NULL, NULL, NULL\n\tFROM pieces WHERE false" ] ] };
 $CONTROLS{again} = {
 	faults_of => ['ahead'], between => ['row of a kept ID'],
-	replace => [ [ 'start := next_safe_id(sequence, g, served, has_lost(g, layout), pids)',
+	replace => [ [ 'start := next_safe_id(sequence, g, served, is_lost, pids)',
 		"start := bound(clock_timestamp() + interval '1 s', to_layout(served))" ] ] };
 
 # Each of two databases has the extensions of another role.

@@ -280,6 +280,41 @@ like(said('boss', q{SELECT setval('tweets', last_value + 86400000::bigint * 4096
 like(said('boss', q{ALTER SEQUENCE tweets NO MAXVALUE; CALL snowflake_set_back('tweets', layout => 'twitter')}),
 	qr/55000: sequence public.tweets would make IDs again that are in table public.tweeted/, '... or has only lost the MAXVALUE');
 
+
+# What a lost layout hides from the look: tables that have moved to another sequence, and sequences
+# that only programs use.
+as_role('boss', q{
+	CREATE SEQUENCE former; CREATE SEQUENCE later;
+	SELECT snowflake_alter_sequence('former', 'discord'), snowflake_alter_sequence('later', 'discord');
+	CREATE TABLE kept (id bigint PRIMARY KEY DEFAULT next_id(3, 'former'));
+	CREATE TABLE moved (id bigint PRIMARY KEY DEFAULT next_id(3, 'later'));
+	INSERT INTO kept DEFAULT VALUES;
+	SELECT setval('former', last_value + 3600000::bigint * 4096) FROM former;
+	INSERT INTO moved VALUES (snowflake_id(now() + interval '30 min', 3, 1, 'discord'));
+	ALTER SEQUENCE former NO MAXVALUE});
+like(said('boss', q{CALL snowflake_set_back('former', layout => 'discord')}),
+	qr/55000: sequence public.former would make IDs again that are in table public.moved/, 'a table that has moved away counts');
+as_role('boss', q{CREATE SEQUENCE of_programs;
+	SELECT snowflake_alter_sequence('of_programs', 'timestamp:41 shard:13 sequence:10 epoch:1577836800001')});
+like(said('boss', q{CALL snowflake_set_back('of_programs', layout => 'timestamp:41 shard:13 sequence:10 epoch:1577836800001')}),
+	qr/55000: nothing in this database generates IDs of layout timestamp:\S+.* by sequence public.of_programs/,
+	'a custom layout that no default names is an error');
+# Layouts without a time, or with one that ends after all times, and names with a percent sign
+as_role('boss', q{
+	CREATE SEQUENCE "100%z" MAXVALUE 1125899906841599 CACHE 2;
+	CREATE SEQUENCE coarse;
+	SELECT snowflake_alter_sequence('coarse', 'timestamp:32 shard:5 sequence:10 epoch:1577836800000 tick:1s');
+	CREATE TABLE coarsely (id bigint PRIMARY KEY DEFAULT next_id(3, 'coarse', 'timestamp:32 shard:5 sequence:10 epoch:1577836800000 tick:1s'));
+	INSERT INTO coarsely DEFAULT VALUES;
+	ALTER SEQUENCE coarse NO MAXVALUE;
+	CREATE SEQUENCE lost_traces;
+	SELECT snowflake_alter_sequence('lost_traces', 'trace');
+	CREATE TABLE traced (id bigint PRIMARY KEY DEFAULT next_id(3, 'lost_traces', 'trace'));
+	INSERT INTO traced DEFAULT VALUES;
+	ALTER SEQUENCE lost_traces NO MAXVALUE});
+is(as_role('boss', q{SELECT string_agg(DISTINCT regexp_replace(object, '^sequence ', ''), ' ')
+		FROM snowflake_check() WHERE problem ~ 'refuses it' AND object ~ '%z|coarse|traces' OR problem ~ 'failed'}),
+	'public."100%z" public.coarse public.lost_traces', 'the check judges all of them');
 is_refused($_->[0], "$_->[1] is an error", call => $_->[2], role => $_->[3])
   foreach [ qr/42809: public.photos is not a sequence/, 'a table', q{CALL snowflake_set_back('photos')} ],
   [ qr/22004: sequence must not be null/, 'NULL', q{CALL snowflake_set_back(NULL)} ],
