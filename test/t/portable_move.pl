@@ -86,10 +86,15 @@ sub moves
 
 my $view = 'CREATE VIEW times AS SELECT snowflake_timestamp(id) FROM photos';
 my $on_view = qr/^DETAIL:  view times depends on function \S*snowflake_timestamp\(bigint\)$/m;
+my @open = (q{GRANT CREATE ON SCHEMA "My IDs" TO PUBLIC}, qr/others may create objects in the schema/, 'roles that may create in the schema');
+fails($to_extension, @open);
+$node->safe_psql('app', q{REVOKE CREATE ON SCHEMA "My IDs" FROM PUBLIC});
 fails($to_extension, $view, $on_view, 'a view that calls a function');
 $node->safe_psql('app', 'DROP VIEW times');
 moves($to_extension, 't');
 
+fails($from_extension, @open);
+$node->safe_psql('app', q{REVOKE CREATE ON SCHEMA "My IDs" FROM PUBLIC});
 fails($from_extension, $view, $on_view, 'a view that calls a function');
 fails($from_extension, q{DROP VIEW times;
 		CREATE SEQUENCE other;
