@@ -60,12 +60,9 @@ CREATE FUNCTION snowflake_admin.reachable_id(g generator, layout snowflake_layou
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT max(i.ids[1]), coalesce(bool_or(i.obstacle IS NOT NULL), false) FROM columns_of(g) AS c
 	CROSS JOIN LATERAL unnest(c.tabs, c.cols) AS t (tab, col)
-	JOIN pg_class AS k ON k.oid = t.tab JOIN pg_roles AS r ON r.oid = k.relowner
 	CROSS JOIN LATERAL ids_between(t.tab, t.col, since, bound(clock_timestamp() + time_setting('max_lead')
-		+ time_setting('max_wait') + CASE WHEN rolsuper OR k.relowner IN (
-				SELECT relowner FROM pg_class WHERE oid = g.sequence
-				UNION ALL SELECT datdba FROM pg_database WHERE datname = current_database())
-			THEN interval '10 min' ELSE '0' END, layout), 1) AS i
+		+ time_setting('max_wait') + CASE WHEN is_strange(t.tab, g.sequence) THEN interval '0' ELSE '10 min' END,
+		layout), 1) AS i
 $$;
 COMMENT ON FUNCTION snowflake_admin.reachable_id IS 'for the future-dated IDs of a sequence that gets its layout back';
 
@@ -169,8 +166,6 @@ BEGIN
 	IF served = g.layout AND g.lead <= '2 s' THEN
 		RAISE NOTICE 'sequence % is not ahead of the clock', sequence;
 		RETURN;
-	ELSIF layout IS NOT NULL AND has_time(to_layout(layout)) IS NOT TRUE THEN
-		PERFORM next_safe_id(sequence, g, served, is_lost, pids);
 	END IF;
 	PERFORM run(array_remove(ARRAY[
 		format('ALTER SEQUENCE %s RESTART', sequence),
@@ -178,11 +173,11 @@ BEGIN
 			snowflake_schema(), sequence, layout_literal(layout)) END], NULL), '{}', tries, dry_run, mode => NULL);
 	IF NOT dry_run THEN
 		g := generator_of(sequence);
-	END IF;
-	IF g.sequence IS NULL AND layout IS NOT NULL AND NOT dry_run THEN
-		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('nothing in this database generates IDs of layout %s by sequence %s', layout, sequence),
-			HINT = 'Let a default name the sequence and the layout first: next_id(SHARD, SEQUENCE, LAYOUT).';
+		IF g.sequence IS NULL AND layout IS NOT NULL THEN
+			RAISE object_not_in_prerequisite_state USING
+				MESSAGE = format('nothing in this database generates IDs of layout %s by sequence %s', layout, sequence),
+				HINT = 'Let a default name the sequence and the layout first: next_id(SHARD, SEQUENCE, LAYOUT).';
+		END IF;
 	END IF;
 	g.layout := served;
 	start := next_safe_id(sequence, g, served, is_lost, pids);

@@ -19,14 +19,8 @@ BEGIN;
 SET LOCAL lock_timeout = '5s';
 
 SET LOCAL search_path = pg_catalog, pg_temp;
-SELECT extnamespace::regnamespace AS schema, extnamespace AS schema_oid FROM pg_extension WHERE extname = 'snowflake' \gset
--- The commands below find names in this schema, where others could have put their own.
-SELECT EXISTS (SELECT FROM pg_namespace, aclexplode(nspacl) AS a
-	WHERE pg_namespace.oid = :schema_oid AND privilege_type = 'CREATE' AND grantee <> nspowner) AS others_create \gset
-\if :others_create
-\warn 'others may create objects in the schema; as its owner: REVOKE CREATE ON SCHEMA' :schema 'FROM PUBLIC, and from other roles'
-DO $$ BEGIN RAISE insufficient_privilege USING MESSAGE = 'others may create objects in the schema of the functions'; END $$;
-\endif
+SELECT extnamespace AS schema_oid FROM pg_extension WHERE extname = 'snowflake' \gset
+\ir require_closed_schema.sql
 SET LOCAL search_path = :schema, pg_temp;
 DO $$
 DECLARE

@@ -21,14 +21,7 @@ SET LOCAL client_min_messages = warning;
 SELECT pronamespace AS schema_oid FROM pg_catalog.pg_proc
 WHERE oid OPERATOR(pg_catalog.=) 'snowflake_take(bigint, bigint, pg_catalog.regclass, bigint)'::pg_catalog.regprocedure \gset
 SET LOCAL search_path = pg_catalog, pg_temp;
-SELECT :schema_oid::regnamespace AS schema \gset
--- The commands below find names in this schema, where others could have put their own.
-SELECT EXISTS (SELECT FROM pg_namespace, aclexplode(nspacl) AS a
-	WHERE pg_namespace.oid = :schema_oid AND privilege_type = 'CREATE' AND grantee <> nspowner) AS others_create \gset
-\if :others_create
-\warn 'others may create objects in the schema; as its owner: REVOKE CREATE ON SCHEMA' :schema 'FROM PUBLIC, and from other roles'
-DO $$ BEGIN RAISE insufficient_privilege USING MESSAGE = 'others may create objects in the schema of the functions'; END $$;
-\endif
+\ir require_closed_schema.sql
 SET LOCAL search_path = :schema, pg_temp;
 
 -- The functions are named one by one, because the schema may have others like them.

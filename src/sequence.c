@@ -559,7 +559,7 @@ check_locked_sequence(KnownSequence *seq, const GeneratorSpec *spec, SequenceUse
  * WAL, even under wal_level = minimal, and a record from before the commit is
  * not enough: log_values() in generator.c says why.  Its invalidations, which
  * this backend has accepted when it took the lock, should do the same.  This
- * does not rely on them, because without that WAL a crash makes IDs come twice.
+ * does not rely on them, because without that WAL a crash causes duplicates.
  */
 static void
 read_again_if_new(KnownSequence *seq)

@@ -105,19 +105,25 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.check_tables_to_move IS
 'for the rows about tables of a sequence that must not be set back';
 
--- The tables that alone keep a sequence from being set back, if none of them belongs to its
--- owner, to the database's or to a superuser.  Whoever has a table can write any ID into it, and
--- must not decide by that what happens to the tables of others.
+-- Does a table belong to neither a sequence's owner nor the database's nor a superuser?  Whoever has a
+-- table can write any ID into it, and must not decide by that what happens to the tables of others.
+CREATE FUNCTION snowflake_admin.is_strange(tab regclass, sequence regclass) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT NOT (rolsuper OR t.relowner IN (
+		SELECT relowner FROM pg_class WHERE oid = sequence
+		UNION ALL SELECT datdba FROM pg_database WHERE datname = current_database()))
+	FROM pg_class AS t JOIN pg_roles AS r ON r.oid = t.relowner WHERE t.oid = tab
+$$;
+COMMENT ON FUNCTION snowflake_admin.is_strange IS 'for tables whose rows have no say in the tables of others';
+
+-- The tables that alone keep a sequence from being set back, if all of them are strange.
 CREATE FUNCTION snowflake_admin.strange_tables(g generator, layout snowflake_layout)
 RETURNS TABLE (tab regclass, col name, shard integer)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH found AS MATERIALIZED (
-		SELECT DISTINCT i.tab, i.col, i.shard, NOT (rolsuper OR relowner IN (
-			SELECT relowner FROM pg_class WHERE oid = g.sequence
-			UNION ALL SELECT datdba FROM pg_database WHERE datname = current_database())) AS is_strange
+		SELECT DISTINCT i.tab, i.col, i.shard, is_strange(i.tab, g.sequence) AS is_strange
 		FROM columns_of(g) AS c CROSS JOIN LATERAL id_counts(c.tabs, c.cols, c.shards, layout,
 			bound(clock_timestamp() + interval '1 s', layout), 1000000) AS i
-		JOIN pg_class AS t ON t.oid = i.tab JOIN pg_roles AS r ON r.oid = relowner
 		WHERE i.is_own
 	)
 	SELECT f.tab, f.col, f.shard FROM found AS f WHERE (SELECT bool_and(is_strange) FROM found)

@@ -45,9 +45,9 @@ COMMENT ON FUNCTION snowflake_admin.nearest IS 'for the layout that a value or a
 -- that next_id_seq has or, if its MAXVALUE is lost, the one that its last value or the largest
 -- ID of its tables tells.  No row if nothing tells it.
 CREATE FUNCTION snowflake_admin.former_layout(g generator, last_value bigint, is_lost boolean)
-RETURNS TABLE (layout text, max_value bigint, ts timestamptz)
+RETURNS TABLE (layout text, max_value bigint)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT name, max_value, value_time(last_value, epoch, tick, ids_per_tick) FROM layouts()
+	SELECT name, max_value FROM layouts()
 	WHERE name = coalesce(CASE g.sequence WHEN next_id_seq() THEN 'instagram' END, g.named,
 		CASE WHEN is_lost THEN (SELECT n.layout FROM nearest(
 			CASE WHEN last_value >= least_id() THEN last_value END,
@@ -66,7 +66,9 @@ DECLARE
 	-- Is MAXVALUE one that a tool sets, the largest value of a type?  Any other is that of a custom layout.
 	is_lost boolean;
 	former record;
+	-- Commands without their layout
 	alter_command text := format('SELECT %s.snowflake_alter_sequence(%L::regclass, ', snowflake_schema(), g.sequence);
+	back_command text := format('CALL @extschema@.snowflake_set_back(%L::regclass, layout => ', g.sequence);
 BEGIN
 	SELECT * INTO s FROM pg_sequence WHERE seqrelid = g.sequence;
 	IF NOT FOUND THEN
@@ -88,8 +90,7 @@ BEGIN
 			THEN alter_command || layout_literal(coalesce(former.layout, 'instagram')) || ')'
 			-- It goes back to the clock, too, if no row is in the way.
 			WHEN former.layout IS NOT NULL AND NOT is_ahead(last_value, to_layout(former.layout))
-			THEN format('CALL @extschema@.snowflake_set_back(%L::regclass, layout => %s)', g.sequence,
-				layout_literal(former.layout))
+			THEN back_command || layout_literal(former.layout) || ')'
 			WHEN former.layout IS NOT NULL
 			THEN format('ALTER SEQUENCE %s MAXVALUE %s, and check again: it is ahead of the clock.', g.sequence,
 				former.max_value)
@@ -104,8 +105,7 @@ BEGIN
 			WHEN g.last_timestamp IS NOT NULL OR last_value < least_id() OR g.layout IN (SELECT name FROM layouts())
 			THEN alter_command || layout_literal(g.layout) || ')'
 			WHEN NOT is_ahead(last_value, to_layout(g.layout))
-			THEN format('CALL @extschema@.snowflake_set_back(%L::regclass, layout => %s)', g.sequence,
-				layout_literal(g.layout))
+			THEN back_command || layout_literal(g.layout) || ')'
 			ELSE format('Call snowflake_alter_sequence() for layout %s, set the MAXVALUE that its hint says, and check again: '
 				'it is ahead of the clock.', g.layout) END;
 	ELSE

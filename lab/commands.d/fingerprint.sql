@@ -47,8 +47,8 @@ SELECT line FROM (
 		(SELECT string_agg(o, ',') FROM unnest(attoptions) AS o WHERE o LIKE 'n\_distinct%')) FROM col
 			WHERE relkind <> 'S'
 	-- PostgreSQL chooses the names of those that partitions have from their parent, and a restore those
-	-- of NOT NULL.  Before 18, a
-	-- foreign key that is validated after a restore leaves them NOT VALID, which changes nothing.
+	-- of NOT NULL.  Before 18, a foreign key that is validated after a restore leaves them NOT VALID,
+	-- which changes nothing.
 	UNION ALL SELECT concat_ws(' ', 'constraint', rel.name,
 		CASE WHEN contype = 'n' THEN NULL WHEN conparentid = 0 THEN quote_ident(conname) ELSE 'of parent' END, contype,
 		CASE WHEN conparentid = 0 THEN pg_get_constraintdef(c.oid)
