@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * check.c
- *	  When clocks were stepped, and the report of what the clients found.
+ *	  When clocks were stepped and servers paused, and the report of what the clients
+ *	  found.
  *
  * Knows nothing of servers, connections and SQL.
  *
@@ -16,51 +17,63 @@
 #include "ledger.h"
 
 /*
- * Read the log of steps, each with the moments between which a clock was set, and
- * return how many there are.
+ * Read a log, each line of which has the moments between which something happened.
  */
-static int
-read_steps(const char *name, Step **steps)
+static Log
+read_log(const char *name)
 {
 	FILE	   *file = fopen(name, "r");
-	Step		step;
-	int			count = 0;
+	Log			log = {0};
+	Span		span;
 
 	if (file == NULL)
 		err(2, "could not open \"%s\"", name);
-	while (fscanf(file, "%" SCNd64 " %" SCNd64, &step.begin, &step.end) == 2)
+	while (fscanf(file, "%" SCNd64 " %" SCNd64, &span.begin, &span.end) == 2)
 	{
-		*steps = realloc(*steps, (count + 1) * sizeof(Step));
-		(*steps)[count++] = step;
+		log.spans = realloc(log.spans, (log.count + 1) * sizeof(Span));
+		log.spans[log.count++] = span;
 	}
 	if (!feof(file))
-		errx(2, "\"%s\" is not a log of clock steps", name);
+		errx(2, "\"%s\" is not a log of times", name);
 	fclose(file);
-	return count;
+	return log;
 }
 
 /*
- * Blame the suspects that no step of a clock excuses, and return how many are
- * excused.
+ * Did one of these things happen during a call?
+ */
+static bool
+happened_during(const Log *log, const Call *call)
+{
+	for (int i = 0; i < log->count; i++)
+		if (log->spans[i].begin <= call->end && log->spans[i].end >= call->begin)
+			return true;
+	return false;
+}
+
+/*
+ * Blame the suspects that nothing excuses, and return how many are excused.  A step
+ * of a clock excuses times that do not fit it, and an old primary that goes on
+ * excuses IDs that are smaller than its successor's.
  */
 uint64_t
-judge_suspects(const Ledger *ledger, const Step *steps, int count)
+judge_suspects(const Ledger *ledger, const Log *steps, const Log *pauses)
 {
 	State	   *state = ledger->state;
+	uint64_t	count = state->suspect_count < MAX_SUSPECTS ? state->suspect_count : MAX_SUSPECTS;
 	uint64_t	excused = 0;
 
-	state->faults[AHEAD_OF_CLOCK] = state->faults[BEHIND_CLOCK] = 0;
-	for (const Suspect *suspect = state->suspects;
-		 suspect < state->suspects + state->suspect_count; suspect++)
+	for (const Fault *fault = (const Fault[]) {AHEAD_OF_CLOCK, BEHIND_CLOCK, DISORDER_IN_TIME, FAULTS};
+		 *fault != FAULTS; fault++)
+		state->faults[*fault] = state->unexcused[*fault];
+	for (const Suspect *suspect = state->suspects; suspect < state->suspects + count; suspect++)
 	{
-		bool		stepped = false;
+		const Log  *excuses = suspect->fault == DISORDER_IN_TIME ? pauses : steps;
 
-		for (int i = 0; i < count; i++)
-			stepped |= steps[i].begin <= suspect->call.end && steps[i].end >= suspect->call.begin;
-		if (stepped)
+		if (happened_during(excuses, &suspect->call))
 			excused++;
 		else
-			blame(ledger, &suspect->call, suspect->fault, suspect->usecs);
+			blame(ledger, &suspect->call, suspect->fault, suspect->number);
 	}
 	return excused;
 }
@@ -85,33 +98,36 @@ add(State *sum, const State *state)
 }
 
 /*
- * check [--steps LOG] LEDGER...: report what was found, and return 0 if it is
- * no fault.
+ * check [--steps LOG] [--pauses LOG] LEDGER...: report what was found, and return 0
+ * if it is no fault.
  */
 int
 check(int argc, char **argv)
 {
 	static State sum;
-	Step	   *steps = NULL;
-	int			step_count = 0;
+	Log			steps = {0};
+	Log			pauses = {0};
 	uint64_t	excused = 0;
 	bool		good;
 
-	if (argc > 2 && strcmp(argv[1], "--steps") == 0)
+	for (; argc > 2; argc -= 2, argv += 2)
 	{
-		step_count = read_steps(argv[2], &steps);
-		argc -= 2;
-		argv += 2;
+		if (strcmp(argv[1], "--steps") == 0)
+			steps = read_log(argv[2]);
+		else if (strcmp(argv[1], "--pauses") == 0)
+			pauses = read_log(argv[2]);
+		else
+			break;
 	}
 	if (argc < 2)
-		errx(2, "usage: ledger check [--steps LOG] LEDGER...");
+		errx(2, "usage: ledger check [--steps LOG] [--pauses LOG] LEDGER...");
 
 	while (*++argv != NULL)
 	{
 		Ledger		ledger;
 
 		open_ledger(&ledger, *argv, 0);
-		excused += judge_suspects(&ledger, steps, step_count);
+		excused += judge_suspects(&ledger, &steps, &pauses);
 		add(&sum, ledger.state);
 	}
 
@@ -123,8 +139,8 @@ check(int argc, char **argv)
 		printf("%-30s %" PRIu64 "\n", fault_names[i], sum.faults[i]);
 		good = good && sum.faults[i] == 0;
 	}
-	printf("%-30s %" PRIu64 " times, %" PRIu64 " excused by %d steps\n",
-		   "compared with the clock", sum.clock_checked, excused, step_count);
+	printf("%-30s %" PRIu64 " times\n", "compared with the clock", sum.clock_checked);
+	printf("%-30s %" PRIu64 " calls, by %d steps and %d pauses\n", "excused", excused, steps.count, pauses.count);
 	printf("%-30s", "IDs by kind of call");
 	for (int i = 0; i < 128; i++)
 		if (sum.kinds[i] > 0)

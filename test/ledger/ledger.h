@@ -59,6 +59,7 @@ typedef struct Call
 	uint64_t	last;
 	int64_t		clock_before;	/* the server's clock around the IDs, Unix */
 	int64_t		clock_after;	/* microseconds, or 0 if it is not known */
+	uint64_t	late;			/* its first ID that is not above the floor, or 0 */
 	char		kind;			/* see turns[] in turns.c */
 	char		sqlstate[8];	/* empty if there was no error */
 } Call;
@@ -83,12 +84,16 @@ typedef struct Tally
 	uint64_t	count;
 } Tally;
 
-/* A call whose IDs do not fit the server's clock */
+/*
+ * A call at fault, unless something happened at that time which excuses it.  The
+ * number is the first ID at fault, or the microseconds by which an ID's time does
+ * not fit the server's clock.
+ */
 typedef struct Suspect
 {
 	Call		call;
 	Fault		fault;
-	int64_t		usecs;
+	int64_t		number;
 } Suspect;
 
 typedef struct State
@@ -102,9 +107,10 @@ typedef struct State
 	uint64_t	advances;		/* calls of snowflake_advance() that returned */
 	Tally		errors[MAX_ERRORS];
 
-	/* "ledger check" acquits those during which the clock was stepped */
+	/* "ledger check" acquits those that have an excuse */
 	uint64_t	suspect_count;
 	Suspect		suspects[MAX_SUSPECTS];
+	uint64_t	unexcused[FAULTS];	/* for which there was no room */
 } State;
 
 typedef struct Values Values;
@@ -117,12 +123,21 @@ typedef struct Ledger
 	bool		silent;			/* shows no faults, as they were planted */
 } Ledger;
 
-/* A time during which a clock was stepped */
-typedef struct Step
+/*
+ * Times at which something happened: that a clock was stepped, or that an old
+ * primary which had been paused went on beside its successor.
+ */
+typedef struct Span
 {
 	int64_t		begin;
 	int64_t		end;
-} Step;
+} Span;
+
+typedef struct Log
+{
+	Span	   *spans;
+	int			count;
+} Log;
 
 typedef struct Options
 {
@@ -166,7 +181,7 @@ extern bool take_turn(Session *session);
 
 /* check.c */
 extern int	check(int argc, char **argv);
-extern uint64_t judge_suspects(const Ledger *ledger, const Step *steps, int count);
+extern uint64_t judge_suspects(const Ledger *ledger, const Log *steps, const Log *pauses);
 
 /* selftest.c */
 extern int	selftest(void);

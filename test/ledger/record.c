@@ -6,7 +6,8 @@
  * No client may have received the ID before, and it must be larger than every
  * ID that any client had received when the call began.
  *
- * Knows nothing of connections and SQL, nor when a clock was stepped.
+ * Knows nothing of connections and SQL, nor when a clock was stepped or a server
+ * paused.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -184,8 +185,8 @@ receive(const Ledger *ledger, Call *call, uint64_t id)
 
 	if (mark(ledger->values[call->sequence], value))
 		blame(ledger, call, DUPLICATE, id);
-	if (value <= call->floor)
-		blame(ledger, call, DISORDER_IN_TIME, id);
+	if (value <= call->floor && call->late == 0)
+		call->late = id;
 	if (call->count > 0 && value <= call->last)
 		blame(ledger, call, DISORDER_IN_CALL, id);
 	if (ID_SHARD(id) != call->shard)
@@ -212,21 +213,28 @@ publish(const Ledger *ledger, const Call *call)
 }
 
 /*
- * Compare a call's time with the server's clock.  If the clock was stepped at
- * that time, what looks like a fault is none, so "ledger check" decides.
+ * Note a call that "ledger check" will blame if nothing excuses it.
+ */
+static void
+suspect(State *state, const Call *call, Fault fault, int64_t number)
+{
+	uint64_t	i = count_up(state->suspect_count, 1);
+
+	if (i < MAX_SUSPECTS)
+		state->suspects[i] = (Suspect) {*call, fault, number};
+	else
+		count_up(state->unexcused[fault], 1);
+}
+
+/*
+ * Compare a call's time with the server's clock.
  */
 static void
 compare_with_clock(State *state, const Call *call, Fault fault, int64_t usecs, int64_t allowed)
 {
-	uint64_t	i;
-
 	count_up(state->clock_checked, 1);
-	if (usecs <= allowed)
-		return;
-	i = count_up(state->suspect_count, 1);
-	if (i >= MAX_SUSPECTS)
-		errx(2, "more than %d calls do not fit the clock", MAX_SUSPECTS);
-	state->suspects[i] = (Suspect) {*call, fault, usecs};
+	if (usecs > allowed)
+		suspect(state, call, fault, usecs);
 }
 
 static bool
@@ -266,6 +274,8 @@ end_call(const Ledger *ledger, const Call *call)
 	count_up(state->ids, call->count);
 	count_up(state->kinds[(int) call->kind], call->count);
 	count_up(state->cut_off, failed);
+	if (call->late != 0)
+		suspect(state, call, DISORDER_IN_TIME, call->late);
 
 	/*
 	 * The server took the first ID after it read the clock for the first time,

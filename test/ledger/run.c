@@ -36,8 +36,9 @@ static const char *const usage =
 "  --quiet                   only SELECT, which writes no WAL of its own\n"
 "  --bulk                    also many IDs at a time, COPY, rewrites of tables and sequences,\n"
 "                            and calls of snowflake_advance()\n"
-"       ledger check [--steps LOG] LEDGER...    report what was found; status 1 if there is a fault\n"
+"       ledger check [--steps LOG] [--pauses LOG] LEDGER...    report what was found; status 1 if there is a fault\n"
 "  --steps LOG               when clocks were set, as lines of two times; excuses calls at that time\n"
+"  --pauses LOG              when an old primary that had been paused went on; excuses disorder\n"
 "       ledger selftest                    plant faults, and see that they are found\n";
 
 static volatile sig_atomic_t stopping;

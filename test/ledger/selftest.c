@@ -60,7 +60,7 @@ finish(const Ledger *ledger, int n)
  * were planted, a bit for each.  Afterwards, the calls are right again.
  */
 static int
-expect(const char *what, const Step *step, unsigned planted)
+expect(const char *what, const Span *step, const Span *pause, unsigned planted)
 {
 	Ledger		ledger;
 	unsigned	found = 0;
@@ -79,7 +79,7 @@ expect(const char *what, const Step *step, unsigned planted)
 			finish(&ledger, n - 1);
 	}
 	finish(&ledger, CALLS - 1);
-	judge_suspects(&ledger, step, step != NULL);
+	judge_suspects(&ledger, &(Log) {(Span *) step, step != NULL}, &(Log) {(Span *) pause, pause != NULL});
 
 	for (int i = 0; i < FAULTS; i++)
 		found |= (ledger.state->faults[i] > 0) << i;
@@ -90,70 +90,84 @@ expect(const char *what, const Step *step, unsigned planted)
 	return found != planted;
 }
 
+/* The same value in another shard */
+#define IN_SHARD(id, shard) VALUE_ID(ID_VALUE(id), shard)
+
+/* The IDs of call 21 are those of call 22, plus 3. */
+static void
+disorder(void)
+{
+	calls[21].clock_before = calls[21].clock_after = calls[22].clock_before = 0;
+	for (int i = 0; i < IDS; i++)
+		ids[21][i] = IN_SHARD(ids[22][i], calls[21].shard) + 3;
+}
+
 int
 selftest(void)
 {
 	int			failed = 0;
 
 #define BIT(fault) (1u << (fault))
-#define IN_SHARD(id, shard) VALUE_ID(ID_VALUE(id), shard)	/* the same value */
 	reset();
-	failed += expect("calls without a fault have none", NULL, 0);
+	failed += expect("calls without a fault have none", NULL, NULL, 0);
 
 	ids[22][0] = IN_SHARD(ids[21][IDS - 1], calls[22].shard);
 	calls[22].clock_before = 0;
-	failed += expect("a value that two overlapping calls received, for two shards, is found", NULL, BIT(DUPLICATE));
+	failed += expect("a value that two overlapping calls received, for two shards, is found", NULL, NULL, BIT(DUPLICATE));
 
 	ids[30][3] = ids[2][3];
-	failed += expect("an ID that a session received twice is found", NULL,
+	failed += expect("an ID that a session received twice is found", NULL, NULL,
 					 BIT(DUPLICATE) | BIT(DISORDER_IN_CALL) | BIT(DISORDER_IN_TIME));
 
 	ids[30][3] = ids[4][3];
 	strcpy(calls[30].sqlstate, "08006");
 	calls[30].clock_after = 0;
-	failed += expect("an ID that came again in a call that was cut off is found", NULL,
+	failed += expect("an ID that came again in a call that was cut off is found", NULL, NULL,
 					 BIT(DUPLICATE) | BIT(DISORDER_IN_CALL) | BIT(DISORDER_IN_TIME));
 
 	ids[21][5] = ids[21][4] - 1;
-	failed += expect("IDs that came out of order within a call are found", NULL, BIT(DISORDER_IN_CALL));
+	failed += expect("IDs that came out of order within a call are found", NULL, NULL, BIT(DISORDER_IN_CALL));
 
-	/* The IDs of call 21 are those of call 22, plus 3. */
-	calls[21].clock_before = calls[21].clock_after = calls[22].clock_before = 0;
-	for (int i = 0; i < IDS; i++)
-		ids[21][i] = IN_SHARD(ids[22][i], calls[21].shard) + 3;
-	failed += expect("disorder between calls that overlap is no fault", NULL, 0);
-	calls[21].clock_before = calls[21].clock_after = calls[22].clock_before = 0;
-	for (int i = 0; i < IDS; i++)
-		ids[21][i] = IN_SHARD(ids[22][i], calls[21].shard) + 3;
+	disorder();
+	failed += expect("disorder between calls that overlap is no fault", NULL, NULL, 0);
+	disorder();
 	calls[21].end = calls[22].begin - 1;
-	failed += expect("disorder between calls that do not overlap is found", NULL, BIT(DISORDER_IN_TIME));
+	failed += expect("disorder between calls that do not overlap is found", NULL, NULL, BIT(DISORDER_IN_TIME));
+	disorder();
+	calls[21].end = calls[22].begin - 1;
+	failed += expect("an old primary that goes on during a call excuses disorder", NULL,
+					 &(Span) {calls[22].begin - 100, calls[22].begin}, 0);
+	disorder();
+	calls[21].end = calls[22].begin - 1;
+	failed += expect("an old primary that went on before a call does not excuse it", NULL,
+					 &(Span) {calls[22].begin - 100, calls[22].begin - 1}, BIT(DISORDER_IN_TIME));
 
 	ids[7][9] ^= UINT64_C(1) << 12;
-	failed += expect("an ID of another shard is found", NULL, BIT(WRONG_SHARD));
+	failed += expect("an ID of another shard is found", NULL, NULL, BIT(WRONG_SHARD));
 
 	calls[20].clock_after -= LEAD;
-	failed += expect("an ID whose time is ahead of the clock by the largest lead is no fault", NULL, 0);
+	failed += expect("an ID whose time is ahead of the clock by the largest lead is no fault", NULL, NULL, 0);
 	calls[20].clock_after -= LEAD + 1;
-	failed += expect("an ID whose time is ahead by a microsecond more is found", NULL, BIT(AHEAD_OF_CLOCK));
+	failed += expect("an ID whose time is ahead by a microsecond more is found", NULL, NULL, BIT(AHEAD_OF_CLOCK));
 	calls[20].clock_after -= LEAD + 1;
 	failed += expect("a step of the clock during a call excuses it",
-					 &(Step) {calls[20].end, calls[20].end + 100}, 0);
+					 &(Span) {calls[20].end, calls[20].end + 100}, NULL, 0);
 	calls[20].clock_after -= LEAD + 1;
 	failed += expect("a step of the clock after a call does not excuse it",
-					 &(Step) {calls[20].end + 1, calls[20].end + 100}, BIT(AHEAD_OF_CLOCK));
+					 &(Span) {calls[20].end + 1, calls[20].end + 100}, NULL, BIT(AHEAD_OF_CLOCK));
 	calls[20].clock_after -= LEAD + 1;
 	failed += expect("a step of the clock before a call does not excuse it",
-					 &(Step) {calls[20].begin - 100, calls[20].begin - 1}, BIT(AHEAD_OF_CLOCK));
+					 &(Span) {calls[20].begin - 100, calls[20].begin - 1}, NULL, BIT(AHEAD_OF_CLOCK));
 
 	calls[20].clock_before += 999;
-	failed += expect("an ID of the clock's millisecond is no fault", NULL, 0);
+	failed += expect("an ID of the clock's millisecond is no fault", NULL, NULL, 0);
 	calls[20].clock_before += 1000;
-	failed += expect("an ID of the millisecond before is found", NULL, BIT(BEHIND_CLOCK));
+	failed += expect("an ID of the millisecond before is found", NULL, NULL, BIT(BEHIND_CLOCK));
 
 	strcpy(calls[10].sqlstate, "57P01");
-	failed += expect("the error of a server that shuts down is no fault", NULL, 0);
+	failed += expect("the error of a server that shuts down is no fault", NULL, NULL, 0);
 	strcpy(calls[10].sqlstate, "XX000");
-	failed += expect("an internal error is found", NULL, BIT(BAD_ERROR));
+	failed += expect("an internal error is found", NULL, NULL, BIT(BAD_ERROR));
 
 	printf("%d failed\n", failed);
 	return failed > 0;
