@@ -366,6 +366,7 @@ sub obey
 		# Another remedy may have taken what this one is about, and sessions that have gone on keep others waiting.
 		my $what = "$error->{sqlstate} $error->{message}";
 		$self->{refused}{$kind}++;
+		$self->{too_early} = 1 if $what =~ /HINT: +Call it again when/;
 		$self->fault('remedies that do not say who must run them', "$who: $row->{object}: $remedy: $what")
 			if $error->{sqlstate} eq '42501';
 		$self->fault('remedies that fail', "$who: $row->{object}: $remedy: $what")
@@ -420,9 +421,10 @@ sub obey_until_well
 			$self->fault('remedies that are left after five turns', map { "as $self->{role}: $_->{object}: $_->{problem} => $_->{remedy}" } @statements);
 			return @rows;
 		}
+		$self->{too_early} = 0;
 		foreach my $row (@statements)
 		{
-			my $between = $self->{between} ? shift @between : chance(0.25) ? one_of(sort keys %BETWEEN) : undef;
+			my $between = $self->{between} ? shift @between : chance(0.25) ? $self->something_else : undef;
 			if ($between)
 			{
 				$self->happened("($between)");
@@ -434,8 +436,20 @@ sub obey_until_well
 			$self->let_time_pass if $done && $done =~ /^set_back/ && ($self->{control} || chance(0.4))
 				&& !grep { $_->{problem} =~ /will make such IDs again/ } @rows;
 		}
+		# A turn in which somebody's lock was in the way is not one of the five.
+		if ($self->{too_early} && $patience-- > 0) { $turns--; $self->work(0.5); }
 	}
 	return;
+}
+
+# What happens between a look and its remedy.  What gives the check a new reason happens once a round.
+sub something_else
+{
+	my ($self) = @_;
+	my $name = one_of(sort grep { !$self->{had}{$_} } keys %BETWEEN);
+
+	$self->{had}{$name} = 1 if $name =~ /^(another shard|row of a kept ID)$/;
+	return $name;
 }
 
 # --- time goes on -----------------------------------------------------------------------------------------
