@@ -76,7 +76,7 @@ COMMENT ON FUNCTION snowflake_admin.widen_marks IS
 CREATE FUNCTION snowflake_admin.partition_comment(unit text, at timestamptz) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('snowflake_partition() has not ended: unit => %L', unit)
-		|| coalesce(format(', at => %L', to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US+00')), '')
+		|| coalesce(', at => ' || quote_literal(to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US+00')), '')
 $$;
 COMMENT ON FUNCTION snowflake_admin.partition_comment IS 'for showing the call that goes on';
 

@@ -13,7 +13,8 @@
 --        the CHECK
 --
 -- The CHECK marks a table that is to become a partition, and one that has become it while
--- something is left to do.  To give up before the swap is to drop it.
+-- something is left to do.  Its comment has the arguments of the last call.  To give up before the
+-- swap is to drop it.
 --
 -- While a step decides and acts, a SHARE UPDATE EXCLUSIVE lock keeps out other such calls and all
 -- that would change the table's definition.  It keeps nobody from creating views, functions and
@@ -162,9 +163,19 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.partition_rest IS
 'for composing the steps after the swap, and for planning them';
 
+-- The comment that shows a table's mark with the arguments of this call, or NULL if it does already
+CREATE FUNCTION snowflake_admin.partition_remark(old regclass, unit text, at timestamptz) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('COMMENT ON CONSTRAINT snowflake_partition ON %s IS %L', old, partition_comment(unit, at))
+	FROM pg_constraint WHERE conrelid = old AND conname = 'snowflake_partition'
+		AND obj_description(oid, 'pg_constraint') IS DISTINCT FROM partition_comment(unit, at)
+$$;
+COMMENT ON FUNCTION snowflake_admin.partition_remark IS
+'for letting the check show the last call and not the first one';
+
 -- The steps that are left after the swap, all or, unless planned, at least the first one
-CREATE FUNCTION snowflake_admin.partition_steps_after_swap(parent regclass, old regclass, unit text, planned boolean,
-	tries integer)
+CREATE FUNCTION snowflake_admin.partition_steps_after_swap(parent regclass, old regclass, unit text, at timestamptz,
+	planned boolean, tries integer)
 RETURNS TABLE (kind text, commands text[], relations regclass[], mode text, by_owner boolean[])
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
@@ -172,6 +183,9 @@ BEGIN
 	WHERE attrelid = parent AND quote_ident(attname) = partition_key(parent);
 	IF NOT EXISTS (SELECT FROM partition_mark(old)) THEN
 		RETURN;
+	END IF;
+	IF NOT planned AND partition_remark(old, unit, at) IS NOT NULL THEN
+		RETURN QUERY SELECT 'comment', ARRAY[partition_remark(old, unit, at)], ARRAY[old], NULL, NULL::boolean[];
 	END IF;
 	IF EXISTS (SELECT FROM missing_ranges(parent, unit, needed_until('3 days', unit), key_layout(parent))) THEN
 		RETURN QUERY SELECT 'partition', '{}'::text[], ARRAY[parent], NULL, NULL::boolean[];
@@ -209,6 +223,9 @@ BEGIN
 			'CHECK (%I < snowflake_admin.partition_limit()) NOT VALID', target, id.col),
 				format('COMMENT ON CONSTRAINT snowflake_partition ON %s IS %L', target, partition_comment(unit, at))],
 			ARRAY[target], 'ACCESS EXCLUSIVE', NULL::boolean[];
+	END IF;
+	IF NOT planned AND partition_remark(target, unit, at) IS NOT NULL THEN
+		RETURN QUERY SELECT 'comment', ARRAY[partition_remark(target, unit, at)], ARRAY[target], NULL, NULL::boolean[];
 	END IF;
 	IF validated IS NOT TRUE THEN
 		RETURN QUERY SELECT 'validate', ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT snowflake_partition', target)],
@@ -252,7 +269,7 @@ BEGIN
 	IF done.old IS NULL THEN
 		RETURN QUERY SELECT * FROM partition_steps_before_swap(target, unit, at, planned, tries);
 	ELSE
-		RETURN QUERY SELECT * FROM partition_steps_after_swap(done.parent, done.old, unit, planned, tries);
+		RETURN QUERY SELECT * FROM partition_steps_after_swap(done.parent, done.old, unit, at, planned, tries);
 	END IF;
 END
 $$;

@@ -414,6 +414,13 @@ ok(!$giving_up, 'a call that goes on does not say how to give up again');
 my $remedy = value('again', q{SELECT remedy FROM snowflake_check() WHERE problem ~ 'snowflake_partition'});
 like($remedy, qr/\ACALL public.snowflake_partition\('public.photos'::regclass, 'day'::text, at => '[-0-9 :.]+\+00'::timestamptz\);\z/,
 	'... the check shows the whole call');
+my $user = $node->background_psql('again');
+$user->query_safe('BEGIN; SELECT count(*) FROM photos');
+my $by_week = "CALL snowflake_partition('photos', 'week', tries => 1)";
+fails_with($node, $by_week, qr/^55P03/, '... and another call that stops before the swap', dbname => 'again');
+$user->quit;
+is(value('again', q{SELECT remedy FROM snowflake_check() WHERE problem ~ 'snowflake_partition'}),
+	q{CALL public.snowflake_partition('public.photos'::regclass, 'week'::text);}, '... is the one that the check then shows');
 my @shown = commands_of('again', $remedy);
 unlike("@shown", qr/NOT VALID|VALIDATE CONSTRAINT/, '... and goes on with the swap');
 is(value('again', q{
