@@ -19,6 +19,14 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.describe_transaction IS 'for saying what a session in the way does';
 
+-- The modes in which tables are locked, from the weakest one to the strongest
+CREATE FUNCTION snowflake_admin.strength(mode text) RETURNS integer
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT array_position('{AccessShareLock,RowShareLock,RowExclusiveLock,ShareUpdateExclusiveLock,ShareLock,
+		ShareRowExclusiveLock,ExclusiveLock,AccessExclusiveLock}', mode)
+$$;
+COMMENT ON FUNCTION snowflake_admin.strength IS 'for comparing modes of locks';
+
 -- Who holds a lock on one of these relations that is at least as strong as "weakest": a prepared
 -- transaction if there is one, or else the session whose transaction is the oldest, and what to do
 -- about it.  Asked after a command has given up, this may name a session that came later, or none.
@@ -29,8 +37,6 @@ COMMENT ON FUNCTION snowflake_admin.describe_transaction IS 'for saying what a s
 CREATE FUNCTION snowflake_admin.blocker(relations regclass[], weakest text, OUT description text, OUT remedy text)
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
-	modes text[] := '{AccessShareLock,RowShareLock,RowExclusiveLock,ShareUpdateExclusiveLock,ShareLock,'
-		'ShareRowExclusiveLock,ExclusiveLock,AccessExclusiveLock}';
 	blocker record;
 BEGIN
 	PERFORM pg_stat_clear_snapshot();
@@ -39,7 +45,7 @@ BEGIN
 	WHERE l.relation = ANY (relations) AND l.database = (SELECT oid FROM pg_database
 			WHERE datname = current_database())
 		AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
-		AND array_position(modes, l.mode) >= array_position(modes, weakest)
+		AND strength(l.mode) >= strength(weakest)
 		AND (a.xact_start IS NOT NULL OR a.state IS NULL)
 	ORDER BY l.pid IS NOT NULL, a.xact_start NULLS LAST LIMIT 1;
 	IF blocker.relation IS NULL THEN
@@ -177,16 +183,18 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.show IS 'for showing commands';
 
--- A session that has locked one of these relations and waits for our transaction to end, as CREATE INDEX
--- CONCURRENTLY and the like do.  NULL if there is none.
-CREATE FUNCTION snowflake_admin.waits_for_us(relations regclass[]) RETURNS integer
+-- A session that has a lock on one of these relations, at least as strong as "weakest", and waits for
+-- one of ours, or for our transaction to end, as CREATE INDEX CONCURRENTLY does.  NULL if there is none.
+-- Two commands that have each locked what the other one tries for see each other, although
+-- neither waits for long: if not in this try, then in one of the next.
+CREATE FUNCTION snowflake_admin.waits_for_us(relations regclass[], weakest text) RETURNS integer
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	WITH locks AS MATERIALIZED (SELECT * FROM pg_locks WHERE pid IS NOT NULL)
-	SELECT other.pid FROM locks AS ours JOIN locks AS other USING (locktype, virtualxid)
-	JOIN locks AS held ON held.pid = other.pid
-	WHERE ours.locktype = 'virtualxid' AND ours.pid = pg_backend_pid() AND ours.granted AND NOT other.granted
-		AND held.granted AND held.relation = ANY (relations)
-		AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+	WITH locks AS MATERIALIZED (SELECT * FROM pg_locks WHERE pid <> pg_backend_pid())
+	SELECT pid FROM locks
+	WHERE granted AND relation = ANY (relations) AND strength(mode) >= strength(weakest)
+		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+		AND pid IN (SELECT pid FROM locks WHERE NOT granted)
+		AND pg_backend_pid() = ANY (pg_blocking_pids(pid))
 	LIMIT 1
 $$;
 COMMENT ON FUNCTION snowflake_admin.waits_for_us IS 'for tries that would be in vain as long as we try';
@@ -215,11 +223,11 @@ DECLARE
 BEGIN
 	FOR try IN 1 .. tries LOOP
 		-- Neither could end before the other.  Another try would make one of both a deadlock's victim.
-		waiting := CASE WHEN mode IS DISTINCT FROM 'ACCESS SHARE' THEN waits_for_us(relations) END;
+		waiting := waits_for_us(relations, weakest);
 		IF waiting IS NOT NULL THEN
 			RAISE lock_not_available USING
 				MESSAGE = format('session %s has locked a table, and waits for this transaction to end', waiting),
-				DETAIL = 'It may build an index CONCURRENTLY.',
+				DETAIL = 'It may build an index CONCURRENTLY, or be another command of snowflake_admin.',
 				HINT = 'Call it again when that has ended.';
 		END IF;
 		BEGIN

@@ -123,6 +123,45 @@ $_->quit foreach $command, $build;
 is(value('app', q{SELECT indisvalid FROM pg_index WHERE indexrelid = '"My Shop".in_time'::regclass}), 't', '... which then ends');
 unlike(run($alter, 30), qr/ERROR/, '... and so does the command, called again');
 
+# A session that has read the table and waits for what a command has locked
+my $idler = session($node, 'app');
+$idler->query_safe('BEGIN; SELECT FROM "My Shop".comments');
+$command = session($node, 'app');
+send_sql($command, qq{\\set ON_ERROR_STOP 0
+	BEGIN;
+	SELECT snowflake_admin.lock(ARRAY['"My Shop".comments']::regclass[], 1, false);
+	SELECT snowflake_admin.run(ARRAY['$alter'], ARRAY['"My Shop".comments']::regclass[], 30, false);
+	ROLLBACK;});
+$node->poll_query_until('app', "SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = $command->{backend}") or die;
+send_sql($idler, qq{ANALYZE "My Shop".comments;\n\\echo locked it\n});
+ok(session_prints($command, qr/ERROR:  session $idler->{backend} has locked a table, and waits for this transaction to end/),
+	'a command gives up at once for a session that waits for its lock');
+ok(session_prints($idler, qr/locked it/), '... which then goes on');
+unlike($idler->{stderr}, qr/deadlock/, '... and is no victim of a deadlock');
+$_->quit foreach $command, $idler;
+
+# Two commands, each of which has locked what the other one tries for
+my @tables = qw(left_one right_one);
+value('app', "CREATE TABLE $_ (n integer)") foreach @tables;
+foreach my $mode ('', ', mode => NULL')
+{
+	my @commands = map { session($node, 'app') } @tables;
+	send_sql($commands[$_], qq{\\set ON_ERROR_STOP 0
+		BEGIN;
+		SELECT snowflake_admin.lock('{$tables[$_]}', 1, false);
+		\\echo has one
+	}) foreach 0, 1;
+	ok(session_prints($_, qr/has one/), 'a command locks one of two tables') foreach @commands;
+	send_sql($commands[$_], qq{SELECT snowflake_admin.run('{}', '{$tables[1 - $_]}', 1000, false$mode);
+		\\echo has :SQLSTATE
+		ROLLBACK;
+	}) foreach 0, 1;
+	ok(session_prints($_, qr/has (?:00000|55P03)/), "... tries for the other one$mode, and ends") foreach @commands;
+	my $outcome = join ' ', sort map { $_->{stdout} =~ /has (\d\w+)/ } @commands;
+	like($outcome, qr/\A(?:00000|55P03) 55P03\z/, '... because one of both gives up at once, and seldom both');
+	$_->quit foreach @commands;
+}
+
 # A long step says how far it is.
 foreach my $case ([ 25, '25 %, 00:03:0\d left' ], [ 0, '0 %, unknown time left' ])
 {
