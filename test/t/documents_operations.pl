@@ -30,7 +30,7 @@ like(sqlstate_of($node, 'INSERT INTO photos DEFAULT VALUES', dbname => 'other'),
 
 # --- settings -------------------------------------------------------------
 
-my ($for_database, $for_server, $grant) = map { $_->{code} } blocks_in('doc/administration.md', 'Settings');
+my ($for_database, $for_server) = map { $_->{code} } blocks_in('doc/administration.md', 'Settings');
 foreach my $recipe ([ 'app', $for_database ], [ 'postgres', $for_server ])
 {
 	$node->safe_psql(@$recipe);
@@ -44,7 +44,9 @@ foreach my $recipe ([ 'app', $for_database ], [ 'postgres', $for_server ])
 
 # A role that is no superuser, and has these grants
 $node->safe_psql('postgres', 'CREATE ROLE operator LOGIN');
-$node->safe_psql('app', $grant);
+$node->safe_psql('app', q{
+	GRANT SET, ALTER SYSTEM ON PARAMETER snowflake.max_lead TO operator;
+	GRANT EXECUTE ON FUNCTION pg_reload_conf() TO operator});
 my @as_operator = (dbname => 'app', extra_params => [ '-U', 'operator' ]);
 $node->psql('app',
 	q{SELECT snowflake_shard(1); ALTER SYSTEM SET snowflake.max_lead = '4h'; SELECT pg_reload_conf()}, @as_operator);
