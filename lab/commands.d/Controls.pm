@@ -94,8 +94,8 @@ our %CONTROLS = (
 		events => ['detach'],
 		replace => [ [ 'ELSIF old.pending THEN', 'ELSIF false THEN' ],
 			[ 'format(\'ALTER TABLE %s DETACH PARTITION %s\', parent, partition)',
-				'format(\'ALTER TABLE %s DETACH PARTITION %s\', parent, partition) || CASE WHEN EXISTS (SELECT FROM pg_inherits '
-				  . 'WHERE inhrelid = partition AND inhdetachpending) THEN \' FINALIZE\' ELSE \'\' END' ] ] },
+				'(format(\'ALTER TABLE %s DETACH PARTITION %s\', parent, partition) || CASE WHEN EXISTS (SELECT FROM pg_inherits '
+				  . 'WHERE inhrelid = partition AND inhdetachpending) THEN \' FINALIZE\' ELSE \'\' END)' ] ] },
 	day => {
 		kind => 'make_partitions', shows => qr/^gaps /,
 		replace => [ [ 'ATTACH PARTITION %s FOR VALUES FROM (%s) TO (%s)\', parent, partition, low, high)',

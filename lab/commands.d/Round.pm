@@ -383,9 +383,9 @@ sub dump_and_restore
 sub end_prepared
 {
 	my ($self) = @_;
-	return if !$self->{prepared} || grep { $_ == $self->{prepared} } @{ $self->{tasks} };
+	return if !$self->{prepared} || $self->{prepared_ended} || grep { $_ == $self->{prepared} } @{ $self->{tasks} };
 	my $session = $self->connect_patiently;
-	$session->query(q{ROLLBACK PREPARED 'lab'});
+	$self->{prepared_ended} = 1 unless $session->query(q{ROLLBACK PREPARED 'lab'})->{lost};
 	return $session->close;
 }
 
@@ -468,6 +468,7 @@ sub call_until_it_ends
 		{
 			$result = $caller->poll(0.02);
 			$self->run_tasks;
+			$self->end_prepared;
 			if (!$result && $next && time() >= $next && $self->is_at_step)
 			{
 				my $event = shift @events;
