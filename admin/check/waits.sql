@@ -14,6 +14,13 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.waited_for IS 'for the sessions at the head of a queue';
 
+-- The role of a session, or "unknown" if it has just ended
+CREATE FUNCTION snowflake_admin.role_of(session integer) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT coalesce((SELECT quote_ident(usename) FROM pg_stat_activity WHERE pid = session), 'unknown')
+$$;
+COMMENT ON FUNCTION snowflake_admin.role_of IS 'for naming the role of a session in the way';
+
 -- Sequences that sessions wait for, and for whom.  A prepared transaction is session 0.  A session that
 -- waits for a lock which conflicts with the one of next_id() has others queue behind it.
 CREATE FUNCTION snowflake_admin.check_waits(generators generator[])
@@ -31,14 +38,13 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	SELECT 'error', format('sequence %s', q.sequence), concat_ws(' ',
 			format('Sessions that wait for it: %s.', cardinality(waiting)),
 			CASE WHEN pid = 0 THEN 'They wait for a prepared transaction (see pg_prepared_xacts).'
-				ELSE regexp_replace(format('They wait for process %s, of role %I, which is %s', pid, a.usename,
+				ELSE regexp_replace(format('They wait for process %s, of role %s, which is %s', pid, role_of(pid),
 					describe_transaction(a.xact_start, a.query)), '\s+', ' ', 'g') END,
-			format('Others queue behind process %s, of role %I.', strong,
-				(SELECT usename FROM pg_stat_activity AS s WHERE s.pid = strong))),
+			'Others queue behind process ' || strong || ', of role ' || role_of(strong) || '.'),
 		CASE WHEN pid = 0 THEN 'Commit or roll back that transaction.'
 			ELSE format('End that transaction, if need be by SELECT pg_terminate_backend(%s), as a member of its role or of '
 				'pg_signal_backend.', pid) END
-			|| coalesce(format(' Or let the others go on by SELECT pg_cancel_backend(%s).', strong), '')
+			|| coalesce(' Or let the others go on by SELECT pg_cancel_backend(' || strong || ').', '')
 	FROM queues AS q
 	-- Nobody, if the wait has just ended
 	CROSS JOIN LATERAL (SELECT * FROM waited_for(q.waiting) AS w (pid) ORDER BY pid LIMIT 1) AS w
@@ -46,13 +52,20 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_waits IS 'for rows about sessions that wait for a sequence';
 
--- Tables that a command has begun to change.  All goes on with them, but the work is not done.
+-- Tables that a command has begun to change.  All goes on with them, but the work is not done.  Of a
+-- table that somebody has taken from next_id() meanwhile, snowflake_partition() cannot make partitions.
 CREATE FUNCTION snowflake_admin.check_unfinished()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT DISTINCT 'note', format('table %s', tab),
 		concat_ws(' ', format('%s has begun %s, and has not ended.', command, begun),
-			'To give up: ' || way_back || '.', only_owner(tab)), way_on
-	FROM unfinished()
+			CASE WHEN can_go_on THEN 'To give up: ' || way_back || '.'
+				ELSE 'It cannot go on, because next_id() no longer fills the key, so give up.' END,
+			only_owner(tab)),
+		CASE WHEN can_go_on THEN way_on ELSE way_back END
+	FROM unfinished() AS u CROSS JOIN LATERAL (
+		SELECT command <> 'snowflake_partition()' OR way_back IS NULL OR EXISTS (
+			SELECT FROM filled(ARRAY[u.tab]) AS f JOIN pg_attribute ON attrelid = f.tab AND attnum = f.col
+			WHERE made_by = 'next_id' AND is_id(atttypid)) AS can_go_on) AS l
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_unfinished IS 'for rows about commands that have not ended';

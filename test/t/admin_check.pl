@@ -362,14 +362,28 @@ finds("error sequence shop.one|It could not be looked at, because somebody has l
 $user->query_safe('ROLLBACK');
 $user->quit;
 ok(wait_for(sub { value(q{SELECT count(*) FROM pg_locks WHERE NOT granted}) eq '0' }), '... which ends');
-$waiter->quit;
+$waiter->query_safe('BEGIN; ALTER SEQUENCE shop.one NO CYCLE');
+$user = $node->background_psql($database);
+send_sql($user, q{SELECT "Id's".next_id(1, 'shop.one')});
+finds("error sequence shop.one|It could not be looked at, because somebody has locked it...\n"
+	  . "error sequence shop.one|Sessions that wait for it: 1. They wait for process $waiter_pid, of role postgres, which is in a "
+	  . "transaction since ...|End that transaction, if need be by SELECT pg_terminate_backend($waiter_pid), as a member of its role "
+	  . "or of pg_signal_backend.", 'so are sessions that wait for a change of it', soon => 1);
+$_->quit foreach $waiter, $user;
 value($insert);
 
 fault('a partitioning has not ended',
-	'ALTER TABLE counted ADD CONSTRAINT snowflake_partition CHECK (id < snowflake_admin.partition_limit())',
-	'note table shop.counted|snowflake_partition() has begun to partition it, and has not ended. '
-	  . 'To give up: ALTER TABLE shop.counted DROP CONSTRAINT snowflake_partition.|Call snowflake_partition() again with its unit.',
-	by_hand => 'ALTER TABLE shop.counted DROP CONSTRAINT snowflake_partition');
+	'CREATE TABLE begun (id bigint PRIMARY KEY DEFAULT next_id(), CONSTRAINT snowflake_partition CHECK (id < snowflake_admin.partition_limit()))',
+	'note table shop.begun|snowflake_partition() has begun to partition it, and has not ended. '
+	  . 'To give up: ALTER TABLE shop.begun DROP CONSTRAINT snowflake_partition.|Call snowflake_partition() again with its unit.',
+	by_hand => 'ALTER TABLE shop.begun DROP CONSTRAINT snowflake_partition', clean => 'DROP TABLE begun');
+fault('... and cannot go on', q{
+		CREATE TABLE put_back (id bigint PRIMARY KEY,
+			CONSTRAINT snowflake_partition CHECK (id < snowflake_admin.partition_limit()));
+		COMMENT ON CONSTRAINT snowflake_partition ON put_back IS 'snowflake_partition() has not ended: unit => ''day'''},
+	'note table shop.put_back|snowflake_partition() has begun to partition it, and has not ended. It cannot go on, because next_id() '
+	  . 'no longer fills the key, so give up.|ALTER TABLE shop.put_back DROP CONSTRAINT snowflake_partition;',
+	clean => 'DROP TABLE put_back');
 fault('a widening has not ended', q{
 		CREATE FUNCTION widens() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.snowflake_widen_1 := NEW."Id"; RETURN NEW; END';
 		CREATE FUNCTION widens_too() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.snowflake_widen_1 := NEW.id; RETURN NEW; END';
