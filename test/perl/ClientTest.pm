@@ -30,6 +30,8 @@ sub start_server
 listen_addresses = '127.0.0.1'
 timezone = 'Etc/GMT+8'
 log_parameter_max_length = 100
+log_statement = 'mod'
+log_line_prefix = '%d '
 EOC
 	$node->start;
 	$tables = join '', map { $_->{code} } grep { $_->{code} =~ /^CREATE TABLE/ } blocks($document);
@@ -78,7 +80,8 @@ sub run_client
 }
 
 # Run a client, in a database with the document's tables or others, and hold what it
-# prints against its tables and the facts.  A fact that is a query is its result.
+# prints against its tables and the facts.  A fact that is a query is its result.  With
+# "prepared", the client says that it prepares its INSERTs, which the log shows.
 sub test_client
 {
 	my ($name, $command, %params) = @_;
@@ -97,6 +100,8 @@ sub test_client
 		5, "$name: all IDs have the default's shard");
 	is(sql($name, "SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'photos'::regclass"),
 		'next_id((5)::bigint)', "$name: the default as PostgreSQL stores it");
+	ok(slurp_file($node->logfile) =~ /^$name LOG:  execute (?!<unnamed>)\S+: INSERT INTO photos /m,
+		"$name: rows are inserted by a prepared statement") if $params{prepared};
 	is($said{$_}, $facts{$_} =~ /^SELECT / ? sql($name, $facts{$_}) : $facts{$_}, "$name: $_") foreach sort keys %facts;
 	return %said;
 }
