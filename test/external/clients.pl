@@ -5,13 +5,36 @@
 # Packages: ruby-activerecord ruby-pg
 # Packages: default-jdk-headless libpostgresql-jdbc-java
 # Packages: python3-asyncpg python3-pandas
-# Packages: php-cli php-pgsql php-illuminate-database php-illuminate-events
+# Packages: php-cli php-pgsql php-illuminate-database php-illuminate-events php-doctrine-orm php-symfony-cache
+# Packages: golang-go golang-github-lib-pq-dev golang-github-jinzhu-gorm-dev
+# Packages: cargo rustc librust-tokio-postgres-dev
+# Packages: libpq-dev
 
 use ClientTest;
 use SnowflakeTest;
 
 my $node = start_server();
 my $python = '/usr/bin/python3';
+my $directory = PostgreSQL::Test::Utils::tempdir();
+
+# A client whose version is its package's
+sub packaged
+{
+	my ($client, $package) = @_;
+	ran($client, `dpkg-query -W -f='\${Version}' $package`);
+	return;
+}
+
+# Compile a program with PostgreSQL's headers, and return it.
+sub compiled
+{
+	my ($name, @command) = @_;
+	my ($include, $lib) = map { $node->config_data($_) } '--includedir', '--libdir';
+
+	command_ok([ $command[0], "-I$include", @command[ 1 .. $#command ], "-L$lib", '-lpq', '-o', "$directory/$name" ],
+		"$name: the program compiles");
+	return "$directory/$name";
+}
 
 # the document's own examples
 $node->safe_psql('postgres', 'CREATE DATABASE examples');
@@ -66,7 +89,61 @@ test_client('eloquent', [ 'php', "$clients/eloquent.php" ],
 		last_insert_id => '55000',
 		id_of_plain => 1,
 		last_insert_id_after_plain => 1 });
-ran('Eloquent', `dpkg-query -W -f='\${Version}' php-illuminate-database`);
+packaged('Eloquent', 'php-illuminate-database');
+test_client('doctrine', [ 'php', "$clients/doctrine_orm.php" ],
+	tables => '',
+	facts => {
+		hours_off_without_zone => 8,
+		differences => 0,
+		differences_unless_registered => 'Unknown database',
+		defaults_of_copied => 2,
+		identity => '55000' });
+packaged('Doctrine', 'php-doctrine-orm');
+
+{
+	local @ENV{qw(GO111MODULE GOPATH GOCACHE GOFLAGS)} = ('off', '/usr/share/gocode', "$directory/go", '');
+	test_client('lib_pq', [ 'go', 'run', "$clients/lib_pq.go" ],
+		prepared => 1,
+		facts => {
+			last_insert_id => 'LastInsertId is not supported by this driver',
+			untyped_snowflake => q{SELECT '[]uint8', id FROM tags},
+			json => q{SELECT format('{"id":"%s"}', id) FROM tags},
+			json_without_type => q{SELECT id::float8::bigint FROM photos WHERE title = 'one' AND id <> id::float8::bigint} });
+	packaged('lib/pq', 'golang-github-lib-pq-dev');
+	test_client('gorm', [ 'go', 'run', "$clients/gorm.go" ], tables => '', facts => { id_of_plain => 1 });
+	packaged('GORM', 'golang-github-jinzhu-gorm-dev');
+}
+
+# Debian has the sources of the libraries, where Cargo does not look by itself.
+mkdir "$directory/.cargo";
+append_to_file("$directory/.cargo/config.toml", <<EOC);
+[source.crates-io]
+replace-with = "debian"
+[source.debian]
+directory = "/usr/share/cargo/registry"
+EOC
+append_to_file("$directory/Cargo.toml", <<EOC);
+[package]
+name = "client"
+version = "0.1.0"
+edition = "2021"
+[[bin]]
+name = "client"
+path = "$clients/tokio_postgres.rs"
+[dependencies]
+futures-util = "0.3"
+tokio-postgres = "0.7"
+tokio = { version = "1", features = ["rt", "macros"] }
+EOC
+$ENV{CARGO_HOME} = "$directory/home";
+my $build = "cd '$directory' && RUSTC=/usr/bin/rustc /usr/bin/cargo build -q --offline --config profile.dev.debug=false";
+command_ok([ 'sh', '-c', $build ], 'tokio_postgres: the program compiles');
+test_client('tokio_postgres', [ "$directory/target/debug/client" ],
+	prepared => 1,
+	facts => { insert_of_i64 => 'false', shard_as_i32 => 'false', sequence_as_text => 'false', cast_of_text => 'true' });
+ran('tokio-postgres', slurp_file("$directory/Cargo.lock") =~ /name = "tokio-postgres"\nversion = "(.*)"/);
+
+test_client('libpq', [ compiled('libpq', 'cc', "$clients/libpq_pipeline.c") ], prepared => 1);
 
 check_rows('From Debian', slurp_file('/etc/debian_version') =~ /^(\d+)\./ ? "Debian $1" : '');
 $node->stop;
