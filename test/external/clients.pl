@@ -6,9 +6,10 @@
 # Packages: default-jdk-headless libpostgresql-jdbc-java
 # Packages: python3-asyncpg python3-pandas
 # Packages: php-cli php-pgsql php-illuminate-database php-illuminate-events php-doctrine-orm php-symfony-cache
+# Packages: python3-pg8000 python3-pygresql python3-pyodbc odbc-postgresql libdbd-pg-perl librose-db-object-perl
 # Packages: golang-go golang-github-lib-pq-dev golang-github-jinzhu-gorm-dev
 # Packages: cargo rustc librust-tokio-postgres-dev
-# Packages: libpq-dev
+# Packages: libpq-dev libecpg-dev g++ libpqxx-dev
 
 use ClientTest;
 use SnowflakeTest;
@@ -100,6 +101,19 @@ test_client('doctrine', [ 'php', "$clients/doctrine_orm.php" ],
 		identity => '55000' });
 packaged('Doctrine', 'php-doctrine-orm');
 
+# drivers of Python's DB-API
+foreach my $driver (qw(psycopg2 pg8000 pgdb pyodbc))
+{
+	test_client($driver, [ $python, "$clients/db_api.py", $driver ], prepared => $driver eq 'pyodbc');
+}
+
+test_client('dbd_pg', [ '/usr/bin/perl', "$clients/dbd_pg.pl" ],
+	prepared => 1,
+	facts => {
+		rose_read => '22P02',
+		rose_declared => '23502',
+		rose_generated => q{SELECT id FROM photos WHERE title = 'Generated'} });
+
 {
 	local @ENV{qw(GO111MODULE GOPATH GOCACHE GOFLAGS)} = ('off', '/usr/share/gocode', "$directory/go", '');
 	test_client('lib_pq', [ 'go', 'run', "$clients/lib_pq.go" ],
@@ -143,7 +157,12 @@ test_client('tokio_postgres', [ "$directory/target/debug/client" ],
 	facts => { insert_of_i64 => 'false', shard_as_i32 => 'false', sequence_as_text => 'false', cast_of_text => 'true' });
 ran('tokio-postgres', slurp_file("$directory/Cargo.lock") =~ /name = "tokio-postgres"\nversion = "(.*)"/);
 
+# C and C++
 test_client('libpq', [ compiled('libpq', 'cc', "$clients/libpq_pipeline.c") ], prepared => 1);
+test_client('libpqxx', [ compiled('libpqxx', 'c++', '-std=c++17', "$clients/libpqxx.cpp", '-lpqxx') ], prepared => 1);
+command_ok([ 'ecpg', '-o', "$directory/ecpg.c", "$clients/ecpg.pgc" ], 'ecpg: the program is translated');
+test_client('ecpg', [ compiled('ecpg', 'cc', "$directory/ecpg.c", '-lecpg') ], prepared => 1);
+packaged('ECPG', 'libecpg-dev');
 
 check_rows('From Debian', slurp_file('/etc/debian_version') =~ /^(\d+)\./ ? "Debian $1" : '');
 $node->stop;
