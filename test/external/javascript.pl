@@ -10,7 +10,9 @@ use SnowflakeTest;
 my $directory = PostgreSQL::Test::Utils::tempdir();
 system("cp '$clients'/javascript/* '$directory'") == 0 or die 'could not copy the programs';
 chdir $directory or die "chdir: $!";
-my $output = `npm install --no-package-lock --ignore-scripts --no-audit --no-fund 2>&1`;
+# What they need in turn is that of a day, which is no older than the versions in package.json.
+my $day = '2026-11-27';
+my $output = `npm install --before=$day --no-package-lock --ignore-scripts --no-audit --no-fund 2>&1`;
 plan skip_all => "npm's packages cannot be had: $1"
   if $? && $output =~ /\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT)\b/;
 die "npm install: $output" if $?;
@@ -23,10 +25,12 @@ my $rounded = "SELECT id::float8::bigint $one AND id::float8::bigint <> id";
 sub test_javascript
 {
 	my ($name, %facts) = @_;
-	# All but node-postgres make their own tables.
-	my @tables = $name eq 'node_postgres' ? () : (tables => '');
+	# Drivers have the document's tables, and the others make their own.
+	my @tables = $name =~ /pg|postgres/ ? () : (tables => '');
 
-	test_client($name, [ $nodejs, "$name.mjs" ], @tables, facts => \%facts);
+	test_client($name, [ $nodejs, "$name.mjs" ], @tables,
+		facts => \%facts,
+		prepared => $name =~ /postgres_js|pg_promise/);
 	return;
 }
 
@@ -36,6 +40,16 @@ test_javascript('node_postgres',
 	# What was deleted by the ID that a Number makes of 4020418040280650772
 	mistaken => '4020418040280651000',
 	binary => 'string false');
+test_javascript('postgres_js', with_types => "SELECT 'bigint', 'bigint', id $one");
+test_javascript('pg_promise');
+test_javascript('databases_pg', by_default => "SELECT 'number', id::float8::bigint $one AND id::float8::bigint <> id");
+test_javascript('kysely',
+	json => "SELECT id::float8::bigint, id::float8::bigint $one AND id::float8::bigint <> id",
+	json_of_cast => "SELECT id $one");
+test_javascript('knex',
+	model => q{SELECT id FROM photos WHERE title = 'model'},
+	json_schema => "SELECT 'ValidationError', id $one",
+	altered => 'null next_id((5)::bigint)');
 test_javascript('drizzle',
 	push => 'changed same',
 	generate => 'changed same',
@@ -52,6 +66,12 @@ test_javascript('typeorm',
 test_javascript('sequelize',
 	without_default => '23502',
 	with_autoincrement => q{SELECT id FROM photos WHERE title = 'auto'});
+test_javascript('mikro_orm',
+	differences => 0,
+	ids_of_insertMany => 1,
+	'differences_of_next_id()' => 0,
+	'differences_of_next_id(5)' => 2,
+	bigserials => 1);
 test_javascript('prisma', hours_off => '9 -9');
 
 # the document's program, which makes a row, prints it as JSON, and finds it again
