@@ -95,6 +95,17 @@ $looking->query_safe("BEGIN; $states");
 is($looking->query_safe(q{SELECT count(*) FROM pg_locks WHERE relation IN (SELECT seqrelid FROM pg_sequence)}), 0,
 	'snowflake_sequences() does not keep the sequences locked, which may be more than the server can lock');
 
+# --- many sequences in one session ---------------------------------------------------
+
+$node->sql(q{SELECT format('CREATE SEQUENCE many_%s MAXVALUE 1125899906841599', n) FROM generate_series(1, 500) n \gexec});
+is($node->sql(q{
+		CREATE TABLE ids AS SELECT n, next_id(n, format('many_%s', n)::regclass) AS id
+		FROM generate_series(0, 1499) AS i CROSS JOIN LATERAL (SELECT i % 500 + 1) AS t (n);
+		SELECT count(DISTINCT id), bool_and(snowflake_shard(id) = n) FROM ids;
+		SELECT count(*) FROM (SELECT n, max(id) AS last FROM ids GROUP BY n) AS t
+		WHERE pg_sequence_last_value(format('many_%s', n)::regclass) = (last >> 23) * 1024 + (last & 1023)}),
+	"1500|t\n500", 'a session can use 500 sequences in turn');
+
 # --- another sequence gets the name of the one that is altered ---------------
 
 # An ALTER SEQUENCE waits for the lock on a table, after the statement has been read and
