@@ -83,5 +83,10 @@ foreach my $before (5, -1)
 	is($node->safe_psql('app', 'SHOW snowflake.shard'), 21, '... and stores its shard');
 }
 
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'\n");
+$node->restart;
+is($node->safe_psql('app', 'SHOW snowflake.shard; SELECT snowflake_shard(next_id())', @as_owner), "21\n21",
+	'a server that preloads the library makes IDs of its shard');
+
 $node->stop;
 done_testing();
