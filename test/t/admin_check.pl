@@ -147,6 +147,11 @@ fault('a column that is no key has the default of another database',
 	  . 'snowflake_move() cannot do it yet: ... Obstacle: it is not in the primary key. ... use ALTER TABLE ... SET DEFAULT.',
 	by_hand => 'DROP TABLE shop.copied');
 
+plant(q{CREATE TABLE choosing (id bigint PRIMARY KEY DEFAULT CASE WHEN current_user = 'postgres'
+	THEN next_id(5, 'one') ELSE next_id(8, 'one') END)});
+finds('', 'one default may choose among shards');
+plant('DROP TABLE choosing');
+
 my $as_parent = q{Let the default of shop.older.id be that of shop.old: "Id's".next_id((5)::bigint).};
 my $by_hand = q{ALTER TABLE shop.older ALTER id SET DEFAULT "Id's".next_id(5)};
 my $give_another = 'Give one of these two another free shard, or the sequence of the other.';
@@ -326,6 +331,17 @@ fault('a program still calls nextval()', q{INSERT INTO moved SELECT nextval('mov
 	  . q{SELECT snowflake_admin.do_as_owner('shop.moved', 'UPDATE shop.moved SET id = DEFAULT WHERE id::bigint }
 	  . q{BETWEEN 463877712157696::bigint AND 1125899906841599::bigint AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint }
 	  . q{WHERE contype = ''f'' AND confrelid = ''shop.moved''::regclass AND confupdtype <> ''c'')');});
+fault('... of a table to which others refer', q{
+		CREATE TABLE follows (moved bigint REFERENCES moved ON UPDATE CASCADE);
+		INSERT INTO moved SELECT nextval('moved_id_seq')},
+	q{warning table shop.moved|Keys ...|SELECT snowflake_admin.do_as_owner('shop.moved', 'UPDATE ...');},
+	clean => 'DROP TABLE follows');
+fault('... and could not follow', q{
+		CREATE TABLE follows (moved bigint REFERENCES moved);
+		INSERT INTO moved SELECT nextval('moved_id_seq')},
+	'warning table shop.moved|Keys ...|Give these rows, and those that refer to them, new keys: id from ...',
+	by_hand => 'DROP TABLE shop.follows; UPDATE shop.moved SET id = DEFAULT WHERE id <= 1125899906841599',
+	clean => 'SELECT');
 fault('a default still calls nextval()', q{
 		CREATE SEQUENCE three;
 		SELECT snowflake_alter_sequence('three');
