@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * snowflake.c
- *	  The start of the module, and the SQL functions that make IDs.
+ *	  The start of the module, and the SQL functions that generate IDs.
  *
  * For a new ID, the generator takes a value from a sequence, and the layout
  * makes an ID of the value and the shard.  For an ID of an old row, the time of
@@ -137,7 +137,7 @@ warn_of_launch_0(void)
 	ereport(WARNING,
 			(errcode(ERRCODE_WARNING),
 			 errmsg("launch 0 of the layout \"decimal\" is for tests"),
-			 errhint("Give the number of the launch as the shard.")));
+			 errhint("Use the number of the launch as the shard.")));
 }
 
 /*
@@ -200,9 +200,9 @@ sequence_and_layout(FunctionCallInfo fcinfo, int first, int nargs,
 }
 
 /*
- * Make an ID.  The arguments of next_id() are "nargs" arguments of the call,
- * from number "first" on.  Without a shard among them, the ID gets that of the
- * setting.
+ * Generate an ID.  The arguments of next_id() are "nargs" arguments of the
+ * call, from number "first" on.  Without a shard among them, the ID gets that
+ * of the setting.
  *
  * The SQL functions are not strict, because a NULL shard must raise an error
  * rather than give a NULL ID.
@@ -276,7 +276,7 @@ snowflake_next_ids(PG_FUNCTION_ARGS)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("count %lld is out of range", (long long) count),
-					 errhint("Ask for one ID or more.")));
+					 errhint("Request at least one ID.")));
 
 		funcctx = SRF_FIRSTCALL_INIT();
 		ids = MemoryContextAllocZero(funcctx->multi_call_memory_ctx,
@@ -488,7 +488,7 @@ snowflake_backdated_id(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
 				 errmsg("no ID is left for timestamp %s", arguments_time_string(ts)),
-				 errdetail("Earlier rows of the window partition have got IDs up to the last one of layout \"%s\".",
+				 errdetail("Earlier rows of the window partition have taken all IDs up to the last one of layout \"%s\".",
 						   layout->text)));
 	PG_RETURN_INT64((int64) layout_id(layout, last->value, shard));
 }
@@ -501,6 +501,6 @@ snowflake_backdated_id_without_zone(PG_FUNCTION_ARGS)
 			(errcode(ERRCODE_DATATYPE_MISMATCH),
 			 errmsg("%s needs a timestamp with time zone",
 					"snowflake_backdated_id()"),
-			 errhint("Say of which time zone the times are, for example with created_at AT TIME ZONE 'UTC'.")));
+			 errhint("Specify the time zone of these times, for example with created_at AT TIME ZONE 'UTC'.")));
 	PG_RETURN_NULL();
 }

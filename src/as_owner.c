@@ -216,7 +216,7 @@ refuse_new_cursors(List *portals)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("code of a table left cursor \"%s\" open", (char *) lfirst(name)),
-					 errhint("Call this as the owner of the table, or let its triggers and functions close their cursors.")));
+					 errhint("Call this as the owner of the table, or change its triggers and functions so that they close their cursors.")));
 	}
 }
 

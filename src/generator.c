@@ -16,9 +16,9 @@
  * with "Step", such as "Step LOCK", give the name that the place has in the
  * model of this file, lab/generator.pml.
  *
- * This file reads no setting, as callers pass the limits.  It makes no IDs: all
- * that it does for them is never to take value 0.  Of shards it knows only what
- * its messages say.
+ * This file reads no setting, as callers pass the limits.  It composes no IDs:
+ * all that it does for them is never to take value 0.  Of shards it knows only
+ * what its messages say.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -465,7 +465,7 @@ report_refusal(KnownSequence *seq, const GeneratorSpec *spec,
 	if (spec->tick_usecs == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-				 errmsg("the numbers of the layout are used up"),
+				 errmsg("the values of the layout are used up"),
 				 errdetail("Sequence \"%s\" is at %lld; the last value is %lld.",
 						   relname, (long long) attempt->stored,
 						   (long long) spec->max_value),

@@ -28,7 +28,7 @@ PG_FUNCTION_INFO_V1(snowflake_fields);
 PG_FUNCTION_INFO_V1(snowflake_min_id);
 PG_FUNCTION_INFO_V1(snowflake_max_id);
 
-/* snowflake_timestamp(id [, layout]): the time at which an ID was made */
+/* snowflake_timestamp(id [, layout]): the time at which an ID was generated */
 Datum
 snowflake_timestamp(PG_FUNCTION_ARGS)
 {
@@ -45,7 +45,7 @@ snowflake_timestamp(PG_FUNCTION_ARGS)
 	PG_RETURN_TIMESTAMPTZ(ts);
 }
 
-/* snowflake_shard(id [, layout]): the shard for which an ID was made */
+/* snowflake_shard(id [, layout]): the shard for which an ID was generated */
 Datum
 snowflake_shard(PG_FUNCTION_ARGS)
 {

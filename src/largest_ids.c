@@ -345,7 +345,7 @@ snowflake_largest_ids(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("most %d is out of range", found.most),
-				 errhint("Ask for 1 to %d values.", MOST_LIMIT)));
+				 errhint("Request 1 to %d values.", MOST_LIMIT)));
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 

@@ -32,9 +32,9 @@
 
 /*
  * An ID of the layout "decimal" is made of decimal digits.  The last five are
- * the number of a "launch", which is one start of a program that makes IDs,
- * and take the place of a shard.  The five before them are the number of a
- * "generator", and the others are a counter.  The largest counter is the
+ * the number of a "launch", which is one start of a program that generates
+ * IDs, and take the place of a shard.  The five before them are the number of
+ * a "generator", and the others are a counter.  The largest counter is the
  * largest for which all launches and generators fit into a bigint: 2^63 /
  * 10^10, rounded down, less one.
  */
@@ -224,8 +224,8 @@ layout_of_max_value(int64 max_value)
 /*
  * The layouts whose fields are bits
  *
- * If the fields take all 64 bits, IDs are made without the timestamp's top
- * bit, because IDs are bigints, and those with the sign bit set would sort
+ * If the fields take all 64 bits, IDs are generated without the timestamp's
+ * top bit, because IDs are bigints, and those with the sign bit set would sort
  * before all others.  Reading an ID still uses the whole field, because
  * another system may have set the bit.
  *

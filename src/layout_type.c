@@ -3,7 +3,7 @@
  * layout_type.c
  *	  The type snowflake_layout, and the layouts that this session has used.
  *
- * This file does not know how IDs are made.  Of sequences it knows only that
+ * This file does not know how IDs are generated.  Of sequences it knows only that
  * the MAXVALUE of a sequence tells which layout the sequence serves.
  *
  * Copyright (c) 2026, snowflake contributors

@@ -22,7 +22,7 @@
  * Citus does with expressions of an INSERT, which may be part of COPY TO or of
  * a trigger that COPY FROM fires.
  *
- * This file does not know how an ID is made.
+ * This file does not know how an ID is generated.
  *
  * Copyright (c) 2026, snowflake contributors
  *

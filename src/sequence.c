@@ -252,7 +252,7 @@ hint_to_alter(Oid relid, const char *layout)
 
 	if (hint != NULL)
 		return hint;
-	return psprintf("If nothing else takes numbers from it, its owner can use SELECT snowflake_alter_sequence(%s, %s).",
+	return psprintf("If nothing else takes values from it, its owner can use SELECT snowflake_alter_sequence(%s, %s).",
 					quote_literal_cstr(qualified_name(relid)), quote_literal_cstr(layout));
 }
 
@@ -261,7 +261,8 @@ hint_to_alter(Oid relid, const char *layout)
  *
  * It names no layout, because the table may have IDs of any layout already.  A
  * schema tool may have copied a sequence without its MAXVALUE, or have taken
- * the MAXVALUE away.  The last value tells whether the sequence has made IDs.
+ * the MAXVALUE away.  The last value tells whether the sequence has been
+ * used for IDs.
  *
  * Bigint's own MAXVALUE, which such a tool leaves behind, is of no custom
  * layout, either.
@@ -280,14 +281,14 @@ hint_to_choose_layout(KnownSequence *seq)
 	data = page_read_unchecked(seq);
 	if (data.is_called && data.last_value >= SEQUENCE_COUNTER_LIMIT)
 		return pstrdup(may_be_custom ?
-					   "If it serves a custom layout, name that layout in this call, as its last argument. Otherwise, SELECT * FROM snowflake_check(), of extension snowflake_admin, shows the layout of the IDs that it made if a column's default names it." :
-					   "SELECT * FROM snowflake_check(), of extension snowflake_admin, shows the layout of the IDs that it made if a column's default names it.");
+					   "If it serves a custom layout, name that layout in this call, as its last argument. Otherwise, SELECT * FROM snowflake_check(), of extension snowflake_admin, shows the layout of the IDs that it generated if a column's default names it." :
+					   "SELECT * FROM snowflake_check(), of extension snowflake_admin, shows the layout of the IDs that it generated if a column's default names it.");
 
 	name = quote_literal_cstr(qualified_name(seq->relid));
 	if (may_be_custom)
-		return psprintf("If it serves a custom layout, name that layout in this call, as its last argument. Otherwise, if nothing else takes numbers from it, its owner can call snowflake_alter_sequence(%s, ...) with the layout of the table's IDs.",
+		return psprintf("If it serves a custom layout, name that layout in this call, as its last argument. Otherwise, if nothing else takes values from it, its owner can call snowflake_alter_sequence(%s, ...) with the layout of the table's IDs.",
 						name);
-	return psprintf("If nothing else takes numbers from it, its owner can call snowflake_alter_sequence(%s, ...) with the layout of the table's IDs.",
+	return psprintf("If nothing else takes values from it, its owner can call snowflake_alter_sequence(%s, ...) with the layout of the table's IDs.",
 					name);
 }
 
@@ -343,7 +344,7 @@ check_spec(KnownSequence *seq, const GeneratorSpec *spec)
 
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("cannot make IDs of layout \"%s\" from sequence \"%s\"",
+			 errmsg("cannot generate IDs of layout \"%s\" from sequence \"%s\"",
 					spec->layout, get_rel_name(seq->relid)),
 			 errdetail_internal("%s", detail),
 			 errhint("%s", hint)));
@@ -371,7 +372,7 @@ refuse_sequence(Oid relid, const char *detail, const char *hint)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("cannot make IDs from sequence \"%s\"", get_rel_name(relid)),
+			 errmsg("cannot generate IDs from sequence \"%s\"", get_rel_name(relid)),
 			 errdetail_internal("%s", detail),
 			 errhint("%s", hint)));
 }
@@ -404,16 +405,16 @@ static char *
 fault_of_parameters(Form_pg_sequence form)
 {
 	if (form->seqtypid != INT8OID)
-		return psprintf("The sequence is of type %s, and a sequence for IDs is of type bigint.",
+		return psprintf("The sequence is of type %s, but a sequence for IDs must be of type bigint.",
 						format_type_be(form->seqtypid));
 	if (form->seqincrement != 1)
 		return psprintf("The sequence has INCREMENT %lld.",
 						(long long) form->seqincrement);
 	if (form->seqcache != 1)
-		return psprintf("The sequence has CACHE %lld, by which nextval() would keep values back.",
+		return psprintf("The sequence has CACHE %lld, with which nextval() would reserve values for a session.",
 						(long long) form->seqcache);
 	if (form->seqcycle)
-		return pstrdup("The sequence has CYCLE, by which nextval() would begin again.");
+		return pstrdup("The sequence has CYCLE, with which nextval() would start over.");
 	return NULL;
 }
 

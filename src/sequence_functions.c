@@ -177,7 +177,8 @@ refuse_layout(Oid sequence, const Layout *layout, const char *detail, const char
 /*
  * A hint about a sequence whose last value is too large for a counter of rows.
  *
- * It may have made IDs of this layout, until a schema tool took its MAXVALUE.
+ * It may have generated IDs of this layout, until a schema tool took its
+ * MAXVALUE.
  * Then it gets its MAXVALUE back by ALTER SEQUENCE, but only if its IDs tell
  * that they are of this layout.
  */
@@ -187,12 +188,12 @@ hint_for_used_sequence(const char *qualified_name, const Layout *layout)
 	char	   *condition;
 
 	if (layout->has_time)
-		condition = psprintf("snowflake_timestamp(max(id), %s) of its tables shows when the last one was made",
+		condition = psprintf("snowflake_timestamp(max(id), %s) of its tables shows when the last one was generated",
 							 quote_literal_cstr(layout->text));
 	else
 		condition = psprintf("they are of layout \"%s\"", layout->text);
 
-	return psprintf("Use a new sequence, with a new shard if the table has IDs already. If this one made IDs until something changed its MAXVALUE, SELECT * FROM snowflake_check(), of extension snowflake_admin, shows their layout. Use ALTER SEQUENCE %s MAXVALUE %lld only if %s.",
+	return psprintf("Use a new sequence, with a new shard if the table has IDs already. If this one generated IDs until something changed its MAXVALUE, SELECT * FROM snowflake_check(), of extension snowflake_admin, shows their layout. Use ALTER SEQUENCE %s MAXVALUE %lld only if %s.",
 					qualified_name, (long long) layout->spec.max_value, condition);
 }
 
@@ -201,10 +202,10 @@ hint_for_used_sequence(const char *qualified_name, const Layout *layout)
  * value.  They may if the sequence has the layout's MAXVALUE already.  They
  * may also follow a counter of rows, because that is a small number, which the
  * clock has passed or soon will.  A sequence that has never been called has
- * made no IDs, so it may start anywhere in the layout's range, even where IDs
- * are ahead of the clock.  But if the sequence has been used for
- * another layout, its last value is a time counted from another epoch or in
- * other ticks, and may be years ahead of the clock in this layout.
+ * generated no IDs, so it may start anywhere in the layout's range, even where
+ * IDs are ahead of the clock.  But if the sequence has been used for another
+ * layout, its last value is a time counted from another epoch or in other
+ * ticks, and may be years ahead of the clock in this layout.
  */
 static void
 check_last_value(Oid sequence, const char *qualified_name, const Layout *layout, int64 max_value)
@@ -322,7 +323,7 @@ value_of_id(const Layout *layout, int64 id)
 						(long long) id),
 				 errdetail("In layout \"%s\" its time is %s; the clock says %s.",
 						   layout->text, arguments_time_string(ts), arguments_time_string(now)),
-				 errhint("Check the clock, and that it is an ID of this layout. If it was made while a clock was fast, use a new sequence with a new shard.")));
+				 errhint("Check the clock, and that this is an ID of the layout. If it was generated while a clock was fast, use a new sequence with a new shard.")));
 	return Min((int64) tick * layout->spec.slots + layout->spec.slots - 1,
 			   layout->spec.max_value);
 }

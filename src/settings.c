@@ -3,7 +3,7 @@
  * settings.c
  *	  The settings: their definitions and values.
  *
- * This file does not know how an ID is made.  Of layouts it knows the largest
+ * This file does not know how an ID is generated.  Of layouts it knows the largest
  * shard of Instagram's, up to which "snowflake.shard" goes.
  *
  * Copyright (c) 2026, snowflake contributors
@@ -51,7 +51,7 @@ settings_define(void)
 	defined = true;
 
 	DefineCustomIntVariable("snowflake.shard",
-							"Shard number that next_id() without arguments puts into its IDs.",
+							"Shard of the IDs that next_id() without arguments generates.",
 							"-1 means that it is not set.",
 							&shard_setting,
 							SHARD_UNSET, SHARD_UNSET, SHARD_MAX,
@@ -122,6 +122,6 @@ settings_get_shard(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("\"snowflake.shard\" is not set"),
-				 errhint("The database's owner sets it with SELECT snowflake_set_shard(...), to a number that no other database has. Sessions that began before that must reconnect. SELECT * FROM snowflake_check(), of extension snowflake_admin, lists what needs it.")));
+				 errhint("The database's owner sets it with SELECT snowflake_set_shard(...), to a shard that no other database has. Sessions that began before that must reconnect. SELECT * FROM snowflake_check(), of extension snowflake_admin, lists what needs it.")));
 	return shard;
 }

@@ -151,7 +151,7 @@ refuse_prepared(VirtualTransactionId vxid)
 			 errmsg("cannot tell which IDs are settled while a prepared transaction may have taken some"),
 			 gid == NULL || owner == NULL ?
 			 errhint("End it with COMMIT PREPARED or ROLLBACK PREPARED. The view pg_prepared_xacts lists the prepared transactions.") :
-			 errhint("Role \"%s\", who has prepared it, or a superuser can end it with COMMIT PREPARED %s or ROLLBACK PREPARED %s.",
+			 errhint("Role \"%s\", which prepared it, or a superuser can end it with COMMIT PREPARED %s or ROLLBACK PREPARED %s.",
 					 owner, quote_literal_cstr(gid), quote_literal_cstr(gid))));
 }
 
@@ -203,7 +203,7 @@ start_of_taker(const LockInstanceData *lock)
 				 errmsg("cannot tell which IDs are settled while process %d hides when its transaction began",
 						lock->pid),
 				 errdetail("\"track_activities\" is off in that session, or was when the transaction began."),
-				 errhint("Set \"track_activities\" to on for all who insert rows.")));
+				 errhint("Set \"track_activities\" to on for all roles that insert rows.")));
 	return start;
 }
 

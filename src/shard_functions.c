@@ -3,7 +3,7 @@
  * shard_functions.c
  *	  SQL functions that show and store the setting "snowflake.shard".
  *
- * This file does not know how an ID is made.
+ * This file does not know how an ID is generated.
  *
  * Copyright (c) 2026, snowflake contributors
  *
@@ -108,7 +108,7 @@ name_databases_with(int64 shard)
 		ereport(NOTICE,
 				(errmsg("other databases of this server have the same \"snowflake.shard\": %s",
 						names),
-				 errhint("Each database needs its own number, unless its rows and theirs never meet.")));
+				 errhint("Each database needs its own shard, unless its rows are never combined with theirs.")));
 }
 
 /*
@@ -141,7 +141,7 @@ count_other_sessions(void)
 
 /*
  * snowflake_set_shard(shard): store the shard for this database, and use it in
- * this session.  -1 and NULL remove the number.
+ * this session.  -1 and NULL remove the setting.
  *
  * A rollback undoes both.
  */
@@ -164,7 +164,7 @@ snowflake_set_shard(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("shard %lld is out of range", (long long) shard),
-				 errdetail("Shards are 0 to %d; -1 or NULL removes the number.",
+				 errdetail("Shards are 0 to %d; -1 or NULL removes the setting.",
 						   SHARD_MAX)));
 
 	/*

@@ -78,7 +78,7 @@ $owner->query_safe(q{
 	SELECT format('CREATE TEMP TABLE many_%s ()', n) FROM generate_series(1, 1500) n \gexec});
 kill 'CONT', $user->{backend};
 $user->query($instagram);
-like($user->{stderr}, qr/ERROR:  cannot make IDs of layout "instagram" from sequence "altered"/,
+like($user->{stderr}, qr/ERROR:  cannot generate IDs of layout "instagram" from sequence "altered"/,
 	'... and notices that it serves another layout, also if it has missed the message');
 $_->quit foreach $user, $owner;
 $node->sql('DROP SEQUENCE altered');

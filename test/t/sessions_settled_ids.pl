@@ -104,7 +104,7 @@ foreach my $when ('', ', and so after a restart')
 {
 	refuses('a prepared transaction may have taken some', "a prepared transaction that has taken an ID is refused$when");
 	like(($node->psql('postgres', 'SELECT snowflake_settled_id()', extra_params => [ '-U', 'reader' ]))[2],
-		qr/HINT:  Role "Worker", who has prepared it, or a superuser can .* ROLLBACK PREPARED 'it''s pending'\.$/m,
+		qr/HINT:  Role "Worker", which prepared it, or a superuser can .* ROLLBACK PREPARED 'it''s pending'\.$/m,
 		"... and named$when");
 	$node->restart if $when eq '';
 }
