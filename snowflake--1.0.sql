@@ -99,7 +99,7 @@ COMMENT ON FUNCTION snowflake_set_shard(bigint) IS
 'set the shard of this database, for new sessions and this one; -1 or NULL removes it';
 
 --
--- Making IDs
+-- Generating IDs
 --
 
 CREATE FUNCTION snowflake_support(internal) RETURNS internal
@@ -132,7 +132,7 @@ COMMENT ON FUNCTION next_id(bigint, regclass, snowflake_layout) IS
 CREATE FUNCTION next_ids(shard bigint, count bigint) RETURNS SETOF bigint
 AS 'MODULE_PATHNAME', 'snowflake_next_ids' LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
 COMMENT ON FUNCTION next_ids(bigint, bigint) IS
-'next IDs for a shard, in order; quicker than as many calls of next_id()';
+'next IDs for a shard, in order; faster than as many calls of next_id()';
 
 CREATE FUNCTION next_ids(shard bigint, count bigint, sequence regclass) RETURNS SETOF bigint
 AS 'MODULE_PATHNAME', 'snowflake_next_ids' LANGUAGE C VOLATILE PARALLEL UNSAFE SUPPORT snowflake_support;
@@ -193,21 +193,21 @@ COMMENT ON FUNCTION snowflake_backdated_id(timestamp, bigint, snowflake_layout) 
 
 CREATE FUNCTION snowflake_timestamp(id bigint) RETURNS timestamptz
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-COMMENT ON FUNCTION snowflake_timestamp(bigint) IS 'time at which an ID was made';
+COMMENT ON FUNCTION snowflake_timestamp(bigint) IS 'time at which an ID was generated';
 
 CREATE FUNCTION snowflake_timestamp(id bigint, layout snowflake_layout) RETURNS timestamptz
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_timestamp(bigint, snowflake_layout) IS
-'time at which an ID was made, in a given layout';
+'time at which an ID was generated, in a given layout';
 
 CREATE FUNCTION snowflake_shard(id bigint) RETURNS integer
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-COMMENT ON FUNCTION snowflake_shard(bigint) IS 'shard for which an ID was made';
+COMMENT ON FUNCTION snowflake_shard(bigint) IS 'shard for which an ID was generated';
 
 CREATE FUNCTION snowflake_shard(id bigint, layout snowflake_layout) RETURNS integer
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_shard(bigint, snowflake_layout) IS
-'shard for which an ID was made, in a given layout';
+'shard for which an ID was generated, in a given layout';
 
 CREATE FUNCTION snowflake_sequence_number(id bigint) RETURNS integer
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
@@ -234,22 +234,22 @@ COMMENT ON FUNCTION snowflake_fields(bigint, snowflake_layout) IS
 CREATE FUNCTION snowflake_min_id(ts timestamptz) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS
-'smallest ID of a time: id >= snowflake_min_id(t) selects the IDs made at t or later';
+'smallest ID of a time: id >= snowflake_min_id(t) selects the IDs of t or later';
 
 CREATE FUNCTION snowflake_min_id(ts timestamptz, layout snowflake_layout) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_min_id(timestamptz, snowflake_layout) IS
-'smallest ID of a time: id >= snowflake_min_id(t) selects the IDs made at t or later; in a given layout';
+'smallest ID of a time: id >= snowflake_min_id(t) selects the IDs of t or later; in a given layout';
 
 CREATE FUNCTION snowflake_max_id(ts timestamptz) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS
-'largest ID of a time: id <= snowflake_max_id(t) selects the IDs made at t or earlier';
+'largest ID of a time: id <= snowflake_max_id(t) selects the IDs of t or earlier';
 
 CREATE FUNCTION snowflake_max_id(ts timestamptz, layout snowflake_layout) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_max_id(timestamptz, snowflake_layout) IS
-'largest ID of a time: id <= snowflake_max_id(t) selects the IDs made at t or earlier; in a given layout';
+'largest ID of a time: id <= snowflake_max_id(t) selects the IDs of t or earlier; in a given layout';
 
 --
 -- Reading what is new
@@ -317,7 +317,7 @@ WHERE relpersistence <> 't' AND
 				  seqmax = 9223372036854775807)));
 END;
 COMMENT ON FUNCTION snowflake_sequences() IS
-'sequences that make IDs, by their MAXVALUE or a default, except temporary ones: layout, last ID''s time, its lead over the clock, the layout''s end, and ok, ahead, waits, refuses or no privilege';
+'sequences that generate IDs, by their MAXVALUE or a default, except temporary ones: layout, last ID''s time, its lead over the clock, the layout''s end, and ok, ahead, waits, refuses or no privilege';
 
 CREATE FUNCTION snowflake_alter_sequence(sequence regclass, layout snowflake_layout DEFAULT 'instagram')
 RETURNS void
@@ -328,12 +328,12 @@ COMMENT ON FUNCTION snowflake_alter_sequence(regclass, snowflake_layout) IS
 CREATE FUNCTION snowflake_advance(sequence regclass, id bigint) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake_advance(regclass, bigint) IS
-'let every later ID of a sequence be larger than an ID, in the built-in layout that the sequence serves';
+'make every later ID of a sequence larger than an ID, in the built-in layout that the sequence serves';
 
 CREATE FUNCTION snowflake_advance(sequence regclass, id bigint, layout snowflake_layout) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake_advance(regclass, bigint, snowflake_layout) IS
-'let every later ID of a sequence be larger than an ID, in a given layout';
+'make every later ID of a sequence larger than an ID, in a given layout';
 
 --
 -- IDs as text, and IDs that do not show their order
@@ -355,7 +355,7 @@ COMMENT ON FUNCTION snowflake_obfuscate(bigint, bigint) IS
 CREATE FUNCTION snowflake_reveal(id bigint, key bigint) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_reveal(bigint, bigint) IS
-'ID from what snowflake_obfuscate() made of it with the same key';
+'ID from what snowflake_obfuscate() returned for it with the same key';
 
 --
 -- IDs that JSON cannot round

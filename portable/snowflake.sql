@@ -5,7 +5,7 @@
 --
 -- Paste the whole file into the console of your database, as the role that owns
 -- the tables.  Everything goes into the first schema of the search_path.  Then
--- choose a number from 0 to 8191 that no other database has, and make tables:
+-- choose a shard from 0 to 8191 that no other database has, and create tables:
 --
 --		SELECT snowflake_set_shard(5);
 --		CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(), title text);
@@ -34,7 +34,7 @@ AS $$
 BEGIN
 	RAISE object_not_in_prerequisite_state USING
 		MESSAGE = 'the shard of this database is not set',
-		HINT = 'Give it a number that no other database has, with SELECT snowflake_set_shard(...).';
+		HINT = 'SELECT snowflake_set_shard(...) sets it, to a shard that no other database has.';
 END $$;
 
 COMMENT ON FUNCTION snowflake_no_shard() IS 'for snowflake_shard(): the error that no shard is set';
@@ -68,10 +68,10 @@ END $$;
 COMMENT ON FUNCTION snowflake_set_shard(bigint) IS 'set the shard of this database; -1 or NULL removes it';
 
 --
--- Making IDs
+-- Generating IDs
 --
 
--- Take values of a sequence: "count" of them, but none beyond the millisecond of
+-- Take values of a sequence: "count" of them, but none after the millisecond of
 -- the first.  Return the first one's ID; those of the others follow it by one.
 -- With "skip_to", set the sequence to that value, unless it is beyond it, and
 -- return the sequence's value.
@@ -122,7 +122,7 @@ BEGIN
 	IF parameters.maximum_value <> max_value OR parameters.increment <> 1 OR parameters.cache_size <> 1
 		OR parameters.cycle_option OR (SELECT relpersistence FROM pg_class WHERE oid = sequence) <> 'p' THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('cannot make IDs from sequence "%s"', sequence),
+			MESSAGE = format('cannot generate IDs from sequence "%s"', sequence),
 			DETAIL = 'It must be logged, and have the parameters of next_id_seq.',
 			HINT = format('If nothing else uses it: SELECT snowflake_alter_sequence(%L).', sequence);
 	ELSIF shard NOT BETWEEN 0 AND 8191 THEN
@@ -269,14 +269,14 @@ RETURNS timestamptz
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN to_timestamp((((id >> 23) & 2199023255551) + 1314220021721)::float8 / 1000);
 
-COMMENT ON FUNCTION snowflake_timestamp(bigint) IS 'time at which an ID was made';
+COMMENT ON FUNCTION snowflake_timestamp(bigint) IS 'time at which an ID was generated';
 
 CREATE FUNCTION snowflake_shard(id bigint)
 RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN ((id >> 10) & 8191)::integer;
 
-COMMENT ON FUNCTION snowflake_shard(bigint) IS 'shard for which an ID was made';
+COMMENT ON FUNCTION snowflake_shard(bigint) IS 'shard for which an ID was generated';
 
 CREATE FUNCTION snowflake_sequence_number(id bigint)
 RETURNS integer
@@ -309,7 +309,7 @@ RETURN CASE
 	ELSE ceil(extract(epoch FROM ts - '2011-08-24 21:07:01.721+00'::timestamptz) * 1000)::bigint END << 23;
 
 COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS
-'smallest ID of a time: id >= snowflake_min_id(t) selects the IDs made at t or later';
+'smallest ID of a time: id >= snowflake_min_id(t) selects the IDs of t or later';
 
 CREATE FUNCTION snowflake_max_id(ts timestamptz)
 RETURNS bigint
@@ -317,7 +317,7 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN snowflake_min_id(least(ts, '2046-06-28 00:00+00') + interval '1 microsecond') - 1;
 
 COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS
-'largest ID of a time: id <= snowflake_max_id(t) selects the IDs made at t or earlier';
+'largest ID of a time: id <= snowflake_max_id(t) selects the IDs of t or earlier';
 
 --
 -- Sequences
@@ -356,7 +356,7 @@ BEGIN
 	FROM pg_class JOIN pg_sequence ON seqrelid = oid WHERE oid = sequence;
 	IF detail IS NOT NULL THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('cannot make IDs from sequence "%s"', sequence),
+			MESSAGE = format('cannot generate IDs from sequence "%s"', sequence),
 			DETAIL = detail,
 			HINT = 'Use a new sequence, with a new shard if the table has IDs already.';
 	END IF;
@@ -394,7 +394,7 @@ BEGIN
 	END IF;
 END $$;
 
-COMMENT ON FUNCTION snowflake_advance(regclass, bigint) IS 'let later IDs of a sequence be larger than an ID';
+COMMENT ON FUNCTION snowflake_advance(regclass, bigint) IS 'make every later ID of a sequence larger than an ID';
 
 --
 -- IDs as text, and in JSON

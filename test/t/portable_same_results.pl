@@ -165,7 +165,7 @@ $node->safe_psql('beside', q{
 foreach my $case (
 	[ 'next_id()',
 		"the shard of this database is not set\n"
-		  . 'HINT:  Give it a number that no other database has, with SELECT snowflake_set_shard(...).' ],
+		  . 'HINT:  SELECT snowflake_set_shard(...) sets it, to a shard that no other database has.' ],
 	[ 'snowflake_set_shard(8192)', 'shard 8192 is not between 0 and 8191' ],
 	[ 'next_id(8192)', 'shard 8192 is not between 0 and 8191' ],
 	[ q{snowflake_id('2020-01-01Z', -1, 1)}, 'shard -1 is not between 0 and 8191' ],
@@ -176,7 +176,7 @@ foreach my $case (
 	[ 'next_id(5, 4294967295)', 'sequence with OID 4294967295 does not exist' ],
 	[ 'next_ids(5, 0)', 'count 0 is out of range' ],
 	[ q{next_id(5, 'cached')},
-		"cannot make IDs from sequence \"public.cached\"\n"
+		"cannot generate IDs from sequence \"public.cached\"\n"
 		  . "DETAIL:  It must be logged, and have the parameters of next_id_seq.\n"
 		  . q{HINT:  If nothing else uses it: SELECT snowflake_alter_sequence('public.cached').} ],
 	[ q{next_id(5, 'negative')}, 'value -5 of sequence "public.negative" is out of range' ],
@@ -186,7 +186,7 @@ foreach my $case (
 		  . 'HINT:  Correct the clock if it is wrong, or wait for it to catch up.' ],
 	[ q{snowflake_alter_sequence(NULL)}, 'sequence must not be null' ],
 	[ q{snowflake_alter_sequence('large')},
-		"cannot make IDs from sequence \"public.large\"\n"
+		"cannot generate IDs from sequence \"public.large\"\n"
 		  . "DETAIL:  Its last value 1099511627776 is not that of a counter of rows.\n"
 		  . 'HINT:  Use a new sequence, with a new shard if the table has IDs already.' ],
 	[ q{snowflake_advance('used', NULL)}, 'id must not be null' ],
