@@ -1,7 +1,7 @@
 /* admin/set_back.sql */
 
 -- CALL snowflake_set_back(sequence): a sequence that is ahead of the clock goes back to the
--- clock, if it makes no ID again.  With a layout, one that has lost its MAXVALUE gets it back.
+-- clock, if it generates no ID again.  With a layout, one that has lost its MAXVALUE gets it back.
 --
 --     1. note which sessions are connected, and end them if told to.  Those that connect later have
 --        the shard of the present setting.  Nothing tells since when that is so, so those that are
@@ -9,7 +9,7 @@
 --     2. lock the sequence.  This waits for everybody who has an ID of it in an open transaction,
 --        and keeps everybody from making one.
 --     3. RESTART the sequence, and give it its layout back
---     4. under this lock, look at what makes IDs, at the rows, and for the sessions.  An error undoes
+--     4. under this lock, look at what generates IDs, at the rows, and for the sessions.  An error undoes
 --        the RESTART.
 --     5. advance the sequence to a second ahead of the clock, as rows of that second were not looked
 --        for, or, if it had lost its layout, beyond its rows
@@ -67,10 +67,10 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.reachable_id IS 'for the future-dated IDs of a sequence that gets its layout back';
 
 -- The ID at which the sequence, which serves a layout or is about to, may go on.  An error if it
--- could then make an ID again that is in a row.  While rows of other shards are dated ahead of the
+-- could then generate an ID again that is in a row.  While rows of other shards are dated ahead of the
 -- clock, these sessions must have ended.
 --
--- A sequence that has lost its layout makes no ID of it until it gets it back, whatever its rows have.
+-- A sequence that has lost its layout generates no ID of it until it gets it back, whatever its rows have.
 -- So it goes on beyond them.  What is too far ahead for that is most likely of another layout.  If it
 -- is not, there is time to renumber it, as the check says.
 CREATE FUNCTION snowflake_admin.next_safe_id(sequence regclass, g generator, layout text, is_lost boolean,
@@ -111,7 +111,7 @@ BEGIN
 		RETURN coalesce(reachable.id + 1, since);
 	ELSIF future.own > 0 OR future.more THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('sequence %s would make IDs again that are in table %s', sequence, future.tab),
+			MESSAGE = format('sequence %s would duplicate IDs of table %s', sequence, future.tab),
 			DETAIL = format('Future-dated IDs: %s, the latest of %s.', future.own, future.latest),
 			HINT = 'SELECT * FROM snowflake_check() shows the way out.';
 	ELSIF future.others > 0 THEN
@@ -122,7 +122,7 @@ BEGIN
 			RAISE object_not_in_prerequisite_state USING
 				MESSAGE = format('session %s, of role %s, may still have a shard of future-dated IDs',
 					other.pid, other.role),
-				DETAIL = format('There are %s, which it would make again.', future.others),
+				DETAIL = format('There are %s, which it would generate again.', future.others),
 				HINT = 'Call it with end_sessions => true, or stop the programs until this database has no other sessions.';
 		END IF;
 	END IF;
@@ -142,7 +142,7 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.has_lost IS 'for whether a sequence is to get back a layout that it has lost';
 
 -- Set it back, or show the commands.  The layout is the one that it shall serve, if another
--- than it does now.  What makes its IDs is looked for again when it serves that, but in a dry run.
+-- than it does now.  What generates its IDs is looked for again when it serves that, but in a dry run.
 CREATE FUNCTION snowflake_admin.set_back(sequence regclass, pids integer[], dry_run boolean, tries integer,
 	layout text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

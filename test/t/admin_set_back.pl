@@ -84,19 +84,19 @@ like(said('boss', $call), qr/NOTICE:  00000: sequence public.next_id_seq is not 
 
 new_database();
 as_role('boss', future_row(35));
-is_refused(qr/55000: sequence public.next_id_seq would make IDs again that are in table public.photos\n.*: 1, the latest/,
-	'a row that it could make again is in the way');
+is_refused(qr/55000: sequence public.next_id_seq would duplicate IDs of table public.photos\n.*: 1, the latest/,
+	'a row whose ID it could generate again is in the way');
 as_role('boss', 'DELETE FROM photos WHERE id > snowflake_max_id(now()); ' . future_row(9));
 $node->sql('ALTER ROLE web SET snowflake.shard = 7');
-is_refused(qr/55000: sequence public.next_id_seq would make IDs again/,
+is_refused(qr/55000: sequence public.next_id_seq would duplicate IDs/,
 	'... or, where a role has its own shard, one of any shard');
 $node->sql('ALTER ROLE web RESET snowflake.shard');
-is_refused(qr/55000: sequence public.next_id_seq would make IDs again/, 'a dry run says so, too',
+is_refused(qr/55000: sequence public.next_id_seq would duplicate IDs/, 'a dry run says so, too',
 	call => q{CALL snowflake_set_back('next_id_seq', dry_run => true)}, before => future_row(35));
 as_role('boss', q{DELETE FROM photos WHERE id > snowflake_max_id(now());
 	INSERT INTO photos (id) SELECT snowflake_id(now() + interval '1 hour', 9, n % 1024) + 8388608 * (n::bigint / 1024)
 	FROM generate_series(1, 1000001) AS n});
-is_refused(qr/55000: sequence public.next_id_seq would make IDs again/, 'more rows than it looks at are in the way');
+is_refused(qr/55000: sequence public.next_id_seq would duplicate IDs/, 'more rows than it looks at are in the way');
 
 # Whoever has an ID in an open transaction is waited for, and the row is seen then.
 new_database();
@@ -110,7 +110,7 @@ send_sql($caller, qq{\\set ON_ERROR_STOP 0\nCALL snowflake_set_back('next_id_seq
 ok($node->poll_query_until($database, $sequence_awaited), 'a call waits for it');
 $writer->query_safe('COMMIT');
 $writer->quit;
-ok(session_prints($caller, qr/would make IDs again that are in table public\.photos/),
+ok(session_prints($caller, qr/would duplicate IDs of table public\.photos/),
 	'... and sees its row, also where transactions are repeatable reads by default');
 ok(!is_back('next_id_seq'), '... so that the sequence stays');
 $caller->quit;
@@ -276,9 +276,9 @@ is(as_role('boss', q{SELECT count(*) FROM snowflake_check() WHERE remedy LIKE 'C
 	'... and the check shows how this row gets another ID');
 like(said('boss', q{SELECT setval('tweets', last_value + 86400000::bigint * 4096) FROM tweets;
 		CALL snowflake_set_back('tweets', layout => 'twitter')}),
-	qr/55000: sequence public.tweets would make IDs again that are in table public.tweeted/, 'one that is ahead, and has not lost it');
+	qr/55000: sequence public.tweets would duplicate IDs of table public.tweeted/, 'one that is ahead, and has not lost it');
 like(said('boss', q{ALTER SEQUENCE tweets NO MAXVALUE; CALL snowflake_set_back('tweets', layout => 'twitter')}),
-	qr/55000: sequence public.tweets would make IDs again that are in table public.tweeted/, '... or has only lost the MAXVALUE');
+	qr/55000: sequence public.tweets would duplicate IDs of table public.tweeted/, '... or has only lost the MAXVALUE');
 
 
 # What a lost layout hides from the look: tables that have moved to another sequence, and sequences
@@ -293,7 +293,7 @@ as_role('boss', q{
 	INSERT INTO moved VALUES (snowflake_id(now() + interval '30 min', 3, 1, 'discord'));
 	ALTER SEQUENCE former NO MAXVALUE});
 like(said('boss', q{CALL snowflake_set_back('former', layout => 'discord')}),
-	qr/55000: sequence public.former would make IDs again that are in table public.moved/, 'a table that has moved away counts');
+	qr/55000: sequence public.former would duplicate IDs of table public.moved/, 'a table that has moved away counts');
 as_role('boss', q{CREATE SEQUENCE of_programs;
 	SELECT snowflake_alter_sequence('of_programs', 'timestamp:41 shard:13 sequence:10 epoch:1577836800001')});
 like(said('boss', q{CALL snowflake_set_back('of_programs', layout => 'timestamp:41 shard:13 sequence:10 epoch:1577836800001')}),
