@@ -1,7 +1,7 @@
 /* admin/check/ahead.sql */
 
 -- snowflake_check() judges a sequence that is ahead of the clock: may it be set back, or have
--- rows future-dated IDs that it would make again?  snowflake_set_back() asks the same.  Sets nothing
+-- rows future-dated IDs that it would generate again?  snowflake_set_back() asks the same.  Sets nothing
 -- back.
 
 -- The columns that may have IDs of a sequence: those that it fills, and those that may have moved
@@ -25,14 +25,14 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.columns_of IS 'for the columns that may have IDs of a sequence';
 
 -- The future-dated IDs in these columns, all together.  "own" are those that the sequence would
--- make again, "unseen" says what could not be read.
+-- generate again, "unseen" says what could not be read.
 CREATE FUNCTION snowflake_admin.future_ids(g generator, layout snowflake_layout, since bigint,
 	OUT own bigint, OUT others bigint, OUT more boolean, OUT latest timestamptz, OUT tab regclass, OUT unseen text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT t.own, t.others, t.more, id_time(t.largest, layout), t.tab, t.unseen
 	FROM columns_of(g) AS c CROSS JOIN LATERAL id_totals(c.tabs, c.cols, c.shards, layout, since, 1000000) AS t
 $$;
-COMMENT ON FUNCTION snowflake_admin.future_ids IS 'for future-dated IDs that a sequence may have made';
+COMMENT ON FUNCTION snowflake_admin.future_ids IS 'for future-dated IDs that a sequence may have generated';
 
 -- ', which belongs to ROLE' for a table whose owner is not the caller
 CREATE FUNCTION snowflake_admin.whose(tab regclass) RETURNS text
@@ -61,21 +61,21 @@ BEGIN
 		own_text := format('No row of %s has a future-dated ID of its %s. '
 			'Set it back only if no program has kept one of this %2$s (if unsure, wait or take a new shard), '
 			'and if this server is neither a restored copy nor a promoted asynchronous standby, which may lack '
-			'IDs that the original made.',
+			'IDs that the original generated.',
 			coalesce((SELECT string_agg(DISTINCT t::text, ', ') FROM unnest(g.tabs) AS t), 'a table'), kind);
 	END IF;
 	RETURN concat_ws(' ',
 		CASE WHEN g.tabs IS NULL AND g.unread = '{}'
 			THEN 'No default of this database uses it, but programs may.' END,
 		own_text,
-		CASE WHEN future.others > 0 THEN format('Future-dated IDs of other shards, which it cannot make again: %s%s.',
+		CASE WHEN future.others > 0 THEN format('Future-dated IDs of other shards, which it cannot generate again: %s%s.',
 			at_least, future.others) END,
 		format('%I cannot look at ', current_user) || future.unseen || '.');
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.describe_future_ids IS 'for the problem of a sequence that is ahead';
 
--- How those who use a sequence get another shard, as rows have IDs that it must not make again.
+-- How those who use a sequence get another shard, as rows have IDs that it must not generate again.
 -- NULL if each of its tables needs its own command.  The next check then shows how to set the
 -- sequence back.
 CREATE FUNCTION snowflake_admin.new_shard(g generator, OUT remedy text, OUT who text)
@@ -84,7 +84,7 @@ BEGIN
 	IF g.by_setting AND NOT g.has_own_shard
 		AND coalesce((SELECT place FROM shard_setting()), 'client') LIKE 'setting of database %'
 	THEN
-		remedy := format('SELECT %s.snowflake_set_shard(N::bigint) -- N is a number from your list that no server '
+		remedy := format('SELECT %s.snowflake_set_shard(N::bigint) -- N is a shard from your list that no database '
 			'uses', snowflake_schema());
 		who := only_database_owner();
 	ELSIF (SELECT count(DISTINCT t) FROM unnest(g.tabs) AS t) = 1 THEN
@@ -160,7 +160,7 @@ BEGIN
 		'next_id() %s. If the clock is slow, set it right, and do nothing else.',
 		g.lead, g.last_timestamp, clock_timestamp(),
 		CASE g.state WHEN 'refuses' THEN 'fails until ' || until WHEN 'waits' THEN 'waits'
-			ELSE 'makes future-dated IDs, as max_lead is ' || current_setting('snowflake.max_lead') END);
+			ELSE 'generates future-dated IDs, as max_lead is ' || current_setting('snowflake.max_lead') END);
 	IF g.expires IS NULL THEN
 		remedy := format('Wait until %s.', until);
 		RETURN NEXT;
@@ -178,9 +178,9 @@ BEGIN
 		WHEN future.own = 0 AND NOT future.more THEN format('CALL @extschema@.snowflake_set_back(%L::regclass%s)',
 			g.sequence, CASE WHEN future.others > 0 THEN ', end_sessions => true' END)
 		WHEN NOT has_shards(layout) THEN format('Wait until %s, or check again when these rows have new IDs. '
-			'Those of layout %s have no shards, so another shard would make them again, too.', until, g.layout)
+			'Those of layout %s have no shards, so another shard would generate them again, too.', until, g.layout)
 		WHEN has_role_shards() THEN format('Wait until %s, or check again when these rows have new IDs. '
-			'Roles have shards of their own, so it may make IDs of any shard.', until)
+			'Roles have their own shards, so it may generate IDs of any shard.', until)
 		WHEN g.tabs IS NULL THEN format('Wait until %s, or check again when these rows have new IDs.', until)
 		WHEN g.lead < patience + interval '10 min' THEN format('Wait until %s.', until) END;
 	IF remedy IS NOT NULL THEN
@@ -197,7 +197,7 @@ BEGIN
 			remedy := way.remedy;
 			RETURN NEXT;
 		ELSE
-			remedy := 'Give each of its tables a sequence of its own with another shard, as the rows of these '
+			remedy := 'Give each of its tables its own sequence with another shard, as the rows of these '
 				'tables say.';
 			RETURN NEXT;
 			RETURN QUERY SELECT * FROM check_tables_to_move(g);

@@ -1,20 +1,20 @@
 /* admin/check/behind.sql */
 
--- snowflake_check() judges a sequence that is behind IDs of its tables: it makes them again,
--- sooner or later, or it has served another layout when it made them.  Knows nothing of sequences
+-- snowflake_check() judges a sequence that is behind IDs of its tables: it generates them again,
+-- sooner or later, or it has served another layout when it generated them.  Knows nothing of sequences
 -- that are ahead of the clock.
 
 -- The row about a sequence that goes on in another layout, so that its next IDs are smaller
 -- than this one, the largest of a table: the ID is ahead of the clock in the layout that the
--- sequence serves now, and of the past and closer in the one that made it.  The IDs of a
+-- sequence serves now, and of the past and closer in the one that generated it.  The IDs of a
 -- layout that ends may be larger than those of the next one.
 CREATE FUNCTION snowflake_admin.check_other_layout(g generator, served snowflake_layout, tab regclass, latest bigint)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT 'error', format('sequence %s', g.sequence),
 		concat_ws(' ', format('It serves layout %s, but %s has IDs of layout %s, the last of them %s of %s, and its '
-			'next IDs are smaller. If it made those until something changed its MAXVALUE, set that back. '
-			'IDs that it has made since stay as they are.', g.layout, tab, n.layout, latest, n.ts),
+			'next IDs are smaller. If it generated those until something changed its MAXVALUE, set that back. '
+			'IDs that it has generated since stay as they are.', g.layout, tab, n.layout, latest, n.ts),
 			only_owner(g.sequence)),
 		format('CALL @extschema@.snowflake_set_back(%L::regclass%s)', g.sequence,
 			', layout => ' || layout_literal(n.layout))
@@ -29,8 +29,8 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_other_layout IS 'for the row about a sequence that has served another layout';
 
--- Rows about future-dated IDs of other shards, from "future" on.  A sequence cannot make
--- these again, because it makes only those of its own shards.  What is far ahead is most
+-- Rows about future-dated IDs of other shards, from "future" on.  A sequence cannot generate
+-- these again, because it generates only those of its own shards.  What is far ahead is most
 -- likely no ID of this layout: a new epoch makes the old IDs look like that.
 CREATE FUNCTION snowflake_admin.check_other_shards(g generator, layout snowflake_layout, future bigint)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
@@ -38,8 +38,8 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	SELECT CASE WHEN is_far THEN 'note' ELSE 'warning' END, format('table %s', c.tab), concat_ws(' ', format(
 			'Future-dated IDs of shard %s, while new rows get those of shard %s: %s%s, the latest of %s. %s',
 			c.shard, c.own_shard, CASE WHEN c.more THEN 'at least ' END, c.number, latest,
-			CASE WHEN is_far THEN 'Most likely they are of another layout, and not of the future.'
-				ELSE 'If this server made them, and nobody outside has seen them, give their rows new ones.' END),
+			CASE WHEN is_far THEN 'Most likely they are of another layout, and not dated in the future.'
+				ELSE 'If this server generated them, and nobody outside has seen them, give their rows new ones.' END),
 			r.who),
 		CASE WHEN is_far THEN 'Do nothing if its rows had IDs of another layout before.'
 			WHEN g.lead > '2 s' THEN format('Do what the row of sequence %s says, and check again.', g.sequence)
@@ -88,8 +88,8 @@ BEGIN
 		object := format('table %s', newer.tab);
 		problem := format('It has the ID %s of %s%s, with the shard of sequence %s. %s',
 			newer.largest, newer.ts, whose(newer.tab), g.sequence,
-			CASE severity WHEN 'error' THEN 'The sequence will make such IDs again.'
-				ELSE 'Most likely it is of another layout, and not of the future.' END);
+			CASE severity WHEN 'error' THEN 'The sequence will generate such IDs again.'
+				ELSE 'Most likely it is of another layout, and not dated in the future.' END);
 		IF severity = 'error' AND (g.lead > '2 s') IS NOT TRUE THEN
 			RETURN QUERY SELECT check_behind.severity, check_behind.object,
 				concat_ws(' ', check_behind.problem, r.who), r.remedy
@@ -106,10 +106,10 @@ BEGIN
 		severity := CASE WHEN reachable.ts > clock_timestamp() THEN 'error' ELSE 'warning' END;
 		object := format('sequence %s', g.sequence);
 		problem := concat_ws(' ', format('%s, but %s has the ID %s of %s, with its shard. %s',
-			coalesce('Its last ID has the time ' || last_time, 'It has made no ID'), reachable.tab,
+			coalesce('Its last ID has the time ' || last_time, 'It has generated no ID'), reachable.tab,
 			reachable.largest, reachable.ts,
-			CASE severity WHEN 'error' THEN 'It will make such IDs again.'
-				ELSE 'If the clock is set back, it makes such IDs again.' END),
+			CASE severity WHEN 'error' THEN 'It will generate such IDs again.'
+				ELSE 'If the clock is set back, it generates such IDs again.' END),
 			CASE WHEN NOT has_sequence_privilege(g.sequence, 'UPDATE') THEN only_owner(g.sequence) END);
 		remedy := format('SELECT %s.snowflake_advance(%L::regclass, %s::bigint%s)', snowflake_schema(), g.sequence,
 			reachable.largest, layout_argument(g.layout));

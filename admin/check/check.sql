@@ -2,7 +2,7 @@
 
 -- SELECT * FROM snowflake_check(): all checks, one after the other, and their rows in order.
 --
---     1. find what makes IDs, which columns it fills (fillers.sql), and which sequences make them,
+--     1. find what generates IDs, which columns it fills (fillers.sql), and which sequences do so,
 --        and where these stand (generators.sql).  All that follows rests on this one look.  If it
 --        fails, there is an error that says so, and only what needs no look is judged.
 --     2. judge it, one subject after the other.  Each file judges one or more subjects, and says
@@ -44,7 +44,7 @@ BEGIN
 			'defaults of nextval()', 'read privileges', 'readable tables', 'locks'];
 	EXCEPTION WHEN OTHERS THEN
 		-- What is locked here is a catalog, as nothing else is waited for.
-		RETURN QUERY SELECT * FROM failed('what makes IDs', SQLERRM, ARRAY(
+		RETURN QUERY SELECT * FROM failed('what generates IDs', SQLERRM, ARRAY(
 			SELECT oid::regclass FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind = 'r'));
 	END;
 	FOREACH subject IN ARRAY subjects LOOP

@@ -2,7 +2,7 @@
 
 -- snowflake_check() judges the clock: by times that the server has noted, by sequences
 -- that are ahead of it, and by rows, which come every day where a table is in use.  Nothing else
--- tells a clock that is fast, and once partitions have been made by it, nothing fails.  Knows no
+-- tells a clock that is fast, and once partitions have been created by it, nothing fails.  Knows no
 -- partition.
 
 -- Times that the server has noted or, on a standby, its primary
@@ -145,7 +145,7 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.check_clock IS 'for the row about the clock';
 
 -- The rows about a clock that may have jumped ahead, one for each owner of tables: these got rows of each
--- day, or of each week, and then none for a while.  Partitions that are made by that clock do
+-- day, or of each week, and then none for a while.  Partitions that are created by that clock do
 -- not change this.  Where there are none, no table can lose rows by it.
 CREATE FUNCTION snowflake_admin.check_clock_jump(generators generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
@@ -154,7 +154,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		format('The clock says %s. Tables of %s have rows of each %s until %s, and then none until %s. '
 			'Unless nobody inserted rows in between, the clock is fast.', clock_timestamp(), owner, word,
 			g.since, g.until),
-		'Compare the clock with that of other servers (date, chronyc tracking) before partitions are made or dropped. '
+		'Compare the clock with that of other servers (date, chronyc tracking) before partitions are created or dropped. '
 			'If it is right, do nothing.'
 	FROM dated_columns(generators) CROSS JOIN (VALUES (1, 'day', interval '1 day'), (2, 'week', interval '7 days'))
 		AS u (n, word, unit)

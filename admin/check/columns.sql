@@ -1,7 +1,7 @@
 /* admin/check/columns.sql */
 
 -- snowflake_check() judges columns: those that are too small for IDs or nearly full, and those
--- whose values nextval() makes of a sequence that makes IDs, or of one that counts among them.
+-- whose values nextval() takes from a sequence that generates IDs, or from one that counts among them.
 -- Knows nothing of the clock.
 
 -- Columns that are too small for IDs: a key of next_id() and what refers to it must hold them.
@@ -24,7 +24,7 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.check_width IS 'for rows about columns that are too small for IDs';
 
 -- Keys of type integer or smallint that are beyond four fifths of its range.  Sequences are
--- not asked, as each would stay locked until the caller's transaction ends.
+-- not read, as each would stay locked until the caller's transaction ends.
 CREATE FUNCTION snowflake_admin.check_integer_keys()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -42,20 +42,20 @@ COMMENT ON FUNCTION snowflake_admin.check_integer_keys IS 'for rows about keys t
 
 -- Keys of an identity or of nextval() that count among IDs, as Django lets them after a move:
 -- by one, through the IDs of all shards of a moment.  Only where a table has IDs is its sequence
--- asked.
+-- read.
 CREATE FUNCTION snowflake_admin.check_counting_keys()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT CASE WHEN s.shard IS NULL THEN 'note' ELSE 'warning' END,
 		(pg_identify_object('pg_class'::regclass, tab, col)).identity,
 		concat_ws(' ', format('Sequence %s counts among IDs, through those of all shards, so new rows can have IDs '
-			'that another server makes.', sequence::regclass), r.who),
+			'that another server generates.', sequence::regclass), r.who),
 		coalesce(r.remedy, 'Do nothing if rows of no other server come to this table.')
 	FROM keys_of() JOIN pg_sequence ON seqrelid = sequence CROSS JOIN shard_setting() AS s
 	CROSS JOIN bound('2026-01-01Z', to_layout('instagram')) AS low
 	CROSS JOIN LATERAL ids_between(tab, col_name, low, 9223372036854775807, 1) AS i
 	-- A key that was moved back counts by id_step(), which is 4096 at least in built-in layouts, and keeps
-	-- to its shard.  A smaller value than that of this year is no ID that this extension has made.
+	-- to its shard.  A smaller value than that of this year is no ID that this extension has generated.
 	CROSS JOIN LATERAL (SELECT made_by <> 'next_id' AND is_id(base_type(type)) AND seqincrement BETWEEN -4095 AND 4095
 		AND seqmax NOT IN (SELECT max_value FROM layouts())
 		AND CASE WHEN ids IS NOT NULL THEN sequence_last_value(sequence) >= low END OFFSET 0) AS c (counts)
@@ -64,7 +64,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_counting_keys IS 'for rows about keys that count among IDs';
 
--- The range in which nextval() of a sequence of each layout makes its numbers.  They are too
+-- The range in which nextval() of a sequence of each layout returns its values.  They are too
 -- large for a counter of rows, and as IDs would be of the layout's first weeks.  No row for
 -- a layout in which they are not.
 CREATE FUNCTION snowflake_admin.nextval_ranges()
@@ -76,9 +76,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM layouts()
 	WHERE expires IS NOT NULL AND bound_time(max_value, to_layout(name)) < epoch + interval '60 days'
 $$;
-COMMENT ON FUNCTION snowflake_admin.nextval_ranges IS 'for numbers that nextval() makes of a sequence for IDs';
+COMMENT ON FUNCTION snowflake_admin.nextval_ranges IS 'for values that nextval() returns of a sequence for IDs';
 
--- Keys that nextval() made of a sequence that makes IDs
+-- Keys that nextval() generated from a sequence that generates IDs
 CREATE FUNCTION snowflake_admin.check_nextval_keys(generators generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -88,7 +88,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		CROSS JOIN LATERAL unnest(tabs, cols) AS t (tab, col)
 	)
 	SELECT 'warning', format('table %s', tab),
-		concat_ws(' ', format('Keys that nextval() made in place of next_id(): %s%s, the last of them %s. '
+		concat_ws(' ', format('Keys that nextval() generated in place of next_id(): %s%s, the last of them %s. '
 			'Find the program that calls nextval(), and change it first. No ID is equal to such a key, '
 			'so they may stay, but show a wrong time and shard.',
 			CASE WHEN cardinality(ids) > 10000 THEN 'more than ' END, least(cardinality(ids), 10000), ids[1]),
@@ -105,18 +105,18 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	FROM keys CROSS JOIN LATERAL ids_between(tab, col, low, high, 10001)
 	WHERE ids IS NOT NULL
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_nextval_keys IS 'for rows about keys that nextval() made';
+COMMENT ON FUNCTION snowflake_admin.check_nextval_keys IS 'for rows about keys that nextval() generated';
 
--- Defaults that call nextval() of a sequence that makes IDs
+-- Defaults that call nextval() of a sequence that generates IDs
 CREATE FUNCTION snowflake_admin.check_nextval_defaults(generators generator[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT 'warning', format('%s.%I', tab::regclass, attname),
-		format('Its default takes nextval() of %s, which makes IDs, so such keys '
+		format('Its default calls nextval() of %s, which generates IDs, so such keys '
 			'show a wrong time and shard.', g.sequence),
 		coalesce(same_default(tab, attname,
 				(SELECT inhparent FROM pg_inherits WHERE inhrelid = tab LIMIT 1)),
-			format('Let its default be %s.next_id(N, %L%s), where N is this server''s number in your list.',
+			format('Let its default be %s.next_id(N, %L%s), where N is this database''s shard in your list.',
 				snowflake_schema(), g.sequence, layout_argument(g.layout)))
 	FROM filled() AS f JOIN unnest(generators) AS g USING (sequence)
 	JOIN pg_attribute ON attrelid = tab AND attnum = f.col

@@ -1,6 +1,6 @@
 /* admin/check/fillers.sql */
 
--- snowflake_check() finds what makes IDs, and which columns it fills: defaults, domains and
+-- snowflake_check() finds what generates IDs, and which columns it fills: defaults, domains and
 -- triggers.  Knows neither where a sequence stands nor what a table contains.
 --
 -- None of the functions in check/ writes, so they run on a standby, too.  Called by
@@ -30,7 +30,7 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.has_role_shards IS 'for settings of the shard that are those of roles';
 
 -- The columns to which a function assigns IDs as a trigger: names that stand between NEW and
--- an assignment, in a statement that then calls something that makes IDs
+-- an assignment, in a statement that then calls something that generates IDs
 CREATE FUNCTION snowflake_admin.assigned(code text) RETURNS SETOF name
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT DISTINCT coalesce(replace(m[2], '""', '"'), lower(m[1]))::name
@@ -41,7 +41,7 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS
 $$;
 COMMENT ON FUNCTION snowflake_admin.assigned IS 'for columns that a trigger function assigns IDs to';
 
--- One way in which an object makes IDs, or an object whose code could not be read
+-- One way in which an object generates IDs, or an object whose code could not be read
 CREATE TYPE snowflake_admin.maker AS (
 	class oid, object oid,		-- a column's default, a domain, a rule or a function
 	owner oid,
@@ -54,7 +54,7 @@ CREATE TYPE snowflake_admin.maker AS (
 	names_layout boolean,
 	layout text					-- NULL if none is named, or if it is computed
 );
-COMMENT ON TYPE snowflake_admin.maker IS 'for snowflake_check(): one way in which an object makes IDs';
+COMMENT ON TYPE snowflake_admin.maker IS 'for snowflake_check(): one way in which an object generates IDs';
 
 -- Everything that takes IDs of a sequence, or may do so.  What does it in several ways is there once for each.
 CREATE FUNCTION snowflake_admin.id_makers() RETURNS SETOF maker
@@ -130,7 +130,7 @@ CREATE TYPE snowflake_admin.filler AS (
 COMMENT ON TYPE snowflake_admin.filler IS 'for snowflake_check(): what fills a column with IDs';
 
 -- What fills columns with IDs: a column's own default or that of its domain, the functions
--- that its own default calls, and triggers that assign to the column.  One that makes IDs in
+-- that its own default calls, and triggers that assign to the column.  One that generates IDs in
 -- several ways is there once for each.
 CREATE FUNCTION snowflake_admin.fillers(makers maker[]) RETURNS SETOF filler
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$

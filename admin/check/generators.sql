@@ -1,9 +1,9 @@
 /* admin/check/generators.sql */
 
--- snowflake_check() finds the sequences that make IDs, and the tables that each one fills.  Knows
+-- snowflake_check() finds the sequences that generate IDs, and the tables that each one fills.  Knows
 -- nothing of the rows in these.
 
--- A sequence that makes IDs
+-- A sequence that generates IDs
 CREATE TYPE snowflake_admin.generator AS (
 	-- As snowflake_sequences() has it
 	sequence regclass, layout text, last_timestamp timestamptz, lead interval, expires timestamptz, state text,
@@ -18,7 +18,7 @@ CREATE TYPE snowflake_admin.generator AS (
 	unset boolean[]								-- ... or if the setting is missing, and then this is true
 );
 COMMENT ON TYPE snowflake_admin.generator IS
-'for snowflake_check(): a sequence that makes IDs, and the tables that it fills';
+'for snowflake_check(): a sequence that generates IDs, and the tables that it fills';
 
 -- Was nothing seen of a sequence because somebody has locked it?
 CREATE FUNCTION snowflake_admin.is_locked(g generator) RETURNS boolean
@@ -43,7 +43,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.sequence_columns IS 'for the columns that sequences fill';
 
--- May a role make IDs of a sequence?  Every role may use next_id_seq.
+-- May a role generate IDs of a sequence?  Every role may use next_id_seq.
 CREATE FUNCTION snowflake_admin.may_use(role oid, sequence regclass) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT sequence = next_id_seq() OR has_sequence_privilege(role, sequence::oid, 'USAGE, UPDATE')
@@ -78,7 +78,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.positions IS 'for where sequences stand';
 
--- All sequences that make IDs, with their tables and what else is known of them
+-- All sequences that generate IDs, with their tables and what else is known of them
 CREATE FUNCTION snowflake_admin.generators(makers maker[], fillers filler[]) RETURNS SETOF generator
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 	WITH columns AS (
@@ -98,4 +98,4 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET
 	FROM positions(fillers) AS p LEFT JOIN columns AS c USING (sequence)
 	LEFT JOIN settings AS s USING (sequence) LEFT JOIN uses AS u USING (sequence)
 $$;
-COMMENT ON FUNCTION snowflake_admin.generators IS 'for the sequences that make IDs, and their tables';
+COMMENT ON FUNCTION snowflake_admin.generators IS 'for the sequences that generate IDs, and their tables';

@@ -37,7 +37,7 @@ LANGUAGE sql IMMUTABLE STRICT SET search_path = pg_catalog, snowflake_admin, pg_
 $$;
 COMMENT ON FUNCTION snowflake_admin.id_time IS 'for the time of an ID';
 
--- Have the IDs of a layout shards?  Without them, as with mastodon, another shard makes the same IDs.
+-- Have the IDs of a layout shards?  Without them, as with mastodon, another shard generates the same IDs.
 CREATE FUNCTION snowflake_admin.has_shards(layout snowflake_layout) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT shards_of(ARRAY[least_id()], layout) IS NOT NULL

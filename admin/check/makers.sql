@@ -1,7 +1,7 @@
 /* admin/check/makers.sql */
 
 -- snowflake_check() judges columns that are filled in two ways: with two shards of one sequence,
--- or with one shard of two sequences, which may make the same IDs.  Knows neither where a sequence
+-- or with one shard of two sequences, which may generate the same IDs.  Knows neither where a sequence
 -- stands nor what a table contains.
 
 -- The ways in which columns are filled, with shards and sequences that are known, and the
@@ -41,10 +41,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	)
 	SELECT CASE WHEN sequence = other_sequence THEN 'warning' ELSE 'error' END, format('%s.%I', root, col),
 		CASE WHEN sequence = other_sequence
-			THEN format('%s makes IDs of shard %s, and %s those of shard %s.',
+			THEN format('%s generates IDs of shard %s, and %s those of shard %s.',
 				place, shard, other_place, other_shard)
 			ELSE format(
-				'Two sequences make IDs of shard %s, so IDs can come twice: %s in %s, and %s in %s.',
+				'Two sequences generate IDs of shard %s, so there can be duplicates: %s in %s, and %s in %s.',
 				shard, sequence, place, other_sequence, other_place) END,
 		coalesce(CASE WHEN place = format('the default of %s', root) AND other_place LIKE 'the default of %'
 			THEN same_default(tab, col, root) END,

@@ -135,7 +135,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		format('Its layout %s %s on %s.', layout,
 			CASE WHEN expires < clock_timestamp() THEN 'ended' ELSE 'ends' END, expires),
 		format('Before that, let another sequence with a layout that ends later, or with new shards '
-			'of a later epoch, make the IDs of %s, as "When a layout ends" in doc/layouts.md says.',
+			'of a later epoch, generate the IDs of %s, as "When a layout ends" in doc/layouts.md says.',
 			coalesce(array_to_string(tabs, ', '), 'its programs'))
 	FROM unnest(generators)
 	WHERE expires < clock_timestamp() + interval '1 year'

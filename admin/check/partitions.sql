@@ -1,7 +1,7 @@
 /* admin/check/partitions.sql */
 
 -- snowflake_check() judges tables that are partitioned by ranges of their IDs: they must have
--- partitions for the IDs of now and of soon.  Makes none, and knows nothing of old ones.
+-- partitions for the IDs of now and of soon.  Creates none, and knows nothing of old ones.
 
 -- The row about one such table, for the first time that has no partition.  An error of it
 -- is a row, and leaves other tables alone.
@@ -18,7 +18,7 @@ BEGIN
 	FROM (VALUES (1, 'now', clock_timestamp()),
 		(2, 'now + max_lead', clock_timestamp() + partitions_lead()),
 		(3, 'tomorrow', clock_timestamp() + interval '1 day'),
-		-- Yesterday's call of snowflake_make_partitions() has made these, if there was one.
+		-- Yesterday's call of snowflake_make_partitions() has created these, if there was one.
 		(4, 'the next days', greatest(yesterday + interval '3 days',
 			date_trunc(unit, yesterday) + 2 * ('1 ' || unit)::interval) AT TIME ZONE 'UTC' - interval '1 min'))
 		AS times (n, name, ts)

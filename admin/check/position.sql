@@ -1,14 +1,14 @@
 /* admin/check/position.sql */
 
 -- snowflake_check() judges where each sequence stands: ahead of the clock (ahead.sql), or
--- behind the IDs of its tables (behind.sql).  Knows nothing of what makes IDs.
+-- behind the IDs of its tables (behind.sql).  Knows nothing of what generates IDs.
 
 -- All rows about where a sequence stands.  Its error is a row, and leaves other sequences alone.
 CREATE FUNCTION snowflake_admin.check_position_of(g generator, served snowflake_layout)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
-	-- The smallest ID after the last one that the sequence has made, and the smallest
+	-- The smallest ID after the last one that the sequence has generated, and the smallest
 	-- future-dated one.  NULL if the layout has no time.
 	beyond bigint;
 	future bigint;

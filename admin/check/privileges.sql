@@ -72,4 +72,4 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 				owner::regrole, role) END
 	FROM lacking JOIN pg_class ON pg_class.oid = tab
 $$;
-COMMENT ON FUNCTION snowflake_admin.check_privileges IS 'for rows about roles that may insert, but not make IDs';
+COMMENT ON FUNCTION snowflake_admin.check_privileges IS 'for rows about roles that may insert, but not generate IDs';

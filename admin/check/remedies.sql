@@ -10,7 +10,7 @@
 --	CALL snowflake_set_back(), _renumber(), _move(), _widen(), _make_partitions(): look again
 --		under their locks
 --	SELECT snowflake_advance(): never moves a sequence back, nor to an ID that is far ahead
---	SELECT snowflake_alter_sequence(): refuses a sequence that has made IDs
+--	SELECT snowflake_alter_sequence(): refuses a sequence that has generated IDs
 --	UPDATE of keys of nextval(): has its conditions in itself
 --	SELECT snowflake_set_shard(N), ALTER SEQUENCE ... SET LOGGED, ALTER EXTENSION ... UPDATE, CREATE
 --		INDEX: do no harm where they are not needed any more
@@ -82,20 +82,20 @@ BEGIN
 	IF FOUND THEN
 		RETURN;
 	END IF;
-	-- The number of a new shard makes no difference here.
+	-- Which shard the new one is makes no difference here.
 	remedy := coalesce(
 		refusal('snowflake_renumber()', format('SELECT renumber_plan(%L::regclass, %L::bigint, %L::bigint, NULL)', tab,
 			shard, CASE WHEN to_new_shard THEN shard END)),
 		format('CALL @extschema@.snowflake_renumber(%L::regclass, %s::bigint, %ssince => now() + interval ''1 s'')%s',
 			tab, shard, CASE WHEN to_new_shard THEN 'new_shard => N::bigint, ' END,
-			CASE WHEN to_new_shard THEN ' -- N is a number from your list that no server uses' END));
+			CASE WHEN to_new_shard THEN ' -- N is a shard from your list that no database uses' END));
 	who := only_owner(tab);
 	RETURN NEXT;
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.renumber_remedy IS 'for the remedy of future-dated rows';
 
--- Let next_id() make a column, with the arguments of snowflake_move() that follow the table, and what
+-- Let next_id() fill a column, with the arguments of snowflake_move() that follow the table, and what
 -- follows these.
 CREATE FUNCTION snowflake_admin.move_remedy(tab regclass, col name, arguments text, OUT remedy text, OUT who text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -105,13 +105,13 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 			'FROM table_key(%1$L::regclass)', tab, col)),
 		format('CALL @extschema@.snowflake_move(%L::regclass%s', tab, arguments)), only_owner(tab)
 $$;
-COMMENT ON FUNCTION snowflake_admin.move_remedy IS 'for the remedy that lets next_id() make a key';
+COMMENT ON FUNCTION snowflake_admin.move_remedy IS 'for the remedy that lets next_id() generate a key';
 
 -- Give a table a sequence of its own, with another shard.
 CREATE FUNCTION snowflake_admin.new_shard_remedy(tab regclass, col name, OUT remedy text, OUT who text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT * FROM move_remedy(tab, col,
-		', shard => N::bigint, own_sequence => true) -- N is a number from your list that no server uses')
+		', shard => N::bigint, own_sequence => true) -- N is a shard from your list that no database uses')
 $$;
 COMMENT ON FUNCTION snowflake_admin.new_shard_remedy IS 'for the remedy that gives a table another shard';
 

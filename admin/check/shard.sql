@@ -49,9 +49,9 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	SELECT 'error', format('database %I', current_database()),
 		concat_ws(' ', format('No shard is set, so the default of %s fails%s.', first,
 				CASE WHEN n > 1 THEN format(', and %s more', n - 1) END),
-			'The newest IDs may tell the number: ' || shards_of_rows(fillers)
-				|| '. A copy needs another number while its original makes IDs.', only_database_owner()),
-		format('SELECT %s.snowflake_set_shard(N::bigint) -- N is this server''s number in your list',
+			'The newest IDs may tell the shard: ' || shards_of_rows(fillers)
+				|| '. A copy needs another shard while its original generates IDs.', only_database_owner()),
+		format('SELECT %s.snowflake_set_shard(N::bigint) -- N is this database''s shard in your list',
 			snowflake_schema())
 	FROM lacking WHERE n > 0
 $$;
@@ -62,8 +62,8 @@ CREATE FUNCTION snowflake_admin.check_shard_in_defaults(fillers filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT DISTINCT 'warning', format('%s.%I', root, col),
-		concat_ws(' ', format('The default makes IDs of shard %s, but the database has number %s. If the table was '
-			'copied from a database that still makes IDs, they can come twice.', f.shard, s.shard), r.who), r.remedy
+		concat_ws(' ', format('The default generates IDs of shard %s, but the database has shard %s. If the table was '
+			'copied from a database that still generates IDs, there can be duplicates.', f.shard, s.shard), r.who), r.remedy
 	FROM unnest(fillers) AS f CROSS JOIN shard_setting() AS s
 	LEFT JOIN LATERAL move_remedy(root, col, ')') AS r ON f.shard <> s.shard AND sequence = next_id_seq()
 	WHERE NOT by_setting AND f.shard <> s.shard AND class = 'pg_attrdef'::regclass
@@ -110,16 +110,16 @@ RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH newest_rows AS MATERIALIZED (SELECT * FROM newest_shards(fillers))
 	SELECT 'warning', format('database %I', current_database()),
-		format('This standby has shard %s, but the newest rows of %s have shard %s. If it is promoted, it makes IDs of '
+		format('This standby has shard %s, but the newest rows of %s have shard %s. If it is promoted, it generates IDs of '
 			'another shard than the primary.', s.shard, n.tab, n.other_shard),
-		format('Set snowflake.shard in the files of this server to the shard of the primary, unless %s is one that no '
-			'server uses.', s.shard)
+		format('Set snowflake.shard in the files of this server to the shard of the primary, unless no other '
+			'database uses %s.', s.shard)
 	FROM shard_setting() AS s, LATERAL (SELECT * FROM newest_rows ORDER BY newest DESC LIMIT 1) AS n
 	WHERE pg_is_in_recovery() AND n.own = 0 AND n.other_shard IS NOT NULL
 	UNION ALL SELECT 'warning', format('table %s', n.tab),
 		format('Rows of the last hour have shard %s, while the database has %s: %s. Sessions that began before the '
 			'shard was changed keep the old one.', n.other_shard, s.shard, n.others),
-		'Let all sessions reconnect. Do nothing if another server made these rows.'
+		'Let all sessions reconnect. Do nothing if another server inserted these rows.'
 	FROM shard_setting() AS s, newest_rows AS n
 	WHERE NOT pg_is_in_recovery() AND n.others > 0
 		AND NOT EXISTS (SELECT FROM pg_subscription AS u JOIN pg_database AS d ON d.oid = subdbid
@@ -134,9 +134,9 @@ RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT 'note', format('database %I', current_database()),
 		format('Other databases of this server with its shard %s: %s. Their IDs can be equal, which matters '
-			'only where rows of both come together.', own.shard,
+			'only where rows of both are combined.', own.shard,
 			string_agg(DISTINCT quote_ident(datname), ', ')),
-		'Give one of them another shard if rows of both come together.'
+		'Give one of them another shard if rows of both are combined.'
 	FROM shard_setting() AS own, pg_database AS d
 	JOIN pg_db_role_setting ON setdatabase = d.oid, unnest(setconfig) AS setting
 	WHERE datname <> current_database() AND setting ILIKE 'snowflake.shard=%'

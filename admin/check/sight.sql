@@ -28,13 +28,13 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.unseen IS 'for a relation that could not be looked at';
 
--- Code that could not be read.  It may make IDs of any sequence that its owner may use.
+-- Code that could not be read.  It may generate IDs of any sequence that its owner may use.
 CREATE FUNCTION snowflake_admin.check_code(makers maker[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT 'error', place(class, object), concat_ws(' ',
 		'Its code could not be read, because somebody has locked a table that it names. '
-			'So nothing is said that rests on what makes IDs, such as that a sequence may be set back.',
+			'So nothing is said that rests on what generates IDs, such as that a sequence may be set back.',
 		in_the_way(ARRAY(SELECT refobjid::regclass FROM pg_depend
 			WHERE classid = class AND objid = object AND refclassid = 'pg_class'::regclass), 'AccessExclusiveLock')),
 		'Call snowflake_check() again later.'

@@ -434,7 +434,7 @@ sub obey_until_well
 			my $done = $self->obey($row);
 			# Not where a row has said that IDs will come again, and its remedy may not have been run
 			$self->let_time_pass if $done && $done =~ /^set_back/ && ($self->{control} || chance(0.4))
-				&& !grep { $_->{problem} =~ /will make such IDs again/ } @rows;
+				&& !grep { $_->{problem} =~ /will generate such IDs again/ } @rows;
 		}
 		# A turn in which somebody's lock was in the way is not one of the five.
 		if ($self->{too_early} && $patience-- > 0) { $turns--; $self->work(0.5); }
@@ -569,7 +569,7 @@ sub run
 	# What is left would be found again, and where a row has said that IDs will come again, they do.
 	unless (@{ $self->{faults} })
 	{
-		$self->let_time_pass unless grep { $_->{problem} =~ /will make such IDs again/ } @left;
+		$self->let_time_pass unless grep { $_->{problem} =~ /will generate such IDs again/ } @left;
 		$self->work(0.3);
 		$self->judge_inserts(@left);
 	}

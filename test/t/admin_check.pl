@@ -120,10 +120,10 @@ finds('', '... and one with rows');
 # --- shards and defaults ------------------------------------------------------------
 
 my $set_shard = q{SELECT "Id's".snowflake_set_shard(N::bigint); -- N is};
-my $is_free = 'a number from your list that no server uses';
+my $is_free = 'a shard from your list that no database uses';
 fault('no shard is set', 'SELECT snowflake_set_shard(NULL)',
 	q{error database "faults 1"|No shard is set, so the default of shop."Tweets".id fails, and 4 more. }
-	  . "The newest IDs ...photos has rows of shard 5...|$set_shard this server's number in your list");
+	  . "The newest IDs ...photos has rows of shard 5...|$set_shard this database's shard in your list");
 plant('SELECT snowflake_set_shard(NULL); CREATE ROLE service LOGIN; ALTER ROLE service SET snowflake.shard = 4;
 	GRANT INSERT ON ALL TABLES IN SCHEMA shop TO service; GRANT USAGE, UPDATE ON ALL SEQUENCES IN SCHEMA shop TO service');
 finds('', 'each role may have its own shard');
@@ -132,18 +132,18 @@ finds('error database "faults 1"|No shard is set...', '... but one that inserts 
 plant('DROP ROLE stranger');
 plant('SELECT snowflake_set_shard(5); DROP OWNED BY service; DROP ROLE service');
 fault('another database has the same shard', 'CREATE DATABASE "Other"; ALTER DATABASE "Other" SET snowflake.shard = 5',
-	qq{note database "faults 1"|Other databases of this server with its shard 5: "Other". ...|Give one of them another shard if rows of both come together.},
+	qq{note database "faults 1"|Other databases of this server with its shard 5: "Other". ...|Give one of them another shard if rows of both are combined.},
 	by_hand => 'ALTER DATABASE "Other" SET snowflake.shard = 7', clean => 'DROP DATABASE "Other"; SELECT snowflake_set_shard(5)');
 fault('a table has the default of another database', q{
 		CREATE TABLE copied (id bigint PRIMARY KEY DEFAULT next_id(8));
 		INSERT INTO copied DEFAULT VALUES},
-	'warning shop.copied.id|The default makes IDs of shard 8, but the database has number 5. ...|'
+	'warning shop.copied.id|The default generates IDs of shard 8, but the database has shard 5. ...|'
 	  . q{CALL "The Admin".snowflake_move('shop.copied'::regclass);},
 	clean => 'DROP TABLE copied');
 
 fault('a column that is no key has the default of another database',
 	q{CREATE TABLE copied (id bigint PRIMARY KEY DEFAULT next_id(), number bigint UNIQUE DEFAULT next_id(8))},
-	'warning shop.copied.number|The default makes IDs of shard 8, but the database has number 5. ...|'
+	'warning shop.copied.number|The default generates IDs of shard 8, but the database has shard 5. ...|'
 	  . 'snowflake_move() cannot do it yet: ... Obstacle: it is not in the primary key. ... use ALTER TABLE ... SET DEFAULT.',
 	by_hand => 'DROP TABLE shop.copied');
 
@@ -158,9 +158,9 @@ my $give_another = 'Give one of these two another free shard, or the sequence of
 fault('two shards in one table', q{
 		CREATE TABLE old (id bigint PRIMARY KEY DEFAULT next_id(5), kind text);
 		CREATE TABLE older (id bigint PRIMARY KEY DEFAULT next_id(9)) INHERITS (old)},
-	"warning shop.old.id|...default of shop.old makes IDs of shard 5, and ... shop.older those of shard 9.|$as_parent", by_hand => $by_hand);
+	"warning shop.old.id|...default of shop.old generates IDs of shard 5, and ... shop.older those of shard 9.|$as_parent", by_hand => $by_hand);
 fault('two sequences with one shard in one table', q{ALTER TABLE older ALTER id SET DEFAULT next_id(5, 'one')},
-	q{error shop.old.id|Two sequences make IDs of shard 5, ... "Id's".next_id_seq in ... shop.old, }
+	q{error shop.old.id|Two sequences generate IDs of shard 5, ... "Id's".next_id_seq in ... shop.old, }
 	  . "and shop.one in ... shop.older.|$as_parent", by_hand => $by_hand);
 fault('two sequences with one shard, which a trigger has', q{
 		CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -205,7 +205,7 @@ is(value(q{
 		DROP TABLE shop.tree}),
 	'CREATE INDEX CONCURRENTLY ON shop.tree (other); CREATE INDEX CONCURRENTLY ON shop.tree (parent)',
 	'all indexes that a renumbering needs are shown at once');
-fault('... that has made no ID', q{
+fault('... that has generated no ID', q{
 		CREATE SEQUENCE unused MAXVALUE 9007199254736892;
 		CREATE TABLE of_unused (id bigint PRIMARY KEY DEFAULT next_id(5, 'unused', 'timestamp:41 shard:13 sequence:2 epoch:0'))},
 	"error sequence shop.unused|$not_its|$alter('shop.unused'::regclass, 'timestamp:41 shard:13 sequence:2 epoch:0'$its_type);",
@@ -213,7 +213,7 @@ fault('... that has made no ID', q{
 fault('a custom layout has future-dated IDs, which another one read as past', qq{
 		INSERT INTO owned VALUES (snowflake_max_id(now() + interval '8 years', $own))},
 	'note table shop.owned|Future-dated IDs of shard 8191, while ... shard 3... Most likely they are of another layout'
-	  . ', and not of the future.|Do nothing if its rows had IDs of another layout before.',
+	  . ', and not dated in the future.|Do nothing if its rows had IDs of another layout before.',
 	by_hand => qq{DELETE FROM shop.owned WHERE id > "Id's".snowflake_max_id(now() + interval '1 year', $own)});
 fault('a default lacks its custom layout', q{ALTER TABLE owned ALTER id SET DEFAULT next_id(3, 'own')},
 	'error sequence shop.own|Its MAXVALUE 1125899906841591 belongs to no built-in layout, so next_id() refuses it.|'
@@ -222,7 +222,7 @@ fault('a default lacks its custom layout', q{ALTER TABLE owned ALTER id SET DEFA
 my $largest = plant('SELECT max(id) FROM "Tweets"');
 fault('a sequence begins anew, and its rows tell the layout', q{ALTER SEQUENCE "Tweets' seq" NO MAXVALUE RESTART},
 	[ "error $tweets|...schema tool...|$alter('shop.\"Tweets'' seq\"'::regclass, 'twitter'$its_type);",
-		qq{warning $tweets|It has made no ID, but shop."Tweets" has the ID ...|}
+		qq{warning $tweets|It has generated no ID, but shop."Tweets" has the ID ...|}
 		  . qq{SELECT "Id's".snowflake_advance('shop."Tweets'' seq"'::regclass, ${largest}::bigint);} ]);
 fault('a sequence has CYCLE', 'ALTER SEQUENCE one CYCLE CACHE 10',
 	"error sequence shop.one|$not_its|$alter('shop.one'::regclass, 'instagram'$its_type);");
@@ -252,7 +252,7 @@ plant(setval_ahead('next_id_seq', '1 day') . q{;
 	INSERT INTO photos (id)
 	SELECT snowflake_id(clock_timestamp() + interval '1 day', 8, n % 1000) + 8388608 * (n / 1000)
 	FROM generate_series(1, 25000) AS n});
-my $others = 'Future-dated IDs of other shards, which it cannot make again: 25000.';
+my $others = 'Future-dated IDs of other shards, which it cannot generate again: 25000.';
 finds("error ...No row of ... $others|...snowflake_set_back(..., end_sessions => true);\nwarning table shop.photos|...at least 10001...",
 	'a sequence can be set back beside many IDs of other shards');
 plant(q{INSERT INTO photos (id) VALUES (snowflake_id(clock_timestamp() + interval '10 hours', 5, 1))});
@@ -274,7 +274,7 @@ finds('warning table shop.moved|Rows of the last hour have shard 6, while the da
 	'IDs of another shard may be larger, but come from a session that has an old one');
 plant('DELETE FROM moved WHERE snowflake_shard(id) = 6');
 plant(rows_of('moved', '2 days', 5));
-finds('error table shop.moved|It has the ID ... with the shard of sequence shop.moved_id_seq. The sequence will make such IDs again.|'
+finds('error table shop.moved|It has the ID ... with the shard of sequence shop.moved_id_seq. The sequence will generate such IDs again.|'
 	  . q{CALL "The Admin".snowflake_renumber('shop.moved'::regclass, 5::bigint, since => now() + interval '1 s');},
 	'a sequence that will make IDs of its table again is an error');
 plant('DELETE FROM moved WHERE id > snowflake_max_id(now())');
@@ -327,7 +327,7 @@ fault('rows go to the DEFAULT partition',
 plant(q{INSERT INTO moved VALUES (snowflake_min_id('2011-08-25Z'))});
 finds('', 'a row that was imported with the first time of the layout is no key of nextval()');
 fault('a program still calls nextval()', q{INSERT INTO moved SELECT nextval('moved_id_seq') FROM generate_series(1, 2)},
-	'warning table shop.moved|Keys that nextval() made in place of next_id(): 2, the last of them ...|'
+	'warning table shop.moved|Keys that nextval() generated in place of next_id(): 2, the last of them ...|'
 	  . q{SELECT snowflake_admin.do_as_owner('shop.moved', 'UPDATE shop.moved SET id = DEFAULT WHERE id::bigint }
 	  . q{BETWEEN 463877712157696::bigint AND 1125899906841599::bigint AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint }
 	  . q{WHERE contype = ''f'' AND confrelid = ''shop.moved''::regclass AND confupdtype <> ''c'')');});
@@ -346,8 +346,8 @@ fault('a default still calls nextval()', q{
 		CREATE SEQUENCE three;
 		SELECT snowflake_alter_sequence('three');
 		CREATE TABLE later (id bigint PRIMARY KEY DEFAULT nextval('three'))},
-	'warning shop.later.id|...nextval() of shop.three, which makes IDs...|'
-	  . q{Let its default be "Id's".next_id(N, 'shop.three'), where N is this server's number in your list.},
+	'warning shop.later.id|...nextval() of shop.three, which generates IDs...|'
+	  . q{Let its default be "Id's".next_id(N, 'shop.three'), where N is this database's shard in your list.},
 	by_hand => q{ALTER TABLE shop.later ALTER id SET DEFAULT "Id's".next_id(6, 'shop.three')},
 	clean => 'DROP TABLE later; DROP SEQUENCE three');
 

@@ -115,7 +115,7 @@ nothing_is_wrong('soon after');
 
 at('2026-11-20 20:05:00', $insert);
 at('2026-11-20 19:11:00', q{LOAD 'snowflake'; ALTER DATABASE minutes SET snowflake.max_lead = '2h'});
-like(rows(), qr/^warning\|.*makes future-dated IDs, as max_lead is 2h\..*\|Wait until 2026-11-20 20:0/,
+like(rows(), qr/^warning\|.*generates future-dated IDs, as max_lead is 2h\..*\|Wait until 2026-11-20 20:0/,
 	'with a raised max_lead, a sequence that is ahead is a warning');
 
 # --- several sequences at once -----------------------------------------------------------------
@@ -180,7 +180,7 @@ sub jump
 	my ($severity, $owner, $since, $until) = @_;
 	return "$severity|clock|The clock says .... Tables of $owner have rows of each day until $since, and then none until "
 	  . "$until. Unless nobody inserted rows in between, the clock is fast.|Compare the clock with that of other servers "
-	  . '(date, chronyc tracking) before partitions are made or dropped. If it is right, do nothing.';
+	  . '(date, chronyc tracking) before partitions are created or dropped. If it is right, do nothing.';
 }
 
 at('2026-12-01 12:00:00');
@@ -243,7 +243,7 @@ at('2045-06-20 00:00:00', 'INSERT INTO tweets DEFAULT VALUES');
 nothing_is_wrong('more than a year before a layout ends');
 at('2045-07-01 00:00:00');
 my $ends = qr/Its layout instagram ends on 2046-06-27 17:00:49.496\+00\.\|Before that, let another sequence/;
-like(rows(), qr/\Awarning\|sequence public.next_id_seq\|$ends .* make the IDs of public\.(notes|photos), [^\n]*\z/,
+like(rows(), qr/\Awarning\|sequence public.next_id_seq\|$ends .* generate the IDs of public\.(notes|photos), [^\n]*\z/,
 	'... but in the last year');
 at('2046-07-01 00:00:00');
 like(rows(), qr/\Aerror\|sequence public.next_id_seq\|Its layout instagram ended on [^\n]*\z/, '... and after it');

@@ -43,7 +43,7 @@ sub rows
 		  . ($condition // 'true'));
 }
 
-# Obey each remedy as the caller or, if only another role can, as that role, with another number for N
+# Obey each remedy as the caller or, if only another role can, as that role, with another shard for N
 # each time.  What is no statement, nobody can run.
 my $number = 100;
 
@@ -148,7 +148,7 @@ foreach my $shard ('3', "length('')", 'snowflake_shard()')
 	like(rows('boss', q{object LIKE '%toots%'}), qr/^error\|table app.toots\|.*\|Give these rows new IDs\. Those of layout mastodon have no shards, so snowflake_renumber\(\) cannot\.\z/,
 		"shard $shard: IDs without a shard are no matter for a command");
 	as_role('boss', sprintf($ahead, 'app.toots_seq', 'mastodon', 16, 16));
-	like(rows('boss', q{object LIKE '%toots_seq'}), qr/^error\|.* IDs of its layout: 1, .*\|Wait until .*, or check again when these rows have new IDs\. .* another shard would make them again, too\.\z/,
+	like(rows('boss', q{object LIKE '%toots_seq'}), qr/^error\|.* IDs of its layout: 1, .*\|Wait until .*, or check again when these rows have new IDs\. .* another shard would generate them again, too\.\z/,
 		'... nor for another shard');
 }
 

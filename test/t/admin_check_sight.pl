@@ -82,8 +82,8 @@ unlock();
 like(rows(), qr/No row of public.photos .*CALL public.snowflake_set_back/, '... until the code can be read');
 $pid = locked('pg_trigger');
 $rows = rows();
-like($rows, qr/^error\|check of what makes IDs\|It failed: .* Process $pid has used pg_trigger/m,
-	'if the look at what makes IDs fails, that is an error');
+like($rows, qr/^error\|check of what generates IDs\|It failed: .* Process $pid has used pg_trigger/m,
+	'if the look at what generates IDs fails, that is an error');
 unlike($rows, qr/sequence/, '... and nothing is said of sequences');
 unlock();
 $pid = locked('photos');
