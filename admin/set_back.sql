@@ -7,7 +7,7 @@
 --        the shard of the present setting.  Nothing tells since when that is so, so those that are
 --        connected count, even if they began after it.
 --     2. lock the sequence.  This waits for everybody who has an ID of it in an open transaction,
---        and keeps everybody from making one.
+--        and keeps everybody from generating one.
 --     3. RESTART the sequence, and give it its layout back
 --     4. under this lock, look at what generates IDs, at the rows, and for the sessions.  An error undoes
 --        the RESTART.
@@ -31,7 +31,7 @@ BEGIN
 	LIMIT 1;
 	IF FOUND THEN
 		RAISE insufficient_privilege USING
-			MESSAGE = format('must not end session %s, of role %s', other.pid, other.role),
+			MESSAGE = format('permission denied to end session %s, of role %s', other.pid, other.role),
 			DETAIL = 'No session has been ended.',
 			HINT = format('Let a superuser call this; or let one GRANT pg_signal_backend TO %s, which suffices unless role %s '
 				'is a superuser; or stop the programs and call it without end_sessions.', caller()::regrole, other.role);
@@ -84,14 +84,14 @@ DECLARE
 BEGIN
 	IF has_time(to_layout(layout)) IS NOT TRUE THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('sequence %s serves no layout that tells the time of IDs', sequence),
-			HINT = 'SELECT * FROM snowflake_check() shows what a sequence lacks that has served one.';
+			MESSAGE = format('sequence %s serves no layout with a timestamp', sequence),
+			HINT = 'If it has served one, SELECT * FROM snowflake_check() shows what it lacks.';
 	ELSIF g.unread <> '{}' THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('cannot read all code that may use sequence %s, such as %s', sequence, (
 				SELECT place(c, g.unread[1]) FROM unnest('{pg_proc,pg_attrdef,pg_rewrite}'::regclass[]) AS c
 				WHERE owner_of(c, g.unread[1]) IS NOT NULL LIMIT 1)),
-			DETAIL = 'Somebody has locked a table that this code names.',
+			DETAIL = 'Another transaction has locked a table that this code names.',
 			HINT = 'Call it again when that transaction has ended.';
 	END IF;
 	since := bound(clock_timestamp() + interval '1 s', to_layout(layout));
@@ -99,7 +99,7 @@ BEGIN
 	IF is_lost THEN
 		SELECT * INTO reachable FROM reachable_id(g, to_layout(layout), since);
 		IF reachable.unseen THEN
-			future.unseen := coalesce(future.unseen, 'a table that somebody has locked');
+			future.unseen := coalesce(future.unseen, 'a table that another transaction has locked');
 		END IF;
 	END IF;
 	IF future.unseen IS NOT NULL THEN

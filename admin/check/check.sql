@@ -17,7 +17,7 @@ CREATE FUNCTION snowflake_admin.failed(subject text, message text, relations reg
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT 'error', 'check of ' || subject, concat_ws(' ', format('It failed: %s.', message),
-		'So nothing is said that rests on it.', in_the_way(relations, 'AccessExclusiveLock')),
+		'So nothing that depends on it is judged.', in_the_way(relations, 'AccessExclusiveLock')),
 		'Call snowflake_check() again later.'
 $$;
 COMMENT ON FUNCTION snowflake_admin.failed IS 'for the row about a check that failed';

@@ -18,9 +18,9 @@ RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT 'error', format('%s %s', CASE relkind WHEN 'S' THEN 'sequence' ELSE 'table' END, relation),
 		concat_ws(' ', CASE sqlstate
-			WHEN '55P03' THEN 'It could not be looked at, because somebody has locked it.'
+			WHEN '55P03' THEN 'It could not be looked at, because another transaction has locked it.'
 			ELSE format('It could not be looked at: %s.', message) END,
-			'So nothing is said of where it stands.', in_the_way(
+			'So its IDs are not judged.', in_the_way(
 			ARRAY[relation] || ARRAY(SELECT relid FROM pg_partition_tree(relation)),
 			CASE relkind WHEN 'S' THEN 'ShareRowExclusiveLock' ELSE 'AccessExclusiveLock' END)),
 		'Call snowflake_check() again later.'
@@ -33,8 +33,8 @@ CREATE FUNCTION snowflake_admin.check_code(makers maker[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT 'error', place(class, object), concat_ws(' ',
-		'Its code could not be read, because somebody has locked a table that it names. '
-			'So nothing is said that rests on what generates IDs, such as that a sequence may be set back.',
+		'Its code could not be read, because another transaction has locked a table that it names. '
+			'So nothing is judged that depends on what generates IDs, such as whether a sequence may be set back.',
 		in_the_way(ARRAY(SELECT refobjid::regclass FROM pg_depend
 			WHERE classid = class AND objid = object AND refclassid = 'pg_class'::regclass), 'AccessExclusiveLock')),
 		'Call snowflake_check() again later.'

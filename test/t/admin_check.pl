@@ -370,7 +370,7 @@ my $user_pid = $user->query_safe('SELECT pg_backend_pid()');
 my $waiter = $node->background_psql($database);
 my $waiter_pid = $waiter->query_safe('SELECT pg_backend_pid()');
 send_sql($waiter, q{ALTER SEQUENCE shop.one NO CYCLE});
-finds("error sequence shop.one|It could not be looked at, because somebody has locked it...\n"
+finds("error sequence shop.one|It could not be looked at, because another transaction has locked it...\n"
 	  . "error sequence shop.one|Sessions that wait for it: 1. They wait for process $user_pid, of role postgres, which is in a "
 	  . "transaction since ... Others queue behind process $waiter_pid, of role postgres.|"
 	  . "End that transaction, if need be by SELECT pg_terminate_backend($user_pid), as a member of its role or of "
@@ -465,7 +465,7 @@ plant('ALTER TABLE photos DISABLE ROW LEVEL SECURITY');
 
 my $other = $node->background_psql($database);
 $other->query_safe('BEGIN; LOCK TABLE shop.photos; ALTER SEQUENCE shop.one RESTART');
-finds("error sequence shop.one|...somebody has locked it...\nerror table shop.photos|... somebody has locked it. ..."
+finds("error sequence shop.one|...another transaction has locked it...\nerror table shop.photos|... another transaction has locked it. ..."
 	  . ' Process ... has used shop.photos in a transaction since ...',
 	'what another session has locked is an error, without a wait');
 $other->query_safe('ROLLBACK');

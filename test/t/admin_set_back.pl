@@ -149,12 +149,12 @@ $web->query('SELECT snowflake_shard()');
 as_role('boss', 'SELECT snowflake_set_shard(36)');
 is_refused(qr/55000: session \d+, of role web, may still have a shard of future-dated IDs/,
 	'a session that was connected is in the way, although its kind is hidden');
-is_refused(qr/42501: must not end session \d+, of role web\n/, '... and is not ended by a role that may not do that',
+is_refused(qr/42501: permission denied to end session \d+, of role web\n/, '... and is not ended by a role that may not do that',
 	call => q{CALL snowflake_set_back('next_id_seq', end_sessions => true)});
 is($web->query_safe('SELECT snowflake_shard()'), '35', '... but goes on');
 $node->sql('GRANT pg_signal_backend TO boss');
 my $super = $node->background_psql($database);
-is_refused(qr/42501: must not end session \d+, of role postgres\n/, '... nor is that of a superuser',
+is_refused(qr/42501: permission denied to end session \d+, of role postgres\n/, '... nor is that of a superuser',
 	call => q{CALL snowflake_set_back('next_id_seq', end_sessions => true)});
 is($web->query_safe('SELECT snowflake_shard()'), '35', '... and then none is');
 $super->quit;
@@ -320,7 +320,7 @@ is_refused($_->[0], "$_->[1] is an error", call => $_->[2], role => $_->[3])
   [ qr/22004: sequence must not be null/, 'NULL', q{CALL snowflake_set_back(NULL)} ],
   [ qr/42501: must be owner of sequence public.next_id_seq/, 'another role', $call, 'web' ],
   [ qr/2D000: snowflake_set_back\(\) cannot run inside a transaction block/, 'a transaction block', "BEGIN; $call" ],
-  [ qr/55000: sequence public.traces serves no layout that tells the time of IDs/, 'a layout without a time',
+  [ qr/55000: sequence public.traces serves no layout with a timestamp/, 'a layout without a time',
 	q{CALL snowflake_set_back('traces')} ],
   [ qr/55000: sequence public.plain serves no layout/, 'a sequence that serves none', q{CALL snowflake_set_back('plain')} ],
   [ qr/22P02: invalid/, 'no layout', q{CALL snowflake_set_back('own', layout => 'none')} ];
