@@ -243,7 +243,7 @@ BEGIN
 	RAISE lock_not_available USING
 		MESSAGE = format('could not get the locks in %s, and changed nothing in this step',
 			CASE tries WHEN 1 THEN 'one try' ELSE tries || ' tries' END),
-		DETAIL = coalesce(blocker.description, 'No other transaction is in the way in this moment.'),
+		DETAIL = coalesce(blocker.description, 'No other transaction is in the way at the moment.'),
 		HINT = coalesce('Call it again when that transaction has ended, or with more tries. ' || blocker.remedy,
 			'Call it again, perhaps with more tries.');
 END
@@ -307,7 +307,7 @@ AS 'MODULE_PATHNAME', 'snowflake_lock_turn' LANGUAGE C VOLATILE STRICT PARALLEL 
 COMMENT ON FUNCTION snowflake_admin.lock_turn IS 'for taking the turn of a work on a table';
 
 -- Take the turn of a work on tables until the transaction ends, or raise an error that names the
--- session that does this work on one of them, or the prepared transaction that holds the turn.
+-- session that does this work on one of them, or the prepared transaction that has done so.
 --
 -- The turn ends with each transaction, so that an error leaves nothing behind in a pooled
 -- session.  A session that is "going_on" takes the turn again after each commit, and waits for it.
@@ -340,7 +340,7 @@ BEGIN
 	ORDER BY l.granted DESC LIMIT 1;
 	IF other.gid IS NOT NULL THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('prepared transaction "%s" of role "%s" holds the turn of %s on table %s',
+			MESSAGE = format('prepared transaction "%s" of role "%s" keeps %s from table %s',
 				other.gid, other.owner, work, other.tab),
 			HINT = format('That role or a superuser can end it: ROLLBACK PREPARED %L. Then call this again.',
 				other.gid);

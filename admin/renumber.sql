@@ -15,7 +15,7 @@
 --
 -- All tables have one owner, as whom every statement runs that reads or changes one of them
 -- or the list.  The caller only reads the catalogs, locks the tables and creates the list,
--- which runs no code of the tables.  Changes nothing that makes IDs, and knows no shard but those
+-- which runs no code of the tables.  Changes nothing that generates IDs, and knows no shard but those
 -- of the rows.
 
 -- The columns of a chain without an index that begins with them, and the commands that create one.
@@ -189,7 +189,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
 	WHERE attrelid = tab AND attname = col
 $$;
-COMMENT ON FUNCTION snowflake_admin.renumber_default IS 'for making new IDs as the table does';
+COMMENT ON FUNCTION snowflake_admin.renumber_default IS 'for generating new IDs as the table does';
 
 -- The columns of a table that could be the one with its IDs, the likeliest first: one that next_id()
 -- fills, or one of the primary key.  "rivals" counts those that are as likely, itself included.
@@ -213,7 +213,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.renumber_candidates IS 'for finding the column of IDs';
 
--- The column that holds the IDs of a table, what makes them, and their layout.  A unique
+-- The column that holds the IDs of a table, what generates them, and their layout.  A unique
 -- index must contain it, and one by which its rows are found must begin with it.
 CREATE FUNCTION snowflake_admin.renumber_key(tab regclass, new_shard bigint, given_layout text, OUT col name,
 	OUT column_default text, OUT layout text)
@@ -235,12 +235,12 @@ BEGIN
 			HINT = 'Make one of them the primary key.';
 	ELSIF key.is_identity OR column_default ~ '\mnextval\(' THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('column "%s" of table %s gets its numbers from nextval(), not from next_id()',
+			MESSAGE = format('column "%s" of table %s gets its values from nextval(), not from next_id()',
 				col, tab),
-			HINT = 'Such numbers have no shard and no time.';
+			DETAIL = 'Such values have no shard and no time.';
 	ELSIF new_shard IS NULL AND column_default IS NULL THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('column "%s" of table %s has no default that makes IDs', col, tab),
+			MESSAGE = format('column "%s" of table %s has no default that generates IDs', col, tab),
 			HINT = 'Give it a default with next_id(), or give new_shard for new IDs that keep their time.';
 	ELSIF layout IS NULL THEN
 		RAISE object_not_in_prerequisite_state USING
@@ -347,7 +347,7 @@ BEGIN
 	-- snowflake_id() knows which shards a layout has.
 	EXECUTE format('SELECT count(%s.snowflake_id(now(), s, 0::bigint, %s)) FROM unnest($1) AS s', own, plan.layout)
 	USING ARRAY[shard, new_shard];
-	-- Numbers of a former serial would be IDs of the layout's first day.
+	-- Values of a former serial would be IDs of the layout's first day.
 	EXECUTE format('SELECT %1$s.snowflake_min_id('
 			'greatest($1, %1$s.snowflake_timestamp(0::bigint, %2$s) + interval ''24 hours''), %2$s) - 1, '
 			'coalesce(%1$s.snowflake_min_id($2, %2$s) - 1, $3)', own, plan.layout)
@@ -366,8 +366,8 @@ BEGIN
 		lowest, last, shard) AS f (total bigint, taken bigint);
 	IF taken IS NOT NULL THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('table %s has a row with an ID that another row would get: %s', tab, taken),
-			HINT = format('Shard %s was used at these times. Choose a shard that no server has ever used.', new_shard);
+			MESSAGE = format('table %s already has an ID that another row would get: %s', tab, taken),
+			HINT = format('Shard %s was used at these times. Choose a shard that no database has ever used.', new_shard);
 	ELSIF total > 0 THEN
 		IF plan.create_list IS NOT NULL THEN
 			IF plan.sender IS NOT NULL THEN
@@ -387,7 +387,7 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.renumber_look IS 'for the first look at the rows';
 
 -- Lock the tables and the list until the transaction ends, and see that they are still those
--- of the plan, and one owner's, and that the IDs are made as the plan says.  Since the last
+-- of the plan, and one owner's, and that the IDs are generated as the plan says.  Since the last
 -- transaction somebody else could have put another table in the place of one of them, or moved
 -- the key.  lock() takes SHARE UPDATE EXCLUSIVE first, so no vacuum runs during a batch: an autovacuum
 -- that is running is ended, as try_locks() says, and any other is waited for.  Between batches they
@@ -408,7 +408,7 @@ BEGIN
 		END IF;
 	END IF;
 	RAISE object_not_in_prerequisite_state USING
-		MESSAGE = format('somebody has changed, renamed or dropped table %s, one that refers to it, or %s',
+		MESSAGE = format('table %s, one that refers to it, or %s was changed, renamed or dropped by a concurrent transaction',
 			plan.names[1], plan.list),
 		HINT = 'Call it again for the rest.';
 END
@@ -455,7 +455,7 @@ BEGIN
 			EXECUTE plan.present INTO present;
 			IF present < (SELECT max(new) FROM unnest(new_ids) AS u (new)) THEN
 				RAISE object_not_in_prerequisite_state USING
-					MESSAGE = format('the default of table %s makes future-dated IDs, too', tab),
+					MESSAGE = format('the default of table %s generates future-dated IDs, too', tab),
 					HINT = 'SELECT * FROM snowflake_check() shows how it gets IDs of the present again.';
 			END IF;
 		END IF;
@@ -538,8 +538,8 @@ BEGIN
 		greatest(last, 0, CASE WHEN future THEN present END), highest) AS f (id bigint);
 	IF later IS NOT NULL THEN
 		RAISE WARNING 'table % still gets IDs of shard %, such as %', plan.relations[1], shard, later
-			USING HINT = 'SELECT * FROM snowflake_uses() shows what makes them. If that has another shard, '
-				'older sessions make them: end those. Then call it again.';
+			USING HINT = 'SELECT * FROM snowflake_uses() shows what generates them. If that has another shard, '
+				'older sessions generate them: end those. Then call it again.';
 	END IF;
 	FOR child IN SELECT inhrelid::regclass FROM pg_inherits JOIN pg_class ON oid = inhrelid
 		WHERE inhparent = plan.relations[1] AND NOT relispartition ORDER BY 1 LOOP
@@ -563,7 +563,7 @@ BEGIN
 	ELSIF new_shard = shard THEN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('new shard %s is the old one', new_shard),
-			HINT = 'Choose a shard that no server has ever used, or leave it out to get IDs of the present.';
+			HINT = 'Choose a shard that no database has ever used, or leave it out to get IDs of the present.';
 	ELSIF coalesce(batch, 0) < 1 THEN
 		RAISE invalid_parameter_value USING
 			MESSAGE = format('batch %s is not positive', coalesce(batch::text, 'NULL'));

@@ -42,7 +42,7 @@ COMMENT ON FUNCTION snowflake_admin.widen_misfits IS
 CREATE FUNCTION snowflake_admin.widen_name_obstacles(columns widening[])
 RETURNS TABLE (problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT object || ' has a name that snowflake_widen() uses, but is not what it makes.',
+	SELECT object || ' has a name that snowflake_widen() uses, but is not what it creates.',
 		'Drop or rename it, then call this again.'
 	FROM widen_misfits(columns)
 	UNION ALL SELECT format('"%s" of table %s replaces something that has been dropped or renamed.', relname, c.rel),

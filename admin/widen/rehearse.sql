@@ -24,9 +24,9 @@ EXCEPTION WHEN insufficient_privilege THEN
 	RAISE;
 WHEN syntax_error_or_access_rule_violation OR invalid_text_representation THEN
 	RAISE object_not_in_prerequisite_state USING
-		MESSAGE = format('an index or a constraint of table %s cannot be made for type bigint', tab),
+		MESSAGE = format('an index or a constraint of table %s cannot be created for type bigint', tab),
 		DETAIL = SQLERRM,
-		HINT = 'It calls something that has an argument of type integer, or none for bigint.';
+		HINT = 'It uses a function, operator or operator class that does not accept type bigint. Replace it first.';
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_try IS

@@ -15,7 +15,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	JOIN pg_depend ON classid = 'pg_class'::regclass AND refclassid = classid AND refobjid = rel AND refobjsubid = num
 	JOIN pg_class ON oid = objid AND relkind = 'S'
 $$;
-COMMENT ON FUNCTION snowflake_admin.widen_sequences IS 'for finding what makes the numbers of a column';
+COMMENT ON FUNCTION snowflake_admin.widen_sequences IS 'for finding what generates the values of a column';
 
 -- The indexes that new ones replace, with the constraints that they make
 CREATE FUNCTION snowflake_admin.widen_replaced_indexes(columns widening[])

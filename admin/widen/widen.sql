@@ -205,8 +205,8 @@ BEGIN
 	PERFORM run(swap.to_copy, tables, tries, false);
 	IF widen_unlocked(columns) <> unlocked THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('somebody has changed a privilege, a sequence or an index of table %s, or of one that refers '
-				'to it, in this moment', tab),
+			MESSAGE = format('a privilege, a sequence or an index of table %s, or of one that refers to it, was changed by a '
+				'concurrent transaction', tab),
 			HINT = 'Call snowflake_widen() again.';
 	END IF;
 	PERFORM run(swap.to_replace, tables, tries, false);
@@ -228,14 +228,15 @@ CREATE FUNCTION snowflake_admin.widen_announce(tab regclass, col name) RETURNS v
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
 	RAISE NOTICE USING
-		MESSAGE = format('programs notice how column %I of table %s, and all that refer to it, become bigint', col, tab),
+		MESSAGE = format('programs will notice that column %I of table %s, and all that refer to it, become bigint',
+			col, tab),
 		DETAIL = 'From the first step on, SELECT * and RETURNING * return one more column, whose name begins with '
 			'snowflake_widen_. A prepared statement with either fails with "cached plan must not change result type", and '
 			'INSERT ... SELECT * into another table fails. After the swap, the column is the last one of its table, and a '
 			'prepared statement that returns it fails in the same way.',
 		HINT = 'Name the columns in INSERT, SELECT and COPY first. A session whose driver does not prepare a statement '
-			'again must reconnect. Restart programs that keep the types of columns, such as Rails, after the swap: they '
-			'refuse keys that are no integers, or write to columns that are gone.';
+			'again must reconnect. Restart programs that cache the types of columns, such as Rails, after the swap: they '
+			'refuse keys that are not integers, or write to columns that are gone.';
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_announce IS 'for saying what programs notice before they do';
@@ -285,7 +286,7 @@ BEGIN
 		END IF;
 		IF columns = '{}' THEN
 			RAISE NOTICE 'column % of table %, and all that refer to it, are bigint', quote_ident(col), tab
-				USING HINT = 'Restart programs that keep the types of columns, such as Rails.';
+				USING HINT = 'Restart programs that cache the types of columns, such as Rails.';
 		END IF;
 		EXIT WHEN dry_run OR columns = '{}';
 		IF EXISTS (SELECT FROM widen_next(columns) WHERE kind = 'add') THEN

@@ -303,11 +303,11 @@ nothing_gained('namesakes');
 make_tables('hostile', 5000);
 run_psql('hostile', $call);
 value('hostile', "CREATE UNIQUE INDEX $index ON mine.t (id)");
-like(run_psql('hostile', $call), qr/55000.*Index mine.$index has a name .* but is not what it makes/s,
+like(run_psql('hostile', $call), qr/55000.*Index mine.$index has a name .* but is not what it creates/s,
 	'namesake: an index on other columns');
 value('hostile', "DROP INDEX mine.$index; ALTER TABLE mine.t DROP CONSTRAINT snowflake_widen_1, ADD CONSTRAINT
 	snowflake_widen_1 CHECK (snowflake_widen_1 IS NOT NULL)");
-like(run_psql('hostile', $call), qr/55000.*Constraint "snowflake_widen_1" of table mine.t has a name .* but is not what it makes/s,
+like(run_psql('hostile', $call), qr/55000.*Constraint "snowflake_widen_1" of table mine.t has a name .* but is not what it creates/s,
 	'namesake: a CHECK that proves nothing');
 value('hostile', 'GRANT USAGE ON SCHEMA mine TO other');
 like(run_psql('hostile', "CREATE TEMP TABLE own (id integer); CREATE TRIGGER keeps BEFORE INSERT ON own EXECUTE FUNCTION $f",

@@ -86,7 +86,7 @@ my $take = q{SELECT snowflake_admin.take_turn('work()', ARRAY['"My Shop"."Photos
 $session->query_safe(qq{BEGIN; SELECT snowflake_admin.lock_turn(hashtext('work()') & 2147483647,
 	'"My Shop".comments'::regclass, false); PREPARE TRANSACTION 'it''s'});
 $error = run_psql('app', $take);
-like($error, qr/55000: prepared transaction "it's" of role "postgres" holds the turn of work\(\) on table "My Shop".comments\n/,
+like($error, qr/55000: prepared transaction "it's" of role "postgres" keeps work\(\) from table "My Shop".comments\n/,
 	'a prepared transaction that holds a turn is named, and its table');
 my ($end) = $error =~ /HINT:  .* can end it: (ROLLBACK PREPARED .*)\. Then call/;
 $session->query_safe($end // q{ROLLBACK PREPARED 'it''s'});

@@ -110,7 +110,7 @@ send_sql($late, qq{\\set ON_ERROR_STOP 0\nCALL snowflake_renumber('photos', 3, 6
 $node->poll_query_until('back', q{SELECT clock_timestamp() - query_start > '3 s' OR EXISTS (SELECT FROM snowflake_admin.unfinished())
 	FROM pg_stat_activity WHERE pid = } . $late->{backend}) or die;
 $reader->quit;
-ok(session_prints($late, qr/ERROR:  column "id" of table public.photos gets its numbers from nextval/), 'a move back that is waiting comes first');
+ok(session_prints($late, qr/ERROR:  column "id" of table public.photos gets its values from nextval/), 'a move back that is waiting comes first');
 $_->quit foreach $back, $late;
 is(value('back', q{SELECT count(*) FROM snowflake_admin.unfinished()}), 0, '... and leaves nothing half done');
 
@@ -207,7 +207,7 @@ value('kills', q{INSERT INTO photos (title) VALUES ('late')});
 $holder->query_safe('COMMIT');
 $holder->quit;
 ok(session_prints($first, qr/WARNING:  table public.photos still gets IDs of shard 6, such as \d+
-HINT:  .*snowflake_uses\(\) .*older sessions make them: end those/),
+HINT:  .*snowflake_uses\(\) .*older sessions generate them: end those/),
 	'it does not follow rows that come while it runs, and warns of them');
 $first->quit;
 value('kills', q{CALL snowflake_renumber('photos', 6, 7)});
@@ -302,7 +302,7 @@ fails_with($node, q{
 		ALTER TABLE photos ALTER id SET DEFAULT snowflake_id(now() + interval '2 hours', 5, 1);
 		INSERT INTO photos DEFAULT VALUES;
 		CALL snowflake_renumber('photos', 5)},
-	qr/^55000 the default of table public.photos makes future-dated IDs, too/,
+	qr/^55000 the default of table public.photos generates future-dated IDs, too/,
 	'new IDs that are dated in the future as well are an error', dbname => 'future');
 
 # --- partitions ------------------------------------------------------------
@@ -423,13 +423,13 @@ refuses("CALL snowflake_renumber($_->[0])", @$_[ 1, 2 ])
   [ q{'photos', 3, since => '2026-01-02Z'}, qr/^22023 without new_shard, only future-dated rows/,
 	'the past without a new shard' ],
   [ q{'photos', 3, 6, batch => 0}, qr/^22023 batch 0 is not positive/, 'batches of no row' ],
-  [ q{'serials', 3, 6}, qr/^55000 column "id" of table public.serials gets its numbers from nextval\(\)/, 'serial' ],
-  [ q{'identities', 3, 6}, qr/^55000 column "id" of table public.identities gets its numbers from nextval\(\)/,
+  [ q{'serials', 3, 6}, qr/^55000 column "id" of table public.serials gets its values from nextval\(\)/, 'serial' ],
+  [ q{'identities', 3, 6}, qr/^55000 column "id" of table public.identities gets its values from nextval\(\)/,
 	'an identity' ],
-  [ q{'plain', 3}, qr/^55000 column "id" of table public.plain has no default that makes IDs/,
+  [ q{'plain', 3}, qr/^55000 column "id" of table public.plain has no default that generates IDs/,
 	'no default, without a new shard' ],
   [ q{'small', 3, 6}, qr/^55000 table public.small has no column of IDs/, 'an integer' ],
-  [ q{'taken', 3, 6}, qr/^55000 table public.taken has a row with an ID that another row would get: \d+/,
+  [ q{'taken', 3, 6}, qr/^55000 table public.taken already has an ID that another row would get: \d+/,
 	'an ID that is not free' ],
   [ q{'named', 3, 6}, qr/^55000 public.named_renumbered exists, and is not a list of old and new IDs/,
 	q{the list's name is taken} ];
