@@ -134,7 +134,7 @@ BEGIN
 		RAISE insufficient_privilege USING
 			MESSAGE = format('role %s, which owns table %s, may not read table %s, which refers to it', other.owner,
 				parent, other.tab),
-			DETAIL = 'PostgreSQL looks there for rows that refer to a partition before it detaches the partition.',
+			DETAIL = 'Before PostgreSQL detaches a partition, it looks there for rows that refer to the partition.',
 			HINT = format('Grant it SELECT on table %s, or drop foreign key %I of that table.', other.tab, other.conname);
 	END IF;
 END
@@ -157,7 +157,7 @@ BEGIN
 		RAISE WARNING USING
 			MESSAGE = format('table %s, which refers to table %s, has no index that begins with column %s', referring.tab,
 				parent, referring.col),
-			DETAIL = 'Whenever a partition is detached, everybody waits until PostgreSQL has read all of it.',
+			DETAIL = 'Whenever a partition is detached, all other sessions wait until PostgreSQL has read the whole table.',
 			HINT = format('CREATE INDEX CONCURRENTLY ON %s (%s);', referring.tab, referring.col);
 	END LOOP;
 END
@@ -169,8 +169,8 @@ CREATE FUNCTION snowflake_admin.warn_of_detach(parent regclass, partition regcla
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
 	RAISE WARNING USING
-		MESSAGE = format('partition %s is old, but is not dropped, as somebody detaches it', partition),
-		DETAIL = 'DETACH PARTITION ... CONCURRENTLY has begun. It is running, or was interrupted.',
+		MESSAGE = format('partition %s is old, but is not dropped, because its detach is pending', partition),
+		DETAIL = 'DETACH PARTITION ... CONCURRENTLY is running, or was interrupted.',
 		HINT = format('If no session runs it, ALTER TABLE %s DETACH PARTITION %s FINALIZE completes it.',
 			parent, partition);
 END
@@ -368,14 +368,14 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.former_table IS 'for the partition of which old rows are deleted';
 
 -- The first ID that tells its row's age: that of the day, in UTC, after the one of the layout's
--- epoch.  Smaller ones count as numbers of a serial that a former table once had; nobody knows their
+-- epoch.  Smaller ones count as values of a serial that a former table once had; nobody knows their
 -- age.  Because rows are deleted by this bound, it depends on the layout, as least_id() does not.
 CREATE FUNCTION snowflake_admin.first_id(layout snowflake_layout) RETURNS bigint
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT bound((date_trunc('day', bound_time(0, layout) AT TIME ZONE 'UTC') + interval '1 day') AT TIME ZONE 'UTC',
 		layout)
 $$;
-COMMENT ON FUNCTION snowflake_admin.first_id IS 'for keeping rows with the numbers of a former serial';
+COMMENT ON FUNCTION snowflake_admin.first_id IS 'for keeping rows with the values of a former serial';
 
 -- A bound moved back to where its day begins, or its hour if the table's partitions are hours
 CREATE FUNCTION snowflake_admin.whole_unit_before(stop bigint, parent regclass, layout snowflake_layout) RETURNS bigint
@@ -385,7 +385,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.whole_unit_before IS 'for a bound that stays the same for a whole unit';
 
--- Say that a former table has numbers of a serial, if it has any.  They are kept until it is dropped
+-- Say that a former table has values of a serial, if it has any.  They are kept until it is dropped
 -- as a whole.
 CREATE FUNCTION snowflake_admin.say_numbers(partition regclass, key text, first bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -393,8 +393,8 @@ BEGIN
 	IF (SELECT has_numbers FROM as_owner(partition,
 			format('SELECT EXISTS (SELECT FROM %s WHERE %s < %s)', partition, key, first)) AS look (has_numbers boolean))
 	THEN
-		RAISE NOTICE '%', format('rows of %s with %s below %s stay until it is dropped, as such numbers '
-			'do not tell their age', partition, key, first);
+		RAISE NOTICE '%', format('rows of %s with %s below %s stay until it is dropped, because such '
+			'values do not contain a time', partition, key, first);
 	END IF;
 END
 $$;

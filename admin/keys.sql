@@ -1,13 +1,13 @@
 /* admin/keys.sql */
 
--- The keys that a sequence, an identity or next_id() makes, and what keeps one from
+-- The keys that a sequence, an identity or next_id() generates, and what keeps one from
 -- moving: snowflake_keys().  Changes nothing, and knows no command.
 
--- A key: a column, what makes its values, and the default if that does.  A column of which
+-- A key: a column, what generates its values, and the default if that does.  A column of which
 -- the default names several sequences is there once for each.
 CREATE TYPE snowflake_admin.key AS (tab oid, col int2, col_name name, type oid, made_by text, sequence oid,
 	expression text);
-COMMENT ON TYPE snowflake_admin.key IS 'for snowflake_keys(): a key, and what makes it';
+COMMENT ON TYPE snowflake_admin.key IS 'for snowflake_keys(): a key, and what generates it';
 
 -- The functions below say that they return few rows, because then PostgreSQL finds what belongs to
 -- these rows by indexes: it takes no longer to look at one table where there are many others.
@@ -195,7 +195,7 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 $$;
 COMMENT ON FUNCTION snowflake_admin.functions_with_sequences IS 'for choosing the functions whose code is searched';
 
--- Functions that name the n-th sequence, or that ask for the last number of the n-th table, if
+-- Functions that name the n-th sequence, or that query the last value of the n-th table, if
 -- there is one.  Nothing finds a name that a function composes.  Only what belongs to a role that may
 -- use the sequence, or insert into the table, counts: others' functions may hold any text.
 --
@@ -222,7 +222,7 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 			AND code ~ ('(?<!\w)' || regexp_replace(name, '(\W)', '\\\1', 'g') || '(?!\w)'))
 		AND (has_sequence_privilege(owner, sequence, 'USAGE, SELECT, UPDATE') OR has_table_privilege(owner, tab, 'INSERT'))
 $$;
-COMMENT ON FUNCTION snowflake_admin.namers IS 'for finding functions that need a sequence or its numbers';
+COMMENT ON FUNCTION snowflake_admin.namers IS 'for finding functions that need a sequence or its values';
 
 -- The last value of a sequence, or NULL if it has none, or if it cannot be read: because the
 -- caller may not, because somebody has locked it, or because it is temporary or, on a standby,
@@ -276,17 +276,17 @@ LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, snow
 		FROM arrays, namers(sequences, tabs)
 		UNION ALL SELECT n, 'it is not in the primary key' FROM keys
 		WHERE NOT EXISTS (SELECT FROM pg_index WHERE indrelid = tab AND indisprimary AND col = ANY (indkey))
-		UNION ALL SELECT n, CASE WHEN sequence IS NULL THEN 'its default names the sequence as a text'
+		UNION ALL SELECT n, CASE WHEN sequence IS NULL THEN 'its default names the sequence as text'
 			ELSE 'its default is an expression' END
 		FROM keys WHERE expression IS NOT NULL AND is_plain_nextval(expression, sequence) IS NOT TRUE
-		-- That of a key that was moved back advances by id_step(), and has IDs as its numbers.
+		-- That of a key that was moved back advances by id_step(), and has IDs as its values.
 		UNION ALL SELECT n, 'its sequence advances by ' || seqincrement
 		FROM keys JOIN pg_sequence ON seqrelid = sequence AND seqincrement <> 1
 		WHERE coalesce(sequence_last_value(sequence), 0) < least_id()
-		UNION ALL SELECT n, 'its numbers are larger than new IDs'
+		UNION ALL SELECT n, 'its values are larger than new IDs'
 		FROM keys WHERE sequence_last_value(sequence) >= bound(now(), to_layout('instagram'))
 		UNION ALL SELECT n, CASE WHEN col_name = distributed_by THEN 'Citus distributes the rows by it'
-			ELSE 'Citus does not let its identity go' END
+			ELSE 'Citus does not drop its identity' END
 		FROM arrays CROSS JOIN LATERAL engines(tabs) AS e JOIN keys USING (tab)
 		WHERE engine = 'Citus' AND (made_by <> 'nextval' OR col_name = distributed_by)
 	)
@@ -316,4 +316,4 @@ LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_ad
 	ORDER BY k.tab::text COLLATE "C", k.col, k.sequence::text COLLATE "C", k.obstacle COLLATE "C"
 $$;
 COMMENT ON FUNCTION @extschema@.snowflake_keys() IS
-'keys that a sequence, an identity or next_id() makes, and what keeps them from moving to next_id()';
+'keys that a sequence, an identity or next_id() generates, and what keeps them from moving to next_id()';

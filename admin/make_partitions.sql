@@ -83,8 +83,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.require_not_in_default IS 'for a range of which the DEFAULT partition has rows';
 
--- Make one partition with the storage parameters of another one, or nothing if another session has
--- just made it.  Partitions that are "known" have other ranges, and are not looked at, which would
+-- Create one partition with the storage parameters of another one, or nothing if another session has
+-- just created it.  Partitions that are "known" have other ranges, and are not looked at, which would
 -- cost time for each.  Returns the partition, or NULL.  ATTACH PARTITION locks the DEFAULT partition
 -- against everybody.  With foreign keys, it locks the other tables against writers.
 CREATE FUNCTION snowflake_admin.make_partition(parent regclass, key text, low bigint, high bigint, unit text,
@@ -117,7 +117,7 @@ BEGIN
 	RETURN partition;
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.make_partition IS 'for making one partition under its locks';
+COMMENT ON FUNCTION snowflake_admin.make_partition IS 'for creating one partition under its locks';
 
 -- An error unless the owner of a table may execute the functions of those triggers that every new
 -- partition gets from it
@@ -161,7 +161,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.require_no_jump IS 'for a clock that has jumped';
 
--- The command: checks its arguments, and makes one partition in each transaction.
+-- The command: checks its arguments, and creates one partition in each transaction.
 CREATE PROCEDURE @extschema@.snowflake_make_partitions(parent regclass, ahead interval DEFAULT '3 days',
 	unit text DEFAULT NULL, layout snowflake_layout DEFAULT NULL, dry_run boolean DEFAULT false,
 	tries integer DEFAULT 30, trust_clock boolean DEFAULT false)
@@ -196,7 +196,7 @@ BEGIN
 			MESSAGE = format('table %s lacks %s partitions, which is more than 1000', parent, pieces.count),
 			DETAIL = format('They are missing from %s until %s.',
 				bound_time(pieces.low, layout), until),
-			HINT = 'Check the clock. If it is right, give a longer unit.';
+			HINT = 'Check the clock. If it is right, use a longer unit.';
 	END IF;
 	model := (SELECT partition FROM ranges(parent) WHERE NOT pending AND lower_id IS NOT NULL
 		ORDER BY lower_id DESC LIMIT 1);
@@ -211,4 +211,4 @@ END
 $$;
 COMMENT ON PROCEDURE @extschema@.snowflake_make_partitions(regclass, interval, text, snowflake_layout, boolean,
 	integer, boolean) IS
-'make the partitions that a table lacks, from the newest that has begun up to a time ahead of now';
+'create the partitions that a table lacks, from the newest that has begun up to a time ahead of now';

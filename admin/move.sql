@@ -1,6 +1,6 @@
 /* admin/move.sql */
 
--- CALL snowflake_move() and snowflake_move_schema(): a key that next_id() is to make.  A move of a
+-- CALL snowflake_move() and snowflake_move_schema(): a key that next_id() is to generate.  A move of a
 -- table is one transaction, the caller's; that of a schema is one for each table:
 --
 --     1. keep others from changing the table and, for a superuser, from renaming the schemas
@@ -20,24 +20,24 @@ BEGIN
 		MESSAGE = format('cannot move column %I of table %s to next_id()', col, target),
 		DETAIL = format('Obstacle: %s.', obstacle),
 		HINT = coalesce((SELECT hint FROM (VALUES
-			(' (is|based on) (integer|smallint)$', 'CALL @extschema@' || format('.snowflake_widen(%L, %L) makes the key and '
-				'all columns that refer to it bigint.', target, col)),
+			(' (is|based on) (integer|smallint)$', 'CALL @extschema@' || format('.snowflake_widen(%L, %L) changes the key and '
+				'all columns that refer to it to bigint.', target, col)),
 			(' (uses|names) its sequence$', 'Change this first, for example to INSERT ... RETURNING.'),
-			('^its sequence advances', 'A program may reserve blocks of numbers and make keys itself. '
+			('^its sequence advances', 'A program may reserve blocks of values and generate keys itself. '
 				'Change it first, and then ALTER SEQUENCE ... INCREMENT 1.'),
-			('^its numbers are larger', 'An ID could be the number of an old row. If the key was moved back '
-				'a moment ago, wait for the clock to pass its numbers.'),
-			('^its default', 'Set the default to nextval() of its sequence alone first.'),
+			('^its values are larger', 'An ID could be the key of an old row. If the key was moved back '
+				'a moment ago, wait for the clock to pass its values.'),
+			('^its default', 'First set the default to nextval() of its sequence, and nothing else.'),
 			('^Citus distributes', 'Call it before create_distributed_table(), or call undistribute_table() first.'),
 			('^Citus does not', 'Copy its rows to a table whose key has the default next_id().'),
-			('^it is not in the primary key', 'The column may be a number for people, which should stay '
-				'small. If not, use ALTER TABLE ... SET DEFAULT.')) AS h (pattern, hint)
+			('^it is not in the primary key', 'The column may have numbers for people to read, which should '
+				'stay small. If not, use ALTER TABLE ... SET DEFAULT.')) AS h (pattern, hint)
 			WHERE obstacle ~ pattern LIMIT 1), 'Remove this obstacle first.');
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.require_no_obstacle IS 'for refusing a move, and saying what to do first';
 
--- An error if a sequence that is to make a table's IDs is not the owner's of the table.  Whoever
+-- An error if a sequence that is to generate a table's IDs is not the owner's of the table.  Whoever
 -- names somebody else's sequence in a default must not have it changed, nor its privileges
 -- given to those who can insert into his table.
 CREATE FUNCTION snowflake_admin.require_own_sequence(target regclass, sequence regclass) RETURNS void
@@ -56,9 +56,9 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.require_own_sequence IS 'for leaving the sequences of others alone';
 
--- The command that lets a sequence begin anew if it has IDs with a time as its numbers, as that of a
--- former serial has once the key was moved back, or NULL.  Numbers that count rows stay far below
--- least_id(), and IDs are beyond it soon after their layout's epoch.
+-- The command that lets a sequence begin anew if it has IDs with a time as its values, as that of a
+-- former serial has once the key was moved back, or NULL.  Values that count rows stay far below
+-- least_id(), and IDs are above it soon after their layout's epoch.
 CREATE FUNCTION snowflake_admin.restart_command(sequence text, layout text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('ALTER SEQUENCE %s RESTART', sequence)
@@ -69,13 +69,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.restart_command IS 'for using the sequence of a former serial again';
 
--- The command that advances a sequence beyond all IDs that must not come again, or NULL if there is
--- none.
+-- The command that advances a sequence above all IDs that must not be generated again, or NULL if
+-- there is none.
 --
--- A key of nextval() or an identity: the clock has passed their numbers, or it could not move.  Rows
+-- A key of nextval() or an identity: the clock has passed their values, or it could not move.  Rows
 -- that programs have given later IDs count where the largest is found at once.
 --
--- A key of next_id() with the same shard, or one that is computed: the sequence begins beyond the
+-- A key of next_id() with the same shard, or one that is computed: the sequence begins above the
 -- "former" one.
 --
 -- A key of next_id() with another shard: none.  This is how to leave a sequence, and rows, that are
@@ -94,10 +94,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 				schema, sequence, layout_argument(layout), target, key_col) END
 	FROM snowflake_schema() AS schema
 $$;
-COMMENT ON FUNCTION snowflake_admin.advance_command IS 'for letting no ID come again after a move';
+COMMENT ON FUNCTION snowflake_admin.advance_command IS 'for duplicating no ID after a move';
 
 -- The commands that make a sequence ready for the IDs of a key: one that is new, or one that
--- was there for the key's numbers
+-- was there for the key's values
 CREATE FUNCTION snowflake_admin.sequence_commands(target regclass, key_col name, sequence text,
 	is_new boolean, layout text, is_moved boolean, former regclass) RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -116,7 +116,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.sequence_commands IS 'for giving a key its own sequence';
 
--- The commands after which no identity makes a key.  All defaults of the key in children that are no
+-- The commands after which no identity generates a key.  All defaults of the key in children that are no
 -- partitions go, such as those that snowflake_move_back() gives them: the new default of the parent
 -- would replace them in any case.
 CREATE FUNCTION snowflake_admin.drop_identity_commands(target regclass, key_col name) RETURNS text[]
@@ -129,7 +129,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.drop_identity_commands IS 'for moving the key of an identity';
 
--- The command that lets next_id() make a key.  Without a number, the shard is that of the setting;
+-- The command that lets next_id() generate a key.  Without a number, the shard is that of the setting;
 -- without a sequence, next_id_seq serves.
 CREATE FUNCTION snowflake_admin.default_command(target regclass, key_col name, number text, sequence text,
 	named_layout text) RETURNS text
@@ -140,7 +140,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		CASE WHEN sequence IS NOT NULL THEN layout_literal(named_layout) END))
 	FROM snowflake_schema() AS schema
 $$;
-COMMENT ON FUNCTION snowflake_admin.default_command IS 'for letting next_id() make a key';
+COMMENT ON FUNCTION snowflake_admin.default_command IS 'for letting next_id() generate a key';
 
 -- The shard of a default: its number, NULL if it is that of the setting, or "computed"
 CREATE FUNCTION snowflake_admin.shard_of_default(shard text) RETURNS text
@@ -160,7 +160,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.shares_sequence IS 'for telling whether a key has its own sequence';
 
--- The commands of a move, or none if next_id() already makes the key in this way.  A key of next_id()
+-- The commands of a move, or none if next_id() already generates the key in this way.  A key of next_id()
 -- keeps its sequence, unless it is to have its own one, and this one is shared or of another shard.
 CREATE FUNCTION snowflake_admin.move_commands(target regclass, shard bigint, own_sequence boolean,
 	OUT commands text[], OUT relations regclass[], OUT was_always boolean, OUT was_number boolean)
@@ -268,8 +268,8 @@ BEGIN
 	RAISE NOTICE USING
 		MESSAGE = format('programs will notice that new keys of %s are IDs', what),
 		DETAIL = 'They have 19 digits, which JavaScript rounds and a 32-bit integer cannot hold. currval() and lastval() '
-			'do not know them, and numbers that nextval() takes of the former sequence are no IDs.',
-		HINT = 'Use INSERT ... RETURNING. Restart programs that keep the types of columns, such as Rails, if the key was '
+			'do not know them, and values that nextval() takes from the former sequence are not IDs.',
+		HINT = 'Use INSERT ... RETURNING. Restart programs that cache the types of columns, such as Rails, if the key was '
 			'an integer when they began.';
 END
 $$;
@@ -336,7 +336,7 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE @extschema@.snowflake_move(regclass, bigint, boolean, boolean, integer) IS
-'let next_id() make the key of a table, in place of nextval(), an identity, or another shard or sequence';
+'let next_id() generate the key of a table, in place of nextval(), an identity, or another shard or sequence';
 
 -- An error unless there is a schema of this name
 CREATE FUNCTION snowflake_admin.require_schema(schema name) RETURNS void
@@ -362,7 +362,7 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.warn_of_error IS 'for tables of a schema that a command leaves as they are';
 
 -- Call a procedure, with the table in place of %L, for each table of a schema whose key it would
--- change, each in a transaction of its own.  What stays as it is, is named by a warning.
+-- change, each in its own transaction.  What stays as it is, is named by a warning.
 CREATE PROCEDURE snowflake_admin.each_table(schema name, to_next_id boolean, command text, tries integer)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -410,7 +410,7 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake_admin.each_table IS 'for moving the keys of a schema, or moving them back';
 
--- The command for all tables of a schema, each in a transaction of its own
+-- The command for all tables of a schema, each in its own transaction
 CREATE PROCEDURE @extschema@.snowflake_move_schema(schema name, shard bigint DEFAULT NULL,
 	own_sequence boolean DEFAULT false, dry_run boolean DEFAULT false, tries integer DEFAULT 5)
 LANGUAGE plpgsql AS $$
@@ -428,4 +428,4 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE @extschema@.snowflake_move_schema(name, bigint, boolean, boolean, integer) IS
-'let next_id() make the keys of all tables of a schema';
+'let next_id() generate the keys of all tables of a schema';

@@ -1,13 +1,13 @@
 /* admin/move_back.sql */
 
--- CALL snowflake_move_back() and snowflake_move_back_schema(): a key that an identity is to make,
--- beyond all IDs.  A move of a table is one transaction, the caller's; that of a schema is one
+-- CALL snowflake_move_back() and snowflake_move_back_schema(): a key that an identity is to generate,
+-- above every existing ID.  A move of a table is one transaction, the caller's; that of a schema is one
 -- for each table:
 --
 --     1. keep others from changing the table and, for a superuser, from renaming the schemas
 --     2. say which partitions will get the new rows
 --     3. find the largest ID of a large table that has no index for it
---     4. lock the table, decide on the commands, run them and show them: the numbers keep to the
+--     4. lock the table, decide on the commands, run them and show them: the values keep to the
 --        shard of the default
 --
 -- Knows nothing of what keeps a key from moving there.  What it refuses of keys of next_id(),
@@ -26,7 +26,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.unused_serial IS 'for finding the sequence that an identity''s takes the place of';
 
--- The commands that let children take numbers of an identity's sequence.  A child that is no
+-- The commands that let children take values of an identity's sequence.  A child that is no
 -- partition gets no identity from its parent.  Chunks get rows through their hypertable alone.
 CREATE FUNCTION snowflake_admin.child_commands(target regclass, key_col name, sequence text) RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -38,11 +38,11 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			FROM children)
 		|| ARRAY(SELECT sequence_grants(target, sequence, true) WHERE EXISTS (SELECT FROM children))
 $$;
-COMMENT ON FUNCTION snowflake_admin.child_commands IS 'for the children of a table whose key an identity makes';
+COMMENT ON FUNCTION snowflake_admin.child_commands IS 'for the children of a table whose key an identity generates';
 
--- The number from which an identity goes on: an ID of this shard, so that id_step() further is
--- the next one.  That one is beyond the largest ID of the table and, if IDs have a time, beyond
--- the last one of the sequence, which may have made some for rows that are not there, and a
+-- The value from which an identity goes on: an ID of this shard, so that id_step() further is
+-- the next one.  That one is above the largest ID of the table and, if IDs have a time, above
+-- the last one of the sequence, which may have generated some for rows that are not there, and a
 -- second ahead of the clock.
 CREATE FUNCTION snowflake_admin.number_before(largest bigint, last_time timestamptz, shard bigint, layout text)
 RETURNS bigint
@@ -50,7 +50,8 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	SELECT own + greatest(0, (largest - own) / step) * step
 	FROM id_at(greatest(last_time, clock_timestamp() + interval '1 s'), shard, layout) AS own, id_step(layout) AS step
 $$;
-COMMENT ON FUNCTION snowflake_admin.number_before IS 'for letting an identity begin beyond all IDs, in its own shard';
+COMMENT ON FUNCTION snowflake_admin.number_before IS
+'for letting an identity begin above every existing ID, in its own shard';
 
 -- An expression for the largest ID of a table.  If the table is large and has no index for it, it is
 -- looked for here, before everybody is locked out, unless this is a dry run or the layout has no
@@ -65,7 +66,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.largest_expression IS 'for reading a large table while it is in use';
 
--- An expression for the number from which an identity goes on
+-- An expression for the value from which an identity goes on
 CREATE FUNCTION snowflake_admin.last_number(shard bigint, layout text, used regclass, largest text) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
@@ -77,7 +78,7 @@ BEGIN
 		largest, used, shard, layout);
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.last_number IS 'for letting an identity begin beyond all IDs';
+COMMENT ON FUNCTION snowflake_admin.last_number IS 'for letting an identity begin above every existing ID';
 
 -- An error if a key has the type of a domain with CHECKs, or of one based on such a domain.  No
 -- domain can have an identity, and the CHECKs would go with the domain.
@@ -103,8 +104,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.require_no_check IS 'for losing no constraint of a domain';
 
 -- The commands that give a column an identity, in place of the sequence that next_id() has used.
--- Whoever else has a part of the table, with another shard, may still make IDs of the times at which
--- the identity begins.  If it counted by one, its numbers would be IDs of every shard.
+-- Whoever else has a part of the table, with another shard, may still generate IDs of the times at which
+-- the identity begins.  If it counted by one, its values would be IDs of every shard.
 CREATE FUNCTION snowflake_admin.identity_commands(target regclass, key_col name, shard bigint, layout text,
 	used regclass, largest text) RETURNS text[]
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -157,7 +158,7 @@ BEGIN
 	HAVING count(*) > 0;
 	IF FOUND THEN
 		RAISE WARNING USING
-			MESSAGE = format('new keys of table %s will not tell the time', target),
+			MESSAGE = format('new keys of table %s will not follow the clock', target),
 			DETAIL = coalesce('Their rows will go into ' || partitions || '.',
 				'There is no partition for them.'),
 			HINT = 'Stop jobs that call snowflake_make_partitions() and snowflake_drop_partitions().';
@@ -227,8 +228,8 @@ BEGIN
 	IF key.layout LIKE '%:%' AND NOT has_time(to_layout(key.layout)) THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('IDs of layout %s, which table %s has, have no timestamp', key.layout, tab),
-			DETAIL = 'The numbers of an identity would run into those of the next shard.',
-			HINT = 'DROP DEFAULT, and add an identity whose numbers no other server makes.';
+			DETAIL = 'The values of an identity would run into those of the next shard.',
+			HINT = 'DROP DEFAULT, and add an identity whose values no other server generates.';
 	END IF;
 	shard := nullif(shard_of_default(key.shard), 'computed');
 	IF shard IS NULL THEN
@@ -257,9 +258,9 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE @extschema@.snowflake_move_back(regclass, boolean, integer) IS
-'let an identity make the key of a table, beyond all IDs that next_id() made for it';
+'let an identity generate the key of a table, above every ID that next_id() generated for it';
 
--- The command for all tables of a schema, each in a transaction of its own
+-- The command for all tables of a schema, each in its own transaction
 CREATE PROCEDURE @extschema@.snowflake_move_back_schema(schema name, dry_run boolean DEFAULT false,
 	tries integer DEFAULT 5)
 LANGUAGE plpgsql AS $$
@@ -271,4 +272,4 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE @extschema@.snowflake_move_back_schema(name, boolean, integer) IS
-'let identities make the keys of all tables of a schema, beyond all IDs that next_id() made for them';
+'let identities generate the keys of all tables of a schema, above every ID that next_id() generated for them';

@@ -1,6 +1,6 @@
 /* admin/ranges.sql */
 
--- Partitions by time: snowflake_partitions(), and what making and dropping partitions
+-- Partitions by time: snowflake_partitions(), and what creating and dropping partitions
 -- share.  Changes nothing, and knows no row but the newest.
 --
 -- Bounds are IDs, as PostgreSQL keeps them.  MINVALUE and MAXVALUE stand here as
@@ -30,7 +30,7 @@ BEGIN
 	ELSIF NOT FOUND THEN
 		RAISE wrong_object_type USING
 			MESSAGE = format('%s is not a partitioned table', parent),
-			HINT = 'CALL @extschema@.snowflake_partition(...) makes a partitioned table of a table.';
+			HINT = 'CALL @extschema@.snowflake_partition(...) turns a table into a partitioned table.';
 	ELSIF strategy <> 'r' OR suits IS NOT TRUE THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s is not partitioned by ranges of one bigint or snowflake column',
@@ -43,7 +43,7 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.partition_key IS 'for the column by which a table is partitioned';
 
 -- The key of a partitioned table, quoted, as partition_key() returns it.  An error if its values
--- are the numbers of an identity or of nextval(), by which new rows would be old.  Without any
+-- are those of an identity or of nextval(), by which new rows would be old.  Without any
 -- default, programs may take IDs themselves.  If the table is itself a partition, rows come by
 -- the tables above it, too, whose default counts.
 CREATE FUNCTION snowflake_admin.time_key(parent regclass) RETURNS text
@@ -56,7 +56,7 @@ BEGIN
 	WHERE quote_ident(col_name) = key AND made_by <> 'next_id';
 	IF FOUND THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('the key of table %s does not tell the time', parent),
+			MESSAGE = format('the key of table %s does not contain the time', parent),
 			DETAIL = format('Column %s is %s. Its new rows look older than they are.', key, CASE made.made_by
 				WHEN 'nextval' THEN 'filled by nextval()' ELSE made.made_by || ' AS IDENTITY' END),
 			HINT = format('CALL @extschema@.snowflake_move(%L) first. If programs supply all keys, drop '

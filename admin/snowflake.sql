@@ -74,7 +74,7 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.has_time IS 'for telling layouts with a time from trace, decimal and the like';
 
 -- The smallest number that is taken for an ID.  Smaller ones are those of a former serial: as IDs
--- they would have been made in the first minutes after their layout's epoch, with mastodon in
+-- they would have been generated in the first minutes after their layout's epoch, with mastodon in
 -- the first hours, and with javascript in the first days.  This bound is one for all layouts, and
 -- only decides what is looked at.  Rows are deleted by first_id().
 CREATE FUNCTION snowflake_admin.least_id() RETURNS bigint
@@ -82,7 +82,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC
 	SELECT 1::bigint << 40;
 END;
-COMMENT ON FUNCTION snowflake_admin.least_id IS 'for telling IDs from the numbers of a former serial';
+COMMENT ON FUNCTION snowflake_admin.least_id IS 'for telling IDs from the values of a former serial';
 
 -- The smallest ID that can have a time, with which a partition begins
 CREATE FUNCTION snowflake_admin.bound(ts timestamptz, layout snowflake_layout) RETURNS bigint
@@ -92,7 +92,7 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION snowflake_admin.bound IS 'for comparing IDs with a time, and for bounds of partitions';
 
--- The time of a bound of a partition, which need not be an ID that anything has made
+-- The time of a bound of a partition, which need not be an ID that anything has generated
 CREATE FUNCTION snowflake_admin.bound_time(id bigint, layout snowflake_layout) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -123,7 +123,7 @@ END;
 COMMENT ON FUNCTION snowflake_admin.require_shard IS 'for refusing a shard with which next_id() would fail';
 
 -- How far IDs are apart that differ by one in their first field alone, the time or the counter of
--- decimal.  A shard's ID and any number of such steps make an ID of this shard.  Layouts without a
+-- decimal.  A shard's ID and any number of such steps are an ID of this shard.  Layouts without a
 -- time are an error, but for trace and decimal.
 CREATE FUNCTION snowflake_admin.id_step(layout text) RETURNS bigint
 LANGUAGE sql STABLE
@@ -135,7 +135,7 @@ BEGIN ATOMIC
 			FROM (SELECT layout::snowflake_layout) AS x (l),
 				LATERAL (SELECT snowflake_timestamp(snowflake_max_id(pg_catalog.now(), l), l)) AS y (tick)) END;
 END;
-COMMENT ON FUNCTION snowflake_admin.id_step IS 'for counting without making the IDs of another shard';
+COMMENT ON FUNCTION snowflake_admin.id_step IS 'for counting without generating the IDs of another shard';
 
 -- How many IDs of one shard a layout has for each tick
 CREATE FUNCTION snowflake_admin.ids_per_tick(layout snowflake_layout) RETURNS bigint
@@ -156,7 +156,7 @@ BEGIN ATOMIC
 		WHEN 'trace' THEN snowflake_admin.id_step(layout) + (shard << 10) + 1::bigint
 		ELSE snowflake_id(ts, shard, 0::bigint, layout::snowflake_layout) END;
 END;
-COMMENT ON FUNCTION snowflake_admin.id_at IS 'for numbers that begin as IDs of a shard';
+COMMENT ON FUNCTION snowflake_admin.id_at IS 'for values that begin as IDs of a shard';
 
 -- The shards of IDs, in their order, or NULL if the layout has none
 CREATE FUNCTION snowflake_admin.shards_of(ids bigint[], layout snowflake_layout) RETURNS integer[]
@@ -166,9 +166,9 @@ BEGIN ATOMIC
 	FROM pg_catalog.unnest(ids) WITH ORDINALITY AS i (id, n)
 	WHERE EXISTS (SELECT FROM snowflake_fields(ids[1], layout) WHERE field NOT IN ('timestamp', 'sequence'));
 END;
-COMMENT ON FUNCTION snowflake_admin.shards_of IS 'for finding out which shards have made rows';
+COMMENT ON FUNCTION snowflake_admin.shards_of IS 'for finding out which shards rows have';
 
--- The state of a sequence in a layout, or if the sequence is NULL, of all sequences that make IDs.
+-- The state of a sequence in a layout, or if the sequence is NULL, of all sequences that generate IDs.
 -- The second part then has no row, because that function of "snowflake" is STRICT.  So it has
 -- none for a NULL layout, either.
 CREATE FUNCTION snowflake_admin.sequence_states(sequence regclass DEFAULT NULL, layout snowflake_layout DEFAULT NULL)
@@ -181,7 +181,7 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION snowflake_admin.sequence_states IS 'for reading snowflake_sequences() from any search_path';
 
--- The sessions of this database that may make IDs, but for this one.  Of those of other roles,
+-- The sessions of this database that may generate IDs, but for this one.  Of those of other roles,
 -- pg_stat_activity may hide the kind, but pg_stat_replication has all that serve replication.
 -- Autovacuum has no role.
 CREATE FUNCTION snowflake_admin.other_sessions() RETURNS TABLE (pid integer, role oid)
@@ -191,4 +191,4 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		AND leader_pid IS NULL AND pid NOT IN (SELECT r.pid FROM pg_stat_replication AS r)
 	ORDER BY pid
 $$;
-COMMENT ON FUNCTION snowflake_admin.other_sessions IS 'for the sessions that may make IDs';
+COMMENT ON FUNCTION snowflake_admin.other_sessions IS 'for the sessions that may generate IDs';

@@ -17,7 +17,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.main_keys IS 'for telling the key of a table from its other columns';
 
--- The default by which next_id() makes a column, its own or that of its domain: the shard as it
+-- The default by which next_id() fills a column, its own or that of its domain: the shard as it
 -- stands there, the layout if one is named, the layout that its IDs have, and whether the
 -- default is that call and nothing else
 CREATE FUNCTION snowflake_admin.default_parts(target regclass, col name, sequence regclass,
@@ -52,7 +52,7 @@ BEGIN
 	FROM keys AS k ORDER BY k.obstacle LIMIT 1;
 	IF NOT FOUND THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('table %s has no key that a sequence, an identity or next_id() makes', target),
+			MESSAGE = format('table %s has no key that a sequence, an identity or next_id() generates', target),
 			HINT = coalesce((
 				SELECT format('Its key may be that of its parent. Call this for %s instead.',
 					inhparent::regclass)
@@ -61,7 +61,7 @@ BEGIN
 	ELSIF cardinality(columns) > 1 THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s has more than one key', target),
-			DETAIL = format('A sequence, an identity or next_id() makes each of the columns %s.',
+			DETAIL = format('A sequence, an identity or next_id() fills each of the columns %s.',
 				array_to_string(columns, ', ')),
 			HINT = 'Use ALTER TABLE ... SET DEFAULT for each column that is to change.';
 	ELSIF made_by = 'next_id' THEN
@@ -106,7 +106,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET
 $$;
 COMMENT ON FUNCTION snowflake_admin.largest IS 'for finding the largest number of a key';
 
--- The time of the last ID of a sequence, or NULL if it has made none.  If the caller does not
+-- The time of the last ID of a sequence, or NULL if it has generated none.  If the caller does not
 -- see it, that is an error, because what has to be beyond it could be too small.
 CREATE FUNCTION snowflake_admin.last_time(sequence regclass, layout text) RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -117,18 +117,18 @@ BEGIN
 	IF found.state = 'no privilege' THEN
 		RAISE insufficient_privilege USING
 			MESSAGE = format('permission denied for sequence %s', sequence),
-			DETAIL = 'Without its last value, keys could come twice.',
+			DETAIL = 'Without its last value, keys could be duplicated.',
 			HINT = 'Its owner can GRANT SELECT on it.';
 	ELSIF found.last_timestamp IS NULL AND found.state IS DISTINCT FROM 'ok' THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('cannot tell the last ID of sequence %s', sequence),
 			DETAIL = format('snowflake_sequences() says: %s.', coalesce(found.state, 'there is no such sequence')),
-			HINT = 'The error of next_id() says what is wrong with the sequence. Mend that first.';
+			HINT = 'The error of next_id() says what is wrong with the sequence. Fix that first.';
 	END IF;
 	RETURN found.last_timestamp;
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.last_time IS 'for going on beyond all IDs of a sequence';
+COMMENT ON FUNCTION snowflake_admin.last_time IS 'for going on above all IDs of a sequence';
 
 -- The commands that change rows, and how catalogs tell them: as pg_rewrite.ev_type, as a bit of
 -- pg_trigger.tgtype, of the privileges in a stored query, and of pg_relation_is_updatable()

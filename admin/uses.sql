@@ -1,6 +1,6 @@
 /* admin/uses.sql */
 
--- What makes IDs or sets a shard in this database: snowflake_uses(), and how code is
+-- What generates IDs or sets a shard in this database: snowflake_uses(), and how code is
 -- searched for such calls.  Knows no key: whether a column's default is one, keys.sql says.
 
 -- What belongs to the two extensions.  Another schema may have a namesake of it.
@@ -47,7 +47,7 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 $$;
 COMMENT ON FUNCTION snowflake_admin.temporary_objects IS 'for leaving out what is temporary';
 
--- The functions that make IDs or set a shard, with the names of their parameters
+-- The functions that generate IDs or set a shard, with the names of their parameters
 CREATE FUNCTION snowflake_admin.making_calls()
 RETURNS TABLE (name text, parameters text[])
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -57,7 +57,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_adm
 		('snowflake_backdated_id', '{ts,shard,layout}'),
 		('snowflake_set_shard', '{shard}')
 $$;
-COMMENT ON FUNCTION snowflake_admin.making_calls IS 'for knowing what makes IDs or sets a shard';
+COMMENT ON FUNCTION snowflake_admin.making_calls IS 'for knowing what generates IDs or sets a shard';
 
 -- The beginning of a call of one of them, as a regular expression
 CREATE FUNCTION snowflake_admin.call_pattern() RETURNS text
@@ -135,7 +135,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_adm
 $$;
 COMMENT ON FUNCTION snowflake_admin.arguments IS 'for reading the arguments of a call';
 
--- The calls in code that make IDs or set a shard, with those of their arguments
+-- The calls in code that generate IDs or set a shard, with those of their arguments
 -- that matter here.  The code is SQL or any other language, so this looks for names,
 -- parentheses and quotation marks only.  A call whose parentheses do not end within 2000
 -- characters, or are nested too deep, is known by its beginning.  So the time that
@@ -156,9 +156,9 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_adm
 			max(value) FILTER (WHERE parameter = 'layout') AS layout
 		FROM arguments(function, call)) AS a
 $$;
-COMMENT ON FUNCTION snowflake_admin.calls IS 'for finding the calls in code that make IDs or set a shard';
+COMMENT ON FUNCTION snowflake_admin.calls IS 'for finding the calls in code that generate IDs or set a shard';
 
--- The layout of the IDs that a default makes: the one that it names, or that of its
+-- The layout of the IDs that a default generates: the one that it names, or that of its
 -- sequence, or next_id_seq's.  NULL if the sequence serves none that is built in.
 CREATE FUNCTION snowflake_admin.layout_of(expression text, sequence regclass) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -170,7 +170,7 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 $$;
 COMMENT ON FUNCTION snowflake_admin.layout_of IS 'for telling the layout of the IDs of a default';
 
--- Objects whose expression or parsed body calls something that makes IDs or sets a shard
+-- Objects whose expression or parsed body calls something that generates IDs or sets a shard
 CREATE FUNCTION snowflake_admin.callers()
 RETURNS TABLE (class oid, object oid)
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -183,7 +183,7 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 	AND (classid, objid) NOT IN (SELECT own.class, own.object FROM members AS own)
 	AND (classid, objid) NOT IN (SELECT t.class, t.object FROM temporary_objects() AS t)
 $$;
-COMMENT ON FUNCTION snowflake_admin.callers IS 'for finding the parsed expressions that make IDs or set a shard';
+COMMENT ON FUNCTION snowflake_admin.callers IS 'for finding the parsed expressions that generate IDs or set a shard';
 
 -- The code of a rule, of a parsed body or of a generated column.  To turn it into text,
 -- PostgreSQL locks the tables that it names.
@@ -244,7 +244,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_adm
 $$;
 COMMENT ON FUNCTION snowflake_admin.has_setting IS 'for finding parsed bodies that set a shard';
 
--- The functions that could make IDs or set a shard, with the shard that a SET clause sets, and
+-- The functions that could generate IDs or set a shard, with the shard that a SET clause sets, and
 -- whether what is parsed of them could: the body, and the defaults of parameters.
 -- PostgreSQL's own functions have OIDs below 16384.
 CREATE FUNCTION snowflake_admin.making_functions()
@@ -280,7 +280,7 @@ LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admi
 $$;
 COMMENT ON FUNCTION snowflake_admin.function_code IS 'for searching the code of functions';
 
--- The code of defaults, of columns or of domains, that make IDs.  pg_get_expr() need not know,
+-- The code of defaults, of columns or of domains, that generate IDs.  pg_get_expr() need not know,
 -- and lock, the table.
 CREATE FUNCTION snowflake_admin.default_code()
 RETURNS TABLE (class oid, object oid, tab oid, col name, code text)
@@ -293,7 +293,7 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin,
 $$;
 COMMENT ON FUNCTION snowflake_admin.default_code IS 'for searching the code of defaults';
 
--- The code of rules and of generated columns that make IDs, or NULL where it could not be read
+-- The code of rules and of generated columns that generate IDs, or NULL where it could not be read
 CREATE FUNCTION snowflake_admin.rule_code()
 RETURNS TABLE (class oid, object oid, tab oid, col name, code text)
 LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -309,7 +309,7 @@ LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admi
 $$;
 COMMENT ON FUNCTION snowflake_admin.rule_code IS 'for searching the code of rules and of generated columns';
 
--- All code that makes IDs or sets a shard, each piece with its owner, and NULL where it could
+-- All code that generates IDs or sets a shard, each piece with its owner, and NULL where it could
 -- not be read.  Of what PostgreSQL has parsed, only what depends on our functions is turned into
 -- text, and the bodies that have the text snowflake.shard.
 CREATE FUNCTION snowflake_admin.pieces()
@@ -324,7 +324,7 @@ LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admi
 $$;
 COMMENT ON FUNCTION snowflake_admin.pieces IS 'for searching all code of the database';
 
--- Where in the code of a function snowflake.shard is set, and to which number if that is there.
+-- Where in the code of a function snowflake.shard is set, and to which shard if that is there.
 -- Where the setting is only read or reset, nothing is returned.
 CREATE FUNCTION snowflake_admin.shard_changes(code text)
 RETURNS TABLE (change text, shard text)
@@ -439,4 +439,4 @@ LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admi
 	ORDER BY place COLLATE "C", number, p.sequence::text COLLATE "C", p.code COLLATE "C"
 $$;
 COMMENT ON FUNCTION @extschema@.snowflake_uses() IS
-'places of this database that make IDs or set a shard';
+'places of this database that generate IDs or set a shard';

@@ -59,7 +59,7 @@ BEGIN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s has IDs from %s on', parent, bound),
 			DETAIL = format('The largest is %s.', largest),
-			HINT = 'Call snowflake_partition() again, with a later time as at.';
+			HINT = 'Call snowflake_partition() again, with at => a later time.';
 	END IF;
 	PERFORM set_config('snowflake_admin.partition_bound', bound::text, true);
 	PERFORM do_as_owner(parent, format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (MINVALUE) TO (%s)',

@@ -1,6 +1,6 @@
 /* admin/partition/copy.sql */
 
--- The commands that make a partitioned table like another table, which has become its first
+-- The commands that create a partitioned table like another table, which has become its first
 -- partition.  Executes none of them, and knows no other step.
 --
 -- They are composed before anything is renamed, so "target" has the name that the new table

@@ -247,7 +247,7 @@ BEGIN
 				RAISE;
 			WHEN OTHERS THEN
 				RAISE object_not_in_prerequisite_state USING
-					MESSAGE = format('PostgreSQL cannot make a partitioned table like %s: %s', target, SQLERRM),
+					MESSAGE = format('PostgreSQL cannot create a partitioned table like %s: %s', target, SQLERRM),
 					DETAIL = format('The command was: %s', command);
 		END;
 	END LOOP;

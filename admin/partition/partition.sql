@@ -7,8 +7,8 @@
 --     1. add the CHECK of attach.sql, which rejects nothing
 --     2. validate it
 --     3. swap: rename the table, create the new one, give it all that the table has, attach the
---        old one and make the first partitions
---     4. make the partitions that are still missing
+--        old one and create the first partitions
+--     4. create the partitions that are still missing
 --     5. validate foreign keys that refer to it, add one that it has to itself, analyze it, and drop
 --        the CHECK
 --
@@ -31,15 +31,15 @@ CREATE FUNCTION snowflake_admin.partition_refuse_change(tab regclass) RETURNS vo
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
 	RAISE object_not_in_prerequisite_state USING
-		MESSAGE = format('somebody has changed a privilege, a sequence or a comment of table %s, or created something '
-			'that depends on it, in this moment', tab),
+		MESSAGE = format('a privilege, a sequence or a comment of table %s was changed, or something that depends on it '
+			'was created, by a concurrent transaction', tab),
 		HINT = 'Call snowflake_partition() again.';
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.partition_refuse_change IS
 'for ending a swap that would lose what somebody has changed meanwhile';
 
--- Put the new table in the old one's place, and make the partitions after it, so that no ID is
+-- Put the new table in the old one's place, and create the partitions after it, so that no ID is
 -- without a partition for some time, even if nobody calls again.  In the end the old table is
 -- closed to all but its owner, because what is revoked on the new one, or hidden by a later
 -- policy there, would be open by the old one's name.
@@ -120,7 +120,7 @@ BEGIN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s has IDs, or soon gets some, that are later than its partition', target),
 			DETAIL = format('They reach to %s, and new partitions would begin at %s.', newest, since),
-			HINT = 'Give a later time as at. SELECT * FROM snowflake_check() says more about IDs that are '
+			HINT = 'Use at => a later time. SELECT * FROM snowflake_check() says more about IDs that are '
 				'ahead of the clock.';
 	END IF;
 	RETURN bound;

@@ -49,7 +49,7 @@ BEGIN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = CASE tab.relkind WHEN 'p' THEN format('table %s is partitioned already', target)
 				ELSE format('table %s is a partition of %s', target, parent) END,
-			HINT = 'CALL snowflake_make_partitions(...) makes the next partitions of a partitioned table.';
+			HINT = 'CALL snowflake_make_partitions(...) creates the next partitions of a partitioned table.';
 	END IF;
 END
 $$;
@@ -70,12 +70,12 @@ BEGIN
 	GROUP BY attname, attnum ORDER BY bool_or(i.indrelid IS NOT NULL) DESC, attnum LIMIT 1;
 	IF NOT FOUND THEN
 		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = format('table %s has no bigint or snowflake key that next_id() makes', target),
+			MESSAGE = format('table %s has no bigint or snowflake key that next_id() generates', target),
 			HINT = coalesce((
 				SELECT leave_domain(target, attname)
 				FROM filled(ARRAY[target]) AS f JOIN pg_attribute ON attrelid = tab AND attnum = f.col
 				WHERE made_by = 'next_id' AND is_id(base_type(atttypid)) LIMIT 1),
-				format('CALL @extschema@.snowflake_move(%L) first, because the key''s numbers must be times.', target));
+				format('CALL @extschema@.snowflake_move(%L) first, because the key must contain the time.', target));
 	END IF;
 	col := key.attname;
 	layout := coalesce(layout_of(key.expression, key.sequences[1]), 'instagram');

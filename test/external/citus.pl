@@ -128,7 +128,7 @@ on('coordinator', q{
 	SELECT create_distributed_table('logs', 'user_id')});
 is(on('coordinator', q{SELECT string_agg(concat_ws(' ', tab, obstacle), '; ' ORDER BY tab::text) FROM snowflake_keys()
 		WHERE made_by <> 'next_id'}),
-	join('; ', 'by_id Citus distributes the rows by it', 'identities Citus does not let its identity go',
+	join('; ', 'by_id Citus distributes the rows by it', 'identities Citus does not drop its identity',
 		'moved', 'narrow public.narrow.id is integer'),
 	'keys of distributed tables, with what keeps them from moving, and none of catalogs');
 

@@ -17,7 +17,7 @@ sub obey
 	{
 		my ($status, undef, $said) = $node->psql('app', $command);
 		return (@done, $command) if $status == 0;
-		my ($first) = $said =~ /HINT:  (?:First: )?((?:CALL|ALTER TABLE) .*?)(?: first[ ,.]| makes |, or to give up)/;
+		my ($first) = $said =~ /HINT:  (?:First: )?((?:CALL|ALTER TABLE) .*?)(?: first[ ,.]| changes |, or to give up)/;
 		die "$command: $said" unless $first && ($depth // 0) < 9;
 		push @done, obey($first, ($depth // 0) + 1);
 	}

@@ -148,8 +148,8 @@ my ($notices, @commands) = split /^NOTICE:  (?!programs)/m,
   said(q{CALL snowflake_move('"My Shop"."Items"', 5, own_sequence => true, dry_run => true)}) . "\n";
 is($notices, <<'EON', 'a dry run shows what programs will notice');
 NOTICE:  programs will notice that new keys of table "My Shop"."Items" are IDs
-DETAIL:  They have 19 digits, which JavaScript rounds and a 32-bit integer cannot hold. currval() and lastval() do not know them, and numbers that nextval() takes of the former sequence are no IDs.
-HINT:  Use INSERT ... RETURNING. Restart programs that keep the types of columns, such as Rails, if the key was an integer when they began.
+DETAIL:  They have 19 digits, which JavaScript rounds and a 32-bit integer cannot hold. currval() and lastval() do not know them, and values that nextval() takes from the former sequence are not IDs.
+HINT:  Use INSERT ... RETURNING. Restart programs that cache the types of columns, such as Rails, if the key was an integer when they began.
 EON
 is(join('', @commands), <<'EOC', '... and the commands');
 ALTER TABLE "My Shop"."Items" ALTER "Key" DROP IDENTITY;
@@ -171,11 +171,11 @@ my %refused = (
 	q{CALL snowflake_move('"My Shop".people', 5)} =>
 	  qr/Obstacle: "My Shop"\.likes\.person is integer\.\nHINT:  CALL .*snowflake_widen\('"My Shop"\.people', 'id'\) /,
 	q{CALL snowflake_move('"My Shop".bills', 5)} =>
-	  qr/Obstacle: it is not in the primary key\.\nHINT: .*number for people/,
+	  qr/Obstacle: it is not in the primary key\.\nHINT: .*numbers for people/,
 	q{CALL snowflake_move('"My Shop".pairs', 5)} =>
 	  qr/ 55000: table "My Shop"\.pairs has more than one key\nDETAIL: .* each of the columns a, b\./,
 	q{CALL snowflake_move('"My Shop".keyless', 5)} =>
-	  qr/ 55000: table "My Shop"\.keyless has no key that .* next_id\(\) makes\nHINT: .*snowflake_keys/,
+	  qr/ 55000: table "My Shop"\.keyless has no key that .* next_id\(\) generates\nHINT: .*snowflake_keys/,
 	q{CALL snowflake_move('"My Shop".day_1', 5)} => qr/HINT: .*Call this for "My Shop"\.days instead/,
 	q{CALL snowflake_move(NULL, 5)} => qr/ 22004: tab must not be null/,
 	q{CALL snowflake_move('photos', 8192)} => qr/ 22023: shard 8192 is out of range/,

@@ -598,7 +598,7 @@ foreach my $case (
 	[ 'ALTER TABLE app.t DROP CONSTRAINT t_pkey, ALTER id DROP NOT NULL', 'ALTER TABLE app.t ADD PRIMARY KEY (id)',
 		qr/column id may be NULL/ ],
 	[ 'ALTER TABLE app.t ALTER id SET DEFAULT 7', 'ALTER TABLE app.t ALTER id SET DEFAULT next_id()',
-		qr/table app.t has no bigint or snowflake key that next_id\(\) makes/ ],
+		qr/table app.t has no bigint or snowflake key that next_id\(\) generates/ ],
 	[ 'INSERT INTO app.t VALUES (snowflake_id(now() + interval \'40 days\', 5, 0))', 'DELETE FROM app.t',
 		qr/table app.t has IDs, or soon gets some, that are later than its partition/ ])
 {

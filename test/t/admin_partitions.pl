@@ -271,11 +271,11 @@ $node->sql(q{
 	INSERT INTO returned DEFAULT VALUES});
 my $partition = $node->sql('SELECT tableoid::regclass FROM returned');
 like(said("CALL snowflake_move_back('returned', dry_run => $_)", 'postgres'),
-	qr/^WARNING:  new keys of table public.returned will not tell the time
+	qr/^WARNING:  new keys of table public.returned will not follow the clock
 DETAIL:  Their rows will go into public.$partition until it has \d+ more\.
 HINT:  Stop jobs that call snowflake_make_partitions\(\) and snowflake_drop_partitions\(\)\.
 .*NOTICE:  ALTER TABLE/, "moving back a partition key warns, dry_run => $_") foreach 'true', 'false';
-fails_with($node, $_, qr/^55000 the key of table public.\w+ does not tell the time/, $_)
+fails_with($node, $_, qr/^55000 the key of table public.\w+ does not contain the time/, $_)
   foreach q{CALL snowflake_make_partitions('returned')}, q{CALL snowflake_drop_partitions('numbered', '4 seconds')};
 is($node->sql(q{SELECT count(*) FROM pg_attrdef JOIN pg_inherits ON inhrelid = adrelid
 		WHERE inhparent = 'returned'::regclass}), 0, 'no partition has a default of its own after a move back');
@@ -345,7 +345,7 @@ days_of('pended', '');
 	is($node->sql(q{SELECT count(*) FROM snowflake_partitions('pended')}), 9, 'what is pending detach is not listed');
 	$reader->quit;
 }
-my $left = qr/^WARNING:  partition public.pended_2 is old, but is not dropped, as somebody detaches it$/m;
+my $left = qr/^WARNING:  partition public.pended_2 is old, but is not dropped, because its detach is pending$/m;
 like(said(q{CALL snowflake_drop_partitions('pended', '5 days')}, 'postgres'), $left,
 	'a partition that somebody has begun to detach is named');
 is($node->sql(q{SELECT count(*), (SELECT count(*) FROM pended_2) FROM snowflake_partitions('pended')}), '5|24',
@@ -593,7 +593,7 @@ value('postgres', q{
 	CREATE INDEX ON seen_by USING brin (seen_id);
 	INSERT INTO seen_by SELECT id FROM (SELECT max(id) FROM seen) AS newest (id), generate_series(1, 10000)});
 my $scans = said(q{CALL snowflake_drop_partitions('seen', '5 days')}, 'postgres');
-like($scans, qr/WARNING:  table public\.seen_by, .* has no index that begins with column seen_id\nDETAIL: .* has read all of it\./,
+like($scans, qr/WARNING:  table public\.seen_by, .* has no index that begins with column seen_id\nDETAIL: .* has read the whole table\./,
 	'a referring table that PostgreSQL reads under the locks is named');
 value('postgres', $scans =~ /HINT:  (CREATE INDEX CONCURRENTLY .*)/);
 unlike(said(q{CALL snowflake_drop_partitions('seen', '3 days')}, 'postgres'), qr/WARNING|ERROR/, '... until it has an index');

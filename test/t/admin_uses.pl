@@ -224,14 +224,14 @@ my $keys = announced('keys', q{
 	CREATE FUNCTION next_noted() RETURNS bigint LANGUAGE sql AS $$ SELECT nextval('"Shop".noted_id_seq') $$;
 		--> noted|id|bigint|nextval|noted_id_seq|function "Shop".next_noted() names its sequence
 	CREATE TABLE far (id bigserial PRIMARY KEY);
-	SELECT setval('far_id_seq', 9e18::bigint);  --> far|id|bigint|nextval|far_id_seq|its numbers are larger than new IDs
+	SELECT setval('far_id_seq', 9e18::bigint);  --> far|id|bigint|nextval|far_id_seq|its values are larger than new IDs
 	CREATE TABLE evens (id bigserial PRIMARY KEY);
 	ALTER TABLE evens ALTER id SET DEFAULT nextval('evens_id_seq') * 2;
 		--> evens|id|bigint|nextval|evens_id_seq|its default is an expression
 	CREATE TABLE bills (id uuid PRIMARY KEY, number bigserial UNIQUE);
 		--> bills|number|bigint|nextval|bills_number_seq|it is not in the primary key
 	CREATE TABLE old (id bigint PRIMARY KEY DEFAULT nextval('"Shop".free'::text));
-		--> old|id|bigint|nextval||its default names the sequence as a text
+		--> old|id|bigint|nextval||its default names the sequence as text
 	CREATE SEQUENCE numbers;
 	CREATE DOMAIN number AS bigint DEFAULT nextval('numbers');
 	CREATE TABLE numbered (id number PRIMARY KEY, other integer DEFAULT 1);
@@ -267,7 +267,7 @@ sub keys_are
 }
 
 keys_are('postgres', $keys, 'keys are listed with what keeps them from moving, and others without');
-keys_are('nobody_at_all', $keys =~ s/\|its numbers are larger than new IDs//r,
+keys_are('nobody_at_all', $keys =~ s/\|its values are larger than new IDs//r,
 	'a role without privileges sees all but what only a sequence says');
 
 # --- locked tables ---------------------------------------------------------
