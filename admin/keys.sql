@@ -305,7 +305,7 @@ LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, snow
 $$;
 COMMENT ON FUNCTION snowflake_admin.keys_with_obstacles IS 'for deciding whether keys can move';
 
--- All keys of this database, with a row for each obstacle.  Extensions keep catalogs of their own, which
+-- All keys of this database, with a row for each obstacle.  Extensions keep their own catalogs, which
 -- nobody moves.
 CREATE FUNCTION @extschema@.snowflake_keys()
 RETURNS TABLE (tab regclass, col name, type regtype, made_by text, sequence regclass, obstacle text)

@@ -29,7 +29,7 @@ COMMENT ON FUNCTION snowflake_admin.strength IS 'for comparing modes of locks';
 
 -- Who holds a lock on one of these relations that is at least as strong as "weakest": a prepared
 -- transaction if there is one, or else the session whose transaction is the oldest, and what to do
--- about it.  Asked after a command has given up, this may name a session that came later, or none.
+-- about it.  Called after a command has given up, this may name a session that came later, or none.
 --
 -- The two views are not of the same moment, and that of sessions is by default as it was when the
 -- transaction first read it.  A session that has ended its transaction meanwhile is in nobody's
@@ -437,7 +437,7 @@ BEGIN
 	END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_admin.require_read_committed IS 'for refusing a transaction with a snapshot of its own';
+COMMENT ON FUNCTION snowflake_admin.require_read_committed IS 'for refusing a transaction that has its own snapshot';
 
 -- End a transaction of a command that commits, and begin the next one.  That is READ COMMITTED,
 -- whatever the default is: what a command reads after it got a lock is what others had committed

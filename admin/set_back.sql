@@ -12,7 +12,7 @@
 --     4. under this lock, look at what generates IDs, at the rows, and for the sessions.  An error undoes
 --        the RESTART.
 --     5. advance the sequence to a second ahead of the clock, as rows of that second were not looked
---        for, or, if it had lost its layout, beyond its rows
+--        for, or, if it had lost its layout, above its rows
 --
 -- The first step is one transaction, the others are another one.  Tables are read by their indexes
 -- alone, so nobody's code runs (check/ids.sql).  Changes no row, and knows no remedy for those that
@@ -71,7 +71,7 @@ COMMENT ON FUNCTION snowflake_admin.reachable_id IS 'for the future-dated IDs of
 -- clock, these sessions must have ended.
 --
 -- A sequence that has lost its layout generates no ID of it until it gets it back, whatever its rows have.
--- So it goes on beyond them.  What is too far ahead for that is most likely of another layout.  If it
+-- So it goes on above them.  What is too far ahead for that is most likely of another layout.  If it
 -- is not, there is time to renumber it, as the check says.
 CREATE FUNCTION snowflake_admin.next_safe_id(sequence regclass, g generator, layout text, is_lost boolean,
 	pids integer[]) RETURNS bigint

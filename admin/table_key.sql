@@ -104,10 +104,10 @@ CREATE FUNCTION snowflake_admin.largest(target regclass, col name) RETURNS bigin
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET row_security = off AS $$
 	SELECT largest FROM as_owner(target, format('SELECT max(%I)::bigint FROM %s', col, target)) AS (largest bigint)
 $$;
-COMMENT ON FUNCTION snowflake_admin.largest IS 'for finding the largest number of a key';
+COMMENT ON FUNCTION snowflake_admin.largest IS 'for finding the largest value of a key';
 
 -- The time of the last ID of a sequence, or NULL if it has generated none.  If the caller does not
--- see it, that is an error, because what has to be beyond it could be too small.
+-- see it, that is an error, because what has to be above it could be too small.
 CREATE FUNCTION snowflake_admin.last_time(sequence regclass, layout text) RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
@@ -185,7 +185,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 				WHERE tgrelid = view AND tgtype & 64 <> 0 AND tgtype & c.trigger_bit <> 0)
 			OR EXISTS (SELECT FROM pg_rewrite WHERE ev_class = view AND is_instead AND ev_type = c.event)
 			THEN false
-		-- This locks the view, so ask it last.
+		-- This locks the view, so it comes last.
 		ELSE pg_relation_is_updatable(view::regclass, false) & c.updatable_bit <> 0 END
 	FROM pg_class, changes() AS c WHERE oid = view AND c.command = view_passes_on.command
 $$;

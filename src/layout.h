@@ -30,7 +30,7 @@
  * What the generator is told of a layout.
  *
  * A sequence serves the specs whose max_value is its MAXVALUE, which its owner
- * chooses.  Each built-in layout has a max_value of its own.  Custom layouts
+ * chooses.  Each built-in layout has its own max_value.  Custom layouts
  * may share one, although their epochs differ, and a call with a wrong epoch
  * could push the sequence years ahead.  So taking values for a custom layout
  * needs UPDATE on the sequence.

@@ -182,7 +182,7 @@ replacement_for_copy(const FuncExpr *call)
  * Nobody tells.  But COPY FROM has the defaults planned in a memory context
  * named "COPY", which it makes in that of its portal.  A query of COPY TO is
  * planned in such a context, too.  Whatever a trigger or a function runs has
- * contexts of its own.
+ * its own contexts.
  */
 static bool
 plans_copy_default(void)

@@ -35,7 +35,7 @@
  * A sequence as this backend knows it.
  *
  * To take or set values, a transaction locks a sequence once, and each look
- * takes and releases a lock of its own.  A role's right to take values is
+ * takes and releases its own lock.  A role's right to take values is
  * checked once in a transaction, and again after the role or the spec has
  * changed, after an invalidation, and after a look or a set.  Its right to look
  * or to set a value is checked in each call.

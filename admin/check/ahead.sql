@@ -1,8 +1,8 @@
 /* admin/check/ahead.sql */
 
 -- snowflake_check() judges a sequence that is ahead of the clock: may it be set back, or have
--- rows future-dated IDs that it would generate again?  snowflake_set_back() asks the same.  Sets nothing
--- back.
+-- rows future-dated IDs that it would generate again?  snowflake_set_back() judges the same.  Sets
+-- nothing back.
 
 -- The columns that may have IDs of a sequence: those that it fills, and those that may have moved
 -- from it to another one.  As nothing says which have moved, these are all that another sequence of

@@ -22,7 +22,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.shard_setting IS 'for the shard of new sessions, and where it is set';
 
--- Does a role have a shard of its own?  Then sessions of one sequence may have any.
+-- Does a role have its own shard?  Then sessions of one sequence may have any.
 CREATE FUNCTION snowflake_admin.has_role_shards() RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT EXISTS (SELECT FROM shard_settings() WHERE place LIKE 'setting of role %')

@@ -107,7 +107,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.move_remedy IS 'for the remedy that lets next_id() generate a key';
 
--- Give a table a sequence of its own, with another shard.
+-- Give a table its own sequence, with another shard.
 CREATE FUNCTION snowflake_admin.new_shard_remedy(tab regclass, col name, OUT remedy text, OUT who text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT * FROM move_remedy(tab, col,

@@ -20,7 +20,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.shards_of_rows IS 'for the shard that a database without one may have had';
 
--- Do the roles that may insert into a table have shards of their own?  At least one role that is no
+-- Do the roles that may insert into a table have their own shards?  At least one role that is no
 -- superuser must have one, and so must all that can log in, but for superusers and the table's
 -- owner: these may insert, but perhaps only create tables.
 CREATE FUNCTION snowflake_admin.roles_have_shards(tab regclass) RETURNS boolean
@@ -36,7 +36,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		AND coalesce(bool_and(has_shard) FILTER (WHERE counts), true)
 	FROM inserting AS i
 $$;
-COMMENT ON FUNCTION snowflake_admin.roles_have_shards IS 'for roles with settings of their own';
+COMMENT ON FUNCTION snowflake_admin.roles_have_shards IS 'for roles with their own settings';
 
 -- No shard is set, although a default needs one.  Not so where roles have their own.
 CREATE FUNCTION snowflake_admin.check_shard_setting(fillers filler[])
