@@ -381,7 +381,7 @@ ok(wait_for(sub { value(q{SELECT count(*) FROM pg_locks WHERE NOT granted}) eq '
 $waiter->query_safe('BEGIN; ALTER SEQUENCE shop.one NO CYCLE');
 $user = $node->background_psql($database);
 send_sql($user, q{SELECT "Id's".next_id(1, 'shop.one')});
-finds("error sequence shop.one|It could not be looked at, because somebody has locked it...\n"
+finds("error sequence shop.one|It could not be looked at, because another transaction has locked it...\n"
 	  . "error sequence shop.one|Sessions that wait for it: 1. They wait for process $waiter_pid, of role postgres, which is in a "
 	  . "transaction since ...|End that transaction, if need be by SELECT pg_terminate_backend($waiter_pid), as a member of its role "
 	  . "or of pg_signal_backend.", 'so are sessions that wait for a change of it', soon => 1);
