@@ -430,6 +430,8 @@ sub obey_until_well
 				$self->happened("($between)");
 				$self->note_line("  between: $between");
 				$BETWEEN{$between}->($self);
+				# The five turns count from the last thing that gives the check a new reason.
+				$turns = 1 if $self->{had}{$between};
 			}
 			my $done = $self->obey($row);
 			# Not where a row has said that IDs will come again, and its remedy may not have been run
