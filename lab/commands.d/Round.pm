@@ -152,6 +152,10 @@ sub subscribe
 	my $connection = $self->{node}->connstr('work') . ' user=postgres';
 
 	$self->new_copy('subscriber');
+	# With a key, a subscriber finds a row by it, and does not compare the other columns.
+	$self->must('subscriber', "DO \$\$ BEGIN EXECUTE (SELECT format('ALTER TABLE %s DROP CONSTRAINT %I CASCADE', conrelid::regclass, conname) "
+		. 'FROM pg_constraint WHERE conrelid = ' . literal($self->{world}{tables}[0]{full}) . "::regclass AND contype = 'p'); END \$\$")
+	  if $self->{world}{subscriber} eq 'full';
 	$self->must('work', q{SELECT pg_create_logical_replication_slot('lab', 'pgoutput')});
 	return $self->must('subscriber', 'CREATE SUBSCRIPTION lab CONNECTION ' . literal($connection)
 		. " PUBLICATION $self->{world}{publication} WITH (create_slot = false, copy_data = false)");
