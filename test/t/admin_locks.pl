@@ -123,14 +123,16 @@ $_->quit foreach $command, $build;
 is(value('app', q{SELECT indisvalid FROM pg_index WHERE indexrelid = '"My Shop".in_time'::regclass}), 't', '... which then ends');
 unlike(run($alter, 30), qr/ERROR/, '... and so does the command, called again');
 
-# A session that has read the table and waits for what a command has locked
+# A session that has read a table and waits for another one, which a command has locked
+my @tables = qw(left_one right_one);
+value('app', "CREATE TABLE $_ (n integer)") foreach @tables;
 my $idler = session($node, 'app');
-$idler->query_safe('BEGIN; SELECT FROM "My Shop".comments');
+$idler->query_safe('BEGIN; SELECT FROM left_one');
 $command = session($node, 'app');
 send_sql($command, qq{\\set ON_ERROR_STOP 0
 	BEGIN;
 	SELECT snowflake_admin.lock(ARRAY['"My Shop".comments']::regclass[], 1, false);
-	SELECT snowflake_admin.run(ARRAY['$alter'], ARRAY['"My Shop".comments']::regclass[], 30, false);
+	SELECT snowflake_admin.run('{}', '{left_one}', 30, false);
 	ROLLBACK;});
 $node->poll_query_until('app', "SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = $command->{backend}") or die;
 send_sql($idler, qq{ANALYZE "My Shop".comments;\n\\echo locked it\n});
@@ -141,8 +143,6 @@ unlike($idler->{stderr}, qr/deadlock/, '... and is no victim of a deadlock');
 $_->quit foreach $command, $idler;
 
 # Two commands, each of which has locked what the other one tries for
-my @tables = qw(left_one right_one);
-value('app', "CREATE TABLE $_ (n integer)") foreach @tables;
 foreach my $mode ('', ', mode => NULL')
 {
 	my @commands = map { session($node, 'app') } @tables;
