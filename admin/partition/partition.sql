@@ -184,9 +184,8 @@ BEGIN
 	IF NOT EXISTS (SELECT FROM partition_mark(old)) THEN
 		RETURN;
 	END IF;
-	IF NOT planned AND partition_remark(old, unit, at) IS NOT NULL THEN
-		RETURN QUERY SELECT 'comment', ARRAY[partition_remark(old, unit, at)], ARRAY[old], NULL, NULL::boolean[];
-	END IF;
+	RETURN QUERY SELECT 'comment', ARRAY[command], ARRAY[old], NULL, NULL::boolean[]
+		FROM partition_remark(old, unit, at) AS command WHERE NOT planned AND command IS NOT NULL;
 	IF EXISTS (SELECT FROM missing_ranges(parent, unit, needed_until('3 days', unit), key_layout(parent))) THEN
 		RETURN QUERY SELECT 'partition', '{}'::text[], ARRAY[parent], NULL, NULL::boolean[];
 	END IF;
@@ -224,9 +223,8 @@ BEGIN
 				format('COMMENT ON CONSTRAINT snowflake_partition ON %s IS %L', target, partition_comment(unit, at))],
 			ARRAY[target], 'ACCESS EXCLUSIVE', NULL::boolean[];
 	END IF;
-	IF NOT planned AND partition_remark(target, unit, at) IS NOT NULL THEN
-		RETURN QUERY SELECT 'comment', ARRAY[partition_remark(target, unit, at)], ARRAY[target], NULL, NULL::boolean[];
-	END IF;
+	RETURN QUERY SELECT 'comment', ARRAY[command], ARRAY[target], NULL, NULL::boolean[]
+		FROM partition_remark(target, unit, at) AS command WHERE NOT planned AND command IS NOT NULL;
 	IF validated IS NOT TRUE THEN
 		RETURN QUERY SELECT 'validate', ARRAY[format('ALTER TABLE %s VALIDATE CONSTRAINT snowflake_partition', target)],
 			ARRAY[target], NULL, ARRAY[true];

@@ -23,8 +23,7 @@ foreach my $name (sort keys %shards)
 	$node->safe_psql($name, qq{
 		CREATE EXTENSION snowflake;
 		CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id($shards{$name}), title text);
-		INSERT INTO photos (title) SELECT '$name' FROM generate_series(1, 10);
-		INSERT INTO photos VALUES (snowflake_id(now() - interval '2 days', $shards{$name}, 0), 'old')});
+		INSERT INTO photos (title) SELECT '$name' FROM generate_series(1, 10)});
 	$node->safe_psql('hub', sprintf q{
 		CREATE SERVER %1$s FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '%2$s', port '%3$s', dbname '%1$s');
 		CREATE USER MAPPING FOR PUBLIC SERVER %1$s OPTIONS (user 'postgres');
