@@ -257,34 +257,32 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.widen_constraint_obstacles IS
 'for refusing indexes and constraints that new columns could not have';
 
--- Would ordinary triggers fire while a table's columns are filled?  If so, they are off meanwhile, by
--- session_replication_role.  Then those that are ENABLE REPLICA fire.  Those that are ALWAYS do in any
--- case.
-CREATE FUNCTION snowflake_admin.widen_fires(rel regclass) RETURNS boolean
+-- The triggers that an UPDATE of only the new columns fires.  Ordinary ones are off while a table is
+-- filled, by session_replication_role.  Then those that are ENABLE REPLICA fire.  Those that are
+-- ALWAYS do in any case.
+CREATE FUNCTION snowflake_admin.widen_fires(rel regclass, enabled "char")
+RETURNS TABLE (trig name)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT EXISTS (SELECT FROM pg_trigger
-		WHERE tgrelid = rel AND NOT tgisinternal AND tgenabled = 'O' AND tgtype & 16 <> 0)
+	SELECT tgname FROM pg_trigger
+	WHERE tgrelid = rel AND NOT tgisinternal AND tgenabled = enabled AND tgtype & 16 <> 0 AND tgattr = ''
+	EXCEPT SELECT p.trig FROM widen_pairs(rel) AS p
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_fires IS
-'for telling whether ordinary triggers must be off while a table is filled';
+'for telling which triggers would fire while a table is filled';
 
--- Does code of a table run for each row that is filled, even while its ordinary triggers are off?
--- Functions and operators that a superuser has made are trusted, and pg_depend does not list
--- PostgreSQL's own.
+-- Does code of a table run for each row that is filled?  Functions and operators that a superuser has
+-- made are trusted, and pg_depend does not list PostgreSQL's own.
 CREATE FUNCTION snowflake_admin.widen_runs_code(rel regclass) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT EXISTS (SELECT FROM pg_trigger
-			WHERE tgrelid = rel AND NOT tgisinternal AND tgenabled IN ('A', 'R')
-			AND tgname NOT IN (SELECT trig FROM widen_pairs(rel)))
-		OR EXISTS (SELECT FROM pg_depend JOIN (
-				SELECT 'pg_proc'::regclass AS class, oid, proowner AS owner FROM pg_proc
-				UNION ALL SELECT 'pg_operator'::regclass, oid, oprowner FROM pg_operator) AS code
-				ON refclassid = code.class AND refobjid = code.oid
-			JOIN pg_roles ON pg_roles.oid = code.owner AND NOT rolsuper
-			WHERE (classid, objid) IN (
-				SELECT 'pg_class'::regclass, indexrelid FROM pg_index WHERE indrelid = rel
-				UNION ALL SELECT 'pg_attrdef'::regclass, oid FROM pg_attrdef WHERE adrelid = rel
-				UNION ALL SELECT 'pg_constraint'::regclass, oid FROM pg_constraint WHERE conrelid = rel))
+	SELECT EXISTS (SELECT FROM pg_depend JOIN (
+			SELECT 'pg_proc'::regclass AS class, oid, proowner AS owner FROM pg_proc
+			UNION ALL SELECT 'pg_operator'::regclass, oid, oprowner FROM pg_operator) AS code
+			ON refclassid = code.class AND refobjid = code.oid
+		JOIN pg_roles ON pg_roles.oid = code.owner AND NOT rolsuper
+		WHERE (classid, objid) IN (
+			SELECT 'pg_class'::regclass, indexrelid FROM pg_index WHERE indrelid = rel
+			UNION ALL SELECT 'pg_attrdef'::regclass, oid FROM pg_attrdef WHERE adrelid = rel
+			UNION ALL SELECT 'pg_constraint'::regclass, oid FROM pg_constraint WHERE conrelid = rel))
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_runs_code IS 'for refusing to turn triggers off beside an owner''s code';
 
@@ -303,17 +301,26 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM unnest(columns) JOIN pg_trigger ON tgrelid = rel
 	WHERE tgtype & 3 = 3 AND tgname > trig COLLATE "C" AND NOT tgisinternal
 		AND tgname NOT IN (SELECT p.trig FROM widen_pairs(rel) AS p)
+	UNION ALL SELECT format('Trigger "%s" of table %s would fire for old rows, since it is ENABLE ALWAYS.', trig, rel),
+		format('ALTER TABLE %1$s ENABLE TRIGGER %2$I first, and ENABLE ALWAYS TRIGGER %2$I after the command. Meanwhile it '
+			'does not fire for rows that a subscription writes.', rel, trig)
+	FROM t, widen_fires(rel, 'A')
+	UNION ALL SELECT format('Trigger "%s" of table %s would fire for old rows while ordinary triggers are off, since it '
+			'is ENABLE REPLICA.', trig, rel),
+		format('ALTER TABLE %1$s DISABLE TRIGGER %2$I first, and ENABLE REPLICA TRIGGER %2$I after the command. Meanwhile '
+			'it does not fire for rows that a subscription writes.', rel, trig)
+	FROM t, widen_fires(rel, 'R') WHERE EXISTS (SELECT FROM widen_fires(rel, 'O'))
 	UNION ALL SELECT format('Triggers of table %s would fire for old rows.', rel),
 		format('A superuser can prevent it: GRANT SET ON PARAMETER session_replication_role TO %I.',
 			current_user)
-	FROM t WHERE widen_fires(rel) AND NOT has_parameter_privilege('session_replication_role', 'SET')
+	FROM t WHERE EXISTS (SELECT FROM widen_fires(rel, 'O')) AND NOT has_parameter_privilege('session_replication_role', 'SET')
 	-- While ordinary triggers are off, they and foreign keys are off for all that code writes.
 	UNION ALL SELECT format('Triggers of table %s would fire for old rows, or other code of its owner would run while '
 			'no ordinary trigger and no foreign key works.', rel),
 		format('If role %s is trusted with that: GRANT SET ON PARAMETER session_replication_role TO %1$s, and REVOKE '
 			'it afterwards.', relowner::regrole)
 	FROM t JOIN pg_class ON oid = rel
-	WHERE widen_fires(rel) AND widen_runs_code(rel)
+	WHERE EXISTS (SELECT FROM widen_fires(rel, 'O')) AND widen_runs_code(rel)
 		AND NOT has_parameter_privilege(relowner, 'session_replication_role', 'SET')
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_trigger_obstacles IS

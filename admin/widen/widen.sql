@@ -100,8 +100,8 @@ BEGIN
 			IF filled > 0 THEN
 				PERFORM pg_sleep(extract(epoch FROM pause));
 			END IF;
-			IF widen_fires(tab) THEN
-				PERFORM widen_refuse(tab, own[1].narrow, problem, remedy) FROM widen_trigger_obstacles(own);
+			PERFORM widen_refuse(tab, own[1].narrow, problem, remedy) FROM widen_trigger_obstacles(own);
+			IF EXISTS (SELECT FROM widen_fires(tab, 'O')) THEN
 				SET LOCAL session_replication_role = replica;
 			END IF;
 			-- A deferred trigger would run at the commit, no longer as the owner, and is an error.

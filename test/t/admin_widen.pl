@@ -356,6 +356,35 @@ CREATE TRIGGER touch BEFORE INSERT ON inserted FOR EACH ROW EXECUTE FUNCTION tou
 EOS
 unlike(run_psql('refused', q{SET ROLE owner; CALL snowflake_widen('app.inserted', 'id')}), qr/ERROR/,
 	'a table whose triggers fire only on INSERT is widened by a role that cannot turn triggers off');
+
+# Triggers that would fire while ordinary ones are off; each advice is followed.
+value('refused', <<'EOS');
+CREATE TABLE touched (id serial PRIMARY KEY, n integer);
+INSERT INTO touched (n) VALUES (1);
+CREATE TRIGGER ordinary BEFORE UPDATE ON touched FOR EACH ROW EXECUTE FUNCTION touch();
+CREATE TRIGGER "by replica" BEFORE UPDATE ON touched FOR EACH ROW EXECUTE FUNCTION touch();
+CREATE TRIGGER "in any case" AFTER UPDATE ON touched FOR EACH ROW EXECUTE FUNCTION touch();
+CREATE TRIGGER of_n BEFORE UPDATE OF n ON touched FOR EACH ROW EXECUTE FUNCTION touch();
+ALTER TABLE touched ENABLE REPLICA TRIGGER "by replica", ENABLE ALWAYS TRIGGER "in any case", ENABLE ALWAYS TRIGGER of_n;
+EOS
+my $call_touched = q{CALL snowflake_widen('app.touched', 'id')};
+my $enabled = q{SELECT string_agg(format('%s %s', tgname, tgenabled), ', ' ORDER BY tgname) FROM pg_trigger WHERE tgrelid = 'app.touched'::regclass};
+my $triggers = value('refused', $enabled);
+my @afterwards;
+foreach my $trigger ('in any case', 'by replica')
+{
+	my ($first, $then) = run_psql('refused', $call_touched) =~ qr/ERROR:  55000.*Trigger "$trigger" .*would fire for old rows.*
+HINT:  (ALTER TABLE app.touched .*) first, and (.*) after the command/s;
+
+	ok($first, "refused: trigger \"$trigger\"");
+	value('refused', $first);
+	push @afterwards, "ALTER TABLE app.touched $then";
+}
+unlike(run_psql('refused', $call_touched), qr/ERROR/, 'as the hints say, it is widened');
+value('refused', $_) foreach @afterwards;
+is(value('refused', $enabled), $triggers, '... and the triggers are as before');
+is(value('refused', 'SELECT pg_typeof(id), n FROM touched'), 'bigint|1', '... and none fired');
+
 my $grant = 'GRANT SET ON PARAMETER session_replication_role TO owner';
 like(run_psql('refused', $_->[0]), qr/ERROR:  $_->[1]/, "refused: $_->[2]")
   foreach
