@@ -345,9 +345,10 @@ my %events = (
 	'dump and restore' => sub {
 		my ($self) = @_;
 		kill 'TERM', $self->{caller}->pid;
-		$self->stop_load;
+		# Clients would wait for locks of others, who take no step meanwhile.
 		$self->{tasks} = [];
 		$self->end_prepared;
+		$self->stop_load;
 		$self->dump_and_restore('work');
 		$self->{dumped} = 1;
 		$self->start_load;
