@@ -29,9 +29,10 @@ FROM pg_sequence, orders_id_seq WHERE seqrelid = 'orders_id_seq'::regclass;
 ALTER TABLE orders ALTER id SET DEFAULT next_id(7, 'orders_id_seq');
 INSERT INTO orders (n) VALUES (1001);
 SELECT count(*) AS rows, snowflake_shard(max(id)) AS shard_of_the_last FROM orders;
--- A second call changes neither the sequence nor its grants.
-SELECT last_value AS before, snowflake_alter_sequence('orders_id_seq', 'Instagram') FROM orders_id_seq \gset
-SELECT last_value = :before AS unchanged FROM orders_id_seq;
+-- A second call changes neither the sequence nor its grants, and rewrites no file.
+SELECT last_value AS before, pg_relation_filenode('orders_id_seq') AS file,
+       snowflake_alter_sequence('orders_id_seq', 'Instagram') FROM orders_id_seq \gset
+SELECT last_value = :before AS unchanged, pg_relation_filenode('orders_id_seq') = :file AS same_file FROM orders_id_seq;
 SET ROLE regress_sf_app;
 SELECT next_id(7, 'orders_id_seq') > 0 AS app_takes_id;
 RESET ROLE;

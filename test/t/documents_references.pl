@@ -75,6 +75,10 @@ is(join(', ', grep { !$ratio{$_} } @bulk), '', 'README.md has ratios of doc/perf
 IPC::Run::run([ 'perl', "$top/bench/chart" ], '<', "$top/doc/performance.md", '>', \my $chart);
 is($chart, slurp_file("$top/doc/img/cost.svg"), 'bench/chart draws doc/img/cost.svg from doc/performance.md');
 
+# A pod's shard
+my ($shard) = slurp_file("$top/doc/scaling.md") =~ /snowflake\.shard="(\$.*?)"/;
+is(`HOSTNAME=my-db-7 sh -c 'echo "$shard"'`, "107\n", "doc/scaling.md takes the shard from a pod's name");
+
 # Guides whose tests name the sections that they run
 my $tests = join '', map { slurp_file("$top/$_") } files('test/*/*.pl');
 foreach my $guide ('doc/ranges.md', 'doc/portable.md')
