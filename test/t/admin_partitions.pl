@@ -263,6 +263,18 @@ fails_with($node, @$_, $_->[0])
 $node->sql(q{CALL snowflake_make_partitions('forgotten', unit => 'month')});
 like(whole_units('forgotten', 'month'), qr/^(\d+)\|(?!\1)/, 'a longer unit can be given instead');
 
+# Creating 1000 partitions takes long, so another session keeps this call from its first one.
+$node->sql(qq{
+	CREATE TABLE late (id bigint) PARTITION BY RANGE (id);
+	SELECT part('late', 'late_since', $today - interval '997 days', $today - interval '996 days')});
+my $keeper = session($node);
+$keeper->query_safe('BEGIN; LOCK TABLE late IN SHARE UPDATE EXCLUSIVE MODE');
+fails_with($node, q{CALL snowflake_make_partitions('late', '4 days', tries => 1)},
+	qr/^55000 table public.late lacks 1001 partitions/, 'no call creates more than 1000 partitions');
+fails_with($node, q{CALL snowflake_make_partitions('late', '3 days', tries => 1)}, qr/^55P03 could not get the locks/,
+	'... but it creates as many');
+$keeper->quit;
+
 # A key that tells no time, as it was moved back or never came from next_id()
 $node->sql(q{
 	CREATE TABLE returned (id bigint PRIMARY KEY DEFAULT next_id(5)) PARTITION BY RANGE (id);
