@@ -270,7 +270,7 @@ sub run_tasks
 		push @left, $task if $connection->{busy} || @{ $task->{steps} };
 	}
 	$self->{tasks} = \@left;
-	return;
+	return $self->end_prepared;
 }
 
 my %events = (
@@ -312,11 +312,17 @@ my %events = (
 		. one_of(@{ $self->{world}{tables} })->{full} ]) },
 	'prepared transaction' => sub {
 		my ($self) = @_;
-		return if $self->{prepared};
+		return if $self->{prepared_until};
 		my $table = one_of(@{ $self->{world}{tables} });
-		$self->{prepared} = $self->add_task('postgres',
-			[ 0, 'BEGIN', "SELECT FROM $table->{full} LIMIT 5 FOR UPDATE", "PREPARE TRANSACTION 'lab'" ],
-			[ rand(1.5), "COMMIT PREPARED 'lab'" ]);
+		my $session = $self->connect_patiently;
+		my $error;
+		foreach my $sql ("SET lock_timeout = '1s'", 'BEGIN', "SELECT FROM $table->{full} LIMIT 5 FOR UPDATE",
+			"PREPARE TRANSACTION 'lab'")
+		{
+			$error //= $session->query($sql)->{error};
+		}
+		$session->close;
+		$self->{prepared_until} = time() + rand(1.5) unless $error;
 	},
 	'second call' => sub {
 		my ($self) = @_;
@@ -347,7 +353,7 @@ my %events = (
 		kill 'TERM', $self->{caller}->pid;
 		# Clients would wait for locks of others, who take no step meanwhile.
 		$self->{tasks} = [];
-		$self->end_prepared;
+		$self->end_prepared('now');
 		$self->stop_load;
 		$self->dump_and_restore('work');
 		$self->{dumped} = 1;
@@ -384,13 +390,13 @@ sub dump_and_restore
 	return $self->must($database, 'SELECT snowflake_set_shard(7)', 'ANALYZE');
 }
 
-# End a prepared transaction whose session is gone.
+# End the prepared transaction, if there is one, when its time is over or now.
 sub end_prepared
 {
-	my ($self) = @_;
-	return if !$self->{prepared} || $self->{prepared_ended} || grep { $_ == $self->{prepared} } @{ $self->{tasks} };
+	my ($self, $now) = @_;
+	return if !$self->{prepared_until} || !$now && time() < $self->{prepared_until};
 	my $session = $self->connect_patiently;
-	$self->{prepared_ended} = 1 unless $session->query(q{ROLLBACK PREPARED 'lab'})->{lost};
+	$self->{prepared_until} = 0 unless $session->query(q{COMMIT PREPARED 'lab'})->{error};
 	return $session->close;
 }
 
@@ -456,7 +462,6 @@ sub call_until_it_ends
 
 	while (time() < $end)
 	{
-		$self->end_prepared;
 		$self->insert_later_rows if $self->{kind} eq 'partition' && $self->{database} eq 'work';
 		my $caller = $self->{caller} = $self->connect_patiently(user => $self->{role}, options => $options);
 		if ($interrupted && $is_first && $self->{world}{undo} && !$self->{undone} && chance($self->{must_undo} ? 1
@@ -473,7 +478,6 @@ sub call_until_it_ends
 		{
 			$result = $caller->poll(0.02);
 			$self->run_tasks;
-			$self->end_prepared;
 			if (!$result && $next && time() >= $next && $self->is_at_step)
 			{
 				my $event = shift @events;
@@ -851,7 +855,7 @@ sub run
 		$self->run_tasks;
 		sleep 0.02;
 	}
-	$self->end_prepared;
+	$self->end_prepared('now');
 	# It leaves tables as they are that it could not change, and ends.
 	$self->call_until_it_ends($self->{world}{call}) if $self->{world}{call} =~ /_schema\(/;
 	$self->fault('sessions that do not end',

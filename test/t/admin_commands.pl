@@ -21,7 +21,7 @@ sub faults
 
 my %events = (
 	widen => [ 'kill of its backend', 'change', 'second call' ],
-	move => [ 'reader', 'cancel' ],
+	move => [ 'prepared transaction', 'cancel' ],
 	move_back => [ 'reader', 'terminate' ],
 	renumber => [ 'cancel', 'dump and restore' ],
 	partition => [ 'kill of the server', 'change' ],
