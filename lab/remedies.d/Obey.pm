@@ -84,12 +84,9 @@ sub ask
 sub step_clock
 {
 	my ($self, $seconds) = @_;
-	my $file = $self->{node}{lab_clock};
 
-	$self->{node}{lab_offset} = ($self->{node}{lab_offset} // 0) + int($seconds * 1e6);
-	open my $clock, '+<:raw', $file or die "$file: $!";
-	syswrite $clock, pack 'q', $self->{node}{lab_offset};
-	return close $clock;
+	$self->{node}{lab_offset} += $seconds;
+	return SnowflakeTest::set_clock($self->{node}, sprintf '%+.6f', $self->{node}{lab_offset});
 }
 
 # Let others work for some seconds.

@@ -39,20 +39,13 @@ my %bases = (base => 'postgres', base_of_boss => 'boss');
 sub start_remedies_server
 {
 	my ($name, $control) = @_;
-	my $directory = PostgreSQL::Test::Utils::tempdir;
-	my $library = "$directory/clock.so";
-	my $clock = "$directory/clock";
 
 	# Servers run from a copy, where the version of the files can change, and PostgreSQL lists extensions only
 	# where its own are.
 	my ($bindir, $extensions) = SnowflakeTest::copied_installation(PostgreSQL::Test::Utils::tempdir_short);
 	$ENV{PATH} = "$bindir:$ENV{PATH}";
 	delete $ENV{TEMP_CONFIG};
-	PostgreSQL::Test::Utils::system_or_bail($ENV{CC} // 'cc', '-O2', '-Wall', '-Wextra', '-shared', '-fPIC', '-o',
-		$library, __FILE__ =~ s{[^/]*$}{clock.c}r);
-	SnowflakeTest::write_file($clock, pack 'q', 0);
-	local %ENV = (%ENV, LD_PRELOAD => $library, LAB_CLOCK => $clock);
-	my $node = SnowflakeTest::server_in_utc($name, <<EOC);
+	my $node = SnowflakeTest::server_with_clock($name, '+0', <<EOC);
 restart_after_crash = on
 max_connections = 80
 fsync = off
@@ -63,7 +56,7 @@ max_wal_senders = 4
 log_statement = ddl
 log_line_prefix = '%m [%p] %q%u %a %d '
 EOC
-	@$node{qw(lab_clock lab_extensions)} = ($clock, $extensions);
+	$node->{lab_extensions} = $extensions;
 	$node->sql("CREATE ROLE $_ LOGIN") foreach qw(boss lender stranger lab_app);
 	foreach my $base (sort keys %bases)
 	{

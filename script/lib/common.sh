@@ -156,8 +156,8 @@ segments_of()
 		'index(pids, " " $5 " ") && $7 == 0 && $14 >= started { print $2 }' /proc/sysvipc/shm
 }
 
-# End the processes of this run, and remove what they and killed ones left: files of
-# libfaketime, and shared memory segments.
+# End the processes of this run, and remove the shared memory segments that they and
+# killed ones left.
 end_processes()
 {
 	local pids pid ours signal=QUIT i
@@ -175,9 +175,6 @@ end_processes()
 			kill -s $signal "$pid" && kill -s CONT "$pid"
 		done 2>/dev/null
 		sleep 0.1
-	done
-	for pid in $ours; do
-		rm -f "/dev/shm/faketime_shm_$pid" "/dev/shm/sem.faketime_sem_$pid"
 	done
 	segments_of "$ours" | xargs -r -n 1 ipcrm -m
 }

@@ -7,10 +7,13 @@ package Server;
 use strict;
 use warnings;
 use Exporter 'import';
+use Fcntl;
+use File::Basename;
+use File::Temp qw(tempdir);
 use Time::HiRes qw(sleep time);
+use Time::Local qw(timegm);
 
-our @EXPORT = qw(children ended freeze kill_servers wait_until faketime_library faketime_environment
-  remove_faketime_files);
+our @EXPORT = qw(children ended freeze kill_servers wait_until write_clock clock_environment);
 
 sub children { my ($pid) = @_; return split ' ', `ps -o pid= --ppid $pid` }
 
@@ -61,40 +64,46 @@ sub kill_servers
 	}
 	kill 'KILL', @pids;
 	# A server does not start while there is a process with its predecessor's number, even a zombie.
-	wait_until('processes are left after a kill', 100, sub {
+	return wait_until('processes are left after a kill', 100, sub {
 		waitpid $_, 0 foreach @postmasters;
 		return ended(@pids) && !kill 0, @postmasters });
-	return remove_faketime_files();
 }
 
-# Where Debian, and others, put libfaketime.
-sub faketime_library
+# Set the clock of servers that clock_environment() has given a file: '+0' is the true time, '-3600' an hour ago,
+# '@2046-06-27 17:00:45' a time in UTC from which it goes on, and a time without @ stands still.
+sub write_clock
 {
-	my ($found) = grep { -e } glob '/usr/{lib/*,lib,lib64,local/lib}/faketime/libfaketime.so.1';
-	return $found;
-}
+	my ($path, $clock) = @_;
+	my $microseconds;
 
-# The environment of a server whose clock a file sets.  Without libfaketime, it has the
-# true time.
-sub faketime_environment
-{
-	my ($file) = @_;
-	# A stat() that needs the time can make libfaketime of 2026 wait for itself.  It also
-	# calls malloc() at each look at the clock, so a handler of SIGALRM breaks the heap once
-	# in some ten thousand timeouts, and a server dies of signal 6 or 11.  PostgreSQL without
-	# the extension does, too.
-	return (LD_PRELOAD => faketime_library() // '', FAKETIME_TIMESTAMP_FILE => $file,
-		map { $_ => 1 } qw(FAKETIME_NO_CACHE DONT_FAKE_MONOTONIC FAKETIME_DONT_FAKE_MONOTONIC NO_FAKE_STAT));
-}
+	if ($clock =~ /^[-+]\d+(\.\d+)?$/) { $microseconds = $clock * 1e6; }
+	elsif ($clock =~ /^(@?)(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(\.\d+)?$/)
+	{
+		$microseconds = timegm($7, $6, $5, $4, $3 - 1, $2) * 1e6 + ($8 // 0) * 1e6 - ($1 ? time() * 1e6 : 0);
+	}
+	else { die "a clock cannot be set to $clock\n"; }
 
-# libfaketime makes two files for each program that starts.  Remove those of programs that
-# were killed since this one began, or, like the shell of an archive_command, replaced by another program.
-sub remove_faketime_files
-{
-	unlink grep { /_(\d+)$/ && -o && -M _ <= 0 && !kill 0, $1 } glob '/dev/shm/{faketime_shm,sem.faketime_sem}_*';
+	# In place and at once, as servers have the file in their memory.
+	sysopen my $file, $path, O_WRONLY | O_CREAT or die "$path: $!\n";
+	syswrite $file, pack 'q', 2 * sprintf('%.0f', $microseconds) + ($clock =~ /^\d/);
+	close $file or die "$path: $!\n";
 	return;
 }
 
-END { remove_faketime_files() }
+# The environment of a server whose clock a file sets.  The first call builds the library.
+my $library;
+
+sub clock_environment
+{
+	my ($path) = @_;
+
+	unless ($library)
+	{
+		$library = tempdir(CLEANUP => 1) . '/clock.so';
+		system($ENV{CC} // 'cc', '-O2', '-Wall', '-Wextra', '-shared', '-fPIC', '-o', $library,
+			dirname(__FILE__) . '/../clock.c') == 0 or die "test/clock.c cannot be built\n";
+	}
+	return (LD_PRELOAD => $library, CLOCK_FILE => $path);
+}
 
 1;

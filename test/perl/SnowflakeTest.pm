@@ -25,7 +25,7 @@ our $top = realpath(dirname(__FILE__) . '/../..');
 our @EXPORT = (qw($top
   server_in_utc server_with_clock server_ahead_of_clock ahead_of_clock setval_ahead value_of
   new_portable_database next_id last_result next_id_is_larger_after_crash nextval_repeats
-  crash crash_and_start faketime_library start_with_clock set_clock
+  crash crash_and_start start_with_clock set_clock
   times_asleep send_sql session_prints waits_for_clock fails_with sqlstate_of plan_of catalog_of wait_for
   session gdb_runs hold_at is_held send_and_hold let_go
   start_load end_load file_of evict write_file copied_installation get_extension
@@ -217,13 +217,11 @@ sub server_in_utc
 	return $node;
 }
 
-# The same, but its clock can be set.  Where that is impossible, the test is
-# skipped.
+# The same, but its clock can be set.
 sub server_with_clock
 {
 	my ($name, $clock, $conf, %init) = @_;
 
-	plan skip_all => 'libfaketime is not installed' unless faketime_library();
 	my $node = _initialized($name, $conf, %init);
 	start_with_clock($node, $clock);
 	return $node;
@@ -320,29 +318,23 @@ sub nextval_repeats
 	}
 }
 
-# Start a server whose clock set_clock() sets, while it runs.
+# Start a server whose clock set_clock() sets, while it runs, as write_clock() says.
 sub start_with_clock
 {
 	my ($node, $clock) = @_;
 
 	set_clock($node, $clock);
 	# The server has another working directory.
-	local %ENV = (%ENV, faketime_environment(File::Spec->rel2abs($node->basedir . '/clock')));
+	local %ENV = (%ENV, clock_environment(File::Spec->rel2abs($node->basedir . '/clock')));
 	$node->start;
 }
 
-# '+0' is the true time, '-3600' an hour ago, '@2046-06-27 17:00:45' a time
-# from which it runs on, and a time without @ stands still.
 sub set_clock
 {
 	my ($node, $clock) = @_;
-	my $file = $node->basedir . '/clock';
 
 	$node->{clock} = $clock;
-	# In one step, as the server may be reading it.
-	append_to_file("$file.new", "$clock\n");
-	rename "$file.new", $file or die "rename: $!";
-	usleep(1000);
+	write_clock($node->basedir . '/clock', $clock);
 }
 
 # The command that moves a sequence's mark ahead of the clock, where the clock's

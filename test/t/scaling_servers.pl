@@ -4,7 +4,6 @@
 
 use SnowflakeTest;
 
-plan skip_all => 'libfaketime is not installed' unless faketime_library();
 my $dir = PostgreSQL::Test::Utils::tempdir;
 my $document = 'doc/scaling.md';
 my %node;

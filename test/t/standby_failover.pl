@@ -48,37 +48,32 @@ use StandbyTest;
 # An asynchronous standby that lags.  The clock covers what it has not received, once it
 # has reached a later tick than the last ID's.  A later time in the same tick does not
 # do.  Ticks are of 10 ms here, and the new primary's clock stands still.
-SKIP:
+my $primary = primary('coarse');
+my $standby = standby_of($primary, 'frozen');
+my $many = q{SELECT next_id(5, 'coarse', 'sonyflake') FROM generate_series(1, 100)};
+
+$primary->sql(q{
+	CREATE SEQUENCE coarse;
+	SELECT snowflake_alter_sequence('coarse', 'sonyflake');
+	SELECT next_id(5, 'coarse', 'sonyflake')});
+all_flushed($primary, $standby);
+$standby->stop;
+sleep(1.1);
+my @lost = split /\n/, $primary->sql($many);
+crash($primary);
+start_with_clock($standby, '+0');
+$standby->promote;
+
+foreach my $case ([ '9 ms', 't', 'while the clock is in the tick of the last lost ID (control)' ],
+	[ '10 ms', 'f', 'once the clock is in the tick after the last lost ID' ])
 {
-	skip 'libfaketime is not installed', 2 unless faketime_library();
-
-	my $primary = primary('coarse');
-	my $standby = standby_of($primary, 'frozen');
-	my $many = q{SELECT next_id(5, 'coarse', 'sonyflake') FROM generate_series(1, 100)};
-
-	$primary->sql(q{
-		CREATE SEQUENCE coarse;
-		SELECT snowflake_alter_sequence('coarse', 'sonyflake');
-		SELECT next_id(5, 'coarse', 'sonyflake')});
-	all_flushed($primary, $standby);
-	$standby->stop;
-	sleep(1.1);
-	my @lost = split /\n/, $primary->sql($many);
-	crash($primary);
-	start_with_clock($standby, '+0');
-	$standby->promote;
-
-	foreach my $case ([ '9 ms', 't', 'while the clock is in the tick of the last lost ID (control)' ],
-		[ '10 ms', 'f', 'once the clock is in the tick after the last lost ID' ])
-	{
-		my ($later, $repeats, $when) = @$case;
-		set_clock($standby, $standby->sql(
-			"SELECT to_char(snowflake_timestamp($lost[-1], 'sonyflake') + interval '$later',
-				'YYYY-MM-DD HH24:MI:SS.US')"));
-		is($standby->sql("SELECT ARRAY($many) && '{" . join(',', @lost) . "}'"), $repeats,
-			"whether IDs are repeated $when");
-	}
-	$standby->stop;
+	my ($later, $repeats, $when) = @$case;
+	set_clock($standby, $standby->sql(
+		"SELECT to_char(snowflake_timestamp($lost[-1], 'sonyflake') + interval '$later',
+			'YYYY-MM-DD HH24:MI:SS.US')"));
+	is($standby->sql("SELECT ARRAY($many) && '{" . join(',', @lost) . "}'"), $repeats,
+		"whether IDs are repeated $when");
 }
+$standby->stop;
 
 done_testing();

@@ -1,9 +1,13 @@
 /*
  * clock.c
- *	  A clock that a test steps: the true one plus the microseconds in the file LAB_CLOCK.
+ *	  A clock that can be set while a program runs, as the file that $CLOCK_FILE names says.
  *
- * Preloaded into a server.  Other than libfaketime, it calls nothing but the kernel, so a signal
- * handler can read the time.  Timeouts and sleeps, which measure spans, keep the true clock.
+ * The file has one number: twice the microseconds by which the clock is ahead of the true one,
+ * or twice those since 1970, at which it stands still, plus one.
+ *
+ * Preloaded into a server.  The handler of a timeout looks at the clock in the middle of
+ * anything, so nothing here takes a lock, allocates memory or reads the file, as libfaketime
+ * does.  Timeouts and sleeps, which measure spans, keep the true clock.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -15,17 +19,17 @@
 #include <time.h>
 #include <unistd.h>
 
-static const volatile int64_t *offset;
+static const volatile int64_t *setting;
 
 __attribute__((constructor)) static void
-map_offset(void)
+map_file(void)
 {
-	const char *path = getenv("LAB_CLOCK");
+	const char *path = getenv("CLOCK_FILE");
 	int			fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	void	   *page = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof(int64_t), PROT_READ, MAP_SHARED, fd, 0);
 
 	if (page != MAP_FAILED)
-		offset = page;
+		setting = page;
 	if (fd >= 0)
 		close(fd);
 }
@@ -35,10 +39,13 @@ clock_gettime(clockid_t clock, struct timespec *ts)
 {
 	int			result = syscall(SYS_clock_gettime, clock, ts);
 
-	if (result == 0 && offset && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
+	if (result == 0 && setting && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
 	{
-		int64_t		us = ts->tv_sec * INT64_C(1000000) + ts->tv_nsec / 1000 + *offset;
+		int64_t		set = *setting;
+		int64_t		us = set >> 1;
 
+		if (!(set & 1))
+			us += ts->tv_sec * INT64_C(1000000) + ts->tv_nsec / 1000;
 		ts->tv_sec = us / 1000000;
 		ts->tv_nsec = us % 1000000 * 1000;
 	}
