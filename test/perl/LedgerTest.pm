@@ -55,7 +55,7 @@ sub clients_end_without_error
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
 	$clients->signal('TERM');
-	ok($clients->finish, "the clients of $whose end without an error");
+	ok(ends($clients, "ledger ($whose)"), "the clients of $whose end without an error");
 }
 
 # Wait until the clients of a ledger have received so many IDs more.

@@ -26,7 +26,7 @@ our @EXPORT = (qw($top
   server_in_utc server_with_clock server_ahead_of_clock ahead_of_clock setval_ahead value_of
   new_portable_database next_id last_result next_id_is_larger_after_crash nextval_repeats
   crash crash_and_start start_with_clock set_clock
-  times_asleep send_sql session_prints waits_for_clock fails_with sqlstate_of plan_of catalog_of wait_for
+  times_asleep send_sql session_prints waits_for_clock fails_with sqlstate_of plan_of catalog_of wait_for ends
   session gdb_runs hold_at is_held send_and_hold let_go
   start_load end_load file_of evict write_file copied_installation get_extension
   blocks blocks_in run_examples wal_records NOBODY_FLUSHES WAITS_FOR_PAGE),
@@ -82,15 +82,19 @@ my $superuser = $ENV{PGUSER} = 'postgres';
 
 # A query that does not end within the time that PostgreSQL's modules allow says what it is,
 # where the test asked for it, and what the servers' sessions do, also one of psql(), for
-# which the modules have no limit.
+# which the modules have no limit.  So does one whose session ends.
 my @nodes;
 {
 	my $new = \&PostgreSQL::Test::Cluster::new;
 	my $psql = \&PostgreSQL::Test::Cluster::psql;
 	my $poll = \&PostgreSQL::Test::Cluster::poll_query_until;
-	my $query = \&PostgreSQL::Test::BackgroundPsql::query;
-	my $query_until = \&PostgreSQL::Test::BackgroundPsql::query_until;
+	my %asked_by = (
+		wait_connect => sub { return 'a session that begins' },
+		query => sub { return $_[0] },
+		query_until => sub { return $_[1] },
+		quit => sub { return 'a session that is to end' });
 
+	no strict 'refs';
 	no warnings 'redefine';
 	*PostgreSQL::Test::Cluster::new = sub {
 		push @nodes, $new->(@_);
@@ -105,44 +109,65 @@ my @nodes;
 		my ($node, $database, $sql, @expected) = @_;
 		my $begun = time();
 		my $true = $poll->($node, $database, $sql, @expected);
-		diag _hang($sql, $begun) unless $true;
+		_not_true($sql, $begun, defined wantarray) unless $true;
 		return $true;
 	};
-	*PostgreSQL::Test::BackgroundPsql::query = sub {
-		my ($session, $sql, @params) = @_;
-		return _must_end($sql, sub { $query->($session, $sql, @params) });
-	};
-	*PostgreSQL::Test::BackgroundPsql::query_until = sub {
-		my ($session, $until, $sql) = @_;
-		return _must_end($sql, sub { $query_until->($session, $until, $sql) });
-	};
+	foreach my $name (keys %asked_by)
+	{
+		my $method = PostgreSQL::Test::BackgroundPsql->can($name) or next;
+		*{"PostgreSQL::Test::BackgroundPsql::$name"} = sub {
+			my ($session, @params) = @_;
+			return _must_end($asked_by{$name}->(@params), sub { $method->($session, @params) }, $session);
+		};
+	}
 }
 
-# Call a function, in this call's context.  If its time is over, die with what hangs.
+# Call a function, in this call's context, which may have asked a session for something.  If its time is over or the
+# session has ended, die with what was asked.
 sub _must_end
 {
-	my ($what, $call) = @_;
+	my ($what, $call, $session) = @_;
 	my $begun = time();
 	my $wants_list = wantarray;
 	my @result = eval { $wants_list ? $call->() : scalar $call->() };
 	my $error = $@;
 
-	$error = _hang($what, $begun) . $error if $error =~ /^(IPC::Run: timeout|psql (query )?timed out)/;
+	$error = _hang($what, $begun) . $error if $error =~ /^(IPC::Run: timeout|(psql (query |startup )?)?timed out)/;
+	$error = sprintf "This was asked of a session that has ended%s:\n%s\n%s%s", _place(), _text($what),
+		$session ? $session->{stderr} : '', $error if $error =~ /^(process ended prematurely|ack Broken pipe)/;
 	die $error if $error;
 	return $wants_list ? @result : $result[0];
 }
+
+# Say what did not become true since when.  Where nobody looks at the result, that ends the test.
+sub _not_true
+{
+	my ($what, $begun, $is_looked_at) = @_;
+	my $hang = _hang($what, $begun);
+
+	$is_looked_at ? diag $hang : die $hang;
+	return;
+}
+
+# Where the test is
+sub _place
+{
+	my $level = 0;
+	my @caller;
+
+	do { @caller = caller($level++) } until !@caller || $caller[1] =~ m{(^|/)test/(t|external)/};
+	return @caller ? ", at $caller[1] line $caller[2]" : '';
+}
+
+sub _text { my ($what) = @_; return ref $what ? $what->() : $what }
 
 # What hangs since when, where in the test, and what each server's sessions do and wait for
 sub _hang
 {
 	my ($what, $begun) = @_;
-	my $level = 0;
-	my @caller;
 
-	do { @caller = caller($level++) } until !@caller || $caller[1] =~ m{(^|/)test/(t|external)/};
-	return sprintf("This hangs since %s, for %d s%s:\n%s\n", scalar localtime $begun, time() - $begun,
-		@caller ? ", at $caller[1] line $caller[2]" : '', ref $what ? $what->() : $what)
-	  . join '', map { 'Server ' . $_->name . ":\n" . _sessions($_) . "\n" } grep { defined $_->{_pid} } @nodes;
+	return sprintf("This hangs since %s, for %d s%s:\n%s\n", scalar localtime $begun, time() - $begun, _place(),
+		_text($what)) . join '', map { 'Server ' . $_->name . ":\n" . _sessions($_) . "\n" } grep { defined $_->{_pid} } @nodes;
 }
 
 # A server that does not answer says so.
@@ -359,7 +384,7 @@ sub send_sql
 	$session->{sent} = $sql;
 	$session->{stdout} = $session->{stderr} = '';
 	$session->{stdin} .= "$sql;\n";
-	$session->{run}->pump_nb;
+	_must_end($sql, sub { $session->{run}->pump_nb }, $session);
 }
 
 # Wait until a session has printed something, results and errors included, or until
@@ -369,7 +394,7 @@ sub session_prints
 	my ($session, $pattern, $or) = @_;
 
 	return wait_for(sub {
-		$session->{run}->pump_nb;
+		_must_end($session->{sent}, sub { $session->{run}->pump_nb }, $session);
 		"$session->{stdout}$session->{stderr}" =~ $pattern || $or && $or->() },
 		sub { "$session->{sent}\nprints nothing like $pattern, but: $session->{stdout}$session->{stderr}" });
 }
@@ -449,7 +474,8 @@ sub catalog_of
 }
 
 # Wait until a condition is true.  Returns false, and says what hangs, if it does not become
-# true within the time that PostgreSQL's modules allow.
+# true within the time that PostgreSQL's modules allow.  Where nobody looks at the result, it
+# dies.
 sub wait_for
 {
 	my ($condition, $what) = @_;
@@ -462,8 +488,21 @@ sub wait_for
 		return 1 if _must_end($what, $condition);
 		usleep(10_000);
 	}
-	diag _hang($what, $begun);
+	_not_true($what, $begun, defined wantarray);
 	return 0;
+}
+
+# Wait until a program that was started ends.  Returns whether it succeeded.
+sub ends
+{
+	my ($run, $what) = @_;
+
+	return _must_end("$what, which is to end", sub {
+		local $SIG{ALRM} = sub { die "timed out\n" };
+		alarm $PostgreSQL::Test::Utils::timeout_default;
+		my $succeeded = $run->finish;
+		alarm 0;
+		return $succeeded });
 }
 
 # How often a process has gone to sleep, which a process that waits for a processor
@@ -555,7 +594,7 @@ sub let_go
 	my ($held) = @_;
 
 	append_to_file($held->{go}, '');
-	$held->{run}->finish;
+	ends($held->{run}, 'gdb');
 }
 
 # A server cannot stop while gdb holds one of its processes.
@@ -585,7 +624,7 @@ sub end_load
 
 	ok($load->{run}->pumpable, "$name: sessions work to the end");
 	$load->{run}->signal('ALRM');
-	$load->{run}->finish;
+	ends($load->{run}, "pgbench ($name)");
 	is($load->{output}, '', "$name: no session got an error");
 }
 

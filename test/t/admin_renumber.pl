@@ -131,7 +131,7 @@ for my $try (1 .. 6)
 	select(undef, undef, undef, rand(0.1));
 	my $offset = -s $node->logfile;
 	kill 'KILL', $pid;
-	$call->{run}->finish;
+	ends($call->{run}, 'the session that renumbers');
 	wait_for_restart($offset);
 	$kills++ if value('kills', $remaining) > 0;
 	is(value('kills', $strays), '', "killed, every row leads to the row that it led to before ($try)");

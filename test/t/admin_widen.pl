@@ -168,7 +168,7 @@ $node->psql('undone', $call) foreach 1 .. 10;
 is(value('undone', "SELECT state FROM pg_stat_activity WHERE pid = $pid"), 'active',
 	'... and however often, the first one goes on');
 value('undone', "SELECT pg_terminate_backend($pid, 60000)");
-$widening->{run}->finish;
+ends($widening->{run}, 'the session that widens');
 cmp_ok(value('undone', $filled), '<', 1000, 'some rows are filled when it is ended');
 like(run_psql('undone', q{CALL snowflake_widen('photos', 'id', undo => true)}),
 	qr/HINT:  VACUUM "My App".comments, "My App".likes, "My App".photos makes the space of old versions/,
@@ -227,7 +227,7 @@ ok(wait_for(sub { value('dumped', q{SELECT count(*) FROM pg_attribute
 	WHERE attrelid IN ('nodes'::regclass, 'links'::regclass) AND attname ~ '^snowflake_widen_'}) == 3
 		&& value('dumped', 'SELECT count(*) FROM nodes WHERE snowflake_widen_2 = id') > 0 }), 'a table is being filled');
 value('dumped', q{SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name ~ '^snowflake_widen'});
-$fills->{run}->finish;
+ends($fills->{run}, 'the session that fills');
 foreach my $step ('half filled', 'without its indexes')
 {
 	like(run_psql('dumped', $call_nodes), qr/need indexes/, 'the rest of it is done') if $step eq 'without its indexes';

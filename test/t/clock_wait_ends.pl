@@ -113,5 +113,5 @@ cmp_ok($rate / $time / $sessions, '<', 20, 'a waiting session goes to sleep fewe
 cmp_ok($share / $time, '<', 0.5, 'a waiting crowd takes less than half a processor');
 
 ok($node->stop('fast', fail_ok => 1), 'a fast shutdown ends the waits of a crowd');
-$crowd->{run}->finish;
+ends($crowd->{run}, 'pgbench of a crowd');
 done_testing();

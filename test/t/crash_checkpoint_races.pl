@@ -38,7 +38,7 @@ sub take_amid_checkpoint
 	let_go($gdb);
 	session_prints($session, qr/\d+\n/) or die 'the session did not go on';
 	my ($taken) = $session->{stdout} =~ /(\d+)/;
-	$checkpoint->finish;
+	ends($checkpoint, 'CHECKPOINT');
 	crash_and_start($node);
 	cmp_ok($taken, '>', $before, "a session that was stopped $where takes a value");
 	return ($taken, $node->sql($sql));

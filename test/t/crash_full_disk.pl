@@ -30,7 +30,7 @@ wait_for(sub { !grep { !-s "$dir/$_" } keys %script }) or die 'a session does no
 
 my ($postmaster) = split /\n/, slurp_file($node->data_dir . '/postmaster.pid');
 system('prlimit', '--fsize=524288:', '--pid', $_) foreach $postmaster, split ' ', `ps -o pid= --ppid $postmaster`;
-$_->finish foreach @sessions;
+ends($_, 'psql on a full disk') foreach @sessions;
 ok(wait_for(sub { !kill 0, $postmaster }), 'a server without room for WAL stops');
 $node->{_pid} = undef;
 like(slurp_file($node->logfile), qr/PANIC:  could not write to .*: File too large/,

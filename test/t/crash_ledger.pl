@@ -103,7 +103,7 @@ SKIP:
 				q{SELECT blks_read > 10 FROM pg_statio_all_sequences WHERE relname = 'ahead'}),
 			"the sequence's page is evicted and read again before crash $round");
 		crash_and_start($node);
-		$others->finish;
+		ends($others, 'pgbench with evictions');
 	}
 	clients_end_without_error($clients, 'a server with evictions that crashes');
 

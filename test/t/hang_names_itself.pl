@@ -1,6 +1,7 @@
 # A test whose query never ends says which query, where, and what it waits for: by psql(), in a session, and
-# while it waits for something else.
+# while it waits for something else.  So does one whose program never ends, or whose session has ended.
 
+use IPC::Run;
 use SnowflakeTest;
 
 my $node = server_in_utc('hang');
@@ -34,7 +35,24 @@ $waiter->{timeout}->start(3);
 $said = dies_with(sub { $waiter->query('DELETE FROM photos') });
 like($said, qr/^This hangs since .*:\nDELETE.*${blocked}DELETE/ms, 'so does a query of a session');
 
+like(dies_with(sub { wait_for(sub { return 0 }, 'photos of tomorrow') }),
+	qr/^This hangs since .*:\nphotos of tomorrow\n.*${blocked}/ms, 'a wait whose result nobody looks at ends the test');
+like(dies_with(sub { $node->poll_query_until('postgres', "SELECT 'tomorrow' = 'today'") }),
+	qr/^This hangs since .*:\nSELECT 'tomorrow'/m, '... also by a query');
+is(wait_for(sub { return 1 }, 'photos of today'), 1, '... but not one that comes true');
+like(dies_with(sub { ends(IPC::Run::start([ 'sleep', 60 ]), 'sleep') }), qr/^This hangs since .*:\nsleep, which is to end\n/m,
+	'a program that does not end names itself');
+
 # What psql() has left in the queue has ended when the lock is free.
 $holder->query_safe('COMMIT');
 is($node->sql('SELECT count(*) FROM photos'), 0, 'the server goes on');
+
+# Sessions whose server has ended.  psql ends after it has noticed.
+my ($asked, $sent) = map { session($node) } 1 .. 2;
+$node->stop('immediate');
+$_->query('SELECT 18') foreach $asked, $sent;
+my $lost = qr/^This was asked of a session that has ended, at \S*hang_names_itself.pl line \d+:\n/;
+like(dies_with(sub { $asked->query('SELECT 19') }), qr/${lost}SELECT 19\n/, 'a query of a session that has ended names itself');
+like(dies_with(sub { send_sql($sent, 'SELECT 20'); session_prints($sent, qr/20/) }), qr/${lost}SELECT 20\n/,
+	'... also one that was sent');
 done_testing();

@@ -125,7 +125,7 @@ set_clock($node{s3}, '+0');
 ok(wait_for(sub {
 	my @sessions = map { IPC::Run::start([ 'psql', '-XqAt', '-d', $node{$_}->connstr('postgres'), '-c', $burst ]) }
 	  's2', 's3';
-	$_->finish foreach @sessions;
+	ends($_, $burst) foreach @sessions;
 	my %seen = map { $_ => 1 } split /\n/, on('s2', 'SELECT id FROM photos WHERE snowflake_shard(id) = 2');
 	return grep { $seen{$_} } split /\n/, on('s3', 'SELECT id FROM photos WHERE snowflake_shard(id) = 2') }),
 	'two servers with one shard make equal IDs');
@@ -142,7 +142,7 @@ ok($node{s3}->poll_query_until('postgres',
 	q{SELECT count(*) = 2 FROM pg_stat_activity WHERE query LIKE '% photos %' AND pid <> pg_backend_pid()}),
 	'two sessions have the old shard');
 run_block($assign);
-$old->{run}->finish;
+ends($old->{run}, 'writers with the old shard');
 push @load, start_writers('s3', 1, 9);
 run_block($renumber);
 is(on('s3', 'SELECT count(*) FROM photos WHERE snowflake_shard(id) = 2'), 0, 'no row keeps an ID of the shard');
@@ -171,7 +171,7 @@ $node{s1}->wait_for_subscription_sync($node{s3}, 'tenant42', 'postgres');
 on('s3', 'ALTER TABLE photos ADD CONSTRAINT tenant42_has_moved CHECK (tenant <> 42) NOT VALID');
 ok(wait_for(sub { $tenant->{run}->pump_nb; return !$tenant->{run}->pumpable }),
 	'the old server refuses writes for the tenant');
-$tenant->{run}->finish;
+ends($tenant->{run}, 'writers of the tenant');
 like($tenant->{output}, qr/violates check constraint "tenant42_has_moved"/, 'the error names the constraint');
 $node{s3}->wait_for_catchup('tenant42');
 my $all = 'SELECT id, title FROM photos WHERE tenant = 42 ORDER BY id';

@@ -175,15 +175,15 @@ my $dir = $node->basedir;
 write_file("$dir/$_.sql", "\\set pause random(0, 3000)\n$script{$_}\n") foreach keys %script;
 my $seconds = $ENV{EMULATED} ? 80 : 8;
 my @clients = map {
-	IPC::Run::start([ 'pgbench', '-n', '-c', $_->[0], '-R', 3000, '-T', $seconds + 1,
-			(map { ('-f', "$dir/$_.sql") } @{ $_->[1] }), $node->connstr('postgres') ], '>', '/dev/null', '2>&1')
+	[ "pgbench of @{ $_->[1] }", IPC::Run::start([ 'pgbench', '-n', '-c', $_->[0], '-R', 3000, '-T', $seconds + 1,
+			(map { ('-f', "$dir/$_.sql") } @{ $_->[1] }), $node->connstr('postgres') ], '>', '/dev/null', '2>&1') ]
 } [ 10, [qw(one many late two undone rolled)] ], [ 1, ['prepared'] ];
 my %bound_of = (settled => 'snowflake_settled_id()', clock => 'snowflake_min_id(clock_timestamp())');
 push @clients, map {
-	IPC::Run::start([ 'psql', '-Xq', '-d', $node->connstr('postgres'), '-c',
-			"CALL read_rows('$_', '$bound_of{$_}', clock_timestamp() + interval '$seconds s')" ])
-} keys %bound_of;
-ok($_->finish, 'a reader or writer ends without an error') foreach @clients;
+	[ "reader \"$_\"", IPC::Run::start([ 'psql', '-Xq', '-d', $node->connstr('postgres'), '-c',
+			"CALL read_rows('$_', '$bound_of{$_}', clock_timestamp() + interval '$seconds s')" ]) ]
+} sort keys %bound_of;
+ok(ends($_->[1], $_->[0]), "$_->[0] ends without an error") foreach @clients;
 
 my %missed = map { split /\|/ } split /\n/, $node->sql(q{
 	SELECT reader, count(id) FROM readers LEFT JOIN LATERAL (SELECT id FROM rows WHERE id < last
