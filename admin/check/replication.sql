@@ -90,7 +90,7 @@ RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT 'warning', format('subscription %I', o.subname),
 		format('It is not running, and has had %s errors.', apply_error_count),
-		'The server log names the last one; of 23505, "IDs came twice" in doc/operations.md names the causes.'
+		'The server log names the last one; of 23505, "Duplicate IDs" in doc/operations.md names the causes.'
 	FROM pg_stat_subscription_stats JOIN pg_subscription AS o ON o.oid = subid
 	JOIN pg_database AS d ON d.oid = subdbid AND datname = current_database()
 	WHERE apply_error_count > 0 AND NOT EXISTS (

@@ -581,7 +581,7 @@ value(qq{
 	CREATE SUBSCRIPTION s1 CONNECTION '$sender' PUBLICATION everything WITH (create_slot = false, copy_data = false)});
 finds('', 'a subscription that runs is no problem');
 $node->safe_psql('sender', 'INSERT INTO public.sent VALUES (1)');
-finds('warning subscription s1|It is not running, and has had ... errors.|The server log ..."IDs came twice"...',
+finds('warning subscription s1|It is not running, and has had ... errors.|The server log ..."Duplicate IDs"...',
 	'one that stops with an error is a warning', soon => 1);
 $database = 'sender';
 finds('', '... in its own database');
