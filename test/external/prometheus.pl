@@ -52,12 +52,16 @@ ok(wait_for(sub {
 my %problems = $metrics =~ /^snowflake_check_problems\{.*severity="(\w+)".*\} (\S+)$/mg;
 is_deeply(\%problems, { error => 1, warning => 0 }, 'the metrics count the sequence that refuses as an error')
   or diag($metrics);
+like($metrics, qr/^snowflake_shard_used\{datname="postgres",.*shard="5"\} 1$/m, '... and name the shard of a default')
+  or diag($metrics);
 
 command_ok([ "$packages/usr/bin/promtool", 'check', 'rules', "$dir/rules.yml" ], 'promtool accepts the rules');
 
-# A rule, minutes with a metric, and the labels of the alert if it fires.  Nothing is watched if no
+# A rule, minutes with metrics, and the labels of the alert if it fires.  Nothing is watched if no
 # database is, or only another one.
-my ($error, $warning) = map { "datname=\"app\", severity=\"$_\"" } 'error', 'warning';
+my ($error, $warning) = map { qq(snowflake_check_problems{datname="app", severity="$_"}) } 'error', 'warning';
+my ($one, $two, $three) = map { qq(snowflake_shard_used{instance="$_->[0]", datname="app", shard="$_->[1]"}) }
+  [ 's1', 2 ], [ 's2', 2 ], [ 's3', 3 ];
 my $case_number = 0;
 foreach my $case (
 	[ 'SnowflakeError', 0, $error, 'datname: app, severity: critical' ],
@@ -66,10 +70,13 @@ foreach my $case (
 	[ 'SnowflakeWarning', 6, $warning, 'datname: app, severity: warning' ],
 	[ 'SnowflakeNotWatched', 12, $error, '' ],
 	[ 'SnowflakeNotWatched', 13, '', 'datname: app, severity: warning' ],
-	[ 'SnowflakeNotWatched', 13, 'datname="other", severity="error"', 'datname: app, severity: warning' ])
+	[ 'SnowflakeNotWatched', 13, 'snowflake_check_problems{datname="other", severity="error"}',
+		'datname: app, severity: warning' ],
+	[ 'SnowflakeSharedShard', 6, "$one $two $three", "shard: '2', severity: critical" ],
+	[ 'SnowflakeSharedShard', 6, "$one $three", '' ])
 {
-	my ($rule, $minutes, $labels, $alert) = @$case;
-	my $series = $labels && "{series: 'snowflake_check_problems{$labels}', values: '1x30'}";
+	my ($rule, $minutes, $metrics, $alert) = @$case;
+	my $series = join ', ', map { "{series: '$_', values: '1x30'}" } $metrics =~ /\w+\{.*?\}/g;
 	my $expected = $alert && "{exp_labels: {$alert}}";
 	my $test = "$dir/case" . ++$case_number . '.yml';
 
@@ -82,7 +89,7 @@ tests:
   alert_rule_test: [{eval_time: ${minutes}m, alertname: $rule, exp_alerts: [$expected]}]
 EOC
 	command_ok([ "$packages/usr/bin/promtool", 'test', 'rules', $test ],
-		"$rule after $minutes minutes of {$labels}: {$alert}");
+		"$rule after $minutes minutes of $metrics: {$alert}");
 }
 
 $node->stop;

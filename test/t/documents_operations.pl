@@ -56,11 +56,15 @@ ok(wait_for(sub { $node->safe_psql('postgres', q{LOAD 'snowflake'; SHOW snowflak
 # --- monitoring -------------------------------------------------------------
 
 my ($yaml) = grep { $_->{code} =~ /query: \|/ } blocks_in('doc/administration.md', 'Prometheus');
-my ($query) = $yaml->{code} =~ /query: \|\n(.*?)^  metrics:/ms;
+my ($query, $shards) = $yaml->{code} =~ /query: \|\n(.*?)^  metrics:/gms;
 $node->safe_psql('app',
 	q{SELECT setval('tweets_id_seq', (snowflake_min_id(now() + interval '1 day', 'twitter') >> 22 << 12))});
 is($node->safe_psql('app', "$query ORDER BY 1, 2", extra_params => [ '-U', 'exporter' ]),
 	"app|error|1\napp|warning|0", 'the query for Prometheus counts a sequence that refuses');
+$node->safe_psql('app', 'SELECT snowflake_set_shard(6)');
+is($node->safe_psql('app', "$shards ORDER BY shard", extra_params => [ '-U', 'exporter' ]), "app|5|1\napp|6|1\napp|33|1",
+	'... and the other one names the shards of the database and of defaults');
+$node->safe_psql('app', 'SELECT snowflake_set_shard(NULL)');
 $node->safe_psql('app', 'ALTER SEQUENCE tweets_id_seq RESTART');
 
 # --- privileges -------------------------------------------------------------
