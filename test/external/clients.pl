@@ -164,6 +164,6 @@ command_ok([ 'ecpg', '-o', "$directory/ecpg.c", "$clients/ecpg.pgc" ], 'ecpg: th
 test_client('ecpg', [ compiled('ecpg', 'cc', "$directory/ecpg.c", '-lecpg') ], prepared => 1);
 packaged('ECPG', 'libecpg-dev');
 
-check_rows('From Debian', slurp_file('/etc/debian_version') =~ /^(\d+)\./ ? "Debian $1" : '');
+check_rows('From Debian', slurp_file('/etc/debian_version') =~ /^(\d+)\./ ? $1 - 12 : undef);
 $node->stop;
 done_testing();

@@ -113,26 +113,27 @@ sub ran
 }
 
 # Hold the rows of one of the document's tables against the clients that ran, their
-# types for IDs against the columns bigint and snowflake, and their versions against
-# the column of this name, where it has any.
+# types for IDs against the columns bigint and snowflake, and their versions against the
+# last column.  If it has several, the clients that ran are those of the one with this
+# number, from 0 on.  A version that is not shown is not compared.
 sub check_rows
 {
-	my ($section, $column) = @_;
+	my ($section, $release) = @_;
 	my ($text) = slurp_file("$top/$document") =~ /^## \Q$section\E\n(.*?)(?=^## |\z)/ms
 	  or die "$document has no section \"$section\"";
 	my ($head, undef, @rows) = map { [ split / *\| */, s/^\| *//r ] } $text =~ /^\|.*$/mg;
 	my %nr = map { $head->[$_] => $_ } 0 .. $#$head;
-	my $nr = $nr{$column};
 	my %shown;
 
 	foreach my $row (@rows)
 	{
 		my ($client) = $row->[0] =~ m{^\[(.*)\]\(\.\./test/clients/.*\)$}
 		  or die "$document: a row names no client and program: $row->[0]";
+		my $version = defined $release && (split /, /, $row->[3] // '')[$release];
 
 		$shown{$client} = 1;
-		like("$ran{$client}.", qr/^\Q$row->[$nr]\E\./, "$client ran in the version that $document shows")
-		  if $ran{$client} && defined $nr && ($row->[$nr] // '') ne '';
+		like("$ran{$client}.", qr/^\Q$version\E\./, "$client ran in the version that $document shows")
+		  if $ran{$client} && $version;
 		is($row->[$nr{"`$_`"}] =~ s/`//gr, $types{$client}{$_} // '',
 			"$client has the type for a $_ that $document shows")
 		  foreach qw(bigint snowflake);
