@@ -117,9 +117,11 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	FROM shard_setting() AS s, LATERAL (SELECT * FROM newest_rows ORDER BY newest DESC LIMIT 1) AS n
 	WHERE pg_is_in_recovery() AND n.own = 0 AND n.other_shard IS NOT NULL
 	UNION ALL SELECT 'warning', format('table %s', n.tab),
-		format('Rows of the last hour have shard %s, while the database has %s: %s. Sessions that began before the '
-			'shard was changed keep the old one.', n.other_shard, s.shard, n.others),
-		'Let all sessions reconnect. Do nothing if another server inserted these rows.'
+		format('Of the rows of the last hour, %s shard %s, while the database has %s. Sessions that began before the '
+			'shard was changed keep the old one, and a client can set its own.',
+			n.others || CASE n.others WHEN 1 THEN ' has' ELSE ' have' END, n.other_shard, s.shard),
+		'Let all sessions reconnect. If more such rows come, take the setting out of the clients. Do nothing if '
+			'another server inserted these rows.'
 	FROM shard_setting() AS s, newest_rows AS n
 	WHERE NOT pg_is_in_recovery() AND n.others > 0
 		AND NOT EXISTS (SELECT FROM pg_subscription AS u JOIN pg_database AS d ON d.oid = subdbid

@@ -212,6 +212,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	JOIN pg_depend AS d ON refclassid = 'pg_class'::regclass AND refobjid = rel AND refobjsubid = num
 	CROSS JOIN LATERAL (SELECT CASE classid WHEN 'pg_rewrite'::regclass
 		THEN (SELECT pg_describe_object('pg_class'::regclass, ev_class, 0) FROM pg_rewrite WHERE oid = objid)
+		WHEN 'pg_attrdef'::regclass
+		THEN (SELECT format('generated column %I of table %s', attname, adrelid::regclass)
+			FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum WHERE pg_attrdef.oid = objid)
 		ELSE pg_describe_object(classid, objid, objsubid) END) AS o (name)
 	WHERE (classid, objid) NOT IN (
 		SELECT 'pg_class'::regclass, oid FROM pg_class WHERE relkind IN ('i', 'S')
@@ -311,9 +314,12 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			'it does not fire for rows that a subscription writes.', rel, trig)
 	FROM t, widen_fires(rel, 'R') WHERE EXISTS (SELECT FROM widen_fires(rel, 'O'))
 	UNION ALL SELECT format('Triggers of table %s would fire for old rows.', rel),
-		format('A superuser can prevent it: GRANT SET ON PARAMETER session_replication_role TO %I.',
-			current_user)
-	FROM t WHERE EXISTS (SELECT FROM widen_fires(rel, 'O')) AND NOT has_parameter_privilege('session_replication_role', 'SET')
+		format('Let a superuser GRANT SET ON PARAMETER session_replication_role TO %I, with which they are off for this '
+			'command alone. Or ALTER TABLE %s %s, and enable them after the command: meanwhile they fire for nobody.',
+			current_user, rel, o.disable)
+	FROM t, LATERAL (SELECT string_agg(format('DISABLE TRIGGER %I', trig), ', ' ORDER BY trig) AS disable
+		FROM widen_fires(rel, 'O')) AS o
+	WHERE o.disable IS NOT NULL AND NOT has_parameter_privilege('session_replication_role', 'SET')
 	-- While ordinary triggers are off, they and foreign keys are off for all that code writes.
 	UNION ALL SELECT format('Triggers of table %s would fire for old rows, or other code of its owner would run while '
 			'no ordinary trigger and no foreign key works.', rel),

@@ -270,7 +270,7 @@ plant(setval_ahead('one', $ENV{EMULATED} ? '50 s' : '5 s'));
 finds('warning ...next_id() waits...|Wait until ...', 'a sequence for which calls wait is a warning');
 finds('', '... until the clock has caught up', soon => 1);
 plant(rows_of('moved', '500 ms', 6));
-finds('warning table shop.moved|Rows of the last hour have shard 6, while the database has 5: 3...|Let all sessions reconnect...',
+finds('warning table shop.moved|Of the rows of the last hour, 3 have shard 6, while the database has 5...|Let all sessions reconnect...',
 	'IDs of another shard may be larger, but come from a session that has an old one');
 plant('DELETE FROM moved WHERE snowflake_shard(id) = 6');
 plant(rows_of('moved', '2 days', 5));

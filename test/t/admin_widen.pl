@@ -385,6 +385,32 @@ value('refused', $_) foreach @afterwards;
 is(value('refused', $enabled), $triggers, '... and the triggers are as before');
 is(value('refused', 'SELECT pg_typeof(id), n FROM touched'), 'bigint|1', '... and none fired');
 
+
+# What an owner without that privilege can do
+value('refused', <<'EOS');
+SET ROLE owner;
+CREATE TABLE disabled (id serial PRIMARY KEY, n integer);
+INSERT INTO disabled (n) VALUES (1);
+CREATE TRIGGER touch BEFORE UPDATE ON disabled FOR EACH ROW EXECUTE FUNCTION touch();
+EOS
+my $call_disabled = q{SET ROLE owner; CALL snowflake_widen('app.disabled', 'id')};
+my ($disable) = run_psql('refused', $call_disabled) =~ /HINT:.* Or (ALTER TABLE app.disabled .*), and enable them/
+  or fail('the hint says how to disable triggers');
+value('refused', "SET ROLE owner; $disable");
+unlike(run_psql('refused', $call_disabled), qr/ERROR/, 'an owner whose triggers are disabled can widen a table');
+is(value('refused', 'SELECT pg_typeof(id), n FROM disabled'), 'bigint|1', '... and none fired');
+
+# A generated column
+value('refused', 'CREATE TABLE generated (id serial PRIMARY KEY, twice bigint GENERATED ALWAYS AS (id * 2) STORED);
+	INSERT INTO generated DEFAULT VALUES');
+my $call_generated = q{CALL snowflake_widen('app.generated', 'id')};
+like(run_psql('refused', $call_generated), qr/Generated column twice of table app.generated depends on column id of .*drop it, and create it again/s,
+	'refused: a generated column');
+value('refused', 'ALTER TABLE generated DROP twice');
+unlike(run_psql('refused', $call_generated), qr/ERROR/, 'without it, the table is widened');
+is(value('refused', 'ALTER TABLE generated ADD twice bigint GENERATED ALWAYS AS (id * 2) STORED; SELECT id, twice FROM generated'),
+	'1|2', '... and it is created again');
+
 my $grant = 'GRANT SET ON PARAMETER session_replication_role TO owner';
 like(run_psql('refused', $_->[0]), qr/ERROR:  $_->[1]/, "refused: $_->[2]")
   foreach
