@@ -29,6 +29,16 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.old_partitions IS 'for the partitions that are old';
 
+-- One of them as it is now, or no row if it is old no longer.  This does not read the bounds of all.
+CREATE FUNCTION snowflake_admin.old_partition(parent regclass, partition regclass, stop bigint)
+RETURNS TABLE (lower_id bigint, upper_id bigint, pending boolean)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT r.lower_id, r.upper_id, r.pending FROM ranges(parent) AS r
+	WHERE r.partition = old_partition.partition AND r.upper_id <= stop
+		AND EXISTS (SELECT FROM ranges(parent) AS newer WHERE newer.upper_id > r.upper_id AND NOT newer.pending)
+$$;
+COMMENT ON FUNCTION snowflake_admin.old_partition IS 'for one of many partitions, which may have changed meanwhile';
+
 -- A condition: the values of a column from "low" on, if it is not NULL, and below "high".  With
 -- 'OPERATOR(pg_catalog.%s)' it means the same with any search_path.
 CREATE FUNCTION snowflake_admin.between_ids(col text, low bigint, high bigint, operator text DEFAULT '%s') RETURNS text
@@ -334,14 +344,14 @@ DECLARE
 	low bigint;
 BEGIN
 	CALL next_transaction();
-	SELECT * INTO old FROM old_partitions(parent, stop) AS o WHERE o.partition = drop_old_partition.partition;
+	SELECT * INTO old FROM old_partition(parent, partition, stop);
 	low := nullif(old.lower_id, '-9223372036854775808');
 	IF FOUND AND NOT old.pending AND NOT keep THEN
 		CALL remove_references(parent, low, old.upper_id, path, dry_run);
 		CALL next_transaction();
 	END IF;
 	PERFORM lock(ARRAY[parent], tries, dry_run);
-	SELECT * INTO old FROM old_partitions(parent, stop) AS o WHERE o.partition = drop_old_partition.partition;
+	SELECT * INTO old FROM old_partition(parent, partition, stop);
 	IF NOT FOUND THEN
 		RETURN;
 	ELSIF old.pending THEN

@@ -95,7 +95,8 @@ DECLARE
 	partition text;
 BEGIN
 	PERFORM lock(ARRAY[parent], tries, dry_run);
-	IF EXISTS (SELECT FROM ranges(parent, known) WHERE lower_id < high AND upper_id > low) THEN
+	IF EXISTS (SELECT FROM ranges(parent) AS r
+		WHERE r.partition NOT IN (SELECT unnest(known)) AND lower_id < high AND upper_id > low) THEN
 		RETURN NULL;
 	END IF;
 	SELECT nullif(partdefid, 0) INTO default_partition FROM pg_partitioned_table WHERE partrelid = parent;

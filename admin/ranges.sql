@@ -80,19 +80,23 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.key_layout IS 'for the layout of the IDs in a partitioned table';
 
--- All partitions with their bounds, but those that are "known".  The DEFAULT partition has none: both
--- are NULL.  A partition that is pending detach is none any more, but still occupies its range.  Given
--- no table, pg_get_expr() does not open the partition, for which it would wait if somebody had locked it.
-CREATE FUNCTION snowflake_admin.ranges(parent regclass, known oid[] DEFAULT '{}')
+-- All partitions with their bounds.  The DEFAULT partition has none: both are NULL.  A partition that is
+-- pending detach is none any more, but still occupies its range.  Given no table, pg_get_expr() does not
+-- open the partition, for which it would wait if somebody had locked it.
+--
+-- The body is BEGIN ATOMIC, and so a part of the caller's query: one that asks for few partitions does not
+-- read the bounds of all.
+CREATE FUNCTION snowflake_admin.ranges(parent regclass)
 RETURNS TABLE (partition regclass, lower_id bigint, upper_id bigint, pending boolean)
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT oid,
-		replace(substring(bound FROM 'FROM \(''?([^'')]+)'), 'MINVALUE', '-9223372036854775808')::bigint,
-		replace(substring(bound FROM 'TO \(''?([^'')]+)'), 'MAXVALUE', '9223372036854775807')::bigint,
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+	SELECT oid::regclass,
+		pg_catalog.replace(substring(bound FROM 'FROM \(''?([^'')]+)'), 'MINVALUE', '-9223372036854775808')::bigint,
+		pg_catalog.replace(substring(bound FROM 'TO \(''?([^'')]+)'), 'MAXVALUE', '9223372036854775807')::bigint,
 		inhdetachpending
-	FROM pg_inherits JOIN pg_class ON oid = inhrelid, pg_get_expr(relpartbound, 0) AS bound
-	WHERE inhparent = parent AND inhrelid <> ALL (known)
-$$;
+	FROM pg_inherits JOIN pg_class ON oid = inhrelid, pg_catalog.pg_get_expr(relpartbound, 0) AS bound
+	WHERE inhparent = parent::oid;
+END;
 COMMENT ON FUNCTION snowflake_admin.ranges IS 'for the partitions of a table with their bounds as IDs';
 
 -- The partitions of a table, oldest first, with the times of their bounds.  Without a layout, it is
