@@ -501,6 +501,10 @@ $node->sql(q{DROP TABLE frames; CALL snowflake_drop_partitions('photos', '0', tr
 is($node->sql(q{SELECT to_regclass('photos_old') IS NULL, count(*), (SELECT count(*) FROM gone) FROM photos}), 't|0|0',
 	'when all of it is old, the former table is dropped as a whole, with what refers to it');
 
+# Such a look at one partition, which is taken for each that is dropped, reads the bounds of no other.
+like($node->sql(q{EXPLAIN (COSTS off) SELECT FROM snowflake_admin.ranges('logs') AS r WHERE r.partition = 'pg_class'::regclass}),
+	qr/inhrelid = '1259'/, 'the bounds of one partition are looked up');
+
 # --- a clock that can be wrong -----------------------------------------------------
 
 # By a clock that is far ahead, all rows are old.  So they are by the right clock where nothing has
