@@ -29,7 +29,7 @@ COMMENT ON FUNCTION snowflake_admin.widen_body IS
 -- are what we make, and if the function's owner has the rights of the table's owner.
 CREATE FUNCTION snowflake_admin.widen_pairs(tab regclass)
 RETURNS TABLE (num smallint, wide name, wide_num smallint, func regproc, trig name)
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+LANGUAGE sql STABLE ROWS 1 SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT n.attnum, w.attname, w.attnum, p.oid::regproc, tgname
 	FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
 	JOIN pg_proc AS p ON p.oid = tgfoid JOIN pg_language AS l ON l.oid = prolang
@@ -50,16 +50,18 @@ CREATE FUNCTION snowflake_admin.widen_marks(tables regclass[])
 RETURNS TABLE (tab regclass, key_of regclass, key name)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH RECURSIVE marked AS MATERIALIZED (
-		SELECT DISTINCT rel, p.num
-		FROM (SELECT DISTINCT tgrelid AS rel FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid
-			WHERE NOT tgisinternal AND prosrc LIKE 'BEGIN NEW.% := NEW.%; RETURN NEW; END'
-				AND (tables IS NULL OR tgrelid = ANY (tables))) AS t
-		CROSS JOIN LATERAL widen_pairs(rel) AS p
+		SELECT t.rel, p.num
+		FROM unnest(coalesce(tables::oid[], ARRAY(SELECT DISTINCT tgrelid FROM pg_trigger WHERE NOT tgisinternal)))
+			AS t (rel) CROSS JOIN LATERAL widen_pairs(rel) AS p
+		WHERE (	-- looked up for each table, as no EXISTS is where PostgreSQL expects few functions of this kind
+			SELECT true FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid
+			WHERE tgrelid = rel AND NOT tgisinternal AND prosrc LIKE 'BEGIN NEW.% := NEW.%; RETURN NEW; END' LIMIT 1)
 	-- From each column to those to which it refers, and which are being replaced, too
 	), ways (rel, num, child, child_num, parent, parent_num) AS (
 		SELECT rel, num, NULL::oid, NULL::smallint, rel, num FROM marked
 		UNION SELECT w.rel, w.num, w.parent, w.parent_num, confrelid, p.num
-		FROM ways AS w JOIN pg_constraint ON conrelid = w.parent AND contype = 'f'
+		FROM ways AS w CROSS JOIN LATERAL (	-- OFFSET has them looked up, where PostgreSQL expects few in all
+			SELECT * FROM pg_constraint WHERE conrelid = w.parent AND contype = 'f' OFFSET 0) AS c
 		CROSS JOIN LATERAL unnest(conkey, confkey) AS k (referring, referred)
 		JOIN LATERAL widen_pairs(confrelid) AS p ON p.num = referred
 		WHERE referring = w.parent_num
@@ -119,10 +121,14 @@ CREATE FUNCTION snowflake_admin.renumber_marks(tables regclass[])
 RETURNS TABLE (tab regclass, list regclass, mark text, shard text, new_shard text, since text, until text,
 	layout text, others boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	WITH lists AS MATERIALIZED (
+	WITH names AS MATERIALIZED (
+		SELECT with_suffix(relname, '_renumbered')::name AS name FROM pg_class WHERE oid = ANY (tables)
+		UNION SELECT relname FROM pg_class WHERE tables IS NULL AND relname ~ '_renumbered$'
+	), lists AS MATERIALIZED (
 		SELECT c.oid, relname, relnamespace, relowner, description
-		FROM pg_class AS c JOIN pg_description ON objoid = c.oid AND classoid = 'pg_class'::regclass AND objsubid = 0
-		WHERE relkind = 'r' AND relname ~ '_renumbered$' AND description ~ 'snowflake_renumber\(\) has not ended'
+		FROM names JOIN pg_class AS c ON relname = name AND relkind = 'r'
+		JOIN pg_description ON objoid = c.oid AND classoid = 'pg_class'::regclass AND objsubid = 0
+		WHERE description ~ 'snowflake_renumber\(\) has not ended'
 	)
 	SELECT t.oid, l.oid, call[1], call[2], call[3], call[4], call[5], call[6],
 		description <> call[1]

@@ -133,13 +133,19 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_new_constraint IS 'for finding or naming what replaces a constraint';
 
--- The constraints in which a new column is
-CREATE FUNCTION snowflake_admin.widen_new_constraints(columns widening[]) RETURNS TABLE (con oid)
+-- The constraints in which such a column is, or the new one.  No index finds foreign keys by the table to
+-- which they refer, but one of pg_depend does.  PostgreSQL expects few constraints in a database, and
+-- would read what all of them depend on, if it did not look up the columns first.
+CREATE FUNCTION snowflake_admin.widen_constraints(columns widening[]) RETURNS TABLE (con oid, is_new boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT oid FROM unnest(columns) JOIN pg_constraint ON conrelid = rel AND wide_num = ANY (conkey)
-	UNION SELECT oid FROM unnest(columns) JOIN pg_constraint ON confrelid = rel AND wide_num = ANY (confkey)
+	WITH dependents AS MATERIALIZED (
+		SELECT classid, objid, refobjsubid IS NOT DISTINCT FROM wide_num AS is_new
+		FROM unnest(columns) JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = rel
+			AND refobjsubid IN (num, wide_num)
+	)
+	SELECT objid, bool_or(is_new) FROM dependents WHERE classid = 'pg_constraint'::regclass GROUP BY objid
 $$;
-COMMENT ON FUNCTION snowflake_admin.widen_new_constraints IS 'for telling new constraints from those that they replace';
+COMMENT ON FUNCTION snowflake_admin.widen_constraints IS 'for telling new constraints from those that they replace';
 
 -- The foreign keys of which such a column is a part, on either side, and the new ones.
 -- A place is that of the table that refers to the other.
@@ -149,12 +155,11 @@ RETURNS TABLE (con oid, name name, child regclass, parent regclass, place intege
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT c.oid, c.conname, c.conrelid, c.confrelid, coalesce(p.place, 0), c.convalidated,
 		f.name, f.validated
-	FROM pg_constraint AS c CROSS JOIN LATERAL widen_new_constraint(c.oid) AS f
+	FROM widen_constraints(columns) AS o CROSS JOIN LATERAL (	-- OFFSET has them looked up, and many expected
+		SELECT * FROM pg_constraint WHERE oid = o.con AND contype = 'f' AND conparentid = 0 OFFSET 0) AS c
+	CROSS JOIN LATERAL widen_new_constraint(c.oid) AS f
 	LEFT JOIN (SELECT rel, max(place) AS place FROM unnest(columns) GROUP BY rel) AS p ON p.rel = c.conrelid
-	WHERE c.contype = 'f' AND c.conparentid = 0 AND c.oid IN (
-		SELECT oid FROM unnest(columns) JOIN pg_constraint ON conrelid = rel AND num = ANY (conkey)
-		UNION SELECT oid FROM unnest(columns) JOIN pg_constraint ON confrelid = rel AND num = ANY (confkey)
-		EXCEPT SELECT con FROM widen_new_constraints(columns))
+	WHERE NOT o.is_new
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_keys IS
 'for finding the foreign keys that new columns need, and those that they have';
@@ -189,16 +194,17 @@ COMMENT ON FUNCTION snowflake_admin.widen_key_definition IS 'for adding foreign 
 
 -- The CHECK constraints of new columns: those that replace one of an old column, and for each
 -- column the proof that the new one equals it in all rows, which replaces none and is named
--- like the new column.
+-- like the new column.  Many tables may have one of that name: contypid, which is 0, lets an index find
+-- the table's.
 CREATE FUNCTION snowflake_admin.widen_checks(columns widening[])
 RETURNS TABLE (rel regclass, place integer, con oid, validated boolean, fresh name, fresh_validated boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT rel, place, NULL::oid, true, wide, f.convalidated
-	FROM unnest(columns) LEFT JOIN pg_constraint AS f ON f.conrelid = rel AND f.conname = wide
+	FROM unnest(columns) LEFT JOIN pg_constraint AS f ON f.conrelid = rel AND f.contypid = 0 AND f.conname = wide
 	UNION ALL SELECT DISTINCT rel, place, c.oid, c.convalidated, f.name, f.validated
 	FROM unnest(columns)
 	JOIN pg_constraint AS c ON c.conrelid = rel AND c.contype = 'c' AND num = ANY (c.conkey)
-		AND c.oid NOT IN (SELECT con FROM widen_new_constraints(columns))
+		AND c.oid NOT IN (SELECT con FROM widen_constraints(columns) WHERE is_new)
 	CROSS JOIN LATERAL widen_new_constraint(c.oid) AS f
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_checks IS

@@ -22,7 +22,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		<> replace(widen_key_definition(columns, con), ' (', '(')
 	-- The proof that a new column equals the old one
 	UNION ALL SELECT format('Constraint "%s" of table %s', conname, rel)
-	FROM unnest(columns) JOIN pg_constraint ON conrelid = rel AND conname = wide
+	FROM unnest(columns) JOIN pg_constraint ON conrelid = rel AND contypid = 0 AND conname = wide
 	WHERE regexp_replace(pg_get_constraintdef(oid), ' NOT VALID$', '') NOT IN (
 		format('CHECK (((%1$I IS NOT NULL) AND (%1$I = %2$I)))', wide, narrow),
 		format('CHECK ((NOT (%I IS DISTINCT FROM %I)))', wide, narrow))
@@ -54,7 +54,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	UNION ALL SELECT format('"%s" of table %s replaces something that has been dropped or renamed.', conname,
 			conrelid::regclass),
 		'Drop it first, too, or call snowflake_widen() with undo => true.'
-	FROM widen_new_constraints(columns) JOIN pg_constraint ON oid = con
+	FROM widen_constraints(columns) JOIN pg_constraint ON oid = con AND is_new
 	WHERE conparentid = 0 AND starts_with(conname, 'snowflake_widen_') AND (conrelid, conname) NOT IN (
 		SELECT rel, fresh FROM widen_checks(columns) UNION ALL SELECT child, fresh FROM widen_keys(columns))
 $$;
@@ -147,10 +147,15 @@ COMMENT ON FUNCTION snowflake_admin.is_others_temporary IS 'for letting no tempo
 -- Does such an object depend on a column, or on the sequence of its identity?
 CREATE FUNCTION snowflake_admin.has_others_temporary(rel oid, num smallint) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT coalesce(bool_or(is_others_temporary(classid, objid)), false) FROM pg_depend
-	WHERE refclassid = 'pg_class'::regclass AND (refobjid = rel AND refobjsubid = num OR refobjid IN (
-		SELECT objid FROM pg_depend WHERE classid = 'pg_class'::regclass AND refclassid = classid
-			AND refobjid = rel AND refobjsubid = num AND deptype = 'i'))
+	WITH dependents AS MATERIALIZED (
+		SELECT classid, objid, deptype FROM pg_depend
+		WHERE refclassid = 'pg_class'::regclass AND refobjid = rel AND refobjsubid = num
+	)
+	SELECT coalesce(bool_or(is_others_temporary(classid, objid)), false) FROM (
+		SELECT classid, objid FROM dependents
+		UNION ALL SELECT d.classid, d.objid FROM dependents AS s
+		JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.objid
+		WHERE s.classid = 'pg_class'::regclass AND s.deptype = 'i') AS d
 $$;
 COMMENT ON FUNCTION snowflake_admin.has_others_temporary IS
 'for dropping an old column with other sessions'' temporary objects';
@@ -216,12 +221,15 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 		THEN (SELECT format('generated column %I of table %s', attname, adrelid::regclass)
 			FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum WHERE pg_attrdef.oid = objid)
 		ELSE pg_describe_object(classid, objid, objsubid) END) AS o (name)
-	WHERE (classid, objid) NOT IN (
-		SELECT 'pg_class'::regclass, oid FROM pg_class WHERE relkind IN ('i', 'S')
-		UNION ALL SELECT 'pg_attrdef'::regclass, oid FROM pg_attrdef WHERE adrelid = rel AND adnum = num
-		UNION ALL SELECT 'pg_statistic_ext'::regclass, oid FROM pg_statistic_ext WHERE stxexprs IS NULL
-		UNION ALL SELECT 'pg_constraint'::regclass, oid FROM pg_constraint
-			WHERE contype IN ('c', 'f', 'n', 'p', 'u'))
+	WHERE NOT CASE classid
+			WHEN 'pg_class'::regclass THEN EXISTS (SELECT FROM pg_class WHERE oid = objid AND relkind IN ('i', 'S'))
+			WHEN 'pg_attrdef'::regclass THEN EXISTS (SELECT FROM pg_attrdef
+				WHERE oid = objid AND adrelid = rel AND adnum = num)
+			WHEN 'pg_statistic_ext'::regclass THEN EXISTS (SELECT FROM pg_statistic_ext
+				WHERE oid = objid AND stxexprs IS NULL)
+			WHEN 'pg_constraint'::regclass THEN EXISTS (SELECT FROM pg_constraint
+				WHERE oid = objid AND contype IN ('c', 'f', 'n', 'p', 'u'))
+			ELSE false END
 		AND NOT is_others_temporary(classid, objid)
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_dependents IS 'for refusing what would go with an old column';
@@ -249,8 +257,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	UNION ALL SELECT format('Constraint "%s" of table %s is deferrable, for periods, not enforced, or not valid.',
 			conname, conrelid::regclass),
 		'Drop it first.'
-	FROM pg_constraint AS c
-	JOIN unnest(columns) ON conrelid = rel AND num = ANY (conkey) OR confrelid = rel AND num = ANY (confkey)
+	FROM widen_constraints(columns) JOIN pg_constraint AS c ON oid = con
 	WHERE contype IN ('p', 'u') AND condeferrable OR contype = 'n' AND NOT convalidated
 		OR 'true' = to_jsonb(c) ->> 'conperiod' OR 'false' = to_jsonb(c) ->> 'conenforced'
 	UNION ALL SELECT format('Index "%s" is invalid.', name), 'Drop it first, or create it again.'

@@ -105,7 +105,7 @@ BEGIN
 	RETURN QUERY SELECT 'add', rel, NULL::oid FROM unnest(columns)
 		WHERE wide_num IS NULL GROUP BY rel, place ORDER BY place, rel;
 	RETURN QUERY SELECT 'fill', rel, NULL::oid FROM unnest(columns)
-		WHERE NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = rel AND conname = wide)
+		WHERE NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = rel AND contypid = 0 AND conname = wide)
 		GROUP BY rel, place ORDER BY place, rel;
 	RETURN QUERY SELECT 'check', rel, NULL::oid FROM widen_checks(columns)
 		WHERE fresh_validated IS NULL GROUP BY rel, place ORDER BY place, rel;

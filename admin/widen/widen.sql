@@ -61,11 +61,36 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_undo IS 'for snowflake_widen() with undo => true';
 
+-- Take the turn on the tables of a chain, and on the keys for which other calls have marked some of them.
+-- That is where a session that goes on can be seen.
+CREATE FUNCTION snowflake_admin.widen_take_turn(chain oid[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	keys oid[];
+BEGIN
+	PERFORM take_turn('snowflake_widen()', chain, false);
+	keys := ARRAY(SELECT DISTINCT key_of::oid FROM widen_marks(chain::regclass[]) WHERE key_of <> ALL (chain));
+	IF keys <> '{}' THEN
+		PERFORM take_turn('snowflake_widen()', keys, false);
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_take_turn IS 'for refusing a call while another one works on its tables';
+
+-- The tables on which a session takes the turn that goes on: all, until the marks on them say for which
+-- keys they are, and then these.  Turns on many tables cost time in each transaction.
+CREATE FUNCTION snowflake_admin.widen_turn(chain oid[], columns widening[]) RETURNS oid[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT CASE WHEN EXISTS (SELECT FROM unnest(columns) WHERE wide_num IS NULL) THEN chain
+		ELSE ARRAY(SELECT DISTINCT key_of::oid FROM widen_marks(chain::regclass[])) END
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_turn IS 'for going on with the turn on few tables';
+
 -- Fill new columns of a table's old rows, 16 pages at a time.  Rows that somebody has locked
 -- are left to the next round.  While ordinary triggers are off, no code of the owner's may run
 -- unless that role may turn them off, too, so each batch looks for it.  The pause, in which vacuum
 -- and standbys keep up, is made at the beginning of a transaction, which holds no lock on rows yet.
-CREATE PROCEDURE snowflake_admin.widen_fill(columns widening[], tab regclass, chain oid[], pause interval)
+CREATE PROCEDURE snowflake_admin.widen_fill(columns widening[], tab regclass, turn oid[], pause interval)
 LANGUAGE plpgsql AS $$
 DECLARE
 	own snowflake_admin.widening[] := ARRAY(SELECT w FROM unnest(columns) AS w WHERE rel = tab);
@@ -93,7 +118,7 @@ BEGIN
 		page := 0;
 		filled := 0;
 		WHILE page < pages LOOP
-			PERFORM take_turn('snowflake_widen()', chain, true);
+			PERFORM take_turn('snowflake_widen()', turn, true);
 			-- Of a table that nobody has analyzed, the rows so far tell how many there are.
 			total := greatest(total, filled_so_far * pages / greatest(page, 1));
 			reported := progress(format('snowflake_widen: %s', tab), total * page / pages, total, begun, reported);
@@ -266,20 +291,20 @@ LANGUAGE plpgsql AS $$
 DECLARE
 	columns snowflake_admin.widening[];
 	chain pg_catalog.oid[];
+	turn pg_catalog.oid[];
 	step pg_catalog.record;
-	going_on boolean := false;
 BEGIN
 	CALL snowflake_admin.begin_command('snowflake_widen()');
 	chain := ARRAY(SELECT DISTINCT rel FROM chain(tab, col) ORDER BY 1);
+	PERFORM widen_take_turn(chain);
 	LOOP
-		PERFORM take_turn('snowflake_widen()', chain, going_on);
-		going_on := true;
 		PERFORM keep_names(ARRAY(SELECT DISTINCT rel::oid FROM chain(tab, col)), tries);
 		IF undo THEN
 			PERFORM widen_undo(tab, col, tries, dry_run);
 			EXIT;
 		END IF;
 		columns := widen_require(tab, col, true, published);
+		turn := widen_turn(chain, columns);
 		PERFORM require_no_other('snowflake_widen()', widen_tables(columns));
 		IF dry_run THEN
 			PERFORM widen_show(tab, col, columns, tries);
@@ -295,7 +320,7 @@ BEGIN
 			PERFORM widen_rehearse(columns, rel) FROM (SELECT DISTINCT rel FROM unnest(columns)) AS t;
 		END IF;
 		FOR step IN SELECT * FROM widen_next(columns) LOOP
-			PERFORM take_turn('snowflake_widen()', chain, true);
+			PERFORM take_turn('snowflake_widen()', turn, true);
 			PERFORM set_config('application_name',
 				format('snowflake_widen: %s %s', step.kind, coalesce(step.tab, tab))::name::text, true);
 			IF step.kind = 'concurrently' THEN
@@ -305,8 +330,8 @@ BEGIN
 				PERFORM widen_swap(tab, col, published, tries);
 			ELSIF step.kind = 'fill' THEN
 				PERFORM widen_do(columns, step.kind, step.tab, step.object, tries, true);
-				CALL widen_fill(columns, step.tab, chain, pause);
-				PERFORM take_turn('snowflake_widen()', chain, true);
+				CALL widen_fill(columns, step.tab, turn, pause);
+				PERFORM take_turn('snowflake_widen()', turn, true);
 				PERFORM keep_names(ARRAY[step.tab], tries);
 				PERFORM widen_do(columns, 'check', step.tab, NULL, tries, false);
 			ELSE
@@ -317,6 +342,7 @@ BEGIN
 			CALL next_transaction();
 		END LOOP;
 		CALL next_transaction();
+		PERFORM take_turn('snowflake_widen()', turn, true);
 	END LOOP;
 	COMMIT;
 END

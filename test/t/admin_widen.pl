@@ -161,8 +161,10 @@ my $shown = q{SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'snow
 ok(wait_for(sub { $pid = value('undone', $shown) }), 'pg_stat_activity shows what it is at');
 my $filled = 'SELECT count(*) FROM photos WHERE snowflake_widen_1 = id';
 ok(wait_for(sub { value('undone', $filled) > 0 }), '... and it fills rows');
+is(value('undone', "SELECT objid::regclass FROM pg_locks WHERE pid = $pid AND locktype = 'advisory' AND objsubid = 3"),
+	'photos', '... holding the turn on the key, and not on all tables');
 fails_with($node, q{CALL snowflake_widen('comments', 'photo_id')},
-	qr/55000 snowflake_widen\(\) works on table "My App".comments in process $pid/,
+	qr/55000 snowflake_widen\(\) works on table "My App".photos in process $pid/,
 	'a second session is refused, also for a column of the chain', dbname => 'undone');
 $node->psql('undone', $call) foreach 1 .. 10;
 is(value('undone', "SELECT state FROM pg_stat_activity WHERE pid = $pid"), 'active',
