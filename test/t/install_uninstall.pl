@@ -8,20 +8,35 @@ my $node = server_in_utc('uninstall');
 
 # --- leaving by the document --------------------------------------------------
 
-my ($identities, $decoded) = map { $_->{code} } blocks_in('doc/migrating.md', 'Uninstall');
+my ($times, $identities, $decoded) = map { $_->{code} } blocks_in('doc/migrating.md', 'Uninstall');
 $node->sql('CREATE DATABASE kept');
 $node->safe_psql('kept', q{
 	CREATE EXTENSION snowflake;
 	CREATE TABLE albums (id snowflake PRIMARY KEY DEFAULT next_id(1));
-	CREATE TABLE photos (id snowflake PRIMARY KEY DEFAULT next_id(1), album_id snowflake REFERENCES albums, n int);
+	CREATE TABLE photos (id snowflake PRIMARY KEY DEFAULT next_id(1), album_id snowflake REFERENCES albums, n int,
+		created_at timestamptz, taken_at timestamp);
 	CREATE TABLE "Stories" ("the id" bigint PRIMARY KEY DEFAULT next_id(1), n int);
 	CREATE SCHEMA own;
 	CREATE FUNCTION own.next_id(n integer) RETURNS bigint LANGUAGE sql AS 'SELECT 1';
 	CREATE TABLE foreigners (id bigint DEFAULT own.next_id(1));
 	INSERT INTO albums SELECT FROM generate_series(1, 10);
 	INSERT INTO photos (album_id, n) SELECT id, 17 FROM albums;
+	INSERT INTO photos (id, n) VALUES (18, 18);
+	INSERT INTO photos (n, created_at, taken_at) VALUES (19, '2026-11-24Z', '2026-11-24');
 	CREATE ROLE app LOGIN;
 	GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO app});
+
+# The times of rows: without a time of their own, of before the move, and with their own time
+my ($without_zone) = slurp_file("$top/doc/migrating.md") =~ /without time zone, write `(snowflake_timestamp[^`]+)`/;
+$node->safe_psql('kept', $times);
+$node->safe_psql('kept', q{SET timezone = 'Asia/Tokyo';}
+	. $times =~ s/created_at/taken_at/gr =~ s/snowflake_timestamp\(id\)/$without_zone/r);
+is($node->safe_psql('kept', q{
+		SELECT n, count(created_at), bool_and(created_at = snowflake_timestamp(id)),
+			bool_and(taken_at AT TIME ZONE 'UTC' = snowflake_timestamp(id))
+		FROM photos GROUP BY n ORDER BY n}),
+	join("\n", '17|10|t|t', '18|0||', '19|1|f|f'), 'rows without a time get that of their IDs');
+
 my $rows = q{SELECT 'album', a::text FROM albums a UNION ALL SELECT 'photo', p::text FROM photos p ORDER BY 1, 2};
 my $before = $node->safe_psql('kept', $rows);
 my $files = q{SELECT relname, pg_relation_filenode(oid) FROM pg_class
