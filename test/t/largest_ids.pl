@@ -14,8 +14,8 @@ value(q{
 		OUT ids bigint[], OUT obstacle text)
 	AS '$libdir/snowflake', 'snowflake_largest_ids' LANGUAGE C VOLATILE STRICT;
 
-	-- Compare with a query, for bounds on, below and above values.  Return "same", or the
-	-- calls that returned something else.
+	-- Compare with a query, for bounds on, below and above values.  Return "same", or how many
+	-- calls returned something else, and those three of them that returned least.
 	CREATE FUNCTION compared(tab regclass, col name DEFAULT 'id') RETURNS text LANGUAGE plpgsql AS $$
 	DECLARE
 		bounds bigint[];
@@ -25,8 +25,9 @@ value(q{
 		expected bigint[];
 		found record;
 		calls int := 0;
-		wrong text := '';
-		only_ text := CASE (SELECT relkind FROM pg_class WHERE oid = tab) WHEN 'r' THEN 'ONLY' ELSE '' END;
+		wrong text[] := '{}';
+		is_table boolean := (SELECT relkind = 'r' FROM pg_class WHERE oid = tab);
+		only_ text := CASE WHEN is_table THEN 'ONLY' ELSE '' END;
 	BEGIN
 		EXECUTE format('SELECT array_agg(DISTINCT v + d) || ARRAY[%L, %L]::bigint[]
 			FROM (SELECT %I::bigint AS v FROM %s %s ORDER BY random() LIMIT 4) s, generate_series(-1, 1) d
@@ -40,12 +41,16 @@ value(q{
 					found := largest_ids(tab, col, low, high, most);
 					calls := calls + 1;
 					IF found.ids IS DISTINCT FROM expected OR found.obstacle IS NOT NULL THEN
-						wrong := wrong || format('(%s, %s, %s): %s in place of %s; ', low, high, most, found, expected);
+						wrong := wrong || format('largest_ids(%L, %L, %s, %s, %s) returns %L, obstacle %L, in place of %L',
+							tab, col, low, high, most, found.ids, found.obstacle, expected);
 					END IF;
 				END LOOP;
 			END LOOP;
 		END LOOP;
-		RETURN CASE WHEN calls < 4 THEN 'few calls' ELSE coalesce(nullif(left(wrong, 300), ''), 'same') END;
+		RETURN CASE WHEN calls < 4 THEN 'few calls' WHEN wrong = '{}' THEN 'same' ELSE format(
+			E'%s of %s calls for %s %s, such as\n%s', cardinality(wrong), calls,
+			CASE WHEN is_table THEN 'table' ELSE 'partitioned table' END, tab,
+			array_to_string(ARRAY(SELECT w FROM unnest(wrong) AS w ORDER BY length(w) LIMIT 3), E'\n')) END;
 	END $$});
 
 # A table, made and filled by SQL, reads as a query does.
@@ -56,7 +61,7 @@ sub reads
 
 	value($sql);
 	my $arguments = join ', ', map { "'$_'" } @arguments ? @arguments : 't';
-	is(value("SELECT compared($arguments)"), 'same', "$what: as a query");
+	is(value("SELECT compared($arguments)"), 'same', "largest_ids() returns what a query does: $what");
 	value('DROP TABLE IF EXISTS t CASCADE; DROP DOMAIN IF EXISTS id CASCADE');
 }
 
