@@ -337,6 +337,17 @@ foreach my $case (
 value('refused', 'TRUNCATE theirs; CREATE VIEW v AS SELECT t AS whole FROM t');
 unlike(run_psql('refused', $call_t), qr/ERROR/, 'a view, and a column of another role without rows, are no obstacle');
 is(value('refused', 'SELECT (whole).id FROM v'), 1, '... and the view shows the key');
+value('refused', q{
+	DROP SCHEMA app CASCADE;
+	CREATE SCHEMA app;
+	CREATE TABLE t (id serial PRIMARY KEY, n integer);
+	INSERT INTO t (n) VALUES (1)});
+my $others = session($node, 'refused');
+$others->query_safe('CREATE TEMP TABLE stored AS SELECT t AS whole FROM t');
+succeeds('refused', $call_t, "another session's temporary table that stores rows is no obstacle");
+is(value('refused', 'SELECT pg_typeof(id) FROM t'), 'bigint', '... and the key is a bigint');
+is($others->query_safe('SELECT count(*) FROM stored'), 1, '... and the temporary table is there');
+$others->quit;
 
 value('refused', <<'EOS');
 DROP SCHEMA app CASCADE;
