@@ -7,7 +7,7 @@ my $node = server_in_utc('roles');
 my $n = 0;
 my $database;
 
-$node->sql('CREATE ROLE boss LOGIN; CREATE ROLE lender LOGIN');
+$node->sql('CREATE ROLE boss LOGIN; CREATE ROLE lender LOGIN; CREATE ROLE landlord LOGIN');
 
 sub as_role
 {
@@ -110,6 +110,19 @@ foreach my $role (qw(boss lender postgres))
 		GRANT SELECT ON ALL TABLES IN SCHEMA loans TO boss; GRANT SELECT ON ALL SEQUENCES IN SCHEMA loans TO boss});
 	is(obey($role), 4, '... nor are keys, partitions and an index');
 	is(rows($role), '', '... left');
+}
+
+# --- the owner of this database, and that of another ----------------------------------------
+
+new_database();
+as_role('boss', 'SELECT snowflake_set_shard(NULL)');
+$node->sql("ALTER DATABASE $database OWNER TO landlord; CREATE DATABASE elsewhere OWNER lender");
+my $no_shard = 'No shard is set, so the default of app.photos.id fails, and 1 more.';
+foreach my $case ([ 'landlord', '' ], [ 'lender', ' Only landlord, the owner of the database, can do this.' ])
+{
+	my ($role, $only) = @$case;
+	is(as_role($role, "SELECT problem FROM snowflake_check() WHERE remedy ~ 'snowflake_set_shard'"), "$no_shard$only",
+		"$role, who owns one database, is told who can set the shard of database $database");
 }
 
 # --- what a command would refuse ------------------------------------------------------------------
