@@ -521,13 +521,19 @@ is($standby->safe_psql($database, 'SELECT * FROM "The Admin".snowflake_check()')
 	'a standby with the same shard in its files is healthy');
 $standby->append_conf('postgresql.conf', 'snowflake.shard = 7');
 $standby->restart;
-like($standby->safe_psql($database, 'SELECT * FROM "The Admin".snowflake_check()'),
-	qr/\Awarning\|database filed\|This standby has shard 7, but the newest rows of shop.photos have shard 8\.[^\n]*\z/,
-	'... but not one with another');
+my $other_shard = qr/\Awarning\|database filed\|This standby has shard 7, but the newest rows of shop.photos have shard 8\.[^\n]*\z/;
+like($standby->safe_psql($database, 'SELECT * FROM "The Admin".snowflake_check()'), $other_shard, '... but not one with another');
+$standby->adjust_conf('postgresql.conf', 'snowflake.shard', 8);
+$standby->stop;
+system_or_bail('pg_ctl', '-w', '-D', $standby->data_dir, '-l', $standby->logfile, '-o', '-c snowflake.shard=7', 'start');
+$standby->_update_pid(1);
+like($standby->safe_psql($database, 'SELECT * FROM "The Admin".snowflake_check()'), $other_shard,
+	'... nor one with another on the command line, which goes before its files');
+$standby->stop;
 $standby->adjust_conf('postgresql.conf', 'snowflake.shard', undef);
 $node->adjust_conf('postgresql.conf', 'snowflake.shard', undef);
 $node->reload;
-$standby->restart;
+$standby->start;
 $database = $faults;
 
 my $setting = 'synchronous_standby_names';
