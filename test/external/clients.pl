@@ -57,6 +57,15 @@ test_client('django', [ $python, "$clients/django_orm.py" ],
 	tables => '',
 	facts => { same_row_unless_registered => 'False' });
 
+# The document's field, and its migration of a serial key
+my %moved = run_client('django_moves', '', $python, "$clients/django_moves.py",
+	map { $_->{code} } grep { $_->{language} eq 'python' } blocks_in($document, 'Django 3.2'));
+is($moved{photos}, 'old widened moved', 'django_moves: rows are in order');
+is($moved{shard}, 99, 'django_moves: the shard is that of the options');
+is(sql('django_moves', 'SELECT photo_id FROM comments'), $moved{moved}, 'django_moves: a referring column is widened');
+is($moved{old_model_refuses}, 'True', 'django_moves: the former model refuses new IDs');
+is($moved{model_refuses}, 'False', 'django_moves: the changed model accepts them');
+
 # It resets sequences: that of a bigserial, and one that serves a layout.  It makes a row
 # before it resets both, and one after that.
 my $bigserials = q{
