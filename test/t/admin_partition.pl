@@ -82,16 +82,22 @@ COMMIT;
 EOS
 my $call = q{CALL snowflake_partition('"My App"."Photos"', 'day', tries => 1000)};
 my $offset = -s $node->logfile;
-my $error = succeeds('loaded', "SET log_min_messages = debug1; $call",
-	'the table becomes a partition while sessions work');
-my $log = slurp_file($node->logfile, $offset);
-like($log, qr/partition constraint for table "Photos_old" is implied by existing constraints/,
-	'no row is read again for the bound of the partition');
-unlike($log, qr/verifying table "Photos_old"|building index "[^"]*" on table "Photos_old"/, '... nor for an index');
+my ($status, undef, $error) = $node->psql('loaded', "SET log_min_messages = debug1; $call");
+# All that follows is about what it has done.
+if ($status != 0)
+{
+	diag(($error =~ /(ERROR: .*)/s)[0] // $error, "\n$call");
+	die 'the call under load failed';
+}
+pass('the table becomes a partition while sessions work');
+my @reads = slurp_file($node->logfile, $offset) =~ /DEBUG:  ((?:partition constraint for|verifying|building|validating) .*)/g;
+is(join("\n", grep { /"Photos_old"/ } @reads),
+	'partition constraint for table "Photos_old" is implied by existing constraints',
+	'no row of the old table is read again for the bound of the partition, or for an index');
 my $partitions = value('loaded', q{SELECT count(*) - 1 FROM snowflake_partitions('"My App"."Photos"')});
-is(scalar(() = $log =~ /validating foreign key constraint "Photos_user_id_fkey"/g), $partitions,
+is(scalar(grep { /foreign key constraint "Photos_user_id_fkey"/ } @reads), $partitions,
 	'... nor for a foreign key, which is checked for new partitions only');
-is(scalar(() = $log =~ /validating foreign key constraint "Photos_Original_fkey"/g),
+is(scalar(grep { /foreign key constraint "Photos_Original_fkey"/ } @reads),
 	$partitions + 1, 'rows of a foreign key to the table itself are checked once');
 like($error, qr/until it is renamed; to give up: ALTER TABLE "My App"."Photos" DROP CONSTRAINT snowflake_partition;/,
 	'the first step says how to give up');
@@ -345,7 +351,7 @@ fails_with($node, q{CALL snowflake_partition('app.forced', 'month')}, qr/^55000 
 value('owned', 'DELETE FROM app.forced');
 $node->safe_psql('owned', q{CALL snowflake_partition('app.forced', 'month')}, extra_params => [ '-U', 'owner' ]);
 is(value('owned', q{SELECT relname, relkind, relforcerowsecurity FROM pg_class WHERE relname ~ '^forced(_old)?$' ORDER BY 1}),
-	"forced|p|t\nforced_old|r|t", '... and policies go on to apply to the owner');
+	"forced|p|t\nforced_old|r|t", 'FORCE ROW LEVEL SECURITY stays on the old table and the new one');
 
 value('owned', q{
 	CREATE TABLE keyed (id bigint PRIMARY KEY DEFAULT next_id(5), n int NOT NULL);
@@ -405,30 +411,31 @@ is(value('again', q{SELECT convalidated FROM pg_constraint WHERE conname = 'snow
 	'a call that ends before the swap leaves a valid constraint');
 is(value('again', q{
 		WITH i AS (INSERT INTO photos (id) VALUES (snowflake_id(now() + interval '1 year', 5, 0)) RETURNING id)
-		SELECT count(*) FROM i}), 1, '... that rejects no ID, however late');
+		SELECT count(*) FROM i}), 1, 'that constraint rejects no ID, however late');
 fails_with($node, $asked, qr/^55000 table public.photos has IDs, or soon gets some, that are later than its partition/,
-	'... while no partition ends before IDs that are there', dbname => 'again');
+	'a table with IDs later than its partition is refused, also after the first steps', dbname => 'again');
 value('again', q{DELETE FROM photos WHERE id > snowflake_min_id(now() + interval '1 day')});
-my $giving_up = said($asked =~ s/\)$/, dry_run => true)/r, 'again') =~ /to give up/;
-ok(!$giving_up, 'a call that goes on does not say how to give up again');
+my $goes_on = said($asked =~ s/\)$/, dry_run => true)/r, 'again');
+like($goes_on, qr/NOTICE:  ALTER TABLE .* RENAME TO photos_old;/, 'a call goes on where another one ended');
+unlike($goes_on, qr/to give up/, '... and does not say again how to give up');
 my $remedy = value('again', q{SELECT remedy FROM snowflake_check() WHERE problem ~ 'snowflake_partition'});
 like($remedy, qr/\ACALL public.snowflake_partition\('public.photos'::regclass, 'day'::text, at => '[-0-9 :.]+\+00'::timestamptz\);\z/,
-	'... the check shows the whole call');
+	'snowflake_check() shows the whole call that has not ended');
 my $user = $node->background_psql('again');
 $user->query_safe('BEGIN; SELECT count(*) FROM photos');
 my $by_week = "CALL snowflake_partition('photos', 'week', tries => 1)";
-fails_with($node, $by_week, qr/^55P03/, '... and another call that stops before the swap', dbname => 'again');
+fails_with($node, $by_week, qr/^55P03/, 'a call with another unit gets no lock for the swap', dbname => 'again');
 $user->quit;
 is(value('again', q{SELECT remedy FROM snowflake_check() WHERE problem ~ 'snowflake_partition'}),
-	q{CALL public.snowflake_partition('public.photos'::regclass, 'week'::text);}, '... is the one that the check then shows');
+	q{CALL public.snowflake_partition('public.photos'::regclass, 'week'::text);}, '... and is the one that snowflake_check() then shows');
 my @shown = commands_of('again', $remedy);
-unlike("@shown", qr/NOT VALID|VALIDATE CONSTRAINT/, '... and goes on with the swap');
+like("@shown", qr/\A(?!.*(NOT VALID|VALIDATE CONSTRAINT)).*RENAME TO photos_old;/s, '... and that goes on with the swap') or diag $remedy;
 is(value('again', q{
 		SELECT min(until) = date_trunc('day', now()) + interval '36 hours',
 			string_agg(CASE WHEN since + interval '12 hours' = until THEN 'half' END, ' '),
 			count(*) > 3, max(until) > now() + interval '3 days' FROM snowflake_partitions('photos')}), 't|half|t|t',
 	'a first partition that begins within a day ends with it');
-unlike(run_psql('again', $asked), qr/ALTER|ERROR/, 'a further call has nothing to do');
+unlike(run_psql('again', $asked), qr/ALTER|ERROR/, 'the next call has nothing to do') or diag $asked;
 
 # Two sessions
 value('again', q{
@@ -454,7 +461,7 @@ is(value('again', q{
 		INSERT INTO orders VALUES (snowflake_id(now() + interval '49 hours', 5, 0));
 		INSERT INTO lines (order_id) SELECT id FROM orders;
 		SELECT count(*), count(DISTINCT orders.tableoid) FROM lines JOIN orders ON orders.id = order_id;
-		DELETE FROM orders; SELECT count(*) FROM lines}), "3|2\n0", '... and its foreign key goes on');
+		DELETE FROM orders; SELECT count(*) FROM lines}), "3|2\n0", 'rows of both go into partitions, and the foreign key still deletes those of lines');
 
 # Others act while the call tries to get its locks, and do not wait for the one that keeps
 # out changes of the table.  What they do is done to the new table, too.
@@ -485,16 +492,16 @@ foreach my $case (
 	session_prints($caller, qr/ended/);
 	if ($holds)
 	{
-		unlike($caller->{stderr}, qr/ERROR/, "$other at the same time");
+		unlike($caller->{stderr}, qr/ERROR/, "$other while a call waits for its locks does not make it fail");
 		is(value('again', qq{SELECT relkind, $holds FROM pg_class WHERE oid = 'visits'::regclass}), 'p|t',
 			'... holds for the new table');
 	}
 	else
 	{
 		like($caller->{stderr}, qr/ERROR:  cannot partition table public.visits: view public.seen depends on it/,
-			"$other at the same time is refused");
+			"$other while a call waits for its locks makes it fail");
 		is(value('again', q{SELECT relkind FROM pg_class WHERE oid = 'visits'::regclass}), 'r',
-			'... and the table stays as it was');
+			'... and the table is not partitioned');
 	}
 	$_->quit foreach $reader, $caller;
 }
@@ -609,7 +616,7 @@ foreach my $case (
 }
 is(value('refused', '\d+ app.*'), $before, 'a table that is refused is left as it is');
 value('refused', q{
-	CREATE SEQUENCE app.s; CREATE TABLE app.alone (id bigint PRIMARY KEY DEFAULT next_id());
+	CREATE SEQUENCE app.s;
 	CREATE TABLE app.by_days (id bigint DEFAULT next_id(), PRIMARY KEY (id)) PARTITION BY RANGE (id);
 	CREATE TABLE app.day PARTITION OF app.by_days FOR VALUES FROM (1) TO (2);
 	CREATE TABLE app.mine (id bigint PRIMARY KEY DEFAULT next_id(), n bigint REFERENCES app.t, u bigint);
@@ -643,30 +650,38 @@ foreach my $case (
 		'a role that may not create tables is refused before the first step' ],
 	[ q{BEGIN; CALL snowflake_partition('app.t', 'day')},
 		qr/^2D000 snowflake_partition\(\) cannot run inside a transaction block/, 'a transaction block is refused' ],
-	[ q{CALL snowflake_partition(NULL, 'day')}, qr/^22004/, 'a table must be given' ],
-	[ q{CALL snowflake_partition('app.t', NULL)}, qr/^22004 unit must not be null/, '... and a unit' ],
-	[ q{CALL snowflake_partition('app.t', 'decade')}, qr/^22023 unit must be/, '... that is known' ],
+	[ q{CALL snowflake_partition(NULL, 'day')}, qr/^22004/, 'table NULL is refused' ],
+	[ q{CALL snowflake_partition('app.t', NULL)}, qr/^22004 unit must not be null/, 'unit NULL is refused' ],
+	[ q{CALL snowflake_partition('app.t', 'decade')}, qr/^22023 unit must be/, 'unit decade is refused' ],
 	[ q{CALL snowflake_partition('app.s', 'day')}, qr/^42809 app.s is not a table/, 'a sequence is refused' ],
 	[ q{CALL snowflake_partition('app.by_days', 'day')}, qr/^55000 table app.by_days is partitioned already/,
 		'a partitioned table is refused' ],
 	[ q{CALL snowflake_partition('app.day', 'day')}, qr/^55000 table app.day is a partition of app.by_days/,
-		'... and a partition' ],
+		'a partition is refused' ],
 	[ q{CREATE TEMP TABLE x (LIKE app.t INCLUDING ALL); CALL snowflake_partition('x', 'day')},
-		qr/^55000 table \S*x is temporary/, '... and a temporary table' ],
-	[ q{CALL snowflake_partition('app.alone', 'day', at => now() + interval '4 minutes')}, qr/^22023 at must be later than/,
-		'a time that is about to come is refused' ],
-	[ q{SET snowflake.max_lead = '1h'; CALL snowflake_partition('app.alone', 'day', at => now() + interval '1 hour')},
-		qr/^22023 at must be later than/,
-		'... or that IDs may have already' ],
-	[ q{CALL snowflake_partition('app.alone', 'day', at => '2050-01-01Z')},
-		qr/^22023 IDs of table app.alone cannot have the time 2050/, 'a time after the end of the layout is refused' ],
-	[ q{CALL snowflake_partition('app.alone', 'day', at => 'infinity')},
-		qr/^22023 IDs of table app.alone cannot have the time infinity/, '... and infinity' ])
+		qr/^55000 table \S*x is temporary/, 'a temporary table is refused' ])
 {
 	fails_with($node, $case->[0], $case->[1], $case->[2], dbname => 'refused');
 }
-my ($status) = $node->psql('refused', q{SET snowflake.max_lead = '3d'; CALL snowflake_partition('app.alone', 'day', dry_run => true)});
-is($status, 0, 'the time that it takes itself is later than those that IDs may have');
 is(value('refused', q{SELECT count(*) FROM pg_constraint
 		WHERE conname LIKE 'snowflake_partition%'}), 0, 'no refused call leaves a constraint');
+
+# Times with which the first partition cannot end.  Each call gets a new table.
+my $alone = q{SELECT relkind, (SELECT count(*) FROM pg_constraint WHERE conrelid = c.oid AND contype = 'c')
+	FROM pg_class AS c WHERE oid = 'app.alone'::regclass};
+foreach my $case (
+	[ q{now() + interval '4 minutes'}, qr/^22023 at must be later than/, 'as it is about to come' ],
+	[ q{now() + interval '1 hour'}, qr/^22023 at must be later than/, 'as IDs may have it already', q{SET snowflake.max_lead = '1h';} ],
+	[ q{'2050-01-01Z'}, qr/^22023 IDs of table app.alone cannot have the time 2050/, 'as the layout has ended by then' ],
+	[ q{'infinity'}, qr/^22023 IDs of table app.alone cannot have the time infinity/, 'as no ID has that time' ])
+{
+	my ($at, $expected, $why, $setting) = (@$case, '');
+
+	value('refused', 'DROP TABLE IF EXISTS app.alone; CREATE TABLE app.alone (id bigint PRIMARY KEY DEFAULT next_id())');
+	fails_with($node, "SET client_min_messages = warning; $setting CALL snowflake_partition('app.alone', 'day', at => $at)", $expected,
+		"at => $at is refused, $why", dbname => 'refused');
+	is(value('refused', $alone), 'r|0', '... and the table has neither partitions nor a new constraint');
+}
+succeeds('refused', q{SET snowflake.max_lead = '3d'; CALL snowflake_partition('app.alone', 'day', dry_run => true)},
+	'a time that snowflake_partition() chooses is later than those that IDs may have');
 done_testing();
