@@ -321,8 +321,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			'it does not fire for rows that a subscription writes.', rel, trig)
 	FROM t, widen_fires(rel, 'R') WHERE EXISTS (SELECT FROM widen_fires(rel, 'O'))
 	UNION ALL SELECT format('Triggers of table %s would fire for old rows.', rel),
-		format('Let a superuser GRANT SET ON PARAMETER session_replication_role TO %I, with which they are off for this '
-			'command alone. Or ALTER TABLE %s %s, and enable them after the command: meanwhile they fire for nobody.',
+		format('Let a superuser GRANT SET ON PARAMETER session_replication_role TO %I. Then only this command turns them '
+			'off. Or ALTER TABLE %s %s, and enable them after the command. Until then, no session fires them.',
 			current_user, rel, o.disable)
 	FROM t, LATERAL (SELECT string_agg(format('DISABLE TRIGGER %I', trig), ', ' ORDER BY trig) AS disable
 		FROM widen_fires(rel, 'O')) AS o
