@@ -12,6 +12,7 @@ use File::Basename;
 use File::Path qw(make_path);
 use File::Spec;
 use IPC::Run;
+use POSIX ();
 use PostgreSQL::Test::BackgroundPsql;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -26,7 +27,7 @@ our @EXPORT = (qw($top
   server_in_utc server_with_clock server_ahead_of_clock ahead_of_clock setval_ahead value_of
   new_portable_database next_id last_result next_id_is_larger_after_crash nextval_repeats
   crash crash_and_start start_with_clock set_clock
-  times_asleep send_sql session_prints waits_for_clock fails_with sqlstate_of plan_of catalog_of wait_for ends
+  cpu_seconds times_asleep send_sql session_prints waits_for_clock fails_with sqlstate_of plan_of catalog_of wait_for ends
   session gdb_runs hold_at is_held send_and_hold let_go
   start_load end_load file_of evict write_file copied_installation get_extension
   blocks blocks_in run_examples wal_records NOBODY_FLUSHES WAITS_FOR_PAGE),
@@ -503,6 +504,15 @@ sub ends
 		my $succeeded = $run->finish;
 		alarm 0;
 		return $succeeded });
+}
+
+# The processor's time that a process has used, in seconds.  Needs /proc.
+sub cpu_seconds
+{
+	my ($pid) = @_;
+	my ($user, $system) = slurp_file("/proc/$pid/stat") =~ /\) \w(?: -?\d+){10} (\d+) (\d+)/;
+
+	return ($user + $system) / POSIX::sysconf(POSIX::_SC_CLK_TCK());
 }
 
 # How often a process has gone to sleep, which a process that waits for a processor

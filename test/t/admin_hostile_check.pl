@@ -1,7 +1,6 @@
 # What other roles make neither runs in snowflake_check(), snowflake_uses() and
 # snowflake_keys(), nor stops them, nor changes what they say of others' tables.
 
-use POSIX ();
 use SnowflakeTest;
 
 my $node = server_in_utc('hostile');
@@ -247,15 +246,6 @@ $session->quit;
 
 # --- what takes time ------------------------------------------------------------------------
 
-# What a session's process has used of the processor.  Other processes change it little.
-sub cpu_seconds
-{
-	my ($session) = @_;
-	my ($user, $system) = slurp_file("/proc/$session->{backend}/stat") =~ /\) \S+(?: \S+){10} (\d+) (\d+)/;
-
-	return ($user + $system) / POSIX::sysconf(POSIX::_SC_CLK_TCK());
-}
-
 # How long does it take if a text of mallory's is that long?  Twice the text may take three
 # times as long, for the noise of the machine.
 my $timed = session($node, $database);
@@ -270,9 +260,9 @@ sub seconds
 		CREATE TABLE IF NOT EXISTS long (id bigint PRIMARY KEY);
 		CREATE OR REPLACE TRIGGER long BEFORE INSERT ON long FOR EACH ROW EXECUTE FUNCTION long()});
 	my @times = map {
-		my $begun = cpu_seconds($timed);
+		my $begun = cpu_seconds($timed->{backend});
 		$timed->query_safe("SELECT count(*) FROM snowflake_$what()");
-		cpu_seconds($timed) - $begun } 1 .. 2;
+		cpu_seconds($timed->{backend}) - $begun } 1 .. 2;
 	return (sort { $a <=> $b } @times)[0];
 }
 

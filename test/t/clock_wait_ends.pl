@@ -1,7 +1,6 @@
 # A call that waits for the clock can be seen, canceled, timed out and shut down, and
 # a crowd that waits leaves the processors to others.
 
-use POSIX qw(sysconf _SC_CLK_TCK);
 use Time::HiRes qw(sleep time);
 use SnowflakeTest;
 
@@ -94,8 +93,7 @@ sub used
 
 	foreach my $pid (@pids)
 	{
-		my ($user, $system) = slurp_file("/proc/$pid/stat") =~ /\) \w(?: -?\d+){10} (\d+) (\d+)/;
-		$seconds += ($user + $system) / sysconf(_SC_CLK_TCK);
+		$seconds += cpu_seconds($pid);
 		$sleeps += times_asleep($pid);
 	}
 	return (time(), $seconds, $sleeps);
