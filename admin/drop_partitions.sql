@@ -17,27 +17,19 @@
 -- policies it runs.  So does DETACH PARTITION, which reads the rows that refer to the partition.
 -- Knows nothing of the rows but their IDs.
 
--- The partitions below a bound, oldest first, but never the newest of all.  Those that are
--- pending detach are among them, and are not to be dropped.
+-- The partitions below a bound, but never the newest of all.  Those that are pending detach are among
+-- them, and are not to be dropped.  The body is BEGIN ATOMIC, as that of ranges(), so a query about one
+-- of them does not read the bounds of all.
 CREATE FUNCTION snowflake_admin.old_partitions(parent regclass, stop bigint)
 RETURNS TABLE (partition regclass, lower_id bigint, upper_id bigint, pending boolean)
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT r.* FROM ranges(parent) AS r
-	WHERE upper_id <= stop
-		AND upper_id < (SELECT max(upper_id) FROM ranges(parent) WHERE NOT pending)
-	ORDER BY upper_id
-$$;
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+	SELECT old.* FROM snowflake_admin.ranges(parent) AS old
+	WHERE old.upper_id <= stop
+		AND EXISTS (SELECT FROM snowflake_admin.ranges(parent) AS newer
+			WHERE newer.upper_id > old.upper_id AND NOT newer.pending);
+END;
 COMMENT ON FUNCTION snowflake_admin.old_partitions IS 'for the partitions that are old';
-
--- One of them as it is now, or no row if it is old no longer.  This does not read the bounds of all.
-CREATE FUNCTION snowflake_admin.old_partition(parent regclass, partition regclass, stop bigint)
-RETURNS TABLE (lower_id bigint, upper_id bigint, pending boolean)
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT r.lower_id, r.upper_id, r.pending FROM ranges(parent) AS r
-	WHERE r.partition = old_partition.partition AND r.upper_id <= stop
-		AND EXISTS (SELECT FROM ranges(parent) AS newer WHERE newer.upper_id > r.upper_id AND NOT newer.pending)
-$$;
-COMMENT ON FUNCTION snowflake_admin.old_partition IS 'for one of many partitions, which may have changed meanwhile';
 
 -- A condition: the values of a column from "low" on, if it is not NULL, and below "high".  With
 -- 'OPERATOR(pg_catalog.%s)' it means the same with any search_path.
@@ -344,14 +336,14 @@ DECLARE
 	low bigint;
 BEGIN
 	CALL next_transaction();
-	SELECT * INTO old FROM old_partition(parent, partition, stop);
+	SELECT * INTO old FROM old_partitions(parent, stop) AS o WHERE o.partition = drop_old_partition.partition;
 	low := nullif(old.lower_id, '-9223372036854775808');
 	IF FOUND AND NOT old.pending AND NOT keep THEN
 		CALL remove_references(parent, low, old.upper_id, path, dry_run);
 		CALL next_transaction();
 	END IF;
 	PERFORM lock(ARRAY[parent], tries, dry_run);
-	SELECT * INTO old FROM old_partition(parent, partition, stop);
+	SELECT * INTO old FROM old_partitions(parent, stop) AS o WHERE o.partition = drop_old_partition.partition;
 	IF NOT FOUND THEN
 		RETURN;
 	ELSIF old.pending THEN
@@ -502,7 +494,7 @@ BEGIN
 	IF dry_run AND high IS NOT NULL THEN
 		PERFORM warn_of_references(parent, NULL, high, keep);
 	END IF;
-	FOR old IN SELECT partition FROM old_partitions(parent, stop) LOOP
+	FOR old IN SELECT partition FROM old_partitions(parent, stop) ORDER BY upper_id LOOP
 		CALL drop_old_partition(parent, old.partition, stop, high, keep, path, tries, dry_run);
 	END LOOP;
 	CALL next_transaction();

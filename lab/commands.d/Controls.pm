@@ -88,8 +88,8 @@ our %CONTROLS = (
 			"WITH CHECK (' || pg_get_expr(polwithcheck, polrelid) || ')')\n\tFROM pg_policy WHERE polcmd = '*' AND" ] ] },
 	newest => {
 		kind => 'drop_partitions', shows => qr/^rows that are lost/, force => { former => 0, old_references => 0 },
-		replace => [ [ 'WHERE upper_id <= stop', 'WHERE upper_id <= stop + (86400000::bigint << 23)' ],
-			[ 'AND r.upper_id <= stop', 'AND r.upper_id <= stop + (86400000::bigint << 23)' ] ] },
+		replace => [ [ 'old.upper_id <= old_partitions.stop',
+			'old.upper_id <= old_partitions.stop + (86400000::bigint << 23)' ] ] },
 	pending => {
 		kind => 'drop_partitions', shows => qr/ detached /, force => { former => 0, old_references => 0 },
 		events => ['detach'],
