@@ -41,6 +41,15 @@ sub import
 	return __PACKAGE__->export_to_level(1, @_);
 }
 
+# PostgreSQL's modules write what a program dies of to its log alone.  A test that dies says it in its
+# output, too.
+$SIG{__DIE__} = sub {
+	my ($error) = @_;
+	return if !defined $^S || $^S || $0 !~ m{(^|/)test/(t|external)/};
+	fail('the test runs to its end' . _place());
+	diag($error);
+};
+
 # Settings of a server where nobody but the test flushes WAL or pages, and where
 # a sequence's mark may be far ahead of the clock.
 use constant NOBODY_FLUSHES => <<EOC;
@@ -412,7 +421,7 @@ sub fails_with
 	my ($node, $sql, $error, $name, %params) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	return like(sqlstate_of($node, $sql, %params), $error, $name);
+	return like(sqlstate_of($node, $sql, %params), $error, $name) || !diag("This was asked: $sql");
 }
 
 sub sqlstate_of
