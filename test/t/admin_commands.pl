@@ -43,6 +43,15 @@ foreach my $rule (rules())
 	$node->safe_psql('postgres', 'DROP DATABASE planted');
 }
 
+# What disturbs a command takes its steps when it is to, and one that fails takes no more of them.
+my $steps = Round->new(node => $node, directory => $directory);
+my $waits = $steps->add_task('postgres', [ 0, 'SELECT 1' ], [ 100, 'SELECT 2' ]);
+my $fails = $steps->add_task('postgres', [ 0, 'SELECT 1/0', 'SELECT 2' ]);
+ok(wait_for(sub { $steps->run_tasks; $waits->{result} && $fails->{result} }), 'two tasks take their first step');
+cmp_ok($waits->{next} - time(), '>', 60, '... one waits for its next one');
+is(scalar @{ $steps->{tasks} }, 1, '... and the other one ends');
+$_->{connection}->close foreach $waits, $fails;
+
 plant_in($node, 'newest');
 my $round = one_round($node, $seed, "$directory/control", control => 'newest');
 like(faults($round), qr/^rows that are lost: /m, 'a partition too many that is dropped is seen');

@@ -10,6 +10,7 @@ my $node = start_admin_server('grants', 'app');
 value('app', q{
 	SELECT snowflake_set_shard(5);
 	CREATE ROLE clerk;
+	CREATE TABLE others ();
 	CREATE FUNCTION stop() RETURNS event_trigger LANGUAGE plpgsql AS $$
 	BEGIN
 		IF current_setting('test.stop_at', true) = TG_TAG THEN
@@ -87,16 +88,17 @@ foreach my $command (@commands)
 	# What others have begun is waited for.
 	my ($statement, $holds) = @{$others[0]};
 	make_items($make);
-	my ($caller, $third) = map { session($node, 'app') } 1 .. 2;
+	my ($caller, $third, $stranger) = map { session($node, 'app') } 1 .. 3;
 	$third->query_safe("BEGIN; $statement");
+	$stranger->query_safe('BEGIN; GRANT SELECT ON others TO clerk');
 	send_sql($caller, $call =~ s/\)$/, tries => 1000)/r . ";\n\\echo ended\n");
 	ok(wait_for(sub { value('app', "SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = $caller->{backend}") }),
 		"$name waits for a transaction that has begun with $statement");
 	$third->query_safe('COMMIT');
 	session_prints($caller, qr/ended/);
-	unlike($caller->{stderr}, qr/ERROR/, '... and ends');
+	unlike($caller->{stderr}, qr/ERROR/, '... and ends, whatever others do with other tables');
 	holds('app', '... with what that did' => $holds);
-	$_->quit foreach $caller, $third;
+	$_->quit foreach $caller, $third, $stranger;
 }
 
 fails_with($node, q{SET ROLE clerk; SELECT snowflake_admin.keep_privileges('items'::regclass::oid)},

@@ -338,6 +338,12 @@ $node->sql(q{INSERT INTO caught VALUES (snowflake_min_id(now() + interval '3 day
 fails_with($node, q{CALL snowflake_make_partitions('caught')},
 	qr/^55000 default partition public.caught_rest has rows of the partition that is missing/,
 	'a DEFAULT partition with rows of the range is named');
+my $missing = $node->sql(q{
+	SELECT format('The first of them has the ID %s; the partition would have those from %s to %s.',
+		(SELECT max(id) FROM caught), snowflake_min_id(day), snowflake_min_id(day + interval '1 day') - 1)
+	FROM date_trunc('day', now() + interval '3 days') AS day});
+my (undef, undef, $says) = $node->psql('postgres', q{CALL snowflake_make_partitions('caught')});
+like($says, qr/^DETAIL:  \Q$missing\E$/m, '... with the IDs');
 
 # --- dropping ----------------------------------------------------------------------
 

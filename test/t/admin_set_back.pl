@@ -299,6 +299,11 @@ as_role('boss', q{CREATE SEQUENCE of_programs;
 like(said('boss', q{CALL snowflake_set_back('of_programs', layout => 'timestamp:41 shard:13 sequence:10 epoch:1577836800001')}),
 	qr/55000: nothing in this database generates IDs of layout timestamp:\S+.* by sequence public.of_programs/,
 	'a custom layout that no default names is an error');
+like(said('boss', q{
+	SELECT snowflake_alter_sequence('of_programs', 'twitter');
+	ALTER SEQUENCE of_programs NO MAXVALUE;
+	CALL snowflake_set_back('of_programs', layout => 'twitter')}),
+	qr/snowflake_advance\('public.of_programs'::regclass, \d+::bigint\);\Z/, 'a built-in layout comes back without a default');
 # Layouts without a time, or with one that ends after all times, and names with a percent sign
 as_role('boss', q{
 	CREATE SEQUENCE "100%z" MAXVALUE 1125899906841599 CACHE 2;
