@@ -253,12 +253,17 @@ is(value('odd', q{SELECT count(*) FROM "Photo's" AS p JOIN "100% ""new""" AS n
 	'a column of type snowflake, a domain, a foreign key of two columns and a generated column change together');
 is(value('odd', 'SELECT count(DISTINCT title) FROM log'), 1000, q{triggers run, with the caller's search_path});
 
+like(run_psql('odd', q{
+	SET search_path = evil, pg_catalog, "Far away";
+	CALL public.snowflake_renumber_schema('Far away', 6, 8)}), qr/NOTICE:  \w+: 1 of 1 tables done/, 'and all tables of their schema');
+is(value('odd', 'SELECT count(*) FROM log'), 2000, q{... with the caller's search_path});
+
 # A trigger that keeps the old IDs
 value('odd', q{
 	CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 	CREATE TRIGGER keep BEFORE UPDATE ON "Photo's" FOR EACH ROW WHEN (OLD.title = '500') EXECUTE FUNCTION keep();
 	DELETE FROM "100% ""new""" WHERE title = '500'});
-fails_with($node, q{CALL snowflake_renumber('"Photo''s"', 6, 7, batch => 100)},
+fails_with($node, q{CALL snowflake_renumber('"Photo''s"', 8, 7, batch => 100)},
 	qr/^55000 1 of 100 rows kept their IDs/, 'a trigger that prevents the change is an error', dbname => 'odd');
 
 # --- rows dated in the future, with a key of a domain of a domain -----------

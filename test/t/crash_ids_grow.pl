@@ -71,6 +71,11 @@ foreach my $batches (2, 3, 4, 7)
 		query => q{SELECT next_id(0, 'counter', 'sequence:31')});
 }
 
+# The WAL covers no more values than the layout has.
+last_result($node, q{SELECT setval('counter', 2147483640)}, q{SELECT next_id(0, 'counter', 'sequence:31')});
+crash_and_start($node);
+is($node->sql('SELECT last_value FROM counter'), 2147483647, 'after a crash near the end of a layout, its last value is used');
+
 # A layout without a clock skips what the WAL covered, and no more.
 $node->sql('CREATE SEQUENCE decimal MAXVALUE 92233720199999');
 my $next_decimal = q{SELECT next_id(9, 'decimal', 'decimal')};
