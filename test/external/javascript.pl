@@ -74,6 +74,20 @@ test_javascript('mikro_orm',
 	bigserials => 1);
 test_javascript('prisma', hours_off => '9 -9');
 
+# Prisma's migrations of a serial key
+my %moved = run_client('prisma_migrate', '', $nodejs, 'prisma_migrate.mjs');
+is($moved{generated_for_autoincrement}, '42704',
+	'prisma_migrate: what it generates for BigInt and autoincrement() fails');
+is($moved{generated_for_next_id}, '"userId" SET DATA TYPE BIGINT "id" SET DATA TYPE BIGINT',
+	'prisma_migrate: what it generates for BigInt and next_id() rewrites the tables');
+is($moved{widened}, 'empty migration', 'prisma_migrate: after the widening, it finds no difference');
+is($moved{shadow_without_shard}, '"snowflake.shard" is not set', 'prisma_migrate: the shadow database needs a shard');
+is($moved{dev}, 'Already in sync', 'prisma_migrate: after the move, it finds no difference');
+is(sql('prisma_migrate', 'SELECT max("userId") FROM "Post"'), $moved{moved},
+	'prisma_migrate: a referring column is widened');
+is(sql('prisma_migrate', "SELECT snowflake_shard($moved{moved})"), 5, 'prisma_migrate: a new key is an ID');
+is($moved{returned_to_autoincrement}, '23505', 'prisma_migrate: with autoincrement(), the key returns to 1');
+
 # the document's program, which makes a row, prints it as JSON, and finds it again
 my ($program) = map { $_->{code} } grep { $_->{language} eq 'js' } blocks($document);
 append_to_file('printed.mjs', $program // die "$document has no program");
