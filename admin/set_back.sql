@@ -3,9 +3,9 @@
 -- CALL snowflake_set_back(sequence): a sequence that is ahead of the clock goes back to the
 -- clock, if it generates no ID again.  With a layout, one that has lost its MAXVALUE gets it back.
 --
---     1. note which sessions are connected, and end them if told to.  Those that connect later have
---        the shard of the present setting.  Nothing tells since when that is so, so those that are
---        connected count, even if they began after it.
+--     1. note which sessions are connected, and if told to, end them and say whose they are.  Those that
+--        connect later have the shard of the present setting.  Nothing tells since when that is so, so
+--        those that are connected count, even if they began after it.
 --     2. lock the sequence.  This waits for everybody who has an ID of it in an open transaction,
 --        and keeps everybody from generating one.
 --     3. RESTART the sequence, and give it its layout back
@@ -18,8 +18,9 @@
 -- alone, so nobody's code runs (check/ids.sql).  Changes no row, and knows no remedy for those that
 -- are in the way: the check has it.
 
--- End these sessions, or none if one of them is of a role whose sessions the caller may not end.
-CREATE FUNCTION snowflake_admin.end_sessions(pids integer[]) RETURNS void
+-- End these sessions, and say whose they are, or none if one of them is of a role whose sessions the caller
+-- may not end.  A dry run does the same, but ends none.
+CREATE FUNCTION snowflake_admin.end_sessions(pids integer[], dry_run boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	other record;
@@ -36,7 +37,13 @@ BEGIN
 			HINT = format('Let a superuser call this; or let one GRANT pg_signal_backend TO %s, which suffices unless role %s '
 				'is a superuser; or stop the programs and call it without end_sessions.', caller()::regrole, other.role);
 	END IF;
-	PERFORM pg_terminate_backend(pid, 5000) FROM other_sessions() WHERE pid = ANY (pids);
+	FOR other IN
+		SELECT role::regrole AS role, count(*), count(*) FILTER (WHERE NOT dry_run AND pg_terminate_backend(pid, 5000)) AS ended
+		FROM other_sessions() WHERE pid = ANY (pids) GROUP BY 1 ORDER BY role::regrole::text
+	LOOP
+		RAISE NOTICE '%', CASE WHEN dry_run THEN format('would end sessions of role %s: %s', other.role, other.count)
+			ELSE format('ended sessions of role %s: %s', other.role, other.ended) END;
+	END LOOP;
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.end_sessions IS 'for sessions that may still have a former shard';
@@ -204,8 +211,8 @@ BEGIN
 		RAISE insufficient_privilege USING MESSAGE = format('must be owner of sequence %s', sequence);
 	END IF;
 	pids := ARRAY(SELECT pid FROM other_sessions());
-	IF end_sessions AND NOT dry_run THEN
-		PERFORM end_sessions(pids);
+	IF end_sessions THEN
+		PERFORM end_sessions(pids, dry_run);
 	END IF;
 	CALL next_transaction();
 	PERFORM set_back(sequence, CASE WHEN end_sessions AND dry_run THEN '{}' ELSE pids END, dry_run, tries,
