@@ -362,6 +362,14 @@ fault('a framework lets a key count among IDs',
 fault('nobody has made partitions for a day', sprintf($drop, q{now() + '1 day'}),
 	"warning table shop.events|It has no partition for IDs of the next days (...nobody has called snowflake_make_partitions() "
 	  . "for a day...|$make");
+# The partitions of longer units reach farther.
+fault('only the present year has a partition', q{
+		CREATE TABLE years (id bigint PRIMARY KEY DEFAULT next_id()) PARTITION BY RANGE (id);
+		DO $$ BEGIN EXECUTE (SELECT format('CREATE TABLE years_now PARTITION OF years FOR VALUES FROM (%s) TO (%s)',
+				snowflake_min_id(year AT TIME ZONE 'UTC'), snowflake_min_id((year + '1 year') AT TIME ZONE 'UTC'))
+			FROM date_trunc('year', now() AT TIME ZONE 'UTC') AS year); END $$},
+	'warning table shop.years|...no partition for IDs of ...|' . ($make =~ s/events/years/r), clean => 'DROP TABLE years');
+
 # --- what waits, and what has not ended -----------------------------------------------------
 
 my $user = $node->background_psql($database);

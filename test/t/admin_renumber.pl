@@ -303,6 +303,11 @@ holds('future',
 	'the new IDs have the order of the old ones' =>
 		q{bool_and(n = row) FROM (SELECT split_part(title, ', ', 2)::int AS n,
 		row_number() OVER (ORDER BY id) AS row FROM photos WHERE title LIKE 'future 3%') AS t});
+value('future', q{
+	INSERT INTO photos VALUES (snowflake_min_id('2026-01-02Z') - 1, 'in time'), (snowflake_id('2026-01-02Z', 8191, 0), 'too late');
+	CALL snowflake_renumber('photos', 8191, 8190, until => '2026-01-02Z')});
+is(value('future', q{SELECT string_agg(title || ' ' || snowflake_shard(id), ', ' ORDER BY id) FROM photos WHERE title LIKE '%t%e'
+	AND id <= snowflake_max_id('2026-01-02Z')}), 'in time 8190, too late 8191', 'a range of time ends before its end');
 fails_with($node, q{
 		ALTER TABLE photos ALTER id SET DEFAULT snowflake_id(now() + interval '2 hours', 5, 1);
 		INSERT INTO photos DEFAULT VALUES;

@@ -431,6 +431,9 @@ like(run_psql('refused', $_->[0]), qr/ERROR:  $_->[1]/, "refused: $_->[2]")
   [ q{CALL snowflake_widen('t', NULL)}, qr/22004: col must not be null/, 'NULL' ],
   [ q{CALL snowflake_widen('t', 'none')}, qr/42703: column "none" of table app.t does not exist/, 'no column' ],
   [ "SET ROLE nobody; $call_t", qr/42501: must be owner of table app.t/, 'a role that owns nothing' ],
+  [ q{CREATE TABLE others (id integer PRIMARY KEY); GRANT REFERENCES ON others TO owner; SET ROLE owner;
+	CREATE TABLE parent (id serial PRIMARY KEY); CREATE TABLE child (id integer REFERENCES parent REFERENCES others);
+	CALL snowflake_widen('parent', 'id')}, qr/42501: must be owner of table app.others/, 'a column that refers to another table, too' ],
   [ "SET ROLE owner; $call_t", qr/55000.*Triggers of table app.t would fire.*$grant/s, 'triggers that would fire' ],
   [ "$grant; ALTER TABLE t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY; SET ROLE owner; $call_t",
 	qr/55000.*Row-level security of table app.t applies to its owner/s, 'row-level security that could hide rows' ];
