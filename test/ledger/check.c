@@ -95,6 +95,8 @@ add(State *sum, const State *state)
 	sum->advances += state->advances;
 	for (const Tally *error = state->errors; error->count > 0; error++)
 		tally_error(sum, error->sqlstate, error->count);
+	if (sum->bad_error[0] == '\0')
+		memcpy(sum->bad_error, state->bad_error, sizeof(sum->bad_error));
 }
 
 /*
@@ -139,6 +141,8 @@ check(int argc, char **argv)
 		printf("%-30s %" PRIu64 "\n", fault_names[i], sum.faults[i]);
 		good = good && sum.faults[i] == 0;
 	}
+	if (sum.bad_error[0] != '\0')
+		printf("%-30s %s\n", "the first such error", sum.bad_error);
 	printf("%-30s %" PRIu64 " times\n", "compared with the clock", sum.clock_checked);
 	printf("%-30s %" PRIu64 " calls, by %d steps and %d pauses\n", "excused", excused, steps.count, pauses.count);
 	printf("%-30s", "IDs by kind of call");

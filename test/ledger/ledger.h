@@ -106,6 +106,8 @@ typedef struct State
 	uint64_t	kinds[128];		/* IDs by kind of call */
 	uint64_t	advances;		/* calls of snowflake_advance() that returned */
 	Tally		errors[MAX_ERRORS];
+	bool		has_bad_error;	/* whose message is below, or soon will be */
+	char		bad_error[256]; /* the first one, with the call's kind */
 
 	/* "ledger check" acquits those that have an excuse */
 	uint64_t	suspect_count;
@@ -161,6 +163,7 @@ typedef struct Session
 	uint64_t	target;			/* value of the ID for snowflake_advance() */
 	uint64_t	kept[MAX_BATCH];	/* IDs that count if the call commits */
 	int			kept_count;
+	char		message[200];	/* the error's, if the server sent one */
 } Session;
 
 #define count_up(counter, n) __atomic_fetch_add(&(counter), n, __ATOMIC_RELAXED)
@@ -171,7 +174,7 @@ extern void open_ledger(Ledger *ledger, const char *path, int sequences);
 extern void begin_call(const Ledger *ledger, Call *call);
 extern void receive(const Ledger *ledger, Call *call, uint64_t id);
 extern void publish(const Ledger *ledger, const Call *call);
-extern void end_call(const Ledger *ledger, const Call *call);
+extern void end_call(const Ledger *ledger, const Call *call, const char *message);
 extern void blame(const Ledger *ledger, const Call *call, Fault fault, int64_t number);
 extern void tally_error(State *state, uint64_t sqlstate, uint64_t count);
 

@@ -251,8 +251,11 @@ is_expected_error(const Call *call)
 		(call->kind == 'v' && strcmp(call->sqlstate, "22023") == 0);
 }
 
+/*
+ * Note a call that has ended, with IDs, an error, or both.  The server's message may be NULL.
+ */
 void
-end_call(const Ledger *ledger, const Call *call)
+end_call(const Ledger *ledger, const Call *call, const char *message)
 {
 	State	   *state = ledger->state;
 	bool		failed = call->sqlstate[0] != '\0';
@@ -266,7 +269,12 @@ end_call(const Ledger *ledger, const Call *call)
 		memcpy(&sqlstate, call->sqlstate, sizeof(sqlstate));
 		tally_error(state, sqlstate, 1);
 		if (!is_expected_error(call))
+		{
 			blame(ledger, call, BAD_ERROR, 0);
+			if (!__atomic_exchange_n(&state->has_bad_error, true, __ATOMIC_RELAXED))
+				snprintf(state->bad_error, sizeof(state->bad_error), "call %c: %s %s", call->kind, call->sqlstate,
+						 message != NULL ? message : "");
+		}
 	}
 	if (call->count == 0)
 		return;

@@ -168,6 +168,7 @@ start_call(Session *session, char kind)
 	call->sequence = session->sequence;
 	call->kind = kind;
 	session->kept_count = 0;
+	session->message[0] = '\0';
 	begin_call(session->ledger, call);
 	call->begin = monotonic();
 }
@@ -282,7 +283,12 @@ take_result(Session *session, const PGresult *result, int count)
 	}
 	/* The error of a lost connection follows the server's own. */
 	else if (PQresultStatus(result) == PGRES_FATAL_ERROR && (sqlstate != NULL || call->sqlstate[0] == '\0'))
+	{
+		const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+
 		snprintf(call->sqlstate, sizeof(call->sqlstate), "%s", sqlstate != NULL ? sqlstate : "08006");
+		snprintf(session->message, sizeof(session->message), "%s", message != NULL ? message : "");
+	}
 }
 
 /*
@@ -322,7 +328,7 @@ ask(Session *session, char kind, const Query *query)
 	}
 
 	if (call->count > 0 || call->sqlstate[0] != '\0')
-		end_call(session->ledger, call);
+		end_call(session->ledger, call, session->message);
 	return call->sqlstate[0] == '\0';
 }
 

@@ -420,7 +420,7 @@ is($node->sql('SELECT count(*) FROM pended_2'), 24, 'a table that has been detac
 		'it sees that the partition has been marked meanwhile');
 	$reader->query_safe('COMMIT');
 	$_->query('SELECT 1') foreach $detacher, $caller;
-	unlike($_->{stderr}, qr/ERROR/, 'neither gets an error') foreach $detacher, $caller;
+	unlike($_->{stderr}, qr/ERROR/, 'neither DETACH PARTITION nor snowflake_drop_partitions() gets an error') foreach $detacher, $caller;
 	$_->quit foreach $reader, $holder, $detacher, $caller;
 }
 is($node->sql(q{SELECT count(*), (SELECT count(*) FROM pended_5) FROM snowflake_partitions('pended')}), '1|24',
@@ -625,10 +625,10 @@ days_of('shared', '');
 	my $calls = q{CALL snowflake_make_partitions('shared', '1 d'); CALL snowflake_drop_partitions('shared', '5 d')};
 	my $active = q{SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'CALL snowflake_make%' AND state = 'active'};
 	send_sql($_, $calls) foreach $two, $three;
-	ok(wait_for(sub { $node->sql($active) == 2 }), 'two sessions call it at once');
+	ok(wait_for(sub { $node->sql($active) == 2 }), 'two sessions make and drop partitions of one table at once');
 	$one->query_safe('COMMIT');
 	$_->query('SELECT 1') foreach $two, $three;
-	unlike($_->{stderr}, qr/ERROR/, 'neither gets an error') foreach $two, $three;
+	unlike($_->{stderr}, qr/ERROR/, 'neither of the two calls gets an error') foreach $two, $three;
 	$_->quit foreach $one, $two, $three;
 }
 like($node->sql(q{SELECT count(*) FROM snowflake_partitions('shared')}), qr/^[78]$/,

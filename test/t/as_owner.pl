@@ -99,15 +99,17 @@ sub harmless
 	value('TRUNCATE seen');
 	my $after = (split /\n/, value(qq{
 		$commands;
-		SELECT concat_ws(' ', current_user, session_user, current_setting('search_path'),
-			current_setting('session_replication_role'), nullif(current_setting('my.setting', true), ''))}))[-1];
+		SELECT concat_ws(', ', 'current_user ' || current_user, 'session_user ' || session_user,
+			'search_path ' || current_setting('search_path'), 'session_replication_role ' ||
+			current_setting('session_replication_role'), 'my.setting ' || nullif(current_setting('my.setting', true), ''))}))[-1];
 	is(value(q{SELECT string_agg(DISTINCT place, ' ' ORDER BY place) FROM seen}), $places, "$what: the owner's code runs");
 	is(value(q{SELECT string_agg(DISTINCT who, ' ') FROM seen}), 'mallory', '... as the owner');
 	is(value(q{SELECT string_agg(DISTINCT attempt, ', ' ORDER BY attempt) FROM seen
 			WHERE result = 'done' AND attempt NOT LIKE 'SET %'}), '', '... does nothing but set something');
 	is(value(q{SELECT string_agg(DISTINCT attempt, ', ' ORDER BY attempt) FROM seen WHERE result = 'done'}),
 		'SET my.setting = \'se, SET search_path = ho', '... that every role may set');
-	is($after, 'postgres postgres "$user", public origin', '... and nothing stays of it');
+	is($after, 'current_user postgres, session_user postgres, search_path "$user", public, session_replication_role origin',
+		'... and after the command, the caller has his settings again');
 }
 
 harmless('INSERT', 'check constant default index policy trigger',

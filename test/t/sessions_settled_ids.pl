@@ -19,10 +19,14 @@ my ($first, $second) = map { session($node) } 1, 2;
 
 sub newest { return $node->sql('SELECT max(id) FROM events') }
 
-# The bound that a role without privileges gets
+# The bound that a role without privileges gets.  An error is a failure, and no number.
 sub settled
 {
-	return $node->sql('SELECT snowflake_settled_id()', extra_params => [ '-U', 'reader' ]);
+	my ($error, $bound, $message) = $node->psql('postgres', 'SELECT snowflake_settled_id()', extra_params => [ '-U', 'reader' ]);
+	return $bound unless $error;
+	fail('a role without privileges gets a bound');
+	diag($message);
+	return 'nan';
 }
 
 sub refuses
