@@ -97,6 +97,8 @@ sub no_client_received_a_bad_id
 		my ($fault, $bad_id) = @$_;
 		like($report, qr/^$fault +0$/m, "no client of $whose received $bad_id");
 	}
+	my ($received, $compared) = map { $report =~ /^$_ +(\d+)/m } 'IDs received', 'compared with the clock';
+	cmp_ok($compared, '<=', $received, "clients of $whose compared no more IDs with the clock than they received");
 	return $report;
 }
 

@@ -71,6 +71,12 @@ foreach my $batches (2, 3, 4, 7)
 		query => q{SELECT next_id(0, 'counter', 'sequence:31')});
 }
 
+# The first record of a sequence covers this many values, the last of which is used.
+$node->sql('CREATE SEQUENCE first MAXVALUE 2147483647');
+my $next_first = q{next_id(0, 'first', 'sequence:31')};
+next_id_is_larger_after_crash($node, $node->sql("SELECT max($next_first) FROM generate_series(1, 1025)"),
+	'the last one that the first record covers', query => "SELECT $next_first");
+
 # The WAL covers no more values than the layout has.
 last_result($node, q{SELECT setval('counter', 2147483640)}, q{SELECT next_id(0, 'counter', 'sequence:31')});
 crash_and_start($node);

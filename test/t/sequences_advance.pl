@@ -56,6 +56,16 @@ my $id = id_after(0.5, 8191);
 $session->query_safe(advance($id));
 larger_after_crash($id, 'after a checkpoint, as far as an earlier record covers');
 
+# --- what it says ------------------------------------------------------------
+
+$id = id_after(30, 8191);
+my (undef, undef, $warning) = $node->psql('postgres', "SET snowflake.max_lead = '10 s'; " . advance($id));
+my ($lead, $until) = $warning =~ /sequence "used" is (.*) ahead of the clock\n.* wait until (.*), or fail/ or diag $warning;
+is($node->sql("SELECT snowflake_timestamp($id) - interval '$lead' BETWEEN now() - interval '1 min' AND now()"), 't',
+	'a warning says how far the sequence is ahead of the clock');
+is($node->sql("SELECT timestamptz '$until' - snowflake_timestamp($id) BETWEEN interval '-10 s' AND interval '-9.998 s'"), 't',
+	'... and until when calls wait');
+
 # --- two sessions ------------------------------------------------------------
 
 # Two that have used the file, as a session's first use of it writes a record

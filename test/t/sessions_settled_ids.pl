@@ -3,7 +3,9 @@
 
 use SnowflakeTest;
 
-my $node = server_in_utc('settled', "max_prepared_transactions = 10\nsnowflake.shard = 5\nmax_connections = 40\n");
+my $node = server_in_utc('settled', "max_prepared_transactions = 10\nsnowflake.shard = 5\nmax_connections = 40\n"
+	  # so that the first session is also the first one of pg_stat_activity
+	  . "autovacuum = off\nmax_logical_replication_workers = 0\n");
 $node->sql(q{
 	CREATE ROLE reader LOGIN;
 	CREATE DATABASE other;
