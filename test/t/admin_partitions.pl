@@ -359,6 +359,11 @@ sub days_of
 		INSERT INTO $table
 		SELECT snowflake_id($today - (240 - n) * interval '1 hour', 6, 0) FROM generate_series(0, 239) AS n});
 }
+days_of('gapped', '');
+$node->sql(q{DROP TABLE gapped_4; CALL snowflake_make_partitions('gapped', '0')});
+is($node->sql(q{SELECT count(*) FILTER (WHERE until <= now()), count(*) > 9 FROM snowflake_partitions('gapped')}), '9|t',
+	'a partition that was dropped is not created again');
+
 days_of('visits', '');
 my $would = commands_of(q{CALL snowflake_drop_partitions('visits', '5 days', dry_run => true)});
 is($node->sql('SELECT count(*) FROM visits'), 240, 'a dry run drops nothing');

@@ -253,6 +253,13 @@ my $keys = announced('keys', q{
 	CREATE TABLE month_2 (id bigserial, month date);
 	ALTER TABLE months ATTACH PARTITION month_2 FOR VALUES FROM ('2020-02-01') TO ('2020-03-01');
 		--> month_2|id|bigint|nextval|month_2_id_seq|it is not in the primary key
+	CREATE SEQUENCE quarters_seq MAXVALUE 1125899906841599;
+	CREATE TABLE quarters (id bigint DEFAULT nextval('quarters_seq'), quarter integer, PRIMARY KEY (id, quarter))
+		PARTITION BY LIST (quarter);
+	CREATE TABLE quarter_1 PARTITION OF quarters FOR VALUES IN (1);
+	ALTER TABLE quarter_1 ALTER id SET DEFAULT next_id(5, 'quarters_seq');
+		--> quarter_1|id|bigint|next_id|quarters_seq
+		--> quarters|id|bigint|nextval|quarters_seq
 	-- no keys
 	CREATE TABLE plain (id bigint PRIMARY KEY, n integer DEFAULT 1, last bigint DEFAULT lastval());
 	CREATE FUNCTION insta() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
