@@ -119,6 +119,10 @@ BEGIN
 			MESSAGE = format('permission denied for sequence %s', sequence),
 			DETAIL = 'Without its last value, keys could be duplicated.',
 			HINT = 'Its owner can GRANT SELECT on it.';
+	ELSIF found.last_timestamp IS NULL AND found.state = 'waits' THEN
+		RAISE lock_not_available USING
+			MESSAGE = format('cannot tell the last ID of sequence %s, because another session locks it', sequence),
+			HINT = 'Call it again when that session''s transaction has ended.';
 	ELSIF found.last_timestamp IS NULL AND found.state IS DISTINCT FROM 'ok' THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('cannot tell the last ID of sequence %s', sequence),
