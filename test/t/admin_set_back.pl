@@ -172,6 +172,15 @@ is($node->safe_psql($database, q{SELECT count(*) FROM pg_stat_activity WHERE use
 $web->{run}->kill_kill if $web->{run};
 $node->sql('REVOKE pg_signal_backend FROM boss; GRANT web TO boss');
 
+# A role that has its own shard may generate IDs of it again whenever it connects.
+new_database();
+as_role('boss', future_row(35) . '; SELECT snowflake_set_shard(36)');
+$node->sql('ALTER ROLE web SET snowflake.shard = 35');
+is_refused(qr/55000: sequence public.next_id_seq would duplicate IDs of table/, 'IDs of the shard of a role count');
+$node->sql('ALTER ROLE web RESET snowflake.shard');
+unlike(said('boss', q{CALL snowflake_set_back('next_id_seq')}), qr/ERROR/, '... as long as it has this shard');
+ok(is_back('next_id_seq'), '... and then the sequence goes back');
+
 # Sessions of another database, those for replication, and those that connect later are not in the way.
 new_database();
 as_role('boss', future_row(35) . '; SELECT snowflake_set_shard(36)');
