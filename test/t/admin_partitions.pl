@@ -94,6 +94,14 @@ is(join('', ($node->psql('postgres', q{
 		CALL snowflake_make_partitions('logs', unit => 'day');
 		SELECT count(*) FROM snowflake_check() WHERE object ~ 'logs'}))[1, 2]), 0,
 	'partitions are made and checked with a max_lead of seven digits');
+is(join('', ($node->psql('postgres', q{
+		SET client_min_messages = warning;
+		CREATE TABLE leading_logs (id bigint PRIMARY KEY DEFAULT next_id(5)) PARTITION BY RANGE (id);
+		LOAD 'snowflake';
+		SET snowflake.max_lead = '10 d';
+		CALL snowflake_make_partitions('leading_logs', '0', 'day');
+		SELECT max(until) >= now() + interval '11 days' FROM snowflake_partitions('leading_logs')}))[1, 2]), 't',
+	'... as far as IDs may be ahead of the clock');
 
 # --- units and bounds ------------------------------------------------------------
 

@@ -253,12 +253,15 @@ foreach my $step ('half filled', 'without its indexes')
 		}
 		else
 		{
+			value($copy, 'ALTER TABLE nodes ADD CONSTRAINT later CHECK (id > 0)');
 			like(run_psql($copy, $call_nodes), qr/need indexes/, "a copy that is $step goes on");
 			value($copy, q{SELECT * FROM snowflake_widen_indexes('nodes', 'id') \gexec});
 			succeeds($copy, $call_nodes, '... and ends');
 			is(value($copy, 'SELECT DISTINCT pg_typeof(id), pg_typeof("From"), pg_typeof("to") FROM nodes JOIN links ON id = "to"'),
 				'bigint|bigint|bigint', '... with bigint columns');
 			is(value($copy, $sums_nodes), value('dumped', $sums_nodes), '... that have the same numbers');
+			is(value($copy, q{SELECT pg_get_constraintdef(oid), convalidated FROM pg_constraint WHERE conname = 'later'}),
+				'CHECK ((id > 0))|t', '... and a CHECK that has come meanwhile');
 		}
 		is(value($copy, q{SELECT count(*) FROM (SELECT relname FROM pg_class UNION ALL SELECT conname FROM pg_constraint
 			UNION ALL SELECT tgname FROM pg_trigger UNION ALL SELECT proname FROM pg_proc WHERE proname ~ 'snowflake_widen_\w+_\d'
