@@ -75,6 +75,16 @@ SHOW snowflake.shard;
 SELECT message AS of_an_old_session FROM error_of('SELECT next_id()');
 \c -
 SELECT snowflake_shard(next_id()) AS shard_of_a_new_session;
+-- In a session that loads the library in the middle of a parallel query, the shard is set, or is not.
+CREATE FUNCTION late_shard() RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS 'BEGIN RETURN snowflake_shard(); END';
+\c -
+CALL prefer_parallel();
+SET max_parallel_workers = 0;
+SELECT DISTINCT late_shard() FROM known;
 
 :alter_database RESET snowflake.shard;
 :alter_database RESET snowflake.max_lead;
+\c -
+CALL prefer_parallel();
+SET max_parallel_workers = 0;
+SELECT DISTINCT late_shard() FROM known;
