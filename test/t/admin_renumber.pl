@@ -253,9 +253,11 @@ is(value('odd', q{SELECT count(*) FROM "Photo's" AS p JOIN "100% ""new""" AS n
 	'a column of type snowflake, a domain, a foreign key of two columns and a generated column change together');
 is(value('odd', 'SELECT count(DISTINCT title) FROM log'), 1000, q{triggers run, with the caller's search_path});
 
+value('postgres', 'ALTER DATABASE odd RESET search_path');
 like(run_psql('odd', q{
 	SET search_path = evil, pg_catalog, "Far away";
 	CALL public.snowflake_renumber_schema('Far away', 6, 8)}), qr/NOTICE:  \w+: 1 of 1 tables done/, 'and all tables of their schema');
+value('postgres', 'ALTER DATABASE odd SET search_path = "Far away", public');
 is(value('odd', 'SELECT count(*) FROM log'), 2000, q{... with the caller's search_path});
 
 # A trigger that keeps the old IDs
