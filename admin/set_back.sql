@@ -38,11 +38,12 @@ BEGIN
 				'is a superuser; or stop the programs and call it without end_sessions.', caller()::regrole, other.role);
 	END IF;
 	FOR other IN
-		SELECT role::regrole AS role, count(*), count(*) FILTER (WHERE NOT dry_run AND pg_terminate_backend(pid, 5000)) AS ended
+		SELECT role::regrole AS role,
+			count(*) FILTER (WHERE CASE WHEN dry_run IS FALSE THEN pg_terminate_backend(pid, 5000) ELSE true END) AS sessions
 		FROM other_sessions() WHERE pid = ANY (pids) GROUP BY 1 ORDER BY role::regrole::text
 	LOOP
-		RAISE NOTICE '%', CASE WHEN dry_run THEN format('would end sessions of role %s: %s', other.role, other.count)
-			ELSE format('ended sessions of role %s: %s', other.role, other.ended) END;
+		RAISE NOTICE '%', format('%s sessions of role %s: %s', CASE WHEN dry_run IS FALSE THEN 'ended' ELSE 'would end' END,
+			other.role, other.sessions);
 	END LOOP;
 END
 $$;

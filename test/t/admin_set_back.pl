@@ -162,6 +162,8 @@ my $dry = said('boss', q{CALL snowflake_set_back('next_id_seq', end_sessions => 
 like($dry, qr/^NOTICE:  00000: would end sessions of role web: 1$/m, 'a dry run says whose sessions it would end');
 unlike($dry, qr/ERROR/, '... and goes on');
 is($web->query_safe('SELECT snowflake_shard()'), '35', '... ends none');
+said('boss', q{CALL snowflake_set_back('next_id_seq', end_sessions => true, dry_run => NULL)});
+is($web->query_safe('SELECT snowflake_shard()'), '35', 'nor does a call for which dry_run is NULL');
 is_refused(qr/22023: tries must be at least 1/, 'a call without a try',
 	call => q{CALL snowflake_set_back('next_id_seq', end_sessions => true, tries => 0)});
 is($web->query_safe('SELECT snowflake_shard()'), '35', '... ends none');
@@ -178,7 +180,7 @@ as_role('boss', future_row(35) . '; SELECT snowflake_set_shard(36)');
 $node->sql('ALTER ROLE web SET snowflake.shard = 35');
 is_refused(qr/55000: sequence public.next_id_seq would duplicate IDs of table/, 'IDs of the shard of a role count');
 $node->sql('ALTER ROLE web RESET snowflake.shard');
-unlike(said('boss', q{CALL snowflake_set_back('next_id_seq')}), qr/ERROR/, '... as long as it has this shard');
+unlike(said('boss', q{CALL snowflake_set_back('next_id_seq')}), qr/ERROR/, '... and are no longer in the way when the role has lost this shard');
 ok(is_back('next_id_seq'), '... and then the sequence goes back');
 
 # Sessions of another database, those for replication, and those that connect later are not in the way.
