@@ -252,7 +252,7 @@ is_expected_error(const Call *call)
 }
 
 /*
- * Note a call that has ended, with IDs, an error, or both.  The server's message may be NULL.
+ * Note a call that has ended, with IDs, an error, or both.  The server's message may be empty.
  */
 void
 end_call(const Ledger *ledger, const Call *call, const char *message)
@@ -273,7 +273,7 @@ end_call(const Ledger *ledger, const Call *call, const char *message)
 			blame(ledger, call, BAD_ERROR, 0);
 			if (!__atomic_exchange_n(&state->has_bad_error, true, __ATOMIC_RELAXED))
 				snprintf(state->bad_error, sizeof(state->bad_error), "call %c: %s %s", call->kind, call->sqlstate,
-						 message != NULL ? message : "");
+						 message);
 		}
 	}
 	if (call->count == 0)

@@ -52,7 +52,7 @@ finish(const Ledger *ledger, int n)
 
 	for (int i = 0; i < IDS; i++)
 		receive(ledger, &call, ids[n][i]);
-	end_call(ledger, &call, NULL);
+	end_call(ledger, &call, "");
 }
 
 /*

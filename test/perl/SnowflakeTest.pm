@@ -421,7 +421,7 @@ sub fails_with
 	my ($node, $sql, $error, $name, %params) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	return like(sqlstate_of($node, $sql, %params), $error, $name) || !diag("This was asked: $sql");
+	return like(sqlstate_of($node, $sql, %params), $error, $name) || diag("This was asked: $sql");
 }
 
 sub sqlstate_of

@@ -43,7 +43,7 @@ foreach my $rule (rules())
 	$node->safe_psql('postgres', 'DROP DATABASE planted');
 }
 
-# What disturbs a command takes its steps when it is to, and one that fails takes no more of them.
+# The tasks of a round pause before each step, and end with the first error.
 my $steps = Round->new(node => $node, directory => $directory);
 my $waits = $steps->add_task('postgres', [ 0, 'SELECT 1' ], [ 100, 'SELECT 2' ]);
 my $fails = $steps->add_task('postgres', [ 0, 'SELECT 1/0', 'SELECT 2' ]);

@@ -350,8 +350,7 @@ my $missing = $node->sql(q{
 	SELECT format('The first of them has the ID %s; the partition would have those from %s to %s.',
 		(SELECT max(id) FROM caught), snowflake_min_id(day), snowflake_min_id(day + interval '1 day') - 1)
 	FROM date_trunc('day', now() + interval '3 days') AS day});
-my (undef, undef, $says) = $node->psql('postgres', q{CALL snowflake_make_partitions('caught')});
-like($says, qr/^DETAIL:  \Q$missing\E$/m, '... with the IDs');
+call_says(q{CALL snowflake_make_partitions('caught')}, qr/^DETAIL:  \Q$missing\E$/m, '... with the IDs');
 
 # --- dropping ----------------------------------------------------------------------
 

@@ -308,8 +308,8 @@ holds('future',
 value('future', q{
 	INSERT INTO photos VALUES (snowflake_min_id('2026-01-02Z') - 1, 'in time'), (snowflake_id('2026-01-02Z', 8191, 0), 'too late');
 	CALL snowflake_renumber('photos', 8191, 8190, until => '2026-01-02Z')});
-is(value('future', q{SELECT string_agg(title || ' ' || snowflake_shard(id), ', ' ORDER BY id) FROM photos WHERE title LIKE '%t%e'
-	AND id <= snowflake_max_id('2026-01-02Z')}), 'in time 8190, too late 8191', 'a range of time ends before its end');
+is(value('future', q{SELECT string_agg(title || ' ' || snowflake_shard(id), ', ' ORDER BY id) FROM photos
+	WHERE title IN ('in time', 'too late')}), 'in time 8190, too late 8191', 'a range of time ends before its end');
 fails_with($node, q{
 		ALTER TABLE photos ALTER id SET DEFAULT snowflake_id(now() + interval '2 hours', 5, 1);
 		INSERT INTO photos DEFAULT VALUES;
