@@ -81,9 +81,22 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.short_wait IS 'for waiting so briefly that no application is ended as a deadlock';
 
+-- What LOCK TABLE is told to lock.  It knows no sequence and no foreign table.  Without a mode, a
+-- partitioned table is locked without its partitions.
+CREATE FUNCTION snowflake_admin.tables_to_lock(relations regclass[], mode text, backwards boolean) RETURNS text[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT ARRAY(SELECT CASE WHEN relkind = 'p' AND mode IS NULL THEN 'ONLY ' ELSE '' END || r::text
+		FROM unnest(relations) WITH ORDINALITY AS u (r, n) JOIN pg_class ON oid = r
+		WHERE relkind IN ('r', 'p', 'v') ORDER BY CASE WHEN backwards THEN -n ELSE n END)
+$$;
+COMMENT ON FUNCTION snowflake_admin.tables_to_lock IS 'for naming tables to LOCK TABLE';
+
 -- Lock tables in the given order, or the other way round, or fail.  The caller gives parents
--- before the tables that refer to them.  LOCK TABLE knows no sequence and no foreign table: of one
--- that is given, only the schema is locked, by a superuser.
+-- before the tables that refer to them.  Of a sequence or a foreign table that is given, only the
+-- schema is locked, by a superuser.
+--
+-- LOCK TABLE looks a name up again when it has waited.  If somebody has given the name to another
+-- table meanwhile, as snowflake_partition() does, it has locked that one, and this fails.
 --
 -- The first locks, which mode ACCESS SHARE does without, keep out vacuums and commands like this
 -- one, but neither readers nor writers, who need not wait while this waits.  An autovacuum in the
@@ -93,8 +106,8 @@ COMMENT ON FUNCTION snowflake_admin.short_wait IS 'for waiting so briefly that n
 -- The last locks, if there is a mode, keep out whoever conflicts with it.  They are waited for
 -- briefly, and a try that fails lets everybody else go on.
 --
--- Without a mode, a partitioned table is locked without its partitions, which keeps its definition
--- and its list of partitions.  With one, LOCK TABLE takes all of them in both rounds, so that the
+-- Without a mode, the lock on a partitioned table keeps its definition and its list of partitions.
+-- With one, LOCK TABLE takes all of them in both rounds, so that the
 -- last locks wait for no vacuum.
 --
 -- Between two commands, somebody could rename a schema and another one to its name, so that
@@ -103,10 +116,7 @@ COMMENT ON FUNCTION snowflake_admin.short_wait IS 'for waiting so briefly that n
 CREATE FUNCTION snowflake_admin.try_locks(relations regclass[], mode text, backwards boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET lock_timeout = 0 AS $$
 DECLARE
-	tables text[] := ARRAY(
-		SELECT CASE WHEN relkind = 'p' AND mode IS NULL THEN 'ONLY ' ELSE '' END || r::text
-		FROM unnest(relations) WITH ORDINALITY AS u (r, n) JOIN pg_class ON oid = r
-		WHERE relkind IN ('r', 'p', 'v') ORDER BY CASE WHEN backwards THEN -n ELSE n END);
+	tables text[] := tables_to_lock(relations, mode, backwards);
 	wait_ms integer := short_wait(cardinality(relations));
 	tab text;
 BEGIN
@@ -130,6 +140,9 @@ BEGIN
 			PERFORM set_config('lock_timeout', greatest(10,
 				wait_ms * (0.1 + 0.9 * random() ^ 3))::integer::text, true);
 		END LOOP;
+	END IF;
+	IF tables_to_lock(relations, mode, backwards) <> tables THEN
+		RAISE lock_not_available USING MESSAGE = 'a table was renamed while this waited for its lock';
 	END IF;
 END
 $$;

@@ -16,7 +16,7 @@
 -- something is left to do.  Its comment has the arguments of the last call.  To give up before the
 -- swap is to drop it.
 --
--- While a step decides and acts, a SHARE UPDATE EXCLUSIVE lock keeps out other such calls and all
+-- While a step decides and acts, SHARE UPDATE EXCLUSIVE locks keep out other such calls and all
 -- that would change the table's definition.  It keeps nobody from creating views, functions and
 -- publications of all tables, from GRANT on the table, and from changing what partition_unlocked()
 -- lists.
@@ -310,13 +310,20 @@ CREATE PROCEDURE @extschema@.snowflake_partition(tab regclass, unit text, at tim
 	dry_run boolean DEFAULT false, tries integer DEFAULT 30)
 LANGUAGE plpgsql AS $$
 DECLARE
+	target pg_catalog.record;
 	step pg_catalog.record;
 BEGIN
 	CALL snowflake_admin.begin_command('snowflake_partition()');
 	LOOP
-		PERFORM partition_target(tab);
+		SELECT * INTO target FROM partition_target(tab);
 		PERFORM require_no_engine('snowflake_partition()', ARRAY[tab]);
-		PERFORM lock(ARRAY[tab], tries, false);
+		-- Two calls, one for the new table and one for what has become its partition, lock both
+		-- in the same order.  A swap while this waits changes what there is to lock.
+		PERFORM lock(array_remove(ARRAY[target.parent, coalesce(target.old, tab)], NULL), tries, false);
+		IF target IS DISTINCT FROM (SELECT t FROM partition_target(tab) AS t) THEN
+			CALL snowflake_admin.next_transaction();
+			CONTINUE;
+		END IF;
 		PERFORM require_no_other('snowflake_partition()', ARRAY[tab],
 			ARRAY(SELECT r.tab FROM related_tables(tab) AS r));
 		SELECT * INTO step FROM partition_steps(tab, unit, at, dry_run, tries) LIMIT 1;

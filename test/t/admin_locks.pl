@@ -162,6 +162,51 @@ foreach my $mode ('', ', mode => NULL')
 	$_->quit foreach @commands;
 }
 
+# A try waits for the last lock on its first table for as long as it may, and for those on the
+# others as long only now and then.
+value('app', q{
+	CREATE FUNCTION seconds_of_ten_tries() RETURNS double precision LANGUAGE plpgsql AS $$
+	DECLARE
+		begun timestamptz := clock_timestamp();
+	BEGIN
+		FOR try IN 1 .. 10 LOOP
+			BEGIN
+				PERFORM snowflake_admin.try_locks('{left_one, right_one}', 'ACCESS EXCLUSIVE', false);
+			EXCEPTION WHEN lock_not_available THEN
+				NULL;
+			END;
+		END LOOP;
+		RETURN extract(epoch FROM clock_timestamp() - begun);
+	END $$});
+my ($first, $second) = map {
+	my $keeper = $node->background_psql('app');
+	$keeper->query_safe("BEGIN; LOCK TABLE $_ IN ROW EXCLUSIVE MODE");
+	my $seconds = value('app', 'SELECT seconds_of_ten_tries()');
+	$keeper->quit;
+	$seconds } @tables;
+cmp_ok($second, '<', $first * 0.8, 'a try waits for other locks than the first for a shorter time');
+cmp_ok($second, '>', $first * 0.1, '... but waits for them');
+
+# LOCK TABLE waits for a name, which may be another table's by the time that it gets its lock.
+foreach my $mode ('', q{, 'ACCESS SHARE'})
+{
+	my $swap = session($node, 'app');
+	$swap->query_safe('CREATE TABLE swapped (n integer); BEGIN; ALTER TABLE swapped RENAME TO swapped_old; CREATE TABLE swapped (n integer)');
+	$command = session($node, 'app');
+	send_sql($command, qq{BEGIN;
+		SELECT snowflake_admin.lock('{swapped}', 30, false$mode);
+		SELECT 'locked ' || string_agg(relation::regclass::text, ' ') FROM pg_locks
+		WHERE pid = pg_backend_pid() AND relation::regclass::text ~ 'swapped'});
+	$node->poll_query_until('app', "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = $command->{backend}") or die;
+	$swap->query_safe('COMMIT');
+	session_prints($command, qr/locked|ERROR/);
+	like($command->{stdout}, qr/^locked swapped_old$/m,
+		"the table is locked that was given, and not the one that has got its name meanwhile$mode") or diag $command->{stderr};
+	$command->quit;
+	$swap->query_safe('DROP TABLE swapped, swapped_old');
+	$swap->quit;
+}
+
 # A long step says how far it is.
 foreach my $case ([ 25, '25 %, 00:03:0\d left' ], [ 0, '0 %, unknown time left' ])
 {

@@ -449,6 +449,25 @@ $_->quit foreach @sessions;
 is(value('again', q{SELECT count(*), (SELECT count(*) FROM logs), count(DISTINCT since)
 		FROM snowflake_partitions('logs')}), '3|1000|3', '... and partition the table once');
 
+# Two sessions that go on after the swap, each with another one of both tables
+value('again', 'ALTER TABLE logs_old ADD CONSTRAINT snowflake_partition CHECK (id < snowflake_admin.partition_limit())');
+my $keeps_out = $node->background_psql('again');
+$keeps_out->query_safe('BEGIN; LOCK TABLE ONLY logs IN SHARE UPDATE EXCLUSIVE MODE');
+@sessions = map { session($node, 'again') } 1 .. 2;
+foreach my $n (0, 1)
+{
+	send_sql($sessions[$n], qq{CALL snowflake_partition('} . (qw(logs logs_old))[$n] . qq{', 'day');\n\\echo ended\n});
+	$node->poll_query_until('again',
+		"SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = $sessions[$n]{backend}") or die;
+}
+$keeps_out->quit;
+ok(session_prints($_, qr/ended/), 'a session of two that go on ends') foreach @sessions;
+is(join('', map { $_->{stderr} =~ /(ERROR.*)/ } @sessions), '',
+	'two sessions may go on at once, one with the new table and one with its first partition');
+$_->quit foreach @sessions;
+is(value('again', q{SELECT count(*) FROM pg_constraint WHERE conname = 'snowflake_partition'
+		AND conrelid = 'logs_old'::regclass}), 0, '... and all steps are done');
+
 # A table after one to which it refers.  Before PostgreSQL 18, a part of the foreign key is NOT VALID then.
 value('again', q{
 	CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT next_id());
