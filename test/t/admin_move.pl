@@ -229,6 +229,24 @@ $user->query_safe('BEGIN; SELECT FROM photos');
 like(run_psql('app', q{BEGIN; CALL snowflake_move_back('photos')}), qr/ in 3 tries/, '... so does a move back');
 $user->quit;
 
+# What a superuser is about to do is composed of the names of schemas, also of sequences'.
+value('app', q{
+	CREATE SCHEMA shelf;
+	CREATE SEQUENCE shelf.numbers;
+	CREATE SEQUENCE shelf.ids;
+	SELECT snowflake_alter_sequence('shelf.ids', 'instagram');
+	CREATE TABLE numbered (id bigint PRIMARY KEY DEFAULT nextval('shelf.numbers'));
+	CREATE TABLE moved (id bigint PRIMARY KEY DEFAULT next_id(5, 'shelf.ids'))});
+my $renaming = $node->background_psql('app');
+$renaming->query_safe('BEGIN; ALTER SCHEMA shelf RENAME TO archive');
+like(run_psql('app', $_), qr/ERROR:  55P03: could not get the locks in one try/, "the schema of a sequence is being renamed: $_")
+  foreach q{CALL snowflake_move('numbered', 5, tries => 1)}, q{CALL snowflake_move_back('moved', tries => 1)};
+$renaming->query_safe('ROLLBACK');
+$renaming->quit;
+succeeds('app', $_, "... and is not any more: $_")
+  foreach q{CALL snowflake_move('numbered', 5)}, q{CALL snowflake_move_back('moved')};
+value('app', 'DROP SCHEMA shelf CASCADE; DROP TABLE numbered, moved');
+
 # --- a new sequence and shard in one command -------------------------
 
 is(value('app', q{

@@ -215,6 +215,54 @@ is(value('kills', $left), 0, 'called again, it renumbers these rows, too');
 is(value('kills', q{SELECT n FROM comments WHERE title = 'old 77'}), 1, 'the other session\'s update is not lost');
 is(value('kills', $strays), '', 'every row leads to the row that it led to before');
 
+# --- rounds ------------------------------------------------------------------
+
+# The first round changes a row, whose trigger ends the session that holds the other one.
+new_admin_database('rounds');
+value('rounds', q{
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT next_id(3), title text);
+	CREATE FUNCTION end_holder() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		PERFORM pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = 'holder';
+		RETURN NULL;
+	END $$;
+	CREATE TRIGGER end_holder AFTER UPDATE ON photos FOR EACH ROW EXECUTE FUNCTION end_holder();
+	INSERT INTO photos (title) VALUES ('first'), ('second');
+	ALTER TABLE photos ALTER id SET DEFAULT next_id(6)});
+$holder = session($node, 'rounds');
+$holder->query_safe(q{SET application_name = 'holder'; BEGIN; SELECT FROM photos WHERE title = 'first' FOR UPDATE});
+succeeds('rounds', q{CALL snowflake_renumber('photos', 3, 6, tries => 1)}, 'a round that has changed a row is no try');
+is(value('rounds', 'SELECT count(*) FROM photos WHERE snowflake_shard(id) = 6'), 2, '... and another one follows it');
+$holder->{run}->kill_kill;
+
+# Two rows fail, each in another way.
+value('rounds', q{
+	CREATE OR REPLACE FUNCTION end_holder() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		RAISE foreign_key_violation USING MESSAGE = 'not the ' || NEW.title;
+	END $$});
+like(run_psql('rounds', q{CALL snowflake_renumber('photos', 6, 7, tries => 1)}),
+	qr/could not renumber all rows .*\nDETAIL:  The last error was: not the second\./, 'the last error is named, and not the first one');
+
+# Between two batches, a superuser gives the tables to another role.  The trigger lets him come first.
+value('rounds', q{
+	CREATE OR REPLACE FUNCTION end_holder() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		WHILE NOT EXISTS (SELECT FROM pg_locks WHERE relation = 'photos'::regclass AND NOT granted) LOOP
+			PERFORM pg_sleep(0.01);
+		END LOOP;
+		RETURN NULL;
+	END $$;
+	DROP TABLE photos_renumbered;
+	GRANT CREATE ON SCHEMA public TO owner;
+	ALTER TABLE photos OWNER TO owner});
+my $caller = session($node, 'rounds');
+send_sql($caller, q{SET SESSION AUTHORIZATION owner; CALL snowflake_renumber('photos', 6, 7, batch => 1)});
+ok(wait_for(sub { value('rounds', "SELECT count(*) FROM pg_stat_activity WHERE pid = $caller->{backend}
+		AND application_name LIKE 'renumbering %' AND wait_event = 'PgSleep'") }), 'a batch waits');
+value('rounds', 'BEGIN; ALTER TABLE photos OWNER TO app; GRANT ALL ON photos TO owner; COMMIT');
+ok(session_prints($caller, qr/ERROR:  must be owner of table public.photos\n/),
+	'a table that another role owns by the next batch is not renumbered any more') or diag $caller->{stderr};
+is(value('rounds', q{SELECT string_agg(title, ' ') FROM photos WHERE snowflake_shard(id) = 6}), 'second', '... after the first batch');
+$caller->quit;
+
 # --- names, schemas, triggers and keys of many kinds -----------------------
 
 new_admin_database('odd');

@@ -180,7 +180,15 @@ like(run_psql('undone', q{CALL snowflake_widen('photos', 'id', dry_run => true)}
 	qr/ "My App".photos ADD snowflake_widen_1 bigint;.* "My App".comments DROP photo_id;.*prepared statement .* fails.*Rails/s,
 	'a dry run shows the commands, and what programs notice');
 is(tables_of('undone'), $before, '... and changes nothing');
-value('undone', $call);
+my $holder = $node->background_psql('undone');
+$holder->query_safe('BEGIN; SELECT FROM photos LIMIT 1 FOR UPDATE');
+$widening = session($node, 'undone');
+send_sql($widening, "$call;\n\\echo ended");
+ok(wait_for(sub { value('undone', "SELECT count(*) FROM pg_stat_activity WHERE pid = $widening->{backend} AND wait_event = 'PgSleep'") }),
+	'a call that cannot fill a row, which somebody has locked, pauses before it looks again');
+$holder->quit;
+ok(session_prints($widening, qr/ended/), '... and ends when that row is free');
+$widening->quit;
 like(run_psql('undone', q{CALL snowflake_widen('photos', 'id', undo => true)}), qr/NOTICE:  \w+: nothing to undo/,
 	'nothing can be undone when it has finished');
 like(run_psql('undone', $call), qr/^\S+ NOTICE:  \w+: column id .* are bigint\n/,
