@@ -449,8 +449,10 @@ $_->quit foreach @sessions;
 is(value('again', q{SELECT count(*), (SELECT count(*) FROM logs), count(DISTINCT since)
 		FROM snowflake_partitions('logs')}), '3|1000|3', '... and partition the table once');
 
-# Two sessions that go on after the swap, each with another one of both tables
-value('again', 'ALTER TABLE logs_old ADD CONSTRAINT snowflake_partition CHECK (id < snowflake_admin.partition_limit())');
+# Two sessions that go on after the swap, each with another one of both tables.  Each locks the new table first.
+value('again', q{
+	ALTER TABLE logs_old ADD CONSTRAINT snowflake_partition CHECK (id < snowflake_admin.partition_limit());
+	UPDATE pg_class SET reltuples = -1 WHERE oid = 'logs'::regclass});
 my $keeps_out = $node->background_psql('again');
 $keeps_out->query_safe('BEGIN; LOCK TABLE ONLY logs IN SHARE UPDATE EXCLUSIVE MODE');
 @sessions = map { session($node, 'again') } 1 .. 2;
@@ -460,6 +462,8 @@ foreach my $n (0, 1)
 	$node->poll_query_until('again',
 		"SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = $sessions[$n]{backend}") or die;
 }
+is(value('again', q{SELECT count(*) FROM pg_locks WHERE relation = 'logs_old'::regclass AND mode = 'ShareUpdateExclusiveLock'}), 0,
+	'sessions that wait for the new table have not locked the old one');
 $keeps_out->quit;
 ok(session_prints($_, qr/ended/), 'a session of two that go on ends') foreach @sessions;
 is(join('', map { $_->{stderr} =~ /(ERROR.*)/ } @sessions), '',
