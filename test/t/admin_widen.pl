@@ -184,7 +184,9 @@ my $holder = $node->background_psql('undone');
 $holder->query_safe('BEGIN; SELECT FROM photos LIMIT 1 FOR UPDATE');
 $widening = session($node, 'undone');
 send_sql($widening, "$call;\n\\echo ended");
-ok(wait_for(sub { value('undone', "SELECT count(*) FROM pg_stat_activity WHERE pid = $widening->{backend} AND wait_event = 'PgSleep'") }),
+# While it waits for its turn, it sleeps for 0.1 s.
+ok(wait_for(sub { value('undone', "SELECT count(*) FROM pg_stat_activity WHERE pid = $widening->{backend}
+		AND wait_event = 'PgSleep' AND clock_timestamp() - xact_start > '0.5 s'") }),
 	'a call that cannot fill a row, which somebody has locked, pauses before it looks again');
 $holder->quit;
 ok(session_prints($widening, qr/ended/), '... and ends when that row is free');
