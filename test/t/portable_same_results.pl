@@ -217,6 +217,19 @@ is(portable_says(q{SELECT snowflake_advance('later', snowflake_max_id(now() + in
 	'it warns of a sequence that it moves ahead of the clock');
 is(portable_says(q{SELECT snowflake_advance('fresh', snowflake_max_id(now() - interval '1 hour'))}), '',
 	'... and of no other');
+# Half a second ahead of the clock, where next_id() does not wait
+is(portable_says(q{
+		DO $$
+		DECLARE
+			largest bigint := snowflake_max_id(clock_timestamp() + interval '0.5 s');
+			next bigint;
+		BEGIN
+			PERFORM snowflake_advance('fresh', largest);
+			next := next_id(0, 'fresh');
+			IF next <= largest THEN
+				RAISE 'ID % after %', next, largest;
+			END IF;
+		END $$}), '', '... and IDs of any shard are larger than the one to which it was advanced');
 is(portable_says(q{SET ROLE nobody; SELECT next_id(5, 'used')}),
 	"ERROR:  permission denied for sequence public.used\nHINT:  The sequence's owner can GRANT USAGE, UPDATE ON SEQUENCE.",
 	'it says what privileges a role needs');
