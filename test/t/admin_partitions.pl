@@ -454,6 +454,15 @@ call_says(q{CALL snowflake_drop_partitions('kept', '5 days', dry_run => true)},
 call_says(q{CALL snowflake_drop_partitions('kept', '5 days')},
 	qr/ERROR:  removing partition "kept_3" violates foreign key constraint.*DETAIL: .*$hint/s,
 	'a partition with rows to which others refer is named, and what deletes them is shown again');
+foreach my $action ('RESTRICT', 'NO ACTION')
+{
+	$node->sql("ALTER TABLE notes DROP CONSTRAINT notes_kept_id_fkey, ADD FOREIGN KEY (kept_id) REFERENCES kept ON DELETE $action");
+	my $reader = $node->background_psql('postgres');
+	$reader->query_safe('BEGIN; SELECT FROM kept_3');
+	call_says(q{CALL snowflake_drop_partitions('kept', '5 days', tries => 1)},
+		qr/ERROR:  removing partition "kept_3" violates foreign key constraint/, "... before anybody is locked out, with ON DELETE $action");
+	$reader->quit;
+}
 my $kept = q{
 	SELECT min(partition::text), count(*) FROM snowflake_partitions('kept');
 	SELECT string_agg(nr::text, ' ' ORDER BY nr) FROM notes};

@@ -234,13 +234,14 @@ succeeds('rounds', q{CALL snowflake_renumber('photos', 3, 6, tries => 1)}, 'a ro
 is(value('rounds', 'SELECT count(*) FROM photos WHERE snowflake_shard(id) = 6'), 2, '... and another one follows it');
 $holder->{run}->kill_kill;
 
-# Two rows fail, each in another way.
+# A batch of two rows fails, and then each of them.
 value('rounds', q{
+	CREATE SEQUENCE errors;
 	CREATE OR REPLACE FUNCTION end_holder() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-		RAISE foreign_key_violation USING MESSAGE = 'not the ' || NEW.title;
+		RAISE foreign_key_violation USING MESSAGE = 'error ' || nextval('errors');
 	END $$});
 like(run_psql('rounds', q{CALL snowflake_renumber('photos', 6, 7, tries => 1)}),
-	qr/could not renumber all rows .*\nDETAIL:  The last error was: not the second\./, 'the last error is named, and not the first one');
+	qr/could not renumber all rows .*\nDETAIL:  The last error was: error 3\./, 'the last error is named, and not the first one');
 
 # Between two batches, a superuser gives the tables to another role.  The trigger lets him come first.
 value('rounds', q{

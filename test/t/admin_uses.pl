@@ -87,12 +87,14 @@ my $uses = announced('App 1', q{
 		NEW.id := "Id's".NEXT_ID ( 23 , 'one' );
 		NEW.other := my_next_id(24) + next_id(nextval('free') + 1);
 		EXECUTE 'SELECT next_id(25, ''two'')';
+		PERFORM next_id(-5);
 		RETURN NEW;
 	END $$;
 		--> function public.fill()|22|||SET snowflake.shard TO 22
 		--> function public.fill()|23|one|instagram|NEXT_ID ( 23 , 'one' )
 		--> function public.fill()|25|two|sonyflake|next_id(25, ''two'')
 		--> function public.fill()|?|next_id_seq|instagram|next_id(nextval('free') + 1)
+		--> function public.fill()|-5|next_id_seq|instagram|next_id(-5)
 	CREATE PROCEDURE "Shop"."Set"(shard integer) LANGUAGE plpgsql AS $$
 	BEGIN
 		SET LOCAL snowflake.shard = 26;
