@@ -753,7 +753,7 @@ sub kept
 {
 	my ($self, $database) = @_;
 	my $session = $self->connect_patiently(database => $database);
-	my @kept = grep { /^(policy|trigger|published|constraint \S.* [fpu] |privilege (relation|column)|statistics of) / } $self->catalogs($session);
+	my @kept = grep { /^(policy|trigger|published|constraint \S.* (f FOREIGN|p PRIMARY|u UNIQUE)|privilege (relation|column)|statistics of) / } $self->catalogs($session);
 	my %sequences = map { $_->[0] => 1 } @{ $session->query(q{SELECT oid::regclass::text FROM pg_class WHERE relkind = 'S'})->{rows} };
 
 	$session->close;
