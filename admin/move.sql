@@ -142,6 +142,37 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.default_command IS 'for letting next_id() generate a key';
 
+-- The functions that this default calls
+CREATE FUNCTION snowflake_admin.default_calls(number text, sequence text, named_layout text) RETURNS regprocedure[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT array_agg(p.oid::regprocedure ORDER BY proname)
+	FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = pronamespace
+	WHERE quote_ident(nspname) = snowflake_schema() AND (
+		proname = 'next_id' AND pronargs = CASE WHEN sequence IS NOT NULL AND layout_literal(named_layout) IS NOT NULL THEN 3
+			WHEN sequence IS NOT NULL THEN 2 WHEN number IS NOT NULL THEN 1 ELSE 0 END
+		OR proname = 'snowflake_shard' AND pronargs = 0 AND number IS NULL AND sequence IS NOT NULL)
+$$;
+COMMENT ON FUNCTION snowflake_admin.default_calls IS 'for the privileges that a default needs';
+
+-- Warn of roles that may insert into a table, but not call what its new default calls.  The
+-- functions are the extension's.
+CREATE FUNCTION snowflake_admin.warn_of_execute(target regclass, calls regprocedure[]) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	lacking record;
+BEGIN
+	FOR lacking IN SELECT role, function FROM inserters(ARRAY[target::oid]), unnest(calls) AS function
+		WHERE NOT has_function_privilege(grantee, function, 'EXECUTE') ORDER BY role, function
+	LOOP
+		RAISE WARNING USING
+			MESSAGE = format('%s may insert into table %s, but not call %s, so its INSERTs fail after the move',
+				lacking.role, target, lacking.function),
+			HINT = format('Let a superuser GRANT EXECUTE ON FUNCTION %s TO %s first.', lacking.function, lacking.role);
+	END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.warn_of_execute IS 'for saying who could not insert any more';
+
 -- The shard of a default: its number, NULL if it is that of the setting, or "computed"
 CREATE FUNCTION snowflake_admin.shard_of_default(shard text) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -163,7 +194,8 @@ COMMENT ON FUNCTION snowflake_admin.shares_sequence IS 'for telling whether a ke
 -- The commands of a move, or none if next_id() already generates the key in this way.  A key of next_id()
 -- keeps its sequence, unless it is to have its own one, and this one is shared or of another shard.
 CREATE FUNCTION snowflake_admin.move_commands(target regclass, shard bigint, own_sequence boolean,
-	OUT commands text[], OUT relations regclass[], OUT was_always boolean, OUT was_number boolean)
+	OUT commands text[], OUT relations regclass[], OUT was_always boolean, OUT was_number boolean,
+	OUT calls regprocedure[])
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	setting text := current_setting('snowflake.shard', true);
@@ -207,7 +239,7 @@ BEGIN
 			OR same_shard AND NOT has_time(to_layout(key.layout));
 		is_new := own_sequence AND NOT keeps_sequence;
 		sequence := CASE WHEN is_new THEN new_sequence(target, key.col)
-			ELSE nullif(key.sequence, next_id_seq())::text END;
+			WHEN key.sequence <> next_id_seq() THEN key.sequence::text END;
 	ELSIF own_sequence AND shares_sequence(target, key.col, key.sequence) THEN
 		is_new := true;
 		sequence := new_sequence(target, key.col);
@@ -239,6 +271,7 @@ BEGIN
 			FROM pg_class WHERE oid = key.sequence);
 	END IF;
 	commands := commands || default_command(target, key.col, number, sequence, key.named_layout);
+	calls := default_calls(number, sequence, key.named_layout);
 	IF drops_old AND is_moved THEN
 		commands := commands || format('DROP SEQUENCE %s', key.sequence);
 	END IF;
@@ -315,6 +348,7 @@ BEGIN
 		IF shard IS NULL AND NOT in_schema THEN
 			PERFORM count_other_sessions();
 		END IF;
+		PERFORM warn_of_execute(tab, plan.calls);
 	END IF;
 	IF dry_run THEN
 		PERFORM show(plan.commands);

@@ -18,17 +18,22 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.main_keys IS 'for telling the key of a table from its other columns';
 
 -- The default by which next_id() fills a column, its own or that of its domain: the shard as it
--- stands there, the layout if one is named, the layout that its IDs have, and whether the
--- default is that call and nothing else
+-- stands there, the layout if one is named, the layout that its IDs have, whether the default is
+-- that call and nothing else, and whether it is more than that call and casts, such as
+-- snowflake_obfuscate(next_id(5), 77)
 CREATE FUNCTION snowflake_admin.default_parts(target regclass, col name, sequence regclass,
-	OUT shard text, OUT named_layout text, OUT layout text, OUT is_plain boolean)
+	OUT shard text, OUT named_layout text, OUT layout text, OUT is_plain boolean, OUT is_wrapped boolean,
+	OUT expression text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT c.shard, literal(c.layout), coalesce(layout_of(expression, default_parts.sequence), 'instagram'),
-		c.call = regexp_replace(expression, '^(\w+|"([^"]|"")+")\.', '')
+	SELECT c.shard, literal(c.layout), coalesce(layout_of(d.expression, default_parts.sequence), 'instagram'),
+		c.call = regexp_replace(d.expression, '^(\w+|"([^"]|"")+")\.', ''),
+		replace(d.expression, c.call, '')
+			!~ '^\(*((\w+|"([^"]|"")+")\.)?\)*(::([\w. ]|"([^"]|"")+")+(\(\d+\))?\)*)*$',
+		d.expression
 	FROM (SELECT pg_get_expr(coalesce(adbin, typdefaultbin), 0)
 		FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
 		WHERE attrelid = target AND attname = col) AS d (expression)
-	LEFT JOIN LATERAL calls(expression) AS c ON true
+	LEFT JOIN LATERAL calls(d.expression) AS c ON true
 	LIMIT 1
 $$;
 COMMENT ON FUNCTION snowflake_admin.default_parts IS 'for taking the default of a key apart';
@@ -41,6 +46,7 @@ CREATE FUNCTION snowflake_admin.table_key(target regclass, OUT col name, OUT typ
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
 	columns text[];
+	parts record;
 BEGIN
 	IF target IS NULL THEN
 		RAISE null_value_not_allowed USING MESSAGE = 'tab must not be null';
@@ -65,8 +71,19 @@ BEGIN
 				array_to_string(columns, ', ')),
 			HINT = 'Use ALTER TABLE ... SET DEFAULT for each column that is to change.';
 	ELSIF made_by = 'next_id' THEN
-		SELECT p.shard, p.named_layout, p.layout, p.is_plain INTO shard, named_layout, layout, is_plain
-		FROM default_parts(target, col, sequence) AS p;
+		SELECT * INTO parts FROM default_parts(target, col, sequence);
+		IF parts.is_wrapped THEN
+			RAISE object_not_in_prerequisite_state USING
+				MESSAGE = format('the default of column %I of table %s is an expression around next_id()', col, target),
+				DETAIL = format('DEFAULT %s. Another default could generate other keys, for example in another form.',
+					parts.expression),
+				HINT = format('Change it by ALTER TABLE %s ALTER %I SET DEFAULT, for example to the same expression with '
+					'another shard.', target, col);
+		END IF;
+		shard := parts.shard;
+		named_layout := parts.named_layout;
+		layout := parts.layout;
+		is_plain := parts.is_plain;
 	ELSE
 		layout := 'instagram';
 	END IF;

@@ -247,6 +247,47 @@ succeeds('app', $_, "... and is not any more: $_")
   foreach q{CALL snowflake_move('numbered', 5)}, q{CALL snowflake_move_back('moved')};
 value('app', 'DROP SCHEMA shelf CASCADE; DROP TABLE numbered, moved');
 
+# A default that is more than a call would be lost.
+foreach my $default (q{snowflake_to_text(next_id(5), 'base32')}, q{'ph_' || next_id(5)}, 'snowflake_obfuscate(next_id(5), 77)',
+	'CASE WHEN random() < 0.5 THEN next_id(5) ELSE next_id(6) END')
+{
+	my $type = $default =~ /obfuscate|CASE/ ? 'bigint' : 'text';
+
+	value('app', "CREATE TABLE wrapped (id $type PRIMARY KEY DEFAULT $default)");
+	my $before = default_of('wrapped');
+	like(run_psql('app', $_), qr/ERROR:  55000: the default of column id of table public.wrapped is an expression around next_id/,
+		"refused: $_, DEFAULT $default")
+	  foreach q{CALL snowflake_move('wrapped', 7)}, q{CALL snowflake_move('wrapped', 7, own_sequence => true)},
+	  q{CALL snowflake_move_back('wrapped')};
+	is(default_of('wrapped'), $before, '... and it stays');
+	value('app', 'DROP TABLE wrapped');
+}
+foreach my $type ('snowflake', 'numeric', 'varchar(30)', 'text')
+{
+	value('app', "CREATE TABLE plain (id $type PRIMARY KEY DEFAULT next_id(5))");
+	succeeds('app', q{CALL snowflake_move('plain', 7)}, "a default with a cast moves: $type");
+	like(default_of('plain'), qr/next_id\(\(7\)::bigint\)/, '... to another shard');
+	value('app', 'DROP TABLE plain');
+}
+
+# Whoever may not execute what the new default calls is named before the move.
+value('app', q{
+	CREATE TABLE revoked (id bigint PRIMARY KEY DEFAULT next_id(5));
+	GRANT INSERT ON revoked TO visitor;
+	REVOKE EXECUTE ON FUNCTION next_id(bigint, regclass) FROM PUBLIC});
+foreach my $dry_run ('true', 'false')
+{
+	like(run_psql('app', "CALL snowflake_move('revoked', 6, own_sequence => true, dry_run => $dry_run)"),
+		qr/WARNING:  \w+: visitor may insert into table public.revoked, but not call public.next_id\(bigint,regclass\), .*
+HINT:  Let a superuser GRANT EXECUTE ON FUNCTION public.next_id\(bigint,regclass\) TO visitor first/,
+		"a role that could not insert any more is named, dry_run => $dry_run");
+}
+value('app', 'GRANT EXECUTE ON FUNCTION next_id(bigint, regclass) TO visitor');
+my $kept = run_psql('app', q{CALL snowflake_move('revoked', 7, dry_run => true)});
+unlike($kept, qr/may insert/, '... and not after the GRANT');
+like($kept, qr/SET DEFAULT public.next_id\(7::bigint, 'public.revoked_id_seq'::regclass\);/, 'a sequence that stays is named');
+value('app', 'GRANT EXECUTE ON FUNCTION next_id(bigint, regclass) TO PUBLIC; DROP TABLE revoked CASCADE');
+
 # --- a new sequence and shard in one command -------------------------
 
 is(value('app', q{
