@@ -90,6 +90,9 @@ reads('the first column of an index of several', "CREATE TABLE t (note text, id 
 reads('indexes that do not serve, and one that does', "CREATE TABLE t (note text, id bigint);
 	CREATE INDEX ON t (id) WHERE id > 5; CREATE INDEX ON t ((id + 1)); CREATE INDEX ON t (note, id);
 	CREATE INDEX ON t USING hash (id); CREATE INDEX ON t USING brin (id); CREATE INDEX last ON t (id); INSERT INTO t (id) $many");
+reads('indexes on columns of the same type before and after it', "CREATE TABLE t (before bigint, id bigint, after bigint);
+	CREATE INDEX ON t (before); CREATE INDEX ON t (after, id); CREATE INDEX ON t (id);
+	INSERT INTO t SELECT n, 5000 - n, n * 2 FROM generate_series(1, 1000) AS n");
 reads('a column that old rows lack', q{CREATE TABLE t (n int); INSERT INTO t SELECT generate_series(1, 20);
 	ALTER TABLE t ADD id bigint DEFAULT 55; INSERT INTO t VALUES (0, 54), (0, 56); CREATE INDEX ON t (id)});
 reads('dropped columns and strange names', q{CREATE TABLE "T's" (a int, b text, "The ID" bigint);
