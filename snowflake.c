@@ -96,9 +96,9 @@ report_shard(const Layout *layout, int64 shard)
 			 errdetail("The shards of the layout \"%s\" are 0 to %lld.",
 					   layout->text, shards - 1),
 			 shard == SHARD_UNSET ?
-			 errhint("If this is the value of \"snowflake.shard\", no shard is set: SELECT snowflake_set_shard(...) sets it. To compute a shard from a key, which may be negative, use abs(key %% %lld).",
+			 errhint("If this is the value of \"snowflake.shard\", no shard is set: SELECT snowflake_set_shard(...) sets it. Otherwise choose a shard that no other database has. If it is computed from a key, which may be negative, use abs(key %% %lld).",
 					 shards) :
-			 errhint("To compute a shard from a key, which may be negative, use abs(key %% %lld).",
+			 errhint("Choose a shard that no other database has. If it is computed from a key, which may be negative, use abs(key %% %lld).",
 					 shards)));
 }
 

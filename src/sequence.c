@@ -243,15 +243,11 @@ hint_if_owned(Oid relid)
 
 /*
  * A hint about a sequence that serves a layout by its MAXVALUE, but is not fit
- * for IDs.
+ * for IDs.  A column that owns it has most likely IDs from it.
  */
 static char *
 hint_to_alter(Oid relid, const char *layout)
 {
-	char	   *hint = hint_if_owned(relid);
-
-	if (hint != NULL)
-		return hint;
 	return psprintf("If nothing else takes values from it, its owner can use SELECT snowflake_alter_sequence(%s, %s).",
 					quote_literal_cstr(qualified_name(relid)), quote_literal_cstr(layout));
 }
