@@ -229,7 +229,7 @@ is(portable_says(q{
 			IF next <= largest THEN
 				RAISE 'ID % after %', next, largest;
 			END IF;
-		END $$}), '', '... and IDs of any shard are larger than the one to which it was advanced');
+		END $$}), '', 'after the portable snowflake_advance(), IDs of each shard are larger than the given one');
 is(portable_says(q{SET ROLE nobody; SELECT next_id(5, 'used')}),
 	"ERROR:  permission denied for sequence public.used\nHINT:  The sequence's owner can GRANT USAGE, UPDATE ON SEQUENCE.",
 	'it says what privileges a role needs');
