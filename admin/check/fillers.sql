@@ -8,10 +8,10 @@
 
 -- The shard that sessions of this database begin with, if their role has no own
 -- setting.  A setting that the client has sent is taken from this session; those of
--- other sessions cannot be looked up.
+-- other sessions cannot be looked up.  What is no shard is ignored when the library is loaded.
 CREATE FUNCTION snowflake_admin.shard_setting(OUT place text, OUT shard integer)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT place, nullif(to_integer(value), -1) FROM (
+	SELECT place, CASE WHEN to_integer(value) BETWEEN 0 AND 8191 THEN to_integer(value) END FROM (
 		SELECT * FROM shard_settings() WHERE place NOT LIKE 'setting of role %'
 		UNION ALL
 		SELECT 'client', reset_val FROM pg_settings WHERE name = 'snowflake.shard' AND source = 'client'

@@ -49,6 +49,8 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	SELECT 'error', format('database %I', current_database()),
 		concat_ws(' ', format('No shard is set, so the default of %s fails%s.', first,
 				CASE WHEN n > 1 THEN format(', and %s more', n - 1) END),
+			(SELECT format('The %s is "%s", which is not between 0 and 8191.', place, value) FROM shard_settings()
+				WHERE value <> '-1' AND (to_integer(value) BETWEEN 0 AND 8191) IS NOT TRUE ORDER BY place LIMIT 1),
 			'The newest IDs may tell the shard: ' || shards_of_rows(fillers)
 				|| '. A copy needs another shard while its original generates IDs.', only_database_owner()),
 		format('SELECT %s.snowflake_set_shard(N::bigint) -- N is this database''s shard in your list',

@@ -124,6 +124,11 @@ my $is_free = 'a shard from your list that no database uses';
 fault('no shard is set', 'SELECT snowflake_set_shard(NULL)',
 	q{error database "faults 1"|No shard is set, so the default of shop."Tweets".id fails, and 4 more. }
 	  . "The newest IDs ...photos has rows of shard 5...|$set_shard this database's shard in your list");
+# Before a session has loaded the library, PostgreSQL takes any text.
+fault('the setting is no shard', 'ALTER DATABASE "faults 1" SET snowflake.shard = 9000',
+	q{error database "faults 1"|No shard is set, so the default of shop."Tweets".id fails, and 4 more. }
+	  . q{The setting of database "faults 1" is "9000", which is not between 0 and 8191. }
+	  . "The newest IDs ...photos has rows of shard 5...|$set_shard this database's shard in your list", clean => 'SELECT snowflake_set_shard(5)');
 plant('SELECT snowflake_set_shard(NULL); CREATE ROLE service LOGIN; ALTER ROLE service SET snowflake.shard = 4;
 	GRANT INSERT ON ALL TABLES IN SCHEMA shop TO service; GRANT USAGE, UPDATE ON ALL SEQUENCES IN SCHEMA shop TO service');
 finds('', 'each role may have its own shard');
