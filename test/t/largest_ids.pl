@@ -61,7 +61,8 @@ sub reads
 
 	value($sql);
 	my $arguments = join ', ', map { "'$_'" } @arguments ? @arguments : 't';
-	is(value("SELECT compared($arguments)"), 'same', "largest_ids() returns what a query does: $what");
+	is(value("SELECT compared($arguments)"), 'same', "largest_ids() returns what a query does: $what")
+	  or diag "The table: $sql";
 	value('DROP TABLE IF EXISTS t CASCADE; DROP DOMAIN IF EXISTS id CASCADE');
 }
 

@@ -227,7 +227,9 @@ is(portable_says(q{
 			PERFORM snowflake_advance('fresh', largest);
 			next := next_id(0, 'fresh');
 			IF next <= largest THEN
-				RAISE 'ID % after %', next, largest;
+				RAISE 'snowflake_advance() to ms %, shard %, sequence number %; then next_id(0) has ms %, sequence number %',
+					largest >> 23, snowflake_shard(largest), snowflake_sequence_number(largest), next >> 23,
+					snowflake_sequence_number(next);
 			END IF;
 		END $$}), '', 'after the portable snowflake_advance(), IDs of each shard are larger than the given one');
 is(portable_says(q{SET ROLE nobody; SELECT next_id(5, 'used')}),

@@ -36,7 +36,7 @@ sub both_wait
 		push @since, time();
 	}
 	ok(sessions_wait_for_standby($primary, 1), "a session that $what waits for the standby");
-	cmp_ok($since[1] - $since[0], '<', ($since[2] - $since[1]) / 2, '... and looks often at first: ten looks take less than half the time of the next ten');
+	cmp_ok($since[1] - $since[0], '<', ($since[2] - $since[1]) / 2, "the pauses of a session that $what grow: ten looks at the standby take less than half the time of the next ten");
 	send_sql($other, $second);
 	ok(sessions_wait_for_standby($primary, 2), "so does one that finds that another session $what");
 	canceled_wait_is_error($_, 'a canceled wait for the standby is an error, and returns nothing')
