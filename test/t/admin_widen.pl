@@ -172,6 +172,17 @@ is(value('undone', "SELECT state FROM pg_stat_activity WHERE pid = $pid"), 'acti
 value('undone', "SELECT pg_terminate_backend($pid, 60000)");
 ends($widening->{run}, 'the session that widens');
 cmp_ok(value('undone', $filled), '<', 1000, 'some rows are filled when it is ended');
+my $holder = $node->background_psql('undone');
+$holder->query_safe('BEGIN; SELECT FROM photos WHERE snowflake_widen_1 IS DISTINCT FROM id LIMIT 1 FOR UPDATE');
+$widening = session($node, 'undone');
+send_sql($widening, $call);
+# While it waits for its turn, it sleeps for 0.1 s.
+ok(wait_for(sub { value('undone', "SELECT count(*) FROM pg_stat_activity WHERE pid = $widening->{backend}
+		AND wait_event = 'PgSleep' AND clock_timestamp() - xact_start > '0.5 s'") }),
+	'a call that finds only rows that somebody has locked pauses before it looks again');
+value('undone', "SELECT pg_terminate_backend($widening->{backend}, 60000)");
+ends($widening->{run}, 'the session that pauses');
+$holder->quit;
 like(run_psql('undone', q{CALL snowflake_widen('photos', 'id', undo => true)}),
 	qr/HINT:  VACUUM "My App".comments, "My App".likes, "My App".photos makes the space of old versions/,
 	'undo says how the space becomes usable');
@@ -180,17 +191,7 @@ like(run_psql('undone', q{CALL snowflake_widen('photos', 'id', dry_run => true)}
 	qr/ "My App".photos ADD snowflake_widen_1 bigint;.* "My App".comments DROP photo_id;.*prepared statement .* fails.*Rails/s,
 	'a dry run shows the commands, and what programs notice');
 is(tables_of('undone'), $before, '... and changes nothing');
-my $holder = $node->background_psql('undone');
-$holder->query_safe('BEGIN; SELECT FROM photos LIMIT 1 FOR UPDATE');
-$widening = session($node, 'undone');
-send_sql($widening, "$call;\n\\echo ended");
-# While it waits for its turn, it sleeps for 0.1 s.
-ok(wait_for(sub { value('undone', "SELECT count(*) FROM pg_stat_activity WHERE pid = $widening->{backend}
-		AND wait_event = 'PgSleep' AND clock_timestamp() - xact_start > '0.5 s'") }),
-	'a call that cannot fill a row, which somebody has locked, pauses before it looks again');
-$holder->quit;
-ok(session_prints($widening, qr/ended/), '... and ends when that row is free');
-$widening->quit;
+value('undone', $call);
 like(run_psql('undone', q{CALL snowflake_widen('photos', 'id', undo => true)}), qr/NOTICE:  \w+: nothing to undo/,
 	'nothing can be undone when it has finished');
 like(run_psql('undone', $call), qr/^\S+ NOTICE:  \w+: column id .* are bigint\n/,
