@@ -307,13 +307,21 @@ COMMENT ON FUNCTION snowflake_admin.keys_with_obstacles IS 'for deciding whether
 
 -- All keys of this database, with a row for each obstacle.  Extensions keep their own catalogs, which
 -- nobody moves.
-CREATE FUNCTION @extschema@.snowflake_keys()
+CREATE FUNCTION snowflake_admin.keys()
 RETURNS TABLE (tab regclass, col name, type regtype, made_by text, sequence regclass, obstacle text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT * FROM keys_with_obstacles() AS k
 	WHERE k.made_by = 'next_id' OR NOT EXISTS (SELECT FROM pg_depend
 		WHERE classid = 'pg_class'::regclass AND objid = k.tab AND deptype = 'e')
 	ORDER BY k.tab::text COLLATE "C", k.col, k.sequence::text COLLATE "C", k.obstacle COLLATE "C"
+$$;
+COMMENT ON FUNCTION snowflake_admin.keys IS 'for snowflake_keys()';
+
+-- The same for users
+CREATE FUNCTION @extschema@.snowflake_keys()
+RETURNS TABLE (tab regclass, col name, type regtype, made_by text, sequence regclass, obstacle text)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT * FROM keys()
 $$;
 COMMENT ON FUNCTION @extschema@.snowflake_keys() IS
 'keys that a sequence, an identity or next_id() generates, and what keeps them from moving to next_id()';

@@ -163,9 +163,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.require_no_jump IS 'for a clock that has jumped';
 
 -- The command: checks its arguments, and creates one partition in each transaction.
-CREATE PROCEDURE @extschema@.snowflake_make_partitions(parent regclass, ahead interval DEFAULT '3 days',
-	unit text DEFAULT NULL, layout snowflake_layout DEFAULT NULL, dry_run boolean DEFAULT false,
-	tries integer DEFAULT 30, trust_clock boolean DEFAULT false)
+CREATE PROCEDURE snowflake_admin.make_partitions(parent regclass, ahead interval, unit text, layout snowflake_layout,
+	dry_run boolean, tries integer, trust_clock boolean)
 LANGUAGE plpgsql AS $$
 DECLARE
 	key pg_catalog.text;
@@ -208,6 +207,17 @@ BEGIN
 			parent, key, piece.low, piece.high, unit, layout, model, known, tries, dry_run)::oid], NULL);
 	END LOOP;
 	COMMIT;
+END
+$$;
+COMMENT ON PROCEDURE snowflake_admin.make_partitions IS 'for snowflake_make_partitions()';
+
+-- The same for users
+CREATE PROCEDURE @extschema@.snowflake_make_partitions(parent regclass, ahead interval DEFAULT '3 days',
+	unit text DEFAULT NULL, layout snowflake_layout DEFAULT NULL, dry_run boolean DEFAULT false,
+	tries integer DEFAULT 30, trust_clock boolean DEFAULT false)
+LANGUAGE plpgsql AS $$
+BEGIN
+	CALL snowflake_admin.make_partitions(parent, ahead, unit, layout, dry_run, tries, trust_clock);
 END
 $$;
 COMMENT ON PROCEDURE @extschema@.snowflake_make_partitions(regclass, interval, text, snowflake_layout, boolean,

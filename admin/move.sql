@@ -20,8 +20,8 @@ BEGIN
 		MESSAGE = format('cannot move column %I of table %s to next_id()', col, target),
 		DETAIL = format('Obstacle: %s.', obstacle),
 		HINT = coalesce((SELECT hint FROM (VALUES
-			(' (is|based on) (integer|smallint)$', 'CALL @extschema@' || format('.snowflake_widen(%L, %L) changes the key and '
-				'all columns that refer to it to bigint.', target, col)),
+			(' (is|based on) (integer|smallint)$', call_of('snowflake_widen', target, format(', %L::name', col))
+				|| ' changes the key and all columns that refer to it to bigint.'),
 			(' (uses|names) its sequence$', 'Change this first, for example to INSERT ... RETURNING.'),
 			('^its sequence advances', 'A program may reserve blocks of values and generate keys itself. '
 				'Change it first, and then ALTER SEQUENCE ... INCREMENT 1.'),
@@ -317,6 +317,7 @@ DECLARE
 	commands text[];
 BEGIN
 	PERFORM keep_privileges(ARRAY(SELECT family(target) UNION SELECT key_sequences(target)));
+	PERFORM keep_snowflake();
 	commands := (move_commands(target, shard, own_sequence)).commands;
 	PERFORM try_commands(commands, '{}', NULL, false, NULL, NULL);
 	PERFORM show(commands);

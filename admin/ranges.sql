@@ -30,7 +30,7 @@ BEGIN
 	ELSIF NOT FOUND THEN
 		RAISE wrong_object_type USING
 			MESSAGE = format('%s is not a partitioned table', parent),
-			HINT = 'CALL @extschema@.snowflake_partition(...) turns a table into a partitioned table.';
+			HINT = format('CALL %s(...) turns a table into a partitioned table.', own_name('snowflake_partition'));
 	ELSIF strategy <> 'r' OR suits IS NOT TRUE THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s is not partitioned by ranges of one bigint or snowflake column',
@@ -59,8 +59,8 @@ BEGIN
 			MESSAGE = format('the key of table %s does not contain the time', parent),
 			DETAIL = format('Column %s is %s. Its new rows look older than they are.', key, CASE made.made_by
 				WHEN 'nextval' THEN 'filled by nextval()' ELSE made.made_by || ' AS IDENTITY' END),
-			HINT = format('CALL @extschema@.snowflake_move(%L) first. If programs supply all keys, drop '
-				'the identity or default.', made.tab);
+			HINT = format('%s first. If programs supply all keys, drop the identity or default.',
+				call_of('snowflake_move', made.tab));
 	END IF;
 	RETURN key;
 END
@@ -101,7 +101,7 @@ COMMENT ON FUNCTION snowflake_admin.ranges IS 'for the partitions of a table wit
 
 -- The partitions of a table, oldest first, with the times of their bounds.  Without a layout, it is
 -- that of the key.
-CREATE FUNCTION @extschema@.snowflake_partitions(parent regclass, layout snowflake_layout DEFAULT NULL)
+CREATE FUNCTION snowflake_admin.partitions(parent regclass, layout snowflake_layout)
 RETURNS TABLE (partition regclass, since timestamptz, until timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
@@ -113,6 +113,16 @@ BEGIN
 			bound_time(upper_id, layout)
 		FROM ranges(parent) AS r WHERE NOT pending
 		ORDER BY lower_id;
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.partitions IS 'for snowflake_partitions()';
+
+-- The same for users
+CREATE FUNCTION @extschema@.snowflake_partitions(parent regclass, layout snowflake_layout DEFAULT NULL)
+RETURNS TABLE (partition regclass, since timestamptz, until timestamptz)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	RETURN QUERY SELECT * FROM partitions(parent, layout);
 END
 $$;
 COMMENT ON FUNCTION @extschema@.snowflake_partitions(regclass, snowflake_layout) IS
@@ -139,7 +149,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT coalesce(
 		(SELECT CASE WHEN span <= '1 hour' THEN 'hour' WHEN span <= '24 hours' THEN 'day'
 				WHEN span <= '7 days' THEN 'week' WHEN span <= '31 days' THEN 'month' ELSE 'year' END
-			FROM @extschema@.snowflake_partitions(parent, layout),
+			FROM partitions(parent, layout),
 				LATERAL (SELECT until - since) AS length (span)
 			WHERE isfinite(since) AND isfinite(until) ORDER BY since DESC LIMIT 1),
 		'day')

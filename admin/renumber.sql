@@ -280,25 +280,23 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.renumber_change IS 'for composing the UPDATE of a batch';
 
--- The tables to work in, and the statements for a batch.  They give each function of
--- "snowflake" arguments of exactly its types, so that no overload fits better.
+-- The tables to work in, and the statements for a batch.  These are executed in later transactions,
+-- so they name no function of "snowflake", but those of snowflake.sql.
 --
 --	find	the smallest ID > $1 and <= $2 of the shard
 --	take	lock up to $3 such rows that nobody else has locked, and return their IDs
 --	make	new IDs for the old ones, $1
 --	change	change old IDs, $1, to new ones, $2
---	present	the largest ID that is not future-dated
 CREATE FUNCTION snowflake_admin.renumber_plan(tab regclass, shard bigint, new_shard bigint, given_layout text,
 	OUT relations regclass[], OUT names text[], OUT list text, OUT create_list text[], OUT sender text, OUT col name,
 	OUT column_default text, OUT source text, OUT layout text, OUT expression text, OUT find text, OUT take text,
-	OUT make text, OUT change text, OUT present text)
+	OUT make text, OUT change text)
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
-	own text := snowflake_schema();
 	bad record;
 	rows_of_shard text;
 BEGIN
-	SELECT k.col, k.column_default, layout_literal(k.layout) INTO col, column_default, layout
+	SELECT k.col, k.column_default, k.layout INTO col, column_default, layout
 	FROM renumber_key(tab, new_shard, given_layout) AS k;
 	relations := tab || ARRAY(SELECT DISTINCT c.rel FROM chain(tab, col) AS c
 		WHERE c.rel <> tab);
@@ -315,19 +313,17 @@ BEGIN
 	FROM pg_class WHERE oid = tab;
 
 	rows_of_shard := format('FROM %1$s AS t WHERE t.%2$I > $1 AND t.%2$I <= $2'
-		' AND %3$s.snowflake_shard(t.%2$I::bigint, %4$s) = %5$s', source, col, own, layout, shard);
+		' AND snowflake_admin.shard_of(t.%2$I::bigint, %3$L::text) = %4$s', source, col, layout, shard);
 	-- The tick and the sequence number of an ID belong to one row of its shard, so with a
 	-- shard that nobody has used they are free.
 	expression := CASE WHEN new_shard IS NULL THEN column_default
-		ELSE format('%1$s.snowflake_id(%1$s.snowflake_timestamp(t.%2$I::bigint, %3$s), %4$s::bigint,'
-			' %1$s.snowflake_sequence_number(t.%2$I::bigint, %3$s)::bigint, %3$s)', own, col, layout, new_shard) END;
+		ELSE format('snowflake_admin.with_shard(t.%I::bigint, %s::bigint, %L::text)', col, new_shard, layout) END;
 	find := format('SELECT min(t.%I) %s', col, rows_of_shard);
 	take := format('SELECT array_agg(id) FROM (SELECT t.%I::bigint AS id %s'
 		' ORDER BY t.%1$I LIMIT $3 FOR UPDATE SKIP LOCKED) AS t', col, rows_of_shard);
 	make := format('SELECT ARRAY(SELECT (%s)::bigint FROM (SELECT old AS %I FROM unnest($1) '
 		'WITH ORDINALITY AS u (old, n) ORDER BY n) AS t)', expression, col);
 	change := renumber_change(tab, col, list);
-	present := format('SELECT %s.snowflake_max_id(clock_timestamp() + interval ''1 s'', %s)', own, layout);
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.renumber_plan IS 'for composing the statements of all batches';
@@ -340,29 +336,24 @@ CREATE FUNCTION snowflake_admin.renumber_look(tab regclass, plan record, mark te
 	OUT highest bigint, OUT total bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET row_security = off AS $$
 DECLARE
-	own text := snowflake_schema();
-	present bigint;
 	taken bigint;
 BEGIN
-	-- snowflake_id() knows which shards a layout has.
-	EXECUTE format('SELECT count(%s.snowflake_id(now(), s, 0::bigint, %s)) FROM unnest($1) AS s', own, plan.layout)
-	USING ARRAY[shard, new_shard];
+	-- An error if the layout has no such shard
+	PERFORM with_shard(last_id(now(), plan.layout), s, plan.layout) FROM unnest(ARRAY[shard, new_shard]) AS s;
 	-- Values of a former serial would be IDs of the layout's first day.
-	EXECUTE format('SELECT %1$s.snowflake_min_id('
-			'greatest($1, %1$s.snowflake_timestamp(0::bigint, %2$s) + interval ''24 hours''), %2$s) - 1, '
-			'coalesce(%1$s.snowflake_min_id($2, %2$s) - 1, $3)', own, plan.layout)
-	INTO lowest, highest USING since, until, 9223372036854775807;
+	SELECT bound(greatest(since, bound_time(0, l) + interval '24 hours'), l) - 1,
+		coalesce(bound(until, l) - 1, 9223372036854775807)
+	INTO lowest, highest FROM to_layout(plan.layout) AS l;
 	IF new_shard IS NULL THEN
-		EXECUTE plan.present INTO present;
-		lowest := greatest(lowest, present);
+		lowest := greatest(lowest, last_id(clock_timestamp() + interval '1 s', plan.layout));
 	END IF;
 	SELECT l.id INTO last FROM as_owner(tab,
 		format('SELECT max(t.%I) FROM %s AS t WHERE t.%1$I <= $1', plan.col, plan.source), highest) AS l (id bigint);
 	SELECT f.total, f.taken INTO total, taken FROM as_owner(tab,
 		format('SELECT count(*), min(n.%1$I) FROM %2$s AS t LEFT JOIN %2$s AS n ON n.%1$I = %3$s
-				WHERE t.%1$I > $1 AND t.%1$I <= $2 AND %4$s.snowflake_shard(t.%1$I::bigint, %5$s) = $3',
+				WHERE t.%1$I > $1 AND t.%1$I <= $2 AND snowflake_admin.shard_of(t.%1$I::bigint, %4$L::text) = $3',
 			plan.col, plan.source, CASE WHEN new_shard IS NULL THEN 'NULL' ELSE plan.expression END,
-			own, plan.layout),
+			plan.layout),
 		lowest, last, shard) AS f (total bigint, taken bigint);
 	IF taken IS NOT NULL THEN
 		RAISE object_not_in_prerequisite_state USING
@@ -398,6 +389,7 @@ DECLARE
 	tab regclass := plan.relations[1];
 	present record;
 BEGIN
+	PERFORM keep_snowflake();
 	PERFORM lock(plan.relations || to_regclass(plan.list), tries, false, 'ROW EXCLUSIVE');
 	IF plan.relations::text[] = plan.names THEN
 		PERFORM require_owner(ARRAY[tab]);
@@ -436,13 +428,11 @@ DECLARE
 	tab regclass := plan.relations[1];
 	old_ids bigint[];
 	new_ids bigint[];
-	present bigint;
 	changed bigint;
 BEGIN
 	done := 0;
 	IF future THEN
-		EXECUTE plan.present INTO present;
-		after := greatest(after, present);
+		after := greatest(after, last_id(clock_timestamp() + interval '1 s', plan.layout));
 	END IF;
 	BEGIN
 		SELECT t.ids INTO old_ids FROM as_owner(tab, plan.take, after, last, size) AS t (ids bigint[]);
@@ -452,8 +442,8 @@ BEGIN
 		END IF;
 		SELECT m.ids INTO new_ids FROM as_owner(tab, plan.make, old_ids) AS m (ids bigint[]);
 		IF future THEN
-			EXECUTE plan.present INTO present;
-			IF present < (SELECT max(new) FROM unnest(new_ids) AS u (new)) THEN
+			IF last_id(clock_timestamp() + interval '1 s', plan.layout)
+				< (SELECT max(new) FROM unnest(new_ids) AS u (new)) THEN
 				RAISE object_not_in_prerequisite_state USING
 					MESSAGE = format('the default of table %s generates future-dated IDs, too', tab),
 					HINT = 'SELECT * FROM snowflake_check() shows how it gets IDs of the present again.';
@@ -501,11 +491,9 @@ LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET row_
 DECLARE
 	blocker record;
 	next_id bigint;
-	present bigint;
 BEGIN
-	EXECUTE plan.present INTO present;
-	SELECT f.id INTO next_id FROM as_owner(plan.relations[1], plan.find,
-		CASE WHEN future THEN greatest(lowest, present) ELSE lowest END, last) AS f (id bigint);
+	SELECT f.id INTO next_id FROM as_owner(plan.relations[1], plan.find, greatest(lowest,
+		CASE WHEN future THEN last_id(clock_timestamp() + interval '1 s', plan.layout) END), last) AS f (id bigint);
 	IF next_id IS NOT NULL AND idle >= tries THEN
 		SELECT * INTO blocker FROM blocker(plan.relations, 'RowShareLock');
 		RAISE lock_not_available USING
@@ -527,15 +515,13 @@ CREATE FUNCTION snowflake_admin.renumber_end(plan record, shard bigint, done big
 	highest bigint, future boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET row_security = off AS $$
 DECLARE
-	present bigint;
 	later bigint;
 	child regclass;
 BEGIN
 	RAISE NOTICE '% rows of % have new IDs%', done, plan.relations[1],
 		CASE WHEN done > 0 THEN format('; %s keeps old and new', plan.list) ELSE '' END;
-	EXECUTE plan.present INTO present;
-	SELECT f.id INTO later FROM as_owner(plan.relations[1], plan.find,
-		greatest(last, 0, CASE WHEN future THEN present END), highest) AS f (id bigint);
+	SELECT f.id INTO later FROM as_owner(plan.relations[1], plan.find, greatest(last, 0,
+		CASE WHEN future THEN last_id(clock_timestamp() + interval '1 s', plan.layout) END), highest) AS f (id bigint);
 	IF later IS NOT NULL THEN
 		RAISE WARNING 'table % still gets IDs of shard %, such as %', plan.relations[1], shard, later
 			USING HINT = 'SELECT * FROM snowflake_uses() shows what generates them. If that has another shard, '

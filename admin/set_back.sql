@@ -165,6 +165,7 @@ BEGIN
 			MESSAGE = format('permission denied for sequence %s', sequence),
 			HINT = format('GRANT USAGE, SELECT ON SEQUENCE %s TO %s.', sequence, caller()::regrole);
 	END IF;
+	PERFORM keep_snowflake();
 	-- Changes nothing in a sequence that next_id() takes, and locks it.
 	PERFORM run(ARRAY[format('ALTER SEQUENCE %s NO CYCLE', sequence)], ARRAY[sequence], tries, dry_run,
 		mode => NULL);

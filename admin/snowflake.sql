@@ -6,6 +6,16 @@
 -- be in any schema: a body that is BEGIN ATOMIC names its functions for good, and a command that
 -- is shown or executed names them by snowflake_schema().  Knows no table.
 
+-- The name of a function or procedure that users call, with the present name of the schema of this
+-- extension.  Nothing here calls one by this name, because whoever owns the schema may rename it, and
+-- create others.  It is for what is shown.
+CREATE FUNCTION snowflake_admin.own_name(name text) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('%I.%s', nspname, name) FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace
+	WHERE extname = 'snowflake_admin'
+$$;
+COMMENT ON FUNCTION snowflake_admin.own_name IS 'for naming commands where they are shown';
+
 -- The present name of the schema of "snowflake", quoted
 CREATE FUNCTION snowflake_admin.snowflake_schema() RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -14,6 +24,29 @@ BEGIN ATOMIC
 	WHERE extname = 'snowflake';
 END;
 COMMENT ON FUNCTION snowflake_admin.snowflake_schema IS 'for naming functions and types of snowflake in commands';
+
+-- Keep this name, and the extension in its schema, until the transaction ends, so that a command which
+-- is composed of it after this, and executed later, finds no function of whoever can rename the schema.
+-- Only superusers can lock these rows.
+CREATE FUNCTION snowflake_admin.keep_snowflake() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	IF (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
+		PERFORM FROM pg_extension WHERE extname = 'snowflake' FOR SHARE;
+		PERFORM FROM pg_namespace WHERE oid = (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake')
+		FOR SHARE;
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.keep_snowflake IS 'for keeping the names by which commands find functions of snowflake';
+
+-- A call of a command for a table or sequence, as it is shown, with the present name of the schema.
+-- The type is that of the command, so that no overload fits better.
+CREATE FUNCTION snowflake_admin.call_of(command text, target regclass, arguments text DEFAULT '') RETURNS text
+LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('CALL %s(%L::regclass%s)', own_name(command), target, arguments)
+$$;
+COMMENT ON FUNCTION snowflake_admin.call_of IS 'for showing a call';
 
 -- A layout as a literal in a command
 CREATE FUNCTION snowflake_admin.layout_literal(layout text) RETURNS text
@@ -102,6 +135,31 @@ BEGIN ATOMIC
 		ELSE snowflake_timestamp(greatest(id, 0), layout) END;
 END;
 COMMENT ON FUNCTION snowflake_admin.bound_time IS 'for the times of IDs and of bounds of partitions';
+
+-- The shard of an ID, the ID that another shard has in its place, and the largest ID of a time.
+-- These are for statements that are kept as texts and executed later, which name no type of
+-- "snowflake", either: its schema may have another name by then.
+CREATE FUNCTION snowflake_admin.shard_of(id bigint, layout text) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT snowflake_shard(id, layout::snowflake_layout);
+END;
+COMMENT ON FUNCTION snowflake_admin.shard_of IS 'for finding the rows of a shard';
+
+CREATE FUNCTION snowflake_admin.with_shard(id bigint, shard bigint, layout text) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT snowflake_id(snowflake_timestamp(id, layout::snowflake_layout), shard,
+		snowflake_sequence_number(id, layout::snowflake_layout)::bigint, layout::snowflake_layout);
+END;
+COMMENT ON FUNCTION snowflake_admin.with_shard IS 'for giving an ID another shard';
+
+CREATE FUNCTION snowflake_admin.last_id(ts timestamptz, layout text) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT snowflake_max_id(ts, layout::snowflake_layout);
+END;
+COMMENT ON FUNCTION snowflake_admin.last_id IS 'for telling future-dated IDs';
 
 -- Can a column of this type hold IDs?  This does not look through domains; base_type() does.
 CREATE FUNCTION snowflake_admin.is_id(type oid) RETURNS boolean

@@ -63,7 +63,7 @@ BEGIN
 				SELECT format('Its key may be that of its parent. Call this for %s instead.',
 					inhparent::regclass)
 				FROM pg_inherits WHERE inhrelid = target ORDER BY inhseqno LIMIT 1),
-				'SELECT * FROM @extschema@.snowflake_keys() lists the keys of this database.');
+				format('SELECT * FROM %s() lists the keys of this database.', own_name('snowflake_keys')));
 	ELSIF cardinality(columns) > 1 THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('table %s has more than one key', target),

@@ -153,13 +153,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH all_changes (bars) AS (
 		VALUES (ARRAY['snowflake_widen()', 'snowflake_partition()', 'snowflake_move()', 'snowflake_move_back()']))
 	SELECT 'snowflake_widen()', key_of, tab, bars, format('to widen column %I', key),
-		format('CALL @extschema@.snowflake_widen(%L::regclass, %L::name)', key_of, key),
-		format('CALL @extschema@.snowflake_widen(%L::regclass, %L::name, undo => true)', key_of, key)
+		call_of('snowflake_widen', key_of, format(', %L::name', key)),
+		call_of('snowflake_widen', key_of, format(', %L::name, undo => true', key))
 	FROM widen_marks(tables), all_changes
 	UNION ALL
 	SELECT 'snowflake_partition()', coalesce(inhparent, conrelid)::regclass, conrelid::regclass, bars, 'to partition it',
-		coalesce(format('CALL @extschema@.snowflake_partition(%L::regclass, ', conrelid::regclass) || unit || '::text'
-				|| coalesce(', at => ' || CASE WHEN inhparent IS NULL THEN at END || '::timestamptz', '') || ')',
+		coalesce(call_of('snowflake_partition', conrelid, ', ' || unit || '::text'
+				|| coalesce(', at => ' || CASE WHEN inhparent IS NULL THEN at END || '::timestamptz', '')),
 			'Call snowflake_partition() again with its unit.'),
 		CASE WHEN inhparent IS NULL
 			THEN format('ALTER TABLE %s DROP CONSTRAINT snowflake_partition', conrelid::regclass) END
@@ -171,8 +171,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	UNION ALL
 	SELECT 'snowflake_renumber()', tab, tab, ARRAY['snowflake_move_back()'],
 		format('to give rows of shard %s new IDs', shard),
-		format('CALL @extschema@.snowflake_renumber(%L::regclass, %s::bigint%s)', tab, shard,
-			concat(', new_shard => ' || new_shard || '::bigint', ', since => ' || quote_literal(since) || '::timestamptz',
+		call_of('snowflake_renumber', tab, concat(', ', shard, '::bigint',
+			', new_shard => ' || new_shard || '::bigint', ', since => ' || quote_literal(since) || '::timestamptz',
 				', until => ' || quote_literal(until) || '::timestamptz', ', layout => ' || layout_literal(layout))),
 		CASE WHEN others THEN format('take the line "%s" out of the comment on table %s', mark, list)
 			ELSE format('COMMENT ON TABLE %s IS NULL', list) END

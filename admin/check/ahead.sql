@@ -13,7 +13,7 @@ BEGIN
 	SELECT g.tabs || coalesce(array_agg(k.tab), '{}'), g.cols || coalesce(array_agg(k.col), '{}'),
 		g.shards || coalesce(array_agg(s.shard), '{}')
 	INTO tabs, cols, shards
-	FROM (SELECT DISTINCT u.tab, u.col FROM @extschema@.snowflake_keys() AS u
+	FROM (SELECT DISTINCT u.tab, u.col FROM keys() AS u
 			JOIN sequence_states() AS o ON o.sequence = u.sequence AND o.layout = g.layout
 			WHERE u.made_by = 'next_id' AND u.sequence <> g.sequence) AS k
 		CROSS JOIN (SELECT DISTINCT unnest(coalesce(g.shards, '{NULL}'))) AS s (shard);
@@ -175,8 +175,8 @@ BEGIN
 		WHEN g.unread <> '{}' THEN 'Call snowflake_check() again when all code can be read.'
 		WHEN future.unseen IS NOT NULL
 			THEN format('Let a role call snowflake_check() that can look at %s.', future.unseen)
-		WHEN future.own = 0 AND NOT future.more THEN format('CALL @extschema@.snowflake_set_back(%L::regclass%s)',
-			g.sequence, CASE WHEN future.others > 0 THEN ', end_sessions => true' END)
+		WHEN future.own = 0 AND NOT future.more THEN call_of('snowflake_set_back',
+			g.sequence, CASE WHEN future.others > 0 THEN ', end_sessions => true' ELSE '' END)
 		WHEN NOT has_shards(layout) THEN format('Wait until %s, or check again when these rows have new IDs. '
 			'Those of layout %s have no shards, so another shard would generate them again, too.', until, g.layout)
 		WHEN has_role_shards() THEN format('Wait until %s, or check again when these rows have new IDs. '

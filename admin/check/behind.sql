@@ -16,8 +16,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 			'next IDs are smaller. If it generated those until something changed its MAXVALUE, set that back. '
 			'IDs that it has generated since stay as they are.', g.layout, tab, n.layout, latest, n.ts),
 			only_owner(g.sequence)),
-		format('CALL @extschema@.snowflake_set_back(%L::regclass%s)', g.sequence,
-			', layout => ' || layout_literal(n.layout))
+		call_of('snowflake_set_back', g.sequence, ', layout => ' || layout_literal(n.layout))
 	FROM nearest(NULL, latest) AS n JOIN pg_class AS t ON t.oid = tab
 	-- Nothing makes a sequence serve a custom layout by accident.
 	WHERE g.layout NOT LIKE '%:%' AND n.ts < clock_timestamp() + interval '1 min'

@@ -59,7 +59,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	CROSS JOIN LATERAL (SELECT made_by <> 'next_id' AND is_id(base_type(type)) AND seqincrement BETWEEN -4095 AND 4095
 		AND seqmax NOT IN (SELECT max_value FROM layouts())
 		AND CASE WHEN ids IS NOT NULL THEN sequence_last_value(sequence) >= low END OFFSET 0) AS c (counts)
-	LEFT JOIN LATERAL move_remedy(tab, col_name, ')') AS r ON counts AND s.shard IS NOT NULL
+	LEFT JOIN LATERAL move_remedy(tab, col_name, '') AS r ON counts AND s.shard IS NOT NULL
 	WHERE counts
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_counting_keys IS 'for rows about keys that count among IDs';

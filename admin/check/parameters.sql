@@ -66,9 +66,8 @@ DECLARE
 	-- Is MAXVALUE one that a tool sets, the largest value of a type?  Any other is that of a custom layout.
 	is_lost boolean;
 	former record;
-	-- Commands without their layout
+	-- A command without its layout
 	alter_command text := format('SELECT %s.snowflake_alter_sequence(%L::regclass, ', snowflake_schema(), g.sequence);
-	back_command text := format('CALL @extschema@.snowflake_set_back(%L::regclass, layout => ', g.sequence);
 BEGIN
 	SELECT * INTO s FROM pg_sequence WHERE seqrelid = g.sequence;
 	IF NOT FOUND THEN
@@ -90,7 +89,7 @@ BEGIN
 			THEN alter_command || layout_literal(coalesce(former.layout, 'instagram')) || ')'
 			-- It goes back to the clock, too, if no row is in the way.
 			WHEN former.layout IS NOT NULL AND NOT is_ahead(last_value, to_layout(former.layout))
-			THEN back_command || layout_literal(former.layout) || ')'
+			THEN call_of('snowflake_set_back', g.sequence, ', layout => ' || layout_literal(former.layout))
 			WHEN former.layout IS NOT NULL
 			THEN format('ALTER SEQUENCE %s MAXVALUE %s, and check again: it is ahead of the clock.', g.sequence,
 				former.max_value)
@@ -105,7 +104,7 @@ BEGIN
 			WHEN g.last_timestamp IS NOT NULL OR last_value < least_id() OR g.layout IN (SELECT name FROM layouts())
 			THEN alter_command || layout_literal(g.layout) || ')'
 			WHEN NOT is_ahead(last_value, to_layout(g.layout))
-			THEN back_command || layout_literal(g.layout) || ')'
+			THEN call_of('snowflake_set_back', g.sequence, ', layout => ' || layout_literal(g.layout))
 			ELSE format('Call snowflake_alter_sequence() for layout %s, set the MAXVALUE that its hint says, and check again: '
 				'it is ahead of the clock.', g.layout) END;
 	ELSE

@@ -40,9 +40,9 @@ BEGIN
 			WHEN has_default THEN 'such rows go to the DEFAULT partition'
 			ELSE 'an INSERT of such a row fails' END), only_owner(tab));
 	-- The command refuses to follow a clock that may have jumped.
-	remedy := format(CASE WHEN (SELECT max(upper_id) FROM ranges(tab)) < recent_id(unit, layout)
-		THEN 'If the clock is right, CALL @extschema@.snowflake_make_partitions(%L::regclass, trust_clock => true).'
-		ELSE 'CALL @extschema@.snowflake_make_partitions(%L::regclass)' END, tab);
+	remedy := CASE WHEN (SELECT max(upper_id) FROM ranges(tab)) < recent_id(unit, layout)
+		THEN format('If the clock is right, %s.', call_of('snowflake_make_partitions', tab, ', trust_clock => true'))
+		ELSE call_of('snowflake_make_partitions', tab) END;
 	RETURN NEXT;
 EXCEPTION WHEN OTHERS THEN
 	RETURN QUERY SELECT * FROM unseen(tab, SQLSTATE, SQLERRM);

@@ -86,24 +86,25 @@ BEGIN
 	remedy := coalesce(
 		refusal('snowflake_renumber()', format('SELECT renumber_plan(%L::regclass, %L::bigint, %L::bigint, NULL)', tab,
 			shard, CASE WHEN to_new_shard THEN shard END)),
-		format('CALL @extschema@.snowflake_renumber(%L::regclass, %s::bigint, %ssince => now() + interval ''1 s'')%s',
-			tab, shard, CASE WHEN to_new_shard THEN 'new_shard => N::bigint, ' END,
-			CASE WHEN to_new_shard THEN ' -- N is a shard from your list that no database uses' END));
+		call_of('snowflake_renumber', tab, format(', %s::bigint, %ssince => now() + interval ''1 s''',
+				shard, CASE WHEN to_new_shard THEN 'new_shard => N::bigint, ' END))
+			|| CASE WHEN to_new_shard THEN ' -- N is a shard from your list that no database uses' ELSE '' END);
 	who := only_owner(tab);
 	RETURN NEXT;
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.renumber_remedy IS 'for the remedy of future-dated rows';
 
--- Let next_id() fill a column, with the arguments of snowflake_move() that follow the table, and what
--- follows these.
-CREATE FUNCTION snowflake_admin.move_remedy(tab regclass, col name, arguments text, OUT remedy text, OUT who text)
+-- Let next_id() fill a column, with the arguments of snowflake_move() that follow the table, and the
+-- comment that follows the call.
+CREATE FUNCTION snowflake_admin.move_remedy(tab regclass, col name, arguments text, comment text DEFAULT '',
+	OUT remedy text, OUT who text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT coalesce(
 		refusal('snowflake_move()', format('SELECT require_no_obstacle(%L::regclass, %L, '
 			'CASE WHEN col <> %2$L THEN ''it is not in the primary key'' ELSE obstacle END) '
 			'FROM table_key(%1$L::regclass)', tab, col)),
-		format('CALL @extschema@.snowflake_move(%L::regclass%s', tab, arguments)), only_owner(tab)
+		call_of('snowflake_move', tab, arguments) || comment), only_owner(tab)
 $$;
 COMMENT ON FUNCTION snowflake_admin.move_remedy IS 'for the remedy that lets next_id() generate a key';
 
@@ -111,7 +112,7 @@ COMMENT ON FUNCTION snowflake_admin.move_remedy IS 'for the remedy that lets nex
 CREATE FUNCTION snowflake_admin.new_shard_remedy(tab regclass, col name, OUT remedy text, OUT who text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT * FROM move_remedy(tab, col,
-		', shard => N::bigint, own_sequence => true) -- N is a shard from your list that no database uses')
+		', shard => N::bigint, own_sequence => true', ' -- N is a shard from your list that no database uses')
 $$;
 COMMENT ON FUNCTION snowflake_admin.new_shard_remedy IS 'for the remedy that gives a table another shard';
 
@@ -123,7 +124,7 @@ BEGIN
 	IF who IS NULL THEN
 		remedy := refusal('snowflake_widen()', format('SELECT widen_require(%L::regclass, %L, true)', tab, col));
 	END IF;
-	remedy := coalesce(remedy, format('CALL @extschema@.snowflake_widen(%L::regclass, %L::name)', tab, col));
+	remedy := coalesce(remedy, call_of('snowflake_widen', tab, format(', %L::name', col)));
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_remedy IS 'for the remedy of a column that is too small';

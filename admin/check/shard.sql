@@ -67,7 +67,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		concat_ws(' ', format('The default generates IDs of shard %s, but the database has shard %s. If the table was '
 			'copied from a database that still generates IDs, there can be duplicates.', f.shard, s.shard), r.who), r.remedy
 	FROM unnest(fillers) AS f CROSS JOIN shard_setting() AS s
-	LEFT JOIN LATERAL move_remedy(root, col, ')') AS r ON f.shard <> s.shard AND sequence = next_id_seq()
+	LEFT JOIN LATERAL move_remedy(root, col, '') AS r ON f.shard <> s.shard AND sequence = next_id_seq()
 	WHERE NOT by_setting AND f.shard <> s.shard AND class = 'pg_attrdef'::regclass
 		AND sequence = next_id_seq()
 		-- check_makers() compares several.

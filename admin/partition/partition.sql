@@ -242,7 +242,7 @@ BEGIN
 	SELECT old_qualified INTO old_name FROM partition_names(target) WHERE kind = 'r';
 	RETURN QUERY SELECT 'plan', p.commands, ARRAY[target], NULL, NULL::boolean[]
 		FROM (VALUES (ARRAY(SELECT revoke_commands(target, old_name))),
-			(ARRAY[format('CALL @extschema@.snowflake_make_partitions(%L, unit => %L)', target, unit)])
+			(ARRAY[call_of('snowflake_make_partitions', target, format(', unit => %L::text', unit))])
 		) AS p (commands);
 	RETURN QUERY SELECT 'plan', r.commands, r.relations, r.mode, r.by_owner
 		FROM partition_rest(target, target, old_name, true, true) AS r;
@@ -339,7 +339,7 @@ BEGIN
 			FROM partition_steps(tab, unit, at, true, tries);
 			EXIT;
 		ELSIF step.kind = 'partition' THEN
-			CALL @extschema@.snowflake_make_partitions(step.relations[1], unit => unit, tries => tries);
+			CALL snowflake_admin.make_partitions(step.relations[1], '3 days', unit, NULL, false, tries, false);
 		ELSE
 			PERFORM run(step.commands, step.relations, tries, false, mode => step.mode,
 				owner_of => CASE WHEN step.by_owner IS NOT NULL THEN step.relations[1] END,

@@ -75,7 +75,7 @@ BEGIN
 				SELECT leave_domain(target, attname)
 				FROM filled(ARRAY[target]) AS f JOIN pg_attribute ON attrelid = tab AND attnum = f.col
 				WHERE made_by = 'next_id' AND is_id(base_type(atttypid)) LIMIT 1),
-				format('CALL @extschema@.snowflake_move(%L) first, because the key must contain the time.', target));
+				call_of('snowflake_move', target) || ' first, because the key must contain the time.');
 	END IF;
 	col := key.attname;
 	layout := coalesce(layout_of(key.expression, key.sequences[1]), 'instagram');

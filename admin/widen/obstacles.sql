@@ -410,8 +410,8 @@ BEGIN
 			MESSAGE = format('snowflake_widen() has begun to widen column %I of table %s, and has not ended', other.key,
 				other.key_of),
 			DETAIL = format('It has added a column to table %s.', other.tab),
-			HINT = format('First: CALL @extschema@.snowflake_widen(%L, %L), or to give up that, the same with undo => true.',
-				other.key_of, other.key);
+			HINT = format('First: %s, or to give up that, the same with undo => true.',
+				call_of('snowflake_widen', other.key_of, format(', %L::name', other.key)));
 	END IF;
 END
 $$;

@@ -152,7 +152,7 @@ COMMENT ON PROCEDURE snowflake_admin.widen_fill IS 'for filling the new columns 
 
 -- The commands that create the indexes for which the command waits.  There are none while rows
 -- are still to be filled, which indexes would make slower; but what no index accepts is an error.
-CREATE FUNCTION @extschema@.snowflake_widen_indexes(tab regclass, col name)
+CREATE FUNCTION snowflake_admin.widen_lacking_indexes(tab regclass, col name)
 RETURNS TABLE (command text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH checked AS MATERIALIZED (SELECT widen_require(tab, col, false) AS columns),
@@ -164,6 +164,14 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		WHERE by_caller AND builder IS NULL
 		ORDER BY t.tab, index) AS c
 $$;
+COMMENT ON FUNCTION snowflake_admin.widen_lacking_indexes IS 'for snowflake_widen_indexes()';
+
+-- The same for users
+CREATE FUNCTION @extschema@.snowflake_widen_indexes(tab regclass, col name)
+RETURNS TABLE (command text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT * FROM widen_lacking_indexes(tab, col)
+$$;
 COMMENT ON FUNCTION @extschema@.snowflake_widen_indexes(regclass, name) IS
 'commands that create the indexes for which snowflake_widen() waits';
 
@@ -172,15 +180,15 @@ COMMENT ON FUNCTION @extschema@.snowflake_widen_indexes(regclass, name) IS
 CREATE FUNCTION snowflake_admin.widen_ask_for_indexes(tab regclass, col name, columns widening[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
-	lacking text := (SELECT string_agg(command || ';', E'\n') FROM @extschema@.snowflake_widen_indexes(tab, col));
+	lacking text := (SELECT string_agg(command || ';', E'\n') FROM widen_lacking_indexes(tab, col));
 	building record;
 BEGIN
 	IF lacking IS NOT NULL THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = 'the new columns need indexes, which a procedure cannot create concurrently',
 			DETAIL = lacking,
-			HINT = format('Execute these commands, in psql by SELECT * FROM %s(%L, %L) \gexec, '
-				'then call snowflake_widen() again.', '@extschema@.snowflake_widen_indexes', tab, col);
+			HINT = format('Execute these commands, in psql by SELECT * FROM %s(%L::regclass, %L::name) \gexec, '
+				'then call snowflake_widen() again.', own_name('snowflake_widen_indexes'), tab, col);
 	END IF;
 	SELECT builder, rel INTO building
 	FROM widen_indexes(columns), widen_builder(rel, fresh_oid) AS builder
