@@ -501,7 +501,7 @@ BEGIN
 	IF NOT keep THEN
 		CALL delete_old_rows(parent, key, stop, layout, path, dry_run);
 	END IF;
-	COMMIT;
+	CALL snowflake_admin.end_command();
 END
 $$;
 COMMENT ON PROCEDURE @extschema@.snowflake_drop_partitions(regclass, interval, snowflake_layout, boolean, integer,

@@ -321,6 +321,7 @@ COMMENT ON FUNCTION snowflake_admin.keys IS 'for snowflake_keys()';
 CREATE FUNCTION @extschema@.snowflake_keys()
 RETURNS TABLE (tab regclass, col name, type regtype, made_by text, sequence regclass, obstacle text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT keep_extension(false);
 	SELECT * FROM keys()
 $$;
 COMMENT ON FUNCTION @extschema@.snowflake_keys() IS

@@ -367,6 +367,17 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.take_turn IS 'for letting one session at a time do a work on a table';
 
+-- Keep this extension from being dropped until the transaction ends or, "beyond" it, until a call of
+-- release_extension() or an error.  Whoever has created the extension may drop it, and create functions
+-- in its place, which the next statement of a command that is running would call.
+CREATE FUNCTION snowflake_admin.keep_extension(beyond boolean) RETURNS void
+AS 'MODULE_PATHNAME', 'snowflake_keep_extension' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake_admin.keep_extension IS 'for calling no function of somebody else';
+
+CREATE FUNCTION snowflake_admin.release_extension() RETURNS void
+AS 'MODULE_PATHNAME', 'snowflake_release_extension' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake_admin.release_extension IS 'for the end of a command that commits';
+
 -- The message of the error that COMMIT raises in a function, in the session's language
 CREATE FUNCTION snowflake_admin.commit_error() RETURNS text
 LANGUAGE plpgsql AS $$
@@ -400,6 +411,7 @@ DECLARE
 	detail pg_catalog.text;
 BEGIN
 	CALL snowflake_admin.look_for_block(in_block);
+	PERFORM snowflake_admin.keep_extension(false);
 	BEGIN
 		EXECUTE pg_catalog.format(command, COALESCE(tries, CASE WHEN in_block THEN 3 ELSE 30 END)::pg_catalog.text);
 	EXCEPTION WHEN lock_not_available THEN
@@ -466,16 +478,28 @@ $$;
 COMMENT ON PROCEDURE snowflake_admin.next_transaction IS 'for the transactions of a command that commits';
 
 -- Begin a command that commits, or raise an error in a transaction block.  The first transaction
--- ends here, because the CALL has taken its snapshot.  The command ends with COMMIT, so that
--- neither its search_path nor another of its settings lasts in the caller's DO block or procedure.
+-- ends here, because the CALL has taken its snapshot.
 CREATE PROCEDURE snowflake_admin.begin_command(name text)
 LANGUAGE plpgsql AS $$
 BEGIN
 	CALL snowflake_admin.require_no_transaction(name);
+	PERFORM snowflake_admin.keep_extension(true);
 	CALL snowflake_admin.next_transaction();
 END
 $$;
 COMMENT ON PROCEDURE snowflake_admin.begin_command IS 'for the beginning of a command that commits';
+
+-- End it.  COMMIT is the last thing that it does, so that neither its search_path nor another of its
+-- settings lasts in the caller's DO block or procedure, and the extension is kept until then.
+CREATE PROCEDURE snowflake_admin.end_command()
+LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM snowflake_admin.keep_extension(false);
+	PERFORM snowflake_admin.release_extension();
+	COMMIT;
+END
+$$;
+COMMENT ON PROCEDURE snowflake_admin.end_command IS 'for the end of a command that commits';
 
 -- Say how far a long step is: always in the session's application_name, and every five seconds in
 -- a NOTICE.  Returns the time of the last NOTICE, which the next call takes as "reported".

@@ -206,7 +206,7 @@ BEGIN
 		known := known || array_remove(ARRAY[make_partition(
 			parent, key, piece.low, piece.high, unit, layout, model, known, tries, dry_run)::oid], NULL);
 	END LOOP;
-	COMMIT;
+	CALL snowflake_admin.end_command();
 END
 $$;
 COMMENT ON PROCEDURE snowflake_admin.make_partitions IS 'for snowflake_make_partitions()';

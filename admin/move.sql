@@ -459,7 +459,7 @@ BEGIN
 		format('CALL move_table(%%L, %L, %L, %L, %L, true)',
 			shard, own_sequence, dry_run, tries),
 		tries);
-	COMMIT;
+	CALL snowflake_admin.end_command();
 END
 $$;
 COMMENT ON PROCEDURE @extschema@.snowflake_move_schema(name, bigint, boolean, boolean, integer) IS

@@ -268,7 +268,7 @@ BEGIN
 	CALL snowflake_admin.begin_command('snowflake_move_back_schema()');
 	CALL each_table(schema, false,
 		format('CALL move_table_back(%%L, %L, %L)', dry_run, tries), tries);
-	COMMIT;
+	CALL snowflake_admin.end_command();
 END
 $$;
 COMMENT ON PROCEDURE @extschema@.snowflake_move_back_schema(name, boolean, integer) IS

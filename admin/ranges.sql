@@ -122,6 +122,7 @@ CREATE FUNCTION @extschema@.snowflake_partitions(parent regclass, layout snowfla
 RETURNS TABLE (partition regclass, since timestamptz, until timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
+	PERFORM keep_extension(false);
 	RETURN QUERY SELECT * FROM partitions(parent, layout);
 END
 $$;

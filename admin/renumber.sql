@@ -642,7 +642,7 @@ BEGIN
 	END IF;
 	PERFORM renumber_require(ARRAY[tab], shard, new_shard, since, until, layout::text, batch);
 	CALL renumber_table(tab, shard, new_shard, since, until, layout::text, batch, dry_run, tries, callers_path);
-	COMMIT;
+	CALL snowflake_admin.end_command();
 END
 $$;
 COMMENT ON PROCEDURE @extschema@.snowflake_renumber(
@@ -717,7 +717,7 @@ BEGIN
 		CALL renumber_table(target, shard, new_shard, since, until, NULL, 500, dry_run, tries, callers_path);
 	END LOOP;
 	RAISE NOTICE '% of % tables done', cardinality(possible), cardinality(tables);
-	COMMIT;
+	CALL snowflake_admin.end_command();
 END
 $$;
 COMMENT ON PROCEDURE @extschema@.snowflake_renumber_schema(

@@ -219,7 +219,7 @@ BEGIN
 	CALL next_transaction();
 	PERFORM set_back(sequence, CASE WHEN end_sessions AND dry_run THEN '{}' ELSE pids END, dry_run, tries,
 		layout::text);
-	COMMIT;
+	CALL snowflake_admin.end_command();
 END
 $$;
 COMMENT ON PROCEDURE @extschema@.snowflake_set_back(regclass, boolean, boolean, integer, snowflake_layout) IS

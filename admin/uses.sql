@@ -411,6 +411,7 @@ COMMENT ON FUNCTION snowflake_admin.places_of_code IS 'for snowflake_uses(), whi
 CREATE FUNCTION @extschema@.snowflake_uses()
 RETURNS TABLE (place text, shard integer, sequence regclass, layout text, code text)
 LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
+	SELECT keep_extension(false);
 	WITH pieces AS MATERIALIZED (SELECT * FROM places_of_code()),
 	calls AS MATERIALIZED (
 		SELECT place, owner, coalesce(shown, c.call) AS code, c.function, c.complete, c.shard, c.layout,

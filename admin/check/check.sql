@@ -103,6 +103,7 @@ RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp
 	SET lock_timeout = '20ms' SET jit = off AS $$
 BEGIN
+	PERFORM keep_extension(false);
 	-- A remedy that does not end with a period is a statement.  A table comes after those that it
 	-- refers to.  It is found by its name without a look at the caller's privileges.
 	RETURN QUERY WITH rows AS MATERIALIZED (

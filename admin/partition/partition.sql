@@ -351,7 +351,7 @@ BEGIN
 		RAISE NOTICE 'table % is partitioned',
 			(SELECT parent FROM partition_target(tab));
 	END IF;
-	COMMIT;
+	CALL snowflake_admin.end_command();
 END
 $$;
 COMMENT ON PROCEDURE @extschema@.snowflake_partition(regclass, text, timestamptz, boolean, integer) IS

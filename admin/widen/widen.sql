@@ -170,6 +170,7 @@ COMMENT ON FUNCTION snowflake_admin.widen_lacking_indexes IS 'for snowflake_wide
 CREATE FUNCTION @extschema@.snowflake_widen_indexes(tab regclass, col name)
 RETURNS TABLE (command text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT keep_extension(false);
 	SELECT * FROM widen_lacking_indexes(tab, col)
 $$;
 COMMENT ON FUNCTION @extschema@.snowflake_widen_indexes(regclass, name) IS
@@ -352,7 +353,7 @@ BEGIN
 		CALL next_transaction();
 		PERFORM take_turn('snowflake_widen()', turn, true);
 	END LOOP;
-	COMMIT;
+	CALL snowflake_admin.end_command();
 END
 $$;
 COMMENT ON PROCEDURE @extschema@.snowflake_widen(regclass, name, boolean, integer, boolean, interval, boolean) IS

@@ -65,7 +65,7 @@ $node->safe_psql('app', q{
 like(said(q{CALL snowflake_widen('users', 'id')}), qr/ERROR:  interrupted/, 'all steps but the last one are done');
 $node->safe_psql('app', 'DROP EVENT TRIGGER interrupt');
 is(join('; ', obey(q{CALL snowflake_widen('orders', 'user_id')})),
-	q{CALL public.snowflake_widen('public.users', 'id'); CALL snowflake_widen('orders', 'user_id')},
+	q{CALL public.snowflake_widen('public.users'::regclass, 'id'::name); CALL snowflake_widen('orders', 'user_id')},
 	'who widens a column that refers to such a key is told to end that first');
 is($node->safe_psql('app', q{SELECT format_type(atttypid, NULL) FROM pg_attribute
 		WHERE attrelid = 'orders'::regclass AND attname = 'user_id'}), 'bigint', '... and both are bigint then');

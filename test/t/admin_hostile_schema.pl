@@ -1,6 +1,6 @@
 # What the owner of a database, who owns the schema of the commands, and may have created the
 # extension, puts in the way of a superuser who calls them: he renames the schema, creates
-# functions of the same names.  None of his functions runs.
+# functions of the same names, or drops the extension.  None of his functions runs.
 
 use AdminTest;
 use SnowflakeTest;
@@ -161,6 +161,124 @@ sub ends_well
 		'remedies name the schema as it is now');
 }
 
+# --- an extension that is dropped while a command runs ----------------------
+
+# Who keeps an extension from being dropped
+my $locks = q{SELECT count(*) FROM pg_locks WHERE locktype = 'object' AND classid = 'pg_extension'::regclass};
+
+# A session of boss, who has created the extension, does not get to drop it.
+sub cannot_drop
+{
+	my ($database, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	like(run_psql($database, q{SET SESSION AUTHORIZATION boss; SET lock_timeout = '300ms'; DROP EXTENSION snowflake_admin}),
+		qr/ERROR:  55P03/, $name);
+	return;
+}
+
+my $owned = new_database('dropped', 'boss');
+value($owned, q{
+	CREATE TABLE app.given (id bigint PRIMARY KEY, n int);
+	CREATE TABLE app.parts (id bigint PRIMARY KEY DEFAULT public.next_id(5)) PARTITION BY RANGE (id);
+	CREATE TABLE app.serials (id bigserial PRIMARY KEY)} . '; ' . sprintf $ids, 'given');
+{
+	my $holder = $node->background_psql($owned);
+	my $caller = session($node, $owned);
+
+	$holder->query_safe('BEGIN; SELECT FROM app.given WHERE n = 20 FOR UPDATE');
+	send_sql($caller,
+		q{CALL public.snowflake_renumber('app.given', 5, 6, layout => 'instagram', tries => 1000); SELECT 'done'});
+	$node->poll_query_until($owned, q{SELECT count(*) = 19 FROM app.given_renumbered}) or die 'does not renumber';
+	cannot_drop($owned, 'the extension cannot be dropped between the transactions of a command');
+	$holder->query_safe('COMMIT');
+	ends_well($caller, '... which goes on');
+	is(value('postgres', $locks), 0, '... and then no longer keeps the extension');
+	$holder->quit;
+}
+foreach my $statement (
+	'SELECT count(*) FROM snowflake_check()', 'SELECT count(*) FROM snowflake_keys()', 'SELECT count(*) FROM snowflake_uses()',
+	q{SELECT count(*) FROM snowflake_partitions('app.parts')}, q{CALL snowflake_move('app.serials', 5, dry_run => true)},
+	q{CALL snowflake_move_back('app.serials')})
+{
+	my $caller = $node->background_psql($owned);
+	$caller->query_safe("SET client_min_messages = warning; BEGIN; $statement");
+	cannot_drop($owned, "nor while one transaction calls it: $statement");
+	$caller->quit;
+}
+
+# A session that stays connected keeps nothing, whatever becomes of a command.
+{
+	value($owned, q{
+		CREATE TABLE app.log (n int);
+		CREATE FUNCTION app.fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'at COMMIT'; END $$;
+		CREATE CONSTRAINT TRIGGER t AFTER INSERT ON app.log DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION app.fail();
+		CREATE FUNCTION app.note() RETURNS event_trigger LANGUAGE plpgsql AS $$
+		BEGIN
+			IF current_setting('test.fail', true) = 'on' THEN
+				INSERT INTO app.log VALUES (1);
+			END IF;
+		END $$;
+		CREATE EVENT TRIGGER note ON ddl_command_end EXECUTE FUNCTION app.note()});
+	my $make = q{CALL snowflake_make_partitions('app.parts', ahead => '0', unit => 'year')};
+	my $session = session($node, $owned);
+	my $leaves_nothing = sub {
+		my ($sql, $expected, $name) = @_;
+		my $setup = $sql =~ s/^(SET .*?;)//s ? $1 : 'SELECT 1';
+
+		$session->query($setup);
+		$session->{stderr} = '';
+		$session->query($sql);
+		like($session->{stderr}, $expected, "$name: ends as expected");
+		$session->query('ROLLBACK; RESET ALL');
+		is($session->query($locks), 0, '... and keeps nothing'); };
+
+	$leaves_nothing->("SET test.fail = 'on'; $make", qr/ERROR:  at COMMIT/, 'an error in the last COMMIT');
+	$leaves_nothing->($make, qr/^(?!.*ERROR)/s, 'success');
+	$leaves_nothing->("DO \$\$ BEGIN $make; CALL snowflake_partition('app.parts', 'year'); END \$\$",
+		qr/ERROR:  table app.parts is partitioned already/, 'an error in the second of two commands');
+	$leaves_nothing->("DO \$\$ BEGIN $make; $make; END \$\$", qr/^(?!.*ERROR)/s, 'two commands');
+	$leaves_nothing->("CALL snowflake_renumber('app.parts', NULL)", qr/ERROR:  shard must not be null/, 'an error');
+	$leaves_nothing->("BEGIN; $make", qr/ERROR:  .* cannot run inside a transaction block/, 'a transaction block');
+	$leaves_nothing->("DO \$\$ BEGIN BEGIN $make; EXCEPTION WHEN OTHERS THEN RAISE WARNING '%', SQLERRM; END; END \$\$",
+		qr/WARNING:  .*(?:inside a transaction block|subtransaction is active)/, 'an error that the caller catches');
+	my $holder = $node->background_psql($owned);
+	$holder->query_safe('BEGIN; LOCK TABLE app.given');
+	$leaves_nothing->(q{SET statement_timeout = '500ms'; CALL snowflake_renumber('app.given', 6, 7, layout => 'instagram')},
+		qr/ERROR:  canceling statement due to statement timeout/, 'a cancel');
+	$holder->quit;
+	$leaves_nothing->(q{CALL snowflake_partition('app.serials', 'day')}, qr/NOTICE:  table app.serials is partitioned/,
+		'a command that calls another one')
+	  if value($owned, q{CALL snowflake_move('app.serials', 5); SELECT true});
+	$session->quit;
+	like(run_psql($owned, q{SELECT snowflake_admin.do_as_owner('app.given', 'SELECT snowflake_admin.release_extension()')}),
+		qr/ERROR:  42501/, 'the code of a table cannot release what its caller keeps')
+	  if value($owned, 'ALTER TABLE app.given OWNER TO app; SELECT true');
+}
+
+# The extension is dropped just when a command begins: nothing that has its functions' names runs.
+{
+	my $boss = $node->background_psql($owned, extra_params => [ '-U', 'boss' ]);
+	my $caller = session($node, $owned);
+
+	$boss->query_safe(q{
+		BEGIN;
+		DROP EXTENSION snowflake_admin;
+		CREATE SCHEMA snowflake_admin;
+		GRANT USAGE ON SCHEMA snowflake_admin TO PUBLIC;
+		CREATE PROCEDURE snowflake_admin.next_transaction() LANGUAGE plpgsql AS
+			$$ BEGIN RAISE WARNING 'next_transaction() of boss runs as %', current_user; END $$});
+	send_sql($caller, q{CALL public.snowflake_renumber('app.given', 6, 7, layout => 'instagram'); SELECT 'done'});
+	waits($caller) or die 'does not wait';
+	$boss->query_safe('COMMIT');
+	session_prints($caller, qr/^done/m);
+	like($caller->{stderr}, qr/ERROR:  extension "snowflake_admin" was dropped by a concurrent transaction/,
+		'a command that waits while the extension is dropped ends');
+	unlike($caller->{stderr}, qr/of boss/, '... and runs nothing that has a name of its functions');
+	is(value('postgres', $locks), 0, '... and keeps nothing');
+	$_->quit foreach $boss, $caller;
+}
+
 # --- functions beside the commands, and the schema's name -------------------
 
 # Who may create functions beside the commands can make a call ambiguous, or have it call his own.
@@ -174,7 +292,7 @@ sub ends_well
 		CREATE PROCEDURE public.snowflake_make_partitions(regclass, unit text, tries integer) LANGUAGE sql AS '';
 		CREATE FUNCTION public.snowflake_keys(integer DEFAULT 1) RETURNS integer LANGUAGE sql AS 'SELECT 1';
 		CREATE PROCEDURE public.snowflake_move(text) LANGUAGE sql AS ''});
-	succeeds($database, q{CALL snowflake_partition('app.t', 'day')}, 'overloads of a command make no call of it ambiguous');
+	succeeds($database, q{CALL snowflake_partition('app.t', 'hour')}, 'overloads of a command make no call of it ambiguous');
 	like(value($database, 'SELECT problem FROM snowflake_check()'), qr/^(?!.*It failed)/s, '... nor in the check');
 	my $said = join '', map { said($_, $database) } q{CALL public.snowflake_make_partitions('app.hidden')},
 	  q{CALL public.snowflake_move('app.small', 5)}, q{CALL public.snowflake_partition('app.t', 'day', dry_run => true)};
