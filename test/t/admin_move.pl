@@ -169,7 +169,7 @@ value('app', q{
 	INSERT INTO decimals DEFAULT VALUES});
 my %refused = (
 	q{CALL snowflake_move('"My Shop".people', 5)} =>
-	  qr/Obstacle: "My Shop"\.likes\.person is integer\.\nHINT:  CALL .*snowflake_widen\('"My Shop"\.people', 'id'\) /,
+	  qr/Obstacle: "My Shop"\.likes\.person is integer\.\nHINT:  CALL .*snowflake_widen\('"My Shop"\.people'::regclass, 'id'::name\) /,
 	q{CALL snowflake_move('"My Shop".bills', 5)} =>
 	  qr/Obstacle: it is not in the primary key\.\nHINT: .*numbers for people/,
 	q{CALL snowflake_move('"My Shop".pairs', 5)} =>
@@ -464,7 +464,7 @@ like(said(q{
 		CREATE TABLE stars (id bigserial PRIMARY KEY);
 		CREATE TABLE fans (star integer REFERENCES stars);
 		CALL snowflake_move('stars', 8)}, 'apart'),
-	qr/HINT:  CALL public\.snowflake_widen\('public\.stars', 'id'\) /, 'a hint names the schema of snowflake_admin');
+	qr/HINT:  CALL public\.snowflake_widen\('public\.stars'::regclass, 'id'::name\) /, 'a hint names the schema of snowflake_admin');
 is(said(q{CALL snowflake_move_schema('ours', 8)}, 'apart'),
 	"WARNING:  column number of table $long stays as it is: it is not the key of its table\n"
 	  . 'NOTICE:  0 of 0 tables done',
