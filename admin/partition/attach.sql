@@ -10,19 +10,22 @@
 --     CHECK (id < snowflake_admin.partition_limit())
 --
 -- which is true for all IDs, today and later.  PostgreSQL computes what is IMMUTABLE when it looks
--- for a proof.  In the one session that attaches the table, the function returns the partition's
--- bound.  Under its locks, that session knows by an index that all IDs are below it.
+-- for a proof.  To the one command that attaches the table, and to nothing that runs inside it, the
+-- function returns the partition's bound.  Under its locks, that session knows by an index that all
+-- IDs are below it.  No setting does this, because anybody could set it, and hide rows.
 
 -- What all IDs of a table are below, while it is to become a partition: the largest bigint, or
--- the bound that attach_before() has set
+-- the bound that attach_below() is about
 CREATE FUNCTION snowflake_admin.partition_limit() RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-BEGIN ATOMIC
-	SELECT coalesce(nullif(current_setting('snowflake_admin.partition_bound', true), '')::bigint,
-		9223372036854775807);
-END;
+AS 'MODULE_PATHNAME', 'snowflake_partition_limit' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_admin.partition_limit IS
 'for the CHECK of a table that is to become a partition, which proves its bound and rejects nothing';
+
+-- Attach a table as the partition of all IDs below a bound, without a look whether they are.  ATTACH
+-- PARTITION evaluates CHECKs and expressions of indexes, so it runs as the table's owner.
+CREATE FUNCTION snowflake_admin.attach_below(parent regclass, tab regclass, bound bigint) RETURNS void
+AS 'MODULE_PATHNAME', 'snowflake_attach_below' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake_admin.attach_below IS 'for the one command that partition_limit() is about';
 
 -- The largest ID of a table from a bound on, or NULL if there is none.  Rows that a policy hides
 -- from the table's owner are an error.
@@ -35,8 +38,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.id_beyond IS 'for knowing whether all IDs of a table are below a bound';
 
--- Attach a table as the partition of all IDs below a bound.  ATTACH PARTITION evaluates CHECKs
--- and expressions of indexes, so it runs as the table's owner.
+-- Attach a table as the partition of all IDs below a bound, or fail if one is not below it.
 CREATE FUNCTION snowflake_admin.attach_before(parent regclass, tab regclass, bound bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 DECLARE
@@ -61,10 +63,7 @@ BEGIN
 			DETAIL = format('The largest is %s.', largest),
 			HINT = 'Call snowflake_partition() again, with at => a later time.';
 	END IF;
-	PERFORM set_config('snowflake_admin.partition_bound', bound::text, true);
-	PERFORM do_as_owner(parent, format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (MINVALUE) TO (%s)',
-		parent, tab, bound));
-	PERFORM set_config('snowflake_admin.partition_bound', '', true);
+	PERFORM attach_below(parent, tab, bound);
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.attach_before IS 'for attaching the first partition without reading its rows';

@@ -329,6 +329,49 @@ fails_with($node, q{CALL snowflake_make_partitions('app.logs', '30 days')},
 $node->sql('GRANT EXECUTE ON FUNCTION app.audit() TO mallory');
 called(q{CALL snowflake_make_partitions('app.logs', '30 days')}, '');
 
+# --- what proves the bound ----------------------------------------------------
+
+# Between the first step and the last one, a CHECK is true for all IDs.  PostgreSQL would not look for
+# rows of which it can prove that there are none.
+as_role('mallory', q{
+	CREATE TABLE mine.parents (id bigint PRIMARY KEY DEFAULT next_id());
+	CREATE TABLE mine.children (id bigint PRIMARY KEY DEFAULT next_id() REFERENCES mine.parents ON DELETE CASCADE,
+		CONSTRAINT snowflake_partition CHECK (id < snowflake_admin.partition_limit()));
+	GRANT SELECT, DELETE ON mine.parents TO stranger;
+	INSERT INTO mine.parents SELECT next_id() FROM generate_series(1, 3); INSERT INTO mine.children TABLE mine.parents});
+as_role('stranger', q{
+	SET snowflake_admin.partition_bound = '1'; SET constraint_exclusion = on; DELETE FROM mine.parents});
+is(as_role('mallory', 'SELECT count(*) FROM mine.children'), '0',
+	'no setting of another role hides rows from a foreign key of a table that is to become a partition');
+
+# The owner's code runs inside the command that attaches the table.
+as_role('mallory', q{
+	CREATE FUNCTION mine.limit() RETURNS bigint LANGUAGE sql STABLE AS 'SELECT snowflake_admin.partition_limit()';
+	CREATE FUNCTION mine.look(n bigint) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS $$
+	DECLARE
+		context text;
+		in_expression bigint := snowflake_admin.partition_limit();
+		in_query bigint := (SELECT snowflake_admin.partition_limit() FROM pg_catalog.pg_class LIMIT 1);
+		in_function bigint := mine.limit();
+		in_command bigint;
+	BEGIN
+		EXECUTE 'SELECT snowflake_admin.partition_limit()' INTO in_command;
+		GET DIAGNOSTICS context = PG_CONTEXT;
+		IF context ~ 'ATTACH PARTITION mine.looking' THEN
+			RAISE LOG 'hostile code: limits in ATTACH PARTITION: %', ARRAY[in_expression, in_query, in_function, in_command];
+		END IF;
+		RETURN n;
+	END $$;
+	CREATE TABLE mine.looking (id bigint PRIMARY KEY DEFAULT next_id(), n bigint, CHECK (mine.look(1) > 0));
+	INSERT INTO mine.looking DEFAULT VALUES});
+{
+	my $offset = -s $node->logfile;
+	$node->sql(q{CALL snowflake_partition('mine.looking', 'day')});
+	my %limits = map { $_ => 1 } slurp_file($node->logfile, $offset) =~ /limits in ATTACH PARTITION: (.*)/g;
+	is(join("\n", keys %limits), '{' . join(',', ('9223372036854775807') x 4) . '}',
+		'code that runs inside ATTACH PARTITION sees no bound, in whatever statement');
+}
+
 # --- names that mean something ------------------------------------------------
 
 $node->sql(q{
