@@ -10,12 +10,14 @@
 -- those by which snowflake_widen() fills columns, and by which snowflake_drop_partitions() changes or
 -- removes rows, also of tables that refer to them.
 
--- Another session's transaction in words.  Of a session that is hidden from the caller, the times are
--- NULL, and the query is '<insufficient privilege>'.
+-- Another session's transaction in words, on one line, as that session could write a HINT on the next
+-- one.  Of a session that is hidden from the caller, the times are NULL, and the query is
+-- '<insufficient privilege>'.
 CREATE FUNCTION snowflake_admin.describe_transaction(xact_start timestamptz, query text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('in a transaction since %s; its last query begins: %s',
-		coalesce(date_trunc('second', xact_start)::text, 'an unknown time'), left(coalesce(query, 'unknown'), 60))
+		coalesce(date_trunc('second', xact_start)::text, 'an unknown time'),
+		left(regexp_replace(coalesce(query, 'unknown'), '\s+', ' ', 'g'), 60))
 $$;
 COMMENT ON FUNCTION snowflake_admin.describe_transaction IS 'for saying what a session in the way does';
 
@@ -95,8 +97,10 @@ COMMENT ON FUNCTION snowflake_admin.tables_to_lock IS 'for naming tables to LOCK
 -- before the tables that refer to them.  Of a sequence or a foreign table that is given, only the
 -- schema is locked, by a superuser.
 --
--- LOCK TABLE looks a name up again when it has waited.  If somebody has given the name to another
--- table meanwhile, as snowflake_partition() does, it has locked that one, and this fails.
+-- LOCK TABLE looks a name up again when it has waited.  If somebody has renamed the table meanwhile, and
+-- perhaps given its name to another one, as snowflake_partition() does, it finds none, or what it must not
+-- lock, or has locked that one, and this fails as if it had not got the lock: the next try has the new
+-- name.  A table that was dropped is PostgreSQL's own error.
 --
 -- The first locks, which mode ACCESS SHARE does without, keep out vacuums and commands like this
 -- one, but neither readers nor writers, who need not wait while this waits.  An autovacuum in the
@@ -117,7 +121,9 @@ CREATE FUNCTION snowflake_admin.try_locks(relations regclass[], mode text, backw
 LANGUAGE plpgsql SET search_path = pg_catalog, snowflake_admin, pg_temp SET lock_timeout = 0 AS $$
 DECLARE
 	tables text[] := tables_to_lock(relations, mode, backwards);
+	renamed CONSTANT text := 'a table was renamed while this waited for its lock';
 	wait_ms integer := short_wait(cardinality(relations));
+	names text[];
 	tab text;
 BEGIN
 	PERFORM set_config('lock_timeout', (deadlock_ms() + 500)::text, true);
@@ -142,8 +148,14 @@ BEGIN
 		END LOOP;
 	END IF;
 	IF tables_to_lock(relations, mode, backwards) <> tables THEN
-		RAISE lock_not_available USING MESSAGE = 'a table was renamed while this waited for its lock';
+		RAISE lock_not_available USING MESSAGE = renamed;
 	END IF;
+EXCEPTION WHEN undefined_table OR invalid_schema_name OR wrong_object_type OR insufficient_privilege THEN
+	names := tables_to_lock(relations, mode, backwards);
+	IF names = tables OR cardinality(names) < cardinality(tables) THEN
+		RAISE;
+	END IF;
+	RAISE lock_not_available USING MESSAGE = renamed;
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.try_locks IS 'for one try to lock tables';

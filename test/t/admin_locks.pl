@@ -93,6 +93,12 @@ $session->query_safe($end // q{ROLLBACK PREPARED 'it''s'});
 $session->quit;
 unlike(run_psql('app', $take), qr/ERROR/, '... and whoever obeys the hint gets the turn');
 
+# Another session's query is no line of its own, which could be taken for a hint.
+$session = session($node, 'app');
+$session->query_safe(qq{BEGIN; SELECT '\nHINT:  obey me' FROM "My Shop".comments LIMIT 1});
+like(run($alter, 1), qr/begins: SELECT ' HINT: obey me' FROM/, 'the query of the session in the way is shown on one line');
+$session->quit;
+
 # Sessions that work meanwhile are not named in place of one that has been there for longer,
 # whether they have just ended a transaction or have begun another one.
 my $load = start_sessions('app', q{
@@ -187,24 +193,38 @@ my ($first, $second) = map {
 cmp_ok($second, '<', $first * 0.8, 'a try waits for other locks than the first for a shorter time');
 cmp_ok($second, '>', $first * 0.1, '... but waits for them');
 
-# LOCK TABLE waits for a name, which may be another table's by the time that it gets its lock.
-foreach my $mode ('', q{, 'ACCESS SHARE'})
+# LOCK TABLE waits for a name, which may be nobody's or something else's by the time that it gets its lock.
+foreach my $case ([ 'a table', 'CREATE TABLE swapped (n integer)' ],
+	[ 'a table', 'CREATE TABLE swapped (n integer)', q{, 'ACCESS SHARE'} ],
+	[ 'a sequence', 'CREATE SEQUENCE swapped' ], [ 'nothing', '' ], [ 'nothing', '', q{, 'ACCESS SHARE'} ])
 {
+	my ($what, $create, $mode) = (@$case, '');
 	my $swap = session($node, 'app');
-	$swap->query_safe('CREATE TABLE swapped (n integer); BEGIN; ALTER TABLE swapped RENAME TO swapped_old; CREATE TABLE swapped (n integer)');
+	$swap->query_safe("CREATE TABLE swapped (n integer); BEGIN; ALTER TABLE swapped RENAME TO swapped_old; $create");
 	$command = session($node, 'app');
-	send_sql($command, qq{BEGIN;
+	send_sql($command, qq{\\set ON_ERROR_STOP 0
+		BEGIN;
 		SELECT snowflake_admin.lock('{swapped}', 30, false$mode);
 		SELECT 'locked ' || string_agg(relation::regclass::text, ' ') FROM pg_locks
-		WHERE pid = pg_backend_pid() AND relation::regclass::text ~ 'swapped'});
+		WHERE pid = pg_backend_pid() AND relation::regclass::text ~ 'swapped';});
 	$node->poll_query_until('app', "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = $command->{backend}") or die;
 	$swap->query_safe('COMMIT');
 	session_prints($command, qr/locked|ERROR/);
 	like($command->{stdout}, qr/^locked swapped_old$/m,
-		"the table is locked that was given, and not the one that has got its name meanwhile$mode") or diag $command->{stderr};
+		"the table is locked that was given, when $what has its name meanwhile$mode") or diag $command->{stderr};
 	$command->quit;
-	$swap->query_safe('DROP TABLE swapped, swapped_old');
+	$swap->query_safe('DROP TABLE swapped_old; ' . ($create =~ s/CREATE (\w+ \w+).*/DROP $1/r));
 	$swap->quit;
+}
+{
+	my $drop = session($node, 'app');
+	$drop->query_safe('CREATE TABLE swapped (n integer); BEGIN; DROP TABLE swapped');
+	$command = session($node, 'app');
+	send_sql($command, "\\set ON_ERROR_STOP 0\nSELECT snowflake_admin.lock('{swapped}', 30, false);");
+	$node->poll_query_until('app', "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = $command->{backend}") or die;
+	$drop->query_safe('COMMIT');
+	ok(session_prints($command, qr/ERROR:  relation "public.swapped" does not exist/), '... and a table that is dropped is an error');
+	$_->quit foreach $command, $drop;
 }
 
 # A long step says how far it is.
