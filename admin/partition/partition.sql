@@ -312,6 +312,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
 	target pg_catalog.record;
 	step pg_catalog.record;
+	remarked boolean := false;
 BEGIN
 	CALL snowflake_admin.begin_command('snowflake_partition()');
 	LOOP
@@ -326,8 +327,11 @@ BEGIN
 		END IF;
 		PERFORM require_no_other('snowflake_partition()', ARRAY[tab],
 			ARRAY(SELECT r.tab FROM related_tables(tab) AS r));
-		SELECT * INTO step FROM partition_steps(tab, unit, at, dry_run, tries) LIMIT 1;
+		-- Another call, with other arguments, may have changed the comment since.  It writes it once, too.
+		SELECT * INTO step FROM partition_steps(tab, unit, at, dry_run, tries) AS s
+		WHERE s.kind <> 'comment' OR NOT remarked LIMIT 1;
 		EXIT WHEN NOT FOUND;
+		remarked := remarked OR step.kind IN ('check', 'comment');
 		PERFORM set_config('application_name',
 			format('snowflake_partition: %s %s', step.kind, tab)::name::text, true);
 		IF step.kind = 'check' THEN

@@ -449,6 +449,30 @@ $_->quit foreach @sessions;
 is(value('again', q{SELECT count(*), (SELECT count(*) FROM logs), count(DISTINCT since)
 		FROM snowflake_partitions('logs')}), '3|1000|3', '... and partition the table once');
 
+# Two sessions with other arguments write them once each into the comment on the constraint.
+value('again', q{
+	CREATE TABLE units (id bigint PRIMARY KEY DEFAULT next_id(), n int);
+	CREATE TABLE of_units (unit bigint REFERENCES units);
+	INSERT INTO units SELECT next_id() FROM generate_series(1, 1000)});
+my $holds = $node->background_psql('again');
+$holds->query_safe('BEGIN; LOCK TABLE units IN SHARE UPDATE EXCLUSIVE MODE');
+@sessions = map { session($node, 'again') } 1 .. 2;
+foreach my $n (0, 1)
+{
+	send_sql($sessions[$n], "SET statement_timeout = '30s';\nCALL snowflake_partition('units', '"
+		  . (qw(week day))[$n] . "', tries => 1000);\n\\echo it is over\n");
+	$node->poll_query_until('again',
+		"SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = $sessions[$n]{backend}") or die;
+}
+$holds->quit;
+ok(session_prints($_, qr/it is over/), 'a session of two with other units ends') foreach @sessions;
+my @remarks = map { scalar(() = $_->{stderr} =~ /COMMENT ON CONSTRAINT snowflake_partition/g) } @sessions;
+cmp_ok($_, '<=', 1, '... after it has written its remark once at most') foreach @remarks;
+is(join('', map { $_->{stderr} =~ /(ERROR.*)/ } @sessions), '', '... without an error');
+$_->quit foreach @sessions;
+is(value('again', q{SELECT relkind, (SELECT count(*) FROM pg_constraint WHERE conname = 'snowflake_partition'
+		AND conrelid = 'units_old'::regclass) FROM pg_class WHERE oid = 'units'::regclass}), 'p|0', '... and the table is partitioned');
+
 # Two sessions that go on after the swap, each with another one of both tables.  Each locks the new table first.
 value('again', q{
 	ALTER TABLE logs_old ADD CONSTRAINT snowflake_partition CHECK (id < snowflake_admin.partition_limit());
