@@ -8,7 +8,8 @@
 --     3. for each of them, do to the rows that refer to it what their foreign keys do when rows are
 --        deleted, in slices
 --     4. detach and drop it, under locks in the order of foreign keys; leave those that somebody
---        detaches, who wants to keep them
+--        detaches, who wants to keep them, and those on which views and such depend, which is an error
+--        when all others are dropped
 --     5. delete old rows of the one without a lower bound, in slices
 --
 -- With keep => true, it only detaches, and changes no row.
@@ -179,6 +180,41 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.warn_of_detach IS 'for a partition that stays because somebody detaches it';
 
+-- What depends on a partition, so that DROP TABLE would fail, or NULL.  Foreign keys of the whole table do
+-- not count, because they leave a partition that is detached.
+CREATE FUNCTION snowflake_admin.dependents(partition regclass) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH RECURSIVE dropped (class, object) AS (
+		SELECT 'pg_class'::regclass::oid, partition::oid
+		UNION SELECT classid, objid FROM dropped JOIN pg_depend ON refclassid = class AND refobjid = object
+		WHERE deptype IN ('a', 'i', 'P', 'S')
+	), dependent AS (
+		SELECT DISTINCT place(classid, objid) AS named
+		FROM dropped JOIN pg_depend ON refclassid = class AND refobjid = object
+		WHERE deptype = 'n' AND (classid, objid) NOT IN (SELECT * FROM dropped)
+			AND NOT (classid = 'pg_constraint'::regclass
+				AND EXISTS (SELECT FROM pg_constraint WHERE oid = objid AND conparentid <> 0))
+	)
+	SELECT string_agg(named, ', ' ORDER BY named COLLATE "C")
+		|| CASE WHEN (SELECT count(*) FROM dependent) > 5 THEN ' and others' ELSE '' END
+	FROM (SELECT * FROM dependent ORDER BY named COLLATE "C" LIMIT 5) AS first_ones
+$$;
+COMMENT ON FUNCTION snowflake_admin.dependents IS 'for what keeps a partition from being dropped';
+
+-- Say that a partition stays, because something depends on it.  Others may have named that, over several
+-- lines, of which one could look like a hint.
+CREATE FUNCTION snowflake_admin.warn_of_dependents(parent regclass, partition regclass, dependents text) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	RAISE WARNING USING
+		MESSAGE = format('partition %s is old, but is not dropped, because other objects depend on it', partition),
+		DETAIL = regexp_replace(dependents, '\s+', ' ', 'g'),
+		HINT = format('Drop them first, or with it: ALTER TABLE %1$s DETACH PARTITION %2$s; DROP TABLE %2$s CASCADE;',
+			parent, partition);
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.warn_of_dependents IS 'for a partition that stays because something depends on it';
+
 -- About how many rows of a table have values of a column in a range?  The planner's statistics
 -- know how they are spread.
 CREATE FUNCTION snowflake_admin.estimated_rows(tab regclass, condition text) RETURNS bigint
@@ -327,18 +363,26 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.drop_partition IS 'for detaching one partition, and dropping it, under its locks';
 
 -- Drop or detach one partition, with what refers to it.  Another session may drop it meanwhile, or
--- begin to detach it, until the first lock is there.
+-- begin to detach it, until the first lock is there.  Counts a partition that stays because something
+-- depends on it, for which no other partition has to wait: whoever may use a schema can make such objects.
 CREATE PROCEDURE snowflake_admin.drop_old_partition(parent regclass, partition regclass, stop bigint, high bigint,
-	keep boolean, path text, tries integer, dry_run boolean)
+	keep boolean, path text, tries integer, dry_run boolean, INOUT stayed integer)
 LANGUAGE plpgsql AS $$
 DECLARE
 	old pg_catalog.record;
 	low bigint;
+	dependents pg_catalog.text;
 BEGIN
 	CALL next_transaction();
 	SELECT * INTO old FROM old_partitions(parent, stop) AS o WHERE o.partition = drop_old_partition.partition;
 	low := nullif(old.lower_id, '-9223372036854775808');
 	IF FOUND AND NOT old.pending AND NOT keep THEN
+		dependents := dependents(partition);
+		IF dependents IS NOT NULL THEN
+			PERFORM warn_of_dependents(parent, partition, format('These are: %s.', dependents));
+			stayed := stayed + 1;
+			RETURN;
+		END IF;
 		CALL remove_references(parent, low, old.upper_id, path, dry_run);
 		CALL next_transaction();
 	END IF;
@@ -354,7 +398,13 @@ BEGIN
 	IF NOT dry_run THEN
 		PERFORM require_no_references(parent, partition, low, old.upper_id, high, keep);
 	END IF;
-	PERFORM drop_partition(parent, partition, low, old.upper_id, high, keep, path, tries, dry_run);
+	BEGIN
+		PERFORM drop_partition(parent, partition, low, old.upper_id, high, keep, path, tries, dry_run);
+	EXCEPTION WHEN dependent_objects_still_exist THEN
+		GET STACKED DIAGNOSTICS dependents = PG_EXCEPTION_DETAIL;
+		PERFORM warn_of_dependents(parent, partition, dependents);
+		stayed := stayed + 1;
+	END;
 END
 $$;
 COMMENT ON PROCEDURE snowflake_admin.drop_old_partition IS 'for one partition with what refers to it';
@@ -419,6 +469,11 @@ BEGIN
 	END IF;
 	PERFORM require_all_rows(ARRAY[parent, partition]);
 	PERFORM say_numbers(partition, key, first);
+	IF has_rows(partition, between_ids(key, first, stop)) THEN
+		RAISE NOTICE USING
+			MESSAGE = format('partition %s is not dropped, but its old rows are deleted', partition),
+			DETAIL = 'A publication sends these deletes to its subscribers.';
+	END IF;
 	IF dry_run THEN
 		PERFORM warn_of_references(parent, first, stop, false);
 	END IF;
@@ -454,6 +509,22 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.require_young_rows IS 'for a clock by which too much is old';
 
+-- An error for an interval that no partition is as short as, but for 0, which says that all but the newest
+-- partition are to go.  It was meant to be longer: '90' is 90 seconds, and what it drops is lost.
+CREATE FUNCTION snowflake_admin.require_retention(older_than interval, unit text) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	least interval := CASE unit WHEN 'hour' THEN '1 hour' ELSE '1 day' END;
+BEGIN
+	IF older_than > interval '0' AND older_than < least THEN
+		RAISE invalid_parameter_value USING
+			MESSAGE = format('older_than must be 0, or at least %s, not %s', least, older_than),
+			HINT = 'A number without a unit is seconds. Write ''90 days'' for 90 days.';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.require_retention IS 'for an interval that was meant to be longer';
+
 -- The command: checks its arguments and the clock, and drops one partition after the other, then rows.
 CREATE PROCEDURE @extschema@.snowflake_drop_partitions(parent regclass, older_than interval,
 	layout snowflake_layout DEFAULT NULL, dry_run boolean DEFAULT false, tries integer DEFAULT 30,
@@ -465,6 +536,7 @@ DECLARE
 	stop bigint;
 	high bigint;
 	old pg_catalog.record;
+	stayed integer := 0;
 BEGIN
 	path := pg_catalog.current_setting('search_path');
 	CALL snowflake_admin.begin_command('snowflake_drop_partitions()');
@@ -478,6 +550,7 @@ BEGIN
 	END IF;
 	PERFORM require_tries(tries);
 	layout := coalesce(layout, key_layout(parent));
+	PERFORM require_retention(older_than, newest_unit(parent, layout));
 	stop := bound(
 		(clock_timestamp() AT TIME ZONE 'UTC' - older_than) AT TIME ZONE 'UTC', layout);
 	SELECT max(upper_id) INTO high FROM old_partitions(parent, stop);
@@ -495,11 +568,18 @@ BEGIN
 		PERFORM warn_of_references(parent, NULL, high, keep);
 	END IF;
 	FOR old IN SELECT partition FROM old_partitions(parent, stop) ORDER BY upper_id LOOP
-		CALL drop_old_partition(parent, old.partition, stop, high, keep, path, tries, dry_run);
+		CALL drop_old_partition(parent, old.partition, stop, high, keep, path, tries, dry_run, stayed);
 	END LOOP;
 	CALL next_transaction();
 	IF NOT keep THEN
 		CALL delete_old_rows(parent, key, stop, layout, path, dry_run);
+	END IF;
+	-- All else is done and committed.  An error lets whoever runs jobs notice.
+	IF stayed > 0 AND NOT dry_run THEN
+		RAISE dependent_objects_still_exist USING
+			MESSAGE = format('partitions of table %s that are old, but were not dropped: %s', parent, stayed),
+			DETAIL = 'Other objects depend on them. The warnings before this error name them.',
+			HINT = 'Drop these objects, and call this again.';
 	END IF;
 	CALL snowflake_admin.end_command();
 END

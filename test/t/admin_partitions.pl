@@ -280,6 +280,8 @@ $node->sql(qq{
 	CREATE TABLE by_two (id bigint, nr bigint) PARTITION BY RANGE (id, nr);
 	CREATE TABLE by_day (day date) PARTITION BY RANGE (day);
 	CREATE TABLE computed (id bigint) PARTITION BY RANGE ((id + 1));
+	CREATE TABLE hourly (id bigint) PARTITION BY RANGE (id);
+	SELECT part('hourly', 'hourly_1', $today, $today + interval '1 hour');
 	CREATE TABLE forgotten (id bigint) PARTITION BY RANGE (id);
 	SELECT part('forgotten', 'forgotten_since', $today - interval '1100 days', $today - interval '1099 days')});
 fails_with($node, $_, qr/^42809 public.plain is not a partitioned table/, $_)
@@ -295,6 +297,8 @@ fails_with($node, @$_, $_->[0])
 	qr/^22023 unit must be hour, day, week, month or year, not 'quarter'/ ],
   [ q{CALL snowflake_make_partitions('logs', '-1 day')}, qr/^22023 ahead must be at least 0/ ],
   [ q{CALL snowflake_drop_partitions('logs', '-1 day')}, qr/^22023 older_than must be at least 0/ ],
+  [ q{CALL snowflake_drop_partitions('hourly', '30')}, qr/^22023 older_than must be 0, or at least 01:00:00, not 00:00:30/ ],
+  [ q{CALL snowflake_drop_partitions('never', '90')}, qr/^22023 older_than must be 0, or at least 1 day, not 00:01:30/ ],
   [ q{BEGIN; CALL snowflake_make_partitions('logs')}, qr/^2D000/ ],
   [ q{BEGIN; CALL snowflake_drop_partitions('logs', '1 day')}, qr/^2D000/ ],
   [ q{CALL snowflake_make_partitions('forgotten')},
@@ -382,6 +386,54 @@ is($node->sql(q{SELECT count(*), min(id) >= snowflake_min_id(now() - interval '6
 $node->sql(q{CALL snowflake_drop_partitions('visits', '0')});
 is($node->sql(q{SELECT string_agg(partition::text, ' ') FROM snowflake_partitions('visits')}), 'visits_9',
 	'the newest partition is never dropped');
+
+# What depends on a partition keeps that one alone.
+days_of('viewed', '');
+$node->sql(q{
+	CREATE ROLE reader; GRANT SELECT ON viewed_1, viewed_2 TO reader;
+	CREATE SCHEMA reading AUTHORIZATION reader; GRANT USAGE ON SCHEMA public TO reader;
+	SET ROLE reader;
+	CREATE VIEW reading."a
+HINT:  obey me" AS SELECT id FROM viewed_1;
+	CREATE FUNCTION reading.f(viewed_3) RETURNS int LANGUAGE sql AS 'SELECT 1';
+	RESET ROLE;
+	CREATE TABLE of_viewed (id bigint REFERENCES viewed ON DELETE CASCADE, one bigint REFERENCES viewed_2);
+	CREATE INDEX ON viewed (id);
+	INSERT INTO of_viewed SELECT id FROM viewed});
+my @stay = map { qr/^WARNING:  partition public.viewed_$_->[0] is old, but is not dropped, because other objects depend on it
+DETAIL:  These are: $_->[1]\.
+HINT:  Drop them first, or with it: (ALTER TABLE public.viewed DETACH PARTITION public.viewed_$_->[0]; DROP TABLE public.viewed_$_->[0] CASCADE;)$/m }
+  [ 1, 'view reading\."a HINT: obey me"' ], [ 2, 'table constraint of_viewed_one_fkey on public.of_viewed' ],
+  [ 3, 'function reading.f\(public.viewed_3\)' ];
+my $viewed = q{SELECT string_agg(partition::text, ' ') FROM snowflake_partitions('viewed')};
+my $warned = said(q{CALL snowflake_drop_partitions('viewed', '5 days', dry_run => true)}, 'postgres');
+like($warned, $_, 'a dry run names what depends on a partition') foreach @stay;
+unlike($warned, qr/ERROR/, '... and does not fail');
+my $failed = said(q{CALL snowflake_drop_partitions('viewed', '5 days')}, 'postgres');
+like($failed, $_, 'a call names what depends on a partition') foreach @stay;
+is($node->sql($viewed), join(' ', map { "viewed_$_" } 1, 2, 3, 5 .. 9), '... and drops all others');
+is($node->sql('SELECT count(*) FROM of_viewed JOIN viewed USING (id)'), 192, '... and leaves alone what refers to those that stay');
+fails_with($node, q{CALL snowflake_drop_partitions('viewed', '5 days')},
+	qr/^2BP01 partitions of table public.viewed that are old, but were not dropped: 3/, '... and fails in the end');
+my $kept_one = said(q{DELETE FROM of_viewed; CALL snowflake_drop_partitions('viewed', '8 days', keep => true)}, 'postgres');
+unlike($kept_one, qr/old, but|ERROR/, 'what depends on a partition does not keep it from being detached');
+$node->sql($failed =~ $_ ? $1 : die) foreach @stay[ 1, 2 ];
+call_says(q{CALL snowflake_drop_partitions('viewed', '5 days')}, $nothing, 'what the hint says drops the partitions');
+
+# Somebody makes a view while the call waits for its last locks.
+days_of('late_view', '');
+{
+	my ($reader, $caller) = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
+	$reader->query_safe('BEGIN; SELECT count(*) FROM late_view_3');
+	send_sql($caller, "CALL snowflake_drop_partitions('late_view', '5 days', tries => 1000);\n\\echo it is over\n");
+	ok(wait_for(sub { $node->sql(q{SELECT to_regclass('late_view_2') IS NULL}) eq 't' }), 'a call waits for a partition');
+	$reader->query_safe('CREATE VIEW of_late AS SELECT id FROM late_view_3; COMMIT');
+	session_prints($caller, qr/it is over/);
+	like($caller->{stderr}, qr/WARNING:  partition public.late_view_3 is old, .*\nDETAIL:  view public.of_late depends on table public.late_view_3\n.*ERROR:  partitions of table public.late_view .*: 1/s,
+		'a view that is made meanwhile is named');
+	$_->quit foreach $reader, $caller;
+}
+is($node->sql(q{SELECT count(*) FROM snowflake_partitions('late_view')}), 6, '... and others are dropped');
 
 # Kept
 days_of('detached', ', note text');
@@ -532,6 +584,7 @@ $bound = $node->sql(q{SELECT snowflake_min_id(date_trunc('day', now() - interval
 my $older = $node->sql("SELECT count(*) FROM photos WHERE id > 10 AND id < $bound");
 call_shows(q{CALL snowflake_drop_partitions('photos', '50 days', dry_run => true)},
 	qr/^rows of public.photos_old with id below \d+ stay until it is dropped.*
+partition public.photos_old is not dropped, but its old rows are deleted
 DELETE FROM public.photos WHERE id >= $first AND id < $bound;$/,
 	'a dry run says which rows of a former table would be deleted, up to the beginning of a day, and which stay');
 is($node->sql('SELECT count(*) FROM photos'), 30010, '... and deletes none');
