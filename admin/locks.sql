@@ -5,10 +5,9 @@
 -- partition.
 --
 -- A command takes each lock on a table that is stronger than that of a read by run(), lock() or
--- try_again() only.  A read waits as any SELECT does.  Two statements that change rows batch by batch
--- go without, because they take no more than the locks of an UPDATE or DELETE:
--- those by which snowflake_widen() fills columns, and by which snowflake_drop_partitions() changes or
--- removes rows, also of tables that refer to them.
+-- try_again() only.  A read waits as any SELECT does.  The statement by which snowflake_drop_partitions()
+-- changes or removes rows batch by batch, also of tables that refer to them, goes without, because it takes
+-- no more than the locks of an UPDATE or DELETE.
 
 -- Another session's transaction in words, on one line, as that session could write a HINT on the next
 -- one.  Of a session that is hidden from the caller, the times are NULL, and the query is
@@ -102,8 +101,8 @@ COMMENT ON FUNCTION snowflake_admin.tables_to_lock IS 'for naming tables to LOCK
 -- lock, or has locked that one, and this fails as if it had not got the lock: the next try has the new
 -- name.  A table that was dropped is PostgreSQL's own error.
 --
--- The first locks, which mode ACCESS SHARE does without, keep out vacuums and commands like this
--- one, but neither readers nor writers, who need not wait while this waits.  An autovacuum in the
+-- The first locks, which modes ACCESS SHARE and ROW EXCLUSIVE do without, keep out vacuums and commands
+-- like this one, but neither readers nor writers, who need not wait while this waits.  An autovacuum in the
 -- way is ended by PostgreSQL once the wait has lasted for deadlock_timeout, unless it prevents
 -- wraparound: then the try fails.
 --
@@ -127,7 +126,7 @@ DECLARE
 	tab text;
 BEGIN
 	PERFORM set_config('lock_timeout', (deadlock_ms() + 500)::text, true);
-	IF mode IS DISTINCT FROM 'ACCESS SHARE' THEN
+	IF mode IS NULL OR mode NOT IN ('ACCESS SHARE', 'ROW EXCLUSIVE') THEN
 		FOREACH tab IN ARRAY tables LOOP
 			EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', tab);
 		END LOOP;
@@ -243,6 +242,7 @@ DECLARE
 	weakest text := CASE WHEN mode = 'ACCESS EXCLUSIVE' OR mode IS NULL AND commands <> '{}'
 		THEN 'AccessShareLock'
 		WHEN mode IN ('SHARE', 'SHARE ROW EXCLUSIVE') THEN 'RowExclusiveLock'
+		WHEN mode = 'ROW EXCLUSIVE' THEN 'ShareLock'
 		WHEN mode = 'ACCESS SHARE' THEN 'AccessExclusiveLock'
 			ELSE 'ShareUpdateExclusiveLock' END;
 BEGIN

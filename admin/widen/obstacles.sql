@@ -267,34 +267,85 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.widen_constraint_obstacles IS
 'for refusing indexes and constraints that new columns could not have';
 
--- The triggers that an UPDATE of only the new columns fires.  Ordinary ones are off while a table is
--- filled, by session_replication_role.  Then those that are ENABLE REPLICA fire.  Those that are
--- ALWAYS do in any case.
+-- The triggers that an UPDATE of only the new columns fires.  Those of UPDATE OF do if they name a new
+-- column, or a generated one, which may depend on it.  Ordinary ones are off while a table is filled, by
+-- session_replication_role.  Then those that are ENABLE REPLICA fire.  Those that are ALWAYS do in any case.
 CREATE FUNCTION snowflake_admin.widen_fires(rel regclass, enabled "char")
 RETURNS TABLE (trig name)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT tgname FROM pg_trigger
-	WHERE tgrelid = rel AND NOT tgisinternal AND tgenabled = enabled AND tgtype & 16 <> 0 AND tgattr = ''
+	WHERE tgrelid = rel AND NOT tgisinternal AND tgenabled = enabled AND tgtype & 16 <> 0
+		AND (tgattr = '' OR EXISTS (SELECT FROM pg_attribute WHERE attrelid = rel AND attnum = ANY (tgattr)
+			AND (attgenerated <> '' OR attnum IN (SELECT p.wide_num FROM widen_pairs(rel) AS p))))
 	EXCEPT SELECT p.trig FROM widen_pairs(rel) AS p
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_fires IS
 'for telling which triggers would fire while a table is filled';
 
--- Does code of a table run for each row that is filled?  Functions and operators that a superuser has
--- made are trusted, and pg_depend does not list PostgreSQL's own.
-CREATE FUNCTION snowflake_admin.widen_runs_code(rel regclass) RETURNS boolean
+-- Is a type one of PostgreSQL's own, one that only a superuser can create, an enum, or an array of
+-- such?  To read or make a value of another one may run code of its owner's: the CHECK of a domain or
+-- the canonical function of a range, also where it is a part of a row.
+CREATE FUNCTION snowflake_admin.is_plain_type(type oid) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT EXISTS (SELECT FROM pg_depend JOIN (
-			SELECT 'pg_proc'::regclass AS class, oid, proowner AS owner FROM pg_proc
-			UNION ALL SELECT 'pg_operator'::regclass, oid, oprowner FROM pg_operator) AS code
-			ON refclassid = code.class AND refobjid = code.oid
-		JOIN pg_roles ON pg_roles.oid = code.owner AND NOT rolsuper
-		WHERE (classid, objid) IN (
-			SELECT 'pg_class'::regclass, indexrelid FROM pg_index WHERE indrelid = rel
-			UNION ALL SELECT 'pg_attrdef'::regclass, oid FROM pg_attrdef WHERE adrelid = rel
-			UNION ALL SELECT 'pg_constraint'::regclass, oid FROM pg_constraint WHERE conrelid = rel))
+	SELECT coalesce(e.typnamespace, t.typnamespace) = 'pg_catalog'::regnamespace
+		OR coalesce(e.typtype, t.typtype) IN ('b', 'e')
+	FROM pg_type AS t LEFT JOIN pg_type AS e ON e.oid = t.typelem AND e.typarray = t.oid
+	WHERE t.oid = type
 $$;
-COMMENT ON FUNCTION snowflake_admin.widen_runs_code IS 'for refusing to turn triggers off beside an owner''s code';
+COMMENT ON FUNCTION snowflake_admin.is_plain_type IS 'for trusting PostgreSQL''s own functions with values of a type';
+
+-- What PostgreSQL evaluates for each row that is filled, and which may run code that is not its own.
+-- All runs but what is known to be harmless, as one of PostgreSQL's functions may run a query that it is
+-- given as text:
+--
+-- - pg_depend, which lists nothing of PostgreSQL's own, shows no more than the table and plain types.
+--   Only superusers can create operator classes, and what text search runs.  A collation runs nothing.
+-- - The expressions consist of nodes of these kinds, and of columns of plain types.  PostgreSQL 16 has
+--   given some kinds another name.  A cast by input and output functions is one of them, and to a
+--   plain type runs only these.
+-- - All functions in them are IMMUTABLE.
+--
+-- A column of a domain is not checked again unless it is assigned to.  Policies do not apply to the
+-- owner, and rules are refused; see widen_table_obstacles().
+CREATE FUNCTION snowflake_admin.widen_code(rel regclass) RETURNS TABLE (object text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH code (class, oid, tree) AS MATERIALIZED (
+		SELECT 'pg_class'::regclass, indexrelid, concat(indexprs, ' ', indpred) FROM pg_index WHERE indrelid = rel
+		UNION ALL SELECT 'pg_attrdef'::regclass, d.oid, adbin::text
+		FROM pg_attrdef AS d JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
+		WHERE adrelid = rel AND attgenerated <> ''
+		UNION ALL SELECT 'pg_constraint'::regclass, oid, conbin::text FROM pg_constraint
+		WHERE conrelid = rel AND contype = 'c'
+	)
+	SELECT pg_describe_object(class, oid, 0) FROM code
+	WHERE EXISTS (SELECT FROM pg_depend WHERE classid = class AND objid = code.oid AND CASE refclassid
+			WHEN 'pg_class'::regclass THEN refobjid <> rel
+			WHEN 'pg_type'::regclass THEN is_plain_type(refobjid) IS NOT TRUE
+			ELSE refclassid NOT IN ('pg_constraint'::regclass, 'pg_opclass'::regclass, 'pg_ts_config'::regclass,
+				'pg_collation'::regclass, 'pg_extension'::regclass) END)
+		OR EXISTS (SELECT FROM pg_index JOIN pg_attribute ON attrelid = rel AND attnum = ANY (indkey)
+			WHERE indexrelid = code.oid AND is_plain_type(base_type(atttypid)) IS NOT TRUE)
+		OR EXISTS (SELECT FROM regexp_matches(tree, '\{(\w+)', 'g') AS kind
+			WHERE kind[1] <> ALL ('{VAR,CONST,FUNCEXPR,OPEXPR,DISTINCTEXPR,NULLIFEXPR,SCALARARRAYOPEXPR,BOOLEXPR,NULLTEST,
+				BOOLEANTEST,CASE,CASEEXPR,WHEN,CASEWHEN,CASETESTEXPR,COALESCE,COALESCEEXPR,MINMAX,MINMAXEXPR,RELABELTYPE,
+				COERCEVIAIO,ARRAYCOERCEEXPR,ARRAY,ARRAYEXPR,SUBSCRIPTINGREF,COLLATE,COLLATEEXPR}'))
+		OR EXISTS (SELECT FROM regexp_matches(tree, ' :vartype (\d+)', 'g') AS var
+			WHERE is_plain_type(var[1]::oid) IS NOT TRUE)
+		OR EXISTS (SELECT FROM regexp_matches(tree, ' :(funcid|opno) (\d+)', 'g') AS used
+			LEFT JOIN pg_operator AS o ON used[1] = 'opno' AND o.oid = used[2]::oid
+			LEFT JOIN pg_proc AS p ON p.oid = CASE used[1] WHEN 'opno' THEN oprcode ELSE used[2]::oid END
+			WHERE provolatile IS DISTINCT FROM 'i')
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_code IS 'for refusing to turn triggers off beside an owner''s code';
+
+-- The triggers of a table and their functions, and which version of each is there.  No lock on the
+-- table keeps their owners from replacing functions.
+CREATE FUNCTION snowflake_admin.widen_trigger_functions(rel regclass) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT string_agg(concat_ws(' ', t.oid, p.oid, p.xmin), ', ' ORDER BY t.oid)
+	FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = tgfoid WHERE tgrelid = rel AND NOT tgisinternal
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_trigger_functions IS 'for seeing that somebody has changed a function meanwhile';
 
 -- Triggers that would fire after a new column's or for old rows, and a new column's that does not
 -- fire always
@@ -329,11 +380,14 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WHERE o.disable IS NOT NULL AND NOT has_parameter_privilege('session_replication_role', 'SET')
 	-- While ordinary triggers are off, they and foreign keys are off for all that code writes.
 	UNION ALL SELECT format('Triggers of table %s would fire for old rows, or other code of its owner would run while '
-			'no ordinary trigger and no foreign key works.', rel),
-		format('If role %s is trusted with that: GRANT SET ON PARAMETER session_replication_role TO %1$s, and REVOKE '
-			'it afterwards.', relowner::regrole)
-	FROM t JOIN pg_class ON oid = rel
-	WHERE EXISTS (SELECT FROM widen_fires(rel, 'O')) AND widen_runs_code(rel)
+			'no ordinary trigger and no foreign key works, as %s uses more than immutable functions and types of '
+			'PostgreSQL.', rel, object),
+		format('If role %s is trusted with that, let a superuser GRANT SET ON PARAMETER session_replication_role TO %1$s, '
+			'and REVOKE it afterwards. Or ALTER TABLE %s %s, and enable them after the command. Until then, no session '
+			'fires them.', relowner::regrole, rel, o.disable)
+	FROM t JOIN pg_class ON oid = rel, LATERAL (SELECT string_agg(format('DISABLE TRIGGER %I', trig), ', ' ORDER BY trig)
+		FROM widen_fires(rel, 'O')) AS o (disable), LATERAL (SELECT min(c.object) FROM widen_code(rel) AS c) AS c (object)
+	WHERE o.disable IS NOT NULL AND object IS NOT NULL
 		AND NOT has_parameter_privilege(relowner, 'session_replication_role', 'SET')
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_trigger_obstacles IS

@@ -87,15 +87,22 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.widen_turn IS 'for going on with the turn on few tables';
 
 -- Fill new columns of a table's old rows, 16 pages at a time.  Rows that somebody has locked
--- are left to the next round.  While ordinary triggers are off, no code of the owner's may run
--- unless that role may turn them off, too, so each batch looks for it.  The pause, in which vacuum
--- and standbys keep up, is made at the beginning of a transaction, which holds no lock on rows yet.
-CREATE PROCEDURE snowflake_admin.widen_fill(columns widening[], tab regclass, turn oid[], pause interval)
+-- are left to the next round.  The pause, in which vacuum and standbys keep up, is made at the
+-- beginning of a transaction, which holds no lock on rows yet.
+--
+-- While ordinary triggers are off, no code of the owner's may run unless that role may turn them off,
+-- too.  So each batch looks for it, and takes the lock of its UPDATE before, which keeps others from adding
+-- triggers, CHECKs, rules and indexes, and from changing them.  CREATE INDEX CONCURRENTLY waits for it
+-- before others fill that index.  Functions of triggers may be replaced in spite of it, and PostgreSQL
+-- accepts no lock on them from most callers: then the batch is undone, with all that the function did.
+CREATE PROCEDURE snowflake_admin.widen_fill(columns widening[], tab regclass, turn oid[], pause interval,
+	tries integer)
 LANGUAGE plpgsql AS $$
 DECLARE
 	own snowflake_admin.widening[] := ARRAY(SELECT w FROM unnest(columns) AS w WHERE rel = tab);
 	assignments pg_catalog.text;
 	lacking pg_catalog.text;
+	functions pg_catalog.text;
 	total bigint;
 	pages bigint;
 	page bigint;
@@ -125,6 +132,9 @@ BEGIN
 			IF filled > 0 THEN
 				PERFORM pg_sleep(extract(epoch FROM pause));
 			END IF;
+			PERFORM lock(ARRAY[tab], tries, false, 'ROW EXCLUSIVE');
+			functions := widen_trigger_functions(tab);
+			PERFORM widen_refuse(tab, own[1].narrow, problem, remedy) FROM widen_table_obstacles(own);
 			PERFORM widen_refuse(tab, own[1].narrow, problem, remedy) FROM widen_trigger_obstacles(own);
 			IF EXISTS (SELECT FROM widen_fires(tab, 'O')) THEN
 				SET LOCAL session_replication_role = replica;
@@ -132,15 +142,20 @@ BEGIN
 			-- A deferred trigger would run at the commit, no longer as the owner, and is an error.
 			SET CONSTRAINTS ALL IMMEDIATE;
 			filled := do_as_owner(tab,
-				format('UPDATE %1$s SET %2$s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %1$s '
+				format('UPDATE ONLY %1$s SET %2$s WHERE ctid = ANY (ARRAY(SELECT ctid FROM ONLY %1$s '
 				'WHERE ctid >= ''(%3$s,0)'' AND ctid < ''(%4$s,0)'' AND (%5$s) FOR NO KEY UPDATE SKIP LOCKED))',
 				tab, assignments, page, page + 16, lacking));
+			IF widen_trigger_functions(tab) IS DISTINCT FROM functions THEN
+				RAISE object_not_in_prerequisite_state USING
+					MESSAGE = pg_catalog.format('a function of a trigger of table %s was replaced while rows were filled', tab),
+					HINT = 'Call snowflake_widen() again.';
+			END IF;
 			filled_so_far := filled_so_far + filled;
 			page := page + 16;
 			CALL next_transaction();
 		END LOOP;
 		SELECT lacks INTO left_over
-		FROM as_owner(tab, format('SELECT EXISTS (SELECT FROM %s WHERE %s)', tab, lacking)) AS (lacks boolean);
+		FROM as_owner(tab, format('SELECT EXISTS (SELECT FROM ONLY %s WHERE %s)', tab, lacking)) AS (lacks boolean);
 		CALL next_transaction();
 		EXIT WHEN NOT left_over;
 		-- Some rows were locked.
@@ -339,7 +354,7 @@ BEGIN
 				PERFORM widen_swap(tab, col, published, tries);
 			ELSIF step.kind = 'fill' THEN
 				PERFORM widen_do(columns, step.kind, step.tab, step.object, tries, true);
-				CALL widen_fill(columns, step.tab, turn, pause);
+				CALL widen_fill(columns, step.tab, turn, pause, tries);
 				PERFORM take_turn('snowflake_widen()', turn, true);
 				PERFORM keep_names(ARRAY[step.tab], tries);
 				PERFORM widen_do(columns, 'check', step.tab, NULL, tries, false);

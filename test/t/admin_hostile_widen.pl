@@ -189,10 +189,173 @@ as_role('mallory', 'CREATE TRIGGER ordinary BEFORE UPDATE ON mine.t FOR EACH ROW
 value('hostile', 'TRUNCATE seen');
 like(run_psql('hostile', $call), qr/ERROR:\ \ 55000:\ .*\n
 	DETAIL:\ \ Triggers\ of\ table\ mine\.t\ would\ fire.*or\ other\ code\ of\ its\ owner\ would\ run.*\n
-	HINT:\ \ If\ role\ mallory\ is\ trusted\ with\ that:\ GRANT\ SET\ ON\ PARAMETER/x,
+	HINT:\ \ If\ role\ mallory\ is\ trusted\ with\ that,\ let\ a\ superuser\ GRANT\ SET\ ON\ PARAMETER/x,
 	'a table with ordinary triggers and other code is refused');
 ran_as_owner('hostile', 'the refusal', '');
 is(value('hostile', $left), '', '... and nothing is left');
+
+# --- while ordinary triggers are off --------------------------------------
+
+# A table with a trigger that an UPDATE fires, and code that says in "hits" whether it ran while no
+# ordinary trigger worked.
+sub make_filled
+{
+	my ($make) = @_;
+
+	value('hostile', q{
+		SET client_min_messages = error;
+		DROP SCHEMA IF EXISTS filled CASCADE;
+		DROP TABLE IF EXISTS hits;
+		CREATE TABLE hits (place text);
+		GRANT INSERT, SELECT ON hits TO PUBLIC;
+		CREATE SCHEMA filled AUTHORIZATION mallory});
+	as_role('mallory', qq{
+		SET search_path = filled, public;
+		CREATE FUNCTION volatile_hit() RETURNS boolean LANGUAGE plpgsql AS \$\$
+		BEGIN
+			IF current_setting('session_replication_role') = 'replica' THEN
+				INSERT INTO public.hits VALUES ('code');
+			END IF;
+			RETURN true;
+		END \$\$;
+		CREATE FUNCTION hit() RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN filled.volatile_hit(); END';
+		CREATE FUNCTION query() RETURNS tsquery LANGUAGE plpgsql AS 'BEGIN PERFORM filled.hit(); RETURN ''a''; END';
+		CREATE FUNCTION difference(integer, integer) RETURNS float8 IMMUTABLE LANGUAGE plpgsql
+		AS 'BEGIN PERFORM filled.hit(); RETURN 1; END';
+		CREATE FUNCTION on_update() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM filled.hit(); RETURN NEW; END';
+		CREATE DOMAIN d AS integer CHECK (hit());
+		CREATE TYPE composite AS (d d);
+		CREATE TYPE range AS RANGE (SUBTYPE = integer, SUBTYPE_DIFF = difference);
+		CREATE TYPE mood AS ENUM ('good', 'bad');
+		CREATE TABLE t (id integer PRIMARY KEY, n integer DEFAULT 1, v text DEFAULT 'v', m mood DEFAULT 'good', d d DEFAULT 1,
+			r range DEFAULT '[1,2]', ds d[] DEFAULT '{1}', j jsonb DEFAULT '{}', at timestamptz DEFAULT now(),
+			large text DEFAULT repeat('x', 1900));
+		$make;
+		INSERT INTO t (id) SELECT generate_series(1, 100);
+		CREATE TRIGGER ordinary AFTER UPDATE ON t FOR EACH STATEMENT EXECUTE FUNCTION on_update()});
+}
+my $call_filled = q{CALL snowflake_widen('filled.t', 'id', pause => '0')};
+my $type_filled = q{SELECT atttypid::regtype FROM pg_attribute WHERE attrelid = 'filled.t'::regclass AND attname = 'id'};
+my $hits = 'SELECT count(*) FROM hits';
+
+# Whatever runs more than PostgreSQL's own functions, or one that runs what it is told
+foreach my $case (
+	[ 'a function in a CHECK' => 'ALTER TABLE t ADD CHECK (hit())' ],
+	[ 'a function in a generated column' => 'ALTER TABLE t ADD g boolean GENERATED ALWAYS AS (hit()) STORED' ],
+	[ 'a function in an index' => 'CREATE INDEX ON t (hit())' ],
+	[ 'a function in a predicate' => 'CREATE INDEX ON t (n) WHERE hit()' ],
+	[ 'an operator' => 'CREATE FUNCTION op(integer, integer) RETURNS boolean IMMUTABLE RETURN hit();
+		CREATE OPERATOR %%% (LEFTARG = integer, RIGHTARG = integer, FUNCTION = op); ALTER TABLE t ADD CHECK (n %%% n)' ],
+	[ 'a cast to a domain' => 'ALTER TABLE t ADD CHECK ((n::d) IS NOT NULL)' ],
+	[ 'a cast to an array of a domain' => q{ALTER TABLE t ADD CHECK (ARRAY[n]::d[] IS NOT NULL)} ],
+	[ 'such a cast of a text' => q{ALTER TABLE t ADD CHECK (('{' || n || '}')::d[] IS NOT NULL)} ],
+	[ 'a cast to a row with a domain' => q{ALTER TABLE t ADD CHECK (('(' || n || ')')::composite IS NOT NULL)} ],
+	[ 'a row of JSON' => q{ALTER TABLE t ADD CHECK (jsonb_populate_record(NULL::composite, '{"d": 1}') IS NOT NULL)} ],
+	[ 'a row of the table' => 'ALTER TABLE t ADD CHECK (t IS NOT NULL)' ],
+	[ 'a query in ts_rewrite()' => q{ALTER TABLE t ADD CHECK (ts_rewrite('a', 'SELECT ''a''::tsquery, filled.query()') IS NOT NULL)} ],
+	[ 'a query in query_to_xml()' => q{ALTER TABLE t ADD CHECK (query_to_xml('SELECT filled.hit()', true, false, '') IS NOT NULL)} ],
+	[ 'a type by its name' => q{ALTER TABLE t ADD CHECK (to_regtype('filled.d') IS NOT NULL)} ],
+	[ 'a time' => 'ALTER TABLE t ADD CHECK (at <= now())' ],
+	[ 'a role' => q{ALTER TABLE t ADD CHECK (CURRENT_USER <> '')} ],
+	[ 'a value of a domain' => 'ALTER TABLE t ADD CHECK (d > 0)' ],
+	[ 'values of a domain' => 'ALTER TABLE t ADD CHECK (ds[1] > 0)' ],
+	[ 'an index of such values' => 'CREATE INDEX ON t USING gin (ds)' ],
+	[ 'a range' => 'CREATE INDEX ON t USING gist (r)' ])
+{
+	my ($what, $make) = @$case;
+	make_filled($make);
+	my $error = run_psql('hostile', $call_filled);
+	like($error, qr/ERROR:  55000: .*\nDETAIL:  Triggers of table filled.t would fire for old rows, or other code .*, as (?:index|constraint|default)/,
+		"refused beside an ordinary trigger: $what");
+	is(value('hostile', $hits), 0, '... and nothing ran without triggers');
+	is(value('hostile', $left), '', '... and nothing is left');
+	my ($disable) = $error =~ /Or (ALTER TABLE filled\.t DISABLE TRIGGER ordinary), and enable them after the command/;
+	ok($disable, '... with a hint that says which triggers to disable');
+	next unless $what =~ /^(a cast to a domain|a row of JSON|a time|a range)$/;
+	as_role('mallory', $disable // '');
+	unlike(run_psql('hostile', $call_filled), qr/ERROR/, '... as it says, it is widened');
+	is(value('hostile', $type_filled), 'bigint', '... to bigint');
+	is(value('hostile', $hits), 0, '... and nothing ran without triggers');
+}
+
+# What is PostgreSQL's own is no obstacle.
+make_filled(q{
+	ALTER TABLE t ADD CHECK (v IN ('v', 'w') AND length(v) < 10 AND v ~ '^v' AND v LIKE 'v%' AND v COLLATE "C" < 'z'),
+		ADD CHECK (CASE n WHEN 1 THEN n / 2 < 1.5 ELSE coalesce(n, 2) = greatest(n, 3) END AND n IS DISTINCT FROM 2
+			AND nullif(n, 5) IS NOT NULL AND (n > 0) IS TRUE),
+		ADD CHECK (n = ANY ('{1,2}') AND ARRAY[n, 2] && ARRAY[1] AND (ARRAY[n])[1] = 1 AND n::numeric(5,2) = 1),
+		ADD CHECK (m IN ('good', 'bad')), ADD CHECK (jsonb_typeof(j) = 'object' AND j ->> 'a' IS NULL),
+		ADD s text GENERATED ALWAYS AS (substr(v, 1, 3) || '!') STORED,
+		ADD EXCLUDE USING gist (int4range(id, id, '[]') WITH &&);
+	CREATE INDEX ON t ((id::text));
+	CREATE INDEX ON t (lower(v) text_pattern_ops) WHERE v IS NOT NULL;
+	CREATE INDEX ON t (m, d) INCLUDE (at);
+	CREATE INDEX ON t USING gin (to_tsvector('english', v))});
+is(value('hostile', 'SELECT object FROM snowflake_admin.widen_code(\'filled.t\')'), '',
+	'what only PostgreSQL evaluates is no obstacle beside an ordinary trigger');
+value('hostile', q{ALTER TABLE filled.t DROP CONSTRAINT t_int4range_excl});
+unlike(run_psql('hostile', $call_filled), qr/ERROR/, '... and the table is widened');
+is(value('hostile', $type_filled), 'bigint', '... to bigint');
+is(value('hostile', $hits), 0, '... and no code of its owner ran');
+
+# What the owner does while rows are filled: he locks the table, adds code, and commits when the next batch
+# waits for him.
+foreach my $case (
+	[ 'a trigger', 'Trigger "late" of table filled.t would fire for old rows, since it is ENABLE ALWAYS',
+		'CREATE TRIGGER late AFTER UPDATE ON filled.t FOR EACH STATEMENT EXECUTE FUNCTION filled.on_update();
+			ALTER TABLE filled.t ENABLE ALWAYS TRIGGER late' ],
+	[ 'a trigger on the new column', 'Trigger "late" of table filled.t would fire for old rows, since it is ENABLE ALWAYS',
+		'CREATE TRIGGER late BEFORE UPDATE OF snowflake_widen_1 ON filled.t FOR EACH ROW EXECUTE FUNCTION filled.on_update();
+			ALTER TABLE filled.t ENABLE ALWAYS TRIGGER late' ],
+	[ 'a CHECK', 'or other code of its owner would run', 'ALTER TABLE filled.t ADD CHECK (filled.hit()) NOT VALID' ],
+	[ 'a rule', 'Table filled.t has a rule', 'CREATE RULE late AS ON UPDATE TO filled.t DO ALSO SELECT filled.hit();
+		ALTER TABLE filled.t ENABLE ALWAYS RULE late' ],
+	[ 'a policy', 'Row-level security of table filled.t applies to its owner', 'CREATE POLICY late ON filled.t USING (filled.hit());
+		ALTER TABLE filled.t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY' ],
+	[ 'a child table', 'Table filled.t is a partition, a parent or a child', 'CREATE TABLE filled.child () INHERITS (filled.t);
+		CREATE TRIGGER late AFTER UPDATE ON filled.child FOR EACH ROW EXECUTE FUNCTION filled.on_update();
+		ALTER TABLE filled.child ENABLE ALWAYS TRIGGER late; INSERT INTO filled.child (id) VALUES (1000)' ],
+	[ 'a body of the new trigger', 'Trigger "zz_snowflake_widen_1" of table filled.t would fire for old rows',
+		q{CREATE OR REPLACE FUNCTION filled.snowflake_widen_t_1() RETURNS trigger LANGUAGE plpgsql
+			AS 'BEGIN PERFORM filled.hit(); NEW.snowflake_widen_1 := NEW.id; RETURN NEW; END'} ])
+{
+	my ($what, $problem, $do) = @$case;
+	make_filled('SELECT');
+	my $fills = $node->background_psql('hostile', on_error_stop => 0);
+	send_sql($fills, q{CALL snowflake_widen('filled.t', 'id', pause => '1 s', tries => 1000)});
+	ok(wait_for(sub { value('hostile', q{SELECT count(*) FROM pg_stat_activity
+		WHERE application_name ~ '^snowflake_widen: filled.t: ' AND wait_event = 'PgSleep'}) }), "late: $what: rows are being filled");
+	my $owner = $node->background_psql('hostile', extra_params => [ '-U', 'mallory' ]);
+	$owner->query_safe("BEGIN; LOCK TABLE filled.t; $do");
+	ok(wait_for(sub { value('hostile', q{SELECT count(*) FROM pg_locks WHERE relation = 'filled.t'::regclass AND NOT granted}) }),
+		'... and the next rows wait for the owner');
+	$owner->query_safe('COMMIT');
+	$owner->quit;
+	ok(wait_for(sub { value('hostile', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name ~ '^snowflake_widen'}) eq 't' }),
+		'... and do not go on');
+	$fills->quit;
+	like(run_psql('hostile', $call_filled), qr/ERROR:  55000: .*\nDETAIL:  .*\Q$problem\E/, '... but are refused');
+	is(value('hostile', $hits), 0, '... before anything ran without triggers');
+}
+
+# No lock keeps functions.  The CHECK lets a batch wait here.
+make_filled('ALTER TABLE t ADD CHECK (pg_advisory_xact_lock_shared(7) IS NOT NULL)');
+as_role('mallory', 'DROP TRIGGER ordinary ON filled.t');
+my $gate = $node->background_psql('hostile');
+$gate->query_safe('SELECT pg_advisory_lock(7)');
+my $replaced = $node->background_psql('hostile', on_error_stop => 0);
+send_sql($replaced, "\\set VERBOSITY verbose\n$call_filled;\n\\echo ended");
+ok(wait_for(sub { value('hostile', q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted}) }), 'a batch waits');
+as_role('mallory', q{CREATE OR REPLACE FUNCTION filled.snowflake_widen_t_1() RETURNS trigger LANGUAGE plpgsql
+	AS 'BEGIN NEW.snowflake_widen_1 := NEW.id; RETURN NEW; END'});
+$gate->query_safe('SELECT pg_advisory_unlock(7)');
+ok(session_prints($replaced, qr/ended/), '... and ends');
+like($replaced->{stderr}, qr/ERROR:  55000: a function of a trigger of table filled.t was replaced while rows were filled/,
+	'... with an error, since a function was replaced');
+is(value('hostile', "$type_filled AND attnum = 1"), 'integer', '... before the columns are swapped');
+$_->quit foreach $gate, $replaced;
+unlike(run_psql('hostile', $call_filled), qr/ERROR/, '... until the next call, which widens the table');
+is(value('hostile', $type_filled), 'bigint', '... to bigint');
 
 # --- the owner goes on ----------------------------------------------------
 
