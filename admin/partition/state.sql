@@ -74,7 +74,11 @@ BEGIN
 			HINT = coalesce((
 				SELECT leave_domain(target, attname)
 				FROM filled(ARRAY[target]) AS f JOIN pg_attribute ON attrelid = tab AND attnum = f.col
-				WHERE made_by = 'next_id' AND is_id(base_type(atttypid)) LIMIT 1),
+				WHERE made_by = 'next_id' AND is_id(base_type(atttypid)) LIMIT 1), (
+				SELECT call_of('snowflake_widen', target, format(', %L::name', min(k.col_name)))
+					|| ' first, and then snowflake_move(), because the key must contain the time.'
+				FROM keys_of(ARRAY[target::oid]) AS k
+				HAVING bool_and(base_type(k.type) IN ('smallint'::regtype, 'integer'::regtype))),
 				call_of('snowflake_move', target) || ' first, because the key must contain the time.');
 	END IF;
 	col := key.attname;

@@ -662,6 +662,14 @@ foreach my $case (
 	is(@errors, 2, "refused: $make") && like($errors[1], qr/^ERROR:  55000: .*$expected/s, '... by name');
 }
 is(value('refused', '\d+ app.*'), $before, 'a table that is refused is left as it is');
+my $serial = q{CALL snowflake_partition('app.serial', 'day')};
+value('refused', 'CREATE TABLE app.serial (id serial PRIMARY KEY)');
+like(run_psql('refused', $serial), qr/HINT:  CALL public.snowflake_widen\('app.serial', 'id'\) first, and then snowflake_move/,
+	'a serial key must first become a bigint');
+value('refused', q{CALL snowflake_widen('app.serial', 'id')});
+value('refused', q{CALL snowflake_move('app.serial', 5)});
+unlike(run_psql('refused', $serial), qr/ERROR/, '... and then the table is partitioned');
+value('refused', 'DROP TABLE app.serial');
 value('refused', q{
 	CREATE SEQUENCE app.s;
 	CREATE TABLE app.by_days (id bigint DEFAULT next_id(), PRIMARY KEY (id)) PARTITION BY RANGE (id);
