@@ -4,7 +4,8 @@
 -- whose values nextval() takes from a sequence that generates IDs, or from one that counts among them.
 -- Knows nothing of the clock.
 
--- Columns that are too small for IDs: a key of next_id() and what refers to it must hold them.
+-- Columns that cannot hold IDs: a key of next_id() and what refers to it must.  A numeric without a
+-- precision, or with a large one, holds them, and what texts hold depends on how they are written.
 CREATE FUNCTION snowflake_admin.check_width()
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
@@ -14,12 +15,20 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET
 		SELECT array_agg(tab ORDER BY tab, col) AS tabs, array_agg(col ORDER BY tab, col) AS cols FROM keys
 	)
 	SELECT 'error', (pg_identify_object('pg_class'::regclass, s.tab, s.col)).identity,
-		concat_ws(' ', format('It is %s, which is too small for IDs of %s.%I.', format_type(small.atttypid, NULL),
-			tabs[s.n]::regclass, key.attname), r.who), r.remedy
+		concat_ws(' ', format('It is %s, which %s IDs of %s.%I.', format_type(small.atttypid, small.atttypmod), f.fault,
+			tabs[s.n]::regclass, key.attname), coalesce(r.who, only_owner(s.tab))),
+		coalesce(r.remedy, widen_instead(s.tab, small.attname))
 	FROM arrays CROSS JOIN LATERAL cannot_hold_ids(tabs, cols) AS s
 	JOIN pg_attribute AS key ON key.attrelid = tabs[s.n] AND key.attnum = cols[s.n]
 	JOIN pg_attribute AS small ON small.attrelid = s.tab AND small.attnum = s.col
-	CROSS JOIN LATERAL widen_remedy(s.tab, small.attname) AS r
+	CROSS JOIN LATERAL base_type(small.atttypid) AS base
+	CROSS JOIN LATERAL (SELECT CASE
+		WHEN base IN ('smallint'::regtype, 'integer'::regtype, 'oid'::regtype)
+			OR base = 'numeric'::regtype AND small.atttypmod >= 4	-- precision and scale, as PostgreSQL packs them
+			AND (small.atttypmod - 4 >> 16) - ((small.atttypmod - 4 & 2047) # 1024) + 1024 < 19 THEN 'is too small for'
+		WHEN base IN ('real'::regtype, 'double precision'::regtype) THEN 'rounds' END) AS f (fault)
+	LEFT JOIN LATERAL widen_remedy(s.tab, small.attname) AS r ON base IN ('smallint'::regtype, 'integer'::regtype)
+	WHERE fault IS NOT NULL
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_width IS 'for rows about columns that are too small for IDs';
 

@@ -60,16 +60,38 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.widen_name_obstacles IS 'for refusing what has our names and is something else';
 
--- Columns of the chain that cannot become bigint, or not with all that they have
+-- What to do with a column of a type that is neither a small integer nor that of IDs.  Columns that
+-- refer to it and have its type come first: a bigint may refer to another number, but not the other
+-- way round.
+CREATE FUNCTION snowflake_admin.widen_instead(tab regclass, col name) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT CASE typcategory
+		WHEN 'S' THEN 'It need not become wider: 11 characters hold what snowflake_to_text() returns, and 19 hold an ID in '
+			'decimal digits.'
+		WHEN 'N' THEN 'While the application is stopped: ' || (
+			SELECT string_agg(format('ALTER TABLE %s ALTER %I TYPE bigint', c.rel, c.name), '; ' ORDER BY place DESC, c.rel)
+			FROM chain(tab, col) AS c JOIN pg_attribute AS a ON a.attrelid = c.rel AND a.attname = c.name
+			WHERE a.atttypid = own.atttypid) || '.'
+		ELSE 'Name a column of integers.' END
+	FROM pg_attribute AS own JOIN pg_type ON pg_type.oid = atttypid WHERE attrelid = tab AND attname = col
+$$;
+COMMENT ON FUNCTION snowflake_admin.widen_instead IS 'for columns of other types than integers';
+
+-- Columns of the chain that cannot become bigint, or not with all that they have.  PostgreSQL lets only
+-- integers refer to an integer, so no more than the named column can be of another type.
 CREATE FUNCTION snowflake_admin.widen_column_obstacles(tab regclass, col name, columns widening[])
 RETURNS TABLE (problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT format('Column %I of table %s has type %s.', attname, c.rel, format_type(atttypid, NULL)),
-		CASE WHEN typcategory = 'N' THEN leave_domain(c.rel, attname) ELSE 'Give it type integer or bigint first.' END
+		leave_domain(c.rel, attname)
 	FROM chain(tab, col) AS c
 	JOIN pg_attribute ON attrelid = c.rel AND attname = c.name
 	JOIN pg_type ON pg_type.oid = atttypid
-	WHERE typcategory <> 'N' OR typtype = 'd' AND base_type(atttypid) IN ('smallint'::regtype, 'integer'::regtype)
+	WHERE typtype = 'd' AND base_type(atttypid) IN ('smallint'::regtype, 'integer'::regtype)
+	UNION ALL SELECT format('Column %I of table %s has type %s, and snowflake_widen() replaces smallint and integer only.',
+			attname, tab, format_type(atttypid, atttypmod)), widen_instead(tab, col)
+	FROM pg_attribute CROSS JOIN LATERAL base_type(atttypid) AS base
+	WHERE attrelid = tab AND attname = col AND base NOT IN ('smallint'::regtype, 'integer'::regtype) AND NOT is_id(base)
 	UNION ALL SELECT format('Column %I of table %s is generated, or has a security label.', narrow, rel),
 		'Make it an ordinary column first.'
 	FROM unnest(columns) JOIN pg_attribute ON attrelid = rel AND attnum = num

@@ -334,7 +334,7 @@ BEGIN
 			PERFORM widen_show(tab, col, columns, tries);
 		END IF;
 		IF columns = '{}' THEN
-			RAISE NOTICE 'column % of table %, and all that refer to it, are bigint', quote_ident(col), tab
+			RAISE NOTICE 'column % of table %, and all that refer to it, are wider than integer', quote_ident(col), tab
 				USING HINT = 'Restart programs that cache the types of columns, such as Rails.';
 		END IF;
 		EXIT WHEN dry_run OR columns = '{}';

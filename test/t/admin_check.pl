@@ -303,6 +303,22 @@ fault('a column that refers to a key is too small', 'ALTER TABLE notes ALTER pho
 	'error shop.notes.photo_id|It is integer, which is too small for IDs of shop.photos.id.|'
 	  . q{CALL "The Admin".snowflake_widen('shop.notes'::regclass, 'photo_id'::name);});
 
+plant(q{
+	CREATE TABLE of_numeric (id numeric PRIMARY KEY DEFAULT next_id());
+	CREATE TABLE of_digits (id numeric(21,2) PRIMARY KEY DEFAULT next_id());
+	CREATE TABLE of_text (id text PRIMARY KEY DEFAULT snowflake_to_text(next_id()));
+	CREATE TABLE of_varchar (id varchar(19) PRIMARY KEY DEFAULT next_id())});
+finds(join("\n", map { "note table shop.$_|Its IDs were not looked at: type ..." } qw(of_digits of_numeric of_text of_varchar)),
+	'a numeric or a text can hold IDs');
+plant('DROP TABLE of_numeric, of_digits, of_text, of_varchar');
+fault("a key is $_->[0]", "CREATE TABLE odd (id $_->[0] PRIMARY KEY DEFAULT next_id(), parent $_->[0] REFERENCES odd)", qq{
+	error shop.odd.id|It is $_->[0], which $_->[1] IDs of shop.odd.id.|While the application is stopped: ...
+	error shop.odd.parent|It is $_->[0], which $_->[1] IDs of shop.odd.id.|...
+	note table shop.odd|Its IDs were not looked at: type ...} =~ s/^\n\t//r =~ s/\n\t/\n/gr,
+	by_hand => 'ALTER TABLE shop.odd ALTER parent TYPE bigint; ALTER TABLE shop.odd ALTER id TYPE bigint', clean => 'DROP TABLE odd')
+  foreach [ 'double precision', 'rounds' ], [ 'real', 'rounds' ], [ 'numeric(20,2)', 'is too small for' ], [ 'numeric(18,0)', 'is too small for' ],
+  [ 'oid', 'is too small for' ];
+
 fault('a role may insert, but not use the sequence',
 	'CREATE ROLE "App"; GRANT USAGE ON SCHEMA shop TO "App"; GRANT INSERT ON "Tweets", photos TO "App"',
 	qq{error $tweets|"App" may insert into shop."Tweets"...|GRANT USAGE ON SEQUENCE shop."Tweets' seq" TO "App";});

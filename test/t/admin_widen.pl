@@ -194,7 +194,7 @@ is(tables_of('undone'), $before, '... and changes nothing');
 value('undone', $call);
 like(run_psql('undone', q{CALL snowflake_widen('photos', 'id', undo => true)}), qr/NOTICE:  \w+: nothing to undo/,
 	'nothing can be undone when it has finished');
-like(run_psql('undone', $call), qr/^\S+ NOTICE:  \w+: column id .* are bigint\n/,
+like(run_psql('undone', $call), qr/^\S+ NOTICE:  \w+: column id .* are wider than integer\n/,
 	'called again when it has ended, it does nothing');
 
 # --- only a column that refers to the key ---------------------------------
@@ -321,6 +321,43 @@ foreach my $case (
 	like(run_psql('refused', $call_t), qr/ERROR:  55000.*$message/s, "refused: $make");
 	is(tables_of('refused'), $before, '... and left as it is');
 }
+
+# A column that is no integer is refused with what to do, which is done.
+foreach my $case (
+	[ 'numeric', 'numeric' ], [ 'double precision', 'double precision' ], [ 'oid', 'oid' ])
+{
+	my ($type, $shown) = @$case;
+	value('refused', qq{
+		DROP SCHEMA IF EXISTS app CASCADE;
+		CREATE SCHEMA app;
+		CREATE TABLE t (id $type PRIMARY KEY DEFAULT 1);
+		CREATE TABLE c (t $type REFERENCES t);
+		INSERT INTO t DEFAULT VALUES;
+		INSERT INTO c VALUES (1)});
+	my ($do) = run_psql('refused', $call_t) =~ /ERROR:  55000.*
+DETAIL:  Column id of table app.t has type \Q$shown\E, and snowflake_widen\(\) replaces smallint and integer only\.
+HINT:  While the application is stopped: (.*)\./;
+	ok($do, "refused: a key of type $type");
+	value('refused', $do // '');
+	is(value('refused', 'SELECT DISTINCT pg_typeof(id), pg_typeof(t) FROM t, c'), 'bigint|bigint', '... and as the hint says, it becomes a bigint');
+	like(run_psql('refused', $call_t), qr/^\S+ NOTICE:  \w+: column id of table app.t, .* are wider than integer\n/, '... then nothing is to be done');
+}
+foreach my $type ('text', 'varchar(20)', 'uuid', 'snowflake')
+{
+	value('refused', qq{
+		DROP SCHEMA IF EXISTS app CASCADE;
+		CREATE SCHEMA app;
+		CREATE TABLE t (id $type PRIMARY KEY)});
+	like(run_psql('refused', $call_t), $type eq 'snowflake' ? qr/^\S+ NOTICE:  \w+: column id .* are wider than integer\n/
+		: qr/ERROR:  55000.*replaces smallint and integer only.*HINT:  (?:It need not become wider|Name a column of integers)/s,
+		"a key of type $type need not, or cannot, be widened");
+}
+value('refused', q{
+	CREATE TABLE n (id numeric PRIMARY KEY);
+	CREATE TABLE i (n integer REFERENCES n)});
+unlike(run_psql('refused', q{CALL snowflake_widen('app.i', 'n')}), qr/ERROR/, 'an integer that refers to a numeric is widened');
+is(value('refused', q{INSERT INTO n VALUES (5000000000); INSERT INTO i VALUES (5000000000) RETURNING n}), 5000000000,
+	'... and refers to larger keys');
 
 # Rows that are stored as values would lose the key.  PostgreSQL's ALTER TYPE refuses the same.
 foreach my $case (
