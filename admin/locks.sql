@@ -41,8 +41,10 @@ DECLARE
 	blocker record;
 BEGIN
 	PERFORM pg_stat_clear_snapshot();
-	SELECT l.pid, l.relation::regclass AS relation, a.xact_start, a.query INTO blocker
+	SELECT l.pid, l.relation::regclass AS relation, a.xact_start, a.query, p.gid, p.owner INTO blocker
 	FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
+	LEFT JOIN (pg_locks AS own JOIN pg_prepared_xacts AS p ON p.transaction = own.transactionid)
+		ON l.pid IS NULL AND own.pid IS NULL AND own.virtualtransaction = l.virtualtransaction
 	WHERE l.relation = ANY (relations) AND l.database = (SELECT oid FROM pg_database
 			WHERE datname = current_database())
 		AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
@@ -53,6 +55,9 @@ BEGIN
 		RETURN;
 	ELSIF blocker.pid IS NULL THEN
 		description := format('A prepared transaction (see pg_prepared_xacts) has used %s.', blocker.relation);
+		-- No try gets its locks, and it may stay for days.
+		remedy := format('Role %I or a superuser can end it: COMMIT PREPARED %L, or ROLLBACK PREPARED %2$L.',
+			blocker.owner, blocker.gid);
 		RETURN;
 	END IF;
 	description := format('Process %s has used %s %s', blocker.pid, blocker.relation,

@@ -41,7 +41,8 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 				ELSE regexp_replace(format('They wait for process %s, of role %s, which is %s', pid, role_of(pid),
 					describe_transaction(a.xact_start, a.query)), '\s+', ' ', 'g') END,
 			'Others queue behind process ' || strong || ', of role ' || role_of(strong) || '.'),
-		CASE WHEN pid = 0 THEN 'Commit or roll back that transaction.'
+		CASE WHEN pid = 0 THEN coalesce((SELECT b.remedy FROM blocker(ARRAY[q.sequence], 'AccessShareLock') AS b
+				WHERE b.remedy LIKE '% PREPARED %'), 'Commit or roll back that transaction.')
 			ELSE format('End that transaction, if need be by SELECT pg_terminate_backend(%s), as a member of its role or of '
 				'pg_signal_backend.', pid) END
 			|| coalesce(' Or let the others go on by SELECT pg_cancel_backend(' || strong || ').', '')
