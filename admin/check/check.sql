@@ -107,7 +107,7 @@ BEGIN
 	-- A remedy that does not end with a period is a statement.  A table comes after those that it
 	-- refers to.  It is found by its name without a look at the caller's privileges.
 	RETURN QUERY WITH rows AS MATERIALIZED (
-		SELECT c.severity, c.object, c.problem, c.remedy FROM all_checks() AS c
+		SELECT DISTINCT c.severity, c.object, c.problem, c.remedy FROM all_checks() AS c
 	), tables AS MATERIALIZED (
 		SELECT name, depth(oid) AS depth FROM pg_class CROSS JOIN LATERAL (SELECT 'table ' || oid::regclass) AS n (name)
 		WHERE relkind IN ('r', 'p', 'f') AND name IN (SELECT r.object FROM rows AS r)

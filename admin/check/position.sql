@@ -47,7 +47,9 @@ BEGIN
 		RETURN QUERY SELECT * FROM check_behind(g, served, beyond);
 	END IF;
 EXCEPTION WHEN OTHERS THEN
-	RETURN QUERY SELECT * FROM unseen(g.sequence, SQLSTATE, SQLERRM);
+	-- What a remedy needs to know of a table may be locked, too.
+	RETURN QUERY SELECT * FROM unseen(coalesce(CASE SQLSTATE WHEN '55P03' THEN locked_table(g.tabs) END, g.sequence),
+		SQLSTATE, SQLERRM);
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_position_of IS 'for rows about where one sequence stands';

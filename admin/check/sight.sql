@@ -1,9 +1,9 @@
 /* admin/check/sight.sql */
 
--- snowflake_check() says what it could not see.  What somebody has locked just now, and
--- a look that failed, is an error, because nobody knows what is behind it.  What this role may
--- never see is a note, and no other row says anything that rests on it.  Judges nothing that was
--- seen.
+-- snowflake_check() says what it could not see.  A look that failed is an error, because nobody knows
+-- what is behind it.  What somebody has locked is a warning, as the next check will mostly see it.  What
+-- this role may never see is a note, and no other row says anything that rests on it.  Judges nothing that
+-- was seen.
 
 -- The session that has locked one of these relations, or nothing if it has gone
 CREATE FUNCTION snowflake_admin.in_the_way(relations regclass[], weakest text) RETURNS text
@@ -12,16 +12,38 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.in_the_way IS 'for naming a session, in one line';
 
+-- A table and all that is below it.  pg_partition_tree() waits for the locks of these, and fails.
+CREATE FUNCTION snowflake_admin.with_children(tab regclass) RETURNS regclass[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH RECURSIVE tables (tab) AS (
+		SELECT with_children.tab::oid UNION SELECT inhrelid FROM tables AS t JOIN pg_inherits ON inhparent = t.tab
+	)
+	SELECT array_agg(t.tab::regclass) FROM tables AS t
+$$;
+COMMENT ON FUNCTION snowflake_admin.with_children IS 'for finding who has locked a table or a partition';
+
+-- The first of these tables that somebody has locked, or of which a partition is locked, or NULL
+CREATE FUNCTION snowflake_admin.locked_table(tabs regclass[]) RETURNS regclass
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH locked AS MATERIALIZED (
+		SELECT relation FROM pg_locks WHERE granted AND mode = 'AccessExclusiveLock' AND pid IS DISTINCT FROM pg_backend_pid()
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+	)
+	SELECT min(t::oid)::regclass FROM unnest(tabs) AS t
+	WHERE EXISTS (SELECT FROM unnest(with_children(t)) AS rel WHERE rel IN (SELECT relation FROM locked))
+$$;
+COMMENT ON FUNCTION snowflake_admin.locked_table IS 'for naming the table that could not be looked at';
+
 -- The row for a table or sequence that could not be looked at, because of this error
 CREATE FUNCTION snowflake_admin.unseen(relation regclass, sqlstate text, message text)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT 'error', format('%s %s', CASE relkind WHEN 'S' THEN 'sequence' ELSE 'table' END, relation),
+	SELECT CASE sqlstate WHEN '55P03' THEN 'warning' ELSE 'error' END,
+		format('%s %s', CASE relkind WHEN 'S' THEN 'sequence' ELSE 'table' END, relation),
 		concat_ws(' ', CASE sqlstate
 			WHEN '55P03' THEN 'It could not be looked at, because another transaction has locked it.'
 			ELSE format('It could not be looked at: %s.', message) END,
-			'So its IDs are not judged.', in_the_way(
-			ARRAY[relation] || ARRAY(SELECT relid FROM pg_partition_tree(relation)),
+			'So its IDs are not judged.', in_the_way(with_children(relation),
 			CASE relkind WHEN 'S' THEN 'ShareRowExclusiveLock' ELSE 'AccessExclusiveLock' END)),
 		'Call snowflake_check() again later.'
 	FROM pg_class WHERE oid = relation
@@ -32,7 +54,7 @@ COMMENT ON FUNCTION snowflake_admin.unseen IS 'for a relation that could not be 
 CREATE FUNCTION snowflake_admin.check_code(makers maker[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT 'error', place(class, object), concat_ws(' ',
+	SELECT 'warning', place(class, object), concat_ws(' ',
 		'Its code could not be read, because another transaction has locked a table that it names. '
 			'So nothing is judged that depends on what generates IDs, such as whether a sequence may be set back.',
 		in_the_way(ARRAY(SELECT refobjid::regclass FROM pg_depend
@@ -78,6 +100,27 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_read_privileges IS 'for rows about what the role may not read';
 
+-- The index without which the IDs of a column could not be read, or NULL.  It may be one of a partition.
+CREATE FUNCTION snowflake_admin.missing_index(tab regclass, col name, obstacle text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT format('CREATE INDEX %sON %s (%I)', CASE WHEN relkind <> 'p' THEN 'CONCURRENTLY ' END, oid::regclass, col)
+	FROM pg_class WHERE oid = CASE WHEN obstacle = 'no index' THEN tab
+		ELSE to_regclass(substring(obstacle FROM '^no index \(partition (.*)\)$')) END
+$$;
+COMMENT ON FUNCTION snowflake_admin.missing_index IS 'for the remedy of a table without an index';
+
+-- What lets a command see the IDs of a column that it could not read: a statement, or a sentence, or NULL if
+-- nothing does
+CREATE FUNCTION snowflake_admin.way_to_see(command text, tab regclass, col name, obstacle text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT coalesce(missing_index(tab, col, obstacle), CASE
+		WHEN obstacle = 'locked' THEN format('Call %s again when nobody has locked %s.', command, tab)
+		WHEN obstacle = 'no privilege' THEN format('Let a role call %s that may read %s.', command, tab)
+		WHEN obstacle = 'policies hide rows'
+			THEN format('Let a role call %s that has BYPASSRLS or owns %s.', command, tab) END)
+$$;
+COMMENT ON FUNCTION snowflake_admin.way_to_see IS 'for the remedy of a table that could not be read';
+
 -- Tables whose IDs could not be read for another reason, such as policies that hide rows, or no
 -- index
 CREATE FUNCTION snowflake_admin.check_readable(generators generator[])
@@ -85,10 +128,9 @@ RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT 'note', format('table %s', tab), concat_ws(' ', format('Its IDs were not looked at: %s.',
 			CASE obstacle WHEN 'no index' THEN format('no index begins with %I', col) ELSE obstacle END),
-			CASE obstacle WHEN 'no index' THEN only_owner(tab) END),
-		CASE obstacle WHEN 'no index' THEN format('CREATE INDEX %sON %s (%I)',
-			CASE WHEN relkind <> 'p' THEN 'CONCURRENTLY ' END, tab, col)
-			WHEN 'policies hide rows' THEN 'Call snowflake_check() as a role that has BYPASSRLS or owns the table.'
+			CASE WHEN obstacle LIKE 'no index%' THEN only_owner(tab) END),
+		CASE WHEN obstacle LIKE 'no index%' THEN missing_index(tab, col, obstacle)
+			WHEN obstacle = 'policies hide rows' THEN 'Call snowflake_check() as a role that has BYPASSRLS or owns the table.'
 			ELSE 'Compare its newest IDs with the clock and with its sequence.' END
 	FROM (SELECT DISTINCT ON (c.tab) c.tab, c.col, obstacle
 		FROM generated_columns(generators) AS c

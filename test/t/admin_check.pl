@@ -399,21 +399,21 @@ my $user_pid = $user->query_safe('SELECT pg_backend_pid()');
 my $waiter = $node->background_psql($database);
 my $waiter_pid = $waiter->query_safe('SELECT pg_backend_pid()');
 send_sql($waiter, q{ALTER SEQUENCE shop.one NO CYCLE});
-finds("error sequence shop.one|It could not be looked at, because another transaction has locked it...\n"
-	  . "error sequence shop.one|Sessions that wait for it: 1. They wait for process $user_pid, of role postgres, which is in a "
+finds("error sequence shop.one|Sessions that wait for it: 1. They wait for process $user_pid, of role postgres, which is in a "
 	  . "transaction since ... Others queue behind process $waiter_pid, of role postgres.|"
 	  . "End that transaction, if need be by SELECT pg_terminate_backend($user_pid), as a member of its role or of "
-	  . "pg_signal_backend. Or let the others go on by SELECT pg_cancel_backend($waiter_pid).", 'a queue at a sequence is an error', soon => 1);
+	  . "pg_signal_backend. Or let the others go on by SELECT pg_cancel_backend($waiter_pid).\n"
+	  . 'warning sequence shop.one|It could not be looked at, because another transaction has locked it...', 'a queue at a sequence is an error', soon => 1);
 $user->query_safe('ROLLBACK');
 $user->quit;
 ok(wait_for(sub { value(q{SELECT count(*) FROM pg_locks WHERE NOT granted}) eq '0' }), '... which ends');
 $waiter->query_safe('BEGIN; ALTER SEQUENCE shop.one NO CYCLE');
 $user = $node->background_psql($database);
 send_sql($user, q{SELECT "Id's".next_id(1, 'shop.one')});
-finds("error sequence shop.one|It could not be looked at, because another transaction has locked it...\n"
-	  . "error sequence shop.one|Sessions that wait for it: 1. They wait for process $waiter_pid, of role postgres, which is in a "
+finds("error sequence shop.one|Sessions that wait for it: 1. They wait for process $waiter_pid, of role postgres, which is in a "
 	  . "transaction since ...|End that transaction, if need be by SELECT pg_terminate_backend($waiter_pid), as a member of its role "
-	  . "or of pg_signal_backend.", 'so are sessions that wait for a change of it', soon => 1);
+	  . "or of pg_signal_backend.\n"
+	  . 'warning sequence shop.one|It could not be looked at, because another transaction has locked it...', 'so are sessions that wait for a change of it', soon => 1);
 $_->quit foreach $waiter, $user;
 value($insert);
 
@@ -494,9 +494,9 @@ plant('ALTER TABLE photos DISABLE ROW LEVEL SECURITY');
 
 my $other = $node->background_psql($database);
 $other->query_safe('BEGIN; LOCK TABLE shop.photos; ALTER SEQUENCE shop.one RESTART');
-finds("error sequence shop.one|...another transaction has locked it...\nerror table shop.photos|... another transaction has locked it. ..."
+finds("warning sequence shop.one|...another transaction has locked it...\nwarning table shop.photos|... another transaction has locked it. ..."
 	  . ' Process ... has used shop.photos in a transaction since ...',
-	'what another session has locked is an error, without a wait');
+	'what another session has locked is a warning, without a wait');
 $other->query_safe('ROLLBACK');
 $other->quit;
 finds('', '... until it ends');
