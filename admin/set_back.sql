@@ -103,18 +103,22 @@ BEGIN
 			HINT = 'Call it again when that transaction has ended.';
 	END IF;
 	since := bound(clock_timestamp() + interval '1 s', to_layout(layout));
-	SELECT * INTO future FROM future_ids(g, to_layout(layout), since);
+	SELECT * INTO future FROM future_ids(g, to_layout(layout), since, 'snowflake_set_back()');
 	IF is_lost THEN
 		SELECT * INTO reachable FROM reachable_id(g, to_layout(layout), since);
 		IF reachable.unseen THEN
 			future.unseen := coalesce(future.unseen, 'a table that another transaction has locked');
 		END IF;
 	END IF;
+	-- What was lost has no remedy but this, and goes on above the clock.
+	IF NOT is_lost THEN
+		future.unseen := coalesce(future.unseen, future.altered);
+	END IF;
 	IF future.unseen IS NOT NULL THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = format('cannot look for future-dated IDs in %s', future.unseen),
-			HINT = 'Let a role call this that may read these tables, by an index that begins with the ID, '
-				'when nobody has locked them. With tables of Citus, wait for the clock to catch up.';
+			HINT = coalesce(CASE WHEN future.way LIKE '%.' THEN future.way ELSE future.way || ', and call it again.' END,
+				'Wait for the clock to catch up.');
 	ELSIF is_lost THEN
 		RETURN coalesce(reachable.id + 1, since);
 	ELSIF future.own > 0 OR future.more THEN

@@ -4,32 +4,40 @@
 -- rows future-dated IDs that it would generate again?  snowflake_set_back() judges the same.  Sets
 -- nothing back.
 
--- The columns that may have IDs of a sequence: those that it fills, and those that may have moved
--- from it to another one.  As nothing says which have moved, these are all that another sequence of
--- its layout fills, with each of its shards, or any shard if no default names it any more.
-CREATE FUNCTION snowflake_admin.columns_of(g generator, OUT tabs regclass[], OUT cols name[], OUT shards integer[])
+-- The columns that may have IDs of a sequence, and the shards with which it may generate IDs, NULL for
+-- any.  The columns are those that it fills, and those that may have moved from it to another one: as
+-- nothing says which have moved, all that another sequence of its layout fills.  The shards count for
+-- all of them, whatever each is filled with now: a table that had one may have another one today, while
+-- the next table has still that one.  The tables in "altered" have only values made of IDs.
+CREATE FUNCTION snowflake_admin.columns_of(g generator, OUT tabs regclass[], OUT cols name[], OUT shards integer[],
+	OUT altered regclass[])
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 BEGIN
-	SELECT g.tabs || coalesce(array_agg(k.tab), '{}'), g.cols || coalesce(array_agg(k.col), '{}'),
-		g.shards || coalesce(array_agg(s.shard), '{}')
-	INTO tabs, cols, shards
-	FROM (SELECT DISTINCT u.tab, u.col FROM keys() AS u
-			JOIN sequence_states() AS o ON o.sequence = u.sequence AND o.layout = g.layout
-			WHERE u.made_by = 'next_id' AND u.sequence <> g.sequence) AS k
-		CROSS JOIN (SELECT DISTINCT unnest(coalesce(g.shards, '{NULL}'))) AS s (shard);
-	IF has_role_shards() THEN
-		shards := NULL;
+	SELECT g.tabs || coalesce(array_agg(k.tab) FILTER (WHERE NOT k.is_altered), '{}'),
+		g.cols || coalesce(array_agg(k.col) FILTER (WHERE NOT k.is_altered), '{}'),
+		g.altered || coalesce(array_agg(k.tab) FILTER (WHERE k.is_altered), '{}')
+	INTO tabs, cols, altered
+	FROM (SELECT DISTINCT u.tab, u.col, is_altered(u.tab, u.col) AS is_altered FROM keys() AS u
+		JOIN sequence_states() AS o ON o.sequence = u.sequence AND o.layout = g.layout
+		WHERE u.made_by = 'next_id' AND u.sequence <> g.sequence) AS k;
+	IF NOT (has_role_shards() OR g.lacks_shard OR g.tabs IS NULL OR array_position(g.used, NULL) IS NOT NULL) THEN
+		shards := g.used;
 	END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.columns_of IS 'for the columns that may have IDs of a sequence';
 
 -- The future-dated IDs in these columns, all together.  "own" are those that the sequence would
--- generate again, "unseen" says what could not be read.
-CREATE FUNCTION snowflake_admin.future_ids(g generator, layout snowflake_layout, since bigint,
-	OUT own bigint, OUT others bigint, OUT more boolean, OUT latest timestamptz, OUT tab regclass, OUT unseen text)
+-- generate again, and "shards" are theirs.  "unseen" says what could not be read, and "way" what lets the
+-- command see the first of it, and "who" can do that, or NULL.  Not so "altered", in which nothing can be seen.
+CREATE FUNCTION snowflake_admin.future_ids(g generator, layout snowflake_layout, since bigint, command text,
+	OUT own bigint, OUT others bigint, OUT more boolean, OUT latest timestamptz, OUT tab regclass, OUT shards integer[],
+	OUT unseen text, OUT way text, OUT who text, OUT altered text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT t.own, t.others, t.more, id_time(t.largest, layout), t.tab, t.unseen
+	SELECT t.own, t.others, t.more, id_time(t.largest, layout), t.tab, t.own_shards, t.unseen,
+		way_to_see(command, t.unseen_tab, t.unseen_col, t.obstacle),
+		CASE WHEN t.obstacle LIKE 'no index%' THEN only_owner(t.unseen_tab) END,
+		(SELECT string_agg(DISTINCT format('%s (its default makes other values of IDs)', a), ', ') FROM unnest(c.altered) AS a)
 	FROM columns_of(g) AS c CROSS JOIN LATERAL id_totals(c.tabs, c.cols, c.shards, layout, since, 1000000) AS t
 $$;
 COMMENT ON FUNCTION snowflake_admin.future_ids IS 'for future-dated IDs that a sequence may have generated';
@@ -57,7 +65,7 @@ BEGIN
 			own_text := own_text
 				|| ' When another shard is in use, check again to see how their rows get new ones.';
 		END IF;
-	ELSIF NOT future.more AND future.unseen IS NULL AND g.unread = '{}' THEN
+	ELSIF NOT future.more AND future.unseen IS NULL AND future.altered IS NULL AND g.unread = '{}' THEN
 		own_text := format('No row of %s has a future-dated ID of its %s. '
 			'Set it back only if no program has kept one of this %2$s (if unsure, wait or take a new shard), '
 			'and if this server is neither a restored copy nor a promoted asynchronous standby, which may lack '
@@ -65,42 +73,62 @@ BEGIN
 			coalesce((SELECT string_agg(DISTINCT t::text, ', ') FROM unnest(g.tabs) AS t), 'a table'), kind);
 	END IF;
 	RETURN concat_ws(' ',
-		CASE WHEN g.tabs IS NULL AND g.unread = '{}'
+		CASE WHEN g.tabs IS NULL AND g.altered = '{}' AND g.unread = '{}'
 			THEN 'No default of this database uses it, but programs may.' END,
 		own_text,
 		CASE WHEN future.others > 0 THEN format('Future-dated IDs of other shards, which it cannot generate again: %s%s.',
 			at_least, future.others) END,
-		format('%I cannot look at ', current_user) || future.unseen || '.');
+		format('%I cannot look at ', current_user) || future.unseen || '.',
+		'Nothing can tell which future-dated IDs are in ' || future.altered || '.');
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.describe_future_ids IS 'for the problem of a sequence that is ahead';
 
--- How those who use a sequence get another shard, as rows have IDs that it must not generate again.
--- NULL if each of its tables needs its own command.  The next check then shows how to set the
--- sequence back.
-CREATE FUNCTION snowflake_admin.new_shard(g generator, OUT remedy text, OUT who text)
+-- The columns that a sequence fills with one of these shards, or with a computed one
+CREATE FUNCTION snowflake_admin.columns_with(g generator, shards integer[])
+RETURNS TABLE (tab regclass, col name)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT DISTINCT u.tab, u.col FROM unnest(g.tabs, g.cols, g.shards) AS u (tab, col, shard)
+	WHERE coalesce(u.shard = ANY (columns_with.shards), true)
+$$;
+COMMENT ON FUNCTION snowflake_admin.columns_with IS 'for the tables that need another shard';
+
+-- How those who use a sequence get another shard than these, as rows have IDs that it must not generate
+-- again.  NULL if each of its tables needs its own command.  The next check then shows how to set the
+-- sequence back.  Where no table has such a shard, other code does.
+CREATE FUNCTION snowflake_admin.new_shard(g generator, shards integer[], until timestamptz, OUT remedy text, OUT who text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+DECLARE
+	tabs regclass[];
+	cols name[];
 BEGIN
+	SELECT array_agg(c.tab), array_agg(c.col) INTO tabs, cols FROM columns_with(g, shards) AS c;
 	IF g.by_setting AND NOT g.has_own_shard
 		AND coalesce((SELECT place FROM shard_setting()), 'client') LIKE 'setting of database %'
 	THEN
 		remedy := format('SELECT %s.snowflake_set_shard(N::bigint) -- N is a shard from your list that no database '
 			'uses', snowflake_schema());
 		who := only_database_owner();
-	ELSIF (SELECT count(DISTINCT t) FROM unnest(g.tabs) AS t) = 1 THEN
-		SELECT r.remedy, r.who INTO remedy, who FROM new_shard_remedy(g.tabs[1], g.cols[1]) AS r;
+	ELSIF tabs IS NULL THEN
+		remedy := format('Wait until %s, or check again when %s generates no IDs of this sequence and of shard %s.', until,
+			coalesce((SELECT min(place(m.class, m.object)) FROM id_makers() AS m
+				WHERE m.is_read AND coalesce(m.sequence, g.sequence) = g.sequence AND may_use(m.owner, g.sequence)
+				AND CASE WHEN NOT by_setting THEN coalesce(m.shard = ANY (shards), true) END), 'other code'),
+			array_to_string(shards, ', '));
+	ELSIF (SELECT count(DISTINCT t) FROM unnest(tabs) AS t) = 1 THEN
+		SELECT r.remedy, r.who INTO remedy, who FROM new_shard_remedy(tabs[1], cols[1]) AS r;
 	END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_admin.new_shard IS 'for the remedy that gives the tables of a sequence another shard';
 
 -- A row for each table, if each needs its own command
-CREATE FUNCTION snowflake_admin.check_tables_to_move(g generator)
+CREATE FUNCTION snowflake_admin.check_tables_to_move(g generator, shards integer[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT DISTINCT 'error', format('table %s', tab), concat_ws(' ', format('Its IDs come from sequence %s, which is '
 		'ahead of the clock, and must not be set back.', g.sequence), r.who), r.remedy
-	FROM unnest(g.tabs, g.cols) AS t (tab, col) CROSS JOIN LATERAL new_shard_remedy(tab, col) AS r
+	FROM columns_with(g, shards) CROSS JOIN LATERAL new_shard_remedy(tab, col) AS r
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_tables_to_move IS
 'for the rows about tables of a sequence that must not be set back';
@@ -116,17 +144,19 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_admin.is_strange IS 'for tables whose rows have no say in the tables of others';
 
--- The tables that alone keep a sequence from being set back, if all of them are strange.
+-- The tables that alone keep a sequence from being set back, if all of them are strange, with ten
+-- shards each.
 CREATE FUNCTION snowflake_admin.strange_tables(g generator, layout snowflake_layout)
 RETURNS TABLE (tab regclass, col name, shard integer)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH found AS MATERIALIZED (
-		SELECT DISTINCT i.tab, i.col, i.shard, is_strange(i.tab, g.sequence) AS is_strange
+		SELECT i.tab, i.col, i.shard, is_strange(i.tab, g.sequence) AS is_strange,
+			row_number() OVER (PARTITION BY i.tab, i.col ORDER BY i.largest DESC) AS place
 		FROM columns_of(g) AS c CROSS JOIN LATERAL id_counts(c.tabs, c.cols, c.shards, layout,
 			bound(clock_timestamp() + interval '1 s', layout), 1000000) AS i
 		WHERE i.is_own
 	)
-	SELECT f.tab, f.col, f.shard FROM found AS f WHERE (SELECT bool_and(is_strange) FROM found)
+	SELECT f.tab, f.col, f.shard FROM found AS f WHERE place <= 10 AND (SELECT bool_and(is_strange) FROM found)
 $$;
 COMMENT ON FUNCTION snowflake_admin.strange_tables IS 'for tables whose owners have no say in the tables of others';
 
@@ -166,7 +196,8 @@ BEGIN
 		RETURN NEXT;
 		RETURN;
 	END IF;
-	SELECT * INTO future FROM future_ids(g, layout, bound(clock_timestamp() + interval '1 s', layout));
+	SELECT * INTO future FROM future_ids(g, layout, bound(clock_timestamp() + interval '1 s', layout),
+		'snowflake_check()');
 	problem := concat_ws(' ', problem, nullif(describe_future_ids(g, future), ''));
 	remedy := CASE
 		WHEN g.state <> 'refuses' THEN format('Wait until %s.',
@@ -174,7 +205,8 @@ BEGIN
 		WHEN is_unused THEN 'Drop it if no program uses it.'
 		WHEN g.unread <> '{}' THEN 'Call snowflake_check() again when all code can be read.'
 		WHEN future.unseen IS NOT NULL
-			THEN format('Let a role call snowflake_check() that can look at %s.', future.unseen)
+			THEN coalesce(future.way, format('Wait until %s.', until))
+		WHEN future.own = 0 AND future.altered IS NOT NULL THEN format('Wait until %s.', until)
 		WHEN future.own = 0 AND NOT future.more THEN call_of('snowflake_set_back',
 			g.sequence, CASE WHEN future.others > 0 THEN ', end_sessions => true' ELSE '' END)
 		WHEN NOT has_shards(layout) THEN format('Wait until %s, or check again when these rows have new IDs. '
@@ -184,23 +216,25 @@ BEGIN
 		WHEN g.tabs IS NULL THEN format('Wait until %s, or check again when these rows have new IDs.', until)
 		WHEN g.lead < patience + interval '10 min' THEN format('Wait until %s.', until) END;
 	IF remedy IS NOT NULL THEN
-		problem := concat_ws(' ', problem, CASE WHEN remedy LIKE 'CALL %' THEN only_owner(g.sequence) END);
+		problem := concat_ws(' ', problem, CASE WHEN remedy LIKE 'CALL %' THEN only_owner(g.sequence)
+			WHEN future.unseen IS NOT NULL THEN future.who END);
 		RETURN NEXT;
 	ELSIF EXISTS (SELECT FROM strange_tables(g, layout)) THEN
 		remedy := 'Do what the rows of tables of other roles say, and check again.';
 		RETURN NEXT;
 		RETURN QUERY SELECT * FROM check_strange_tables(g, layout);
 	ELSE
-		SELECT * INTO way FROM new_shard(g);
+		-- More IDs than were looked at may be of any shard.
+		SELECT * INTO way FROM new_shard(g, CASE WHEN NOT future.more THEN future.shards END, until);
 		IF way.remedy IS NOT NULL THEN
 			problem := concat_ws(' ', problem, way.who);
 			remedy := way.remedy;
 			RETURN NEXT;
 		ELSE
-			remedy := 'Give each of its tables its own sequence with another shard, as the rows of these '
-				'tables say.';
+			remedy := 'Give each of its tables that has such a shard its own sequence with another one, as the '
+				'rows of these tables say.';
 			RETURN NEXT;
-			RETURN QUERY SELECT * FROM check_tables_to_move(g);
+			RETURN QUERY SELECT * FROM check_tables_to_move(g, CASE WHEN NOT future.more THEN future.shards END);
 		END IF;
 	END IF;
 END

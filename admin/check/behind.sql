@@ -28,34 +28,64 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_other_layout IS 'for the row about a sequence that has served another layout';
 
+-- The columns that a sequence fills, each with its shards, NULL for any, and with these in words.  One whose
+-- shard is that of the setting, and missing there, gets no IDs, so it is not there.
+CREATE FUNCTION snowflake_admin.shards_of_columns(g generator)
+RETURNS TABLE (tab regclass, col name, shards integer[], new_rows text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT u.tab, u.col, CASE WHEN count(*) = count(u.shard) THEN array_agg(u.shard) END,
+		string_agg(u.shard::text, ', ' ORDER BY u.shard)
+	FROM unnest(g.tabs, g.cols, g.shards, g.unset) AS u (tab, col, shard, unset) WHERE NOT unset GROUP BY u.tab, u.col
+$$;
+COMMENT ON FUNCTION snowflake_admin.shards_of_columns IS 'for the shards of the columns of a sequence';
+
+-- How many IDs of such columns, from "low" on, are of each shard, "is_own" or not, as id_counts() has
+-- it.  Of each column, ten shards of each kind: those with the largest IDs until "until", and those
+-- with the largest IDs.  What follows looks at tables once for each, and values that are no IDs have
+-- all shards.
+CREATE FUNCTION snowflake_admin.counts_of_shards(g generator, layout snowflake_layout, low bigint, until bigint, own boolean)
+RETURNS TABLE (tab regclass, col name, new_rows text, shard integer, number bigint, more boolean, largest bigint)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT r.tab, r.col, r.new_rows, r.shard, r.number, r.more, r.largest
+	FROM (SELECT f.new_rows, c.*, row_number() OVER (PARTITION BY c.tab, c.col, c.largest <= until
+				ORDER BY c.largest DESC) AS place
+		FROM shards_of_columns(g) AS f
+		CROSS JOIN LATERAL id_counts(ARRAY[f.tab], ARRAY[f.col], f.shards, layout, low, 10001) AS c
+		WHERE c.is_own = own AND c.number > 0
+		OFFSET 0) AS r
+	WHERE place <= 10
+$$;
+COMMENT ON FUNCTION snowflake_admin.counts_of_shards IS 'for counts of IDs by shard, of a few shards';
+
 -- Rows about future-dated IDs of other shards, from "future" on.  A sequence cannot generate
 -- these again, because it generates only those of its own shards.  What is far ahead is most
 -- likely no ID of this layout: a new epoch makes the old IDs look like that.
 CREATE FUNCTION snowflake_admin.check_other_shards(g generator, layout snowflake_layout, future bigint)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH counts AS MATERIALIZED (
+		SELECT c.*, latest, latest > clock_timestamp() + interval '1 year' AS is_far
+		FROM counts_of_shards(g, layout, future, bound(clock_timestamp() + interval '1 year', layout), false) AS c
+		CROSS JOIN LATERAL id_time(c.largest, layout) AS latest
+	)
 	SELECT CASE WHEN is_far THEN 'note' ELSE 'warning' END, format('table %s', c.tab), concat_ws(' ', format(
 			'Future-dated IDs of shard %s, while new rows get those of shard %s: %s%s, the latest of %s. %s',
-			c.shard, c.own_shard, CASE WHEN c.more THEN 'at least ' END, c.number, latest,
+			c.shard, c.new_rows, CASE WHEN c.more THEN 'at least ' END, c.number, latest,
 			CASE WHEN is_far THEN 'Most likely they are of another layout, and not dated in the future.'
 				ELSE 'If this server generated them, and nobody outside has seen them, give their rows new ones.' END),
 			r.who),
 		CASE WHEN is_far THEN 'Do nothing if its rows had IDs of another layout before.'
 			WHEN g.lead > '2 s' THEN format('Do what the row of sequence %s says, and check again.', g.sequence)
 			ELSE r.remedy END
-	FROM id_counts(g.tabs, g.cols, g.shards, layout, future, 10001) AS c
-	CROSS JOIN LATERAL id_time(c.largest, layout) AS latest
-	CROSS JOIN LATERAL (SELECT latest > clock_timestamp() + interval '1 year') AS f (is_far)
+	FROM counts AS c
 	LEFT JOIN LATERAL renumber_remedy(c.tab, c.col, c.shard, layout, false) AS r
 		ON NOT is_far AND (g.lead > '2 s') IS NOT TRUE
-	WHERE NOT c.is_own
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_other_shards IS 'for rows about future-dated IDs of other shards';
 
 -- Rows about IDs, from "low" on, that a sequence is behind: one for each table with IDs so far
 -- ahead of the clock that to advance the sequence would stop all calls, and one about the sequence
--- for the others.  A column whose shard is that of the setting, and missing there, gets no IDs, so
--- it does not count.
+-- for the others.
 CREATE FUNCTION snowflake_admin.check_behind(g generator, layout snowflake_layout, low bigint)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -69,10 +99,7 @@ DECLARE
 BEGIN
 	FOR newer IN
 		SELECT c.tab, c.col, c.shard, c.largest, id_time(c.largest, layout) AS ts
-		FROM (SELECT array_agg(u.tab) AS tabs, array_agg(u.col) AS cols, array_agg(u.shard) AS shards
-			FROM unnest(g.tabs, g.cols, g.shards, g.unset) AS u (tab, col, shard, unset) WHERE NOT unset) AS set
-		CROSS JOIN LATERAL id_counts(set.tabs, set.cols, set.shards, layout, low, 10001) AS c
-		WHERE c.is_own AND c.number > 0
+		FROM counts_of_shards(g, layout, low, bound(clock_timestamp() + patience, layout), true) AS c
 		ORDER BY c.largest
 	LOOP
 		-- Other sessions have gone on, and the sequence is ahead of all that they have inserted.

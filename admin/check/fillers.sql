@@ -41,15 +41,42 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS
 $$;
 COMMENT ON FUNCTION snowflake_admin.assigned IS 'for columns that a trigger function assigns IDs to';
 
+-- Does code make another value of the IDs that it generates, such as an obfuscated one?  It does if it
+-- gives one to an operator or a function, but not if it casts IDs, or chooses among them.
+CREATE FUNCTION snowflake_admin.alters_ids(code text) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH marked (code) AS (
+		SELECT regexp_replace(regexp_replace(left(code, 10000),
+			'(?:(?:\w+|"(?:[^"]|"")*")\.)?"?\mnext_ids?"?[ \t\r\n]*\(' || inside_pattern() || '\)', chr(1), 'gi'),
+			'''[^'']*''|::[ \t\r\n]*(?:[\w.]|"[^"]*")+', ' ', 'g')
+	)
+	SELECT code ~ (chr(1) || '[ \t\r\n)]*[-+*/%#&|^<>=~!@]') OR code ~ ('[-+*/%#&|^<>=~!@][ \t\r\n(]*' || chr(1))
+		OR code ~* ('(?:\m(?!(?:coalesce|nullif|greatest|least|case|when|then|else|and|or|not|in)\M)\w+|")[ \t\r\n]*'
+			|| '\((?:[^()]|\((?:[^()]|\([^()]*\))*\)|\()*' || chr(1))
+	FROM marked
+$$;
+COMMENT ON FUNCTION snowflake_admin.alters_ids IS 'for defaults whose values are no IDs';
+
+-- The same for the default of a column, its own or that of its domain
+CREATE FUNCTION snowflake_admin.is_altered(tab regclass, col name) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT coalesce(bool_or(alters_ids(pg_get_expr(tree, 0))), false)
+	FROM column_defaults(ARRAY[is_altered.tab::oid]) AS d
+	JOIN pg_attribute ON attrelid = d.tab AND attnum = d.col WHERE attname = is_altered.col
+$$;
+COMMENT ON FUNCTION snowflake_admin.is_altered IS 'for columns whose values are no IDs';
+
 -- One way in which an object generates IDs, or an object whose code could not be read
 CREATE TYPE snowflake_admin.maker AS (
 	class oid, object oid,		-- a column's default, a domain, a rule or a function
 	owner oid,
 	is_read boolean,			-- if not, all that follows is NULL
 	code text,					-- tells only whether two have the same
+	alters boolean,				-- does a default make other values of its IDs?
 	assigns name[],				-- the columns to which a trigger function assigns IDs
 	by_setting boolean,			-- is the shard that of the setting?
 	shard integer,				-- NULL if it is that of the setting, or computed
+	shard_text text,			-- as the call has it, 'NULL' if any argument is NULL
 	sequence regclass,			-- NULL if it is computed
 	names_layout boolean,
 	layout text					-- NULL if none is named, or if it is computed
@@ -60,21 +87,23 @@ COMMENT ON TYPE snowflake_admin.maker IS 'for snowflake_check(): one way in whic
 CREATE FUNCTION snowflake_admin.id_makers() RETURNS SETOF maker
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 	WITH pieces AS MATERIALIZED (
-		SELECT * FROM pieces()
+		SELECT *, class <> 'pg_proc'::regclass AND alters_ids(code) AS alters FROM pieces()
 	), calls AS MATERIALIZED (
 		SELECT DISTINCT n, c.shard, c.sequence, literal(c.sequence) AS name, c.layout
 		FROM pieces CROSS JOIN LATERAL calls(code) AS c WHERE function IN ('next_id', 'next_ids') AND complete
 	)
 	SELECT DISTINCT class, object, pieces.owner, true, hashtextextended(code, 0)::text,
-		CASE WHEN class = 'pg_proc'::regclass THEN ARRAY(SELECT assigned(code)) END,
+		pieces.alters, CASE WHEN class = 'pg_proc'::regclass THEN ARRAY(SELECT assigned(code)) END,
 		coalesce(c.shard ~* 'snowflake_shard"?[ \t\r\n]*\([ \t\r\n]*\)|current_setting', c.shard IS NULL),
 		to_integer(literal(c.shard)),
+		CASE WHEN EXISTS (SELECT FROM unnest(ARRAY[c.shard, c.sequence, c.layout]) AS argument
+			WHERE argument ~* '^[ \t\r\n(]*null\M') THEN 'NULL' ELSE literal(c.shard) END,
 		CASE WHEN c.sequence IS NULL THEN next_id_seq() ELSE coalesce(own.oid, every.oid) END::regclass,
 		c.layout IS NOT NULL, literal(c.layout)
 	FROM calls AS c JOIN pieces USING (n)
 	LEFT JOIN sequence_names() AS every ON every.name = c.name AND every.owner = 0
 	LEFT JOIN sequence_names() AS own ON own.name = c.name AND own.owner = pieces.owner
-	UNION ALL SELECT class, object, owner, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+	UNION ALL SELECT class, object, owner, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 	FROM pieces WHERE NOT is_read
 $$;
 COMMENT ON FUNCTION snowflake_admin.id_makers IS 'for all code that takes IDs of sequences';
@@ -122,8 +151,10 @@ COMMENT ON FUNCTION snowflake_admin.topmost_parents IS 'for the topmost parents 
 CREATE TYPE snowflake_admin.filler AS (
 	tab regclass, col name, root regclass,	-- the table's topmost parent, or itself
 	class oid, object oid, code text,		-- of the maker
+	alters boolean,
 	by_setting boolean,						-- is the shard that of the setting?
 	shard integer,							-- NULL if it is computed, or the setting is missing
+	shard_text text,						-- of the maker, or that of the setting
 	sequence regclass,
 	layout text, is_built_in boolean		-- as the call or the sequence's MAXVALUE says
 );
@@ -134,9 +165,9 @@ COMMENT ON TYPE snowflake_admin.filler IS 'for snowflake_check(): what fills a c
 -- several ways is there once for each.
 CREATE FUNCTION snowflake_admin.fillers(makers maker[]) RETURNS SETOF filler
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
-	SELECT c.tab, attname, coalesce(top, c.tab), class, object, code, by_setting,
+	SELECT c.tab, attname, coalesce(top, c.tab), class, object, code, alters, by_setting,
 		CASE WHEN by_setting THEN (SELECT s.shard FROM shard_setting() AS s) ELSE m.shard END,
-		m.sequence, CASE WHEN names_layout THEN m.layout ELSE l.name END,
+		CASE WHEN by_setting THEN (SELECT s.shard FROM shard_setting() AS s)::text ELSE m.shard_text END, m.sequence, CASE WHEN names_layout THEN m.layout ELSE l.name END,
 		NOT names_layout OR m.layout IN (SELECT name FROM layouts())
 	FROM filled_columns(makers) AS c JOIN unnest(makers) AS m USING (class, object)
 	JOIN pg_class ON pg_class.oid = c.tab AND relkind IN ('r', 'p') AND relpersistence <> 't'

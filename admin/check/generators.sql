@@ -10,12 +10,15 @@ CREATE TYPE snowflake_admin.generator AS (
 	-- As code has it that names the sequence
 	is_used boolean,							-- is there any?
 	has_own_shard boolean,						-- does any name a shard?
+	used integer[],								-- all their shards, and NULL if any is computed
+	lacks_shard boolean,						-- does any need the setting, which is missing?
 	unread oid[],								-- objects whose code could not be read, and might
 	-- As the defaults and triggers have it that name it.  NULL if there are none.
 	named text,									-- its layout
 	by_setting boolean,							-- do all of them take their shard from the setting?
 	tabs regclass[], cols name[], shards integer[],		-- a shard is NULL if it is computed
-	unset boolean[]								-- ... or if the setting is missing, and then this is true
+	unset boolean[],							-- ... or if the setting is missing, and then this is true
+	altered regclass[]							-- those whose defaults make other values of its IDs
 );
 COMMENT ON TYPE snowflake_admin.generator IS
 'for snowflake_check(): a sequence that generates IDs, and the tables that it fills';
@@ -28,7 +31,8 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.is_locked IS 'for sequences that somebody has locked';
 
 -- The columns that each sequence fills, with its shard there: one row for each shard, or one
--- without a shard if any is computed.  Partitions count as their topmost parent.
+-- without a shard if any is computed.  Partitions count as their topmost parent.  Nothing can be told
+-- from values that a default has made of IDs, so such columns are not there.
 CREATE FUNCTION snowflake_admin.sequence_columns(fillers filler[])
 RETURNS TABLE (sequence regclass, tab regclass, col name, shard integer, unset boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -37,7 +41,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	FROM (
 		SELECT f.sequence, CASE WHEN relispartition THEN f.root ELSE f.tab END, f.col, f.shard, f.by_setting
 		FROM unnest(fillers) AS f JOIN pg_class ON oid = f.tab
-		WHERE f.sequence IS NOT NULL
+		WHERE f.sequence IS NOT NULL AND NOT f.alters
 	) AS named (sequence, tab, col, shard, by_setting)
 	WINDOW one AS (PARTITION BY sequence, tab, col)
 $$;
@@ -49,6 +53,15 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	SELECT sequence = next_id_seq() OR has_sequence_privilege(role, sequence::oid, 'USAGE, UPDATE')
 $$;
 COMMENT ON FUNCTION snowflake_admin.may_use IS 'for whose code counts for a sequence';
+
+-- The shards with which code may generate IDs of each sequence, or of any if "sequence" is NULL
+CREATE FUNCTION snowflake_admin.used_shards(makers maker[])
+RETURNS TABLE (sequence regclass, owner oid, shard integer, is_lacking boolean)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT DISTINCT m.sequence, m.owner, CASE WHEN by_setting THEN s.shard ELSE m.shard END, by_setting AND s.shard IS NULL
+	FROM unnest(makers) AS m CROSS JOIN shard_setting() AS s WHERE m.is_read
+$$;
+COMMENT ON FUNCTION snowflake_admin.used_shards IS 'for the shards with which code generates IDs';
 
 -- The layout that defaults name for each sequence.  Anybody can name any layout in the default
 -- of a table of his, so those of roles count that may use the sequence with it.  A layout that
@@ -78,7 +91,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.positions IS 'for where sequences stand';
 
--- All sequences that generate IDs, with their tables and what else is known of them
+-- All sequences that generate IDs, with their tables and what else is known of them.
 CREATE FUNCTION snowflake_admin.generators(makers maker[], fillers filler[]) RETURNS SETOF generator
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 	WITH columns AS (
@@ -90,12 +103,21 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET
 		SELECT sequence, bool_and(f.by_setting) AS by_setting FROM unnest(fillers) AS f GROUP BY sequence
 	), uses AS (
 		SELECT sequence, bool_or(shard IS NOT NULL) AS has_own_shard FROM unnest(makers) GROUP BY sequence
+	), altering AS (
+		SELECT sequence, array_agg(DISTINCT f.root ORDER BY f.root) AS tabs FROM unnest(fillers) AS f
+		WHERE f.alters GROUP BY sequence
+	), shards AS MATERIALIZED (
+		SELECT * FROM used_shards(makers)
 	)
 	SELECT p.sequence, p.layout, p.last_timestamp, justify_hours(p.lead), p.expires, p.state,
-		u.sequence IS NOT NULL, coalesce(u.has_own_shard, false),
+		u.sequence IS NOT NULL, coalesce(u.has_own_shard, false), w.used, coalesce(w.lacks_shard, false),
 		ARRAY(SELECT m.object FROM unnest(makers) AS m WHERE NOT m.is_read AND may_use(m.owner, p.sequence)),
-		p.named, s.by_setting, c.tabs, c.cols, c.shards, c.unset
+		p.named, s.by_setting, c.tabs, c.cols, c.shards, c.unset, coalesce(a.tabs, '{}')
 	FROM positions(fillers) AS p LEFT JOIN columns AS c USING (sequence)
 	LEFT JOIN settings AS s USING (sequence) LEFT JOIN uses AS u USING (sequence)
+	LEFT JOIN altering AS a USING (sequence)
+	CROSS JOIN LATERAL (SELECT coalesce(array_agg(DISTINCT d.shard) FILTER (WHERE NOT is_lacking), '{}') AS used,
+		bool_or(is_lacking) AS lacks_shard
+		FROM shards AS d WHERE coalesce(d.sequence, p.sequence) = p.sequence AND may_use(d.owner, p.sequence)) AS w
 $$;
 COMMENT ON FUNCTION snowflake_admin.generators IS 'for the sequences that generate IDs, and their tables';

@@ -55,35 +55,40 @@ $$;
 COMMENT ON FUNCTION snowflake_admin.largest_id IS 'for the largest ID of several tables';
 
 -- How many of the IDs from "low" on are of each shard, for each table, at most "most" of
--- them; with "more", there may be others.  The own ones are those of the shard that is
--- given for the table, NULL for any.  In a layout without shards all are own ones, and the shard
--- is the given one.
+-- them; with "more", there may be others.  The own ones are those of the given shards, NULL for any.
+-- In a layout without shards all are own ones if any shard is given.
 CREATE FUNCTION snowflake_admin.id_counts(tabs regclass[], cols name[], shards integer[],
 	layout snowflake_layout, low bigint, most integer)
-RETURNS TABLE (tab regclass, col name, own_shard integer, shard integer, is_own boolean, number bigint,
-	more boolean, largest bigint, obstacle text)
+RETURNS TABLE (tab regclass, col name, shard integer, is_own boolean, number bigint, more boolean, largest bigint,
+	obstacle text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT t.tab, t.col, t.shard, coalesce(i.shard, t.shard), coalesce(i.shard = t.shard, true), count(id),
+	SELECT t.tab, t.col, i.shard, coalesce(i.shard = ANY (shards), true), count(id),
 		cardinality(f.ids) = most, max(id), f.obstacle
-	FROM unnest(tabs, cols, shards) AS t (tab, col, shard)
+	FROM (SELECT DISTINCT * FROM unnest(tabs, cols)) AS t (tab, col)
 	CROSS JOIN LATERAL ids_between(t.tab, t.col, low, 9223372036854775807, most) AS f
 	LEFT JOIN LATERAL unnest(f.ids, shards_of(f.ids, layout)) AS i (id, shard)
 		ON true
 	WHERE id IS NOT NULL OR f.obstacle IS NOT NULL
-	GROUP BY t.tab, t.col, t.shard, i.shard, cardinality(f.ids), f.obstacle
+	GROUP BY t.tab, t.col, i.shard, cardinality(f.ids), f.obstacle
 $$;
 COMMENT ON FUNCTION snowflake_admin.id_counts IS 'for counts of IDs by table and shard';
 
--- The same of all tables together, with the table of the largest own ID, and what could not be read
+-- The same of all tables together, with the table of the largest own ID, their shards, and what could
+-- not be read, all of it in words, and the first
 CREATE FUNCTION snowflake_admin.id_totals(tabs regclass[], cols name[], shards integer[],
 	layout snowflake_layout, low bigint, most integer,
-	OUT own bigint, OUT others bigint, OUT more boolean, OUT largest bigint, OUT tab regclass, OUT unseen text)
+	OUT own bigint, OUT others bigint, OUT more boolean, OUT largest bigint, OUT tab regclass, OUT own_shards integer[],
+	OUT unseen text, OUT unseen_tab regclass, OUT unseen_col name, OUT obstacle text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT coalesce(sum(number) FILTER (WHERE is_own), 0)::bigint,
-		coalesce(sum(number) FILTER (WHERE NOT is_own), 0)::bigint, coalesce(bool_or(more), false),
-		max(largest) FILTER (WHERE is_own),
-		(array_agg(tab ORDER BY largest DESC) FILTER (WHERE is_own AND obstacle IS NULL))[1],
-		string_agg(DISTINCT format('%s (%s)', tab, obstacle), ', ') FILTER (WHERE obstacle IS NOT NULL)
-	FROM id_counts(tabs, cols, shards, layout, low, most)
+	SELECT coalesce(sum(c.number) FILTER (WHERE is_own), 0)::bigint,
+		coalesce(sum(c.number) FILTER (WHERE NOT is_own), 0)::bigint, coalesce(bool_or(c.more), false),
+		max(c.largest) FILTER (WHERE is_own),
+		(array_agg(c.tab ORDER BY c.largest DESC) FILTER (WHERE is_own AND c.obstacle IS NULL))[1],
+		array_agg(DISTINCT c.shard) FILTER (WHERE is_own AND c.obstacle IS NULL),
+		string_agg(DISTINCT format('%s (%s)', c.tab, c.obstacle), ', ') FILTER (WHERE c.obstacle IS NOT NULL),
+		(array_agg(c.tab ORDER BY c.tab, c.col) FILTER (WHERE c.obstacle IS NOT NULL))[1],
+		(array_agg(c.col ORDER BY c.tab, c.col) FILTER (WHERE c.obstacle IS NOT NULL))[1],
+		(array_agg(c.obstacle ORDER BY c.tab, c.col) FILTER (WHERE c.obstacle IS NOT NULL))[1]
+	FROM id_counts(tabs, cols, shards, layout, low, most) AS c
 $$;
 COMMENT ON FUNCTION snowflake_admin.id_totals IS 'for counts of IDs of all tables of a sequence';

@@ -11,7 +11,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		SELECT DISTINCT f.tab FROM unnest(fillers) AS f WHERE f.by_setting AND f.shard IS NULL ORDER BY f.tab LIMIT 3
 	), columns AS (
 		SELECT DISTINCT tab, col, layout FROM unnest(fillers)
-		WHERE tab IN (SELECT l.tab FROM lacking AS l) AND is_built_in
+		WHERE tab IN (SELECT l.tab FROM lacking AS l) AND is_built_in AND NOT alters
 	)
 	SELECT string_agg(DISTINCT format('%s has rows of shard %s', c.tab, s.shard), ', ')
 	FROM columns AS c
@@ -84,6 +84,7 @@ RETURNS TABLE (tab regclass, own bigint, others bigint, other_shard integer, new
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 	WITH columns AS (
 		SELECT f.root AS tab, f.col, min(f.layout) AS layout, min(f.shard) AS setting FROM unnest(fillers) AS f
+		WHERE NOT f.alters
 		GROUP BY f.root, f.col HAVING bool_and(f.by_setting AND f.is_built_in AND f.shard IS NOT NULL)
 			AND count(DISTINCT f.layout) = 1
 	), ids AS MATERIALIZED (

@@ -252,6 +252,41 @@ fault('a sequence that nothing uses is ahead',
 	'note sequence shop.unused|...No default of this database uses it...|Drop it if no program uses it.',
 	by_hand => 'DROP SEQUENCE shop.unused');
 
+# Values that a default has made of IDs are no IDs, and tell nothing.
+is(value(q{SELECT string_agg(code, ' ') FROM unnest(ARRAY['next_id()', '(next_id((5)::bigint))::numeric', 'a.f(next_id(5))',
+		'CASE WHEN (random() < (0.5)::double precision) THEN next_id(1, ''x('') ELSE "I"".s".next_id(2) END', '(next_id(5) + 1)',
+		'COALESCE(next_id(hashtext(''f(x'')), 1::bigint)', '"F g"((a.next_id(5))::text)', '(''u''::text || (next_id(5))::text)',
+		'f(1, g(2), (next_id(5))::text)']) AS code WHERE snowflake_admin.alters_ids(code)}),
+	q{a.f(next_id(5)) (next_id(5) + 1) "F g"((a.next_id(5))::text) ('u'::text || (next_id(5))::text) f(1, g(2), (next_id(5))::text)},
+	'a default that gives its IDs to a function or an operator is told from one that does not');
+plant(q{CREATE TABLE tokens (id bigint PRIMARY KEY DEFAULT snowflake_obfuscate(next_id(), 77));
+	INSERT INTO tokens SELECT FROM generate_series(1, 20000)});
+finds('', 'values made of IDs are not compared with the clock');
+plant(setval_ahead('next_id_seq', '1 day'));
+my $begun = time;
+finds('error ...Nothing can tell which future-dated IDs are in shop.tokens (its default makes other values of IDs).|Wait until ...',
+	'but a sequence that is ahead cannot be said to go back');
+cmp_ok(time - $begun, '<', $ENV{EMULATED} ? 600 : 20, '... which is said at once');
+is(($node->psql($database, q{CALL "The Admin".snowflake_set_back('"Id''s".next_id_seq')}))[0], 3, '... and it does not');
+# Values of all shards, as programs may write them, do not make the check look at the table for each.
+plant(q{ALTER TABLE tokens ALTER id SET DEFAULT next_id();
+	TRUNCATE tokens;
+	INSERT INTO tokens SELECT snowflake_id(now() + interval '2 h', n, 1) FROM generate_series(6, 3000) AS n;
+	ALTER SEQUENCE next_id_seq RESTART});
+value($insert);
+$begun = time;
+is(scalar(() = rows() =~ /^warning table shop\.tokens\|Future-dated IDs of shard/mg), 10, 'rows about many shards of one table are few');
+cmp_ok(time - $begun, '<', $ENV{EMULATED} ? 600 : 20, '... which takes seconds');
+plant('DROP TABLE tokens');
+plant(setval_ahead('next_id_seq', '1 day') . '; CREATE TABLE unindexed (id bigint PRIMARY KEY DEFAULT next_id(), other bigint DEFAULT next_id())');
+my $index = 'CREATE INDEX CONCURRENTLY ON shop.unindexed (other)';
+finds("error ...cannot look at shop.unindexed (no index).|$index;\nnote table shop.unindexed|...no index begins with other.|$index;",
+	'what cannot be looked at without an index has this for its remedy');
+like(($node->psql($database, q{CALL "The Admin".snowflake_set_back('"Id''s".next_id_seq')}))[2],
+	qr/HINT:  \Q$index\E, and call it again\./, '... also if the command is called');
+plant('DROP TABLE unindexed; ALTER SEQUENCE next_id_seq RESTART');
+value($insert);
+
 # More rows than are looked at at once
 plant(setval_ahead('next_id_seq', '1 day') . q{;
 	INSERT INTO photos (id)
@@ -263,8 +298,8 @@ finds("error ...No row of ... $others|...snowflake_set_back(..., end_sessions =>
 plant(q{INSERT INTO photos (id) VALUES (snowflake_id(clock_timestamp() + interval '10 hours', 5, 1))});
 finds("error ...Future-dated IDs of its shard: 1, ... $others|Give each of its tables ...\n"
 	  . join('', map { "error table shop.$_|Its IDs come from sequence ...|CALL ...snowflake_move('shop.$_'...; -- N is ...\n" }
-		  qw(events photos views notes)) . 'warning ...',
-	'... but not if one is of its own');
+		  qw(events photos notes)) . 'warning ...',
+	'... but not if one is of its own: all tables move that have this shard');
 plant(q{DELETE FROM photos WHERE id > snowflake_max_id(now() + '1 s'); ALTER SEQUENCE next_id_seq RESTART});
 value($insert);
 finds('', '... and in the end it is');

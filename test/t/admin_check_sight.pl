@@ -90,7 +90,7 @@ $pid = locked('photos');
 $rows = rows();
 like($rows, qr/^warning\|table public.photos\|It could not be looked at, .* Process $pid has used (?:public\.)?photos /m,
 	'a table that is locked is a warning');
-like($rows, qr/^error\|sequence public.next_id_seq\|.* postgres cannot look at public.photos \(locked\)\.\|Let a role/m,
+like($rows, qr/^error\|sequence public.next_id_seq\|.* postgres cannot look at public.photos \(locked\)\.\|Call snowflake_check\(\) again when nobody has locked public\.photos\.$/m,
 	'... and the sequence is not said to go back');
 unlock();
 new_database();

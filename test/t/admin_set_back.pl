@@ -3,7 +3,7 @@
 
 use SnowflakeTest;
 
-my $node = server_in_utc('set_back', '', allows_streaming => 1);
+my $node = server_in_utc('set_back', "max_prepared_transactions = 1\n", allows_streaming => 1);
 my $n = 0;
 my $database;
 
@@ -98,6 +98,29 @@ as_role('boss', q{DELETE FROM photos WHERE id > snowflake_max_id(now());
 	FROM generate_series(1, 1000001) AS n});
 is_refused(qr/55000: sequence public.next_id_seq would duplicate IDs/, 'more rows than it looks at are in the way');
 
+# A row of a table that has another shard now, while other code generates IDs of its shard
+new_database();
+as_role('boss', 'CREATE TABLE kept (id bigint PRIMARY KEY DEFAULT next_id(5)); ' . future_row(5));
+is_refused(qr/55000: sequence public.next_id_seq would duplicate IDs of table public.photos\n.*: 1, the latest/,
+	'a row with the shard of another table of the sequence is in the way');
+my $way = q{SELECT remedy FROM snowflake_check() WHERE object = 'sequence public.next_id_seq'};
+my $kept = as_role('boss', $way);
+like($kept, qr/\ACALL public.snowflake_move\('public.kept'::regclass, shard => N::bigint, own_sequence => true\); -- N is/,
+	'... and the check has this table moved, and no other');
+as_role('boss', 'CREATE FUNCTION made() RETURNS bigint LANGUAGE sql RETURN next_id(5)');
+as_role('boss', $kept =~ s/\bN\b/6/r);
+is_refused(qr/55000: sequence public.next_id_seq would duplicate IDs of table public.photos/,
+	'... nor may a function generate IDs of this shard');
+like(as_role('boss', $way), qr/\AWait until .*, or check again when function public.made\(\) generates no IDs of this sequence and of shard 5\.\z/,
+	'... which the check names');
+is_refused(qr/55000: sequence public.next_id_seq would duplicate IDs of table public.photos/,
+	'... or IDs of any shard and any sequence', before => q{DROP FUNCTION made();
+		CREATE FUNCTION made(shard bigint, sequence regclass) RETURNS bigint LANGUAGE plpgsql
+		AS $$ BEGIN RETURN next_id(shard, sequence); END $$});
+as_role('boss', 'DROP FUNCTION made(bigint, regclass)');
+unlike(said('boss', $call), qr/ERROR/, 'then nothing generates IDs of this shard');
+ok(is_back('next_id_seq'), '... and the sequence goes back');
+
 # Whoever has an ID in an open transaction is waited for, and the row is seen then.
 new_database();
 my $writer = $node->background_psql($database);
@@ -114,6 +137,20 @@ ok(session_prints($caller, qr/would duplicate IDs of table public\.photos/),
 	'... and sees its row, also where transactions are repeatable reads by default');
 ok(!is_back('next_id_seq'), '... so that the sequence stays');
 $caller->quit;
+
+# A prepared transaction may stay for ever.
+new_database();
+$node->safe_psql($database, q{SET snowflake.max_lead = '2d'; BEGIN; SELECT next_id(); PREPARE TRANSACTION 'an order'});
+is_refused(qr/55P03: could not .*\nDETAIL:  A prepared transaction .* has used public.next_id_seq\.\nHINT:  .* Role postgres or a superuser can end it: COMMIT PREPARED 'an order', or ROLLBACK PREPARED 'an order'\./,
+	'a prepared transaction is in the way, and what ends it is said', call => q{CALL snowflake_set_back('next_id_seq', tries => 1)});
+my $queued = $node->background_psql($database);
+send_sql($queued, 'ALTER SEQUENCE next_id_seq NO CYCLE');
+ok($node->poll_query_until($database, $sequence_awaited), '... sessions wait for it');
+like($node->safe_psql($database, q{SELECT remedy FROM snowflake_check() WHERE problem LIKE 'Sessions that wait%'}),
+	qr/\ARole postgres or a superuser can end it: COMMIT PREPARED 'an order', or/, '... of which the check says the same');
+$node->safe_psql($database, q{ROLLBACK PREPARED 'an order'});
+$queued->quit;
+unlike(said('boss', $call), qr/ERROR/, '... then the sequence goes back');
 
 # --- what it cannot read -----------------------------------------------------------------------
 
