@@ -91,7 +91,9 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.positions IS 'for where sequences stand';
 
--- All sequences that generate IDs, with their tables and what else is known of them.
+-- All sequences that generate IDs, with their tables and what else is known of them.  Anybody can name
+-- any sequence in the default of a table of his.  So one that serves no layout is there only if
+-- code names it whose owner may use it: nothing else tells it from others' counters.
 CREATE FUNCTION snowflake_admin.generators(makers maker[], fillers filler[]) RETURNS SETOF generator
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 	WITH columns AS (
@@ -119,5 +121,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp SET
 	CROSS JOIN LATERAL (SELECT coalesce(array_agg(DISTINCT d.shard) FILTER (WHERE NOT is_lacking), '{}') AS used,
 		bool_or(is_lacking) AS lacks_shard
 		FROM shards AS d WHERE coalesce(d.sequence, p.sequence) = p.sequence AND may_use(d.owner, p.sequence)) AS w
+	WHERE p.layout IS NOT NULL OR p.sequence = next_id_seq()
+		OR EXISTS (SELECT FROM shards AS d WHERE d.sequence = p.sequence AND may_use(d.owner, p.sequence))
 $$;
 COMMENT ON FUNCTION snowflake_admin.generators IS 'for the sequences that generate IDs, and their tables';

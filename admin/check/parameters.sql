@@ -75,7 +75,9 @@ BEGIN
 	END IF;
 	is_unlogged := relpersistence = 'u' FROM pg_class WHERE oid = g.sequence;
 	is_lost := s.seqmax IN (9223372036854775807, 2147483647, 32767);
-	severity := CASE WHEN g.tabs IS NULL AND g.sequence <> next_id_seq() THEN 'warning' ELSE 'error' END;
+	-- Only whoever may use it fails to.
+	severity := CASE WHEN g.sequence = next_id_seq() OR EXISTS (SELECT FROM pg_class
+		WHERE oid = ANY (g.tabs || g.altered) AND may_use(relowner, g.sequence)) THEN 'error' ELSE 'warning' END;
 	object := format('sequence %s', g.sequence);
 	IF is_unlogged THEN
 		problem := 'It is unlogged, so next_id() refuses it.';

@@ -49,7 +49,7 @@ COMMENT ON FUNCTION snowflake_admin.lacking_functions IS 'for functions that tho
 
 -- Privileges that those who insert lack.  Whoever owns a table can name anybody's sequence or
 -- function in its default, so the GRANT is shown only if both have one owner, or if the function is
--- of the extensions.
+-- of the extensions.  Otherwise the row is about the table.
 CREATE FUNCTION snowflake_admin.check_privileges(fillers filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -63,8 +63,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
 			function IN (SELECT object FROM extension_members() WHERE class = 'pg_proc'::regclass)
 		FROM fillers CROSS JOIN LATERAL lacking_functions(fillers.array)
 	)
-	SELECT 'error', thing, format('%s may insert into %s, but not use this %s, so such an INSERT fails.%s',
-			role, tab, split_part(thing, ' ', 1),
+	SELECT 'error', CASE WHEN is_ours OR owner = relowner THEN thing ELSE format('table %s', tab) END,
+		format('%s may insert into %s, but not use %s, so such an INSERT fails.%s', role, tab,
+			CASE WHEN is_ours OR owner = relowner THEN 'this ' || split_part(thing, ' ', 1) ELSE thing END,
 			CASE WHEN NOT pg_has_role(owner, 'USAGE') THEN format(' Only %s can grant this.',
 				CASE WHEN is_ours THEN 'a superuser' ELSE owner::regrole::text END) END),
 		CASE WHEN is_ours OR owner = relowner THEN command

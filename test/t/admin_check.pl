@@ -363,7 +363,8 @@ fault('a custom layout needs more', 'GRANT INSERT ON owned TO "App"; GRANT USAGE
 	'error sequence shop.own|"App" may insert...|GRANT UPDATE ON SEQUENCE shop.own TO "App";');
 fault('another role owns the table',
 	q{GRANT USAGE ON SCHEMA shop, "Id's", "The Admin" TO "App"; ALTER TABLE moved OWNER TO "App"},
-	'error sequence shop.moved_id_seq|"App" may insert...|It belongs to postgres, who can grant this to "App". '
+	'error table shop.moved|"App" may insert into shop.moved, but not use sequence shop.moved_id_seq...|It belongs to postgres, '
+	  . 'who can grant this to "App". '
 	  . 'Otherwise give the table another default.', by_hand => 'GRANT USAGE ON SEQUENCE shop.moved_id_seq TO "App"');
 fault('nobody may call next_id()', 'REVOKE ALL ON FUNCTION next_id() FROM PUBLIC',
 	q{error function "Id's".next_id()|"App" may insert...|GRANT EXECUTE ON FUNCTION "Id's".next_id() TO "App";});

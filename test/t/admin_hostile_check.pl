@@ -244,6 +244,19 @@ like(($node->psql($database, "SET ROLE app; $call"))[2], qr/function public\.nam
 $node->safe_psql($database, 'DROP FUNCTION public.names()');
 $session->quit;
 
+# --- sequences that mallory may not use -----------------------------------------------------
+
+# A regclass can be given as an OID without a privilege on the schema.
+my $counter = $node->safe_psql($database, q{SELECT 'shop.counted_id_seq'::regclass::oid});
+as_mallory(qq{
+	CREATE TABLE naming (id bigint PRIMARY KEY DEFAULT next_id(5, '$counter'));
+	CREATE TABLE naming_layout (id bigint PRIMARY KEY DEFAULT next_id(5, '$counter', 'twitter'))});
+$rows = nothing_else_changes("another role's counter in a default");
+like($rows, qr/^error\|table mine\.naming\w*\|mallory may insert into mine\.naming\w*, but not use sequence shop\.counted_id_seq/m,
+	'... and the row is about the table');
+unlike($rows, qr/^\w+\|sequence shop\.counted/m, '... not about the counter');
+as_mallory('DROP TABLE naming, naming_layout');
+
 # --- what takes time ------------------------------------------------------------------------
 
 # How long does it take if a text of mallory's is that long?  Twice the text may take three
