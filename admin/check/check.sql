@@ -38,7 +38,7 @@ BEGIN
 		makers := ARRAY(SELECT m FROM id_makers() AS m);
 		fillers := ARRAY(SELECT f FROM fillers(makers) AS f);
 		generators := ARRAY(SELECT g FROM generators(makers, fillers) AS g);
-		subjects := subjects || ARRAY['code', 'shard setting', 'shards in defaults', 'shards of rows',
+		subjects := subjects || ARRAY['code', 'shard setting', 'shards in defaults', 'refused calls', 'shards of rows',
 			'waits', 'makers', 'parameters', 'expiry',
 			'position', 'clock', 'jump of the clock', 'privileges', 'partitions', 'keys of nextval()',
 			'defaults of nextval()', 'read privileges', 'readable tables', 'locks'];
@@ -52,6 +52,7 @@ BEGIN
 			CASE subject
 				WHEN 'shard setting' THEN RETURN QUERY SELECT * FROM check_shard_setting(fillers);
 				WHEN 'shards in defaults' THEN RETURN QUERY SELECT * FROM check_shard_in_defaults(fillers);
+				WHEN 'refused calls' THEN RETURN QUERY SELECT * FROM check_refused_calls(fillers);
 				WHEN 'other databases' THEN RETURN QUERY SELECT * FROM check_other_databases();
 				WHEN 'makers' THEN RETURN QUERY SELECT * FROM check_makers(fillers);
 				WHEN 'parameters' THEN RETURN QUERY SELECT * FROM check_parameters(generators);

@@ -59,6 +59,53 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.check_shard_setting IS 'for the row about a missing shard';
 
+-- Why next_id() refuses this shard in a layout, or NULL
+CREATE FUNCTION snowflake_admin.shard_error(shard text, layout text) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+BEGIN
+	IF shard = 'NULL' THEN
+		RETURN 'an argument is NULL';
+	ELSIF shard ~ '^[ \t\r\n]*-?[0-9]{1,18}[ \t\r\n]*$' THEN
+		EXECUTE format('SELECT %s.snowflake_id($1, $2, $3, $4)', snowflake_schema())
+		USING '2026-01-01Z'::timestamptz, shard::bigint, 1::bigint, to_layout(layout);
+	END IF;
+	RETURN NULL;
+EXCEPTION
+	WHEN invalid_parameter_value THEN RETURN SQLERRM;
+	-- What is no layout, or has no time, or another epoch, tells nothing.
+	WHEN OTHERS THEN RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION snowflake_admin.shard_error IS 'for shards that no ID can have';
+
+-- Calls that next_id() always refuses, in what fills columns: for an argument, or for a layout that the
+-- sequence does not serve.  A sequence that serves no layout has its own row.
+CREATE FUNCTION snowflake_admin.check_refused_calls(fillers filler[])
+RETURNS TABLE (severity text, object text, problem text, remedy text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	WITH calls AS MATERIALIZED (
+		SELECT f.root, f.col, f.layout, f.by_setting, f.sequence, l.name AS served, f.class = 'pg_attrdef'::regclass AS is_own,
+			CASE f.class WHEN 'pg_proc'::regclass THEN place(f.class, f.object) ELSE 'Its default' END AS what,
+			f.layout <> l.name AND (f.is_built_in OR f.sequence = next_id_seq()) IS TRUE AS names_other,
+			shard_error(f.shard_text, coalesce(f.layout, l.name, 'instagram')) AS error
+		FROM unnest(fillers) AS f LEFT JOIN pg_sequence ON seqrelid = f.sequence
+		LEFT JOIN layouts() AS l ON l.max_value = seqmax
+	)
+	SELECT DISTINCT 'error', format('%s.%I', root, col),
+		concat_ws(' ', format('%s generates no ID, so every INSERT that needs one fails: %s.', what, CASE WHEN names_other
+			THEN format('it names layout %s, and sequence %s serves layout %s', layout, sequence, served) ELSE error END),
+			coalesce(r.who, only_owner(root))),
+		CASE WHEN r.remedy IS NOT NULL THEN r.remedy
+			WHEN names_other THEN format('Let it name layout %s, or a sequence that serves layout %s.', served, layout)
+			WHEN by_setting THEN 'Let it name a sequence of a layout that has the shard of this database.'
+			ELSE 'Let it name a shard from your list, or none to use that of the database, and a sequence that exists.' END
+	FROM calls CROSS JOIN shard_setting() AS s
+	LEFT JOIN LATERAL move_remedy(root, col, ')') AS r
+		ON NOT names_other AND NOT by_setting AND is_own AND sequence = next_id_seq() AND s.shard IS NOT NULL AND error IS NOT NULL
+	WHERE names_other OR error IS NOT NULL
+$$;
+COMMENT ON FUNCTION snowflake_admin.check_refused_calls IS 'for rows about calls that next_id() always refuses';
+
 -- Defaults of next_id_seq with a shard that is not the database's
 CREATE FUNCTION snowflake_admin.check_shard_in_defaults(fillers filler[])
 RETURNS TABLE (severity text, object text, problem text, remedy text)
@@ -69,7 +116,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 	FROM unnest(fillers) AS f CROSS JOIN shard_setting() AS s
 	LEFT JOIN LATERAL move_remedy(root, col, '') AS r ON f.shard <> s.shard AND sequence = next_id_seq()
 	WHERE NOT by_setting AND f.shard <> s.shard AND class = 'pg_attrdef'::regclass
-		AND sequence = next_id_seq()
+		AND sequence = next_id_seq() AND shard_error(f.shard_text, 'instagram') IS NULL
 		-- check_makers() compares several.
 		AND (f.root, f.col) NOT IN (SELECT o.root, o.col FROM unnest(fillers) AS o
 			GROUP BY o.root, o.col HAVING count(DISTINCT o.code) > 1)

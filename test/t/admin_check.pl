@@ -183,12 +183,38 @@ fault('two sequences with one shard, in one default', q{
 	"error shop.mixed.id|...shop.one in the default of shop.mixed, and shop.two in ... shop.mixed.|$give_another",
 	by_hand => 'DROP TABLE shop.mixed');
 
+# --- calls that always fail ---------------------------------------------------------
+
+my $own = q{'timestamp:41 shard:13 sequence:10 epoch:1577836800000'};
+my $its_move = q{CALL "The Admin".snowflake_move('shop.failing'::regclass);};
+foreach my $call (
+	[ q{next_id(9000)}, 'shard 9000 is out of range', $its_move ],
+	[ q{next_id(-1)}, 'shard -1 is out of range', $its_move ],
+	[ q{next_id(NULL)}, 'an argument is NULL', $its_move ],
+	[ q{next_id(5, NULL)}, 'an argument is NULL' ],
+	[ q{next_id(99999999999)}, 'shard 99999999999 is out of range', $its_move ],
+	[ q{next_id(1024, '"Tweets'' seq"')}, 'shard 1024 is out of range' ],
+	[ q{next_id(5, 'one', 'twitter')}, 'it names layout twitter, and sequence shop.one serves layout instagram' ],
+	[ qq{next_id(5, 'next_id_seq', $own)}, qq{it names layout timestamp..., and sequence "Id's".next_id_seq serves layout instagram} ])
+{
+	my ($default, $reason, $remedy) = (@$call, 'Let it name ...');
+	plant("CREATE TABLE failing (id bigint PRIMARY KEY DEFAULT $default)");
+	my ($status) = $node->psql($database, 'INSERT INTO shop.failing DEFAULT VALUES');
+	is($status, 3, "$default fails");
+	finds("error shop.failing.id|Its default generates no ID, so every INSERT that needs one fails: $reason.|$remedy",
+		'... and is an error');
+	plant('DROP TABLE failing');
+}
+plant(q{ALTER DATABASE "faults 1" SET snowflake.shard = 2000});
+like(rows(), qr/^error shop\."Tweets"\.id\|Its default generates no ID.*: shard 2000 is out of range\.\|Let it name a sequence of a layout/m,
+	'so does a shard of the database that a layout does not have');
+plant(q{ALTER DATABASE "faults 1" SET snowflake.shard = 5});
+
 # --- parameters of sequences -------------------------------------------------------
 
 my $tweets = q{sequence shop."Tweets' seq"};
 my $alter = q{SELECT "Id's".snowflake_alter_sequence};
 my $its_type = q{::"Id's".snowflake_layout};
-my $own = q{'timestamp:41 shard:13 sequence:10 epoch:1577836800000'};
 my $not_its = 'Its parameters are not those of its layout, so next_id() refuses it.';
 fault('the MAXVALUE is lost', 'ALTER SEQUENCE next_id_seq NO MAXVALUE',
 	q{error sequence "Id's".next_id_seq|Its MAXVALUE 9223372036854775807 belongs to no built-in layout...|}
