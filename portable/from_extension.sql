@@ -19,9 +19,12 @@ BEGIN;
 SET LOCAL lock_timeout = '5s';
 
 SET LOCAL search_path = pg_catalog, pg_temp;
-SELECT extnamespace AS schema_oid FROM pg_extension WHERE extname = 'snowflake' \gset
-\ir require_closed_schema.sql
+SELECT extnamespace::regnamespace AS schema, array_agg(classid) AS old_classes, array_agg(objid) AS old_objects
+FROM pg_extension JOIN pg_depend ON refclassid = 'pg_extension'::regclass AND refobjid = pg_extension.oid
+WHERE extname = 'snowflake' AND deptype = 'e' GROUP BY extnamespace \gset
+\ir require_owner.sql
 SET LOCAL search_path = :schema, pg_temp;
+\ir require_closed_schema.sql
 DO $$
 DECLARE
 	other record;
@@ -72,8 +75,6 @@ END $$;
 
 DROP EXTENSION IF EXISTS snowflake_admin;
 DROP EXTENSION snowflake;
-SELECT format('ALTER FUNCTION %s SET search_path = %s, pg_temp', oid::regprocedure, :'schema') FROM pg_proc
-WHERE pronamespace = 'snowflake_portable'::regnamespace AND proconfig::text ~ 'search_path=snowflake_portable' \gexec
 SELECT format('ALTER FUNCTION %s SET SCHEMA %s', oid::regprocedure, :'schema') FROM pg_proc
 WHERE pronamespace = 'snowflake_portable'::regnamespace \gexec
 ALTER SEQUENCE snowflake_portable.next_id_seq SET SCHEMA :schema;

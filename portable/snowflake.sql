@@ -18,6 +18,50 @@
 -- The value of a sequence is the time and the sequence number of its last ID.
 --
 
+-- The first schema of the search_path is safe if nobody else has functions and operators in it
+-- or may create some, because later calls could mean these.  (require_closed_schema.sql is a
+-- copy of this command.)  Below, arguments have exactly the types of what is meant, so that no
+-- function or operator fits better, whatever else the search_path finds.
+DO $$
+DECLARE
+	schema record;
+	other record;
+BEGIN
+	IF pg_catalog.array_position(pg_catalog.current_schemas(true), 'pg_catalog'::pg_catalog.name) OPERATOR(pg_catalog.>=)
+		pg_catalog.array_position(pg_catalog.current_schemas(true), pg_catalog.current_schema()) THEN
+		RAISE invalid_schema_name USING
+			MESSAGE = 'pg_catalog is not the first schema to be searched',
+			HINT = 'Leave pg_catalog out of the search_path.';
+	END IF;
+
+	SELECT n.oid, quote_ident(nspname::text) AS name,
+		CASE pg_get_userbyid(nspowner) WHEN 'pg_database_owner'::name THEN datdba ELSE nspowner END AS owner
+	INTO schema FROM pg_namespace AS n, pg_database WHERE nspname = current_schema() AND datname = current_database();
+	SELECT * INTO other FROM (
+		SELECT grantee, 'may create objects in '::text || schema.name, 'REVOKE CREATE ON SCHEMA '::text || schema.name
+			|| ' FROM '::text || CASE grantee WHEN 0::oid THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)::text) END
+		FROM pg_namespace, aclexplode(nspacl)
+		WHERE oid = schema.oid AND privilege_type = 'CREATE' AND grantee <> nspowner
+		UNION ALL
+		SELECT proowner, 'owns '::text || name, 'DROP ROUTINE '::text || name
+		FROM pg_proc, LATERAL (SELECT (pg_identify_object('pg_proc'::regclass::oid, oid, 0)).identity) AS object (name)
+		WHERE pronamespace = schema.oid
+		UNION ALL
+		SELECT oprowner, 'owns '::text || name, 'DROP OPERATOR '::text || name
+		FROM pg_operator, LATERAL (SELECT (pg_identify_object('pg_operator'::regclass::oid, oid, 0)).identity) AS object (name)
+		WHERE oprnamespace = schema.oid) AS others (role, act, remedy)
+	WHERE role <> schema.owner
+	  AND NOT EXISTS (SELECT FROM pg_roles WHERE oid = role AND (rolsuper OR rolname = current_user))
+	LIMIT 1;
+	IF FOUND THEN
+		RAISE insufficient_privilege USING
+			MESSAGE = 'others could choose what names in schema '::text || schema.name || ' mean'::text,
+			DETAIL = CASE other.role WHEN 0::oid THEN 'Every role'::text
+				ELSE 'Role '::text || quote_ident(pg_get_userbyid(other.role)::text) END || ' '::text || other.act || '.'::text,
+			HINT = 'As the owner of the schema: '::text || other.remedy || '.'::text;
+	END IF;
+END $$;
+
 CREATE SEQUENCE next_id_seq MAXVALUE 1125899906841599;
 
 COMMENT ON SEQUENCE next_id_seq IS 'time and sequence number of the last ID of calls that name none';
@@ -48,22 +92,27 @@ RETURN snowflake_no_shard();
 
 COMMENT ON FUNCTION snowflake_shard() IS 'the shard of this database';
 
-CREATE FUNCTION snowflake_set_shard(shard bigint)
+-- Functions in PL/pgSQL find nothing by the caller's search_path, so this one needs to be told
+-- the other two.
+CREATE FUNCTION snowflake_replace_shard(shard bigint, function regprocedure, no_shard regprocedure)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-SET search_path FROM CURRENT
+SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-	schema text;
 BEGIN
 	IF shard NOT BETWEEN -1 AND 8191 THEN
 		RAISE invalid_parameter_value USING MESSAGE = format('shard %s is not between 0 and 8191', shard);
 	END IF;
-	schema := (SELECT pronamespace::regnamespace FROM pg_proc WHERE oid = 'snowflake_shard()'::regprocedure);
-	EXECUTE format('CREATE OR REPLACE FUNCTION %s.snowflake_shard() RETURNS integer'
-				   ' LANGUAGE sql STABLE PARALLEL SAFE RETURN %s',
-				   schema, coalesce(nullif(shard, -1)::text, schema || '.snowflake_no_shard()'));
+	EXECUTE format('CREATE OR REPLACE FUNCTION %s RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE RETURN %s',
+				   function, coalesce(nullif(shard, -1)::text, no_shard::text));
 END $$;
+
+COMMENT ON FUNCTION snowflake_replace_shard(bigint, regprocedure, regprocedure) IS 'for snowflake_set_shard()';
+
+CREATE FUNCTION snowflake_set_shard(shard bigint)
+RETURNS void
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+RETURN snowflake_replace_shard(shard, 'snowflake_shard()'::regprocedure, 'snowflake_no_shard()'::regprocedure);
 
 COMMENT ON FUNCTION snowflake_set_shard(bigint) IS 'set the shard of this database; -1 or NULL removes it';
 
@@ -73,8 +122,8 @@ COMMENT ON FUNCTION snowflake_set_shard(bigint) IS 'set the shard of this databa
 
 -- Take values of a sequence: "count" of them, but none after the millisecond of
 -- the first.  Return the first one's ID; those of the others follow it by one.
--- With "skip_to", set the sequence to that value, unless it is beyond it, and
--- return the sequence's value.
+-- With "skip_to", set the sequence beyond that ID, unless it is already, and return
+-- its value.
 --
 -- The last value is read and the next one set under an advisory lock.  A lock of
 -- the transaction would make all others wait for its end, and a lock of the session
@@ -98,6 +147,8 @@ DECLARE
 	waited bigint := 0;
 	max_value constant bigint := 1125899906841599;	-- by which sequences for IDs are known
 	may_update constant boolean := has_sequence_privilege(sequence, 'UPDATE');
+	-- the last value of the ID's millisecond, so that IDs of all shards are larger
+	skip_to_value constant bigint := (skip_to >> 23 << 10) | 1023;
 	parameters record;
 	last bigint;
 	value bigint;
@@ -106,7 +157,7 @@ DECLARE
 	wait bigint;
 BEGIN
 	IF shard IS NULL OR count IS NULL OR sequence IS NULL THEN
-		RAISE null_value_not_allowed USING MESSAGE = 'shard, count and sequence must not be null';
+		RAISE null_value_not_allowed USING MESSAGE = 'arguments must not be null';
 	ELSIF may_update IS NULL THEN
 		RAISE undefined_table USING MESSAGE = format('sequence with OID %s does not exist', sequence::oid);
 	ELSIF NOT may_update THEN
@@ -129,6 +180,10 @@ BEGIN
 		RAISE invalid_parameter_value USING MESSAGE = format('shard %s is not between 0 and 8191', shard);
 	ELSIF count < 1 THEN
 		RAISE invalid_parameter_value USING MESSAGE = format('count %s is out of range', count);
+	ELSIF skip_to < 1 THEN
+		RAISE invalid_parameter_value USING MESSAGE = format('ID %s is not positive', skip_to);
+	ELSIF (skip_to >> 23) + epoch > extract(epoch FROM clock_timestamp() + interval '24 hours') * 1000 THEN
+		RAISE invalid_parameter_value USING MESSAGE = format('ID %s is over a day ahead of the clock', skip_to);
 	END IF;
 
 	LOOP
@@ -144,7 +199,7 @@ BEGIN
 				RAISE object_not_in_prerequisite_state USING
 					MESSAGE = format('value %s of sequence "%s" is out of range', last, sequence);
 			ELSIF skip_to IS NOT NULL THEN
-				last := setval(sequence, greatest(last, skip_to));
+				last := setval(sequence, greatest(last, skip_to_value));
 			ELSIF clock < 0 THEN
 				RAISE datetime_field_overflow USING MESSAGE = 'the clock is behind the epoch of IDs';
 			ELSIF value > max_value THEN
@@ -176,6 +231,12 @@ BEGIN
 	END LOOP;
 
 	IF skip_to IS NOT NULL THEN
+		lead := ((last + 1) >> 10) - clock;
+		IF lead > max_lead THEN
+			RAISE WARNING USING
+				MESSAGE = format('sequence "%s" is %s ahead of the clock', sequence, lead * interval '1 ms'),
+				DETAIL = 'Until that is at most a second, calls of next_id() wait, or fail if it takes too long.';
+		END IF;
 		RETURN last;
 	END IF;
 	RETURN (value >> 10 << 23) | (shard << 10) | (value & 1023);
@@ -189,21 +250,21 @@ COMMENT ON FUNCTION snowflake_take(bigint, bigint, regclass, bigint) IS 'for nex
 CREATE FUNCTION next_id()
 RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
-RETURN snowflake_take(snowflake_shard(), 1, 'next_id_seq', NULL);
+RETURN snowflake_take(snowflake_shard()::bigint, 1::bigint, 'next_id_seq'::regclass, NULL::bigint);
 
 COMMENT ON FUNCTION next_id() IS 'next ID for the shard of this database';
 
 CREATE FUNCTION next_id(shard bigint)
 RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
-RETURN snowflake_take(shard, 1, 'next_id_seq', NULL);
+RETURN snowflake_take(shard, 1::bigint, 'next_id_seq'::regclass, NULL::bigint);
 
 COMMENT ON FUNCTION next_id(bigint) IS 'next ID for a shard, larger than all earlier ones of this shard';
 
 CREATE FUNCTION next_id(shard bigint, sequence regclass)
 RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
-RETURN snowflake_take(shard, 1, sequence, NULL);
+RETURN snowflake_take(shard, 1::bigint, sequence, NULL::bigint);
 
 COMMENT ON FUNCTION next_id(bigint, regclass) IS 'next ID for a shard from a sequence';
 
@@ -213,12 +274,12 @@ RETURNS SETOF bigint
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
 BEGIN ATOMIC
 	WITH RECURSIVE batches (id, needed) AS (
-		SELECT snowflake_take(shard, count, sequence, NULL), count
+		SELECT snowflake_take(shard, count, sequence, NULL::bigint), count
 		UNION ALL
-		SELECT snowflake_take(shard, needed - size, sequence, NULL), needed - size
-		FROM batches, LATERAL (SELECT 1024 - (id & 1023)) AS batch (size)
+		SELECT snowflake_take(shard, needed - size, sequence, NULL::bigint), needed - size
+		FROM batches, LATERAL (SELECT 1024 - (id & 1023::bigint)) AS batch (size)
 		WHERE needed > size)
-	SELECT generate_series(id, least(id + needed - 1, id | 1023)) FROM batches;
+	SELECT generate_series(id, least(id + needed - 1, id | 1023::bigint)) FROM batches;
 END;
 
 COMMENT ON FUNCTION next_ids(bigint, bigint, regclass) IS 'next IDs for a shard from a sequence, in order';
@@ -227,7 +288,7 @@ CREATE FUNCTION next_ids(shard bigint, count bigint)
 RETURNS SETOF bigint
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 BEGIN ATOMIC
-	SELECT next_ids(shard, count, 'next_id_seq');
+	SELECT next_ids(shard, count, 'next_id_seq'::regclass);
 END;
 
 COMMENT ON FUNCTION next_ids(bigint, bigint) IS 'next IDs for a shard, in order';
@@ -267,21 +328,21 @@ COMMENT ON FUNCTION snowflake_id(timestamptz, bigint, bigint) IS 'compose an ID,
 CREATE FUNCTION snowflake_timestamp(id bigint)
 RETURNS timestamptz
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN to_timestamp((((id >> 23) & 2199023255551) + 1314220021721)::float8 / 1000);
+RETURN to_timestamp((((id >> 23) & 2199023255551) + 1314220021721)::float8 / 1000::float8);
 
 COMMENT ON FUNCTION snowflake_timestamp(bigint) IS 'time at which an ID was generated';
 
 CREATE FUNCTION snowflake_shard(id bigint)
 RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN ((id >> 10) & 8191)::integer;
+RETURN ((id >> 10) & 8191::bigint)::integer;
 
 COMMENT ON FUNCTION snowflake_shard(bigint) IS 'shard for which an ID was generated';
 
 CREATE FUNCTION snowflake_sequence_number(id bigint)
 RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN (id & 1023)::integer;
+RETURN (id & 1023::bigint)::integer;
 
 COMMENT ON FUNCTION snowflake_sequence_number(bigint) IS 'sequence number of an ID';
 
@@ -290,8 +351,8 @@ RETURNS TABLE (field text, value bigint)
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE ROWS 3
 BEGIN ATOMIC
 	VALUES ('timestamp', (id >> 23) & 2199023255551),
-		   ('shard', (id >> 10) & 8191),
-		   ('sequence', id & 1023);
+		   ('shard', (id >> 10) & 8191::bigint),
+		   ('sequence', id & 1023::bigint);
 END;
 
 COMMENT ON FUNCTION snowflake_fields(bigint) IS 'fields of an ID as numbers, most significant first';
@@ -306,7 +367,7 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE
 	WHEN ts <= '2011-08-24 21:07:01.721+00'::timestamptz THEN 0
 	WHEN ts > '2046-06-27 17:00:49.495+00'::timestamptz THEN 1099511627775
-	ELSE ceil(extract(epoch FROM ts - '2011-08-24 21:07:01.721+00'::timestamptz) * 1000)::bigint END << 23;
+	ELSE ceil(extract(epoch FROM ts - '2011-08-24 21:07:01.721+00'::timestamptz) * 1000::numeric)::bigint END << 23;
 
 COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS
 'smallest ID of a time: id >= snowflake_min_id(t) selects the IDs of t or later';
@@ -369,30 +430,10 @@ COMMENT ON FUNCTION snowflake_alter_sequence(regclass) IS 'make an existing sequ
 
 CREATE FUNCTION snowflake_advance(sequence regclass, id bigint)
 RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-SET search_path FROM CURRENT
-AS $$
-DECLARE
-	last bigint;
-	lead interval;
-BEGIN
-	IF id IS NULL THEN
-		RAISE null_value_not_allowed USING MESSAGE = 'id must not be null';
-	ELSIF id < 1 THEN
-		RAISE invalid_parameter_value USING MESSAGE = format('ID %s is not positive', id);
-	ELSIF snowflake_timestamp(id) > clock_timestamp() + interval '24 hours' THEN
-		RAISE invalid_parameter_value USING MESSAGE = format('ID %s is over a day ahead of the clock', id);
-	END IF;
-
-	-- to the last value of the ID's millisecond, so that IDs of all shards are larger
-	last := snowflake_take(0, 1, sequence, (id >> 23 << 10) | 1023);
-	lead := snowflake_timestamp((last + 1) >> 10 << 23) - clock_timestamp();
-	IF lead > interval '1 second' THEN
-		RAISE WARNING USING
-			MESSAGE = format('sequence "%s" is %s ahead of the clock', sequence, lead),
-			DETAIL = 'Until that is at most a second, calls of next_id() wait, or fail if it takes too long.';
-	END IF;
-END $$;
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT snowflake_take(CASE WHEN id IS NOT NULL THEN 0::bigint END, 1::bigint, sequence, id);
+END;
 
 COMMENT ON FUNCTION snowflake_advance(regclass, bigint) IS 'make every later ID of a sequence larger than an ID';
 
@@ -440,7 +481,7 @@ COMMENT ON DOMAIN snowflake IS 'bigint that PostgREST shows as a string, which J
 CREATE FUNCTION snowflake_to_json(id snowflake)
 RETURNS json
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN to_json(id::text);
+RETURN pg_catalog.to_json(id::text);
 
 COMMENT ON FUNCTION snowflake_to_json(snowflake) IS 'ID as a string in JSON';
 

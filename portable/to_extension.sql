@@ -18,16 +18,14 @@ BEGIN;
 SET LOCAL lock_timeout = '5s';
 SET LOCAL client_min_messages = warning;
 
-SELECT pronamespace AS schema_oid FROM pg_catalog.pg_proc
+SELECT pronamespace::pg_catalog.regnamespace AS schema FROM pg_catalog.pg_proc
 WHERE oid OPERATOR(pg_catalog.=) 'snowflake_take(bigint, bigint, pg_catalog.regclass, bigint)'::pg_catalog.regprocedure \gset
-SET LOCAL search_path = pg_catalog, pg_temp;
-\ir require_closed_schema.sql
 SET LOCAL search_path = :schema, pg_temp;
+\ir require_closed_schema.sql
 
 -- The functions are named one by one, because the schema may have others like them.
-CREATE SCHEMA snowflake_portable;
-SELECT format('ALTER FUNCTION %s SET SCHEMA snowflake_portable', function)
-FROM unnest('{
+SELECT pg_catalog.array_agg(function::pg_catalog.oid) AS functions
+FROM pg_catalog.unnest('{
 	next_id(),
 	next_id(bigint),
 	"next_id(bigint, regclass)",
@@ -40,6 +38,7 @@ FROM unnest('{
 	snowflake_max_id(timestamptz),
 	snowflake_min_id(timestamptz),
 	snowflake_no_shard(),
+	"snowflake_replace_shard(bigint, regprocedure, regprocedure)",
 	snowflake_sequence_number(bigint),
 	snowflake_set_shard(bigint),
 	snowflake_shard(),
@@ -47,7 +46,19 @@ FROM unnest('{
 	"snowflake_take(bigint, bigint, regclass, bigint)",
 	snowflake_timestamp(bigint),
 	snowflake_to_json(snowflake),
-	"snowflake_to_text(bigint, text)"}'::regprocedure[]) AS function \gexec
+	"snowflake_to_text(bigint, text)"}'::pg_catalog.text[]) AS name, pg_catalog.to_regprocedure(name) AS function
+WHERE function IS NOT NULL \gset
+SET LOCAL search_path = pg_catalog, pg_temp;
+SELECT array_agg(classid) AS old_classes, array_agg(objid) AS old_objects FROM (
+	SELECT 'pg_proc'::regclass::oid, unnest(:'functions'::oid[])
+	UNION ALL SELECT 'pg_class'::regclass, (:'schema' || '.next_id_seq')::regclass
+	UNION ALL SELECT 'pg_type'::regclass, (:'schema' || '.snowflake')::regtype) AS old (classid, objid) \gset
+\ir require_owner.sql
+SET LOCAL search_path = :schema, pg_temp;
+
+CREATE SCHEMA snowflake_portable;
+SELECT format('ALTER FUNCTION %s SET SCHEMA snowflake_portable', function::regprocedure)
+FROM unnest(:'functions'::oid[]) AS function \gexec
 ALTER SEQUENCE next_id_seq SET SCHEMA snowflake_portable;
 ALTER DOMAIN snowflake SET SCHEMA snowflake_portable;
 CREATE EXTENSION snowflake SCHEMA :schema;

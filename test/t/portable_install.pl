@@ -24,7 +24,7 @@ $node->safe_psql('postgres', 'CREATE DATABASE app OWNER app_owner');
 }
 is($node->safe_psql('app', q{SELECT count(*), count(obj_description(oid, 'pg_proc'))
 		FROM pg_proc WHERE proowner = 'app_owner'::regrole}),
-	'20|20', 'each function has a comment');
+	'21|21', 'each function has a comment');
 
 # A session that is there already sees a new shard.
 my $session = $node->background_psql('app');
@@ -76,6 +76,119 @@ is($node->safe_psql('elsewhere', q{
 		       (SELECT is_called FROM next_id_seq), snowflake_shard(),
 		       (SELECT max_value FROM pg_sequences WHERE schemaname = 'ids' AND sequencename = 'own')}),
 	'7|5|3000|f|1|9223372036854775807', 'no search path makes the functions use objects of other schemas');
+
+# --- where others have put objects, or could --------------------------------
+
+$node->safe_psql('postgres', 'CREATE ROLE mallory; CREATE DATABASE hostile OWNER app_owner');
+$node->safe_psql('hostile', q{
+	CREATE SCHEMA mine AUTHORIZATION app_owner;
+	GRANT USAGE, CREATE ON SCHEMA mine TO mallory});
+my $install = slurp_file('portable/snowflake.sql');
+my ($check) = $install =~ /^(DO \$\$.*?^END \$\$;\n)/ms or die 'no check';
+is($check, slurp_file('portable/require_closed_schema.sql') =~ s/\A(--.*\n)*//r, 'all files have the same check');
+
+# Install as a role that is no superuser.  Returns the SQLSTATE and the message.
+sub installs
+{
+	my ($path) = @_;
+	my (undef, undef, $error) = $node->psql('hostile',
+		"\\set VERBOSITY verbose\nSET ROLE app_owner; SET search_path = $path; SET client_min_messages = error;\n$install",
+		on_error_stop => 1);
+	return $error;
+}
+
+my $unsafe = qr/ERROR:  42501: others could choose what names in schema mine mean\n/;
+like(installs('mine'), qr/$unsafe
+DETAIL:\ \ Role\ mallory\ may\ create\ objects\ in\ mine\.\n
+HINT:\ \ As\ the\ owner\ of\ the\ schema:\ (REVOKE\ CREATE\ ON\ SCHEMA\ mine\ FROM\ mallory)\.\n/x, 'a schema in which another role may create is refused');
+
+# Functions and operators that fit calls with arguments of like types better than those of
+# pg_catalog or snowflake.sql do, where these are not called with exactly their own types
+my $own = join ', ', map { "'$_'" } split /\n/, $node->safe_psql('app', q{
+	SELECT format('%s(%s)', proname, array_to_string(proargtypes::regtype[], ','))
+	FROM pg_proc WHERE proowner = 'app_owner'::regrole});
+my %called = map { $_ => 1 } ($install =~ s/--.*//gr) =~ /\b([a-z_]+)\(/g;
+my $called = join ', ', map { "'$_'" } sort keys %called;
+$node->safe_psql('hostile', <<EOS);
+SET SESSION AUTHORIZATION mallory;
+SET check_function_bodies = off;
+DO \$do\$
+DECLARE
+	types text[] := '{integer,bigint,text,name,oid,regclass,numeric,double precision,timestamp with time zone,interval}';
+	few text[] := '{integer,bigint,text,regclass}';
+	body text := E' LANGUAGE plpgsql AS \$\$BEGIN RAISE WARNING \\'hostile: %%\\', %L; RETURN NULL; END\$\$';
+	object record;
+	signature text;
+	operator text;
+BEGIN
+	FOR object IN
+		SELECT name, coalesce(max(format_type(prorettype, NULL)) FILTER (WHERE typtype <> 'p'), 'bigint') AS result
+		FROM unnest(ARRAY[$called]) AS name LEFT JOIN pg_proc ON proname = name AND pronamespace = 'pg_catalog'::regnamespace
+			LEFT JOIN pg_type ON pg_type.oid = prorettype
+		GROUP BY name
+	LOOP
+		FOR signature IN
+			SELECT a FROM unnest(types) AS a
+			UNION ALL SELECT concat_ws(',', a, b) FROM unnest(types) AS a, unnest(types) AS b
+			UNION ALL SELECT concat_ws(',', a, b, c) FROM unnest(few) AS a, unnest(few) AS b, unnest(few) AS c
+			UNION ALL SELECT concat_ws(',', a, b, c, d) FROM unnest(few) AS a, unnest(few) AS b, unnest(few) AS c, unnest(few) AS d
+				WHERE object.name = 'snowflake_take'
+		LOOP
+			CONTINUE WHEN format('%s(%s)', object.name, signature) IN ($own);
+			EXECUTE format('CREATE FUNCTION mine.%I(%s) RETURNS %s' || body, object.name, signature, object.result, object.name);
+		END LOOP;
+	END LOOP;
+	FOR object IN
+		SELECT oprname AS name, CASE WHEN oprresult = 'boolean'::regtype THEN 'boolean' ELSE 'bigint' END AS result
+		FROM pg_operator WHERE oprname = ANY ('{=,<>,<,<=,>,>=,+,-,*,/,%,&,|,<<,>>,||}') GROUP BY 1, 2
+	LOOP
+		FOR signature IN SELECT concat_ws(',', a, b) FROM unnest(types) AS a, unnest(types) AS b LOOP
+			operator := format('operator of %s', object.result);
+			EXECUTE format('CREATE OR REPLACE FUNCTION mine.%I(%s) RETURNS %s' || body, operator, signature, object.result, operator);
+			CONTINUE WHEN to_regoperator(format('mine.%s(%s)', object.name, signature)) IS NOT NULL;
+			EXECUTE format('CREATE OPERATOR mine.%s (FUNCTION = mine.%I, LEFTARG = %s, RIGHTARG = %s)',
+				object.name, operator, split_part(signature, ',', 1), split_part(signature, ',', 2));
+		END LOOP;
+	END LOOP;
+END
+\$do\$;
+EOS
+$node->safe_psql('hostile', 'REVOKE CREATE ON SCHEMA mine FROM mallory');
+like(installs('mine'), qr/$unsafe
+DETAIL:\ \ Role\ mallory\ owns\ mine\.\S+\(.*\)\.\n
+HINT:\ \ As\ the\ owner\ of\ the\ schema:\ DROP\ ROUTINE\ mine\.\S+\(.*\)\.\n/x, 'a schema with functions of another role is refused');
+like(installs('mine, pg_catalog'), qr/ERROR:  3F000: pg_catalog is not the first schema to be searched\n/,
+	'a search_path with pg_catalog in another place is refused');
+is($node->safe_psql('hostile', 'SELECT count(*) FROM pg_class WHERE relnamespace = \'mine\'::regnamespace'), '0',
+	'... and nothing is created');
+
+# without the check
+$install =~ s/\Q$check\E//;
+is(installs('mine'), '', 'the names in the file are found beside hostile objects');
+my (undef, $printed, $errors) = $node->psql('hostile', q{
+	\set ON_ERROR_STOP 1
+	SET search_path = mine;
+	SET client_min_messages = warning;
+	SELECT snowflake_set_shard(5::bigint) \gset
+	SELECT next_id() AS id, next_id(7::bigint) AS other \gset
+	CREATE SEQUENCE own MAXVALUE 1125899906841599;
+	SELECT snowflake_alter_sequence('own'::regclass),
+		snowflake_advance('own'::regclass, :id::bigint), next_id(5::bigint, 'own'::regclass) \gset
+	SELECT pg_catalog.count(i) FROM next_ids(5::bigint, 3000::bigint) AS i;
+	SELECT pg_catalog.count(i) FROM next_ids(5::bigint, 3000::bigint, 'own'::regclass) AS i;
+	SELECT snowflake_shard(:id::bigint), snowflake_shard(:other::bigint), snowflake_sequence_number(1025::bigint),
+		snowflake_id(snowflake_timestamp(:id::bigint), 5::bigint, 1::bigint) OPERATOR(pg_catalog./) 1000000000000000000,
+		snowflake_max_id('-infinity'::timestamptz), snowflake_to_text(17::bigint, 'base62'::text), snowflake_to_json(17::snowflake),
+		pg_catalog.array_agg(snowflake_fields) FROM snowflake_fields(17::bigint)});
+is($errors, '', '... and the functions call none of these');
+is($printed, "3000\n3000\n5|7|1|4|-1|0000000000H|\"17\"|{\"(timestamp,0)\",\"(shard,0)\",\"(sequence,17)\"}",
+	'... and return what they should');
+is($node->safe_psql('hostile', q{
+		SELECT DISTINCT pg_describe_object(d.classid, d.objid, 0) FROM pg_depend AS d
+		LEFT JOIN pg_proc ON refclassid = 'pg_proc'::regclass AND pg_proc.oid = refobjid
+		LEFT JOIN pg_operator ON refclassid = 'pg_operator'::regclass AND pg_operator.oid = refobjid
+		JOIN pg_proc AS f ON d.classid = 'pg_proc'::regclass AND f.oid = d.objid AND f.proowner = 'app_owner'::regrole
+		WHERE 'mallory'::regrole IN (pg_proc.proowner, oprowner)}), '', '... and depend on none');
 
 # --- IDs in the JSON that PostgREST makes -----------------------------------
 

@@ -9,7 +9,7 @@ chdir "$top" or die "chdir: $!";
 my $node = server_in_utc('move');
 my ($to_extension, $from_extension) = map { $_->{code} } blocks_in('doc/portable.md', 'Move to the extension, and back');
 
-$node->safe_psql('postgres', 'CREATE ROLE app_owner LOGIN; CREATE DATABASE app OWNER app_owner');
+$node->safe_psql('postgres', 'CREATE ROLE mallory; CREATE ROLE app_owner LOGIN IN ROLE mallory; CREATE DATABASE app OWNER app_owner');
 local %ENV = (%ENV, PGHOST => $node->host, PGPORT => $node->port, PGUSER => 'app_owner');
 $node->safe_psql('app', 'CREATE SCHEMA "My IDs"; ALTER DATABASE app SET search_path = "My IDs", public');
 $node->safe_psql('app', "SET client_min_messages = error;\n\\i portable/snowflake.sql");
@@ -86,11 +86,68 @@ sub moves
 
 my $view = 'CREATE VIEW times AS SELECT snowflake_timestamp(id) FROM photos';
 my $on_view = qr/^DETAIL:  view times depends on function \S*snowflake_timestamp\(bigint\)$/m;
-my @open = (q{GRANT CREATE ON SCHEMA "My IDs" TO PUBLIC}, qr/others may create objects in the schema/, 'roles that may create in the schema');
+# A script changes nothing of another owner than the caller, because code of this owner would run
+# as the caller, who is a member of the owner or a superuser.
+sub leaves_other_owners
+{
+	my ($script) = @_;
+	my @superuser = (extra_params => [ '-U', 'postgres' ]);
+	my $run = sub {
+		my ($user) = @_;
+		my $before = $node->safe_psql('app', $objects);
+		local $ENV{PGUSER} = $user;
+		ok(!IPC::Run::run([ 'sh', '-c', $script =~ s/psql/psql -v VERBOSITY=verbose/r ], '2>', \my $errors), "a script fails for $user");
+		is($node->safe_psql('app', $objects), $before, '... and has changed nothing');
+		return $errors;
+	};
+
+	$node->safe_psql('app', q{
+		CREATE SCHEMA mine AUTHORIZATION mallory;
+		GRANT USAGE ON SCHEMA "My IDs" TO mallory;
+		SET SESSION AUTHORIZATION mallory;
+		CREATE FUNCTION mine.hostile(what text) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
+			IF current_user <> 'mallory' THEN RAISE LOG 'hostile: % as %', what, current_user; END IF;
+			RETURN true; END $$;
+		CREATE DOMAIN mine.dom AS int CHECK (mine.hostile('domain'))}, @superuser);
+	foreach my $case (
+		[ 'a default', q{CREATE TABLE mine."T" ("I" bigint DEFAULT next_id() + cardinality('{1}'::mine.dom[]))},
+			'ALTER TABLE ONLY mine."T" ALTER "I" DROP DEFAULT' ],
+		[ 'a constraint and an index', q{CREATE TABLE mine."T" ("I" snowflake, CHECK ("I" > 0 AND mine.hostile('check')));
+			CREATE INDEX ON mine."T" ((mine.hostile("I"::text)))}, 'ALTER TABLE mine."T" ALTER "I" TYPE bigint' ],
+		[ 'a partition', q{RESET SESSION AUTHORIZATION;
+			CREATE TABLE mine."T" PARTITION OF "My IDs".logs FOR VALUES IN ('t');
+			ALTER TABLE mine."T" OWNER TO mallory;
+			SET SESSION AUTHORIZATION mallory;
+			ALTER TABLE mine."T" ADD CHECK (id > 0 AND mine.hostile('check'))}, undef ])
+	{
+		my ($what, $create, $remedy) = @$case;
+		my $as_mallory = 'SET SESSION AUTHORIZATION mallory;';
+		$node->safe_psql('app', "$as_mallory $create", @superuser);
+		my $errors = $run->('app_owner');
+		like($errors, qr/ERROR:  42501: table mine\."T" belongs to role mallory\nDETAIL:  \N* mallory with the rights of app_owner\.\n/,
+			"... which names the owner of a table with $what");
+		like($run->('postgres'), qr/ERROR:  42501: .*\nDETAIL:  .* app_owner, mallory with the rights of postgres\.\n/,
+			'... and all owners to a superuser');
+		if ($remedy)
+		{
+			like($errors, qr/^HINT:  .*\n\(as mallory\) \Q$remedy;\E\n/m, '... and the remedy');
+			$node->safe_psql('app', "$as_mallory $remedy; RESET SESSION AUTHORIZATION; $view", @superuser);
+			like($run->('app_owner'), $on_view, '... after which the table does not stop the script');
+			$node->safe_psql('app', 'DROP VIEW times', @superuser);
+		}
+		$node->safe_psql('app', 'DROP TABLE mine."T"', @superuser);
+	}
+	$node->safe_psql('app', 'DROP SCHEMA mine CASCADE', @superuser);
+	unlike(slurp_file($node->logfile), qr/LOG:  hostile: /, 'no code of another owner has run');
+	return;
+}
+
+my @open = (q{GRANT CREATE ON SCHEMA "My IDs" TO PUBLIC}, qr/ERROR:  others could choose what names in schema "My IDs" mean$/m, 'roles that may create in the schema');
 fails($to_extension, @open);
 $node->safe_psql('app', q{REVOKE CREATE ON SCHEMA "My IDs" FROM PUBLIC});
 fails($to_extension, $view, $on_view, 'a view that calls a function');
 $node->safe_psql('app', 'DROP VIEW times');
+leaves_other_owners($to_extension);
 moves($to_extension, 't');
 
 fails($from_extension, @open);
@@ -101,6 +158,7 @@ fails($from_extension, q{DROP VIEW times;
 		SELECT snowflake_alter_sequence('other', 'twitter')},
 	qr/ERROR:  sequence other serves layout "twitter"$/m, 'a sequence of another layout');
 $node->safe_psql('app', 'DROP SEQUENCE other');
+leaves_other_owners($from_extension);
 moves($from_extension, 'f');
 
 # without a shard, and with the extension for operators

@@ -21,6 +21,7 @@ is($node->safe_psql('beside', q{
 	join("\n",
 		'snowflake_alter_sequence(sequence regclass) f void v f u',
 		'snowflake_no_shard() f integer s f s',
+		'snowflake_replace_shard(shard bigint, function regprocedure, no_shard regprocedure) f void v f u',
 		'snowflake_take(shard bigint, count bigint, sequence regclass, skip_to bigint) f bigint v f u',
 		'snowflake_to_json(id portable.snowflake) f json i t s'),
 	'all other functions have the names, arguments and labels of the extension\'s');
@@ -73,14 +74,16 @@ foreach my $call ('snowflake_timestamp(id)', 'snowflake_shard(id)', 'snowflake_s
 
 # --- calls, and their errors ------------------------------------------------
 
-# The result of a command: an error as its SQLSTATE, and a new ID as "ID"
+# The result of a command: an error as its SQLSTATE, and a new ID as "ID".  A function in SQL that
+# returns void returns NULL, and one in C an empty string.
 $node->safe_psql('beside', q{
 	CREATE FUNCTION attempt(command text) RETURNS text LANGUAGE plpgsql AS $$
 	DECLARE
 		result text;
 	BEGIN
 		EXECUTE command INTO result;
-		RETURN CASE WHEN command ~ 'next_id' THEN regexp_replace(result, '^\d{19}$', 'ID') ELSE result END;
+		RETURN CASE WHEN command ~ 'next_id' THEN regexp_replace(result, '^\d{19}$', 'ID')
+			WHEN command ~ 'snowflake_advance' THEN coalesce(result, '') ELSE result END;
 	EXCEPTION WHEN OTHERS THEN
 		RETURN SQLSTATE;
 	END $$;
@@ -185,7 +188,7 @@ foreach my $case (
 	[ q{snowflake_id('2020-01-01Z', 1, 1024)}, 'sequence number 1024 is not between 0 and 1023' ],
 	[ q{snowflake_id('2000-01-01Z', 1, 1)}, 'timestamp 2000-01-01 TIME+00 is out of range' ],
 	[ q{snowflake_id('2011-08-24 21:07:01.721Z', 0, 0)}, 'cannot compose the ID 0' ],
-	[ 'next_id(NULL)', 'shard, count and sequence must not be null' ],
+	[ 'next_id(NULL)', 'arguments must not be null' ],
 	[ 'next_id(5, 4294967295)', 'sequence with OID 4294967295 does not exist' ],
 	[ 'next_ids(5, 0)', 'count 0 is out of range' ],
 	[ q{next_id(5, 'cached')},
@@ -202,7 +205,7 @@ foreach my $case (
 		"cannot generate IDs from sequence \"public.large\"\n"
 		  . "DETAIL:  Its last value 1099511627776 is not that of a counter of rows.\n"
 		  . 'HINT:  Use a new sequence, with a new shard if the table has IDs already.' ],
-	[ q{snowflake_advance('used', NULL)}, 'id must not be null' ],
+	[ q{snowflake_advance('used', NULL)}, 'arguments must not be null' ],
 	[ q{snowflake_advance('used', 0)}, 'ID 0 is not positive' ],
 	[ q{snowflake_advance('used', 7505864531621450783)}, 'ID 7505864531621450783 is over a day ahead of the clock' ],
 	[ q{snowflake_to_text(1, 'base')},
