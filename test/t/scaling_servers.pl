@@ -1,6 +1,7 @@
 # Several servers by doc/scaling.md, run from its text while they are written to: their
 # rows in one table, the failover of a publisher, the repair of two servers that had one
-# shard, the move of a tenant to a server whose clock is behind, and a clone of the hub.
+# shard, the move of a tenant to a server whose clock is behind, a clone that has the shard
+# of its original, and a clone of the hub.
 
 use SnowflakeTest;
 
@@ -134,7 +135,7 @@ my $conflict = qr/duplicate\ key\ value\ violates\ unique\ constraint\ "photos_p
 ok(wait_for(sub { slurp_file($node{hub}->logfile) =~ $conflict }),
 	'equal IDs stop a subscription');
 set_clock($node{s3}, '+3');
-my ($see, $assign, $renumber, $again) = blocks_in($document, 'Two servers had one shard');
+my ($see, $assign, $renumber, $own_rows, $again) = blocks_in($document, 'Two servers had one shard');
 like(run_block($see), qr/^2$/m, 'the recipe shows the shard that two servers have used');
 my $old = start_writers('s3', 1, 9);
 @load = (start_writers('s2', 1, 9));
@@ -178,6 +179,36 @@ run_block($clean_up);
 is(on('s1', 'SELECT count(*) > 1000 FROM photos WHERE tenant = 42'), 't', 'the rows of the tenant stay on the new server');
 end_load($_, 'both servers were written to during the move') foreach @load;
 hub_has_all('after the move', 's1', 's2', 's3');
+
+# --- a clone that has the shard of its original ------------------------------
+
+# Rows of the clone are of its original until the time that its log shows.
+# The clone takes the place of s3, and a shard that no other server has used.
+on('hub', 'DROP SUBSCRIPTION s3; DELETE FROM photos WHERE snowflake_shard(id) = 3 AND tenant <> 42');
+$node{s3}->stop;
+on('s2', q{INSERT INTO photos (tenant, title) VALUES (1, 'before the clone')});
+$node{s2}->backup('twin');
+my $twin = $node{s3} = PostgreSQL::Test::Cluster->new('clone_of_s2');
+$twin->init_from_backup($node{s2}, 'twin');
+$twin->start;
+my ($started) = slurp_file($twin->logfile) =~ /^(\S+ [\d:.]+ \S+) .* LOG:  database system is ready to accept connections$/m
+  or die 'when did the clone start?';
+write_file($ENV{PGSERVICEFILE}, slurp_file($ENV{PGSERVICEFILE}) =~
+	  s/(\[s3\]\n)host=.*\nport=.*/sprintf "%shost=%s\nport=%d", $1, $twin->host, $twin->port/er);
+on($_, $burst) foreach 's2', 's3';
+on('s3', q{UPDATE photos SET title = 'changed on the clone' WHERE title = 'before the clone'});
+my $log = -s $node{hub}->logfile;
+on('hub', q{CREATE SUBSCRIPTION s3 CONNECTION 'service=s3' PUBLICATION photos});
+ok(wait_for(sub { slurp_file($node{hub}->logfile, $log) =~ $conflict }), 'rows of both servers stop the subscription of the clone');
+my $shared = on('s2', 'SELECT count(*) FROM photos') - 2000;
+run_block({ code => $_->{code} =~ s/\b3\b/6/gr =~ s/new_shard => 6/$&, since => '$started'/r })
+  foreach $assign, $renumber, $own_rows, $again;
+is(on('s3', 'SELECT count(*) FROM photos WHERE snowflake_shard(id) <> 6'), $shared, 'the rows that both servers have keep their IDs');
+is(on('s3', 'SELECT count(*) FROM photos WHERE snowflake_shard(id) = 6'), 2000, '... and those of the clone get others');
+on('s3', q{DELETE FROM photos WHERE snowflake_shard(id) <> 6});
+on($_, q{INSERT INTO photos (tenant, title) VALUES (1, 'after the repair')}) foreach 's2', 's3';
+$node{hub}->wait_for_subscription_sync($node{$_}, $_, 'postgres') foreach 's2', 's3';
+hub_has_all('after the repair of the clone', 's1', 's2', 's3');
 
 # --- a clone of the hub ----------------------------------------------------
 
