@@ -91,6 +91,20 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_admin.table_key IS 'for finding the key of the table that a command is about';
 
+-- The roles that may insert into tables.  Grantee 0 is PUBLIC, also to functions such as
+-- has_sequence_privilege().
+CREATE FUNCTION snowflake_admin.inserters(tables oid[])
+RETURNS TABLE (tab oid, grantee oid, role text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT DISTINCT c.oid, grantee, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END
+	FROM pg_class AS c, LATERAL (
+		SELECT coalesce(relacl, acldefault('r', relowner))
+		UNION ALL SELECT attacl FROM pg_attribute WHERE attrelid = c.oid AND NOT attisdropped) AS given (acl),
+		aclexplode(acl)
+	WHERE privilege_type = 'INSERT' AND c.oid = ANY (tables)
+$$;
+COMMENT ON FUNCTION snowflake_admin.inserters IS 'for the roles that may insert into tables';
+
 -- A table, its partitions and the tables that inherit from it
 CREATE FUNCTION snowflake_admin.family(target regclass) RETURNS SETOF oid
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$

@@ -52,6 +52,7 @@ static const Attach *attach = NULL;
 Datum
 snowflake_partition_limit(PG_FUNCTION_ARGS)
 {
+	(void) fcinfo;
 	if (attach != NULL && error_context_stack != NULL &&
 		error_context_stack->previous == attach->callers)
 		PG_RETURN_INT64(attach->bound);

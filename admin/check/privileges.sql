@@ -3,21 +3,7 @@
 -- snowflake_check() judges privileges: who may insert into a table, but not use what its
 -- default uses.  Whoever inserts needs that privilege.  Knows nothing of shards and IDs.
 
--- The roles that may insert into tables.  Grantee 0 is PUBLIC, also to functions such as
--- has_sequence_privilege().
-CREATE FUNCTION snowflake_admin.inserters(tables oid[])
-RETURNS TABLE (tab oid, grantee oid, role text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	SELECT DISTINCT c.oid, grantee, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END
-	FROM pg_class AS c, LATERAL (
-		SELECT coalesce(relacl, acldefault('r', relowner))
-		UNION ALL SELECT attacl FROM pg_attribute WHERE attrelid = c.oid AND NOT attisdropped) AS given (acl),
-		aclexplode(acl)
-	WHERE privilege_type = 'INSERT' AND c.oid = ANY (tables)
-$$;
-COMMENT ON FUNCTION snowflake_admin.inserters IS 'for the roles that may insert into tables';
-
--- The sequences that such roles may not use, each with one of the tables, the sequence's owner, and
+-- The sequences that those who insert may not use, each with one of the tables, the sequence's owner, and
 -- what grants the privilege
 CREATE FUNCTION snowflake_admin.lacking_sequences(fillers filler[])
 RETURNS TABLE (role text, tab regclass, thing text, command text, owner oid)
