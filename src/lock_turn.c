@@ -95,7 +95,7 @@ require_caller(void)
 	if (InSecurityRestrictedOperation())
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("cannot lock extension \"%s\" for a session within a security-restricted operation",
+				 errmsg_internal("cannot lock extension \"%s\" for a session within a security-restricted operation",
 						"snowflake_admin")));
 }
 
@@ -121,7 +121,7 @@ snowflake_keep_extension(PG_FUNCTION_ARGS)
 		if (GetCurrentTransactionNestLevel() > 1)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
-					 errmsg("cannot commit while a subtransaction is active")));
+					 errmsg_internal("cannot commit while a subtransaction is active")));
 	}
 	if (OidIsValid(extension))
 	{

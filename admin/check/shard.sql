@@ -100,7 +100,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 			WHEN by_setting THEN 'Let it name a sequence of a layout that has the shard of this database.'
 			ELSE 'Let it name a shard from your list, or none to use that of the database, and a sequence that exists.' END
 	FROM calls CROSS JOIN shard_setting() AS s
-	LEFT JOIN LATERAL move_remedy(root, col, ')') AS r
+	LEFT JOIN LATERAL move_remedy(root, col, '') AS r
 		ON NOT names_other AND NOT by_setting AND is_own AND sequence = next_id_seq() AND s.shard IS NOT NULL AND error IS NOT NULL
 	WHERE names_other OR error IS NOT NULL
 $$;

@@ -369,8 +369,8 @@ plant(q{
 	CREATE TABLE of_digits (id numeric(21,2) PRIMARY KEY DEFAULT next_id());
 	CREATE TABLE of_text (id text PRIMARY KEY DEFAULT snowflake_to_text(next_id()));
 	CREATE TABLE of_varchar (id varchar(19) PRIMARY KEY DEFAULT next_id())});
-finds(join("\n", map { "note table shop.$_|Its IDs were not looked at: type ..." } qw(of_digits of_numeric of_text of_varchar)),
-	'a numeric or a text can hold IDs');
+finds(join("\n", map { "note table shop.$_|Its IDs were not looked at: type ..." } qw(of_digits of_numeric of_varchar)),
+	'a numeric or a text can hold IDs, and a text that is made of one is none');
 plant('DROP TABLE of_numeric, of_digits, of_text, of_varchar');
 fault("a key is $_->[0]", "CREATE TABLE odd (id $_->[0] PRIMARY KEY DEFAULT next_id(), parent $_->[0] REFERENCES odd)", qq{
 	error shop.odd.id|It is $_->[0], which $_->[1] IDs of shop.odd.id.|While the application is stopped: ...

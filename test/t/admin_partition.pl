@@ -664,7 +664,7 @@ foreach my $case (
 is(value('refused', '\d+ app.*'), $before, 'a table that is refused is left as it is');
 my $serial = q{CALL snowflake_partition('app.serial', 'day')};
 value('refused', 'CREATE TABLE app.serial (id serial PRIMARY KEY)');
-like(run_psql('refused', $serial), qr/HINT:  CALL public.snowflake_widen\('app.serial', 'id'\) first, and then snowflake_move/,
+like(run_psql('refused', $serial), qr/HINT:  CALL public.snowflake_widen\('app.serial'::regclass, 'id'::name\) first, and then snowflake_move/,
 	'a serial key must first become a bigint');
 value('refused', q{CALL snowflake_widen('app.serial', 'id')});
 value('refused', q{CALL snowflake_move('app.serial', 5)});
