@@ -339,13 +339,13 @@ DECLARE
 	taken bigint;
 BEGIN
 	-- An error if the layout has no such shard
-	PERFORM with_shard(last_id(now(), plan.layout), s, plan.layout) FROM unnest(ARRAY[shard, new_shard]) AS s;
+	PERFORM compose(now(), s, to_layout(plan.layout)) FROM unnest(ARRAY[shard, new_shard]) AS s;
 	-- Values of a former serial would be IDs of the layout's first day.
 	SELECT bound(greatest(since, bound_time(0, l) + interval '24 hours'), l) - 1,
 		coalesce(bound(until, l) - 1, 9223372036854775807)
 	INTO lowest, highest FROM to_layout(plan.layout) AS l;
 	IF new_shard IS NULL THEN
-		lowest := greatest(lowest, last_id(clock_timestamp() + interval '1 s', plan.layout));
+		lowest := greatest(lowest, present_id(plan.layout));
 	END IF;
 	SELECT l.id INTO last FROM as_owner(tab,
 		format('SELECT max(t.%I) FROM %s AS t WHERE t.%1$I <= $1', plan.col, plan.source), highest) AS l (id bigint);
@@ -432,7 +432,7 @@ DECLARE
 BEGIN
 	done := 0;
 	IF future THEN
-		after := greatest(after, last_id(clock_timestamp() + interval '1 s', plan.layout));
+		after := greatest(after, present_id(plan.layout));
 	END IF;
 	BEGIN
 		SELECT t.ids INTO old_ids FROM as_owner(tab, plan.take, after, last, size) AS t (ids bigint[]);
@@ -442,8 +442,7 @@ BEGIN
 		END IF;
 		SELECT m.ids INTO new_ids FROM as_owner(tab, plan.make, old_ids) AS m (ids bigint[]);
 		IF future THEN
-			IF last_id(clock_timestamp() + interval '1 s', plan.layout)
-				< (SELECT max(new) FROM unnest(new_ids) AS u (new)) THEN
+			IF present_id(plan.layout) < (SELECT max(new) FROM unnest(new_ids) AS u (new)) THEN
 				RAISE object_not_in_prerequisite_state USING
 					MESSAGE = format('the default of table %s generates future-dated IDs, too', tab),
 					HINT = 'SELECT * FROM snowflake_check() shows how it gets IDs of the present again.';
@@ -493,7 +492,7 @@ DECLARE
 	next_id bigint;
 BEGIN
 	SELECT f.id INTO next_id FROM as_owner(plan.relations[1], plan.find, greatest(lowest,
-		CASE WHEN future THEN last_id(clock_timestamp() + interval '1 s', plan.layout) END), last) AS f (id bigint);
+		CASE WHEN future THEN present_id(plan.layout) END), last) AS f (id bigint);
 	IF next_id IS NOT NULL AND idle >= tries THEN
 		SELECT * INTO blocker FROM blocker(plan.relations, 'RowShareLock');
 		RAISE lock_not_available USING
@@ -521,7 +520,7 @@ BEGIN
 	RAISE NOTICE '% rows of % have new IDs%', done, plan.relations[1],
 		CASE WHEN done > 0 THEN format('; %s keeps old and new', plan.list) ELSE '' END;
 	SELECT f.id INTO later FROM as_owner(plan.relations[1], plan.find, greatest(last, 0,
-		CASE WHEN future THEN last_id(clock_timestamp() + interval '1 s', plan.layout) END), highest) AS f (id bigint);
+		CASE WHEN future THEN present_id(plan.layout) END), highest) AS f (id bigint);
 	IF later IS NOT NULL THEN
 		RAISE WARNING 'table % still gets IDs of shard %, such as %', plan.relations[1], shard, later
 			USING HINT = 'SELECT * FROM snowflake_uses() shows what generates them. If that has another shard, '

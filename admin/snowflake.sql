@@ -136,9 +136,17 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION snowflake_admin.bound_time IS 'for the times of IDs and of bounds of partitions';
 
--- The shard of an ID, the ID that another shard has in its place, and the largest ID of a time.
--- These are for statements that are kept as texts and executed later, which name no type of
--- "snowflake", either: its schema may have another name by then.
+-- An ID of a time and a shard, or an error if its layout has no such time or shard
+CREATE FUNCTION snowflake_admin.compose(ts timestamptz, shard bigint, layout snowflake_layout) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT snowflake_id(ts, shard, 1::bigint, layout);
+END;
+COMMENT ON FUNCTION snowflake_admin.compose IS 'for knowing whether a layout has a shard';
+
+-- The shard of an ID, and the ID that another shard has in its place.  These are for statements that are
+-- kept as texts and executed later, which name no type of "snowflake", either: its schema may have another
+-- name by then.
 CREATE FUNCTION snowflake_admin.shard_of(id bigint, layout text) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC
@@ -154,12 +162,13 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION snowflake_admin.with_shard IS 'for giving an ID another shard';
 
-CREATE FUNCTION snowflake_admin.last_id(ts timestamptz, layout text) RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
+-- The largest ID that is not future-dated
+CREATE FUNCTION snowflake_admin.present_id(layout text) RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
 BEGIN ATOMIC
-	SELECT snowflake_max_id(ts, layout::snowflake_layout);
+	SELECT snowflake_max_id(clock_timestamp() + interval '1 s', layout::snowflake_layout);
 END;
-COMMENT ON FUNCTION snowflake_admin.last_id IS 'for telling future-dated IDs';
+COMMENT ON FUNCTION snowflake_admin.present_id IS 'for telling future-dated IDs';
 
 -- Can a column of this type hold IDs?  This does not look through domains; base_type() does.
 CREATE FUNCTION snowflake_admin.is_id(type oid) RETURNS boolean

@@ -66,8 +66,7 @@ BEGIN
 	IF shard = 'NULL' THEN
 		RETURN 'an argument is NULL';
 	ELSIF shard ~ '^[ \t\r\n]*-?[0-9]{1,18}[ \t\r\n]*$' THEN
-		EXECUTE format('SELECT %s.snowflake_id($1, $2, $3, $4)', snowflake_schema())
-		USING '2026-01-01Z'::timestamptz, shard::bigint, 1::bigint, to_layout(layout);
+		PERFORM compose('2026-01-01Z', shard::bigint, to_layout(layout));
 	END IF;
 	RETURN NULL;
 EXCEPTION
