@@ -28,6 +28,15 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS
 $$;
 COMMENT ON FUNCTION snowflake_admin.strength IS 'for comparing modes of locks';
 
+-- The prepared transaction that holds the locks of this virtual transaction, which no process has
+CREATE FUNCTION snowflake_admin.prepared_transaction(virtualtransaction text)
+RETURNS TABLE (gid text, owner name)
+LANGUAGE sql STABLE ROWS 1 SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
+	SELECT x.gid, x.owner FROM pg_locks AS own JOIN pg_prepared_xacts AS x ON x.transaction = own.transactionid
+	WHERE own.pid IS NULL AND own.virtualtransaction = prepared_transaction.virtualtransaction
+$$;
+COMMENT ON FUNCTION snowflake_admin.prepared_transaction IS 'for naming a prepared transaction in the way';
+
 -- Who holds a lock on one of these relations that is at least as strong as "weakest": a prepared
 -- transaction if there is one, or else the session whose transaction is the oldest, and what to do
 -- about it.  Called after a command has given up, this may name a session that came later, or none.
@@ -43,8 +52,7 @@ BEGIN
 	PERFORM pg_stat_clear_snapshot();
 	SELECT l.pid, l.relation::regclass AS relation, a.xact_start, a.query, p.gid, p.owner INTO blocker
 	FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
-	LEFT JOIN (pg_locks AS own JOIN pg_prepared_xacts AS p ON p.transaction = own.transactionid)
-		ON l.pid IS NULL AND own.pid IS NULL AND own.virtualtransaction = l.virtualtransaction
+	LEFT JOIN LATERAL prepared_transaction(l.virtualtransaction) AS p ON l.pid IS NULL
 	WHERE l.relation = ANY (relations) AND l.database = (SELECT oid FROM pg_database
 			WHERE datname = current_database())
 		AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
@@ -115,8 +123,7 @@ COMMENT ON FUNCTION snowflake_admin.tables_to_lock IS 'for naming tables to LOCK
 -- briefly, and a try that fails lets everybody else go on.
 --
 -- Without a mode, the lock on a partitioned table keeps its definition and its list of partitions.
--- With one, LOCK TABLE takes all of them in both rounds, so that the
--- last locks wait for no vacuum.
+-- With one, LOCK TABLE takes all of them in both rounds, so that the last locks wait for no vacuum.
 --
 -- Between two commands, somebody could rename a schema and another one to its name, so that
 -- a superuser's next command would find somebody else's table.  Only superusers can lock the
@@ -362,8 +369,7 @@ BEGIN
 	busy := min(t) FILTER (WHERE NOT lock_turn(class, t, false)) FROM unnest(tables) AS t;
 	PERFORM pg_sleep(CASE WHEN busy IS NULL THEN 0.1 ELSE 0 END);
 	SELECT l.pid, l.objid::regclass AS tab, x.gid, x.owner INTO other
-	FROM pg_locks AS l LEFT JOIN (pg_locks AS own JOIN pg_prepared_xacts AS x ON x.transaction = own.transactionid)
-		ON l.pid IS NULL AND own.pid IS NULL AND own.virtualtransaction = l.virtualtransaction
+	FROM pg_locks AS l LEFT JOIN LATERAL prepared_transaction(l.virtualtransaction) AS x ON l.pid IS NULL
 	WHERE l.locktype = 'advisory' AND l.classid = class::oid AND l.objid = ANY (tables) AND l.objsubid = 3
 		AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 		AND l.pid IS DISTINCT FROM pg_backend_pid()

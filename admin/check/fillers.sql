@@ -166,8 +166,8 @@ COMMENT ON TYPE snowflake_admin.filler IS 'for snowflake_check(): what fills a c
 CREATE FUNCTION snowflake_admin.fillers(makers maker[]) RETURNS SETOF filler
 LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET jit = off AS $$
 	SELECT c.tab, attname, coalesce(top, c.tab), class, object, code, alters, by_setting,
-		CASE WHEN by_setting THEN (SELECT s.shard FROM shard_setting() AS s) ELSE m.shard END,
-		CASE WHEN by_setting THEN (SELECT s.shard FROM shard_setting() AS s)::text ELSE m.shard_text END, m.sequence, CASE WHEN names_layout THEN m.layout ELSE l.name END,
+		CASE WHEN by_setting THEN s.shard ELSE m.shard END, CASE WHEN by_setting THEN s.shard::text ELSE m.shard_text END,
+		m.sequence, CASE WHEN names_layout THEN m.layout ELSE l.name END,
 		NOT names_layout OR m.layout IN (SELECT name FROM layouts())
 	FROM filled_columns(makers) AS c JOIN unnest(makers) AS m USING (class, object)
 	JOIN pg_class ON pg_class.oid = c.tab AND relkind IN ('r', 'p') AND relpersistence <> 't'
@@ -175,5 +175,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp SET j
 	LEFT JOIN topmost_parents() AS t ON t.tab = c.tab
 	LEFT JOIN pg_sequence ON seqrelid = m.sequence
 	LEFT JOIN layouts() AS l ON max_value = seqmax
+	CROSS JOIN shard_setting() AS s
 $$;
 COMMENT ON FUNCTION snowflake_admin.fillers IS 'for what fills columns with IDs';

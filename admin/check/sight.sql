@@ -12,16 +12,6 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 $$;
 COMMENT ON FUNCTION snowflake_admin.in_the_way IS 'for naming a session, in one line';
 
--- A table and all that is below it.  pg_partition_tree() waits for the locks of these, and fails.
-CREATE FUNCTION snowflake_admin.with_children(tab regclass) RETURNS regclass[]
-LANGUAGE sql STABLE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
-	WITH RECURSIVE tables (tab) AS (
-		SELECT with_children.tab::oid UNION SELECT inhrelid FROM tables AS t JOIN pg_inherits ON inhparent = t.tab
-	)
-	SELECT array_agg(t.tab::regclass) FROM tables AS t
-$$;
-COMMENT ON FUNCTION snowflake_admin.with_children IS 'for finding who has locked a table or a partition';
-
 -- The first of these tables that somebody has locked, or of which a partition is locked, or NULL
 CREATE FUNCTION snowflake_admin.locked_table(tabs regclass[]) RETURNS regclass
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -30,11 +20,12 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 	)
 	SELECT min(t::oid)::regclass FROM unnest(tabs) AS t
-	WHERE EXISTS (SELECT FROM unnest(with_children(t)) AS rel WHERE rel IN (SELECT relation FROM locked))
+	WHERE EXISTS (SELECT FROM family(t) AS member WHERE member IN (SELECT relation FROM locked))
 $$;
 COMMENT ON FUNCTION snowflake_admin.locked_table IS 'for naming the table that could not be looked at';
 
--- The row for a table or sequence that could not be looked at, because of this error
+-- The row for a table or sequence that could not be looked at, because of this error.
+-- pg_partition_tree() would wait for the same lock, and fail.
 CREATE FUNCTION snowflake_admin.unseen(relation regclass, sqlstate text, message text)
 RETURNS TABLE (severity text, object text, problem text, remedy text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS $$
@@ -43,7 +34,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, snowflake_admin, pg_temp AS 
 		concat_ws(' ', CASE sqlstate
 			WHEN '55P03' THEN 'It could not be looked at, because another transaction has locked it.'
 			ELSE format('It could not be looked at: %s.', message) END,
-			'So its IDs are not judged.', in_the_way(with_children(relation),
+			'So its IDs are not judged.', in_the_way(ARRAY(SELECT member::regclass FROM family(relation) AS member),
 			CASE relkind WHEN 'S' THEN 'ShareRowExclusiveLock' ELSE 'AccessExclusiveLock' END)),
 		'Call snowflake_check() again later.'
 	FROM pg_class WHERE oid = relation
